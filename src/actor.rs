@@ -1,0 +1,120 @@
+//! Who is calling. A new source of identity is one file in `actor/` and one line in [`REGISTRY`].
+
+pub mod client_address;
+pub mod cookie;
+pub mod header;
+pub mod jwt_claim;
+pub mod metadata;
+pub mod peer;
+pub mod query;
+
+use std::fmt::Debug;
+use std::rc::Rc;
+
+use crate::port::Request;
+use crate::tree::Tree;
+
+/// What a source found in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing, or an empty value: the next source is asked.
+    Absent,
+    /// As [`Found::Absent`], because metadata that another filter should have left is missing.
+    NoMetadata,
+    /// One value, which was handed to the caller's closure.
+    Value,
+    /// More than one value: nobody can tell which is the caller's own, so all such callers share.
+    Repeated,
+}
+
+impl Found {
+    /// Hands on a single value; an empty one is absent.
+    fn value(value: &[u8], take: &mut dyn FnMut(&[u8])) -> Found {
+        if value.is_empty() {
+            return Found::Absent;
+        }
+        take(value);
+        Found::Value
+    }
+
+    /// Hands on the only value, if there is exactly one.
+    fn only<V: AsRef<[u8]>>(
+        mut values: impl Iterator<Item = V>,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Found {
+        match (values.next(), values.next()) {
+            (None, _) => Found::Absent,
+            (Some(value), None) => Found::value(value.as_ref(), take),
+            (Some(_), Some(_)) => Found::Repeated,
+        }
+    }
+}
+
+/// One way to recognise a caller.
+pub trait Source: Debug {
+    /// Looks the caller up and hands the value, which is never empty, to `take`.
+    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found;
+
+    /// Whether callers can choose the value freely, so that one caller can pose as many.
+    fn is_caller_chosen(&self) -> bool;
+
+    /// A line for the log if using this source needs a warning.
+    fn warning(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A mistake in a source's configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The key to blame.
+    pub key: String,
+    /// What was found and what is allowed, as the rest of a sentence.
+    pub message: String,
+}
+
+/// A source, or every mistake in its configuration.
+pub type Built = Result<Rc<dyn Source>, Vec<Mistake>>;
+
+/// A kind of source as the configuration knows it: a mapping whose main key is the kind's name.
+#[derive(Debug)]
+pub struct Kind {
+    /// The main key: `header` in `{header: x-account-id}`.
+    pub name: &'static str,
+    /// Keys that may stand beside the main key.
+    pub options: &'static [&'static str],
+    /// Builds the source from the main key's value and the options that are present.
+    pub build: fn(&Tree, &[(String, Tree)]) -> Built,
+}
+
+/// All kinds of sources.
+pub const REGISTRY: &[Kind] = &[
+    header::KIND,
+    cookie::KIND,
+    query::KIND,
+    client_address::KIND,
+    jwt_claim::KIND,
+    metadata::KIND,
+    peer::KIND,
+];
+
+/// The text under the main key `key`; it may not be empty or hold a NUL.
+fn text(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {
+    match value.text() {
+        Some(text) if !text.is_empty() && !text.contains('\0') => Ok(text.into()),
+        _ => {
+            let message = format!("found {}, allowed: a name", value.found());
+            Err(vec![Mistake { key: key.into(), message }])
+        }
+    }
+}
+
+/// A header's name under the main key `key`, in lower case.
+fn header_name(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {
+    let name = text(key, value)?.to_ascii_lowercase();
+    if crate::route::header::is_name(&name) {
+        return Ok(name);
+    }
+    let message = format!("found `{name}`, allowed: a header's name");
+    Err(vec![Mistake { key: key.into(), message }])
+}

@@ -1,0 +1,77 @@
+//! The client's address, cut to a network: `{client_address: {v4: 32, v6: 64}}`.
+//!
+//! An IPv6 customer holds at least a /64, so single IPv6 addresses are no identity.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use super::{Built, Found, Kind, Mistake, Source};
+use crate::address::ClientAddress;
+use crate::port::Request;
+use crate::tree::Tree;
+
+/// `client_address` in the registry.
+pub const KIND: Kind = Kind { name: "client_address", options: &[], build };
+
+/// Prefix lengths of the two families, and where the address comes from.
+#[derive(Debug)]
+struct Network {
+    v4: u8,
+    v6: u8,
+    client: ClientAddress,
+}
+
+fn build(value: &Tree, _options: &[(String, Tree)]) -> Built {
+    let mut network = Network { v4: 32, v6: 64, client: ClientAddress::default() };
+    let mut mistakes = Vec::new();
+    let pairs: &[(String, Tree)] = match value {
+        Tree::Null => &[],
+        Tree::Map(pairs) => pairs,
+        other => {
+            let message =
+                format!("found {}, allowed: `{{v4: 32, v6: 64}}` or `{{}}`", other.found());
+            return Err(vec![Mistake { key: "client_address".into(), message }]);
+        }
+    };
+    for (key, length) in pairs {
+        let (longest, field) = match key.as_str() {
+            "v4" => (32, &mut network.v4),
+            "v6" => (128, &mut network.v6),
+            _ => {
+                let message = "is not a key; allowed: `v4`, `v6`".into();
+                mistakes.push(Mistake { key: format!("client_address.{key}"), message });
+                continue;
+            }
+        };
+        match length {
+            Tree::Int(length) if (0..=longest).contains(length) => *field = *length as u8,
+            other => {
+                let message = format!("found {}, allowed: 0 … {longest}", other.found());
+                mistakes.push(Mistake { key: format!("client_address.{key}"), message });
+            }
+        }
+    }
+    if mistakes.is_empty() { Ok(Rc::new(network)) } else { Err(mistakes) }
+}
+
+impl Source for Network {
+    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
+        match self.client.of(request) {
+            None => Found::Absent,
+            Some(IpAddr::V4(address)) => {
+                let kept =
+                    address.to_bits() & u32::MAX.checked_shl(32 - u32::from(self.v4)).unwrap_or(0);
+                Found::value(&kept.to_be_bytes(), take)
+            }
+            Some(IpAddr::V6(address)) => {
+                let kept = address.to_bits()
+                    & u128::MAX.checked_shl(128 - u32::from(self.v6)).unwrap_or(0);
+                Found::value(&kept.to_be_bytes(), take)
+            }
+        }
+    }
+
+    fn is_caller_chosen(&self) -> bool {
+        false
+    }
+}

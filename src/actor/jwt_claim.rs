@@ -1,0 +1,103 @@
+//! A claim of a JSON web token: verified by a filter in front
+//! (`{jwt_claim: sub, payload: <payload_in_metadata of jwt_authn>}`), or read as it stands in the
+//! `authorization` header (`{jwt_claim: sub, unverified: true}`), which any caller can forge.
+
+use std::rc::Rc;
+
+use base64::Engine;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use serde_json::Value;
+
+use super::metadata::property;
+use super::{Built, Found, Kind, Mistake, Source, text};
+use crate::port::{HeaderName, Property, Request, Values};
+use crate::tree::Tree;
+
+/// `jwt_claim` in the registry.
+pub const KIND: Kind = Kind { name: "jwt_claim", options: &["payload", "unverified"], build };
+
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::URL_SAFE,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+#[derive(Debug)]
+struct Verified(Property);
+
+#[derive(Debug)]
+struct Unverified {
+    claim: String,
+    header: HeaderName,
+}
+
+fn build(claim: &Tree, options: &[(String, Tree)]) -> Built {
+    let claim = text("jwt_claim", claim)?;
+    let option = |name: &str| options.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+    match (option("payload"), option("unverified")) {
+        (Some(payload), None | Some(Tree::Bool(false))) => {
+            let payload = text("payload", payload)?;
+            let path = ["envoy.filters.http.jwt_authn", &payload, &claim];
+            Ok(Rc::new(Verified(property(&path))))
+        }
+        (None, Some(Tree::Bool(true))) => {
+            Ok(Rc::new(Unverified { claim, header: HeaderName::new("authorization") }))
+        }
+        _ => {
+            let message = "needs exactly one of `payload: <payload_in_metadata of jwt_authn>` and \
+                           `unverified: true` beside it"
+                .into();
+            Err(vec![Mistake { key: "jwt_claim".into(), message }])
+        }
+    }
+}
+
+impl Source for Verified {
+    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
+        match request.property(&self.0) {
+            None => Found::NoMetadata,
+            Some(value) => Found::value(&value, take),
+        }
+    }
+
+    fn is_caller_chosen(&self) -> bool {
+        false
+    }
+}
+
+impl Source for Unverified {
+    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
+        match request.header(&self.header) {
+            Values::None => Found::Absent,
+            Values::One(header) => match self.claim(&header) {
+                Some(claim) => Found::value(&claim, take),
+                None => Found::Absent,
+            },
+            Values::Many(_) => Found::Repeated,
+        }
+    }
+
+    fn is_caller_chosen(&self) -> bool {
+        true
+    }
+
+    fn warning(&self) -> Option<String> {
+        Some(format!("claim `{}` is read from tokens that nobody has verified", self.claim))
+    }
+}
+
+impl Unverified {
+    fn claim(&self, header: &[u8]) -> Option<Vec<u8>> {
+        let (scheme, token) = header.split_at_checked("bearer ".len())?;
+        if !scheme.eq_ignore_ascii_case(b"bearer ") {
+            return None;
+        }
+        let payload = token.trim_ascii().split(|&byte| byte == b'.').nth(1)?;
+        let claims: Value = serde_json::from_slice(&BASE64.decode(payload).ok()?).ok()?;
+        match claims.get(&self.claim)? {
+            Value::String(text) => Some(text.clone().into_bytes()),
+            Value::Number(number) => Some(number.to_string().into_bytes()),
+            _ => None,
+        }
+    }
+}

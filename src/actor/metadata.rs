@@ -1,0 +1,46 @@
+//! Dynamic metadata that a filter in front has set: `{metadata: [namespace, key, …]}`.
+
+use std::rc::Rc;
+
+use super::{Built, Found, Kind, Mistake, Source};
+use crate::port::{Property, Request};
+use crate::tree::Tree;
+
+/// `metadata` in the registry.
+pub const KIND: Kind = Kind { name: "metadata", options: &[], build };
+
+#[derive(Debug)]
+struct Metadata(Property);
+
+fn build(value: &Tree, _options: &[(String, Tree)]) -> Built {
+    let Some(path) = names(value) else {
+        let message = format!("found {}, allowed: a list of a namespace and keys", value.found());
+        return Err(vec![Mistake { key: "metadata".into(), message }]);
+    };
+    Ok(Rc::new(Metadata(property(&path))))
+}
+
+/// The property that holds dynamic metadata: a namespace, then keys.
+pub(super) fn property(path: &[&str]) -> Property {
+    Property::new(&[&["metadata", "filter_metadata"], path].concat())
+}
+
+fn names(value: &Tree) -> Option<Vec<&str>> {
+    let Tree::List(items) = value else { return None };
+    let names: Vec<&str> = items.iter().map(Tree::text).collect::<Option<_>>()?;
+    let usable = |name: &&str| !name.is_empty() && !name.contains('\0');
+    (names.len() >= 2 && names.iter().all(usable)).then_some(names)
+}
+
+impl Source for Metadata {
+    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
+        match request.property(&self.0) {
+            None => Found::NoMetadata,
+            Some(value) => Found::value(&value, take),
+        }
+    }
+
+    fn is_caller_chosen(&self) -> bool {
+        false
+    }
+}

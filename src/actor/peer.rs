@@ -1,0 +1,38 @@
+//! The client certificate of a mutual TLS connection: `{peer: uri_san}` or `{peer: sha256}`.
+
+use std::rc::Rc;
+
+use super::{Built, Found, Kind, Mistake, Source};
+use crate::port::{Property, Request};
+use crate::tree::Tree;
+
+/// `peer` in the registry.
+pub const KIND: Kind = Kind { name: "peer", options: &[], build };
+
+#[derive(Debug)]
+struct Peer(Property);
+
+fn build(value: &Tree, _options: &[(String, Tree)]) -> Built {
+    let property = match value.text() {
+        Some("uri_san") => "uri_san_peer_certificate",
+        Some("sha256") => "sha256_peer_certificate_digest",
+        _ => {
+            let message = format!("found {}, allowed: `uri_san`, `sha256`", value.found());
+            return Err(vec![Mistake { key: "peer".into(), message }]);
+        }
+    };
+    Ok(Rc::new(Peer(Property::new(&["connection", property]))))
+}
+
+impl Source for Peer {
+    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
+        match request.property(&self.0) {
+            None => Found::Absent,
+            Some(value) => Found::value(&value, take),
+        }
+    }
+
+    fn is_caller_chosen(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,75 @@
+//! Debt that drains at a fixed rate: the state behind both buckets.
+//!
+//! A charge of `cost` permits adds `cost · unit` (unit in ticks) and every tick drains `rpu`, so a
+//! permit is worth `unit / rpu` ticks without a division or a rounding error, and a state keeps
+//! its meaning when `rpu` or `burst` change: it holds what was used, not what is left. This is the
+//! generic cell rate algorithm (ITU-T I.371) with its clock multiplied by `rpu`.
+
+use crate::time::Micros;
+
+/// Words that a debt takes as state.
+pub(super) const WORDS: usize = 3;
+
+/// What a caller owes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Debt {
+    /// Permits times ticks. 10⁹ permits a day are 8.64·10¹⁹, more than 64 bits hold.
+    amount: u128,
+    /// When it was that much.
+    at: Micros,
+}
+
+impl Debt {
+    pub(super) fn load(state: &[u64]) -> Debt {
+        match *state {
+            [low, high, at] => Debt { amount: u128::from(high) << 64 | u128::from(low), at },
+            _ => Debt::default(),
+        }
+    }
+
+    pub(super) fn save(self, state: &mut [u64]) {
+        if let [low, high, at] = state {
+            *low = self.amount as u64;
+            *high = (self.amount >> 64) as u64;
+            *at = self.at;
+        }
+    }
+
+    /// The debt left at `now`. A clock that stepped back drains nothing and forgives nothing.
+    pub(super) fn drained(self, now: Micros, rpu: u64) -> Debt {
+        let gone = u128::from(now.saturating_sub(self.at)) * u128::from(rpu);
+        Debt { amount: self.amount.saturating_sub(gone), at: now.max(self.at) }
+    }
+
+    pub(super) fn charged(self, permits: u64, unit: Micros) -> Debt {
+        let charge = u128::from(permits) * u128::from(unit);
+        Debt { amount: self.amount.saturating_add(charge), ..self }
+    }
+
+    pub(super) fn amount(self) -> u128 {
+        self.amount
+    }
+
+    /// Ticks from `now` until no more than `allowed` is left, rounded up.
+    pub(super) fn wait(self, allowed: u128, now: Micros, rpu: u64) -> Micros {
+        let over = self.amount.saturating_sub(allowed);
+        if over == 0 {
+            return 0;
+        }
+        // `at` lies ahead of `now` only after the clock stepped back.
+        ticks(over, rpu).saturating_add(self.at.saturating_sub(now))
+    }
+
+    /// The instant at which nothing is left.
+    pub(super) fn cleared(self, rpu: u64) -> Micros {
+        self.at.saturating_add(ticks(self.amount, rpu))
+    }
+}
+
+/// Ticks that draining `amount` takes, rounded up.
+fn ticks(amount: u128, rpu: u64) -> Micros {
+    if rpu == 0 {
+        return if amount == 0 { 0 } else { Micros::MAX };
+    }
+    Micros::try_from(amount.div_ceil(u128::from(rpu))).unwrap_or(Micros::MAX)
+}

@@ -1,0 +1,99 @@
+//! Sliding window: at most `rpu` in every interval of one unit, wherever it starts.
+//!
+//! The unit is cut into `slices`. An interval touches one slice more than it is long, so the sum
+//! over `slices + 1` slices bounds every interval; under saturation that admits on average
+//! `rpu · slices / (slices + 1)` per unit.
+
+use std::rc::Rc;
+
+use super::{Algorithm, Built, Conflict, Entry, Key};
+use crate::decision::Decision;
+use crate::quota::Quota;
+use crate::ring::Ring;
+use crate::time::{Micros, Now};
+
+/// `SW` in the registry.
+pub const ENTRY: Entry = Entry {
+    short: "SW",
+    long: "sliding window",
+    keys: &[Key { name: "slices", min: 1, max: 60 }],
+    build,
+};
+
+#[derive(Debug)]
+struct SlidingWindow {
+    rpu: u64,
+    unit: Micros,
+    slices: u64,
+    ring: Ring,
+}
+
+fn build(quota: &Quota) -> Built {
+    if quota.cost > quota.rpu && quota.rpu > 0 {
+        return Err(vec![Conflict::cost_above_rpu(quota)]);
+    }
+    let slices = quota.slices.unwrap_or(10).clamp(1, 60);
+    let ring = Ring::new(slices as usize + 1);
+    Ok(Rc::new(SlidingWindow { rpu: quota.rpu, unit: quota.period(), slices, ring }))
+}
+
+impl SlidingWindow {
+    /// The slice that `time` lies in. A unit need not be a multiple of `slices` ticks, so whole
+    /// units and the rest are counted apart: nothing drifts and nothing overflows.
+    fn slice(&self, time: Micros) -> u64 {
+        time / self.unit * self.slices + time % self.unit * self.slices / self.unit
+    }
+
+    /// The first tick of `slice`.
+    fn start(&self, slice: u64) -> Micros {
+        let units = (slice / self.slices).saturating_mul(self.unit);
+        units.saturating_add((slice % self.slices * self.unit).div_ceil(self.slices))
+    }
+
+    /// The slice in force; a clock that stepped back stays in the newest slice.
+    fn current(&self, state: &[u64], now: Now) -> u64 {
+        self.slice(now.mono).max(self.ring.newest(state))
+    }
+}
+
+impl Algorithm for SlidingWindow {
+    fn words(&self) -> usize {
+        self.ring.words()
+    }
+
+    fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
+        if cost > self.rpu {
+            return Decision::NEVER;
+        }
+        let slice = self.current(old, now);
+        let mut over = self.ring.sum(old, slice).saturating_add(cost).saturating_sub(self.rpu);
+        if over == 0 {
+            new.iter_mut().zip(old).for_each(|(new, old)| *new = *old);
+            self.ring.add(new, slice, cost);
+            return Decision::NOW;
+        }
+        let enough = self.ring.slices(slice).find(|&old_slice| {
+            over = over.saturating_sub(self.ring.count(old, old_slice));
+            over == 0
+        });
+        // A slice is forgotten when the one `slices + 1` after it begins.
+        let free = enough.unwrap_or(slice).saturating_add(self.slices + 1);
+        Decision::retry(self.start(free).saturating_sub(now.mono))
+    }
+
+    fn remaining(&self, state: &[u64], now: Now) -> u64 {
+        self.rpu.saturating_sub(self.ring.sum(state, self.current(state, now)))
+    }
+
+    fn expires(&self, state: &[u64], _now: Now) -> Micros {
+        // The newest slice always holds a permit: a ring is only ever written to be charged.
+        match self.ring.newest(state) {
+            0 if self.ring.count(state, 0) == 0 => 0,
+            newest => self.start(newest.saturating_add(self.slices + 1)),
+        }
+    }
+
+    fn policy(&self) -> (u64, Micros) {
+        (self.rpu, self.unit)
+    }
+}

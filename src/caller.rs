@@ -1,0 +1,121 @@
+//! Who calls, in the eyes of each rule, found at most once per request.
+
+use crate::actor::Found;
+use crate::config::policy::Actor;
+use crate::key::{Key, KeyHasher, Seed};
+use crate::port::Request;
+
+/// A request's caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// Recognised.
+    Known {
+        /// Finds the caller's state.
+        key: Key,
+        /// 0 ..= 99, the same for this caller in every worker and gateway.
+        percentile: u8,
+    },
+    /// One of those who share a bucket, since nobody can tell them apart.
+    Shared,
+    /// Not recognised.
+    Absent,
+}
+
+/// The (compound) actors that rules name, and what the request in hand yields for each.
+pub struct Callers {
+    actors: Vec<Actor>,
+    /// Each a list of indices into `actors`; an empty one is everybody.
+    compounds: Vec<Vec<usize>>,
+    found: Vec<Option<Caller>>,
+    seed: Seed,
+    /// Whether any rule chooses callers by percentile, so that it must be worked out.
+    percentiles: bool,
+    /// Requests since the last flush that lacked metadata which another filter should have left.
+    pub without_metadata: u64,
+}
+
+impl Callers {
+    /// Callers as recognised by `actors`, hashed under `seed`.
+    #[must_use]
+    pub fn new(actors: Vec<Actor>, seed: Seed, percentiles: bool) -> Callers {
+        Callers {
+            actors,
+            compounds: Vec::new(),
+            found: Vec::new(),
+            seed,
+            percentiles,
+            without_metadata: 0,
+        }
+    }
+
+    /// The number by which [`Callers::of`] knows a compound actor.
+    pub fn register(&mut self, actor: &[usize]) -> usize {
+        if let Some(known) = self.compounds.iter().position(|compound| compound == actor) {
+            return known;
+        }
+        self.compounds.push(actor.to_vec());
+        self.found.push(None);
+        self.compounds.len() - 1
+    }
+
+    /// Forgets the request before.
+    pub fn begin(&mut self) {
+        self.found.fill(None);
+    }
+
+    /// The caller of `request` by a registered compound actor.
+    pub fn of(&mut self, compound: usize, request: &dyn Request) -> Caller {
+        if let Some(Some(caller)) = self.found.get(compound) {
+            return *caller;
+        }
+        let caller = self.find(compound, request);
+        if let Some(found) = self.found.get_mut(compound) {
+            *found = Some(caller);
+        }
+        caller
+    }
+
+    fn find(&mut self, compound: usize, request: &dyn Request) -> Caller {
+        let Some(parts) = self.compounds.get(compound) else { return Caller::Absent };
+        if parts.is_empty() {
+            return Caller::Known { key: Key::ALL, percentile: 0 };
+        }
+        let mut secret = KeyHasher::new(&self.seed);
+        let mut public = self.percentiles.then(KeyHasher::public);
+        let mut shared = false;
+        for actor in parts.iter().filter_map(|&part| self.actors.get(part)) {
+            let found = actor.find(request, &mut |source, value| {
+                secret.part(source, value);
+                if let Some(public) = &mut public {
+                    public.part(source, value);
+                }
+            });
+            self.without_metadata += u64::from(found == Found::NoMetadata);
+            match found {
+                Found::Value => {}
+                Found::Repeated => shared = true,
+                Found::Absent | Found::NoMetadata => return Caller::Absent,
+            }
+        }
+        if shared {
+            return Caller::Shared;
+        }
+        let percentile = public.map_or(0, |public| (public.finish().hash % 100) as u8);
+        Caller::Known { key: secret.finish(), percentile }
+    }
+}
+
+impl Actor {
+    /// Asks the sources in order; hands the first value and its source's number to `take`.
+    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(usize, &[u8])) -> Found {
+        let mut missing = Found::Absent;
+        for (number, source) in self.sources.iter().enumerate() {
+            match source.find(request, &mut |value| take(number, value)) {
+                Found::Absent => {}
+                Found::NoMetadata => missing = Found::NoMetadata,
+                found => return found,
+            }
+        }
+        missing
+    }
+}

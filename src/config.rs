@@ -1,0 +1,49 @@
+//! From a document to a [`Policy`], or to every problem that the document has.
+//!
+//! YAML becomes plain [`Tree`](crate::tree::Tree)s; readers walk them and report what they do not
+//! understand; only then is the text read again to find the line and column of each problem.
+
+pub mod policy;
+pub mod problem;
+
+mod actors;
+mod advice;
+mod algo;
+mod condition;
+mod document;
+mod duplicate;
+mod entry;
+mod except;
+mod fields;
+mod hint;
+mod locate;
+mod matching;
+mod naming;
+mod node;
+mod place;
+mod report;
+mod response;
+mod rule;
+mod settings;
+mod text;
+mod yaml;
+mod zone;
+
+use policy::Policy;
+use problem::Problems;
+use report::Report;
+
+/// Reads a configuration: YAML or JSON, in any of the forms that the reference describes.
+///
+/// # Errors
+/// Every problem that the document has, at once.
+pub fn parse(text: &[u8]) -> Result<Policy, Problems> {
+    let text = text::check(text)?;
+    let documents = yaml::documents(text)?;
+    let report = Report::new(&documents);
+    duplicate::find(&report);
+    match document::read(&report) {
+        Some(policy) if report.is_empty() => Ok(policy),
+        _ => Err(report.into_problems(text)),
+    }
+}

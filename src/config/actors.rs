@@ -1,0 +1,121 @@
+//! `actors`: how callers are recognised.
+
+use std::rc::Rc;
+
+use super::naming;
+use super::node::Node;
+use super::policy::Actor;
+use crate::actor::{Kind, REGISTRY, Source, client_address, header};
+use crate::tree::Tree;
+
+const WHAT: &str = "a mapping such as `{tenant: [{header: x-tenant}]}`";
+const SOURCES: &str = "a list of sources such as `[{header: x-tenant}, {client_address: {}}]`";
+
+/// An actor, and what its sources say about it.
+#[derive(Debug)]
+pub struct Known {
+    /// The actor.
+    pub actor: Actor,
+    /// Callers can pose as as many as they like.
+    pub is_caller_chosen: bool,
+    /// One of its sources is the client's address.
+    pub has_address: bool,
+}
+
+/// One source and its kind.
+type Built = (&'static str, Rc<dyn Source>);
+
+/// Reads `actors`; the defaults come first, whether or not they are overridden.
+pub fn read(node: Option<&Node<'_>>) -> Vec<Known> {
+    let address = (&client_address::KIND, Tree::Null);
+    let by_header = |name: &str| (&header::KIND, Tree::Text(name.into()));
+    let mut known = vec![
+        standard("account", vec![by_header("x-account-id")]),
+        standard("device", vec![by_header("x-device-id"), address]),
+    ];
+    for (name, value) in node.and_then(|node| node.pairs(WHAT)).unwrap_or_default() {
+        let actor = describe(name, sources(&value));
+        if !check_name(name, &value) {
+            continue;
+        }
+        match known.iter_mut().take(2).find(|known| known.actor.name == name) {
+            Some(standard) => *standard = actor,
+            None => known.push(actor),
+        }
+    }
+    known
+}
+
+fn standard(name: &str, sources: Vec<(&Kind, Tree)>) -> Known {
+    let built = |(kind, value): (&Kind, Tree)| Some((kind.name, (kind.build)(&value, &[]).ok()?));
+    describe(name, sources.into_iter().filter_map(built).collect())
+}
+
+fn describe(name: &str, sources: Vec<Built>) -> Known {
+    Known {
+        is_caller_chosen: sources.iter().all(|(_, source)| source.is_caller_chosen()),
+        has_address: sources.iter().any(|(kind, _)| *kind == client_address::KIND.name),
+        actor: Actor {
+            name: name.into(),
+            sources: sources.into_iter().map(|(_, source)| source).collect(),
+        },
+    }
+}
+
+fn check_name(name: &str, node: &Node<'_>) -> bool {
+    if name == "actor" || name == "all" {
+        node.key_problem(format!("`{name}` has a meaning of its own; choose another name"));
+    } else if !naming::is_name(name) {
+        node.key_problem(format!("not a name, allowed: {}", naming::ALLOWED));
+    } else {
+        return true;
+    }
+    false
+}
+
+fn sources(node: &Node<'_>) -> Vec<Built> {
+    let items = node.list(SOURCES).unwrap_or_default();
+    if *node.tree() == Tree::List(Vec::new()) {
+        node.problem(format!("found an empty list, allowed: {SOURCES}"));
+    }
+    items.iter().filter_map(source).collect()
+}
+
+fn source(node: &Node<'_>) -> Option<Built> {
+    let kinds: Vec<&str> = REGISTRY.iter().map(|kind| kind.name).collect();
+    let pairs = node.pairs("a mapping such as `{header: x-tenant}`")?;
+    let mut mains = REGISTRY.iter().filter(|kind| pairs.iter().any(|(key, _)| *key == kind.name));
+    let (Some(kind), None) = (mains.next(), mains.next()) else {
+        let known = pairs.iter().filter(|(key, _)| kinds.contains(key)).count();
+        for (key, value) in pairs.iter().filter(|(key, _)| !kinds.contains(key)) {
+            value.unknown_key(key, &kinds);
+        }
+        if known > 1 || pairs.is_empty() {
+            let kinds = kinds.join(", ");
+            node.problem(format!("found {known} sources, allowed: exactly one of {kinds}"));
+        }
+        return None;
+    };
+    let mut value = &Tree::Null;
+    let mut options = Vec::new();
+    let mut known = vec![kind.name];
+    known.extend_from_slice(kind.options);
+    for (key, node) in &pairs {
+        if *key == kind.name {
+            value = node.tree();
+        } else if kind.options.contains(key) {
+            options.push((key.to_string(), node.tree().clone()));
+        } else {
+            node.unknown_key(key, &known);
+        }
+    }
+    match (kind.build)(value, &options) {
+        Ok(source) => Some((kind.name, source)),
+        Err(mistakes) => {
+            for mistake in mistakes {
+                node.descend(&mistake.key).problem(mistake.message);
+            }
+            None
+        }
+    }
+}

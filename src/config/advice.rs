@@ -1,0 +1,63 @@
+//! Lines for the log about what is allowed and probably not meant.
+
+use super::actors::Known;
+use super::policy::{Limit, Rule, Scope};
+use crate::time::Unit;
+
+/// How many rules a line names.
+const NAMED: usize = 20;
+
+/// The warnings about a document without problems.
+pub fn lines(limits: &[Limit], actors: &[Known], keys: usize) -> Vec<String> {
+    let mut lines: Vec<String> = actors.iter().flat_map(of_sources).collect();
+    let rules = || limits.iter().flat_map(|limit| &limit.rules);
+    lines.extend(line(
+        "`gateway` and `global` are counted per worker in this release, so every worker admits the \
+         whole limit",
+        rules().filter(|rule| rule.scope != Scope::Local),
+    ));
+    lines.extend(line(
+        "callers choose the key of these rules themselves, so one caller can pose as many; put a rule \
+         with a `client_address` actor beside them",
+        limits.iter().flat_map(|limit| unguarded(limit, actors)),
+    ));
+    lines.extend(line(
+        &format!(
+            "callers choose the key of these rules themselves and are remembered for hours; when \
+             `keys`, {keys}, of them are live, newcomers share buckets, so see that `keys` is enough"
+        ),
+        rules().filter(|rule| {
+            is_caller_chosen(rule, actors) && matches!(rule.quota.unit, Unit::Hour | Unit::Day)
+        }),
+    ));
+    lines
+}
+
+fn of_sources(known: &Known) -> Vec<String> {
+    let name = &known.actor.name;
+    let warnings = known.actor.sources.iter().filter_map(|source| source.warning());
+    warnings.map(|warning| format!("actor `{name}`: {warning}")).collect()
+}
+
+/// Rules on chosen keys in an entry where no rule looks at addresses.
+fn unguarded<'l>(limit: &'l Limit, actors: &'l [Known]) -> impl Iterator<Item = &'l Rule> {
+    let guarded = limit.rules.iter().any(|rule| known(rule, actors).any(|known| known.has_address));
+    limit.rules.iter().filter(move |rule| !guarded && is_caller_chosen(rule, actors))
+}
+
+/// A compound key is chosen if any part is: that part alone makes as many keys as one likes.
+fn is_caller_chosen(rule: &Rule, actors: &[Known]) -> bool {
+    known(rule, actors).any(|known| known.is_caller_chosen)
+}
+
+fn known<'k>(rule: &Rule, actors: &'k [Known]) -> impl Iterator<Item = &'k Known> {
+    rule.actor.iter().filter_map(|&index| actors.get(index))
+}
+
+/// One line about some rules, if there are any.
+fn line<'r>(message: &str, rules: impl Iterator<Item = &'r Rule>) -> Option<String> {
+    let names: Vec<&str> = rules.map(|rule| rule.name.as_str()).collect();
+    let (first, more) = (names.get(..NAMED).unwrap_or(&names), names.len().saturating_sub(NAMED));
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!names.is_empty()).then(|| format!("{message}: {}{more}", first.join(", ")))
+}

@@ -1,0 +1,110 @@
+//! The forms that a configuration may have, and what all of them mean.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::entry::{self, Context};
+use super::fields::Fields;
+use super::node::Node;
+use super::place::{Part, Place};
+use super::policy::Policy;
+use super::report::Report;
+use super::{actors, advice, except, naming, response, settings, zone};
+use crate::tree::Tree;
+
+/// Keys of the full form.
+pub const KEYS: &[&str] = &[
+    "limits",
+    "actors",
+    "except",
+    "time_zone",
+    "response",
+    "shadow",
+    "namespace",
+    "keys",
+    "log",
+    "accepted",
+];
+
+const LATER: &[&str] = &["redis", "remote"];
+
+const FULL: &str = "a mapping such as `{limits: […]}`, or a list of `{Url, rules}`";
+const LIMITS: &str = "a list of `{Url, rules}`; `[]` limits nothing";
+
+/// Reads the documents, which together are one configuration.
+pub fn read(report: &Report<'_>) -> Option<Policy> {
+    let mut roots = report.roots();
+    roots.retain(|root| *root.tree() != Tree::Null);
+    match roots.as_slice() {
+        [] => {
+            let place = Place { steps: vec![0], part: Part::Missing("limits") };
+            report.add(place, format!("required, allowed: {LIMITS}"));
+            None
+        }
+        [root] if is_full(root) => {
+            let top = Fields::read(root, FULL, KEYS, LATER)?;
+            let entries = top.require("limits", LIMITS).and_then(|limits| limits.list(LIMITS));
+            Some(policy(&top, &entries.unwrap_or_default()))
+        }
+        [first, ..] => {
+            let entries: Vec<Node<'_>> = roots.iter().flat_map(blocks).collect();
+            Some(policy(&Fields::none(first), &entries))
+        }
+    }
+}
+
+/// Whether a document is no block, so that it should have the key `limits`.
+fn is_full(root: &Node<'_>) -> bool {
+    match root.tree() {
+        Tree::Map(pairs) => {
+            let has = |wanted: &str| pairs.iter().any(|(key, _)| key == wanted);
+            has("limits") || !(has("Url") || has("url") || has("rules"))
+        }
+        _ => false,
+    }
+}
+
+/// The blocks of one document, of which there may be several.
+fn blocks<'a>(root: &Node<'a>) -> Vec<Node<'a>> {
+    match root.tree() {
+        Tree::List(_) => root.children(),
+        _ if is_full(root) => {
+            root.reject(
+                "`{Url, rules}` blocks only, since there are several documents; write settings and \
+                 `limits` as a single document",
+            );
+            Vec::new()
+        }
+        Tree::Map(_) => vec![root.clone()],
+        _ => {
+            root.pairs(FULL);
+            Vec::new()
+        }
+    }
+}
+
+fn policy(top: &Fields<'_>, entries: &[Node<'_>]) -> Policy {
+    let actors = actors::read(top.get("actors"));
+    let keys = settings::keys(top);
+    let context = Context {
+        actors: &actors,
+        zone: top.get("time_zone").map_or(0, zone::read),
+        names: RefCell::new(BTreeMap::new()),
+    };
+    let response = response::read(top, &Rc::new(response::standard()));
+    let mut limits: Vec<_> =
+        entries.iter().filter_map(|node| entry::read(node, &response, &context)).collect();
+    naming::fill(&mut limits, &actors, context.names.into_inner());
+    Policy {
+        warnings: advice::lines(&limits, &actors, keys),
+        except: except::read(top, false),
+        shadow: top.flag("shadow", false),
+        namespace: settings::namespace(top),
+        keys,
+        log_refused: settings::log_refused(top),
+        accepted: settings::accepted(top),
+        limits,
+        actors: actors.into_iter().map(|known| known.actor).collect(),
+    }
+}

@@ -1,0 +1,64 @@
+//! An entry of `limits`: a path, what else must hold, and the rules.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::actors::Known;
+use super::fields::Fields;
+use super::node::Node;
+use super::policy::{Limit, Response};
+use super::{except, matching, response, rule};
+use crate::route::path::Prefix;
+
+/// Keys of an entry.
+pub const KEYS: &[&str] = &["Url", "url", "rules", "match", "except", "response", "ignore_case"];
+
+const WHAT: &str = "a mapping such as `{Url: /, rules: […]}`";
+const URL: &str = "a path such as `/sample`";
+const RULES: &str = "a list of rules such as `{actor: device, unit: second, rpu: 10}`";
+
+/// What all entries share while they are read.
+#[derive(Debug)]
+pub struct Context<'c> {
+    /// The actors that rules may name.
+    pub actors: &'c [Known],
+    /// Seconds that local time is ahead of UTC.
+    pub zone: i64,
+    /// The names that rules were given, each with the number that would follow it.
+    pub names: RefCell<BTreeMap<String, usize>>,
+}
+
+/// Reads an entry; `outer` is the response of the document.
+pub fn read(node: &Node<'_>, outer: &Rc<Response>, context: &Context<'_>) -> Option<Limit> {
+    let fields = Fields::read(node, WHAT, KEYS, &[])?;
+    let ignore_case = fields.flag("ignore_case", false);
+    let url = url(&fields, ignore_case);
+    let matcher = matching::read(&fields);
+    let except = except::read(&fields, ignore_case);
+    let response = response::read(&fields, outer);
+    let rules = fields.require("rules", RULES).and_then(|rules| rules.list(RULES));
+    let rules = rules.unwrap_or_default();
+    let rules =
+        rules.iter().filter_map(|node| rule::read(node, &response, ignore_case, context)).collect();
+    Some(Limit { url: url?, matcher, except, rules })
+}
+
+fn url(fields: &Fields<'_>, ignore_case: bool) -> Option<Prefix> {
+    let node = match (fields.get("Url"), fields.get("url")) {
+        (Some(_), Some(second)) => {
+            second.key_problem("duplicate key: `url` and `Url` are the same".into());
+            return None;
+        }
+        (None, Some(node)) => node,
+        _ => fields.require("Url", URL)?,
+    };
+    let text = node.text(URL)?;
+    match Prefix::parse(text, ignore_case) {
+        Ok(prefix) => Some(prefix),
+        Err(why) => {
+            node.problem(format!("{} {why}", node.tree().found()));
+            None
+        }
+    }
+}

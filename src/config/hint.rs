@@ -1,0 +1,130 @@
+//! What the writer of a document probably meant.
+
+use super::problem::Problem;
+use super::{algo, document, entry, matching, rule};
+
+/// Longest word that is compared.
+const LONGEST: usize = 40;
+
+/// How many lines that lack a space are reported.
+const ENOUGH: usize = 200;
+
+/// `; did you mean …?` if one of `names` resembles `word`, or nothing.
+pub fn did_you_mean(word: &str, names: &[&str]) -> String {
+    match nearest(word, names) {
+        Some(name) => format!("; did you mean `{name}`?"),
+        None => String::new(),
+    }
+}
+
+fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+    let word = word.to_ascii_lowercase();
+    if word.len() > LONGEST {
+        return None;
+    }
+    let mut best = None;
+    for &name in names {
+        let lower = name.to_ascii_lowercase();
+        let begins = word.len().min(lower.len()) >= 3
+            && (lower.starts_with(&word) || word.starts_with(&lower));
+        let tolerated = if begins { LONGEST } else { word.len().max(name.len()) / 3 };
+        let distance = distance(word.as_bytes(), lower.as_bytes());
+        if distance <= tolerated && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, name));
+        }
+    }
+    best.map(|(_, name)| name)
+}
+
+/// How many letters must be changed, added, left out or swapped with their neighbour.
+fn distance(from: &[u8], to: &[u8]) -> usize {
+    let get = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(LONGEST);
+    let mut previous = Vec::new();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    let mut before = None;
+    for (line, &letter) in from.iter().enumerate() {
+        let mut next = vec![line + 1];
+        let mut left = None;
+        for (column, &wanted) in to.iter().enumerate() {
+            let changed = get(&row, column) + usize::from(letter != wanted);
+            let mut least = changed.min(get(&row, column + 1) + 1).min(get(&next, column) + 1);
+            if before == Some(wanted) && left == Some(letter) {
+                least = least.min(get(&previous, column - 1) + 1);
+            }
+            next.push(least);
+            left = Some(wanted);
+        }
+        before = Some(letter);
+        previous = std::mem::replace(&mut row, next);
+    }
+    get(&row, to.len())
+}
+
+/// What an unknown key should have been, or nothing.
+pub fn of_key(key: &str, known: &[&str]) -> String {
+    let hints = [missing_space(key), elsewhere(key), did_you_mean(key, known)];
+    hints.into_iter().find(|hint| !hint.is_empty()).unwrap_or_default()
+}
+
+/// Where a key belongs that stands in the wrong mapping, or nothing.
+fn elsewhere(key: &str) -> String {
+    let mut places = Vec::new();
+    if document::KEYS.contains(&key) {
+        places.push("at the top, beside `limits`");
+    }
+    if entry::KEYS.contains(&key) {
+        places.push("beside `rules`");
+    }
+    if matching::KEYS.contains(&key) {
+        places.push("in `match`");
+    }
+    if rule::KEYS.contains(&key) || algo::keys().contains(&key) {
+        places.push("in a rule");
+    }
+    match places.as_slice() {
+        [] => String::new(),
+        _ => format!("; `{key}` belongs {}", places.join(", or ")),
+    }
+}
+
+/// A sentence if `text` is a known key and its value without the space that YAML wants between.
+pub fn missing_space(text: &str) -> String {
+    match split(text) {
+        Some((key, value)) => {
+            let value = value.split_whitespace().next().unwrap_or_default();
+            format!("; a space is missing after the colon: write `{key}: {value}`")
+        }
+        None => String::new(),
+    }
+}
+
+/// Every line of a text that is no YAML where a space is missing after the colon.
+pub fn missing_spaces(text: &str) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (line, written) in text.lines().enumerate() {
+        if problems.len() == ENOUGH {
+            break;
+        }
+        let bare = written.trim_start_matches([' ', '-', '{', '[']);
+        if let Some((key, value)) = split(bare) {
+            let column = written.chars().count() - value.chars().count();
+            let value = value.trim_end();
+            let message = if value.chars().count() <= LONGEST {
+                format!("a space is missing after the colon: write `{key}: {value}`")
+            } else {
+                format!("a space is missing after the colon of `{key}:`")
+            };
+            let position = Some((line + 1, column + 1));
+            problems.push(Problem { position, path: String::new(), message });
+        }
+    }
+    problems
+}
+
+/// A known key and what follows its colon at once.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let (key, value) = text.split_once(':')?;
+    let known = [document::KEYS, entry::KEYS, rule::KEYS].iter().any(|keys| keys.contains(&key));
+    let glued = value.chars().next().is_some_and(|next| !next.is_whitespace());
+    (known && glued).then_some((key, value))
+}

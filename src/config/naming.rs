@@ -1,0 +1,82 @@
+//! Names of rules that were given none: `<url>-<actor>-<unit>-<algo>[-2]`.
+
+use std::collections::BTreeMap;
+
+use super::actors::Known;
+use super::policy::{Limit, Rule};
+use crate::route::path::Prefix;
+
+/// Longest name.
+const LONGEST: usize = 64;
+
+/// What a name may be.
+pub const ALLOWED: &str = "1 … 64 of the characters a-z, 0-9, `_` and `-`";
+
+/// Whether `name` is one.
+pub fn is_name(name: &str) -> bool {
+    let plain =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    (1..=LONGEST).contains(&name.len()) && name.bytes().all(plain)
+}
+
+/// Names the rules that have no name yet. `taken` holds the names that are given, each with the
+/// number that would follow it.
+pub fn fill(limits: &mut [Limit], actors: &[Known], mut taken: BTreeMap<String, usize>) {
+    for limit in limits {
+        for rule in limit.rules.iter_mut().filter(|rule| rule.name.is_empty()) {
+            rule.name = free(&base(&limit.url, rule, actors), &mut taken);
+        }
+    }
+}
+
+/// `base`, or else the first of `base-2`, `base-3`, … that nobody has.
+fn free(base: &str, taken: &mut BTreeMap<String, usize>) -> String {
+    let mut number = taken.get(base).copied().unwrap_or(2);
+    let mut name = base.to_string();
+    while taken.contains_key(&name) {
+        name = format!("{base}-{number}");
+        number += 1;
+    }
+    taken.insert(name.clone(), 2);
+    taken.insert(base.into(), number);
+    name
+}
+
+fn base(url: &Prefix, rule: &Rule, actors: &[Known]) -> String {
+    let names: Vec<&str> = rule
+        .actor
+        .iter()
+        .filter_map(|&index| actors.get(index))
+        .map(|known| known.actor.name.as_str())
+        .collect();
+    let actor = if names.is_empty() { "all".into() } else { names.join("-") };
+    let unit = rule.quota.unit.name();
+    let tail = format!("-{unit}-{}", rule.algo.to_ascii_lowercase());
+    // Room for `-` and a number of five digits.
+    let room = LONGEST.saturating_sub(tail.len() + 6);
+    let url = cut(&slug(url.path()), room.saturating_sub(actor.len() + 1).max(room / 2));
+    format!("{}{tail}", cut(&format!("{url}-{actor}"), room))
+}
+
+/// A path in the alphabet of names: `/share/qq` is `share-qq`, and `/` is `root`.
+fn slug(path: &[u8]) -> String {
+    let mut slug = String::new();
+    for byte in path {
+        match byte.to_ascii_lowercase() {
+            plain @ (b'a'..=b'z' | b'0'..=b'9' | b'_') => slug.push(char::from(plain)),
+            _ if slug.is_empty() || slug.ends_with('-') => {}
+            _ => slug.push('-'),
+        }
+    }
+    let slug = slug.trim_end_matches('-');
+    match slug {
+        "" if path.len() <= 1 => "root".into(),
+        "" => "path".into(),
+        _ => slug.into(),
+    }
+}
+
+/// The first `length` characters of ASCII text.
+fn cut(text: &str, length: usize) -> String {
+    text.chars().take(length).collect()
+}

@@ -1,0 +1,208 @@
+//! A node of a document that can say what is wrong with it.
+
+use super::hint;
+use super::place::{Part, Place};
+use super::report::Report;
+use crate::tree::Tree;
+
+/// A node, where it stands, and where its problems go.
+#[derive(Debug, Clone)]
+pub struct Node<'a> {
+    tree: &'a Tree,
+    steps: Vec<usize>,
+    report: &'a Report<'a>,
+}
+
+impl<'a> Node<'a> {
+    /// The node that `steps` lead to.
+    pub fn new(tree: &'a Tree, steps: Vec<usize>, report: &'a Report<'a>) -> Node<'a> {
+        Node { tree, steps, report }
+    }
+
+    /// The plain tree.
+    pub fn tree(&self) -> &'a Tree {
+        self.tree
+    }
+
+    /// The child at `position`; the node itself if there is none.
+    pub fn child(&self, position: usize) -> Node<'a> {
+        let child = match self.tree {
+            Tree::List(items) => items.get(position),
+            Tree::Map(pairs) => pairs.get(position).map(|(_, value)| value),
+            _ => None,
+        };
+        child.map_or_else(|| self.clone(), |tree| self.at(position, tree))
+    }
+
+    /// All children.
+    pub fn children(&self) -> Vec<Node<'a>> {
+        let count = match self.tree {
+            Tree::List(items) => items.len(),
+            Tree::Map(pairs) => pairs.len(),
+            _ => 0,
+        };
+        (0..count).map(|position| self.child(position)).collect()
+    }
+
+    /// The node below this one that the keys in `path`, with dots between them, lead to; as near to
+    /// it as there is one.
+    pub fn descend(&self, path: &str) -> Node<'a> {
+        let mut node = self.clone();
+        for key in path.split('.') {
+            if let Tree::Map(pairs) = node.tree {
+                let position = pairs.iter().position(|(name, _)| name == key);
+                node = position.map_or(node.clone(), |position| node.child(position));
+            }
+        }
+        node
+    }
+
+    fn at(&self, position: usize, tree: &'a Tree) -> Node<'a> {
+        let mut steps = Vec::with_capacity(self.steps.len() + 1);
+        steps.extend_from_slice(&self.steps);
+        steps.push(position);
+        Node { tree, steps, report: self.report }
+    }
+
+    /// Reports a problem of this node.
+    #[cold]
+    #[inline(never)]
+    pub fn problem(&self, message: String) {
+        self.add(Part::Value, message);
+    }
+
+    /// Reports a problem of the key that this node stands under.
+    #[cold]
+    #[inline(never)]
+    pub fn key_problem(&self, message: String) {
+        self.add(Part::Key, message);
+    }
+
+    /// Reports a problem of a key that this mapping lacks.
+    #[cold]
+    #[inline(never)]
+    pub fn missing_problem(&self, key: &'static str, message: String) {
+        self.add(Part::Missing(key), message);
+    }
+
+    /// Reports a key that means nothing in its mapping, and where it may belong.
+    #[cold]
+    #[inline(never)]
+    pub fn unknown_key(&self, key: &str, known: &[&str]) {
+        let hint = if self.report.is_full() { String::new() } else { hint::of_key(key, known) };
+        self.key_problem(format!("unknown key, allowed: {}{hint}", known.join(", ")));
+    }
+
+    fn add(&self, part: Part, message: String) {
+        self.report.add(Place { steps: self.steps.clone(), part }, message);
+    }
+
+    /// Reports what stands here instead of what is allowed.
+    #[cold]
+    #[inline(never)]
+    pub fn reject(&self, allowed: &str) {
+        self.problem(format!("found {}, allowed: {allowed}", self.tree.found()));
+    }
+
+    /// Text.
+    pub fn text(&self, allowed: &str) -> Option<&'a str> {
+        let text = self.tree.text();
+        if text.is_none() {
+            self.reject(allowed);
+        }
+        text
+    }
+
+    /// Text that may look like a number or a switch, if it is put in quotes.
+    pub fn free_text(&self, allowed: &str) -> Option<&'a str> {
+        match self.tree {
+            Tree::Bool(_) | Tree::Int(_) | Tree::Float(_) => {
+                self.text(&format!("{allowed}; put it in quotes to make it text"))
+            }
+            _ => self.text(allowed),
+        }
+    }
+
+    /// A whole number in a range.
+    pub fn whole(&self, min: u64, max: u64) -> Option<u64> {
+        let allowed = format!("a whole number, {min} … {max}");
+        match self.tree {
+            Tree::Int(number) => {
+                let number = u64::try_from(*number).ok();
+                let fits = number.filter(|number| (min..=max).contains(number));
+                if fits.is_none() {
+                    self.reject(&allowed);
+                }
+                return fits;
+            }
+            Tree::Text(text) => match text.replace(['_', ',', ' '], "").parse::<u64>() {
+                Ok(number) => self.problem(format!(
+                    "found the text {}, allowed: {allowed}; write {number}, without quotes",
+                    self.tree.found()
+                )),
+                Err(_) => self.reject(&allowed),
+            },
+            _ => self.reject(&allowed),
+        }
+        None
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&self) -> Option<bool> {
+        match self.tree {
+            Tree::Bool(value) => return Some(*value),
+            Tree::Text(text) if text == "true" || text == "false" => {
+                self.problem(format!("found the text `{text}`, allowed: {text}, without quotes"));
+            }
+            _ => self.reject("true or false"),
+        }
+        None
+    }
+
+    /// One of some names, as its position among them.
+    pub fn choice(&self, names: &[&str], allowed: &str) -> Option<usize> {
+        let text = self.text(allowed)?;
+        let chosen = names.iter().position(|name| *name == text);
+        if chosen.is_none() {
+            self.unknown_name(text, names, allowed);
+        }
+        chosen
+    }
+
+    /// Reports a name that is none of `names`.
+    #[cold]
+    #[inline(never)]
+    pub fn unknown_name(&self, name: &str, names: &[&str], allowed: &str) {
+        let hint =
+            if self.report.is_full() { String::new() } else { hint::did_you_mean(name, names) };
+        self.reject(&format!("{allowed}{hint}"));
+    }
+
+    /// The items of a list.
+    pub fn list(&self, allowed: &str) -> Option<Vec<Node<'a>>> {
+        match self.tree {
+            Tree::List(_) => Some(self.children()),
+            _ => {
+                self.reject(allowed);
+                None
+            }
+        }
+    }
+
+    /// The keys and values of a mapping that may have any keys.
+    pub fn pairs(&self, allowed: &str) -> Option<Vec<(&'a str, Node<'a>)>> {
+        match self.tree {
+            Tree::Map(pairs) => {
+                Some(pairs.iter().map(|(key, _)| key.as_str()).zip(self.children()).collect())
+            }
+            Tree::Text(text) => {
+                self.reject(&format!("{allowed}{}", hint::missing_space(text)));
+                None
+            }
+            _ => {
+                self.reject(allowed);
+                None
+            }
+        }
+    }
+}

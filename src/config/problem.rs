@@ -1,0 +1,80 @@
+//! What is wrong with a document, in words that a stranger can act on.
+
+use std::error::Error;
+use std::fmt;
+
+/// How many problems are shown; the rest are counted.
+pub(super) const SHOWN: usize = 50;
+
+/// One mistake in a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Line and column, counted from 1, where they can be had.
+    pub position: Option<(usize, usize)>,
+    /// The path of the node to blame, such as `limits[0].rules[1].algo`; empty for the whole.
+    pub path: String,
+    /// What was found and what is allowed.
+    pub message: String,
+}
+
+/// All the problems of a document, in its order, one line each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems {
+    list: Vec<Problem>,
+    more: usize,
+}
+
+impl Problems {
+    /// The problems in `list`, and `more` that are only counted.
+    pub(super) fn new(mut list: Vec<Problem>, more: usize) -> Problems {
+        let more = more + list.len().saturating_sub(SHOWN);
+        list.truncate(SHOWN);
+        Problems { list, more }
+    }
+
+    /// A single problem of the text as a whole.
+    pub(super) fn one(position: Option<(usize, usize)>, message: String) -> Problems {
+        Problems::new(vec![Problem { position, path: String::new(), message }], 0)
+    }
+
+    /// The problems that are shown.
+    #[must_use]
+    pub fn list(&self) -> &[Problem] {
+        &self.list
+    }
+
+    /// How many there are beyond those.
+    #[must_use]
+    pub fn more(&self) -> usize {
+        self.more
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((line, column)) = self.position {
+            write!(f, "{line}:{column} ")?;
+        }
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.list.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            problem.fmt(f)?;
+        }
+        if self.more > 0 {
+            write!(f, "\nand {} more", self.more)?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for Problems {}

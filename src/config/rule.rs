@@ -1,0 +1,148 @@
+//! A rule.
+
+use std::rc::Rc;
+
+use super::entry::Context;
+use super::fields::Fields;
+use super::node::Node;
+use super::policy::{Absent, Response, Rule, Scope};
+use super::{algo, except, naming, response};
+use crate::tree::Tree;
+
+/// Keys that every rule may have, whatever its algorithm.
+pub const KEYS: &[&str] = &[
+    "actor", "unit", "rpu", "algo", "scope", "name", "cost", "absent", "enforce", "shadow",
+    "expose", "except", "response",
+];
+
+const LATER: &[&str] = &["max_delay", "warm_up", "ban", "quota", "hot"];
+
+/// Most actors that one key is made of.
+const MAX_PARTS: usize = 8;
+
+const WHAT: &str = "a mapping such as `{actor: device, unit: second, rpu: 10}`";
+const SCOPES: &[&str] = &["local", "gateway", "global"];
+const ABSENTS: &[&str] = &["skip", "share", "deny"];
+
+/// Reads a rule; `outer` is the response of its entry.
+pub fn read(
+    node: &Node<'_>,
+    outer: &Rc<Response>,
+    ignore_case: bool,
+    context: &Context<'_>,
+) -> Option<Rule> {
+    let mut known = KEYS.to_vec();
+    known.extend(algo::keys());
+    let fields = Fields::read(node, WHAT, &known, LATER)?;
+    let actor = actor(&fields, context);
+    let limiter = algo::read(&fields, context.zone);
+    let scope = choice(&fields, "scope", SCOPES);
+    let absent = choice(&fields, "absent", ABSENTS);
+    let enforce = fields.get("enforce").and_then(|node| node.whole(0, 100)).unwrap_or(100);
+    let name = name(&fields, context);
+    let except = except::read(&fields, ignore_case);
+    let response = response::read(&fields, outer);
+    let (shadow, expose) = (fields.flag("shadow", false), fields.flag("expose", true));
+    if actor.as_ref().is_some_and(Vec::is_empty) {
+        all_is_one_caller(&fields, enforce);
+    }
+    let limiter = limiter?;
+    Some(Rule {
+        name,
+        actor: actor?,
+        quota: limiter.quota,
+        algo: limiter.algo,
+        algorithm: limiter.algorithm,
+        scope: match scope {
+            Some(0) => Scope::Local,
+            Some(2) => Scope::Global,
+            _ => Scope::Gateway,
+        },
+        absent: match absent {
+            Some(1) => Absent::Share,
+            Some(2) => Absent::Deny,
+            _ => Absent::Skip,
+        },
+        enforce: u8::try_from(enforce).unwrap_or(100),
+        shadow,
+        expose,
+        except,
+        response,
+    })
+}
+
+fn choice(fields: &Fields<'_>, key: &str, names: &[&str]) -> Option<usize> {
+    fields.get(key)?.choice(names, &names.join(", "))
+}
+
+/// Indices of the actors that make the key; none for `all`.
+fn actor(fields: &Fields<'_>, context: &Context<'_>) -> Option<Vec<usize>> {
+    let allowed = allowed_actors(context);
+    let node = fields.require("actor", &allowed)?;
+    if !matches!(node.tree(), Tree::List(_)) {
+        return match node.text(&allowed)? {
+            "all" => Some(Vec::new()),
+            name => Some(vec![index(name, node, context, &allowed)?]),
+        };
+    }
+    let parts = node.children();
+    if !(1..=MAX_PARTS).contains(&parts.len()) {
+        node.problem(format!("found {} names, allowed: 1 … {MAX_PARTS}", parts.len()));
+        return None;
+    }
+    let mut indices = Vec::new();
+    for part in &parts {
+        let name = part.text(&allowed)?;
+        if name == "all" {
+            part.problem("`all` is no part of a key; leave it out".into());
+            return None;
+        }
+        let index = index(name, part, context, &allowed)?;
+        if indices.contains(&index) {
+            part.problem(format!("{} is in the list already", part.tree().found()));
+        }
+        indices.push(index);
+    }
+    Some(indices)
+}
+
+fn index(name: &str, node: &Node<'_>, context: &Context<'_>, allowed: &str) -> Option<usize> {
+    // The seed document writes `actor` where it means the account.
+    let wanted = if name == "actor" { "account" } else { name };
+    let index = context.actors.iter().position(|known| known.actor.name == wanted);
+    if index.is_none() {
+        let mut names: Vec<&str> =
+            context.actors.iter().map(|known| known.actor.name.as_str()).collect();
+        names.push("all");
+        node.unknown_name(name, &names, allowed);
+    }
+    index
+}
+
+fn allowed_actors(context: &Context<'_>) -> String {
+    let names = context.actors.iter().map(|known| known.actor.name.as_str()).take(20);
+    let names: Vec<&str> = std::iter::once("all").chain(names).collect();
+    format!("{}, another name under `actors`, or a list of names", names.join(", "))
+}
+
+fn all_is_one_caller(fields: &Fields<'_>, enforce: u64) {
+    if fields.get("absent").is_some() {
+        fields.blame("absent", "means nothing beside `actor: all`, which is never absent".into());
+    }
+    if (1..100).contains(&enforce) {
+        let message = "chooses among callers, and `actor: all` is a single one; allowed: 0, 100";
+        fields.blame("enforce", message.into());
+    }
+}
+
+/// The name that the rule was given; empty if it has none.
+fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
+    let Some(node) = fields.get("name") else { return String::new() };
+    let Some(text) = node.free_text(naming::ALLOWED) else { return String::new() };
+    if !naming::is_name(text) {
+        node.reject(naming::ALLOWED);
+    } else if context.names.borrow_mut().insert(text.into(), 2).is_some() {
+        node.problem(format!("duplicate name: an earlier rule is called `{text}`"));
+    }
+    text.into()
+}

@@ -1,0 +1,44 @@
+//! The small settings of the full form.
+
+use super::fields::Fields;
+use super::policy::Accepted;
+
+const DEFAULT_KEYS: usize = 100_000;
+const MAX_KEYS: u64 = 10_000_000;
+
+/// Prefix of shared keys and metric names.
+pub fn namespace(top: &Fields<'_>) -> Option<String> {
+    let node = top.get("namespace")?;
+    let allowed = "1 … 64 of the characters A-Z, a-z, 0-9, `_` and `-`";
+    let text = node.free_text(allowed)?;
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    if is_plain && (1..=64).contains(&text.len()) {
+        return Some(text.into());
+    }
+    node.reject(allowed);
+    None
+}
+
+/// How many live callers each rule's table is made for.
+pub fn keys(top: &Fields<'_>) -> usize {
+    let keys = top.get("keys").and_then(|node| node.whole(1, MAX_KEYS));
+    keys.and_then(|keys| usize::try_from(keys).ok()).unwrap_or(DEFAULT_KEYS)
+}
+
+/// Whether refusals are logged.
+pub fn log_refused(top: &Fields<'_>) -> bool {
+    let node = top.get("log");
+    node.and_then(|node| node.choice(&["none", "refused"], "none, refused")) == Some(1)
+}
+
+/// What accepted requests report.
+pub fn accepted(top: &Fields<'_>) -> Accepted {
+    let what = "a mapping such as `{headers: true, filter_state: true}`";
+    let fields = top
+        .get("accepted")
+        .and_then(|node| Fields::read(node, what, &["headers", "filter_state"], &[]));
+    fields.map_or_else(Accepted::default, |fields| Accepted {
+        headers: fields.flag("headers", false),
+        filter_state: fields.flag("filter_state", false),
+    })
+}

@@ -1,0 +1,47 @@
+//! What an algorithm decides about one request.
+
+use crate::time::Micros;
+
+/// The answer of one rule to one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// The request may go on after `wait` ticks; zero is at once.
+    Admit {
+        /// Ticks from now until the request's turn.
+        wait: Micros,
+    },
+    /// The request is refused and nothing was charged.
+    Refuse {
+        /// When a request of the same cost would be admitted if nobody else came.
+        retry: Retry,
+    },
+}
+
+/// When it makes sense to come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Retry {
+    /// Ticks from now. At that instant the request is admitted, one tick earlier it is not.
+    After(Micros),
+    /// Such a request can never be admitted.
+    Never,
+}
+
+impl Decision {
+    /// Admitted without waiting.
+    pub const NOW: Decision = Decision::Admit { wait: 0 };
+
+    /// Refused until `after` ticks have passed.
+    #[must_use]
+    pub const fn retry(after: Micros) -> Decision {
+        Decision::Refuse { retry: Retry::After(after) }
+    }
+
+    /// Refused for good.
+    pub const NEVER: Decision = Decision::Refuse { retry: Retry::Never };
+
+    /// Whether the request was admitted, at once or after a wait.
+    #[must_use]
+    pub const fn is_admitted(self) -> bool {
+        matches!(self, Decision::Admit { .. })
+    }
+}

@@ -1,0 +1,40 @@
+//! How much a rule allows: the numbers of a rule that its algorithm is built from.
+
+use crate::time::{Micros, Unit};
+
+/// Largest `rpu`, `burst` and `cost`.
+pub const MAX_PERMITS: u64 = 1_000_000_000;
+
+/// What a rule's algorithm is built from. Values are in the ranges of the configuration;
+/// `None` means that the key was left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// The unit that `rpu` counts in.
+    pub unit: Unit,
+    /// Permits per unit, 0 ..= [`MAX_PERMITS`]; 0 refuses everything.
+    pub rpu: u64,
+    /// Permits that one request takes, 1 ..= [`MAX_PERMITS`].
+    pub cost: u64,
+    /// Size of a token bucket in permits, 1 ..= [`MAX_PERMITS`]; by default `rpu`.
+    pub burst: Option<u64>,
+    /// Slices of a sliding window, 1 ..= 60; by default 10.
+    pub slices: Option<u64>,
+    /// How many intervals ahead a request's turn may lie; by default `rpu`.
+    pub max_queue: Option<u64>,
+    /// Seconds that local time is ahead of UTC, for windows that are aligned to the wall clock.
+    pub zone: i64,
+}
+
+impl Quota {
+    /// A quota with every optional key left out, in UTC, at one permit a request.
+    #[must_use]
+    pub fn new(unit: Unit, rpu: u64) -> Quota {
+        Quota { unit, rpu, cost: 1, burst: None, slices: None, max_queue: None, zone: 0 }
+    }
+
+    /// The unit in ticks.
+    #[must_use]
+    pub fn period(&self) -> Micros {
+        self.unit.micros()
+    }
+}

@@ -1,0 +1,93 @@
+//! A ring of counters over slices of time, cleared lazily: what was counted recently.
+//!
+//! State is one word for the newest slice and the counters packed two to a word, all in one value,
+//! so that a store replaces it as a whole and no writer can lose another's count at the moment a
+//! slice begins. All zero is an empty ring.
+
+/// The shape of a ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ring {
+    counters: usize,
+}
+
+impl Ring {
+    /// A ring that remembers `counters` slices, at least one.
+    #[must_use]
+    pub fn new(counters: usize) -> Ring {
+        Ring { counters: counters.max(1) }
+    }
+
+    /// Words of state.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        1 + self.counters.div_ceil(2)
+    }
+
+    /// The newest slice that `state` has seen.
+    #[must_use]
+    pub fn newest(&self, state: &[u64]) -> u64 {
+        state.first().copied().unwrap_or(0)
+    }
+
+    /// What was counted in `slice`; zero where it is newer than all, or already forgotten.
+    #[must_use]
+    pub fn count(&self, state: &[u64], slice: u64) -> u64 {
+        let newest = self.newest(state);
+        if slice > newest || newest - slice >= self.counters as u64 {
+            return 0;
+        }
+        self.counter(state, slice)
+    }
+
+    /// The sum over the slices that are remembered when `slice` is the newest.
+    #[must_use]
+    pub fn sum(&self, state: &[u64], slice: u64) -> u64 {
+        let newest = self.newest(state);
+        let gone: u64 = self
+            .slices(newest)
+            .take_while(|old| slice.saturating_sub(*old) >= self.counters as u64)
+            .map(|old| self.counter(state, old))
+            .sum();
+        let counters = state.get(1..).unwrap_or_default();
+        let all: u64 =
+            counters.iter().map(|word| (word >> 32) + (word & u64::from(u32::MAX))).sum();
+        all - gone.min(all)
+    }
+
+    /// The slices that are remembered when `newest` is the newest, oldest first.
+    pub fn slices(&self, newest: u64) -> impl Iterator<Item = u64> + use<> {
+        newest.saturating_sub(self.counters as u64 - 1)..newest.saturating_add(1)
+    }
+
+    /// Counts `amount` in `slice`, or in the newest slice if that is later. Counters stop at 2³²−1.
+    pub fn add(&self, state: &mut [u64], slice: u64, amount: u64) {
+        let newest = self.newest(state);
+        let slice = slice.max(newest);
+        for gone in self.slices(slice).filter(|&gone| gone > newest) {
+            self.set(state, gone, 0);
+        }
+        let count = self.counter(state, slice).saturating_add(amount).min(u64::from(u32::MAX));
+        self.set(state, slice, count);
+        if let Some(first) = state.first_mut() {
+            *first = slice;
+        }
+    }
+
+    /// Word and shift of the counter of `slice`.
+    fn place(&self, slice: u64) -> (usize, u32) {
+        let index = (slice % self.counters as u64) as usize;
+        (1 + index / 2, (index % 2) as u32 * 32)
+    }
+
+    fn counter(&self, state: &[u64], slice: u64) -> u64 {
+        let (word, shift) = self.place(slice);
+        state.get(word).map_or(0, |word| word >> shift & u64::from(u32::MAX))
+    }
+
+    fn set(&self, state: &mut [u64], slice: u64, count: u64) {
+        let (word, shift) = self.place(slice);
+        if let Some(word) = state.get_mut(word) {
+            *word = *word & !(u64::from(u32::MAX) << shift) | count << shift;
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What must hold of a request beyond its path.
+
+use crate::port::{Pseudo, Request};
+use crate::route::header::Condition;
+use crate::route::host::Host;
+
+/// Conditions of an entry beyond its path; all must hold, an empty list always does.
+#[derive(Debug, Default)]
+pub struct Match {
+    /// Methods, upper case; one of them.
+    pub methods: Vec<String>,
+    /// Hosts; one of them.
+    pub hosts: Vec<Host>,
+    /// Header conditions; all of them.
+    pub headers: Vec<Condition>,
+}
+
+impl Match {
+    /// Whether a request meets every condition. Asks the host only for what they need.
+    #[must_use]
+    pub fn holds(&self, request: &dyn Request) -> bool {
+        (self.methods.is_empty() || self.holds_method(request))
+            && (self.hosts.is_empty() || self.holds_host(request))
+            && self.headers.iter().all(|condition| condition.holds(request))
+    }
+
+    fn holds_method(&self, request: &dyn Request) -> bool {
+        match request.pseudo(Pseudo::Method) {
+            Some(method) => self.methods.iter().any(|known| known.as_bytes() == &*method),
+            None => false,
+        }
+    }
+
+    fn holds_host(&self, request: &dyn Request) -> bool {
+        match request.pseudo(Pseudo::Authority) {
+            Some(authority) => self.hosts.iter().any(|host| host.matches(&authority)),
+            None => false,
+        }
+    }
+}

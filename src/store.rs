@@ -1,0 +1,4 @@
+//! Where usage is counted.
+
+pub mod local;
+mod slab;

@@ -1,0 +1,55 @@
+//! A configuration document as a plain tree, before anybody knows what it means.
+
+/// A node of a document. Mappings keep their order and any duplicate keys, so that both can be
+/// reported.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tree {
+    /// `null`, `~`, or nothing at all.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number; `10.0` is one, since a `Struct` knows no other numbers.
+    Int(i128),
+    /// Any other number.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// A sequence.
+    List(Vec<Tree>),
+    /// A mapping. Keys that are not text are given as the text that stands in the document.
+    Map(Vec<(String, Tree)>),
+}
+
+impl Tree {
+    /// What was found, for messages: the kind, and the value where it is short.
+    #[must_use]
+    pub fn found(&self) -> String {
+        match self {
+            Tree::Null => "nothing".into(),
+            Tree::Bool(value) => format!("`{value}`"),
+            Tree::Int(value) => format!("`{value}`"),
+            Tree::Float(value) => format!("`{value}`"),
+            Tree::Text(value) => format!("`{}`", shorten(value)),
+            Tree::List(_) => "a list".into(),
+            Tree::Map(_) => "a mapping".into(),
+        }
+    }
+
+    /// The text, if it is one.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Tree::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// At most 60 characters of `text`, on one line.
+fn shorten(text: &str) -> String {
+    let mut short: String = text.chars().take(60).flat_map(char::escape_debug).collect();
+    if text.chars().nth(60).is_some() {
+        short.push('…');
+    }
+    short
+}

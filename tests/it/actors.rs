@@ -1,0 +1,161 @@
+//! Every source of identity, built through the registry.
+
+use std::rc::Rc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use diana::actor::{Found, REGISTRY, Source};
+use diana::port::fake::FakeRequest;
+use diana::tree::Tree;
+
+fn text(text: &str) -> Tree {
+    Tree::Text(text.into())
+}
+
+fn build(kind: &str, value: Tree, options: &[(&str, Tree)]) -> Option<Rc<dyn Source>> {
+    let kind = REGISTRY.iter().find(|known| known.name == kind).unwrap();
+    let options: Vec<(String, Tree)> =
+        options.iter().map(|(key, value)| ((*key).into(), value.clone())).collect();
+    (kind.build)(&value, &options).ok()
+}
+
+fn find(source: &dyn Source, request: &FakeRequest) -> Result<Vec<u8>, Found> {
+    let mut value = None;
+    match source.find(request, &mut |found| value = Some(found.to_vec())) {
+        Found::Value => Ok(value.expect("a value that was found is handed on")),
+        other => {
+            assert_eq!(value, None);
+            Err(other)
+        }
+    }
+}
+
+#[test]
+fn a_header() {
+    let source = build("header", text("X-Account-Id"), &[]).unwrap();
+    let with = |values: &[&str]| {
+        let request = values.iter().fold(FakeRequest::get("/"), |r, v| r.header("x-account-id", v));
+        find(&*source, &request)
+    };
+    assert_eq!(with(&["bob"]).unwrap(), b"bob");
+    assert_eq!(with(&[]), Err(Found::Absent));
+    assert_eq!(with(&[""]), Err(Found::Absent));
+    assert_eq!(with(&["bob", "eve"]), Err(Found::Repeated));
+    assert_eq!(with(&["bob", "bob"]), Err(Found::Repeated));
+    let raw = FakeRequest::get("/").header("x-account-id", b"\xff\xfe");
+    assert_eq!(find(&*source, &raw).unwrap(), b"\xff\xfe");
+    for bad in [text(""), text("a b"), text("x:"), Tree::Int(1)] {
+        assert!(build("header", bad, &[]).is_none());
+    }
+}
+
+#[test]
+fn a_cookie() {
+    let source = build("cookie", text("sid"), &[]).unwrap();
+    let with = |headers: &[&str]| {
+        let request = headers.iter().fold(FakeRequest::get("/"), |r, v| r.header("cookie", v));
+        find(&*source, &request)
+    };
+    assert_eq!(with(&["a=1; sid=abc; b=2"]).unwrap(), b"abc");
+    assert_eq!(with(&["sid=a=b"]).unwrap(), b"a=b");
+    assert_eq!(with(&["xsid=1; sidx=2; sid"]), Err(Found::Absent));
+    assert_eq!(with(&["sid="]), Err(Found::Absent));
+    assert_eq!(with(&["sid=1; sid=2"]), Err(Found::Repeated));
+    assert_eq!(with(&["sid=1", "sid=2"]), Err(Found::Repeated));
+    assert_eq!(with(&["a=1", "sid=2"]).unwrap(), b"2");
+    let many = "a=b; ".repeat(10_000) + "sid=found";
+    assert_eq!(with(&[&many]).unwrap(), b"found");
+    assert!(build("cookie", text("a=b"), &[]).is_none());
+}
+
+#[test]
+fn a_query_parameter() {
+    let source = build("query", text("token"), &[]).unwrap();
+    let with = |path: &str| find(&*source, &FakeRequest::get(path));
+    assert_eq!(with("/a?x=1&token=t%2Fk#token=no").unwrap(), b"t/k");
+    assert_eq!(with("/a?%74oken=t").unwrap(), b"t");
+    assert_eq!(with("/token=1"), Err(Found::Absent));
+    assert_eq!(with("/a?token"), Err(Found::Absent));
+    assert_eq!(with("/a?token=1&token=2"), Err(Found::Repeated));
+    assert_eq!(find(&*source, &FakeRequest::default()), Err(Found::Absent));
+}
+
+#[test]
+fn a_client_address_is_cut_to_its_network() {
+    let map = |pairs: &[(&str, i128)]| {
+        Tree::Map(pairs.iter().map(|(key, value)| ((*key).into(), Tree::Int(*value))).collect())
+    };
+    let same = |source: &dyn Source, one: &str, other: &str| {
+        let found = |address| find(source, &FakeRequest::get("/").from(address)).unwrap();
+        found(one) == found(other)
+    };
+    let default = build("client_address", Tree::Null, &[]).unwrap();
+    assert!(same(&*default, "192.0.2.1:1", "192.0.2.1:2"));
+    assert!(same(&*default, "192.0.2.1:1", "[::ffff:192.0.2.1]:2"));
+    assert!(!same(&*default, "192.0.2.1:1", "192.0.2.2:1"));
+    assert!(same(&*default, "[2001:db8::1]:1", "[2001:db8::ffff:1]:2"));
+    assert!(!same(&*default, "[2001:db8::1]:1", "[2001:db8:0:1::1]:1"));
+    let wide = build("client_address", map(&[("v4", 24), ("v6", 0)]), &[]).unwrap();
+    assert!(same(&*wide, "192.0.2.1:1", "192.0.2.200:1"));
+    assert!(same(&*wide, "[::2]:1", "[2001:db8::1]:1"));
+    assert!(!same(&*wide, "192.0.2.1:1", "192.0.3.1:1"));
+    assert_eq!(find(&*default, &FakeRequest::get("/").from("/run/a.sock")), Err(Found::Absent));
+    for bad in [map(&[("v4", 33)]), map(&[("v6", -1)]), map(&[("v5", 1)]), text("all")] {
+        assert!(build("client_address", bad, &[]).is_none());
+    }
+}
+
+#[test]
+fn a_claim_of_an_unverified_token() {
+    let source = build("jwt_claim", text("sub"), &[("unverified", Tree::Bool(true))]).unwrap();
+    assert!(source.warning().is_some() && source.is_caller_chosen());
+    let with =
+        |header: &str| find(&*source, &FakeRequest::get("/").header("authorization", header));
+    let token = |claims: &str| format!("Bearer e30.{}.sig", URL_SAFE_NO_PAD.encode(claims));
+    assert_eq!(with(&token(r#"{"sub":"bob"}"#)).unwrap(), b"bob");
+    assert_eq!(with(&token(r#"{"sub":42}"#)).unwrap(), b"42");
+    assert_eq!(with(&token(r#"{"sub":"bob"}"#).replace("Bearer", "bEARER")).unwrap(), b"bob");
+    for absent in [
+        token("{}"),
+        token(r#"{"sub":""}"#),
+        token(r#"{"sub":{"a":1}}"#),
+        token("not json"),
+        token(&"[".repeat(100_000)),
+        "Bearer a.b".into(),
+        "Bearer ".into(),
+        "Basic e30.e30.x".into(),
+        "é".into(),
+    ] {
+        assert_eq!(with(&absent), Err(Found::Absent), "{absent:.40}");
+    }
+}
+
+#[test]
+fn a_claim_that_jwt_authn_left() {
+    let source = build("jwt_claim", text("sub"), &[("payload", text("claims"))]).unwrap();
+    let path = ["metadata", "filter_metadata", "envoy.filters.http.jwt_authn", "claims", "sub"];
+    let request = FakeRequest::get("/");
+    assert_eq!(find(&*source, &request), Err(Found::NoMetadata));
+    assert_eq!(find(&*source, &request.property(&path, "bob")).unwrap(), b"bob");
+    assert!(build("jwt_claim", text("sub"), &[]).is_none());
+    let both = [("payload", text("claims")), ("unverified", Tree::Bool(true))];
+    assert!(build("jwt_claim", text("sub"), &both).is_none());
+}
+
+#[test]
+fn metadata_and_peer() {
+    let path = Tree::List(vec![text("ns.with.dots"), text("a"), text("b")]);
+    let source = build("metadata", path, &[]).unwrap();
+    let request = FakeRequest::get("/");
+    assert_eq!(find(&*source, &request), Err(Found::NoMetadata));
+    let there = request.property(&["metadata", "filter_metadata", "ns.with.dots", "a", "b"], "v");
+    assert_eq!(find(&*source, &there).unwrap(), b"v");
+    assert!(build("metadata", Tree::List(vec![text("only")]), &[]).is_none());
+
+    let peer = build("peer", text("uri_san"), &[]).unwrap();
+    let request = FakeRequest::get("/");
+    assert_eq!(find(&*peer, &request), Err(Found::Absent));
+    let there = request.property(&["connection", "uri_san_peer_certificate"], "spiffe://a/b");
+    assert_eq!(find(&*peer, &there).unwrap(), b"spiffe://a/b");
+    assert!(build("peer", text("name"), &[]).is_none());
+}

@@ -1,0 +1,69 @@
+//! Windows on a wall clock that steps.
+
+use diana::algorithm::{Algorithm, REGISTRY};
+use diana::quota::Quota;
+use diana::time::{Now, SECOND, Unit};
+
+/// A caller of one window rule.
+struct Caller {
+    algorithm: std::rc::Rc<dyn Algorithm>,
+    state: Vec<u64>,
+}
+
+impl Caller {
+    fn new(quota: Quota) -> Caller {
+        let entry = REGISTRY.iter().find(|entry| entry.short == "W").unwrap();
+        let algorithm = (entry.build)(&quota).unwrap();
+        Caller { state: vec![0; algorithm.words()], algorithm }
+    }
+
+    fn admits(&mut self, now: Now) -> bool {
+        let mut new = self.state.clone();
+        let admitted = self.algorithm.step(&self.state, now, 1, &mut new).is_admitted();
+        if admitted {
+            self.state = new;
+        }
+        admitted
+    }
+}
+
+const HOUR: u64 = 3600 * SECOND;
+const WALL: u64 = 500_000 * HOUR;
+
+#[test]
+fn a_small_step_back_stays_in_the_window_in_force() {
+    let mut caller = Caller::new(Quota::new(Unit::Day, 1));
+    let midnight = WALL / (24 * HOUR) * 24 * HOUR;
+    assert!(caller.admits(Now { mono: HOUR, wall: midnight - 1 }));
+    assert!(caller.admits(Now { mono: HOUR + 1, wall: midnight }));
+    // Back before midnight: the new day stays in force, and yesterday's is not opened again.
+    assert!(!caller.admits(Now { mono: HOUR + 2, wall: midnight - 2 * SECOND }));
+    assert!(!caller.admits(Now { mono: HOUR + 3, wall: midnight + 1 }));
+    assert!(caller.admits(Now { mono: 25 * HOUR, wall: midnight + 24 * HOUR }));
+}
+
+#[test]
+fn after_a_large_step_back_a_window_ends_one_unit_after_its_first_request() {
+    let mut caller = Caller::new(Quota::new(Unit::Second, 1));
+    assert!(caller.admits(Now { mono: HOUR, wall: WALL }));
+    let back = WALL - HOUR;
+    assert!(!caller.admits(Now { mono: HOUR + SECOND - 1, wall: back + SECOND - 1 }));
+    assert!(caller.admits(Now { mono: HOUR + SECOND, wall: back + SECOND }));
+    // From there on windows are aligned again.
+    assert!(!caller.admits(Now { mono: HOUR + 2 * SECOND - 1, wall: back + 2 * SECOND - 1 }));
+    assert!(caller.admits(Now { mono: HOUR + 2 * SECOND, wall: back + 2 * SECOND }));
+}
+
+#[test]
+fn a_day_begins_at_midnight_of_the_time_zone() {
+    let mut caller = Caller::new(Quota { zone: 8 * 3600, ..Quota::new(Unit::Day, 1) });
+    let midnight = WALL / (24 * HOUR) * 24 * HOUR + 16 * HOUR;
+    assert!(caller.admits(Now { mono: HOUR, wall: midnight - 1 }));
+    assert!(!caller.admits(Now { mono: HOUR, wall: midnight - 1 }));
+    assert!(caller.admits(Now { mono: HOUR, wall: midnight }));
+    // An hour begins off the full hour where the offset has minutes.
+    let mut caller = Caller::new(Quota { zone: 19_800, ..Quota::new(Unit::Hour, 1) });
+    assert!(caller.admits(Now { mono: HOUR, wall: WALL + HOUR / 2 - 1 }));
+    assert!(caller.admits(Now { mono: HOUR, wall: WALL + HOUR / 2 }));
+    assert!(!caller.admits(Now { mono: HOUR, wall: WALL + HOUR }));
+}

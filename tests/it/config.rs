@@ -1,0 +1,50 @@
+//! The configuration: what documents mean, and what is said about bad ones.
+
+mod forms;
+mod hostile;
+mod meaning;
+mod messages;
+mod mutation;
+mod names;
+mod positions;
+mod reference;
+mod warnings;
+
+use diana::config::parse;
+use diana::config::policy::{Policy, Rule};
+
+/// The meaning of a document that has no problems.
+fn policy(text: &str) -> Policy {
+    parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}\n\n{text}"))
+}
+
+/// The only rule of a document.
+fn rule(text: &str) -> Rule {
+    let mut policy = policy(text);
+    let mut rules = policy.limits.remove(0).rules;
+    assert_eq!(rules.len(), 1);
+    rules.remove(0)
+}
+
+/// What is said about a document, with lines and columns.
+fn problems(text: &str) -> String {
+    parse(text.as_bytes()).expect_err("a document with problems").to_string()
+}
+
+/// What is said about a document, without lines and columns.
+fn messages(text: &str) -> String {
+    let problems = parse(text.as_bytes()).expect_err("a document with problems");
+    let lines = problems.list().iter().map(|problem| {
+        let place = if problem.path.is_empty() { "" } else { ": " };
+        format!("{}{place}{}", problem.path, problem.message)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A document with one rule: `fields`, and whatever else a rule needs.
+fn with_rule(fields: &str) -> String {
+    let needed = [("actor", "device"), ("unit", "second"), ("rpu", "10")];
+    let missing = needed.iter().filter(|(key, _)| !fields.contains(&format!("{key}:")));
+    let rest: String = missing.map(|(key, value)| format!(", {key}: {value}")).collect();
+    format!("limits: [{{Url: /, rules: [{{{fields}{rest}}}]}}]")
+}

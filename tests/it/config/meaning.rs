@@ -1,0 +1,165 @@
+//! What keys mean, and their defaults.
+
+use super::{policy, rule, with_rule};
+use diana::config::policy::{Absent, Accepted, Scope};
+use diana::route::header::Test;
+use diana::time::Unit;
+
+#[test]
+fn defaults() {
+    let policy = policy(&with_rule("rpu: 10"));
+    let rule = &policy.limits[0].rules[0];
+    assert_eq!((rule.algo, rule.scope, rule.absent), ("TB", Scope::Gateway, Absent::Skip));
+    assert_eq!((rule.enforce, rule.shadow, rule.expose), (100, false, true));
+    assert_eq!((rule.quota.cost, rule.quota.burst, rule.quota.zone), (1, None, 0));
+    assert_eq!((rule.response.status, rule.response.headers.len()), (503, 0));
+    assert!(
+        rule.except.is_empty() && policy.except.is_empty() && policy.limits[0].except.is_empty()
+    );
+    let names: Vec<&str> = policy.actors.iter().map(|actor| actor.name.as_str()).collect();
+    let sources: Vec<usize> = policy.actors.iter().map(|actor| actor.sources.len()).collect();
+    assert_eq!((names, sources), (vec!["account", "device"], vec![1, 2]));
+    assert_eq!((policy.keys, policy.shadow, policy.log_refused), (100_000, false, false));
+    assert_eq!((policy.namespace, policy.accepted), (None, Accepted::default()));
+}
+
+#[test]
+fn every_key_of_a_rule() {
+    let rule = rule(&with_rule(
+        "actor: [account, device], unit: minute, rpu: 7, algo: token bucket, scope: local, name: n-1_x,
+         cost: 2, burst: 9, absent: deny, enforce: 5, shadow: true, expose: false,
+         except: {paths: [/a]}, response: {status: 429}",
+    ));
+    assert_eq!(
+        (rule.actor.as_slice(), rule.quota.unit, rule.quota.rpu),
+        (&[0, 1][..], Unit::Minute, 7)
+    );
+    assert_eq!((rule.algo, rule.scope, rule.name.as_str()), ("TB", Scope::Local, "n-1_x"));
+    assert_eq!((rule.quota.cost, rule.quota.burst, rule.absent), (2, Some(9), Absent::Deny));
+    assert_eq!((rule.enforce, rule.shadow, rule.expose), (5, true, false));
+    assert_eq!((rule.except.paths.len(), rule.response.status), (1, 429));
+}
+
+#[test]
+fn every_key_of_an_algorithm_reaches_it() {
+    for entry in diana::algorithm::REGISTRY {
+        for key in entry.keys {
+            let base = format!("algo: {}, unit: second, rpu: 50", entry.long);
+            let with = format!("{base}, {}: {}", key.name, key.max.min(9));
+            let (without, with) = (rule(&with_rule(&base)), rule(&with_rule(&with)));
+            assert_ne!(without.quota, with.quota, "{} of {}", key.name, entry.short);
+        }
+    }
+}
+
+#[test]
+fn actors() {
+    let text = "
+limits: [{Url: /, rules: [
+  {actor: actor, unit: day, rpu: 1}, {actor: all, unit: day, rpu: 1}, {actor: [t, device], unit: day, rpu: 1}]}]
+actors: {device: [{query: d}], t: [{header: x-t}, {peer: sha256}]}";
+    let policy = policy(text);
+    let actors: Vec<&[usize]> =
+        policy.limits[0].rules.iter().map(|rule| rule.actor.as_slice()).collect();
+    assert_eq!(actors, [&[0][..], &[], &[2, 1]]);
+    let counts: Vec<_> =
+        policy.actors.iter().map(|actor| (actor.name.as_str(), actor.sources.len())).collect();
+    assert_eq!(counts, [("account", 1), ("device", 1), ("t", 2)]);
+}
+
+#[test]
+fn matching() {
+    let text = "{Url: /, rules: [], match: {methods: [GET, PURGE], hosts: [A.example, '*.b.example'],
+        headers: {X-A: v, b: {exact: ''}, c: {prefix: p}, d: {suffix: s}, e: {present: false}, f: {not: n}}}}";
+    let matcher = &policy(text).limits[0].matcher;
+    assert_eq!(matcher.methods, ["GET", "PURGE"]);
+    assert!(matcher.hosts[0].matches(b"a.EXAMPLE:80") && matcher.hosts[1].matches(b"x.b.example"));
+    let tests: Vec<(&str, &Test)> =
+        matcher.headers.iter().map(|header| (header.name.as_str(), &header.test)).collect();
+    let expected = [
+        ("x-a", &Test::Exact("v".into())),
+        ("b", &Test::Exact(String::new())),
+        ("c", &Test::Prefix("p".into())),
+        ("d", &Test::Suffix("s".into())),
+        ("e", &Test::Present(false)),
+        ("f", &Test::Not("n".into())),
+    ];
+    assert_eq!(tests, expected);
+}
+
+#[test]
+fn exceptions() {
+    let text = "{limits: [{Url: /Api, ignore_case: true, rules: [], except: {paths: [/Api/Status]}}],
+        except: {addresses: [10.1.2.3/8, 192.0.2.1, '::ffff:10.0.0.0/104', '::ffff:1.2.3.4', '2001:db8::1'],
+                 paths: [/Api/Status], headers: {x-probe: '1'}}}";
+    let policy = policy(text);
+    let addresses: Vec<String> = policy.except.addresses.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        addresses,
+        ["10.0.0.0/8", "192.0.2.1/32", "10.0.0.0/8", "1.2.3.4/32", "2001:db8::1/128"]
+    );
+    assert!(!policy.except.paths[0].covers(b"/api/status"), "case counts at the top");
+    assert!(policy.limits[0].except.paths[0].covers(b"/api/status"), "and not in this entry");
+    assert_eq!(policy.except.headers.len(), 1);
+}
+
+#[test]
+fn responses_are_merged_field_by_field() {
+    let text = r#"
+limits:
+- Url: /
+  response: {status: 429, headers: {X-A: b}}
+  rules:
+  - {actor: all, unit: day, rpu: 1}
+  - {actor: all, unit: day, rpu: 1, response: {body: "a\nb", status: 599}}
+- {Url: /b, rules: [{actor: all, unit: day, rpu: 1}]}
+response: {body: '', content_type: "text/html; charset=utf-8", headers: {x-top: t}}"#;
+    let policy = policy(text);
+    let responses: Vec<_> = policy
+        .limits
+        .iter()
+        .flat_map(|limit| &limit.rules)
+        .map(|rule| {
+            let response = &rule.response;
+            (response.status, response.body.as_str(), response.headers[0].0.as_str())
+        })
+        .collect();
+    assert_eq!(responses, [(429, "", "x-a"), (599, "a\nb", "x-a"), (503, "", "x-top")]);
+    let types =
+        policy.limits.iter().flat_map(|limit| &limit.rules).map(|rule| &rule.response.content_type);
+    assert!(types.into_iter().all(|name| name == "text/html; charset=utf-8"));
+}
+
+#[test]
+fn time_zones() {
+    for (text, seconds) in [
+        ("Z", 0),
+        ("UTC", 0),
+        ("'+00:00'", 0),
+        ("+08:00", 28_800),
+        ("\"-14:00\"", -50_400),
+        ("+14:00", 50_400),
+        ("-03:30", -12_600),
+    ] {
+        let text = format!(
+            "{{limits: [{{Url: /, rules: [{{actor: all, unit: day, rpu: 1}}]}}], time_zone: {text}}}"
+        );
+        assert_eq!(policy(&text).limits[0].rules[0].quota.zone, seconds, "{text}");
+    }
+}
+
+#[test]
+fn settings() {
+    let policy = policy(
+        "{limits: [], shadow: true, namespace: Shop_1-a, keys: 10000000, log: refused,
+        accepted: {headers: true, filter_state: true}}",
+    );
+    assert_eq!(
+        (policy.shadow, policy.namespace.as_deref(), policy.keys),
+        (true, Some("Shop_1-a"), 10_000_000)
+    );
+    assert_eq!(
+        (policy.log_refused, policy.accepted),
+        (true, Accepted { headers: true, filter_state: true })
+    );
+}

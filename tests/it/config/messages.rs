@@ -1,0 +1,9 @@
+//! One mistake each: a stranger must be able to act on what is said.
+
+mod actors;
+mod document;
+mod entry;
+mod response;
+mod rule;
+mod settings;
+mod syntax;

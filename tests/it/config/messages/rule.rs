@@ -1,0 +1,119 @@
+use insta::assert_snapshot;
+
+/// What is said about a rule with these fields; the path of the rule is left out.
+fn of(fields: &str) -> String {
+    super::super::messages(&super::super::with_rule(fields)).replace("limits[0].rules[0]", "")
+}
+
+#[test]
+fn actor() {
+    assert_snapshot!(of("actor: devise"), @".actor: found `devise`, allowed: all, account, device, another name under `actors`, or a list of names; did you mean `device`?");
+    assert_snapshot!(of("actor: 5"), @".actor: found `5`, allowed: all, account, device, another name under `actors`, or a list of names");
+    assert_snapshot!(of("actor: []"), @".actor: found 0 names, allowed: 1 … 8");
+    assert_snapshot!(of("actor: [account, all]"), @".actor[1]: `all` is no part of a key; leave it out");
+    assert_snapshot!(of("actor: [account, actor]"), @".actor[1]: `actor` is in the list already");
+    assert_snapshot!(of("actor: {header: x-id}"), @".actor: found a mapping, allowed: all, account, device, another name under `actors`, or a list of names");
+    assert_snapshot!(of("actor:device, unit: second"), @"
+    .actor: required, allowed: all, account, device, another name under `actors`, or a list of names
+    .`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, slices, max_queue; a space is missing after the colon: write `actor: device`
+    ");
+    assert_snapshot!(of("actor: all, absent: share"), @".absent: means nothing beside `actor: all`, which is never absent");
+    assert_snapshot!(of("actor: all, enforce: 50"), @".enforce: chooses among callers, and `actor: all` is a single one; allowed: 0, 100");
+}
+
+#[test]
+fn unit() {
+    assert_snapshot!(of("unit: seconds"), @".unit: found `seconds`, allowed: second, minute, hour, day; did you mean `second`?");
+    assert_snapshot!(of("unit: week"), @".unit: found `week`, allowed: second, minute, hour, day");
+    assert_snapshot!(of("unit: "), @".unit: found nothing, allowed: second, minute, hour, day");
+}
+
+#[test]
+fn numbers() {
+    assert_snapshot!(of("rpu: -1"), @".rpu: found `-1`, allowed: a whole number, 0 … 1000000000");
+    assert_snapshot!(of("rpu: 1000000001"), @".rpu: found `1000000001`, allowed: a whole number, 0 … 1000000000");
+    assert_snapshot!(of("rpu: 99999999999999999999999999999999999999999999999"), @".rpu: found `100000000000000000000000000000000000000000000000`, allowed: a whole number, 0 … 1000000000");
+    assert_snapshot!(of("rpu: 1.5"), @".rpu: found `1.5`, allowed: a whole number, 0 … 1000000000");
+    assert_snapshot!(of("rpu: .nan"), @".rpu: found `NaN`, allowed: a whole number, 0 … 1000000000");
+    assert_snapshot!(of("rpu: 1_000"), @".rpu: found the text `1_000`, allowed: a whole number, 0 … 1000000000; write 1000, without quotes");
+    assert_snapshot!(of("rpu: '10'"), @".rpu: found the text `10`, allowed: a whole number, 0 … 1000000000; write 10, without quotes");
+    assert_snapshot!(of("rpu: many"), @".rpu: found `many`, allowed: a whole number, 0 … 1000000000");
+    assert_snapshot!(of("rpu: [10]"), @".rpu: found a list, allowed: a whole number, 0 … 1000000000");
+    assert_snapshot!(of("rpu: true"), @".rpu: found `true`, allowed: a whole number, 0 … 1000000000");
+    assert_snapshot!(of("cost: 0"), @".cost: found `0`, allowed: a whole number, 1 … 1000000000");
+    assert_snapshot!(of("enforce: 101"), @".enforce: found `101`, allowed: a whole number, 0 … 100");
+    assert_snapshot!(of("burst: 0"), @".burst: found `0`, allowed: a whole number, 1 … 1000000000");
+    assert_snapshot!(of("algo: SW, slices: 61"), @".slices: found `61`, allowed: a whole number, 1 … 60");
+}
+
+#[test]
+fn algorithm() {
+    assert_snapshot!(of("algo: TBX"), @".algo: found `TBX`, allowed: TB (token bucket), W (window), SW (sliding window), LB (leaky bucket); did you mean `TB`?");
+    assert_snapshot!(of("algo: tb"), @".algo: found `tb`, allowed: TB (token bucket), W (window), SW (sliding window), LB (leaky bucket); did you mean `TB`?");
+    assert_snapshot!(of("algo: tokenbucket"), @".algo: found `tokenbucket`, allowed: TB (token bucket), W (window), SW (sliding window), LB (leaky bucket); did you mean `token bucket`?");
+    assert_snapshot!(of("slices: 5"), @".slices: means nothing to `algo: TB`; it is a key of SW");
+    assert_snapshot!(of("algo: W, burst: 5, max_queue: 1"), @"
+    .burst: means nothing to `algo: W`; it is a key of TB
+    .max_queue: means nothing to `algo: W`; it is a key of LB
+    ");
+}
+
+#[test]
+fn combinations() {
+    assert_snapshot!(of("rpu: 0, burst: 5"), @".burst: means nothing beside `rpu: 0`, which refuses everything");
+    assert_snapshot!(of("cost: 11"), @".cost: found `11`, which never fits; allowed: at most `rpu`, 10");
+    assert_snapshot!(of("cost: 6, burst: 5"), @".cost: found `6`, which never fits; allowed: at most `burst`, 5");
+    assert_snapshot!(of("cost: 11, algo: W"), @".cost: found `11`, which never fits; allowed: at most `rpu`, 10");
+    assert_snapshot!(of("algo: LB, unit: day"), @".rpu: found `10`: slots would be further apart than the longest wait, 1 s, so no request could ever wait for one; allowed: at least 86400 per day, or `algo: TB` with `burst: 1`, which refuses early requests");
+}
+
+#[test]
+fn choices_and_switches() {
+    assert_snapshot!(of("scope: globl"), @".scope: found `globl`, allowed: local, gateway, global; did you mean `global`?");
+    assert_snapshot!(of("absent: ignore"), @".absent: found `ignore`, allowed: skip, share, deny");
+    assert_snapshot!(of("shadow: yes"), @".shadow: found `yes`, allowed: true or false");
+    assert_snapshot!(of("expose: 1"), @".expose: found `1`, allowed: true or false");
+}
+
+#[test]
+fn name() {
+    assert_snapshot!(of("name: Share QQ"), @".name: found `Share QQ`, allowed: 1 … 64 of the characters a-z, 0-9, `_` and `-`");
+    assert_snapshot!(of("name: 5"), @".name: found `5`, allowed: 1 … 64 of the characters a-z, 0-9, `_` and `-`; put it in quotes to make it text");
+    assert_snapshot!(of("name: ''"), @".name: found ``, allowed: 1 … 64 of the characters a-z, 0-9, `_` and `-`");
+    let long = format!("name: {}", "x".repeat(65));
+    assert_snapshot!(of(&long), @".name: found `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`, allowed: 1 … 64 of the characters a-z, 0-9, `_` and `-`");
+    let twice = "limits: [{Url: /, rules: [
+        {name: one, actor: all, unit: day, rpu: 1}, {name: one, actor: all, unit: hour, rpu: 1}]}]";
+    assert_snapshot!(super::super::messages(twice), @"limits[0].rules[1].name: duplicate name: an earlier rule is called `one`");
+}
+
+#[test]
+fn keys() {
+    assert_snapshot!(of("rate: 5"), @".rate: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, slices, max_queue");
+    assert_snapshot!(of("bursts: 5"), @".bursts: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, slices, max_queue; did you mean `burst`?");
+    assert_snapshot!(of("methods: [GET]"), @".methods: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, slices, max_queue; `methods` belongs in `match`");
+    assert_snapshot!(of("Url: /"), @".Url: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, slices, max_queue; `Url` belongs beside `rules`");
+    assert_snapshot!(of("? 5 : 6"), @".5: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, slices, max_queue");
+    assert_snapshot!(of("rpu: 1, rpu: 2, rpu: 3"), @"
+    .rpu: duplicate key
+    .rpu: duplicate key
+    ");
+    let bare = "limits: [{Url: /, rules: [{}]}]";
+    assert_snapshot!(super::super::messages(bare), @"
+    limits[0].rules[0].actor: required, allowed: all, account, device, another name under `actors`, or a list of names
+    limits[0].rules[0].rpu: required, allowed: a whole number, 0 … 1000000000
+    limits[0].rules[0].unit: required, allowed: second, minute, hour, day
+    ");
+}
+
+#[test]
+fn what_is_not_available_yet() {
+    let later = "max_delay: 1s, warm_up: 1500ms, ban: {after: 3}, quota: {}, hot: {over: 5}";
+    assert_snapshot!(of(later), @"
+    .max_delay: not available yet in this release; leave it out
+    .warm_up: not available yet in this release; leave it out
+    .ban: not available yet in this release; leave it out
+    .quota: not available yet in this release; leave it out
+    .hot: not available yet in this release; leave it out
+    ");
+}

@@ -1,0 +1,47 @@
+use insta::assert_snapshot;
+
+/// What is said about settings beside `limits`.
+fn of(settings: &str) -> String {
+    super::super::messages(&format!("limits: []\n{settings}"))
+}
+
+#[test]
+fn time_zone() {
+    assert_snapshot!(of("time_zone: Asia/Shanghai"), @r#"time_zone: found `Asia/Shanghai`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC; names of time zones are not available in this release"#);
+    assert_snapshot!(of("time_zone: '+8'"), @r#"time_zone: found `+8`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
+    assert_snapshot!(of("time_zone: +8"), @r#"time_zone: found `8`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
+    assert_snapshot!(of("time_zone: '+14:01'"), @r#"time_zone: found `+14:01`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
+    assert_snapshot!(of("time_zone: '+08:60'"), @r#"time_zone: found `+08:60`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
+    assert_snapshot!(of("time_zone: '+0é:00'"), @r#"time_zone: found `+0é:00`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
+}
+
+#[test]
+fn small_settings() {
+    assert_snapshot!(of("shadow: 'true'"), @"shadow: found the text `true`, allowed: true, without quotes");
+    assert_snapshot!(of("namespace: my shop"), @"namespace: found `my shop`, allowed: 1 … 64 of the characters A-Z, a-z, 0-9, `_` and `-`");
+    assert_snapshot!(of("namespace: 5"), @"namespace: found `5`, allowed: 1 … 64 of the characters A-Z, a-z, 0-9, `_` and `-`; put it in quotes to make it text");
+    assert_snapshot!(of("keys: 0"), @"keys: found `0`, allowed: a whole number, 1 … 10000000");
+    assert_snapshot!(of("keys: 10000001"), @"keys: found `10000001`, allowed: a whole number, 1 … 10000000");
+    assert_snapshot!(of("log: all"), @"log: found `all`, allowed: none, refused");
+    assert_snapshot!(of("log: true"), @"log: found `true`, allowed: none, refused");
+    assert_snapshot!(of("accepted: true"), @"accepted: found `true`, allowed: a mapping such as `{headers: true, filter_state: true}`");
+    assert_snapshot!(of("accepted: {header: true, filter_state: 1}"), @"
+    accepted.header: unknown key, allowed: headers, filter_state; did you mean `headers`?
+    accepted.filter_state: found `1`, allowed: true or false
+    ");
+    assert_snapshot!(of("except: {hosts: [a]}"), @"except.hosts: unknown key, allowed: addresses, paths, headers; `hosts` belongs in `match`");
+}
+
+#[test]
+fn keys() {
+    assert_snapshot!(of("limit: []"), @"limit: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted; did you mean `limits`?");
+    assert_snapshot!(of("rpu: 5"), @"rpu: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted; `rpu` belongs in a rule");
+    assert_snapshot!(of("redis: {cluster: diana_redis}\nremote: {}"), @"
+    redis: not available yet in this release; leave it out
+    remote: not available yet in this release; leave it out
+    ");
+    assert_snapshot!(of("limits: []\nlimits: []"), @"
+    limits: duplicate key
+    limits: duplicate key
+    ");
+}

@@ -1,0 +1,58 @@
+use diana::config::parse;
+use insta::assert_snapshot;
+
+use super::super::problems;
+
+#[test]
+fn no_yaml() {
+    assert_snapshot!(problems("limits: [\n"), @"2:1 not valid YAML: did not find expected node content, while parsing a flow node");
+    assert_snapshot!(problems("limits: []\n  keys: 5\n"), @"2:3 not valid YAML: did not find expected key, while parsing a block mapping");
+    assert_snapshot!(problems("limits: *nowhere\n"), @"1:9 not valid YAML: unknown anchor");
+    assert_snapshot!(problems("limits: !rules []\n"), @"1:9 tags such as `!name` mean nothing here; leave them out");
+    assert_snapshot!(problems("? [a]\n: b\n"), @"1:3 not valid YAML: invalid type: sequence, expected a key that is text");
+    assert_snapshot!(problems("limits: []\n\tkeys: 5\n"), @"2:1 not valid YAML: found character that cannot start any token, while scanning for the next token; YAML indents with spaces, not tabs");
+    assert_snapshot!(problems("limits: \"\\q\"\n"), @"1:10 not valid YAML: found unknown escape character, while parsing a quoted scalar at line 1 column 9");
+    assert_snapshot!(problems("limits: []\n}\n"), @"2:1 not valid YAML: did not find expected key, while parsing a block mapping");
+}
+
+#[test]
+fn characters() {
+    assert_snapshot!(problems("limits: []\n# \u{7}\n"), @"2:3 found the character U+0007, which YAML allows only escaped");
+    let bytes = parse(b"limits: \xff").expect_err("not UTF-8").to_string();
+    assert_snapshot!(bytes, @"found a byte that is not UTF-8 at offset 8");
+}
+
+#[test]
+fn the_sample_of_the_seed_as_it_is_printed() {
+    let text = "Url:/\nrules:\n - actor:device\n   unit:second\n   rpu:10\n   algo:TB\n   \
+                scope:global- actor:all\n   unit:second\n   rpu:50\n   algo:W\n   scope:local\n";
+    assert_snapshot!(problems(text), @"
+    1:5 a space is missing after the colon: write `Url: /`
+    2:6 not valid YAML: mapping values are not allowed in this context
+    3:10 a space is missing after the colon: write `actor: device`
+    4:9 a space is missing after the colon: write `unit: second`
+    5:8 a space is missing after the colon: write `rpu: 10`
+    6:9 a space is missing after the colon: write `algo: TB`
+    7:10 a space is missing after the colon: write `scope: global- actor:all`
+    8:9 a space is missing after the colon: write `unit: second`
+    9:8 a space is missing after the colon: write `rpu: 50`
+    10:9 a space is missing after the colon: write `algo: W`
+    11:10 a space is missing after the colon: write `scope: local`
+    ");
+}
+
+#[test]
+fn a_rule_without_spaces() {
+    let text = "Url: /\nrules:\n - actor:device\n   unit:second\n   rpu:10\n";
+    assert_snapshot!(problems(text), @"3:4 rules[0]: found `actor:device unit:second rpu:10`, allowed: a mapping such as `{actor: device, unit: second, rpu: 10}`; a space is missing after the colon: write `actor: device`");
+    let text = "Url: /\nrules:\n - actor: device\n   unit:second\n   rpu: 10\n";
+    assert_snapshot!(problems(text), @"
+    4:9 a space is missing after the colon: write `unit: second`
+    5:4 not valid YAML: could not find expected ':', while scanning a simple key at line 4 column 4
+    ");
+    let text = "Url: /\nrules: [{actor:device, unit: second, rpu: 10}]\n";
+    assert_snapshot!(problems(text), @"
+    2:9 rules[0].actor: required, allowed: all, account, device, another name under `actors`, or a list of names
+    2:10 rules[0].`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, slices, max_queue; a space is missing after the colon: write `actor: device`
+    ");
+}

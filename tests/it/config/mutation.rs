@@ -1,0 +1,182 @@
+//! Random documents: whatever stands there, the reader ends, never panics, and a refusal says why.
+
+use diana::config::parse;
+use fastrand::Rng;
+
+use crate::seed;
+
+const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
+
+/// Words that mean something to the reader, and some that mean trouble.
+const WORDS: &[&str] = &[
+    "limits",
+    "Url",
+    "url",
+    "rules",
+    "actor",
+    "unit",
+    "rpu",
+    "algo",
+    "scope",
+    "name",
+    "burst",
+    "slices",
+    "cost",
+    "absent",
+    "enforce",
+    "except",
+    "response",
+    "headers",
+    "match",
+    "actors",
+    "time_zone",
+    "keys",
+    "device",
+    "account",
+    "all",
+    "second",
+    "day",
+    "TB",
+    "LB",
+    "local",
+    "client_address",
+    "jwt_claim",
+    "0",
+    "-1",
+    "1e3",
+    "1.5",
+    ".nan",
+    "true",
+    "~",
+    "''",
+    "/",
+    "/a",
+    "+08:00",
+    "10.0.0.0/8",
+    "\"\\u0000\"",
+    "&a",
+    "*a",
+    "!t",
+    "<<",
+    "|",
+    ">",
+    "#",
+    "%",
+    "---",
+    "...",
+    ": ",
+    "- ",
+    "? ",
+    ", ",
+    "[",
+    "]",
+    "{",
+    "}",
+    "\n",
+    "\n  ",
+    "\t",
+    "\"",
+    "'",
+    "é",
+    "\u{85}",
+    "\u{2028}",
+    "max_delay",
+    "redis",
+];
+
+/// Reads a document; a refusal must name at least one problem, and positions must lie in the text.
+fn read(text: &[u8]) {
+    let Err(problems) = parse(text) else { return };
+    assert!(!problems.list().is_empty(), "refused in silence: {}", String::from_utf8_lossy(text));
+    assert!(!problems.to_string().is_empty());
+    for problem in problems.list() {
+        let Some((line, column)) = problem.position else { continue };
+        let text = String::from_utf8_lossy(text);
+        // What is missing at the end is missed on the line after the last one.
+        let lines = 1 + text.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).count();
+        assert!((1..=lines).contains(&line) && column >= 1, "{problem}\n{text:?}");
+    }
+}
+
+#[test]
+fn mutations_of_a_valid_document() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    for _ in 0..3_000 {
+        let mut text = REFERENCE.as_bytes().to_vec();
+        for _ in 0..rng.usize(1..6) {
+            let at = rng.usize(0..text.len());
+            let end = (at + rng.usize(0..40)).min(text.len());
+            match rng.u8(0..5) {
+                0 => drop(text.drain(at..end)),
+                1 => text[at] = rng.u8(..),
+                2 => {
+                    let copy = text[at..end].to_vec();
+                    let to = rng.usize(0..text.len());
+                    text.splice(to..to, copy);
+                }
+                3 => text.truncate(at.max(1)),
+                _ => {
+                    let word = WORDS[rng.usize(0..WORDS.len())];
+                    text.splice(at..end, word.bytes());
+                }
+            }
+            if text.is_empty() {
+                break;
+            }
+        }
+        read(&text);
+    }
+}
+
+#[test]
+fn random_words() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    for _ in 0..5_000 {
+        let text: String =
+            (0..rng.usize(0..60)).map(|_| WORDS[rng.usize(0..WORDS.len())]).collect();
+        read(text.as_bytes());
+    }
+}
+
+#[test]
+fn random_trees() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    for _ in 0..3_000 {
+        let mut text = String::from("{limits: [{Url: /, rules: [");
+        tree(&mut rng, 4, &mut text);
+        text.push_str("], match: ");
+        tree(&mut rng, 4, &mut text);
+        text.push_str("}], actors: {x: [");
+        tree(&mut rng, 3, &mut text);
+        text.push_str("]}, response: ");
+        tree(&mut rng, 3, &mut text);
+        text.push('}');
+        read(text.as_bytes());
+    }
+}
+
+/// Writes a random tree in flow style; its words are those that name and fill keys.
+fn tree(rng: &mut Rng, depth: usize, out: &mut String) {
+    let words = &WORDS[..48];
+    match if depth == 0 { 0 } else { rng.u8(0..3) } {
+        0 => out.push_str(words[rng.usize(0..words.len())]),
+        1 => {
+            out.push('[');
+            for _ in 0..rng.usize(0..4) {
+                tree(rng, depth - 1, out);
+                out.push_str(", ");
+            }
+            out.push(']');
+        }
+        _ => {
+            out.push('{');
+            for _ in 0..rng.usize(0..6) {
+                out.push_str(words[rng.usize(0..words.len())]);
+                out.push_str(": ");
+                tree(rng, depth - 1, out);
+                out.push_str(", ");
+            }
+            out.push('}');
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Lines for the log about what is allowed and probably not meant.
+
+use super::policy;
+use insta::assert_snapshot;
+
+/// The warnings about a document with these rules in one entry.
+fn of(rules: &str) -> String {
+    let actors = "{address: [{client_address: {}}], claim: [{jwt_claim: sub, unverified: true}],
+        tenant: [{metadata: [a, b]}], cookie: [{cookie: c}, {query: q}]}";
+    policy(&format!("{{limits: [{{Url: /, rules: [{rules}]}}], actors: {actors}}}"))
+        .warnings
+        .into_iter()
+        .filter(|line| !line.starts_with("actor `claim`"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn sources_speak_for_themselves() {
+    assert_snapshot!(policy("{limits: [], actors: {claim: [{jwt_claim: sub, unverified: true}]}}").warnings.join("\n"), @"actor `claim`: claim `sub` is read from tokens that nobody has verified");
+}
+
+#[test]
+fn scopes_that_count_per_worker() {
+    assert_snapshot!(of("{actor: all, unit: day, rpu: 5, scope: local}"), @"");
+    assert_snapshot!(of("{actor: all, unit: day, rpu: 5}, {actor: all, unit: hour, rpu: 5, scope: global},
+        {actor: all, unit: day, rpu: 5, scope: local}"), @"`gateway` and `global` are counted per worker in this release, so every worker admits the whole limit: root-all-day-tb, root-all-hour-tb");
+    let many = vec!["{actor: all, unit: day, rpu: 5}"; 25].join(", ");
+    assert_snapshot!(of(&many), @"`gateway` and `global` are counted per worker in this release, so every worker admits the whole limit: root-all-day-tb, root-all-day-tb-2, root-all-day-tb-3, root-all-day-tb-4, root-all-day-tb-5, root-all-day-tb-6, root-all-day-tb-7, root-all-day-tb-8, root-all-day-tb-9, root-all-day-tb-10, root-all-day-tb-11, root-all-day-tb-12, root-all-day-tb-13, root-all-day-tb-14, root-all-day-tb-15, root-all-day-tb-16, root-all-day-tb-17, root-all-day-tb-18, root-all-day-tb-19, root-all-day-tb-20 and 5 more");
+}
+
+#[test]
+fn keys_that_callers_choose() {
+    let local =
+        |actor: &str, unit: &str| format!("{{actor: {actor}, unit: {unit}, rpu: 5, scope: local}}");
+    assert_snapshot!(of(&local("account", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-account-second-tb");
+    assert_snapshot!(of(&local("cookie", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-cookie-second-tb");
+    assert_snapshot!(of(&local("[tenant, account]", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-tenant-account-second-tb");
+    assert_snapshot!(of(&local("tenant", "day")), @"");
+    assert_snapshot!(of(&local("device", "day")), @"");
+    assert_snapshot!(of(&format!("{}, {}", local("account", "second"), local("address", "second"))), @"");
+    assert_snapshot!(of(&format!("{}, {}", local("account", "day"), local("address", "second"))), @"callers choose the key of these rules themselves and are remembered for hours; when `keys`, 100000, of them are live, newcomers share buckets, so see that `keys` is enough: root-account-day-tb");
+    assert_snapshot!(of(&local("account", "hour")), @"
+    callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-account-hour-tb
+    callers choose the key of these rules themselves and are remembered for hours; when `keys`, 100000, of them are live, newcomers share buckets, so see that `keys` is enough: root-account-hour-tb
+    ");
+}

@@ -1,0 +1,27 @@
+//! Tests of the core, natively and without a host.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used
+)]
+
+mod actors;
+mod clocks;
+mod config;
+mod conditions;
+mod engine;
+mod keys;
+#[path = "../laws/laws.rs"]
+mod laws;
+mod paths;
+mod ring;
+mod seed;
+mod table;
+
+#[test]
+fn every_algorithm_obeys_its_laws() {
+    laws::hold(seed::fresh(), 400);
+}

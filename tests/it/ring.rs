@@ -1,0 +1,43 @@
+//! The ring of slices against a list of everything that was counted.
+
+use diana::ring::Ring;
+
+#[test]
+fn a_ring_counts_what_a_list_counts() {
+    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    for counters in [1, 2, 3, 11, 61] {
+        let ring = Ring::new(counters);
+        let mut state = vec![0; ring.words()];
+        let mut list: Vec<(u64, u64)> = Vec::new();
+        let mut slice = rng.u64(0..20);
+        for _ in 0..2000 {
+            slice += match rng.u8(0..10) {
+                0..=5 => 0,
+                6..=8 => rng.u64(0..3),
+                _ => rng.u64(0..100),
+            };
+            // Sometimes the clock steps back: then the newest slice takes the count.
+            let asked = slice.saturating_sub(if rng.u8(0..20) == 0 { 5 } else { 0 });
+            let amount = rng.u64(0..9);
+            list.push((asked.max(ring.newest(&state)), amount));
+            ring.add(&mut state, asked, amount);
+            slice = slice.max(ring.newest(&state));
+            let counted = |from: u64| -> u64 {
+                list.iter().filter(|(at, _)| *at >= from).map(|(_, amount)| amount).sum()
+            };
+            let ahead = slice + rng.u64(0..counters as u64 + 3);
+            let oldest = (ahead + 1).saturating_sub(counters as u64);
+            assert_eq!(ring.sum(&state, ahead), counted(oldest), "{counters} counters at {ahead}");
+        }
+    }
+}
+
+#[test]
+fn a_counter_stops_at_its_end() {
+    let ring = Ring::new(2);
+    let mut state = vec![0; ring.words()];
+    ring.add(&mut state, 4, u64::MAX);
+    ring.add(&mut state, 4, 7);
+    ring.add(&mut state, 5, 1);
+    assert_eq!(ring.sum(&state, 5), u64::from(u32::MAX) + 1);
+}

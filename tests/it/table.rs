@@ -1,0 +1,130 @@
+//! The bounded table of a worker against a map that never forgets.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use diana::algorithm::{Algorithm, REGISTRY};
+use diana::key::{Key, KeyHasher, Seed};
+use diana::quota::Quota;
+use diana::store::local::{Place, Table};
+use diana::time::{Now, Unit};
+
+const SEED: Seed = Seed { k0: 1, k1: 2 };
+
+fn key(caller: u64) -> Key {
+    let mut hasher = KeyHasher::new(&SEED);
+    hasher.part(0, &caller.to_le_bytes());
+    hasher.finish()
+}
+
+fn algorithm(short: &str, quota: Quota) -> Rc<dyn Algorithm> {
+    let entry = REGISTRY.iter().find(|entry| entry.short == short).unwrap();
+    (entry.build)(&quota).unwrap()
+}
+
+fn at(micros: u64) -> Now {
+    Now { mono: micros, wall: 1_700_000_000_000_000 + micros }
+}
+
+/// One request; whether it was admitted, and where its caller was found.
+fn request(table: &mut Table, algorithm: &dyn Algorithm, caller: u64, now: Now) -> (bool, Place) {
+    let place = table.find(key(caller), now);
+    let old = table.state(key(caller), place).to_vec();
+    let mut new = old.clone();
+    let admitted = algorithm.step(&old, table.judging(now), 1, &mut new).is_admitted();
+    if admitted {
+        table.write(key(caller), place, &new);
+    }
+    (admitted, place)
+}
+
+#[test]
+fn a_large_table_decides_like_a_map_that_never_forgets() {
+    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    for entry in REGISTRY {
+        let algorithm = algorithm(entry.short, Quota::new(Unit::Second, 3));
+        let mut table = Table::new(algorithm.clone(), 400);
+        let mut map: HashMap<u64, Vec<u64>> = HashMap::new();
+        let mut now = 5_000_000;
+        for _ in 0..30_000 {
+            now += rng.u64(0..20_000);
+            let caller = rng.u64(0..2000);
+            let old = map.entry(caller).or_insert_with(|| vec![0; algorithm.words()]);
+            let mut new = old.clone();
+            let expected = algorithm.step(old, at(now), 1, &mut new).is_admitted();
+            *old = if expected { new } else { old.clone() };
+            let (admitted, place) = request(&mut table, &*algorithm, caller, at(now));
+            assert_ne!(place, Place::Overflow, "400 rows hold the callers of four seconds");
+            assert_eq!(admitted, expected, "{} caller {caller} at {now}", entry.short);
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_newcomers_hands_nobody_a_fresh_bucket() {
+    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    for entry in REGISTRY {
+        let algorithm = algorithm(entry.short, Quota::new(Unit::Hour, 3600));
+        let mut table = Table::new(algorithm.clone(), 50);
+        // An oracle per caller: what he alone would be allowed.
+        let mut alone: HashMap<u64, Vec<u64>> = HashMap::new();
+        let mut overflowed = 0;
+        let mut now = 7_000_000;
+        for _ in 0..40_000 {
+            now += rng.u64(0..1000);
+            let caller = if rng.bool() { rng.u64(0..40) } else { rng.u64(0..100_000) };
+            let (admitted, place) = request(&mut table, &*algorithm, caller, at(now));
+            overflowed += u64::from(place == Place::Overflow);
+            let old = alone.entry(caller).or_insert_with(|| vec![0; algorithm.words()]);
+            let mut new = old.clone();
+            let allowed = algorithm.step(old, at(now), 1, &mut new).is_admitted();
+            assert!(allowed || !admitted, "{} gave caller {caller} too much", entry.short);
+            if admitted {
+                *old = new;
+            }
+            assert!(table.len() <= 50);
+        }
+        assert!(overflowed > 1000, "{}: the flood never filled the table", entry.short);
+    }
+}
+
+#[test]
+fn a_newcomer_gets_a_row_as_soon_as_one_has_run_out() {
+    let algorithm = algorithm("W", Quota::new(Unit::Second, 1));
+    let mut table = Table::new(algorithm.clone(), 300);
+    for caller in 0..300 {
+        assert_eq!(request(&mut table, &*algorithm, caller, at(100)), (true, Place::New));
+    }
+    assert_eq!(request(&mut table, &*algorithm, 300, at(200)), (true, Place::Overflow));
+    assert_eq!(request(&mut table, &*algorithm, 300, at(300)), (false, Place::Overflow));
+    let later = at(1_000_001);
+    for caller in 400..700 {
+        assert_eq!(request(&mut table, &*algorithm, caller, later), (true, Place::New));
+    }
+    assert_eq!(table.len(), 300);
+}
+
+#[test]
+fn leaving_an_overflow_bucket_keeps_what_was_used_there() {
+    let algorithm = algorithm("TB", Quota { burst: Some(2), ..Quota::new(Unit::Day, 1) });
+    let mut table = Table::new(algorithm.clone(), 1);
+    // The one row is taken for a second; the newcomer uses up his two permits beside it.
+    let short = Quota { burst: Some(1), ..Quota::new(Unit::Second, 1) };
+    assert!(request(&mut table, &*self::algorithm("TB", short), 1, at(0)).0);
+    assert_eq!(request(&mut table, &*algorithm, 2, at(1)), (true, Place::Overflow));
+    assert_eq!(request(&mut table, &*algorithm, 2, at(2)), (true, Place::Overflow));
+    assert_eq!(request(&mut table, &*algorithm, 2, at(3)), (false, Place::Overflow));
+    // The row has run out: he gets it, and still has nothing left.
+    assert_eq!(request(&mut table, &*algorithm, 2, at(2_000_000)), (false, Place::New));
+}
+
+#[test]
+fn nothing_is_judged_before_the_instant_at_which_state_was_dropped() {
+    let algorithm = algorithm("W", Quota::new(Unit::Second, 1));
+    let mut table = Table::new(algorithm.clone(), 1);
+    assert!(request(&mut table, &*algorithm, 1, at(100)).0);
+    assert!(request(&mut table, &*algorithm, 2, at(1_000_100)).0, "the row had run out");
+    // The wall clock steps back into the window whose state was dropped.
+    let back = Now { mono: 1_000_200, wall: at(100).wall };
+    assert_eq!(table.judging(back).wall, at(1_000_100).wall);
+}

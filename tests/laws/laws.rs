@@ -1,0 +1,128 @@
+//! The laws of every algorithm, taken from the registry: a new algorithm is covered without a new
+//! test, except that its own bound has to be stated in `tests/laws/bound.rs`.
+//!
+//! `tests/wasm.rs` runs the same laws on 32 bits.
+
+mod bound;
+mod case;
+mod stream;
+
+use case::Case;
+use diana::algorithm::{Algorithm, Entry, REGISTRY};
+use diana::decision::{Decision, Retry};
+use diana::time::Now;
+use fastrand::Rng;
+
+/// Runs all laws on `cases` random configurations of each algorithm.
+pub fn hold(seed: u64, cases: u64) {
+    for entry in REGISTRY {
+        for number in 0..cases {
+            let seed = seed.wrapping_add(number);
+            let mut rng = Rng::with_seed(seed);
+            let case = Case::random(entry, &mut rng);
+            println!("{} seed {seed}: {:?}", entry.short, case.quota);
+            bound::holds(entry, &case, &mut rng);
+            along_a_stream(entry, &case, &mut rng);
+        }
+    }
+}
+
+/// Follows one caller and holds every decision against the laws.
+fn along_a_stream(entry: &Entry, case: &Case, rng: &mut Rng) {
+    let algorithm = &*case.algorithm;
+    let mut state = vec![0; algorithm.words()];
+    for (now, cost) in stream::random(case, rng, 200) {
+        remaining_is_true(entry, algorithm, &state, now, case);
+        forgetting_loses_nothing(algorithm, &state, now, case, rng);
+        time_stepping_back_refunds_nothing(algorithm, &state, now, rng);
+        let mut new = vec![u64::MAX; state.len()];
+        match algorithm.step(&state, now, cost, &mut new) {
+            Decision::Admit { .. } => state = new,
+            Decision::Refuse { retry } => {
+                assert!(new.iter().all(|word| *word == u64::MAX), "a refusal wrote a state");
+                wait_is_honest(algorithm, &state, now, cost, retry);
+            }
+        }
+    }
+}
+
+fn step(algorithm: &dyn Algorithm, state: &[u64], now: Now, cost: u64) -> Decision {
+    algorithm.step(state, now, cost, &mut vec![0; state.len()])
+}
+
+fn wait_is_honest(algorithm: &dyn Algorithm, state: &[u64], now: Now, cost: u64, retry: Retry) {
+    match retry {
+        // Further away than the clock reaches.
+        Retry::After(u64::MAX) => {}
+        Retry::After(wait) => {
+            assert!(wait > 0, "a refusal without a wait at {now:?}");
+            let then = stream::later(now, wait);
+            let early = stream::later(now, wait - 1);
+            assert!(step(algorithm, state, then, cost).is_admitted(), "{wait} is too early");
+            assert!(!step(algorithm, state, early, cost).is_admitted(), "{wait} is too late");
+        }
+        Retry::Never => {
+            let nobody = vec![0; state.len()];
+            for far in [0, 1 << 30, 1 << 50] {
+                let decision = step(algorithm, &nobody, stream::later(now, far), cost);
+                assert_eq!(decision, Decision::NEVER, "a cost that never fits fitted");
+            }
+        }
+    }
+}
+
+fn remaining_is_true(
+    entry: &Entry,
+    algorithm: &dyn Algorithm,
+    state: &[u64],
+    now: Now,
+    case: &Case,
+) {
+    let left = algorithm.remaining(state, now);
+    if left > 0 {
+        assert_eq!(step(algorithm, state, now, left), Decision::NOW, "{left} were promised");
+    }
+    // A slot of a leaky bucket takes a request of any cost.
+    if entry.short != "LB" || case.quota.rpu == 0 {
+        assert_ne!(step(algorithm, state, now, left + 1), Decision::NOW, "{left} is too few");
+    }
+}
+
+fn forgetting_loses_nothing(
+    algorithm: &dyn Algorithm,
+    state: &[u64],
+    now: Now,
+    case: &Case,
+    rng: &mut Rng,
+) {
+    let expires = algorithm.expires(state, now);
+    if expires == u64::MAX {
+        return;
+    }
+    let mut old = state.to_vec();
+    let mut nobody = vec![0; state.len()];
+    let start = stream::later(now, expires.saturating_sub(now.mono));
+    for (now, cost) in stream::from(start, case, rng, 8) {
+        let (mut a, mut b) = (old.clone(), nobody.clone());
+        let decision = algorithm.step(&old, now, cost, &mut a);
+        assert_eq!(decision, algorithm.step(&nobody, now, cost, &mut b), "forgetting lost usage");
+        (old, nobody) = (a, b);
+    }
+}
+
+fn time_stepping_back_refunds_nothing(
+    algorithm: &dyn Algorithm,
+    state: &[u64],
+    now: Now,
+    rng: &mut Rng,
+) {
+    let left = algorithm.remaining(state, now);
+    let back = rng.u64(0..7_200_000_000);
+    let early = Now { mono: now.mono.saturating_sub(back), wall: now.wall.saturating_sub(back) };
+    let by_wall = Now { mono: now.mono, ..early };
+    let by_mono = Now { wall: now.wall, ..early };
+    for then in [early, by_wall, by_mono, Now::default()] {
+        assert!(algorithm.remaining(state, then) <= left, "a clock that stepped back refunded");
+        step(algorithm, state, then, 1);
+    }
+}

@@ -1,0 +1,14 @@
+//! The laws again, in node: 32-bit `usize`, no clock, no threads.
+
+#![cfg(target_arch = "wasm32")]
+#![allow(clippy::indexing_slicing, clippy::panic)]
+
+#[path = "laws/laws.rs"]
+mod laws;
+
+use wasm_bindgen_test::wasm_bindgen_test;
+
+#[wasm_bindgen_test]
+fn laws_hold_on_32_bits() {
+    laws::hold(0xd1a4a, 60);
+}
