@@ -1,0 +1,128 @@
+//! One configuration of the plugin in one VM.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use proxy_wasm::traits::{Context, HttpContext, RootContext};
+use proxy_wasm::types::{ContextType, LogLevel};
+
+use super::http::Stream;
+use super::stats::HostMetrics;
+use super::{abi, host};
+use crate::config;
+use crate::engine::Engine;
+use crate::key::KeyHasher;
+use crate::port::{Metrics, Property};
+use crate::time::{Micros, SECOND};
+
+/// How often counts are handed to the host, in milliseconds.
+const FLUSH: u32 = 1000;
+
+#[derive(Default)]
+pub(super) struct Root {
+    engine: Option<Rc<RefCell<Engine>>>,
+    namespace: Rc<str>,
+}
+
+impl Context for Root {}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        abi::set_tick_period(0);
+        self.flush();
+    }
+}
+
+impl RootContext for Root {
+    fn on_configure(&mut self, size: usize) -> bool {
+        let text = abi::buffer(abi::PLUGIN_CONFIGURATION, size).unwrap_or_default();
+        let root_id = abi::property(Property::new(&["plugin_root_id"]).encoded());
+        let root_id = sanitise(&root_id.unwrap_or_default());
+        match config::parse(&text) {
+            Ok(policy) => {
+                let namespace = policy.namespace.clone().unwrap_or(root_id);
+                self.namespace = namespace.into();
+                if self.is_news(&text) {
+                    HostMetrics.count(&format!("diana.{}.config.accepted", self.namespace), 1);
+                    for line in &policy.warnings {
+                        abi::log(LogLevel::Warn as u32, line);
+                    }
+                    abi::log(LogLevel::Info as u32, &policy.summary());
+                }
+                let engine = Engine::new(policy, host::seed(&self.namespace));
+                self.engine = Some(Rc::new(RefCell::new(engine)));
+                abi::set_tick_period(FLUSH);
+                true
+            }
+            Err(problems) => {
+                HostMetrics.count(&format!("diana.{root_id}.config.rejected"), 1);
+                let text = format!("configuration rejected:\n{problems}");
+                text.lines().for_each(|line| abi::log(LogLevel::Error as u32, line));
+                false
+            }
+        }
+    }
+
+    fn on_tick(&mut self) {
+        self.flush();
+    }
+
+    fn create_http_context(&self, _context_id: u32) -> Option<Box<dyn HttpContext>> {
+        let engine = self.engine.clone()?;
+        let namespace = self.namespace.clone();
+        Some(Box::new(Stream { engine, namespace, fields: Vec::new() }))
+    }
+
+    fn get_type(&self) -> Option<ContextType> {
+        Some(ContextType::HttpContext)
+    }
+}
+
+impl Root {
+    fn flush(&self) {
+        if let Some(mut engine) =
+            self.engine.as_ref().and_then(|engine| engine.try_borrow_mut().ok())
+        {
+            engine.flush(&self.namespace, &mut HostMetrics);
+        }
+    }
+
+    /// Whether this configuration differs from the one that was accepted last. Every worker gets
+    /// it, and the main thread; one of them tells.
+    fn is_news(&self, text: &[u8]) -> bool {
+        let mut hasher = KeyHasher::public();
+        hasher.part(0, text);
+        let digest = hasher.finish().hash.to_le_bytes();
+        let key = format!("diana/1/{}/config", self.namespace);
+        let known = abi::shared_data(&key).is_some_and(|known| *known == digest);
+        if !known {
+            abi::set_shared_data(&key, &digest, 0);
+        }
+        !known
+    }
+}
+
+/// A name that metrics and shared data can bear.
+fn sanitise(root_id: &[u8]) -> String {
+    let name: String = root_id
+        .iter()
+        .map(
+            |&byte| {
+                if byte.is_ascii_alphanumeric() || byte == b'-' { char::from(byte) } else { '_' }
+            },
+        )
+        .collect();
+    if name.is_empty() { "diana".into() } else { name }
+}
+
+/// Tells that the wall clock stepped back.
+#[cold]
+pub(super) fn stepped_back(namespace: &str, by: Micros) {
+    HostMetrics.count(&format!("diana.{namespace}.clock_stepped_back"), 1);
+    let line = format!(
+        "the wall clock stepped back by {} s; a window in force ends at most one unit after its \
+         first request",
+        by / SECOND
+    );
+    abi::log(LogLevel::Warn as u32, &line);
+}
