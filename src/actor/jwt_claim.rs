@@ -94,10 +94,11 @@ impl Unverified {
         }
         let payload = token.trim_ascii().split(|&byte| byte == b'.').nth(1)?;
         let claims: Value = serde_json::from_slice(&BASE64.decode(payload).ok()?).ok()?;
-        match claims.get(&self.claim)? {
+        let claim = claims.get(&self.claim)?;
+        match claim {
             Value::String(text) => Some(text.clone().into_bytes()),
-            Value::Number(number) => Some(number.to_string().into_bytes()),
-            _ => None,
+            // Whoever numbers accounts does so in whole numbers.
+            _ => Some(claim.as_i64()?.to_string().into_bytes()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Leaky bucket: slots exactly `unit / rpu` apart; a request that comes early waits for its slot.
 //!
-//! A request whose slot lies more than `max_queue` intervals or [`MAX_DELAY`] ahead is refused at
+//! A request whose slot lies more than `max_queue` intervals or one second ahead is refused at
 //! once. The wait that the source document derives from a count of blocked threads follows here
 //! from the debt alone, so nothing leaks when a waiting request disappears.
 

@@ -16,10 +16,11 @@ const SOURCES: &str = "a list of sources such as `[{header: x-tenant}, {client_a
 pub struct Known {
     /// The actor.
     pub actor: Actor,
-    /// Callers can pose as as many as they like.
+    /// Callers can pose as as many as they like: one source that they choose is enough, since they
+    /// also choose whether it yields anything.
     pub is_caller_chosen: bool,
-    /// One of its sources is the client's address.
-    pub has_address: bool,
+    /// It is the client's address, which they cannot choose.
+    pub is_address: bool,
 }
 
 /// One source and its kind.
@@ -53,8 +54,8 @@ fn standard(name: &str, sources: Vec<(&Kind, Tree)>) -> Known {
 
 fn describe(name: &str, sources: Vec<Built>) -> Known {
     Known {
-        is_caller_chosen: sources.iter().all(|(_, source)| source.is_caller_chosen()),
-        has_address: sources.iter().any(|(kind, _)| *kind == client_address::KIND.name),
+        is_caller_chosen: sources.iter().any(|(_, source)| source.is_caller_chosen()),
+        is_address: sources.iter().all(|(kind, _)| *kind == client_address::KIND.name),
         actor: Actor {
             name: name.into(),
             sources: sources.into_iter().map(|(_, source)| source).collect(),

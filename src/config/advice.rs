@@ -19,7 +19,7 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize) -> Vec<String> {
     lines.extend(line(
         "callers choose the key of these rules themselves, so one caller can pose as many; put a rule \
          with a `client_address` actor beside them",
-        limits.iter().flat_map(|limit| unguarded(limit, actors)),
+        limits.iter().flat_map(|limit| unguarded(limit, limits, actors)),
     ));
     lines.extend(line(
         &format!(
@@ -39,9 +39,18 @@ fn of_sources(known: &Known) -> Vec<String> {
     warnings.map(|warning| format!("actor `{name}`: {warning}")).collect()
 }
 
-/// Rules on chosen keys in an entry where no rule looks at addresses.
-fn unguarded<'l>(limit: &'l Limit, actors: &'l [Known]) -> impl Iterator<Item = &'l Rule> {
-    let guarded = limit.rules.iter().any(|rule| known(rule, actors).any(|known| known.has_address));
+/// Rules on chosen keys where no rule that covers the same requests looks at addresses.
+fn unguarded<'l>(
+    limit: &'l Limit,
+    limits: &[Limit],
+    actors: &'l [Known],
+) -> impl Iterator<Item = &'l Rule> {
+    let guards = |rule: &Rule| {
+        let mut parts = known(rule, actors);
+        !rule.actor.is_empty() && parts.all(|known| known.is_address)
+    };
+    let around = || limits.iter().filter(|outer| outer.url.covers(limit.url.path()));
+    let guarded = around().any(|outer| outer.rules.iter().any(guards));
     limit.rules.iter().filter(move |rule| !guarded && is_caller_chosen(rule, actors))
 }
 

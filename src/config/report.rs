@@ -13,7 +13,7 @@ const KEPT: usize = 200;
 
 /// How much text may be read again to find lines and columns: it bounds the time that a large
 /// document with many problems takes.
-const REREAD: usize = 1 << 20;
+const REREAD: usize = 4 << 20;
 
 /// The documents, and what is wrong with them.
 #[derive(Debug)]

@@ -10,8 +10,8 @@
 
 mod actors;
 mod clocks;
-mod config;
 mod conditions;
+mod config;
 mod engine;
 mod keys;
 #[path = "../laws/laws.rs"]

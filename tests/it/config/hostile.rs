@@ -62,6 +62,8 @@ fn many_problems() {
     let text = format!("limits:\n- Url: /\n  rules:\n{}", rule.repeat(25_000));
     let problems = parse(text.as_bytes()).expect_err("many problems");
     assert_eq!(problems.list().len() + problems.more(), 75_000);
+    let located = problems.list().iter().filter(|problem| problem.position.is_some()).count();
+    assert!((1..20).contains(&located), "{located} positions cost a reading of the text each");
     refused(&format!("{text}{}", rule.repeat(limit / rule.len() - 25_002)), "too large");
     let keys: String = (0..80_000).map(|number| format!("k{number}: 1\n")).collect();
     refused(&keys, "limits: required");

@@ -37,11 +37,28 @@ fn keys_that_callers_choose() {
     assert_snapshot!(of(&local("cookie", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-cookie-second-tb");
     assert_snapshot!(of(&local("[tenant, account]", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-tenant-account-second-tb");
     assert_snapshot!(of(&local("tenant", "day")), @"");
-    assert_snapshot!(of(&local("device", "day")), @"");
+    // A caller who chooses a new device header each time never gets as far as his address.
+    assert_snapshot!(of(&local("device", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-device-second-tb");
     assert_snapshot!(of(&format!("{}, {}", local("account", "second"), local("address", "second"))), @"");
     assert_snapshot!(of(&format!("{}, {}", local("account", "day"), local("address", "second"))), @"callers choose the key of these rules themselves and are remembered for hours; when `keys`, 100000, of them are live, newcomers share buckets, so see that `keys` is enough: root-account-day-tb");
     assert_snapshot!(of(&local("account", "hour")), @"
     callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-account-hour-tb
     callers choose the key of these rules themselves and are remembered for hours; when `keys`, 100000, of them are live, newcomers share buckets, so see that `keys` is enough: root-account-hour-tb
     ");
+}
+
+#[test]
+fn a_rule_on_addresses_guards_what_lies_below_it() {
+    let of = |outer: &str| {
+        let yaml = format!(
+            "limits:
+  - {{Url: {outer}, rules: [{{actor: address, unit: second, rpu: 5, scope: local}}]}}
+  - {{Url: /a/b, rules: [{{actor: account, unit: second, rpu: 5, scope: local}}]}}
+actors: {{address: [{{client_address: {{}}}}]}}"
+        );
+        policy(&yaml).warnings.len()
+    };
+    assert_eq!(of("/"), 0);
+    assert_eq!(of("/a"), 0);
+    assert_eq!(of("/b"), 1);
 }

@@ -1,0 +1,111 @@
+"""The manifests in envoy/istio: valid for Istio, and what is in them for Envoy and Diana."""
+
+import copy
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import yaml
+from crd import problems
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "envoy/istio"
+
+
+def manifest(name):
+    return yaml.safe_load((FOLDER / name).read_text())
+
+
+def validate(change):
+    """What `envoy --mode validate` says of envoy.yaml after a change to its first HTTP filter."""
+    bootstrap = yaml.safe_load((ROOT / "envoy/envoy.yaml").read_text())
+    manager = bootstrap["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]
+    filters = manager["typed_config"]["http_filters"]
+    filters[0] = change(filters[0])
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(bootstrap, file)
+        file.flush()
+        command = [os.environ["DIANA_ENVOY"], "--mode", "validate", "-l", "warning", "-c", file.name]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+class Schemas(unittest.TestCase):
+    def test_every_manifest_is_valid(self):
+        names = sorted(path.name for path in FOLDER.iterdir())
+        self.assertEqual(names, ["envoyfilter.yaml", "wasmplugin.yaml"])
+        for name in names:
+            self.assertEqual(problems(manifest(name)), [], name)
+
+    def test_unknown_fields_are_caught_at_every_depth(self):
+        plugin, patch = manifest("wasmplugin.yaml"), manifest("envoyfilter.yaml")
+        places = [
+            (plugin, plugin),
+            (plugin, plugin["spec"]),
+            (plugin, plugin["spec"]["selector"]),
+            (patch, patch["spec"]),
+            (patch, patch["spec"]["configPatches"][0]),
+            (patch, patch["spec"]["configPatches"][0]["match"]["listener"]["filterChain"]),
+        ]
+        for whole, place in places:
+            place["failStrategi"] = "FAIL_RELOAD"
+            self.assertRegex("\n".join(problems(whole)), "failStrategi.*unexpected")
+            del place["failStrategi"]
+            self.assertEqual(problems(whole), [])
+
+    def test_wrong_values_are_caught(self):
+        for field, value in [("phase", "AUTH"), ("failStrategy", "RELOAD"), ("priority", "high"), ("url", 7)]:
+            plugin = manifest("wasmplugin.yaml")
+            plugin["spec"][field] = value
+            self.assertTrue(problems(plugin), f"{field}: {value}")
+        plugin = manifest("wasmplugin.yaml")
+        del plugin["spec"]["url"]
+        self.assertTrue(problems(plugin), "no url")
+
+    def test_what_diana_is_given_is_open(self):
+        plugin = manifest("wasmplugin.yaml")
+        plugin["spec"]["pluginConfig"]["anything"] = {"at": ["all"]}
+        self.assertEqual(problems(plugin), [])
+
+
+class Contents(unittest.TestCase):
+    def setUp(self):
+        self.patches = manifest("envoyfilter.yaml")["spec"]["configPatches"]
+        self.plugin = manifest("wasmplugin.yaml")["spec"]
+
+    def in_envoy(self, filter):
+        """The filter of the EnvoyFilter with the module where a test finds it."""
+        here = copy.deepcopy(filter)
+        here["typed_config"]["config"]["vm_config"]["code"]["local"]["filename"] = "target/diana.wasm"
+        return here
+
+    def test_envoy_takes_the_filter(self):
+        done = validate(lambda _: self.in_envoy(self.patches[0]["patch"]["value"]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_diana_takes_the_plugin_config(self):
+        def with_plugin_config(filter):
+            # Istio hands `pluginConfig` over as JSON in a StringValue.
+            configuration = filter["typed_config"]["config"]["configuration"]
+            configuration["value"] = json.dumps(self.plugin["pluginConfig"])
+            return filter
+
+        done = validate(with_plugin_config)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.plugin["pluginConfig"]["limits"][0]["rules"][0]["unit"] = "fortnight"
+        done = validate(with_plugin_config)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("limits[0].rules[0].unit", done.stderr)
+
+    def test_both_say_the_same(self):
+        config = self.patches[0]["patch"]["value"]["typed_config"]["config"]
+        self.assertEqual(yaml.safe_load(config["configuration"]["value"]), self.plugin["pluginConfig"])
+        self.assertEqual("file://" + config["vm_config"]["code"]["local"]["filename"], self.plugin["url"])
+        self.assertEqual(config["failure_policy"], self.plugin["failStrategy"])
+        self.assertEqual(config["root_id"], self.plugin["pluginName"])
+
+
+if __name__ == "__main__":
+    unittest.main()

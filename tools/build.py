@@ -1,0 +1,27 @@
+"""Builds the finished module, target/diana.wasm."""
+
+import os
+
+import needs
+import size
+from console import CARGO_TARGET, ROOT, TARGET, run
+
+WASM = "wasm32-wasip1"
+
+
+def build():
+    needs.rust_target(WASM)
+    linker = {"CARGO_TARGET_WASM32_WASIP1_LINKER": str(ROOT / "tools/link.py")}
+    command = [needs.cargo(), "build", "--release", "--lib", "--target", WASM]
+    run(command, env={**os.environ, **linker})
+    linked = CARGO_TARGET / WASM / "release/diana.wasm"
+    TARGET.mkdir(exist_ok=True)
+    # Written and renamed, so that an Envoy or a test never reads half a module.
+    part = size.MODULE.with_suffix(".part")
+    part.write_bytes(linked.read_bytes())
+    part.replace(size.MODULE)
+    size.check()
+
+
+if __name__ == "__main__":
+    build()

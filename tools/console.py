@@ -1,0 +1,46 @@
+"""What every tool needs: the project's folders, messages, and commands that fail readably."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "target"
+CARGO_TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", TARGET)
+
+
+def say(message):
+    print(message, flush=True)
+
+
+def die(message):
+    """Ends the tool; the message says what is missing and what to do about it."""
+    print(f"error: {message}", file=sys.stderr, flush=True)
+    sys.exit(1)
+
+
+def relative(path):
+    """The path as a reader of the project would write it."""
+    try:
+        return str(Path(path).relative_to(ROOT))
+    except ValueError:
+        return str(path)
+
+
+def run(command, **options):
+    """Runs a command from the project's root and ends the tool if it fails."""
+    words = [str(word) for word in command]
+    say("$ " + shlex.join(relative(word) for word in words))
+    if subprocess.run(words, cwd=ROOT, **options).returncode != 0:
+        die(f"`{words[0]}` failed, see above")
+
+
+def output(command):
+    """What a command prints, or nothing if it cannot be run or fails."""
+    try:
+        done = subprocess.run([str(word) for word in command], cwd=ROOT, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,79 @@
+"""Makes sure that a program is there: installs it where that is possible, else says what to do."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from console import TARGET, die, output, relative, run, say
+
+# Programs that Debian and Ubuntu carry, and the package that holds each.
+DEBIAN = {"node": "nodejs", "curl": "curl", "openssl": "openssl"}
+
+
+def program(name):
+    """The path of a program, installed from its Debian package if need be."""
+    if not shutil.which(name):
+        debian(DEBIAN[name], f"`{name}` is missing")
+    return shutil.which(name) or die(f"`{name}` is still missing after its package was installed")
+
+
+def debian(package, why):
+    """Installs a Debian package when we may, else says which one is wanted."""
+    remedy = f"install it: apt-get install {package}"
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        die(f"{why}; {remedy}")
+    say(f"{why}; installing the package {package}")
+    quiet = {"env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, "stdout": subprocess.DEVNULL}
+    subprocess.run(["apt-get", "update"], **quiet)
+    if subprocess.run(["apt-get", "install", "-y", "--no-install-recommends", package], **quiet).returncode != 0:
+        die(f"{why}, and apt-get could not help; {remedy}")
+
+
+def cargo():
+    return shutil.which("cargo") or die("`cargo` is missing; install Rust 1.88 or later from https://rustup.rs")
+
+
+def rust_target(name):
+    """Makes sure that Rust can compile for the target `name`."""
+    cargo()
+    if (Path(output(["rustc", "--print", "sysroot"])) / "lib/rustlib" / name / "lib").is_dir():
+        return
+    if not shutil.which("rustup"):
+        die(f"Rust's target {name} is missing, and so is `rustup` that could add it; see https://rustup.rs")
+    run(["rustup", "target", "add", name])
+
+
+def rust_component(name, command):
+    """Makes sure that a part of the Rust toolchain, such as clippy, is there."""
+    if output(["cargo", command, "--version"]):
+        return
+    if not shutil.which("rustup"):
+        die(f"`cargo {command}` is missing, and so is `rustup` that could add it; see https://rustup.rs")
+    run(["rustup", "component", "add", name])
+
+
+def cargo_tool(crate, binary, version):
+    """A program from crates.io, built once into target/tools."""
+    path = TARGET / "tools/bin" / binary
+    if output([path, "--version"]).split()[-1:] != [version]:
+        say(f"building {crate} {version} into {relative(TARGET / 'tools')}, once")
+        # Without --locked: the lock file that crates publish often holds yanked versions.
+        run([cargo(), "install", crate, "--version", version, "--root", TARGET / "tools", "--force"])
+    return path
+
+
+def virtual_env(name, packages):
+    """A Python environment under target/ that holds the packages, made once."""
+    folder = TARGET / name
+    done, wanted = folder / "packages.txt", "\n".join(packages) + "\n"
+    if not (done.is_file() and done.read_text() == wanted):
+        say(f"installing {', '.join(packages)} into {relative(folder)}, once")
+        make_env = [sys.executable, "-m", "venv", "--clear", folder]
+        if not output([sys.executable, "-c", "import ensurepip; print('there')"]):
+            debian("python3-venv", "Python's `venv` is missing")
+        run(make_env)
+        run([folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", *packages])
+        done.write_text(wanted)
+    return folder
