@@ -171,6 +171,14 @@ impl Engine {
         }
     }
 
+    /// Hands on the last counts, and takes this engine's callers back from the gauges.
+    pub fn retire(&mut self, namespace: &str, metrics: &mut dyn Metrics) {
+        self.flush(namespace, metrics);
+        for judge in &mut self.rules {
+            metrics::flush_keys(namespace, &judge.rule.name, &mut judge.reported, 0, metrics);
+        }
+    }
+
     /// Fills the scratch with the entries that may apply.
     fn route(&mut self, request: &dyn Request) {
         let Scratch { path, lower, limits, states, .. } = &mut self.scratch;

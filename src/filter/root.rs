@@ -29,7 +29,7 @@ impl Context for Root {}
 impl Drop for Root {
     fn drop(&mut self) {
         abi::set_tick_period(0);
-        self.flush();
+        self.with_engine(|engine| engine.retire(&self.namespace, &mut HostMetrics));
     }
 }
 
@@ -64,7 +64,7 @@ impl RootContext for Root {
     }
 
     fn on_tick(&mut self) {
-        self.flush();
+        self.with_engine(|engine| engine.flush(&self.namespace, &mut HostMetrics));
     }
 
     fn create_http_context(&self, _context_id: u32) -> Option<Box<dyn HttpContext>> {
@@ -79,11 +79,11 @@ impl RootContext for Root {
 }
 
 impl Root {
-    fn flush(&self) {
+    fn with_engine(&self, act: impl FnOnce(&mut Engine)) {
         if let Some(mut engine) =
             self.engine.as_ref().and_then(|engine| engine.try_borrow_mut().ok())
         {
-            engine.flush(&self.namespace, &mut HostMetrics);
+            act(&mut engine);
         }
     }
 

@@ -338,3 +338,15 @@ fn no_rule_no_clock() {
     let mut engine = Engine::new(policy.unwrap(), Seed { k0: 0, k1: 0 });
     assert_eq!(engine.decide(&FakeRequest::get("/b"), &Broken), Verdict::PASS);
 }
+
+#[test]
+fn an_engine_that_retires_leaves_no_callers_in_the_gauge() {
+    let mut gate = Gate::new(
+        "limits: [{Url: /, rules: [{name: one, actor: account, unit: day, rpu: 1, scope: local}]}]",
+    );
+    assert!(gate.admits(&from("ann")) && gate.admits(&from("bob")));
+    assert!(gate.metrics().contains(&"diana.ns.rule.one.keys +2".to_owned()));
+    let mut lines = Lines(Vec::new());
+    gate.engine.retire("ns", &mut lines);
+    assert_eq!(lines.0, ["diana.ns.rule.one.keys -2"]);
+}

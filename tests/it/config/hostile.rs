@@ -18,7 +18,10 @@ fn deep_nesting() {
     }
     refused(&"[".repeat(1_000_000), "nested too deeply");
     refused(&format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)), "nested too deeply");
-    refused(&"- ".repeat(100_000), "nested too deeply");
+    for piece in ["- ", "? ", "- - ? ", ": "] {
+        refused(&piece.repeat(100_000), "begin a line");
+    }
+    refused(&"- ".repeat(100), "nested too deeply");
     let steps: String = (0..1_000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
     refused(&steps, "nested too deeply");
     refused("a: &a [*a]", "nested too deeply");

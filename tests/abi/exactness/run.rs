@@ -1,0 +1,123 @@
+//! One simulated run: random arrivals of a few callers, each decision compared, all remembered.
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+
+use super::bound::{self, Admission};
+use super::model::Model;
+use super::rule::{Rule, SECOND};
+use crate::host::Host;
+use crate::host::answer::Answer;
+use crate::host::request::Request;
+use crate::host::vm::Vm;
+
+const CALLERS: [&str; 3] = ["ann", "bob", "cyd"];
+
+struct Run {
+    rule: Rule,
+    host: Host,
+    vm: Vm,
+    random: Rng,
+    models: BTreeMap<&'static str, Model>,
+    admissions: BTreeMap<&'static str, Vec<Admission>>,
+}
+
+/// Sends `requests` requests at random times, and checks every answer and then the whole.
+pub fn check(rule: Rule, requests: usize, seed: u64) {
+    println!("seed {seed}: {rule:?}");
+    let mut host = Host::new(seed);
+    let vm = host.start_vm(&rule.config()).unwrap_or_else(|error| panic!("{rule:?}: {error}"));
+    let random = Rng::with_seed(seed);
+    let (models, admissions) = (BTreeMap::new(), BTreeMap::new());
+    let mut run = Run { rule, host, vm, random, models, admissions };
+    let mut refused = 0;
+    for _ in 0..requests {
+        let caller = CALLERS[run.random.usize(..CALLERS.len())];
+        let pause = run.pause();
+        run.host.advance(pause);
+        let answer = run.send(caller);
+        if answer.is_refused() {
+            refused += 1;
+            match run.random.u32(..40) {
+                0 => run.come_back(caller, &answer),
+                1 => run.come_back_on_the_dot(caller),
+                _ => {}
+            }
+        }
+    }
+    for admissions in run.admissions.values() {
+        bound::check(&rule, admissions);
+    }
+    let admitted: usize = run.admissions.values().map(Vec::len).sum();
+    let few = requests / 40;
+    assert!(admitted > few && refused > few, "too tame: {admitted} admitted, {refused} refused");
+}
+
+impl Run {
+    fn now(&self) -> Admission {
+        Admission { wall: self.host.clock().wall(), monotonic: self.host.clock().monotonic() }
+    }
+
+    /// Microseconds until the next request: none at all, around what the rule allows, or up to and
+    /// around the edges that slots, slices and units have. Edges far apart are rare, so that the
+    /// run stays above the limit.
+    fn pause(&mut self) -> u64 {
+        let Rule { unit, rpu, slices, .. } = self.rule;
+        let slot = unit / self.rule.per_unit().max(1);
+        let slice = unit / slices.unwrap_or(10);
+        for edge in [slot, slice, unit] {
+            let requests = edge / slot.max(1) * CALLERS.len() as u64;
+            if self.random.u64(..10 + 2 * requests.min(rpu)) == 0 {
+                return self.around(edge.max(1));
+            }
+        }
+        if self.random.bool() { 0 } else { self.random.u64(0..=slot / CALLERS.len() as u64) }
+    }
+
+    /// Microseconds to just before, on or just after the next multiple of `edge` on either clock.
+    fn around(&mut self, edge: u64) -> u64 {
+        let now = self.now();
+        let clock = if self.random.bool() { now.monotonic } else { now.wall };
+        (edge - clock % edge + self.random.u64(0..=2)).saturating_sub(1)
+    }
+
+    fn send(&mut self, caller: &'static str) -> Answer {
+        let now = self.now();
+        let answer = self.vm.request(&Request::get("/").header("x-device-id", caller));
+        let rule = &self.rule;
+        let expected = self.models.entry(caller).or_default().decide(rule, now);
+        if let Some(expected) = expected {
+            assert_eq!(answer.is_admitted(), expected.is_ok(), "{rule:?}: {now:?} {expected:?}");
+            if let Err(wait) = expected {
+                assert_eq!(answer.retry_after(), Some(wait.div_ceil(SECOND)), "{rule:?}: {wait}");
+            }
+        }
+        if answer.is_admitted() {
+            self.admissions.entry(caller).or_default().push(now);
+        } else {
+            assert_eq!(answer.status(), 503, "{answer:?}");
+        }
+        answer
+    }
+
+    /// Comes back one microsecond too early, and again when the model says that it fits.
+    fn come_back_on_the_dot(&mut self, caller: &'static str) {
+        let now = self.now();
+        let model = self.models.entry(caller).or_default();
+        if let Some(Err(wait)) = model.decide(&self.rule, now) {
+            self.host.advance(wait - 1);
+            assert!(self.send(caller).is_refused());
+            self.host.advance(1);
+            assert!(self.send(caller).is_admitted());
+        }
+    }
+
+    /// Comes back when it was told to, with nobody else between.
+    fn come_back(&mut self, caller: &'static str, refusal: &Answer) {
+        let seconds = refusal.retry_after().unwrap_or_else(|| panic!("{refusal:?}"));
+        self.host.advance(seconds * SECOND);
+        let answer = self.send(caller);
+        assert!(answer.is_admitted(), "{:?}: told {seconds} s, then {answer:?}", self.rule);
+    }
+}

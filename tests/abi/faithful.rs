@@ -1,0 +1,276 @@
+//! The host itself: that it does what Envoy does, shown with filters of a few instructions.
+
+use crate::host::Host;
+use crate::host::call_out::Response;
+use crate::host::request::Request;
+use crate::host::trap::StartError;
+use crate::host::vm::Vm;
+
+/// A host of a filter in text form, which has the prelude's functions at hand.
+fn host(functions: &str) -> Host {
+    let prelude = include_str!("faithful/prelude.wat");
+    Host::with_module(&format!("(module {prelude} {functions})"), 0).unwrap()
+}
+
+fn start(functions: &str) -> Vm {
+    host(functions).start_vm("").unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The log without levels.
+fn said(vm: &Vm) -> Vec<String> {
+    vm.log().iter().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
+}
+
+/// A filter that holds every request.
+const HOLD: &str = r#"
+    (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32) (i32.const 1))"#;
+
+#[test]
+fn a_module_that_imports_what_the_host_lacks_cannot_be_loaded() {
+    let wasm = r#"(module (import "env" "proxy_redis_call" (func (param i32) (result i32))))"#;
+    let error = Host::with_module(wasm, 0).unwrap().start_vm("").err().unwrap();
+    assert!(matches!(&error, StartError::Unloadable(cause) if cause.contains("proxy_redis_call")));
+}
+
+#[test]
+fn a_function_that_does_nothing_here_says_so() {
+    let vm = start(
+        r#"(func (export "proxy_on_configure") (param i32 i32) (result i32)
+             (call $say (call $get_status (i32.const 0) (i32.const 0) (i32.const 0)))
+             (i32.const 1))"#,
+    );
+    assert_eq!(said(&vm), ["12"]);
+}
+
+#[test]
+fn most_host_functions_are_out_of_reach_before_the_module_is_initialised() {
+    let mut host =
+        host(r#"(func (export "_initialize") (drop (call $get_log_level (i32.const 0))))"#);
+    let error = host.start_vm("").err().unwrap();
+    assert!(error.to_string().contains("restricted_callback: proxy_get_log_level"), "{error}");
+}
+
+#[test]
+fn a_trap_ends_the_vm_and_shows_the_last_log_lines() {
+    let mut vm = start(
+        r#"(func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
+             (call $say (i32.const 42)) (unreachable))"#,
+    );
+    let trap = vm.try_request(&Request::get("/")).unwrap_err();
+    assert_eq!(
+        (trap.call.as_str(), trap.log.as_slice()),
+        ("proxy_on_request_headers", &["[info] 42".to_owned()][..])
+    );
+    assert!(trap.cause.contains("unreachable"), "{trap}");
+    assert!(vm.try_tick().is_ok(), "no root has a timer, so nothing is called");
+    assert!(vm.open(&Request::get("/")).is_err(), "the VM is dead for good");
+}
+
+#[test]
+fn a_refused_configuration_names_what_was_logged_and_leaves_the_old_one() {
+    let mut vm = start(
+        r#"(func (export "proxy_on_configure") (param i32) (param $size i32) (result i32)
+             (call $say (local.get $size)) (i32.eqz (local.get $size)))
+           (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
+             (i32.const 0))"#,
+    );
+    let error = vm.configure("bad").unwrap_err();
+    assert!(matches!(&error, StartError::Refused(log) if log == &["[info] 03"]), "{error}");
+    assert!(vm.request(&Request::get("/")).is_admitted());
+}
+
+#[test]
+fn a_reply_is_sent_after_the_call_has_returned_and_passes_its_own_filter() {
+    let mut vm = start(
+        r#"(func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
+             (drop (call $reply (i32.const 429) (i32.const 112) (i32.const 8) (i32.const 64)
+               (i32.const 5) (i32.const 0) (i32.const 0) (i32.const 8)))
+             (call $say (i32.const 1)) (i32.const 0))
+           (func (export "proxy_on_response_headers") (param i32 i32 i32) (result i32)
+             (call $say (i32.const 2)) (i32.const 0))
+           (func (export "proxy_on_delete") (param i32) (call $say (i32.const 3)))"#,
+    );
+    let answer = vm.request(&Request::get("/"));
+    assert!(answer.is_refused(), "although the callback said Continue");
+    assert_eq!((answer.status(), answer.details.as_str()), (429, "upstream"));
+    assert_eq!(answer.header("content-length"), Some("5"));
+    assert_eq!(said(&vm), ["01", "02", "03"]);
+    assert_eq!(answer.calls("proxy_send_local_response"), 1);
+    assert!(answer.fuel > 0);
+
+    let grpc = vm.request(&Request::get("/").header("content-type", "application/grpc+proto"));
+    assert_eq!((grpc.status(), grpc.header("grpc-status")), (200, Some("8")));
+    assert_eq!(grpc.header("grpc-message"), Some("x-key"));
+}
+
+/// Holds every request. Each tick serves one context, the first stream's first: it looks at the
+/// header, resumes, and looks again.
+const RESUME: &str = r#"
+    (global $next (mut i32) (i32.const 2))
+    (func $look (call $say
+      (call $header (i32.const 0) (i32.const 64) (i32.const 5) (i32.const 16) (i32.const 20))))
+    (func (export "proxy_on_configure") (param i32 i32) (result i32)
+      (i32.eqz (call $tick_period (i32.const 20))))
+    (func (export "proxy_on_tick") (param i32)
+      (call $say (call $effective (global.get $next)))
+      (call $look)
+      (drop (call $continue (i32.const 0)))
+      (call $look)
+      (global.set $next (i32.add (global.get $next) (i32.const 1))))"#;
+
+#[test]
+fn a_held_request_is_readable_through_the_effective_context_until_it_is_resumed() {
+    let mut vm = start(&format!("{HOLD}{RESUME}"));
+    assert_eq!(vm.tick_period(), 20);
+    let stream = vm.open(&Request::get("/").header("x-key", "a")).unwrap();
+    assert!(!vm.answer(stream).is_admitted());
+    vm.tick();
+    assert!(vm.answer(stream).is_admitted());
+    assert_eq!(said(&vm), ["00", "00", "02"]);
+    assert_eq!(vm.close(stream).unwrap().status(), 200);
+}
+
+#[test]
+fn a_stream_that_has_gone_is_no_context() {
+    let mut vm = start(&format!("{HOLD}{RESUME}"));
+    let stream = vm.open(&Request::get("/")).unwrap();
+    vm.close(stream).unwrap();
+    vm.tick();
+    assert_eq!(said(&vm), ["02", "02", "02"], "what follows hits the root, which has no headers");
+}
+
+#[test]
+fn answering_hundreds_of_requests_in_one_call_overflows_the_stack() {
+    let reject = |limit: u32| {
+        format!(
+            r#"{HOLD}
+            (func (export "proxy_on_configure") (param i32 i32) (result i32)
+              (i32.eqz (call $tick_period (i32.const 1))))
+            (func (export "proxy_on_response_headers") (param i32 i32 i32) (result i32)
+              (i32.const 0))
+            (func (export "proxy_on_tick") (param i32) (local $id i32)
+              (local.set $id (i32.const 2))
+              (loop
+                (drop (call $effective (local.get $id)))
+                (drop (call $reply (i32.const 503) (i32.const 0) (i32.const 0) (i32.const 0)
+                  (i32.const 0) (i32.const 0) (i32.const 0) (i32.const -1)))
+                (local.set $id (i32.add (local.get $id) (i32.const 1)))
+                (br_if 0 (i32.lt_u (local.get $id) (i32.const {limit})))))"#
+        )
+    };
+    for (held, survives) in [(32, true), (400, false)] {
+        let mut vm = start(&reject(held + 2));
+        for _ in 0..held {
+            vm.open(&Request::get("/")).unwrap();
+        }
+        assert_eq!(vm.try_tick().is_ok(), survives, "{held} held");
+    }
+}
+
+#[test]
+fn a_header_has_its_first_value_and_the_property_all_of_them() {
+    let mut vm = start(
+        r#"(func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
+             (drop (call $header (i32.const 0) (i32.const 64) (i32.const 5)
+               (i32.const 16) (i32.const 20)))
+             (call $say_result)
+             (drop (call $property (i32.const 80) (i32.const 21) (i32.const 16) (i32.const 20)))
+             (call $say_result)
+             (i32.const 0))"#,
+    );
+    vm.request(&Request::get("/").header("X-Key", "a").header("x-other", "b").header("x-key", "c"));
+    assert_eq!(said(&vm), ["a", "a,c"]);
+}
+
+#[test]
+fn metrics_belong_to_the_process_and_counters_only_grow() {
+    let mut host = host(
+        r#"(func (export "proxy_on_configure") (param i32 i32) (result i32)
+             (drop (call $define (i32.const 0) (i32.const 64) (i32.const 5) (i32.const 16)))
+             (call $say (call $increment (i32.load (i32.const 16)) (i64.const 3)))
+             (call $say (call $increment (i32.load (i32.const 16)) (i64.const 0)))
+             (i32.const 1))"#,
+    );
+    let proxy = host.start_proxy(2, "").unwrap();
+    assert_eq!(host.counter("x-key"), Some(12), "three VMs, and the one that validated");
+    assert_eq!(said(&proxy.main), ["00", "02"]);
+    assert_eq!(proxy.workers.len(), 2);
+}
+
+#[test]
+fn shared_data_is_common_to_all_vms() {
+    let mut host = host(
+        r#"(func $set (param $cas i32) (call $say (call $set_shared (i32.const 64) (i32.const 5)
+             (i32.const 64) (i32.const 5) (local.get $cas))))
+           (func (export "proxy_on_configure") (param i32 i32) (result i32)
+             (call $set (i32.const -1))
+             (call $say (call $get_shared (i32.const 64) (i32.const 5)
+               (i32.const 16) (i32.const 20) (i32.const 24)))
+             (call $set (i32.load (i32.const 24)))
+             (call $say_result)
+             (i32.const 1))"#,
+    );
+    assert_eq!(said(&host.start_vm("").unwrap()), ["00", "00", "00", "x-key"]);
+    assert_eq!(said(&host.start_vm("").unwrap()), ["08", "00", "00", "x-key"]);
+    assert_eq!(host.shared_keys(), 1);
+}
+
+/// Calls `upstream` when it is configured, and looks at the answer.
+const CALL: &str = r#"
+    (func (export "proxy_on_configure") (param i32 i32) (result i32)
+      (call $say (call $http_call (i32.const 112) (i32.const 8) (i32.const 128) (i32.const 72)
+        (i32.const 64) (i32.const 5) (i32.const 0) (i32.const 0) (i32.const 20) (i32.const 16)))
+      (i32.const 1))
+    (func (export "proxy_on_http_call_response") (param i32 i32) (param $headers i32)
+      (param i32 i32)
+      (call $say (local.get $headers))
+      (call $say (call $header (i32.const 6) (i32.const 64) (i32.const 5)
+        (i32.const 16) (i32.const 20))))"#;
+
+#[test]
+fn a_call_to_a_known_cluster_is_answered_by_the_test() {
+    let mut host = host(CALL);
+    assert_eq!(said(&host.start_vm("").unwrap()), ["02"], "the cluster is not known yet");
+    host.add_cluster("upstream");
+    let mut vm = host.start_vm("").unwrap();
+    let call = vm.call_outs()[0].clone();
+    assert_eq!(
+        (call.cluster.as_str(), call.body.as_slice(), call.timeout),
+        ("upstream", &b"x-key"[..], 20)
+    );
+    assert_eq!(call.headers[1], (":path".into(), b"/".to_vec()));
+    vm.answer_call_out(Response::new(200, "fine")).unwrap();
+    assert_eq!(said(&vm), ["00", "01", "01"], "there is one header, but not `x-key`");
+    assert!(vm.call_outs().is_empty());
+}
+
+#[test]
+fn a_call_that_was_reset_has_no_headers_to_ask_for() {
+    let mut host = host(CALL);
+    host.add_cluster("upstream");
+    let mut vm = host.start_vm("").unwrap();
+    vm.answer_call_out(Response::reset()).unwrap();
+    assert_eq!(said(&vm), ["00", "00", "02"]);
+}
+
+#[test]
+fn vms_see_the_environment_that_they_are_given() {
+    let mut host = host(
+        r#"(func (export "proxy_on_configure") (param i32 i32) (result i32)
+             (drop (call $environ_sizes (i32.const 16) (i32.const 20)))
+             (call $say (i32.load (i32.const 16))) (call $say (i32.load (i32.const 20)))
+             (i32.const 1))"#,
+    );
+    host.set_environment("NAME", "value");
+    assert_eq!(said(&host.start_vm("").unwrap()), ["01", "11"]);
+}
+
+#[test]
+fn the_wall_clock_can_be_stepped_and_the_other_not() {
+    let host = host("");
+    let clock = host.clock();
+    let (wall, monotonic) = (clock.wall(), clock.monotonic());
+    clock.step_wall(-5);
+    host.advance(7);
+    assert_eq!((clock.wall(), clock.monotonic()), (wall + 2, monotonic + 7));
+}

@@ -1,0 +1,154 @@
+//! A proxy-wasm host that treats a module as Envoy does, with a clock that the test sets and
+//! everything that the module does to be looked at.
+
+pub mod answer;
+pub mod call_out;
+pub mod clock;
+mod entry;
+pub mod guest;
+mod imports;
+mod memory;
+pub mod metrics;
+mod pairs;
+pub mod request;
+mod shared_data;
+mod status;
+mod stream;
+pub mod trap;
+pub mod vm;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::OnceLock;
+
+use fastrand::Rng;
+use wasmi::{CompilationMode, Config, Engine, Linker, Module};
+
+use clock::Clock;
+use guest::{Guest, Outside};
+use metrics::{Kind, Metrics};
+use shared_data::SharedData;
+use trap::StartError;
+use vm::Vm;
+
+/// A proxy process: what its VMs share, and the module that they all run.
+pub struct Host {
+    outside: Rc<Outside>,
+    module: Module,
+    linker: Linker<Guest>,
+    random: Rng,
+}
+
+/// All VMs that a proxy runs.
+pub struct Proxy {
+    /// It is configured and ticks, but sees no requests.
+    pub main: Vm,
+    pub workers: Vec<Vm>,
+}
+
+/// The plugin's root id.
+pub const ROOT_ID: &str = "shop";
+
+impl Host {
+    /// A host of the shipped module. Equal seeds give equal runs.
+    pub fn new(seed: u64) -> Host {
+        static SHIPPED: OnceLock<Module> = OnceLock::new();
+        Host::of(SHIPPED.get_or_init(shipped).clone(), seed)
+    }
+
+    /// A host of some other module, in binary or text form.
+    pub fn with_module(wasm: &str, seed: u64) -> Result<Host, StartError> {
+        let module = Module::new(&engine(), wasm);
+        let module = module.map_err(|error| StartError::Unloadable(error.to_string()))?;
+        Ok(Host::of(module, seed))
+    }
+
+    fn of(module: Module, seed: u64) -> Host {
+        let mut random = Rng::with_seed(seed);
+        let outside = Outside {
+            clock: Clock::new(&mut random),
+            shared_data: RefCell::new(SharedData::default()),
+            metrics: RefCell::new(Metrics::default()),
+            environment: RefCell::new(BTreeMap::new()),
+            clusters: RefCell::new(Vec::new()),
+        };
+        let linker = imports::linker(module.engine());
+        Host { outside: Rc::new(outside), module, linker, random }
+    }
+
+    /// Starts one VM with a configuration.
+    pub fn start_vm(&mut self, config: &str) -> Result<Vm, StartError> {
+        let (outside, seed) = (Rc::clone(&self.outside), self.random.u64(..));
+        let mut vm = Vm::load(&self.module, &self.linker, outside, ROOT_ID, seed)?;
+        vm.configure(config)?;
+        Ok(vm)
+    }
+
+    /// Starts all VMs of a proxy, after a throw-away one has accepted the configuration.
+    pub fn start_proxy(&mut self, workers: usize, config: &str) -> Result<Proxy, StartError> {
+        drop(self.start_vm(config)?);
+        let main = self.start_vm(config)?;
+        let workers = (0..workers).map(|_| self.start_vm(config)).collect::<Result<_, _>>()?;
+        Ok(Proxy { main, workers })
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.outside.clock
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, micros: u64) {
+        self.outside.clock.advance(micros);
+    }
+
+    /// The value of a counter or gauge, if it was defined.
+    pub fn counter(&self, name: &str) -> Option<u64> {
+        self.outside.metrics.borrow().get(name, Kind::Counter)
+    }
+
+    pub fn gauge(&self, name: &str) -> Option<u64> {
+        self.outside.metrics.borrow().get(name, Kind::Gauge)
+    }
+
+    /// The names of all metrics, for messages.
+    pub fn metrics(&self) -> Vec<String> {
+        self.outside.metrics.borrow().names().map(str::to_owned).collect()
+    }
+
+    /// How many keys shared data holds.
+    pub fn shared_keys(&self) -> usize {
+        self.outside.shared_data.borrow().len()
+    }
+
+    /// Sets a variable of the environment that VMs see.
+    pub fn set_environment(&self, name: &str, value: &str) {
+        self.outside.environment.borrow_mut().insert(name.into(), value.into());
+    }
+
+    /// Makes a cluster known, so that it can be called.
+    pub fn add_cluster(&self, name: &str) {
+        self.outside.clusters.borrow_mut().push(name.into());
+    }
+}
+
+fn engine() -> Engine {
+    let mut config = Config::default();
+    config.consume_fuel(true);
+    // Compiling on first use would be charged to whichever request comes first.
+    config.compilation_mode(CompilationMode::Eager);
+    config.set_max_recursion_depth(10_000);
+    Engine::new(&config)
+}
+
+fn shipped() -> Module {
+    let path = std::env::var_os("DIANA_WASM").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/diana.wasm"),
+        PathBuf::from,
+    );
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| {
+        panic!("{}: {error}; `make build` makes it, DIANA_WASM names another", path.display())
+    });
+    Module::new(&engine(), bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

@@ -1,0 +1,60 @@
+//! What became of a request, and what judging it cost.
+
+use std::collections::BTreeMap;
+
+use super::guest::Calls;
+use super::pairs::Headers;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The request has not been decided about yet.
+    Held,
+    /// The request went on to the upstream.
+    Admitted,
+    /// The filter answered it.
+    Refused,
+}
+
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub fate: Fate,
+    /// The headers that the client gets, `:status` included.
+    pub headers: Headers,
+    pub body: Vec<u8>,
+    /// `%RESPONSE_CODE_DETAILS%`.
+    pub details: String,
+    pub filter_state: BTreeMap<String, Vec<u8>>,
+    pub calls: Calls,
+    /// The work that the module did, in wasmi's unit.
+    pub fuel: u64,
+}
+
+impl Answer {
+    pub fn is_admitted(&self) -> bool {
+        self.fate == Fate::Admitted
+    }
+
+    pub fn is_refused(&self) -> bool {
+        self.fate == Fate::Refused
+    }
+
+    pub fn status(&self) -> u16 {
+        self.header(":status").and_then(|status| status.parse().ok()).unwrap_or_default()
+    }
+
+    /// The first value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let value = self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value)?;
+        std::str::from_utf8(value).ok()
+    }
+
+    /// `retry-after` in seconds.
+    pub fn retry_after(&self) -> Option<u64> {
+        self.header("retry-after")?.parse().ok()
+    }
+
+    /// How often the module called a host function.
+    pub fn calls(&self, name: &str) -> u64 {
+        self.calls.get(name).copied().unwrap_or_default()
+    }
+}

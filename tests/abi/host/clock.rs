@@ -1,0 +1,39 @@
+//! The two clocks of the host, set by the test.
+
+use std::cell::Cell;
+
+use fastrand::Rng;
+
+/// Wall and monotonic time in microseconds. They differ in origin, as in real life.
+pub struct Clock {
+    wall: Cell<u64>,
+    monotonic: Cell<u64>,
+}
+
+impl Clock {
+    /// Some moment of the year 2026 on a machine that has been up for up to a month.
+    pub fn new(random: &mut Rng) -> Clock {
+        let year = 1_767_225_600_000_000..1_798_761_600_000_000;
+        let uptime = 1_000_000..2_592_000_000_000;
+        Clock { wall: Cell::new(random.u64(year)), monotonic: Cell::new(random.u64(uptime)) }
+    }
+
+    pub fn wall(&self) -> u64 {
+        self.wall.get()
+    }
+
+    pub fn monotonic(&self) -> u64 {
+        self.monotonic.get()
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, micros: u64) {
+        self.wall.set(self.wall.get() + micros);
+        self.monotonic.set(self.monotonic.get() + micros);
+    }
+
+    /// Sets the wall clock forward or back, as an operator or NTP does.
+    pub fn step_wall(&self, micros: i64) {
+        self.wall.set(self.wall.get().saturating_add_signed(micros));
+    }
+}

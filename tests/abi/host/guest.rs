@@ -1,0 +1,120 @@
+//! What the host keeps for one VM, and what its imports work on.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use fastrand::Rng;
+use wasmi::{Memory, StoreLimits, StoreLimitsBuilder, TypedFunc};
+
+use super::call_out::CallOuts;
+use super::clock::Clock;
+use super::metrics::{Kind, Metrics};
+use super::shared_data::SharedData;
+use super::status::Status;
+use super::stream::{Reply, Stream};
+
+/// What all VMs of a process have in common.
+pub struct Outside {
+    pub clock: Clock,
+    pub shared_data: RefCell<SharedData>,
+    pub metrics: RefCell<Metrics>,
+    pub environment: RefCell<BTreeMap<String, String>>,
+    pub clusters: RefCell<Vec<String>>,
+}
+
+/// One plugin configuration that is live in a VM.
+pub struct Root {
+    pub config: String,
+    /// Milliseconds; zero is no timer.
+    pub tick: u32,
+    /// The configuration can be read only while the VM is being configured.
+    pub configuring: bool,
+}
+
+/// What a call asked for that runs only after the call has returned.
+pub enum Action {
+    Resume(u32),
+    Reply(u32, Reply),
+}
+
+/// Calls of host functions by name.
+pub type Calls = BTreeMap<&'static str, u64>;
+
+/// Envoy's cap on the memory of a VM.
+const MEMORY_CAP: usize = 1 << 30;
+
+pub struct Guest {
+    pub outside: Rc<Outside>,
+    pub memory: Option<Memory>,
+    pub allocate: Option<TypedFunc<u32, u32>>,
+    pub limits: StoreLimits,
+    pub random: Rng,
+    pub root_id: String,
+    pub roots: BTreeMap<u32, Root>,
+    pub streams: BTreeMap<u32, Stream>,
+    /// The context that the host called.
+    pub current: u32,
+    /// The context that the module chose instead; zero is none.
+    pub effective: u32,
+    /// While set, only the log, clocks, random bytes and the environment may be used.
+    pub restricted: bool,
+    /// Set by a local reply: whatever the callback returns, the stream goes no further.
+    pub stopped: bool,
+    pub actions: VecDeque<Action>,
+    pub call_outs: CallOuts,
+    pub metrics: BTreeMap<u32, (String, Kind)>,
+    pub calls: Calls,
+    pub fuel: u64,
+    pub log: Vec<String>,
+}
+
+impl Guest {
+    pub fn new(outside: Rc<Outside>, root_id: String, seed: u64) -> Guest {
+        Guest {
+            outside,
+            memory: None,
+            allocate: None,
+            limits: StoreLimitsBuilder::new().memory_size(MEMORY_CAP).build(),
+            random: Rng::with_seed(seed),
+            root_id,
+            roots: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            current: 0,
+            effective: 0,
+            restricted: true,
+            stopped: false,
+            actions: VecDeque::new(),
+            call_outs: CallOuts::default(),
+            metrics: BTreeMap::new(),
+            calls: Calls::new(),
+            fuel: 0,
+            log: Vec::new(),
+        }
+    }
+
+    /// The context that a host function works on. An effective context that has gone is ignored.
+    pub fn context(&self) -> u32 {
+        if self.is_context(self.effective) { self.effective } else { self.current }
+    }
+
+    pub fn is_context(&self, id: u32) -> bool {
+        self.roots.contains_key(&id) || self.streams.contains_key(&id)
+    }
+
+    /// The stream that a host function works on, if it is one.
+    pub fn stream(&mut self) -> Option<&mut Stream> {
+        let id = self.context();
+        self.streams.get_mut(&id)
+    }
+
+    /// The root that a host function works on: that of the stream, or the context itself.
+    pub fn root_of_context(&self) -> u32 {
+        let id = self.context();
+        self.streams.get(&id).map_or(id, |stream| stream.root)
+    }
+
+    pub fn metric(&self, id: u32) -> Result<(String, Kind), Status> {
+        self.metrics.get(&id).cloned().ok_or(Status::NotFound)
+    }
+}

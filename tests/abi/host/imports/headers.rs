@@ -1,0 +1,104 @@
+//! Header maps.
+
+use wasmi::Linker;
+
+use super::host_functions;
+use crate::host::guest::Guest;
+use crate::host::memory::{Call, give, read, text};
+use crate::host::pairs::{self, Headers};
+use crate::host::status::{Outcome, Status};
+
+pub fn link(linker: &mut Linker<Guest>) {
+    host_functions!(linker, "env",
+        proxy_get_header_map_pairs(map: u32, address: u32, size: u32);
+        proxy_get_header_map_value(
+            map: u32, name: u32, name_size: u32, address: u32, size: u32
+        );
+        proxy_add_header_map_value(
+            map: u32, name: u32, name_size: u32, value: u32, value_size: u32
+        );
+        proxy_replace_header_map_value(
+            map: u32, name: u32, name_size: u32, value: u32, value_size: u32
+        );
+        proxy_remove_header_map_value(map: u32, name: u32, name_size: u32);
+    );
+}
+
+const REQUEST: u32 = 0;
+const RESPONSE: u32 = 2;
+const CALL_OUT_RESPONSE: u32 = 6;
+
+/// A map, if it can be reached now: request headers not after the request went on, response
+/// headers only in their own callback, those of a call-out not if it failed.
+fn headers(guest: &mut Guest, map: u32) -> Option<&mut Headers> {
+    match map {
+        REQUEST => {
+            let stream = guest.stream()?;
+            stream.is_readable.then_some(&mut stream.request.headers)
+        }
+        RESPONSE => guest.stream()?.response.as_mut(),
+        CALL_OUT_RESPONSE => {
+            let response = guest.call_outs.response.as_mut()?;
+            (!response.headers.is_empty()).then_some(&mut response.headers)
+        }
+        _ => None,
+    }
+}
+
+fn reach(guest: &mut Guest, map: u32) -> Result<&mut Headers, Status> {
+    headers(guest, map).ok_or(Status::BadArgument)
+}
+
+/// All of them; none, and no error, if the map cannot be reached.
+fn proxy_get_header_map_pairs(call: &mut Call, map: u32, address: u32, size: u32) -> Outcome {
+    let bytes = headers(call.data_mut(), map).map(|headers| pairs::encode(headers));
+    give(call, &bytes.unwrap_or_default(), address, size)
+}
+
+/// The first value only.
+fn proxy_get_header_map_value(
+    call: &mut Call,
+    map: u32,
+    name: u32,
+    name_size: u32,
+    address: u32,
+    size: u32,
+) -> Outcome {
+    let name = text(call, name, name_size)?.to_lowercase();
+    let headers = reach(call.data_mut(), map)?;
+    let first = headers.iter().find(|(found, _)| *found == name).ok_or(Status::NotFound)?;
+    let value = first.1.clone();
+    give(call, &value, address, size)
+}
+
+fn proxy_add_header_map_value(
+    call: &mut Call,
+    map: u32,
+    name: u32,
+    name_size: u32,
+    value: u32,
+    value_size: u32,
+) -> Outcome {
+    let name = text(call, name, name_size)?.to_lowercase();
+    let value = read(call, value, value_size)?;
+    reach(call.data_mut(), map)?.push((name, value));
+    Ok(())
+}
+
+fn proxy_replace_header_map_value(
+    call: &mut Call,
+    map: u32,
+    name: u32,
+    name_size: u32,
+    value: u32,
+    value_size: u32,
+) -> Outcome {
+    proxy_remove_header_map_value(call, map, name, name_size)?;
+    proxy_add_header_map_value(call, map, name, name_size, value, value_size)
+}
+
+fn proxy_remove_header_map_value(call: &mut Call, map: u32, name: u32, name_size: u32) -> Outcome {
+    let name = text(call, name, name_size)?.to_lowercase();
+    reach(call.data_mut(), map)?.retain(|(found, _)| *found != name);
+    Ok(())
+}

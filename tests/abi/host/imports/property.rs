@@ -1,0 +1,54 @@
+//! Properties: what the host knows of a request beside its headers, and filter state.
+
+use wasmi::Linker;
+
+use super::host_functions;
+use crate::host::guest::Guest;
+use crate::host::memory::{Call, give, read};
+use crate::host::status::{Outcome, Status};
+
+pub fn link(linker: &mut Linker<Guest>) {
+    host_functions!(linker, "env",
+        proxy_get_property(path: u32, path_size: u32, address: u32, size: u32);
+        proxy_set_property(path: u32, path_size: u32, value: u32, value_size: u32);
+    );
+}
+
+fn proxy_get_property(
+    call: &mut Call,
+    path: u32,
+    path_size: u32,
+    address: u32,
+    size: u32,
+) -> Outcome {
+    let path = read(call, path, path_size)?;
+    let value = property(call.data_mut(), &path).ok_or(Status::NotFound)?;
+    give(call, &value, address, size)
+}
+
+fn property(guest: &mut Guest, path: &[u8]) -> Option<Vec<u8>> {
+    if path == b"plugin_root_id" {
+        return Some(guest.root_id.clone().into_bytes());
+    }
+    let stream = guest.stream()?;
+    if let Some(name) = path.strip_prefix(b"request\0headers\0") {
+        return stream.is_readable.then(|| stream.request.joined(name))?;
+    }
+    stream.request.properties.get(path).cloned()
+}
+
+/// Filter state lives in streams only.
+fn proxy_set_property(
+    call: &mut Call,
+    path: u32,
+    path_size: u32,
+    value: u32,
+    value_size: u32,
+) -> Outcome {
+    let path = read(call, path, path_size)?;
+    let value = read(call, value, value_size)?;
+    let stream = call.data_mut().stream().ok_or(Status::NotFound)?;
+    let key = format!("wasm.{}", String::from_utf8_lossy(&path));
+    stream.filter_state.insert(key, value);
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Envoy's shared data: one map for all VMs, and one counter for all keys.
+
+use std::collections::BTreeMap;
+
+use super::status::Status;
+
+/// Values with the number of the write that stored them. Nothing can ever be deleted.
+#[derive(Default)]
+pub struct SharedData {
+    entries: BTreeMap<Vec<u8>, (Vec<u8>, u32)>,
+    writes: u32,
+}
+
+impl SharedData {
+    pub fn get(&self, key: &[u8]) -> Option<&(Vec<u8>, u32)> {
+        self.entries.get(key)
+    }
+
+    /// Stores `value`. A `cas` of zero overwrites blindly, and so does any other on an absent key:
+    /// the comparison is made only where there is something to compare with.
+    pub fn set(&mut self, key: &[u8], value: &[u8], cas: u32) -> Result<(), Status> {
+        if let Some((_, current)) = self.entries.get(key)
+            && cas != 0
+            && cas != *current
+        {
+            return Err(Status::CasMismatch);
+        }
+        self.writes = self.writes.checked_add(1).unwrap_or(1);
+        self.entries.insert(key.to_vec(), (value.to_vec(), self.writes));
+        Ok(())
+    }
+
+    /// How many keys there are, which only ever grows.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+#[test]
+fn every_write_of_any_key_takes_the_next_number() {
+    let mut data = SharedData::default();
+    data.set(b"a", b"1", 0).unwrap();
+    data.set(b"b", b"2", 0).unwrap();
+    data.set(b"a", b"3", 0).unwrap();
+    assert_eq!(data.get(b"a"), Some(&(b"3".to_vec(), 3)));
+    assert_eq!(data.get(b"b"), Some(&(b"2".to_vec(), 2)));
+}
+
+#[test]
+fn a_wrong_number_is_a_mismatch_only_where_the_key_exists() {
+    let mut data = SharedData::default();
+    data.set(b"a", b"1", u32::MAX).unwrap();
+    assert_eq!(data.set(b"a", b"2", u32::MAX), Err(Status::CasMismatch));
+    assert_eq!(data.set(b"a", b"2", 1), Ok(()));
+    assert_eq!(data.set(b"a", b"3", 1), Err(Status::CasMismatch));
+    assert_eq!(data.len(), 1);
+}

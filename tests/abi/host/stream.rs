@@ -1,0 +1,180 @@
+//! HTTP streams: from request headers to the end.
+
+use std::collections::BTreeMap;
+
+use super::answer::{Answer, Fate};
+use super::pairs::Headers;
+use super::request::Request;
+use super::trap::Trap;
+use super::vm::Vm;
+
+/// A local reply as the module asked for it.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u32,
+    pub details: String,
+    pub body: Vec<u8>,
+    pub headers: Headers,
+    pub grpc_status: Option<u32>,
+}
+
+pub struct Stream {
+    pub root: u32,
+    pub request: Request,
+    /// Whether the module can see the request's headers now.
+    pub is_readable: bool,
+    /// The response's headers, while the module can see them.
+    pub response: Option<Headers>,
+    pub filter_state: BTreeMap<String, Vec<u8>>,
+    pub fate: Fate,
+    /// What the client got, without filter state and costs.
+    sent: (Headers, Vec<u8>, String),
+}
+
+impl Stream {
+    fn new(root: u32, request: &Request) -> Stream {
+        Stream {
+            root,
+            request: request.clone(),
+            is_readable: false,
+            response: None,
+            filter_state: BTreeMap::new(),
+            fate: Fate::Held,
+            sent: (Headers::new(), Vec::new(), String::new()),
+        }
+    }
+}
+
+/// The module's word for "go on".
+const CONTINUE: u32 = 0;
+
+impl Vm {
+    /// Sends a request from beginning to end.
+    pub fn request(&mut self, request: &Request) -> Answer {
+        self.try_request(request).unwrap_or_else(|trap| panic!("{request:?}\n{trap}"))
+    }
+
+    pub fn try_request(&mut self, request: &Request) -> Result<Answer, Trap> {
+        self.start_counting();
+        let stream = self.open(request)?;
+        self.close(stream)
+    }
+
+    /// Begins a stream; the module judges its headers. It stays open until it is closed.
+    pub fn open(&mut self, request: &Request) -> Result<u32, Trap> {
+        let (id, root) = (self.next_id(), self.root());
+        self.guest().streams.insert(id, Stream::new(root, request));
+        self.call::<_, ()>("proxy_on_context_create", id, (id, root))?;
+        self.stream(id).is_readable = true;
+        let count = u32::try_from(request.headers.len()).expect("few headers");
+        let verdict = self.enter::<_, u32>("proxy_on_request_headers", id, (id, count, 1_u32))?;
+        self.run_actions()?;
+        if matches!(verdict, None | Some((CONTINUE, false))) {
+            self.resume(id);
+        }
+        Ok(id)
+    }
+
+    /// What has become of a stream so far.
+    pub fn answer(&mut self, id: u32) -> Answer {
+        let (calls, fuel) = (self.guest().calls.clone(), self.guest().fuel);
+        let stream = self.stream(id);
+        let (headers, body, details) = stream.sent.clone();
+        let filter_state = stream.filter_state.clone();
+        Answer { fate: stream.fate, headers, body, details, filter_state, calls, fuel }
+    }
+
+    /// Ends a stream: after the upstream's response if the request was admitted, or because its
+    /// client has left if it is still held.
+    pub fn close(&mut self, id: u32) -> Result<Answer, Trap> {
+        if self.stream(id).fate == Fate::Admitted {
+            let response = vec![(":status".to_owned(), b"200".to_vec())];
+            self.respond(id, (response, Vec::new(), "via_upstream".into()))?;
+        }
+        self.finish(id)?;
+        let answer = self.answer(id);
+        self.guest().streams.remove(&id);
+        Ok(answer)
+    }
+
+    /// Tells the module that a stream is over.
+    pub(super) fn finish(&mut self, id: u32) -> Result<(), Trap> {
+        let has_left = self.stream(id).fate == Fate::Held;
+        self.stream(id).is_readable = !has_left;
+        self.call::<_, ()>("proxy_on_log", id, id)?;
+        self.stream(id).is_readable = false;
+        self.call::<_, u32>("proxy_on_done", id, id)?;
+        self.call::<_, ()>("proxy_on_delete", id, id)?;
+        Ok(())
+    }
+
+    pub(super) fn stream(&mut self, id: u32) -> &mut Stream {
+        self.guest().streams.get_mut(&id).expect("the stream is open")
+    }
+
+    /// Lets a held request go on. A stream that is over does nothing.
+    pub(super) fn resume(&mut self, id: u32) {
+        let stream = self.guest().streams.get_mut(&id).filter(|stream| stream.fate == Fate::Held);
+        if let Some(stream) = stream {
+            stream.is_readable = false;
+            stream.fate = Fate::Admitted;
+        }
+    }
+
+    /// Sends a local reply. The filter that sent it sees its headers pass like any response's.
+    pub(super) fn reply(&mut self, id: u32, reply: Reply) -> Result<(), Trap> {
+        let stream = self.guest().streams.get_mut(&id).filter(|stream| stream.fate == Fate::Held);
+        let Some(stream) = stream else { return Ok(()) };
+        stream.fate = Fate::Refused;
+        let is_grpc = stream.request.is_grpc();
+        self.respond(id, local_reply(reply, is_grpc))
+    }
+
+    fn respond(&mut self, id: u32, sent: (Headers, Vec<u8>, String)) -> Result<(), Trap> {
+        let (headers, body, details) = sent;
+        let count = u32::try_from(headers.len()).expect("few headers");
+        let end = u32::from(body.is_empty());
+        self.stream(id).response = Some(headers);
+        self.call::<_, u32>("proxy_on_response_headers", id, (id, count, end))?;
+        let stream = self.stream(id);
+        stream.sent = (stream.response.take().unwrap_or_default(), body, details);
+        Ok(())
+    }
+}
+
+/// What Envoy makes of a reply: gRPC callers get 200 with the status and the body in headers.
+fn local_reply(reply: Reply, is_grpc: bool) -> (Headers, Vec<u8>, String) {
+    let text = |name: &str, value: String| (name.to_owned(), value.into_bytes());
+    let added = reply.headers.into_iter().filter(|(name, _)| name != "content-length");
+    let mut headers = Headers::new();
+    if is_grpc {
+        let status = reply.grpc_status.unwrap_or(grpc_status(reply.status));
+        headers.push(text(":status", "200".into()));
+        headers.extend(added.filter(|(name, _)| name != "content-type"));
+        headers.push(text("content-type", "application/grpc".into()));
+        headers.push(text("grpc-status", status.to_string()));
+        headers.push(("grpc-message".into(), reply.body));
+        return (headers, Vec::new(), reply.details);
+    }
+    headers.push(text(":status", reply.status.to_string()));
+    headers.extend(added);
+    if !reply.body.is_empty() {
+        headers.push(text("content-length", reply.body.len().to_string()));
+        if !headers.iter().any(|(name, _)| name == "content-type") {
+            headers.push(text("content-type", "text/plain".into()));
+        }
+    }
+    (headers, reply.body, reply.details)
+}
+
+/// Envoy's translation where the module names no gRPC status.
+fn grpc_status(status: u32) -> u32 {
+    match status {
+        400 => 13,
+        401 => 16,
+        403 => 7,
+        404 => 12,
+        429 | 502 | 503 | 504 => 14,
+        _ => 2,
+    }
+}

@@ -1,0 +1,158 @@
+//! Whatever a client sends is judged: no request traps the VM, and memory stays bounded.
+
+mod requests;
+
+use fastrand::Rng;
+
+use crate::host::Host;
+use crate::host::answer::{Answer, Fate};
+use crate::host::request::Request;
+use crate::host::vm::Vm;
+use requests::hostile;
+
+/// Reads everything that a request has: paths, hosts, methods, headers, and every kind of source.
+const CONFIG: &str = r#"
+keys: 1000
+log: refused
+accepted: {headers: true, filter_state: true}
+except: {addresses: [10.0.0.0/8], paths: [/healthz], headers: {x-probe: {exact: "1"}}}
+actors:
+  cookie: [{cookie: id}]
+  query: [{query: id}]
+  token: [{jwt_claim: sub, unverified: true}]
+  claim: [{jwt_claim: sub, payload: jwt}]
+  peer: [{peer: uri_san}]
+  meta: [{metadata: [ns, key]}]
+limits:
+- Url: /
+  rules:
+  - {actor: device, unit: second, rpu: 20, algo: W, scope: local}
+  - {actor: account, unit: second, rpu: 20, algo: SW, scope: local, absent: share}
+  - {actor: cookie, unit: second, rpu: 20, algo: TB, scope: local}
+  - {actor: query, unit: second, rpu: 20, algo: LB, scope: local, shadow: true}
+  - {actor: token, unit: second, rpu: 20, algo: TB, scope: local}
+  - {actor: [claim, peer, meta], unit: second, rpu: 20, algo: TB, scope: local, absent: deny, shadow: true}
+- Url: /a/b
+  match: {methods: [GET, POST], hosts: ["*.example.com", example.com], headers: {x-app: {prefix: m}}}
+  rules: [{actor: all, unit: minute, rpu: 1000, algo: TB, scope: local}]
+- Url: /CASE
+  ignore_case: true
+  rules: [{actor: all, unit: minute, rpu: 1000, algo: TB, scope: local}]
+"#;
+
+/// No request may cost more than a millisecond or two of Envoy's time.
+const MOST_FUEL: u64 = 40_000_000;
+
+fn start(host: &mut Host) -> Vm {
+    host.start_vm(CONFIG).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn judge(vm: &mut Vm, request: &Request) -> Answer {
+    let answer = vm.request(request);
+    assert_ne!(answer.fate, Fate::Held, "{request:?}");
+    assert!(matches!(answer.status(), 200 | 503), "{answer:?}");
+    assert!(answer.fuel < MOST_FUEL, "{} for {:.400}", answer.fuel, format!("{request:?}"));
+    answer
+}
+
+#[test]
+fn thousands_of_hostile_requests() {
+    let seed = 1;
+    println!("seed {seed}");
+    let mut random = Rng::with_seed(seed);
+    let mut host = Host::new(seed);
+    let mut vm = start(&mut host);
+    let (mut refused, mut most) = (0, 0);
+    let mut memory = Vec::new();
+    for number in 0..3_000 {
+        host.advance(random.u64(..20_000));
+        let answer = judge(&mut vm, &hostile(&mut random));
+        refused += u32::from(answer.is_refused());
+        most = most.max(answer.fuel);
+        if number % 500 == 499 {
+            vm.tick();
+            memory.push(vm.memory());
+        }
+    }
+    println!("refused {refused}, at most {most} fuel, memory {memory:?}");
+    assert!(refused > 100 && refused < 2_900, "too tame: {refused} refused");
+    assert!(memory[memory.len() - 1] <= memory[0] + (256 << 10), "it keeps growing: {memory:?}");
+}
+
+#[test]
+fn a_huge_value_is_a_caller_like_any_other() {
+    let mut host = Host::new(2);
+    let mut vm = start(&mut host);
+    let huge = vec![0xff; 60 * 1024];
+    let mut other = huge.clone();
+    other[60 * 1024 - 1] = 0xfe;
+    let mut admitted = |value: &[u8]| {
+        let request = Request::get("/").header("x-device-id", value).header("x-account-id", value);
+        (0..30).filter(|_| judge(&mut vm, &request).is_admitted()).count()
+    };
+    assert_eq!(admitted(&huge), 20);
+    assert_eq!(admitted(&huge), 0);
+    assert_eq!(admitted(&other), 20, "they differ in the last byte");
+}
+
+#[test]
+fn long_paths_are_judged_by_the_rules_that_cover_them() {
+    let mut host = Host::new(3);
+    let mut vm = host
+        .start_vm(
+            "limits: [{Url: /a/b, rules: [{actor: all, unit: day, rpu: 1, algo: W, scope: local}]}]",
+        )
+        .unwrap();
+    assert!(judge(&mut vm, &Request::get("/a/b")).is_admitted());
+    let covered = [
+        format!("/a/b/{}", "c".repeat(60_000)),
+        format!("/a/b{}", "/c".repeat(30_000)),
+        format!("{}/a/b", "/c/..".repeat(12_000)),
+        format!("{}/a/b", "/.".repeat(30_000)),
+        format!("{}a/b", "/".repeat(60_000)),
+        format!("/a;{}/b", "p".repeat(60_000)),
+        format!("/%61/{}", "b/".repeat(30_000)),
+        format!("/a\\b?{}", "q".repeat(60_000)),
+    ];
+    for path in covered {
+        let answer = judge(&mut vm, &Request::get(&path));
+        assert!(answer.is_refused(), "{:.40}… of {} bytes", path, path.len());
+    }
+    for path in [format!("/a/{}", "c".repeat(60_000)), format!("/a{}", "/b/..".repeat(12_000))] {
+        let answer = judge(&mut vm, &Request::get(&path));
+        assert!(answer.is_admitted(), "{:.40}… of {} bytes", path, path.len());
+    }
+}
+
+#[test]
+fn a_repeated_key_header_mints_no_callers() {
+    let mut host = Host::new(4);
+    let mut vm = host
+        .start_vm(
+            "limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 5, algo: W, scope: local}]}]",
+        )
+        .unwrap();
+    let mut admitted = 0;
+    for number in 0..50 {
+        let request = Request::get("/")
+            .header("x-account-id", format!("a{number}"))
+            .header("X-Account-Id", format!("b{number}"));
+        admitted += u32::from(judge(&mut vm, &request).is_admitted());
+    }
+    assert_eq!(admitted, 5, "all who repeat it share one bucket");
+    let one = Request::get("/").header("x-account-id", "a0,b0");
+    assert!(judge(&mut vm, &one).is_admitted(), "one value with a comma in it is one caller");
+}
+
+#[test]
+fn a_request_that_lacks_pseudo_headers_is_judged() {
+    let mut host = Host::new(5);
+    let mut vm = host
+        .start_vm("limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 2, algo: W, scope: local}]},
+                            {Url: /x, rules: [{actor: all, unit: day, rpu: 9, algo: W, scope: local}]}]")
+        .unwrap();
+    let connect = Request::get("/").without(":path").without(":method").without(":authority");
+    assert!(judge(&mut vm, &connect).is_admitted());
+    assert!(judge(&mut vm, &Request::get("*").without(":scheme")).is_admitted());
+    assert!(judge(&mut vm, &connect).is_refused(), "they fall under `/`");
+}

@@ -1,0 +1,20 @@
+//! The shipped module in a host that copies Envoy's semantics: seeded, deterministic, with every
+//! host call and instruction counted.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests may panic"
+)]
+
+mod answers;
+mod configuration;
+mod costs;
+mod exactness;
+mod faithful;
+mod host;
+mod hostile;
+mod memory;
+mod workers;

@@ -1,0 +1,64 @@
+//! No request, however hostile, does more than be judged; and whatever it spells, a limit on
+//! everything holds.
+
+#![no_main]
+
+use std::cell::RefCell;
+
+use diana::config;
+use diana::engine::Engine;
+use diana::key::Seed;
+use diana::port::fake::{FakeClock, FakeRequest};
+use diana::time::{Now, SECOND};
+use diana::verdict::Verdict;
+use libfuzzer_sys::fuzz_target;
+
+const RULES: &str = "
+limits:
+  - Url: /
+    rules: [{name: all, actor: all, unit: second, rpu: 3, algo: SW, scope: local}]
+  - Url: /share/qq
+    ignore_case: true
+    match: {methods: [GET], hosts: ['*.example.com'], headers: {x-app: {prefix: mobile}}}
+    except: {addresses: [10.0.0.0/8], headers: {x-probe: '1'}, paths: [/share/qq/x]}
+    rules:
+      - {actor: [someone, device], unit: minute, rpu: 1, absent: share, scope: local}
+actors:
+  someone: [{query: token}, {cookie: sid}, {jwt_claim: sub, unverified: true}, {header: x-id}]
+";
+
+thread_local! {
+    static ENGINE: RefCell<(Engine, FakeClock)> = {
+        let policy = config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        RefCell::new((Engine::new(policy, Seed { k0: 1, k1: 2 }), FakeClock::default()))
+    };
+}
+
+/// The pieces of a request, one per line of the input.
+fn request(input: &[u8]) -> FakeRequest {
+    let mut lines = input.split(|&byte| byte == b'\n');
+    let mut piece = || lines.next().map(<[u8]>::to_vec);
+    let mut request = FakeRequest { path: piece(), ..FakeRequest::get("/") };
+    let names = ["cookie", "authorization", "x-id", "x-app", "x-device-id", "x-id", "x-probe"];
+    for name in names {
+        if let Some(value) = piece() {
+            request = request.header(name, value);
+        }
+    }
+    match piece() {
+        Some(address) => request.property(&["source", "address"], address),
+        None => request,
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    ENGINE.with_borrow_mut(|(engine, clock)| {
+        let Now { mono, wall } = clock.0.get();
+        clock.0.set(Now { mono: mono + 3 * SECOND, wall: wall + 3 * SECOND });
+        let request = request(input);
+        let admitted = (0..5)
+            .filter(|_| matches!(engine.decide(&request, clock), Verdict::Admit { .. }))
+            .count();
+        assert!(admitted <= 3, "{request:?}");
+    });
+});
