@@ -1,6 +1,7 @@
 //! The adapter to Envoy: the only part that names `proxy_wasm`.
 
 mod abi;
+mod clock;
 mod host;
 mod http;
 mod pairs;

@@ -9,9 +9,9 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value;
 
-use super::metadata::property;
+use super::metadata::Metadata;
 use super::{Built, Found, Kind, Mistake, Source, text};
-use crate::port::{HeaderName, Property, Request, Values};
+use crate::port::{HeaderName, Request, Values};
 use crate::tree::Tree;
 
 /// `jwt_claim` in the registry.
@@ -21,9 +21,6 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-
-#[derive(Debug)]
-struct Verified(Property);
 
 #[derive(Debug)]
 struct Unverified {
@@ -38,7 +35,7 @@ fn build(claim: &Tree, options: &[(String, Tree)]) -> Built {
         (Some(payload), None | Some(Tree::Bool(false))) => {
             let payload = text("payload", payload)?;
             let path = ["envoy.filters.http.jwt_authn", &payload, &claim];
-            Ok(Rc::new(Verified(property(&path))))
+            Ok(Rc::new(Metadata::new(&path)))
         }
         (None, Some(Tree::Bool(true))) => {
             Ok(Rc::new(Unverified { claim, header: HeaderName::new("authorization") }))
@@ -49,19 +46,6 @@ fn build(claim: &Tree, options: &[(String, Tree)]) -> Built {
                 .into();
             Err(vec![Mistake { key: "jwt_claim".into(), message }])
         }
-    }
-}
-
-impl Source for Verified {
-    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
-        match request.property(&self.0) {
-            None => Found::NoMetadata,
-            Some(value) => Found::value(&value, take),
-        }
-    }
-
-    fn is_caller_chosen(&self) -> bool {
-        false
     }
 }
 

@@ -9,20 +9,23 @@ use crate::tree::Tree;
 /// `metadata` in the registry.
 pub const KIND: Kind = Kind { name: "metadata", options: &[], build };
 
+/// A value in dynamic metadata.
 #[derive(Debug)]
-struct Metadata(Property);
+pub(super) struct Metadata(Property);
 
 fn build(value: &Tree, _options: &[(String, Tree)]) -> Built {
     let Some(path) = names(value) else {
         let message = format!("found {}, allowed: a list of a namespace and keys", value.found());
         return Err(vec![Mistake { key: "metadata".into(), message }]);
     };
-    Ok(Rc::new(Metadata(property(&path))))
+    Ok(Rc::new(Metadata::new(&path)))
 }
 
-/// The property that holds dynamic metadata: a namespace, then keys.
-pub(super) fn property(path: &[&str]) -> Property {
-    Property::new(&[&["metadata", "filter_metadata"], path].concat())
+impl Metadata {
+    /// The value at `path`: a namespace, then keys.
+    pub(super) fn new(path: &[&str]) -> Metadata {
+        Metadata(Property::new(&[&["metadata", "filter_metadata"], path].concat()))
+    }
 }
 
 fn names(value: &Tree) -> Option<Vec<&str>> {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::naming;
+use super::name::{self, is_name};
 use super::node::Node;
 use super::policy::Actor;
 use crate::actor::{Kind, REGISTRY, Source, client_address, header};
@@ -66,8 +66,8 @@ fn describe(name: &str, sources: Vec<Built>) -> Known {
 fn check_name(name: &str, node: &Node<'_>) -> bool {
     if name == "actor" || name == "all" {
         node.key_problem(format!("`{name}` has a meaning of its own; choose another name"));
-    } else if !naming::is_name(name) {
-        node.key_problem(format!("not a name, allowed: {}", naming::ALLOWED));
+    } else if !is_name(name) {
+        node.key_problem(format!("not a name, allowed: {}", name::ALLOWED));
     } else {
         return true;
     }

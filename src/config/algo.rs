@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use super::fields::Fields;
+use super::keys;
 use crate::algorithm::{Algorithm, Entry, REGISTRY};
 use crate::quota::{MAX_PERMITS, Quota};
 use crate::time::Unit;
@@ -16,17 +17,6 @@ pub struct Limiter {
     pub algo: &'static str,
     /// The algorithm.
     pub algorithm: Rc<dyn Algorithm>,
-}
-
-/// Keys that some algorithm takes.
-pub fn keys() -> Vec<&'static str> {
-    let mut keys = Vec::new();
-    for key in REGISTRY.iter().flat_map(|entry| entry.keys) {
-        if !keys.contains(&key.name) {
-            keys.push(key.name);
-        }
-    }
-    keys
 }
 
 /// Reads the limiter of a rule in a time zone.
@@ -70,7 +60,7 @@ fn unit(fields: &Fields<'_>) -> Option<Unit> {
 /// Fills in the optional keys that `entry` takes; nothing if one of them is wrong.
 fn fill(quota: &mut Quota, fields: &Fields<'_>, entry: &Entry) -> Option<()> {
     let mut sound = Some(());
-    for name in keys() {
+    for name in keys::algorithms() {
         let Some(node) = fields.get(name) else { continue };
         let value = match entry.keys.iter().find(|key| key.name == name) {
             Some(key) => node.whole(key.min, key.max),

@@ -4,37 +4,21 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::entry::{self, Context};
+use super::context::Context;
 use super::fields::Fields;
-use super::node::Node;
+use super::node::{self, Node};
 use super::place::{Part, Place};
 use super::policy::Policy;
 use super::report::Report;
-use super::{actors, advice, except, naming, response, settings, zone};
+use super::{actors, advice, entry, except, keys, naming, response, settings, zone};
 use crate::tree::Tree;
-
-/// Keys of the full form.
-pub const KEYS: &[&str] = &[
-    "limits",
-    "actors",
-    "except",
-    "time_zone",
-    "response",
-    "shadow",
-    "namespace",
-    "keys",
-    "log",
-    "accepted",
-];
-
-const LATER: &[&str] = &["redis", "remote"];
 
 const FULL: &str = "a mapping such as `{limits: […]}`, or a list of `{Url, rules}`";
 const LIMITS: &str = "a list of `{Url, rules}`; `[]` limits nothing";
 
 /// Reads the documents, which together are one configuration.
 pub fn read(report: &Report<'_>) -> Option<Policy> {
-    let mut roots = report.roots();
+    let mut roots = node::roots(report);
     roots.retain(|root| *root.tree() != Tree::Null);
     match roots.as_slice() {
         [] => {
@@ -43,7 +27,7 @@ pub fn read(report: &Report<'_>) -> Option<Policy> {
             None
         }
         [root] if is_full(root) => {
-            let top = Fields::read(root, FULL, KEYS, LATER)?;
+            let top = Fields::read(root, FULL, keys::DOCUMENT, keys::DOCUMENT_LATER)?;
             let entries = top.require("limits", LIMITS).and_then(|limits| limits.list(LIMITS));
             Some(policy(&top, &entries.unwrap_or_default()))
         }
@@ -86,7 +70,7 @@ fn blocks<'a>(root: &Node<'a>) -> Vec<Node<'a>> {
 
 fn policy(top: &Fields<'_>, entries: &[Node<'_>]) -> Policy {
     let actors = actors::read(top.get("actors"));
-    let keys = settings::keys(top);
+    let callers = settings::keys(top);
     let context = Context {
         actors: &actors,
         zone: top.get("time_zone").map_or(0, zone::read),
@@ -97,11 +81,11 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>]) -> Policy {
         entries.iter().filter_map(|node| entry::read(node, &response, &context)).collect();
     naming::fill(&mut limits, &actors, context.names.into_inner());
     Policy {
-        warnings: advice::lines(&limits, &actors, keys),
+        warnings: advice::lines(&limits, &actors, callers),
         except: except::read(top, false),
         shadow: top.flag("shadow", false),
         namespace: settings::namespace(top),
-        keys,
+        keys: callers,
         log_refused: settings::log_refused(top),
         accepted: settings::accepted(top),
         limits,

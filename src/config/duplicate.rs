@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::node::Node;
+use super::node::{Node, roots};
 use super::report::Report;
 use crate::tree::Tree;
 
 /// Reports every duplicate key of every document.
 pub fn find(report: &Report<'_>) {
-    for root in report.roots() {
+    for root in roots(report) {
         visit(&root);
     }
 }

@@ -1,37 +1,21 @@
 //! An entry of `limits`: a path, what else must hold, and the rules.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::actors::Known;
+use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
 use super::policy::{Limit, Response};
-use super::{except, matching, response, rule};
+use super::{except, keys, matching, response, rule};
 use crate::route::path::Prefix;
-
-/// Keys of an entry.
-pub const KEYS: &[&str] = &["Url", "url", "rules", "match", "except", "response", "ignore_case"];
 
 const WHAT: &str = "a mapping such as `{Url: /, rules: […]}`";
 const URL: &str = "a path such as `/sample`";
 const RULES: &str = "a list of rules such as `{actor: device, unit: second, rpu: 10}`";
 
-/// What all entries share while they are read.
-#[derive(Debug)]
-pub struct Context<'c> {
-    /// The actors that rules may name.
-    pub actors: &'c [Known],
-    /// Seconds that local time is ahead of UTC.
-    pub zone: i64,
-    /// The names that rules were given, each with the number that would follow it.
-    pub names: RefCell<BTreeMap<String, usize>>,
-}
-
 /// Reads an entry; `outer` is the response of the document.
 pub fn read(node: &Node<'_>, outer: &Rc<Response>, context: &Context<'_>) -> Option<Limit> {
-    let fields = Fields::read(node, WHAT, KEYS, &[])?;
+    let fields = Fields::read(node, WHAT, keys::ENTRY, &[])?;
     let ignore_case = fields.flag("ignore_case", false);
     let url = url(&fields, ignore_case);
     let matcher = matching::read(&fields);

@@ -1,7 +1,7 @@
 //! What the writer of a document probably meant.
 
+use super::keys;
 use super::problem::Problem;
-use super::{algo, document, entry, matching, rule};
 
 /// Longest word that is compared.
 const LONGEST: usize = 40;
@@ -69,16 +69,16 @@ pub fn of_key(key: &str, known: &[&str]) -> String {
 /// Where a key belongs that stands in the wrong mapping, or nothing.
 fn elsewhere(key: &str) -> String {
     let mut places = Vec::new();
-    if document::KEYS.contains(&key) {
+    if keys::DOCUMENT.contains(&key) {
         places.push("at the top, beside `limits`");
     }
-    if entry::KEYS.contains(&key) {
+    if keys::ENTRY.contains(&key) {
         places.push("beside `rules`");
     }
-    if matching::KEYS.contains(&key) {
+    if keys::MATCH.contains(&key) {
         places.push("in `match`");
     }
-    if rule::KEYS.contains(&key) || algo::keys().contains(&key) {
+    if keys::RULE.contains(&key) || keys::algorithms().contains(&key) {
         places.push("in a rule");
     }
     match places.as_slice() {
@@ -124,7 +124,7 @@ pub fn missing_spaces(text: &str) -> Vec<Problem> {
 /// A known key and what follows its colon at once.
 fn split(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once(':')?;
-    let known = [document::KEYS, entry::KEYS, rule::KEYS].iter().any(|keys| keys.contains(&key));
+    let known = [keys::DOCUMENT, keys::ENTRY, keys::RULE].iter().any(|keys| keys.contains(&key));
     let glued = value.chars().next().is_some_and(|next| !next.is_whitespace());
     (known && glued).then_some((key, value))
 }

@@ -1,15 +1,12 @@
 //! `match`: what must hold of a request beyond its path.
 
-use super::condition;
 use super::fields::Fields;
 use super::node::Node;
 use super::policy::Match;
+use super::{condition, keys};
 use crate::route::header::is_name;
 use crate::route::host::Host;
 use crate::tree::Tree;
-
-/// Keys of `match`.
-pub const KEYS: &[&str] = &["methods", "hosts", "headers"];
 
 const WHAT: &str = "a mapping such as `{methods: [POST], hosts: [\"*.example.com\"]}`";
 const METHODS: &str = "a list of methods such as `[GET, POST]`";
@@ -17,7 +14,7 @@ const HOSTS: &str = "a list of hosts such as `[example.com, \"*.example.com\"]`"
 
 /// Reads `match` of an entry.
 pub fn read(entry: &Fields<'_>) -> Match {
-    let fields = entry.get("match").and_then(|node| Fields::read(node, WHAT, KEYS, &[]));
+    let fields = entry.get("match").and_then(|node| Fields::read(node, WHAT, keys::MATCH, &[]));
     let Some(fields) = fields else { return Match::default() };
     Match {
         methods: items(&fields, "methods", METHODS).iter().filter_map(method).collect(),

@@ -3,21 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::actors::Known;
+use super::name::LONGEST;
 use super::policy::{Limit, Rule};
 use crate::route::path::Prefix;
-
-/// Longest name.
-const LONGEST: usize = 64;
-
-/// What a name may be.
-pub const ALLOWED: &str = "1 … 64 of the characters a-z, 0-9, `_` and `-`";
-
-/// Whether `name` is one.
-pub fn is_name(name: &str) -> bool {
-    let plain =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
-    (1..=LONGEST).contains(&name.len()) && name.bytes().all(plain)
-}
 
 /// Names the rules that have no name yet. `taken` holds the names that are given, each with the
 /// number that would follow it.

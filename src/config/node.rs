@@ -13,12 +13,13 @@ pub struct Node<'a> {
     report: &'a Report<'a>,
 }
 
-impl<'a> Node<'a> {
-    /// The node that `steps` lead to.
-    pub fn new(tree: &'a Tree, steps: Vec<usize>, report: &'a Report<'a>) -> Node<'a> {
-        Node { tree, steps, report }
-    }
+/// The root of every document.
+pub fn roots<'a>(report: &'a Report<'a>) -> Vec<Node<'a>> {
+    let root = |(number, tree)| Node { tree, steps: vec![number], report };
+    report.documents().iter().enumerate().map(root).collect()
+}
 
+impl<'a> Node<'a> {
     /// The plain tree.
     pub fn tree(&self) -> &'a Tree {
         self.tree

@@ -3,7 +3,6 @@
 use std::cell::{Cell, RefCell};
 
 use super::locate::locate;
-use super::node::Node;
 use super::place::Place;
 use super::problem::{Problem, Problems, SHOWN};
 use crate::tree::Tree;
@@ -30,10 +29,9 @@ impl<'a> Report<'a> {
         Report { documents, found: RefCell::default(), more: Cell::new(0) }
     }
 
-    /// The root of every document.
-    pub fn roots(&'a self) -> Vec<Node<'a>> {
-        let number = |(number, tree)| Node::new(tree, vec![number], self);
-        self.documents.iter().enumerate().map(number).collect()
+    /// The documents.
+    pub fn documents(&self) -> &'a [Tree] {
+        self.documents
     }
 
     /// Whether nothing is wrong so far.

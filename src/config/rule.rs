@@ -2,20 +2,12 @@
 
 use std::rc::Rc;
 
-use super::entry::Context;
+use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
 use super::policy::{Absent, Response, Rule, Scope};
-use super::{algo, except, naming, response};
+use super::{algo, except, keys, name, response};
 use crate::tree::Tree;
-
-/// Keys that every rule may have, whatever its algorithm.
-pub const KEYS: &[&str] = &[
-    "actor", "unit", "rpu", "algo", "scope", "name", "cost", "absent", "enforce", "shadow",
-    "expose", "except", "response",
-];
-
-const LATER: &[&str] = &["max_delay", "warm_up", "ban", "quota", "hot"];
 
 /// Most actors that one key is made of.
 const MAX_PARTS: usize = 8;
@@ -31,9 +23,9 @@ pub fn read(
     ignore_case: bool,
     context: &Context<'_>,
 ) -> Option<Rule> {
-    let mut known = KEYS.to_vec();
-    known.extend(algo::keys());
-    let fields = Fields::read(node, WHAT, &known, LATER)?;
+    let mut known = keys::RULE.to_vec();
+    known.extend(keys::algorithms());
+    let fields = Fields::read(node, WHAT, &known, keys::RULE_LATER)?;
     let actor = actor(&fields, context);
     let limiter = algo::read(&fields, context.zone);
     let scope = choice(&fields, "scope", SCOPES);
@@ -138,9 +130,9 @@ fn all_is_one_caller(fields: &Fields<'_>, enforce: u64) {
 /// The name that the rule was given; empty if it has none.
 fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
     let Some(node) = fields.get("name") else { return String::new() };
-    let Some(text) = node.free_text(naming::ALLOWED) else { return String::new() };
-    if !naming::is_name(text) {
-        node.reject(naming::ALLOWED);
+    let Some(text) = node.free_text(name::ALLOWED) else { return String::new() };
+    if !name::is_name(text) {
+        node.reject(name::ALLOWED);
     } else if context.names.borrow_mut().insert(text.into(), 2).is_some() {
         node.problem(format!("duplicate name: an earlier rule is called `{text}`"));
     }

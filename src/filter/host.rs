@@ -1,12 +1,10 @@
-//! The core's ports, implemented by the host.
+//! The request in hand, and the secret that all workers share.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 
 use super::{abi, pairs};
 use crate::key::Seed;
-use crate::port::{Clock, HeaderName, Property, Pseudo, Request, Values};
-use crate::time::{Micros, Now, SECOND};
+use crate::port::{HeaderName, Property, Pseudo, Request, Values};
 
 /// The request of the stream that the host is calling about.
 pub(super) struct HostRequest;
@@ -48,49 +46,6 @@ fn all_values(name: &str) -> Values<'static> {
             Values::Many(values)
         }
         None => Values::Many(Vec::new()),
-    }
-}
-
-thread_local! {
-    static CLOCK: HostClock = const { HostClock { ahead: Cell::new(0), read: Cell::new(None) } };
-}
-
-/// The clocks of the host. The monotonic one is read each time; the wall clock is that plus an
-/// offset, which is read anew at most once a second.
-#[derive(Clone)]
-struct HostClock {
-    /// How far the wall clock is ahead of the monotonic one.
-    ahead: Cell<i64>,
-    /// When that was last read.
-    read: Cell<Option<Micros>>,
-}
-
-/// The clocks of this VM, and how far the wall clock was found to have stepped back.
-pub(super) struct VmClock<'a> {
-    /// Called with the size of a step back of the wall clock.
-    pub(super) stepped_back: &'a dyn Fn(Micros),
-}
-
-impl Clock for VmClock<'_> {
-    fn now(&self) -> Now {
-        CLOCK.with(|clock| clock.now(self.stepped_back))
-    }
-}
-
-impl HostClock {
-    fn now(&self, stepped_back: &dyn Fn(Micros)) -> Now {
-        let mono = abi::monotonic();
-        let due = self.read.get().is_none_or(|read| mono.saturating_sub(read) >= SECOND);
-        if due {
-            let ahead = abi::wall() as i64 - mono as i64;
-            let back = self.ahead.get().saturating_sub(ahead);
-            // Slewing by a time server moves it by less than a millisecond in a second.
-            if self.read.replace(Some(mono)).is_some() && back > SECOND as i64 {
-                stepped_back(back.unsigned_abs());
-            }
-            self.ahead.set(ahead);
-        }
-        Now { mono, wall: mono.saturating_add_signed(self.ahead.get()) }
     }
 }
 

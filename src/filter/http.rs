@@ -6,8 +6,9 @@ use std::rc::Rc;
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::{Action, LogLevel};
 
-use super::host::{HostRequest, VmClock};
-use super::{abi, pairs, root};
+use super::clock::VmClock;
+use super::host::HostRequest;
+use super::{abi, pairs};
 use crate::engine::Engine;
 use crate::verdict::{Refusal, Verdict};
 
@@ -25,10 +26,9 @@ impl Context for Stream {}
 
 impl HttpContext for Stream {
     fn on_http_request_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
-        let stepped_back = |by| root::stepped_back(&self.namespace, by);
         // The host never calls about one stream while it is in a call about another.
         let Ok(mut engine) = self.engine.try_borrow_mut() else { return Action::Continue };
-        match engine.decide(&HostRequest, &VmClock { stepped_back: &stepped_back }) {
+        match engine.decide(&HostRequest, &VmClock { namespace: &self.namespace }) {
             Verdict::Admit { fields, state } => {
                 self.fields = fields;
                 if let Some(state) = state {

@@ -13,7 +13,6 @@ use crate::config;
 use crate::engine::Engine;
 use crate::key::KeyHasher;
 use crate::port::{Metrics, Property};
-use crate::time::{Micros, SECOND};
 
 /// How often counts are handed to the host, in milliseconds.
 const FLUSH: u32 = 1000;
@@ -113,16 +112,4 @@ fn sanitise(root_id: &[u8]) -> String {
         )
         .collect();
     if name.is_empty() { "diana".into() } else { name }
-}
-
-/// Tells that the wall clock stepped back.
-#[cold]
-pub(super) fn stepped_back(namespace: &str, by: Micros) {
-    HostMetrics.count(&format!("diana.{namespace}.clock_stepped_back"), 1);
-    let line = format!(
-        "the wall clock stepped back by {} s; a window in force ends at most one unit after its \
-         first request",
-        by / SECOND
-    );
-    abi::log(LogLevel::Warn as u32, &line);
 }

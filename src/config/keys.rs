@@ -1,0 +1,46 @@
+//! The keys of every mapping that a document is made of, for its readers and for their hints.
+
+use crate::algorithm::REGISTRY;
+
+/// Keys of the full form.
+pub const DOCUMENT: &[&str] = &[
+    "limits",
+    "actors",
+    "except",
+    "time_zone",
+    "response",
+    "shadow",
+    "namespace",
+    "keys",
+    "log",
+    "accepted",
+];
+
+/// Keys of the full form that are not available yet.
+pub const DOCUMENT_LATER: &[&str] = &["redis", "remote"];
+
+/// Keys of an entry.
+pub const ENTRY: &[&str] = &["Url", "url", "rules", "match", "except", "response", "ignore_case"];
+
+/// Keys of `match`.
+pub const MATCH: &[&str] = &["methods", "hosts", "headers"];
+
+/// Keys that every rule may have, whatever its algorithm.
+pub const RULE: &[&str] = &[
+    "actor", "unit", "rpu", "algo", "scope", "name", "cost", "absent", "enforce", "shadow",
+    "expose", "except", "response",
+];
+
+/// Keys of a rule that are not available yet.
+pub const RULE_LATER: &[&str] = &["max_delay", "warm_up", "ban", "quota", "hot"];
+
+/// Keys that some algorithm takes.
+pub fn algorithms() -> Vec<&'static str> {
+    let mut keys = Vec::new();
+    for key in REGISTRY.iter().flat_map(|entry| entry.keys) {
+        if !keys.contains(&key.name) {
+            keys.push(key.name);
+        }
+    }
+    keys
+}
