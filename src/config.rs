@@ -24,6 +24,7 @@ mod name;
 mod naming;
 mod node;
 mod place;
+mod protobuf;
 mod report;
 mod response;
 mod rule;
@@ -36,14 +37,23 @@ use policy::Policy;
 use problem::Problems;
 use report::Report;
 
-/// Reads a configuration: YAML or JSON, in any of the forms that the reference describes.
+use crate::tree::Tree;
+
+/// Reads a configuration: YAML or JSON, in any of the forms that the reference describes, or the
+/// bytes of a `google.protobuf.Struct`.
 ///
 /// # Errors
 /// Every problem that the document has, at once.
-pub fn parse(text: &[u8]) -> Result<Policy, Problems> {
-    let text = text::check(text)?;
-    let documents = yaml::documents(text)?;
-    let report = Report::new(&documents);
+pub fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
+    if let Some(tree) = protobuf::read(bytes) {
+        return read(&[tree], "");
+    }
+    let text = text::check(bytes)?;
+    read(&yaml::documents(text)?, text)
+}
+
+fn read(documents: &[Tree], text: &str) -> Result<Policy, Problems> {
+    let report = Report::new(documents);
     duplicate::find(&report);
     match document::read(&report) {
         Some(policy) if report.is_empty() => Ok(policy),

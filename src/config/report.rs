@@ -12,7 +12,7 @@ const KEPT: usize = 200;
 
 /// How much text may be read again to find lines and columns: it bounds the time that a large
 /// document with many problems takes.
-const REREAD: usize = 4 << 20;
+const REREAD: usize = 1 << 20;
 
 /// The documents, and what is wrong with them.
 #[derive(Debug)]
@@ -60,7 +60,8 @@ impl<'a> Report<'a> {
         let mut found = self.found.into_inner();
         let hidden = self.more.get() + found.len().saturating_sub(SHOWN);
         found.truncate(SHOWN);
-        let budget = REREAD / text.len().max(1);
+        // A message has no lines.
+        let budget = REREAD.checked_div(text.len()).unwrap_or(0);
         let problem = |(index, (place, message)): (usize, (Place, String))| Problem {
             position: if index < budget { locate(text, &place) } else { None },
             path: place.path(self.documents),

@@ -7,6 +7,7 @@ mod messages;
 mod mutation;
 mod names;
 mod positions;
+mod protobuf;
 mod reference;
 mod warnings;
 

@@ -1,0 +1,117 @@
+//! A configuration given as `google.protobuf.Struct`.
+//!
+//! Envoy hands it to a plugin as the bytes of that message (istiod turns its own into JSON first).
+//! No YAML can be mistaken for it: between a key and its value stands the byte 0x12, which YAML
+//! does not allow.
+
+use crate::tree::Tree;
+
+/// Deepest nesting, beyond what Envoy itself reads.
+const MAX_DEPTH: usize = 128;
+
+/// The tree of a `Struct`, or nothing if the bytes are not one with at least one field.
+pub fn read(bytes: &[u8]) -> Option<Tree> {
+    match structure(bytes, MAX_DEPTH)? {
+        Tree::Map(pairs) if pairs.is_empty() => None,
+        tree => Some(tree),
+    }
+}
+
+/// `Struct { map<string, Value> fields = 1; }`
+fn structure(mut bytes: &[u8], depth: usize) -> Option<Tree> {
+    let mut pairs = Vec::new();
+    while let Some((field, content)) = next(&mut bytes)? {
+        let (1, Field::Bytes(mut entry)) = (field, content) else { return None };
+        let (mut key, mut tree) = (String::new(), Tree::Null);
+        while let Some(found) = next(&mut entry)? {
+            match found {
+                (1, Field::Bytes(text)) => key = std::str::from_utf8(text).ok()?.into(),
+                (2, Field::Bytes(inner)) => tree = value(inner, depth.checked_sub(1)?)?,
+                _ => return None,
+            }
+        }
+        pairs.push((key, tree));
+    }
+    Some(Tree::Map(pairs))
+}
+
+/// `Value { oneof { null = 1; number = 2; string = 3; bool = 4; struct = 5; list = 6; } }`
+fn value(mut bytes: &[u8], depth: usize) -> Option<Tree> {
+    let mut tree = Tree::Null;
+    while let Some(found) = next(&mut bytes)? {
+        tree = match found {
+            (1, Field::Number(_)) => Tree::Null,
+            (2, Field::Double(number)) => whole(number),
+            (3, Field::Bytes(text)) => Tree::Text(std::str::from_utf8(text).ok()?.into()),
+            (4, Field::Number(flag)) => Tree::Bool(flag != 0),
+            (5, Field::Bytes(inner)) => structure(inner, depth)?,
+            (6, Field::Bytes(inner)) => list(inner, depth)?,
+            _ => return None,
+        };
+    }
+    Some(tree)
+}
+
+/// `ListValue { repeated Value values = 1; }`
+fn list(mut bytes: &[u8], depth: usize) -> Option<Tree> {
+    let mut items = Vec::new();
+    while let Some((field, content)) = next(&mut bytes)? {
+        let (1, Field::Bytes(inner)) = (field, content) else { return None };
+        items.push(value(inner, depth.checked_sub(1)?)?);
+    }
+    Some(Tree::List(items))
+}
+
+/// A `Struct` knows no whole numbers.
+fn whole(number: f64) -> Tree {
+    if number.fract() == 0.0 && number.abs() < 1e18 {
+        Tree::Int(number as i128)
+    } else {
+        Tree::Float(number)
+    }
+}
+
+enum Field<'a> {
+    Number(u64),
+    Double(f64),
+    Bytes(&'a [u8]),
+}
+
+/// The next field with its number: nothing outside if the bytes are no message, nothing inside at
+/// their end.
+#[expect(clippy::option_option, reason = "the end of a message is not a mistake in it")]
+fn next<'a>(bytes: &mut &'a [u8]) -> Option<Option<(u64, Field<'a>)>> {
+    if bytes.is_empty() {
+        return Some(None);
+    }
+    let tag = varint(bytes)?;
+    let field = match tag & 7 {
+        0 => Field::Number(varint(bytes)?),
+        1 => {
+            let (number, rest) = bytes.split_first_chunk()?;
+            *bytes = rest;
+            Field::Double(f64::from_le_bytes(*number))
+        }
+        2 => {
+            let length = usize::try_from(varint(bytes)?).ok()?;
+            let (content, rest) = bytes.split_at_checked(length)?;
+            *bytes = rest;
+            Field::Bytes(content)
+        }
+        _ => return None,
+    };
+    Some(Some((tag >> 3, field)))
+}
+
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}

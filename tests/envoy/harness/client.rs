@@ -1,0 +1,58 @@
+//! A tiny HTTP/1.1 client over plain sockets, which can also send what no proper client would.
+
+use std::io::{self, BufReader, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+use super::response::Response;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The bytes of a request.
+pub fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> Vec<u8> {
+    let mut text = format!("{method} {path} HTTP/1.1\r\n");
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        text += "host: shop.example.com\r\n";
+    }
+    for (name, value) in headers {
+        text += &format!("{name}: {value}\r\n");
+    }
+    (text + "\r\n").into_bytes()
+}
+
+/// Sends bytes on a connection of their own, and reads what comes back, if anything does.
+pub fn exchange(port: u16, bytes: &[u8]) -> io::Result<Response> {
+    let mut client = Client::connect(port)?;
+    // Envoy may answer and close before it has read everything.
+    let _ = client.stream.get_mut().write_all(bytes);
+    Response::read(&mut client.stream)
+}
+
+/// A connection that is kept alive; it is opened anew when the server has asked to close it.
+pub struct Client {
+    port: u16,
+    stream: BufReader<TcpStream>,
+    closing: bool,
+}
+
+impl Client {
+    /// Connects to a port on loopback.
+    pub fn connect(port: u16) -> io::Result<Self> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self { port, stream: BufReader::new(stream), closing: false })
+    }
+
+    /// Sends the bytes of one request and waits for its response.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<Response> {
+        if self.closing {
+            *self = Self::connect(self.port)?;
+        }
+        self.stream.get_mut().write_all(bytes)?;
+        let response = Response::read(&mut self.stream)?;
+        self.closing = response.header("connection") == Some("close");
+        Ok(response)
+    }
+}

@@ -1,0 +1,216 @@
+//! One Envoy process, from its start to its end.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+use super::bootstrap::Gateway;
+use super::client::{exchange, request};
+use super::response::Response;
+use super::shipped;
+use super::wait::eventually;
+
+/// A running Envoy; dropping it stops it.
+pub struct Envoy {
+    process: Child,
+    folder: PathBuf,
+    admin: u16,
+    /// Where its gateway listens on loopback.
+    pub port: u16,
+}
+
+impl Gateway {
+    /// Starts Envoy and waits until it serves.
+    #[track_caller]
+    pub fn start(&self) -> Envoy {
+        let folder = new_folder();
+        write(&folder.join("lds.json"), &self.listeners(&folder));
+        write(&folder.join("bootstrap.json"), &self.dynamic(&folder));
+        let mut envoy =
+            Envoy { process: spawn(&folder, self.worker_count()), folder, admin: 0, port: 0 };
+        envoy.admin = eventually("Envoy's admin port", || {
+            let ended = envoy.process.try_wait().unwrap();
+            assert!(ended.is_none(), "Envoy ended at once:\n{}", envoy.log());
+            port_of(&fs::read_to_string(envoy.folder.join("admin.txt")).ok()?)
+        });
+        envoy.port = eventually("Envoy's listener", || {
+            if envoy.stat("listener_manager.lds.update_rejected")? > 0 {
+                let told = || Some(envoy.log()).filter(|log| log.contains("rejected"));
+                panic!("Envoy refused its configuration:\n{}", eventually("the reason", told));
+            }
+            envoy.admin("/ready").filter(|answer| answer.status == 200)?;
+            let listeners: Value =
+                serde_json::from_str(&envoy.admin("/listeners?format=json")?.body).ok()?;
+            let address =
+                listeners.pointer("/listener_statuses/0/local_address/socket_address/port_value");
+            address.and_then(Value::as_u64)?.try_into().ok()
+        });
+        envoy
+    }
+}
+
+impl Envoy {
+    /// Sends a GET on a connection of its own.
+    #[track_caller]
+    pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> Response {
+        exchange(self.port, &request("GET", path, headers)).expect("an answer")
+    }
+
+    /// The statuses of so many equal GETs, one after the other.
+    #[track_caller]
+    pub fn statuses(&self, count: usize, path: &str, headers: &[(&str, &str)]) -> Vec<u16> {
+        (0..count).map(|_| self.get(path, headers).status).collect()
+    }
+
+    /// Asks the admin interface.
+    pub fn admin(&self, path: &str) -> Option<Response> {
+        exchange(self.admin, &request("GET", path, &[])).ok()
+    }
+
+    /// The value of a counter or gauge, if there is one of this name.
+    pub fn stat(&self, name: &str) -> Option<u64> {
+        let text = self.admin("/stats")?.body;
+        let mut pairs = text.lines().filter_map(|line| line.split_once(": "));
+        pairs.find(|(found, _)| *found == name)?.1.parse().ok()
+    }
+
+    /// What Envoy and the filter have logged.
+    pub fn log(&self) -> String {
+        let part = |name| fs::read(self.folder.join(name)).unwrap_or_default();
+        let bytes = [part("envoy.log"), part("stderr.log")].concat();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The lines of the access log.
+    pub fn access_log(&self) -> Vec<String> {
+        let bytes = fs::read(self.folder.join("access.log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
+    }
+
+    /// Puts another gateway into the listener's file; Envoy takes it up by itself.
+    pub fn put(&self, gateway: &Gateway) {
+        let part = self.folder.join("lds.part");
+        write(&part, &gateway.listeners(&self.folder));
+        fs::rename(part, self.folder.join("lds.json")).unwrap();
+    }
+
+    /// Puts another gateway into the listener's file, and waits until Envoy has accepted it.
+    #[track_caller]
+    pub fn update(&self, gateway: &Gateway) {
+        let accepted = || self.stat("listener_manager.lds.update_success");
+        let before = accepted();
+        self.put(gateway);
+        eventually("Envoy to accept the update", || (accepted() > before).then_some(()));
+    }
+
+    /// Fails if the filter has trapped, panicked, or been loaded anew since the start.
+    #[track_caller]
+    pub fn assert_unharmed(&self) {
+        for count in ["vm_reload", "vm_reload_success", "vm_reload_backoff", "vm_reload_failure"] {
+            assert_eq!(
+                self.stat(&format!("wasm.diana.{count}")),
+                Some(0),
+                "{count}:\n{}",
+                self.log()
+            );
+        }
+        assert_no_trap(&self.log());
+    }
+
+    /// Asks Envoy to end, and returns how it ended and what it has logged.
+    #[track_caller]
+    pub fn quit(mut self) -> (ExitStatus, String) {
+        exchange(self.admin, &request("POST", "/quitquitquit", &[("content-length", "0")]))
+            .unwrap();
+        let status = eventually("Envoy to end", || self.process.try_wait().unwrap());
+        (status, self.log())
+    }
+}
+
+impl Drop for Envoy {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if std::thread::panicking() {
+            eprintln!("the files of this Envoy are kept in {}", self.folder.display());
+        } else {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// Fails if a log tells of a crash inside the module.
+#[track_caller]
+pub fn assert_no_trap(log: &str) {
+    for sign in ["panicked", "Uncaught RuntimeError", "Proxy-Wasm plugin in-VM backtrace"] {
+        assert!(!log.contains(sign), "the module crashed:\n{log}");
+    }
+}
+
+/// What `envoy --mode validate` says of a gateway.
+pub fn validate(gateway: &Gateway) -> Output {
+    let folder = new_folder();
+    let file = folder.join("bootstrap.json");
+    write(&file, &gateway.fixed(&folder));
+    let result = command().args(["--mode", "validate", "-l", "warning", "-c"]).arg(file).output();
+    fs::remove_dir_all(folder).unwrap();
+    result.unwrap()
+}
+
+fn spawn(folder: &Path, workers: u32) -> Child {
+    shipped::module();
+    command()
+        .args(["--concurrency", &workers.to_string()])
+        .args(["--file-flush-interval-msec", "50", "--drain-strategy", "immediate"])
+        .args(["-l", "warning", "--component-log-level", "wasm:info"])
+        .arg("-c")
+        .arg(folder.join("bootstrap.json"))
+        .arg("--admin-address-path")
+        .arg(folder.join("admin.txt"))
+        .arg("--log-path")
+        .arg(folder.join("envoy.log"))
+        .stderr(File::create(folder.join("stderr.log")).unwrap())
+        .spawn()
+        .unwrap()
+}
+
+fn command() -> Command {
+    let mut command = Command::new(binary());
+    command.current_dir(shipped::root()).arg("--disable-hot-restart");
+    command
+}
+
+/// The Envoy that `DIANA_ENVOY` names, or else the one that `make run` takes.
+fn binary() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        if let Some(path) = std::env::var_os("DIANA_ENVOY") {
+            return path.into();
+        }
+        let tool =
+            Command::new("python3").arg("tools/envoy.py").current_dir(shipped::root()).output();
+        let text = String::from_utf8(tool.expect("python3 runs").stdout).unwrap();
+        text.lines().last().expect("tools/envoy.py finds an Envoy").into()
+    })
+}
+
+fn new_folder() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("envoy-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn write(path: &Path, content: &Value) {
+    fs::write(path, content.to_string()).unwrap();
+}
+
+/// The port in `127.0.0.1:1234`.
+fn port_of(address: &str) -> Option<u16> {
+    address.trim().rsplit_once(':')?.1.parse().ok()
+}

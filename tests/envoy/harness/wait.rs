@@ -1,0 +1,17 @@
+//! Waiting for a condition, never for a fixed time.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Asks until there is an answer; fails the test after half a minute.
+#[track_caller]
+pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}

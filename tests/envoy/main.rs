@@ -1,0 +1,31 @@
+//! Real Envoy processes with the finished module, over real HTTP on loopback.
+//!
+//! `make test STAGES=envoy` builds the module and gets Envoy first. By hand:
+//! `DIANA_ENVOY=<path of an envoy> cargo test --no-default-features --test envoy`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a test may panic"
+)]
+#![allow(clippy::disallowed_methods, reason = "real processes run on real clocks")]
+
+mod harness;
+
+mod access_log;
+mod actors;
+mod algorithms;
+mod answers;
+mod bad_config;
+mod exceptions;
+mod forms;
+mod hostile;
+mod metrics;
+mod nested;
+mod paths;
+mod peer;
+mod updates;
+mod workers;

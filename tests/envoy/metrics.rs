@@ -1,0 +1,79 @@
+//! What the filter counts, and how Prometheus sees it through the regexes of envoy.yaml.
+
+use crate::harness::{Envoy, Gateway, eventually};
+
+/// Waits until a metric has the value; the filter hands its counts over by a timer.
+#[track_caller]
+pub fn settles(envoy: &Envoy, metric: &str, value: u64) {
+    let name = format!("wasmcustom.diana.diana.{metric}");
+    let mut last = None;
+    eventually(&format!("{name} to be {value}"), || {
+        last = envoy.stat(&name);
+        (last.unwrap_or(0) == value).then_some(())
+    });
+}
+
+const RULES: &str = "
+limits:
+  - Url: /
+    rules: [{name: caller, actor: account, unit: hour, rpu: 2, scope: local}]
+  - Url: /watched
+    rules: [{name: watch-only, actor: all, unit: hour, rpu: 4, scope: local, shadow: true}]
+";
+
+#[test]
+fn decisions_are_counted_by_rule() {
+    let envoy = Gateway::with(RULES).start();
+    for caller in ["ada", "bob", "cyd"] {
+        assert_eq!(envoy.statuses(3, "/", &[("x-account-id", caller)]), [200, 200, 503]);
+    }
+    assert_eq!(envoy.statuses(6, "/watched", &[]), [200; 6]);
+    settles(&envoy, "rule.caller.allowed", 6);
+    settles(&envoy, "rule.caller.refused", 3);
+    settles(&envoy, "rule.caller.keys", 3);
+    settles(&envoy, "rule.caller.overflow", 0);
+    settles(&envoy, "rule.watch-only.shadow_refused", 2);
+    settles(&envoy, "rule.watch-only.refused", 0);
+    let accepted = envoy.stat("wasmcustom.diana.diana.config.accepted");
+    assert!(accepted >= Some(1), "config.accepted is {accepted:?}");
+}
+
+#[test]
+fn prometheus_gets_labels() {
+    let envoy = Gateway::with(&format!("{RULES}\nnamespace: shop-eu")).start();
+    envoy.statuses(3, "/", &[("x-account-id", "ada")]);
+    let wanted = [
+        r#"diana_rule_allowed{namespace="shop-eu",rule="caller"} 2"#,
+        r#"diana_rule_refused{namespace="shop-eu",rule="caller"} 1"#,
+        r#"diana_rule_keys{namespace="shop-eu",rule="caller"} 1"#,
+        r#"diana_config_accepted{namespace="shop-eu"}"#,
+    ];
+    let mut text = String::new();
+    for line in wanted {
+        eventually(line, || {
+            text = envoy.admin("/stats/prometheus").unwrap().body;
+            text.lines().any(|found| found.starts_with(line)).then_some(())
+        });
+    }
+    let stray: Vec<_> =
+        text.lines().filter(|line| line.contains("diana_") && line.contains("caller{")).collect();
+    assert!(stray.is_empty(), "rule names are left in metric names: {stray:?}");
+}
+
+#[test]
+fn callers_beyond_the_table_share_buckets_and_are_counted() {
+    let rules = "
+limits: [{Url: /, rules: [{name: caller, actor: account, unit: hour, rpu: 2, scope: local}]}]
+keys: 16
+";
+    let envoy = Gateway::with(rules).start();
+    for number in 0..200 {
+        envoy.get("/", &[("x-account-id", &format!("caller-{number}"))]);
+    }
+    eventually("the overflow to be counted", || {
+        let count = envoy.stat("wasmcustom.diana.diana.rule.caller.overflow");
+        count.filter(|count| *count > 0)
+    });
+    // Whoever was counted before the table was full has not been forgotten.
+    assert_eq!(envoy.statuses(2, "/", &[("x-account-id", "caller-0")]), [200, 503]);
+}
