@@ -112,6 +112,10 @@ fn text(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {
 /// A header's name under the main key `key`, in lower case.
 fn header_name(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {
     let name = text(key, value)?.to_ascii_lowercase();
+    if name == "host" {
+        let message = "`host` says which service is called, not who calls".into();
+        return Err(vec![Mistake { key: key.into(), message }]);
+    }
     if crate::route::header::is_name(&name) {
         return Ok(name);
     }

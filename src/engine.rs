@@ -60,10 +60,20 @@ struct Judge {
 #[derive(Default)]
 struct Scratch {
     path: Vec<u8>,
+    /// Whether the request spells its path in normal form. Exemptions by path hold only then: what
+    /// the upstream makes of another spelling is anybody's guess.
+    is_plain: bool,
     lower: Vec<u8>,
     limits: Vec<usize>,
     opinions: Vec<Opinion>,
     states: Vec<u64>,
+}
+
+impl Scratch {
+    /// The path as exemptions see it.
+    fn plain_path(&self) -> &[u8] {
+        if self.is_plain { &self.path } else { b"" }
+    }
 }
 
 /// What one rule says about the request in hand.
@@ -131,7 +141,9 @@ impl Engine {
             else {
                 continue;
             };
-            if !limit.matcher.holds(request) || limit.except.covers(request, &self.scratch.path) {
+            if !limit.matcher.holds(request)
+                || limit.except.covers(request, self.scratch.plain_path())
+            {
                 continue;
             }
             for rule in limit.rules.clone() {
@@ -181,18 +193,20 @@ impl Engine {
 
     /// Fills the scratch with the entries that may apply.
     fn route(&mut self, request: &dyn Request) {
-        let Scratch { path, lower, limits, states, .. } = &mut self.scratch;
+        let Scratch { path, is_plain, lower, limits, states, .. } = &mut self.scratch;
         limits.clear();
         states.clear();
         path.clear();
         path.push(b'/');
+        *is_plain = true;
         if self.needs_path
             && let Some(raw) = request.pseudo(Pseudo::Path)
             && *raw != *b"*"
         {
-            normalise(&raw, path);
+            *is_plain = normalise(&raw, path);
         }
-        if self.except.is_empty() || !self.except.covers(request, path) {
+        let plain: &[u8] = if *is_plain { path } else { b"" };
+        if self.except.is_empty() || !self.except.covers(request, plain) {
             self.router.covering(path, lower, limits);
         }
     }
@@ -202,8 +216,9 @@ impl Engine {
         let Some(Judge { rule, actor, table, counts, .. }) = self.rules.get_mut(number) else {
             return;
         };
-        let Scratch { opinions, states, path, .. } = &mut self.scratch;
-        if !rule.except.is_empty() && rule.except.covers(request, path) {
+        let Scratch { opinions, states, path, is_plain, .. } = &mut self.scratch;
+        let plain: &[u8] = if *is_plain { path } else { b"" };
+        if !rule.except.is_empty() && rule.except.covers(request, plain) {
             return;
         }
         let mut shadow = self.shadow || rule.shadow;
@@ -225,10 +240,18 @@ impl Engine {
             (Caller::Absent, Absent::Deny) => Decision::NEVER,
             _ => rule.algorithm.step(old, table.judging(now), rule.quota.cost, new),
         };
+        // Nothing can hold a request yet, so one that would have to wait is refused, and one that
+        // could only wait later is told when it need not.
         let refuses = match decision {
             Decision::Admit { wait: 0 } => None,
-            // Nothing can hold a request yet, so one that would have to wait is refused.
             Decision::Admit { wait } => Some(Retry::After(wait)),
+            Decision::Refuse { retry: Retry::After(early) } => {
+                let then = table.judging(now).later(early);
+                match rule.algorithm.step(old, then, rule.quota.cost, new) {
+                    Decision::Admit { wait } => Some(Retry::After(early.saturating_add(wait))),
+                    Decision::Refuse { .. } => Some(Retry::After(early)),
+                }
+            }
             Decision::Refuse { retry } => Some(retry),
         };
         opinions.push(Opinion { rule: number, key, place, state, refuses, shadow, now });

@@ -16,6 +16,12 @@ pub struct Now {
 }
 
 impl Now {
+    /// Both clocks, `ticks` later.
+    #[must_use]
+    pub fn later(self, ticks: Micros) -> Now {
+        Now { mono: self.mono.saturating_add(ticks), wall: self.wall.saturating_add(ticks) }
+    }
+
     /// The later of the two on each clock, for stores that must not judge the past.
     #[must_use]
     pub fn max(self, other: Now) -> Now {

@@ -15,10 +15,10 @@ GATEWAY, UPSTREAM, ADMIN = 10000, 10001, 9901
 READY = f"""
 Diana is ready at http://127.0.0.1:{GATEWAY} (admin: http://127.0.0.1:{ADMIN}). In another terminal, try:
 
-  curl -i http://127.0.0.1:{GATEWAY}/hello
   for i in 1 2 3 4 5 6 7; do curl -s -o /dev/null -w '%{{http_code}} ' http://127.0.0.1:{GATEWAY}/hello; done; echo
+  curl -i http://127.0.0.1:{GATEWAY}/hello
   for i in 1 2 3; do curl -i -H 'x-account-id: ada' http://127.0.0.1:{GATEWAY}/share/qq; done
-  curl -s http://127.0.0.1:{ADMIN}/stats/prometheus | grep ^diana
+  sleep 1; curl -s http://127.0.0.1:{ADMIN}/stats/prometheus | grep ^diana
 
 The log below names the rule that refused a request. Ctrl-C stops Envoy.
 """

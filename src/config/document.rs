@@ -70,7 +70,6 @@ fn blocks<'a>(root: &Node<'a>) -> Vec<Node<'a>> {
 
 fn policy(top: &Fields<'_>, entries: &[Node<'_>]) -> Policy {
     let actors = actors::read(top.get("actors"));
-    let callers = settings::keys(top);
     let context = Context {
         actors: &actors,
         zone: top.get("time_zone").map_or(0, zone::read),
@@ -80,6 +79,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>]) -> Policy {
     let mut limits: Vec<_> =
         entries.iter().filter_map(|node| entry::read(node, &response, &context)).collect();
     naming::fill(&mut limits, &actors, context.names.into_inner());
+    let callers = settings::fit(top, &limits, settings::keys(top));
     Policy {
         warnings: advice::lines(&limits, &actors, callers),
         except: except::read(top, false),

@@ -37,18 +37,20 @@ impl Policy {
     /// A line for the log: what was configured and how much memory it can take.
     #[must_use]
     pub fn summary(&self) -> String {
-        let rules = || self.limits.iter().flat_map(|limit| &limit.rules);
-        let bytes = |rule: &Rule| {
-            let callers = if rule.actor.is_empty() { 1 } else { self.keys };
-            Table::bytes(rule.algorithm.words(), callers)
-        };
-        let bytes: usize = rules().map(bytes).sum();
-        format!(
-            "configuration accepted: {} rules; a worker's tables take at most {} KiB",
-            rules().count(),
-            bytes.div_ceil(1024)
-        )
+        let rules: usize = self.limits.iter().map(|limit| limit.rules.len()).sum();
+        let most = bytes(&self.limits, self.keys).div_ceil(1024);
+        format!("configuration accepted: {rules} rules; a worker's tables take at most {most} KiB")
     }
+}
+
+/// Bytes that the tables of these limits can grow to in a worker.
+#[must_use]
+pub fn bytes(limits: &[Limit], keys: usize) -> u64 {
+    let bytes = |rule: &Rule| {
+        let callers = if rule.actor.is_empty() { 1 } else { keys };
+        Table::bytes(rule.algorithm.words(), callers)
+    };
+    limits.iter().flat_map(|limit| &limit.rules).map(bytes).sum()
 }
 
 /// One entry of `limits`.

@@ -1,10 +1,14 @@
 //! The small settings of the full form.
 
 use super::fields::Fields;
-use super::policy::Accepted;
+use super::policy::{Accepted, Limit, bytes};
 
 const DEFAULT_KEYS: usize = 100_000;
 const MAX_KEYS: u64 = 10_000_000;
+
+/// Most that the tables of a worker may grow to. A VM has 1 GiB, and during a change of the
+/// configuration the old tables live beside the new ones.
+const MAX_BYTES: u64 = 512 << 20;
 
 /// Prefix of shared keys and metric names.
 pub fn namespace(top: &Fields<'_>) -> Option<String> {
@@ -23,6 +27,28 @@ pub fn namespace(top: &Fields<'_>) -> Option<String> {
 pub fn keys(top: &Fields<'_>) -> usize {
     let keys = top.get("keys").and_then(|node| node.whole(1, MAX_KEYS));
     keys.and_then(|keys| usize::try_from(keys).ok()).unwrap_or(DEFAULT_KEYS)
+}
+
+/// The `keys` with which the tables cannot outgrow a VM: one that dies of it forgets what everybody
+/// used. A number that was asked for and does not fit is a problem; the default gives way.
+pub fn fit(top: &Fields<'_>, limits: &[Limit], keys: usize) -> usize {
+    let most = bytes(limits, keys);
+    let mut fits = keys;
+    while fits > 1 && bytes(limits, fits) > MAX_BYTES {
+        fits = fits * 9 / 10;
+    }
+    match top.get("keys") {
+        Some(node) if fits < keys => {
+            node.problem(format!(
+                "with `{keys}` callers in each rule the tables of a worker could take {} MiB, \
+                 allowed: at most {} MiB, as with `keys: {fits}`, or fewer rules or slices",
+                most >> 20,
+                MAX_BYTES >> 20
+            ));
+            keys
+        }
+        _ => fits,
+    }
 }
 
 /// Whether refusals are logged.

@@ -27,7 +27,10 @@ impl Context for Stream {}
 impl HttpContext for Stream {
     fn on_http_request_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
         // The host never calls about one stream while it is in a call about another.
-        let Ok(mut engine) = self.engine.try_borrow_mut() else { return Action::Continue };
+        let Ok(mut engine) = self.engine.try_borrow_mut() else {
+            abi::log(LogLevel::Error as u32, "a request was not judged: another one still is");
+            return Action::Continue;
+        };
         match engine.decide(&HostRequest, &VmClock { namespace: &self.namespace }) {
             Verdict::Admit { fields, state } => {
                 self.fields = fields;

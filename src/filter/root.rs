@@ -13,9 +13,16 @@ use crate::config;
 use crate::engine::Engine;
 use crate::key::KeyHasher;
 use crate::port::{Metrics, Property};
+use crate::time::{Micros, SECOND};
 
 /// How often counts are handed to the host, in milliseconds.
 const FLUSH: u32 = 1000;
+
+/// How many different configurations can be told apart at once.
+const NEWS_SLOTS: u64 = 64;
+
+/// How long an accepted configuration is no news, in ticks: all workers get it within that time.
+const NEWS_FOR: Micros = 10 * SECOND;
 
 #[derive(Default)]
 pub(super) struct Root {
@@ -28,7 +35,7 @@ impl Context for Root {}
 impl Drop for Root {
     fn drop(&mut self) {
         abi::set_tick_period(0);
-        self.with_engine(|engine| engine.retire(&self.namespace, &mut HostMetrics));
+        self.retire();
     }
 }
 
@@ -48,6 +55,7 @@ impl RootContext for Root {
                     }
                     abi::log(LogLevel::Info as u32, &policy.summary());
                 }
+                self.retire();
                 let engine = Engine::new(policy, host::seed(&self.namespace));
                 self.engine = Some(Rc::new(RefCell::new(engine)));
                 abi::set_tick_period(FLUSH);
@@ -78,6 +86,10 @@ impl RootContext for Root {
 }
 
 impl Root {
+    fn retire(&self) {
+        self.with_engine(|engine| engine.retire(&self.namespace, &mut HostMetrics));
+    }
+
     fn with_engine(&self, act: impl FnOnce(&mut Engine)) {
         if let Some(mut engine) =
             self.engine.as_ref().and_then(|engine| engine.try_borrow_mut().ok())
@@ -86,18 +98,23 @@ impl Root {
         }
     }
 
-    /// Whether this configuration differs from the one that was accepted last. Every worker gets
-    /// it, and the main thread; one of them tells.
+    /// Whether this configuration was not accepted a moment ago. Every worker gets it, and the main
+    /// thread; one of them tells.
     fn is_news(&self, text: &[u8]) -> bool {
         let mut hasher = KeyHasher::public();
         hasher.part(0, text);
-        let digest = hasher.finish().hash.to_le_bytes();
-        let key = format!("diana/1/{}/config", self.namespace);
-        let known = abi::shared_data(&key).is_some_and(|known| *known == digest);
-        if !known {
-            abi::set_shared_data(&key, &digest, 0);
+        let digest = hasher.finish().hash;
+        // A fixed number of slots, since shared data is never freed.
+        let key = format!("diana/1/{}/config/{}", self.namespace, digest % NEWS_SLOTS);
+        let now = abi::monotonic();
+        let known = abi::shared_data(&key).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
+        let known = known.map_or(0, u128::from_le_bytes);
+        let is_news = (known >> 64) as u64 != digest || now.saturating_sub(known as u64) > NEWS_FOR;
+        if is_news {
+            let told = u128::from(digest) << 64 | u128::from(now);
+            abi::set_shared_data(&key, &told.to_le_bytes(), 0);
         }
-        !known
+        is_news
     }
 }
 

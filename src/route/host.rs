@@ -27,10 +27,11 @@ impl Host {
         Ok(Host { name: name.as_bytes().into() })
     }
 
-    /// Whether a request's authority names this host; case, port and a closing dot are ignored.
+    /// Whether a request's authority names this host; case, user, port and closing dots are
+    /// ignored.
     #[must_use]
     pub fn matches(&self, authority: &[u8]) -> bool {
-        let host = without_port(authority);
+        let host = bare(authority);
         if self.name.first() == Some(&b'.') {
             let Some(start) = host.len().checked_sub(self.name.len()) else { return false };
             start > 0 && host.get(start..).is_some_and(|tail| tail.eq_ignore_ascii_case(&self.name))
@@ -40,12 +41,16 @@ impl Host {
     }
 }
 
-/// The host of `host:port`; an IPv6 host keeps its brackets.
-fn without_port(authority: &[u8]) -> &[u8] {
-    let colon = authority.iter().rposition(|&byte| byte == b':');
-    let host = match colon.and_then(|colon| authority.split_at_checked(colon)) {
-        Some((host, port)) if port.iter().skip(1).all(u8::is_ascii_digit) => host,
-        _ => authority,
-    };
-    host.strip_suffix(b".").unwrap_or(host)
+/// The host of `user@host:port`; an IPv6 host keeps its brackets.
+fn bare(authority: &[u8]) -> &[u8] {
+    let mut host = authority.rsplit(|&byte| byte == b'@').next().unwrap_or_default();
+    let bracket = host.iter().position(|&byte| byte == b']').map_or(0, |bracket| bracket + 1);
+    let port = host.iter().skip(bracket).position(|&byte| byte == b':');
+    if let Some((name, _)) = port.and_then(|port| host.split_at_checked(bracket + port)) {
+        host = name;
+    }
+    while let Some(name) = host.strip_suffix(b".") {
+        host = name;
+    }
+    host
 }

@@ -66,10 +66,13 @@ impl Prefix {
 ///
 /// Query and fragment are cut off; one round of percent-decoding; `\` is `/`; each segment ends at
 /// its first `;`; empty and dot segments are resolved. Bytes need not be UTF-8.
-pub fn normalise(raw: &[u8], out: &mut Vec<u8>) {
+///
+/// Returns whether the request spells its path so itself; a slash at its end makes no difference.
+pub fn normalise(raw: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     let end = raw.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(raw.len());
-    let mut bytes = raw.get(..end).unwrap_or_default().iter().copied();
+    let written = raw.get(..end).unwrap_or_default();
+    let mut bytes = written.iter().copied();
     out.push(b'/');
     let mut parameters = false;
     while let Some(byte) = next_decoded(&mut bytes) {
@@ -87,6 +90,7 @@ pub fn normalise(raw: &[u8], out: &mut Vec<u8>) {
     if out.len() > 1 {
         out.pop();
     }
+    *written == **out || written.strip_suffix(b"/") == Some(out)
 }
 
 /// One round of percent-decoding.

@@ -73,10 +73,11 @@ impl Table {
 
     /// Bytes that a table of `capacity` callers grows to, for the log.
     #[must_use]
-    pub fn bytes(words: usize, capacity: usize) -> usize {
+    pub fn bytes(words: usize, capacity: usize) -> u64 {
+        let (words, capacity) = (words as u64, capacity as u64);
         // hashbrown keeps seven eighths of a power of two of slots, five bytes each.
-        let slots = (capacity.saturating_mul(8) / 7).next_power_of_two();
-        (words + 1).saturating_mul(8).saturating_mul(capacity).saturating_add(slots * 5)
+        let index = (capacity * 8 / 7).next_power_of_two() * 5;
+        (words + 1) * 8 * capacity + index + words * 8 * OVERFLOW_BUCKETS
     }
 
     /// Callers with a row of their own.
@@ -94,7 +95,10 @@ impl Table {
     /// The instant to judge at: `now`, or later if state was dropped later.
     #[must_use]
     pub fn judging(&self, now: Now) -> Now {
-        now.max(self.floor)
+        // A window that was dropped has ended by the monotonic clock one window later, wherever the
+        // wall clock is by then.
+        let (_, window) = self.algorithm.policy();
+        if now.mono >= self.floor.mono.saturating_add(window) { now } else { now.max(self.floor) }
     }
 
     /// Finds the place of a caller, making room if he is new and the table is full.

@@ -13,6 +13,10 @@ fn hosts_ignore_case_and_port() {
     };
     assert!(host("example.com", "Example.COM:8443"));
     assert!(host("Example.com", "example.com."));
+    assert!(host("example.com", "example.com.."));
+    assert!(host("example.com", "u:p@example.com:80"));
+    assert!(host("example.com", "example.com:80:80"));
+    assert!(!host("example.com", "example.com@other"));
     assert!(host("[2001:db8::1]", "[2001:db8::1]:80"));
     assert!(host("[2001:db8::1]", "[2001:DB8::1]"));
     assert!(!host("example.com", "a.example.com"));

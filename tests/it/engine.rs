@@ -350,3 +350,50 @@ fn an_engine_that_retires_leaves_no_callers_in_the_gauge() {
     gate.engine.retire("ns", &mut lines);
     assert_eq!(lines.0, ["diana.ns.rule.one.keys -2"]);
 }
+
+#[test]
+fn a_refusal_names_the_instant_at_which_it_ends() {
+    let rules = [
+        "unit: minute, rpu: 60, cost: 2, algo: LB",
+        "unit: minute, rpu: 60, cost: 30, algo: LB",
+        "unit: second, rpu: 3, algo: LB, max_queue: 0",
+        "unit: second, rpu: 7, cost: 2, algo: TB",
+        "unit: second, rpu: 7, cost: 3, algo: SW",
+        "unit: second, rpu: 7, cost: 3, algo: W",
+    ];
+    for rule in rules {
+        let yaml = format!("{{Url: /, rules: [{{actor: all, scope: local, {rule}}}]}}");
+        let mut gate = Gate::new(&yaml);
+        for step in [0, 50_000, 0, 1, 0] {
+            gate.wait(step);
+            let Verdict::Refuse(refusal) = gate.decide(&from("ann")) else { continue };
+            let wait = refusal.state.split("wait=").nth(1).unwrap().split('s').next().unwrap();
+            let wait: u64 = wait.replace('.', "").parse().unwrap();
+            gate.wait(wait - 1);
+            assert!(!gate.admits(&from("ann")), "{rule}: {wait} is too long");
+            gate.wait(1);
+            assert!(gate.admits(&from("ann")), "{rule}: {wait} is too short");
+        }
+    }
+}
+
+#[test]
+fn a_path_is_exempt_only_as_it_is_written() {
+    let mut gate = Gate::new(
+        "limits: [{Url: /share/qq, rules: [{actor: all, unit: day, rpu: 0, scope: local}]},
+                  {Url: /, rules: [{actor: all, unit: day, rpu: 0, scope: local}]}]
+except: {paths: [/healthz]}",
+    );
+    assert!(gate.admits(&FakeRequest::get("/healthz")));
+    assert!(gate.admits(&FakeRequest::get("/healthz/?full=1")));
+    // What a router or an upstream makes of these is anybody's guess.
+    for path in [
+        "/share/qq/..;/..;/healthz",
+        "/share/qq\\..\\..\\healthz",
+        "/share/qq/%2e%2e%2f%2e%2e%2fhealthz",
+        "//healthz",
+        "/healthz/../share/qq",
+    ] {
+        assert!(!gate.admits(&FakeRequest::get(path)), "{path}");
+    }
+}

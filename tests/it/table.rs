@@ -128,3 +128,16 @@ fn nothing_is_judged_before_the_instant_at_which_state_was_dropped() {
     let back = Now { mono: 1_000_200, wall: at(100).wall };
     assert_eq!(table.judging(back).wall, at(1_000_100).wall);
 }
+
+#[test]
+fn a_wall_clock_that_leapt_ahead_and_came_back_is_believed_again() {
+    let algorithm = algorithm("W", Quota::new(Unit::Minute, 1));
+    let mut table = Table::new(algorithm.clone(), 1);
+    let year = 365 * 86_400_000_000;
+    let ahead = |mono: u64| Now { mono, wall: at(mono).wall + year };
+    assert!(request(&mut table, &*algorithm, 1, ahead(0)).0);
+    assert!(request(&mut table, &*algorithm, 2, ahead(61_000_000)).0, "the row had run out");
+    // Back again: for one unit the table holds on to the later time, then it follows the clock.
+    assert_eq!(table.judging(at(70_000_000)).wall, ahead(61_000_000).wall);
+    assert_eq!(table.judging(at(121_000_000)), at(121_000_000));
+}

@@ -56,15 +56,15 @@ fn wait_is_honest(algorithm: &dyn Algorithm, state: &[u64], now: Now, cost: u64,
         Retry::After(u64::MAX) => {}
         Retry::After(wait) => {
             assert!(wait > 0, "a refusal without a wait at {now:?}");
-            let then = stream::later(now, wait);
-            let early = stream::later(now, wait - 1);
+            let then = now.later(wait);
+            let early = now.later(wait - 1);
             assert!(step(algorithm, state, then, cost).is_admitted(), "{wait} is too early");
             assert!(!step(algorithm, state, early, cost).is_admitted(), "{wait} is too late");
         }
         Retry::Never => {
             let nobody = vec![0; state.len()];
             for far in [0, 1 << 30, 1 << 50] {
-                let decision = step(algorithm, &nobody, stream::later(now, far), cost);
+                let decision = step(algorithm, &nobody, now.later(far), cost);
                 assert_eq!(decision, Decision::NEVER, "a cost that never fits fitted");
             }
         }
@@ -101,7 +101,7 @@ fn forgetting_loses_nothing(
     }
     let mut old = state.to_vec();
     let mut nobody = vec![0; state.len()];
-    let start = stream::later(now, expires.saturating_sub(now.mono));
+    let start = now.later(expires.saturating_sub(now.mono));
     for (now, cost) in stream::from(start, case, rng, 8) {
         let (mut a, mut b) = (old.clone(), nobody.clone());
         let decision = algorithm.step(&old, now, cost, &mut a);

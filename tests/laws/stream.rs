@@ -5,11 +5,6 @@ use fastrand::Rng;
 
 use super::case::Case;
 
-/// Both clocks, `ticks` later.
-pub fn later(now: Now, ticks: u64) -> Now {
-    Now { mono: now.mono.saturating_add(ticks), wall: now.wall.saturating_add(ticks) }
-}
-
 /// Arrivals from a random instant on.
 pub fn random(case: &Case, rng: &mut Rng, count: usize) -> Vec<(Now, u64)> {
     // Often within a unit or two of the clock's origin, as on a machine that has just booted.
@@ -30,7 +25,7 @@ pub fn from(mut now: Now, case: &Case, rng: &mut Rng, count: usize) -> Vec<(Now,
             7..=8 => rng.u64(0..=period / 4),
             _ => rng.u64(0..=3 * period),
         };
-        now = later(now, gap);
+        now = now.later(gap);
         // Mostly the rule's own cost; sometimes so much that it is used up at once.
         let cost = match rng.u8(0..6) {
             0 => rng.u64(1..=case.quota.rpu.max(1)),

@@ -163,3 +163,16 @@ fn settings() {
         (true, Accepted { headers: true, filter_state: true })
     );
 }
+
+#[test]
+fn tables_fit_into_a_vm() {
+    let rules =
+        "{actor: account, unit: day, rpu: 9, algo: SW, slices: 60, scope: local},".repeat(40);
+    let with = |keys: &str| format!("{{limits: [{{Url: /, rules: [{rules}]}}]{keys}}}");
+    // The default gives way; what was asked for is a problem that names what would do.
+    assert!(policy(&with("")).keys < 100_000);
+    let problems = diana::config::parse(with(", keys: 100000").as_bytes()).unwrap_err().to_string();
+    assert!(problems.contains("keys: with `100000` callers"), "{problems}");
+    let fits = problems.split("as with `keys: ").nth(1).and_then(|rest| rest.split('`').next());
+    assert_eq!(policy(&with(&format!(", keys: {}", fits.unwrap()))).limits[0].rules.len(), 40);
+}

@@ -1,0 +1,123 @@
+//! What is measured: configurations that never refuse, and the requests that they judge.
+
+use diana::engine::Engine;
+use diana::key::Seed;
+use diana::port::fake::{FakeClock, FakeRequest};
+use diana::time::Now;
+use diana::verdict::Verdict;
+
+/// Accounts that take turns where there is more than one.
+pub const KEYS: usize = 100_000;
+
+/// A kind of configuration, the same for every algorithm.
+pub struct Case {
+    /// Its name in the table.
+    pub name: &'static str,
+    /// Whether the budget for the time of one rule applies.
+    pub budget: bool,
+    /// How many accounts call.
+    pub keys: usize,
+    limits: fn(&str) -> String,
+}
+
+/// All of them.
+pub const CASES: &[Case] = &[
+    Case { name: "1 rule, all", budget: true, keys: 1, limits: |algo| entry("/", "all", algo) },
+    Case {
+        name: "1 rule, header",
+        budget: true,
+        keys: 1,
+        limits: |algo| entry("/", "account", algo),
+    },
+    Case {
+        name: "1 rule, address",
+        budget: true,
+        keys: 1,
+        limits: |algo| entry("/", "address", algo),
+    },
+    Case { name: "3 rules", budget: false, keys: 1, limits: three },
+    Case { name: "50 entries", budget: false, keys: 1, limits: fifty },
+    Case {
+        name: "100,000 keys",
+        budget: false,
+        keys: KEYS,
+        limits: |algo| entry("/", "account", algo),
+    },
+];
+
+fn three(algo: &str) -> String {
+    let entries = [("/", "all"), ("/", "account"), ("/svc", "address")];
+    entries.map(|(url, actor)| entry(url, actor, algo)).join(", ")
+}
+
+fn fifty(algo: &str) -> String {
+    let entries: Vec<_> = (0..50).map(|n| entry(&format!("/svc/{n}"), "all", algo)).collect();
+    entries.join(", ")
+}
+
+/// A rate that a request in every tick stays far below.
+fn entry(url: &str, actor: &str, algo: &str) -> String {
+    format!(
+        "{{Url: {url}, rules: [{{actor: {actor}, unit: second, rpu: 1000000000, algo: {algo}, \
+         scope: local}}]}}"
+    )
+}
+
+/// An engine, and a client that calls it once in every tick.
+pub struct Bench {
+    engine: Engine,
+    request: FakeRequest,
+    clock: FakeClock,
+    keys: usize,
+    calls: usize,
+}
+
+impl Bench {
+    /// A case under one algorithm.
+    pub fn new(case: &Case, algo: &str) -> Bench {
+        let limits = (case.limits)(algo);
+        let text = format!(
+            "{{limits: [{limits}], actors: {{account: [{{header: x-account-id}}], \
+             address: [{{client_address: {{v4: 32, v6: 64}}}}]}}}}"
+        );
+        let policy = diana::config::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{why}"));
+        let clock = FakeClock::default();
+        clock.0.set(Now { mono: 1_000_000_000, wall: 1_800_000_000_000_000 });
+        Bench {
+            engine: Engine::new(policy, Seed { k0: 1, k1: 2 }),
+            request: FakeRequest::get("/svc/25/items/7?page=2")
+                .header("x-account-id", "account-000000")
+                .from("192.0.2.1:40000"),
+            clock,
+            keys: case.keys,
+            calls: 0,
+        }
+    }
+
+    /// One decision about the next request.
+    pub fn decide(&mut self) -> Verdict {
+        if self.keys > 1 {
+            self.next_account();
+        }
+        let Now { mono, wall } = self.clock.0.get();
+        self.clock.0.set(Now { mono: mono + 1, wall: wall + 1 });
+        self.engine.decide(&self.request, &self.clock)
+    }
+
+    /// Counts the digits of the account up in place.
+    fn next_account(&mut self) {
+        self.calls += 1;
+        let digits = &mut self.request.headers[0].1["account-".len()..];
+        if self.calls.is_multiple_of(self.keys) {
+            digits.fill(b'0');
+            return;
+        }
+        for digit in digits.iter_mut().rev() {
+            if *digit < b'9' {
+                *digit += 1;
+                return;
+            }
+            *digit = b'0';
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What a decision costs without a host: time, allocations, and memory per caller, for every
+//! algorithm of the registry.
+
+// A bench may panic, and it is the one place where real time is measured.
+#![allow(clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
+
+mod allocator;
+mod case;
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use case::{Bench, CASES, Case, KEYS};
+use diana::algorithm::REGISTRY;
+use diana::verdict::Verdict;
+
+/// Budgets: nanoseconds for one rule, and bytes per caller.
+const NANOSECONDS: f64 = 50.0;
+const BYTES: u64 = 64;
+/// The sliding window may have four bytes more for each slice; ten are the default.
+const SLICES: u64 = 10 * 4;
+
+/// Batches are so short that most of them run without being interrupted.
+const BATCH: usize = 1_000;
+const BATCHES: usize = 1_001;
+
+fn main() {
+    println!("| algorithm | case | ns, best (median) | allocations | B/key | budget |");
+    println!("| --- | --- | ---: | ---: | ---: | --- |");
+    for entry in REGISTRY {
+        for case in CASES {
+            let seen = measure(entry.short, case);
+            let bytes = seen.bytes.map_or(String::new(), |bytes| bytes.to_string());
+            println!(
+                "| {} | {} | {:.0} ({:.0}) | {} | {bytes} | {} |",
+                entry.short,
+                case.name,
+                seen.best,
+                seen.median,
+                seen.allocations,
+                budget(entry.short, case, &seen)
+            );
+        }
+    }
+}
+
+/// What was seen of one decision.
+struct Seen {
+    /// Nanoseconds in the fastest batch: whatever disturbs a batch only adds to it.
+    best: f64,
+    median: f64,
+    allocations: f64,
+    /// Per caller, where there are many.
+    bytes: Option<u64>,
+}
+
+fn measure(algo: &str, case: &Case) -> Seen {
+    let mut bench = Bench::new(case, algo);
+    let empty = allocator::bytes();
+    run(&mut bench, case.keys.max(BATCH));
+    let bytes = (allocator::bytes() - empty) / case.keys as u64;
+
+    let before = allocator::allocations();
+    let mut times = [0.0; BATCHES];
+    for time in &mut times {
+        let start = Instant::now();
+        run(&mut bench, BATCH);
+        *time = start.elapsed().as_nanos() as f64 / BATCH as f64;
+    }
+    let allocations = (allocator::allocations() - before) as f64 / (BATCHES * BATCH) as f64;
+    times.sort_by(f64::total_cmp);
+    Seen {
+        best: times[0],
+        median: times[BATCHES / 2],
+        allocations,
+        bytes: (case.keys == KEYS).then_some(bytes),
+    }
+}
+
+fn run(bench: &mut Bench, decisions: usize) {
+    for _ in 0..decisions {
+        let verdict = black_box(bench.decide());
+        assert!(matches!(verdict, Verdict::Admit { .. }), "refused: {verdict:?}");
+    }
+}
+
+/// Each budget that applies, and whether it is met.
+fn budget(algo: &str, case: &Case, seen: &Seen) -> String {
+    let verdict = |met| if met { "met" } else { "MISSED" };
+    let mut budgets = vec![format!("no allocation {}", verdict(seen.allocations == 0.0))];
+    if case.budget {
+        budgets.push(format!("≤ {NANOSECONDS} ns {}", verdict(seen.best <= NANOSECONDS)));
+    }
+    if let Some(bytes) = seen.bytes {
+        let most = if algo == "SW" { BYTES + SLICES } else { BYTES };
+        budgets.push(format!("≤ {most} B {}", verdict(bytes <= most)));
+    }
+    budgets.join(", ")
+}

@@ -1,0 +1,16 @@
+-- Cycles over 100,000 accounts. The requests are made beforehand, so that a run costs the
+-- generator as little as a constant request does.
+local requests = {}
+local i = 0
+
+function init()
+  for n = 1, 100000 do
+    wrk.headers["x-account-id"] = string.format("account-%06d", n)
+    requests[n] = wrk.format()
+  end
+end
+
+function request()
+  i = i % #requests + 1
+  return requests[i]
+end

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""What Diana costs in Envoy, beside no filter, a filter that does nothing, and Envoy's own.
+
+Every round starts a fresh Envoy with one worker and loads all variants in turn. Throughput is
+requests per second of the worker's CPU time, so that other work on the machine weighs little.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from bootstrap import bootstrap
+from measure import measure
+from server import Envoy, pins
+from table import noise, table
+from variant import variants
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+MODULE = ROOT / "target/diana.wasm"
+
+
+def main():
+    args = arguments()
+    if not shutil.which("wrk"):
+        sys.exit("wrk is missing: apt-get install wrk")
+    if not MODULE.exists():
+        sys.exit(f"{MODULE} is missing: make build")
+    # So that a `with` ends what it started, also when the bench is told to stop.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    found = variants(build_noop(), MODULE)
+    met = in_envoy(found, *((3, 1) if args.quick else (7, 3)))
+    met &= core()
+    if args.check and not met:
+        sys.exit("a budget is missed")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    parser.add_argument("--check", action="store_true", help="fail if a budget is missed")
+    return parser.parse_args()
+
+
+def in_envoy(found, rounds, seconds):
+    """Prints the table of the variants; whether they meet their budgets."""
+    binary, (pin_envoy, pin_load), runs = envoy(), pins(), []
+    for n in range(rounds):
+        with Envoy(binary, bootstrap(found), pin_envoy) as server:
+            runs.append(measure(server, found, seconds, pin_load))
+        print(f"round {n + 1} of {rounds} done", file=sys.stderr)
+    text, met = table(found, runs)
+    print(f"\n{rounds} rounds, {seconds} s per variant in each. {noise(runs)}\n\n{text}\n", flush=True)
+    return met
+
+
+def core():
+    """Prints the table of the core without a host; whether it meets its budgets."""
+    command = ["cargo", "bench", "--no-default-features", "--bench", "core"]
+    text = subprocess.run(command, cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE).stdout
+    print(text)
+    return "MISSED" not in text
+
+
+def build_noop():
+    folder = TARGET / "noop"
+    subprocess.run(
+        [
+            "cargo", "build", "--release", "--locked", "--target", "wasm32-wasip1",
+            "--target-dir", folder,
+        ],
+        cwd=ROOT / "benches/noop", check=True,
+    )
+    return folder / "wasm32-wasip1/release/noop.wasm"
+
+
+def envoy():
+    """The path of the stock binary, which the tool prints last."""
+    tool = [sys.executable, ROOT / "tools/envoy.py"]
+    said = subprocess.run(tool, check=True, text=True, stdout=subprocess.PIPE).stdout
+    return said.splitlines()[-1]
+
+
+if __name__ == "__main__":
+    main()

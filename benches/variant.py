@@ -1,0 +1,68 @@
+"""What is compared: the same route behind different HTTP filters."""
+
+import json
+from typing import NamedTuple, Optional
+
+from filters import NEVER, local_ratelimit, wasm
+
+BUDGET = 0.97
+
+
+class Variant(NamedTuple):
+    """One listener."""
+
+    name: str
+    load: str  # "one": every request is the same; "keys": 100,000 accounts in turn
+    filter: Optional[dict]  # the HTTP filter in front of the router
+    budget: Optional[float] = None  # least share of the no-op filter's throughput
+    warm_up: int = 1_000  # requests before anything is measured
+
+
+def variants(noop, module):
+    """All variants; `noop` and `module` are the paths of the two wasm modules."""
+
+    def diana(name, limits, load="one", budget=None, **more):
+        configuration = {"limits": limits, "actors": ACTORS}
+        return Variant(name, load, wasm(module, f"{load} {name}", json.dumps(configuration)), budget, **more)
+
+    baselines = [
+        Variant(name, load, filter_)
+        for load in ("one", "keys")
+        for name, filter_ in (
+            ("no filter", None),
+            ("no-op filter", wasm(noop, "noop", "")),
+            ("local_ratelimit", local_ratelimit()),
+        )
+    ]
+    return baselines + [
+        diana("no rule", []),
+        diana("1 rule, all", [entry("/", rule("all"))], budget=BUDGET),
+        diana("1 rule, header", [entry("/", rule("account"))], budget=BUDGET),
+        diana("1 rule, address", [entry("/", rule("address"))], budget=BUDGET),
+        diana("1 rule, all, path", [entry("/svc", rule("all"))], budget=BUDGET),
+        diana("3 rules", [
+            entry("/", rule("all", algo="W"), rule("account")),
+            entry("/svc", rule("account", algo="SW")),
+        ]),
+        diana("50 entries", [entry(f"/svc/{n}", rule("all")) for n in range(50)]),
+        # So slow a refill keeps every account alive for the whole run.
+        diana(
+            "1 rule, header",
+            [entry("/", rule("account", unit="day", rpu=1000))],
+            load="keys", budget=BUDGET, warm_up=100_000,
+        ),
+    ]
+
+
+ACTORS = {
+    "account": [{"header": "x-account-id"}],
+    "address": [{"client_address": {"v4": 32, "v6": 64}}],
+}
+
+
+def entry(url, *rules):
+    return {"Url": url, "rules": list(rules)}
+
+
+def rule(actor, algo="TB", unit="second", rpu=NEVER):
+    return {"actor": actor, "unit": unit, "rpu": rpu, "algo": algo, "scope": "local"}

@@ -1,0 +1,59 @@
+"""A wrk per variant, all alive at once, of which one at a time is let run."""
+
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+CONNECTIONS = 64
+PATH = "/svc/25/items/7?page=2"
+LOADS = {
+    "one": ["-H", "x-account-id: account-000001"],
+    "keys": ["-s", str(Path(__file__).with_name("keys.lua"))],
+}
+
+
+class Wrk:
+    """Runs from the start until the end of a `with`; `halt` and `go` stop and continue it."""
+
+    def __init__(self, port, load, pin):
+        self.output = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            ["wrk", "-t1", f"-c{CONNECTIONS}", "-d1h", *LOADS[load], f"http://127.0.0.1:{port}{PATH}"],
+            preexec_fn=pin, stdout=self.output, stderr=subprocess.STDOUT,
+        )
+
+    def halt(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def check(self):
+        """Ends it; any answer that is an error, and any lost connection, is one.
+
+        Time-outs are none: its clock goes on while it is halted.
+        """
+        self.go()
+        # The first signal may reach its other thread and leave the main one asleep.
+        while self.alive():
+            self.process.send_signal(signal.SIGINT)
+            time.sleep(0.01)
+        self.output.seek(0)
+        said = self.output.read()
+        lost = re.search(r"Socket errors: (?!connect 0, read 0, write 0,)", said)
+        if lost or "Non-2xx" in said or "Requests/sec" not in said:
+            raise RuntimeError(f"wrk saw failures:\n{said}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.output.close()
