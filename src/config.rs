@@ -1,6 +1,6 @@
 //! From a document to a [`Policy`], or to every problem that the document has.
 //!
-//! YAML becomes plain [`Tree`](crate::tree::Tree)s; readers walk them and report what they do not
+//! YAML becomes plain [`Tree`]s; readers walk them and report what they do not
 //! understand; only then is the text read again to find the line and column of each problem.
 
 pub mod policy;
