@@ -2,15 +2,19 @@
 
 use super::actors::Known;
 use super::policy::{Limit, Rule, Scope};
+use crate::route::except::Except;
 use crate::time::Unit;
 
 /// How many rules a line names.
 const NAMED: usize = 20;
 
 /// The warnings about a document without problems.
-pub fn lines(limits: &[Limit], actors: &[Known], keys: usize) -> Vec<String> {
+pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -> Vec<String> {
     let mut lines: Vec<String> = actors.iter().flat_map(of_sources).collect();
     let rules = || limits.iter().flat_map(|limit| &limit.rules);
+    if except.paths.iter().any(|prefix| prefix.path() == b"/") {
+        lines.push("`except.paths` holds `/`, so no request is judged".into());
+    }
     lines.extend(line(
         "`gateway` and `global` are counted per worker in this release, so every worker admits the \
          whole limit",

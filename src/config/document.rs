@@ -80,9 +80,10 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>]) -> Policy {
         entries.iter().filter_map(|node| entry::read(node, &response, &context)).collect();
     naming::fill(&mut limits, &actors, context.names.into_inner());
     let callers = settings::fit(top, &limits, settings::keys(top));
+    let except = except::read(top, false);
     Policy {
-        warnings: advice::lines(&limits, &actors, callers),
-        except: except::read(top, false),
+        warnings: advice::lines(&limits, &actors, callers, &except),
+        except,
         shadow: top.flag("shadow", false),
         namespace: settings::namespace(top),
         keys: callers,

@@ -62,6 +62,9 @@ fn distance(from: &[u8], to: &[u8]) -> usize {
 
 /// What an unknown key should have been, or nothing.
 pub fn of_key(key: &str, known: &[&str]) -> String {
+    if key == "<<" {
+        return "; merge keys are not supported: write the keys out".into();
+    }
     let hints = [missing_space(key), elsewhere(key), did_you_mean(key, known)];
     hints.into_iter().find(|hint| !hint.is_empty()).unwrap_or_default()
 }
@@ -98,27 +101,35 @@ pub fn missing_space(text: &str) -> String {
     }
 }
 
-/// Every line of a text that is no YAML where a space is missing after the colon.
+/// Every place in a text that is no YAML where a space is missing after the colon.
 pub fn missing_spaces(text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (line, written) in text.lines().enumerate() {
-        if problems.len() == ENOUGH {
-            break;
-        }
-        let bare = written.trim_start_matches([' ', '-', '{', '[']);
-        if let Some((key, value)) = split(bare) {
-            let column = written.chars().count() - value.chars().count();
-            let value = value.trim_end();
-            let message = if value.chars().count() <= LONGEST {
-                format!("a space is missing after the colon: write `{key}: {value}`")
-            } else {
-                format!("a space is missing after the colon of `{key}:`")
-            };
-            let position = Some((line + 1, column + 1));
-            problems.push(Problem { position, path: String::new(), message });
+        let mut before = 0;
+        for piece in written.split_inclusive(['{', '[', ',']) {
+            if problems.len() == ENOUGH {
+                return problems;
+            }
+            let length = piece.chars().count();
+            if let Some((key, value)) = split(piece.trim_start_matches([' ', '-'])) {
+                let column = before + length - value.chars().count();
+                problems.push(missing_at(line + 1, column + 1, key, value));
+            }
+            before += length;
         }
     }
     problems
+}
+
+fn missing_at(line: usize, column: usize, key: &str, value: &str) -> Problem {
+    let bare = value.trim_end_matches([' ', ',', '{', '[', '}', ']']);
+    let value = if bare.is_empty() { value.trim_end() } else { bare };
+    let message = if value.chars().count() <= LONGEST {
+        format!("a space is missing after the colon: write `{key}: {value}`")
+    } else {
+        format!("a space is missing after the colon of `{key}:`")
+    };
+    Problem { position: Some((line, column)), path: String::new(), message }
 }
 
 /// A known key and what follows its colon at once.

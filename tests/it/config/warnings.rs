@@ -62,3 +62,9 @@ actors: {{address: [{{client_address: {{}}}}]}}"
     assert_eq!(of("/a"), 0);
     assert_eq!(of("/b"), 1);
 }
+
+#[test]
+fn an_exemption_of_everything() {
+    let yaml = "{limits: [], except: {paths: [/]}}";
+    assert_snapshot!(policy(yaml).warnings.join("\n"), @"`except.paths` holds `/`, so no request is judged");
+}

@@ -56,3 +56,15 @@ fn a_rule_without_spaces() {
     2:10 rules[0].`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, slices, max_queue; a space is missing after the colon: write `actor: device`
     ");
 }
+
+#[test]
+fn spaces_missing_within_a_line() {
+    assert_snapshot!(problems("limits: [{Url:/, rules:[{actor:all, unit: second, rpu:3}]}]"), @"
+    1:15 a space is missing after the colon: write `Url: /`
+    1:23 not valid YAML: found unexpected ':', while scanning a plain scalar at line 1 column 18
+    1:24 a space is missing after the colon: write `rules: [`
+    1:32 a space is missing after the colon: write `actor: all`
+    1:55 a space is missing after the colon: write `rpu: 3`
+    ");
+    assert_snapshot!(problems("limits: []\n<<: {}"), @"2:1 `<<`: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted; merge keys are not supported: write the keys out");
+}
