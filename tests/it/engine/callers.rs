@@ -1,0 +1,72 @@
+//! Whom a rule sees.
+
+use diana::port::fake::FakeRequest;
+
+use super::{Gate, field, from};
+
+#[test]
+fn a_request_without_the_actor() {
+    let yaml = |absent: &str| {
+        format!(
+            "{{Url: /, rules: [{{actor: account, unit: hour, rpu: 1, absent: {absent}, scope: local}}]}}"
+        )
+    };
+    let nobody = FakeRequest::get("/");
+    let twice = from("ann").header("x-account-id", "bob");
+    let mut skip = Gate::new(&yaml("skip"));
+    assert!((0..9).all(|_| skip.admits(&nobody)));
+    // A key header that occurs twice never escapes, whatever `absent` says.
+    assert!(skip.admits(&twice));
+    assert!(!skip.admits(&from("x").header("x-account-id", "y")));
+    let mut share = Gate::new(&yaml("share"));
+    assert!(share.admits(&nobody));
+    assert!(!share.admits(&nobody));
+    assert!(!share.admits(&twice));
+    assert!(share.admits(&from("ann")));
+    let mut deny = Gate::new(&yaml("deny"));
+    assert_eq!(field(&deny.refusal(&nobody).fields, "retry-after"), None);
+    assert!(deny.admits(&from("ann")));
+}
+
+#[test]
+fn compound_keys_and_sources_are_kept_apart() {
+    let mut gate = Gate::new(
+        "limits:
+          - Url: /
+            rules: [{actor: [tenant, account], unit: hour, rpu: 1, scope: local}]
+actors:
+  tenant: [{header: x-tenant}]",
+    );
+    let pair = |tenant: &str, account: &str| from(account).header("x-tenant", tenant);
+    assert!(gate.admits(&pair("a", "bc")));
+    assert!(gate.admits(&pair("ab", "c")));
+    assert!(!gate.admits(&pair("a", "bc")));
+    assert!((0..3).all(|_| gate.admits(&from("ann"))), "absent if any part is");
+    // A device header that spells an address is not the caller with that address.
+    let mut gate =
+        Gate::new("{Url: /, rules: [{actor: device, unit: hour, rpu: 1, scope: local}]}");
+    let spelled = FakeRequest::get("/").header("x-device-id", [192, 0, 2, 1]);
+    assert!(gate.admits(&spelled));
+    assert!(gate.admits(&FakeRequest::get("/").from("192.0.2.1:1")));
+    assert!(!gate.admits(&FakeRequest::get("/").from("192.0.2.1:2")));
+}
+
+#[test]
+fn enforcement_is_by_caller_and_by_their_share() {
+    let yaml = |percent: u8| {
+        format!(
+            "{{Url: /, rules: [{{actor: account, unit: day, rpu: 1, enforce: {percent}, scope: local}}]}}"
+        )
+    };
+    let enforced = |percent: u8| -> Vec<usize> {
+        let mut gate = Gate::new(&yaml(percent));
+        let caller = |number: usize| from(&format!("caller-{number}"));
+        (0..2000).for_each(|number| assert!(gate.admits(&caller(number))));
+        (0..2000).filter(|&number| !gate.admits(&caller(number))).collect()
+    };
+    assert_eq!(enforced(0).len(), 0);
+    assert_eq!(enforced(100).len(), 2000);
+    let (some, more) = (enforced(10), enforced(40));
+    assert!((140..260).contains(&some.len()), "{}", some.len());
+    assert!(some.iter().all(|caller| more.contains(caller)), "a larger share holds the smaller");
+}

@@ -1,0 +1,81 @@
+//! What clients, logs and metrics are told.
+
+use diana::verdict::Verdict;
+
+use super::{Gate, Lines, field, from};
+
+#[test]
+fn a_shadow_rule_reports_and_never_refuses() {
+    let mut gate = Gate::new(
+        "limits:
+          - Url: /
+            rules:
+              - {name: dark, actor: all, unit: hour, rpu: 1, shadow: true, scope: local}
+              - {name: live, actor: all, unit: hour, rpu: 3, scope: local}",
+    );
+    assert_eq!(gate.decide(&from("ann")), Verdict::PASS);
+    match gate.decide(&from("ann")) {
+        Verdict::Admit { fields, state } => {
+            assert!(fields.is_empty());
+            assert!(state.unwrap().starts_with("shadow rule=dark scope=local mode=shadow"));
+        }
+        refused => panic!("{refused:?}"),
+    }
+    assert!(gate.admits(&from("ann")));
+    let refusal = gate.refusal(&from("ann"));
+    assert_eq!(field(&refusal.fields, "ratelimit-policy"), Some(r#""live";q=3;w=3600"#));
+    assert_eq!(
+        gate.metrics(),
+        [
+            "diana.ns.rule.dark.allowed 1",
+            "diana.ns.rule.dark.keys +1",
+            "diana.ns.rule.dark.shadow_refused 3",
+            "diana.ns.rule.live.allowed 3",
+            "diana.ns.rule.live.keys +1",
+            "diana.ns.rule.live.refused 1",
+        ]
+    );
+}
+
+#[test]
+fn accepted_requests_report_what_was_asked_for() {
+    let mut gate = Gate::new(
+        "limits:
+          - Url: /
+            rules:
+              - {name: wide, actor: all, unit: hour, rpu: 9, algo: W, scope: local}
+              - {name: near, actor: all, unit: hour, rpu: 2, algo: W, scope: local}
+              - {name: hidden, actor: all, unit: hour, rpu: 5, expose: false, scope: local}
+accepted: {headers: true, filter_state: true}",
+    );
+    let Verdict::Admit { fields, state } = gate.decide(&from("ann")) else { panic!("refused") };
+    assert_eq!(field(&fields, "ratelimit"), Some(r#""wide";r=8, "near";r=1"#));
+    assert_eq!(field(&fields, "ratelimit-policy"), Some(r#""wide";q=9;w=3600, "near";q=2;w=3600"#));
+    assert!(state.unwrap().starts_with("admitted rule=near"));
+}
+
+#[test]
+fn refusals_are_logged_once_a_second_and_rule() {
+    let mut gate = Gate::new(
+        "limits: [{Url: /, rules: [{name: none, actor: all, unit: day, rpu: 0, scope: local}]}]
+log: refused",
+    );
+    let mut logged = 0;
+    for _ in 0..50 {
+        logged += usize::from(gate.refusal(&from("ann")).log.is_some());
+        gate.wait(100_000);
+    }
+    assert_eq!(logged, 5);
+}
+
+#[test]
+fn an_engine_that_retires_leaves_no_callers_in_the_gauge() {
+    let mut gate = Gate::new(
+        "limits: [{Url: /, rules: [{name: one, actor: account, unit: day, rpu: 1, scope: local}]}]",
+    );
+    assert!(gate.admits(&from("ann")) && gate.admits(&from("bob")));
+    assert!(gate.metrics().contains(&"diana.ns.rule.one.keys +2".to_owned()));
+    let mut lines = Lines(Vec::new());
+    gate.engine.retire("ns", &mut lines);
+    assert_eq!(lines.0, ["diana.ns.rule.one.keys -2"]);
+}
