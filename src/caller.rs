@@ -21,10 +21,15 @@ pub enum Caller {
     Absent,
 }
 
+impl Caller {
+    /// The caller in the eyes of a rule for `all`.
+    pub const ALL: Caller = Caller::Known { key: Key::ALL, percentile: 0 };
+}
+
 /// The (compound) actors that rules name, and what the request in hand yields for each.
 pub struct Callers {
     actors: Vec<Actor>,
-    /// Each a list of indices into `actors`; an empty one is everybody.
+    /// Each a list of indices into `actors`.
     compounds: Vec<Vec<usize>>,
     found: Vec<Option<Caller>>,
     seed: Seed,
@@ -77,9 +82,6 @@ impl Callers {
 
     fn find(&mut self, compound: usize, request: &dyn Request) -> Caller {
         let Some(parts) = self.compounds.get(compound) else { return Caller::Absent };
-        if parts.is_empty() {
-            return Caller::Known { key: Key::ALL, percentile: 0 };
-        }
         let mut secret = KeyHasher::new(&self.seed);
         let mut public = self.percentiles.then(KeyHasher::public);
         let mut shared = false;

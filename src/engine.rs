@@ -66,6 +66,8 @@ struct Scratch {
     lower: Vec<u8>,
     limits: Vec<usize>,
     opinions: Vec<Opinion>,
+    /// When all of them were judged.
+    now: Now,
     states: Vec<u64>,
 }
 
@@ -87,8 +89,6 @@ struct Opinion {
     refuses: Option<Retry>,
     /// Judge and report only.
     shadow: bool,
-    /// When it was judged.
-    now: Now,
 }
 
 impl Engine {
@@ -142,7 +142,8 @@ impl Engine {
                 continue;
             };
             if !limit.matcher.holds(request)
-                || limit.except.covers(request, self.scratch.plain_path())
+                || !limit.except.is_empty()
+                    && limit.except.covers(request, self.scratch.plain_path())
             {
                 continue;
             }
@@ -151,8 +152,9 @@ impl Engine {
             }
         }
         let Some(now) = now else { return Verdict::PASS };
+        self.scratch.now = now;
         if self.scratch.opinions.iter().any(Opinion::is_refusal) {
-            return self.refuse(now);
+            return self.refuse();
         }
         self.charge();
         self.admit()
@@ -222,7 +224,8 @@ impl Engine {
             return;
         }
         let mut shadow = self.shadow || rule.shadow;
-        let caller = self.callers.of(*actor, request);
+        let caller =
+            if rule.actor.is_empty() { Caller::ALL } else { self.callers.of(*actor, request) };
         let (key, percentile) = match (caller, rule.absent) {
             (Caller::Known { key, percentile }, _) => (key, percentile),
             (Caller::Absent, Absent::Skip) => return,
@@ -254,7 +257,7 @@ impl Engine {
             }
             Decision::Refuse { retry } => Some(retry),
         };
-        opinions.push(Opinion { rule: number, key, place, state, refuses, shadow, now });
+        opinions.push(Opinion { rule: number, key, place, state, refuses, shadow });
     }
 }
 

@@ -63,11 +63,15 @@ impl Ring {
     pub fn add(&self, state: &mut [u64], slice: u64, amount: u64) {
         let newest = self.newest(state);
         let slice = slice.max(newest);
-        for gone in self.slices(slice).filter(|&gone| gone > newest) {
+        let oldest = slice.saturating_sub(self.counters as u64 - 1);
+        for gone in oldest.max(newest.saturating_add(1))..slice.saturating_add(1) {
             self.set(state, gone, 0);
         }
-        let count = self.counter(state, slice).saturating_add(amount).min(u64::from(u32::MAX));
-        self.set(state, slice, count);
+        let (word, shift) = self.place(slice);
+        if let Some(word) = state.get_mut(word) {
+            let room = u64::from(u32::MAX) - (*word >> shift & u64::from(u32::MAX));
+            *word += amount.min(room) << shift;
+        }
         if let Some(first) = state.first_mut() {
             *first = slice;
         }

@@ -14,6 +14,8 @@ pub struct Router {
     exact: Index,
     /// Prefixes that ignore case, in lower case.
     folded: Index,
+    /// Entries that cover every path.
+    root: Vec<usize>,
     /// Segments of the longest prefix.
     depth: usize,
 }
@@ -44,6 +46,9 @@ impl Router {
             let index = if prefix.ignores_case() { &mut router.folded } else { &mut router.exact };
             index.insert(prefix.path(), entry);
             router.depth = router.depth.max(segments(prefix.path()));
+            if segments(prefix.path()) == 0 {
+                router.root.push(entry);
+            }
         }
         router
     }
@@ -57,7 +62,7 @@ impl Router {
     /// Adds the entries that cover `path`, which is in normal form, to `hits`: the shortest prefix
     /// first, equal prefixes in document order. `lower` is scratch space.
     pub fn covering(&self, path: &[u8], lower: &mut Vec<u8>, hits: &mut Vec<usize>) {
-        self.at(b"/", b"/", hits);
+        hits.extend_from_slice(&self.root);
         if self.depth == 0 || path.len() <= 1 {
             return;
         }

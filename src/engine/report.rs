@@ -22,7 +22,7 @@ impl Engine {
 
     /// The verdict on a request that a rule refuses: the first such rule is named and counted, and
     /// the longest wait counts. Nothing is charged.
-    pub(super) fn refuse(&mut self, now: Now) -> Verdict {
+    pub(super) fn refuse(&mut self) -> Verdict {
         let mut first = None;
         let mut longest = Retry::After(0);
         for opinion in &self.scratch.opinions {
@@ -47,7 +47,7 @@ impl Engine {
         let number = opinion.rule;
         let Some(judge) = self.rules.get_mut(number) else { return Verdict::PASS };
         judge.counts.refused += 1;
-        let log = (self.log_refused && judge.may_log(now)).then(|| state.clone());
+        let log = (self.log_refused && judge.may_log(self.scratch.now)).then(|| state.clone());
         Verdict::Refuse(Refusal { response: judge.rule.response.clone(), fields, state, log })
     }
 
@@ -76,7 +76,7 @@ impl Engine {
     /// Permits left after the decision.
     fn remaining(&self, opinion: &Opinion) -> u64 {
         let Some(judge) = self.rules.get(opinion.rule) else { return 0 };
-        let now = judge.table.judging(opinion.now);
+        let now = judge.table.judging(self.scratch.now);
         let charged = self.scratch.states.get(opinion.state.clone()).unwrap_or_default();
         let refused = self.scratch.opinions.iter().any(Opinion::is_refusal);
         let state = if refused || opinion.refuses.is_some() {

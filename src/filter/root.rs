@@ -19,7 +19,7 @@ use crate::time::{Micros, SECOND};
 const FLUSH: u32 = 1000;
 
 /// How many different configurations can be told apart at once.
-const NEWS_SLOTS: u64 = 64;
+const NEWS_SLOTS: u64 = 8;
 
 /// How long an accepted configuration is no news, in ticks: all workers get it within that time.
 const NEWS_FOR: Micros = 10 * SECOND;

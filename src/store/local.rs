@@ -35,6 +35,8 @@ pub enum Place {
 #[derive(Debug)]
 pub struct Table {
     algorithm: Rc<dyn Algorithm>,
+    /// Ticks after which a window that was dropped has ended by any clock.
+    window: Micros,
     capacity: usize,
     index: HashTable<u32>,
     /// Hash and state of each caller.
@@ -57,8 +59,10 @@ impl Table {
     #[must_use]
     pub fn new(algorithm: Rc<dyn Algorithm>, capacity: usize) -> Table {
         let words = algorithm.words();
+        let (_, window) = algorithm.policy();
         Table {
             algorithm,
+            window,
             capacity,
             index: HashTable::new(),
             rows: Slab::new(words + 1),
@@ -97,8 +101,11 @@ impl Table {
     pub fn judging(&self, now: Now) -> Now {
         // A window that was dropped has ended by the monotonic clock one window later, wherever the
         // wall clock is by then.
-        let (_, window) = self.algorithm.policy();
-        if now.mono >= self.floor.mono.saturating_add(window) { now } else { now.max(self.floor) }
+        if now.mono >= self.floor.mono.saturating_add(self.window) {
+            now
+        } else {
+            now.max(self.floor)
+        }
     }
 
     /// Finds the place of a caller, making room if he is new and the table is full.

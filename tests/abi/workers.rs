@@ -48,7 +48,8 @@ fn a_bounded_number_of_shared_keys_is_used() {
             proxy.workers[caller % 2].request(&request);
         }
     }
-    assert!(host.shared_keys() <= 4, "they can never be deleted: {}", host.shared_keys());
+    // The seed, and a fixed number of slots for what was accepted last.
+    assert!(host.shared_keys() <= 9, "they can never be deleted: {}", host.shared_keys());
 }
 
 #[test]
