@@ -1,12 +1,11 @@
 """The stages of `make test`: each yields commands, with the environment variables they need."""
 
 import re
-import shutil
 import sys
 
 import envoy
 import needs
-from console import ROOT, say
+from console import ROOT
 
 PURE = "--no-default-features"
 DENY = ["--", "-D", "warnings"]
@@ -24,10 +23,6 @@ def lint():
     yield ["cargo", "clippy", "--lib", "--target", "wasm32-wasip1", *DENY], {}
     yield ["cargo", "clippy", "--test", "wasm", "--target", "wasm32-unknown-unknown", PURE, *DENY], {}
     yield ["cargo", "doc", "--no-deps"], {"RUSTDOCFLAGS": "-D warnings"}
-    if shutil.which("cargo-deny"):
-        yield ["cargo", "deny", "check", "bans", "licenses", "sources"], {}
-    else:
-        say("\nnote: cargo-deny is not installed, so licences are not checked")
 
 
 def native():
