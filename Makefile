@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint bench fuzz size clean
+.PHONY: help build run fleet test lint bench fuzz size clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -13,6 +13,9 @@ build: ## build target/diana.wasm, the finished module
 
 run: build ## start Envoy with envoy/envoy.yaml and the module, ready for curl (ENVOY=1.38.2 takes another version)
 	@python3 tools/run.py $(ENVOY)
+
+fleet: build ## start two gateways that count together, a Redis and a configuration centre, ready for curl
+	@python3 tools/fleet.py $(ENVOY)
 
 test: ## run all checks, or some: make test STAGES="native envoy"
 	@python3 tools/check.py $(STAGES)

@@ -17,7 +17,7 @@ class Run(NamedTuple):
     cpu: float  # seconds of CPU that the worker spent
 
 
-def measure(envoy, variants, seconds, pin):
+def measure(envoy, variants, seconds, pin, slice=SLICE):
     """Gives each variant `seconds` of load; their runs, in the order of the variants."""
     with ExitStack() as stack:
         loads = []
@@ -26,11 +26,11 @@ def measure(envoy, variants, seconds, pin):
             warm_up(envoy, n, loads[n], variant.warm_up)
         before = envoy.served()
         wall, cpu = [0.0] * len(loads), [0.0] * len(loads)
-        for turn in range(round(seconds / SLICE)):
+        for turn in range(round(seconds / slice)):
             for n in turned(len(loads), turn):
                 began, spent = time.perf_counter(), envoy.spent()
                 loads[n].go()
-                time.sleep(SLICE)
+                time.sleep(slice)
                 loads[n].halt()
                 cpu[n] += envoy.spent() - spent
                 wall[n] += time.perf_counter() - began

@@ -14,7 +14,9 @@ import sys
 from pathlib import Path
 
 from bootstrap import bootstrap
+from contention import contention
 from measure import measure
+from redis import fleet
 from server import Envoy, pins
 from table import noise, table
 from variant import variants
@@ -34,6 +36,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     found = variants(build_noop(), MODULE)
     met = in_envoy(found, *((3, 1) if args.quick else (7, 3)))
+    met &= contention(envoy(), MODULE, *((3, 1) if args.quick else (5, 2)))
+    met &= fleet(envoy(), MODULE, *((3, 1) if args.quick else (5, 2)), pins())
     met &= core()
     if args.check and not met:
         sys.exit("a budget is missed")

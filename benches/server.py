@@ -1,4 +1,4 @@
-"""A running Envoy with one worker."""
+"""A running Envoy."""
 
 import json
 import os
@@ -14,17 +14,20 @@ START_SECONDS = 60
 class Envoy:
     """Starts Envoy, and stops it at the end of a `with`."""
 
-    def __init__(self, binary, configuration, pin):
+    def __init__(self, binary, configuration, pin, workers=1):
+        self.count = workers
         self.folder = tempfile.TemporaryDirectory(prefix="diana-bench-")
         folder = Path(self.folder.name)
         config, self.admin, self.log = (folder / n for n in ("envoy.json", "admin", "log"))
         config.write_text(json.dumps(configuration))
         self.process = subprocess.Popen(
             [
-                binary, "-c", config, "--concurrency", "1", "--disable-hot-restart",
+                binary, "-c", config, "--concurrency", str(workers), "--disable-hot-restart",
                 "--log-level", "warn", "--log-path", self.log,
                 "--admin-address-path", self.admin,
             ],
+            # As the examples say: otherwise timers go by the kernel's tick.
+            env={**os.environ, "EVENT_PRECISE_TIMER": "1"},
             preexec_fn=pin,
         )
 
@@ -33,7 +36,7 @@ class Envoy:
         while self.process.poll() is None and time.monotonic() < deadline:
             try:
                 if self.get("/ready").strip() == "LIVE":
-                    self.worker = self.find_worker()
+                    self.workers = self.find_workers()
                     return self
             except OSError:
                 pass
@@ -54,6 +57,7 @@ class Envoy:
     def ports(self):
         """The port of each listener."""
         found = json.loads(self.get("/listeners?format=json"))["listener_statuses"]
+        found = [each for each in found if each["name"].isdigit()]
         return {int(l["name"]): l["local_address"]["socket_address"]["port_value"] for l in found}
 
     def served(self):
@@ -61,18 +65,35 @@ class Envoy:
         text = self.get(r"/stats?filter=^http\.\d%2B\.downstream_rq_completed$")
         return {int(l.split(".")[1]): int(l.split(": ")[1]) for l in text.splitlines()}
 
-    def find_worker(self):
+    def find_workers(self):
         tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
-        return next(t for t in tasks if (t / "comm").read_text().startswith("wrk:worker_0"))
+        workers = [t for t in tasks if (t / "comm").read_text().startswith("wrk:worker_")]
+        if len(workers) != self.count:
+            raise OSError("not all workers run yet")
+        return workers
+
+    def shared(self):
+        """What was done with shared data so far, by namespace: writes, and those that were lost."""
+        found = {}
+        for line in self.get(r"/stats?filter=^wasmcustom\.diana\..*\.shared\.").splitlines():
+            name, count = line.split(": ")
+            _, _, namespace, _, what = name.split(".")
+            found.setdefault(namespace, {})[what] = int(count)
+        return found
 
     def spent(self):
-        """Seconds of CPU that the worker has used, once it has nothing left to do.
+        """Seconds of CPU that the workers have used, once they have nothing left to do.
 
         The kernel accounts for a thread when it goes to sleep, so only then the figure is exact.
         """
-        while (self.worker / "stat").read_text().rsplit(")", 1)[1].split()[0] != "S":
+        while any(state(worker) != "S" for worker in self.workers):
             time.sleep(0.0005)
-        return int((self.worker / "schedstat").read_text().split()[0]) / 1e9
+        spent = (int((worker / "schedstat").read_text().split()[0]) for worker in self.workers)
+        return sum(spent) / 1e9
+
+
+def state(worker):
+    return (worker / "stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
 def pins():

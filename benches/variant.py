@@ -64,5 +64,5 @@ def entry(url, *rules):
     return {"Url": url, "rules": list(rules)}
 
 
-def rule(actor, algo="TB", unit="second", rpu=NEVER):
-    return {"actor": actor, "unit": unit, "rpu": rpu, "algo": algo, "scope": "local"}
+def rule(actor, algo="TB", unit="second", rpu=NEVER, scope="local"):
+    return {"actor": actor, "unit": unit, "rpu": rpu, "algo": algo, "scope": scope}

@@ -9,9 +9,12 @@ from pathlib import Path
 
 CONNECTIONS = 64
 PATH = "/svc/25/items/7?page=2"
+KEYS = ["-s", str(Path(__file__).with_name("keys.lua"))]
+# What is written before the URL, and after it.
 LOADS = {
-    "one": ["-H", "x-account-id: account-000001"],
-    "keys": ["-s", str(Path(__file__).with_name("keys.lua"))],
+    "one": (["-H", "x-account-id: account-000001"], []),
+    "keys": (KEYS, ["--", "100000"]),
+    "10,000 keys": (KEYS, ["--", "10000"]),
 }
 
 
@@ -20,8 +23,10 @@ class Wrk:
 
     def __init__(self, port, load, pin):
         self.output = tempfile.TemporaryFile("w+")
+        options, arguments = LOADS[load]
+        url = f"http://127.0.0.1:{port}{PATH}"
         self.process = subprocess.Popen(
-            ["wrk", "-t1", f"-c{CONNECTIONS}", "-d1h", *LOADS[load], f"http://127.0.0.1:{port}{PATH}"],
+            ["wrk", "-t1", f"-c{CONNECTIONS}", "-d1h", *options, url, *arguments],
             preexec_fn=pin, stdout=self.output, stderr=subprocess.STDOUT,
         )
 

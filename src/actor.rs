@@ -55,6 +55,11 @@ pub trait Source: Debug {
     /// Looks the caller up and hands the value, which is never empty, to `take`.
     fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found;
 
+    /// Whether headers are looked at, so that all of them are best read at once.
+    fn reads_headers(&self) -> bool {
+        false
+    }
+
     /// Whether callers can choose the value freely, so that one caller can pose as many.
     fn is_caller_chosen(&self) -> bool;
 

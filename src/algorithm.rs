@@ -3,9 +3,11 @@
 
 mod debt;
 pub mod fixed_window;
+mod hold;
 pub mod leaky_bucket;
 pub mod sliding_window;
 pub mod token_bucket;
+mod warm_up;
 
 use std::fmt::Debug;
 use std::rc::Rc;
@@ -29,6 +31,57 @@ pub trait Algorithm: Debug {
     /// Both slices have [`Algorithm::words`] words.
     fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision;
 
+    /// Decides about a request like [`Algorithm::step`], and charges one that leaves only `delay`
+    /// ticks after `now`, since another rule holds it that long; its own turn here comes no later.
+    ///
+    /// Refuses if this rule would not hold a request for so long. Rules that hold nothing count at the
+    /// decision: they charge as at `now`, and the wait that they admit with is 0.
+    fn reserve(
+        &self,
+        old: &[u64],
+        now: Now,
+        _delay: Micros,
+        cost: u64,
+        new: &mut [u64],
+    ) -> Decision {
+        self.step(old, now, cost, new)
+    }
+
+    /// Tells one charge from others when it is taken back: a number that `charged`, the state which
+    /// the charge was written into, keeps for as long as [`Algorithm::refund`] can do so.
+    fn receipt(&self, charged: &[u64]) -> u64;
+
+    /// Takes `permits` back that were charged under `receipt` and let nobody through, as far as that
+    /// breaks no bound, and writes the state that remains into `new`, or a copy of `old`.
+    ///
+    /// A charge with others after it comes back whole only if its permits were held back
+    /// ([`Algorithm::hold_back`]) whenever one of those was charged.
+    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]);
+
+    /// Takes `permits` back like [`Algorithm::refund`], that were charged at `since` on the monotonic
+    /// clock and were not held back: without what may have come back to others in the meantime.
+    fn take_back(&self, old: &[u64], receipt: u64, permits: u64, _since: Micros, new: &mut [u64]) {
+        self.refund(old, receipt, permits, new);
+    }
+
+    /// The monotonic instant before which permits that were charged at `now` have to be spent if
+    /// somebody keeps them for later; `None` if they must not be kept.
+    fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros>;
+
+    /// Counts `out` permits, charged and kept by somebody until `at` on the monotonic clock, as still
+    /// lying in the bucket, and writes the state at `at` into `new`. To be done before anything else
+    /// that is done at `at`; `out` includes those that were spent or given back since the last time.
+    ///
+    /// Otherwise a bucket refills while they are out, and a spike after idleness passes twice.
+    fn hold_back(&self, old: &[u64], _out: u64, _at: Micros, new: &mut [u64]) {
+        copy(old, new);
+    }
+
+    /// Most permits that may be kept for later at once, by everybody together.
+    fn most_out(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Permits left at `now`; never more than could be admitted at once.
     fn remaining(&self, state: &[u64], now: Now) -> u64;
 
@@ -40,11 +93,29 @@ pub trait Algorithm: Debug {
     fn policy(&self) -> (u64, Micros);
 }
 
-/// An optional numeric key of a rule that an algorithm understands.
+/// Copies a state.
+fn copy(old: &[u64], new: &mut [u64]) {
+    new.iter_mut().zip(old).for_each(|(new, old)| *new = *old);
+}
+
+/// How the value of a key is written.
+#[derive(Debug)]
+pub enum Kind {
+    /// A whole number.
+    Number,
+    /// A duration such as `1500ms`, which is a number of ticks.
+    Duration,
+}
+
+/// An optional key of a rule that an algorithm understands.
 #[derive(Debug)]
 pub struct Key {
-    /// Its name in the configuration, which is also the name of the field in [`Quota`].
+    /// Its name in the configuration; the same in every algorithm that takes it.
     pub name: &'static str,
+    /// Its place in a quota.
+    pub field: fn(&mut Quota) -> &mut Option<u64>,
+    /// How its value is written.
+    pub kind: Kind,
     /// Smallest value allowed.
     pub min: u64,
     /// Largest value allowed.
@@ -56,18 +127,26 @@ pub struct Key {
 pub struct Conflict {
     /// The key to blame.
     pub key: &'static str,
+    /// The other keys that it follows from, given or left out.
+    pub with: &'static [&'static str],
     /// What is wrong and what is allowed, as the rest of a sentence.
     pub message: String,
 }
 
 impl Conflict {
+    /// A key of a rule that refuses everything.
+    fn beside_nothing(key: &'static str) -> Conflict {
+        let message = "means nothing beside `rpu: 0`, which refuses everything".into();
+        Conflict { key, with: &["rpu"], message }
+    }
+
     /// A request that costs more than a unit allows.
     fn cost_above_rpu(quota: &Quota) -> Conflict {
         let message = format!(
             "found `{}`, which never fits; allowed: at most `rpu`, {}",
             quota.cost, quota.rpu
         );
-        Conflict { key: "cost", message }
+        Conflict { key: "cost", with: &["rpu"], message }
     }
 }
 

@@ -26,13 +26,23 @@ impl Caller {
     pub const ALL: Caller = Caller::Known { key: Key::ALL, percentile: 0 };
 }
 
+/// Where a rule's callers are counted, which decides about the secret that they are hashed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// In this gateway.
+    Here,
+    /// In what all gateways share.
+    InFleet,
+}
+
 /// The (compound) actors that rules name, and what the request in hand yields for each.
 pub struct Callers {
     actors: Vec<Actor>,
-    /// Each a list of indices into `actors`.
-    compounds: Vec<Vec<usize>>,
+    /// Each a list of indices into `actors`, and who counts callers by it.
+    compounds: Vec<(Vec<usize>, Counted)>,
     found: Vec<Option<Caller>>,
-    seed: Seed,
+    /// The gateway's, and the fleet's.
+    seeds: (Seed, Seed),
     /// Whether any rule chooses callers by percentile, so that it must be worked out.
     percentiles: bool,
     /// Requests since the last flush that lacked metadata which another filter should have left.
@@ -40,27 +50,34 @@ pub struct Callers {
 }
 
 impl Callers {
-    /// Callers as recognised by `actors`, hashed under `seed`.
+    /// Callers as recognised by `actors`, hashed under `seed`; those whom the fleet counts, too, until
+    /// [`Callers::reseed`].
     #[must_use]
     pub fn new(actors: Vec<Actor>, seed: Seed, percentiles: bool) -> Callers {
         Callers {
             actors,
             compounds: Vec::new(),
             found: Vec::new(),
-            seed,
+            seeds: (seed, seed),
             percentiles,
             without_metadata: 0,
         }
     }
 
     /// The number by which [`Callers::of`] knows a compound actor.
-    pub fn register(&mut self, actor: &[usize]) -> usize {
-        if let Some(known) = self.compounds.iter().position(|compound| compound == actor) {
+    pub fn register(&mut self, actor: &[usize], counted: Counted) -> usize {
+        let compound = (actor.to_vec(), counted);
+        if let Some(known) = self.compounds.iter().position(|known| *known == compound) {
             return known;
         }
-        self.compounds.push(actor.to_vec());
+        self.compounds.push(compound);
         self.found.push(None);
         self.compounds.len() - 1
+    }
+
+    /// Hashes those whom the fleet counts under another secret.
+    pub fn reseed(&mut self, fleet: Seed) {
+        self.seeds.1 = fleet;
     }
 
     /// Forgets the request before.
@@ -81,8 +98,14 @@ impl Callers {
     }
 
     fn find(&mut self, compound: usize, request: &dyn Request) -> Caller {
-        let Some(parts) = self.compounds.get(compound) else { return Caller::Absent };
-        let mut secret = KeyHasher::new(&self.seed);
+        let Some((parts, counted)) = self.compounds.get(compound) else { return Caller::Absent };
+        if parts.is_empty() {
+            return Caller::ALL;
+        }
+        let mut secret = KeyHasher::new(match counted {
+            Counted::Here => &self.seeds.0,
+            Counted::InFleet => &self.seeds.1,
+        });
         let mut public = self.percentiles.then(KeyHasher::public);
         let mut shared = false;
         for actor in parts.iter().filter_map(|&part| self.actors.get(part)) {

@@ -1,7 +1,7 @@
 //! From a document to a [`Policy`], or to every problem that the document has.
 //!
-//! YAML becomes plain [`Tree`]s; readers walk them and report what they do not
-//! understand; only then is the text read again to find the line and column of each problem.
+//! YAML becomes plain [`Tree`](crate::tree::Tree)s, beside which stands where every node begins;
+//! readers walk them and report what they do not understand.
 
 pub mod policy;
 pub mod problem;
@@ -13,31 +13,38 @@ mod condition;
 mod context;
 mod document;
 mod duplicate;
+mod duration;
 mod entry;
 mod except;
 mod fields;
+mod headers;
 mod hint;
+mod identity;
 mod keys;
-mod locate;
 mod matching;
 mod name;
 mod naming;
 mod node;
+mod outside;
 mod place;
 mod protobuf;
+mod redis;
+mod remote;
 mod report;
 mod response;
 mod rule;
 mod settings;
+mod size;
+mod source;
 mod text;
 mod yaml;
 mod zone;
 
 use policy::Policy;
+use policy::remote::Own;
 use problem::Problems;
 use report::Report;
-
-use crate::tree::Tree;
+use source::Source;
 
 /// Reads a configuration: YAML or JSON, in any of the forms that the reference describes, or the
 /// bytes of a `google.protobuf.Struct`.
@@ -46,17 +53,29 @@ use crate::tree::Tree;
 /// Every problem that the document has, at once.
 pub fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
     if let Some(tree) = protobuf::read(bytes) {
-        return read(&[tree], "");
+        return policy(&Source { documents: vec![tree], positions: Vec::new() }, None);
     }
-    let text = text::check(bytes)?;
-    read(&yaml::documents(text)?, text)
+    parse_text(bytes, None)
 }
 
-fn read(documents: &[Tree], text: &str) -> Result<Policy, Problems> {
-    let report = Report::new(documents);
+/// Reads a document of a configuration centre, which says nothing of what is the gateway's `own`.
+///
+/// # Errors
+/// Every problem that the document has, at once.
+pub fn parse_remote(bytes: &[u8], own: &Own) -> Result<Policy, Problems> {
+    parse_text(bytes, Some(own))
+}
+
+fn parse_text(bytes: &[u8], own: Option<&Own>) -> Result<Policy, Problems> {
+    let text = text::check(bytes)?;
+    policy(&yaml::read(text)?, own)
+}
+
+fn policy(source: &Source, own: Option<&Own>) -> Result<Policy, Problems> {
+    let report = Report::new(source);
     duplicate::find(&report);
-    match document::read(&report) {
+    match document::read(&report, own) {
         Some(policy) if report.is_empty() => Ok(policy),
-        _ => Err(report.into_problems(text)),
+        _ => Err(report.into_problems()),
     }
 }

@@ -3,23 +3,34 @@
 //! All rules are judged at one instant and none is charged; only when all of them admit are all
 //! charged, so a refused request leaves every rule as it found it.
 
+mod ask;
+mod build;
+mod charge;
 mod report;
+mod upkeep;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 use crate::caller::{Caller, Callers};
-use crate::config::policy::{Absent, Accepted, Policy, Rule};
+use crate::config::policy::{Absent, Accepted, Rule};
 use crate::decision::{Decision, Retry};
-use crate::key::{Key, Seed};
-use crate::metrics::{self, Counts};
-use crate::port::{Clock, Metrics, Pseudo, Request};
+use crate::fleet::desk::Desk;
+use crate::key::Key;
+use crate::metrics::Counts;
+use crate::port::{Clock, Pseudo, Request};
 use crate::route::Router;
 use crate::route::except::Except;
 use crate::route::matcher::Match;
 use crate::route::path::normalise;
-use crate::store::local::{Place, Table};
+use crate::store::shared::traffic::Traffic;
+use crate::store::{Judged, Store};
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
+pub use ask::Resumed;
+use ask::{Asked, Grant};
+use charge::{Charged, Turn};
 
 /// Judges requests by the rules of one policy, and holds what was used.
 pub struct Engine {
@@ -33,6 +44,20 @@ pub struct Engine {
     accepted: Accepted,
     /// Whether anything is compared with a request's path.
     needs_path: bool,
+    /// The one rule that judges every request and says nothing of those that it admits, if it is so.
+    plain: Option<Plain>,
+    /// How often upkeep is due, in ticks.
+    pace: Micros,
+    /// Whether there are rules for the fleet, and how the metrics say that they are counted.
+    is_global: bool,
+    mode: Option<&'static str>,
+    /// What was done with shared data.
+    traffic: Rc<Traffic>,
+    reads_headers: bool,
+    /// Through which the fleet is asked.
+    desk: Option<Desk>,
+    /// The requests that wait for an answer, by their tickets.
+    asked: BTreeMap<u64, Asked>,
     scratch: Scratch,
 }
 
@@ -43,15 +68,23 @@ struct Limit {
     rules: Range<usize>,
 }
 
+/// Whom a single plain rule counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    /// All as one.
+    Everybody,
+    /// Callers by an actor, as numbered in [`Callers`].
+    Actor(usize),
+}
+
 /// A rule with its usage.
 struct Judge {
     rule: Rule,
     /// Its actor's number in [`Callers`].
     actor: usize,
-    table: Table,
+    store: Box<dyn Store>,
+    turn: Turn,
     counts: Counts,
-    /// Callers in the table when metrics were last flushed.
-    reported: usize,
     /// When its last line was logged.
     logged: Option<Micros>,
 }
@@ -68,7 +101,8 @@ struct Scratch {
     opinions: Vec<Opinion>,
     /// When all of them were judged.
     now: Now,
-    states: Vec<u64>,
+    /// Since when the request waits for the decision.
+    since: Micros,
 }
 
 impl Scratch {
@@ -82,60 +116,89 @@ impl Scratch {
 struct Opinion {
     rule: usize,
     key: Key,
-    place: Place,
-    /// Where the charged state lies in [`Scratch::states`].
-    state: Range<usize>,
-    /// Why it refuses, if it does.
-    refuses: Option<Retry>,
+    decision: Decision,
     /// Judge and report only.
     shadow: bool,
+    charged: bool,
+    /// Whether the fleet has to be asked before anything can be decided.
+    ask: bool,
+    /// Whether it was asked in vain.
+    alone: bool,
+    /// What the fleet's store charged, and what it said was left.
+    grant: Option<Grant>,
+    known: Option<u64>,
+    /// Permits left after the decision, once somebody wants to know.
+    remaining: u64,
+}
+
+impl Opinion {
+    fn retry(&self) -> Option<Retry> {
+        match self.decision {
+            Decision::Refuse { retry } => Some(retry),
+            Decision::Admit { .. } => None,
+        }
+    }
+
+    fn is_refusal(&self) -> bool {
+        !self.shadow && !self.decision.is_admitted()
+    }
+
+    /// Ticks that the rule holds the request.
+    fn wait(&self) -> Micros {
+        match self.decision {
+            Decision::Admit { wait } if !self.shadow => wait,
+            _ => 0,
+        }
+    }
 }
 
 impl Engine {
-    /// An engine that has seen nobody yet. `seed` is the secret that callers are hashed with.
+    /// Whether more of a request's headers matters than its path.
     #[must_use]
-    pub fn new(policy: Policy, seed: Seed) -> Engine {
-        let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
-        let percentiles = rules().any(|rule| (1..100).contains(&rule.enforce));
-        let mut needs_path = !policy.except.paths.is_empty();
-        let router = Router::new(policy.limits.iter().map(|limit| &limit.url));
-        let mut callers = Callers::new(policy.actors, seed, percentiles);
-        let mut judges = Vec::new();
-        let mut limits = Vec::new();
-        for limit in policy.limits {
-            let start = judges.len();
-            needs_path |= !limit.except.paths.is_empty();
-            for rule in limit.rules {
-                needs_path |= !rule.except.paths.is_empty();
-                let actor = callers.register(&rule.actor);
-                let table = Table::new(rule.algorithm.clone(), policy.keys);
-                let counts = Counts::default();
-                judges.push(Judge { rule, actor, table, counts, reported: 0, logged: None });
+    pub fn reads_headers(&self) -> bool {
+        self.reads_headers
+    }
+
+    /// The short way of most requests under a single rule, kept apart from the long one so that it
+    /// touches little code. Whether the request was charged and goes on, and nothing else is to be
+    /// done; otherwise nothing was charged, and [`Engine::decide`] has to.
+    #[inline]
+    pub fn pass(&mut self, request: &dyn Request, clock: &dyn Clock) -> bool {
+        let key = match self.plain {
+            None => return false,
+            Some(Plain::Everybody) => Key::ALL,
+            Some(Plain::Actor(actor)) => {
+                self.callers.begin();
+                match self.callers.of(actor, request) {
+                    Caller::Known { key, .. } => key,
+                    Caller::Shared | Caller::Absent => return false,
+                }
             }
-            let rules = start..judges.len();
-            limits.push(Limit { matcher: limit.matcher, except: limit.except, rules });
-        }
-        Engine {
-            needs_path: needs_path || router.needs_path(),
-            router,
-            limits,
-            rules: judges,
-            callers,
-            except: policy.except,
-            shadow: policy.shadow,
-            log_refused: policy.log_refused,
-            accepted: policy.accepted,
-            scratch: Scratch::default(),
-        }
+        };
+        let Some(judge) = self.rules.first_mut() else { return false };
+        let passed = judge.store.pass(key, clock.now());
+        judge.counts.allowed += u64::from(passed);
+        passed
     }
 
     /// Decides about a request, and charges for it if it is admitted. The clock is read once, and
     /// only if a rule applies.
     pub fn decide(&mut self, request: &dyn Request, clock: &dyn Clock) -> Verdict {
-        self.route(request);
-        self.scratch.opinions.clear();
+        self.decide_since(None, request, clock)
+    }
+
+    /// The same, about a request that may have waited already.
+    #[inline(never)]
+    fn decide_since(
+        &mut self,
+        since: Option<Micros>,
+        request: &dyn Request,
+        clock: &dyn Clock,
+    ) -> Verdict {
         self.callers.begin();
         let mut now = None;
+        self.route(request);
+        self.scratch.opinions.clear();
         for place in 0..self.scratch.limits.len() {
             let Some(limit) = self.scratch.limits.get(place).and_then(|&at| self.limits.get(at))
             else {
@@ -152,52 +215,26 @@ impl Engine {
             }
         }
         let Some(now) = now else { return Verdict::PASS };
-        self.scratch.now = now;
-        if self.scratch.opinions.iter().any(Opinion::is_refusal) {
-            return self.refuse();
-        }
-        self.charge();
-        self.admit()
+        (self.scratch.now, self.scratch.since) = (now, since.unwrap_or(now.mono));
+        self.conclude()
     }
 
-    /// Writes what every rule that admits was charged, and counts it.
-    fn charge(&mut self) {
-        for opinion in &self.scratch.opinions {
-            let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
-            match opinion.refuses {
-                Some(_) => judge.counts.shadow_refused += 1,
-                None => {
-                    let state = self.scratch.states.get(opinion.state.clone()).unwrap_or_default();
-                    judge.table.write(opinion.key, opinion.place, state);
-                    judge.counts.allowed += 1;
-                }
+    /// Charges the request in hand if all rules admit it.
+    fn conclude(&mut self) -> Verdict {
+        match self.charge() {
+            Charged::Leaves(delay) => self.admit(delay),
+            Charged::Asks(delay) => self.ask(delay),
+            Charged::Nothing => {
+                self.give_back();
+                self.refuse()
             }
-        }
-    }
-
-    /// Hands on what was counted since the last flush.
-    pub fn flush(&mut self, namespace: &str, metrics: &mut dyn Metrics) {
-        metrics::flush_metadata(namespace, &mut self.callers.without_metadata, metrics);
-        for judge in &mut self.rules {
-            let keys = judge.table.len();
-            judge.counts.flush(namespace, &judge.rule.name, metrics);
-            metrics::flush_keys(namespace, &judge.rule.name, &mut judge.reported, keys, metrics);
-        }
-    }
-
-    /// Hands on the last counts, and takes this engine's callers back from the gauges.
-    pub fn retire(&mut self, namespace: &str, metrics: &mut dyn Metrics) {
-        self.flush(namespace, metrics);
-        for judge in &mut self.rules {
-            metrics::flush_keys(namespace, &judge.rule.name, &mut judge.reported, 0, metrics);
         }
     }
 
     /// Fills the scratch with the entries that may apply.
     fn route(&mut self, request: &dyn Request) {
-        let Scratch { path, is_plain, lower, limits, states, .. } = &mut self.scratch;
+        let Scratch { path, is_plain, lower, limits, .. } = &mut self.scratch;
         limits.clear();
-        states.clear();
         path.clear();
         path.push(b'/');
         *is_plain = true;
@@ -215,54 +252,35 @@ impl Engine {
 
     /// Adds the opinion of one rule, if it has one about this request.
     fn judge(&mut self, number: usize, request: &dyn Request, now: Now) {
-        let Some(Judge { rule, actor, table, counts, .. }) = self.rules.get_mut(number) else {
+        let Some(Judge { rule, actor, store, counts, .. }) = self.rules.get_mut(number) else {
             return;
         };
-        let Scratch { opinions, states, path, is_plain, .. } = &mut self.scratch;
-        let plain: &[u8] = if *is_plain { path } else { b"" };
-        if !rule.except.is_empty() && rule.except.covers(request, plain) {
+        if !rule.except.is_empty() && rule.except.covers(request, self.scratch.plain_path()) {
             return;
         }
-        let mut shadow = self.shadow || rule.shadow;
-        let caller =
-            if rule.actor.is_empty() { Caller::ALL } else { self.callers.of(*actor, request) };
+        let caller = self.callers.of(*actor, request);
         let (key, percentile) = match (caller, rule.absent) {
             (Caller::Known { key, percentile }, _) => (key, percentile),
             (Caller::Absent, Absent::Skip) => return,
             (Caller::Shared, _) | (Caller::Absent, _) => (Key::SHARE, 0),
         };
-        shadow |= percentile >= rule.enforce;
-        let place = table.find(key, now);
-        counts.overflow += u64::from(place == Place::Overflow);
-        let start = states.len();
-        let state = start..start + rule.algorithm.words();
-        states.resize(state.end, 0);
-        let new = states.get_mut(state.clone()).unwrap_or_default();
-        let old = table.state(key, place);
-        let decision = match (caller, rule.absent) {
-            (Caller::Absent, Absent::Deny) => Decision::NEVER,
-            _ => rule.algorithm.step(old, table.judging(now), rule.quota.cost, new),
-        };
-        // Nothing can hold a request yet, so one that would have to wait is refused, and one that
-        // could only wait later is told when it need not.
-        let refuses = match decision {
-            Decision::Admit { wait: 0 } => None,
-            Decision::Admit { wait } => Some(Retry::After(wait)),
-            Decision::Refuse { retry: Retry::After(early) } => {
-                let then = table.judging(now).later(early);
-                match rule.algorithm.step(old, then, rule.quota.cost, new) {
-                    Decision::Admit { wait } => Some(Retry::After(early.saturating_add(wait))),
-                    Decision::Refuse { .. } => Some(Retry::After(early)),
-                }
-            }
-            Decision::Refuse { retry } => Some(retry),
-        };
-        opinions.push(Opinion { rule: number, key, place, state, refuses, shadow });
-    }
-}
-
-impl Opinion {
-    fn is_refusal(&self) -> bool {
-        self.refuses.is_some() && !self.shadow
+        let Judged { mut decision, overflow, mut ask } = store.judge(key, now);
+        counts.overflow += u64::from(overflow);
+        if caller == Caller::Absent && rule.absent == Absent::Deny {
+            (decision, ask) = (Decision::NEVER, false);
+        }
+        let shadow = self.shadow || rule.shadow || percentile >= rule.enforce;
+        self.scratch.opinions.push(Opinion {
+            rule: number,
+            key,
+            decision,
+            shadow,
+            charged: false,
+            ask,
+            alone: false,
+            grant: None,
+            known: None,
+            remaining: 0,
+        });
     }
 }

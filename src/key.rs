@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use siphasher::sip128::{Hash128, Hasher128, SipHasher13};
 
 /// The secret that callers are hashed with, so that none can aim at another's place.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Seed {
     /// First half.
     pub k0: u64,
@@ -48,8 +48,8 @@ impl KeyHasher {
     /// Adds one part. `source` tells sources apart, so that a header that spells an address is not
     /// that address; lengths keep `a` + `bc` apart from `ab` + `c`.
     pub fn part(&mut self, source: usize, value: &[u8]) {
-        self.0.write(&(source as u64).to_le_bytes());
-        self.0.write(&(value.len() as u64).to_le_bytes());
+        // No value is 2⁴⁸ bytes long.
+        self.0.write_u64((source as u64) << 48 | value.len() as u64);
         self.0.write(value);
     }
 

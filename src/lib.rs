@@ -12,13 +12,18 @@ pub mod decision;
 pub mod engine;
 #[cfg(feature = "filter")]
 mod filter;
+pub mod fleet;
+pub mod hold;
+pub mod json;
 pub mod key;
 pub mod metrics;
 pub mod port;
 pub mod quota;
+pub mod remote;
 pub mod ring;
 pub mod route;
 pub mod store;
 pub mod time;
 pub mod tree;
 pub mod verdict;
+mod words;

@@ -4,7 +4,9 @@
 //! only, never of what clients send: `diana.<namespace>.rule.<rule>.<what>`, from which Envoy's tag
 //! regex makes `diana_rule_<what>{namespace="…",rule="…"}`.
 
+use crate::fleet::desk::Happened;
 use crate::port::Metrics;
+use crate::store::shared::traffic::Traffic;
 
 /// Decisions of one rule since the last flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,6 +17,8 @@ pub struct Counts {
     pub refused: u64,
     /// Requests that it would have refused.
     pub shadow_refused: u64,
+    /// Requests that it held until their turn.
+    pub held: u64,
     /// Requests judged by an overflow bucket, since the table was full of live callers.
     pub overflow: u64,
 }
@@ -27,6 +31,7 @@ impl Counts {
             ("allowed", counts.allowed),
             ("refused", counts.refused),
             ("shadow_refused", counts.shadow_refused),
+            ("held", counts.held),
             ("overflow", counts.overflow),
         ] {
             if amount > 0 {
@@ -36,17 +41,8 @@ impl Counts {
     }
 }
 
-/// Hands on how many callers a rule's table holds, as the difference to what was `reported`: all
-/// workers add to one gauge.
-pub fn flush_keys(
-    namespace: &str,
-    rule: &str,
-    reported: &mut usize,
-    keys: usize,
-    metrics: &mut dyn Metrics,
-) {
-    let change = keys as i64 - *reported as i64;
-    *reported = keys;
+/// Hands on how many callers more a rule's table holds: all workers add to one gauge.
+pub fn flush_keys(namespace: &str, rule: &str, change: i64, metrics: &mut dyn Metrics) {
     if change != 0 {
         metrics.gauge(&format!("diana.{namespace}.rule.{rule}.keys"), change);
     }
@@ -57,5 +53,42 @@ pub fn flush_metadata(namespace: &str, missing: &mut u64, metrics: &mut dyn Metr
     let amount = std::mem::take(missing);
     if amount > 0 {
         metrics.count(&format!("diana.{namespace}.metadata_missing"), amount);
+    }
+}
+
+/// Hands on what was done with shared data.
+pub fn flush_traffic(namespace: &str, traffic: &Traffic, metrics: &mut dyn Metrics) {
+    for (what, count) in [
+        ("writes", &traffic.writes),
+        ("conflicts", &traffic.conflicts),
+        ("exhausted", &traffic.exhausted),
+        ("foreign", &traffic.foreign),
+    ] {
+        let amount = count.take();
+        if amount > 0 {
+            metrics.count(&format!("diana.{namespace}.shared.{what}"), amount);
+        }
+    }
+}
+
+/// Tells of one worker more or less that counts rules for the fleet in a `mode`: `fleet`, or `gateway`.
+pub fn flush_mode(namespace: &str, mode: &str, change: i64, metrics: &mut dyn Metrics) {
+    metrics.gauge(&format!("diana.{namespace}.mode.{mode}"), change);
+}
+
+/// Hands on what happened between the gateway and Redis.
+pub fn flush_fleet(namespace: &str, happened: &mut Happened, metrics: &mut dyn Metrics) {
+    for (what, count) in [
+        ("trips", &mut happened.trips),
+        ("asks", &mut happened.asks),
+        ("foreign", &mut happened.foreign),
+    ] {
+        let amount = std::mem::take(count);
+        if amount > 0 {
+            metrics.count(&format!("diana.{namespace}.fleet.{what}"), amount);
+        }
+    }
+    for (name, amount) in std::mem::take(&mut happened.failures) {
+        metrics.count(&format!("diana.{namespace}.fleet.failed.{name}"), amount);
     }
 }

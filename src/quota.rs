@@ -19,7 +19,12 @@ pub struct Quota {
     pub burst: Option<u64>,
     /// Slices of a sliding window, 1 ..= 60; by default 10.
     pub slices: Option<u64>,
-    /// How many intervals ahead a request's turn may lie; by default `rpu`.
+    /// Ticks in which a bucket gets warm, 1 ms ..= 1 h; `None` if it always is.
+    pub warm_up: Option<Micros>,
+    /// Ticks that an early request is held at most, 0 ..= 20 s; by default 1 s in a leaky bucket,
+    /// 0 in a token bucket, which then refuses it.
+    pub max_delay: Option<Micros>,
+    /// How many intervals ahead the turn of a held request may lie; by default `rpu`.
     pub max_queue: Option<u64>,
     /// Seconds that local time is ahead of UTC, for windows that are aligned to the wall clock.
     pub zone: i64,
@@ -29,7 +34,17 @@ impl Quota {
     /// A quota with every optional key left out, in UTC, at one permit a request.
     #[must_use]
     pub fn new(unit: Unit, rpu: u64) -> Quota {
-        Quota { unit, rpu, cost: 1, burst: None, slices: None, max_queue: None, zone: 0 }
+        Quota {
+            unit,
+            rpu,
+            cost: 1,
+            burst: None,
+            slices: None,
+            warm_up: None,
+            max_delay: None,
+            max_queue: None,
+            zone: 0,
+        }
     }
 
     /// The unit in ticks.

@@ -77,6 +77,14 @@ impl Ring {
         }
     }
 
+    /// Takes up to `amount` back that was counted in `slice`, if it is still remembered.
+    pub fn take(&self, state: &mut [u64], slice: u64, amount: u64) {
+        let count = self.count(state, slice);
+        if count > 0 {
+            self.set(state, slice, count.saturating_sub(amount));
+        }
+    }
+
     /// Word and shift of the counter of `slice`.
     fn place(&self, slice: u64) -> (usize, u32) {
         let index = (slice % self.counters as u64) as usize;

@@ -1,4 +1,201 @@
-//! Where usage is counted.
+//! Where usage is counted. A store owns atomicity: it runs the pure step of an algorithm and keeps
+//! what the step wrote.
 
+pub mod fleet;
+mod floor;
+mod lease;
+mod leases;
 pub mod local;
+pub mod shared;
 mod slab;
+pub mod table;
+pub mod tables;
+
+use std::rc::Rc;
+
+use crate::algorithm::Algorithm;
+use crate::decision::Decision;
+use crate::fleet::link::Link;
+use crate::fleet::script::Numbers;
+use crate::key::Key;
+use crate::port::SharedData;
+use crate::quota::Quota;
+use crate::time::{Micros, Now};
+use fleet::Fleet;
+use local::Local;
+use shared::Shared;
+use shared::traffic::Traffic;
+use table::Table;
+use tables::Tables;
+
+/// How widely usage is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// In each worker.
+    Local,
+    /// In the gateway.
+    Gateway,
+    /// In the fleet.
+    Global,
+}
+
+/// Bytes that a rule's callers take at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// In each worker.
+    pub worker: u64,
+    /// In the host, once for all workers.
+    pub shared: u64,
+}
+
+impl Scope {
+    /// The memory for `keys` callers with `words` words of state.
+    #[must_use]
+    pub fn memory(self, words: usize, keys: usize) -> Memory {
+        match self {
+            Scope::Local => Memory { worker: Table::bytes(words, keys), shared: 0 },
+            Scope::Gateway | Scope::Global => shared::memory(words, keys),
+        }
+    }
+}
+
+/// What a rule says about a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Judged {
+    /// The decision.
+    pub decision: Decision,
+    /// Whether a bucket that newcomers share decided, since there was no room for one more caller.
+    pub overflow: bool,
+    /// Whether the fleet has to be asked before anything can be decided.
+    pub ask: bool,
+}
+
+impl Judged {
+    /// A decision by the caller's own state.
+    #[must_use]
+    pub fn of(decision: Decision) -> Judged {
+        Judged { decision, overflow: false, ask: false }
+    }
+}
+
+/// The callers of one rule. A request is judged first; what [`Store::charge`], [`Store::undo`],
+/// [`Store::remaining`] and [`Store::place`] are about is always the request judged last.
+pub trait Store {
+    /// Judges a request and charges nothing.
+    fn judge(&mut self, key: Key, now: Now) -> Judged;
+
+    /// Charges the request, to leave `delay` ticks after it was judged, which is no less than the
+    /// wait that this rule asked for. Where the decision is not an admission with a wait of at
+    /// most `delay`, nothing was charged: somebody else was faster, or the rule cannot hold a
+    /// request that long.
+    fn charge(&mut self, delay: Micros) -> Decision;
+
+    /// Judges a request and charges it, if it may leave at once and nobody shares its caller's
+    /// bucket. Whether it was charged.
+    fn pass(&mut self, key: Key, now: Now) -> bool {
+        self.judge(key, now) == Judged::of(Decision::NOW) && self.charge(0) == Decision::NOW
+    }
+
+    /// Whether the request can be held for `delay` ticks, because another rule asks for it: an
+    /// admission, or when it can. Charges nothing.
+    fn can_hold(&mut self, delay: Micros) -> Decision;
+
+    /// Takes the charge back, since another rule would not be charged.
+    fn undo(&mut self);
+
+    /// Permits left after the charge, or as the request found it if there was none; never more than
+    /// the truth.
+    fn remaining(&mut self) -> u64;
+
+    /// What [`Store::leave`] needs to give the place of a held request back.
+    fn place(&self) -> u64;
+
+    /// Gives the place of a held request back, if it still is the last in its line.
+    fn leave(&mut self, key: Key, place: u64, now: Now);
+
+    /// Does what has to be done from time to time. Whether there is more to do soon, even if no
+    /// request comes.
+    fn tidy(&mut self, now: Now) -> bool;
+
+    /// How many callers more are in this worker's memory than when this was last asked.
+    fn change_in_keys(&mut self) -> i64;
+
+    /// Ends this store; the same as [`Store::change_in_keys`] for the last time.
+    fn close(&mut self, now: Now) -> i64;
+
+    /// The store as one that asks the fleet, if it is one.
+    fn fleet(&mut self) -> Option<&mut Fleet> {
+        None
+    }
+}
+
+/// What a store counts by.
+#[derive(Debug, Clone)]
+pub struct Meter {
+    /// The algorithm.
+    pub algorithm: Rc<dyn Algorithm>,
+    /// Permits that a request takes.
+    pub cost: u64,
+    /// Tells the rule apart from all others of its namespace; equal across configurations as long
+    /// as it is the same rule.
+    pub identity: u64,
+    /// How many live callers room is made for.
+    pub keys: usize,
+}
+
+/// What all stores of a configuration have in common.
+pub struct Stores<'s> {
+    namespace: Rc<str>,
+    data: Rc<dyn SharedData>,
+    /// What was done with it.
+    pub traffic: Rc<Traffic>,
+    tables: &'s mut Tables,
+    /// What rules for the fleet are counted with, if they are.
+    fleet: Option<Rc<Link>>,
+    opened: usize,
+}
+
+impl<'s> Stores<'s> {
+    /// Stores under a prefix of shared keys, which is also the namespace of `tables`.
+    pub fn new(namespace: Rc<str>, data: Rc<dyn SharedData>, tables: &'s mut Tables) -> Stores<'s> {
+        Stores { namespace, data, traffic: Rc::default(), tables, fleet: None, opened: 0 }
+    }
+
+    /// The same, with rules for the fleet counted in what is behind `link`.
+    #[must_use]
+    pub fn with_fleet(mut self, link: Rc<Link>) -> Stores<'s> {
+        self.fleet = Some(link);
+        self
+    }
+
+    /// The store of the next rule.
+    pub fn open(
+        &mut self,
+        scope: Scope,
+        meter: Meter,
+        quota: Quota,
+        algo: &'static str,
+    ) -> Box<dyn Store> {
+        self.opened += 1;
+        let link = self.fleet.clone().filter(|_| scope == Scope::Global);
+        if let (Some(link), Some(numbers)) = (link, Numbers::new(algo, &quota)) {
+            let number = self.opened - 1;
+            return Box::new(Fleet::new(meter, quota, algo, numbers, number, link, self));
+        }
+        match scope {
+            Scope::Local => {
+                let table = self.tables.open(&self.namespace, &meter);
+                Box::new(Local::new(meter, table))
+            }
+            // Without a store for the fleet each gateway counts for itself.
+            Scope::Gateway | Scope::Global => Box::new(self.opener()(meter)),
+        }
+    }
+
+    /// Opens stores of this gateway.
+    fn opener(&self) -> impl Fn(Meter) -> Shared + use<> {
+        let (namespace, data) = (self.namespace.clone(), self.data.clone());
+        let traffic = self.traffic.clone();
+        move |meter| Shared::new(meter, &namespace, data.clone(), traffic.clone())
+    }
+}

@@ -6,6 +6,20 @@ pub type Micros = u64;
 /// One second in ticks.
 pub const SECOND: Micros = 1_000_000;
 
+/// The units that durations are written in, with their lengths in ticks, shortest first.
+pub const DURATIONS: [(&str, Micros); 4] =
+    [("ms", 1_000), ("s", SECOND), ("m", 60 * SECOND), ("h", 3_600 * SECOND)];
+
+/// A duration of whole milliseconds as it is written in a configuration, such as `90s`.
+#[must_use]
+pub fn spell(ticks: Micros) -> String {
+    let fits = |(_, length): &(&str, Micros)| ticks > 0 && ticks.is_multiple_of(*length);
+    match DURATIONS.into_iter().rfind(fits) {
+        Some((name, length)) => format!("{}{name}", ticks / length),
+        None => "0".into(),
+    }
+}
+
 /// The one instant at which all rules of a request are judged, on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Now {

@@ -10,8 +10,8 @@ pub enum Tree {
     Bool(bool),
     /// A whole number; `10.0` is one, since a `Struct` knows no other numbers.
     Int(i128),
-    /// Any other number.
-    Float(f64),
+    /// Any other number, as it is spelled.
+    Number(String),
     /// Text.
     Text(String),
     /// A sequence.
@@ -28,8 +28,7 @@ impl Tree {
             Tree::Null => "nothing".into(),
             Tree::Bool(value) => format!("`{value}`"),
             Tree::Int(value) => format!("`{value}`"),
-            Tree::Float(value) => format!("`{value}`"),
-            Tree::Text(value) => format!("`{}`", shorten(value)),
+            Tree::Number(value) | Tree::Text(value) => format!("`{}`", shorten(value)),
             Tree::List(_) => "a list".into(),
             Tree::Map(_) => "a mapping".into(),
         }

@@ -5,25 +5,71 @@ use std::rc::Rc;
 
 use crate::config::policy::Response;
 use crate::decision::Retry;
+use crate::key::Key;
 use crate::time::{Micros, SECOND};
 
 /// The decision of all rules about one request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
     /// The request goes on.
-    Admit {
-        /// `ratelimit` fields for the response, where they were asked for.
-        fields: Vec<(&'static str, String)>,
-        /// Filter state for the access log, where it was asked for or a shadow rule refused.
-        state: Option<String>,
-    },
+    Admit(Report),
+    /// The request goes on later.
+    Hold(Held),
     /// The request is answered with a refusal.
     Refuse(Refusal),
+    /// The request waits until the fleet's store has answered.
+    Ask {
+        /// Under which the answer comes.
+        ticket: u64,
+    },
 }
 
 impl Verdict {
     /// The request goes on and nothing is reported.
-    pub const PASS: Verdict = Verdict::Admit { fields: Vec::new(), state: None };
+    pub const PASS: Verdict = Verdict::Admit(Report { fields: Vec::new(), state: None });
+}
+
+/// What is told of a request that goes on.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Report {
+    /// `ratelimit` fields for the response, where they were asked for.
+    pub fields: Vec<(&'static str, String)>,
+    /// Filter state for the access log, where it was asked for, a rule holds the request, or one in
+    /// shadow refused it.
+    pub state: Option<String>,
+}
+
+/// A request that waits for its turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Held {
+    /// The monotonic instant at which it may leave, and not earlier.
+    pub until: Micros,
+    /// The line in which it moves up.
+    pub line: Option<Line>,
+    /// Its places, to be given back if the client leaves.
+    pub seats: Vec<Seat>,
+    /// What is told of it.
+    pub report: Report,
+}
+
+/// A line of requests of one caller under one rule of an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// The rule's number in its engine.
+    pub rule: usize,
+    /// The caller.
+    pub key: Key,
+}
+
+/// A place in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seat {
+    /// The rule's number in its engine.
+    pub rule: usize,
+    /// The caller.
+    pub key: Key,
+    /// Tells the place from others.
+    pub place: u64,
 }
 
 /// The answer to a refused request.
@@ -86,10 +132,17 @@ pub fn refusal_fields(retry: Retry) -> Vec<(&'static str, String)> {
 
 /// Filter state `wasm.diana`: what happened to the request, and by which rule.
 #[must_use]
-pub fn state(outcome: &str, rule: &str, mode: &str, retry: Option<Retry>, caller: u64) -> String {
-    let mut state = format!("{outcome} rule={rule} scope=local mode={mode}");
+pub fn state(
+    outcome: &str,
+    rule: &str,
+    scope: &str,
+    mode: &str,
+    wait: Option<Retry>,
+    caller: u64,
+) -> String {
+    let mut state = format!("{outcome} rule={rule} scope={scope} mode={mode}");
     // Writing to a string cannot fail.
-    _ = match retry {
+    _ = match wait {
         None => Ok(()),
         Some(Retry::Never) => write!(state, " wait=never"),
         Some(Retry::After(ticks)) => {

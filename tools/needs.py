@@ -9,7 +9,7 @@ from pathlib import Path
 from console import TARGET, die, output, relative, run, say
 
 # Programs that Debian and Ubuntu carry, and the package that holds each.
-DEBIAN = {"node": "nodejs", "curl": "curl", "openssl": "openssl"}
+DEBIAN = {"node": "nodejs", "curl": "curl", "openssl": "openssl", "etcd": "etcd-server", "redis-server": "redis-server"}
 
 
 def program(name):

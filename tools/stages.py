@@ -40,6 +40,12 @@ def wasm():
     yield command, {"CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER": runner}
 
 
+def redis():
+    """The script that counts for the fleet, in a real Redis."""
+    needs.program("redis-server")
+    yield ["cargo", "test", PURE, "--test", "redis"], {}
+
+
 def module():
     yield [sys.executable, "tools/build.py"], {}
 
@@ -52,11 +58,16 @@ def abi():
 def real_envoy():
     needs.program("curl")
     needs.program("openssl")
+    needs.program("etcd")
+    needs.program("redis-server")
     for version in (envoy.NEWEST, envoy.OLDEST):
         binary = envoy.path(version)
-        yield [binary, "--mode", "validate", "-c", "envoy/envoy.yaml", "-l", "error"], {}
-        # How the algorithms count does not depend on the version, and takes longest.
-        part = [] if version == envoy.NEWEST else ["--", "--skip", "algorithms::"]
+        for example in ("envoy.yaml", "fleet.yaml"):
+            command = [binary, "--mode", "validate", "-c", f"envoy/{example}", "-l", "error"]
+            # Any password will do: nobody is asked.
+            yield command, {"DIANA_REDIS_PASSWORD": "any"}
+        # How callers are counted does not depend on the version, and takes longest.
+        part = [] if version == envoy.NEWEST else ["--", "--skip", "algorithms::", "--skip", "flood::"]
         yield ["cargo", "test", PURE, "--test", "envoy", *part], {"DIANA_ENVOY": binary}
 
 
@@ -75,6 +86,7 @@ STAGES = {
     "lint": lint,
     "native": native,
     "wasm": wasm,
+    "redis": redis,
     "module": module,
     "abi": abi,
     "envoy": real_envoy,

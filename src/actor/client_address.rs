@@ -6,23 +6,21 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use super::{Built, Found, Kind, Mistake, Source};
-use crate::address::ClientAddress;
 use crate::port::Request;
 use crate::tree::Tree;
 
 /// `client_address` in the registry.
 pub const KIND: Kind = Kind { name: "client_address", options: &[], build };
 
-/// Prefix lengths of the two families, and where the address comes from.
+/// Prefix lengths of the two families.
 #[derive(Debug)]
 struct Network {
     v4: u8,
     v6: u8,
-    client: ClientAddress,
 }
 
 fn build(value: &Tree, _options: &[(String, Tree)]) -> Built {
-    let mut network = Network { v4: 32, v6: 64, client: ClientAddress::default() };
+    let mut network = Network { v4: 32, v6: 64 };
     let mut mistakes = Vec::new();
     let pairs: &[(String, Tree)] = match value {
         Tree::Null => &[],
@@ -56,7 +54,7 @@ fn build(value: &Tree, _options: &[(String, Tree)]) -> Built {
 
 impl Source for Network {
     fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
-        match self.client.of(request) {
+        match request.client() {
             None => Found::Absent,
             Some(IpAddr::V4(address)) => {
                 let kept =

@@ -3,26 +3,30 @@
 use std::rc::Rc;
 
 use super::{Built, Found, Kind, Source, header_name};
-use crate::port::{HeaderName, Request, Values};
+use crate::port::{Request, Values};
 use crate::tree::Tree;
 
 /// `header` in the registry.
 pub const KIND: Kind = Kind { name: "header", options: &[], build };
 
 #[derive(Debug)]
-struct Header(HeaderName);
+struct Header(String);
 
 fn build(name: &Tree, _options: &[(String, Tree)]) -> Built {
-    Ok(Rc::new(Header(HeaderName::new(&header_name("header", name)?))))
+    Ok(Rc::new(Header(header_name("header", name)?)))
 }
 
 impl Source for Header {
     fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
         match request.header(&self.0) {
             Values::None => Found::Absent,
-            Values::One(value) => Found::value(&value, take),
+            Values::One(value) => Found::value(value, take),
             Values::Many(_) => Found::Repeated,
         }
+    }
+
+    fn reads_headers(&self) -> bool {
+        true
     }
 
     fn is_caller_chosen(&self) -> bool {

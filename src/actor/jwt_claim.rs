@@ -2,18 +2,16 @@
 //! (`{jwt_claim: sub, payload: <payload_in_metadata of jwt_authn>}`), or read as it stands in the
 //! `authorization` header (`{jwt_claim: sub, unverified: true}`), which any caller can forge.
 
-use std::fmt;
 use std::rc::Rc;
 
 use base64::Engine;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use serde::Deserializer;
-use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 
 use super::metadata::Metadata;
 use super::{Built, Found, Kind, Mistake, Source, text};
-use crate::port::{HeaderName, Request, Values};
+use crate::json;
+use crate::port::{Request, Values};
 use crate::tree::Tree;
 
 /// `jwt_claim` in the registry.
@@ -28,10 +26,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 #[derive(Debug)]
-struct Unverified {
-    claim: String,
-    header: HeaderName,
-}
+struct Unverified(String);
 
 fn build(claim: &Tree, options: &[(String, Tree)]) -> Built {
     let claim = text("jwt_claim", claim)?;
@@ -42,9 +37,7 @@ fn build(claim: &Tree, options: &[(String, Tree)]) -> Built {
             let path = ["envoy.filters.http.jwt_authn", &payload, &claim];
             Ok(Rc::new(Metadata::new(&path)))
         }
-        (None, Some(Tree::Bool(true))) => {
-            Ok(Rc::new(Unverified { claim, header: HeaderName::new("authorization") }))
-        }
+        (None, Some(Tree::Bool(true))) => Ok(Rc::new(Unverified(claim))),
         _ => {
             let message = "needs exactly one of `payload: <payload_in_metadata of jwt_authn>` and \
                            `unverified: true` beside it"
@@ -56,9 +49,9 @@ fn build(claim: &Tree, options: &[(String, Tree)]) -> Built {
 
 impl Source for Unverified {
     fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
-        match request.header(&self.header) {
+        match request.header("authorization") {
             Values::None => Found::Absent,
-            Values::One(header) => match self.claim(&header) {
+            Values::One(header) => match self.claim(header) {
                 Some(claim) => Found::value(&claim, take),
                 None => Found::Absent,
             },
@@ -66,12 +59,16 @@ impl Source for Unverified {
         }
     }
 
+    fn reads_headers(&self) -> bool {
+        true
+    }
+
     fn is_caller_chosen(&self) -> bool {
         true
     }
 
     fn warning(&self) -> Option<String> {
-        Some(format!("claim `{}` is read from tokens that nobody has verified", self.claim))
+        Some(format!("claim `{}` is read from tokens that nobody has verified", self.0))
     }
 }
 
@@ -85,69 +82,6 @@ impl Unverified {
         if payload.len() > LONGEST {
             return None;
         }
-        let claims = BASE64.decode(payload).ok()?;
-        Wanted(&self.claim).deserialize(&mut serde_json::Deserializer::from_slice(&claims)).ok()?
-    }
-}
-
-/// Picks one claim out of a token's claims without building the rest of them.
-struct Wanted<'c>(&'c str);
-
-impl<'de> DeserializeSeed<'de> for Wanted<'_> {
-    type Value = Option<Vec<u8>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, claims: D) -> Result<Self::Value, D::Error> {
-        claims.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Wanted<'_> {
-    type Value = Option<Vec<u8>>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("claims")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut claims: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(name) = claims.next_key::<String>()? {
-            if name == self.0 {
-                found = Some(claims.next_value_seed(Claim)?);
-            } else {
-                claims.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// A claim that names somebody: text, or a whole number.
-struct Claim;
-
-impl<'de> DeserializeSeed<'de> for Claim {
-    type Value = Vec<u8>;
-
-    fn deserialize<D: Deserializer<'de>>(self, claim: D) -> Result<Self::Value, D::Error> {
-        claim.deserialize_any(self)
-    }
-}
-
-impl Visitor<'_> for Claim {
-    type Value = Vec<u8>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("text or a whole number")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(text.into())
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(number.to_string().into())
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(number.to_string().into())
+        json::member(&BASE64.decode(payload).ok()?, &self.0)
     }
 }

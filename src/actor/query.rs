@@ -26,6 +26,11 @@ impl Source for Query {
         }
     }
 
+    /// The path is one of the headers, and the engine may have read it before.
+    fn reads_headers(&self) -> bool {
+        true
+    }
+
     fn is_caller_chosen(&self) -> bool {
         true
     }

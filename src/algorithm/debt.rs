@@ -35,6 +35,12 @@ impl Debt {
         }
     }
 
+    /// What could have drained until `now` beyond what there was.
+    pub(super) fn idle(self, now: Micros, rpu: u64) -> u128 {
+        let gone = u128::from(now.saturating_sub(self.at)) * u128::from(rpu);
+        gone.saturating_sub(self.amount)
+    }
+
     /// The debt left at `now`. A clock that stepped back drains nothing and forgives nothing.
     pub(super) fn drained(self, now: Micros, rpu: u64) -> Debt {
         let gone = u128::from(now.saturating_sub(self.at)) * u128::from(rpu);
@@ -42,8 +48,43 @@ impl Debt {
     }
 
     pub(super) fn charged(self, permits: u64, unit: Micros) -> Debt {
-        let charge = u128::from(permits) * u128::from(unit);
-        Debt { amount: self.amount.saturating_add(charge), ..self }
+        self.with(u128::from(permits) * u128::from(unit))
+    }
+
+    /// More of it, by `amount`.
+    pub(super) fn with(self, amount: u128) -> Debt {
+        Debt { amount: self.amount.saturating_add(amount), ..self }
+    }
+
+    /// What is left of it beyond `amount`.
+    pub(super) fn without(self, amount: u128) -> Debt {
+        Debt { amount: self.amount.saturating_sub(amount), ..self }
+    }
+
+    pub(super) fn refunded(self, permits: u64, unit: Micros) -> Debt {
+        self.without(u128::from(permits) * u128::from(unit))
+    }
+
+    /// At least `amount`.
+    pub(super) fn at_least(self, amount: u128) -> Debt {
+        Debt { amount: self.amount.max(amount), ..self }
+    }
+
+    /// So much that it is not cleared before `then`. What leaves at `then` is charged on top of this:
+    /// from `then` on that is what was left then and the charge, and it needs no state that lies in
+    /// the future.
+    pub(super) fn until(self, then: Micros, rpu: u64) -> Debt {
+        self.at_least(u128::from(then.saturating_sub(self.at)) * u128::from(rpu))
+    }
+
+    /// The end of the queue: the instant at which nothing is left, in ticks times `rpu` modulo 2⁶⁴.
+    /// It stays while the debt drains and moves with every charge, however little that takes.
+    pub(super) fn end(self, rpu: u64) -> u64 {
+        self.at.wrapping_mul(rpu).wrapping_add(self.amount as u64)
+    }
+
+    pub(super) fn at(self) -> Micros {
+        self.at
     }
 
     pub(super) fn amount(self) -> u128 {

@@ -94,6 +94,20 @@ impl Algorithm for FixedWindow {
         Decision::NOW
     }
 
+    fn receipt(&self, charged: &[u64]) -> u64 {
+        Window::load(charged).first
+    }
+
+    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
+        let window = Window::load(old);
+        let back = if window.first == receipt { permits } else { 0 };
+        Window { used: window.used.saturating_sub(back), ..window }.save(new);
+    }
+
+    fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros> {
+        Some(now.mono.saturating_add(self.left(Window::load(charged), now)))
+    }
+
     fn remaining(&self, state: &[u64], now: Now) -> u64 {
         self.rpu.saturating_sub(self.current(state, now).used)
     }

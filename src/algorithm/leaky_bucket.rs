@@ -1,25 +1,23 @@
 //! Leaky bucket: slots exactly `unit / rpu` apart; a request that comes early waits for its slot.
 //!
-//! A request whose slot lies more than `max_queue` intervals or one second ahead is refused at
+//! A request whose slot lies more than `max_queue` intervals or `max_delay` ahead is refused at
 //! once. The wait that the source document derives from a count of blocked threads follows here
 //! from the debt alone, so nothing leaks when a waiting request disappears.
 
 use std::rc::Rc;
 
 use super::debt::{self, Debt};
-use super::{Algorithm, Built, Conflict, Entry, Key};
+use super::{Algorithm, Built, Conflict, Entry, hold, warm_up};
 use crate::decision::Decision;
-use crate::quota::{MAX_PERMITS, Quota};
-use crate::time::{Micros, Now, SECOND};
-
-/// The longest wait for a slot.
-const MAX_DELAY: Micros = SECOND;
+use crate::quota::Quota;
+use crate::time::{Micros, Now, SECOND, spell};
 
 /// `LB` in the registry.
 pub const ENTRY: Entry = Entry {
     short: "LB",
     long: "leaky bucket",
-    keys: &[Key { name: "max_queue", min: 0, max: MAX_PERMITS }],
+    // Without any wait it would be a token bucket of one permit.
+    keys: &[warm_up::KEY, hold::max_delay(1_000), hold::MAX_QUEUE],
     build,
 };
 
@@ -27,35 +25,46 @@ pub const ENTRY: Entry = Entry {
 struct LeakyBucket {
     rpu: u64,
     unit: Micros,
-    /// The largest debt in front of a request that is still given a slot.
-    capacity: u128,
+    /// How far ahead a slot may lie, in permits times ticks.
+    reach: u128,
 }
 
 fn build(quota: &Quota) -> Built {
     let unit = quota.period();
-    let mut conflicts = Vec::new();
+    let max_delay = quota.max_delay.unwrap_or(SECOND).max(1);
+    let mut conflicts = warm_up::conflicts(quota);
     if quota.rpu > 0 {
         if quota.cost > quota.rpu {
             conflicts.push(Conflict::cost_above_rpu(quota));
         }
-        if u128::from(unit) > u128::from(MAX_DELAY) * u128::from(quota.rpu) {
-            let least = unit.div_ceil(MAX_DELAY);
-            let message = format!(
-                "found `{}`: slots would be further apart than the longest wait, 1 s, so no request \
-                 could ever wait for one; allowed: at least {least} per {}, or `algo: TB` with \
-                 `burst: 1`, which refuses early requests",
-                quota.rpu,
-                quota.unit.name()
-            );
-            conflicts.push(Conflict { key: "rpu", message });
+        if u128::from(unit) > u128::from(max_delay) * u128::from(quota.rpu) {
+            conflicts.push(slots_too_far_apart(quota, max_delay));
         }
     }
     if !conflicts.is_empty() {
         return Err(conflicts);
     }
-    let queue = u128::from(quota.max_queue.unwrap_or(quota.rpu)) * u128::from(unit);
-    let delay = u128::from(MAX_DELAY) * u128::from(quota.rpu);
-    Ok(Rc::new(LeakyBucket { rpu: quota.rpu, unit, capacity: queue.min(delay) }))
+    let reach = hold::reach(quota, max_delay);
+    Ok(match quota.warm_up {
+        Some(warm_up) => warm_up::build(quota, warm_up, Some(reach)),
+        None => Rc::new(LeakyBucket { rpu: quota.rpu, unit, reach }),
+    })
+}
+
+fn slots_too_far_apart(quota: &Quota, max_delay: Micros) -> Conflict {
+    let unit = quota.period();
+    let delay = spell(max_delay);
+    let least = unit.div_ceil(max_delay);
+    let longer =
+        if unit.div_ceil(quota.rpu) <= hold::LONGEST { ", a longer `max_delay`" } else { "" };
+    let message = format!(
+        "found `{}`: slots would be further apart than `max_delay`, {delay}, so that nobody could \
+         wait for the next one; allowed: at least {least} per {}{longer}, or `algo: TB` with \
+         `burst: 1`, which refuses early requests",
+        quota.rpu,
+        quota.unit.name()
+    );
+    Conflict { key: "rpu", with: &["unit", "max_delay"], message }
 }
 
 impl Algorithm for LeakyBucket {
@@ -64,17 +73,44 @@ impl Algorithm for LeakyBucket {
     }
 
     fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
+        self.reserve(old, now, 0, cost, new)
+    }
+
+    fn reserve(
+        &self,
+        old: &[u64],
+        now: Now,
+        delay: Micros,
+        cost: u64,
+        new: &mut [u64],
+    ) -> Decision {
         if self.rpu == 0 {
             return Decision::NEVER;
         }
-        let ahead = Debt::load(old).drained(now.mono, self.rpu);
-        match ahead.wait(self.capacity, now.mono, self.rpu) {
+        let leaves = now.mono.saturating_add(delay);
+        let ahead = Debt::load(old).drained(now.mono, self.rpu).until(leaves, self.rpu);
+        match ahead.wait(self.reach, now.mono, self.rpu) {
             0 => {
                 ahead.charged(cost, self.unit).save(new);
                 Decision::Admit { wait: ahead.wait(0, now.mono, self.rpu) }
             }
             wait => Decision::retry(wait),
         }
+    }
+
+    fn receipt(&self, charged: &[u64]) -> u64 {
+        Debt::load(charged).end(self.rpu)
+    }
+
+    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
+        // The slots of those behind are given away: a slot before theirs passes unused.
+        let debt = Debt::load(old);
+        let back = if debt.end(self.rpu) == receipt { permits } else { 0 };
+        debt.refunded(back, self.unit).save(new);
+    }
+
+    fn spend_by(&self, _charged: &[u64], _now: Now) -> Option<Micros> {
+        None
     }
 
     fn remaining(&self, state: &[u64], now: Now) -> u64 {

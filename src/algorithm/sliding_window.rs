@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use super::{Algorithm, Built, Conflict, Entry, Key};
+use super::{Algorithm, Built, Conflict, Entry, Key, Kind, copy};
 use crate::decision::Decision;
 use crate::quota::Quota;
 use crate::ring::Ring;
@@ -16,9 +16,18 @@ use crate::time::{Micros, Now};
 pub const ENTRY: Entry = Entry {
     short: "SW",
     long: "sliding window",
-    keys: &[Key { name: "slices", min: 1, max: 60 }],
+    keys: &[Key {
+        name: "slices",
+        field: |quota| &mut quota.slices,
+        kind: Kind::Number,
+        min: 1,
+        max: 60,
+    }],
     build,
 };
+
+/// Slices of a unit, unless a rule says otherwise.
+pub const SLICES: u64 = 10;
 
 #[derive(Debug)]
 struct SlidingWindow {
@@ -34,7 +43,7 @@ fn build(quota: &Quota) -> Built {
     if quota.cost > quota.rpu && quota.rpu > 0 {
         return Err(vec![Conflict::cost_above_rpu(quota)]);
     }
-    let slices = quota.slices.unwrap_or(10).clamp(1, 60);
+    let slices = quota.slices.unwrap_or(SLICES).clamp(1, 60);
     let ring = Ring::new(slices as usize + 1);
     let unit = quota.period();
     let even = unit.is_multiple_of(slices).then_some(unit / slices);
@@ -75,7 +84,7 @@ impl Algorithm for SlidingWindow {
         let slice = self.current(old, now);
         let mut over = self.ring.sum(old, slice).saturating_add(cost).saturating_sub(self.rpu);
         if over == 0 {
-            new.iter_mut().zip(old).for_each(|(new, old)| *new = *old);
+            copy(old, new);
             self.ring.add(new, slice, cost);
             return Decision::NOW;
         }
@@ -88,12 +97,26 @@ impl Algorithm for SlidingWindow {
         Decision::retry(self.start(free).saturating_sub(now.mono))
     }
 
+    fn receipt(&self, charged: &[u64]) -> u64 {
+        self.ring.newest(charged)
+    }
+
+    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
+        copy(old, new);
+        self.ring.take(new, receipt, permits);
+    }
+
+    fn spend_by(&self, charged: &[u64], _now: Now) -> Option<Micros> {
+        // Spent in a later slice they would be forgotten too early.
+        Some(self.start(self.ring.newest(charged).saturating_add(1)))
+    }
+
     fn remaining(&self, state: &[u64], now: Now) -> u64 {
         self.rpu.saturating_sub(self.ring.sum(state, self.current(state, now)))
     }
 
     fn expires(&self, state: &[u64], _now: Now) -> Micros {
-        // The newest slice always holds a permit: a ring is only ever written to be charged.
+        // Every slice is forgotten by then; after a refund that may be later than need be.
         match self.ring.newest(state) {
             0 if self.ring.count(state, 0) == 0 => 0,
             newest => self.start(newest.saturating_add(self.slices + 1)),

@@ -1,11 +1,13 @@
 //! Token bucket: `burst` tokens at the start, refilled at `rpu` per unit.
 //!
 //! In any `t` it admits at most `burst + rpu · t / unit`, and a request that fits is never refused.
+//! With `max_delay` a request without a token waits for it, as with Guava's `SmoothBursty`, except
+//! that the request itself waits and not the one after it; then all this holds for departures.
 
 use std::rc::Rc;
 
 use super::debt::{self, Debt};
-use super::{Algorithm, Built, Conflict, Entry, Key};
+use super::{Algorithm, Built, Conflict, Entry, Key, Kind, hold, warm_up};
 use crate::decision::Decision;
 use crate::quota::{MAX_PERMITS, Quota};
 use crate::time::{Micros, Now};
@@ -14,7 +16,18 @@ use crate::time::{Micros, Now};
 pub const ENTRY: Entry = Entry {
     short: "TB",
     long: "token bucket",
-    keys: &[Key { name: "burst", min: 1, max: MAX_PERMITS }],
+    keys: &[
+        Key {
+            name: "burst",
+            field: |quota| &mut quota.burst,
+            kind: Kind::Number,
+            min: 1,
+            max: MAX_PERMITS,
+        },
+        warm_up::KEY,
+        hold::max_delay(0),
+        hold::MAX_QUEUE,
+    ],
     build,
 };
 
@@ -25,27 +38,41 @@ struct TokenBucket {
     burst: u64,
     /// The largest debt: `burst` permits.
     capacity: u128,
+    /// With `max_delay`: how far ahead a request's token may lie, in permits times ticks. Without it
+    /// nothing is held, and requests count when they are decided.
+    reach: Option<u128>,
 }
 
 fn build(quota: &Quota) -> Built {
-    let mut conflicts = Vec::new();
+    let mut conflicts = warm_up::conflicts(quota);
     if quota.rpu == 0 && quota.burst.is_some() {
-        let message = "means nothing beside `rpu: 0`, which refuses everything".into();
-        conflicts.push(Conflict { key: "burst", message });
+        conflicts.push(Conflict::beside_nothing("burst"));
     }
     let burst = if quota.rpu == 0 { 0 } else { quota.burst.unwrap_or(quota.rpu) };
     if quota.cost > burst && quota.rpu > 0 {
-        let name = if quota.burst.is_some() { "burst" } else { "rpu" };
+        // Beside `burst` no other `rpu` would help.
+        let (name, with): (_, &[_]) =
+            if quota.burst.is_some() { ("burst", &["burst"]) } else { ("rpu", &["rpu", "burst"]) };
         let message =
             format!("found `{}`, which never fits; allowed: at most `{name}`, {burst}", quota.cost);
-        conflicts.push(Conflict { key: "cost", message });
+        conflicts.push(Conflict { key: "cost", with, message });
+    }
+    let max_delay = quota.max_delay.filter(|delay| *delay > 0);
+    if quota.max_queue.is_some() && max_delay.is_none() {
+        let message =
+            "means nothing without `max_delay`: an early request is refused, not queued".into();
+        conflicts.push(Conflict { key: "max_queue", with: &["max_delay"], message });
     }
     if !conflicts.is_empty() {
         return Err(conflicts);
     }
     let unit = quota.period();
     let capacity = u128::from(burst) * u128::from(unit);
-    Ok(Rc::new(TokenBucket { rpu: quota.rpu, unit, burst, capacity }))
+    let reach = max_delay.map(|delay| hold::reach(quota, delay));
+    if let Some(warm_up) = quota.warm_up {
+        return Ok(warm_up::build(quota, warm_up, reach));
+    }
+    Ok(Rc::new(TokenBucket { rpu: quota.rpu, unit, burst, capacity, reach }))
 }
 
 impl Algorithm for TokenBucket {
@@ -54,17 +81,69 @@ impl Algorithm for TokenBucket {
     }
 
     fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
+        // What has its token, as most have, needs no look at the queue.
+        let debt = Debt::load(old).drained(now.mono, self.rpu).charged(cost, self.unit);
+        if cost <= self.burst && debt.amount() <= self.capacity {
+            debt.save(new);
+            return Decision::NOW;
+        }
+        self.reserve(old, now, 0, cost, new)
+    }
+
+    fn reserve(
+        &self,
+        old: &[u64],
+        now: Now,
+        delay: Micros,
+        cost: u64,
+        new: &mut [u64],
+    ) -> Decision {
         if cost > self.burst {
             return Decision::NEVER;
         }
-        let debt = Debt::load(old).drained(now.mono, self.rpu).charged(cost, self.unit);
-        match debt.wait(self.capacity, now.mono, self.rpu) {
+        let delay = if self.reach.is_some() { delay } else { 0 };
+        let leaves = now.mono.saturating_add(delay);
+        let debt = Debt::load(old).drained(now.mono, self.rpu);
+        let turn = debt.charged(cost, self.unit).without(self.capacity).until(leaves, self.rpu);
+        match turn.wait(self.reach.unwrap_or(0), now.mono, self.rpu) {
             0 => {
-                debt.save(new);
-                Decision::NOW
+                debt.until(leaves, self.rpu).charged(cost, self.unit).save(new);
+                Decision::Admit { wait: turn.wait(0, now.mono, self.rpu) }
             }
             wait => Decision::retry(wait),
         }
+    }
+
+    fn receipt(&self, charged: &[u64]) -> u64 {
+        if self.reach.is_some() { Debt::load(charged).end(self.rpu) } else { 0 }
+    }
+
+    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
+        let back = if self.receipt(old) == receipt { permits } else { 0 };
+        Debt::load(old).refunded(back, self.unit).save(new);
+    }
+
+    fn take_back(&self, old: &[u64], receipt: u64, permits: u64, since: Micros, new: &mut [u64]) {
+        if self.reach.is_some() {
+            return self.refund(old, receipt, permits, new);
+        }
+        // Had others found the bucket full, it would have been this charge that drained.
+        let debt = Debt::load(old);
+        let charge = Debt::default().drained(since, self.rpu).charged(permits, self.unit);
+        debt.without(charge.drained(debt.at(), self.rpu).amount()).save(new);
+    }
+
+    fn spend_by(&self, _charged: &[u64], _now: Now) -> Option<Micros> {
+        self.reach.is_none().then_some(Micros::MAX)
+    }
+
+    fn hold_back(&self, old: &[u64], out: u64, at: Micros, new: &mut [u64]) {
+        let kept = u128::from(out) * u128::from(self.unit);
+        Debt::load(old).drained(at, self.rpu).at_least(kept).save(new);
+    }
+
+    fn most_out(&self) -> u64 {
+        self.burst / 2
     }
 
     fn remaining(&self, state: &[u64], now: Now) -> u64 {
@@ -78,7 +157,10 @@ impl Algorithm for TokenBucket {
     }
 
     fn policy(&self) -> (u64, Micros) {
-        let window = self.capacity.div_ceil(u128::from(self.rpu.max(1)));
-        (self.burst, Micros::try_from(window).unwrap_or(Micros::MAX).max(1))
+        if self.rpu == 0 {
+            return (0, self.unit);
+        }
+        let window = self.capacity.div_ceil(u128::from(self.rpu));
+        (self.burst, Micros::try_from(window).unwrap_or(Micros::MAX))
     }
 }

@@ -16,11 +16,6 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
         lines.push("`except.paths` holds `/`, so no request is judged".into());
     }
     lines.extend(line(
-        "`gateway` and `global` are counted per worker in this release, so every worker admits the \
-         whole limit",
-        rules().filter(|rule| rule.scope != Scope::Local),
-    ));
-    lines.extend(line(
         "callers choose the key of these rules themselves, so one caller can pose as many; put a rule \
          with a `client_address` actor beside them",
         limits.iter().flat_map(|limit| unguarded(limit, limits, actors)),
@@ -35,6 +30,20 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
         }),
     ));
     lines
+}
+
+/// The warning about rules for the whole fleet without the Redis that they need, or the other way
+/// round. Where rules come from elsewhere, Redis may be for rules to come.
+pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<String> {
+    let rules = limits.iter().flat_map(|limit| &limit.rules);
+    let mut global = rules.filter(|rule| rule.scope == Scope::Global).peekable();
+    if !has_redis {
+        let message = "`global` is counted per gateway without `redis`, so every gateway admits the \
+                       whole limit";
+        return line(message, global);
+    }
+    let is_idle = are_final && global.peek().is_none();
+    is_idle.then(|| "`redis` is not used, since no rule has `scope: global`".into())
 }
 
 fn of_sources(known: &Known) -> Vec<String> {

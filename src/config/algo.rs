@@ -4,8 +4,9 @@
 use std::rc::Rc;
 
 use super::fields::Fields;
-use super::keys;
-use crate::algorithm::{Algorithm, Entry, REGISTRY};
+use super::node::Node;
+use super::{duration, keys};
+use crate::algorithm::{Algorithm, Conflict, Entry, Key, Kind, REGISTRY};
 use crate::quota::{MAX_PERMITS, Quota};
 use crate::time::Unit;
 
@@ -26,19 +27,27 @@ pub fn read(fields: &Fields<'_>, zone: i64) -> Option<Limiter> {
     let permits = format!("a whole number, 0 … {MAX_PERMITS}");
     let rpu = fields.require("rpu", &permits).and_then(|node| node.whole(0, MAX_PERMITS));
     let cost = fields.get("cost").map_or(Some(1), |node| node.whole(1, MAX_PERMITS));
+    let (options, mut wrong) = options(fields, entry);
+    let common = [("unit", unit.is_none()), ("rpu", rpu.is_none()), ("cost", cost.is_none())];
+    wrong.extend(common.iter().filter(|(_, wrong)| *wrong).map(|(key, _)| *key));
     let entry = entry?;
-    let mut options = Quota::new(Unit::Second, 0);
-    fill(&mut options, fields, entry)?;
-    let quota = Quota { unit: unit?, rpu: rpu?, cost: cost?, zone, ..options };
+    // Something else stands in for what is wrong, so that conflicts of the other keys show.
+    let (unit, rpu, cost) = (unit.unwrap_or(Unit::Second), rpu.unwrap_or(1), cost.unwrap_or(1));
+    let quota = Quota { unit, rpu, cost, zone, ..options };
     match (entry.build)(&quota) {
-        Ok(algorithm) => Some(Limiter { quota, algo: entry.short, algorithm }),
+        Ok(algorithm) if wrong.is_empty() => {
+            return Some(Limiter { quota, algo: entry.short, algorithm });
+        }
+        Ok(_) => {}
         Err(conflicts) => {
-            for conflict in conflicts {
-                fields.blame(conflict.key, conflict.message);
+            for Conflict { key, with, message } in conflicts {
+                if !wrong.iter().any(|wrong| *wrong == key || with.contains(wrong)) {
+                    fields.blame(key, message);
+                }
             }
-            None
         }
     }
+    None
 }
 
 fn entry(fields: &Fields<'_>) -> Option<&'static Entry> {
@@ -57,31 +66,36 @@ fn unit(fields: &Fields<'_>) -> Option<Unit> {
     Unit::ALL.get(chosen).map(|(_, unit)| *unit)
 }
 
-/// Fills in the optional keys that `entry` takes; nothing if one of them is wrong.
-fn fill(quota: &mut Quota, fields: &Fields<'_>, entry: &Entry) -> Option<()> {
-    let mut sound = Some(());
+/// A quota with the optional keys that `entry` takes, and those that are wrong, which are left out of
+/// it. Those of an unknown algorithm may be the keys of any.
+fn options(fields: &Fields<'_>, entry: Option<&Entry>) -> (Quota, Vec<&'static str>) {
+    let mut quota = Quota::new(Unit::Second, 0);
+    let mut wrong = Vec::new();
+    let all: Vec<&Key> = REGISTRY.iter().flat_map(|entry| entry.keys).collect();
+    let known = entry.map_or(all, |entry| entry.keys.iter().collect());
     for name in keys::algorithms() {
         let Some(node) = fields.get(name) else { continue };
-        let value = match entry.keys.iter().find(|key| key.name == name) {
-            Some(key) => node.whole(key.min, key.max),
-            None => {
-                let takes = |entry: &&Entry| entry.keys.iter().any(|key| key.name == name);
-                let takers: Vec<&str> =
-                    REGISTRY.iter().filter(takes).map(|entry| entry.short).collect();
-                let (short, takers) = (entry.short, takers.join(", "));
-                node.key_problem(format!(
-                    "means nothing to `algo: {short}`; it is a key of {takers}"
-                ));
-                None
-            }
+        let Some(key) = known.iter().find(|key| key.name == name) else {
+            entry.iter().for_each(|entry| foreign(node, name, entry));
+            wrong.push(name);
+            continue;
         };
-        match name {
-            "burst" => quota.burst = value,
-            "slices" => quota.slices = value,
-            "max_queue" => quota.max_queue = value,
-            _ => {}
+        let value = match key.kind {
+            Kind::Number => node.whole(key.min, key.max),
+            Kind::Duration => duration::read(node, key.min, key.max),
+        };
+        if value.is_none() {
+            wrong.push(name);
         }
-        sound = sound.and(value.map(|_| ()));
+        *(key.field)(&mut quota) = value;
     }
-    sound
+    (quota, wrong)
+}
+
+/// Reports a key that other algorithms take.
+fn foreign(node: &Node<'_>, name: &str, entry: &Entry) {
+    let takes = |entry: &&Entry| entry.keys.iter().any(|key| key.name == name);
+    let takers: Vec<&str> = REGISTRY.iter().filter(takes).map(|entry| entry.short).collect();
+    let (short, takers) = (entry.short, takers.join(", "));
+    node.key_problem(format!("means nothing to `algo: {short}`; it is a key of {takers}"));
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::node::Node;
-use crate::port::HeaderName;
 use crate::route::header::{Condition, Test, is_name};
 use crate::tree::Tree;
 
@@ -28,7 +27,7 @@ pub fn read(node: &Node<'_>) -> Vec<Condition> {
             value.key_problem(format!("duplicate key: the same header as `{name}`"));
         }
         if let Some(test) = test(&value) {
-            conditions.push(Condition { name: HeaderName::new(&name), test });
+            conditions.push(Condition { name, test });
         }
     }
     conditions

@@ -9,15 +9,18 @@ use super::fields::Fields;
 use super::node::{self, Node};
 use super::place::{Part, Place};
 use super::policy::Policy;
+use super::policy::remote::Own;
 use super::report::Report;
-use super::{actors, advice, entry, except, keys, naming, response, settings, zone};
+use super::{
+    actors, advice, entry, except, identity, keys, naming, remote, response, settings, zone,
+};
 use crate::tree::Tree;
 
 const FULL: &str = "a mapping such as `{limits: […]}`, or a list of `{Url, rules}`";
 const LIMITS: &str = "a list of `{Url, rules}`; `[]` limits nothing";
 
-/// Reads the documents, which together are one configuration.
-pub fn read(report: &Report<'_>) -> Option<Policy> {
+/// Reads the documents, which together are one configuration. With `own` it is a remote one.
+pub fn read(report: &Report<'_>, own: Option<&Own>) -> Option<Policy> {
     let mut roots = node::roots(report);
     roots.retain(|root| *root.tree() != Tree::Null);
     match roots.as_slice() {
@@ -27,13 +30,16 @@ pub fn read(report: &Report<'_>) -> Option<Policy> {
             None
         }
         [root] if is_full(root) => {
-            let top = Fields::read(root, FULL, keys::DOCUMENT, keys::DOCUMENT_LATER)?;
+            let top = Fields::read(root, FULL, keys::DOCUMENT, &[])?;
+            if own.is_some() {
+                refuse_own(&top);
+            }
             let entries = top.require("limits", LIMITS).and_then(|limits| limits.list(LIMITS));
-            Some(policy(&top, &entries.unwrap_or_default()))
+            Some(policy(&top, &entries.unwrap_or_default(), own))
         }
         [first, ..] => {
             let entries: Vec<Node<'_>> = roots.iter().flat_map(blocks).collect();
-            Some(policy(&Fields::none(first), &entries))
+            Some(policy(&Fields::none(first), &entries, own))
         }
     }
 }
@@ -68,7 +74,20 @@ fn blocks<'a>(root: &Node<'a>) -> Vec<Node<'a>> {
     }
 }
 
-fn policy(top: &Fields<'_>, entries: &[Node<'_>]) -> Policy {
+/// Reports what a remote document has no say in.
+fn refuse_own(top: &Fields<'_>) {
+    let allowed = keys::REMOTE_DOCUMENT;
+    for node in
+        keys::DOCUMENT.iter().filter(|key| !allowed.contains(key)).filter_map(|key| top.get(key))
+    {
+        node.key_problem(format!(
+            "belongs to the gateway's own configuration, allowed in a remote one: {}",
+            allowed.join(", ")
+        ));
+    }
+}
+
+fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> Policy {
     let actors = actors::read(top.get("actors"));
     let context = Context {
         actors: &actors,
@@ -78,17 +97,26 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>]) -> Policy {
     let response = response::read(top, &Rc::new(response::standard()));
     let mut limits: Vec<_> =
         entries.iter().filter_map(|node| entry::read(node, &response, &context)).collect();
+    identity::fill(&mut limits, &actors);
     naming::fill(&mut limits, &actors, context.names.into_inner());
-    let callers = settings::fit(top, &limits, settings::keys(top));
+    let is_own = own.is_none();
+    let own = own.cloned().unwrap_or_else(|| settings::own(top));
+    let callers = settings::fit(top, &limits, own.keys);
     let except = except::read(top, false);
+    let mut warnings = advice::lines(&limits, &actors, callers, &except);
+    let remote = remote::read(top);
+    let are_final = is_own && remote.is_none();
+    warnings.extend(advice::of_fleet(&limits, own.redis.is_some(), are_final));
     Policy {
-        warnings: advice::lines(&limits, &actors, callers, &except),
+        warnings,
         except,
         shadow: top.flag("shadow", false),
         namespace: settings::namespace(top),
         keys: callers,
-        log_refused: settings::log_refused(top),
-        accepted: settings::accepted(top),
+        log_refused: own.log_refused,
+        accepted: own.accepted,
+        redis: own.redis,
+        remote,
         limits,
         actors: actors.into_iter().map(|known| known.actor).collect(),
     }

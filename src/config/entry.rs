@@ -6,7 +6,7 @@ use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
 use super::policy::{Limit, Response};
-use super::{except, keys, matching, response, rule};
+use super::{except, identity, keys, matching, response, rule};
 use crate::route::path::Prefix;
 
 const WHAT: &str = "a mapping such as `{Url: /, rules: […]}`";
@@ -25,7 +25,9 @@ pub fn read(node: &Node<'_>, outer: &Rc<Response>, context: &Context<'_>) -> Opt
     let rules = rules.unwrap_or_default();
     let rules =
         rules.iter().filter_map(|node| rule::read(node, &response, ignore_case, context)).collect();
-    Some(Limit { url: url?, matcher, except, rules })
+    let url = url?;
+    let identity = identity::of_entry(&url, fields.get("match").map(Node::tree));
+    Some(Limit { url, matcher, except, rules, identity })
 }
 
 fn url(fields: &Fields<'_>, ignore_case: bool) -> Option<Prefix> {

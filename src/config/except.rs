@@ -7,7 +7,6 @@ use ipnet::{IpNet, Ipv4Net};
 use super::condition;
 use super::fields::Fields;
 use super::node::Node;
-use crate::address::ClientAddress;
 use crate::route::except::Except;
 use crate::route::path::Prefix;
 
@@ -29,7 +28,6 @@ pub fn read(outer: &Fields<'_>, ignore_case: bool) -> Except {
         addresses: items("addresses", ADDRESSES).iter().filter_map(address).collect(),
         paths: items("paths", PATHS).iter().filter_map(|node| path(node, ignore_case)).collect(),
         headers: fields.get("headers").map(condition::read).unwrap_or_default(),
-        client: ClientAddress::default(),
     }
 }
 

@@ -34,12 +34,14 @@ impl<'a> Fields<'a> {
         Fields { node: node.clone(), pairs: Vec::new() }
     }
 
-    /// The value of a key.
+    /// The value of a key. Not inlined, here and below, since readers ask for many.
+    #[inline(never)]
     pub fn get(&self, key: &str) -> Option<&Node<'a>> {
         self.pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
     /// The value of a key that must be there.
+    #[inline(never)]
     pub fn require(&self, key: &'static str, allowed: &str) -> Option<&Node<'a>> {
         let value = self.get(key);
         if value.is_none() {

@@ -14,10 +14,13 @@ pub const DOCUMENT: &[&str] = &[
     "keys",
     "log",
     "accepted",
+    "redis",
+    "remote",
 ];
 
-/// Keys of the full form that are not available yet.
-pub const DOCUMENT_LATER: &[&str] = &["redis", "remote"];
+/// Those of them that a remote document may have.
+pub const REMOTE_DOCUMENT: &[&str] =
+    &["limits", "actors", "except", "time_zone", "response", "shadow"];
 
 /// Keys of an entry.
 pub const ENTRY: &[&str] = &["Url", "url", "rules", "match", "except", "response", "ignore_case"];
@@ -32,7 +35,7 @@ pub const RULE: &[&str] = &[
 ];
 
 /// Keys of a rule that are not available yet.
-pub const RULE_LATER: &[&str] = &["max_delay", "warm_up", "ban", "quota", "hot"];
+pub const RULE_LATER: &[&str] = &["ban", "quota", "hot"];
 
 /// Keys that some algorithm takes.
 pub fn algorithms() -> Vec<&'static str> {

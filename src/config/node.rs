@@ -117,7 +117,7 @@ impl<'a> Node<'a> {
     /// Text that may look like a number or a switch, if it is put in quotes.
     pub fn free_text(&self, allowed: &str) -> Option<&'a str> {
         match self.tree {
-            Tree::Bool(_) | Tree::Int(_) | Tree::Float(_) => {
+            Tree::Bool(_) | Tree::Int(_) | Tree::Number(_) => {
                 self.text(&format!("{allowed}; put it in quotes to make it text"))
             }
             _ => self.text(allowed),

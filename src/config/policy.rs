@@ -1,14 +1,19 @@
 //! The meaning of a valid configuration: plain values that the engine is built from.
 
+pub mod redis;
+pub mod remote;
+
 use std::rc::Rc;
 
 use crate::actor::Source;
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, leaky_bucket};
 use crate::quota::Quota;
 use crate::route::except::Except;
 pub use crate::route::matcher::Match;
 use crate::route::path::Prefix;
-use crate::store::local::Table;
+pub use crate::store::{Memory, Scope};
+use redis::Redis;
+use remote::{Own, Remote};
 
 /// Everything that a configuration says.
 #[derive(Debug)]
@@ -29,28 +34,79 @@ pub struct Policy {
     pub log_refused: bool,
     /// What accepted requests report.
     pub accepted: Accepted,
+    /// Where `global` rules are counted; without one each gateway counts them by itself.
+    pub redis: Option<Redis>,
+    /// Where rules come from that replace these.
+    pub remote: Option<Remote>,
     /// Lines for the log about things that are allowed and probably not meant.
     pub warnings: Vec<String>,
 }
 
 impl Policy {
+    /// Whether a single rule judges every request, enforced for all callers, and nothing is told of
+    /// those that it admits.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        let silent = self.accepted == Accepted::default() && !self.shadow;
+        let [Limit { matcher, except, rules, .. }] = self.limits.as_slice() else { return false };
+        let [rule] = rules.as_slice() else { return false };
+        silent
+            && matcher.is_empty()
+            && [&self.except, except, &rule.except].iter().all(|except| except.is_empty())
+            && rule.enforce == 100
+            && !rule.shadow
+    }
+
+    /// Whether more of a request's headers matters than its path, so that all of them are best
+    /// read at once.
+    #[must_use]
+    pub fn reads_headers(&self) -> bool {
+        let by_actor = |actor: &usize| self.actors.get(*actor).is_some_and(Actor::reads_headers);
+        let by_rule = |rule: &Rule| rule.except.reads_headers() || rule.actor.iter().any(by_actor);
+        let by_limit = |limit: &Limit| {
+            !limit.matcher.is_empty()
+                || limit.except.reads_headers()
+                || limit.rules.iter().any(by_rule)
+        };
+        self.except.reads_headers() || self.limits.iter().any(by_limit)
+    }
+
+    /// What stays in force under the rules of a remote document.
+    #[must_use]
+    pub fn own(&self) -> Own {
+        Own {
+            keys: self.keys,
+            log_refused: self.log_refused,
+            accepted: self.accepted,
+            redis: self.redis.clone(),
+        }
+    }
+
     /// A line for the log: what was configured and how much memory it can take.
     #[must_use]
     pub fn summary(&self) -> String {
         let rules: usize = self.limits.iter().map(|limit| limit.rules.len()).sum();
-        let most = bytes(&self.limits, self.keys).div_ceil(1024);
-        format!("configuration accepted: {rules} rules; a worker's tables take at most {most} KiB")
+        let Memory { worker, shared } = memory(&self.limits, self.keys);
+        let (worker, shared) = (worker.div_ceil(1024), shared.div_ceil(1024));
+        format!(
+            "configuration accepted: {rules} rules; callers take at most {worker} KiB in each worker \
+             and {shared} KiB of shared data"
+        )
     }
 }
 
-/// Bytes that the tables of these limits can grow to in a worker.
+/// What the callers of these limits take at most.
 #[must_use]
-pub fn bytes(limits: &[Limit], keys: usize) -> u64 {
-    let bytes = |rule: &Rule| {
+pub fn memory(limits: &[Limit], keys: usize) -> Memory {
+    let of = |rule: &Rule| {
         let callers = if rule.actor.is_empty() { 1 } else { keys };
-        Table::bytes(rule.algorithm.words(), callers)
+        rule.scope.memory(rule.algorithm.words(), callers)
     };
-    limits.iter().flat_map(|limit| &limit.rules).map(bytes).sum()
+    let rules = limits.iter().flat_map(|limit| &limit.rules);
+    rules.map(of).fold(Memory::default(), |sum, next| Memory {
+        worker: sum.worker + next.worker,
+        shared: sum.shared + next.shared,
+    })
 }
 
 /// One entry of `limits`.
@@ -64,6 +120,8 @@ pub struct Limit {
     pub except: Except,
     /// Its rules in document order.
     pub rules: Vec<Rule>,
+    /// A hash of the path and of what else must hold.
+    pub identity: u64,
 }
 
 /// One rule.
@@ -71,6 +129,9 @@ pub struct Limit {
 pub struct Rule {
     /// Unique name, `[a-z0-9_-]+`.
     pub name: String,
+    /// Tells the rule apart from all others of its namespace; equal in configurations in which it
+    /// counts on.
+    pub identity: u64,
     /// Indices into [`Policy::actors`]; several make a compound key, none is `all`.
     pub actor: Vec<usize>,
     /// The rule's numbers.
@@ -95,15 +156,18 @@ pub struct Rule {
     pub response: Rc<Response>,
 }
 
-/// Where usage is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// In each worker.
-    Local,
-    /// In the gateway.
-    Gateway,
-    /// In the fleet.
-    Global,
+impl Rule {
+    /// Whether requests have places in a line, which are given back if a client leaves.
+    #[must_use]
+    pub fn queues(&self) -> bool {
+        self.algo == leaky_bucket::ENTRY.short
+    }
+
+    /// Whether each worker counts for itself.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.scope == Scope::Local
+    }
 }
 
 /// What a request without a rule's actor does.
@@ -124,6 +188,12 @@ pub struct Actor {
     pub name: String,
     /// Asked in order; the first that yields a value wins.
     pub sources: Vec<Rc<dyn Source>>,
+}
+
+impl Actor {
+    fn reads_headers(&self) -> bool {
+        self.sources.iter().any(|source| source.reads_headers())
+    }
 }
 
 /// The answer to a refused request.

@@ -6,11 +6,14 @@ use std::fmt;
 /// How many problems are shown; the rest are counted.
 pub(super) const SHOWN: usize = 50;
 
+/// Line and column of a text, counted from 1.
+pub type Position = (usize, usize);
+
 /// One mistake in a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Line and column, counted from 1, where they can be had.
-    pub position: Option<(usize, usize)>,
+    /// Where it is, if the document is text that can be read.
+    pub position: Option<Position>,
     /// The path of the node to blame, such as `limits[0].rules[1].algo`; empty for the whole.
     pub path: String,
     /// What was found and what is allowed.
@@ -33,7 +36,7 @@ impl Problems {
     }
 
     /// A single problem of the text as a whole.
-    pub(super) fn one(position: Option<(usize, usize)>, message: String) -> Problems {
+    pub(super) fn one(position: Option<Position>, message: String) -> Problems {
         Problems::new(vec![Problem { position, path: String::new(), message }], 0)
     }
 

@@ -41,7 +41,7 @@ fn value(mut bytes: &[u8], depth: usize) -> Option<Tree> {
     while let Some(found) = next(&mut bytes)? {
         tree = match found {
             (1, Field::Number(_)) => Tree::Null,
-            (2, Field::Double(number)) => whole(number),
+            (2, Field::Double(number)) => from_double(number),
             (3, Field::Bytes(text)) => Tree::Text(std::str::from_utf8(text).ok()?.into()),
             (4, Field::Number(flag)) => Tree::Bool(flag != 0),
             (5, Field::Bytes(inner)) => structure(inner, depth)?,
@@ -62,13 +62,19 @@ fn list(mut bytes: &[u8], depth: usize) -> Option<Tree> {
     Some(Tree::List(items))
 }
 
-/// A `Struct` knows no whole numbers.
-fn whole(number: f64) -> Tree {
-    if number.fract() == 0.0 && number.abs() < 1e18 {
-        Tree::Int(number as i128)
-    } else {
-        Tree::Float(number)
+/// A `Struct` knows no whole numbers. Others are spelled to six decimals: to write floats exactly
+/// would take 20 KB of the module.
+fn from_double(number: f64) -> Tree {
+    if number.is_nan() || number.abs() >= 1e38 {
+        return Tree::Number("beyond 1e38".into());
     }
+    if number.fract() == 0.0 {
+        return Tree::Int(number as i128);
+    }
+    let sign = if number < 0.0 { "-" } else { "" };
+    let millionths = (number.abs() * 1e6 + 0.5) as u128;
+    let text = format!("{sign}{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
+    Tree::Number(text.trim_end_matches('0').into())
 }
 
 enum Field<'a> {

@@ -2,22 +2,18 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::locate::locate;
 use super::place::Place;
 use super::problem::{Problem, Problems, SHOWN};
+use super::source::Source;
 use crate::tree::Tree;
 
 /// How many problems are kept: beyond them a document is not worth the time and the memory.
 const KEPT: usize = 200;
 
-/// How much text may be read again to find lines and columns: it bounds the time that a large
-/// document with many problems takes.
-const REREAD: usize = 1 << 20;
-
 /// The documents, and what is wrong with them.
 #[derive(Debug)]
 pub struct Report<'a> {
-    documents: &'a [Tree],
+    source: &'a Source,
     /// In the order of the text.
     found: RefCell<Vec<(Place, String)>>,
     more: Cell<usize>,
@@ -25,13 +21,13 @@ pub struct Report<'a> {
 
 impl<'a> Report<'a> {
     /// A report without problems.
-    pub fn new(documents: &'a [Tree]) -> Report<'a> {
-        Report { documents, found: RefCell::default(), more: Cell::new(0) }
+    pub fn new(source: &'a Source) -> Report<'a> {
+        Report { source, found: RefCell::default(), more: Cell::new(0) }
     }
 
     /// The documents.
     pub fn documents(&self) -> &'a [Tree] {
-        self.documents
+        &self.source.documents
     }
 
     /// Whether nothing is wrong so far.
@@ -56,17 +52,15 @@ impl<'a> Report<'a> {
     }
 
     /// The problems with their lines and columns.
-    pub fn into_problems(self, text: &str) -> Problems {
+    pub fn into_problems(self) -> Problems {
         let mut found = self.found.into_inner();
         let hidden = self.more.get() + found.len().saturating_sub(SHOWN);
         found.truncate(SHOWN);
-        // A message has no lines.
-        let budget = REREAD.checked_div(text.len()).unwrap_or(0);
-        let problem = |(index, (place, message)): (usize, (Place, String))| Problem {
-            position: if index < budget { locate(text, &place) } else { None },
-            path: place.path(self.documents),
+        let problem = |(place, message): (Place, String)| Problem {
+            position: self.source.position(&place),
+            path: place.path(&self.source.documents),
             message,
         };
-        Problems::new(found.into_iter().enumerate().map(problem).collect(), hidden)
+        Problems::new(found.into_iter().map(problem).collect(), hidden)
     }
 }

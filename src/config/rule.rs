@@ -38,9 +38,15 @@ pub fn read(
     if actor.as_ref().is_some_and(Vec::is_empty) {
         all_is_one_caller(&fields, enforce);
     }
+    if scope == Some(2) && fields.get("warm_up").is_some() {
+        let message = "`warm_up` is not available across gateways; allowed: local, gateway";
+        fields.blame("scope", message.into());
+    }
     let limiter = limiter?;
     Some(Rule {
         name,
+        // Known once all rules are.
+        identity: 0,
         actor: actor?,
         quota: limiter.quota,
         algo: limiter.algo,

@@ -1,7 +1,9 @@
 //! The small settings of the full form.
 
 use super::fields::Fields;
-use super::policy::{Accepted, Limit, bytes};
+use super::policy::remote::Own;
+use super::policy::{Accepted, Limit, memory};
+use super::redis;
 
 const DEFAULT_KEYS: usize = 100_000;
 const MAX_KEYS: u64 = 10_000_000;
@@ -23,8 +25,17 @@ pub fn namespace(top: &Fields<'_>) -> Option<String> {
     None
 }
 
-/// How many live callers each rule's table is made for.
-pub fn keys(top: &Fields<'_>) -> usize {
+/// What no remote document can change.
+pub fn own(top: &Fields<'_>) -> Own {
+    Own {
+        keys: keys(top),
+        log_refused: log_refused(top),
+        accepted: accepted(top),
+        redis: redis::read(top),
+    }
+}
+
+fn keys(top: &Fields<'_>) -> usize {
     let keys = top.get("keys").and_then(|node| node.whole(1, MAX_KEYS));
     keys.and_then(|keys| usize::try_from(keys).ok()).unwrap_or(DEFAULT_KEYS)
 }
@@ -32,9 +43,10 @@ pub fn keys(top: &Fields<'_>) -> usize {
 /// The `keys` with which the tables cannot outgrow a VM: one that dies of it forgets what everybody
 /// used. A number that was asked for and does not fit is a problem; the default gives way.
 pub fn fit(top: &Fields<'_>, limits: &[Limit], keys: usize) -> usize {
-    let most = bytes(limits, keys);
+    let bytes = |keys| memory(limits, keys).worker;
+    let most = bytes(keys);
     let mut fits = keys;
-    while fits > 1 && bytes(limits, fits) > MAX_BYTES {
+    while fits > 1 && bytes(fits) > MAX_BYTES {
         fits = fits * 9 / 10;
     }
     match top.get("keys") {
@@ -51,14 +63,12 @@ pub fn fit(top: &Fields<'_>, limits: &[Limit], keys: usize) -> usize {
     }
 }
 
-/// Whether refusals are logged.
-pub fn log_refused(top: &Fields<'_>) -> bool {
+fn log_refused(top: &Fields<'_>) -> bool {
     let node = top.get("log");
     node.and_then(|node| node.choice(&["none", "refused"], "none, refused")) == Some(1)
 }
 
-/// What accepted requests report.
-pub fn accepted(top: &Fields<'_>) -> Accepted {
+fn accepted(top: &Fields<'_>) -> Accepted {
     let what = "a mapping such as `{headers: true, filter_state: true}`";
     let fields = top
         .get("accepted")

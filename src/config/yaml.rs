@@ -1,196 +1,154 @@
 //! Text to trees: YAML, of which JSON is a part. What is built is bounded, since aliases can make
 //! a short text mean a huge tree.
 
-use std::cell::Cell;
-use std::fmt;
+mod aliases;
+mod libyaml;
+mod scalar;
 
-use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
-
+use self::aliases::Expanded;
+use self::libyaml::{Error, Event, Kind};
 use super::hint;
-use super::problem::{Problem, Problems};
+use super::problem::{Position, Problem, Problems};
+use super::source::Source;
 use crate::tree::Tree;
 
 /// Largest size of all the trees together, where a node counts 1 and its text 1 for every 32 bytes.
 const MAX_SIZE: usize = 200_000;
 
+/// Most pieces that are kept for aliases.
+const MAX_KEPT: usize = 100_000;
+
 /// Deepest nesting.
 const MAX_DEPTH: usize = 32;
 
-/// The tree of every document in `text`.
-pub fn documents(text: &str) -> Result<Vec<Tree>, Problems> {
-    let bounds = Bounds { left: Cell::new(MAX_SIZE), refusal: Cell::new(None) };
-    let mut trees = Vec::new();
-    for document in serde_yaml::Deserializer::from_str(text) {
-        let builder = Builder { bounds: &bounds, depth: 0 };
-        trees.push(builder.deserialize(document).map_err(|error| problems(&error, &bounds, text))?);
+/// The documents in `text`.
+pub fn read(text: &str) -> Result<Source, Problems> {
+    let mut reader = Reader { events: Expanded::new(text), left: MAX_SIZE, positions: Vec::new() };
+    match reader.documents() {
+        Ok(documents) => Ok(Source { documents, positions: reader.positions }),
+        Err(Failure::Refused(position, message)) => {
+            Err(Problems::one(Some(position), message.into()))
+        }
+        Err(Failure::NoYaml(error)) => Err(problems(error, text)),
     }
-    Ok(trees)
 }
 
-fn problems(error: &serde_yaml::Error, bounds: &Bounds, text: &str) -> Problems {
-    let position = error.location().map(|location| (location.line(), location.column()));
-    if let Some(refusal) = bounds.refusal.take() {
-        return Problems::one(position, refusal.into());
-    }
-    let mut message = error.to_string();
-    if let Some((line, column)) = position {
-        message = message.replacen(&format!(" at line {line} column {column}"), "", 1);
-        let written = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-        if written.chars().nth(column.saturating_sub(1)) == Some('\t') {
-            message.push_str("; YAML indents with spaces, not tabs");
-        }
+fn problems(Error { position, mut message }: Error, text: &str) -> Problems {
+    let (line, column) = position;
+    let written = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    if written.chars().nth(column.saturating_sub(1)) == Some('\t') {
+        message.push_str("; YAML indents with spaces, not tabs");
     }
     message.insert_str(0, "not valid YAML: ");
     let mut list = hint::missing_spaces(text);
+    let position = Some(position);
     let after = list.partition_point(|earlier| earlier.position <= position);
     list.insert(after, Problem { position, path: String::new(), message });
     Problems::new(list, 0)
 }
 
-/// What may still be built, and why no more was.
-struct Bounds {
-    left: Cell<usize>,
-    refusal: Cell<Option<&'static str>>,
+/// Why there are no documents.
+enum Failure {
+    NoYaml(Error),
+    Refused(Position, &'static str),
 }
 
-impl Bounds {
-    fn refuse<E: Error>(&self, refusal: &'static str) -> E {
-        self.refusal.set(Some(refusal));
-        E::custom(refusal)
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::NoYaml(error)
     }
+}
 
-    fn spend<E: Error>(&self, text: &str) -> Result<(), E> {
-        match self.left.get().checked_sub(1 + text.len() / 32) {
-            Some(left) => {
-                self.left.set(left);
-                Ok(())
+struct Reader<'t> {
+    events: Expanded<'t>,
+    /// How much may still be built.
+    left: usize,
+    /// Of all that is built.
+    positions: Vec<Position>,
+}
+
+impl Reader<'_> {
+    fn documents(&mut self) -> Result<Vec<Tree>, Failure> {
+        let mut documents = Vec::new();
+        loop {
+            let event = self.events.next()?;
+            match event.kind {
+                Kind::Document => {}
+                // A text without any document means the same as an empty one.
+                Kind::End if documents.is_empty() => {
+                    self.positions.push(event.position);
+                    return Ok(vec![Tree::Null]);
+                }
+                Kind::End => return Ok(documents),
+                _ => documents.push(self.tree(event, 0)?),
             }
-            None => {
-                Err(self.refuse("too large: more than 200000 nodes, aliases counted each time"))
-            }
         }
     }
-}
 
-/// Builds the tree of one node at a depth.
-#[derive(Clone, Copy)]
-struct Builder<'b> {
-    bounds: &'b Bounds,
-    depth: usize,
-}
-
-impl Builder<'_> {
-    fn below<E: Error>(self) -> Result<Self, E> {
-        if self.depth == MAX_DEPTH {
-            return Err(self.bounds.refuse("nested too deeply: more than 32 levels"));
+    /// The tree of the node that begins with `event`, below so many lists and mappings.
+    fn tree(&mut self, event: Event, depth: usize) -> Result<Tree, Failure> {
+        let Event { position, tag, kind, .. } = event;
+        let refused = |message| Failure::Refused(position, message);
+        if tag.as_ref().is_some_and(|tag| tag.starts_with('!')) {
+            return Err(refused("tags such as `!name` mean nothing here; leave them out"));
         }
-        Ok(Builder { depth: self.depth + 1, ..self })
-    }
-
-    fn leaf<E: Error>(self, tree: Tree) -> Result<Tree, E> {
-        self.bounds.spend("")?;
-        Ok(tree)
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Builder<'_> {
-    type Value = Tree;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Builder<'_> {
-    type Value = Tree;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Tree, E> {
-        self.leaf(Tree::Null)
-    }
-
-    fn visit_none<E: Error>(self) -> Result<Tree, E> {
-        self.leaf(Tree::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Tree, E> {
-        self.leaf(Tree::Bool(value))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Tree, E> {
-        self.leaf(Tree::Int(value.into()))
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Tree, E> {
-        self.leaf(Tree::Int(value.into()))
-    }
-
-    fn visit_u128<E: Error>(self, value: u128) -> Result<Tree, E> {
-        self.leaf(Tree::Int(i128::try_from(value).unwrap_or(i128::MAX)))
-    }
-
-    fn visit_i128<E: Error>(self, value: i128) -> Result<Tree, E> {
-        self.leaf(Tree::Int(value))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Tree, E> {
-        let whole = value.fract() == 0.0 && value.abs() < 1e18;
-        self.leaf(if whole { Tree::Int(value as i128) } else { Tree::Float(value) })
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Tree, E> {
-        self.bounds.spend(value)?;
-        Ok(Tree::Text(value.into()))
-    }
-
-    fn visit_enum<A: EnumAccess<'de>>(self, _: A) -> Result<Tree, A::Error> {
-        Err(self.bounds.refuse("tags such as `!name` mean nothing here; leave them out"))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree, A::Error> {
-        let below = self.below()?;
-        self.bounds.spend("")?;
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(below)? {
-            list.push(item);
+        if let Kind::Scalar { text, plain } = kind {
+            self.count(position, &text)?;
+            return scalar::read(text, plain, tag.as_deref()).ok_or_else(|| {
+                refused("found another value than its tag says; leave the tag out")
+            });
         }
-        Ok(Tree::List(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut pairs: A) -> Result<Tree, A::Error> {
-        let below = self.below()?;
-        self.bounds.spend("")?;
-        let mut map = Vec::new();
-        while let Some(key) = pairs.next_key_seed(Key(self.bounds))? {
-            map.push((key, pairs.next_value_seed(below)?));
+        if depth == MAX_DEPTH {
+            return Err(refused("nested too deeply: more than 32 levels"));
         }
-        Ok(Tree::Map(map))
-    }
-}
-
-/// Reads a key as the text that stands there, whatever it looks like.
-struct Key<'b>(&'b Bounds);
-
-impl<'de> DeserializeSeed<'de> for Key<'_> {
-    type Value = String;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Key<'_> {
-    type Value = String;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key that is text")
+        self.count(position, "")?;
+        match kind {
+            Kind::List => self.list(depth + 1).map(Tree::List),
+            _ => self.map(depth + 1).map(Tree::Map),
+        }
     }
 
-    fn visit_str<E: Error>(self, value: &str) -> Result<String, E> {
-        self.0.spend(value)?;
-        Ok(value.into())
+    fn list(&mut self, depth: usize) -> Result<Vec<Tree>, Failure> {
+        let mut items = Vec::new();
+        while let Some(event) = self.inner()? {
+            items.push(self.tree(event, depth)?);
+        }
+        Ok(items)
+    }
+
+    /// Keys are the text that stands there, whatever it looks like.
+    fn map(&mut self, depth: usize) -> Result<Vec<(String, Tree)>, Failure> {
+        let mut pairs = Vec::new();
+        while let Some(Event { position, kind, .. }) = self.inner()? {
+            let Kind::Scalar { text: key, .. } = kind else {
+                let message = "found a list or a mapping as a key, allowed: text";
+                return Err(Failure::Refused(position, message));
+            };
+            self.count(position, &key)?;
+            let Some(value) = self.inner()? else { break };
+            pairs.push((key, self.tree(value, depth)?));
+        }
+        Ok(pairs)
+    }
+
+    /// What the innermost list or mapping holds next.
+    fn inner(&mut self) -> Result<Option<Event>, Failure> {
+        let event = self.events.next()?;
+        Ok(if matches!(event.kind, Kind::Close | Kind::End) { None } else { Some(event) })
+    }
+
+    /// Takes note of a node, unless there are too many.
+    fn count(&mut self, position: Position, text: &str) -> Result<(), Failure> {
+        let Some(left) = self.left.checked_sub(1 + text.len() / 32) else {
+            let message = "too large: more than 200000 nodes, aliases counted each time";
+            return Err(Failure::Refused(position, message));
+        };
+        if self.events.kept() > MAX_KEPT {
+            let message = "too large: more than 100000 pieces lie within anchors; leave them out";
+            return Err(Failure::Refused(position, message));
+        }
+        self.left = left;
+        self.positions.push(position);
+        Ok(())
     }
 }

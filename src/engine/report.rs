@@ -2,31 +2,78 @@
 //! unless a configuration asks for it.
 
 use super::{Engine, Judge, Opinion};
-use crate::decision::Retry;
-use crate::time::{Now, SECOND};
-use crate::verdict::{Refusal, Standing, Verdict, fields, refusal_fields, state};
+use crate::config::policy::Accepted;
+use crate::decision::{Decision, Retry};
+use crate::store::Scope;
+use crate::time::{Micros, Now, SECOND};
+use crate::verdict::{Held, Line, Refusal, Report, Seat, Standing, Verdict};
+use crate::verdict::{fields, refusal_fields, state};
 
 impl Engine {
-    /// The verdict on a request that every rule admits or judges in shadow only.
-    pub(super) fn admit(&self) -> Verdict {
-        let shadowed = self.scratch.opinions.iter().find(|opinion| opinion.refuses.is_some());
+    /// The verdict on a request that every rule admits or judges in shadow only, and that may leave
+    /// `delay` ticks after it was judged.
+    pub(super) fn admit(&mut self, delay: Micros) -> Verdict {
+        if self.accepted != Accepted::default() {
+            self.measure();
+        }
+        let opinions = &self.scratch.opinions;
+        let shadowed = opinions.iter().find(|opinion| opinion.retry().is_some());
+        let longest = || opinions.iter().max_by_key(|opinion| opinion.wait());
         let reported = match shadowed {
             Some(shadowed) => Some(("shadow", shadowed)),
+            None if delay > 0 => longest().map(|opinion| ("held", opinion)),
             None if self.accepted.filter_state => self.nearest().map(|near| ("admitted", near)),
             None => None,
         };
         let fields = if self.accepted.headers { fields(&self.standings()) } else { Vec::new() };
-        let state = reported.and_then(|(outcome, opinion)| self.state(outcome, opinion));
-        Verdict::Admit { fields, state }
+        let wait = (delay > 0).then_some(Retry::After(delay));
+        let state = reported
+            .and_then(|(outcome, opinion)| self.state(outcome, opinion, opinion.retry().or(wait)));
+        let report = Report { fields, state };
+        if delay == 0 {
+            return Verdict::Admit(report);
+        }
+        let until = self.scratch.now.mono.saturating_add(delay);
+        let seats = self.seats();
+        // Who moves up takes the place of another in this line; elsewhere he has one of his own.
+        let line = self.line().filter(|_| seats.len() == 1);
+        Verdict::Hold(Held { until, line, seats, report })
+    }
+
+    /// The places that the request takes in lines.
+    fn seats(&self) -> Vec<Seat> {
+        let seat = |opinion: &Opinion| {
+            let judge = self.rules.get(opinion.rule).filter(|judge| judge.rule.queues())?;
+            let place = match opinion.grant {
+                Some(grant) => grant.receipt,
+                None => judge.store.place(),
+            };
+            (opinion.charged || opinion.grant.is_some()).then_some(Seat {
+                rule: opinion.rule,
+                key: opinion.key,
+                place,
+            })
+        };
+        self.scratch.opinions.iter().filter(|opinion| !opinion.shadow).filter_map(seat).collect()
+    }
+
+    /// The line in which a request moves up when one before it leaves: it must be the only one that
+    /// holds the request, and this worker's own.
+    fn line(&self) -> Option<Line> {
+        let mut holding = self.scratch.opinions.iter().filter(|opinion| opinion.wait() > 0);
+        let (Some(opinion), None) = (holding.next(), holding.next()) else { return None };
+        let rule = &self.rules.get(opinion.rule)?.rule;
+        (rule.queues() && rule.is_local()).then_some(Line { rule: opinion.rule, key: opinion.key })
     }
 
     /// The verdict on a request that a rule refuses: the first such rule is named and counted, and
     /// the longest wait counts. Nothing is charged.
     pub(super) fn refuse(&mut self) -> Verdict {
+        self.measure();
         let mut first = None;
         let mut longest = Retry::After(0);
         for opinion in &self.scratch.opinions {
-            let (Some(retry), Some(judge)) = (opinion.refuses, self.rules.get_mut(opinion.rule))
+            let (Some(retry), Some(judge)) = (opinion.retry(), self.rules.get_mut(opinion.rule))
             else {
                 continue;
             };
@@ -37,8 +84,8 @@ impl Engine {
             longest = longest.max(retry);
             first = first.or(Some(opinion));
         }
-        let Some((opinion, state)) =
-            first.and_then(|opinion| Some((opinion, self.state("refused", opinion)?)))
+        let Some((opinion, state)) = first
+            .and_then(|opinion| Some((opinion, self.state("refused", opinion, opinion.retry())?)))
         else {
             return Verdict::PASS;
         };
@@ -53,7 +100,7 @@ impl Engine {
 
     /// The rule that is nearest to refusing.
     fn nearest(&self) -> Option<&Opinion> {
-        self.scratch.opinions.iter().min_by_key(|opinion| self.remaining(opinion))
+        self.scratch.opinions.iter().min_by_key(|opinion| opinion.remaining)
     }
 
     /// Every rule that shows in client headers, as it stands.
@@ -66,31 +113,34 @@ impl Engine {
             Some(Standing {
                 rule: &rule.name,
                 policy: rule.algorithm.policy(),
-                remaining: self.remaining(opinion),
-                retry: opinion.refuses,
+                remaining: opinion.remaining,
+                retry: opinion.retry(),
             })
         };
         self.scratch.opinions.iter().filter(shown).filter_map(standing).collect()
     }
 
-    /// Permits left after the decision.
-    fn remaining(&self, opinion: &Opinion) -> u64 {
-        let Some(judge) = self.rules.get(opinion.rule) else { return 0 };
-        let now = judge.table.judging(self.scratch.now);
-        let charged = self.scratch.states.get(opinion.state.clone()).unwrap_or_default();
-        let refused = self.scratch.opinions.iter().any(Opinion::is_refusal);
-        let state = if refused || opinion.refuses.is_some() {
-            judge.table.state(opinion.key, opinion.place)
-        } else {
-            charged
-        };
-        judge.rule.algorithm.remaining(state, now)
+    /// Asks for what is left after the decision.
+    fn measure(&mut self) {
+        for opinion in &mut self.scratch.opinions {
+            let judge = self.rules.get_mut(opinion.rule);
+            opinion.remaining = match (opinion.decision, opinion.known) {
+                (Decision::NEVER, _) => 0,
+                (_, Some(known)) => known,
+                _ => judge.map_or(0, |judge| judge.store.remaining()),
+            };
+        }
     }
 
-    fn state(&self, outcome: &str, opinion: &Opinion) -> Option<String> {
+    fn state(&self, outcome: &str, opinion: &Opinion, wait: Option<Retry>) -> Option<String> {
         let rule = &self.rules.get(opinion.rule)?.rule;
+        let scope = match rule.scope {
+            Scope::Local => "local",
+            Scope::Global if self.is_together() => "global",
+            Scope::Gateway | Scope::Global => "gateway",
+        };
         let mode = if opinion.shadow { "shadow" } else { "enforced" };
-        Some(state(outcome, &rule.name, mode, opinion.refuses, opinion.key.hash))
+        Some(state(outcome, &rule.name, scope, mode, wait, opinion.key.hash))
     }
 }
 

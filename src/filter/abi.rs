@@ -12,6 +12,10 @@ const OK: u32 = 0;
 pub(super) const REQUEST_HEADERS: u32 = 0;
 /// Response headers.
 pub(super) const RESPONSE_HEADERS: u32 = 2;
+/// Headers of the answer to a call.
+pub(super) const CALL_HEADERS: u32 = 6;
+/// The body of the answer to a call.
+pub(super) const CALL_BODY: u32 = 4;
 /// The plugin's configuration.
 pub(super) const PLUGIN_CONFIGURATION: u32 = 7;
 
@@ -68,7 +72,10 @@ unsafe extern "C" {
     ) -> u32;
     fn proxy_define_metric(kind: u32, name: *const u8, size: usize, id: *mut u32) -> u32;
     fn proxy_increment_metric(id: u32, change: i64) -> u32;
+    fn proxy_record_metric(id: u32, value: u64) -> u32;
     fn proxy_set_tick_period_milliseconds(period: u32) -> u32;
+    fn proxy_set_effective_context(context: u32) -> u32;
+    fn proxy_continue_stream(stream_type: u32) -> u32;
     fn proxy_log(level: u32, line: *const u8, size: usize) -> u32;
 }
 
@@ -149,12 +156,14 @@ pub(super) fn reply(
     status == OK
 }
 
-pub(super) fn shared_data(key: &str) -> Option<Vec<u8>> {
+/// A value that all workers share, and the number of its last write.
+pub(super) fn shared_data(key: &str) -> Option<(Vec<u8>, u32)> {
     let mut cas = 0;
     // SAFETY: see the module.
-    returned(|data, len| unsafe {
+    let bytes = returned(|data, len| unsafe {
         proxy_get_shared_data(key.as_ptr(), key.len(), data, len, &raw mut cas)
-    })
+    });
+    bytes.map(|bytes| (bytes, cas))
 }
 
 /// Writes shared data, whatever was there before unless `cas` says otherwise.
@@ -165,7 +174,25 @@ pub(super) fn set_shared_data(key: &str, value: &[u8], cas: u32) -> bool {
     status == OK
 }
 
-/// The id of a metric: kind 0 is a counter, 1 a gauge.
+/// Lets a paused request go on, whatever context the host is calling about; `root` is the context
+/// that further calls are about.
+pub(super) fn resume(stream: u32, root: u32) {
+    const REQUEST: u32 = 0;
+    // SAFETY: no memory is involved. A stream that has ended needs nothing more.
+    _ = unsafe {
+        proxy_set_effective_context(stream) == OK && proxy_continue_stream(REQUEST) == OK
+    };
+    // SAFETY: as above.
+    _ = unsafe { proxy_set_effective_context(root) };
+}
+
+/// Makes another context the one that further calls are about.
+pub(super) fn set_effective_context(context: u32) {
+    // SAFETY: no memory is involved. What is asked about a stream that has ended fails.
+    _ = unsafe { proxy_set_effective_context(context) };
+}
+
+/// The id of a metric: kind 0 is a counter, 1 a gauge, 2 a histogram.
 pub(super) fn define_metric(kind: u32, name: &str) -> Option<u32> {
     let mut id = 0;
     // SAFETY: see the module.
@@ -176,6 +203,11 @@ pub(super) fn define_metric(kind: u32, name: &str) -> Option<u32> {
 pub(super) fn increment_metric(id: u32, change: i64) {
     // SAFETY: see the module. A metric that cannot be counted is no reason to disturb a request.
     _ = unsafe { proxy_increment_metric(id, change) };
+}
+
+pub(super) fn record_metric(id: u32, value: u64) {
+    // SAFETY: as above.
+    _ = unsafe { proxy_record_metric(id, value) };
 }
 
 pub(super) fn set_tick_period(milliseconds: u32) {

@@ -1,13 +1,36 @@
 //! The request in hand, and the secret that all workers share.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::net::IpAddr;
 
 use super::{abi, pairs};
+use crate::address;
 use crate::key::Seed;
-use crate::port::{HeaderName, Property, Pseudo, Request, Values};
+use crate::port::{Property, Pseudo, Request, SharedData, Values};
 
 /// The request of the stream that the host is calling about.
-pub(super) struct HostRequest;
+pub(super) struct HostRequest {
+    reads_headers: bool,
+    /// All headers, still serialised, once one was asked for. The host's look-up by name costs
+    /// almost as much as all of them, and hides all values but the first.
+    headers: OnceCell<Option<Vec<u8>>>,
+    /// The client's address, for which several exemptions and actors may ask.
+    client: OnceCell<Option<IpAddr>>,
+}
+
+impl HostRequest {
+    /// `reads_headers` says whether more of them is going to be asked for than the path.
+    pub(super) fn new(reads_headers: bool) -> HostRequest {
+        HostRequest { reads_headers, headers: OnceCell::new(), client: OnceCell::new() }
+    }
+
+    /// The values of a header; nothing if the host does not hand out the headers.
+    fn values(&self, name: &str) -> Option<Values<'_>> {
+        let headers = self.headers.get_or_init(|| abi::headers(abi::REQUEST_HEADERS));
+        pairs::values(headers.as_ref()?, name)
+    }
+}
 
 impl Request for HostRequest {
     fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
@@ -16,17 +39,22 @@ impl Request for HostRequest {
             Pseudo::Method => ":method",
             Pseudo::Authority => ":authority",
         };
-        abi::header(abi::REQUEST_HEADERS, name).map(Cow::Owned)
+        let values = if self.reads_headers { self.values(name) } else { None };
+        match values {
+            Some(Values::None) => None,
+            Some(Values::One(value)) => Some(Cow::Borrowed(value)),
+            // The first is the one that the host goes by.
+            Some(Values::Many(values)) => values.first().copied().map(Cow::Borrowed),
+            None => abi::header(abi::REQUEST_HEADERS, name).map(Cow::Owned),
+        }
     }
 
-    /// The host's look-up by name returns only the first of several values; its property has all
-    /// of them with commas between. So only a value with a comma is looked at more closely.
-    fn header(&self, name: &HeaderName) -> Values<'_> {
-        match abi::property(name.property().encoded()) {
-            None => Values::None,
-            Some(value) if !value.contains(&b',') => Values::One(Cow::Owned(value)),
-            Some(_) => all_values(name.as_str()),
-        }
+    fn header(&self, name: &str) -> Values<'_> {
+        self.values(name).unwrap_or(Values::Many(Vec::new()))
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        *self.client.get_or_init(|| address::parse(&abi::property(b"source\0address")?))
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
@@ -34,33 +62,32 @@ impl Request for HostRequest {
     }
 }
 
-#[cold]
-fn all_values(name: &str) -> Values<'static> {
-    let map = abi::headers(abi::REQUEST_HEADERS).unwrap_or_default();
-    // Should the host not hand out the map, nobody can tell which value is the caller's own.
-    let mut values = pairs::values(&map, name).unwrap_or_default();
-    match values.pop() {
-        Some(value) if values.is_empty() => Values::One(Cow::Owned(value)),
-        Some(value) => {
-            values.push(value);
-            Values::Many(values)
-        }
-        None => Values::Many(Vec::new()),
-    }
-}
-
 /// A CAS number that no value ever has: written with it, a value is only ever inserted.
 const INSERT: u32 = u32::MAX;
+
+/// The data that all workers of this gateway share.
+pub(super) struct HostSharedData;
+
+impl SharedData for HostSharedData {
+    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        abi::shared_data(key)
+    }
+
+    fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
+        abi::set_shared_data(key, value, number.unwrap_or(INSERT))
+    }
+}
 
 /// The secret that callers are hashed with, the same in all workers of this gateway: whoever
 /// comes first draws it and leaves it in shared data.
 pub(super) fn seed(namespace: &str) -> Seed {
     let key = format!("diana/1/{namespace}/seed");
+    let known = || HostSharedData.get(&key).and_then(|(bytes, _)| bytes.try_into().ok());
     let drawn = abi::random().unwrap_or_default();
-    let agreed = match abi::shared_data(&key).and_then(|bytes| bytes.try_into().ok()) {
+    let agreed = match known() {
         Some(agreed) => agreed,
-        None if abi::set_shared_data(&key, &drawn, INSERT) => drawn,
-        None => abi::shared_data(&key).and_then(|bytes| bytes.try_into().ok()).unwrap_or(drawn),
+        None if HostSharedData.swap(&key, &drawn, None) => drawn,
+        None => known().unwrap_or(drawn),
     };
     let halves = u128::from_le_bytes(agreed);
     Seed { k0: halves as u64, k1: (halves >> 64) as u64 }

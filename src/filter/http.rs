@@ -1,43 +1,54 @@
 //! One HTTP stream: asks the engine and carries out its verdict.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::{Action, LogLevel};
 
-use super::clock::VmClock;
+use super::fleet::Late;
+use super::gate::Gate;
 use super::host::HostRequest;
 use super::{abi, pairs};
-use crate::engine::Engine;
-use crate::verdict::{Refusal, Verdict};
+use crate::verdict::{Refusal, Report, Verdict};
 
 /// gRPC's RESOURCE_EXHAUSTED.
 const RESOURCE_EXHAUSTED: i32 = 8;
 
 pub(super) struct Stream {
-    pub(super) engine: Rc<RefCell<Engine>>,
-    pub(super) namespace: Rc<str>,
+    gate: Rc<Gate>,
+    /// The host's number of the stream.
+    id: u32,
     /// Headers to add to the upstream's response.
-    pub(super) fields: Vec<(&'static str, String)>,
+    fields: Vec<(&'static str, String)>,
+    /// What its gate knows with it, once it waits for an answer.
+    late: Option<Rc<Late>>,
+    /// Whether it may still wait.
+    held: bool,
 }
 
-impl Context for Stream {}
+impl Stream {
+    pub(super) fn new(gate: Rc<Gate>, id: u32) -> Stream {
+        Stream { gate, id, fields: Vec::new(), late: None, held: false }
+    }
 
-impl HttpContext for Stream {
-    fn on_http_request_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
-        // The host never calls about one stream while it is in a call about another.
-        let Ok(mut engine) = self.engine.try_borrow_mut() else {
-            abi::log(LogLevel::Error as u32, "a request was not judged: another one still is");
-            return Action::Continue;
-        };
-        match engine.decide(&HostRequest, &VmClock { namespace: &self.namespace }) {
-            Verdict::Admit { fields, state } => {
-                self.fields = fields;
-                if let Some(state) = state {
-                    abi::set_property("diana", state.as_bytes());
-                }
+    #[inline(never)]
+    fn judge(&mut self, request: &HostRequest) -> Action {
+        match self.gate.decide(request) {
+            Verdict::Admit(told) => {
+                self.fields = report(told);
                 Action::Continue
+            }
+            Verdict::Hold(mut held) => {
+                self.fields = report(std::mem::take(&mut held.report));
+                self.held = true;
+                self.gate.hold(self.id, held);
+                Action::Pause
+            }
+            Verdict::Ask { ticket } => {
+                let late = self.late.insert(Rc::default());
+                self.held = true;
+                self.gate.wait(ticket, self.id, late.clone());
+                Action::Pause
             }
             Verdict::Refuse(refusal) => {
                 refuse(&refusal);
@@ -45,17 +56,45 @@ impl HttpContext for Stream {
             }
         }
     }
+}
+
+impl Context for Stream {}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.held {
+            self.gate.leave(self.id, self.late.as_deref());
+        }
+    }
+}
+
+impl HttpContext for Stream {
+    fn on_http_request_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
+        let request = self.gate.request();
+        if self.gate.pass(&request) { Action::Continue } else { self.judge(&request) }
+    }
 
     fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
+        self.held = false;
         // Added, not set: an upstream's own fields stay.
-        for (name, value) in std::mem::take(&mut self.fields) {
+        let late = self.late.take().map(|late| late.fields.take()).unwrap_or_default();
+        for (name, value) in std::mem::take(&mut self.fields).into_iter().chain(late) {
             abi::add_header(abi::RESPONSE_HEADERS, name, &value);
         }
         Action::Continue
     }
 }
 
-fn refuse(refusal: &Refusal) {
+/// Tells of a request that goes on. The headers for its response.
+pub(super) fn report(report: Report) -> Vec<(&'static str, String)> {
+    if let Some(state) = &report.state {
+        abi::set_property("diana", state.as_bytes());
+    }
+    report.fields
+}
+
+/// Answers a request with a refusal.
+pub(super) fn refuse(refusal: &Refusal) {
     abi::set_property("diana", refusal.state.as_bytes());
     if let Some(line) = &refusal.log {
         abi::log(LogLevel::Warn as u32, line);

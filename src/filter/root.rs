@@ -1,41 +1,53 @@
 //! One configuration of the plugin in one VM.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::{ContextType, LogLevel};
 
+use super::gate::{Gate, RELEASES};
 use super::http::Stream;
+use super::news::{self, News};
+use super::remote;
 use super::stats::HostMetrics;
-use super::{abi, host};
+use super::timer::Timer;
+use super::{abi, fleet};
 use crate::config;
-use crate::engine::Engine;
-use crate::key::KeyHasher;
+use crate::config::policy::Policy;
+use crate::fleet::desk::Way;
 use crate::port::{Metrics, Property};
-use crate::time::{Micros, SECOND};
+use crate::remote::{Outcome, Poller};
 
-/// How often counts are handed to the host, in milliseconds.
-const FLUSH: u32 = 1000;
-
-/// How many different configurations can be told apart at once.
-const NEWS_SLOTS: u64 = 8;
-
-/// How long an accepted configuration is no news, in ticks: all workers get it within that time.
-const NEWS_FOR: Micros = 10 * SECOND;
-
-#[derive(Default)]
 pub(super) struct Root {
-    engine: Option<Rc<RefCell<Engine>>>,
+    /// The host's number of this root.
+    id: u32,
     namespace: Rc<str>,
+    timer: Rc<Timer>,
+    gate: Option<Rc<Gate>>,
+    /// Asks the configuration centre, if there is one.
+    poller: Option<Box<Poller>>,
+    /// How Redis is reached, if there is one.
+    way: Option<Way>,
 }
 
-impl Context for Root {}
+impl Context for Root {
+    fn on_http_call_response(&mut self, token: u32, headers: usize, size: usize, _: usize) {
+        if fleet::answer(self.id, token, headers, size, RELEASES) {
+            let now = abi::monotonic();
+            fleet::next(now).into_iter().for_each(|next| self.timer.wake(next, now));
+        } else if let Some(poller) = &mut self.poller {
+            let outcome = remote::answer(poller, token, headers, size);
+            self.carry_out(outcome);
+        }
+    }
+}
 
 impl Drop for Root {
     fn drop(&mut self) {
-        abi::set_tick_period(0);
-        self.retire();
+        self.timer.stop();
+        if let Some(poller) = &self.poller {
+            self.count_in_force(poller.retire());
+        }
     }
 }
 
@@ -44,23 +56,9 @@ impl RootContext for Root {
         let text = abi::buffer(abi::PLUGIN_CONFIGURATION, size).unwrap_or_default();
         let root_id = abi::property(Property::new(&["plugin_root_id"]).encoded());
         let root_id = sanitise(&root_id.unwrap_or_default());
-        match config::parse(&text) {
-            Ok(policy) => {
-                let namespace = policy.namespace.clone().unwrap_or(root_id);
-                self.namespace = namespace.into();
-                if self.is_news(&text) {
-                    HostMetrics.count(&format!("diana.{}.config.accepted", self.namespace), 1);
-                    for line in &policy.warnings {
-                        abi::log(LogLevel::Warn as u32, line);
-                    }
-                    abi::log(LogLevel::Info as u32, &policy.summary());
-                }
-                self.retire();
-                let engine = Engine::new(policy, host::seed(&self.namespace));
-                self.engine = Some(Rc::new(RefCell::new(engine)));
-                abi::set_tick_period(FLUSH);
-                true
-            }
+        let policy = config::parse(&text).map_err(|problems| problems.to_string());
+        match policy.and_then(|policy| self.configure(&root_id, &text, policy)) {
+            Ok(()) => true,
             Err(problems) => {
                 HostMetrics.count(&format!("diana.{root_id}.config.rejected"), 1);
                 let text = format!("configuration rejected:\n{problems}");
@@ -71,13 +69,17 @@ impl RootContext for Root {
     }
 
     fn on_tick(&mut self) {
-        self.with_engine(|engine| engine.flush(&self.namespace, &mut HostMetrics));
+        if let Some(poller) = &mut self.poller {
+            let now = abi::monotonic();
+            let outcome = remote::tick(poller, now);
+            self.timer.remote(poller.next(), now);
+            self.carry_out(outcome);
+        }
+        self.gate.iter().for_each(|gate| gate.tick());
     }
 
-    fn create_http_context(&self, _context_id: u32) -> Option<Box<dyn HttpContext>> {
-        let engine = self.engine.clone()?;
-        let namespace = self.namespace.clone();
-        Some(Box::new(Stream { engine, namespace, fields: Vec::new() }))
+    fn create_http_context(&self, context_id: u32) -> Option<Box<dyn HttpContext>> {
+        Some(Box::new(Stream::new(self.gate.clone()?, context_id)))
     }
 
     fn get_type(&self) -> Option<ContextType> {
@@ -86,36 +88,85 @@ impl RootContext for Root {
 }
 
 impl Root {
-    fn retire(&self) {
-        self.with_engine(|engine| engine.retire(&self.namespace, &mut HostMetrics));
+    pub(super) fn new(id: u32) -> Root {
+        Root { id, namespace: "".into(), timer: Rc::default(), gate: None, poller: None, way: None }
     }
 
-    fn with_engine(&self, act: impl FnOnce(&mut Engine)) {
-        if let Some(mut engine) =
-            self.engine.as_ref().and_then(|engine| engine.try_borrow_mut().ok())
-        {
-            act(&mut engine);
+    /// Puts a configuration into force, or the rules that a centre gave for it before.
+    fn configure(&mut self, root_id: &str, text: &[u8], policy: Policy) -> Result<(), String> {
+        let namespace = policy.namespace.as_deref().unwrap_or(root_id);
+        let mut poller = remote::poller(&policy, namespace).transpose()?;
+        self.way = fleet::way(&policy)?;
+        self.namespace = namespace.into();
+        let last_good = poller.as_mut().and_then(remote::last_good);
+        let rules = last_good.as_ref().unwrap_or(&policy);
+        if let Some(news) = news::of(&self.namespace, text, rules) {
+            tell(&self.namespace, &policy, &news);
+        }
+        if poller.is_some() {
+            let now = abi::monotonic();
+            self.timer.remote(now, now);
+        }
+        self.poller = poller.map(Box::new);
+        self.replace(last_good.unwrap_or(policy));
+        Ok(())
+    }
+
+    fn replace(&mut self, policy: Policy) {
+        let (namespace, way) = (self.namespace.clone(), self.way.clone());
+        let gate = Rc::new(Gate::new(self.id, namespace, policy, way, self.timer.clone()));
+        if self.way.is_some() {
+            fleet::join(&gate);
+        }
+        // After the new one is made, so that it goes on with what the old one counted.
+        if let Some(old) = self.gate.replace(gate) {
+            old.retire();
         }
     }
 
-    /// Whether this configuration was not accepted a moment ago. Every worker gets it, and the main
-    /// thread; one of them tells.
-    fn is_news(&self, text: &[u8]) -> bool {
-        let mut hasher = KeyHasher::public();
-        hasher.part(0, text);
-        let digest = hasher.finish().hash;
-        // A fixed number of slots, since shared data is never freed.
-        let key = format!("diana/1/{}/config/{}", self.namespace, digest % NEWS_SLOTS);
-        let now = abi::monotonic();
-        let known = abi::shared_data(&key).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
-        let known = known.map_or(0, u128::from_le_bytes);
-        let is_news = (known >> 64) as u64 != digest || now.saturating_sub(known as u64) > NEWS_FOR;
-        if is_news {
-            let told = u128::from(digest) << 64 | u128::from(now);
-            abi::set_shared_data(&key, &told.to_le_bytes(), 0);
+    /// Does what the poller says is to be done.
+    fn carry_out(&mut self, outcome: Outcome) {
+        let count = |what| HostMetrics.count(&format!("diana.{}.remote.{what}", self.namespace), 1);
+        outcome.count.into_iter().for_each(count);
+        self.count_in_force(outcome.in_force);
+        outcome.news.iter().for_each(|line| abi::log(LogLevel::Info as u32, line));
+        outcome.troubles.iter().for_each(|line| abi::log(LogLevel::Warn as u32, line));
+        if let Some(policy) = outcome.policy {
+            if outcome.is_first {
+                tell_anew(&news::anew(&self.namespace, &policy));
+            }
+            count("applied");
+            self.replace(policy);
         }
-        is_news
     }
+
+    fn count_in_force(&self, change: i64) {
+        if change != 0 {
+            let name = format!("diana.{}.remote.in_force", self.namespace);
+            HostMetrics.gauge(&name, change);
+        }
+    }
+}
+
+/// Counts a configuration and logs what there is to say about it.
+fn tell(namespace: &str, policy: &Policy, news: &News) {
+    HostMetrics.count(&format!("diana.{namespace}.config.accepted"), 1);
+    for line in &policy.warnings {
+        abi::log(LogLevel::Warn as u32, line);
+    }
+    tell_anew(&news.anew);
+    abi::log(LogLevel::Info as u32, &policy.summary());
+}
+
+fn tell_anew(names: &[String]) {
+    const NAMED: usize = 20;
+    if names.is_empty() {
+        return;
+    }
+    let (named, more) = (names.get(..NAMED).unwrap_or(names), names.len().saturating_sub(NAMED));
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let line = format!("these rules start anew, with nothing used: {}{more}", named.join(", "));
+    abi::log(LogLevel::Info as u32, &line);
 }
 
 /// A name that metrics and shared data can bear.

@@ -7,6 +7,7 @@ use crate::port::Metrics;
 
 const COUNTER: u32 = 0;
 const GAUGE: u32 = 1;
+const HISTOGRAM: u32 = 2;
 
 thread_local! {
     /// Names and ids, sorted by name.
@@ -26,6 +27,12 @@ impl Metrics for HostMetrics {
     fn gauge(&mut self, name: &str, change: i64) {
         if let Some(id) = id(GAUGE, name) {
             abi::increment_metric(id, change);
+        }
+    }
+
+    fn record(&mut self, name: &str, value: u64) {
+        if let Some(id) = id(HISTOGRAM, name) {
+            abi::record_metric(id, value);
         }
     }
 }

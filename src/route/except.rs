@@ -2,7 +2,6 @@
 
 use ipnet::IpNet;
 
-use crate::address::ClientAddress;
 use crate::port::Request;
 use crate::route::header::Condition;
 use crate::route::path::Prefix;
@@ -16,8 +15,6 @@ pub struct Except {
     pub paths: Vec<Prefix>,
     /// Header conditions.
     pub headers: Vec<Condition>,
-    /// How the client's address is read.
-    pub client: ClientAddress,
 }
 
 impl Except {
@@ -25,6 +22,12 @@ impl Except {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty() && self.paths.is_empty() && self.headers.is_empty()
+    }
+
+    /// Whether headers are looked at.
+    #[must_use]
+    pub fn reads_headers(&self) -> bool {
+        !self.headers.is_empty()
     }
 
     /// Whether `request`, whose path in normal form is `path`, is exempt. Asks the host only for
@@ -37,8 +40,8 @@ impl Except {
     }
 
     fn covers_address(&self, request: &dyn Request) -> bool {
-        self.client
-            .of(request)
+        request
+            .client()
             .is_some_and(|address| self.addresses.iter().any(|net| net.contains(&address)))
     }
 }

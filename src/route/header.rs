@@ -1,12 +1,12 @@
 //! Conditions on headers.
 
-use crate::port::{HeaderName, Request, Values};
+use crate::port::{Request, Values};
 
 /// What one header must look like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// The header.
-    pub name: HeaderName,
+    /// The header, in lower case.
+    pub name: String,
     /// What its value must be.
     pub test: Test,
 }
@@ -33,7 +33,7 @@ impl Condition {
     pub fn holds(&self, request: &dyn Request) -> bool {
         match request.header(&self.name) {
             Values::None => matches!(self.test, Test::Present(false) | Test::Not(_)),
-            Values::One(value) => self.test.accepts(&value),
+            Values::One(value) => self.test.accepts(value),
             Values::Many(values) => match self.test {
                 Test::Not(_) => values.iter().all(|value| self.test.accepts(value)),
                 _ => values.iter().any(|value| self.test.accepts(value)),
@@ -61,4 +61,11 @@ pub fn is_name(name: &str) -> bool {
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+/// Whether `value` can be a header's value that Diana sends.
+#[must_use]
+pub fn is_value(value: &str) -> bool {
+    let is_sound = value.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    is_sound && value.trim() == value && (1..=1024).contains(&value.len())
 }

@@ -16,6 +16,12 @@ pub struct Match {
 }
 
 impl Match {
+    /// Whether nothing needs to hold.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.methods.is_empty() && self.hosts.is_empty() && self.headers.is_empty()
+    }
+
     /// Whether a request meets every condition. Asks the host only for what they need.
     #[must_use]
     pub fn holds(&self, request: &dyn Request) -> bool {

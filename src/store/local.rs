@@ -1,211 +1,138 @@
-//! Usage counted in this worker: a bounded table for one rule.
-//!
-//! State that has run out is dropped first, which loses nothing. When the table is full of live
-//! callers, newcomers share overflow buckets, chosen by the keyed hash: no caller ever gets a
-//! fresh bucket because others came. A newcomer who gets a row of his own later starts with the
-//! usage of the bucket that he shared, which is at least his own.
+//! Usage counted in this worker. The table outlives a change of the configuration: the rule that
+//! takes its place shares it while requests of both are under way.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
-use hashbrown::HashTable;
-
-use super::slab::Slab;
-use crate::algorithm::Algorithm;
+use super::table::{Place, Table};
+use super::{Judged, Meter, Store};
+use crate::decision::Decision;
 use crate::key::Key;
 use crate::time::{Micros, Now};
 
-/// Buckets shared by newcomers while the table is full.
-pub const OVERFLOW_BUCKETS: u64 = 1024;
-
-/// Rows looked at for one newcomer when the table is full.
-const SCAN: u32 = 512;
-
-/// Where a caller's state lies, valid until the next call to [`Table::find`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// A row of his own.
-    Row(u32),
-    /// A row is free for him; until he is charged he has none.
-    New,
-    /// An overflow bucket.
-    Overflow,
+/// A rule's table, and the request in hand.
+pub struct Local {
+    meter: Meter,
+    table: Rc<RefCell<Table>>,
+    key: Key,
+    place: Place,
+    now: Now,
+    wait: Micros,
+    /// The state before the charge and after it.
+    before: Box<[u64]>,
+    after: Box<[u64]>,
+    charged: bool,
 }
 
-/// The callers of one rule.
-#[derive(Debug)]
-pub struct Table {
-    algorithm: Rc<dyn Algorithm>,
-    /// Ticks after which a window that was dropped has ended by any clock.
-    window: Micros,
-    capacity: usize,
-    index: HashTable<u32>,
-    /// Hash and state of each caller.
-    rows: Slab,
-    /// State of each overflow bucket, once there was one.
-    overflow: Option<Slab>,
-    /// A row of zeros, the state of nobody.
-    nobody: Box<[u64]>,
-    /// The latest instant at which state was dropped; nothing is judged at an earlier one.
-    floor: Now,
-    /// The next row to look at for state that has run out.
-    cursor: u32,
-    /// Rows looked at since one was last dropped, and when the first of them runs out.
-    barren: u32,
-    earliest: Micros,
+impl Local {
+    /// A rule that counts in `table`.
+    pub fn new(meter: Meter, table: Rc<RefCell<Table>>) -> Local {
+        let nobody = || vec![0; meter.algorithm.words()].into();
+        Local {
+            table,
+            key: Key::ALL,
+            place: Place::New,
+            now: Now::default(),
+            wait: 0,
+            before: nobody(),
+            after: nobody(),
+            charged: false,
+            meter,
+        }
+    }
 }
 
-impl Table {
-    /// An empty table for at most `capacity` live callers.
-    #[must_use]
-    pub fn new(algorithm: Rc<dyn Algorithm>, capacity: usize) -> Table {
-        let words = algorithm.words();
-        let (_, window) = algorithm.policy();
-        Table {
-            algorithm,
-            window,
-            capacity,
-            index: HashTable::new(),
-            rows: Slab::new(words + 1),
-            overflow: None,
-            nobody: vec![0; words].into(),
-            floor: Now::default(),
-            cursor: 0,
-            barren: 0,
-            earliest: Micros::MAX,
+impl Store for Local {
+    fn judge(&mut self, key: Key, now: Now) -> Judged {
+        let mut table = self.table.borrow_mut();
+        self.key = key;
+        self.place = table.find(key, now);
+        self.now = table.judging(now);
+        self.charged = false;
+        copy(table.state(key, self.place), &mut self.before);
+        let decision =
+            self.meter.algorithm.step(&self.before, self.now, self.meter.cost, &mut self.after);
+        if let Decision::Admit { wait } = decision {
+            self.wait = wait;
         }
+        Judged { overflow: self.place == Place::Overflow, ..Judged::of(decision) }
     }
 
-    /// Bytes that a table of `capacity` callers grows to, for the log.
-    #[must_use]
-    pub fn bytes(words: usize, capacity: usize) -> u64 {
-        let (words, capacity) = (words as u64, capacity as u64);
-        // hashbrown keeps seven eighths of a power of two of slots, five bytes each.
-        let index = (capacity * 8 / 7).next_power_of_two() * 5;
-        (words + 1) * 8 * capacity + index + words * 8 * OVERFLOW_BUCKETS
-    }
-
-    /// Callers with a row of their own.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.index.len()
-    }
-
-    /// Whether no caller has a row.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
-    }
-
-    /// The instant to judge at: `now`, or later if state was dropped later.
-    #[must_use]
-    pub fn judging(&self, now: Now) -> Now {
-        // A window that was dropped has ended by the monotonic clock one window later, wherever the
-        // wall clock is by then.
-        if now.mono >= self.floor.mono.saturating_add(self.window) {
-            now
-        } else {
-            now.max(self.floor)
+    fn pass(&mut self, key: Key, now: Now) -> bool {
+        let mut table = self.table.borrow_mut();
+        let place = table.find(key, now);
+        if !matches!(place, Place::Row(_)) {
+            return false;
         }
+        let Meter { algorithm, cost, .. } = &self.meter;
+        let (state, now) = (table.state(key, place), table.judging(now));
+        let passes = algorithm.step(state, now, *cost, &mut self.after) == Decision::NOW;
+        if passes {
+            table.write(key, place, &self.after);
+        }
+        passes
     }
 
-    /// Finds the place of a caller, making room if he is new and the table is full.
-    pub fn find(&mut self, key: Key, now: Now) -> Place {
-        let rows = &self.rows;
-        let found = self.index.find(key.hash, |&row| hash(rows, row) == key.hash);
-        if let Some(&row) = found {
-            return Place::Row(row);
-        }
-        if self.index.len() < self.capacity || self.make_room(self.judging(now)) {
-            Place::New
-        } else {
-            Place::Overflow
-        }
+    fn can_hold(&mut self, delay: Micros) -> Decision {
+        let Meter { algorithm, cost, .. } = &self.meter;
+        algorithm.reserve(&self.before, self.now, delay, *cost, &mut self.after)
     }
 
-    /// The state of the caller that [`Table::find`] placed.
-    #[must_use]
-    pub fn state(&self, key: Key, place: Place) -> &[u64] {
-        let state = match place {
-            Place::Row(row) => self.rows.get(row).and_then(|row| row.get(1..)),
-            Place::New | Place::Overflow => {
-                self.overflow.as_ref().and_then(|buckets| buckets.get(bucket(key)))
-            }
-        };
-        state.unwrap_or(&self.nobody)
-    }
-
-    /// Writes the charged state of the caller that [`Table::find`] placed.
-    pub fn write(&mut self, key: Key, place: Place, state: &[u64]) {
-        let row = match place {
-            Place::Row(row) => row,
-            Place::New => self.insert(key),
-            Place::Overflow => return self.write_overflow(key, state),
-        };
-        if let Some(words) = self.rows.get_mut(row).and_then(|row| row.get_mut(1..)) {
-            words.iter_mut().zip(state).for_each(|(word, new)| *word = *new);
-        }
-    }
-
-    fn insert(&mut self, key: Key) -> u32 {
-        let row = self.rows.take();
-        if let Some(first) = self.rows.get_mut(row).and_then(|row| row.first_mut()) {
-            *first = key.hash;
-        }
-        let rows = &self.rows;
-        self.index.insert_unique(key.hash, row, |&row| hash(rows, row));
-        row
-    }
-
-    fn write_overflow(&mut self, key: Key, state: &[u64]) {
-        let words = self.nobody.len();
-        let buckets = self.overflow.get_or_insert_with(|| {
-            let mut buckets = Slab::new(words);
-            (0..OVERFLOW_BUCKETS).for_each(|_| _ = buckets.take());
-            buckets
-        });
-        if let Some(bucket) = buckets.get_mut(bucket(key)) {
-            bucket.iter_mut().zip(state).for_each(|(word, new)| *word = *new);
-        }
-    }
-
-    /// Drops one caller whose state has run out, if one is found among the next rows.
-    fn make_room(&mut self, now: Now) -> bool {
-        if self.barren >= self.rows.rows() {
-            if now.mono < self.earliest {
-                return false;
-            }
-            self.barren = 0;
-        }
-        if self.barren == 0 {
-            self.earliest = Micros::MAX;
-        }
-        for _ in 0..SCAN.min(self.rows.rows() - self.barren) {
-            let row = self.cursor;
-            self.cursor = if row + 1 < self.rows.rows() { row + 1 } else { 0 };
-            self.barren += 1;
-            let Some([hash, state @ ..]) = self.rows.get(row) else { continue };
-            let expires = self.algorithm.expires(state, now);
-            if expires > now.mono {
-                self.earliest = self.earliest.min(expires);
-                continue;
-            }
-            let hash = *hash;
-            if let Ok(entry) = self.index.find_entry(hash, |&other| other == row) {
-                entry.remove();
-                self.rows.give(row);
-                self.floor = self.floor.max(now);
-                self.barren = 0;
-                return true;
+    fn charge(&mut self, delay: Micros) -> Decision {
+        if delay > self.wait {
+            let decision = self.can_hold(delay);
+            if !decision.is_admitted() {
+                return decision;
             }
         }
+        self.table.borrow_mut().write(self.key, self.place, &self.after);
+        self.charged = true;
+        Decision::Admit { wait: delay }
+    }
+
+    fn undo(&mut self) {
+        if self.charged {
+            let mut table = self.table.borrow_mut();
+            // A newcomer has a row by now; whoever shares a bucket stays there, should one be free.
+            let place = match self.place {
+                Place::New => table.find(self.key, self.now),
+                place => place,
+            };
+            table.write(self.key, place, &self.before);
+            self.charged = false;
+        }
+    }
+
+    fn remaining(&mut self) -> u64 {
+        let state = if self.charged { &self.after } else { &self.before };
+        self.meter.algorithm.remaining(state, self.now)
+    }
+
+    fn place(&self) -> u64 {
+        self.meter.algorithm.receipt(&self.after)
+    }
+
+    fn leave(&mut self, key: Key, place: u64, now: Now) {
+        let mut table = self.table.borrow_mut();
+        let row = table.find(key, now);
+        self.meter.algorithm.refund(table.state(key, row), place, self.meter.cost, &mut self.after);
+        table.write(key, row, &self.after);
+    }
+
+    fn tidy(&mut self, _now: Now) -> bool {
         false
     }
+
+    fn change_in_keys(&mut self) -> i64 {
+        self.table.borrow_mut().change()
+    }
+
+    fn close(&mut self, _now: Now) -> i64 {
+        // A table that another configuration goes on with keeps its callers.
+        if Rc::strong_count(&self.table) > 1 { 0 } else { self.table.borrow_mut().withdraw() }
+    }
 }
 
-fn hash(rows: &Slab, row: u32) -> u64 {
-    rows.get(row).and_then(|row| row.first()).copied().unwrap_or(0)
-}
-
-fn bucket(key: Key) -> u32 {
-    (key.spread % OVERFLOW_BUCKETS) as u32
+fn copy(from: &[u64], to: &mut [u64]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
 }

@@ -1,11 +1,15 @@
 //! What judging one accepted request costs: host calls, which are the dear part in Envoy, and
 //! fuel.
 
+mod gateway;
+
 use std::collections::BTreeMap;
 
 use crate::host::Host;
 use crate::host::answer::Answer;
 use crate::host::request::Request;
+
+const SECOND: u64 = 1_000_000;
 
 /// The answer to a request in the middle of a second that has begun with one like it, so that
 /// callers, windows and the wall clock are known already.
@@ -31,6 +35,8 @@ fn calls(limits: &str, request: &Request) -> BTreeMap<&'static str, u64> {
 }
 
 const CLOCK: (&str, u64) = ("clock_time_get", 1);
+const ONE_HEADER: (&str, u64) = ("proxy_get_header_map_value", 1);
+const ALL_HEADERS: (&str, u64) = ("proxy_get_header_map_pairs", 1);
 
 #[test]
 fn a_rule_for_everybody_costs_the_clock() {
@@ -48,30 +54,42 @@ fn a_path_is_read_once_and_only_if_a_rule_has_one() {
     );
     for limits in [one("/x", "all", "TB"), two] {
         let calls = calls(&limits, &Request::get("/x/y"));
-        let path = ("proxy_get_header_map_value", 1);
-        assert_eq!(calls, BTreeMap::from([CLOCK, path]), "{limits}");
+        assert_eq!(calls, BTreeMap::from([CLOCK, ONE_HEADER]), "{limits}");
     }
 }
 
 #[test]
 fn a_path_that_no_rule_covers_costs_nothing_but_itself() {
     let mut host = Host::new(1);
-    let mut vm = host.start_vm(&format!("limits: {}", one("/x", "device", "W"))).unwrap();
-    let answer = vm.request(&Request::get("/other"));
-    assert_eq!(answer.calls, BTreeMap::from([("proxy_get_header_map_value", 1)]));
+    for (actor, path) in [("all", ONE_HEADER), ("device", ALL_HEADERS)] {
+        let mut vm = host.start_vm(&format!("limits: {}", one("/x", actor, "W"))).unwrap();
+        vm.request(&Request::get("/other"));
+        let answer = vm.request(&Request::get("/other"));
+        assert_eq!(answer.calls, BTreeMap::from([path]));
+    }
 }
 
 #[test]
-fn each_source_that_is_used_costs_one_call() {
-    let request = Request::get("/").header("x-device-id", "a").header("x-account-id", "b");
-    for (actor, sources) in [("account", 1), ("device", 1), ("[account, device]", 2)] {
-        let calls = calls(&one("/", actor, "TB"), &request);
-        assert_eq!(calls, BTreeMap::from([CLOCK, ("proxy_get_property", sources)]), "{actor}");
+fn all_that_headers_say_costs_one_call() {
+    let request = Request::get("/x?id=1")
+        .header("x-device-id", "a")
+        .header("x-account-id", "b,c")
+        .header("cookie", "sid=1")
+        .header("cookie", "theme=dark");
+    let actors = "{token: [{query: id}], session: [{cookie: sid}], \
+                  person: [{jwt_claim: sub, unverified: true}]}";
+    for actor in ["account", "device", "token", "session", "person", "[account, session, token]"] {
+        let limits = format!("{}\nactors: {actors}", one("/x", actor, "TB"));
+        assert_eq!(calls(&limits, &request), BTreeMap::from([CLOCK, ALL_HEADERS]), "{actor}");
     }
+    let conditions = "[{Url: /x, except: {headers: {x-probe: '1'}}, \
+                      match: {methods: [GET], hosts: [example.com], headers: {x-device-id: a}}, \
+                      rules: [{actor: all, unit: second, rpu: 9, scope: local}]}]";
+    assert_eq!(calls(conditions, &request), BTreeMap::from([CLOCK, ALL_HEADERS]));
     let calls = calls(&one("/", "device", "TB"), &Request::get("/"));
     assert_eq!(
         calls,
-        BTreeMap::from([CLOCK, ("proxy_get_property", 2)]),
+        BTreeMap::from([CLOCK, ALL_HEADERS, ("proxy_get_property", 1)]),
         "without the header, the address is asked for too"
     );
 }
@@ -82,17 +100,30 @@ fn a_source_that_several_rules_use_is_asked_once() {
     let limits = format!("[{{Url: /, rules: [{}, {}]}}]", rule("second"), rule("minute"));
     let request = Request::get("/").header("x-device-id", "a");
     let calls = calls(&limits, &request);
-    assert_eq!(calls, BTreeMap::from([CLOCK, ("proxy_get_property", 1)]));
+    assert_eq!(calls, BTreeMap::from([CLOCK, ALL_HEADERS]));
+}
+
+#[test]
+fn the_address_is_asked_once() {
+    let except = "except: {addresses: [10.0.0.0/8]}";
+    let rule = |actor| format!("{{actor: {actor}, unit: second, rpu: 9, scope: local, {except}}}");
+    let rules = [rule("device"), rule("net"), rule("[net, device]")].join(", ");
+    let limits = format!(
+        "[{{Url: /, {except}, rules: [{rules}]}}]\n{except}\nactors: {{net: [{{client_address: {{}}}}]}}"
+    );
+    let calls = calls(&limits, &Request::get("/"));
+    assert_eq!(calls, BTreeMap::from([CLOCK, ALL_HEADERS, ("proxy_get_property", 1)]));
 }
 
 #[test]
 fn the_wall_clock_is_read_anew_once_a_second() {
     let mut host = Host::new(1);
     let mut vm = host.start_vm(&format!("limits: {}", one("/", "all", "W"))).unwrap();
+    vm.request(&Request::get("/"));
     let mut reads = Vec::new();
     for _ in 0..40 {
-        reads.push(vm.request(&Request::get("/")).calls("clock_time_get"));
         host.advance(100_000);
+        reads.push(vm.request(&Request::get("/")).calls("clock_time_get"));
     }
     assert_eq!(reads.iter().filter(|reads| **reads == 2).count(), 4, "{reads:?}");
     assert_eq!(reads.iter().sum::<u64>(), 44, "{reads:?}");
@@ -104,21 +135,20 @@ fn the_timer_hands_over_what_was_counted_and_nothing_else_does() {
     let limits = "[{Url: /, rules: [{name: r, actor: device, unit: minute, rpu: 2, algo: W, \
                    scope: local}]}]";
     let mut vm = host.start_vm(&format!("limits: {limits}")).unwrap();
-    assert_eq!(vm.tick_period(), 1000);
+    assert!(!vm.has_timer(), "a VM without requests is left alone");
     for caller in ["a", "a", "a", "b"] {
         vm.request(&Request::get("/").header("x-device-id", caller));
     }
+    assert_eq!(vm.tick_period(), 1000);
     assert_eq!(host.counter("diana.shop.rule.r.allowed"), None);
     vm.start_counting();
-    vm.tick();
+    vm.run(SECOND + SECOND / 10);
     assert_eq!(vm.counted().0.get("proxy_increment_metric"), Some(&3));
     let names = host.metrics();
     assert_eq!(host.counter("diana.shop.rule.r.allowed"), Some(3), "{names:?}");
     assert_eq!(host.counter("diana.shop.rule.r.refused"), Some(1), "{names:?}");
     assert_eq!(host.gauge("diana.shop.rule.r.keys"), Some(2), "{names:?}");
-    vm.start_counting();
-    vm.tick();
-    assert!(vm.counted().0.is_empty(), "nothing new, nothing to hand over: {:?}", vm.counted());
+    assert!(!vm.has_timer(), "nothing new, nothing to hand over");
 }
 
 /// Fuel is the same on every machine; 1,000 are 20 to 50 ns in Envoy. The bounds lie a third above

@@ -1,5 +1,7 @@
 //! The host itself: that it does what Envoy does, shown with filters of a few instructions.
 
+mod timers;
+
 use crate::host::Host;
 use crate::host::call_out::Response;
 use crate::host::request::Request;
@@ -62,7 +64,7 @@ fn a_trap_ends_the_vm_and_shows_the_last_log_lines() {
         ("proxy_on_request_headers", &["[info] 42".to_owned()][..])
     );
     assert!(trap.cause.contains("unreachable"), "{trap}");
-    assert!(vm.try_tick().is_ok(), "no root has a timer, so nothing is called");
+    assert!(vm.try_run(1_000_000).is_ok(), "no root has a timer, so nothing is called");
     assert!(vm.open(&Request::get("/")).is_err(), "the VM is dead for good");
 }
 
@@ -119,27 +121,6 @@ const RESUME: &str = r#"
       (global.set $next (i32.add (global.get $next) (i32.const 1))))"#;
 
 #[test]
-fn a_held_request_is_readable_through_the_effective_context_until_it_is_resumed() {
-    let mut vm = start(&format!("{HOLD}{RESUME}"));
-    assert_eq!(vm.tick_period(), 20);
-    let stream = vm.open(&Request::get("/").header("x-key", "a")).unwrap();
-    assert!(!vm.answer(stream).is_admitted());
-    vm.tick();
-    assert!(vm.answer(stream).is_admitted());
-    assert_eq!(said(&vm), ["00", "00", "02"]);
-    assert_eq!(vm.close(stream).unwrap().status(), 200);
-}
-
-#[test]
-fn a_stream_that_has_gone_is_no_context() {
-    let mut vm = start(&format!("{HOLD}{RESUME}"));
-    let stream = vm.open(&Request::get("/")).unwrap();
-    vm.close(stream).unwrap();
-    vm.tick();
-    assert_eq!(said(&vm), ["02", "02", "02"], "what follows hits the root, which has no headers");
-}
-
-#[test]
 fn answering_hundreds_of_requests_in_one_call_overflows_the_stack() {
     let reject = |limit: u32| {
         format!(
@@ -163,7 +144,7 @@ fn answering_hundreds_of_requests_in_one_call_overflows_the_stack() {
         for _ in 0..held {
             vm.open(&Request::get("/")).unwrap();
         }
-        assert_eq!(vm.try_tick().is_ok(), survives, "{held} held");
+        assert_eq!(vm.try_run(2_000).is_ok(), survives, "{held} held");
     }
 }
 
@@ -231,6 +212,8 @@ const CALL: &str = r#"
 fn a_call_to_a_known_cluster_is_answered_by_the_test() {
     let mut host = host(CALL);
     assert_eq!(said(&host.start_vm("").unwrap()), ["02"], "the cluster is not known yet");
+    host.empty_cluster("upstream");
+    assert_eq!(said(&host.start_vm("").unwrap()), ["10"], "nobody could answer");
     host.add_cluster("upstream");
     let mut vm = host.start_vm("").unwrap();
     let call = vm.call_outs()[0].clone();
@@ -251,6 +234,18 @@ fn a_call_that_was_reset_has_no_headers_to_ask_for() {
     let mut vm = host.start_vm("").unwrap();
     vm.answer_call_out(Response::reset()).unwrap();
     assert_eq!(said(&vm), ["00", "00", "02"]);
+}
+
+#[test]
+fn a_root_that_has_ended_gets_no_answer() {
+    let mut host = host(CALL);
+    host.add_cluster("upstream");
+    let mut vm = host.start_vm("a").unwrap();
+    vm.configure("b").unwrap();
+    assert_eq!(vm.call_outs().len(), 2);
+    vm.end_drain().unwrap();
+    assert_eq!(vm.call_outs().len(), 1);
+    vm.answer_call_out(Response::new(200, "fine")).unwrap();
 }
 
 #[test]

@@ -9,15 +9,16 @@ pub mod guest;
 mod imports;
 mod memory;
 pub mod metrics;
-mod pairs;
+pub mod pairs;
 pub mod request;
 mod shared_data;
 mod status;
 mod stream;
+pub mod timer;
 pub mod trap;
 pub mod vm;
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -48,6 +49,14 @@ pub struct Proxy {
     pub workers: Vec<Vm>,
 }
 
+impl Proxy {
+    /// Lets time pass; timers fire as they come due.
+    pub fn run(&mut self, micros: u64) {
+        let mut vms: Vec<&mut Vm> = self.workers.iter_mut().chain([&mut self.main]).collect();
+        timer::run_all(&mut vms, micros).unwrap_or_else(|trap| panic!("{trap}"));
+    }
+}
+
 /// The plugin's root id.
 pub const ROOT_ID: &str = "shop";
 
@@ -72,7 +81,7 @@ impl Host {
             shared_data: RefCell::new(SharedData::default()),
             metrics: RefCell::new(Metrics::default()),
             environment: RefCell::new(BTreeMap::new()),
-            clusters: RefCell::new(Vec::new()),
+            clusters: RefCell::new(BTreeMap::new()),
         };
         let linker = imports::linker(module.engine());
         Host { outside: Rc::new(outside), module, linker, random }
@@ -117,6 +126,11 @@ impl Host {
         self.outside.metrics.borrow().names().map(str::to_owned).collect()
     }
 
+    /// What all VMs share.
+    pub fn shared_data(&self) -> RefMut<'_, SharedData> {
+        self.outside.shared_data.borrow_mut()
+    }
+
     /// How many keys shared data holds.
     pub fn shared_keys(&self) -> usize {
         self.outside.shared_data.borrow().len()
@@ -129,7 +143,12 @@ impl Host {
 
     /// Makes a cluster known, so that it can be called.
     pub fn add_cluster(&self, name: &str) {
-        self.outside.clusters.borrow_mut().push(name.into());
+        self.outside.clusters.borrow_mut().insert(name.into(), true);
+    }
+
+    /// Takes all endpoints from a cluster, which stays known.
+    pub fn empty_cluster(&self, name: &str) {
+        self.outside.clusters.borrow_mut().insert(name.into(), false);
     }
 }
 

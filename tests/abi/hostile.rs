@@ -6,6 +6,7 @@ use fastrand::Rng;
 
 use crate::host::Host;
 use crate::host::answer::{Answer, Fate};
+use crate::host::pairs;
 use crate::host::request::Request;
 use crate::host::vm::Vm;
 use requests::hostile;
@@ -70,7 +71,7 @@ fn thousands_of_hostile_requests() {
         refused += u32::from(answer.is_refused());
         most = most.max(answer.fuel);
         if number % 500 == 499 {
-            vm.tick();
+            vm.run(1_000_000);
             memory.push(vm.memory());
         }
     }
@@ -142,6 +143,51 @@ fn a_repeated_key_header_mints_no_callers() {
     assert_eq!(admitted, 5, "all who repeat it share one bucket");
     let one = Request::get("/").header("x-account-id", "a0,b0");
     assert!(judge(&mut vm, &one).is_admitted(), "one value with a comma in it is one caller");
+}
+
+#[test]
+fn thousands_of_headers_hide_none() {
+    // Envoy takes no more than 1,024 pairs or a mebibyte from a module, but hands out any number.
+    let mut host = Host::new(6);
+    let mut vm = start(&mut host);
+    let crowd = (0..2_000).fold(Request::get("/"), |request, number| {
+        request.header(&format!("x-{number}"), [b'a'; 600])
+    });
+    let mut admitted = |caller: &str| {
+        let request = crowd.clone().header("x-device-id", caller).header("x-account-id", caller);
+        (0..30).filter(|_| judge(&mut vm, &request).is_admitted()).count()
+    };
+    assert_eq!([admitted("a"), admitted("a"), admitted("b")], [20, 0, 20]);
+}
+
+#[test]
+fn headers_that_cannot_be_read_are_nobodys() {
+    let mut host = Host::new(7);
+    let mut vm = host
+        .start_vm(
+            "limits: [{Url: /a, rules: [{actor: account, unit: day, rpu: 12, algo: W, scope: local}]}]",
+        )
+        .unwrap();
+    let whole = pairs::encode(&Request::get("/a").header("x-account-id", "ada").headers);
+    let huge = [0xff; 64];
+    let lengths = [&[2, 0, 0, 0][..], &huge].concat();
+    let overflow = [&[0xff, 0xff, 0xff, 0x1f][..], &huge].concat();
+    let cut = |length: usize| whole[..length].to_vec();
+    let broken =
+        [cut(1), cut(4), cut(20), cut(60), cut(whole.len() - 1), huge.into(), lengths, overflow];
+    for (number, bytes) in broken.iter().enumerate() {
+        let request = Request::get("/a").header("x-account-id", format!("a{number}"));
+        assert!(judge(&mut vm, &request.garbled(bytes.clone())).is_admitted());
+    }
+    let mut admitted = broken.len();
+    for number in 0..20 {
+        let bytes = broken[number % broken.len()].clone();
+        admitted += usize::from(judge(&mut vm, &Request::get("/a").garbled(bytes)).is_admitted());
+    }
+    assert_eq!(admitted, 12, "whoever cannot be told from others shares one bucket");
+    let ada = Request::get("/a").header("x-account-id", "ada");
+    assert!(judge(&mut vm, &ada.clone().garbled(whole)).is_admitted());
+    assert!(judge(&mut vm, &ada.garbled([])).is_admitted(), "no headers, so no account");
 }
 
 #[test]

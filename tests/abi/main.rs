@@ -10,11 +10,16 @@
 )]
 
 mod answers;
+mod clocks;
 mod configuration;
 mod costs;
 mod exactness;
 mod faithful;
+mod holding;
 mod host;
 mod hostile;
 mod memory;
+mod remote;
+mod shared;
+mod survival;
 mod workers;

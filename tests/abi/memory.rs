@@ -27,7 +27,7 @@ fn bytes_per_caller(algo: &str) -> usize {
         for caller in 0..callers {
             assert!(send(&mut vm, &format!("caller {caller}")), "{algo}: {caller}");
         }
-        vm.tick();
+        vm.run(2_000_000);
         let live = host.gauge("diana.shop.rule.r.keys");
         assert_eq!(live, Some(keys as u64), "{algo}: {:?}", host.metrics());
         vm.memory()
@@ -81,7 +81,7 @@ fn a_flood_of_newcomers_gives_no_refused_caller_a_fresh_bucket() {
         let sharing = 2 * keys as u64 - own;
         let most = (own + sharing.min(1024)) * rpu;
         assert!((own * rpu..=most).contains(&admitted), "{algo}: {admitted} of {most}");
-        vm.tick();
+        vm.run(2_000_000);
         let overflow = host.counter("diana.shop.rule.r.overflow");
         assert_eq!(overflow, Some(sharing * 2 * rpu), "{algo}");
         assert_eq!(host.gauge("diana.shop.rule.r.keys"), Some(keys as u64), "{algo}");
@@ -97,7 +97,7 @@ fn a_caller_whose_state_has_run_out_makes_room() {
         assert!(send(&mut vm, &format!("{caller}")));
         host.advance(20_000);
     }
-    vm.tick();
+    vm.run(2_000_000);
     assert_eq!(host.counter("diana.shop.rule.r.overflow"), None, "at most 50 are live at a time");
 }
 

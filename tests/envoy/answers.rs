@@ -16,7 +16,7 @@ limits:
   - Url: /sliding
     rules: [{name: sliding, actor: all, unit: hour, rpu: 1, algo: SW, scope: local}]
   - Url: /leaky
-    rules: [{name: leaky, actor: all, unit: hour, rpu: 4000, algo: LB, scope: local}]
+    rules: [{name: leaky, actor: all, unit: hour, rpu: 4000, algo: LB, max_queue: 0, scope: local}]
   - Url: /never
     rules: [{name: never, actor: all, unit: second, rpu: 0, scope: local}]
   - Url: /hidden

@@ -1,16 +1,40 @@
 //! Starts Envoy for a test, talks to it, and stops it.
 
+mod alone;
 mod bootstrap;
+mod centre;
 mod client;
+mod clock;
 mod envoy;
+mod http2;
 mod load;
+mod open_load;
+mod port;
+mod redis;
+mod resp;
 mod response;
+mod shifted_clock;
 mod shipped;
+mod stats;
+mod trapdoor;
+mod upstream;
 mod wait;
+mod wire;
 
+pub use alone::alone;
 pub use bootstrap::{Gateway, hcm_filter};
+pub use centre::{Centre, Says};
 pub use client::{Client, exchange, request};
-pub use envoy::{Envoy, assert_no_trap, validate};
-pub use load::{Load, Shot, alone};
+pub use clock::Clock;
+pub use envoy::{Envoy, assert_no_trap, start_all, validate};
+pub use http2::{Http2, Outcome};
+pub use load::{Load, Shot};
+pub use open_load::{Hit, OpenLoad};
+pub use redis::Redis;
+pub use resp::{Reply, pipeline};
 pub use response::Response;
+pub use stats::Histogram;
+pub use trapdoor::DEADLY;
+pub use upstream::Upstream;
 pub use wait::eventually;
+pub use wire::{Fault, Wire};

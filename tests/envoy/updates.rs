@@ -22,9 +22,9 @@ limits:
 
 #[test]
 fn no_request_fails_while_rules_change() {
-    let _alone = alone();
+    alone();
     let envoy = generation(0).start();
-    let load = Load { connections: 20, rate: 400, seconds: 8, path: "/" };
+    let load = Load { connections: 20, rate: 400, seconds: 8, paths: &["/"] };
     let shots = thread::scope(|scope| {
         let shots = scope.spawn(|| load.fire(envoy.port));
         for number in 1..=UPDATES {

@@ -8,7 +8,9 @@ mod mutation;
 mod names;
 mod positions;
 mod protobuf;
+mod redis;
 mod reference;
+mod remote;
 mod warnings;
 
 use diana::config::parse;

@@ -2,8 +2,11 @@
 
 mod callers;
 mod charging;
+mod holding;
 mod matching;
+mod races;
 mod reports;
+mod survival;
 
 use diana::config;
 use diana::engine::Engine;
@@ -23,7 +26,7 @@ impl Gate {
     fn new(yaml: &str) -> Gate {
         let policy = config::parse(yaml.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let gate = Gate {
-            engine: Engine::new(policy, Seed { k0: 7, k1: 9 }),
+            engine: Engine::alone(policy, Seed { k0: 7, k1: 9 }),
             clock: FakeClock::default(),
         };
         // A full minute on the wall clock.
@@ -37,11 +40,14 @@ impl Gate {
     }
 
     fn decide(&mut self, request: &FakeRequest) -> Verdict {
+        if self.engine.pass(request, &self.clock) {
+            return Verdict::PASS;
+        }
         self.engine.decide(request, &self.clock)
     }
 
     fn admits(&mut self, request: &FakeRequest) -> bool {
-        matches!(self.decide(request), Verdict::Admit { .. })
+        !matches!(self.decide(request), Verdict::Refuse(_))
     }
 
     fn refusal(&mut self, request: &FakeRequest) -> Refusal {
@@ -62,6 +68,8 @@ impl Gate {
 struct Lines(Vec<String>);
 
 impl Metrics for Lines {
+    fn record(&mut self, _: &str, _: u64) {}
+
     fn count(&mut self, name: &str, amount: u64) {
         self.0.push(format!("{name} {amount}"));
     }

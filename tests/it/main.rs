@@ -9,17 +9,27 @@
 )]
 
 mod actors;
+mod charges;
 mod clocks;
 mod conditions;
 mod config;
 mod engine;
+mod fleet;
+mod hold;
+mod json;
 mod keys;
 #[path = "../laws/laws.rs"]
 mod laws;
 mod paths;
+mod pointer;
+mod remote;
+mod resp;
 mod ring;
 mod seed;
+mod store;
 mod table;
+mod trips;
+mod warm_up;
 
 #[test]
 fn every_algorithm_obeys_its_laws() {

@@ -21,6 +21,13 @@ fn a_ring_counts_what_a_list_counts() {
             let amount = rng.u64(0..9);
             list.push((asked.max(ring.newest(&state)), amount));
             ring.add(&mut state, asked, amount);
+            if rng.u8(0..4) == 0 {
+                // What is forgotten, or not yet counted, cannot be taken back.
+                let (from, back) = list.swap_remove(rng.usize(0..list.len()));
+                ring.take(&mut state, from, back);
+                let next = ring.newest(&state) + 1;
+                ring.take(&mut state, next, 5);
+            }
             slice = slice.max(ring.newest(&state));
             let counted = |from: u64| -> u64 {
                 list.iter().filter(|(at, _)| *at >= from).map(|(_, amount)| amount).sum()

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use diana::algorithm::{Algorithm, REGISTRY};
 use diana::key::{Key, KeyHasher, Seed};
 use diana::quota::Quota;
-use diana::store::local::{Place, Table};
+use diana::store::table::{Place, Table};
 use diana::time::{Now, Unit};
 
 const SEED: Seed = Seed { k0: 1, k1: 2 };
@@ -28,12 +28,16 @@ fn at(micros: u64) -> Now {
 
 /// One request; whether it was admitted, and where its caller was found.
 fn request(table: &mut Table, algorithm: &dyn Algorithm, caller: u64, now: Now) -> (bool, Place) {
-    let place = table.find(key(caller), now);
-    let old = table.state(key(caller), place).to_vec();
+    request_of(table, algorithm, key(caller), now)
+}
+
+fn request_of(table: &mut Table, algorithm: &dyn Algorithm, key: Key, now: Now) -> (bool, Place) {
+    let place = table.find(key, now);
+    let old = table.state(key, place).to_vec();
     let mut new = old.clone();
     let admitted = algorithm.step(&old, table.judging(now), 1, &mut new).is_admitted();
     if admitted {
-        table.write(key(caller), place, &new);
+        table.write(key, place, &new);
     }
     (admitted, place)
 }
@@ -140,4 +144,21 @@ fn a_wall_clock_that_leapt_ahead_and_came_back_is_believed_again() {
     // Back again: for one unit the table holds on to the later time, then it follows the clock.
     assert_eq!(table.judging(at(70_000_000)).wall, ahead(61_000_000).wall);
     assert_eq!(table.judging(at(121_000_000)), at(121_000_000));
+}
+
+#[test]
+fn everybody_together_get_no_row_that_is_free_for_others() {
+    let algorithm = algorithm("TB", Quota { burst: Some(1), ..Quota::new(Unit::Second, 1) });
+    let mut table = Table::new(algorithm.clone(), 2);
+    assert!(request(&mut table, &*algorithm, 1, at(0)).0);
+    assert!(request(&mut table, &*algorithm, 2, at(900_000)).0);
+    // The first row has run out, and a newcomer could have it.
+    let now = at(1_500_000);
+    assert_eq!(table.find(key(3), now), Place::New);
+    // A change of the configuration, after which the rule is for everybody, and one back.
+    table.adopt(algorithm.clone(), 1);
+    assert!(request_of(&mut table, &*algorithm, Key::ALL, now).0);
+    table.adopt(algorithm.clone(), 4);
+    assert!(request(&mut table, &*algorithm, 3, now).0);
+    assert!(!request_of(&mut table, &*algorithm, Key::ALL, now).0);
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana::algorithm::{Algorithm, Entry};
+use diana::algorithm::{Algorithm, Entry, Kind};
 use diana::quota::Quota;
 use diana::time::Unit;
 use fastrand::Rng;
@@ -21,6 +21,18 @@ impl Case {
             }
         }
     }
+
+    /// A case of another algorithm at about the same rate, if one is found.
+    pub fn beside(&self, entry: &Entry, rng: &mut Rng) -> Option<Case> {
+        (0..20).find_map(|_| {
+            let mut quota = random_quota(entry, rng);
+            quota.unit = self.quota.unit;
+            quota.rpu = (self.quota.rpu * rng.u64(1..5) / rng.u64(1..5)).clamp(1, 1_000_000_000);
+            quota.cost = quota.cost.min(quota.rpu);
+            let algorithm = (entry.build)(&quota).ok()?;
+            Some(Case { quota, algorithm })
+        })
+    }
 }
 
 fn random_quota(entry: &Entry, rng: &mut Rng) -> Quota {
@@ -32,16 +44,21 @@ fn random_quota(entry: &Entry, rng: &mut Rng) -> Quota {
     quota.cost = if rng.bool() { 1 } else { permits(rng) };
     quota.zone = rng.i64(-56..=56) * 900;
     for key in entry.keys {
-        let value = Some(permits(rng).clamp(key.min, key.max));
-        match key.name {
-            _ if rng.bool() => {}
-            "burst" => quota.burst = value,
-            "slices" => quota.slices = value,
-            "max_queue" => quota.max_queue = value,
-            other => panic!("say here which field of the quota `{other}` is"),
+        if rng.bool() {
+            let value = match key.kind {
+                Kind::Number => permits(rng),
+                Kind::Duration => ticks(rng),
+            };
+            *(key.field)(&mut quota) = Some(value.clamp(key.min, key.max));
         }
     }
     quota
+}
+
+/// Whole milliseconds, from one to an hour.
+fn ticks(rng: &mut Rng) -> u64 {
+    let longest = 3_600_000 >> rng.u8(0..22);
+    1000 * rng.u64(1..=longest)
 }
 
 /// Small numbers, odd ones and extremes.

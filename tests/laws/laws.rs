@@ -3,8 +3,12 @@
 //!
 //! `tests/wasm.rs` runs the same laws on 32 bits.
 
-mod bound;
-mod case;
+pub mod bound;
+pub mod case;
+mod lease;
+mod refund;
+mod reserve;
+mod same;
 mod stream;
 
 use case::Case;
@@ -23,6 +27,11 @@ pub fn hold(seed: u64, cases: u64) {
             println!("{} seed {seed}: {:?}", entry.short, case.quota);
             bound::holds(entry, &case, &mut rng);
             along_a_stream(entry, &case, &mut rng);
+            lease::holds(entry, &case, &mut rng);
+            reserve::holds(entry, &case, &mut rng);
+            reserve::of_two_rules(entry, &case, &mut rng);
+            refund::amid_others(&case, &mut rng);
+            refund::in_a_queue(entry, &case, &mut rng);
         }
     }
 }
@@ -37,7 +46,10 @@ fn along_a_stream(entry: &Entry, case: &Case, rng: &mut Rng) {
         time_stepping_back_refunds_nothing(algorithm, &state, now, rng);
         let mut new = vec![u64::MAX; state.len()];
         match algorithm.step(&state, now, cost, &mut new) {
-            Decision::Admit { .. } => state = new,
+            Decision::Admit { .. } => {
+                refund::restores(case, &state, &new, now, cost, rng);
+                state = new;
+            }
             Decision::Refuse { retry } => {
                 assert!(new.iter().all(|word| *word == u64::MAX), "a refusal wrote a state");
                 wait_is_honest(algorithm, &state, now, cost, retry);
@@ -83,7 +95,8 @@ fn remaining_is_true(
         assert_eq!(step(algorithm, state, now, left), Decision::NOW, "{left} were promised");
     }
     // A slot of a leaky bucket takes a request of any cost.
-    if entry.short != "LB" || case.quota.rpu == 0 {
+    let takes_any = entry.short == "LB" || case.quota.warm_up.is_some();
+    if !takes_any || case.quota.rpu == 0 {
         assert_ne!(step(algorithm, state, now, left + 1), Decision::NOW, "{left} is too few");
     }
 }
@@ -99,15 +112,9 @@ fn forgetting_loses_nothing(
     if expires == u64::MAX {
         return;
     }
-    let mut old = state.to_vec();
-    let mut nobody = vec![0; state.len()];
     let start = now.later(expires.saturating_sub(now.mono));
-    for (now, cost) in stream::from(start, case, rng, 8) {
-        let (mut a, mut b) = (old.clone(), nobody.clone());
-        let decision = algorithm.step(&old, now, cost, &mut a);
-        assert_eq!(decision, algorithm.step(&nobody, now, cost, &mut b), "forgetting lost usage");
-        (old, nobody) = (a, b);
-    }
+    let nobody = vec![0; state.len()];
+    same::decide(algorithm, state, &nobody, stream::from(start, case, rng, 8));
 }
 
 fn time_stepping_back_refunds_nothing(

@@ -52,7 +52,7 @@ pub const CASES: &[(&str, &[&str])] = &[
         "limits: [{Url: /, rules: [{actor: all, unit: second, rpu: 1, ban: {after: 3}}]}]",
         &["limits[0].rules[0].ban", "not available yet"],
     ),
-    ("limits: []\nredis: {cluster: c}", &["redis", "not available yet"]),
+    ("limits: []\nredis: {cluster: c, on_failure: open}", &["redis.on_failure", "`open`"]),
     ("limits: []\ntime_zone: Asia/Shanghai", &["time_zone", "Asia/Shanghai"]),
     ("limits: []\nresponse: {status: 200}", &["response.status", "`200`"]),
     ("limits: []\nresponse: {headers: {x-a: \"b\\nc\"}}", &["response.headers"]),
@@ -82,6 +82,10 @@ pub fn bombs() -> Vec<(&'static str, String)> {
         ("a deep path", format!("limits: [{{Url: {}, rules: [{rule}]}}]", "/a".repeat(50_000))),
         ("equal keys", "limits: []\n".repeat(1_000)),
         ("deep JSON", r#"{"limits":"#.repeat(10_000)),
+        ("a large list", format!("[{}]", "[],".repeat(190_000))),
+        ("a large list with an anchor", format!("&a [{}]", "[],".repeat(190_000))),
+        ("anchors in anchors", format!("{}{}", "&a [".repeat(31), "x,".repeat(190_000))),
+        ("an alias in its own node", format!("&a [{}*a]", "x,".repeat(6_000))),
     ];
     for (what, piece) in [
         ("deep brackets", "["),

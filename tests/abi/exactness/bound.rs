@@ -2,6 +2,7 @@
 //! every admission.
 
 use super::rule::Rule;
+use crate::host::clock::Clock;
 
 /// When a request was admitted, on both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -10,14 +11,18 @@ pub struct Admission {
     pub monotonic: u64,
 }
 
+impl Admission {
+    pub fn at(clock: &Clock) -> Admission {
+        Admission { wall: clock.wall(), monotonic: clock.monotonic() }
+    }
+}
+
 /// Panics if `admissions` of one caller, in order, are more than `rule` allows.
 pub fn check(rule: &Rule, admissions: &[Admission]) {
     match rule.algo {
         "W" => aligned_windows(rule, admissions),
         "SW" => every_interval(rule, admissions),
         "TB" => every_pair(rule, admissions, rule.burst.unwrap_or(rule.rpu)),
-        // Slots a whole interval apart, never two at once.
-        "LB" => every_pair(rule, admissions, rule.cost),
         other => panic!("no bound for {other}"),
     }
 }

@@ -8,7 +8,7 @@ use super::rule::Rule;
 pub struct Model {
     /// W: the window in force and what was used in it.
     window: (i64, u64),
-    /// TB and LB: permits that are missing, times the unit, and when that was so.
+    /// TB: permits that are missing, times the unit, and when that was so.
     missing: u128,
     since: u64,
 }
@@ -23,8 +23,6 @@ impl Model {
         match rule.algo {
             "W" => Some(self.window(rule, now)),
             "TB" => Some(self.bucket(rule, now, rule.burst.unwrap_or(rule.rpu))),
-            // Early requests are refused as long as nothing can hold them: a bucket of one slot.
-            "LB" => Some(self.bucket(rule, now, rule.cost)),
             _ => None,
         }
     }

@@ -17,11 +17,12 @@ pub struct Rule {
     pub slices: Option<u64>,
     /// Minutes that local time is ahead of UTC.
     pub zone: i64,
+    pub scope: &'static str,
 }
 
 impl Rule {
     pub const fn new(algo: &'static str, unit: u64, rpu: u64) -> Rule {
-        Rule { algo, unit, rpu, cost: 1, burst: None, slices: None, zone: 0 }
+        Rule { algo, unit, rpu, cost: 1, burst: None, slices: None, zone: 0, scope: "local" }
     }
 
     pub const fn cost(self, cost: u64) -> Rule {
@@ -38,6 +39,10 @@ impl Rule {
 
     pub const fn zone(self, zone: i64) -> Rule {
         Rule { zone, ..self }
+    }
+
+    pub const fn gateway(self) -> Rule {
+        Rule { scope: "gateway", ..self }
     }
 
     /// Requests that fit into a unit.
@@ -61,12 +66,13 @@ impl Rule {
             "time_zone: \"{sign}{:02}:{:02}\"\n\
              limits:\n\
              - Url: /\n  \
-               rules: [{{actor: device, unit: {unit}, rpu: {}, algo: {}, scope: local, \
+               rules: [{{actor: device, unit: {unit}, rpu: {}, algo: {}, scope: {}, \
                         cost: {}{burst}{slices}}}]\n",
             zone / 60,
             zone % 60,
             self.rpu,
             self.algo,
+            self.scope,
             self.cost,
         )
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 
+use super::arrivals;
 use super::bound::{self, Admission};
 use super::model::Model;
 use super::rule::{Rule, SECOND};
@@ -34,7 +35,8 @@ pub fn check(rule: Rule, requests: usize, seed: u64) {
     let mut refused = 0;
     for _ in 0..requests {
         let caller = CALLERS[run.random.usize(..CALLERS.len())];
-        let pause = run.pause();
+        let now = run.now();
+        let pause = arrivals::pause(&run.rule, CALLERS.len(), now, &mut run.random);
         run.host.advance(pause);
         let answer = run.send(caller);
         if answer.is_refused() {
@@ -56,30 +58,7 @@ pub fn check(rule: Rule, requests: usize, seed: u64) {
 
 impl Run {
     fn now(&self) -> Admission {
-        Admission { wall: self.host.clock().wall(), monotonic: self.host.clock().monotonic() }
-    }
-
-    /// Microseconds until the next request: none at all, around what the rule allows, or up to and
-    /// around the edges that slots, slices and units have. Edges far apart are rare, so that the
-    /// run stays above the limit.
-    fn pause(&mut self) -> u64 {
-        let Rule { unit, rpu, slices, .. } = self.rule;
-        let slot = unit / self.rule.per_unit().max(1);
-        let slice = unit / slices.unwrap_or(10);
-        for edge in [slot, slice, unit] {
-            let requests = edge / slot.max(1) * CALLERS.len() as u64;
-            if self.random.u64(..10 + 2 * requests.min(rpu)) == 0 {
-                return self.around(edge.max(1));
-            }
-        }
-        if self.random.bool() { 0 } else { self.random.u64(0..=slot / CALLERS.len() as u64) }
-    }
-
-    /// Microseconds to just before, on or just after the next multiple of `edge` on either clock.
-    fn around(&mut self, edge: u64) -> u64 {
-        let now = self.now();
-        let clock = if self.random.bool() { now.monotonic } else { now.wall };
-        (edge - clock % edge + self.random.u64(0..=2)).saturating_sub(1)
+        Admission::at(self.host.clock())
     }
 
     fn send(&mut self, caller: &'static str) -> Answer {

@@ -17,6 +17,8 @@
 (import "env" "proxy_http_call"
   (func $http_call (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)))
 (import "env" "proxy_get_status" (func $get_status (param i32 i32 i32) (result i32)))
+(import "wasi_snapshot_preview1" "clock_time_get"
+  (func $clock (param i32 i64 i32) (result i32)))
 (import "wasi_snapshot_preview1" "environ_sizes_get"
   (func $environ_sizes (param i32 i32) (result i32)))
 (memory (export "memory") 1)

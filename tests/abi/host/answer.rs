@@ -18,6 +18,8 @@ pub enum Fate {
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub fate: Fate,
+    /// When it went on to the upstream, by the monotonic clock.
+    pub went_on: Option<u64>,
     /// The headers that the client gets, `:status` included.
     pub headers: Headers,
     pub body: Vec<u8>,
@@ -32,6 +34,10 @@ pub struct Answer {
 impl Answer {
     pub fn is_admitted(&self) -> bool {
         self.fate == Fate::Admitted
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.fate == Fate::Held
     }
 
     pub fn is_refused(&self) -> bool {

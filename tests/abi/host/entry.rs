@@ -59,6 +59,7 @@ impl Vm {
         let result = function.call(&mut self.store, args);
         let used = FUEL - self.store.get_fuel().expect("fuel is switched on");
         let guest = self.store.data_mut();
+        guest.most_deferred = guest.most_deferred.max(guest.actions.len());
         guest.fuel += used;
         guest.effective = 0;
         match result {

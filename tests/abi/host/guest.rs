@@ -1,7 +1,7 @@
 //! What the host keeps for one VM, and what its imports work on.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use fastrand::Rng;
@@ -13,6 +13,7 @@ use super::metrics::{Kind, Metrics};
 use super::shared_data::SharedData;
 use super::status::Status;
 use super::stream::{Reply, Stream};
+use super::timer::{LATENESS, Timer};
 
 /// What all VMs of a process have in common.
 pub struct Outside {
@@ -20,14 +21,14 @@ pub struct Outside {
     pub shared_data: RefCell<SharedData>,
     pub metrics: RefCell<Metrics>,
     pub environment: RefCell<BTreeMap<String, String>>,
-    pub clusters: RefCell<Vec<String>>,
+    /// By name, with whether they have endpoints.
+    pub clusters: RefCell<BTreeMap<String, bool>>,
 }
 
 /// One plugin configuration that is live in a VM.
 pub struct Root {
     pub config: String,
-    /// Milliseconds; zero is no timer.
-    pub tick: u32,
+    pub timer: Timer,
     /// The configuration can be read only while the VM is being configured.
     pub configuring: bool,
 }
@@ -50,9 +51,14 @@ pub struct Guest {
     pub allocate: Option<TypedFunc<u32, u32>>,
     pub limits: StoreLimits,
     pub random: Rng,
+    /// How late timers are.
+    lateness: Rng,
     pub root_id: String,
     pub roots: BTreeMap<u32, Root>,
     pub streams: BTreeMap<u32, Stream>,
+    /// Streams that ended at this instant of the monotonic clock: until the event loop comes round,
+    /// they are contexts still.
+    pub ended: (u64, BTreeSet<u32>),
     /// The context that the host called.
     pub current: u32,
     /// The context that the module chose instead; zero is none.
@@ -62,11 +68,15 @@ pub struct Guest {
     /// Set by a local reply: whatever the callback returns, the stream goes no further.
     pub stopped: bool,
     pub actions: VecDeque<Action>,
+    /// Most actions that were waiting when a call returned.
+    pub most_deferred: usize,
     pub call_outs: CallOuts,
     pub metrics: BTreeMap<u32, (String, Kind)>,
     pub calls: Calls,
     pub fuel: u64,
     pub log: Vec<String>,
+    /// How often a timer has fired.
+    pub ticks: u64,
 }
 
 impl Guest {
@@ -77,19 +87,23 @@ impl Guest {
             allocate: None,
             limits: StoreLimitsBuilder::new().memory_size(MEMORY_CAP).build(),
             random: Rng::with_seed(seed),
+            lateness: Rng::with_seed(seed),
             root_id,
             roots: BTreeMap::new(),
             streams: BTreeMap::new(),
+            ended: (0, BTreeSet::new()),
             current: 0,
             effective: 0,
             restricted: true,
             stopped: false,
             actions: VecDeque::new(),
+            most_deferred: 0,
             call_outs: CallOuts::default(),
             metrics: BTreeMap::new(),
             calls: Calls::new(),
             fuel: 0,
             log: Vec::new(),
+            ticks: 0,
         }
     }
 
@@ -99,7 +113,27 @@ impl Guest {
     }
 
     pub fn is_context(&self, id: u32) -> bool {
-        self.roots.contains_key(&id) || self.streams.contains_key(&id)
+        let (instant, ended) = &self.ended;
+        self.roots.contains_key(&id)
+            || self.streams.contains_key(&id)
+            || *instant == self.outside.clock.monotonic() && ended.contains(&id)
+    }
+
+    /// Forgets a stream that is over.
+    pub fn end(&mut self, id: u32) {
+        let now = self.outside.clock.monotonic();
+        if self.ended.0 != now {
+            self.ended = (now, BTreeSet::new());
+        }
+        self.ended.1.insert(id);
+        self.streams.remove(&id);
+    }
+
+    pub fn set_timer(&mut self, root: u32, period: u32) {
+        let (now, late) = (self.outside.clock.monotonic(), self.lateness.u64(0..=LATENESS));
+        if let Some(root) = self.roots.get_mut(&root) {
+            root.timer.set(period, now, late);
+        }
     }
 
     /// The stream that a host function works on, if it is one.

@@ -9,13 +9,15 @@ pub struct Request {
     pub headers: Headers,
     /// Values by path, its segments joined by NUL.
     pub properties: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// What a broken host hands out for all headers at once.
+    pub garbled: Option<Vec<u8>>,
 }
 
 impl Request {
     /// A `GET` of `path` at `example.com`, from 192.0.2.1.
     pub fn get(path: impl AsRef<[u8]>) -> Request {
-        let empty = Request { headers: Headers::new(), properties: BTreeMap::new() };
-        empty
+        let (headers, properties) = (Headers::new(), BTreeMap::new());
+        Request { headers, properties, garbled: None }
             .header(":authority", "example.com")
             .header(":method", "GET")
             .header(":path", path)
@@ -27,6 +29,11 @@ impl Request {
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Request {
         self.headers.push((name.to_lowercase(), value.as_ref().to_vec()));
         self
+    }
+
+    /// As a broken host hands the headers out.
+    pub fn garbled(self, bytes: impl Into<Vec<u8>>) -> Request {
+        Request { garbled: Some(bytes.into()), ..self }
     }
 
     /// Takes a header away, such as `:path`.

@@ -7,6 +7,7 @@ pub enum Status {
     BadArgument = 2,
     InvalidMemoryAccess = 6,
     CasMismatch = 8,
+    InternalFailure = 10,
     Unimplemented = 12,
 }
 

@@ -27,6 +27,8 @@ pub struct Stream {
     pub response: Option<Headers>,
     pub filter_state: BTreeMap<String, Vec<u8>>,
     pub fate: Fate,
+    /// When it went on to the upstream, by the monotonic clock.
+    pub went_on: Option<u64>,
     /// What the client got, without filter state and costs.
     sent: (Headers, Vec<u8>, String),
 }
@@ -40,6 +42,7 @@ impl Stream {
             response: None,
             filter_state: BTreeMap::new(),
             fate: Fate::Held,
+            went_on: None,
             sent: (Headers::new(), Vec::new(), String::new()),
         }
     }
@@ -62,17 +65,30 @@ impl Vm {
 
     /// Begins a stream; the module judges its headers. It stays open until it is closed.
     pub fn open(&mut self, request: &Request) -> Result<u32, Trap> {
+        let id = self.begin(request)?;
+        self.arrive(id)?;
+        Ok(id)
+    }
+
+    /// Begins a stream whose headers a filter in front does not pass on yet.
+    pub fn begin(&mut self, request: &Request) -> Result<u32, Trap> {
         let (id, root) = (self.next_id(), self.root());
         self.guest().streams.insert(id, Stream::new(root, request));
         self.call::<_, ()>("proxy_on_context_create", id, (id, root))?;
-        self.stream(id).is_readable = true;
-        let count = u32::try_from(request.headers.len()).expect("few headers");
+        Ok(id)
+    }
+
+    /// Passes the headers of a stream on to the module.
+    pub fn arrive(&mut self, id: u32) -> Result<(), Trap> {
+        let stream = self.stream(id);
+        stream.is_readable = true;
+        let count = u32::try_from(stream.request.headers.len()).expect("few headers");
         let verdict = self.enter::<_, u32>("proxy_on_request_headers", id, (id, count, 1_u32))?;
         self.run_actions()?;
         if matches!(verdict, None | Some((CONTINUE, false))) {
             self.resume(id);
         }
-        Ok(id)
+        Ok(())
     }
 
     /// What has become of a stream so far.
@@ -81,7 +97,8 @@ impl Vm {
         let stream = self.stream(id);
         let (headers, body, details) = stream.sent.clone();
         let filter_state = stream.filter_state.clone();
-        Answer { fate: stream.fate, headers, body, details, filter_state, calls, fuel }
+        let (fate, went_on) = (stream.fate, stream.went_on);
+        Answer { fate, went_on, headers, body, details, filter_state, calls, fuel }
     }
 
     /// Ends a stream: after the upstream's response if the request was admitted, or because its
@@ -93,7 +110,7 @@ impl Vm {
         }
         self.finish(id)?;
         let answer = self.answer(id);
-        self.guest().streams.remove(&id);
+        self.guest().end(id);
         Ok(answer)
     }
 
@@ -114,9 +131,11 @@ impl Vm {
 
     /// Lets a held request go on. A stream that is over does nothing.
     pub(super) fn resume(&mut self, id: u32) {
+        let now = self.guest().outside.clock.monotonic();
         let stream = self.guest().streams.get_mut(&id).filter(|stream| stream.fate == Fate::Held);
         if let Some(stream) = stream {
             stream.is_readable = false;
+            stream.went_on = Some(now);
             stream.fate = Fate::Admitted;
         }
     }

@@ -6,6 +6,7 @@ use wasmi::{Instance, Linker, Module, Store};
 
 use super::call_out::{CallOut, Response};
 use super::guest::{Calls, Guest, Outside, Root};
+use super::timer::Timer;
 use super::trap::{StartError, Trap};
 
 pub struct Vm {
@@ -54,7 +55,7 @@ impl Vm {
         }
         let id = self.next_id();
         let logged = self.log().len();
-        let root = Root { config: config.into(), tick: 0, configuring: true };
+        let root = Root { config: config.into(), timer: Timer::default(), configuring: true };
         self.guest().roots.insert(id, root);
         self.call::<_, ()>("proxy_on_context_create", id, (id, 0_u32))?;
         let started = self.call::<_, u32>("proxy_on_vm_start", id, (id, 0_u32))?;
@@ -80,34 +81,16 @@ impl Vm {
             let streams: Vec<u32> = streams.map(|(stream, _)| *stream).collect();
             for stream in streams {
                 self.finish(stream)?;
-                self.guest().streams.remove(&stream);
+                self.guest().end(stream);
             }
             let done = self.call::<_, u32>("proxy_on_done", id, id)?;
             assert_ne!(done, Some(0), "this host does not wait for proxy_done");
             self.call::<_, ()>("proxy_on_delete", id, id)?;
             self.guest().roots.remove(&id);
+            // Nobody is told of the answers to its calls.
+            self.guest().call_outs.open.retain(|call| call.root != id);
         }
         Ok(())
-    }
-
-    /// Lets the timer of every root fire that has one, old roots included.
-    pub fn tick(&mut self) {
-        self.try_tick().unwrap_or_else(|trap| panic!("{trap}"));
-    }
-
-    pub fn try_tick(&mut self) -> Result<(), Trap> {
-        let roots = self.guest().roots.iter().filter(|(_, root)| root.tick > 0);
-        let roots: Vec<u32> = roots.map(|(id, _)| *id).collect();
-        for id in roots {
-            self.call::<_, ()>("proxy_on_tick", id, id)?;
-        }
-        Ok(())
-    }
-
-    /// Milliseconds between ticks of the root in force; zero is no timer.
-    pub fn tick_period(&mut self) -> u32 {
-        let id = self.root;
-        self.guest().roots.get(&id).map_or(0, |root| root.tick)
     }
 
     /// Calls over HTTP that await an answer.
@@ -131,6 +114,16 @@ impl Vm {
     pub fn memory(&self) -> usize {
         let memory = self.store.data().memory.expect("the module is loaded");
         memory.data_size(&self.store)
+    }
+
+    /// How often a timer has fired.
+    pub fn ticks(&self) -> u64 {
+        self.store.data().ticks
+    }
+
+    /// Most requests that one call let go on or answered.
+    pub fn most_at_once(&self) -> usize {
+        self.store.data().most_deferred
     }
 
     pub fn log(&self) -> Vec<String> {

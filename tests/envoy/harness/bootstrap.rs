@@ -1,11 +1,15 @@
 //! The Envoy configuration of a test: one listener, the filter of envoy.yaml with the test's rules,
 //! and a route that answers 200.
 
+mod bridge;
+
+use std::ffi::OsString;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::shipped;
+use super::upstream::Upstream;
+use super::{shifted_clock, shipped, trapdoor};
 
 /// A gateway as a test wants it.
 #[derive(Clone)]
@@ -15,6 +19,16 @@ pub struct Gateway {
     before: Vec<Value>,
     trusted_hops: u32,
     transport_socket: Value,
+    route: Value,
+    idle_timeout: &'static str,
+    has_trap_door: bool,
+    has_precise_timers: bool,
+    access_log: bool,
+    gives_memory_back: bool,
+    clusters: Vec<Value>,
+    environment: Value,
+    bridge: Option<shipped::Bridge>,
+    clock_ahead: i64,
 }
 
 /// An HTTP filter of Envoy by its name, its type's short name, and its configuration.
@@ -43,6 +57,16 @@ impl Gateway {
             before: Vec::new(),
             trusted_hops: 0,
             transport_socket: Value::Null,
+            route: Value::Null,
+            idle_timeout: "30s",
+            has_trap_door: false,
+            has_precise_timers: false,
+            access_log: true,
+            gives_memory_back: false,
+            clusters: Vec::new(),
+            environment: json!({}),
+            bridge: None,
+            clock_ahead: 0,
         }
     }
 
@@ -70,6 +94,81 @@ impl Gateway {
         self
     }
 
+    /// In front of a service, instead of answering for it.
+    pub fn before(mut self, upstream: &Upstream) -> Self {
+        self.route = json!({"cluster": "upstream"});
+        self.cluster("upstream", upstream.port)
+    }
+
+    /// With another `stream_idle_timeout`.
+    pub fn idle_timeout(mut self, timeout: &'static str) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// With a module that dies of a request with [`super::DEADLY`] headers.
+    pub fn trap_door(mut self) -> Self {
+        self.has_trap_door = true;
+        self
+    }
+
+    /// Without an access log.
+    pub fn without_access_log(mut self) -> Self {
+        self.access_log = false;
+        self
+    }
+
+    /// Giving memory back to the system that it does not use, so that what it has tells what it needs.
+    pub fn give_memory_back(mut self) -> Self {
+        self.gives_memory_back = true;
+        self
+    }
+
+    /// With timers that do not go by the kernel's tick, which is up to 4 ms.
+    pub fn precise_timers(mut self) -> Self {
+        self.has_precise_timers = true;
+        self
+    }
+
+    /// With a wall clock that is so many seconds ahead of ours.
+    pub fn clock_ahead(mut self, seconds: i64) -> Self {
+        self.clock_ahead = seconds;
+        self
+    }
+
+    /// What Envoy's environment has beyond ours.
+    pub fn environment(&self) -> Vec<(&'static str, OsString)> {
+        let mut variables = Vec::new();
+        if self.has_precise_timers {
+            variables.push(("EVENT_PRECISE_TIMER", "1".into()));
+        }
+        if self.clock_ahead != 0 {
+            variables.extend(shifted_clock::environment(self.clock_ahead));
+        }
+        variables
+    }
+
+    /// With a cluster that has one endpoint, a port on loopback.
+    pub fn cluster(mut self, name: &str, port: u16) -> Self {
+        let address = json!({"socket_address": {"address": "127.0.0.1", "port_value": port}});
+        let endpoint = json!({"lb_endpoints": [{"endpoint": {"address": address}}]});
+        let any = 1_000_000;
+        self.clusters.push(json!({
+            "name": name,
+            "load_assignment": {"cluster_name": name, "endpoints": [endpoint]},
+            "circuit_breakers": {"thresholds": [{
+                "max_connections": any, "max_pending_requests": any, "max_requests": any,
+            }]},
+        }));
+        self
+    }
+
+    /// With a variable in the environment of the filter's VM.
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment[name] = value.into();
+        self
+    }
+
     /// The number of worker threads.
     pub fn worker_count(&self) -> u32 {
         self.workers
@@ -78,17 +177,24 @@ impl Gateway {
     /// The listener; on port 0 the kernel chooses.
     pub fn listener(&self, folder: &Path) -> Value {
         let mut filters = self.before.clone();
-        filters.push(shipped::filter(&self.configuration));
+        let mut filter = shipped::filter(&self.configuration);
+        if self.has_trap_door {
+            let path = "/typed_config/config/vm_config/code/local/filename";
+            *filter.pointer_mut(path).unwrap() = json!(trapdoor::write(folder));
+        }
+        filter["typed_config"]["config"]["vm_config"]["environment_variables"] =
+            json!({"key_values": self.environment});
+        filters.push(filter);
         filters.push(hcm_filter("envoy.filters.http.router", "router", "Router", json!({})));
         let manager = json!({
             "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
             "stat_prefix": "gateway",
-            "stream_idle_timeout": "30s",
+            "stream_idle_timeout": self.idle_timeout,
             "use_remote_address": true,
             "xff_num_trusted_hops": self.trusted_hops,
-            "access_log": [access_log(folder)],
+            "access_log": self.access_log.then(|| [access_log(folder)]),
             "http_filters": filters,
-            "route_config": routes(),
+            "route_config": self.routes(),
         });
         let mut chain = json!({"filters": [{"name": "http", "typed_config": manager}]});
         if !self.transport_socket.is_null() {
@@ -97,15 +203,36 @@ impl Gateway {
         json!({"name": "gateway", "address": loopback(), "filter_chains": [chain]})
     }
 
+    fn routes(&self) -> Value {
+        let mut all = json!({"match": {"prefix": "/"}});
+        if self.route.is_null() {
+            all["direct_response"] =
+                json!({"status": 200, "body": {"inline_string": "upstream\n"}});
+        } else {
+            all["route"] = self.route.clone();
+        }
+        json!({"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [all]}]})
+    }
+
     /// The bootstrap whose listener comes from the file `lds.json` and may change.
     pub fn dynamic(&self, folder: &Path) -> Value {
         let file = json!({"path_config_source": {"path": folder.join("lds.json")}});
-        json!({
+        let release = json!({"bytes_to_release": 1 << 30, "memory_release_interval": "0.2s"});
+        let mut bootstrap = json!({
             "node": {"id": "test", "cluster": "test"},
+            "memory_allocator_manager": self.gives_memory_back.then_some(release),
+            "static_resources": {"clusters": self.clusters},
             "dynamic_resources": {"lds_config": file},
             "stats_config": shipped::stats_config(),
             "admin": {"address": loopback()},
-        })
+        });
+        self.add_bridge(&mut bootstrap);
+        bootstrap
+    }
+
+    /// The content of `lds.json` without any listener.
+    pub fn no_listeners() -> Value {
+        json!({"resources": []})
     }
 
     /// The content of `lds.json`.
@@ -118,7 +245,7 @@ impl Gateway {
     /// The bootstrap with the listener in it.
     pub fn fixed(&self, folder: &Path) -> Value {
         json!({
-            "static_resources": {"listeners": [self.listener(folder)]},
+            "static_resources": {"listeners": [self.listener(folder)], "clusters": self.clusters},
             "admin": {"address": loopback()},
         })
     }
@@ -126,12 +253,6 @@ impl Gateway {
 
 fn loopback() -> Value {
     json!({"socket_address": {"address": "127.0.0.1", "port_value": 0}})
-}
-
-fn routes() -> Value {
-    let answer = json!({"status": 200, "body": {"inline_string": "upstream\n"}});
-    let all = json!({"match": {"prefix": "/"}, "direct_response": answer});
-    json!({"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [all]}]})
 }
 
 fn access_log(folder: &Path) -> Value {

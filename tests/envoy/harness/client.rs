@@ -2,11 +2,13 @@
 
 use std::io::{self, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use super::response::Response;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait for a byte.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The bytes of a request.
 pub fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> Vec<u8> {
@@ -45,13 +47,38 @@ impl Client {
         Ok(Self { port, stream: BufReader::new(stream), closing: false })
     }
 
+    /// Sends bytes and does not wait for anything.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes)
+    }
+
+    /// Waits for a response.
+    pub fn read(&mut self) -> io::Result<Response> {
+        Response::read(&mut self.stream)
+    }
+
+    /// Closes the connection by RST.
+    #[allow(unsafe_code, reason = "the standard library has no such option yet")]
+    pub fn reset(self) {
+        const SOL_SOCKET: i32 = 1;
+        const SO_LINGER: i32 = 13;
+        const AT_ONCE: [i32; 2] = [1, 0];
+        unsafe extern "C" {
+            fn setsockopt(fd: i32, level: i32, name: i32, value: *const i32, size: u32) -> i32;
+        }
+        let fd = self.stream.get_ref().as_raw_fd();
+        // SAFETY: the descriptor is open and the value as long as said.
+        let status = unsafe { setsockopt(fd, SOL_SOCKET, SO_LINGER, AT_ONCE.as_ptr(), 8) };
+        assert_eq!(status, 0);
+    }
+
     /// Sends the bytes of one request and waits for its response.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<Response> {
         if self.closing {
             *self = Self::connect(self.port)?;
         }
-        self.stream.get_mut().write_all(bytes)?;
-        let response = Response::read(&mut self.stream)?;
+        self.write(bytes)?;
+        let response = self.read()?;
         self.closing = response.header("connection") == Some("close");
         Ok(response)
     }

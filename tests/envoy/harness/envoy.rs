@@ -1,6 +1,8 @@
 //! One Envoy process, from its start to its end.
 
+use std::fmt::Debug;
 use std::fs::{self, File};
+use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output};
 use std::sync::OnceLock;
@@ -8,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
+use super::alone::not_alone;
 use super::bootstrap::Gateway;
 use super::client::{exchange, request};
 use super::response::Response;
@@ -27,33 +30,50 @@ impl Gateway {
     /// Starts Envoy and waits until it serves.
     #[track_caller]
     pub fn start(&self) -> Envoy {
+        start_all(std::slice::from_ref(self)).remove(0)
+    }
+
+    fn launch(&self) -> Envoy {
         let folder = new_folder();
         write(&folder.join("lds.json"), &self.listeners(&folder));
         write(&folder.join("bootstrap.json"), &self.dynamic(&folder));
-        let mut envoy =
-            Envoy { process: spawn(&folder, self.worker_count()), folder, admin: 0, port: 0 };
-        envoy.admin = eventually("Envoy's admin port", || {
-            let ended = envoy.process.try_wait().unwrap();
-            assert!(ended.is_none(), "Envoy ended at once:\n{}", envoy.log());
-            port_of(&fs::read_to_string(envoy.folder.join("admin.txt")).ok()?)
-        });
-        envoy.port = eventually("Envoy's listener", || {
-            if envoy.stat("listener_manager.lds.update_rejected")? > 0 {
-                let told = || Some(envoy.log()).filter(|log| log.contains("rejected"));
-                panic!("Envoy refused its configuration:\n{}", eventually("the reason", told));
-            }
-            envoy.admin("/ready").filter(|answer| answer.status == 200)?;
-            let listeners: Value =
-                serde_json::from_str(&envoy.admin("/listeners?format=json")?.body).ok()?;
-            let address =
-                listeners.pointer("/listener_statuses/0/local_address/socket_address/port_value");
-            address.and_then(Value::as_u64)?.try_into().ok()
-        });
-        envoy
+        Envoy { process: spawn(&folder, self), folder, admin: 0, port: 0 }
     }
 }
 
+/// Starts several Envoys at once and waits until they serve.
+#[track_caller]
+pub fn start_all(gateways: &[Gateway]) -> Vec<Envoy> {
+    let mut envoys: Vec<Envoy> = gateways.iter().map(Gateway::launch).collect();
+    envoys.iter_mut().for_each(Envoy::wait_until_it_serves);
+    envoys
+}
+
 impl Envoy {
+    #[track_caller]
+    fn wait_until_it_serves(&mut self) {
+        self.admin = eventually("Envoy's admin port", || {
+            let ended = self.process.try_wait().unwrap();
+            assert!(ended.is_none(), "Envoy ended at once:\n{}", self.log());
+            port_of(&fs::read_to_string(self.folder.join("admin.txt")).ok()?)
+        });
+        self.port = eventually("Envoy's listener", || {
+            if self.stat("listener_manager.lds.update_rejected")? > 0 {
+                let told = || Some(self.log()).filter(|log| log.contains("rejected"));
+                panic!("Envoy refused its configuration:\n{}", eventually("the reason", told));
+            }
+            self.admin("/ready").filter(|answer| answer.status == 200)?;
+            let listeners: Value =
+                serde_json::from_str(&self.admin("/listeners?format=json")?.body).ok()?;
+            // That of the bridge to Redis has no port.
+            let mut all = listeners["listener_statuses"].as_array()?.iter();
+            let port = |listener: &Value| {
+                listener.pointer("/local_address/socket_address/port_value")?.as_u64()
+            };
+            all.find_map(port)?.try_into().ok()
+        });
+    }
+
     /// Sends a GET on a connection of its own.
     #[track_caller]
     pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> Response {
@@ -71,11 +91,16 @@ impl Envoy {
         exchange(self.admin, &request("GET", path, &[])).ok()
     }
 
-    /// The value of a counter or gauge, if there is one of this name.
-    pub fn stat(&self, name: &str) -> Option<u64> {
-        let text = self.admin("/stats")?.body;
-        let mut pairs = text.lines().filter_map(|line| line.split_once(": "));
-        pairs.find(|(found, _)| *found == name)?.1.parse().ok()
+    /// Requests that are under way.
+    pub fn active(&self) -> u64 {
+        self.stat("http.gateway.downstream_rq_active").unwrap_or(0)
+    }
+
+    /// Waits until so many requests are under way.
+    #[track_caller]
+    pub fn wait_for_active(&self, count: impl RangeBounds<u64> + Debug) {
+        let reached = || count.contains(&self.active()).then_some(());
+        eventually(&format!("{count:?} requests under way"), reached);
     }
 
     /// What Envoy and the filter have logged.
@@ -105,6 +130,30 @@ impl Envoy {
         let before = accepted();
         self.put(gateway);
         eventually("Envoy to accept the update", || (accepted() > before).then_some(()));
+    }
+
+    /// Takes the listener away.
+    pub fn remove_listener(&self) {
+        let part = self.folder.join("lds.part");
+        write(&part, &Gateway::no_listeners());
+        fs::rename(part, self.folder.join("lds.json")).unwrap();
+    }
+
+    /// Kibibytes of memory that the process has in use, once that has been the same for a second.
+    pub fn memory(&self) -> u64 {
+        let (mut last, mut times) = (0, 0);
+        eventually("memory to settle", || {
+            let memory = self.memory_now();
+            times = if memory == last { times + 1 } else { 0 };
+            last = memory;
+            (times == 100).then_some(memory)
+        })
+    }
+
+    fn memory_now(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     /// Fails if the filter has trapped, panicked, or been loaded anew since the start.
@@ -161,10 +210,10 @@ pub fn validate(gateway: &Gateway) -> Output {
     result.unwrap()
 }
 
-fn spawn(folder: &Path, workers: u32) -> Child {
+fn spawn(folder: &Path, gateway: &Gateway) -> Child {
     shipped::module();
     command()
-        .args(["--concurrency", &workers.to_string()])
+        .args(["--concurrency", &gateway.worker_count().to_string()])
         .args(["--file-flush-interval-msec", "50", "--drain-strategy", "immediate"])
         .args(["-l", "warning", "--component-log-level", "wasm:info"])
         .arg("-c")
@@ -173,12 +222,14 @@ fn spawn(folder: &Path, workers: u32) -> Child {
         .arg(folder.join("admin.txt"))
         .arg("--log-path")
         .arg(folder.join("envoy.log"))
+        .envs(gateway.environment())
         .stderr(File::create(folder.join("stderr.log")).unwrap())
         .spawn()
         .unwrap()
 }
 
 fn command() -> Command {
+    not_alone();
     let mut command = Command::new(binary());
     command.current_dir(shipped::root()).arg("--disable-hot-restart");
     command

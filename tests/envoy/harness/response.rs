@@ -47,7 +47,8 @@ impl Response {
     }
 }
 
-fn line(from: &mut impl BufRead) -> io::Result<String> {
+/// A line without its end.
+pub fn line(from: &mut impl BufRead) -> io::Result<String> {
     let mut bytes = Vec::new();
     from.read_until(b'\n', &mut bytes)?;
     if bytes.pop() != Some(b'\n') {
@@ -59,7 +60,8 @@ fn line(from: &mut impl BufRead) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn read_chunks(from: &mut impl BufRead, body: &mut Vec<u8>) -> io::Result<()> {
+/// A body in chunks, to its end.
+pub fn read_chunks(from: &mut impl BufRead, body: &mut Vec<u8>) -> io::Result<()> {
     loop {
         let size = line(from)?;
         let size = u64::from_str_radix(&size, 16).map_err(io::Error::other)?;

@@ -19,7 +19,11 @@ pub fn module() -> PathBuf {
 
 /// envoy/envoy.yaml.
 pub fn bootstrap() -> Value {
-    let text = fs::read_to_string(root().join("envoy/envoy.yaml")).unwrap();
+    read("envoy/envoy.yaml")
+}
+
+fn read(path: &str) -> Value {
+    let text = fs::read_to_string(root().join(path)).unwrap();
     serde_yaml::from_str(&text).unwrap()
 }
 
@@ -35,6 +39,33 @@ pub fn filter(configuration: &Value) -> Value {
     let place = filter.pointer_mut("/typed_config/config/configuration");
     *place.expect("it is configured") = configuration.clone();
     filter
+}
+
+/// The way from a filter to Redis, as envoy/fleet.yaml has it.
+#[derive(Clone)]
+pub struct Bridge {
+    pub extensions: Value,
+    pub listener: Value,
+    /// The bridge, and behind it Redis on the port that the test wants.
+    pub clusters: [Value; 2],
+}
+
+/// The bridge to a Redis on a port of loopback.
+pub fn bridge(port: u16) -> Bridge {
+    let mut fleet = read("envoy/fleet.yaml");
+    let mut named = |kind: &str, name: &str| {
+        let all = fleet["static_resources"][kind].as_array_mut().unwrap();
+        let found = all.iter_mut().find(|resource| resource["name"] == name);
+        found.unwrap_or_else(|| panic!("fleet.yaml has `{name}` among its {kind}")).take()
+    };
+    let listener = named("listeners", "diana_redis");
+    let clusters = ["diana_redis", "redis"].map(|name| named("clusters", name));
+    let mut bridge =
+        Bridge { extensions: fleet["bootstrap_extensions"].take(), listener, clusters };
+    let place =
+        "/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address/socket_address/port_value";
+    *bridge.clusters[1].pointer_mut(place).expect("Redis has an address") = port.into();
+    bridge
 }
 
 /// The regexes that turn metric names into labels.

@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &[u8]| {
     match config::parse(text) {
         Ok(policy) => {
-            let mut engine = Engine::new(policy, Seed { k0: 1, k1: 2 });
+            let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 });
             engine.decide(&FakeRequest::get("/share/qq"), &FakeClock::default());
         }
         Err(problems) => assert!(!problems.to_string().is_empty()),

@@ -89,10 +89,37 @@ fn aliases_and_a_byte_order_mark_are_fine() {
 }
 
 #[test]
+fn an_alias_means_the_latest_node_with_its_anchor() {
+    let text = "
+limits:
+- {Url: /a, rules: &rules [&rule {&key actor: all, unit: day, rpu: 1}, *rule]}
+- {Url: /b, rules: [&rule {*key : all, unit: day, rpu: 2}, *rule]}
+- {Url: /c, rules: *rules}
+";
+    let policy = policy(text);
+    let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    assert_eq!(rules.map(|rule| rule.quota.rpu).collect::<Vec<_>>(), [1, 1, 2, 2, 1, 1]);
+}
+
+#[test]
 fn whole_numbers_may_be_written_in_many_ways() {
-    for (text, value) in
-        [("1e3", 1000), ("10.0", 10), ("0x10", 16), ("0", 0), ("-0.0", 0), ("+7", 7)]
-    {
+    let numbers = [
+        ("1e3", 1000),
+        ("+1.50E+2", 150),
+        ("1500e-1", 150),
+        (".7e1", 7),
+        ("10.", 10),
+        ("10.0", 10),
+        ("0x1F", 31),
+        ("0o17", 15),
+        ("0b101", 5),
+        ("0", 0),
+        ("-0.0", 0),
+        ("+7", 7),
+        ("!!int 7", 7),
+        ("!!float '7'", 7),
+    ];
+    for (text, value) in numbers {
         assert_eq!(rule(&with_rule(&format!("rpu: {text}"))).quota.rpu, value, "{text}");
     }
 }

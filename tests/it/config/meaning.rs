@@ -1,6 +1,7 @@
 //! What keys mean, and their defaults.
 
 use super::{policy, rule, with_rule};
+use diana::algorithm::Kind;
 use diana::config::policy::{Absent, Accepted, Scope};
 use diana::route::header::Test;
 use diana::time::Unit;
@@ -45,10 +46,27 @@ fn every_key_of_an_algorithm_reaches_it() {
     for entry in diana::algorithm::REGISTRY {
         for key in entry.keys {
             let base = format!("algo: {}, unit: second, rpu: 50", entry.long);
-            let with = format!("{base}, {}: {}", key.name, key.max.min(9));
-            let (without, with) = (rule(&with_rule(&base)), rule(&with_rule(&with)));
-            assert_ne!(without.quota, with.quota, "{} of {}", key.name, entry.short);
+            let (text, value) = match key.kind {
+                Kind::Number => ("9", 9),
+                Kind::Duration => ("900ms", 900_000),
+            };
+            // It means something in a token bucket only beside `max_delay`.
+            let base =
+                if key.name == "max_queue" { format!("{base}, max_delay: 1s") } else { base };
+            let mut with = rule(&with_rule(&format!("{base}, {}: {text}", key.name)));
+            assert_eq!(*(key.field)(&mut with.quota), Some(value), "{}", key.name);
+            assert_ne!(rule(&with_rule(&base)).quota, with.quota, "{}", key.name);
         }
+    }
+}
+
+#[test]
+fn durations() {
+    let texts = ["0", "'0'", "0ms", "0h", "1ms", "007ms", "20000ms", "20s", "5s"];
+    let ticks = [0, 0, 0, 0, 1_000, 7_000, 20_000_000, 20_000_000, 5_000_000];
+    for (text, ticks) in texts.into_iter().zip(ticks) {
+        let rule = rule(&with_rule(&format!("max_delay: {text}")));
+        assert_eq!(rule.quota.max_delay, Some(ticks), "{text}");
     }
 }
 

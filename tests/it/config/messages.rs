@@ -3,6 +3,8 @@
 mod actors;
 mod document;
 mod entry;
+mod redis;
+mod remote;
 mod response;
 mod rule;
 mod settings;

@@ -70,8 +70,10 @@ fn in_several_documents() {
 
 #[test]
 fn of_an_alias_is_what_it_stands_for() {
-    let text = "limits:\n- Url: /a\n  rules: &r [{actor: all, unit: day, rpu: x}]\n- Url: /b\n  rules: *r\n";
-    expect(text, &[("limits[0].rules[0].rpu", "x"), ("limits[1].rules[0].rpu", "x")]);
+    let text = "limits:\n- Url: /a\n  rules: &r [{actor: all, unit: day, rpu: x}]\n- Url: /b\n  rules: *r\nkeys: none\n";
+    let expected =
+        [("limits[0].rules[0].rpu", "x"), ("limits[1].rules[0].rpu", "x"), ("keys", "none")];
+    expect(text, &expected);
 }
 
 #[test]

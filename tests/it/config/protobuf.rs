@@ -29,7 +29,7 @@ fn value(tree: &Tree) -> Vec<u8> {
         Tree::Null => vec![0x08, 0],
         Tree::Bool(flag) => vec![0x20, u8::from(*flag)],
         Tree::Int(number) => [&[0x11], &(*number as f64).to_le_bytes()[..]].concat(),
-        Tree::Float(number) => [&[0x11], &number.to_le_bytes()[..]].concat(),
+        Tree::Number(text) => [&[0x11], &text.parse::<f64>().unwrap().to_le_bytes()[..]].concat(),
         Tree::Text(text) => field(0x1a, text.as_bytes()),
         Tree::Map(pairs) => field(0x2a, &structure(pairs)),
         Tree::List(items) => field(
@@ -67,8 +67,26 @@ fn means_what_the_same_yaml_means() {
 
 #[test]
 fn has_problems_by_their_path() {
-    let problems = parse(&with(rule(Tree::Float(0.5)))).unwrap_err().to_string();
+    let problems = parse(&with(rule(Tree::Number("0.5".into())))).unwrap_err().to_string();
     assert!(problems.starts_with("limits[0].rules[0].rpu: found `0.5`"), "{problems}");
+}
+
+#[test]
+fn numbers_are_spelled_as_people_do() {
+    let spelled = [
+        ("0.29", "0.29"),
+        ("-1.25", "-1.25"),
+        ("0.30000000000000004", "0.3"),
+        ("123456789.123456", "123456789.123456"),
+        ("1e20", "100000000000000000000"),
+        ("1e300", "beyond 1e38"),
+        ("inf", "beyond 1e38"),
+        ("nan", "beyond 1e38"),
+    ];
+    for (number, text) in spelled {
+        let problems = parse(&with(rule(Tree::Number(number.into())))).unwrap_err().to_string();
+        assert!(problems.contains(&format!("rpu: found `{text}`, ")), "{number}: {problems}");
+    }
 }
 
 #[test]

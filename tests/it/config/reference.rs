@@ -1,6 +1,7 @@
 //! `envoy/limits.yaml` shows every key there is, and has no problems.
 
 use super::{messages, policy};
+use diana::config::policy::Scope;
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 
@@ -15,6 +16,16 @@ fn the_reference_rules_are_valid() {
     }
 }
 
+#[test]
+fn the_rules_of_the_fleet_are_valid_and_count_together() {
+    let redis = policy("limits: []\nredis: {cluster: c}").own();
+    let text = include_bytes!("../../../envoy/fleet-rules.yaml");
+    let policy = diana::config::parse_remote(text, &redis).unwrap();
+    let mut rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    assert!(rules.all(|rule| rule.scope == Scope::Global));
+    assert_eq!(policy.warnings, [""; 0]);
+}
+
 /// Asks the product itself for its keys: a list of them follows every unknown key.
 #[test]
 fn the_reference_rules_show_every_key() {
@@ -23,10 +34,12 @@ limits: [{nokey: 5, Url: /, match: {nokey: 5}, except: {nokey: 5}, response: {no
   rules: [{nokey: 5, actor: all, unit: day, rpu: 1}]}]
 actors: {x: [{nokey: 5}]}
 accepted: {nokey: 5}
+redis: {nokey: 5, cluster: c}
+remote: {nokey: 5, cluster: c, path: /, headers: {x: {nokey: 5, env: A}}}
 nokey: 5
 ";
     let messages = messages(text);
-    assert_eq!(messages.lines().count(), 8, "{messages}");
+    assert_eq!(messages.lines().count(), 11, "{messages}");
     for line in messages.lines() {
         let (_, keys) = line.split_once("unknown key, allowed: ").expect(line);
         for key in keys.split(", ") {

@@ -1,6 +1,7 @@
 //! Lines for the log about what is allowed and probably not meant.
 
 use super::policy;
+use diana::config::parse_remote;
 use insta::assert_snapshot;
 
 /// The warnings about a document with these rules in one entry.
@@ -21,12 +22,34 @@ fn sources_speak_for_themselves() {
 }
 
 #[test]
-fn scopes_that_count_per_worker() {
-    assert_snapshot!(of("{actor: all, unit: day, rpu: 5, scope: local}"), @"");
+fn scopes_that_count_per_gateway() {
+    assert_snapshot!(of("{actor: all, unit: day, rpu: 5}, {actor: all, unit: day, rpu: 5, scope: local}"), @"");
     assert_snapshot!(of("{actor: all, unit: day, rpu: 5}, {actor: all, unit: hour, rpu: 5, scope: global},
-        {actor: all, unit: day, rpu: 5, scope: local}"), @"`gateway` and `global` are counted per worker in this release, so every worker admits the whole limit: root-all-day-tb, root-all-hour-tb");
-    let many = vec!["{actor: all, unit: day, rpu: 5}"; 25].join(", ");
-    assert_snapshot!(of(&many), @"`gateway` and `global` are counted per worker in this release, so every worker admits the whole limit: root-all-day-tb, root-all-day-tb-2, root-all-day-tb-3, root-all-day-tb-4, root-all-day-tb-5, root-all-day-tb-6, root-all-day-tb-7, root-all-day-tb-8, root-all-day-tb-9, root-all-day-tb-10, root-all-day-tb-11, root-all-day-tb-12, root-all-day-tb-13, root-all-day-tb-14, root-all-day-tb-15, root-all-day-tb-16, root-all-day-tb-17, root-all-day-tb-18, root-all-day-tb-19, root-all-day-tb-20 and 5 more");
+        {actor: all, unit: day, rpu: 5, scope: local}"), @"`global` is counted per gateway without `redis`, so every gateway admits the whole limit: root-all-hour-tb");
+    let many = vec!["{actor: all, unit: day, rpu: 5, scope: global}"; 25].join(", ");
+    assert_snapshot!(of(&many), @"`global` is counted per gateway without `redis`, so every gateway admits the whole limit: root-all-day-tb, root-all-day-tb-2, root-all-day-tb-3, root-all-day-tb-4, root-all-day-tb-5, root-all-day-tb-6, root-all-day-tb-7, root-all-day-tb-8, root-all-day-tb-9, root-all-day-tb-10, root-all-day-tb-11, root-all-day-tb-12, root-all-day-tb-13, root-all-day-tb-14, root-all-day-tb-15, root-all-day-tb-16, root-all-day-tb-17, root-all-day-tb-18, root-all-day-tb-19, root-all-day-tb-20 and 5 more");
+}
+
+#[test]
+fn a_redis_that_nothing_uses() {
+    let of = |text: &str| policy(text).warnings.join("\n");
+    let rules = |scope: &str| {
+        format!("limits: [{{Url: /, rules: [{{actor: all, unit: day, rpu: 5, scope: {scope}}}]}}]")
+    };
+    let redis = "redis: {cluster: c}";
+    assert_snapshot!(of(&format!("{}\n{redis}", rules("gateway"))), @"`redis` is not used, since no rule has `scope: global`");
+    assert_eq!(of(&format!("{}\n{redis}", rules("global"))), "");
+    // With a centre it may be for rules from there, which may come and go.
+    let own = format!("{}\n{redis}\nremote: {{cluster: d, path: /}}", rules("gateway"));
+    assert_eq!(of(&own), "");
+    let own = policy(&own).own();
+    for scope in ["gateway", "global"] {
+        let remote = parse_remote(rules(scope).as_bytes(), &own).unwrap();
+        assert_eq!(remote.warnings, [""; 0], "{scope}");
+    }
+    let alone = policy("limits: []").own();
+    let remote = parse_remote(rules("global").as_bytes(), &alone).unwrap();
+    assert_snapshot!(remote.warnings.join("\n"), @"`global` is counted per gateway without `redis`, so every gateway admits the whole limit: root-all-day-tb");
 }
 
 #[test]

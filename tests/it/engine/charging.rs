@@ -88,7 +88,7 @@ fn no_rule_no_clock() {
         }
     }
     let policy = config::parse(b"limits: [{Url: /a, rules: [{actor: all, unit: day, rpu: 0}]}]");
-    let mut engine = Engine::new(policy.unwrap(), Seed { k0: 0, k1: 0 });
+    let mut engine = Engine::alone(policy.unwrap(), Seed { k0: 0, k1: 0 });
     assert_eq!(engine.decide(&FakeRequest::get("/b"), &Broken), Verdict::PASS);
 }
 

@@ -1,6 +1,6 @@
 //! What clients, logs and metrics are told.
 
-use diana::verdict::Verdict;
+use diana::verdict::{Report, Verdict};
 
 use super::{Gate, Lines, field, from};
 
@@ -15,7 +15,7 @@ fn a_shadow_rule_reports_and_never_refuses() {
     );
     assert_eq!(gate.decide(&from("ann")), Verdict::PASS);
     match gate.decide(&from("ann")) {
-        Verdict::Admit { fields, state } => {
+        Verdict::Admit(Report { fields, state }) => {
             assert!(fields.is_empty());
             assert!(state.unwrap().starts_with("shadow rule=dark scope=local mode=shadow"));
         }
@@ -48,10 +48,21 @@ fn accepted_requests_report_what_was_asked_for() {
               - {name: hidden, actor: all, unit: hour, rpu: 5, expose: false, scope: local}
 accepted: {headers: true, filter_state: true}",
     );
-    let Verdict::Admit { fields, state } = gate.decide(&from("ann")) else { panic!("refused") };
+    let Verdict::Admit(Report { fields, state }) = gate.decide(&from("ann")) else {
+        panic!("refused")
+    };
     assert_eq!(field(&fields, "ratelimit"), Some(r#""wide";r=8, "near";r=1"#));
     assert_eq!(field(&fields, "ratelimit-policy"), Some(r#""wide";q=9;w=3600, "near";q=2;w=3600"#));
     assert!(state.unwrap().starts_with("admitted rule=near"));
+}
+
+#[test]
+fn what_refuses_everything_tells_its_unit() {
+    let mut gate = Gate::new(
+        "limits: [{Url: /, rules: [{name: closed, actor: all, unit: hour, rpu: 0, scope: local}]}]",
+    );
+    let refusal = gate.refusal(&from("ann"));
+    assert_eq!(field(&refusal.fields, "ratelimit-policy"), Some(r#""closed";q=0;w=3600"#));
 }
 
 #[test]
@@ -76,6 +87,18 @@ fn an_engine_that_retires_leaves_no_callers_in_the_gauge() {
     assert!(gate.admits(&from("ann")) && gate.admits(&from("bob")));
     assert!(gate.metrics().contains(&"diana.ns.rule.one.keys +2".to_owned()));
     let mut lines = Lines(Vec::new());
-    gate.engine.retire("ns", &mut lines);
+    gate.engine.retire("ns", gate.clock.0.get(), &mut lines);
     assert_eq!(lines.0, ["diana.ns.rule.one.keys -2"]);
+}
+
+#[test]
+fn a_worker_tells_how_it_counts_for_the_fleet() {
+    let mut gate = Gate::new(
+        "limits: [{Url: /, rules: [{name: one, actor: all, unit: day, rpu: 1, scope: global}]}]",
+    );
+    assert_eq!(gate.metrics(), ["diana.ns.mode.gateway +1"]);
+    assert!(gate.metrics().is_empty());
+    let mut lines = Lines(Vec::new());
+    gate.engine.retire("ns", gate.clock.0.get(), &mut lines);
+    assert_eq!(lines.0, ["diana.ns.mode.gateway -1"]);
 }

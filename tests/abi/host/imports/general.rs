@@ -40,7 +40,10 @@ fn proxy_get_current_time_nanoseconds(call: &mut Call, time: u32) -> Outcome {
 fn proxy_set_tick_period_milliseconds(call: &mut Call, period: u32) -> Outcome {
     let guest = call.data_mut();
     let id = guest.root_of_context();
-    guest.roots.get_mut(&id).ok_or(Status::BadArgument)?.tick = period;
+    if !guest.roots.contains_key(&id) {
+        return Err(Status::BadArgument.into());
+    }
+    guest.set_timer(id, period);
     Ok(())
 }
 

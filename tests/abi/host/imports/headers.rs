@@ -51,7 +51,9 @@ fn reach(guest: &mut Guest, map: u32) -> Result<&mut Headers, Status> {
 
 /// All of them; none, and no error, if the map cannot be reached.
 fn proxy_get_header_map_pairs(call: &mut Call, map: u32, address: u32, size: u32) -> Outcome {
-    let bytes = headers(call.data_mut(), map).map(|headers| pairs::encode(headers));
+    let garbled = call.data_mut().stream().and_then(|stream| stream.request.garbled.clone());
+    let bytes = || headers(call.data_mut(), map).map(|headers| pairs::encode(headers));
+    let bytes = garbled.filter(|_| map == REQUEST).or_else(bytes);
     give(call, &bytes.unwrap_or_default(), address, size)
 }
 

@@ -18,7 +18,7 @@ pub fn link(linker: &mut Linker<Guest>) {
     );
 }
 
-/// Records the call; the test answers it. Trailers are accepted but never sent, as in Envoy.
+/// Records the call; the test answers it. One that reaches nobody fails at once. Trailers are accepted but never sent, as in Envoy.
 #[allow(clippy::too_many_arguments, reason = "it is the ABI's signature")]
 fn proxy_http_call(
     call: &mut Call,
@@ -40,8 +40,11 @@ fn proxy_http_call(
     let is_complete = [":method", ":path", ":authority"]
         .iter()
         .all(|name| headers.iter().any(|(found, _)| found == name));
-    if !is_complete || !guest.outside.clusters.borrow().contains(&cluster) {
-        return Err(Status::BadArgument.into());
+    let has_endpoints = guest.outside.clusters.borrow().get(&cluster).copied();
+    match has_endpoints.filter(|_| is_complete) {
+        Some(true) => {}
+        Some(false) => return Err(Status::InternalFailure.into()),
+        None => return Err(Status::BadArgument.into()),
     }
     let root = guest.root_of_context();
     guest.call_outs.last_token += 1;

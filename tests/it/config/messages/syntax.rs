@@ -9,7 +9,8 @@ fn no_yaml() {
     assert_snapshot!(problems("limits: []\n  keys: 5\n"), @"2:3 not valid YAML: did not find expected key, while parsing a block mapping");
     assert_snapshot!(problems("limits: *nowhere\n"), @"1:9 not valid YAML: unknown anchor");
     assert_snapshot!(problems("limits: !rules []\n"), @"1:9 tags such as `!name` mean nothing here; leave them out");
-    assert_snapshot!(problems("? [a]\n: b\n"), @"1:3 not valid YAML: invalid type: sequence, expected a key that is text");
+    assert_snapshot!(problems("limits: !!int many\n"), @"1:9 found another value than its tag says; leave the tag out");
+    assert_snapshot!(problems("? [a]\n: b\n"), @"1:3 found a list or a mapping as a key, allowed: text");
     assert_snapshot!(problems("limits: []\n\tkeys: 5\n"), @"2:1 not valid YAML: found character that cannot start any token, while scanning for the next token; YAML indents with spaces, not tabs");
     assert_snapshot!(problems("limits: \"\\q\"\n"), @"1:10 not valid YAML: found unknown escape character, while parsing a quoted scalar at line 1 column 9");
     assert_snapshot!(problems("limits: []\n}\n"), @"2:1 not valid YAML: did not find expected key, while parsing a block mapping");
@@ -53,7 +54,7 @@ fn a_rule_without_spaces() {
     let text = "Url: /\nrules: [{actor:device, unit: second, rpu: 10}]\n";
     assert_snapshot!(problems(text), @"
     2:9 rules[0].actor: required, allowed: all, account, device, another name under `actors`, or a list of names
-    2:10 rules[0].`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, slices, max_queue; a space is missing after the colon: write `actor: device`
+    2:10 rules[0].`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, warm_up, max_delay, max_queue, slices; a space is missing after the colon: write `actor: device`
     ");
 }
 
@@ -66,5 +67,5 @@ fn spaces_missing_within_a_line() {
     1:32 a space is missing after the colon: write `actor: all`
     1:55 a space is missing after the colon: write `rpu: 3`
     ");
-    assert_snapshot!(problems("limits: []\n<<: {}"), @"2:1 `<<`: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted; merge keys are not supported: write the keys out");
+    assert_snapshot!(problems("limits: []\n<<: {}"), @"2:1 `<<`: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, redis, remote; merge keys are not supported: write the keys out");
 }

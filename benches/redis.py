@@ -1,0 +1,129 @@
+"""What the scope `global` costs beside `local`, how often it asks Redis, and how long a newcomer waits."""
+
+import http.client
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from statistics import median
+
+from bootstrap import bootstrap
+from bridge import CLUSTER, with_bridge
+from filters import wasm
+from measure import measure
+from server import Envoy
+from table import rate
+from variant import ACTORS, Variant, entry, rule
+
+ALGORITHMS = ("TB", "W", "SW")
+BUDGET = 0.95  # of `local`, on one hot key
+HEAD = [
+    "algo", "local, µs/request", "global, µs/request", "global of local (min … max)",
+    "calls/1,000 requests", "budget",
+]
+NEWCOMERS = 2_000
+# Seconds: a caller who pauses gives his lease back and begins with a small one.
+SLICE = 0.5
+
+
+def fleet(binary, module, rounds, seconds, pins):
+    """Prints the table; whether the budget is met."""
+    pin_envoy, pin_load = pins
+    found = [variant(module, algo, scope) for algo in ALGORITHMS for scope in ("local", "global")]
+    runs, calls, waits = [], [], ""
+    for n in range(rounds):
+        with Redis() as redis:
+            configuration = with_bridge(bootstrap(found), redis.port)
+            with Envoy(binary, configuration, pin_envoy) as server:
+                runs.append(measure(server, found, seconds, pin_load, SLICE))
+                served = server.served()
+                trips = [counter(server, f"{each.name}.fleet.trips") for each in found]
+                calls.append([trips[at] / served[at] for at in range(len(found))])
+                waits = newcomers(*(server.ports()[at] for at in (0, 1)))
+        print(f"Redis, round {n + 1} of {rounds} done", file=sys.stderr)
+    rows, met = [HEAD, ["---"] + ["---:"] * 4 + ["---"]], True
+    for at, algo in enumerate(ALGORITHMS):
+        local, together = ([rate(run[2 * at + scope]) for run in runs] for scope in (0, 1))
+        ratios = [t / l for t, l in zip(together, local)]
+        ok = median(ratios) >= BUDGET
+        met &= ok
+        rows.append([
+            algo,
+            f"{1e6 / median(local):.2f}",
+            f"{1e6 / median(together):.2f}",
+            f"{median(ratios):.3f} ({min(ratios):.3f} … {max(ratios):.3f})",
+            f"{1000 * median(call[2 * at + 1] for call in calls):.2f}",
+            f"≥ {BUDGET} {'met' if ok else 'MISSED'}",
+        ])
+    print("\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows))
+    print(f"\nA caller's first request waits for Redis: {waits}.\n", flush=True)
+    return met
+
+
+def variant(module, algo, scope):
+    """A limit that nobody reaches, so that every request is admitted and counted."""
+    name = f"{algo}-{scope}"
+    configuration = {
+        "limits": [entry("/", rule("account", algo=algo, scope=scope))],
+        "actors": ACTORS,
+        "namespace": name,
+    }
+    if scope == "global":
+        # Long enough for a machine that also bears the load.
+        configuration["redis"] = {"cluster": CLUSTER, "timeout": "1s"}
+    return Variant(name, "one", wasm(module, name, json.dumps(configuration)))
+
+
+def newcomers(local, together):
+    """How much longer the first request of a caller takes than where each worker counts for itself."""
+    connections = [http.client.HTTPConnection("127.0.0.1", port) for port in (local, together)]
+
+    def request(connection, caller):
+        began = time.perf_counter()
+        connection.request("GET", "/", headers={"x-account-id": f"newcomer-{caller}"})
+        connection.getresponse().read()
+        return time.perf_counter() - began
+
+    taken = ([request(each, caller) for each in connections] for caller in range(NEWCOMERS))
+    added = sorted(second - first for first, second in taken)
+    parts = (f"{part} % at most {1000 * added[NEWCOMERS * part // 100]:.2f} ms" for part in (50, 99))
+    return ", ".join(parts)
+
+
+def counter(server, name):
+    text = server.get(f"/stats?filter=^wasmcustom.diana.{name}$")
+    return int(text.split(": ")[1]) if text.strip() else 0
+
+
+class Redis:
+    """A Redis of our own, which ends with a `with`."""
+
+    def __init__(self):
+        binary = shutil.which("redis-server")
+        if not binary:
+            sys.exit("redis-server is missing: apt-get install redis-server")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.process = subprocess.Popen(
+            [
+                binary, "--bind", "127.0.0.1", "--port", str(self.port),
+                "--save", "", "--appendonly", "no",
+            ],
+            stdout=subprocess.DEVNULL,
+        )
+
+    def __enter__(self):
+        while self.process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+                return self
+            except OSError:
+                time.sleep(0.02)
+        raise RuntimeError("Redis does not start")
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()

@@ -1,0 +1,76 @@
+//! What makes a rule the same rule in the next configuration, so that what was used stays used.
+//!
+//! It is the rule's name, or else its path, what else must hold, its actor, and how-manyth of its
+//! kind it is; always together with what gives its state a meaning. Everything else may change.
+
+use super::actors::Known;
+use super::policy::{Limit, Rule};
+use crate::algorithm::sliding_window::SLICES;
+use crate::key::KeyHasher;
+use crate::route::path::Prefix;
+use crate::tree::Tree;
+
+/// The identity of an entry: its path, and what else must hold as it is written.
+pub fn of_entry(url: &Prefix, conditions: Option<&Tree>) -> u64 {
+    let mut hasher = KeyHasher::public();
+    hasher.part(usize::from(url.ignores_case()), url.path());
+    add(&mut hasher, conditions.unwrap_or(&Tree::Null));
+    hasher.finish().hash
+}
+
+/// Gives every rule its identity. Names that were not given are still empty.
+pub fn fill(limits: &mut [Limit], actors: &[Known]) {
+    let mut kinds = Vec::new();
+    for limit in limits {
+        for rule in &mut limit.rules {
+            let kind = kind(limit.identity, rule, actors);
+            let earlier = kinds.iter().filter(|known| **known == kind).count();
+            kinds.push(kind);
+            let mut hasher = KeyHasher::public();
+            hasher.part(earlier, &kind.to_le_bytes());
+            rule.identity = hasher.finish().hash;
+        }
+    }
+}
+
+fn kind(entry: u64, rule: &Rule, actors: &[Known]) -> u64 {
+    let mut hasher = KeyHasher::public();
+    let mut number = |number: i64| hasher.part(0, &number.to_le_bytes());
+    number(rule.quota.unit.micros().cast_signed());
+    number(rule.scope as i64);
+    number(rule.quota.slices.unwrap_or(SLICES).cast_signed());
+    number(rule.quota.zone);
+    number(rule.algorithm.words() as i64);
+    hasher.part(1, rule.algo.as_bytes());
+    if rule.name.is_empty() {
+        hasher.part(2, &entry.to_le_bytes());
+        for known in rule.actor.iter().filter_map(|&index| actors.get(index)) {
+            hasher.part(3, known.actor.name.as_bytes());
+        }
+    } else {
+        hasher.part(4, rule.name.as_bytes());
+    }
+    hasher.finish().hash
+}
+
+/// Adds a tree; the kinds of its nodes and the lengths of lists keep different trees apart.
+fn add(hasher: &mut KeyHasher, tree: &Tree) {
+    match tree {
+        Tree::Null => hasher.part(10, &[]),
+        Tree::Bool(value) => hasher.part(11, &[u8::from(*value)]),
+        Tree::Int(value) => hasher.part(12, &value.to_le_bytes()),
+        Tree::Number(text) => hasher.part(13, text.as_bytes()),
+        Tree::Text(text) => hasher.part(14, text.as_bytes()),
+        Tree::List(list) => {
+            hasher.part(15, &(list.len() as u64).to_le_bytes());
+            list.iter().for_each(|item| add(hasher, item));
+        }
+        Tree::Map(pairs) => {
+            hasher.part(16, &(pairs.len() as u64).to_le_bytes());
+            for (key, value) in pairs {
+                hasher.part(17, key.as_bytes());
+                add(hasher, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The Redis in which all gateways count together.
+
+pub use crate::fleet::link::OnFailure;
+use crate::time::Micros;
+
+/// A Redis, and how it is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redis {
+    /// The host's name for it.
+    pub cluster: String,
+    /// Ticks that an answer may take.
+    pub timeout: Micros,
+    /// What becomes of `global` rules while it does not answer.
+    pub on_failure: OnFailure,
+    /// The variable of the VM's environment that holds the user's name.
+    pub username_env: Option<String>,
+    /// The variable of the VM's environment that holds the password.
+    pub password_env: Option<String>,
+    /// The number of the database.
+    pub db: u32,
+}

@@ -1,0 +1,44 @@
+//! `redis`: where all gateways count together.
+
+use super::fields::Fields;
+use super::policy::redis::{OnFailure, Redis};
+use super::{duration, outside};
+use crate::time::{Micros, SECOND};
+
+const WHAT: &str = "a mapping such as `{cluster: diana_redis}`";
+const KEYS: &[&str] = &["cluster", "timeout", "on_failure", "username_env", "password_env", "db"];
+
+const MILLISECOND: Micros = SECOND / 1000;
+const TIMEOUT: Micros = 20 * MILLISECOND;
+
+/// Redis itself has 16 databases unless its own configuration says otherwise, a cluster of them one.
+const MAX_DB: u64 = 65_535;
+
+const ON_FAILURE: [(&str, OnFailure); 3] =
+    [("gateway", OnFailure::Gateway), ("allow", OnFailure::Allow), ("deny", OnFailure::Deny)];
+
+/// Reads `redis`.
+pub fn read(top: &Fields<'_>) -> Option<Redis> {
+    let fields = Fields::read(top.get("redis")?, WHAT, KEYS, &[])?;
+    let timeout = fields.get("timeout");
+    let timeout = timeout.and_then(|node| duration::read(node, MILLISECOND, SECOND));
+    let db = fields.get("db").and_then(|node| node.whole(0, MAX_DB));
+    let cluster = fields.require("cluster", outside::CLUSTER).and_then(outside::cluster);
+    if let (Some(node), None) = (fields.get("username_env"), fields.get("password_env")) {
+        node.key_problem("means nothing without `password_env`".into());
+    }
+    Some(Redis {
+        cluster: cluster.unwrap_or_default(),
+        timeout: timeout.unwrap_or(TIMEOUT),
+        on_failure: on_failure(&fields).unwrap_or(OnFailure::Gateway),
+        username_env: fields.get("username_env").and_then(outside::variable),
+        password_env: fields.get("password_env").and_then(outside::variable),
+        db: db.and_then(|db| u32::try_from(db).ok()).unwrap_or(0),
+    })
+}
+
+fn on_failure(fields: &Fields<'_>) -> Option<OnFailure> {
+    let names = ON_FAILURE.map(|(name, _)| name);
+    let chosen = fields.get("on_failure")?.choice(&names, &names.join(", "))?;
+    ON_FAILURE.get(chosen).map(|(_, on_failure)| *on_failure)
+}

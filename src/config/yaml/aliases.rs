@@ -1,0 +1,110 @@
+//! Events without aliases: the node that one stands for comes in its place, once more.
+
+use std::collections::BTreeMap;
+
+use super::libyaml::{Error, Event, Events, Kind};
+
+/// Reads a text piece by piece. An alias in the very node that it stands for never ends, but goes
+/// deeper each time.
+#[derive(Debug)]
+pub struct Expanded<'t> {
+    events: Events<'t>,
+    /// All nodes with an anchor, those within others once.
+    kept: Vec<Step>,
+    /// How many lists and mappings at the end of `kept` are not closed yet.
+    open: usize,
+    /// Where in `kept` the node with an anchor begins.
+    anchors: BTreeMap<String, usize>,
+    replays: Vec<Replay>,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Event(Event),
+    /// The node that begins here in `kept`.
+    Repeat(usize),
+}
+
+/// A node of `kept` that is told once more.
+#[derive(Debug)]
+struct Replay {
+    next: usize,
+    open: usize,
+}
+
+impl<'t> Expanded<'t> {
+    /// From the beginning of `text`.
+    pub fn new(text: &'t str) -> Expanded<'t> {
+        Expanded {
+            events: Events::new(text),
+            kept: Vec::new(),
+            open: 0,
+            anchors: BTreeMap::new(),
+            replays: Vec::new(),
+        }
+    }
+
+    /// How many pieces are kept for aliases.
+    pub fn kept(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// The next piece; after the last one, or an error, only `End`.
+    pub fn next(&mut self) -> Result<Event, Error> {
+        loop {
+            let repeated = self.repeat();
+            match repeated.map_or_else(|| self.read(), Ok)? {
+                Step::Event(event) => return Ok(event),
+                Step::Repeat(next) => self.replays.push(Replay { next, open: 0 }),
+            }
+        }
+    }
+
+    /// The next step of the innermost replay.
+    fn repeat(&mut self) -> Option<Step> {
+        let replay = self.replays.last_mut()?;
+        let step = self.kept.get(replay.next)?.clone();
+        replay.next += 1;
+        replay.open = after(replay.open, &step);
+        if replay.open == 0 {
+            self.replays.pop();
+        }
+        Some(step)
+    }
+
+    /// The next step of the text.
+    fn read(&mut self) -> Result<Step, Error> {
+        let mut event = self.events.next()?;
+        let anchor = event.anchor.take();
+        let step = match event.kind {
+            Kind::Alias(name) => match self.anchors.get(&name) {
+                Some(&start) => Step::Repeat(start),
+                None => {
+                    let message = "unknown anchor".into();
+                    return Err(Error { position: event.position, message });
+                }
+            },
+            Kind::Document => {
+                self.kept.clear();
+                self.anchors.clear();
+                Step::Event(event)
+            }
+            _ => Step::Event(event),
+        };
+        if anchor.is_some() || self.open > 0 {
+            anchor.map(|name| self.anchors.insert(name, self.kept.len()));
+            self.open = after(self.open, &step);
+            self.kept.push(step.clone());
+        }
+        Ok(step)
+    }
+}
+
+/// How many lists and mappings are open after a step.
+fn after(open: usize, step: &Step) -> usize {
+    match step {
+        Step::Event(Event { kind: Kind::List | Kind::Map, .. }) => open + 1,
+        Step::Event(Event { kind: Kind::Close, .. }) => open.saturating_sub(1),
+        _ => open,
+    }
+}

@@ -1,0 +1,223 @@
+//! Requests that the fleet's store has to be asked about, while they wait.
+//!
+//! Redis charges all of its rules or none when it answers, before the others are charged: those are
+//! judged anew then. Should one refuse by now, Redis gets its permits back with the next trip. So a
+//! charge may be visible for a while that lets nobody through, and never the reverse.
+
+use super::{Engine, Judge, Opinion};
+use crate::decision::Decision;
+use crate::fleet::desk::{Answered, Told};
+use crate::fleet::script::{Ask, Opinion as Answer, Outcome};
+use crate::port::{self, Callout, Clock, Request};
+use crate::store::Judged;
+use crate::time::{Micros, Now};
+use crate::verdict::Verdict;
+
+/// A request that waits for an answer.
+pub(super) struct Asked {
+    since: Micros,
+    opinions: Vec<Opinion>,
+    /// Whether its client left.
+    gone: bool,
+}
+
+/// A request that was asked about, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resumed {
+    /// Under which it waited.
+    pub ticket: u64,
+    /// Since when.
+    pub since: Micros,
+    /// What the fleet's store said.
+    pub answered: Answered,
+}
+
+/// What Redis charged for a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Grant {
+    /// When the request may leave.
+    until: Micros,
+    /// Under which the charge can be given back.
+    pub(super) receipt: u64,
+}
+
+impl Engine {
+    /// When there is something to do the next time between the gateway and Redis.
+    #[must_use]
+    pub fn next(&self, now: Micros) -> Option<Micros> {
+        self.desk.as_ref()?.next(now)
+    }
+
+    /// Lines for the log about Redis.
+    pub fn news(&mut self) -> Vec<String> {
+        self.desk.as_mut().map(|desk| std::mem::take(&mut desk.happened.news)).unwrap_or_default()
+    }
+
+    /// Asks about the request in hand, which other rules hold for `delay`.
+    pub(super) fn ask(&mut self, delay: Micros) -> Verdict {
+        let Some(desk) = &mut self.desk else { return Verdict::PASS };
+        let mut ask = Ask { delay, rules: Vec::new() };
+        for opinion in self.scratch.opinions.iter().filter(|opinion| opinion.ask) {
+            let store = self.rules.get_mut(opinion.rule).and_then(|judge| judge.store.fleet());
+            ask.rules.extend(store.map(|store| store.question(opinion.shadow)));
+        }
+        let since = self.scratch.since;
+        let ticket = desk.ask(ask, since);
+        let opinions = std::mem::take(&mut self.scratch.opinions);
+        self.asked.insert(ticket, Asked { since, opinions, gone: false });
+        Verdict::Ask { ticket }
+    }
+
+    /// Goes on with a request whose answer has come. Where the fleet's callers have other keys from
+    /// now on there is nothing to go on with: it has to be decided about anew.
+    pub fn resume(&mut self, resumed: &Resumed, now: Now) -> Option<Verdict> {
+        let asked = self.asked.remove(&resumed.ticket)?;
+        self.receive(asked, &resumed.answered, now);
+        if resumed.answered == Answered::Unseeded {
+            self.give_back();
+            return None;
+        }
+        for opinion in &mut self.scratch.opinions {
+            let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
+            opinion.catch_up(judge, now);
+        }
+        Some(self.conclude())
+    }
+
+    /// Decides about a request anew whose resumption came to nothing.
+    pub fn decide_again(
+        &mut self,
+        resumed: &Resumed,
+        request: &dyn Request,
+        clock: &dyn Clock,
+    ) -> Verdict {
+        self.decide_since(Some(resumed.since), request, clock)
+    }
+
+    /// The client of a request left that waits for an answer.
+    pub fn forget(&mut self, ticket: u64) {
+        self.asked.get_mut(&ticket).into_iter().for_each(|asked| asked.gone = true);
+    }
+
+    /// Does what is due between the gateway and Redis. The requests whose answers have come.
+    pub fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<Resumed> {
+        let told = self.desk.as_mut().map(|desk| desk.work(now, callout));
+        self.hand_out(told.unwrap_or_default(), now)
+    }
+
+    /// Takes the answer to a call, as [`Engine::work`]; nothing if it is not one of this engine's.
+    pub fn answer(
+        &mut self,
+        token: u32,
+        answer: &port::Answer<'_>,
+        now: Now,
+        callout: &dyn Callout,
+    ) -> Option<Vec<Resumed>> {
+        let told = self.desk.as_mut()?.answer(token, answer, now, callout)?;
+        Some(self.hand_out(told, now))
+    }
+
+    /// Gives back what Redis charged for the request in hand.
+    pub(super) fn give_back(&mut self) {
+        for opinion in &mut self.scratch.opinions {
+            let store = self.rules.get_mut(opinion.rule).and_then(|judge| judge.store.fleet());
+            if let (Some(store), Some(grant)) = (store, opinion.grant.take()) {
+                store.give_back(opinion.key, grant.receipt);
+            }
+        }
+    }
+
+    fn hand_out(&mut self, told: Vec<Told>, now: Now) -> Vec<Resumed> {
+        if let Some(desk) = &self.desk {
+            self.callers.reseed(desk.seed());
+        }
+        let mut requests = Vec::new();
+        for told in told {
+            match told {
+                Told::Request(ticket, answered) => match self.asked.get(&ticket) {
+                    Some(Asked { gone: false, since, .. }) => {
+                        requests.push(Resumed { ticket, since: *since, answered });
+                    }
+                    _ => self.abandon(ticket, &answered, now),
+                },
+                Told::Store(number, key, answer) => {
+                    let store = self.rules.get_mut(number).and_then(|judge| judge.store.fleet());
+                    store.into_iter().for_each(|store| store.brought(key, answer, now));
+                }
+            }
+        }
+        requests
+    }
+
+    /// Gives back what was charged for a request that does not go on.
+    pub fn abandon(&mut self, ticket: u64, answered: &Answered, now: Now) {
+        if let Some(asked) = self.asked.remove(&ticket) {
+            self.receive(asked, answered, now);
+            self.give_back();
+        }
+    }
+
+    /// Takes what was answered about a request, and makes it the one in hand.
+    fn receive(&mut self, asked: Asked, answered: &Answered, now: Now) {
+        (self.scratch.now, self.scratch.since) = (now, asked.since);
+        self.scratch.opinions = asked.opinions;
+        let mut number = 0;
+        for opinion in self.scratch.opinions.iter_mut().filter(|opinion| opinion.ask) {
+            opinion.ask = false;
+            let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
+            match answered {
+                Answered::Decided { outcome, sent } => {
+                    let answer = outcome.rules.get(number);
+                    let answer = answer.map(|answer| (answer, outcome, *sent));
+                    answer.into_iter().for_each(|answer| opinion.take(judge, answer, now));
+                }
+                Answered::Alone | Answered::Unseeded => {
+                    opinion.alone = true;
+                    let store = judge.store.fleet();
+                    store.into_iter().for_each(|store| store.brought(opinion.key, None, now));
+                }
+            }
+            number += 1;
+        }
+    }
+}
+
+impl Opinion {
+    /// Takes what Redis says, asked at an instant and answered by now.
+    fn take(&mut self, judge: &mut Judge, answer: (&Answer, &Outcome, Now), now: Now) {
+        let (answer, outcome, sent) = answer;
+        let Some(store) = judge.store.fleet() else { return };
+        let wait = outcome.wait.filter(|_| answer.retry.is_none());
+        let charged = if wait.is_some() { judge.rule.quota.cost } else { 0 };
+        store.told(self.key, answer, charged, sent, now);
+        self.known = Some(answer.remaining);
+        self.decision = match (answer.retry, wait) {
+            (Some(retry), _) => store.refusal(retry),
+            (None, Some(wait)) => {
+                let wait = if store.holds() { wait } else { 0 };
+                let until = now.mono.saturating_add(wait);
+                self.grant = Some(Grant { until, receipt: answer.receipt });
+                Decision::Admit { wait }
+            }
+            (None, None) => Decision::NOW,
+        };
+    }
+
+    /// Judges again at `now`, as far as it is not known.
+    fn catch_up(&mut self, judge: &mut Judge, now: Now) {
+        if let Some(Grant { until, .. }) = self.grant {
+            self.decision = Decision::Admit { wait: until.saturating_sub(now.mono) };
+        } else if self.known.is_none() && self.decision.is_admitted() {
+            self.judge(judge, now);
+        }
+    }
+
+    /// Judges again at `now`.
+    pub(super) fn judge(&mut self, judge: &mut Judge, now: Now) {
+        let Judged { decision, ask, .. } = match judge.store.fleet() {
+            Some(store) if self.alone => store.unanswered(self.key, now),
+            _ => judge.store.judge(self.key, now),
+        };
+        (self.decision, self.ask) = (decision, ask);
+    }
+}

@@ -1,0 +1,97 @@
+//! An engine from a policy. What need not be done per request is done here.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::charge::Turn;
+use super::{Engine, Judge, Limit, Plain, Scratch};
+use crate::caller::{Callers, Counted};
+use crate::config::policy::{Policy, Rule};
+use crate::fleet::desk::Desk;
+use crate::key::Seed;
+use crate::metrics::Counts;
+use crate::port::fake::FakeSharedData;
+use crate::route::Router;
+use crate::store::tables::Tables;
+use crate::store::{Meter, Scope, Stores};
+use crate::time::SECOND;
+
+impl Engine {
+    /// An engine that counts in `stores`. `seed` is the secret that callers are hashed with.
+    #[must_use]
+    pub fn new(policy: Policy, seed: Seed, mut stores: Stores<'_>, desk: Option<Desk>) -> Engine {
+        if let Some(desk) = &desk {
+            stores = stores.with_fleet(desk.link());
+        }
+        let is_plain = policy.is_plain();
+        let reads_headers = policy.reads_headers();
+        let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
+        let percentiles = rules().any(|rule| (1..100).contains(&rule.enforce));
+        let mut needs_path = !policy.except.paths.is_empty();
+        let router = Router::new(policy.limits.iter().map(|limit| &limit.url));
+        let mut callers = Callers::new(policy.actors, seed, percentiles);
+        desk.iter().for_each(|desk| callers.reseed(desk.seed()));
+        let mut judges = Vec::new();
+        let mut limits = Vec::new();
+        for limit in policy.limits {
+            let start = judges.len();
+            needs_path |= !limit.except.paths.is_empty();
+            for rule in limit.rules {
+                needs_path |= !rule.except.paths.is_empty();
+                let meter = meter(&rule, policy.keys);
+                let mut store = stores.open(rule.scope, meter, rule.quota, rule.algo);
+                let in_fleet = store.fleet().is_some();
+                let counted = if in_fleet { Counted::InFleet } else { Counted::Here };
+                let actor = callers.register(&rule.actor, counted);
+                let (turn, counts) = (Turn::of(&rule), Counts::default());
+                judges.push(Judge { rule, actor, store, turn, counts, logged: None });
+            }
+            let rules = start..judges.len();
+            limits.push(Limit { matcher: limit.matcher, except: limit.except, rules });
+        }
+        let needs_path = needs_path || router.needs_path();
+        let of_callers = |judge: &Judge| match judge.rule.actor.as_slice() {
+            [] => Plain::Everybody,
+            _ => Plain::Actor(judge.actor),
+        };
+        let plain = judges.first().filter(|_| is_plain).map(of_callers);
+        let alone = judges.iter().all(|judge| judge.turn == Turn::Last);
+        Engine {
+            plain: plain.filter(|_| !needs_path),
+            pace: if alone { SECOND } else { SECOND / 10 },
+            is_global: judges.iter().any(|judge| judge.rule.scope == Scope::Global),
+            mode: None,
+            desk,
+            asked: BTreeMap::new(),
+            traffic: stores.traffic,
+            needs_path,
+            reads_headers,
+            router,
+            limits,
+            rules: judges,
+            callers,
+            except: policy.except,
+            shadow: policy.shadow,
+            log_refused: policy.log_refused,
+            accepted: policy.accepted,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// An engine that shares nothing with anybody, for tools and tests.
+    #[must_use]
+    pub fn alone(policy: Policy, seed: Seed) -> Engine {
+        let data = Rc::new(FakeSharedData::default());
+        Engine::new(policy, seed, Stores::new("alone".into(), data, &mut Tables::default()), None)
+    }
+}
+
+/// What a rule's store is made from.
+fn meter(rule: &Rule, keys: usize) -> Meter {
+    Meter {
+        algorithm: rule.algorithm.clone(),
+        cost: rule.quota.cost,
+        identity: rule.identity,
+        keys: if rule.actor.is_empty() { 1 } else { keys },
+    }
+}

@@ -1,0 +1,80 @@
+//! What an engine does between requests.
+
+use super::Engine;
+use crate::fleet::desk::Desk;
+use crate::metrics;
+use crate::port::Metrics;
+use crate::time::{Micros, Now};
+use crate::verdict::Seat;
+
+impl Engine {
+    /// Gives back the places of a held request whose client left.
+    pub fn leave(&mut self, seats: &[Seat], now: Now) {
+        for seat in seats {
+            if let Some(judge) = self.rules.get_mut(seat.rule) {
+                judge.store.leave(seat.key, seat.place, now);
+            }
+        }
+    }
+
+    /// How often [`Engine::tidy`] and [`Engine::flush`] are due, in ticks.
+    #[must_use]
+    pub fn pace(&self) -> Micros {
+        self.pace
+    }
+
+    /// Does what has to be done from time to time. Whether there is more to do soon, even if no
+    /// request comes.
+    pub fn tidy(&mut self, now: Now) -> bool {
+        let mut more = false;
+        for judge in &mut self.rules {
+            more |= judge.store.tidy(now);
+        }
+        more
+    }
+
+    /// Hands on what was counted since the last flush.
+    pub fn flush(&mut self, namespace: &str, metrics: &mut dyn Metrics) {
+        metrics::flush_metadata(namespace, &mut self.callers.without_metadata, metrics);
+        let mode = if self.is_together() { "fleet" } else { "gateway" };
+        self.tell_mode(namespace, self.is_global.then_some(mode), metrics);
+        if let Some(desk) = &mut self.desk {
+            metrics::flush_fleet(namespace, &mut desk.happened, metrics);
+        }
+        metrics::flush_traffic(namespace, &self.traffic, metrics);
+        for judge in &mut self.rules {
+            judge.counts.flush(namespace, &judge.rule.name, metrics);
+            let change = judge.store.change_in_keys();
+            metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
+        }
+    }
+
+    /// Whether rules for the fleet are counted together with the other gateways.
+    #[must_use]
+    pub fn is_together(&self) -> bool {
+        self.desk.as_ref().is_some_and(Desk::is_together)
+    }
+
+    fn tell_mode(
+        &mut self,
+        namespace: &str,
+        mode: Option<&'static str>,
+        metrics: &mut dyn Metrics,
+    ) {
+        let before = std::mem::replace(&mut self.mode, mode);
+        if before != mode {
+            before.into_iter().for_each(|mode| metrics::flush_mode(namespace, mode, -1, metrics));
+            mode.into_iter().for_each(|mode| metrics::flush_mode(namespace, mode, 1, metrics));
+        }
+    }
+
+    /// Hands on the last counts, and takes this engine's callers back from the gauges.
+    pub fn retire(&mut self, namespace: &str, now: Now, metrics: &mut dyn Metrics) {
+        self.flush(namespace, metrics);
+        self.tell_mode(namespace, None, metrics);
+        for judge in &mut self.rules {
+            let change = judge.store.close(now);
+            metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
+        }
+    }
+}

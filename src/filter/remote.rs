@@ -1,0 +1,33 @@
+//! The configuration centre, reached through the host.
+
+use super::abi;
+use super::host::HostSharedData;
+use super::outside::{self, HostCallout, HostEnvironment};
+use crate::config::policy::Policy;
+use crate::remote::{Host, Outcome, Poller};
+use crate::time::Micros;
+
+/// The poller of a configuration that has a centre.
+pub(super) fn poller(policy: &Policy, namespace: &str) -> Option<Result<Poller, String>> {
+    let id = u128::from_le_bytes(abi::random().unwrap_or_default()) as u64;
+    let poller = |remote| {
+        let who = (id, abi::monotonic());
+        Poller::new(remote, policy.own(), namespace, &HostEnvironment, who)
+    };
+    policy.remote.clone().map(poller)
+}
+
+/// The rules of the last good document.
+pub(super) fn last_good(poller: &mut Poller) -> Option<Policy> {
+    poller.last_good(&HostSharedData)
+}
+
+pub(super) fn tick(poller: &mut Poller, now: Micros) -> Outcome {
+    poller.tick(&Host { data: &HostSharedData, callout: &HostCallout, now })
+}
+
+/// Takes the answer to a call.
+pub(super) fn answer(poller: &mut Poller, token: u32, headers: usize, size: usize) -> Outcome {
+    let host = Host { data: &HostSharedData, callout: &HostCallout, now: abi::monotonic() };
+    outside::answer(headers, size, |answer| poller.answer(token, answer, &host))
+}

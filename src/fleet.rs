@@ -1,0 +1,7 @@
+//! One limit for the whole fleet: usage counted in Redis.
+
+pub mod desk;
+mod head;
+pub mod link;
+pub mod resp;
+pub mod script;

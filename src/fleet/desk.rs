@@ -1,0 +1,299 @@
+//! Where asks of requests and errands of stores become trips to Redis, and answers are handed out.
+//!
+//! While a trip is out the next asks gather, so that the busier a worker is, the more of them share a
+//! trip. Nobody waits longer than the timeout: then the gateway counts alone, and only probes go out,
+//! which no request waits for.
+
+mod out;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use super::head::Head;
+use super::link::Link;
+use super::script::{Answer, Ask, Failure, Login, Opinion, Outcome, Script};
+use crate::key::{Key, Seed};
+use crate::port::{self, Callout, SharedData};
+use crate::time::{Micros, Now, SECOND};
+use out::{Flight, Wait};
+
+/// Most rules in a trip: Redis does nothing else meanwhile.
+const MOST: usize = 256;
+
+/// How many of them are for errands, however many requests wait.
+const ERRANDS: usize = MOST / 4;
+
+/// Trips that may be out at once: if Redis is far away, asks wait no longer than a part of the timeout
+/// before they leave.
+const FLIGHTS: usize = 4;
+
+/// How long after its timeout an answer is given up; the host makes one up before, unless it was busy
+/// or has forgotten who asked.
+const GRACE: Micros = SECOND / 250;
+
+/// How Redis is reached.
+#[derive(Clone)]
+pub struct Way {
+    /// The host's name for the bridge to Redis.
+    pub cluster: String,
+    /// Ticks that an answer may take.
+    pub timeout: Micros,
+    /// How to get in.
+    pub login: Login,
+}
+
+/// What became of the ask of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answered {
+    /// Redis decided.
+    Decided {
+        /// As it said.
+        outcome: Outcome,
+        /// When it was asked.
+        sent: Now,
+    },
+    /// The gateway has to decide alone.
+    Alone,
+    /// Callers are hashed with another secret from now on: the request is to be judged anew.
+    Unseeded,
+}
+
+/// What there is to hand out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// To the request with this ticket.
+    Request(u64, Answered),
+    /// To the store with this number: what became of an errand; nothing if it came to nothing.
+    Store(usize, Key, Option<(Opinion, Now)>),
+}
+
+/// What happened since the last flush.
+#[derive(Debug, Default)]
+pub struct Happened {
+    /// Trips sent, and the asks in them.
+    pub trips: u64,
+    /// See `trips`.
+    pub asks: u64,
+    /// Values in Redis that were not ours.
+    pub foreign: u64,
+    /// Failures by their names, and how many of each.
+    pub failures: BTreeMap<&'static str, u64>,
+    /// Lines for the log.
+    pub news: Vec<String>,
+}
+
+/// See the module.
+pub struct Desk {
+    way: Way,
+    namespace: Rc<str>,
+    data: Rc<dyn SharedData>,
+    /// Where [`Head`] is kept.
+    key: String,
+    link: Rc<Link>,
+    /// The secret that callers are hashed with, as far as is known.
+    seed: Seed,
+    gateway: u64,
+    tickets: u64,
+    waiting: VecDeque<Wait>,
+    flights: Vec<Flight>,
+    /// What all workers knew when this one last looked.
+    head: Head,
+    /// See [`Happened`].
+    pub happened: Happened,
+}
+
+impl Desk {
+    /// A desk for the stores behind `link`. `own` is the secret that is proposed to the fleet, and
+    /// `random` the number that this gateway gets if it has none.
+    pub fn new(
+        way: Way,
+        namespace: Rc<str>,
+        data: Rc<dyn SharedData>,
+        link: Rc<Link>,
+        own: Seed,
+        random: u64,
+    ) -> Desk {
+        let key = format!("diana/1/{namespace}/fleet");
+        let head = Head::update(&*data, &key, |head| {
+            let is_new = head.gateway == 0;
+            if is_new {
+                head.gateway = random.max(1);
+            }
+            is_new
+        });
+        let mut desk = Desk {
+            way,
+            namespace,
+            data,
+            key,
+            link,
+            seed: head.seed().unwrap_or(own),
+            gateway: head.gateway,
+            tickets: 0,
+            waiting: VecDeque::new(),
+            flights: Vec::new(),
+            head,
+            happened: Happened::default(),
+        };
+        desk.follow(&head);
+        desk
+    }
+
+    /// The secret that callers of rules for the fleet are hashed with.
+    #[must_use]
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// What the stores have in common with it.
+    #[must_use]
+    pub fn link(&self) -> Rc<Link> {
+        self.link.clone()
+    }
+
+    /// Whether the fleet counts together.
+    #[must_use]
+    pub fn is_together(&self) -> bool {
+        !self.link.alone.get()
+    }
+
+    /// Takes the ask of a request that has waited since then. The ticket under which the answer comes.
+    pub fn ask(&mut self, ask: Ask, since: Micros) -> u64 {
+        self.tickets += 1;
+        self.link.in_use.set(true);
+        let place = self.waiting.partition_point(|wait| wait.since <= since);
+        self.waiting.insert(place, Wait { ticket: self.tickets, since, ask });
+        self.tickets
+    }
+
+    /// When there is something to do the next time.
+    #[must_use]
+    pub fn next(&self, now: Micros) -> Option<Micros> {
+        let flights = self.flights.iter().map(|flight| flight.given_up());
+        let errands = self.flights.is_empty() && self.link.has_errands();
+        let leave = errands || !self.waiting.is_empty();
+        flights.chain(self.probe(now)).chain(leave.then_some(now)).min()
+    }
+
+    fn probe(&self, now: Micros) -> Option<Micros> {
+        self.head.probe(now).filter(|_| self.link.in_use.get())
+    }
+
+    /// Does what is due: sends what waits, gives up what does not come back.
+    pub fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<Told> {
+        let mut told = Vec::new();
+        while let Some(late) = self.flights.iter().position(|it| it.given_up() <= now.mono) {
+            let flight = self.flights.swap_remove(late);
+            self.fail(flight, &Failure::Timeout, now.mono, &mut told);
+        }
+        let head = Head::read(&*self.data, &self.key);
+        self.follow(&head);
+        // Whatever the trips that are out bring, for those it comes too late.
+        if self.waited(now.mono) >= self.way.timeout + GRACE {
+            self.failed(&Failure::Timeout, now.mono, now.mono, false);
+        }
+        if self.link.alone.get() {
+            self.give_up(&Answered::Alone, &mut told);
+            if self.probe(now.mono).is_some_and(|probe| probe <= now.mono) {
+                self.send_probe(now, callout, &mut told);
+            }
+        } else {
+            self.send_all(now, callout, &mut told);
+        }
+        told
+    }
+
+    /// Takes the answer to a call; nothing if the call was made by somebody else.
+    pub fn answer(
+        &mut self,
+        token: u32,
+        answer: &port::Answer<'_>,
+        now: Now,
+        callout: &dyn Callout,
+    ) -> Option<Vec<Told>> {
+        let number = self.flights.iter().position(|flight| flight.token == token)?;
+        let flight = self.flights.swap_remove(number);
+        let mut told = Vec::new();
+        match flight.read(&self.way.login, answer, now.mono) {
+            Ok(Answer::Decided(decided)) => {
+                self.answered(now.mono, decided.gateways, flight.probing);
+                self.happened.foreign += decided.foreign;
+                flight.hand_out(decided.asks, &mut told);
+            }
+            Ok(Answer::Seed(seed)) => {
+                let probing = flight.probing;
+                flight.unseed(&mut told);
+                self.reseed(seed, &mut told);
+                self.answered(now.mono, self.link.gateways.get(), probing);
+            }
+            Err(Failure::NoScript) if flight.script == Script::Digest => {
+                self.send_text(flight, now, callout, &mut told);
+            }
+            Err(failure) => self.fail(flight, &failure, now.mono, &mut told),
+        }
+        told.extend(self.work(now, callout));
+        Some(told)
+    }
+
+    /// Redis answered.
+    fn answered(&mut self, now: Micros, gateways: u64, probing: bool) {
+        let seed = self.seed;
+        let mut back = false;
+        let head = Head::update(&*self.data, &self.key, |head| {
+            let was_alone = head.is_alone();
+            let changed = head.answered(now, gateways, probing);
+            back = was_alone && !head.is_alone();
+            head.agree(seed) || changed
+        });
+        self.follow(&head);
+        if back {
+            let line = format!(
+                "rules for the fleet: Redis (cluster `{}`) is back; the fleet counts together",
+                self.way.cluster
+            );
+            self.happened.news.push(line);
+        }
+    }
+
+    /// A trip came to nothing.
+    fn fail(&mut self, flight: Flight, failure: &Failure, now: Micros, told: &mut Vec<Told>) {
+        self.failed(failure, now, flight.sent.mono, flight.probing);
+        flight.give_up(told);
+    }
+
+    /// Redis was asked in vain.
+    fn failed(&mut self, failure: &Failure, now: Micros, sent: Micros, probing: bool) {
+        *self.happened.failures.entry(failure.name()).or_default() += 1;
+        let mut left = false;
+        let head = Head::update(&*self.data, &self.key, |head| {
+            let was_alone = head.is_alone();
+            let changed = head.failed(now, sent, probing);
+            left = !was_alone && head.is_alone();
+            changed
+        });
+        self.follow(&head);
+        if left {
+            let line = format!(
+                "rules for the fleet: Redis (cluster `{}`) cannot be relied upon: {failure}; this gateway \
+                 goes by itself until it is back",
+                self.way.cluster
+            );
+            self.happened.news.push(line);
+        }
+    }
+
+    /// The fleet's secret is this one. What goes by another is of no use any more.
+    fn reseed(&mut self, seed: Seed, told: &mut Vec<Told>) {
+        if self.seed != seed {
+            self.seed = seed;
+            self.give_up(&Answered::Unseeded, told);
+        }
+    }
+
+    /// Goes by what all workers know.
+    fn follow(&mut self, head: &Head) {
+        self.link.alone.set(head.is_alone());
+        self.link.gateways.set(head.gateways.max(1));
+        self.head = *head;
+    }
+}

@@ -1,0 +1,110 @@
+//! Why a trip came to nothing.
+
+use std::fmt;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// Redis wants a password.
+    NoAuth,
+    /// It is not this one, or the user is not known.
+    WrongPass,
+    /// The user may not do this.
+    NoPerm,
+    /// This is a node of a cluster, and the keys live elsewhere.
+    Moved,
+    /// A cluster keeps the keys in several places.
+    CrossSlot,
+    /// This is a replica.
+    ReadOnly,
+    /// Its memory is full, and it may not evict.
+    OutOfMemory,
+    /// It has not seen the script since its start.
+    NoScript,
+    /// It reads its data after a start.
+    Loading,
+    /// Another script keeps it busy.
+    Busy,
+    /// Anything else that Redis complains about, in its words.
+    Other(String),
+    /// The bytes are no answer of Redis.
+    Garbage,
+    /// No answer came in time.
+    Timeout,
+    /// It cannot be reached.
+    Unreachable,
+    /// The connection broke off.
+    Reset,
+}
+
+/// Words by which replies are told, mostly codes that they begin with, and the names of the failures in metrics.
+const CODES: &[(&str, Failure, &str)] = &[
+    ("NOAUTH", Failure::NoAuth, "noauth"),
+    ("WRONGPASS", Failure::WrongPass, "wrongpass"),
+    ("NOPERM", Failure::NoPerm, "noperm"),
+    ("MOVED", Failure::Moved, "moved"),
+    ("CROSSSLOT", Failure::CrossSlot, "crossslot"),
+    ("READONLY", Failure::ReadOnly, "readonly"),
+    ("OOM", Failure::OutOfMemory, "oom"),
+    ("NOSCRIPT", Failure::NoScript, "noscript"),
+    ("LOADING", Failure::Loading, "loading"),
+    ("BUSY", Failure::Busy, "busy"),
+    // Said without a code to strangers who send much at once, and, before version 7.2, of what the
+    // user executing the script can't do.
+    ("unauthenticated", Failure::NoAuth, "noauth"),
+    ("can't", Failure::NoPerm, "noperm"),
+];
+
+/// Most characters of a message that are kept.
+const LONGEST: usize = 200;
+
+impl Failure {
+    pub(super) fn of(message: &[u8]) -> Failure {
+        // Before version 7 Redis says first which script had trouble.
+        for word in message.split(|byte| *byte == b' ') {
+            let word = word.strip_prefix(b"-").unwrap_or(word);
+            if let Some((_, failure, _)) = CODES.iter().find(|(code, ..)| code.as_bytes() == word) {
+                return failure.clone();
+            }
+        }
+        let plain = |c: char| if c.is_control() { ' ' } else { c };
+        let text = String::from_utf8_lossy(message);
+        Failure::Other(text.chars().take(LONGEST).map(plain).collect())
+    }
+
+    /// Its name in metrics.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        let known = CODES.iter().find(|(_, failure, _)| failure == self);
+        match (known, self) {
+            (Some((.., name)), _) => name,
+            (None, Failure::Garbage) => "garbage",
+            (None, Failure::Timeout) => "timeout",
+            (None, Failure::Unreachable) => "unreachable",
+            (None, Failure::Reset) => "reset",
+            (None, _) => "other",
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Failure::NoAuth => "Redis wants a password (NOAUTH)",
+            Failure::WrongPass => "Redis does not take this user and password (WRONGPASS)",
+            Failure::NoPerm => "the user may not run the script or use its keys (NOPERM)",
+            Failure::Moved => "this is a node of a cluster, not a primary or a proxy (MOVED)",
+            Failure::CrossSlot => "the cluster keeps a namespace in several places (CROSSSLOT)",
+            Failure::ReadOnly => "this is a replica, not a primary (READONLY)",
+            Failure::OutOfMemory => "Redis has no memory left (OOM)",
+            Failure::NoScript => "Redis does not know the script (NOSCRIPT)",
+            Failure::Loading => "Redis is still reading its data (LOADING)",
+            Failure::Busy => "another script keeps Redis busy (BUSY)",
+            Failure::Other(message) => message,
+            Failure::Garbage => "the answer does not come from Redis",
+            Failure::Timeout => "no answer came in time",
+            Failure::Unreachable => "it cannot be reached",
+            Failure::Reset => "the connection broke off",
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! The text of the script without what only its readers need: it is part of the module and of every
+//! call.
+
+use super::sha1::sha1;
+
+const SOURCE: &str = concat!(
+    include_str!("head.lua"),
+    include_str!("clock.lua"),
+    include_str!("window.lua"),
+    include_str!("sliding.lua"),
+    include_str!("bucket.lua"),
+    include_str!("trip.lua"),
+);
+
+/// The script.
+pub(super) const TEXT: &[u8] = &{
+    let mut text = [0; LENGTH];
+    squeeze(SOURCE.as_bytes(), &mut text);
+    text
+};
+
+/// What Redis knows it by, once it has seen the text.
+pub(super) const DIGEST: &[u8] = &sha1(TEXT);
+
+const LENGTH: usize = squeeze(SOURCE.as_bytes(), &mut [0; SOURCE.len()]);
+
+/// Copies `text` without indentation, empty lines and lines of comment. The length of the copy.
+const fn squeeze(mut text: &[u8], mut to: &mut [u8]) -> usize {
+    let (mut length, mut begins) = (0, true);
+    while let [byte, rest @ ..] = text {
+        match text {
+            [b' ' | b'\n', ..] if begins => {}
+            [b'-', b'-', ..] if begins => {
+                while let [byte, rest @ ..] = text
+                    && *byte != b'\n'
+                {
+                    text = rest;
+                }
+                continue;
+            }
+            _ => {
+                begins = *byte == b'\n';
+                if let [first, free @ ..] = to {
+                    (*first, to) = (*byte, free);
+                }
+                length += 1;
+            }
+        }
+        text = rest;
+    }
+    length
+}

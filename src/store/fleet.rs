@@ -1,0 +1,214 @@
+//! Usage counted for the whole fleet, in Redis, which answers later.
+//!
+//! What is not known here is asked: the request waits for the answer, which the engine hands in. A hot
+//! caller's permits are leased in blocks and spent at once, and more are asked for before they are
+//! used up; what Redis refused is remembered. While Redis cannot be relied upon the gateway goes by its
+//! part of the limit.
+
+mod answer;
+mod errand;
+mod share;
+
+use std::rc::Rc;
+
+use super::leases::Leases;
+use super::shared::gather;
+use super::{Judged, Meter, Store, Stores};
+use crate::decision::Decision;
+use crate::fleet::link::{Link, OnFailure};
+use crate::fleet::script::Numbers;
+use crate::key::Key;
+use crate::quota::Quota;
+use crate::time::{Micros, Now, SECOND};
+use share::Share;
+
+/// How long a caller is told to wait where requests are refused because Redis is away.
+const AWAY: Micros = SECOND;
+
+/// A rule that all gateways count together.
+pub struct Fleet {
+    link: Rc<Link>,
+    /// This store's number among those of the configuration.
+    number: usize,
+    meter: Meter,
+    numbers: Numbers,
+    leases: Leases,
+    share: Share,
+    /// Ticks for which a refusal lasts at least.
+    gather: Micros,
+    /// How long before the end of a block, or of a refusal, the next block is asked for.
+    ahead: Micros,
+    /// Whether the rule can hold requests.
+    holds: bool,
+    /// The request in hand.
+    key: Key,
+    now: Now,
+    source: Source,
+}
+
+/// What decides about the request in hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// A block that this worker holds.
+    Lease,
+    /// A refusal that still lasts, or the configuration.
+    Fixed,
+    /// Redis, which has to be asked.
+    Redis,
+    /// The gateway's part.
+    Share,
+}
+
+impl Fleet {
+    /// A rule with this number, which the script in Redis counts by `numbers`.
+    pub fn new(
+        meter: Meter,
+        quota: Quota,
+        algo: &'static str,
+        numbers: Numbers,
+        number: usize,
+        link: Rc<Link>,
+        stores: &Stores<'_>,
+    ) -> Fleet {
+        Fleet {
+            link,
+            number,
+            numbers,
+            leases: Leases::new(meter.keys),
+            share: Share::new(meter.clone(), quota, algo, stores),
+            gather: gather(&*meter.algorithm),
+            ahead: numbers.ahead(),
+            holds: numbers.holds(),
+            key: Key::ALL,
+            now: Now::default(),
+            source: Source::Fixed,
+            meter,
+        }
+    }
+
+    /// Whether a request may have to wait for its turn.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.holds
+    }
+
+    /// Decides without Redis.
+    fn judge_alone(&mut self) -> Judged {
+        self.link.in_use.set(true);
+        match self.link.on_failure {
+            OnFailure::Gateway => {
+                self.source = Source::Share;
+                let gateways = self.link.gateways.get();
+                self.share.part(gateways, self.now).judge(self.key, self.now)
+            }
+            OnFailure::Allow => Judged::of(Decision::NOW),
+            OnFailure::Deny => Judged::of(Decision::retry(AWAY)),
+        }
+    }
+}
+
+impl Store for Fleet {
+    fn judge(&mut self, key: Key, now: Now) -> Judged {
+        (self.key, self.now, self.source) = (key, now, Source::Fixed);
+        let (cost, alone) = (self.meter.cost, self.link.alone.get());
+        let mut pressing = false;
+        if let Some(lease) = self.leases.find(key) {
+            lease.see();
+            let before = lease.turn(now);
+            if lease.has(cost, now) {
+                self.source = Source::Lease;
+                before.into_iter().for_each(|(block, left)| self.give_back_block(key, block, left));
+                return Judged::of(Decision::NOW);
+            }
+            pressing = lease.is_pressing(now);
+            if let Some(ticks) = lease.refused(now).filter(|_| !alone) {
+                if pressing && ticks <= self.ahead {
+                    self.ask_for_more();
+                }
+                return Judged::of(Decision::retry(ticks));
+            }
+        }
+        if alone {
+            return self.judge_alone();
+        }
+        if pressing && self.gather > 0 {
+            self.ask_for_more();
+            return Judged::of(Decision::retry(self.gather));
+        }
+        self.source = Source::Redis;
+        Judged { ask: true, ..Judged::of(Decision::NOW) }
+    }
+
+    fn charge(&mut self, delay: Micros) -> Decision {
+        match self.source {
+            Source::Lease => {
+                let (cost, now) = (self.meter.cost, self.now);
+                let Some(lease) = self.leases.find(self.key) else { return Decision::retry(1) };
+                lease.spend(cost, now);
+                if lease.runs_low() || lease.ends_soon(self.ahead, now) {
+                    self.ask_for_more();
+                }
+                Decision::Admit { wait: delay }
+            }
+            Source::Share => self.share.last().charge(delay),
+            Source::Fixed => Decision::Admit { wait: delay },
+            // It is charged by its answer.
+            Source::Redis => Decision::retry(1),
+        }
+    }
+
+    fn can_hold(&mut self, delay: Micros) -> Decision {
+        match self.source {
+            Source::Share => self.share.last().can_hold(delay),
+            _ => Decision::NOW,
+        }
+    }
+
+    fn undo(&mut self) {
+        match self.source {
+            Source::Lease => {
+                let cost = self.meter.cost;
+                self.leases.find(self.key).into_iter().for_each(|lease| lease.unspend(cost));
+            }
+            Source::Share => self.share.last().undo(),
+            Source::Fixed | Source::Redis => {}
+        }
+    }
+
+    fn remaining(&mut self) -> u64 {
+        match self.source {
+            Source::Lease => self.leases.find(self.key).map_or(0, |lease| lease.block().1),
+            Source::Share => self.share.last().remaining(),
+            Source::Fixed | Source::Redis => 0,
+        }
+    }
+
+    fn place(&self) -> u64 {
+        self.share.last_place()
+    }
+
+    fn leave(&mut self, key: Key, place: u64, now: Now) {
+        if self.link.alone.get() {
+            self.share.last().leave(key, place, now);
+        } else {
+            self.give_back(key, place);
+        }
+    }
+
+    fn tidy(&mut self, now: Now) -> bool {
+        self.hand_in_blocks(now, false) | self.share.last().tidy(now)
+    }
+
+    fn change_in_keys(&mut self) -> i64 {
+        0
+    }
+
+    fn close(&mut self, now: Now) -> i64 {
+        while self.hand_in_blocks(now, true) {}
+        self.share.last().close(now)
+    }
+
+    fn fleet(&mut self) -> Option<&mut Fleet> {
+        Some(self)
+    }
+}

@@ -1,0 +1,97 @@
+//! What is asked of Redis.
+
+use super::Fleet;
+use crate::fleet::script::{Back, Charge};
+use crate::key::Key;
+use crate::store::lease::{Block, Lease};
+use crate::time::{Micros, Now, SECOND};
+
+/// How far ahead a pressing caller's needs are leased even if that is most of what is left: short
+/// enough that all of it will be used.
+const SOON: Micros = SECOND / 50;
+
+impl Fleet {
+    /// What the request in hand asks, with a block for those that come next if the caller is worth one.
+    pub fn question(&mut self, shadow: bool) -> Charge {
+        let (cost, now) = (self.meter.cost, self.now);
+        let mut charge = Charge { cost, shadow, ..self.nothing(self.key) };
+        if !self.holds
+            && let Some(lease) = self.leases.claim(self.key)
+            && !lease.asking
+        {
+            (charge.want, charge.soon) = wishes(lease, cost, now);
+            lease.ask(now);
+        }
+        charge
+    }
+
+    /// Asks for another block before somebody has to wait for it.
+    pub(super) fn ask_for_more(&mut self) {
+        let (cost, now) = (self.meter.cost, self.now);
+        let mut charge = self.nothing(self.key);
+        let Some(lease) = self.leases.find(self.key).filter(|lease| !lease.asking) else { return };
+        (charge.want, charge.soon) = wishes(lease, cost, now);
+        if charge.want > 0 {
+            lease.ask(now);
+            self.link.send(self.number, charge);
+        }
+    }
+
+    /// Gives back the permits of a request that was charged under `receipt`.
+    pub fn give_back(&mut self, key: Key, receipt: u64) {
+        let back = Back { receipt, block: 0, left: self.meter.cost };
+        self.link.send(self.number, Charge { back, ..self.nothing(key) });
+    }
+
+    /// Gives back what is left of the caller's block.
+    pub(super) fn hand_in(&mut self, key: Key) {
+        let Some(lease) = self.leases.find(key) else { return };
+        let ((block, left), next) = (lease.block(), lease.take_next());
+        lease.forget();
+        self.give_back_block(key, block, left);
+        self.give_back_block(key, next, next.permits);
+    }
+
+    /// Gives back a block of which so many permits are left.
+    pub(super) fn give_back_block(&self, key: Key, block: Block, left: u64) {
+        // What is out counts as long as it is out only where permits come back one by one.
+        let counted = self.gather > 0 && block.permits > 0;
+        if left == 0 && !counted {
+            return;
+        }
+        let back = Back { receipt: block.receipt, block: block.permits, left };
+        self.link.send(self.number, Charge { back, ..self.nothing(key) });
+    }
+
+    /// Gives back all blocks that are idle, or all of them. Whether any is still out.
+    pub(super) fn hand_in_blocks(&mut self, now: Now, all: bool) -> bool {
+        let (keys, any) = self.leases.idle(now, all);
+        keys.into_iter().for_each(|key| self.hand_in(key));
+        any
+    }
+
+    fn nothing(&self, caller: Key) -> Charge {
+        Charge {
+            identity: self.meter.identity,
+            caller,
+            numbers: self.numbers,
+            cost: 0,
+            grain: self.meter.cost,
+            want: 0,
+            soon: 0,
+            shadow: false,
+            back: Back::default(),
+        }
+    }
+}
+
+/// Permits to be leased if there are many, and those that are needed soon.
+fn wishes(lease: &mut Lease, cost: u64, now: Now) -> (u64, u64) {
+    match lease.want(cost, now) {
+        0 => (0, 0),
+        want => {
+            let soon = lease.need(cost, SOON, now);
+            (want.max(soon), soon)
+        }
+    }
+}

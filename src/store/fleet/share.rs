@@ -1,0 +1,86 @@
+//! The gateway's part of a limit, by which it goes while Redis cannot be relied upon.
+//!
+//! What the fleet's limit let through here is noted where the part is counted, so that a gateway that
+//! is cut off admits its part less what it admitted before.
+
+use std::rc::Rc;
+
+use crate::algorithm::{REGISTRY, leaky_bucket};
+use crate::key::Key;
+use crate::quota::Quota;
+use crate::store::shared::Shared;
+use crate::store::{Meter, Store, Stores};
+use crate::time::{Now, SECOND};
+
+/// See the module.
+pub(super) struct Share {
+    meter: Meter,
+    quota: Quota,
+    algo: &'static str,
+    open: Box<dyn Fn(Meter) -> Shared>,
+    /// Counts by the whole limit.
+    whole: Shared,
+    /// Counts by the part, and for how many gateways that was worked out.
+    part: Shared,
+    gateways: u64,
+}
+
+impl Share {
+    pub(super) fn new(
+        meter: Meter,
+        quota: Quota,
+        algo: &'static str,
+        stores: &Stores<'_>,
+    ) -> Share {
+        let open = stores.opener();
+        let (whole, part) = (open(meter.clone()), open(meter.clone()));
+        Share { meter, quota, algo, open: Box::new(open), whole, part, gateways: 1 }
+    }
+
+    /// The part of one of so many gateways.
+    pub(super) fn part(&mut self, gateways: u64, now: Now) -> &mut Shared {
+        if self.gateways != gateways {
+            self.gateways = gateways;
+            self.part.close(now);
+            self.part = (self.open)(self.of_one(gateways));
+        }
+        &mut self.part
+    }
+
+    /// The store that was asked last.
+    pub(super) fn last(&mut self) -> &mut Shared {
+        &mut self.part
+    }
+
+    /// What the store that was asked last needs to give a place back.
+    pub(super) fn last_place(&self) -> u64 {
+        self.part.place()
+    }
+
+    /// Notes what the fleet's limit let through.
+    pub(super) fn note(&mut self, key: Key, permits: u64, now: Now) {
+        self.whole.note(key, permits, now);
+    }
+
+    /// How one of so many gateways counts.
+    fn of_one(&self, gateways: u64) -> Meter {
+        let part = |permits: u64| permits.div_ceil(gateways.max(1));
+        let mut quota = Quota {
+            rpu: part(self.quota.rpu),
+            burst: self.quota.burst.map(part),
+            max_queue: self.quota.max_queue.map(part),
+            // A request that costs more than the part is refused; it is not a mistake in the rule.
+            cost: 1,
+            ..self.quota
+        };
+        if self.algo == leaky_bucket::ENTRY.short && quota.rpu > 0 {
+            // Slots are further apart: who could wait for the next one still can.
+            let apart = quota.period().div_ceil(quota.rpu);
+            quota.max_delay = Some(quota.max_delay.unwrap_or(SECOND).max(apart));
+        }
+        let entry = REGISTRY.iter().find(|entry| entry.short == self.algo);
+        let built = entry.and_then(|entry| (entry.build)(&quota).ok());
+        let algorithm = built.unwrap_or_else(|| Rc::clone(&self.meter.algorithm));
+        Meter { algorithm, ..self.meter.clone() }
+    }
+}

@@ -1,0 +1,22 @@
+//! The latest instant at which a store dropped state: it judges nothing at an earlier one.
+
+use crate::time::{Micros, Now};
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Floor(pub(super) Now);
+
+impl Floor {
+    /// The instant to judge at: `now`, or the floor if that is later. `window` is how long state of
+    /// one caller lives at most by the monotonic clock.
+    pub(super) fn judging(self, now: Now, window: Micros) -> Now {
+        // A window that was dropped has ended by the monotonic clock one window later, wherever the
+        // wall clock is by then.
+        if now.mono >= self.0.mono.saturating_add(window) { now } else { now.max(self.0) }
+    }
+
+    /// State was dropped at `now`.
+    pub(super) fn raise(&mut self, now: Now) {
+        self.0 = self.0.max(now);
+    }
+}

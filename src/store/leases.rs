@@ -1,0 +1,104 @@
+//! The callers that this worker knows something about.
+
+use super::lease::{Block, Lease};
+use crate::key::Key;
+use crate::time::{Micros, Now};
+
+/// Callers that are known at a time.
+const LINES: usize = 4096;
+
+/// Blocks given back at once.
+const BATCH: usize = 1024;
+
+/// A caller has one line where his lease can be.
+#[derive(Debug)]
+pub(super) struct Leases {
+    lines: Vec<Lease>,
+    most: usize,
+    /// Lines in which a block may lie.
+    list: Vec<usize>,
+}
+
+impl Leases {
+    /// Room for some of `callers`.
+    pub(super) fn new(callers: usize) -> Leases {
+        Leases { lines: Vec::new(), most: callers.clamp(1, LINES), list: Vec::new() }
+    }
+
+    /// Bytes that they take for that many callers.
+    pub(super) fn bytes(callers: usize) -> u64 {
+        (callers.clamp(1, LINES) * (size_of::<Lease>() + size_of::<usize>())) as u64
+    }
+
+    /// The line of a caller, if it is his.
+    pub(super) fn find(&mut self, key: Key) -> Option<&mut Lease> {
+        let line = self.line(key);
+        self.lines.get_mut(line).filter(|lease| lease.key() == key)
+    }
+
+    /// The line of a caller, made his unless another's permits lie there.
+    pub(super) fn claim(&mut self, key: Key) -> Option<&mut Lease> {
+        if self.lines.is_empty() {
+            self.lines.resize(self.most, Lease::default());
+        }
+        let line = self.line(key);
+        let lease = self.lines.get_mut(line)?;
+        if lease.key() != key {
+            if lease.is_out() {
+                return None;
+            }
+            let listed = lease.listed;
+            *lease = Lease::of(key);
+            lease.listed = listed;
+        }
+        Some(lease)
+    }
+
+    /// A caller's new block, if he has a line.
+    pub(super) fn renew(&mut self, key: Key, block: Block, life: Micros, now: Now) {
+        self.find(key).into_iter().for_each(|lease| lease.renew(block, life, now));
+        self.list(key);
+    }
+
+    /// A block for a caller that he may spend between two instants, if he has a line.
+    pub(super) fn reserve(&mut self, key: Key, block: Block, begins: Micros, ends: Now) {
+        self.find(key).into_iter().for_each(|lease| lease.reserve(block, begins, ends));
+        self.list(key);
+    }
+
+    /// Sees to it that what a caller has out is not forgotten.
+    fn list(&mut self, key: Key) {
+        let line = self.line(key);
+        if let Some(lease) = self.find(key)
+            && lease.is_out()
+            && !lease.listed
+        {
+            lease.listed = true;
+            self.list.push(line);
+        }
+    }
+
+    /// The caller's block is no longer out.
+    pub(super) fn forget(&mut self, key: Key) {
+        self.find(key).into_iter().for_each(Lease::forget);
+    }
+
+    /// Callers whose blocks should be given back, at most [`BATCH`] of them, and whether any block
+    /// is out.
+    pub(super) fn idle(&mut self, now: Now, all: bool) -> (Vec<Key>, bool) {
+        let mut idle = Vec::new();
+        self.list.retain(|&line| {
+            let Some(lease) = self.lines.get_mut(line) else { return false };
+            lease.listed = lease.is_out();
+            if idle.len() < BATCH && lease.is_out() && (all || lease.is_idle(now)) {
+                idle.push(lease.key());
+            }
+            lease.listed
+        });
+        (idle, !self.list.is_empty())
+    }
+
+    fn line(&self, key: Key) -> usize {
+        (key.hash % self.lines.len().max(1) as u64) as usize
+    }
+}

@@ -1,0 +1,220 @@
+//! Usage counted for the whole gateway: callers in a fixed number of slots of shared data, updated
+//! by compare-and-swap, so that never one permit too many is given whatever the number of workers.
+//!
+//! A hot caller's permits are taken in blocks and spent without asking. A block is charged when it
+//! is taken, so it can only make the gateway admit less.
+
+mod back;
+mod lent;
+mod names;
+mod prepare;
+mod slot;
+mod slots;
+pub mod traffic;
+mod view;
+
+use std::rc::Rc;
+
+use super::leases::Leases;
+use super::{Judged, Memory, Meter, Store};
+use crate::decision::{Decision, Retry};
+use crate::key::Key;
+use crate::port::SharedData;
+use crate::time::{Micros, Now};
+use names::Names;
+pub(super) use prepare::gather;
+use traffic::{Traffic, one_more};
+use view::View;
+
+/// The memory of a rule: leases in each worker, slots in the host.
+pub(super) fn memory(words: usize, keys: usize) -> Memory {
+    let shared = Names::most(keys).map(|(slots, callers)| slots * slot::bytes(words, callers));
+    Memory { worker: Leases::bytes(keys), shared: shared.iter().sum() }
+}
+
+/// A rule that all workers count together.
+pub struct Shared {
+    meter: Meter,
+    traffic: Rc<Traffic>,
+    leases: Leases,
+    view: View,
+    /// The request in hand.
+    key: Key,
+    now: Now,
+    source: Source,
+    /// Whether the rule never admits anybody.
+    never: bool,
+    /// Ticks for which a refusal lasts at least.
+    gather: Micros,
+    /// The state after the charge.
+    after: Box<[u64]>,
+}
+
+/// What decides about the request in hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// A block that this worker holds.
+    Lease,
+    /// A refusal that still lasts.
+    Refusal,
+    /// The gateway, which was asked.
+    View,
+    /// The gateway, which was asked and charged.
+    Charged,
+}
+
+impl Shared {
+    /// A rule of a namespace.
+    pub fn new(
+        meter: Meter,
+        namespace: &str,
+        data: Rc<dyn SharedData>,
+        traffic: Rc<Traffic>,
+    ) -> Shared {
+        let mut after: Box<[u64]> = vec![0; meter.algorithm.words()].into();
+        let first = meter.algorithm.step(&after.clone(), Now::default(), meter.cost, &mut after);
+        Shared {
+            leases: Leases::new(meter.keys),
+            view: View::new(&meter, namespace, data, traffic.clone()),
+            traffic,
+            key: Key::ALL,
+            now: Now::default(),
+            source: Source::Refusal,
+            never: first == Decision::NEVER,
+            gather: gather(&*meter.algorithm),
+            after,
+            meter,
+        }
+    }
+
+    /// Charges what somebody else let through, unless that would never be let through here.
+    pub(super) fn note(&mut self, key: Key, permits: u64, now: Now) {
+        self.begin(key, now);
+        while self.view.slots.may_try() {
+            self.look();
+            if !self.step(permits).is_admitted() || self.view.write(&self.after, 0) {
+                return;
+            }
+        }
+    }
+
+    fn begin(&mut self, key: Key, now: Now) {
+        (self.key, self.now) = (key, now);
+        self.view.slots.begin();
+    }
+
+    /// Asks the gateway about the caller, as if this worker had given back what it holds for him.
+    fn look(&mut self) {
+        self.view.look(self.key, self.now);
+        if let Some(lease) = self.leases.find(self.key) {
+            self.view.give_back(lease);
+        }
+    }
+}
+
+impl Store for Shared {
+    fn judge(&mut self, key: Key, now: Now) -> Judged {
+        self.begin(key, now);
+        if self.never {
+            self.source = Source::Refusal;
+            return Judged::of(Decision::NEVER);
+        }
+        let cost = self.meter.cost;
+        if let Some(lease) = self.leases.find(key) {
+            if let Some(ticks) = lease.refused(now) {
+                self.source = Source::Refusal;
+                return Judged::of(Decision::retry(ticks));
+            }
+            if lease.has(cost, now) {
+                self.source = Source::Lease;
+                return Judged::of(Decision::NOW);
+            }
+        }
+        self.source = Source::View;
+        self.look();
+        let mut decision = self.step(cost);
+        if let Decision::Refuse { retry: Retry::After(ticks) } = decision
+            && let Some(lease) = self.leases.claim(key)
+        {
+            let ticks = ticks.max(self.gather);
+            lease.refuse(now, ticks);
+            decision = Decision::retry(ticks);
+        }
+        Judged { overflow: self.view.is_overflow(), ..Judged::of(decision) }
+    }
+
+    fn can_hold(&mut self, delay: Micros) -> Decision {
+        match self.source {
+            Source::View => self.prepare(delay).err().unwrap_or(Decision::NOW),
+            _ => Decision::NOW,
+        }
+    }
+
+    fn charge(&mut self, delay: Micros) -> Decision {
+        if self.source == Source::Lease {
+            let (cost, now) = (self.meter.cost, self.now);
+            self.leases.find(self.key).into_iter().for_each(|lease| lease.spend(cost, now));
+            return Decision::NOW;
+        }
+        while self.view.slots.may_try() {
+            let block = match self.prepare(delay) {
+                Ok(block) => block,
+                Err(decision) => return decision,
+            };
+            if self.view.write(&self.after, block) {
+                self.source = Source::Charged;
+                self.remember(block);
+                return Decision::Admit { wait: delay };
+            }
+            self.look();
+        }
+        one_more(&self.traffic.exhausted);
+        Decision::retry(1)
+    }
+
+    fn undo(&mut self) {
+        match self.source {
+            Source::Refusal | Source::View => {}
+            Source::Lease => {
+                let cost = self.meter.cost;
+                self.leases.find(self.key).into_iter().for_each(|lease| lease.unspend(cost));
+            }
+            Source::Charged => self.undo_charge(),
+        }
+    }
+
+    fn remaining(&mut self) -> u64 {
+        match self.source {
+            Source::Refusal => 0,
+            Source::Lease => {
+                self.look();
+                self.view.left()
+            }
+            Source::View => self.view.left(),
+            Source::Charged => self.view.left_of(&self.after, self.leases.find(self.key)),
+        }
+    }
+
+    fn place(&self) -> u64 {
+        self.meter.algorithm.receipt(&self.after)
+    }
+
+    fn leave(&mut self, key: Key, place: u64, now: Now) {
+        self.begin(key, now);
+        // A place comes back by its number, whenever it was taken.
+        self.take_back(place, 0);
+    }
+
+    fn tidy(&mut self, now: Now) -> bool {
+        self.hand_in_blocks(now, false)
+    }
+
+    fn change_in_keys(&mut self) -> i64 {
+        0
+    }
+
+    fn close(&mut self, now: Now) -> i64 {
+        while self.hand_in_blocks(now, true) {}
+        0
+    }
+}

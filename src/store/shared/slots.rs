@@ -1,0 +1,95 @@
+//! Getting slots of shared data, and writing them back unless somebody else was faster.
+
+use std::rc::Rc;
+
+use super::slot::Slot;
+use super::traffic::{Traffic, one_more};
+use crate::port::SharedData;
+
+/// Compare-and-swaps that may be lost for one request before it is refused.
+const ATTEMPTS: usize = 1_000;
+
+/// See the module.
+pub(super) struct Slots {
+    data: Rc<dyn SharedData>,
+    traffic: Rc<Traffic>,
+    /// Words of a caller's state.
+    words: usize,
+    /// How many compare-and-swaps were lost for the request in hand.
+    lost: usize,
+}
+
+/// A copy of a slot, and the number under which it was got.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) slot: Slot,
+    number: Option<u32>,
+}
+
+impl Draft {
+    /// Whether the slot was never written.
+    pub(super) fn is_new(&self) -> bool {
+        self.number.is_none()
+    }
+}
+
+impl Slots {
+    pub(super) fn new(data: Rc<dyn SharedData>, traffic: Rc<Traffic>, words: usize) -> Slots {
+        Slots { data, traffic, words, lost: 0 }
+    }
+
+    /// A new request has all attempts before it.
+    pub(super) fn begin(&mut self) {
+        self.lost = 0;
+    }
+
+    /// Whether one more attempt may be made for this request.
+    pub(super) fn may_try(&self) -> bool {
+        self.lost < ATTEMPTS
+    }
+
+    pub(super) fn get(&self, name: &str) -> Draft {
+        let Some((bytes, number)) = self.data.get(name) else {
+            return Draft { slot: Slot::empty(self.words), number: None };
+        };
+        let slot = Slot::read(bytes, self.words).unwrap_or_else(|| {
+            one_more(&self.traffic.foreign);
+            Slot::empty(self.words)
+        });
+        Draft { slot, number: Some(number) }
+    }
+
+    /// Whether it was written, since nobody else wrote in the meantime.
+    pub(super) fn swap(&mut self, name: &str, draft: &Draft) -> bool {
+        self.swap_bytes(name, draft.slot.bytes(), draft.number)
+    }
+
+    /// A number that all workers agree on: `own`, unless somebody was here before.
+    pub(super) fn agree(&mut self, name: &str, own: u64) -> u64 {
+        while self.may_try() {
+            let known = self.data.get(name);
+            let number = known.as_ref().map(|(_, number)| *number);
+            if let Some((bytes, _)) = known {
+                match <[u8; 8]>::try_from(bytes).map(u64::from_le_bytes) {
+                    Ok(agreed) if agreed > 0 => return agreed,
+                    _ => one_more(&self.traffic.foreign),
+                }
+            }
+            if self.swap_bytes(name, &own.to_le_bytes(), number) {
+                break;
+            }
+        }
+        own
+    }
+
+    fn swap_bytes(&mut self, name: &str, bytes: &[u8], number: Option<u32>) -> bool {
+        let written = self.data.swap(name, bytes, number);
+        if written {
+            one_more(&self.traffic.writes);
+        } else {
+            one_more(&self.traffic.conflicts);
+            self.lost += 1;
+        }
+        written
+    }
+}

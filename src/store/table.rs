@@ -1,0 +1,233 @@
+//! A bounded table of callers in this worker's memory.
+//!
+//! State that has run out is dropped first, which loses nothing. When the table is full of live
+//! callers, newcomers share overflow buckets, chosen by the keyed hash: no caller ever gets a
+//! fresh bucket because others came. A newcomer who gets a row of his own later starts with the
+//! usage of the bucket that he shared, which is at least his own.
+
+use std::rc::Rc;
+
+use hashbrown::HashTable;
+
+use super::floor::Floor;
+use super::slab::Slab;
+use crate::algorithm::Algorithm;
+use crate::key::Key;
+use crate::time::{Micros, Now};
+
+/// Buckets shared by newcomers while the table is full.
+pub const OVERFLOW_BUCKETS: u64 = 1024;
+
+/// Rows looked at for one newcomer when the table is full.
+const SCAN: u32 = 512;
+
+/// Where a caller's state lies, valid until the next call to [`Table::find`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A row of his own.
+    Row(u32),
+    /// A row is free for him; until he is charged he has none.
+    New,
+    /// An overflow bucket.
+    Overflow,
+}
+
+/// The callers of one rule.
+#[derive(Debug)]
+pub struct Table {
+    algorithm: Rc<dyn Algorithm>,
+    /// Ticks after which a window that was dropped has ended by any clock.
+    window: Micros,
+    capacity: usize,
+    index: HashTable<u32>,
+    /// Hash and state of each caller.
+    rows: Slab,
+    /// State of each overflow bucket, once there was one.
+    overflow: Option<Slab>,
+    /// A row of zeros, the state of nobody.
+    nobody: Box<[u64]>,
+    /// The latest instant at which state was dropped; nothing is judged at an earlier one.
+    floor: Floor,
+    /// The next row to look at for state that has run out.
+    cursor: u32,
+    /// Rows looked at since one was last dropped, and when the first of them runs out.
+    barren: u32,
+    earliest: Micros,
+    /// Callers with a row when last asked for the change.
+    reported: usize,
+}
+
+impl Table {
+    /// An empty table for at most `capacity` live callers.
+    #[must_use]
+    pub fn new(algorithm: Rc<dyn Algorithm>, capacity: usize) -> Table {
+        let words = algorithm.words();
+        let (_, window) = algorithm.policy();
+        Table {
+            algorithm,
+            window,
+            capacity,
+            index: HashTable::new(),
+            rows: Slab::new(words + 1),
+            overflow: None,
+            nobody: vec![0; words].into(),
+            floor: Floor::default(),
+            cursor: 0,
+            barren: 0,
+            earliest: Micros::MAX,
+            reported: 0,
+        }
+    }
+
+    /// Goes on under a changed configuration. What was used stays, under the new limits; where there
+    /// are more callers than the new `capacity`, newcomers share buckets until some have run out.
+    pub fn adopt(&mut self, algorithm: Rc<dyn Algorithm>, capacity: usize) {
+        self.algorithm = algorithm;
+        self.capacity = capacity;
+        self.barren = 0;
+    }
+
+    /// Bytes that a table of `capacity` callers grows to, for the log.
+    #[must_use]
+    pub fn bytes(words: usize, capacity: usize) -> u64 {
+        let (words, capacity) = (words as u64, capacity as u64);
+        // hashbrown keeps seven eighths of a power of two of slots, five bytes each.
+        let index = (capacity * 8 / 7).next_power_of_two() * 5;
+        (words + 1) * 8 * capacity + index + words * 8 * OVERFLOW_BUCKETS
+    }
+
+    /// Callers with a row of their own.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// How many callers more have a row than when this was last asked.
+    pub fn change(&mut self) -> i64 {
+        let change = self.len() as i64 - self.reported as i64;
+        self.reported = self.len();
+        change
+    }
+
+    /// As [`Table::change`], when the table is given up.
+    pub fn withdraw(&mut self) -> i64 {
+        -(std::mem::take(&mut self.reported) as i64)
+    }
+
+    /// Whether no caller has a row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// The instant to judge at: `now`, or later if state was dropped later.
+    #[must_use]
+    pub fn judging(&self, now: Now) -> Now {
+        self.floor.judging(now, self.window)
+    }
+
+    /// Finds the place of a caller, making room if he is new and the table is full.
+    pub fn find(&mut self, key: Key, now: Now) -> Place {
+        let rows = &self.rows;
+        // The only row of a rule for everybody.
+        if rows.rows() == 1 && !self.index.is_empty() && hash(rows, 0) == key.hash {
+            return Place::Row(0);
+        }
+        let found = self.index.find(key.hash, |&row| hash(rows, row) == key.hash);
+        if let Some(&row) = found {
+            return Place::Row(row);
+        }
+        if self.index.len() < self.capacity || self.make_room(self.judging(now)) {
+            Place::New
+        } else {
+            Place::Overflow
+        }
+    }
+
+    /// The state of the caller that [`Table::find`] placed.
+    #[must_use]
+    pub fn state(&self, key: Key, place: Place) -> &[u64] {
+        let state = match place {
+            Place::Row(row) => self.rows.get(row).and_then(|row| row.get(1..)),
+            Place::New | Place::Overflow => {
+                self.overflow.as_ref().and_then(|buckets| buckets.get(bucket(key)))
+            }
+        };
+        state.unwrap_or(&self.nobody)
+    }
+
+    /// Writes the charged state of the caller that [`Table::find`] placed.
+    pub fn write(&mut self, key: Key, place: Place, state: &[u64]) {
+        let row = match place {
+            Place::Row(row) => row,
+            Place::New => self.insert(key),
+            Place::Overflow => return self.write_overflow(key, state),
+        };
+        if let Some(words) = self.rows.get_mut(row).and_then(|row| row.get_mut(1..)) {
+            words.iter_mut().zip(state).for_each(|(word, new)| *word = *new);
+        }
+    }
+
+    fn insert(&mut self, key: Key) -> u32 {
+        let row = self.rows.take();
+        if let Some(first) = self.rows.get_mut(row).and_then(|row| row.first_mut()) {
+            *first = key.hash;
+        }
+        let rows = &self.rows;
+        self.index.insert_unique(key.hash, row, |&row| hash(rows, row));
+        row
+    }
+
+    fn write_overflow(&mut self, key: Key, state: &[u64]) {
+        let words = self.nobody.len();
+        let buckets = self.overflow.get_or_insert_with(|| {
+            let mut buckets = Slab::new(words);
+            (0..OVERFLOW_BUCKETS).for_each(|_| _ = buckets.take());
+            buckets
+        });
+        if let Some(bucket) = buckets.get_mut(bucket(key)) {
+            bucket.iter_mut().zip(state).for_each(|(word, new)| *word = *new);
+        }
+    }
+
+    /// Drops one caller whose state has run out, if one is found among the next rows.
+    fn make_room(&mut self, now: Now) -> bool {
+        if self.barren >= self.rows.rows() {
+            if now.mono < self.earliest {
+                return false;
+            }
+            self.barren = 0;
+        }
+        if self.barren == 0 {
+            self.earliest = Micros::MAX;
+        }
+        for _ in 0..SCAN.min(self.rows.rows() - self.barren) {
+            let row = self.cursor;
+            self.cursor = if row + 1 < self.rows.rows() { row + 1 } else { 0 };
+            self.barren += 1;
+            let Some([hash, state @ ..]) = self.rows.get(row) else { continue };
+            let expires = self.algorithm.expires(state, now);
+            if expires > now.mono {
+                self.earliest = self.earliest.min(expires);
+                continue;
+            }
+            let hash = *hash;
+            if let Ok(entry) = self.index.find_entry(hash, |&other| other == row) {
+                entry.remove();
+                self.rows.give(row);
+                self.floor.raise(now);
+                self.barren = 0;
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn hash(rows: &Slab, row: u32) -> u64 {
+    rows.get(row).and_then(|row| row.first()).copied().unwrap_or(0)
+}
+
+fn bucket(key: Key) -> u32 {
+    (key.spread % OVERFLOW_BUCKETS) as u32
+}

@@ -1,0 +1,92 @@
+//! What a rule for the whole gateway costs on the caller that matters: the one who comes all the
+//! time.
+
+use std::collections::BTreeMap;
+
+use super::{ALL_HEADERS, CLOCK, SECOND};
+use crate::host::Host;
+use crate::host::answer::Answer;
+use crate::host::request::Request;
+
+fn config(scope: &str, algo: &str, unit: &str, rpu: u64) -> String {
+    format!(
+        "limits: [{{Url: /, rules: [{{actor: device, unit: {unit}, rpu: {rpu}, algo: {algo}, \
+         scope: {scope}}}]}}]"
+    )
+}
+
+/// The answers to requests of one caller, `pause` apart.
+fn answers(config: &str, requests: usize, pause: u64) -> Vec<Answer> {
+    let mut host = Host::new(1);
+    let mut vm = host.start_vm(config).unwrap_or_else(|error| panic!("{config}\n{error}"));
+    let request = Request::get("/").header("x-device-id", "5e1c9e0a-6f6b-4b1e-9a55-0d8f0c7c2f11");
+    let send = |_| {
+        vm.run(pause);
+        vm.request(&request)
+    };
+    (0..requests).map(send).collect()
+}
+
+#[test]
+fn a_hot_caller_costs_what_he_costs_under_a_local_rule() {
+    for algo in ["W", "SW", "TB"] {
+        // Two seconds, the first of which is for getting warm.
+        let answers = answers(&config("gateway", algo, "second", 100_000), 4_000, 500);
+        let warm = &answers[2_000..];
+        let asked = warm.iter().filter(|answer| answer.calls("proxy_get_shared_data") > 0).count();
+        println!("{algo}: {asked} of {} asked", warm.len());
+        assert!(asked * 50 <= warm.len(), "{algo}: {asked} of {} asked", warm.len());
+        let local = BTreeMap::from([CLOCK, ALL_HEADERS]);
+        let like_local = warm.iter().filter(|answer| answer.calls == local).count();
+        assert!(like_local * 100 >= 97 * warm.len(), "{algo}: {like_local} of {}", warm.len());
+    }
+}
+
+#[test]
+fn a_remembered_refusal_costs_the_clock_and_the_caller_s_name() {
+    for algo in ["W", "SW", "TB", "LB, max_queue: 0"] {
+        let rpu = if algo.starts_with("LB") { 60 } else { 1 };
+        let answers = answers(&config("gateway", algo, "minute", rpu), 200, 1_000);
+        let refused = answers.iter().skip(2);
+        assert!(refused.clone().all(Answer::is_refused), "{algo}");
+        let asked = refused.filter(|answer| answer.calls("proxy_get_shared_data") > 0).count();
+        assert_eq!(asked, 0, "{algo}");
+    }
+}
+
+#[test]
+fn a_leaky_bucket_costs_one_question_and_one_write() {
+    let answers = answers(&config("gateway", "LB", "second", 1_000), 100, 2_000);
+    let last = answers.last().unwrap();
+    assert!(last.is_admitted());
+    assert_eq!(last.calls("proxy_get_shared_data"), 1);
+    assert_eq!(last.calls("proxy_set_shared_data"), 1);
+}
+
+/// The bounds lie a third above what was measured.
+#[test]
+fn fuel_per_accepted_request() {
+    let mut over = Vec::new();
+    for (algo, hot, asking) in [
+        ("W", 18_500, 33_000),
+        ("SW", 18_500, 33_000),
+        ("TB", 18_500, 33_000),
+        ("LB", 30_000, 30_000),
+    ] {
+        // One in twenty may ask; the rest are the ordinary ones.
+        let mut hot_fuel: Vec<u64> =
+            answers(&config("gateway", algo, "second", 100_000), 2_000, 500)
+                .split_off(1_000)
+                .iter()
+                .map(|answer| answer.fuel)
+                .collect();
+        hot_fuel.sort_unstable();
+        let rare = answers(&config("gateway", algo, "second", 100_000), 20, SECOND / 5);
+        let rare_fuel = rare.iter().skip(10).map(|answer| answer.fuel).max().unwrap();
+        println!("{algo}: {} of {hot} when hot, {rare_fuel} of {asking} else", hot_fuel[950]);
+        if hot_fuel[950] > hot || rare_fuel > asking {
+            over.push(algo);
+        }
+    }
+    assert!(over.is_empty(), "{over:?}");
+}

@@ -1,0 +1,198 @@
+//! Requests that are held: when they go on, how many at once, and what it costs to wait for them.
+
+mod changes;
+mod leaving;
+mod line;
+
+use fastrand::Rng;
+
+use crate::host::Host;
+use crate::host::request::Request;
+use crate::host::vm::Vm;
+use line::{LATEST, Line};
+
+const SECOND: u64 = 1_000_000;
+const MILLISECOND: u64 = 1_000;
+
+/// A leaky bucket of `rpu` a second for each value of `x-device-id`.
+fn config(scope: &str, rpu: u64, more: &str) -> String {
+    format!(
+        "limits: [{{Url: /, rules: [{{name: r, actor: device, unit: second, rpu: {rpu}, algo: LB, \
+         scope: {scope}{more}}}]}}]"
+    )
+}
+
+fn start(host: &mut Host, config: &str) -> Vm {
+    host.start_vm(config).unwrap_or_else(|error| panic!("{config}\n{error}"))
+}
+
+fn open(vm: &mut Vm, caller: &str) -> u32 {
+    vm.open(&Request::get("/").header("x-device-id", caller))
+        .unwrap_or_else(|trap| panic!("{trap}"))
+}
+
+/// How long after `start` a request went on, in whole milliseconds.
+fn went_on(vm: &mut Vm, stream: u32, start: u64) -> Option<u64> {
+    Some((vm.answer(stream).went_on? - start) / MILLISECOND)
+}
+
+/// Fails unless each stream went on within 2 ms of `slots`, in milliseconds from `start`.
+#[track_caller]
+fn assert_slots(vm: &mut Vm, streams: &[u32], start: u64, slots: &[u64]) {
+    for (number, (stream, slot)) in streams.iter().zip(slots).enumerate() {
+        let found = went_on(vm, *stream, start);
+        let on_time = found.is_some_and(|at| (*slot..=slot + LATEST / MILLISECOND).contains(&at));
+        assert!(on_time, "request {number} went on at {found:?} ms, not at {slot}");
+    }
+}
+
+#[test]
+fn a_request_goes_on_never_before_its_slot_and_at_most_two_milliseconds_after_it() {
+    for (seed, (scope, rpu, max_queue)) in (1..).zip([
+        ("local", 10, 10),
+        ("local", 997, 50),
+        ("gateway", 10, 10),
+        ("gateway", 2_500, 300),
+        ("gateway", 4_000, 20),
+    ]) {
+        println!("seed {seed}: {scope} {rpu} {max_queue}");
+        let mut random = Rng::with_seed(seed);
+        let mut host = Host::new(seed);
+        let mut vm = start(&mut host, &config(scope, rpu, &format!(", max_queue: {max_queue}")));
+        let mut lines = [(); 3].map(|()| Line::new(rpu, max_queue));
+        let mut streams = Vec::new();
+        let mut refused = 0;
+        for _ in 0..3_000 {
+            let pause = if random.u8(..150) == 0 { 20 * SECOND / rpu } else { SECOND / rpu / 4 };
+            vm.run(random.u64(0..=pause));
+            let caller = random.usize(..lines.len());
+            let stream = open(&mut vm, &caller.to_string());
+            match lines[caller].slot(host.clock().monotonic()) {
+                Some(slot) => streams.push((stream, slot)),
+                None => {
+                    assert!(vm.answer(stream).is_refused());
+                    refused += 1;
+                }
+            }
+        }
+        vm.run(2 * SECOND);
+        assert!(streams.len() > 500 && refused > 100, "too tame: {refused} refused");
+        for (stream, slot) in streams {
+            let answer = vm.answer(stream);
+            let lateness = answer.went_on.map(|at| at.checked_sub(slot));
+            let on_time = lateness.flatten().is_some_and(|late| late <= LATEST);
+            assert!(on_time, "{lateness:?} µs after its slot: {answer:?}");
+        }
+        assert!(!vm.has_timer());
+    }
+}
+
+/// A third of a microsecond more or less for each slot would be a millisecond here.
+#[test]
+fn slots_do_not_drift() {
+    for scope in ["local", "gateway"] {
+        let mut host = Host::new(25);
+        let mut vm = start(&mut host, &config(scope, 3_000, ""));
+        let began = host.clock().monotonic();
+        let streams: Vec<u32> = (0..3_000).map(|_| open(&mut vm, "ann")).collect();
+        vm.run(SECOND + 10 * MILLISECOND);
+        let slots: Vec<u64> = (0..3_000).map(|number| number / 3).collect();
+        assert_slots(&mut vm, &streams, began, &slots);
+    }
+}
+
+#[test]
+fn at_most_32_go_on_in_one_call_and_a_backlog_is_served_each_millisecond() {
+    const HELD: usize = 2_000;
+    let mut host = Host::new(20);
+    let mut vm = start(&mut host, &config("gateway", 1_000_000, ""));
+    let streams: Vec<u32> = (0..=HELD).map(|_| open(&mut vm, "ann")).collect();
+    let waiting =
+        |vm: &mut Vm| streams.iter().filter(|stream| vm.answer(**stream).is_held()).count();
+    assert_eq!(waiting(&mut vm), HELD);
+    while waiting(&mut vm) > 0 {
+        assert_eq!(vm.tick_period(), 1);
+        let (before, ticks) = (waiting(&mut vm), vm.ticks());
+        vm.run(MILLISECOND);
+        let released = before - waiting(&mut vm);
+        assert!(released as u64 <= 32 * (vm.ticks() - ticks));
+    }
+    assert_eq!(vm.most_at_once(), 32);
+    let backlog = HELD.div_ceil(32) as u64;
+    assert!((backlog..=backlog + 1).contains(&vm.ticks()), "{} ticks", vm.ticks());
+}
+
+#[test]
+fn a_long_wait_costs_no_ticks_and_a_vm_without_any_has_no_timer() {
+    for scope in ["local", "gateway"] {
+        let mut host = Host::new(21);
+        let mut vm = start(&mut host, &config(scope, 2, ", max_delay: 20s, max_queue: 200"));
+        assert!(!vm.has_timer());
+        let began = host.clock().monotonic();
+        let streams: Vec<u32> = (0..5).map(|_| open(&mut vm, "ann")).collect();
+        vm.run(3 * SECOND);
+        assert_slots(&mut vm, &streams, began, &[0, 500, 1000, 1500, 2000]);
+        // One for each that waits, and perhaps one for the counts.
+        assert!((4..=5).contains(&vm.ticks()) && !vm.has_timer(), "{scope}: {}", vm.ticks());
+    }
+}
+
+#[test]
+fn one_who_waits_for_less_puts_nobody_off() {
+    let rule = |rpu| format!("[{{actor: all, unit: second, rpu: {rpu}, algo: LB, scope: local}}]");
+    let (a, b) = (rule(10), rule(20));
+    let rules = format!("limits: [{{Url: /a, rules: {a}}}, {{Url: /b, rules: {b}}}]");
+    let mut host = Host::new(24);
+    let mut vm = start(&mut host, &rules);
+    let began = host.clock().monotonic();
+    let mut streams = Vec::new();
+    for path in ["/a", "/a", "/b", "/b"] {
+        if streams.len() == 2 {
+            vm.run(97 * MILLISECOND);
+        }
+        streams.push(vm.open(&Request::get(path)).unwrap());
+    }
+    vm.run(SECOND);
+    assert_slots(&mut vm, &streams, began, &[0, 100, 97, 147]);
+}
+
+#[test]
+fn a_request_that_several_rules_hold_takes_the_first_instant_that_is_free_in_all() {
+    let rule = |actor, rpu, algo: &str, scope| {
+        format!("{{actor: {actor}, unit: second, rpu: {rpu}, algo: {algo}, scope: {scope}}}")
+    };
+    let rules = [
+        rule("device", 10, "LB", "local"),
+        rule("all", 4, "LB", "gateway"),
+        rule("account", 5, "TB, burst: 1, max_delay: 1s", "gateway"),
+    ];
+    let mut host = Host::new(22);
+    let mut vm = start(&mut host, &format!("limits: [{{Url: /, rules: [{}]}}]", rules.join(", ")));
+    let mut send = |device, account| {
+        let request = Request::get("/").header("x-device-id", device);
+        vm.open(&request.header("x-account-id", account)).unwrap()
+    };
+    let began = host.clock().monotonic();
+    let streams = [send("a", "x"), send("b", "y"), send("a", "x"), send("c", "x")];
+    vm.run(2 * SECOND);
+    assert_slots(&mut vm, &streams, began, &[0, 250, 500, 750]);
+    let state = String::from_utf8(vm.answer(streams[1]).filter_state["wasm.diana"].clone());
+    let state = state.unwrap();
+    assert!(state.starts_with("held ") && state.contains("wait=0.250000s"), "{state}");
+}
+
+#[test]
+fn many_holds_leave_no_memory_behind() {
+    let mut host = Host::new(23);
+    let mut vm = start(&mut host, &config("gateway", 100_000, ""));
+    let mut memory = Vec::new();
+    for _ in 0..16 {
+        let streams: Vec<u32> = (0..3_000).map(|_| open(&mut vm, "ann")).collect();
+        vm.run(SECOND);
+        for stream in streams {
+            assert_eq!(vm.close(stream).unwrap().status(), 200);
+        }
+        memory.push(vm.memory());
+    }
+    assert_eq!(memory[15], memory[10], "{memory:?}");
+}

@@ -1,0 +1,87 @@
+//! Shared data that vanishes, or into which somebody else has written.
+
+use fastrand::Rng;
+
+use crate::host::Host;
+use crate::host::request::Request;
+
+const SECOND: u64 = 1_000_000;
+const RPU: usize = 40;
+
+fn config() -> String {
+    let rule = |algo| {
+        format!(
+            "- {{Url: /{algo}, rules: [{{actor: device, unit: day, rpu: {RPU}, algo: {algo}}}]}}\n"
+        )
+    };
+    let line = "- {Url: /LB, rules: [{actor: device, unit: second, rpu: 50, algo: LB}]}\n";
+    format!("limits:\n{}{line}keys: 50", ["W", "SW", "TB"].map(rule).concat())
+}
+
+/// What somebody else might leave behind.
+fn foreign(value: &mut Vec<u8>, random: &mut Rng) {
+    match random.u8(..7) {
+        0 => value.clear(),
+        1 => value.truncate(random.usize(..=value.len())),
+        2 => value.extend([0; 7]),
+        3 => *value = vec![0xff; value.len()],
+        4 => *value = (0..random.usize(..4_000)).map(|_| random.u8(..)).collect(),
+        5 => value.iter_mut().skip(8).for_each(|byte| *byte = random.u8(..)),
+        _ => {}
+    }
+}
+
+#[test]
+fn nothing_that_is_done_to_shared_data_traps() {
+    let seed = 1;
+    println!("seed {seed}");
+    let mut random = Rng::with_seed(seed);
+    let mut host = Host::new(seed);
+    let mut proxy = host.start_proxy(3, &config()).unwrap_or_else(|error| panic!("{error}"));
+    let mut open = Vec::new();
+    let mut admitted = 0;
+    for _ in 0..6_000 {
+        proxy.run(random.u64(0..SECOND / 50));
+        match random.u8(..60) {
+            0 => host.shared_data().clear(),
+            1 => host.shared_data().spoil(|value| foreign(value, &mut random)),
+            _ => {}
+        }
+        let path = ["/W", "/SW", "/TB", "/LB"][random.usize(..4)];
+        let request = Request::get(path).header("x-device-id", random.u8(..5).to_string());
+        let worker = random.usize(..3);
+        let stream = proxy.workers[worker].open(&request).unwrap_or_else(|trap| panic!("{trap}"));
+        admitted += u32::from(proxy.workers[worker].answer(stream).is_admitted());
+        open.push((worker, stream));
+        if open.len() > 20 {
+            let (worker, stream) = open.swap_remove(random.usize(..20));
+            proxy.workers[worker].close(stream).unwrap_or_else(|trap| panic!("{trap}"));
+        }
+    }
+    println!("{admitted} admitted");
+    assert!(admitted > 500, "it goes on judging");
+    proxy.run(2 * SECOND);
+    assert!(host.counter("diana.shop.shared.foreign") > Some(10), "{:?}", host.metrics());
+    for (worker, stream) in open {
+        assert!(!proxy.workers[worker].answer(stream).is_held(), "nobody waits for ever");
+    }
+}
+
+#[test]
+fn a_loss_grants_at_most_one_further_limit() {
+    for path in ["/W", "/SW", "/TB"] {
+        let mut host = Host::new(2);
+        let mut proxy = host.start_proxy(3, &config()).unwrap();
+        let request = Request::get(path).header("x-device-id", "ann");
+        let mut admitted = 0;
+        for round in 0..4 {
+            for worker in (0..3).cycle().take(200) {
+                admitted += usize::from(proxy.workers[worker].request(&request).is_admitted());
+                proxy.run(SECOND / 50);
+            }
+            assert!(admitted <= (round + 1) * RPU, "{path}: {admitted} after {round} losses");
+            host.shared_data().clear();
+        }
+        assert!(admitted > 3 * RPU, "{path}: {admitted}");
+    }
+}

@@ -1,0 +1,104 @@
+//! A configuration centre that does what the test says, also what no proper server would.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// What it says to whoever asks.
+#[derive(Clone)]
+pub enum Says {
+    Text(String),
+    Status(u16),
+    /// The text, but only after a while.
+    Late(Duration, String),
+    /// Half of what it promised.
+    Half(String),
+    /// No HTTP.
+    Garbage,
+}
+
+struct State {
+    says: Says,
+    /// The heads of all requests so far.
+    asked: Vec<String>,
+    ended: bool,
+}
+
+/// A server on a port of loopback; dropping it closes the port.
+pub struct Centre {
+    pub port: u16,
+    state: Arc<Mutex<State>>,
+    server: Option<JoinHandle<()>>,
+}
+
+impl Centre {
+    /// On any port.
+    pub fn start(says: Says) -> Self {
+        Self::on(0, says)
+    }
+
+    /// On a port that another one had.
+    pub fn on(port: u16, says: Says) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a free port");
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(Mutex::new(State { says, asked: Vec::new(), ended: false }));
+        let shared = Arc::clone(&state);
+        let server = thread::spawn(move || {
+            for stream in listener.incoming() {
+                if shared.lock().unwrap().ended {
+                    return;
+                }
+                let shared = Arc::clone(&shared);
+                // A client that goes away is no concern of the test.
+                thread::spawn(move || stream.and_then(|stream| serve(stream, &shared)));
+            }
+        });
+        Self { port, state, server: Some(server) }
+    }
+
+    pub fn say(&self, says: Says) {
+        self.state.lock().unwrap().says = says;
+    }
+
+    /// The heads of all requests so far.
+    pub fn asked(&self) -> Vec<String> {
+        self.state.lock().unwrap().asked.clone()
+    }
+}
+
+impl Drop for Centre {
+    fn drop(&mut self) {
+        self.state.lock().unwrap().ended = true;
+        // Wakes the server, which then sees that it is over.
+        drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
+        self.server.take().into_iter().for_each(|server| server.join().unwrap());
+    }
+}
+
+fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
+    let mut head = String::new();
+    let mut from = BufReader::new(stream.try_clone()?);
+    while !head.ends_with("\r\n\r\n") && from.read_line(&mut head)? > 0 {}
+    let says = {
+        let mut state = state.lock().unwrap();
+        state.asked.push(head);
+        state.says.clone()
+    };
+    let reply = |status: u16, length: usize, text: &str| {
+        let head = format!("HTTP/1.1 {status} x\r\nconnection: close\r\n");
+        format!("{head}content-length: {length}\r\n\r\n{text}")
+    };
+    let bytes = match says {
+        Says::Text(text) => reply(200, text.len(), &text),
+        Says::Status(status) => reply(status, 0, ""),
+        Says::Late(pause, text) => {
+            thread::sleep(pause);
+            reply(200, text.len(), &text)
+        }
+        Says::Half(text) => reply(200, 2 * text.len(), &text),
+        Says::Garbage => "220 smtp.example.com\r\n".into(),
+    };
+    stream.write_all(bytes.as_bytes())
+}

@@ -1,0 +1,42 @@
+//! Steady time, counted from the wall clock's at the start.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start: Instant,
+    wall: u64,
+}
+
+impl Clock {
+    pub fn new() -> Self {
+        loop {
+            let start = Instant::now();
+            let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+            // Whoever is interrupted between the two has a wrong idea of the time.
+            if start.elapsed() < Duration::from_micros(100) {
+                return Self { start, wall: micros(wall) };
+            }
+        }
+    }
+
+    /// When it was made.
+    pub fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// Microseconds of Unix time.
+    pub fn now(&self) -> u64 {
+        self.at(Instant::now())
+    }
+
+    /// Microseconds of Unix time at an instant.
+    pub fn at(&self, instant: Instant) -> u64 {
+        self.wall + micros(instant.saturating_duration_since(self.start))
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    duration.as_micros().try_into().unwrap()
+}

@@ -1,0 +1,30 @@
+//! Envoys whose wall clock is wrong.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The environment of a process whose wall clock is so many seconds ahead.
+pub fn environment(seconds: i64) -> [(&'static str, OsString); 2] {
+    [("LD_PRELOAD", library().into()), ("CLOCK_AHEAD", seconds.to_string().into())]
+}
+
+fn library() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let part = folder.join(format!("shifted-clock-{}.part", std::process::id()));
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/envoy/harness/shifted_clock.c");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", source, "-o"]).arg(&part);
+        // Rust links with it too.
+        let status = compiler.status().expect("there is a C compiler");
+        assert!(status.success(), "{compiler:?} failed");
+        let path = folder.join("shifted-clock.so");
+        // Others may be about to load it.
+        fs::rename(part, &path).unwrap();
+        path
+    })
+}

@@ -1,0 +1,79 @@
+//! A service behind the gateway that remembers what came, and when.
+
+use std::io::{self, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use super::clock::Clock;
+use super::response::{line, read_chunks};
+
+/// One request, as it came.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// When its head was complete, in microseconds of Unix time.
+    pub at: u64,
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+/// A running service. It ends with the tests.
+pub struct Upstream {
+    /// Where it listens on loopback.
+    pub port: u16,
+    seen: Arc<Mutex<Vec<Arrival>>>,
+}
+
+impl Upstream {
+    /// Starts on a free port.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::default();
+        let (clock, upstream) = (Clock::new(), Self { port, seen: Arc::clone(&seen) });
+        thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                let seen = Arc::clone(&seen);
+                thread::spawn(move || {
+                    connection.set_nodelay(true).unwrap();
+                    let mut from = BufReader::new(&connection);
+                    while serve(&mut from, clock, &seen).is_ok() {}
+                });
+            }
+        });
+        upstream
+    }
+
+    /// Everything that came so far, in the order in which it came.
+    pub fn arrivals(&self) -> Vec<Arrival> {
+        let mut arrivals = self.seen.lock().unwrap().clone();
+        arrivals.sort_by_key(|arrival| arrival.at);
+        arrivals
+    }
+}
+
+/// Reads one request and answers it.
+fn serve(
+    from: &mut BufReader<&TcpStream>,
+    clock: Clock,
+    seen: &Mutex<Vec<Arrival>>,
+) -> io::Result<()> {
+    let request = line(from)?;
+    let mut headers = Vec::new();
+    while let Some((name, value)) = line(from)?.split_once(':') {
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let at = clock.now();
+    let header = |wanted| headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
+    let mut body = Vec::new();
+    if header("transfer-encoding").is_some() {
+        read_chunks(from, &mut body)?;
+    } else if let Some(length) = header("content-length") {
+        let length = length.parse().map_err(io::Error::other)?;
+        from.take(length).read_to_end(&mut body)?;
+    }
+    let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
+    seen.lock().unwrap().push(Arrival { at, path, headers, body });
+    from.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok\n")
+}

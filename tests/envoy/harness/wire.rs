@@ -1,0 +1,152 @@
+//! The wire between Envoy and Redis, with every fault that a test asks for.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::port;
+
+/// What the wire does to a connection, from its start to its end.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// What is said to Redis arrives later.
+    Late(Duration),
+    /// It breaks after so many bytes of the answer.
+    Short(usize),
+    /// This answers, and Redis hears of nothing.
+    Garbage(&'static str),
+    /// There is no other end.
+    Refused,
+    /// It opens, and then nothing gets through.
+    Silent,
+}
+
+struct State {
+    fault: Fault,
+    calls: u64,
+    /// Connections that nothing gets through.
+    silenced: Vec<TcpStream>,
+    ended: bool,
+}
+
+/// A wire to a server on loopback; dropping it cuts it.
+pub struct Wire {
+    pub port: u16,
+    target: u16,
+    state: Arc<Mutex<State>>,
+    server: Option<JoinHandle<()>>,
+}
+
+impl Wire {
+    /// A wire without faults.
+    pub fn to(target: u16) -> Self {
+        let state = State { fault: Fault::None, calls: 0, silenced: Vec::new(), ended: false };
+        let mut wire =
+            Self { port: port::free(), target, state: Arc::new(Mutex::new(state)), server: None };
+        wire.open();
+        wire
+    }
+
+    /// From the next connection on. Those that were silent break.
+    pub fn set(&mut self, fault: Fault) {
+        let is_open = !matches!(fault, Fault::Refused);
+        let mut state = self.state.lock().unwrap();
+        state.fault = fault;
+        state.silenced.clear();
+        drop(state);
+        if is_open && self.server.is_none() {
+            self.open();
+        } else if !is_open {
+            self.close();
+        }
+    }
+
+    /// How many connections there were so far.
+    pub fn calls(&self) -> u64 {
+        self.state.lock().unwrap().calls
+    }
+
+    fn open(&mut self) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).expect("a free port");
+        let (state, target) = (Arc::clone(&self.state), self.target);
+        state.lock().unwrap().ended = false;
+        self.server = Some(thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let fault = {
+                    let mut state = state.lock().unwrap();
+                    if state.ended {
+                        return;
+                    }
+                    state.calls += 1;
+                    if matches!(state.fault, Fault::Silent) {
+                        state.silenced.push(client);
+                        continue;
+                    }
+                    state.fault.clone()
+                };
+                // Connections that break are what it is for.
+                thread::spawn(move || carry(&client, target, fault));
+            }
+        }));
+    }
+
+    fn close(&mut self) {
+        let Some(server) = self.server.take() else { return };
+        self.state.lock().unwrap().ended = true;
+        // Wakes the server, which then sees that it is over.
+        drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
+        server.join().unwrap();
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn carry(mut client: &TcpStream, target: u16, fault: Fault) -> io::Result<()> {
+    client.set_nodelay(true)?;
+    let (pause, most) = match fault {
+        Fault::Garbage(text) => {
+            client.write_all(text.as_bytes())?;
+            client.shutdown(Shutdown::Write)?;
+            return drain(client);
+        }
+        Fault::Late(pause) => (pause, usize::MAX),
+        Fault::Short(most) => (Duration::ZERO, most),
+        Fault::None | Fault::Refused | Fault::Silent => (Duration::ZERO, usize::MAX),
+    };
+    let server = TcpStream::connect((Ipv4Addr::LOCALHOST, target))?;
+    server.set_nodelay(true)?;
+    thread::scope(|scope| {
+        scope.spawn(|| pass(client, &server, usize::MAX, pause));
+        let result = pass(&server, client, most, Duration::ZERO);
+        // Ends the other direction too.
+        let _ = client.shutdown(Shutdown::Both);
+        result
+    })
+}
+
+/// Reads until the other end is closed.
+fn drain(mut from: &TcpStream) -> io::Result<()> {
+    io::copy(&mut from, &mut io::sink()).map(drop)
+}
+
+/// Hands on so many bytes, and the end behind them.
+fn pass(mut from: &TcpStream, mut to: &TcpStream, most: usize, pause: Duration) -> io::Result<()> {
+    let (mut buffer, mut left) = ([0; 16 << 10], most);
+    loop {
+        let count = from.read(&mut buffer)?.min(left);
+        if count == 0 {
+            return to.shutdown(Shutdown::Write);
+        }
+        thread::sleep(pause);
+        to.write_all(&buffer[..count])?;
+        left -= count;
+    }
+}

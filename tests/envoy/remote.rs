@@ -1,0 +1,150 @@
+//! Rules from a configuration centre.
+
+mod changes;
+mod etcd;
+
+use std::time::Duration;
+
+use crate::harness::{Centre, Envoy, Gateway, Says, assert_no_trap, eventually};
+
+/// A document of this name: one rule to count by, and one that says which document is in force.
+fn document(name: &str, rpu: u32) -> String {
+    format!(
+        "
+limits:
+  - Url: /
+    rules: [{{name: counted, actor: account, unit: day, rpu: {rpu}, algo: W}}]
+  - Url: /closed
+    rules: [{{name: {name}, actor: all, unit: hour, rpu: 0, scope: local}}]
+"
+    )
+}
+
+/// A gateway with rules of its own and a centre that it asks every second.
+fn gateway(port: u16) -> Gateway {
+    let own = document("own", 10);
+    let remote = "remote: {cluster: centre, path: /rules.yaml, every: 1s, timeout: 300ms}";
+    Gateway::with(&format!("{own}{remote}")).cluster("centre", port)
+}
+
+/// The document that answered this request.
+fn in_force(envoy: &Envoy) -> Option<String> {
+    let refused = envoy.get("/closed", &[]);
+    let policy = refused.header("ratelimit-policy")?;
+    policy.split('"').find(|name| !name.is_empty() && *name != "counted").map(str::to_owned)
+}
+
+/// Waits until all workers go by these rules: so many connections do not all meet the same one.
+#[track_caller]
+fn settles_on(envoy: &Envoy, name: &str) {
+    eventually(&format!("the rules of `{name}`"), || {
+        (0..20).all(|_| in_force(envoy).as_deref() == Some(name)).then_some(())
+    });
+}
+
+fn metric(envoy: &Envoy, what: &str) -> u64 {
+    envoy.stat(&format!("wasmcustom.diana.diana.remote.{what}")).unwrap_or(0)
+}
+
+/// The lines of the log that speak of the centre.
+fn lines(envoy: &Envoy) -> Vec<String> {
+    let log = envoy.log();
+    log.lines().filter(|line| line.contains("remote configuration of")).map(str::to_owned).collect()
+}
+
+/// Waits until a line with these words is the last one.
+#[track_caller]
+fn told(envoy: &Envoy, words: &str) {
+    eventually(&format!("a line with `{words}`"), || {
+        lines(envoy).last().is_some_and(|line| line.contains(words)).then_some(())
+    });
+}
+
+#[test]
+fn a_centre_that_is_down_at_the_start_and_comes_up() {
+    let centre = Centre::start(Says::Status(500));
+    let port = centre.port;
+    drop(centre);
+    let envoy = gateway(port).workers(2).start();
+    assert_eq!(in_force(&envoy).as_deref(), Some("own"));
+    told(&envoy, "status 503, which is also what Envoy says if it cannot connect");
+    let failed = metric(&envoy, "failed");
+    eventually("some more polls", || (metric(&envoy, "failed") >= failed + 2).then_some(()));
+    assert_eq!(lines(&envoy).len(), 1, "{:?}", lines(&envoy));
+    assert!(lines(&envoy)[0].contains("the gateway's own rules stay in force"));
+    let centre = Centre::on(port, Says::Text(document("up", 10)));
+    settles_on(&envoy, "up");
+    let asked = centre.asked();
+    assert!(asked[0].starts_with("GET /rules.yaml HTTP/1.1\r\nhost: centre\r\n"), "{asked:?}");
+    drop(centre);
+    told(&envoy, "if it cannot connect");
+    assert_eq!(in_force(&envoy).as_deref(), Some("up"));
+    envoy.assert_unharmed();
+}
+
+#[test]
+fn whatever_the_centre_does_the_last_good_rules_stay() {
+    let good = Says::Text(document("good", 10));
+    let centre = Centre::start(good.clone());
+    let envoy = gateway(centre.port).workers(2).start();
+    settles_on(&envoy, "good");
+    told(&envoy, "goes into force");
+    let mut told_so_far = lines(&envoy).len();
+    for (says, words) in [
+        (Says::Status(404), "status 404"),
+        (Says::Late(Duration::from_secs(2), document("late", 1)), "status 504"),
+        (Says::Text(String::new()), "the document is empty"),
+        (Says::Text("#".repeat(10 << 20)), "the answer is larger than `max_size`"),
+        (Says::Text("#".repeat(40 << 20)), "the answer is far too large"),
+        (Says::Half(document("half", 1)), "the connection broke off"),
+        (Says::Garbage, "status 502"),
+        (Says::Text("limits: [{Url: /, rules: [{actor: all, unit: dya}]}]".into()), "has problems"),
+    ] {
+        centre.say(says);
+        told(&envoy, words);
+        let polls = || metric(&envoy, "failed") + metric(&envoy, "rejected");
+        let before = polls();
+        eventually("two more polls", || (polls() >= before + 2).then_some(()));
+        assert_eq!(in_force(&envoy).as_deref(), Some("good"), "{words}");
+        // A line for each change, not for each poll. How a giant answer is cut off is a matter of speed.
+        let told_of = lines(&envoy).len() - told_so_far;
+        assert!(told_of == 1 || words.contains("far too large"), "{words}: {:#?}", lines(&envoy));
+        centre.say(good.clone());
+        told(&envoy, "all is well again");
+        told_so_far = lines(&envoy).len();
+    }
+    assert!(envoy.log().contains("limits[0].rules[0].unit: found `dya`"), "{}", envoy.log());
+    assert!(metric(&envoy, "rejected") >= 2);
+    centre.say(Says::Text(document("next", 10)));
+    settles_on(&envoy, "next");
+    envoy.assert_unharmed();
+}
+
+#[test]
+fn a_header_from_the_environment_reaches_the_centre() {
+    let centre = Centre::start(Says::Text(document("there", 10)));
+    let own = document("own", 10);
+    let remote = "remote: {cluster: centre, authority: config.example.com, path: '/r?raw', \
+                  headers: {authorization: {env: DIANA_TOKEN}}}";
+    let gateway = Gateway::with(&format!("{own}{remote}")).cluster("centre", centre.port);
+    let envoy = gateway.variable("DIANA_TOKEN", "Bearer abc").start();
+    settles_on(&envoy, "there");
+    let asked = centre.asked();
+    assert!(
+        asked[0].starts_with("GET /r?raw HTTP/1.1\r\nhost: config.example.com\r\n"),
+        "{asked:?}"
+    );
+    assert!(asked[0].contains("\r\nauthorization: Bearer abc\r\n"), "{asked:?}");
+    envoy.assert_unharmed();
+}
+
+#[test]
+fn an_unknown_cluster_is_told_and_envoy_ends_well() {
+    let own = document("own", 10);
+    let envoy = Gateway::with(&format!("{own}remote: {{cluster: nobody, path: /r}}")).start();
+    told(&envoy, "Envoy knows no such cluster; the gateway's own rules stay in force");
+    assert_eq!(in_force(&envoy).as_deref(), Some("own"));
+    let (status, log) = envoy.quit();
+    assert!(status.success(), "Envoy ended with {status}:\n{log}");
+    assert_no_trap(&log);
+}

@@ -1,0 +1,149 @@
+//! Charges that are not spent at once: permits that are kept for later, and places in a queue.
+
+use std::rc::Rc;
+
+use diana::algorithm::{Algorithm, REGISTRY};
+use diana::decision::Decision;
+use diana::quota::Quota;
+use diana::time::{Micros, Now, SECOND, Unit};
+
+const MS: Micros = 1000;
+
+fn at(mono: Micros) -> Now {
+    Now { mono, wall: 1_700_000_040_000_000 + mono }
+}
+
+/// A caller of one rule.
+struct Caller {
+    algorithm: Rc<dyn Algorithm>,
+    state: Vec<u64>,
+}
+
+impl Caller {
+    fn new(short: &str, quota: Quota) -> Caller {
+        let entry = REGISTRY.iter().find(|entry| entry.short == short).unwrap();
+        let algorithm = (entry.build)(&quota).unwrap();
+        Caller { state: vec![0; algorithm.words()], algorithm }
+    }
+
+    /// A request of `cost` that leaves no earlier than `delay` after `now`.
+    fn reserve(&mut self, now: Micros, delay: Micros, cost: u64) -> Decision {
+        let mut new = self.state.clone();
+        let decision = self.algorithm.reserve(&self.state, at(now), delay, cost, &mut new);
+        self.state = new;
+        decision
+    }
+
+    fn refund(&mut self, receipt: u64, permits: u64) {
+        let old = self.state.clone();
+        self.algorithm.refund(&old, receipt, permits, &mut self.state);
+    }
+
+    fn hold_back(&mut self, out: u64, now: Micros) {
+        let old = self.state.clone();
+        self.algorithm.hold_back(&old, out, now, &mut self.state);
+    }
+
+    fn receipt(&self) -> u64 {
+        self.algorithm.receipt(&self.state)
+    }
+
+    fn remaining(&self, now: Micros) -> u64 {
+        self.algorithm.remaining(&self.state, at(now))
+    }
+
+    fn spend_by(&self, now: Micros) -> Option<Micros> {
+        self.algorithm.spend_by(&self.state, at(now))
+    }
+}
+
+#[test]
+fn a_lease_of_a_sliding_window_ends_with_its_slice() {
+    let mut caller = Caller::new("SW", Quota::new(Unit::Second, 10));
+    assert!(caller.reserve(0, 0, 10).is_admitted());
+    // Spent at 0.95 s, they would be forgotten at 1.1 s, and twenty would pass within 0.15 s.
+    assert_eq!(caller.spend_by(0), Some(100 * MS));
+    assert_eq!(caller.remaining(1100 * MS), 10);
+}
+
+#[test]
+fn a_lease_of_a_window_ends_with_it_and_comes_back_only_to_it() {
+    let mut caller = Caller::new("W", Quota::new(Unit::Second, 10));
+    assert!(caller.reserve(250 * MS, 0, 8).is_admitted());
+    let receipt = caller.receipt();
+    assert_eq!(caller.spend_by(250 * MS), Some(SECOND));
+    assert!(caller.reserve(SECOND, 0, 8).is_admitted());
+    caller.refund(receipt, 5);
+    assert_eq!(caller.remaining(SECOND), 2);
+    caller.refund(caller.receipt(), 5);
+    assert_eq!(caller.remaining(SECOND), 7);
+}
+
+#[test]
+fn a_bucket_does_not_refill_while_its_tokens_are_out() {
+    let mut caller = Caller::new("TB", Quota::new(Unit::Second, 10));
+    assert_eq!(caller.algorithm.most_out(), 5);
+    assert!(caller.reserve(0, 0, 5).is_admitted());
+    // After a minute of idleness five are still out: a spike gets five here and those five there.
+    caller.hold_back(5, 60 * SECOND);
+    assert_eq!(caller.remaining(60 * SECOND), 5);
+    caller.refund(caller.receipt(), 5);
+    assert_eq!(caller.remaining(60 * SECOND), 10);
+}
+
+#[test]
+fn a_token_bucket_with_max_delay_holds_what_has_no_token() {
+    let quota = Quota {
+        burst: Some(2),
+        max_delay: Some(250 * MS),
+        max_queue: Some(10),
+        ..Quota::new(Unit::Second, 10)
+    };
+    let mut caller = Caller::new("TB", quota);
+    let waits = [0, 0, 100 * MS, 200 * MS].map(|wait| Decision::Admit { wait });
+    assert_eq!([0; 4].map(|now| caller.reserve(now, 0, 1)), waits);
+    // The next token comes at 0.3 s, so 50 ms from now it is near enough.
+    assert_eq!(caller.reserve(0, 0, 1), Decision::retry(50 * MS));
+    assert_eq!(caller.spend_by(0), None);
+    let mut caller = Caller::new("TB", Quota { max_queue: Some(1), ..quota });
+    let decisions = [0; 4].map(|now| caller.reserve(now, 0, 1));
+    assert_eq!(decisions, [waits[0], waits[1], waits[2], Decision::retry(100 * MS)]);
+}
+
+#[test]
+fn a_token_that_is_taken_later_is_not_there_before() {
+    let quota = Quota { burst: Some(2), max_delay: Some(SECOND), ..Quota::new(Unit::Second, 10) };
+    let mut caller = Caller::new("TB", quota);
+    assert_eq!(caller.reserve(0, 500 * MS, 1), Decision::Admit { wait: 500 * MS });
+    // Two at once at 0.5 s beside the one above, and the bound would be broken.
+    assert_eq!(caller.reserve(500 * MS, 0, 1), Decision::NOW);
+    assert_eq!(caller.reserve(500 * MS, 0, 1), Decision::Admit { wait: 100 * MS });
+    // One second is the longest wait, whatever there is in the bucket.
+    assert_eq!(caller.reserve(60 * SECOND, SECOND + 7, 1), Decision::retry(7));
+}
+
+#[test]
+fn a_slot_is_the_instant_at_which_the_request_leaves() {
+    let mut caller = Caller::new("LB", Quota::new(Unit::Second, 10));
+    assert_eq!(caller.reserve(0, 350 * MS, 1), Decision::Admit { wait: 350 * MS });
+    assert_eq!(caller.reserve(0, 0, 1), Decision::Admit { wait: 450 * MS });
+    assert_eq!(caller.reserve(0, 500 * MS, 1), Decision::Admit { wait: 550 * MS });
+    // One second is the longest wait.
+    assert_eq!(caller.reserve(0, SECOND + 7, 1), Decision::retry(7));
+    assert_eq!(caller.reserve(0, SECOND, 1), Decision::Admit { wait: SECOND });
+    assert_eq!(caller.reserve(SECOND, 0, 1), Decision::Admit { wait: 100 * MS });
+}
+
+#[test]
+fn only_the_last_place_in_a_queue_comes_back() {
+    let mut caller = Caller::new("LB", Quota::new(Unit::Second, 10));
+    assert_eq!(caller.spend_by(0), None);
+    caller.reserve(0, 0, 1);
+    let first = caller.receipt();
+    caller.reserve(0, 0, 1);
+    let second = caller.receipt();
+    caller.refund(first, 1);
+    assert_eq!(caller.receipt(), second);
+    caller.refund(second, 1);
+    assert_eq!(caller.reserve(0, 0, 1), Decision::Admit { wait: 100 * MS });
+}

@@ -1,0 +1,55 @@
+//! What `redis` means.
+
+use super::policy;
+use diana::config::parse_remote;
+use diana::config::policy::redis::{OnFailure, Redis};
+
+fn redis(settings: &str) -> Redis {
+    policy(&format!("limits: []\nredis: {settings}")).redis.unwrap()
+}
+
+#[test]
+fn defaults() {
+    let wanted = Redis {
+        cluster: "diana_redis".into(),
+        timeout: 20_000,
+        on_failure: OnFailure::Gateway,
+        username_env: None,
+        password_env: None,
+        db: 0,
+    };
+    assert_eq!(redis("{cluster: diana_redis}"), wanted);
+    assert_eq!(policy("limits: []").redis, None);
+}
+
+#[test]
+fn every_key() {
+    let wanted = Redis {
+        cluster: "outbound|6379||redis.local".into(),
+        timeout: 1_000,
+        on_failure: OnFailure::Deny,
+        username_env: Some("DIANA_REDIS_USERNAME".into()),
+        password_env: Some("DIANA_REDIS_PASSWORD".into()),
+        db: 65_535,
+    };
+    let settings = "
+  cluster: outbound|6379||redis.local
+  timeout: 1ms
+  on_failure: deny
+  username_env: DIANA_REDIS_USERNAME
+  password_env: DIANA_REDIS_PASSWORD
+  db: 65535";
+    assert_eq!(redis(settings), wanted);
+    assert_eq!(redis("{cluster: c, timeout: 1s}").timeout, 1_000_000);
+    for (name, meaning) in [("gateway", OnFailure::Gateway), ("allow", OnFailure::Allow)] {
+        assert_eq!(redis(&format!("{{cluster: c, on_failure: {name}}}")).on_failure, meaning);
+    }
+}
+
+#[test]
+fn the_gateways_own_stays_in_force_under_remote_rules() {
+    let local = policy("limits: []\nredis: {cluster: c, db: 5}\nremote: {cluster: d, path: /}");
+    let remote = parse_remote(b"limits: []", &local.own()).unwrap();
+    assert!(remote.redis.is_some_and(|redis| redis.db == 5));
+    assert_eq!(parse_remote(b"limits: []", &policy("limits: []").own()).unwrap().redis, None);
+}

@@ -1,0 +1,117 @@
+//! What `remote` means, and what a document from there means.
+
+use super::policy;
+use diana::config::parse_remote;
+use diana::config::policy::remote::{Header, Remote};
+use diana::config::policy::{Accepted, Policy};
+
+fn remote(settings: &str) -> Remote {
+    policy(&format!("limits: []\nremote: {settings}")).remote.unwrap()
+}
+
+#[test]
+fn defaults() {
+    let wanted = Remote {
+        cluster: "outbound|80||centre.local".into(),
+        authority: "outbound|80||centre.local".into(),
+        path: "/diana.yaml?v=1".into(),
+        method: "GET",
+        headers: Vec::new(),
+        body: String::new(),
+        every: 10_000_000,
+        timeout: 1_000_000,
+        value: None,
+        base64: false,
+        max_size: 1 << 20,
+    };
+    assert_eq!(remote("{cluster: outbound|80||centre.local, path: '/diana.yaml?v=1'}"), wanted);
+    assert_eq!(policy("limits: []").remote, None);
+}
+
+#[test]
+fn every_key() {
+    let wanted = Remote {
+        cluster: "c".into(),
+        authority: "config.example.com:8080".into(),
+        path: "/v3/kv/range".into(),
+        method: "POST",
+        headers: vec![
+            ("accept".into(), Header::Text("application/json".into())),
+            ("authorization".into(), Header::Variable("TOKEN_1".into())),
+        ],
+        body: r#"{"key": "eA=="}"#.into(),
+        every: 60_000_000,
+        timeout: 250_000,
+        value: Some("/kvs/0/a~1b".into()),
+        base64: true,
+        max_size: 64 << 10,
+    };
+    let settings = r#"
+  cluster: c
+  authority: config.example.com:8080
+  path: /v3/kv/range
+  method: POST
+  headers: {Accept: application/json, authorization: {env: TOKEN_1}}
+  body: '{"key": "eA=="}'
+  every: 1m
+  timeout: 250ms
+  value: /kvs/0/a~1b
+  base64: true
+  max_size: 64KiB"#;
+    assert_eq!(remote(settings), wanted);
+}
+
+const LOCAL: &str = "
+limits: [{Url: /, rules: [{name: mine, actor: tenant, unit: day, rpu: 5}]}]
+actors: {tenant: [{header: x-tenant}]}
+except: {paths: [/healthz]}
+time_zone: '+08:00'
+response: {status: 429}
+shadow: true
+namespace: shop
+keys: 1000
+log: refused
+accepted: {headers: true}
+remote: {cluster: c, path: /}
+";
+
+fn of_centre(text: &str) -> Policy {
+    parse_remote(text.as_bytes(), &policy(LOCAL).own())
+        .unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+#[test]
+fn a_document_replaces_as_a_whole_and_the_gateway_keeps_its_own() {
+    let policy =
+        of_centre("limits: [{Url: /a, rules: [{name: theirs, actor: device, unit: day, rpu: 6}]}]");
+    let rule = &policy.limits[0].rules[0];
+    assert_eq!((rule.name.as_str(), rule.quota.zone, rule.response.status), ("theirs", 0, 503));
+    assert_eq!((policy.limits.len(), policy.actors.len()), (1, 2), "no tenant");
+    assert!(policy.except.is_empty() && !policy.shadow);
+    assert_eq!((policy.keys, policy.log_refused), (1_000, true));
+    assert_eq!(policy.accepted, Accepted { headers: true, filter_state: false });
+    assert_eq!((policy.namespace, policy.remote), (None, None));
+}
+
+#[test]
+fn a_rule_is_the_same_wherever_it_comes_from() {
+    let local = policy(LOCAL).limits[0].rules[0].identity;
+    let same = "{name: mine, actor: tenant, unit: day, rpu: 9}";
+    let there = "actors: {tenant: [{cookie: t}]}\ntime_zone: '+08:00'\nlimits";
+    let found = of_centre(&format!("{there}: [{{Url: /b, rules: [{same}]}}]"));
+    assert_eq!(found.limits[0].rules[0].identity, local);
+}
+
+#[test]
+fn any_form_of_rules_will_do() {
+    let rule = "{actor: all, unit: day, rpu: 5}";
+    for text in [
+        format!("Url: /\nrules: [{rule}]"),
+        format!("[{{Url: /, rules: [{rule}]}}]"),
+        format!("--- {{Url: /, rules: [{rule}]}}\n"),
+        r#"{"limits": [{"Url": "/", "rules": [{"actor": "all", "unit": "day", "rpu": 5.0}]}]}"#
+            .into(),
+    ] {
+        assert_eq!(of_centre(&text).limits[0].rules[0].quota.rpu, 5, "{text}");
+    }
+}

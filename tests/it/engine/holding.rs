@@ -1,0 +1,213 @@
+//! Requests that wait for their turn.
+
+use diana::hold::Queue;
+use diana::port::fake::FakeRequest;
+use diana::verdict::{Held, Verdict};
+
+use super::{Gate, from};
+
+const MS: u64 = 1000;
+
+/// The rules, each in the scope given.
+fn gate(rules: &str, scope: &str) -> Gate {
+    let rules = rules.replace('}', &format!(", scope: {scope}}}"));
+    Gate::new(&format!("{{Url: /, rules: [{rules}]}}"))
+}
+
+impl Gate {
+    fn held(&mut self, request: &FakeRequest) -> Held {
+        match self.decide(request) {
+            Verdict::Hold(held) => held,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// How long a request waits; nothing if it is refused.
+    fn waits(&mut self, request: &FakeRequest) -> Option<u64> {
+        let now = self.clock.0.get().mono;
+        match self.decide(request) {
+            Verdict::Admit(_) => Some(0),
+            Verdict::Hold(held) => Some(held.until - now),
+            Verdict::Refuse(_) | Verdict::Ask { .. } => None,
+        }
+    }
+
+    fn leave(&mut self, held: &Held) {
+        self.engine.leave(&held.seats, self.clock.0.get());
+    }
+}
+
+#[test]
+fn turns_are_exactly_one_interval_apart() {
+    for scope in ["local", "gateway"] {
+        for rpu in [3_u64, 7, 1000, 70_000] {
+            let rule = format!("{{actor: all, unit: second, rpu: {rpu}, algo: LB}}");
+            let mut gate = gate(&rule, scope);
+            // Rounded up to a tick each, and nothing adds up.
+            for number in 0..rpu.min(5000) {
+                let turn = (number * 1_000_000).div_ceil(rpu);
+                assert_eq!(gate.waits(&from("ann")), Some(turn), "{rpu} {scope}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_queue_does_not_drift_while_time_passes() {
+    for scope in ["local", "gateway"] {
+        let mut gate = gate("{actor: all, unit: second, rpu: 7, algo: LB}", scope);
+        let start = gate.clock.0.get().mono;
+        for number in 0..10_000_u64 {
+            let turn = start + (number * 1_000_000).div_ceil(7);
+            let now = gate.clock.0.get().mono;
+            assert_eq!(gate.waits(&from("ann")), Some(turn - now), "{scope}");
+            // Half an interval early each time.
+            gate.wait((turn + 71_429).saturating_sub(now));
+        }
+    }
+}
+
+#[test]
+fn beyond_the_queue_a_request_is_refused_at_once() {
+    for scope in ["local", "gateway"] {
+        let rule = "{actor: all, unit: second, rpu: 10, algo: LB, max_queue: 3}";
+        let mut queue = gate(rule, scope);
+        let waits: Vec<_> = (0..5).map(|_| queue.waits(&from("ann"))).collect();
+        assert_eq!(waits, [Some(0), Some(100 * MS), Some(200 * MS), Some(300 * MS), None]);
+        let mut delay =
+            gate("{actor: all, unit: second, rpu: 10, algo: LB, max_delay: 250ms}", scope);
+        let waits: Vec<_> = (0..4).map(|_| delay.waits(&from("ann"))).collect();
+        assert_eq!(waits, [Some(0), Some(100 * MS), Some(200 * MS), None]);
+    }
+}
+
+#[test]
+fn a_request_takes_the_first_instant_that_is_free_everywhere() {
+    for scope in ["local", "gateway"] {
+        let mut gate = gate(
+            "{actor: account, unit: second, rpu: 4, algo: LB}, {actor: all, unit: second, rpu: 10, algo: LB}",
+            scope,
+        );
+        assert_eq!(gate.waits(&from("ann")), Some(0));
+        // Ann's own turns are 250 ms apart; all together have one each 100 ms, behind the last.
+        assert_eq!(gate.waits(&from("ann")), Some(250 * MS));
+        assert_eq!(gate.waits(&from("bob")), Some(350 * MS));
+        assert_eq!(gate.waits(&from("ann")), Some(500 * MS));
+        assert_eq!(gate.waits(&from("bob")), Some(600 * MS));
+        assert_eq!(gate.waits(&from("bob")), Some(850 * MS));
+        // Beyond the second that the rule for all allows, nobody is charged by any rule.
+        assert_eq!(gate.waits(&from("bob")), None);
+        assert_eq!(gate.waits(&from("ann")), Some(950 * MS));
+        assert_eq!(gate.waits(&from("cid")), None);
+    }
+}
+
+#[test]
+fn permits_count_at_the_decision_and_turns_when_they_come() {
+    for scope in ["local", "gateway"] {
+        let mut gate = gate(
+            "{actor: all, unit: second, rpu: 3, algo: W}, {actor: all, unit: second, rpu: 5, algo: LB}",
+            scope,
+        );
+        let waits: Vec<_> = (0..4).map(|_| gate.waits(&from("ann"))).collect();
+        assert_eq!(waits, [Some(0), Some(200 * MS), Some(400 * MS), None]);
+        gate.wait(1_000_000);
+        assert_eq!(gate.waits(&from("ann")), Some(0));
+    }
+}
+
+#[test]
+fn the_last_place_comes_back_when_its_client_leaves() {
+    for scope in ["local", "gateway"] {
+        let mut gate = gate("{actor: all, unit: second, rpu: 10, algo: LB}", scope);
+        assert_eq!(gate.waits(&from("ann")), Some(0));
+        let first = gate.held(&from("ann"));
+        let last = gate.held(&from("ann"));
+        gate.wait(50 * MS);
+        gate.leave(&last);
+        assert_eq!(gate.waits(&from("ann")), Some(150 * MS));
+        // The place of the one before passes unused: others have the turns behind it.
+        gate.leave(&first);
+        assert_eq!(gate.waits(&from("ann")), Some(250 * MS));
+    }
+}
+
+#[test]
+fn a_place_that_came_back_ends_a_refusal() {
+    for scope in ["local", "gateway"] {
+        let mut gate = gate("{actor: all, unit: second, rpu: 10, algo: LB, max_queue: 1}", scope);
+        assert_eq!(gate.waits(&from("ann")), Some(0));
+        let last = gate.held(&from("ann"));
+        assert_eq!(gate.waits(&from("ann")), None);
+        gate.leave(&last);
+        assert_eq!(gate.waits(&from("ann")), Some(100 * MS));
+    }
+}
+
+#[test]
+fn those_behind_move_up_and_the_line_stays_whole() {
+    let mut gate = gate("{actor: all, unit: second, rpu: 10, algo: LB}", "local");
+    let start = gate.clock.0.get().mono;
+    assert_eq!(gate.waits(&from("ann")), Some(0));
+    let mut queue = Queue::default();
+    for stream in 1..=4 {
+        queue.join(stream, 0, gate.held(&from("ann")));
+    }
+    let free = queue.leave(2).unwrap();
+    gate.engine.leave(&free, gate.clock.0.get());
+    // Whoever comes now is behind all of them.
+    queue.join(5, 0, gate.held(&from("ann")));
+    for (turn, stream) in [(100, 1), (200, 3), (300, 4), (400, 5)] {
+        assert_eq!(queue.next(), Some(start + turn * MS));
+        assert_eq!(queue.release(start + turn * MS), Some(stream));
+    }
+}
+
+#[test]
+fn nobody_moves_up_who_is_held_elsewhere_too() {
+    let two = "{actor: account, unit: second, rpu: 10, algo: LB}, {actor: all, unit: second, rpu: 10, algo: LB}";
+    let one = "{actor: account, unit: second, rpu: 10, algo: LB}, {actor: all, unit: second, rpu: 100, algo: W}";
+    for (rules, scope, moves) in
+        [(two, "local", false), (one, "local", true), (one, "gateway", false)]
+    {
+        let mut gate = gate(rules, scope);
+        assert_eq!(gate.waits(&from("ann")), Some(0));
+        assert_eq!(gate.held(&from("ann")).line.is_some(), moves, "{scope} {rules}");
+    }
+}
+
+#[test]
+fn who_moves_up_keeps_his_place_in_the_lines_of_others() {
+    let mut gate = Gate::new(
+        "{Url: /, rules: [
+            {name: all, actor: all, unit: second, rpu: 10, algo: LB, max_delay: 10s, max_queue: 50, scope: local},
+            {name: each, actor: account, unit: second, rpu: 1, algo: LB, max_queue: 1, scope: local}]}",
+    );
+    let mut queue = Queue::default();
+    let mut join = |gate: &mut Gate, stream, who| {
+        let held = gate.held(&from(who));
+        queue.join(stream, 0, held);
+    };
+    assert_eq!(gate.waits(&from("first")), Some(0));
+    join(&mut gate, 1, "ann");
+    join(&mut gate, 2, "bob");
+    // Ann leaves. Bob may come earlier, but his own second is still taken.
+    let seats = queue.leave(1).unwrap();
+    gate.engine.leave(&seats, gate.clock.0.get());
+    let bob = gate.waits(&from("bob"));
+    assert!(bob.is_none_or(|wait| wait >= 1000 * MS), "{bob:?}");
+}
+
+#[test]
+fn a_request_that_a_rule_cannot_hold_long_enough_writes_nothing() {
+    let mut gate = gate(
+        "{name: slow, actor: all, unit: second, rpu: 10, algo: LB, max_delay: 5s, max_queue: 50},
+         {name: fast, actor: all, unit: second, rpu: 100, algo: LB, max_queue: 5}",
+        "gateway",
+    );
+    assert_eq!(gate.waits(&from("ann")), Some(0));
+    gate.metrics();
+    let refusal = gate.refusal(&from("ann"));
+    assert!(refusal.state.starts_with("refused rule=fast"), "{}", refusal.state);
+    assert!(!gate.metrics().iter().any(|line| line.contains("shared.writes")));
+}

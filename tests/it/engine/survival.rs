@@ -1,0 +1,186 @@
+//! What was used stays used when the configuration changes, as long as it is the same rule.
+
+use std::rc::Rc;
+
+use diana::config;
+use diana::engine::Engine;
+use diana::key::Seed;
+use diana::port::fake::{FakeClock, FakeRequest, FakeSharedData};
+use diana::store::Stores;
+use diana::store::tables::Tables;
+use diana::verdict::Verdict;
+
+use super::Lines;
+use crate::store::gateway::START;
+
+/// A worker whose configuration changes.
+#[derive(Default)]
+struct Worker {
+    data: Rc<FakeSharedData>,
+    tables: Tables,
+    clock: FakeClock,
+}
+
+impl Worker {
+    fn new() -> Worker {
+        let worker = Worker::default();
+        worker.clock.0.set(START);
+        worker
+    }
+
+    fn configure(&mut self, text: &str) -> Engine {
+        let policy = config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let stores = Stores::new("test".into(), self.data.clone(), &mut self.tables);
+        Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None)
+    }
+
+    fn admits(&self, engine: &mut Engine) -> bool {
+        let request = FakeRequest::get("/a/b").header("x-account-id", "ann").header("x-app", "m");
+        !matches!(engine.decide(&request, &self.clock), Verdict::Refuse(_))
+    }
+
+    /// How many of so many requests are admitted.
+    fn admitted(&self, engine: &mut Engine, of: usize) -> usize {
+        (0..of).filter(|_| self.admits(engine)).count()
+    }
+
+    fn retire(&self, mut engine: Engine) {
+        engine.retire("test", self.clock.0.get(), &mut Lines(Vec::new()));
+    }
+}
+
+/// Uses seven of the permits under one configuration, and all that are left under the next one.
+fn left_after(before: &str, after: &str) -> usize {
+    let mut worker = Worker::new();
+    let mut old = worker.configure(before);
+    assert_eq!(worker.admitted(&mut old, 7), 7, "{before}");
+    let mut new = worker.configure(after);
+    worker.retire(old);
+    worker.admitted(&mut new, 50)
+}
+
+const BEFORE: &str = "limits: [{Url: /a, match: {headers: {x-app: m}}, rules: [{actor: account, unit: day, rpu: 10, algo: SW, scope: SCOPE}]}]";
+
+/// `BEFORE` with a part of it changed.
+fn changed(part: &str, to: &str) -> String {
+    assert!(BEFORE.contains(part), "{part}");
+    BEFORE.replace(part, to)
+}
+
+#[test]
+fn whatever_else_changes_it_is_the_same_rule() {
+    for (part, to, left) in [
+        ("rpu: 10", "rpu: 12", 5),
+        ("rpu: 10", "rpu: 5", 0),
+        ("rpu: 10", "rpu: 10, cost: 2", 1),
+        (
+            "rpu: 10",
+            "rpu: 10, expose: false, absent: share, enforce: 99, response: {status: 429}",
+            3,
+        ),
+        ("rules: [", "rules: [{actor: account, unit: hour, rpu: 40, scope: SCOPE}, ", 3),
+        (
+            "limits: [",
+            "limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 40, algo: SW, scope: SCOPE}]}, ",
+            3,
+        ),
+        ("limits", "keys: 5\nlimits", 3),
+    ] {
+        for scope in ["local", "gateway"] {
+            let before = BEFORE.replace("SCOPE", scope);
+            let after = changed(part, to).replace("SCOPE", scope);
+            assert_eq!(left_after(&before, &after), left, "{after}");
+        }
+    }
+}
+
+#[test]
+fn a_rule_that_is_another_one_starts_anew() {
+    for (part, to) in [
+        ("Url: /a", "Url: /"),
+        ("match: {headers: {x-app: m}}, ", ""),
+        ("headers: {x-app: m}", "headers: {x-app: {prefix: m}}"),
+        ("actor: account", "actor: all"),
+        ("unit: day", "unit: hour"),
+        ("algo: SW", "algo: TB"),
+        ("algo: SW", "algo: W"),
+        ("rpu: 10", "rpu: 10, slices: 12"),
+        ("rpu: 10", "rpu: 10, name: x"),
+        ("limits", "time_zone: '+01:00'\nlimits"),
+    ] {
+        for scope in ["local", "gateway"] {
+            let before = BEFORE.replace("SCOPE", scope);
+            let after = changed(part, to).replace("SCOPE", scope);
+            assert_eq!(left_after(&before, &after), 10, "{after}");
+        }
+    }
+    let [local, gateway] = ["local", "gateway"].map(|scope| BEFORE.replace("SCOPE", scope));
+    assert_eq!(left_after(&local, &gateway), 10);
+    assert_eq!(left_after(&gateway, &local), 10);
+}
+
+#[test]
+fn a_name_is_enough() {
+    for scope in ["local", "gateway"] {
+        let named = BEFORE.replace("rpu: 10", "rpu: 10, name: x").replace("SCOPE", scope);
+        let moved =
+            named.replace("Url: /a", "Url: /").replace("headers: {x-app: m}", "methods: [GET]");
+        assert_eq!(left_after(&named, &moved), 3);
+        assert_eq!(left_after(&named, &named.replace("name: x", "name: y")), 10);
+    }
+}
+
+#[test]
+fn buckets_keep_what_was_used_and_not_what_is_left() {
+    for scope in ["local", "gateway"] {
+        let bucket = |more: &str| {
+            format!("{{Url: /, rules: [{{actor: account, unit: day, {more}, scope: {scope}}}]}}")
+        };
+        let before = bucket("rpu: 10");
+        for (more, left) in [
+            ("rpu: 10, burst: 20", 13),
+            ("rpu: 20", 13),
+            ("rpu: 20, burst: 8", 1),
+            ("rpu: 20, burst: 7", 0),
+            ("rpu: 10, cost: 3", 1),
+        ] {
+            assert_eq!(left_after(&before, &bucket(more)), left, "{more}");
+        }
+    }
+}
+
+#[test]
+fn equal_rules_are_told_apart_by_their_order() {
+    for scope in ["local", "gateway"] {
+        let two = |first: u64, second: u64| {
+            let rule =
+                |rpu| format!("{{actor: all, unit: day, rpu: {rpu}, algo: W, scope: {scope}}}");
+            format!("{{Url: /, rules: [{}, {}]}}", rule(first), rule(second))
+        };
+        assert_eq!(left_after(&two(7, 10), &two(20, 10)), 3);
+        assert_eq!(left_after(&two(7, 10), &two(9, 20)), 2);
+    }
+}
+
+#[test]
+fn an_old_configuration_and_a_new_one_share_while_both_are_alive() {
+    for algo in ["W", "SW", "TB"] {
+        for scope in ["local", "gateway"] {
+            let rule = |rpu| {
+                format!(
+                    "{{Url: /, rules: [{{actor: account, unit: day, rpu: {rpu}, algo: {algo}, scope: {scope}}}]}}"
+                )
+            };
+            let mut worker = Worker::new();
+            let mut old = worker.configure(&rule(100));
+            let mut given = worker.admitted(&mut old, 30);
+            let mut new = worker.configure(&rule(80));
+            for _ in 0..100 {
+                given += worker.admitted(&mut old, 1) + worker.admitted(&mut new, 1);
+            }
+            assert_eq!(given, 100, "{algo} {scope}");
+            worker.retire(old);
+            assert_eq!(worker.admitted(&mut new, 10), 0);
+        }
+    }
+}

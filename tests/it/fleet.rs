@@ -1,0 +1,155 @@
+//! Between the requests of a gateway and its Redis, without one.
+
+mod alone;
+mod breaker;
+mod chaos;
+mod redis;
+mod trips;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use diana::fleet::desk::{Answered, Desk, Told, Way};
+use diana::fleet::link::{Link, OnFailure};
+use diana::fleet::script::{Ask, Back, Charge, Login, Numbers};
+use diana::key::{Key, Seed};
+use diana::port::fake::{FakeCallout, FakeSharedData};
+use diana::port::{Answer, Call, Callout};
+use diana::quota::Quota;
+use diana::time::{Now, SECOND, Unit};
+
+pub const MILLISECOND: u64 = SECOND / 1000;
+pub const TIMEOUT: u64 = 20 * MILLISECOND;
+
+/// The secret that a worker proposes.
+pub const OWN: Seed = Seed { k0: 3, k1: 4 };
+
+/// One worker's desk with its calls, on a clock that the test moves.
+pub struct Worker {
+    pub desk: Desk,
+    pub link: Rc<Link>,
+    pub calls: Rc<Calls>,
+}
+
+/// Calls of one worker; each is refused while there is a reason to.
+#[derive(Default)]
+pub struct Calls {
+    pub fake: FakeCallout,
+    /// Calls that a test has looked at.
+    seen: Cell<usize>,
+}
+
+impl Callout for Calls {
+    fn send(&self, call: &Call) -> Result<u32, &'static str> {
+        self.fake.send(call)
+    }
+}
+
+impl Calls {
+    /// Calls made since this was last asked, with their tokens.
+    pub fn fresh(&self) -> Vec<(u32, Call)> {
+        let sent = self.fake.sent.borrow();
+        let first = self.seen.replace(sent.len());
+        (first as u32..).zip(sent[first..].iter().cloned()).collect()
+    }
+
+    /// The one call made since.
+    pub fn one(&self) -> (u32, Call) {
+        let mut new = self.fresh();
+        assert_eq!(new.len(), 1, "{new:?}");
+        new.remove(0)
+    }
+
+    pub fn none(&self) -> bool {
+        self.fresh().is_empty()
+    }
+}
+
+/// What comes back on a call.
+#[derive(Debug, Clone)]
+pub struct Response {
+    pub status: Option<u16>,
+    pub body: Vec<u8>,
+}
+
+pub fn ok(body: Vec<u8>) -> Response {
+    Response { status: Some(200), body }
+}
+
+pub fn status(status: u16) -> Response {
+    Response { status: Some(status), body: b"upstream".into() }
+}
+
+pub fn reset() -> Response {
+    Response { status: None, body: Vec::new() }
+}
+
+impl Worker {
+    /// One more worker of the gateway that shares `data`.
+    pub fn of(data: &Rc<FakeSharedData>) -> Worker {
+        Worker::with(data, TIMEOUT)
+    }
+
+    pub fn with(data: &Rc<FakeSharedData>, timeout: u64) -> Worker {
+        let link = Rc::new(Link::new(OnFailure::Gateway));
+        let way = Way { cluster: "redis".into(), timeout, login: Login::default() };
+        let desk = Desk::new(way, "test".into(), data.clone(), link.clone(), OWN, 77);
+        Worker { desk, link, calls: Rc::default() }
+    }
+
+    pub fn work(&mut self, now: u64) -> Vec<Told> {
+        self.desk.work(at(now), &*self.calls)
+    }
+
+    pub fn answer(&mut self, token: u32, back: &Response, now: u64) -> Option<Vec<Told>> {
+        let body = || Some(back.body.clone());
+        let answer = Answer { status: back.status, size: back.body.len(), body: &body };
+        self.desk.answer(token, &answer, at(now), &*self.calls)
+    }
+
+    /// Asks, and sends what can be sent.
+    pub fn ask(&mut self, caller: u64, now: u64) -> u64 {
+        self.desk.ask(ask(caller), now)
+    }
+
+    /// Lets the first call of this worker fail, so that the gateway is alone.
+    pub fn fail(&mut self, now: u64) {
+        self.ask(1, now);
+        self.work(now);
+        let (token, _) = self.calls.one();
+        self.answer(token, &status(503), now).unwrap();
+        assert!(!self.desk.is_together());
+    }
+}
+
+/// Both clocks, when one has ticked so often.
+pub fn at(now: u64) -> Now {
+    Now { mono: now, wall: 1_700_000_000 * SECOND + now }
+}
+
+pub fn charge(caller: u64) -> Charge {
+    Charge {
+        identity: 5,
+        caller: Key { hash: caller, spread: caller },
+        numbers: Numbers::new("W", &Quota::new(Unit::Second, 100)).unwrap(),
+        cost: 1,
+        grain: 1,
+        want: 0,
+        soon: 0,
+        shadow: false,
+        back: Back::default(),
+    }
+}
+
+pub fn ask(caller: u64) -> Ask {
+    Ask { delay: 0, rules: vec![charge(caller)] }
+}
+
+/// The tickets among what is told, with what became of them.
+pub fn requests(told: Vec<Told>) -> Vec<(u64, Answered)> {
+    let request = |told| match told {
+        Told::Request(ticket, answered) => Some((ticket, answered)),
+        Told::Store(..) => None,
+    };
+    told.into_iter().filter_map(request).collect()
+}

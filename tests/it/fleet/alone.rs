@@ -1,0 +1,147 @@
+//! While the gateway goes by itself.
+
+use std::rc::Rc;
+
+use diana::fleet::desk::Answered;
+use diana::fleet::script::Failure;
+use diana::port::fake::FakeSharedData;
+use diana::time::SECOND;
+
+use super::redis::{admits, decides};
+use super::{MILLISECOND, TIMEOUT, Worker, ok, requests, reset, status};
+
+fn worker() -> Worker {
+    Worker::of(&Rc::new(FakeSharedData::default()))
+}
+
+#[test]
+fn a_cluster_that_cannot_be_called_is_a_failure_like_any_other() {
+    let mut worker = worker();
+    worker.calls.fake.refusal.set(Some("Envoy knows no such cluster"));
+    let tickets: Vec<u64> = (0..1000).map(|caller| worker.ask(caller, 0)).collect();
+    let mut told = Vec::new();
+    for now in 0..3 {
+        told.extend(requests(worker.work(now * MILLISECOND)));
+    }
+    assert_eq!(
+        told,
+        tickets.into_iter().map(|ticket| (ticket, Answered::Alone)).collect::<Vec<_>>()
+    );
+    assert!(worker.desk.happened.news[0].contains("no such cluster"));
+    assert_eq!(worker.desk.happened.news.len(), 1);
+    worker.calls.fake.refusal.set(None);
+    for now in (0..2 * SECOND).step_by(MILLISECOND as usize) {
+        worker.work(now);
+        for (token, call) in worker.calls.fresh() {
+            worker.answer(token, &ok(admits(&call)), now);
+        }
+    }
+    assert!(worker.desk.is_together());
+}
+
+#[test]
+fn an_answer_that_comes_late_is_nobodys() {
+    let mut worker = worker();
+    let ticket = worker.ask(1, 0);
+    worker.work(0);
+    let (token, call) = worker.calls.one();
+    assert!(worker.work(TIMEOUT).is_empty(), "the host is going to say so");
+    let told = worker.work(TIMEOUT + 5 * MILLISECOND);
+    assert_eq!(requests(told), [(ticket, Answered::Alone)]);
+    assert_eq!(worker.answer(token, &ok(admits(&call)), TIMEOUT + 11 * MILLISECOND), None);
+    assert_eq!(worker.answer(token + 9, &ok(admits(&call)), TIMEOUT + 12 * MILLISECOND), None);
+}
+
+#[test]
+fn an_answer_that_comes_twice_counts_once() {
+    let mut worker = worker();
+    worker.ask(1, 0);
+    worker.work(0);
+    let (token, call) = worker.calls.one();
+    assert_eq!(worker.answer(token, &ok(admits(&call)), 1).unwrap().len(), 1);
+    assert_eq!(worker.answer(token, &ok(admits(&call)), 2), None);
+    assert!(worker.desk.is_together());
+}
+
+#[test]
+fn failures_have_names_and_are_counted() {
+    let many = vec![b':'; 1 << 20];
+    for (response, name) in [
+        (status(503), "unreachable"),
+        (status(504), "timeout"),
+        (status(500), "garbage"),
+        (status(0), "garbage"),
+        (reset(), "reset"),
+        (ok(many), "garbage"),
+        (ok(decides(&[0; 7])), "garbage"),
+        (ok(decides(&[0; 9])), "garbage"),
+        (ok(decides(&[0, 0, -5, 0, 0, 0, 0, 0])), "garbage"),
+        // Refused, and no rule says so.
+        (ok(decides(&[-1, 0, 5, 0, 0, 0, 0, 0])), "garbage"),
+        (ok(b"-MOVED 1 a:1\r\n+OK\r\n".into()), "moved"),
+        (ok(b"-READONLY You can't\r\n+OK\r\n".into()), "readonly"),
+        (ok(b"-WRONGPASS\r\n-NOAUTH\r\n+OK\r\n".into()), "wrongpass"),
+    ] {
+        let mut worker = worker();
+        let ticket = worker.ask(1, 0);
+        worker.work(0);
+        let (token, _) = worker.calls.one();
+        let told = worker.answer(token, &response, 1).unwrap();
+        assert_eq!(requests(told), [(ticket, Answered::Alone)], "{name}");
+        let named: Vec<_> = worker.desk.happened.failures.iter().collect();
+        assert_eq!(named, [(&name, &1)], "{:.80}", format!("{response:?}"));
+    }
+    assert_eq!(Failure::Timeout.name(), "timeout");
+}
+
+/// Nobody may ask for metrics for days.
+#[test]
+fn what_happened_takes_no_more_room_however_long_redis_is_away() {
+    let mut worker = worker();
+    worker.fail(0);
+    for now in (0..3600 * SECOND).step_by(50_000) {
+        worker.work(now);
+        for (token, _) in worker.calls.fresh() {
+            worker.answer(token, &status(503), now);
+        }
+    }
+    assert!(worker.desk.happened.failures.len() <= 16);
+    assert!(worker.desk.happened.news.len() <= 16);
+}
+
+/// A worker begins anew when its configuration changes, or its VM was lost.
+#[test]
+fn a_worker_that_begins_while_the_gateway_is_alone_finds_the_way_back() {
+    let data = Rc::new(FakeSharedData::default());
+    Worker::of(&data).fail(0);
+    let mut fresh = Worker::of(&data);
+    assert!(!fresh.desk.is_together());
+    // Its requests ask for nothing, since the gateway is alone.
+    fresh.link.in_use.set(true);
+    for now in (0..2 * SECOND).step_by(MILLISECOND as usize) {
+        if fresh.desk.next(now).is_some_and(|next| next <= now) {
+            fresh.work(now);
+        }
+        for (token, call) in fresh.calls.fresh() {
+            fresh.answer(token, &ok(admits(&call)), now);
+        }
+    }
+    assert!(fresh.desk.is_together());
+}
+
+#[test]
+fn an_outage_as_such_makes_no_calls_but_probes() {
+    let mut worker = worker();
+    worker.fail(0);
+    let mut calls = 0;
+    for now in (0..10 * SECOND).step_by(MILLISECOND as usize) {
+        worker.ask(1, now);
+        let told = requests(worker.work(now));
+        assert_eq!(told.len(), 1, "nobody waits");
+        for (token, _) in worker.calls.fresh() {
+            calls += 1;
+            worker.answer(token, &status(504), now);
+        }
+    }
+    assert!((9..=14).contains(&calls), "{calls}");
+}

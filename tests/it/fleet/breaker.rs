@@ -1,0 +1,388 @@
+//! One worker that gets no answer speaks for all, and one at a time finds out whether Redis is back.
+
+use std::rc::Rc;
+
+use diana::fleet::desk::Answered;
+use diana::port::fake::FakeSharedData;
+use diana::time::SECOND;
+use fastrand::Rng;
+
+use super::redis::{Seen, admits, no_script, other_seed};
+use super::{MILLISECOND, Response, TIMEOUT, Worker, ok, requests, reset, status};
+use crate::seed;
+use diana::key::Seed;
+
+const KEY: &str = "diana/1/test/fleet";
+
+fn gateway(workers: usize) -> (Rc<FakeSharedData>, Vec<Worker>) {
+    let data = Rc::new(FakeSharedData::default());
+    let workers = (0..workers).map(|_| Worker::of(&data)).collect();
+    (data, workers)
+}
+
+/// Ticks of a millisecond for all workers. What is sent is answered a millisecond later, or fails when
+/// its time is over.
+fn run(
+    workers: &mut [Worker],
+    from: u64,
+    until: u64,
+    redis: impl Fn(u64) -> Option<Response>,
+) -> Probes {
+    let mut probes = Probes::default();
+    let mut coming: Vec<(u64, usize, u32, Response)> = Vec::new();
+    for now in (from..until).step_by(MILLISECOND as usize) {
+        while let Some(place) = coming.iter().position(|(at, ..)| *at <= now) {
+            let (_, number, token, answer) = coming.remove(place);
+            workers[number].answer(token, &answer, now);
+        }
+        for (number, worker) in workers.iter_mut().enumerate() {
+            if worker.desk.next(now).is_some_and(|next| next <= now) {
+                worker.work(now);
+            }
+            for (token, call) in worker.calls.fresh() {
+                assert!(Seen::of(&call).callers.is_empty(), "a probe asks for nothing");
+                probes.sent.push((now, number));
+                let (answer, after) = match redis(now) {
+                    None => (ok(admits(&call)), MILLISECOND),
+                    Some(failure) => (failure, TIMEOUT),
+                };
+                coming.push((now + after, number, token, answer));
+            }
+        }
+        let together = workers.iter().filter(|worker| worker.desk.is_together()).count();
+        if probes.first.is_none() && together > 0 {
+            probes.first = Some(now);
+        }
+        if together == workers.len() {
+            probes.all = Some(now);
+            break;
+        }
+    }
+    probes
+}
+
+/// What was sent while the gateway was alone, and when the first worker and the last saw the fleet
+/// come together again.
+#[derive(Default)]
+struct Probes {
+    sent: Vec<(u64, usize)>,
+    first: Option<u64>,
+    all: Option<u64>,
+}
+
+#[test]
+fn one_failure_makes_all_workers_alone() {
+    let bad: [Response; 7] = [
+        status(503),
+        status(504),
+        status(302),
+        reset(),
+        ok(b"<html>".into()),
+        ok(b"".into()),
+        ok(b"-LOADING Redis is loading\r\n+OK\r\n".into()),
+    ];
+    for bad in bad {
+        let (_, mut workers) = gateway(3);
+        let mut asked = Vec::new();
+        for worker in &mut workers {
+            let ticket = worker.ask(1, 0);
+            assert!(worker.work(0).is_empty());
+            asked.push((ticket, worker.calls.one().0));
+        }
+        let told = workers[0].answer(asked[0].1, &bad, 5).unwrap();
+        assert_eq!(requests(told), [(asked[0].0, Answered::Alone)], "{bad:?}");
+        for worker in &mut workers[1..] {
+            assert!(worker.work(MILLISECOND).is_empty(), "what is out is waited for");
+            let late = worker.ask(2, MILLISECOND);
+            let told = worker.work(MILLISECOND);
+            assert_eq!(requests(told), [(late, Answered::Alone)]);
+            assert!(!worker.desk.is_together() && worker.calls.none());
+        }
+        assert_eq!(workers[0].desk.happened.news.len(), 1);
+        assert!(workers[1].desk.happened.news.is_empty(), "one line for each change");
+    }
+}
+
+#[test]
+fn one_worker_probes_less_and_less_often() {
+    let (_, mut workers) = gateway(4);
+    workers.iter_mut().for_each(|worker| {
+        worker.ask(1, 0);
+        worker.work(0);
+        worker.calls.fresh();
+    });
+    let probes = run(&mut workers, TIMEOUT + 10 * MILLISECOND, 30 * SECOND, |_| Some(status(503)));
+    assert_eq!(probes.all, None);
+    let times: Vec<u64> = probes.sent.iter().map(|(now, _)| *now).collect();
+    let pauses: Vec<u64> = times.windows(2).map(|two| two[1] - two[0]).collect();
+    assert!(pauses.iter().all(|pause| *pause >= SECOND / 10), "{pauses:?}");
+    assert!(pauses.is_sorted(), "{pauses:?}");
+    assert!(pauses[4..].iter().all(|pause| pause.abs_diff(SECOND) <= SECOND / 10), "{pauses:?}");
+}
+
+#[test]
+fn two_good_answers_bring_all_workers_back() {
+    let (_, mut workers) = gateway(3);
+    workers[1].ask(1, 0);
+    workers[2].ask(1, 0);
+    workers[0].fail(0);
+    let mut good = 0;
+    for now in (0..SECOND).step_by(MILLISECOND as usize) {
+        for number in 0..3 {
+            workers[number].work(now);
+            for (token, call) in workers[number].calls.fresh() {
+                assert!(
+                    workers.iter().all(|worker| !worker.desk.is_together()),
+                    "{good} was enough"
+                );
+                good += usize::from(Seen::of(&call).callers.is_empty());
+                workers[number].answer(token, &ok(admits(&call)), now);
+            }
+        }
+        if good == 2 {
+            break;
+        }
+    }
+    assert_eq!(good, 2);
+    workers.iter_mut().for_each(|worker| drop(worker.work(SECOND)));
+    assert!(workers.iter().all(|worker| worker.desk.is_together()));
+    let news: Vec<_> = workers.iter().flat_map(|worker| &worker.desk.happened.news).collect();
+    assert_eq!(news.len(), 2, "{news:?}");
+    assert!(news[0].contains("cannot be reached") && news[1].contains("is back"), "{news:?}");
+}
+
+#[test]
+fn a_good_answer_and_a_bad_one_do_not() {
+    let (_, mut workers) = gateway(1);
+    workers[0].fail(0);
+    let odd = std::cell::Cell::new(false);
+    let redis = |_| {
+        odd.set(!odd.get());
+        (!odd.get()).then(|| status(503))
+    };
+    let probes = run(&mut workers, 0, 20 * SECOND, redis);
+    assert_eq!(probes.all, None);
+    assert!(probes.sent.len() < 60, "{}", probes.sent.len());
+}
+
+/// Whatever came before: failures, flapping, workers that come and go.
+#[test]
+fn the_fleet_is_together_within_two_seconds_of_the_return_of_redis() {
+    let start = seed::fresh();
+    let mut longest = 0;
+    for number in 0..400 {
+        let seed = start.wrapping_add(number);
+        println!("seed {seed}");
+        let mut rng = Rng::with_seed(seed);
+        let (data, mut workers) = gateway(rng.usize(1..5));
+        // With each worker's own phase, and none of them idle.
+        for worker in &mut workers {
+            worker.ask(1, 0);
+            worker.work(0);
+            worker.calls.fresh();
+        }
+        let away = rng.u64(1..30 * SECOND);
+        let back = TIMEOUT + 10 * MILLISECOND + away;
+        let flaps = rng.u8(0..4);
+        let fates = std::cell::RefCell::new(rng.fork());
+        let bad = |now| {
+            let good = fates.borrow_mut().u8(0..4) < flaps;
+            (now < back && !good).then(|| status(503))
+        };
+        let mut now = TIMEOUT + 10 * MILLISECOND;
+        while now < back {
+            let until = back.min(now + rng.u64(MILLISECOND..5 * SECOND));
+            run(&mut workers, now, until, bad);
+            now = until;
+            if rng.u8(0..4) == 0 {
+                // Another worker's trip fails, or a worker is new.
+                let one = rng.usize(0..workers.len());
+                if workers[one].desk.is_together() {
+                    workers[one].ask(1, now);
+                    workers[one].work(now);
+                    for (token, _) in workers[one].calls.fresh() {
+                        workers[one].answer(token, &reset(), now);
+                    }
+                }
+            }
+            if rng.u8(0..8) == 0 {
+                let one = rng.usize(0..workers.len());
+                workers[one] = Worker::of(&data);
+                workers[one].ask(1, now);
+                workers[one].work(now);
+                workers[one].calls.fresh();
+            }
+        }
+        workers.iter_mut().for_each(|worker| drop(worker.calls.fresh()));
+        let probes = run(&mut workers, back, back + 10 * SECOND, |_| None);
+        let all = probes.all.expect("the fleet comes together");
+        longest = longest.max(all - back);
+    }
+    println!("at most {} ms", longest / MILLISECOND);
+    assert!(longest <= 2 * SECOND, "{} ms", longest / MILLISECOND);
+}
+
+#[test]
+fn a_probe_that_learns_the_secret_is_a_good_answer() {
+    let (_, mut workers) = gateway(1);
+    workers[0].fail(0);
+    let theirs = Seed { k0: 8, k1: 9 };
+    let mut sent = Vec::new();
+    for now in (0..3 * SECOND).step_by(MILLISECOND as usize) {
+        workers[0].work(now);
+        for (token, call) in workers[0].calls.fresh() {
+            sent.push(now);
+            let own = Seen::of(&call).seed == format!("{:016x}{:016x}", theirs.k0, theirs.k1);
+            let answer = if own { admits(&call) } else { other_seed(theirs) };
+            workers[0].answer(token, &ok(answer), now).unwrap();
+        }
+        if workers[0].desk.is_together() {
+            break;
+        }
+    }
+    assert!(workers[0].desk.is_together());
+    assert!(sent[sent.len() - 1] - sent[0] <= SECOND / 10, "{sent:?}");
+}
+
+#[test]
+fn a_probe_that_finds_redis_without_the_script_brings_it_there() {
+    let (_, mut workers) = gateway(1);
+    workers[0].fail(0);
+    for now in (0..3 * SECOND).step_by(MILLISECOND as usize) {
+        workers[0].work(now);
+        for (token, call) in workers[0].calls.fresh() {
+            let is_text = Seen::of(&call).script == diana::fleet::script::Script::Text;
+            let answer = if is_text { admits(&call) } else { no_script() };
+            workers[0].answer(token, &ok(answer), now).unwrap();
+        }
+    }
+    assert!(workers[0].desk.is_together());
+}
+
+#[test]
+fn what_was_sent_before_redis_was_back_does_not_count_any_more() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = Worker::with(&data, SECOND);
+    worker.ask(1, 0);
+    worker.work(0);
+    let (old, _) = worker.calls.one();
+    worker.ask(2, SECOND / 4);
+    worker.work(SECOND / 2);
+    let (first, _) = worker.calls.one();
+    worker.answer(first, &reset(), SECOND / 2).unwrap();
+    let mut stuck = Vec::new();
+    for now in (SECOND / 2..SECOND).step_by(MILLISECOND as usize) {
+        worker.work(now);
+        for (token, call) in worker.calls.fresh() {
+            if stuck.is_empty() {
+                stuck.push(token);
+            } else {
+                worker.answer(token, &ok(admits(&call)), now).unwrap();
+            }
+        }
+    }
+    assert!(worker.desk.is_together());
+    for token in [old, stuck[0]] {
+        worker.answer(token, &status(504), SECOND).unwrap();
+        assert!(worker.desk.is_together());
+    }
+}
+
+#[test]
+fn whatever_lies_in_shared_data_the_fleet_comes_together() {
+    let start = seed::fresh();
+    for number in 0..300 {
+        let seed = start.wrapping_add(number);
+        println!("seed {seed}");
+        let mut rng = Rng::with_seed(seed);
+        let (data, mut workers) = gateway(2);
+        if rng.bool() {
+            workers[0].fail(0);
+        }
+        match rng.u8(0..5) {
+            0 => data.clear(),
+            1 => data.set(KEY, &vec![0xff; rng.usize(0..200)]),
+            2 => data.set(KEY, &[0xff; 64]),
+            _ => {
+                // Some words of a record that nobody could have written.
+                let (mut bytes, _) = diana::port::SharedData::get(&*data, KEY).unwrap();
+                for _ in 0..rng.usize(1..8) {
+                    let word = rng.usize(0..8);
+                    let value = rng.u64(..) >> rng.u8(0..64);
+                    bytes[word * 8..][..8].copy_from_slice(&value.to_le_bytes());
+                }
+                data.set(KEY, &bytes);
+            }
+        }
+        for worker in &mut workers {
+            worker.ask(1, SECOND);
+        }
+        let mut now = SECOND;
+        while now < 4 * SECOND {
+            for worker in &mut workers {
+                worker.work(now);
+                for (token, call) in worker.calls.fresh() {
+                    worker.answer(token, &ok(admits(&call)), now).unwrap();
+                }
+            }
+            now += MILLISECOND;
+        }
+        assert!(workers.iter().all(|worker| worker.desk.is_together()));
+    }
+}
+
+#[test]
+fn workers_that_write_at_the_same_time_lose_nothing() {
+    let (data, mut workers) = gateway(2);
+    workers[0].ask(1, 0);
+    workers[0].work(0);
+    let (token, _) = workers[0].calls.one();
+    // The other one fails just before this one writes that it failed.
+    let other = std::cell::RefCell::new(workers.remove(1));
+    *data.before_swap.borrow_mut() = Some(Box::new(move |_, _| {
+        let mut other = other.borrow_mut();
+        if other.desk.is_together() {
+            other.fail(7);
+        }
+    }));
+    workers[0].answer(token, &reset(), 8).unwrap();
+    data.before_swap.borrow_mut().take();
+    assert!(!workers[0].desk.is_together());
+    let lines = &workers[0].desk.happened.news;
+    assert!(lines.is_empty(), "the other one told: {lines:?}");
+}
+
+#[test]
+fn of_workers_that_want_to_probe_at_the_same_time_one_does() {
+    let (data, mut workers) = gateway(2);
+    workers.iter_mut().for_each(|worker| {
+        worker.ask(1, 0);
+        worker.work(0);
+        worker.calls.fresh();
+    });
+    let due = TIMEOUT + 10 * MILLISECOND;
+    workers.iter_mut().for_each(|worker| drop(worker.work(due)));
+    let due = due + SECOND / 10;
+    let other = Rc::new(std::cell::RefCell::new(workers.remove(1)));
+    let faster = other.clone();
+    *data.before_swap.borrow_mut() = Some(Box::new(move |_, _| {
+        if let Ok(mut faster) = faster.try_borrow_mut() {
+            faster.work(due);
+        }
+    }));
+    workers[0].work(due);
+    data.before_swap.borrow_mut().take();
+    assert_eq!(other.borrow().calls.fresh().len(), 1);
+    assert!(workers[0].calls.none());
+}
+
+#[test]
+fn a_worker_that_was_never_asked_never_probes() {
+    let (_, mut workers) = gateway(2);
+    workers[0].fail(0);
+    for now in (0..5 * SECOND).step_by(MILLISECOND as usize) {
+        workers[1].work(now);
+    }
+    assert!(workers[1].calls.none());
+    assert_eq!(workers[1].desk.next(5 * SECOND), None, "nor does it have a timer");
+}

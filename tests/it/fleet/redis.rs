@@ -1,0 +1,63 @@
+//! What a Redis of the test's own says to calls.
+
+use diana::fleet::resp::{Reply, replies};
+use diana::fleet::script::Script;
+use diana::key::Seed;
+use diana::port::Call;
+
+/// A call as Redis sees it.
+#[derive(Debug)]
+pub struct Seen {
+    pub script: Script,
+    pub seed: String,
+    /// The callers that are asked about, in order.
+    pub callers: Vec<u64>,
+}
+
+impl Seen {
+    pub fn of(call: &Call) -> Seen {
+        let replies = replies(&call.body).unwrap();
+        let [Reply::Array(eval), Reply::Array(quit)] = &replies[..] else { panic!("{replies:?}") };
+        assert_eq!(quit[..], [Reply::Bulk(b"QUIT")]);
+        let words: Vec<&[u8]> = eval.iter().map(bulk).collect();
+        let text = |place: usize| String::from_utf8_lossy(words[place]).into_owned();
+        let keys: usize = text(2).parse().unwrap();
+        let caller = |key: usize| {
+            let key = text(3 + key);
+            u64::from_str_radix(&key[key.len() - 16..], 16).unwrap()
+        };
+        Seen {
+            script: if words[0] == b"EVAL" { Script::Text } else { Script::Digest },
+            seed: text(3 + keys + 2),
+            callers: (3..keys).map(caller).collect(),
+        }
+    }
+}
+
+fn bulk<'b>(reply: &Reply<'b>) -> &'b [u8] {
+    match reply {
+        Reply::Bulk(bytes) => bytes,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What it answers if every ask of the call is about one rule, and all of them are admitted.
+pub fn admits(call: &Call) -> Vec<u8> {
+    let one = [0, 0, 9, 1, 0, 0, 0, 0];
+    decides(&one.repeat(Seen::of(call).callers.len()))
+}
+
+/// An answer of these numbers, from one of two gateways.
+pub fn decides(numbers: &[i64]) -> Vec<u8> {
+    let mut out = format!("*{}\r\n:2\r\n:0\r\n", numbers.len() + 2);
+    numbers.iter().for_each(|number| out += &format!(":{number}\r\n"));
+    (out + "+OK\r\n").into_bytes()
+}
+
+pub fn no_script() -> Vec<u8> {
+    b"-NOSCRIPT No matching script.\r\n+OK\r\n".into()
+}
+
+pub fn other_seed(Seed { k0, k1 }: Seed) -> Vec<u8> {
+    format!("*1\r\n$32\r\n{k0:016x}{k1:016x}\r\n+OK\r\n").into_bytes()
+}

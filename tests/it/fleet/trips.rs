@@ -1,0 +1,187 @@
+//! What goes out together, and how often.
+
+use std::rc::Rc;
+
+use diana::fleet::desk::{Answered, Told};
+use diana::fleet::script::{Ask, Back, Charge, Script};
+use diana::key::Seed;
+use diana::port::fake::FakeSharedData;
+
+use super::redis::{Seen, admits, no_script, other_seed};
+use super::{MILLISECOND, OWN, TIMEOUT, Worker, charge, ok, requests, status};
+
+fn worker() -> Worker {
+    Worker::of(&Rc::new(FakeSharedData::default()))
+}
+
+fn back(caller: u64) -> Charge {
+    Charge { cost: 0, back: Back { receipt: 4, block: 0, left: 1 }, ..charge(caller) }
+}
+
+fn more(caller: u64) -> Charge {
+    Charge { cost: 0, want: 100, ..charge(caller) }
+}
+
+#[test]
+fn asks_gather_while_a_trip_is_out() {
+    let mut worker = worker();
+    worker.ask(1, 0);
+    worker.work(0);
+    let (token, first) = worker.calls.one();
+    assert_eq!(Seen::of(&first).callers, [1]);
+    assert_eq!(first.timeout, TIMEOUT);
+    for caller in 2..50 {
+        worker.ask(caller, MILLISECOND);
+        worker.work(MILLISECOND);
+    }
+    assert!(worker.calls.none());
+    let told = worker.answer(token, &ok(admits(&first)), 2 * MILLISECOND).unwrap();
+    assert_eq!(requests(told).len(), 1);
+    let (_, second) = worker.calls.one();
+    assert_eq!(Seen::of(&second).callers, (2..50).collect::<Vec<_>>());
+    assert_eq!(second.timeout, TIMEOUT - MILLISECOND, "they have waited already");
+}
+
+#[test]
+fn at_most_four_trips_are_out_and_the_rest_waits_its_turn() {
+    let mut worker = worker();
+    let mut most = 0;
+    for now in (0..TIMEOUT).step_by(MILLISECOND as usize) {
+        for _ in 0..300 {
+            worker.ask(now, now);
+        }
+        worker.work(now);
+        most += worker.calls.fresh().len();
+        assert!(most <= 4, "{most} at {now}");
+    }
+    assert_eq!(most, 4);
+}
+
+#[test]
+fn a_trip_is_as_long_as_redis_can_bear() {
+    for rules in [1, 3, 40] {
+        let mut worker = worker();
+        for _ in 0..1000 {
+            worker.desk.ask(Ask { delay: 0, rules: vec![charge(1); rules] }, 0);
+        }
+        worker.work(0);
+        for (_, call) in worker.calls.fresh() {
+            let charges = Seen::of(&call).callers.len();
+            assert!(charges <= 256 + rules, "{charges} in a trip");
+            assert!(charges >= 200, "{charges} in a trip");
+        }
+    }
+}
+
+#[test]
+fn errands_go_with_the_next_trip_and_are_not_pushed_aside() {
+    let mut worker = worker();
+    for caller in 0..1000 {
+        worker.link.send(0, more(10_000 + caller));
+    }
+    let (mut brought, mut calls) = (0, Vec::new());
+    for now in (0..TIMEOUT).step_by(MILLISECOND as usize) {
+        (0..1200).for_each(|caller| _ = worker.ask(caller, now));
+        for (token, call) in std::mem::take(&mut calls) {
+            let told = worker.answer(token, &ok(admits(&call)), now).unwrap();
+            brought += told.iter().filter(|told| matches!(told, Told::Store(..))).count();
+        }
+        worker.work(now);
+        calls = worker.calls.fresh();
+    }
+    assert_eq!(brought, 1000, "requests push errands aside");
+}
+
+#[test]
+fn errands_leave_by_themselves() {
+    let mut worker = worker();
+    assert_eq!(worker.desk.next(0), None);
+    worker.link.send(3, more(1));
+    worker.link.send(4, back(2));
+    assert_eq!(worker.desk.next(5), Some(5));
+    worker.work(5);
+    let (token, call) = worker.calls.one();
+    assert_eq!(Seen::of(&call).callers, [1, 2]);
+    let told = worker.answer(token, &ok(admits(&call)), 6).unwrap();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(matches!(told[0], Told::Store(3, key, Some(_)) if key.hash == 1), "{told:?}");
+    assert_eq!(worker.desk.next(7), None);
+}
+
+#[test]
+fn what_gives_back_is_not_sent_again_but_where_nothing_was_done() {
+    let mut worker = worker();
+    worker.link.send(0, back(1));
+    worker.link.send(0, more(2));
+    worker.work(0);
+    let (token, call) = worker.calls.one();
+    assert!(worker.answer(token, &ok(no_script()), 1).unwrap().is_empty());
+    let (token, again) = worker.calls.one();
+    let seen = Seen::of(&again);
+    assert_eq!((seen.script, seen.callers), (Script::Text, Seen::of(&call).callers));
+    // Nobody knows whether this was done.
+    let told = worker.answer(token, &status(504), TIMEOUT).unwrap();
+    assert!(matches!(told[..], [Told::Store(0, _, None)]), "{told:?}");
+    for now in 0..3000 {
+        worker.work(TIMEOUT + now * MILLISECOND);
+        for (token, call) in worker.calls.fresh() {
+            assert_eq!(Seen::of(&call).callers, [0; 0]);
+            worker.answer(token, &ok(admits(&call)), TIMEOUT + now * MILLISECOND);
+        }
+    }
+}
+
+#[test]
+fn errands_do_not_pile_up() {
+    let mut worker = worker();
+    worker.ask(1, 0);
+    worker.work(0);
+    let (token, call) = worker.calls.one();
+    // While an answer is awaited, however many.
+    (0..100_000).for_each(|caller| worker.link.send(0, back(caller)));
+    let told = worker.answer(token, &ok(admits(&call)), MILLISECOND).unwrap();
+    assert_eq!(told.len(), 1);
+    let mut sent = 0;
+    for now in (MILLISECOND..100 * MILLISECOND).step_by(MILLISECOND as usize) {
+        worker.work(now);
+        for (token, call) in worker.calls.fresh() {
+            sent += Seen::of(&call).callers.len();
+            worker.answer(token, &ok(admits(&call)), now);
+        }
+    }
+    assert!(sent <= 20_000, "{sent}");
+    // While the gateway is alone.
+    worker.fail(TIMEOUT * 100);
+    (0..1000).for_each(|caller| worker.link.send(0, more(caller)));
+    let told = worker.work(TIMEOUT * 100);
+    assert_eq!(told.len(), 1000);
+    assert!(!worker.link.has_errands());
+}
+
+#[test]
+fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
+    let mut worker = worker();
+    let theirs = Seed { k0: 8, k1: 9 };
+    // Two trips with the old secret.
+    let first = worker.ask(1, 0);
+    worker.work(0);
+    let second = worker.ask(2, 0);
+    worker.work(TIMEOUT / 4);
+    let calls = worker.calls.fresh();
+    assert_eq!(calls.len(), 2);
+    let third = worker.ask(3, TIMEOUT / 4);
+    worker.link.send(0, more(1));
+    let told = worker.answer(calls[0].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 1).unwrap();
+    let unseeded = |ticket| (ticket, Answered::Unseeded);
+    assert_eq!(told.len(), 3);
+    assert_eq!(requests(told), [unseeded(first), unseeded(third)]);
+    assert!(worker.desk.seed() == theirs);
+    // Asked anew under the new one, and this waits for the trip that is still out.
+    worker.ask(1, TIMEOUT / 4 + 2);
+    worker.link.send(0, more(1));
+    let told = worker.answer(calls[1].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 3).unwrap();
+    assert_eq!(requests(told), [unseeded(second)]);
+    let (_, call) = worker.calls.one();
+    assert_eq!(Seen::of(&call).callers, [1, 1], "they are hashed under the new one");
+    assert_ne!(OWN.k0, theirs.k0);
+}

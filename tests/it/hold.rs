@@ -1,0 +1,125 @@
+//! The requests that wait in a worker.
+
+use diana::hold::Queue;
+use diana::key::Key;
+use diana::verdict::{Held, Line, Report, Seat};
+
+const ANN: Line = Line { rule: 0, key: Key { hash: 1, spread: 1 } };
+const BOB: Line = Line { rule: 0, key: Key { hash: 2, spread: 2 } };
+
+/// A queue in which request `stream` waits until ten times that instant, in the line given.
+fn queue(lines: &[Option<Line>]) -> Queue {
+    let mut queue = Queue::default();
+    for (stream, line) in (1..).zip(lines) {
+        queue.join(stream, 7, held(u64::from(stream) * 10, *line));
+    }
+    queue
+}
+
+/// Its seat is numbered like its instant.
+fn held(until: u64, line: Option<Line>) -> Held {
+    let Line { rule, key } = line.unwrap_or(ANN);
+    let seats = vec![Seat { rule, key, place: until }];
+    Held { until, line, seats, report: Report { fields: Vec::new(), state: None } }
+}
+
+/// Who leaves at which instant.
+fn departures(mut queue: Queue) -> Vec<(u64, u32)> {
+    let mut all = Vec::new();
+    while let Some(until) = queue.next() {
+        assert_eq!(queue.release(until - 1), None, "before its turn");
+        all.push((until, queue.release(until).unwrap()));
+    }
+    all
+}
+
+/// The number of the one seat that nobody needs any more.
+fn freed(seats: Option<Vec<Seat>>) -> u64 {
+    let seats = seats.unwrap();
+    assert_eq!(seats.len(), 1);
+    seats[0].place
+}
+
+#[test]
+fn each_leaves_at_its_turn_and_those_of_one_instant_as_they_came() {
+    let mut queue = Queue::default();
+    for (stream, until) in [(1, 30), (2, 10), (3, 20), (4, 10), (5, 30)] {
+        queue.join(stream, 7, held(until, None));
+    }
+    assert_eq!(departures(queue), [(10, 2), (10, 4), (20, 3), (30, 1), (30, 5)]);
+}
+
+#[test]
+fn whoever_is_behind_moves_up_by_one() {
+    for gone in 1..=4 {
+        let mut queue = queue(&[Some(ANN); 4]);
+        // It is always the last place that nobody needs any more.
+        assert_eq!(freed(queue.leave(gone)), 40);
+        let others: Vec<u32> = (1..=4).filter(|&stream| stream != gone).collect();
+        let expected: Vec<(u64, u32)> = (1..).map(|n| n * 10).zip(others).collect();
+        assert_eq!(departures(queue), expected, "{gone} left");
+    }
+}
+
+#[test]
+fn another_line_does_not_move() {
+    let mut queue = queue(&[Some(ANN), Some(BOB), Some(ANN), Some(BOB), Some(ANN)]);
+    assert_eq!(freed(queue.leave(1)), 50);
+    assert_eq!(departures(queue), [(10, 3), (20, 2), (30, 5), (40, 4)]);
+}
+
+#[test]
+fn a_line_of_another_configuration_does_not_move() {
+    let mut queue = queue(&[Some(ANN), Some(ANN)]);
+    queue.join(3, 8, held(30, Some(ANN)));
+    assert_eq!(freed(queue.leave(1)), 20);
+    assert_eq!(departures(queue), [(10, 2), (30, 3)]);
+}
+
+#[test]
+fn whoever_several_rules_hold_neither_moves_up_nor_makes_room() {
+    let mut queue = queue(&[Some(ANN), None, Some(ANN)]);
+    assert_eq!(freed(queue.leave(2)), 20);
+    assert_eq!(departures(queue), [(10, 1), (30, 3)]);
+    let mut queue = self::queue(&[Some(ANN), None, Some(ANN)]);
+    assert_eq!(freed(queue.leave(1)), 30);
+    assert_eq!(departures(queue), [(10, 3), (20, 2)]);
+}
+
+#[test]
+fn whoever_waits_no_longer_frees_nothing() {
+    let mut queue = queue(&[Some(ANN), Some(ANN)]);
+    assert_eq!(queue.release(10), Some(1));
+    assert_eq!(queue.leave(1), None);
+    assert_eq!(queue.leave(9), None);
+    assert_eq!(freed(queue.leave(2)), 20);
+    assert_eq!(queue.next(), None);
+}
+
+#[test]
+fn a_random_crowd_loses_nobody() {
+    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    for _ in 0..300 {
+        let lines: Vec<Option<Line>> =
+            (0..rng.usize(1..30)).map(|_| [Some(ANN), Some(BOB), None][rng.usize(0..3)]).collect();
+        let mut queue = queue(&lines);
+        let mut gone = Vec::new();
+        for stream in 1..=lines.len() as u32 {
+            if rng.u8(0..3) == 0 {
+                queue.leave(stream).unwrap();
+                gone.push(stream);
+            }
+        }
+        let mut left: Vec<(u64, u32)> = departures(queue);
+        // Nobody waits longer than before, and within a line all keep their order.
+        assert!(left.iter().all(|(until, stream)| *until <= u64::from(*stream) * 10));
+        for line in [Some(ANN), Some(BOB), None] {
+            let of_line =
+                left.iter().map(|(_, stream)| *stream).filter(|&s| lines[s as usize - 1] == line);
+            assert!(of_line.is_sorted());
+        }
+        left.sort_by_key(|(_, stream)| *stream);
+        let expected = (1..=lines.len() as u32).filter(|stream| !gone.contains(stream));
+        assert!(left.iter().map(|(_, stream)| *stream).eq(expected));
+    }
+}

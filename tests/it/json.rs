@@ -1,0 +1,105 @@
+//! One member of a JSON object, with serde_json as the judge of what JSON is.
+
+use diana::json::member;
+use fastrand::Rng;
+use serde_json::Value;
+
+use crate::seed;
+
+fn text(json: &str) -> Option<String> {
+    member(json.as_bytes(), "sub").map(|value| String::from_utf8(value).unwrap())
+}
+
+#[test]
+fn text_and_whole_numbers() {
+    for (json, wanted) in [
+        (r#"{"sub":"bob"}"#, Some("bob")),
+        (" {\n\t\"sub\" : \"bob\" , \"a\" : 1 } ", Some("bob")),
+        (r#"{"sub":""}"#, Some("")),
+        (r#"{"sub":42}"#, Some("42")),
+        (r#"{"sub":-1}"#, Some("-1")),
+        (r#"{"sub":"a\"\\\/\b\f\n\r\té€\ud83d\ude00"}"#, Some("a\"\\/\u{8}\u{c}\n\r\té€😀")),
+        (r#"{"s\u0075b":"bob"}"#, Some("bob")),
+        (r#"{"a":"{\"sub\":\"eve\"}","b":["sub","]",{"sub":"eve"}],"sub":"bob"}"#, Some("bob")),
+        (r#"{"sub":"eve","sub":"bob"}"#, Some("bob")),
+        (r#"{"sub":{"a":1}}"#, None),
+        (r#"{"sub":["bob"]}"#, None),
+        (r#"{"sub":1.5}"#, None),
+        (r#"{"sub":1e3}"#, None),
+        (r#"{"sub":-}"#, None),
+        (r#"{"sub":true}"#, None),
+        (r#"{"sub":null}"#, None),
+        (r#"{"sub":"\ud83d"}"#, None),
+        (r#"{"sub":"\ud83dx"}"#, None),
+        (r#"{"sub":"\ud83d\u0041"}"#, None),
+        (r#"{"sub":"\udc00"}"#, None),
+        (r#"{"sub":"\u12"}"#, None),
+        (r#"{"sub":"\x"}"#, None),
+        (r#"{"sub":"bob""#, None),
+        (r#"{"sub":"bob",}"#, None),
+        (r#"{"sub":"bob\"}"#, None),
+        (r#"{"sub" "bob"}"#, None),
+        (r#"["sub","bob"]"#, None),
+        ("{}", None),
+        ("", None),
+    ] {
+        assert_eq!(text(json).as_deref(), wanted, "{json}");
+    }
+    assert_eq!(
+        member(&[b"{\"sub\":\"", &b"\xff\xfe"[..], b"\"}"].concat(), "sub").unwrap(),
+        b"\xff\xfe"
+    );
+    let nested = "[".repeat(100_000);
+    assert_eq!(text(&format!("{{\"a\":{nested}")), None);
+}
+
+#[test]
+fn whatever_is_json_is_understood_and_nothing_else_traps() {
+    let seed = seed::fresh();
+    let mut random = Rng::with_seed(seed);
+    let mut valid = 0;
+    for _ in 0..20_000 {
+        let mut json = object(&mut random, 3).into_bytes();
+        for _ in 0..random.usize(..3) {
+            let place = random.usize(..json.len());
+            json[place] = *random.choice(b"\"\\{}[],:u0 ").unwrap();
+        }
+        let found = member(&json, "sub");
+        // serde_json keeps only the last of equal keys, as asked for here.
+        let Ok(Value::Object(object)) = serde_json::from_slice(&json) else { continue };
+        let wanted = match object.get("sub") {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(Value::Number(number)) if !number.is_f64() => Some(number.to_string()),
+            _ => None,
+        };
+        valid += 1;
+        assert_eq!(found, wanted.map(String::into_bytes), "{}", json.escape_ascii());
+    }
+    assert!(valid > 5_000, "{valid} of them were JSON");
+}
+
+fn object(random: &mut Rng, depth: usize) -> String {
+    let mut names = ["sub", "a", "su", "é", "\\u0073ub2", ""];
+    random.shuffle(&mut names);
+    let members = names.iter().take(random.usize(..5));
+    let members: Vec<String> = members
+        .map(|name| format!("{0}\"{name}\"{0}:{1}", space(random), value(random, depth)))
+        .collect();
+    format!("{{{}{}}}", members.join(","), space(random))
+}
+
+fn value(random: &mut Rng, depth: usize) -> String {
+    let value = match random.u32(..if depth == 0 { 4 } else { 6 }) {
+        0 => random.i32(..).to_string(),
+        1 => random.choice(["true", "null", "1.5", "-1e9", "0"]).unwrap().to_string(),
+        2 => Value::String((0..random.usize(..9)).map(|_| random.char(..)).collect()).to_string(),
+        3 => random.choice([r#""\u00e9\"""#, r#""\\""#, r#""}]""#]).unwrap().to_string(),
+        4 => object(random, depth - 1),
+        _ => format!("[{},{}]", value(random, depth - 1), value(random, depth - 1)),
+    };
+    format!("{0}{value}{0}", space(random))
+}
+
+fn space(random: &mut Rng) -> &'static str {
+    random.choice(["", "", "", " ", "\n\t"]).unwrap()
+}

@@ -1,0 +1,201 @@
+//! Rules from a configuration centre: several workers, one shared memory, and a centre that may do
+//! anything.
+
+mod answers;
+mod asking;
+mod chaos;
+mod leaders;
+mod sharing;
+
+use std::collections::HashMap;
+
+use diana::config;
+use diana::config::policy::Policy;
+use diana::port::Answer;
+use diana::port::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
+use diana::remote::{Host, Outcome, Poller};
+
+const MILLISECOND: u64 = 1_000;
+const SECOND: u64 = 1_000_000;
+const EVERY: u64 = 10 * SECOND;
+/// How long the centre takes.
+const LATENCY: u64 = 20 * MILLISECOND;
+/// How long a call may take at most.
+const TIMEOUT: u64 = SECOND;
+
+const LOCAL: &str = "limits: []\nremote: {cluster: centre, path: /rules}";
+
+/// A document whose only rule has this name.
+fn document(name: &str) -> String {
+    format!("limits: [{{Url: /, rules: [{{name: {name}, actor: all, unit: day, rpu: 5}}]}}]")
+}
+
+/// What the centre does.
+#[derive(Debug, Clone, PartialEq)]
+enum Centre {
+    Serves(String),
+    Says(u16),
+    BreaksOff,
+    /// Envoy answers instead when time is over.
+    IsSilent,
+    /// Nobody ever answers, not even Envoy.
+    IsLost,
+    CannotBeCalled,
+}
+
+/// A worker, and what became of it.
+struct Worker {
+    poller: Poller,
+    callout: FakeCallout,
+    answered: usize,
+    /// When the calls were made.
+    sent: Vec<u64>,
+    /// The name of the rule in force.
+    rule: String,
+    lines: Vec<String>,
+    counts: HashMap<&'static str, usize>,
+    in_force: i64,
+}
+
+/// A gateway in whose simulated time workers tick when they want to.
+struct Gateway {
+    now: u64,
+    data: FakeSharedData,
+    centre: Centre,
+    workers: Vec<Worker>,
+    started: u64,
+}
+
+impl Worker {
+    fn new(config: &str, id: u64, born: u64, data: &FakeSharedData) -> Worker {
+        let policy =
+            config::parse(config.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let own = policy.own();
+        let remote = policy.remote.unwrap();
+        let variables = ["TOKEN", "DIANA_CONSUL_TOKEN"].map(|name| (name.into(), "secret".into()));
+        let environment = FakeEnvironment(HashMap::from(variables));
+        let mut poller = Poller::new(remote, own, "shop", &environment, (id, born)).unwrap();
+        let rule = poller.last_good(data).map_or("own".into(), |policy| name(&policy));
+        Worker {
+            poller,
+            callout: FakeCallout::default(),
+            answered: 0,
+            sent: Vec::new(),
+            rule,
+            lines: Vec::new(),
+            counts: HashMap::new(),
+            in_force: 0,
+        }
+    }
+
+    fn tick(&mut self, now: u64, data: &FakeSharedData) {
+        let outcome = self.poller.tick(&Host { data, callout: &self.callout, now });
+        self.sent.resize(self.callout.sent.borrow().len(), now);
+        self.take(outcome);
+    }
+
+    /// Hands over what the centre says to the oldest call.
+    fn answer(&mut self, status: Option<u16>, body: &str, now: u64, data: &FakeSharedData) {
+        let fetch = || Some(body.as_bytes().to_vec());
+        let answer = Answer { status, size: body.len(), body: &fetch };
+        let host = Host { data, callout: &self.callout, now };
+        let outcome = self.poller.answer(self.answered as u32, &answer, &host);
+        self.answered += 1;
+        self.take(outcome);
+    }
+
+    fn take(&mut self, outcome: Outcome) {
+        self.lines.extend(outcome.news.into_iter().chain(outcome.troubles));
+        outcome.count.into_iter().for_each(|what| *self.counts.entry(what).or_default() += 1);
+        self.in_force += outcome.in_force;
+        if let Some(policy) = outcome.policy {
+            self.rule = name(&policy);
+            *self.counts.entry("applied").or_default() += 1;
+        }
+    }
+
+    fn count(&self, what: &str) -> usize {
+        self.counts.get(what).copied().unwrap_or_default()
+    }
+}
+
+impl Gateway {
+    fn new(workers: usize, config: &str, centre: Centre) -> Gateway {
+        let data = FakeSharedData::default();
+        let mut gateway =
+            Gateway { now: 1_000 * SECOND, data, centre, workers: Vec::new(), started: 0 };
+        (0..workers).for_each(|_| gateway.start(config));
+        gateway
+    }
+
+    fn serving(name: &str) -> Gateway {
+        Gateway::new(4, LOCAL, Centre::Serves(document(name)))
+    }
+
+    fn serve(&mut self, name: &str) {
+        self.centre = Centre::Serves(document(name));
+    }
+
+    fn start(&mut self, config: &str) {
+        self.started += 1;
+        self.workers.push(Worker::new(config, self.started, self.now, &self.data));
+    }
+
+    /// Lets time pass, in steps of a millisecond.
+    fn run(&mut self, ticks: u64) {
+        for _ in 0..ticks / MILLISECOND {
+            self.now += MILLISECOND;
+            let Gateway { now, data, centre, workers, .. } = self;
+            for worker in workers {
+                worker
+                    .callout
+                    .refusal
+                    .set((*centre == Centre::CannotBeCalled).then_some("no cluster"));
+                if worker.poller.next() <= *now {
+                    worker.tick(*now, data);
+                }
+                let Some(&sent) = worker.sent.get(worker.answered) else { continue };
+                let wait = if *centre == Centre::IsSilent { TIMEOUT } else { LATENCY };
+                if *now - sent < wait {
+                    continue;
+                }
+                match centre {
+                    Centre::Serves(text) => worker.answer(Some(200), text, *now, data),
+                    Centre::Says(status) => worker.answer(Some(*status), "sorry", *now, data),
+                    Centre::BreaksOff => worker.answer(None, "", *now, data),
+                    Centre::IsSilent => worker.answer(Some(504), "timeout", *now, data),
+                    Centre::IsLost | Centre::CannotBeCalled => {}
+                }
+            }
+        }
+    }
+
+    /// The names of the rules in force.
+    fn rules(&self) -> Vec<&str> {
+        self.workers.iter().map(|worker| worker.rule.as_str()).collect()
+    }
+
+    fn count(&self, what: &str) -> usize {
+        self.workers.iter().map(|worker| worker.count(what)).sum()
+    }
+
+    /// How many calls were made.
+    fn calls(&self) -> usize {
+        self.workers.iter().map(|worker| worker.sent.len()).sum()
+    }
+
+    /// Takes all lines that were logged.
+    fn lines(&mut self) -> Vec<String> {
+        self.workers.iter_mut().flat_map(|worker| std::mem::take(&mut worker.lines)).collect()
+    }
+
+    /// The worker that made the last call.
+    fn leader(&self) -> usize {
+        let last = |worker: &Worker| worker.sent.last().copied();
+        (0..self.workers.len()).max_by_key(|&at| last(&self.workers[at])).unwrap()
+    }
+}
+
+fn name(policy: &Policy) -> String {
+    policy.limits[0].rules[0].name.clone()
+}

@@ -1,0 +1,184 @@
+//! What answers are good for.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+
+use super::{Centre, EVERY, Gateway, LOCAL, SECOND, document};
+
+/// Each example with an answer as its centre documents it; the document is put in for `{}`.
+const EXAMPLES: &[(&str, &str)] = &[
+    ("file", "{}"),
+    (
+        "etcd",
+        r#"{"header":{"cluster_id":"12585971608760269493","member_id":"13847567121247652255",
+        "revision":"2","raft_term":"3"},"kvs":[{"key":"ZGlhbmEvcnVsZXM=","create_revision":"2",
+        "mod_revision":"2","version":"1","value":"{}"}],"count":"1"}"#,
+    ),
+    ("consul", "{}"),
+    ("nacos", "{}"),
+    ("apollo", r#"{"content":"{}"}"#),
+];
+
+#[test]
+fn every_example_finds_its_document() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("envoy/remote");
+    let mut files: Vec<_> = folder
+        .read_dir()
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    let mut names: Vec<String> = EXAMPLES.iter().map(|(name, _)| format!("{name}.yaml")).collect();
+    names.sort();
+    assert_eq!(files, names);
+    for (name, answer) in EXAMPLES {
+        let config = std::fs::read_to_string(folder.join(format!("{name}.yaml"))).unwrap();
+        let text = document("a");
+        let text = if is_encoded(&config) { BASE64_STANDARD.encode(text) } else { text };
+        let mut gateway = Gateway::new(2, &config, Centre::Serves(answer.replacen("{}", &text, 1)));
+        gateway.run(SECOND);
+        assert_eq!(gateway.rules(), ["a"; 2], "{name}");
+    }
+}
+
+fn is_encoded(config: &str) -> bool {
+    diana::config::parse(config.as_bytes()).unwrap().remote.unwrap().base64
+}
+
+/// `remote` with more settings.
+fn with(settings: &str) -> String {
+    format!("{}, {settings}}}", LOCAL.trim_end_matches('}'))
+}
+
+/// The rule in force after the centre has answered, and what was logged.
+fn after(settings: &str, answer: &str) -> (String, String) {
+    let config = if settings.is_empty() { LOCAL.to_owned() } else { with(settings) };
+    let mut gateway = Gateway::new(2, &config, Centre::Serves(answer.into()));
+    gateway.run(SECOND);
+    assert_eq!(gateway.rules()[0], gateway.rules()[1]);
+    (gateway.rules()[0].to_owned(), gateway.lines().join("\n"))
+}
+
+#[test]
+fn documents_are_found_where_they_are() {
+    let plain = document("a");
+    let encoded = BASE64_STANDARD.encode(&plain);
+    let (head, tail) = encoded.split_at(76);
+    let json = |value: &str| serde_json::json!({"kvs": [{"value": value}], "a/b": {"~": value}});
+    let inline = r#"{"data": {"limits": [{"Url": "/", "rules":
+        [{"name": "a", "actor": "all", "unit": "day", "rpu": 5}]}]}}"#;
+    for (settings, answer) in [
+        ("", plain.clone()),
+        ("base64: true", encoded.clone()),
+        ("base64: true", format!("{head}\n{tail}\n")),
+        ("base64: true", encoded.trim_end_matches('=').into()),
+        ("value: /kvs/0/value", json(&plain).to_string()),
+        ("value: /kvs/0/value, base64: true", format!("{:#}", json(&encoded))),
+        ("value: /a~1b/~0", json(&plain).to_string()),
+        ("value: /data", inline.into()),
+    ] {
+        assert_eq!(after(settings, &answer).0, "a", "{settings}: {answer}");
+    }
+}
+
+#[test]
+fn what_is_no_document_leaves_the_rules_and_is_told() {
+    let long = "#".repeat(2_000);
+    for (settings, answer, told) in [
+        ("", "", "the document is empty"),
+        ("", " \n", "the document is empty"),
+        ("value: /a", "{\"a\": \"\"}", "the document is empty"),
+        ("max_size: 1KiB", &long, "larger than `max_size`, 1024 bytes"),
+        ("value: /kvs/0/value", "{\"header\": {}}", "the answer has nothing at `/kvs/0/value`"),
+        ("value: /kvs/0/value", "{\"kvs\": []}", "the answer has nothing at `/kvs/0/value`"),
+        ("value: /a", "limits: []", "the answer has nothing at `/a`"),
+        ("base64: true", "limits: []", "not base64"),
+        ("", "limits: [", "not valid YAML"),
+        ("", "<html>oops</html>", "allowed: a mapping such as"),
+        (
+            "",
+            "limits: [{Url: /, rules: [{actor: all, unit: dya, rpu: 5}]}]",
+            "limits[0].rules[0].unit",
+        ),
+        ("", "limits: []\nkeys: 5", "2:1 keys: belongs to the gateway's own"),
+    ] {
+        let (rule, lines) = after(settings, answer);
+        assert_eq!(rule, "own");
+        assert!(lines.contains(told), "{told} is not in {lines}");
+        assert!(lines.contains("; the gateway's own rules stay in force"), "{lines}");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_told() {
+    let encoded = BASE64_STANDARD.encode(b"limits: []\n# \xff");
+    let (rule, lines) = after("base64: true", &encoded);
+    assert_eq!(rule, "own");
+    assert!(lines.contains("not UTF-8 at offset 13"), "{lines}");
+}
+
+#[test]
+fn whatever_the_centre_does_the_last_good_rules_stay_and_it_is_told_once() {
+    for (centre, told) in [
+        (Centre::Says(404), "status 404"),
+        (Centre::Says(500), "status 500"),
+        (Centre::Says(301), "status 301"),
+        (Centre::Says(204), "status 204"),
+        (Centre::Says(503), "if it cannot connect"),
+        (Centre::IsSilent, "after `timeout`"),
+        (Centre::IsLost, "no answer came"),
+        (Centre::BreaksOff, "the connection broke off"),
+        (Centre::CannotBeCalled, "no cluster"),
+        (Centre::Serves(String::new()), "empty"),
+        (Centre::Serves("limits: {}".into()), "has problems"),
+    ] {
+        let mut gateway = Gateway::serving("a");
+        gateway.run(2 * SECOND);
+        gateway.lines();
+        gateway.centre = centre.clone();
+        gateway.run(5 * EVERY);
+        assert_eq!(gateway.rules(), ["a"; 4], "{centre:?}");
+        let lines = gateway.lines();
+        assert!(lines[0].contains(told) && lines[0].ends_with(" stays in force"), "{lines:?}");
+        let told = lines.iter().filter(|line| line.contains("remote configuration of")).count();
+        assert_eq!(told, 1, "{lines:?}");
+        assert!(gateway.count("failed") + gateway.count("rejected") >= 4, "{centre:?}");
+        gateway.serve("a");
+        gateway.run(EVERY + 2 * SECOND);
+        let lines = gateway.lines();
+        assert!(lines.len() == 1 && lines[0].contains("all is well again"), "{lines:?}");
+        gateway.serve("b");
+        gateway.run(EVERY + SECOND);
+        assert_eq!(gateway.rules(), ["b"; 4], "{centre:?}");
+    }
+}
+
+#[test]
+fn the_problems_of_a_bad_document_are_told_once() {
+    let bad = |unit: &str| {
+        Centre::Serves(format!(
+            "limits: [{{Url: /, rules: [{{actor: all, unit: {unit}, rpu: 5}}]}}]"
+        ))
+    };
+    let mut gateway = Gateway::serving("a");
+    gateway.run(2 * SECOND);
+    gateway.lines();
+    let problems = |lines: &[String]| lines.iter().filter(|line| line.contains(".unit: ")).count();
+    gateway.centre = bad("dya");
+    gateway.run(3 * EVERY);
+    let lines = gateway.lines();
+    assert_eq!((lines.len(), problems(&lines), gateway.count("rejected")), (2, 1, 3), "{lines:?}");
+    for _ in 0..3 {
+        gateway.centre = Centre::Says(500);
+        gateway.run(EVERY);
+        gateway.centre = bad("dya");
+        gateway.run(EVERY);
+    }
+    let lines = gateway.lines();
+    assert_eq!((lines.len(), problems(&lines)), (6, 0), "one line for each change: {lines:?}");
+    gateway.centre = bad("yda");
+    gateway.run(EVERY);
+    let lines = gateway.lines();
+    assert_eq!((lines.len(), problems(&lines)), (2, 1), "{lines:?}");
+    assert_eq!(gateway.rules(), ["a"; 4]);
+}

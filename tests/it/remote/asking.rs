@@ -1,0 +1,126 @@
+//! Who asks how, and how soon a change arrives.
+
+use std::collections::HashMap;
+
+use diana::config;
+use diana::port::Call;
+use diana::port::fake::FakeEnvironment;
+use diana::remote::{LOOK, Poller};
+use fastrand::Rng;
+
+use super::{Centre, EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, document};
+use crate::seed;
+
+#[test]
+fn one_worker_asks_and_all_apply() {
+    let mut gateway = Gateway::serving("a");
+    gateway.run(LATENCY + LOOK + 2 * MILLISECOND);
+    assert_eq!(gateway.rules(), ["a"; 4]);
+    assert_eq!((gateway.calls(), gateway.count("fetched"), gateway.count("applied")), (1, 1, 4));
+    let lines = gateway.lines();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("`centre`") && lines[0].contains("goes into force"), "{lines:?}");
+    gateway.run(10 * EVERY);
+    assert_eq!((gateway.calls(), gateway.count("fetched"), gateway.count("applied")), (11, 11, 4));
+    assert_eq!(gateway.workers.iter().filter(|worker| !worker.sent.is_empty()).count(), 1);
+    assert_eq!(gateway.lines(), Vec::<String>::new(), "an unchanged document is no news");
+    let in_force: Vec<i64> = gateway.workers.iter().map(|worker| worker.in_force).collect();
+    assert_eq!(in_force, [1; 4]);
+    assert!(gateway.workers.iter().all(|worker| worker.poller.retire() == -1));
+}
+
+#[test]
+fn every_change_arrives_within_a_second_of_every() {
+    let mut random = Rng::with_seed(seed::fresh());
+    let mut gateway = Gateway::serving("r0");
+    gateway.run(SECOND);
+    for number in 1..60 {
+        gateway.run(random.u64(0..2 * EVERY));
+        let name = format!("r{number}");
+        gateway.serve(&name);
+        gateway.run(EVERY + SECOND);
+        assert_eq!(gateway.rules(), vec![name; 4]);
+    }
+    assert_eq!(gateway.count("applied"), 60 * 4, "each document once in each worker");
+    let seconds = (gateway.now / SECOND - 1_000) as usize;
+    assert!(gateway.calls() <= seconds / 10 + 1, "{} calls in {seconds} s", gateway.calls());
+}
+
+#[test]
+fn the_request_is_as_configured() {
+    let config = r#"
+limits: []
+remote:
+  cluster: etcd
+  authority: config.example.com
+  path: /v3/kv/range
+  method: POST
+  headers: {accept: application/json, authorization: {env: TOKEN}}
+  body: '{"key": "eA=="}'
+  timeout: 250ms
+"#;
+    let mut gateway = Gateway::new(1, config, Centre::IsSilent);
+    gateway.run(SECOND / 10);
+    let header = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let headers = [
+        (":method", "POST"),
+        (":path", "/v3/kv/range"),
+        (":authority", "config.example.com"),
+        ("accept", "application/json"),
+        ("authorization", "secret"),
+    ];
+    let wanted = Call {
+        cluster: "etcd".into(),
+        headers: headers.map(header).into(),
+        body: br#"{"key": "eA=="}"#.into(),
+        timeout: 250_000,
+    };
+    assert_eq!(*gateway.workers[0].callout.sent.borrow(), [wanted]);
+}
+
+#[test]
+fn a_header_that_the_environment_cannot_fill_is_a_problem() {
+    let config = format!("{}, headers: {{x-a: {{env: NAME}}}}}}", LOCAL.trim_end_matches('}'));
+    for (value, is_good) in
+        [(None, false), (Some("a\nb"), false), (Some(""), false), (Some("a b"), true)]
+    {
+        let environment = value.map(|value: &str| ("NAME".to_owned(), value.to_owned()));
+        let environment = FakeEnvironment(HashMap::from_iter(environment));
+        let policy = config::parse(config.as_bytes()).unwrap();
+        let own = policy.own();
+        let poller = Poller::new(policy.remote.unwrap(), own, "shop", &environment, (1, 1));
+        assert_eq!(poller.is_ok(), is_good, "{value:?}");
+        if let Some(problem) = poller.err() {
+            assert!(problem.starts_with("remote.headers.x-a.env: "), "{problem}");
+        }
+    }
+}
+
+#[test]
+fn a_call_that_cannot_be_made_is_tried_again_soon() {
+    let mut gateway = Gateway::new(3, LOCAL, Centre::CannotBeCalled);
+    gateway.run(10 * SECOND);
+    assert_eq!((gateway.rules(), gateway.calls()), (vec!["own"; 3], 0));
+    assert!((9..=11).contains(&gateway.count("failed")), "{}", gateway.count("failed"));
+    let lines = gateway.lines();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].ends_with("no cluster; the gateway's own rules stay in force"), "{lines:?}");
+    gateway.serve("a");
+    gateway.run(2 * SECOND);
+    assert_eq!(gateway.rules(), ["a"; 3]);
+}
+
+#[test]
+fn a_call_that_nobody_answers_is_given_up() {
+    let mut gateway = Gateway::new(2, LOCAL, Centre::IsLost);
+    gateway.run(5 * SECOND);
+    assert_eq!((gateway.calls(), gateway.count("failed")), (1, 1));
+    // The answer comes after all, too late.
+    let leader = gateway.leader();
+    let Gateway { now, data, workers, .. } = &mut gateway;
+    workers[leader].answer(Some(200), &document("late"), *now, data);
+    assert_eq!(gateway.rules(), ["own"; 2]);
+    gateway.serve("a");
+    gateway.run(EVERY);
+    assert_eq!(gateway.rules(), ["a"; 2]);
+}

@@ -1,0 +1,81 @@
+//! Random histories: workers come and go, the centre flaps, answers are late.
+
+use fastrand::Rng;
+
+use super::{Centre, EVERY, Gateway, LOCAL, MILLISECOND, SECOND, document};
+use crate::seed;
+
+/// What a centre may do next; a good document bears a number that only grows.
+fn next(random: &mut Rng, number: &mut usize) -> Centre {
+    match random.u8(0..10) {
+        0 => Centre::Says(*random.choice(&[204, 301, 404, 500, 503, 504]).unwrap()),
+        1 => Centre::BreaksOff,
+        2 => Centre::IsSilent,
+        3 => Centre::IsLost,
+        4 => Centre::CannotBeCalled,
+        5 => Centre::Serves(document("Bad Name")),
+        6 => Centre::Serves(" ".into()),
+        _ => {
+            *number += 1;
+            Centre::Serves(document(&format!("r{number}")))
+        }
+    }
+}
+
+/// The number of the rule in force; 0 for the gateway's own.
+fn number(rule: &str) -> usize {
+    rule.strip_prefix('r').map_or(0, |number| number.parse().unwrap())
+}
+
+#[test]
+fn the_rules_in_force_are_always_the_last_good_ones_and_all_agree_in_the_end() {
+    let mut random = Rng::with_seed(seed::fresh());
+    for _ in 0..12 {
+        let mut last = 0;
+        let centre = next(&mut random, &mut last);
+        let mut gateway = Gateway::new(random.usize(1..6), LOCAL, centre);
+        let mut changes = 1;
+        for _ in 0..30 {
+            let before: Vec<usize> = gateway.rules().into_iter().map(number).collect();
+            gateway.run(random.u64(MILLISECOND..2 * EVERY));
+            let after: Vec<usize> = gateway.rules().into_iter().map(number).collect();
+            assert!(before.iter().zip(&after).all(|(before, after)| before <= after), "{after:?}");
+            assert!(after.iter().all(|&number| number <= last), "{after:?}");
+            match random.u8(0..8) {
+                0 if gateway.workers.len() > 1 => {
+                    let at = random.usize(0..gateway.workers.len());
+                    gateway.workers.swap_remove(at);
+                }
+                1 if gateway.workers.len() > 1 && random.bool() => {
+                    let leader = gateway.leader();
+                    gateway.workers.swap_remove(leader);
+                }
+                2 => {
+                    let config = if random.bool() { LOCAL.into() } else { other(&mut random) };
+                    gateway.start(&config);
+                }
+                3 => gateway.data.clear(),
+                _ => {
+                    gateway.centre = next(&mut random, &mut last);
+                    changes += 1;
+                }
+            }
+        }
+        let lines = gateway.lines().len();
+        // A new leader may say again what it found; a bad document takes two lines.
+        assert!(lines <= 2 * (changes + 30), "{lines} lines for {changes} changes");
+        last += 1;
+        gateway.serve(&format!("r{last}"));
+        // A call that nobody answers is waited for.
+        gateway.run(EVERY + 4 * SECOND);
+        assert_eq!(gateway.rules(), vec![format!("r{last}"); gateway.workers.len()]);
+        let calls = gateway.calls();
+        gateway.run(10 * EVERY);
+        assert!(gateway.calls() - calls <= 100 / 2 + 1, "one asks: {}", gateway.calls() - calls);
+    }
+}
+
+/// A configuration that asks for the same document in another way.
+fn other(random: &mut Rng) -> String {
+    format!("{}, every: {}s}}", LOCAL.trim_end_matches('}'), random.u8(2..10))
+}

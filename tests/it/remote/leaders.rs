@@ -1,0 +1,119 @@
+//! Leaders that die, are late, or are replaced.
+
+use super::{Centre, EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, document};
+
+#[test]
+fn another_worker_goes_on_when_the_leader_dies() {
+    let mut gateway = Gateway::serving("a");
+    gateway.run(SECOND);
+    for left in (1..4).rev() {
+        let leader = gateway.leader();
+        gateway.workers.remove(leader);
+        let name = format!("left-{left}");
+        gateway.serve(&name);
+        gateway.run(EVERY + SECOND);
+        assert_eq!(gateway.rules(), vec![name; left]);
+    }
+    let lines = gateway.lines();
+    assert!(lines.iter().all(|line| line.contains("goes into force")), "{lines:?}");
+}
+
+#[test]
+fn a_leader_that_dies_while_it_asks_delays_the_document_by_little() {
+    let mut gateway = Gateway::serving("a");
+    gateway.run(MILLISECOND);
+    assert_eq!(gateway.calls(), 1);
+    let leader = gateway.leader();
+    gateway.workers.remove(leader);
+    gateway.run(2 * SECOND);
+    assert_eq!(gateway.rules(), ["a"; 3]);
+}
+
+#[test]
+fn an_answer_that_comes_too_late_is_dropped() {
+    let mut gateway = Gateway::serving("a");
+    gateway.run(MILLISECOND);
+    let leader = gateway.leader();
+    let mut stalled = gateway.workers.remove(leader);
+    gateway.serve("b");
+    gateway.run(2 * SECOND);
+    assert_eq!(gateway.rules(), ["b"; 3]);
+    stalled.answer(Some(200), &document("a"), gateway.now, &gateway.data);
+    assert_eq!((stalled.rule.as_str(), stalled.count("fetched")), ("own", 0));
+    stalled.tick(gateway.now, &gateway.data);
+    gateway.workers.push(stalled);
+    gateway.run(3 * EVERY);
+    assert_eq!(gateway.rules(), ["b"; 4]);
+    assert_eq!(gateway.count("applied"), 4);
+}
+
+#[test]
+fn a_fresh_worker_starts_with_the_last_good_rules() {
+    let mut gateway = Gateway::serving("a");
+    gateway.run(SECOND);
+    gateway.centre = Centre::Says(503);
+    gateway.workers.clear();
+    gateway.run(60 * SECOND);
+    gateway.start(LOCAL);
+    assert_eq!(gateway.rules(), ["a"], "before its first tick");
+    gateway.run(MILLISECOND);
+    assert_eq!((gateway.workers[0].in_force, gateway.count("applied")), (1, 0));
+    gateway.serve("b");
+    gateway.run(EVERY + SECOND);
+    assert_eq!(gateway.rules(), ["b"]);
+}
+
+/// Everything that may change without another document being meant.
+const CHANGED: &str = "
+limits: []
+keys: 5
+remote: {cluster: centre, path: /rules, every: 2s, timeout: 500ms, headers: {x-token: new}}
+";
+
+#[test]
+fn a_new_configuration_asks_at_once_and_keeps_the_last_good_rules_until_then() {
+    let mut gateway = Gateway::serving("a");
+    gateway.run(SECOND);
+    (0..4).for_each(|_| gateway.start(CHANGED));
+    assert_eq!(gateway.rules(), ["a"; 8]);
+    gateway.serve("b");
+    gateway.run(SECOND);
+    assert_eq!(gateway.rules(), ["b"; 8], "the old roots follow while they drain");
+    gateway.run(10 * EVERY);
+    let calls: Vec<usize> = gateway.workers.iter().map(|worker| worker.sent.len()).collect();
+    assert_eq!(calls[..4].iter().sum::<usize>(), 1, "the old ones have lost the lead: {calls:?}");
+    assert_eq!(calls[4..].iter().filter(|&&calls| calls > 0).count(), 1, "{calls:?}");
+    assert!(gateway.calls() >= 50, "every two seconds: {calls:?}");
+    // The new ones go; whoever is left goes on.
+    gateway.workers.truncate(4);
+    gateway.serve("c");
+    gateway.run(EVERY + 3 * SECOND);
+    assert_eq!(gateway.rules(), ["c"; 4]);
+}
+
+#[test]
+fn a_new_way_of_asking_is_tried_at_once_and_tells_anew_what_is_wrong() {
+    let mut gateway = Gateway::new(2, LOCAL, Centre::Serves("limits: {}".into()));
+    gateway.run(SECOND);
+    let problems = gateway.lines();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    gateway.start(&LOCAL.replace('}', ", headers: {x-token: new}}"));
+    gateway.run(SECOND);
+    assert_eq!(gateway.workers[2].sent.len(), 1);
+    assert_eq!(gateway.lines(), problems[1..], "it may be a release that reads it otherwise");
+}
+
+#[test]
+fn another_document_is_another_matter() {
+    let other = LOCAL.replace("/rules", "/other");
+    let mut gateway = Gateway::new(2, LOCAL, Centre::Serves(document("a")));
+    gateway.run(SECOND);
+    gateway.serve("b");
+    (0..2).for_each(|_| gateway.start(&other));
+    assert_eq!(gateway.rules(), ["a", "a", "own", "own"]);
+    gateway.run(SECOND);
+    assert_eq!(gateway.rules(), ["a", "a", "b", "b"]);
+    assert_eq!(gateway.calls(), 2, "each has its leader");
+    gateway.run(EVERY + LATENCY);
+    assert_eq!(gateway.rules(), ["b"; 4]);
+}

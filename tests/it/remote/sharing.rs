@@ -1,0 +1,161 @@
+//! What can happen to shared data.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use diana::port::SharedData;
+use diana::port::fake::FakeSharedData;
+
+use super::{Centre, EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, Worker, document};
+
+/// The key that ends in `what`.
+fn key(gateway: &Gateway, what: &str) -> String {
+    gateway.data.keys().into_iter().find(|key| key.ends_with(what)).unwrap()
+}
+
+#[test]
+fn two_keys_are_all_that_is_used() {
+    let mut gateway = Gateway::serving("a");
+    for number in 0..20 {
+        gateway.serve(&format!("r{number}"));
+        gateway.run(EVERY);
+    }
+    let keys = gateway.data.keys();
+    assert_eq!(keys.len(), 2, "{keys:?}");
+    assert!(keys.iter().all(|key| key.starts_with("diana/1/shop/remote/")), "{keys:?}");
+    assert!(gateway.data.get(&key(&gateway, "/head")).unwrap().0.len() <= 64);
+}
+
+#[test]
+fn a_damaged_document_is_never_applied_and_is_repaired() {
+    let mut gateway = Gateway::serving("a");
+    gateway.run(SECOND);
+    gateway.data.set(&key(&gateway, "/document"), document("forged").as_bytes());
+    gateway.start(LOCAL);
+    assert_eq!(gateway.rules(), ["a", "a", "a", "a", "own"]);
+    gateway.run(EVERY + SECOND);
+    assert_eq!(gateway.rules(), ["a"; 5]);
+}
+
+#[test]
+fn whoever_fails_to_leave_a_document_asks_again() {
+    let mut gateway = Gateway::serving("a");
+    gateway.run(SECOND);
+    let mut once = true;
+    *gateway.data.before_swap.borrow_mut() = Some(Box::new(move |data, key| {
+        if key.ends_with("/document") && std::mem::take(&mut once) {
+            data.set(key, b"limits: []");
+        }
+    }));
+    gateway.serve("b");
+    gateway.run(EVERY + SECOND);
+    assert_eq!(gateway.rules(), ["b"; 4]);
+}
+
+#[test]
+fn a_head_that_is_none_is_made_anew() {
+    let mut gateway = Gateway::serving("a");
+    gateway.run(SECOND);
+    for damage in [&b""[..], b"x", &[0xff; 64], &[0; 64], &[1; 65]] {
+        gateway.data.set(&key(&gateway, "/head"), damage);
+        gateway.run(SECOND);
+        assert_eq!(gateway.rules(), ["a"; 4]);
+        gateway.serve("b");
+        gateway.run(EVERY + SECOND);
+        assert_eq!(gateway.rules(), ["b"; 4], "{damage:?}");
+        gateway.serve("a");
+        gateway.run(EVERY + SECOND);
+    }
+}
+
+#[test]
+fn shared_data_may_vanish() {
+    let mut gateway = Gateway::serving("a");
+    gateway.run(SECOND);
+    gateway.data.clear();
+    gateway.start(LOCAL);
+    gateway.run(2 * SECOND);
+    assert_eq!(gateway.rules(), ["a"; 5]);
+}
+
+/// Calls `look` just before each write, with an instant at which the leader lives.
+fn before_writes(gateway: &Gateway, mut look: impl FnMut(&FakeSharedData, u64) + 'static) {
+    let head = key(gateway, "/head");
+    *gateway.data.before_swap.borrow_mut() = Some(Box::new(move |data, _| {
+        let bytes = data.get(&head).unwrap().0;
+        let until = u64::from_le_bytes(bytes[24..32].try_into().unwrap());
+        look(data, until - SECOND);
+    }));
+}
+
+/// A worker starts in the middle of a change, and finds a document that is not yet in force.
+#[test]
+fn whoever_looks_in_the_middle_of_a_change_does_no_harm() {
+    let mut gateway = Gateway::new(1, LOCAL, Centre::Serves(document("a")));
+    gateway.run(SECOND);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let rules = Rc::clone(&seen);
+    before_writes(&gateway, move |data, now| {
+        let mut fresh = Worker::new(LOCAL, 99, now, data);
+        fresh.tick(now, data);
+        rules.borrow_mut().push(fresh.rule);
+    });
+    for number in 0..20 {
+        let name = if number % 2 == 0 { "b" } else { "a" };
+        gateway.serve(name);
+        gateway.run(EVERY + SECOND);
+        assert_eq!(gateway.rules(), [name]);
+    }
+    for rule in ["own", "a", "b"] {
+        assert!(seen.borrow().iter().any(|seen| seen == rule), "{rule} was never seen");
+    }
+    assert!(seen.borrow().iter().all(|rule| ["own", "a", "b"].contains(&rule.as_str())));
+}
+
+/// Another worker takes the lead while the leader judges an answer.
+#[test]
+fn whoever_loses_the_lead_while_he_judges_is_not_heard() {
+    let mut gateway = Gateway::new(1, LOCAL, Centre::Serves(document("a")));
+    gateway.run(SECOND);
+    gateway.serve("b");
+    gateway.run(EVERY - SECOND + 5 * MILLISECOND);
+    assert_eq!(gateway.calls(), 2, "the answer is under way");
+    let mut successor = Some(LOCAL.replace("}", ", timeout: 2s}"));
+    before_writes(&gateway, move |data, now| {
+        let Some(successor) = successor.take() else { return };
+        let mut other = Worker::new(&successor, 99, u64::MAX, data);
+        other.tick(now, data);
+        assert_eq!(other.sent.len(), 1, "it leads and asks");
+    });
+    let Gateway { now, data, workers, .. } = &mut gateway;
+    workers[0].answer(Some(200), &document("b"), *now + LATENCY, data);
+    assert_eq!((workers[0].rule.as_str(), workers[0].count("fetched")), ("a", 1));
+    *gateway.data.before_swap.borrow_mut() = None;
+    let leader = gateway.data.get(&key(&gateway, "/head")).unwrap().0[..8].to_vec();
+    assert_eq!(leader, 99_u64.to_le_bytes());
+}
+
+#[test]
+fn what_only_another_release_understands_is_left_alone_and_told_once() {
+    let mut gateway = Gateway::serving("a");
+    gateway.run(SECOND);
+    gateway.lines();
+    // As a newer leader writes it.
+    let text = b"limits: []\nfrom_the_future: 1";
+    gateway.data.set(&key(&gateway, "/document"), text);
+    let head = key(&gateway, "/head");
+    let mut words = gateway.data.get(&head).unwrap().0;
+    words[5 * 8..6 * 8].copy_from_slice(&version(text).to_le_bytes());
+    gateway.data.set(&head, &words);
+    gateway.run(3 * SECOND);
+    assert_eq!(gateway.rules(), ["a"; 4]);
+    let lines = gateway.lines();
+    assert_eq!(lines.len(), 4, "one for each worker: {lines:?}");
+    assert!(lines.iter().all(|line| line.contains("does not understand")), "{lines:?}");
+}
+
+fn version(text: &[u8]) -> u64 {
+    let mut hasher = diana::key::KeyHasher::public();
+    hasher.part(0, text);
+    hasher.finish().hash
+}

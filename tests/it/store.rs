@@ -1,0 +1,13 @@
+//! The stores, held against what they promise.
+
+mod changes;
+mod clocks;
+mod conformance;
+mod crowds;
+mod faults;
+pub mod gateway;
+mod leases;
+mod memory;
+mod races;
+pub mod rule;
+mod thrift;

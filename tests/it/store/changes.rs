@@ -1,0 +1,136 @@
+//! Several configurations that count by the same rule at once, as while an old one drains.
+
+use std::rc::Rc;
+
+use diana::key::Key;
+use diana::quota::Quota;
+use diana::time::{SECOND, Unit};
+use fastrand::Rng;
+
+use super::gateway::{Gateway, open};
+use super::races::{gap, interrupted, rounds};
+use super::rule::Rule;
+
+/// The same rule with other numbers.
+fn changed(rule: &Rule, rng: &mut Rng) -> Rule {
+    let scaled = |permits: u64, rng: &mut Rng| (permits * rng.u64(1..5) / 2).max(1);
+    loop {
+        let quota = Quota {
+            rpu: scaled(rule.quota.rpu, rng),
+            burst: rule.quota.burst.map(|burst| scaled(burst, rng)),
+            cost: scaled(rule.quota.cost, rng),
+            ..rule.quota
+        };
+        if let Some(rule) = Rule::try_new(rule.short, quota) {
+            return rule;
+        }
+    }
+}
+
+/// A rule that allows whatever either of them does.
+fn either(a: &Rule, b: &Rule) -> Rule {
+    let burst = |rule: &Rule| rule.quota.burst.unwrap_or(rule.quota.rpu);
+    let quota = Quota {
+        rpu: a.quota.rpu.max(b.quota.rpu),
+        burst: (a.short == "TB").then_some(burst(a).max(burst(b))),
+        cost: 1,
+        ..a.quota
+    };
+    Rule::new(a.short, quota)
+}
+
+#[test]
+fn both_together_give_no_more_than_one_of_them() {
+    rounds(300, |rule, rng| {
+        let Quota { rpu, warm_up, .. } = rule.quota;
+        // Where there is a line, turns are further apart under one of them.
+        if rule.queues() || warm_up.is_some() || rpu == 0 || rpu > 1_000_000 {
+            return;
+        }
+        let other = changed(&rule, rng);
+        println!("and {:?}", other.quota);
+        let judge = either(&rule, &other);
+        let mut gateway = Gateway::new(rule, 1000, 2);
+        let (other, keys) = (Rc::new(other), 1 << rng.u8(0..20));
+        (0..2).for_each(|_| gateway.join(other.clone(), keys));
+        let gateway = Rc::new(gateway);
+        let callers = rng.u64(1..40);
+        interrupted(&gateway, rng, move |gateway, worker, act, rng| match act {
+            0 => gateway.crash(worker),
+            1 => _ = gateway.tidy(worker),
+            _ => _ = gateway.request(worker, rng.u64(0..callers)),
+        });
+        for _ in 0..300 {
+            gateway.wait(gap(&gateway.rule, rng));
+            gateway.request(rng.usize(0..gateway.workers()), rng.u64(0..callers));
+        }
+        for caller in gateway.callers() {
+            judge.judge(&gateway.past(caller));
+        }
+    });
+}
+
+#[test]
+fn what_was_used_stays_used_under_new_numbers_and_in_slots_for_more_or_fewer() {
+    for keys in [1, 16, 1000, 1_000_000] {
+        for short in ["W", "SW", "TB"] {
+            let day = |rpu| Rule::new(short, Quota::new(Unit::Day, rpu));
+            let mut gateway = Gateway::new(day(10), 1000, 1);
+            for caller in 0..5 {
+                assert!((0..7).all(|_| gateway.request(0, caller).unwrap().is_admitted()));
+            }
+            gateway.close();
+            gateway.join(Rc::new(day(12)), keys);
+            for caller in 0..5 {
+                let more = (0..20).filter(|_| gateway.request(1, caller).unwrap().is_admitted());
+                assert_eq!(more.count(), 5, "{short} with {keys} keys");
+            }
+        }
+    }
+}
+
+#[test]
+fn more_keys_make_room_for_more_callers() {
+    let rule = Rule::new("W", Quota::new(Unit::Day, 10));
+    let mut gateway = Gateway::new(rule, 16, 1);
+    (0..40).for_each(|caller| _ = gateway.request(0, caller));
+    assert_eq!(gateway.overflowed.get(), 8);
+    gateway.join(gateway.rule.clone(), 100);
+    (0..100).for_each(|caller| _ = gateway.request(1, caller));
+    assert_eq!(gateway.overflowed.get(), 8);
+    // The old configuration finds them all.
+    (0..100).for_each(|caller| _ = gateway.request(0, caller));
+    assert_eq!(gateway.overflowed.get(), 8);
+    (100..110).for_each(|caller| _ = gateway.request(0, caller));
+    assert_eq!(gateway.overflowed.get(), 18);
+}
+
+#[test]
+fn a_worker_whose_clock_is_behind_gets_nothing_for_it() {
+    for short in ["W", "SW", "TB"] {
+        let gateway = Gateway::new(Rule::new(short, Quota::new(Unit::Second, 100)), 100, 2);
+        let start = gateway.clock.get();
+        let mut given = 0;
+        for request in 0..400 {
+            // The other worker lives up to half a second ago.
+            let behind = if request % 2 == 0 { 0 } else { SECOND / 2 };
+            let now = start.later(SECOND / 2 + request * 100 - behind);
+            gateway.clock.set(now);
+            let worker = (request % 2) as usize;
+            given += u64::from(gateway.request(worker, 1).unwrap().is_admitted());
+        }
+        // In all this time a bucket gets four permits more.
+        assert!((100..=104).contains(&given), "{short}: {given}");
+    }
+}
+
+#[test]
+fn a_rule_for_everybody_that_becomes_one_for_each_has_room_for_them() {
+    let rule = || Rule::new("W", Quota::new(Unit::Day, 10));
+    let mut gateway = Gateway::new(rule(), 1, 1);
+    let mut everybody = open(&gateway.rule, 1, gateway.data.clone());
+    assert!(everybody.store.pass(Key::ALL, gateway.clock.get()));
+    gateway.join(Rc::new(rule()), 1000);
+    (0..1000).for_each(|caller| _ = gateway.request(1, caller));
+    assert_eq!(gateway.overflowed.get(), 0);
+}

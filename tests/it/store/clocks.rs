@@ -1,0 +1,51 @@
+//! Wall clocks that are set back, where state is dropped or moves.
+
+use diana::decision::Decision;
+use diana::quota::Quota;
+use diana::time::{SECOND, Unit};
+
+use super::gateway::{Gateway, START};
+use super::rule::Rule;
+
+impl Gateway {
+    /// Sets the clock to so long after the start, and the wall clock to so much less.
+    fn set(&self, ticks: u64, behind: u64) {
+        let now = START.later(ticks);
+        self.clock.set(diana::time::Now { wall: now.wall - behind, ..now });
+    }
+
+    fn admits(&self, caller: u64) -> bool {
+        self.request(0, caller).is_some_and(Decision::is_admitted)
+    }
+}
+
+#[test]
+fn nothing_is_judged_before_the_instant_at_which_state_was_dropped() {
+    let gateway = Gateway::new(Rule::new("W", Quota::new(Unit::Second, 1)), 16, 1);
+    gateway.set(900_000, 0);
+    assert!((0..20).all(|caller| gateway.admits(caller)));
+    gateway.set(SECOND, 0);
+    assert!(gateway.admits(100), "who made room, since all the others have run out");
+    // Back into the window of which nothing is known any more: it is not opened again.
+    gateway.set(SECOND, SECOND / 2);
+    assert!(gateway.admits(1), "in the window after it");
+    gateway.set(SECOND * 3 / 2, SECOND / 2);
+    assert!(!gateway.admits(1), "which has only one permit");
+    gateway.set(SECOND * 5 / 2, SECOND / 2);
+    assert!(gateway.admits(1));
+}
+
+#[test]
+fn whoever_leaves_a_bucket_takes_what_he_used_there_along() {
+    let gateway = Gateway::new(Rule::new("W", Quota::new(Unit::Minute, 1)), 16, 1);
+    assert!((0..32).all(|caller| gateway.admits(caller)));
+    gateway.set(50 * SECOND, 0);
+    assert!(gateway.admits(100), "in a bucket");
+    assert_eq!(gateway.overflowed.get(), 1);
+    // Set back, the clock makes his window last longer than it seemed; the others' are over.
+    gateway.set(61 * SECOND, 60 * SECOND);
+    assert!(!gateway.admits(100));
+    assert_eq!(gateway.overflowed.get(), 1, "there is room for him");
+    gateway.set(111 * SECOND, 60 * SECOND);
+    assert!(gateway.admits(100));
+}

@@ -1,0 +1,161 @@
+//! Each store against a plain map that runs the same steps and never forgets.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use diana::decision::{Decision, Retry};
+use diana::port::fake::FakeSharedData;
+use diana::store::tables::Tables;
+use diana::store::{Judged, Scope, Store, Stores};
+use diana::time::{Now, SECOND};
+use fastrand::Rng;
+
+use super::gateway::{PACE, START, key};
+use super::races::{gap, rounds};
+use super::rule::Rule;
+use crate::laws::bound;
+
+const HOUR: u64 = 3600 * SECOND;
+
+/// A store beside the map.
+struct Twin {
+    store: Box<dyn Store>,
+    rule: Rule,
+    /// Whether permits are kept where the map cannot see them.
+    leases: bool,
+    /// Whether refusals are remembered.
+    remembers: bool,
+    /// When the wall clock was set.
+    set: u64,
+    states: HashMap<u64, Vec<u64>>,
+    /// Caller and place of everybody who may still be waiting.
+    waiting: Vec<(u64, u64)>,
+}
+
+impl Twin {
+    fn new(rule: Rule, scope: Scope) -> Twin {
+        let data = Rc::new(FakeSharedData::default());
+        let mut tables = Tables::default();
+        let store = Stores::new("test".into(), data, &mut tables).open(
+            scope,
+            rule.meter(1000),
+            rule.quota,
+            rule.short,
+        );
+        // A bucket is not refilled while a lease is out, so it admits less for a while.
+        let remembers = scope == Scope::Gateway;
+        let nobody = vec![0; rule.algorithm.words()];
+        let is_leased = rule.algorithm.spend_by(&nobody, START).is_some();
+        let leases = remembers && is_leased && rule.algorithm.most_out() < u64::MAX;
+        Twin { store, rule, leases, remembers, set: 0, states: HashMap::new(), waiting: Vec::new() }
+    }
+
+    fn state(&self, caller: u64) -> Vec<u64> {
+        let nobody = || vec![0; self.rule.algorithm.words()];
+        self.states.get(&caller).cloned().unwrap_or_else(nobody)
+    }
+
+    fn request(&mut self, caller: u64, now: Now, rng: &mut Rng) {
+        let Judged { decision, overflow, .. } = self.store.judge(key(caller), now);
+        assert!(!overflow, "there is room for everybody");
+        let (old, cost) = (self.state(caller), self.rule.quota.cost);
+        let mut new = old.clone();
+        let algorithm = self.rule.algorithm.clone();
+        let expected = algorithm.step(&old, now, cost, &mut new);
+        let stingy = self.leases || self.remembers && now.mono < self.set + SECOND;
+        if stingy && !decision.is_admitted() {
+            return;
+        }
+        assert_eq!(told(decision), told(expected), "at {now:?}");
+        let Decision::Admit { wait } = decision else {
+            assert!(self.store.remaining() <= algorithm.remaining(&old, now));
+            return;
+        };
+        let longest = bound::max_delay(self.rule.short, &self.rule.quota);
+        let held_elsewhere = longest > 0 && rng.bool();
+        let delay = if held_elsewhere { wait + rng.u64(0..longest) } else { wait };
+        let expected = if delay > wait {
+            algorithm.reserve(&old, now, delay, cost, &mut new)
+        } else {
+            expected
+        };
+        assert_eq!(self.store.charge(delay), expected, "held for {delay} at {now:?}");
+        if !expected.is_admitted() {
+            return;
+        }
+        if rng.u8(0..4) == 0 {
+            self.store.undo();
+            return;
+        }
+        self.waiting.push((caller, self.store.place()));
+        let left = algorithm.remaining(&new, now);
+        let told = self.store.remaining();
+        assert!(told == left || self.leases && told < left, "{told} told, {left} left");
+        self.states.insert(caller, new);
+    }
+
+    fn leave(&mut self, now: Now, rng: &mut Rng) {
+        if self.waiting.is_empty() || bound::max_delay(self.rule.short, &self.rule.quota) == 0 {
+            return;
+        }
+        let (caller, place) = self.waiting.swap_remove(rng.usize(0..self.waiting.len()));
+        let mut new = self.state(caller);
+        self.rule.algorithm.refund(&self.state(caller), place, self.rule.quota.cost, &mut new);
+        self.store.leave(key(caller), place, now);
+        self.states.insert(caller, new);
+    }
+
+    /// A refusal that is remembered does not notice.
+    fn set_wall_clock(&mut self, now: Now, wall: u64) -> Now {
+        self.set = now.mono;
+        Now { wall, ..now }
+    }
+
+    fn wait(&mut self, now: Now, ticks: u64) -> Now {
+        let mut passed = 0;
+        while passed < ticks {
+            passed = ticks.min(passed + PACE);
+            if !self.store.tidy(now.later(passed)) {
+                break;
+            }
+        }
+        now.later(ticks)
+    }
+}
+
+/// A decision, in which all waits of ages are the same.
+fn told(decision: Decision) -> Decision {
+    match decision {
+        Decision::Refuse { retry: Retry::After(ticks) } if ticks > 1 << 62 => {
+            Decision::retry(u64::MAX)
+        }
+        decision => decision,
+    }
+}
+
+fn agrees(scope: Scope) {
+    rounds(200, |rule, rng| {
+        let mut twin = Twin::new(rule, scope);
+        let mut now = START;
+        for _ in 0..300 {
+            let gap = gap(&twin.rule, rng);
+            now = twin.wait(now, gap);
+            match rng.u8(0..40) {
+                0 => now = twin.set_wall_clock(now, now.wall - HOUR),
+                1 => now = twin.set_wall_clock(now, now.wall + rng.u64(0..=HOUR)),
+                2..=5 => twin.leave(now, rng),
+                _ => twin.request(rng.u64(0..3), now, rng),
+            }
+        }
+    });
+}
+
+#[test]
+fn a_worker_counts_like_a_map_that_never_forgets() {
+    agrees(Scope::Local);
+}
+
+#[test]
+fn a_gateway_of_one_worker_counts_like_a_map_that_never_forgets() {
+    agrees(Scope::Gateway);
+}

@@ -1,0 +1,131 @@
+//! More callers than there is room for.
+
+use std::rc::Rc;
+
+use diana::port::fake::FakeSharedData;
+use diana::quota::Quota;
+use diana::store::tables::Tables;
+use diana::store::{Judged, Scope, Stores};
+use diana::time::{SECOND, Unit};
+
+use super::gateway::{Gateway, START, interrupt, key, open};
+use super::races::{gap, rounds};
+use super::rule::Rule;
+
+#[test]
+fn nobody_gets_more_by_moving_between_a_bucket_and_a_place_of_his_own() {
+    let mut overflowed = 0;
+    rounds(100, |rule, rng| {
+        let keys = rng.usize(1..40);
+        let gateway = Rc::new(Gateway::new(rule, keys, rng.usize(1..5)));
+        let (few, many) = (rng.u64(1..6), rng.u64(30..200));
+        let often = rng.u8(1..9);
+        // Some callers come again and again, and many come once.
+        let caller = move |rng: &mut fastrand::Rng| {
+            if rng.bool() { rng.u64(0..few) } else { rng.u64(0..many) }
+        };
+        interrupt(&gateway, rng.fork(), move |gateway, rng| {
+            if rng.u8(0..often) == 0 {
+                let worker = rng.usize(0..gateway.workers());
+                match rng.u8(0..16) {
+                    0 => _ = gateway.tidy(worker),
+                    1 => gateway.crash(worker),
+                    _ => _ = gateway.request(worker, caller(rng)),
+                }
+            }
+        });
+        for _ in 0..500 {
+            if rng.u8(0..4) == 0 {
+                gateway.wait(gap(&gateway.rule, rng));
+            }
+            gateway.request(rng.usize(0..gateway.workers()), caller(rng));
+        }
+        overflowed += gateway.overflowed.get();
+        gateway.judge();
+    });
+    assert!(overflowed > 1000, "the crowd never filled the slots");
+}
+
+#[test]
+fn whoever_has_run_out_makes_room_first() {
+    let gateway = Gateway::new(Rule::new("W", Quota::new(Unit::Second, 2)), 16, 1);
+    let mut worker = open(&gateway.rule, 16, gateway.data.clone());
+    let mut request = |caller: u64| {
+        let Judged { decision, overflow, .. } =
+            worker.store.judge(key(caller), gateway.clock.get());
+        (decision.is_admitted() && worker.store.charge(0).is_admitted(), overflow)
+    };
+    for caller in 0..32 {
+        assert_eq!(request(caller), (true, false));
+    }
+    // No room: the newcomer shares a bucket, and has no more there than he would have alone.
+    assert_eq!(request(100), (true, true));
+    assert_eq!(request(100), (true, true));
+    assert_eq!(request(100), (false, true));
+    // Whoever is known keeps his place.
+    assert_eq!(request(31), (true, false));
+    assert_eq!(request(31), (false, false));
+    gateway.clock.set(gateway.clock.get().later(SECOND));
+    for caller in 200..232 {
+        assert_eq!(request(caller), (true, false));
+    }
+    assert_eq!(request(232), (true, true));
+}
+
+#[test]
+fn a_charge_of_a_bucket_is_undone_in_the_bucket() {
+    // Among these are some whose permits are back after half a second, of whom a worker notices only
+    // some at a time.
+    for (scope, callers, later) in [(Scope::Local, 1000, SECOND / 2), (Scope::Gateway, 2000, 0)] {
+        let rule = Rule::new("TB", Quota::new(Unit::Second, 10));
+        let mut tables = Tables::default();
+        let data = Rc::new(FakeSharedData::default());
+        let mut store = Stores::new("test".into(), data, &mut tables).open(
+            scope,
+            rule.meter(1000),
+            rule.quota,
+            rule.short,
+        );
+        for caller in 0..callers {
+            let uses = if caller < 600 { 10 } else { 1 };
+            for _ in 0..uses {
+                if !store.judge(key(caller), START).overflow {
+                    store.charge(0);
+                }
+            }
+        }
+        let now = START.later(later);
+        let mut callers = 5000..100_000;
+        let newcomer = callers.find(|&caller| store.judge(key(caller), now).overflow).unwrap();
+        let same_bucket = |caller: &u64| {
+            let (one, other) = (key(*caller), key(newcomer));
+            let bits = if scope == Scope::Local {
+                one.spread ^ other.spread
+            } else {
+                one.hash ^ other.hash
+            };
+            bits % 1024 == 0 && *caller != newcomer
+        };
+        let neighbour = callers.find(same_bucket).unwrap();
+        assert!(store.charge(0).is_admitted());
+        store.undo();
+        store.judge(key(neighbour), now);
+        assert_eq!(store.remaining(), 10, "{scope:?}");
+    }
+}
+
+#[test]
+fn a_caller_who_dies_with_a_lease_makes_room_like_any_other() {
+    let rule = Rule::new("TB", Quota { burst: Some(100), ..Quota::new(Unit::Second, 100) });
+    let gateway = Gateway::new(rule, 16, 1);
+    for caller in 0..32 {
+        // Twice at once: that is worth a lease.
+        assert!((0..5).all(|_| gateway.request(0, caller).unwrap().is_admitted()));
+    }
+    gateway.crash(0);
+    gateway.clock.set(gateway.clock.get().later(10 * SECOND));
+    for caller in 100..132 {
+        gateway.request(0, caller);
+    }
+    assert_eq!(gateway.overflowed.get(), 0);
+}

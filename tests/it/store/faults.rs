@@ -1,0 +1,151 @@
+//! Shared data that vanishes, that others write to, or that is never there first.
+
+use std::rc::Rc;
+
+use diana::decision::Decision;
+use diana::port::SharedData;
+use diana::quota::Quota;
+use diana::time::{SECOND, Unit};
+use fastrand::Rng;
+
+use super::gateway::Gateway;
+use super::races::{gap, rounds};
+use super::rule::Rule;
+
+/// Rules whose permits are gone once used, for so long that nothing else comes back.
+fn lasting(short: &str) -> Rule {
+    let quota = Quota::new(Unit::Day, 1000);
+    Rule::new(short, Quota { burst: (short == "TB").then_some(1000), ..quota })
+}
+
+#[test]
+fn each_loss_of_all_data_gives_one_fresh_limit_at_most() {
+    let mut rng = Rng::with_seed(crate::seed::fresh());
+    for short in ["W", "SW", "TB"] {
+        let gateway = Gateway::new(lasting(short), 100, 4);
+        let mut losses = 0;
+        for _ in 0..30_000 {
+            gateway.wait(rng.u64(0..2000));
+            gateway.request(rng.usize(0..4), 1);
+            if rng.u16(0..1000) == 0 {
+                gateway.data.clear();
+                losses += 1;
+            }
+        }
+        // A minute's worth comes back in a bucket.
+        let given = gateway.past(1).len() as u64;
+        assert!(given <= 1001 * (losses + 1), "{short}: {given} after {losses} losses");
+        assert!(given >= 1000);
+    }
+}
+
+/// Something that was not written as what lies there.
+fn garbage(old: &[u8], rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = old.to_vec();
+    match rng.u8(0..6) {
+        0 => bytes.clear(),
+        1 => bytes.truncate(rng.usize(0..bytes.len().max(1))),
+        2 => bytes.extend((0..rng.usize(1..40)).map(|_| rng.u8(..))),
+        3 => bytes = (0..rng.usize(0..300)).map(|_| rng.u8(..)).collect(),
+        4 => bytes.iter_mut().skip(8).for_each(|byte| *byte = rng.u8(..)),
+        _ => {
+            if let Some(byte) = bytes.get_mut(rng.usize(0..old.len().max(1))) {
+                *byte ^= 1 << rng.u8(0..8);
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn foreign_bytes_break_nothing() {
+    let mut foreign = 0;
+    rounds(100, |rule, rng| {
+        let gateway = Gateway::new(rule, rng.usize(1..40), 2);
+        let many = rng.u64(1..100);
+        for _ in 0..200 {
+            gateway.wait(gap(&gateway.rule, rng));
+            gateway.request(rng.usize(0..2), rng.u64(0..many));
+            let keys = gateway.data.keys();
+            if !keys.is_empty() && rng.u8(0..8) == 0 {
+                let name = &keys[rng.usize(0..keys.len())];
+                let (old, _) = gateway.data.get(name).unwrap();
+                gateway.data.set(name, &garbage(&old, rng));
+            }
+        }
+        foreign += gateway.traffic(0).foreign.get();
+    });
+    assert!(foreign > 0);
+}
+
+#[test]
+fn bytes_of_another_layout_count_as_nothing_and_are_counted() {
+    let gateway = Gateway::new(lasting("W"), 1, 1);
+    let traffic = gateway.traffic(0);
+    assert!(gateway.request(0, 1).unwrap().is_admitted());
+    let keys = gateway.data.keys();
+    let slot = keys.iter().find(|name| !name.ends_with("slots")).unwrap();
+    let (bytes, _) = gateway.data.get(slot).unwrap();
+    let one_word_more = [&bytes[..], &[0; 8]].concat();
+    let other_words = [&bytes[..6], &[9], &bytes[7..]].concat();
+    let other_mark = [&[0], &bytes[1..]].concat();
+    for (number, foreign) in [one_word_more, other_words, other_mark].into_iter().enumerate() {
+        gateway.data.set(slot, &foreign);
+        assert_eq!(gateway.left(1), 1000);
+        gateway.pass(SECOND);
+        assert!(gateway.request(0, 1).unwrap().is_admitted());
+        assert_eq!(traffic.foreign.get(), number as u64 + 1);
+        assert_eq!(gateway.left(1), 999, "and it is replaced");
+    }
+}
+
+#[test]
+fn a_number_of_slots_that_is_not_ours_does_not_fill_the_memory() {
+    let gateway = Gateway::new(lasting("W"), 1000, 1);
+    gateway.request(0, 1);
+    let keys = gateway.data.keys();
+    let count = keys.iter().find(|name| name.ends_with("slots")).unwrap();
+    for foreign in [u64::MAX.to_le_bytes().to_vec(), vec![0; 8], vec![7; 9], Vec::new()] {
+        gateway.data.clear();
+        gateway.data.set(count, &foreign);
+        gateway.crash(0);
+        gateway.request(0, 1);
+        let names = gateway.data.keys();
+        let slot = names.iter().find(|name| *name != count).unwrap();
+        let slots = slot.rsplit(['/', '.']).nth(1).unwrap();
+        assert!(u64::from_str_radix(slots, 16).unwrap() <= 1 << 20, "{slot}");
+    }
+}
+
+#[test]
+fn whoever_always_comes_second_is_refused_and_counted() {
+    for keys in [1000, 1] {
+        let gateway = Rc::new(Gateway::new(lasting("W"), keys, 1));
+        // So many that a newcomer shares a bucket where there is only one slot.
+        (10..42).for_each(|caller| _ = gateway.request(0, caller));
+        let traffic = gateway.traffic(0);
+        let (conflicts, writes) = (traffic.conflicts.get(), traffic.writes.get());
+        *gateway.data.before_swap.borrow_mut() = Some(Box::new(|data, name| {
+            let old = data.get(name).map(|(bytes, _)| bytes).unwrap_or_default();
+            data.set(name, &old);
+        }));
+        assert_eq!(gateway.request(0, 1), Some(Decision::retry(1)));
+        assert_eq!(traffic.exhausted.get(), 1);
+        assert_eq!(traffic.conflicts.get() - conflicts, 1000);
+        assert_eq!(traffic.writes.get(), writes);
+    }
+}
+
+#[test]
+fn a_charge_that_always_loses_in_the_slot_is_not_tried_for_ever_in_the_bucket() {
+    let gateway = Rc::new(Gateway::new(lasting("W"), 1, 1));
+    (10..42).for_each(|caller| _ = gateway.request(0, caller));
+    *gateway.data.before_swap.borrow_mut() = Some(Box::new(|data, name| {
+        if !name.contains('o') {
+            let old = data.get(name).map(|(bytes, _)| bytes).unwrap_or_default();
+            data.set(name, &old);
+        }
+    }));
+    assert_eq!(gateway.request(0, 1), Some(Decision::retry(1)));
+    assert_eq!(gateway.traffic(0).exhausted.get(), 1);
+}

@@ -1,0 +1,232 @@
+//! A gateway of several workers in one process: what they share, one clock, and what each caller was
+//! given.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use diana::decision::Decision;
+use diana::key::{Key, KeyHasher, Seed};
+use diana::port::SharedData;
+use diana::port::fake::FakeSharedData;
+use diana::store::shared::traffic::Traffic;
+use diana::store::tables::Tables;
+use diana::store::{Judged, Scope, Store, Stores};
+use diana::time::{Now, SECOND};
+use fastrand::Rng;
+
+use super::rule::Rule;
+use crate::laws::bound::Admission;
+
+/// A full minute on the wall clock.
+pub const START: Now = Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 };
+
+/// How often a worker tidies up.
+pub const PACE: u64 = SECOND / 10;
+
+pub fn key(caller: u64) -> Key {
+    let mut hasher = KeyHasher::new(&Seed { k0: 1, k1: 2 });
+    hasher.part(0, &caller.to_le_bytes());
+    hasher.finish()
+}
+
+/// One rule as a worker counts it.
+pub struct Worker {
+    pub store: Box<dyn Store>,
+    pub traffic: Rc<Traffic>,
+}
+
+/// A worker, and what it counts by.
+struct Desk {
+    rule: Rc<Rule>,
+    keys: usize,
+    worker: RefCell<Worker>,
+}
+
+pub struct Gateway {
+    pub rule: Rc<Rule>,
+    pub data: Rc<FakeSharedData>,
+    /// How often a worker got something from shared data.
+    pub asked: Rc<Cell<u64>>,
+    pub clock: Cell<Now>,
+    /// Requests that a bucket decided about.
+    pub overflowed: Cell<u64>,
+    desks: Vec<Desk>,
+    books: RefCell<HashMap<u64, Book>>,
+}
+
+/// What a caller was given, and the latest instant at which shared data was written for him.
+#[derive(Default)]
+struct Book {
+    past: Vec<Admission>,
+    written: Now,
+}
+
+impl Gateway {
+    pub fn new(rule: Rule, keys: usize, workers: usize) -> Gateway {
+        let mut gateway = Gateway {
+            rule: Rc::new(rule),
+            data: Rc::default(),
+            asked: Rc::default(),
+            clock: Cell::new(START),
+            overflowed: Cell::default(),
+            desks: Vec::new(),
+            books: RefCell::default(),
+        };
+        (0..workers).for_each(|_| gateway.join(gateway.rule.clone(), keys));
+        gateway
+    }
+
+    /// One worker more, whose configuration is another one.
+    pub fn join(&mut self, rule: Rc<Rule>, keys: usize) {
+        let worker = RefCell::new(open(&rule, keys, self.counted()));
+        self.desks.push(Desk { rule, keys, worker });
+    }
+
+    pub fn workers(&self) -> usize {
+        self.desks.len()
+    }
+
+    fn counted(&self) -> Rc<Counted> {
+        Rc::new(Counted { data: self.data.clone(), asked: self.asked.clone() })
+    }
+
+    pub fn traffic(&self, worker: usize) -> Rc<Traffic> {
+        self.desks[worker].worker.borrow().traffic.clone()
+    }
+
+    /// A request, unless the worker is in the middle of another one.
+    pub fn request(&self, worker: usize, caller: u64) -> Option<Decision> {
+        let Desk { rule, worker, .. } = &self.desks[worker];
+        let mut worker = worker.try_borrow_mut().ok()?;
+        let Worker { store, traffic } = &mut *worker;
+        let now = self.clock.get();
+        let before = traffic.writes.get();
+        let Judged { mut decision, overflow, .. } = store.judge(key(caller), now);
+        self.overflowed.set(self.overflowed.get() + u64::from(overflow));
+        while let Decision::Admit { wait } = decision {
+            decision = store.charge(wait);
+            match decision {
+                // Somebody was faster, and the turn is later.
+                Decision::Admit { wait: later } if later > wait => {
+                    decision = store.judge(key(caller), now).decision;
+                }
+                Decision::Admit { wait } => {
+                    let one = Admission { at: now, leaves: now.mono + wait, cost: rule.quota.cost };
+                    self.give(caller, one, traffic.writes.get() > before);
+                    return Some(decision);
+                }
+                Decision::Refuse { .. } => {}
+            }
+        }
+        Some(decision)
+    }
+
+    /// A worker whose clock was read before another one wrote was charged after it, as at that time.
+    fn give(&self, caller: u64, mut one: Admission, wrote: bool) {
+        let mut books = self.books.borrow_mut();
+        let Book { past, written } = books.entry(caller).or_default();
+        if wrote {
+            one.at = if one.at.mono > written.mono { one.at } else { *written };
+            *written = one.at;
+        }
+        past.push(one);
+    }
+
+    /// Lets time pass while all workers tidy up now and then.
+    pub fn wait(&self, mut ticks: u64) {
+        while ticks > 0 {
+            let step = ticks.min(PACE);
+            self.pass(step);
+            ticks -= step;
+            let busy = (0..self.workers()).filter(|&worker| self.tidy(worker)).count();
+            if busy == 0 {
+                return self.pass(ticks);
+            }
+        }
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, ticks: u64) {
+        self.clock.set(self.clock.get().later(ticks));
+    }
+
+    pub fn tidy(&self, worker: usize) -> bool {
+        let worker = self.desks[worker].worker.try_borrow_mut();
+        worker.is_ok_and(|mut worker| worker.store.tidy(self.clock.get()))
+    }
+
+    /// The worker's memory is lost.
+    pub fn crash(&self, worker: usize) {
+        let Desk { rule, keys, worker } = &self.desks[worker];
+        if let Ok(mut worker) = worker.try_borrow_mut() {
+            *worker = open(rule, *keys, self.counted());
+        }
+    }
+
+    /// All workers give back what they hold.
+    pub fn close(&self) {
+        for desk in &self.desks {
+            desk.worker.borrow_mut().store.close(self.clock.get());
+        }
+    }
+
+    /// What shared data has left for a caller.
+    pub fn left(&self, caller: u64) -> u64 {
+        let mut worker = open(&self.rule, self.desks[0].keys, self.data.clone());
+        worker.store.judge(key(caller), self.clock.get());
+        worker.store.remaining()
+    }
+
+    pub fn callers(&self) -> Vec<u64> {
+        self.books.borrow().keys().copied().collect()
+    }
+
+    pub fn past(&self, caller: u64) -> Vec<Admission> {
+        self.books.borrow().get(&caller).map(|book| book.past.clone()).unwrap_or_default()
+    }
+
+    /// Holds what everybody was given against what is promised.
+    pub fn judge(&self) {
+        self.books.borrow().values().for_each(|book| self.rule.judge(&book.past));
+    }
+}
+
+pub fn open(rule: &Rule, keys: usize, data: Rc<dyn SharedData>) -> Worker {
+    let mut tables = Tables::default();
+    let mut stores = Stores::new("test".into(), data, &mut tables);
+    let store = stores.open(Scope::Gateway, rule.meter(keys), rule.quota, rule.short);
+    Worker { store, traffic: stores.traffic }
+}
+
+/// Shared data that counts how often it is asked.
+struct Counted {
+    data: Rc<FakeSharedData>,
+    asked: Rc<Cell<u64>>,
+}
+
+impl SharedData for Counted {
+    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        self.asked.set(self.asked.get() + 1);
+        self.data.get(key)
+    }
+
+    fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
+        self.data.swap(key, value, number)
+    }
+}
+
+/// Lets others in just before a worker writes.
+pub fn interrupt(
+    gateway: &Rc<Gateway>,
+    mut rng: Rng,
+    mut others: impl FnMut(&Gateway, &mut Rng) + 'static,
+) {
+    let here = Rc::downgrade(gateway);
+    let hook = move |_: &FakeSharedData, _: &str| {
+        if let Some(gateway) = here.upgrade() {
+            others(&gateway, &mut rng);
+        }
+    };
+    *gateway.data.before_swap.borrow_mut() = Some(Box::new(hook));
+}

@@ -1,0 +1,198 @@
+//! Permits that a worker holds: when they end, and what becomes of them.
+
+use std::rc::Rc;
+
+use diana::decision::Decision;
+use diana::quota::Quota;
+use diana::time::{SECOND, Unit};
+use fastrand::Rng;
+
+use super::gateway::{Gateway, PACE, START, interrupt};
+use super::rule::Rule;
+
+const MS: u64 = 1000;
+
+fn gateway(short: &str, quota: Quota, workers: usize) -> Gateway {
+    Gateway::new(Rule::new(short, quota), 100, workers)
+}
+
+fn second(rpu: u64) -> Quota {
+    Quota::new(Unit::Second, rpu)
+}
+
+impl Gateway {
+    /// Sets the clock to so long after the start; nobody tidies up.
+    fn at(&self, ticks: u64) {
+        self.clock.set(START.later(ticks));
+    }
+
+    /// Requests until one is refused; how many were admitted.
+    fn flood(&self, worker: usize) -> u64 {
+        let admitted = |_: &u64| self.request(worker, 1).unwrap().is_admitted();
+        (0..100_000).take_while(admitted).count() as u64
+    }
+
+    /// Requests until the worker holds at least so many permits; how many were admitted.
+    fn take(&self, worker: usize, permits: u64) -> u64 {
+        let held = |given| 1000 - given - self.left(1);
+        (1..)
+            .find(|&given| {
+                assert!(self.request(worker, 1).unwrap().is_admitted());
+                held(given) >= permits
+            })
+            .unwrap()
+    }
+}
+
+#[test]
+fn what_was_charged_early_is_not_spent_late_in_a_sliding_window() {
+    let gateway = gateway("SW", second(1000), 2);
+    gateway.take(0, 50);
+    gateway.at(950 * MS);
+    gateway.flood(0);
+    gateway.at(1100 * MS);
+    gateway.flood(1);
+    gateway.judge();
+}
+
+#[test]
+fn a_spike_after_idleness_does_not_pass_twice() {
+    let gateway = gateway("TB", second(1000), 2);
+    gateway.take(0, 100);
+    // The bucket would be full again, and yet the worker may still come with its permits.
+    gateway.at(290 * MS);
+    let spike = gateway.flood(1);
+    assert!(gateway.flood(0) >= 50);
+    gateway.judge();
+    assert!(spike >= 500, "half of the bucket at least is nobody's");
+}
+
+#[test]
+fn no_more_than_half_of_a_bucket_is_out() {
+    let gateway = gateway("TB", Quota { burst: Some(1000), ..second(100_000) }, 21);
+    // The bucket is never empty, and each of twenty workers would like to hold a hundred.
+    for request in 0..4000 {
+        gateway.pass(50);
+        assert!(gateway.request(request % 20, 1).unwrap().is_admitted());
+    }
+    gateway.pass(20 * MS);
+    let left = gateway.flood(20);
+    assert!((500..600).contains(&left), "{left} are left for a newcomer");
+}
+
+#[test]
+fn at_the_limit_every_permit_finds_its_request() {
+    for short in ["W", "SW", "TB"] {
+        let gateway = gateway(short, second(1000), 4);
+        let mut given = 0;
+        for request in 0..2000 {
+            given += u64::from(gateway.request(request % 4, 1).unwrap().is_admitted());
+        }
+        assert_eq!(given, 1000, "{short}");
+    }
+}
+
+#[test]
+fn idle_blocks_go_back() {
+    for short in ["W", "SW", "TB"] {
+        let gateway = gateway(short, second(1000), 1);
+        let given = gateway.take(0, 20);
+        let nothing_out = if short == "TB" { 1000 } else { 1000 - given };
+        gateway.at(PACE - 1);
+        assert!(gateway.tidy(0));
+        assert!(gateway.left(1) < nothing_out, "{short}: too early");
+        gateway.at(PACE);
+        gateway.tidy(0);
+        assert_eq!(gateway.left(1), nothing_out, "{short}");
+        assert!(!gateway.tidy(0), "nothing is left to do");
+    }
+}
+
+#[test]
+fn a_block_goes_back_when_it_ends_even_if_the_caller_comes_on() {
+    let minute = Quota::new(Unit::Minute, 1000);
+    for short in ["W", "SW"] {
+        let gateway = gateway(short, minute, 1);
+        let mut given = gateway.take(0, 20);
+        for _ in 0..18 {
+            gateway.wait(PACE / 2);
+            given += u64::from(gateway.request(0, 1).unwrap().is_admitted());
+        }
+        gateway.wait(PACE);
+        assert_eq!(gateway.left(1), 1000 - given, "{short}");
+    }
+}
+
+#[test]
+fn a_worker_that_dies_takes_only_what_it_held() {
+    for short in ["W", "SW", "TB"] {
+        let gateway = gateway(short, second(1000), 2);
+        let given = gateway.take(0, 40);
+        gateway.crash(0);
+        let held = 1000 - given - gateway.left(1);
+        let others = gateway.flood(1);
+        assert_eq!(given + held + others, 1000, "{short}");
+        // The other worker goes on all the time, with leases of its own.
+        for _ in 0..100 {
+            gateway.wait(10 * MS);
+            gateway.request(1, 1);
+        }
+        gateway.wait(SECOND);
+        assert_eq!(gateway.flood(1), 1000, "{short}");
+        gateway.judge();
+    }
+}
+
+#[test]
+fn what_the_dead_held_is_free_after_a_second_although_others_renew_theirs() {
+    let gateway = gateway("TB", second(1000), 2);
+    gateway.take(0, 100);
+    gateway.crash(0);
+    for _ in 0..60 {
+        gateway.wait(20 * MS);
+        assert!(gateway.request(1, 1).unwrap().is_admitted());
+    }
+    // Refilled, but for what the other worker uses.
+    let spike = gateway.flood(1);
+    assert!(spike >= 950, "{spike}");
+}
+
+#[test]
+fn a_slow_worker_does_not_forget_what_others_took_in_the_meantime() {
+    let gateway = Rc::new(gateway("TB", second(1000), 3));
+    gateway.request(0, 1);
+    interrupt(&gateway, Rng::with_seed(0), |gateway, _| {
+        if gateway.clock.get() == START {
+            gateway.at(1001 * MS);
+            gateway.take(1, 100);
+        }
+    });
+    // Its clock was read a second before it writes.
+    assert!(gateway.request(0, 1).unwrap().is_admitted());
+    gateway.at(1790 * MS);
+    assert!(gateway.flood(2) >= 500);
+    assert!(gateway.flood(1) >= 100);
+    gateway.judge();
+}
+
+#[test]
+fn a_refusal_is_remembered_and_its_end_is_told_as_it_is() {
+    let gateway = gateway("W", Quota::new(Unit::Minute, 1), 2);
+    let traffic = gateway.traffic(0);
+    assert_eq!(gateway.flood(0), 1);
+    let asked = gateway.asked.get();
+    for ticks in [1, 100 * MS, 999 * MS] {
+        gateway.at(ticks);
+        let refused = gateway.request(0, 1).unwrap();
+        assert_eq!(refused, Decision::retry(60 * SECOND - ticks));
+    }
+    assert_eq!(gateway.asked.get(), asked);
+    assert_eq!(traffic.writes.get(), 2);
+}
+
+#[test]
+fn a_rule_that_refuses_everything_asks_nobody() {
+    let gateway = gateway("W", second(0), 1);
+    assert_eq!(gateway.flood(0), 0);
+    assert_eq!(gateway.asked.get(), 0);
+}

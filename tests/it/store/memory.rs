@@ -1,0 +1,54 @@
+//! What callers take in shared data.
+
+use diana::algorithm::REGISTRY;
+use diana::port::SharedData;
+use diana::quota::Quota;
+use diana::store::Scope;
+use diana::time::{SECOND, Unit};
+
+use super::gateway::Gateway;
+use super::rule::Rule;
+
+/// What the host needs for a value beside the value itself.
+const HOST: usize = 192;
+
+const KEYS: u64 = 20_000;
+
+fn bytes(gateway: &Gateway) -> usize {
+    let value = |name: &String| gateway.data.get(name).map_or(0, |(bytes, _)| bytes.len());
+    gateway.data.keys().iter().map(|name| HOST + value(name)).sum()
+}
+
+/// Every algorithm, and each of its optional keys that changes what a state takes.
+fn rules() -> Vec<Rule> {
+    let quota = Quota::new(Unit::Second, 10);
+    let slices = [1, 7, 60].map(|slices| Quota { slices: Some(slices), ..quota });
+    let warm = Quota { warm_up: Some(SECOND), ..quota };
+    let held = Quota { max_delay: Some(SECOND), ..quota };
+    let all = REGISTRY.iter().map(|entry| Rule::new(entry.short, quota));
+    let others = slices.map(|quota| Rule::new("SW", quota));
+    all.chain(others).chain([Rule::new("TB", warm), Rule::new("TB", held)]).collect()
+}
+
+#[test]
+fn a_live_caller_takes_no_more_than_he_may() {
+    for rule in rules() {
+        let slices = if rule.short == "SW" { rule.quota.slices.unwrap_or(10) } else { 0 };
+        let most = 64 + 4 * slices;
+        let memory = Scope::Gateway.memory(rule.algorithm.words(), KEYS as usize);
+        let gateway = Gateway::new(rule, KEYS as usize, 1);
+        let mut last = 0;
+        // Others come in the place of those who have run out, and still there is no more.
+        for generation in 0..5 {
+            for caller in 0..KEYS {
+                assert!(gateway.request(0, generation * KEYS + caller).unwrap().is_admitted());
+            }
+            gateway.wait(10 * SECOND);
+            last = bytes(&gateway) as u64;
+            let each = last / KEYS;
+            assert!(each <= most, "{}: {each} bytes", gateway.rule.short);
+        }
+        assert!(last <= memory.shared, "more than was said");
+        assert!(gateway.overflowed.get() < KEYS / 200, "{}", gateway.overflowed.get());
+    }
+}

@@ -1,0 +1,123 @@
+//! Several workers, each interrupted by the others just before it writes.
+
+use std::rc::Rc;
+
+use diana::algorithm::REGISTRY;
+use diana::quota::Quota;
+use diana::time::Unit;
+use fastrand::Rng;
+
+use super::gateway::{Gateway, PACE, interrupt};
+use super::rule::Rule;
+use crate::seed;
+
+/// Runs `rounds` of a test for each algorithm, each replayable by its own seed.
+pub fn rounds(rounds: u64, mut round: impl FnMut(Rule, &mut Rng)) {
+    let seed = seed::fresh();
+    for number in 0..rounds {
+        let seed = seed.wrapping_add(number);
+        for entry in REGISTRY {
+            let mut rng = Rng::with_seed(seed);
+            let rule = Rule::random(entry, &mut rng);
+            println!("seed {seed}: {} {:?}", rule.short, rule.quota);
+            round(rule, &mut rng);
+        }
+    }
+}
+
+/// A gap before the next request.
+pub fn gap(rule: &Rule, rng: &mut Rng) -> u64 {
+    match rng.u8(0..16) {
+        0..=8 => 0,
+        9..=11 => rng.u64(0..=2 * rule.pace()),
+        12 => rng.u64(0..=PACE),
+        13 => rng.u64(0..=10 * PACE),
+        14 => rng.u64(0..=rule.quota.period() / 4),
+        _ => rng.u64(0..=3 * rule.quota.period()),
+    }
+}
+
+/// At each write, perhaps, another worker comes first, and does what `act` makes of a number.
+pub fn interrupted(
+    gateway: &Rc<Gateway>,
+    rng: &mut Rng,
+    act: impl Fn(&Gateway, usize, u8, &mut Rng) + 'static,
+) {
+    let often = rng.u8(1..9);
+    interrupt(gateway, rng.fork(), move |gateway, rng| {
+        if rng.u8(0..often) == 0 {
+            act(gateway, rng.usize(0..gateway.workers()), rng.u8(0..8), rng);
+        }
+    });
+}
+
+#[test]
+fn nobody_is_given_too_much_and_nothing_is_lost() {
+    rounds(300, |rule, rng| {
+        // With few keys callers are in each other's way where a worker remembers their leases.
+        let keys = if rng.bool() { 2 } else { 1000 };
+        let gateway = Rc::new(Gateway::new(rule, keys, rng.usize(1..5)));
+        let callers = rng.u64(1..4);
+        interrupted(&gateway, rng, move |gateway, worker, act, rng| match act {
+            0 => _ = gateway.tidy(worker),
+            _ => _ = gateway.request(worker, rng.u64(0..callers)),
+        });
+        for _ in 0..300 {
+            gateway.wait(gap(&gateway.rule, rng));
+            gateway.request(rng.usize(0..gateway.workers()), rng.u64(0..callers));
+        }
+        gateway.judge();
+        *gateway.data.before_swap.borrow_mut() = None;
+        gateway.close();
+        for caller in gateway.callers() {
+            let past = gateway.past(caller);
+            let expected = gateway.rule.left(&past, gateway.clock.get());
+            let left = gateway.left(caller);
+            assert!(left <= expected, "{left} left instead of {expected}");
+            if gateway.rule.algorithm.most_out() == u64::MAX {
+                assert_eq!(left, expected, "permits were lost");
+            }
+        }
+    });
+}
+
+#[test]
+fn nobody_is_given_too_much_by_workers_that_are_slow_or_die() {
+    rounds(300, |rule, rng| {
+        let gateway = Rc::new(Gateway::new(rule, 1000, rng.usize(2..5)));
+        let callers = rng.u64(1..4);
+        interrupted(&gateway, rng, move |gateway, worker, act, rng| match act {
+            0 => gateway.pass(rng.u64(0..=2 * gateway.rule.pace())),
+            1 => gateway.pass(rng.u64(0..=10 * PACE)),
+            2 => gateway.crash(worker),
+            3 => _ = gateway.tidy(worker),
+            _ => _ = gateway.request(worker, rng.u64(0..callers)),
+        });
+        for _ in 0..300 {
+            let worker = rng.usize(0..gateway.workers());
+            gateway.pass(gap(&gateway.rule, rng));
+            match rng.u8(0..16) {
+                0 => gateway.crash(worker),
+                1..=2 => _ = gateway.tidy(worker),
+                _ => _ = gateway.request(worker, rng.u64(0..callers)),
+            }
+        }
+        gateway.judge();
+    });
+}
+
+#[test]
+fn the_first_write_of_a_slot_loses_nothing() {
+    for interrupted in 0..4 {
+        let gateway = Rc::new(Gateway::new(Rule::new("W", Quota::new(Unit::Day, 9)), 1000, 2));
+        let mut writes = 0;
+        interrupt(&gateway, Rng::with_seed(0), move |gateway, _| {
+            if writes == interrupted {
+                gateway.request(1, 1);
+            }
+            writes += 1;
+        });
+        gateway.request(0, 1);
+        assert_eq!(gateway.left(1), 9 - gateway.past(1).len() as u64);
+    }
+}

@@ -1,0 +1,94 @@
+//! Rules for tests, with what they promise.
+
+use std::rc::Rc;
+
+use diana::algorithm::{Algorithm, Entry, REGISTRY};
+use diana::quota::Quota;
+use diana::store::Meter;
+use diana::time::{Now, Unit};
+use fastrand::Rng;
+
+use crate::laws::bound::{self, Admission, Promise};
+use crate::laws::case::Case;
+
+/// A rule's numbers, and the algorithm made of them.
+pub struct Rule {
+    pub short: &'static str,
+    pub quota: Quota,
+    pub algorithm: Rc<dyn Algorithm>,
+}
+
+impl Rule {
+    pub fn new(short: &str, quota: Quota) -> Rule {
+        Rule::try_new(short, quota).expect("a quota that means something")
+    }
+
+    pub fn try_new(short: &str, quota: Quota) -> Option<Rule> {
+        let entry = REGISTRY.iter().find(|entry| entry.short == short)?;
+        let algorithm = (entry.build)(&quota).ok()?;
+        Some(Rule { short: entry.short, quota, algorithm })
+    }
+
+    /// Whether requests are held until their turn.
+    pub fn queues(&self) -> bool {
+        bound::max_delay(self.short, &self.quota) > 0
+    }
+
+    /// Any rule at all, or one whose permits last for some dozens of requests a second, so that
+    /// leases come and go.
+    pub fn random(entry: &'static Entry, rng: &mut Rng) -> Rule {
+        if rng.u8(0..4) == 0 {
+            let Case { quota, algorithm } = Case::random(entry, rng);
+            return Rule { short: entry.short, quota, algorithm };
+        }
+        loop {
+            let unit = if rng.u8(0..4) == 0 { Unit::Minute } else { Unit::Second };
+            let Case { quota, .. } = Case::random(entry, rng);
+            let cost = if rng.bool() { 1 } else { rng.u64(1..1000) };
+            let rpu = cost * rng.u64(1..200) + rng.u64(0..cost);
+            let burst = quota.burst.map(|_| cost * rng.u64(1..300));
+            let quota = Quota { unit, rpu, cost, burst, ..quota };
+            if let Ok(algorithm) = (entry.build)(&quota) {
+                return Rule { short: entry.short, quota, algorithm };
+            }
+        }
+    }
+
+    /// What a store counts by.
+    pub fn meter(&self, keys: usize) -> Meter {
+        let Rule { algorithm, quota, .. } = self;
+        Meter { algorithm: algorithm.clone(), cost: quota.cost, identity: 7, keys }
+    }
+
+    /// Ticks of which some dozens pass while the permits are used up.
+    pub fn pace(&self) -> u64 {
+        let requests = (self.quota.rpu / self.quota.cost).max(1);
+        (self.quota.period() / requests).max(1)
+    }
+
+    /// Holds what one caller was given against what is promised.
+    pub fn judge(&self, past: &[Admission]) {
+        let mut past: Vec<Admission> = past.to_vec();
+        past.sort_by_key(|one| one.at.mono);
+        let counts_at_once = bound::max_delay(self.short, &self.quota) == 0;
+        if counts_at_once && self.quota.warm_up.is_none() {
+            for (number, Admission { at, cost, .. }) in past.iter().enumerate() {
+                let promise = bound::promise(self.short, &self.quota, &past[..number], *at, *cost);
+                let fits = matches!(promise, Promise::Admitted { wait: 0 } | Promise::Either);
+                assert!(fits, "{} gave too much at {at:?}", self.short);
+            }
+        }
+        bound::kept(self.short, &self.quota, past);
+    }
+
+    /// What is left at `now` to a caller who was given this, if nobody ever forgets.
+    pub fn left(&self, past: &[Admission], now: Now) -> u64 {
+        let mut state = vec![0; self.algorithm.words()];
+        let mut new = state.clone();
+        for Admission { at, cost, .. } in past {
+            assert!(self.algorithm.step(&state, *at, *cost, &mut new).is_admitted());
+            std::mem::swap(&mut state, &mut new);
+        }
+        self.algorithm.remaining(&state, now)
+    }
+}

@@ -1,0 +1,187 @@
+//! What becomes of an answer to a trip, whoever gave it.
+
+use diana::decision::Retry;
+use diana::fleet::resp::{Reply, replies};
+use diana::fleet::script::{
+    Answer, Ask, Back, Charge, Decided, Failure, Login, Numbers, Opinion, Outcome, Script, Trip,
+};
+use diana::key::{Key, Seed};
+use diana::quota::Quota;
+use diana::time::Unit;
+
+/// Two asks, the first about one rule, the second about none.
+fn trip() -> Trip {
+    let charge = Charge {
+        identity: 1,
+        caller: Key::ALL,
+        numbers: Numbers::new("W", &Quota::new(Unit::Second, 5)).unwrap(),
+        cost: 1,
+        grain: 1,
+        want: 0,
+        soon: 0,
+        shadow: false,
+        back: Back::default(),
+    };
+    Trip {
+        namespace: "shop".into(),
+        seed: Seed { k0: 1, k1: 2 },
+        gateway: 7,
+        now: None,
+        asks: vec![Ask { delay: 0, rules: vec![charge] }, Ask::default()],
+    }
+}
+
+fn login() -> Login {
+    Login { username: None, password: Some("pass word".into()), db: 3 }
+}
+
+fn answer(body: &str) -> Result<Decided, Failure> {
+    match trip().answer(&login(), body.as_bytes())? {
+        Answer::Decided(decided) => Ok(decided),
+        Answer::Seed(seed) => panic!("a seed, {:x} {:x}", seed.k0, seed.k1),
+    }
+}
+
+/// The commands of a pipeline, each as its words.
+fn commands(login: &Login, script: Script) -> Vec<Vec<Vec<u8>>> {
+    let bytes = trip().pipeline(login, script);
+    let word = |reply: &Reply| match reply {
+        Reply::Bulk(word) => word.to_vec(),
+        other => panic!("a word, not {other:?}"),
+    };
+    let words = |reply: Reply| match reply {
+        Reply::Array(words) => words.iter().map(word).collect(),
+        other => panic!("a command, not {other:?}"),
+    };
+    replies(&bytes).unwrap().into_iter().map(words).collect()
+}
+
+#[test]
+fn a_pipeline_logs_in_asks_and_quits() {
+    let seen = commands(&login(), Script::Digest);
+    let [auth, select, ask, quit] = &seen[..] else { panic!("{seen:?}") };
+    assert_eq!(auth[..], [b"AUTH".to_vec(), b"pass word".to_vec()]);
+    assert_eq!(select[..], [b"SELECT".to_vec(), b"3".to_vec()]);
+    assert_eq!(quit[..], [b"QUIT".to_vec()]);
+    let key = |name: &str| format!("diana:{{1:shop}}:{name}").into_bytes();
+    let caller = key(&format!("{:016x}:{:032x}", 1, 0));
+    assert_eq!(ask[2..7], [b"4".to_vec(), key("seed"), key("clock"), key("gateways"), caller]);
+    let [now, gateway, seed, numbers] = &ask[7..] else { panic!("{ask:?}") };
+    assert_eq!((&now[..], &gateway[..]), (&b""[..], &b"0000000000000007"[..]));
+    assert_eq!(seed, b"00000000000000010000000000000002");
+    // MessagePack, an array of 18.
+    let second = [0xce, 0, 15, 0x42, 0x40];
+    let rule = [&[1, 0, 0xa1, b'W', 5], &second[..], &[0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0]].concat();
+    assert_eq!(*numbers, [&[0xdd, 0, 0, 0, 18], &rule[..], &[0, 0]].concat());
+    assert_eq!(commands(&Login::default(), Script::Digest).len(), 2);
+}
+
+#[test]
+fn a_script_goes_by_its_digest_or_as_a_whole() {
+    let short = commands(&Login::default(), Script::Digest).remove(0);
+    assert_eq!(short[0], b"EVALSHA");
+    assert_eq!(short[1].len(), 40);
+    let long = commands(&Login::default(), Script::Text).remove(0);
+    assert_eq!(long[0], b"EVAL");
+    assert_eq!(long[2..], short[2..]);
+    let script = str::from_utf8(&long[1]).unwrap();
+    let plain = |line: &str| !line.is_empty() && !line.starts_with([' ', '-']);
+    assert!(script.lines().all(plain), "there is something left for readers only");
+    assert_eq!(script.matches("'TIME'").count(), 1);
+}
+
+#[test]
+fn an_answer_is_read() {
+    let decided = |wait, retry| {
+        let (receipt, block, lease, starts, spend) = (4, 3, 2, 8, 1);
+        let opinion = Opinion { retry, remaining: 5, receipt, block, lease, starts, spend };
+        let asks =
+            vec![Outcome { wait, rules: vec![opinion] }, Outcome { wait: Some(0), rules: vec![] }];
+        Decided { gateways: 9, foreign: 1, asks }
+    };
+    let body = |wait, retry| {
+        let numbers = format!(":9 :1 :{wait} :{retry} :5 :4 :3 :2 :8 :1 :0 ").replace(' ', "\r\n");
+        answer(&format!("+OK\r\n+OK\r\n*11\r\n{numbers}+OK\r\n"))
+    };
+    assert_eq!(body(8, 0), Ok(decided(Some(8), None)));
+    assert_eq!(body(-1, -1), Ok(decided(None, Some(Retry::Never))));
+    assert_eq!(body(-1, 6), Ok(decided(None, Some(Retry::After(6)))));
+    assert_eq!(body(-2, 6), Err(Failure::Garbage));
+    assert_eq!(body(0, -2), Err(Failure::Garbage));
+}
+
+#[test]
+fn a_seed_is_read() {
+    let seed = |text: &str| {
+        let body = format!("+OK\r\n+OK\r\n*1\r\n${}\r\n{text}\r\n+OK\r\n", text.len());
+        trip().answer(&login(), body.as_bytes())
+    };
+    let Ok(Answer::Seed(found)) = seed("000000000000000a000000000000000b") else { panic!() };
+    assert_eq!((found.k0, found.k1), (10, 11));
+    for text in ["", "000000000000000a", "000000000000000g000000000000000b"] {
+        assert!(matches!(seed(text), Err(Failure::Garbage)), "{text}");
+    }
+}
+
+#[test]
+fn whatever_is_no_answer_is_garbage() {
+    let numbers = |count: usize| format!("*{count}\r\n{}", ":1\r\n".repeat(count));
+    for body in [
+        "".into(),
+        "+OK\r\n".into(),
+        format!("+OK\r\n{}+OK\r\n", numbers(11)),
+        format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(0)),
+        format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(10)),
+        format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(12)),
+        format!("+OK\r\n+OK\r\n{}", numbers(11)),
+        format!("+OK\r\n+QUEUED\r\n{}+OK\r\n", numbers(11)),
+        format!("+OK\r\n+OK\r\n{}+NO\r\n", numbers(11)),
+        format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(11).replacen(":1", "$-1", 1)),
+        "HTTP/1.1 400 Bad Request\r\n\r\n".into(),
+        "no healthy upstream".into(),
+    ] {
+        assert_eq!(answer(&body), Err(Failure::Garbage), "{body}");
+    }
+    assert!(answer(&format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(11))).is_ok());
+}
+
+#[test]
+fn failures_have_names() {
+    for (message, name) in [
+        ("NOAUTH Authentication required.", "noauth"),
+        ("WRONGPASS invalid username-password pair or user is disabled.", "wrongpass"),
+        ("NOPERM this user has no permissions to run the 'eval' command", "noperm"),
+        ("MOVED 3999 127.0.0.1:6381", "moved"),
+        ("CROSSSLOT Keys in request don't hash to the same slot", "crossslot"),
+        ("READONLY You can't write against a read only replica.", "readonly"),
+        ("OOM command not allowed when used memory > 'maxmemory'.", "oom"),
+        ("NOSCRIPT No matching script. Please use EVAL.", "noscript"),
+        ("ERR Protocol error: unauthenticated multibulk length", "noauth"),
+        ("ERR The user executing the script can't run this command or subcommand", "noperm"),
+        ("LOADING Redis is loading the dataset in memory", "loading"),
+        ("BUSY Redis is busy running a script.", "busy"),
+        ("ERR Error running script (call to f_1): @user_script:7: -OOM command not allowed", "oom"),
+        ("MASTERDOWN Link with MASTER is down", "other"),
+        ("BUSYGROUP Consumer Group name already exists", "other"),
+        ("", "other"),
+    ] {
+        let failure = answer(&format!("-{message}\r\n")).unwrap_err();
+        assert_eq!(failure.name(), name, "{message}");
+        assert!(!failure.to_string().is_empty() || message.is_empty());
+    }
+    assert_eq!(Failure::Garbage.name(), "garbage");
+    let long = answer(&format!("-ERR \n{}\r\n", "é".repeat(9_999))).unwrap_err().to_string();
+    assert_eq!(long.chars().count(), 200);
+    assert!(long.starts_with("ERR  é"));
+}
+
+#[test]
+fn only_what_the_script_knows_can_be_asked() {
+    let quota = Quota::new(Unit::Second, 5);
+    for entry in diana::algorithm::REGISTRY {
+        assert!(Numbers::new(entry.short, &quota).is_some(), "{}", entry.short);
+        let quota = Quota { warm_up: Some(1_000), ..quota };
+        assert!(Numbers::new(entry.short, &quota).is_none(), "{}", entry.short);
+    }
+    assert!(Numbers::new("XY", &quota).is_none());
+}

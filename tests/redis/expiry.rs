@@ -1,0 +1,87 @@
+//! Keys end by themselves, and never before their state has run out.
+
+use std::time::Instant;
+
+use diana::algorithm::REGISTRY;
+use diana::fleet::script::Opinion;
+use diana::quota::Quota;
+use diana::time::{SECOND, Unit};
+use fastrand::Rng;
+
+use crate::model::{Asked, Model};
+use crate::rules::{Rule, at, today, trip};
+use crate::server::Server;
+use crate::{seed, stream};
+
+/// Microseconds that a key still has, and those that have passed.
+fn time_left(server: &Server, key: &str, began: Instant) -> (u64, u64) {
+    let left: u64 = server.command(&["PTTL", key]).parse().unwrap();
+    (left * 1000, u64::try_from(began.elapsed().as_micros()).unwrap())
+}
+
+#[test]
+fn a_key_lives_as_long_as_its_state_and_a_second_longer() {
+    let server = Server::start();
+    let start = seed::fresh();
+    let mut checked = 0;
+    for number in 0..80 {
+        let seed = start.wrapping_add(number);
+        let mut rng = Rng::with_seed(seed);
+        let entry = &REGISTRY[number as usize % REGISTRY.len()];
+        let rules = [Rule::random(entry, &mut rng)];
+        println!("{} seed {seed}: {:?}", entry.short, rules[0].case.quota);
+        let mut model = Model::default();
+        server.command(&["FLUSHALL"]);
+        for (now, cost) in stream::from(at(today(&mut rng)), &rules[0].case, &mut rng, 20) {
+            let time = now.mono - if rng.u8(0..10) == 0 { rng.u64(0..3_000_000) } else { 0 };
+            let (caller, grain) = (1, rules[0].case.quota.cost);
+            let want = if rng.bool() { 1000 } else { 0 };
+            let asked = Asked { caller, cost, grain, want, ..Asked::default() };
+            let now = model.at(time);
+            model.ask(&rules, now, 0, &[asked]);
+            let life = model.life(&rules, 0, caller, now);
+            let began = Instant::now();
+            let trip = trip(Some(time), vec![rules[0].charge(caller, cost, want)]);
+            let admitted = server.decide(&trip).asks[0].wait.is_some();
+            let [key] = &server.callers()[..] else { continue };
+            if !admitted || life > 1 << 53 {
+                continue;
+            }
+            let (left, gone) = time_left(&server, key, began);
+            assert!(left + gone >= life + 998_000, "{left} and {gone} µs for {life} µs");
+            assert!(left <= life + SECOND, "{left} for {life} µs");
+            checked += 1;
+        }
+    }
+    assert!(checked > 400, "{checked} is too few");
+}
+
+#[test]
+fn a_bucket_is_kept_while_its_permits_are_out() {
+    let server = Server::start();
+    // What it owes has drained within a millisecond.
+    let quota = Quota { burst: Some(800), ..Quota::new(Unit::Second, 1_000_000) };
+    let began = Instant::now();
+    let decided = server.decide(&trip(None, vec![Rule::new("TB", quota).charge(1, 1, 1000)]));
+    let Opinion { block, spend, .. } = decided.asks[0].rules[0];
+    assert!(block > 0);
+    let [key] = &server.callers()[..] else { panic!("not one key") };
+    let (left, gone) = time_left(&server, key, began);
+    assert!(left + gone >= spend + 998_000, "{left} and {gone} µs for a lease of {spend} µs");
+}
+
+#[test]
+fn nothing_stays_but_the_seed_and_the_clock() {
+    let server = Server::start();
+    for (identity, short) in (0..).zip(["W", "SW", "TB", "LB"]) {
+        let rule = Rule { identity, ..Rule::new(short, Quota::new(Unit::Second, 1000)) };
+        let decided = server.decide(&trip(None, vec![rule.charge(7, 5, 50)]));
+        assert_eq!(decided.asks[0].wait, Some(0), "{short}");
+    }
+    assert_eq!(server.command(&["DBSIZE"]), "7");
+    // Nothing is ever pushed there: Redis waits, and the test with it.
+    server.command(&["BLPOP", "nothing", "5.5"]);
+    let mut left = server.keys("*");
+    left.sort();
+    assert_eq!(left, ["diana:{1:test}:clock", "diana:{1:test}:seed"]);
+}

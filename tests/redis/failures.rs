@@ -1,0 +1,134 @@
+//! Every way in which Redis says no has a name.
+
+use std::io::{Read, Write};
+
+use diana::fleet::script::{Failure, Login, Script};
+use diana::quota::Quota;
+use diana::time::Unit;
+
+use crate::rules::{Rule, trip};
+use crate::server::{Server, spell};
+
+fn ask(server: &Server, login: &Login) -> Result<(), Failure> {
+    let rule = Rule::new("TB", Quota::new(Unit::Second, 1000));
+    server.ask(&trip(None, vec![rule.charge(1, 1, 10)]), login).map(drop)
+}
+
+fn login(username: Option<&str>, password: &str) -> Login {
+    let username = username.map(str::to_owned);
+    Login { username, password: Some(password.into()), db: 0 }
+}
+
+#[test]
+fn a_password_is_wanted() {
+    let server = Server::with(&["--requirepass", "secret"]);
+    assert_eq!(ask(&server, &Login::default()), Err(Failure::NoAuth));
+    assert_eq!(ask(&server, &login(None, "guess")), Err(Failure::WrongPass));
+    assert_eq!(ask(&server, &login(Some("nobody"), "secret")), Err(Failure::WrongPass));
+    assert_eq!(ask(&server, &login(None, "secret")), Ok(()));
+    assert_eq!(ask(&server, &login(Some("default"), "secret")), Ok(()));
+}
+
+#[test]
+fn a_password_is_not_wanted() {
+    let failure = ask(&Server::start(), &login(None, "secret")).unwrap_err();
+    assert!(failure.to_string().contains("without any password configured"), "{failure}");
+}
+
+#[test]
+fn a_user_may_not_do_everything() {
+    let server = Server::start();
+    let user = |name: &str, rights: &[&str]| {
+        let words = [&["ACL", "SETUSER", name, "on", ">pass"], rights].concat();
+        assert_eq!(server.command(&words), "OK");
+        ask(&server, &login(Some(name), "pass"))
+    };
+    assert_eq!(user("nothing", &["~*"]), Err(Failure::NoPerm));
+    assert_eq!(user("elsewhere", &["~other:*", "+@all"]), Err(Failure::NoPerm));
+    // The least that a user needs.
+    let commands = "+eval +evalsha +get +set +del +type +zadd +zremrangebyscore +zscore +zcount +pexpire +time +quit";
+    let enough = ["~diana:*"].into_iter().chain(commands.split(' ')).collect::<Vec<_>>();
+    assert_eq!(user("enough", &enough), Ok(()));
+    for without in ["-get", "-set", "-time"] {
+        let rights = [&enough[..], &[without]].concat();
+        assert_eq!(user("less", &rights), Err(Failure::NoPerm), "{without}");
+    }
+}
+
+#[test]
+fn the_script_is_known_by_its_digest_once_it_was_seen() {
+    let server = Server::start();
+    let ask = |script| {
+        let trip = trip(None, vec![]);
+        let login = Login::default();
+        trip.answer(&login, &server.exchange(&trip.pipeline(&login, script))).map(drop)
+    };
+    assert_eq!(ask(Script::Digest), Err(Failure::NoScript));
+    assert_eq!(server.keys("*"), [""; 0], "something was done all the same");
+    assert_eq!(ask(Script::Text), Ok(()));
+    assert_eq!(ask(Script::Digest), Ok(()));
+    // As after a restart.
+    server.command(&["SCRIPT", "FLUSH"]);
+    assert_eq!(ask(Script::Digest), Err(Failure::NoScript));
+}
+
+#[test]
+fn another_database() {
+    let server = Server::start();
+    assert_eq!(ask(&server, &Login { db: 9, ..Login::default() }), Ok(()));
+    assert_eq!(server.command(&["DBSIZE"]), "0");
+    assert_eq!(ask(&server, &Login::default()), Ok(()));
+    assert_eq!(server.command(&["DBSIZE"]), "4", "they have nothing in common");
+    let failure = ask(&server, &Login { db: 99, ..Login::default() }).unwrap_err();
+    assert_eq!(failure, Failure::Other("ERR DB index is out of range".into()));
+}
+
+#[test]
+fn memory_is_full() {
+    let server = Server::with(&["--maxmemory-policy", "noeviction"]);
+    assert_eq!(ask(&server, &Login::default()), Ok(()));
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert_eq!(ask(&server, &Login::default()), Err(Failure::OutOfMemory));
+    server.command(&["FLUSHALL"]);
+    assert_eq!(ask(&server, &Login::default()), Err(Failure::OutOfMemory));
+    assert_eq!(server.command(&["DBSIZE"]), "0", "something was charged all the same");
+    server.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!(ask(&server, &Login::default()), Ok(()));
+}
+
+#[test]
+fn a_replica_is_no_primary() {
+    let server = Server::start();
+    server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    assert_eq!(ask(&server, &Login::default()), Err(Failure::ReadOnly));
+}
+
+#[test]
+fn another_script_keeps_redis_busy() {
+    let server = Server::with(&["--busy-reply-threshold", "1"]);
+    let mut endless = server.connect();
+    endless.write_all(&spell(&["EVAL", "while true do end", "0"])).unwrap();
+    // The first one may come before Redis has noticed.
+    let busy = (0..50).any(|_| ask(&server, &Login::default()) == Err(Failure::Busy));
+    assert!(busy);
+    server.command(&["SCRIPT", "KILL"]);
+    _ = endless.read(&mut [0; 64]).unwrap();
+    assert_eq!(ask(&server, &Login::default()), Ok(()));
+}
+
+#[test]
+fn a_cluster_keeps_a_namespace_in_one_place() {
+    let server = Server::with(&["--cluster-enabled", "yes", "--port", "0", "--cluster-port", "1"]);
+    let lost = ask(&server, &Login::default()).unwrap_err();
+    assert!(lost.to_string().starts_with("CLUSTERDOWN"), "{lost}");
+    assert_eq!(server.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]), "OK");
+    // It notices at its next heartbeat that it has everything.
+    let up = (0..200).any(|_| {
+        server.command(&["CLUSTER", "INFO"]).contains("cluster_state:ok") || {
+            server.command(&["CLIENT", "PAUSE", "20"]);
+            false
+        }
+    });
+    assert!(up);
+    assert_eq!(ask(&server, &Login::default()), Ok(()));
+}

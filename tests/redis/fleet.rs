@@ -1,0 +1,117 @@
+//! What gateways have in common: the seed, the register, the clock, and charges for all rules or none.
+
+use diana::decision::Retry;
+use diana::fleet::script::{Answer, Ask, Charge, Login, Trip};
+use diana::key::Seed;
+use diana::quota::Quota;
+use diana::time::{SECOND, Unit};
+
+use crate::rules::{Rule, trip, trip_of};
+use crate::server::Server;
+
+const NOW: u64 = 1_700_000_000 * SECOND;
+
+#[test]
+fn who_comes_first_chooses_the_seed() {
+    let server = Server::start();
+    let rule = Rule::new("W", Quota::new(Unit::Day, 10));
+    let first = trip(Some(NOW), vec![rule.charge(1, 1, 0)]);
+    let second = Trip { seed: Seed { k0: 3, k1: u64::MAX }, gateway: 2, ..first.clone() };
+    assert_eq!(server.decide(&first).asks[0].rules[0].remaining, 9);
+    let Ok(Answer::Seed(Seed { k0: 1, k1: 2 })) = server.ask(&second, &Login::default()) else {
+        panic!("the second gateway was not told the seed");
+    };
+    let decided = server.decide(&first);
+    assert_eq!(decided.asks[0].rules[0].remaining, 8, "it was charged under the wrong seed");
+    assert_eq!(decided.gateways, 1);
+    // Another namespace is another fleet.
+    let other = Trip { namespace: "other".into(), ..second.clone() };
+    assert_eq!(server.decide(&other).asks[0].rules[0].remaining, 9);
+    // After a loss of everything whoever comes first brings his seed back.
+    server.command(&["FLUSHALL"]);
+    assert_eq!(server.decide(&first).asks[0].rules[0].remaining, 9);
+    assert!(matches!(server.ask(&second, &Login::default()), Ok(Answer::Seed(_))));
+}
+
+#[test]
+fn gateways_are_counted_while_they_call() {
+    let server = Server::start();
+    let call = |gateway, after| {
+        server.decide(&Trip { gateway, ..trip(Some(NOW + after), vec![]) }).gateways
+    };
+    assert_eq!([call(1, 0), call(2, 0), call(u64::MAX, SECOND), call(1, SECOND)], [1, 2, 3, 3]);
+    assert_eq!(call(1, 5 * SECOND - 1), 3);
+    assert_eq!(call(1, 5 * SECOND), 2, "one has not called for five seconds");
+    assert_eq!(call(1, 6 * SECOND), 1);
+    assert_eq!(call(2, 0), 2, "a clock that stepped back forgets nobody");
+}
+
+#[test]
+fn redis_reads_its_own_clock() {
+    let server = Server::start();
+    let (one, two) = (Quota::new(Unit::Hour, 1), Quota::new(Unit::Second, 2));
+    let minute = 60 * SECOND;
+    for (short, quota) in [("W", one), ("SW", one), ("TB", one), ("LB", two)] {
+        let rule = Rule::new(short, quota);
+        let ask = || server.decide(&trip(None, vec![rule.charge(1, 1, 0)])).asks.remove(0);
+        server.command(&["FLUSHALL"]);
+        assert_eq!(ask().wait, Some(0), "{short}");
+        let then = ask();
+        if short == "LB" {
+            assert!(then.wait.is_some_and(|wait| wait <= 500_000 && wait > 0), "{:?}", then.wait);
+            continue;
+        }
+        // Once in a blue moon an hour ends here.
+        let Some(Retry::After(ticks)) = then.rules[0].retry else { continue };
+        assert!(ticks <= 67 * minute, "{short}: {ticks}");
+    }
+}
+
+#[test]
+fn an_ask_is_charged_for_all_rules_or_none() {
+    let server = Server::start();
+    let rule = |identity, rpu| Rule { identity, ..Rule::new("W", Quota::new(Unit::Day, rpu)) };
+    let (wide, narrow) = (rule(1, 10), rule(2, 2));
+    let ask = |shadow| Ask {
+        delay: 0,
+        rules: vec![wide.charge(1, 1, 0), Charge { shadow, ..narrow.charge(1, 1, 0) }],
+    };
+    let asks = vec![ask(false), ask(false), ask(false), ask(true)];
+    let decided = server.decide(&trip_of(Some(NOW), asks)).asks;
+    let remaining: Vec<_> = decided
+        .iter()
+        .map(|ask| (ask.wait, ask.rules[0].remaining, ask.rules[1].remaining))
+        .collect();
+    assert_eq!(remaining, [(Some(0), 9, 1), (Some(0), 8, 0), (None, 8, 0), (Some(0), 7, 0)]);
+    assert!(decided[3].rules[1].retry.is_some(), "a shadow reports that it would refuse");
+}
+
+#[test]
+fn a_request_leaves_at_the_first_instant_that_is_free_in_all_rules() {
+    let server = Server::start();
+    let rule = |identity, rpu| Rule { identity, ..Rule::new("LB", Quota::new(Unit::Second, rpu)) };
+    let (slow, fast) = (rule(1, 4), rule(2, 8));
+    let both = || Ask { delay: 0, rules: vec![slow.charge(1, 1, 0), fast.charge(1, 1, 0)] };
+    let elsewhere = Ask { delay: 600_000, rules: vec![fast.charge(1, 1, 0)] };
+    let alone = Ask { delay: 0, rules: vec![fast.charge(1, 1, 0)] };
+    let too_late = Ask { delay: 1_200_000, rules: vec![slow.charge(1, 1, 0)] };
+    let asks = vec![both(), both(), both(), elsewhere, alone, too_late];
+    let decided = server.decide(&trip_of(Some(NOW), asks)).asks;
+    let waits: Vec<_> = decided.iter().map(|ask| ask.wait).collect();
+    let [a, b, c, d] = [250_000, 500_000, 625_000, 750_000].map(Some);
+    assert_eq!(waits, [Some(0), a, b, c, d, None]);
+}
+
+#[test]
+fn slots_do_not_drift() {
+    let server = Server::start();
+    let quota = Quota {
+        max_delay: Some(20 * SECOND),
+        max_queue: Some(1000),
+        ..Quota::new(Unit::Second, 3)
+    };
+    let rule = Rule::new("LB", quota);
+    let asks = (0..60).map(|_| Ask { delay: 0, rules: vec![rule.charge(1, 1, 0)] }).collect();
+    let waits = server.decide(&trip_of(Some(NOW), asks)).asks.into_iter().map(|ask| ask.wait);
+    assert!(waits.eq((0..60_u64).map(|slot| Some((slot * SECOND).div_ceil(3)))));
+}

@@ -1,0 +1,165 @@
+//! What lies under our keys and was not written by the script.
+
+use diana::algorithm::REGISTRY;
+use diana::quota::Quota;
+use diana::time::Unit;
+use fastrand::Rng;
+
+use crate::rules::{Rule, today, trip};
+use crate::seed;
+use crate::server::{Server, spell};
+
+/// Writes bytes under a key.
+fn set(server: &Server, key: &str, bytes: &[u8]) {
+    let mut out = Vec::new();
+    diana::fleet::resp::command(&mut out, 3);
+    [b"SET", key.as_bytes(), bytes]
+        .iter()
+        .for_each(|word| diana::fleet::resp::word(&mut out, word));
+    out.extend(spell(&["QUIT"]));
+    assert!(server.exchange(&out).starts_with(b"+OK"));
+}
+
+/// An array as the script writes it, of numbers that it may never have written.
+fn packed(rng: &mut Rng, size: usize) -> Vec<u8> {
+    let mut bytes = vec![0xdc, 0, u8::try_from(size).unwrap()];
+    for _ in 0..size {
+        match rng.u8(0..10) {
+            0 => bytes.push(0xc0),
+            1 => {
+                bytes.push(0xcb);
+                bytes.extend(rng.u64(..).to_be_bytes());
+            }
+            2 => bytes.extend([0xa1, b'7']),
+            3 => {
+                bytes.push(0xd3);
+                bytes.extend((-1_i64 << rng.u8(0..63)).to_be_bytes());
+            }
+            _ => {
+                bytes.push(0xcf);
+                bytes.extend((rng.u64(0..1 << 53) >> rng.u8(0..53)).to_be_bytes());
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn foreign_bytes_count_as_empty_and_are_replaced() {
+    let server = Server::start();
+    let mut rng = Rng::with_seed(seed::fresh());
+    let (mut foreign, mut believed) = (0, 0);
+    for number in 0..1200 {
+        let rule = Rule::random(&REGISTRY[number % REGISTRY.len()], &mut rng);
+        let charge = rule.charge(1, rule.case.quota.cost, 100);
+        server.command(&["FLUSHALL"]);
+        let now = Some(today(&mut rng));
+        let fresh = server.decide(&trip(now, vec![charge.clone()]));
+        let Some(key) = server.callers().pop() else { continue };
+        match rng.u8(0..8) {
+            0 => drop(server.command(&["DEL", &key])),
+            1 => {
+                server.command(&["DEL", &key]);
+                server.command(&["LPUSH", &key, "1"]);
+            }
+            2 => {
+                let bytes: Vec<u8> = (0..rng.usize(0..40)).map(|_| rng.u8(..)).collect();
+                set(&server, &key, &bytes);
+            }
+            3 => set(&server, &key, &b"\x81".repeat(rng.usize(1..2000))),
+            _ => {
+                let size =
+                    [3, 6, 3 + rule.case.quota.slices.unwrap_or(9) as usize][rng.usize(0..3)];
+                set(&server, &key, &packed(&mut rng, size));
+            }
+        }
+        let again = server.decide(&trip(now, vec![charge]));
+        if again.foreign == 1 {
+            assert_eq!(again.asks, fresh.asks, "it did not count as empty");
+            assert_eq!(server.command(&["TYPE", &key]), "string");
+            foreign += 1;
+        } else {
+            believed += 1;
+        }
+    }
+    println!("{foreign} were foreign, {believed} could not be told from ours");
+    assert!(foreign > 300 && believed > 50);
+}
+
+#[test]
+fn what_cannot_be_ours_is_told_by_its_numbers() {
+    let server = Server::start();
+    let now = Some(1_700_000_000_000_000);
+    let float = |number: f64| [&[0xcb][..], &number.to_be_bytes()].concat();
+    let strange = [
+        vec![0xff],
+        float(0.5),
+        float((1_u64 << 53) as f64),
+        float(f64::NAN),
+        float(f64::INFINITY),
+        b"\xa17".to_vec(),
+        vec![0xc0],
+        vec![0x90],
+    ];
+    for (short, size) in [("W", 3), ("SW", 13), ("TB", 6), ("LB", 6)] {
+        let charge = Rule::new(short, Quota::new(Unit::Second, 10)).charge(1, 1, 1);
+        let trip = trip(now, vec![charge]);
+        let fresh = server.decide(&trip);
+        let key = server.callers().pop().unwrap();
+        let check = |bytes: &[u8], foreign| {
+            set(&server, &key, bytes);
+            let said = server.decide(&trip);
+            assert_eq!((said.foreign, &said.asks), (foreign, &fresh.asks), "{short} {bytes:x?}");
+        };
+        let zeros = |size: usize| [&[0xdc, 0, size as u8][..], &vec![0; size]].concat();
+        check(&zeros(size), 0);
+        check(&zeros(size - 1), 1);
+        check(&zeros(size + 1), 1);
+        check(&zeros(size)[..size], 1);
+        for place in 3..3 + size {
+            for number in &strange {
+                let mut bytes = zeros(size);
+                bytes.splice(place..=place, number.iter().copied());
+                check(&bytes, 1);
+            }
+        }
+        server.command(&["FLUSHALL"]);
+    }
+}
+
+#[test]
+fn a_clock_of_another_age_is_replaced() {
+    let server = Server::start();
+    let rule = Rule::new("W", Quota::new(Unit::Day, 10));
+    let bytes = |latest: u64, ahead: u64| {
+        [&[0x92, 0xcf][..], &latest.to_be_bytes(), &[0xcf], &ahead.to_be_bytes()].concat()
+    };
+    for (latest, ahead) in [((1 << 53) - 1, 0), (0, (1 << 53) - 1), (1 << 51, 1 << 51)] {
+        server.command(&["FLUSHALL"]);
+        set(&server, "diana:{1:test}:clock", &bytes(latest, ahead));
+        let ask = || server.decide(&trip(None, vec![rule.charge(1, 1, 0)]));
+        let said = [ask(), ask()].map(|said| (said.foreign, said.asks[0].rules[0].remaining));
+        assert_eq!(said, [(1, 9), (0, 8)], "{latest} and {ahead} are believed");
+    }
+}
+
+#[test]
+fn a_foreign_seed_clock_or_register_is_replaced() {
+    let server = Server::start();
+    for spoil in [
+        ["LPUSH", "diana:{1:test}:seed", "x"],
+        ["SET", "diana:{1:test}:seed", "x"],
+        ["SET", "diana:{1:test}:seed", "0000000000000001000000000000000G"],
+        ["SET", "diana:{1:test}:clock", "x"],
+        ["SADD", "diana:{1:test}:clock", "x"],
+        ["SET", "diana:{1:test}:gateways", "x"],
+        ["SADD", "diana:{1:test}:gateways", "x"],
+    ] {
+        server.command(&["FLUSHALL"]);
+        server.command(&spoil);
+        let decided = server.decide(&trip(None, vec![]));
+        assert_eq!(decided.gateways, 1, "{spoil:?}");
+        let seed = server.command(&["GET", "diana:{1:test}:seed"]);
+        assert_eq!(seed, "00000000000000010000000000000002", "{spoil:?}");
+    }
+}

@@ -1,0 +1,96 @@
+//! Several gateways take leases, spend them when they like, give back what is left, or die: what is
+//! let through keeps the bound of the rule.
+
+use diana::algorithm::REGISTRY;
+use diana::fleet::script::{Back, Charge};
+use diana::time::Now;
+use fastrand::Rng;
+
+use crate::bound::{Admission, Promise, kept, promise};
+use crate::rules::{Rule, at, today, trip};
+use crate::server::Server;
+use crate::{seed, stream};
+
+/// What a gateway holds.
+#[derive(Default)]
+struct Lease {
+    back: Back,
+    /// Must be spent between these.
+    from: u64,
+    until: u64,
+}
+
+#[test]
+fn what_is_let_through_keeps_the_bound() {
+    let server = Server::start();
+    let start = seed::fresh();
+    let (mut spent, mut ahead) = (0, 0);
+    for number in 0..120 {
+        let seed = start.wrapping_add(number);
+        let mut rng = Rng::with_seed(seed);
+        let entry = &REGISTRY[number as usize % REGISTRY.len()];
+        let rule = Rule::random(entry, &mut rng);
+        println!("{} seed {seed}: {:?}", entry.short, rule.case.quota);
+        server.command(&["FLUSHALL"]);
+        let (here, early) = play(&server, &rule, number, &mut rng);
+        spent += here;
+        ahead += early;
+    }
+    println!("{spent} permits of leases were spent; {ahead} leases were for later");
+    assert!(spent > 1000 && ahead > 2, "too tame");
+}
+
+fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> (u64, u64) {
+    let mut leases: [Lease; 3] = Default::default();
+    let mut past: Vec<Admission> = Vec::new();
+    let (mut spent, mut ahead) = (0, 0);
+    let short = rule.entry.short;
+    let holds = matches!(short, "LB") || rule.case.quota.max_delay.is_some();
+    let mut spend = |now: Now, wait: u64, cost: u64| {
+        // Who is held leaves when the bound of all departures lets him, see below.
+        let promise = promise(short, &rule.case.quota, &past, now, cost);
+        let fits = matches!(promise, Promise::Admitted { wait: 0 } | Promise::Either);
+        assert!(fits || holds, "{short} let too much through at {now:?}");
+        past.push(Admission { at: now, leaves: now.mono + wait, cost });
+    };
+    for (now, cost) in stream::from(at(today(rng)), &rule.case, rng, 120) {
+        for lease in &mut leases {
+            let permits = rng.u64(0..=lease.back.left);
+            if permits > 0 && (lease.from..lease.until).contains(&now.mono) && rng.bool() {
+                spend(now, 0, permits);
+                spent += permits;
+                lease.back.left -= permits;
+            }
+        }
+        if rng.u8(0..4) == 0 {
+            continue;
+        }
+        let lease = &mut leases[rng.usize(0..3)];
+        // A gateway that died gives nothing back.
+        let gives_back = rng.u8(0..5) > 0;
+        let back = std::mem::take(&mut lease.back);
+        let charge = Charge {
+            back: if gives_back && back.block > 0 { back } else { Back::default() },
+            grain: 1,
+            soon: if rng.bool() { 0 } else { 1 << rng.u8(0..10) },
+            ..rule.charge(caller, if rng.u8(0..3) == 0 { 0 } else { cost }, 1 << rng.u8(0..20))
+        };
+        let (cost, outcome) =
+            (charge.cost, &server.decide(&trip(Some(now.mono), vec![charge])).asks[0]);
+        let (Some(wait), true) = (outcome.wait, rng.u8(0..10) > 0) else {
+            // Refused, or the answer got lost.
+            continue;
+        };
+        if cost > 0 {
+            spend(now, wait, cost);
+        }
+        let opinion = outcome.rules[0];
+        lease.back = Back { receipt: opinion.lease, block: opinion.block, left: opinion.block };
+        (lease.from, lease.until) = (now.mono + opinion.starts, now.mono + opinion.spend);
+        ahead += u64::from(opinion.starts > 0);
+        assert!(opinion.spend <= 1_020_000);
+        assert!(opinion.block == 0 || opinion.spend > 0, "a lease that is over at once");
+    }
+    kept(short, &rule.case.quota, past);
+    (spent, ahead)
+}

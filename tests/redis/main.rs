@@ -1,0 +1,38 @@
+//! The script in a real Redis against the same steps in Rust.
+//!
+//! Needs `redis-server`; each test starts its own, on a socket of its own, and stops it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a test may panic"
+)]
+#![allow(clippy::disallowed_methods, reason = "a real process runs on a real clock")]
+
+#[path = "../laws/bound.rs"]
+#[allow(dead_code)]
+mod bound;
+#[path = "../laws/case.rs"]
+#[allow(dead_code)]
+mod case;
+mod clocks;
+mod expiry;
+mod failures;
+mod fleet;
+mod foreign;
+mod leases;
+mod model;
+mod rules;
+mod same;
+#[path = "../it/seed.rs"]
+mod seed;
+mod server;
+mod speed;
+mod spikes;
+#[path = "../laws/stream.rs"]
+#[allow(dead_code)]
+mod stream;
+mod thrift;

@@ -1,0 +1,131 @@
+//! What goes wrong with leases where they are not counted with care.
+
+use diana::fleet::script::{Back, Charge, Opinion};
+use diana::quota::Quota;
+use diana::time::{SECOND, Unit};
+
+use crate::rules::{Rule, trip};
+use crate::server::Server;
+
+/// The first tick of a second, so that leases are as long as they can be.
+const START: u64 = 1_700_000_000 * SECOND;
+
+fn a_hundred(short: &str) -> Rule {
+    Rule::new(short, Quota::new(Unit::Second, 100))
+}
+
+fn ask(server: &Server, now: u64, charge: Charge) -> (bool, Opinion) {
+    let outcome = server.decide(&trip(Some(now), vec![charge])).asks.remove(0);
+    (outcome.wait.is_some(), outcome.rules[0])
+}
+
+/// Takes all leases that are to be had; they are counted under the same receipt.
+fn take_all(server: &Server, rule: &Rule, now: u64) -> Back {
+    let mut back = Back::default();
+    loop {
+        let (_, opinion) = ask(server, now, rule.charge(1, 0, 1000));
+        if opinion.block == 0 {
+            return back;
+        }
+        let block = back.block + opinion.block;
+        back = Back { receipt: opinion.lease, block, left: block };
+    }
+}
+
+/// How many single requests are admitted.
+fn spike(server: &Server, rule: &Rule, now: u64) -> u64 {
+    (0..).take_while(|_| ask(server, now, rule.charge(1, 1, 0)).0).count() as u64
+}
+
+#[test]
+fn a_spike_after_idleness_passes_once() {
+    let server = Server::start();
+    let rule = a_hundred("TB");
+    let lent = take_all(&server, &rule, START);
+    assert_eq!(lent.block, 50, "half of the burst may be out");
+    let (_, opinion) = ask(&server, START, rule.charge(1, 0, 0));
+    assert_eq!(opinion.remaining, 50);
+    // The bucket would be full again, were the leases not out; their holder may spend them now.
+    assert_eq!(spike(&server, &rule, START + 999_999), 50);
+}
+
+#[test]
+fn who_dies_holds_nothing_back_for_longer_than_a_second() {
+    let server = Server::start();
+    let rule = a_hundred("TB");
+    take_all(&server, &rule, START);
+    // Others are busy meanwhile and renew theirs.
+    for tenth in 1..10 {
+        let now = START + tenth * SECOND / 10;
+        let (_, opinion) = ask(&server, now, rule.charge(1, 8, 8));
+        let back = Back { receipt: opinion.lease, block: opinion.block, left: 0 };
+        ask(&server, now, Charge { back, ..rule.charge(1, 0, 0) });
+    }
+    assert_eq!(take_all(&server, &rule, START + SECOND + 500_000).block, 50);
+}
+
+#[test]
+fn what_is_given_back_is_there_at_once() {
+    let server = Server::start();
+    for short in ["W", "SW", "TB"] {
+        server.command(&["FLUSHALL"]);
+        let rule = a_hundred(short);
+        let (_, lease) = ask(&server, START, rule.charge(1, 1, 1000));
+        assert_eq!((lease.block, lease.remaining), (12, 87), "an eighth of what is left");
+        let back = Back { receipt: lease.lease, block: 12, left: 9 };
+        let (_, opinion) = ask(&server, START + 10, Charge { back, ..rule.charge(1, 0, 0) });
+        assert_eq!(opinion.remaining, 96);
+        let back = Back { receipt: lease.receipt, block: 0, left: 1 };
+        let (_, opinion) = ask(&server, START + 10, Charge { back, ..rule.charge(1, 0, 0) });
+        assert_eq!(opinion.remaining, 97, "the cost of a request comes back too");
+    }
+    // What a bucket does not count as out it does not take back.
+    let rule = a_hundred("TB");
+    server.command(&["FLUSHALL"]);
+    let (_, lease) = ask(&server, START, rule.charge(1, 88, 1000));
+    let back = Back { receipt: lease.lease, block: 1, left: 1 };
+    for (after, remaining) in [(0, 12), (0, 12), (SECOND, 100)] {
+        let (_, opinion) = ask(&server, START + after, Charge { back, ..rule.charge(1, 0, 0) });
+        assert_eq!(opinion.remaining, remaining, "{after}");
+    }
+}
+
+#[test]
+fn blocks_shrink_as_the_limit_nears() {
+    let server = Server::start();
+    for short in ["W", "SW", "TB"] {
+        server.command(&["FLUSHALL"]);
+        let rule = a_hundred(short);
+        for (cost, block) in [(0, 12), (48, 5), (24, 1), (3, 0), (7, 0)] {
+            let (_, opinion) = ask(&server, START, rule.charge(1, cost, 1000));
+            assert_eq!(opinion.block, block, "{short}, {} left", opinion.remaining);
+        }
+        assert_eq!(spike(&server, &rule, START), 0);
+    }
+}
+
+#[test]
+fn what_is_held_and_what_is_small_is_never_leased() {
+    let server = Server::start();
+    let held = Quota { max_delay: Some(SECOND), ..Quota::new(Unit::Second, 100) };
+    let small = Quota { burst: Some(7), ..Quota::new(Unit::Second, 100) };
+    let rules = [a_hundred("LB"), Rule::new("TB", held), Rule::new("TB", small)];
+    for (identity, rule) in (0..).zip(rules) {
+        let rule = Rule { identity, ..rule };
+        assert_eq!(take_all(&server, &rule, START).block, 0);
+        assert_eq!(ask(&server, START, rule.charge(1, 1, 1000)).1.block, 0);
+    }
+}
+
+#[test]
+fn a_lease_ends_with_what_it_was_charged_to() {
+    let server = Server::start();
+    for (short, spend) in [("W", 700_000), ("SW", 100_000), ("TB", 700_000)] {
+        server.command(&["FLUSHALL"]);
+        let (_, opinion) = ask(&server, START + 300_000, a_hundred(short).charge(1, 1, 10));
+        assert_eq!(opinion.spend, spend, "{short}");
+    }
+    let rule = Rule::new("W", Quota::new(Unit::Day, 100));
+    server.command(&["FLUSHALL"]);
+    assert_eq!(ask(&server, START, rule.charge(1, 1, 10)).1.spend, SECOND);
+}

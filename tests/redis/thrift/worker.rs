@@ -1,0 +1,110 @@
+//! A worker that leases, as simply as it can be done.
+
+use diana::decision::Retry;
+use diana::fleet::script::Outcome;
+use diana::time::SECOND;
+
+use crate::model::{Asked, Model, Receipts};
+use crate::rules::Rule;
+
+/// A caller who comes again within this time is worth a lease; one who does not has his back.
+const IDLE: u64 = SECOND / 10;
+
+/// How long before a lease is over it is spent no more, so that what is left can be given back.
+const NOTICE: u64 = 2 * IDLE;
+
+#[derive(Default)]
+pub struct Worker {
+    /// Permits of the block, and those left of it.
+    block: u64,
+    left: u64,
+    receipt: u64,
+    /// When it was asked for, and when it must be spent by.
+    taken: u64,
+    until: u64,
+    used: u64,
+    /// Permits to ask for the next time.
+    want: u64,
+    /// Until when a refusal is remembered.
+    refused: u64,
+    /// Requests that wait for an answer, and those that wait for the next call.
+    asked: Vec<(Outcome, Vec<Receipts>)>,
+    waiting: u64,
+    /// All that had to wait.
+    pub waited: u64,
+}
+
+impl Worker {
+    /// How many requests are admitted at once, of one.
+    pub fn request(&mut self, now: u64) -> u64 {
+        if now < self.refused {
+            return 0;
+        }
+        if self.left > 0 && now < self.until {
+            self.left -= 1;
+            self.used = now;
+            return 1;
+        }
+        self.waiting += 1;
+        0
+    }
+
+    /// Takes the answer to the last call, and makes the next. How many requests are admitted.
+    pub fn step(&mut self, now: u64, redis: &mut Model, rules: &[Rule]) -> u64 {
+        let mut admitted = self.answer(now);
+        for _ in 0..std::mem::take(&mut self.waiting) {
+            admitted += self.request(now);
+        }
+        let is_idle = now >= self.until || now >= self.used + IDLE;
+        if self.waiting > 0 || self.block > 0 && is_idle {
+            self.ask(now, redis, rules);
+        }
+        admitted
+    }
+
+    fn answer(&mut self, now: u64) -> u64 {
+        let mut admitted = 0;
+        for (outcome, receipts) in std::mem::take(&mut self.asked) {
+            let opinion = outcome.rules[0];
+            match opinion.retry {
+                Some(Retry::After(ticks)) => self.refused = now + ticks.min(SECOND),
+                Some(Retry::Never) => panic!("it costs one permit"),
+                None => admitted += 1,
+            }
+            if opinion.block > 0 {
+                (self.block, self.left) = (opinion.block, opinion.block);
+                self.receipt = receipts[0].lease;
+                let longest = (self.taken / 500_000 + 2) * 500_000 - NOTICE;
+                self.until = (self.taken + opinion.spend).min(longest);
+                self.used = now;
+            }
+        }
+        admitted
+    }
+
+    fn ask(&mut self, now: u64, redis: &mut Model, rules: &[Rule]) {
+        if now >= self.used.max(self.taken) + IDLE {
+            self.want = 0;
+        } else if now < self.taken + IDLE {
+            self.want = (self.want * 2).clamp(1, 1 << 16);
+        }
+        self.waited += self.waiting;
+        let mut asks = vec![Asked { grain: 1, ..Asked::default() }; self.waiting.max(1) as usize];
+        let cost = self.waiting.min(1);
+        asks.iter_mut().for_each(|ask| ask.cost = cost);
+        (asks[0].receipt, asks[0].block, asks[0].left) = (self.receipt, self.block, self.left);
+        if cost > 0 {
+            asks.last_mut().unwrap().want = self.want;
+            self.taken = now;
+        }
+        (self.block, self.left, self.waiting) = (0, 0, 0);
+        let now = redis.at(now);
+        self.asked = asks
+            .into_iter()
+            .map(|ask| redis.ask(rules, now, 0, std::slice::from_ref(&ask)))
+            .collect();
+        if cost == 0 {
+            self.asked.clear();
+        }
+    }
+}

@@ -1,0 +1,42 @@
+"""Servers on this machine: Envoys, and the ports that they need."""
+
+import socket
+import subprocess
+import urllib.request
+
+from console import ROOT, die
+
+# Otherwise Envoy's timers go by the kernel's tick, and held requests leave some milliseconds late.
+ENVIRONMENT = {"EVENT_PRECISE_TIMER": "1"}
+
+
+def envoy(binary, config, environment, name=""):
+    """Starts Envoy; `name` stands in front of each line of its log."""
+    return subprocess.Popen(
+        [
+            binary, "-c", config, "--disable-hot-restart",
+            "--file-flush-interval-msec", "100", "--log-format", f"{name}[%l] %v",
+            "-l", "warning", "--component-log-level", "main:error,wasm:info",
+        ],
+        cwd=ROOT,
+        env={**environment, **ENVIRONMENT},
+    )  # fmt: skip
+
+
+def free(port, config):
+    """Ends the tool unless a port of loopback is free."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            die(f"port {port} of 127.0.0.1 is in use; {config} needs it")
+
+
+def ready(admin):
+    """Whether the Envoy with this admin port serves."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{admin}/ready", timeout=1) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
