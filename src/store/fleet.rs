@@ -38,6 +38,8 @@ pub struct Fleet {
     gather: Micros,
     /// How long before the end of a block, or of a refusal, the next block is asked for.
     ahead: Micros,
+    /// How long a caller is told to wait who is refused while more is asked for.
+    patience: Micros,
     /// Whether the rule can hold requests.
     holds: bool,
     /// The request in hand.
@@ -78,6 +80,7 @@ impl Fleet {
             share: Share::new(meter.clone(), quota, algo, stores),
             gather: gather(&*meter.algorithm),
             ahead: numbers.ahead(),
+            patience: numbers.patience(meter.cost).max(gather(&*meter.algorithm)),
             holds: numbers.holds(),
             key: Key::ALL,
             now: Now::default(),
@@ -131,9 +134,9 @@ impl Store for Fleet {
         if alone {
             return self.judge_alone();
         }
-        if pressing && self.gather > 0 {
+        if pressing && self.ahead > 0 {
             self.ask_for_more();
-            return Judged::of(Decision::retry(self.gather));
+            return Judged::of(Decision::retry(self.patience));
         }
         self.source = Source::Redis;
         Judged { ask: true, ..Judged::of(Decision::NOW) }

@@ -23,7 +23,7 @@ pub(super) struct Lease {
     /// Permits to ask for the next time.
     want: u64,
     block: Block,
-    /// When the block was asked for.
+    /// When the level above was last asked.
     taken: Micros,
     /// When it must be spent by, on both clocks: should the wall clock be set forward, a window may end
     /// before its time.
@@ -38,6 +38,10 @@ pub(super) struct Lease {
     refused: Micros,
     /// When that refusal ends.
     retry: Micros,
+    /// Until when he counts as one who wants more than there is.
+    short: Micros,
+    /// Permits that he was going to need soon when the level above was last asked.
+    soon: u64,
     /// Times that he came since the level above was last asked.
     seen: u64,
     /// Whether the level above is being asked for more, while nobody waits for the answer.
@@ -121,7 +125,7 @@ impl Lease {
     /// The block is no longer out, and its permits may be had again.
     pub(super) fn forget(&mut self) {
         (self.left, self.block, self.refused) = (0, Block::default(), 0);
-        self.next = Block::default();
+        (self.next, self.short) = (Block::default(), 0);
     }
 
     /// Ticks until the refusal ends that is remembered.
@@ -131,6 +135,7 @@ impl Lease {
 
     /// Remembers a refusal.
     pub(super) fn refuse(&mut self, now: Now, ticks: Micros) {
+        self.short = now.mono.saturating_add(IDLE);
         self.refused = now.mono.saturating_add(ticks.min(REMEMBERED));
         self.retry = now.mono.saturating_add(ticks);
     }
@@ -140,16 +145,27 @@ impl Lease {
         self.seen += 1;
     }
 
-    /// The level above is asked.
-    pub(super) fn ask(&mut self, now: Now) {
+    /// The level above is asked by one who is going to need so many permits soon.
+    pub(super) fn ask(&mut self, soon: u64, now: Now) {
         (self.taken, self.seen, self.asking) = (now.mono, 0, true);
+        self.soon = soon;
     }
 
-    /// Whether he was refused the last time and came often since, so that he may be refused until the
-    /// level above has been asked anew, too.
+    /// The level above said how much is left there.
+    pub(super) fn hear(&mut self, left: u64, now: Now) {
+        let short = if left < self.soon { now.mono.saturating_add(IDLE) } else { 0 };
+        self.short = self.short.max(short);
+    }
+
+    /// Whether there was too little for him a moment ago.
+    pub(super) fn is_short(&self, now: Now) -> bool {
+        now.mono < self.short
+    }
+
+    /// Whether that is so and he came often since, so that he may be refused until the level above
+    /// has been asked anew, too.
     pub(super) fn is_pressing(&self, now: Now) -> bool {
-        let recent = now.mono.saturating_sub(self.taken) < IDLE;
-        self.refused > 0 && recent && (self.asking || self.seen > 1)
+        self.is_short(now) && (self.asking || self.seen > 1)
     }
 
     /// Whether what is left will not last much longer.
@@ -164,14 +180,15 @@ impl Lease {
         self.seen.saturating_mul(ticks) / elapsed * cost
     }
 
-    /// How many permits to ask for: twice as many as the last time if those did not last, none
-    /// for one who comes rarely.
+    /// How many permits to ask for: twice as many as the last time if those did not last, though no more
+    /// than he comes back for before he counts as idle; none for one who comes rarely.
     pub(super) fn want(&mut self, cost: u64, now: Now) -> u64 {
         if now.mono.saturating_sub(self.used.max(self.taken)) >= IDLE {
             self.want = 0;
         } else if now.mono.saturating_sub(self.taken) < IDLE {
             self.want = (self.want * 2).clamp(cost, MOST.max(cost));
         }
+        self.want = self.want.min(self.need(cost, IDLE, now).max(cost));
         self.want
     }
 
@@ -180,8 +197,7 @@ impl Lease {
     pub(super) fn renew(&mut self, block: Block, life: Micros, now: Now) {
         self.ends = now.later(life);
         (self.block, self.left) = (block, block.permits);
-        (self.taken, self.used, self.refused) = (now.mono, now.mono, 0);
-        (self.seen, self.asking) = (0, false);
+        (self.used, self.refused, self.asking) = (now.mono, 0, false);
     }
 
     /// Whether the block should be given back.

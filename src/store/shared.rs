@@ -121,6 +121,7 @@ impl Store for Shared {
         }
         let cost = self.meter.cost;
         if let Some(lease) = self.leases.find(key) {
+            lease.see();
             if let Some(ticks) = lease.refused(now) {
                 self.source = Source::Refusal;
                 return Judged::of(Decision::retry(ticks));

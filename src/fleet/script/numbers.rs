@@ -69,6 +69,17 @@ impl Numbers {
         }
     }
 
+    /// How long it takes at most until `cost` permits are free of which none is now, in ticks.
+    #[must_use]
+    pub fn patience(&self, cost: u64) -> Micros {
+        let [own, ..] = self.own;
+        match self.kind {
+            // What is lent of the next slice is free again two slices after a unit.
+            "SW" => self.unit.saturating_add(2 * (self.unit / own.unsigned_abs().max(1) + 1)),
+            _ => self.unit.saturating_mul(cost).div_ceil(self.rpu.max(1)),
+        }
+    }
+
     pub(super) fn pack(&self, to: &mut Array) {
         to.word(self.kind);
         to.count(self.rpu);

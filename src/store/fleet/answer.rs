@@ -18,6 +18,7 @@ impl Fleet {
         if opinion.block > 0 || opinion.retry.is_none() {
             self.lend(key, opinion, sent, now);
         }
+        self.leases.find(key).into_iter().for_each(|lease| lease.hear(opinion.remaining, now));
         if let Some(Retry::After(ticks)) = opinion.retry
             && let Some(lease) = self.leases.claim(key)
         {

@@ -20,7 +20,7 @@ impl Fleet {
             && !lease.asking
         {
             (charge.want, charge.soon) = wishes(lease, cost, now);
-            lease.ask(now);
+            lease.ask(charge.soon, now);
         }
         charge
     }
@@ -32,7 +32,7 @@ impl Fleet {
         let Some(lease) = self.leases.find(self.key).filter(|lease| !lease.asking) else { return };
         (charge.want, charge.soon) = wishes(lease, cost, now);
         if charge.want > 0 {
-            lease.ask(now);
+            lease.ask(charge.soon, now);
             self.link.send(self.number, charge);
         }
     }

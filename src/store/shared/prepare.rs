@@ -6,7 +6,9 @@ use crate::decision::Decision;
 use crate::store::lease::Block;
 use crate::time::{Micros, Now, SECOND};
 
-/// A block is at most this part of what is left, so that blocks shrink to one as the limit nears.
+/// A block is at most this part of what is left, so that blocks shrink to one as the limit nears; but
+/// where permits come back one by one, one who wants more of them than there are gets what he needs while
+/// more gather.
 const SHARE: u64 = 8;
 
 /// How long permits that come back one by one gather for a caller who was refused: otherwise a hot caller
@@ -61,10 +63,13 @@ impl Shared {
         }
         let Some(lease) = self.leases.claim(self.key) else { return 0 };
         let want = lease.want(*cost, self.now);
+        let waits = self.gather > 0 && lease.is_short(self.now);
+        let soon = if waits { lease.need(*cost, self.gather, self.now) } else { 0 };
         let left = algorithm.remaining(&self.after, now);
         let lent = self.view.lent();
         let room = algorithm.most_out().saturating_sub(lent.out()).min(lent.room());
-        let block = want.min(left / SHARE).min(room) / cost * cost;
+        let most = (left / SHARE).max(soon.min(left));
+        let block = want.min(most).min(room) / cost * cost;
         if block > 0 && self.step(*cost + block) == Decision::NOW { block } else { 0 }
     }
 
@@ -76,6 +81,7 @@ impl Shared {
         let until = algorithm.spend_by(&self.after, now).unwrap_or(0);
         let counted = lent::over(self.now.mono).saturating_sub(self.now.mono);
         let life = until.saturating_sub(now.mono).min(counted.saturating_sub(NOTICE));
+        self.leases.find(self.key).into_iter().for_each(|lease| lease.ask(0, self.now));
         self.leases.renew(self.key, block, life, self.now);
     }
 }
