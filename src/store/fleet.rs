@@ -114,16 +114,17 @@ impl Store for Fleet {
     fn judge(&mut self, key: Key, now: Now) -> Judged {
         (self.key, self.now, self.source) = (key, now, Source::Fixed);
         let (cost, alone) = (self.meter.cost, self.link.alone.get());
-        let mut pressing = false;
+        let (mut pressing, mut gathered) = (false, true);
         if let Some(lease) = self.leases.find(key) {
             lease.see();
-            let before = lease.turn(now);
+            let before = lease.turn(cost, now);
             if lease.has(cost, now) {
                 self.source = Source::Lease;
                 before.into_iter().for_each(|(block, left)| self.give_back_block(key, block, left));
                 return Judged::of(Decision::NOW);
             }
             pressing = lease.is_pressing(now);
+            gathered = lease.since_asked(now) >= self.gather;
             if let Some(ticks) = lease.refused(now).filter(|_| !alone) {
                 if pressing && ticks <= self.ahead {
                     self.ask_for_more();
@@ -135,7 +136,9 @@ impl Store for Fleet {
             return self.judge_alone();
         }
         if pressing && self.ahead > 0 {
-            self.ask_for_more();
+            if gathered {
+                self.ask_for_more();
+            }
             return Judged::of(Decision::retry(self.patience));
         }
         self.source = Source::Redis;

@@ -28,9 +28,8 @@ pub(super) struct Lease {
     /// When it must be spent by, on both clocks: should the wall clock be set forward, a window may end
     /// before its time.
     ends: Now,
-    /// A block that may be spent later, from when on, and when it must be spent by.
+    /// A block that outlives this one, and when it must be spent by.
     next: Block,
-    next_begins: Micros,
     next_ends: Now,
     /// When the caller last came.
     used: Micros,
@@ -79,15 +78,16 @@ impl Lease {
         self.block.permits > 0 || self.next.permits > 0
     }
 
-    /// A block that may be spent from `begins` on.
-    pub(super) fn reserve(&mut self, block: Block, begins: Micros, ends: Now) {
-        (self.next, self.next_begins, self.next_ends) = (block, begins, ends);
+    /// A block to be spent after the one in hand.
+    pub(super) fn reserve(&mut self, block: Block, ends: Now) {
+        (self.next, self.next_ends) = (block, ends);
         self.asking = false;
     }
 
-    /// Takes the next block if its time has come. The block before and what is left of it.
-    pub(super) fn turn(&mut self, now: Now) -> Option<(Block, u64)> {
-        if self.next.permits == 0 || now.mono < self.next_begins {
+    /// Takes the next block if the one in hand has not `cost` permits any more. The block before and what
+    /// is left of it.
+    pub(super) fn turn(&mut self, cost: u64, now: Now) -> Option<(Block, u64)> {
+        if self.next.permits == 0 || self.has(cost, now) {
             return None;
         }
         let before = self.block();
@@ -151,6 +151,11 @@ impl Lease {
         self.soon = soon;
     }
 
+    /// Ticks since the level above was last asked.
+    pub(super) fn since_asked(&self, now: Now) -> Micros {
+        now.mono.saturating_sub(self.taken)
+    }
+
     /// The level above said how much is left there.
     pub(super) fn hear(&mut self, left: u64, now: Now) {
         let short = if left < self.soon { now.mono.saturating_add(IDLE) } else { 0 };
@@ -176,7 +181,7 @@ impl Lease {
     /// Permits that he is going to need in the next `ticks`, at the pace at which he came since the
     /// level above was last asked.
     pub(super) fn need(&self, cost: u64, ticks: Micros, now: Now) -> u64 {
-        let elapsed = now.mono.saturating_sub(self.taken).max(ticks / 8);
+        let elapsed = self.since_asked(now).max(ticks / 8);
         self.seen.saturating_mul(ticks) / elapsed * cost
     }
 
@@ -185,7 +190,7 @@ impl Lease {
     pub(super) fn want(&mut self, cost: u64, now: Now) -> u64 {
         if now.mono.saturating_sub(self.used.max(self.taken)) >= IDLE {
             self.want = 0;
-        } else if now.mono.saturating_sub(self.taken) < IDLE {
+        } else if self.since_asked(now) < IDLE {
             self.want = (self.want * 2).clamp(cost, MOST.max(cost));
         }
         self.want = self.want.min(self.need(cost, IDLE, now).max(cost));

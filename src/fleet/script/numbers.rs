@@ -62,8 +62,8 @@ impl Numbers {
     pub fn ahead(&self) -> Micros {
         let [own, ..] = self.own;
         match self.kind {
-            // Half of the time in which the script lends for the next slice.
-            "SW" => (self.unit / own.unsigned_abs().max(1) / 8).min(SECOND / 100),
+            // Most of the time in which the script lends for the next slice.
+            "SW" => (self.unit / own.unsigned_abs().max(1) / 16 * 3).min(15 * SECOND / 1000),
             "TB" => SECOND / 100,
             _ => 0,
         }
