@@ -9,6 +9,13 @@ use super::stats::HostMetrics;
 use crate::port::{Clock, Metrics};
 use crate::time::{Micros, Now, SECOND};
 
+/// Reading both clocks takes no longer, unless the worker is stopped between them: then its windows
+/// would be shifted by as much for a second.
+const AT_ONCE: Micros = SECOND / 2000;
+
+/// How often they are read for that.
+const TRIES: usize = 4;
+
 thread_local! {
     static CLOCK: HostClock = const { HostClock { ahead: Cell::new(0), read: Cell::new(None) } };
 }
@@ -37,10 +44,10 @@ impl Clock for VmClock<'_> {
 
 impl HostClock {
     fn now(&self, namespace: &str) -> Now {
-        let mono = abi::monotonic();
+        let mut mono = abi::monotonic();
         let due = self.read.get().is_none_or(|read| mono.saturating_sub(read) >= SECOND);
         if due {
-            let ahead = abi::wall() as i64 - mono as i64;
+            let ahead = read_both(&mut mono);
             let back = self.ahead.get().saturating_sub(ahead);
             // Slewing by a time server moves it by less than a millisecond in a second.
             if self.read.replace(Some(mono)).is_some() && back > SECOND as i64 {
@@ -50,6 +57,19 @@ impl HostClock {
         }
         Now { mono, wall: mono.saturating_add_signed(self.ahead.get()) }
     }
+}
+
+/// How far the wall clock is ahead of the monotonic one, which is read anew.
+fn read_both(mono: &mut Micros) -> i64 {
+    let mut ahead = 0;
+    for _ in 0..TRIES {
+        ahead = abi::wall() as i64 - *mono as i64;
+        let before = std::mem::replace(mono, abi::monotonic());
+        if mono.saturating_sub(before) < AT_ONCE {
+            break;
+        }
+    }
+    ahead
 }
 
 /// Tells that the wall clock stepped back.

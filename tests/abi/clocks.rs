@@ -103,6 +103,19 @@ fn workers_that_learn_of_a_step_at_different_times_share_one_window() {
 }
 
 #[test]
+fn a_worker_that_is_stopped_between_both_clocks_does_not_shift_its_windows() {
+    let mut host = Host::new(12);
+    let mut vm = host.start_vm(&config("local", "W", "second", 5)).unwrap();
+    let early = SECOND - host.clock().wall() % SECOND + SECOND / 10;
+    host.advance(SECOND + early);
+    assert!(vm.request(&request()).is_admitted());
+    // The wall clock is read anew once a second.
+    host.advance(SECOND);
+    host.clock().stall(SECOND / 2);
+    assert_eq!((0..10).filter(|_| vm.request(&request()).is_admitted()).count(), 5);
+}
+
+#[test]
 fn a_step_back_is_logged_and_counted() {
     let mut host = Host::new(12);
     let mut vm = host.start_vm(&config("gateway", "W", "minute", 3)).unwrap();
