@@ -48,6 +48,8 @@ pub struct Engine {
     plain: Option<Plain>,
     /// How often upkeep is due, in ticks.
     pace: Micros,
+    /// Whether any rule has judged a request.
+    serves: bool,
     /// Whether there are rules for the fleet, and how the metrics say that they are counted.
     is_global: bool,
     mode: Option<&'static str>,

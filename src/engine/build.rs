@@ -60,6 +60,7 @@ impl Engine {
             plain: plain.filter(|_| !needs_path),
             pace: if alone { SECOND } else { SECOND / 10 },
             is_global: judges.iter().any(|judge| judge.rule.scope == Scope::Global),
+            serves: false,
             mode: None,
             desk,
             asked: BTreeMap::new(),
