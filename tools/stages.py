@@ -93,3 +93,5 @@ STAGES = {
     "istio": istio,
 }
 NEED_MODULE = {"abi", "envoy", "istio"}
+# Whose tests judge by the clock.
+REAL_TIME = {"envoy"}
