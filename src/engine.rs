@@ -9,7 +9,6 @@ mod charge;
 mod report;
 mod upkeep;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -26,6 +25,7 @@ use crate::route::matcher::Match;
 use crate::route::path::normalise;
 use crate::store::shared::traffic::Traffic;
 use crate::store::{Judged, Store};
+use crate::tickets::Tickets;
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
 pub use ask::Resumed;
@@ -59,7 +59,7 @@ pub struct Engine {
     /// Through which the fleet is asked.
     desk: Option<Desk>,
     /// The requests that wait for an answer, by their tickets.
-    asked: BTreeMap<u64, Asked>,
+    asked: Tickets<Asked>,
     scratch: Scratch,
 }
 

@@ -1,6 +1,5 @@
 //! An engine from a policy. What need not be done per request is done here.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::charge::Turn;
@@ -14,6 +13,7 @@ use crate::port::fake::FakeSharedData;
 use crate::route::Router;
 use crate::store::tables::Tables;
 use crate::store::{Meter, Scope, Stores};
+use crate::tickets::Tickets;
 use crate::time::SECOND;
 
 impl Engine {
@@ -63,7 +63,7 @@ impl Engine {
             serves: false,
             mode: None,
             desk,
-            asked: BTreeMap::new(),
+            asked: Tickets::default(),
             traffic: stores.traffic,
             needs_path,
             reads_headers,
