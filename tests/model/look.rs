@@ -227,6 +227,7 @@ impl<'m> Look<'m> {
         let State { words, next, .. } = &mut self.state;
         let Next { begins, ends, left } = slices.next(words, *next, self.quota.rpu, now)?;
         let block = self.block_of(left, ends - begins);
+        let fits = block <= self.left(Now { mono: now, wall: now });
         if block == 0 {
             return None;
         }
@@ -234,7 +235,9 @@ impl<'m> Look<'m> {
         self.changed = true;
         let lease = slices.at(now) + 1;
         let remaining = self.left(Now { mono: now, wall: now });
-        let (starts, spend) = (begins - now, ends - now);
+        // What fits in the slice in force may be spent at once.
+        let starts = if fits { 1 } else { begins - now };
+        let spend = ends - now;
         let opinion =
             Opinion { retry: None, remaining, receipt: 0, block, lease: 0, starts, spend };
         Some((opinion, Receipts { cost: 0, lease }))
