@@ -12,32 +12,30 @@ const CALLERS: Column = ("callers", |plan, _| match (plan.callers, plan.zipf) {
     (callers, 0.0) => format!("{}, all alike", thousands(callers.into())),
     (callers, zipf) => format!("{}, Zipf {zipf}", thousands(callers.into())),
 });
-const REDIS: Column = ("Redis", |plan, _| if plan.line.queues { "one" } else { "any" }.into());
+const DEMAND: Column = ("requests/s", |plan, _| thousands(plan.demand));
+
+/// Rules that are asked for the less, the better they can be leased.
+fn rules(all: &Plan) -> [Plan; 5] {
+    let crowd = Plan { callers: 1_000_000, ..all.clone() };
+    [
+        Plan { rpu: 200_000, ..all.clone() },
+        Plan { rpu: 50_000, ..all.clone() },
+        Plan { rpu: 100, zipf: 1.1, ..crowd.clone() },
+        Plan { rpu: 10, zipf: 1.0, ..crowd.clone() },
+        Plan { rpu: 10, zipf: 0.0, ..crowd },
+    ]
+}
 
 pub fn print() {
-    let all = Plan { demand: 100_000, seconds: 10, ..Plan::default() };
-    let crowd = Plan { callers: 1_000_000, ..all.clone() };
-    let mut plans = Vec::new();
-    for (gateways, queues) in [(2, false), (10, false), (50, false), (2, true), (10, true)] {
-        let line = Line { queues, ..Line::default() };
-        for plan in [
-            Plan { rpu: 200_000, ..all.clone() },
-            Plan { rpu: 50_000, ..all.clone() },
-            Plan { rpu: 100, zipf: 1.1, ..crowd.clone() },
-            Plan { rpu: 10, zipf: 1.0, ..crowd.clone() },
-            Plan { rpu: 10, zipf: 0.0, ..crowd.clone() },
-        ] {
-            plans.push(Plan { gateways, line: line.clone(), ..plan });
-        }
-    }
+    let peak = Plan { demand: 100_000, seconds: 10, ..Plan::default() };
+    let fleets = [2, 10, 50].map(|gateways| Plan { gateways, ..peak.clone() });
     table::print(
-        "100,000 requests/s, TB, 4 workers a gateway, Redis 1 ms away, 10 s",
-        plans,
+        "TB, 4 workers a gateway, 1 ms to a Redis of as many processors as it needs, 10 s",
+        fleets.iter().flat_map(rules).collect(),
         &[
             table::GATEWAYS,
             RULE,
             CALLERS,
-            REDIS,
             table::FULLEST,
             table::OVER,
             table::USED,
@@ -46,6 +44,32 @@ pub fn print() {
             table::PROCESSORS,
             table::WAITING,
             table::WAITS,
+        ],
+    );
+    let line = Line { queues: true, ..Line::default() };
+    let crowd = Plan { callers: 1_000_000, rpu: 10, zipf: 1.0, line, ..peak };
+    let mut plans = Vec::new();
+    for gateways in [2, 10, 50] {
+        for demand in [5_000, 10_000, 20_000, 30_000, 50_000, 100_000] {
+            plans.push(Plan { gateways, demand, ..crowd.clone() });
+        }
+    }
+    table::print(
+        "TB, account, 10/s, 1,000,000 callers by Zipf's law (1.0), 4 workers a gateway, 1 ms to a Redis of one \
+         processor, 10 s",
+        plans,
+        &[
+            table::GATEWAYS,
+            DEMAND,
+            table::FULLEST,
+            table::OVER,
+            table::USED,
+            table::CALLS,
+            table::ASKS,
+            table::PROCESSORS,
+            table::WAITING,
+            table::WAITS,
+            table::FAILED,
             table::ALONE,
         ],
     );

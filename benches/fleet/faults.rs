@@ -23,7 +23,7 @@ pub fn print() {
             LOST,
             table::FAILED,
             table::ALONE,
-            table::FULLEST,
+            table::MOST,
             table::OVER,
             table::USED,
             table::CALLS,

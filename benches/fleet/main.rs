@@ -1,7 +1,13 @@
 //! Simulates fleets and prints what was seen, one table after the other; with arguments only those tables.
 
 // A bench may panic.
-#![allow(clippy::panic, clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice
+)]
 
 mod busy;
 #[path = "../../tests/laws/case.rs"]
@@ -14,6 +20,7 @@ mod faults;
 mod model;
 mod outage;
 #[path = "../../tests/simulation/simulation.rs"]
+#[allow(dead_code)]
 mod simulation;
 mod size;
 mod table;

@@ -32,7 +32,7 @@ pub fn print() {
             table::GATEWAYS,
             CUT_OFF,
             FOR,
-            table::FULLEST,
+            table::MOST,
             table::OVER,
             table::USED,
             table::FAILED,

@@ -6,6 +6,7 @@ use std::thread;
 
 use crate::model::redis::Redis;
 use crate::simulation::Simulation;
+use crate::simulation::fullest::Fullest;
 use crate::simulation::plan::Plan;
 use crate::simulation::seen::Seen;
 
@@ -50,12 +51,14 @@ pub const DEMAND: Column = ("demand", |plan, _| match plan.skew {
     skew => format!("{skew} % on one"),
 });
 /// Permits, of those that are allowed.
-pub const FULLEST: Column = ("fullest", |_, seen| {
-    format!("{} of {}", thousands(seen.fullest.used), thousands(seen.fullest.allowed))
-});
-pub const OVER: Column = ("over", |_, seen| match seen.fullest.over() {
-    0 => "none".into(),
-    over => format!("{over} ({:.2} %)", 100.0 * over as f64 / seen.fullest.allowed as f64),
+pub const FULLEST: Column = ("fullest", |_, seen| spell(seen.extremes.fullest));
+pub const MOST: Column = ("most in a second", |_, seen| spell(seen.extremes.most));
+pub const OVER: Column = ("over", |_, seen| match seen.extremes.fullest {
+    fullest if fullest.over() == 0 => "none".into(),
+    fullest => {
+        let share = fullest.over() as f64 / fullest.allowed as f64;
+        format!("{} ({:.2} %)", fullest.over(), 100.0 * share)
+    }
 });
 pub const USED: Column = ("used", |_, seen| per_cent(seen.used));
 pub const CALLS: Column = ("calls/s", |_, seen| thousands(seen.calls as u64));
@@ -69,7 +72,11 @@ pub const PROCESSORS: Column = ("Redis, processors", |_, seen| format!("{:.2}", 
 pub const ALONE: Column = ("judged alone", |_, seen| per_cent(seen.alone));
 pub const FAILED: Column = ("calls that fail", |_, seen| per_cent(seen.failed));
 
-pub fn per_cent(share: f64) -> String {
+fn spell(Fullest { used, allowed }: Fullest) -> String {
+    format!("{} of {}", thousands(used), thousands(allowed))
+}
+
+fn per_cent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 

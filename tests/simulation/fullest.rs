@@ -1,6 +1,6 @@
 //! How full a limit was at its fullest, by an oracle that remembers every admission.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use diana::time::{Micros, SECOND};
 
@@ -27,55 +27,63 @@ impl Fullest {
     pub fn over(self) -> u64 {
         self.used.saturating_sub(self.allowed)
     }
+}
 
-    /// The one that uses more of what it allows.
-    fn fuller(self, other: Fullest) -> Fullest {
-        let fuller = self.used * other.allowed >= other.used * self.allowed;
-        if fuller && self.allowed > 0 { self } else { other }
+/// Two that stand out among all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extremes {
+    /// It uses most of what it allows.
+    pub fullest: Fullest,
+    /// It uses most.
+    pub most: Fullest,
+}
+
+impl Extremes {
+    fn add(&mut self, one: Fullest) {
+        let Extremes { fullest, most } = self;
+        if one.used * fullest.allowed >= fullest.used * one.allowed {
+            *fullest = one;
+        }
+        if one.used >= most.used {
+            *most = one;
+        }
     }
 }
 
-/// The fullest that the limit of any caller was: permits in a window, or in a second wherever it begins. Token
+/// How full the limits of all callers were: permits in a window, or in a second wherever it begins. Token
 /// bucket: permits that were out of the bucket; if gateways went by themselves, permits in a second, which
 /// may be twice the limit.
-pub fn fullest(algo: &str, rpu: u64, admissions: &mut [Admission]) -> Fullest {
+pub fn extremes(algo: &str, rpu: u64, admissions: &mut [Admission]) -> Extremes {
     admissions.sort_unstable_by_key(|one| (one.caller, one.at));
-    let mut fullest = Fullest::default();
+    let mut extremes = Extremes::default();
     for of_one in admissions.chunk_by(|one, next| one.caller == next.caller) {
         let alone = of_one.iter().any(|one| one.part > 0);
-        let one = match algo {
+        match algo {
             "W" => of_one
                 .chunk_by(|one, next| one.at / SECOND == next.at / SECOND)
-                .map(|window| Within::all(window).fullest(rpu, 1))
-                .fold(Fullest::default(), Fullest::fuller),
-            "TB" if alone => sliding(of_one, rpu, 2),
-            "TB" => bucket(of_one, rpu),
-            "SW" => sliding(of_one, rpu, 1),
+                .for_each(|window| extremes.add(Within::all(window).fullest(rpu, 1))),
+            "SW" => sliding(of_one, rpu, 1, &mut extremes),
             // Turns are rounded up to a tick.
-            "LB" => sliding(of_one, rpu + 1, 1),
+            "LB" => sliding(of_one, rpu + 1, 1, &mut extremes),
+            "TB" if alone => sliding(of_one, rpu, 2, &mut extremes),
+            "TB" => extremes.add(bucket(of_one, rpu)),
             other => panic!("state here what `{other}` allows"),
-        };
-        fullest = fullest.fuller(one);
+        }
     }
-    fullest
+    extremes
 }
 
-/// The fullest second, wherever it begins, in which `times` the limit is allowed.
-fn sliding(admissions: &[Admission], rpu: u64, times: u64) -> Fullest {
-    let (mut within, mut recent, mut fullest) =
-        (Within::default(), VecDeque::<Admission>::new(), Fullest::default());
+/// Every second, wherever it begins, in which `times` the limit is allowed.
+fn sliding(admissions: &[Admission], rpu: u64, times: u64, extremes: &mut Extremes) {
+    let (mut within, mut first) = (Within::default(), 0);
     for one in admissions {
-        while let Some(old) = recent.front().copied()
-            && one.at >= old.at + SECOND
-        {
-            within.leave(&old);
-            recent.pop_front();
+        while one.at >= admissions[first].at + SECOND {
+            within.leave(&admissions[first]);
+            first += 1;
         }
         within.enter(one);
-        recent.push_back(*one);
-        fullest = fullest.fuller(within.fullest(rpu, times));
+        extremes.add(within.fullest(rpu, times));
     }
-    fullest
 }
 
 /// Permits out of a bucket that holds `rpu` and gets as many in a second.

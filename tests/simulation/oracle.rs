@@ -2,7 +2,7 @@
 
 use diana::time::SECOND;
 
-use crate::simulation::fullest::{Admission, Fullest, fullest};
+use crate::simulation::fullest::{Admission, Fullest, extremes};
 
 fn at(times: &[u64]) -> Vec<Admission> {
     let admission = |at: &u64| Admission { caller: 1, at: *at, gateway: 0, part: 0 };
@@ -10,7 +10,7 @@ fn at(times: &[u64]) -> Vec<Admission> {
 }
 
 fn of(algo: &str, times: &[u64]) -> Fullest {
-    fullest(algo, 3, &mut at(times))
+    extremes(algo, 3, &mut at(times)).fullest
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_bucket_is_empty_when_all_of_it_is_out() {
 fn everybody_has_a_limit_of_his_own() {
     let mut admissions = at(&[0; 6]);
     admissions[..3].iter_mut().for_each(|one| one.caller = 2);
-    assert_eq!(fullest("SW", 3, &mut admissions).over(), 0);
+    assert_eq!(extremes("SW", 3, &mut admissions).fullest.over(), 0);
 }
 
 #[test]
@@ -49,9 +49,13 @@ fn who_goes_by_himself_may_add_his_part() {
         (one.gateway, one.part) = (7, 2);
     }
     for algo in ["W", "SW"] {
-        assert_eq!(fullest(algo, 3, &mut admissions), Fullest { used: 5, allowed: 5 });
+        assert_eq!(extremes(algo, 3, &mut admissions).fullest, Fullest { used: 5, allowed: 5 });
     }
     admissions[0].at = SECOND;
     admissions[1].at = SECOND;
-    assert_eq!(fullest("W", 2, &mut admissions).over(), 1, "the part belongs to another window");
+    assert_eq!(
+        extremes("W", 2, &mut admissions).fullest.over(),
+        1,
+        "the part belongs to another window"
+    );
 }

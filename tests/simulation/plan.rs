@@ -26,8 +26,9 @@ pub struct Plan {
     pub callers: u32,
     /// How unevenly they call; see [`super::crowd::Crowd::zipf`].
     pub zipf: f64,
-    /// Requests per second, at random instants.
+    /// Requests per second, at random instants within this part of each.
     pub demand: u64,
+    pub pulse: Range<Micros>,
     /// Per cent of them that go to the first gateway; the rest goes to all alike.
     pub skew: u8,
     pub seconds: u64,
@@ -69,6 +70,7 @@ impl Default for Plan {
             callers: 1,
             zipf: 0.0,
             demand: 20_000,
+            pulse: 0..SECOND,
             skew: 0,
             seconds: 30,
             line: Line::default(),

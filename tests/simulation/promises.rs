@@ -38,14 +38,17 @@ fn random(algo: &'static str, rng: &mut Rng) -> Plan {
 fn never_over_the_limit_while_redis_answers() {
     let mut rng = Rng::with_seed(seed::fresh());
     let mut full = 0;
-    for number in 0..40 {
+    for number in 0..48 {
         let plan = random(ALGORITHMS[number % 4], &mut rng);
         let callers = if rng.bool() { 1 } else { 30 };
         let demand = plan.rpu * rng.u64(1..=30) / 4;
-        let seen = run(&Plan { callers, zipf: 1.1, demand, seconds: 8, ..plan });
+        // All at once, where it hurts most: at the edges of windows and slices.
+        let edge = rng.u64(1..=10) * SECOND / 10;
+        let pulse = if rng.bool() { 0..SECOND } else { edge - rng.u64(1..100_000)..edge };
+        let seen = run(&Plan { callers, zipf: 1.1, demand, pulse, seconds: 8, ..plan });
         assert_eq!((seen.failed, seen.alone), (0.0, 0.0));
-        assert_eq!(seen.fullest.over(), 0);
-        full += usize::from(seen.fullest.used * 100 >= seen.fullest.allowed * 99);
+        assert_eq!(seen.extremes.fullest.over(), 0);
+        full += usize::from(seen.extremes.fullest.used * 100 >= seen.extremes.fullest.allowed * 99);
     }
     assert!(full >= 15, "too tame: {full}");
 }
@@ -53,8 +56,12 @@ fn never_over_the_limit_while_redis_answers() {
 #[test]
 fn at_twice_the_limit_most_of_it_is_used() {
     let mut rng = Rng::with_seed(seed::fresh());
-    for number in 0..24 {
-        let seen = run(&random(ALGORITHMS[number % 3], &mut rng));
+    for number in 0..18 {
+        let plan = random(ALGORITHMS[number % 3], &mut rng);
+        // With fewer permits for each worker a sliding window uses some per cent less.
+        let workers = (plan.gateways * plan.workers) as u64;
+        let rpu = (100 << rng.u8(0..6)).max(if plan.algo == "SW" { 40 * workers } else { 0 });
+        let seen = run(&Plan { rpu, demand: 2 * rpu, ..plan });
         assert!(seen.used >= 0.95, "{}", seen.used);
         assert!(
             seen.used <= 1.001,
@@ -68,7 +75,7 @@ fn at_twice_the_limit_most_of_it_is_used() {
 fn gateways_that_are_cut_off_admit_their_parts_at_most() {
     let mut rng = Rng::with_seed(seed::fresh());
     let (mut apart, mut beyond) = (0, 0);
-    for number in 0..40 {
+    for number in 0..30 {
         let plan = random(ALGORITHMS[number % 3], &mut rng);
         let begins = rng.u64(2 * SECOND..6 * SECOND);
         let line = Line {
@@ -80,15 +87,15 @@ fn gateways_that_are_cut_off_admit_their_parts_at_most() {
         };
         let (ends, lost) = (line.away.end, line.lost);
         let seen = run(&Plan { line, ..plan });
-        assert_eq!(seen.fullest.over(), 0);
+        assert_eq!(seen.extremes.fullest.over(), 0);
         apart += usize::from(seen.alone > 0.1);
-        beyond += usize::from(seen.fullest.used > plan.rpu);
+        beyond += usize::from(seen.extremes.most.used > plan.rpu);
         if lost == 0 {
             let together = seen.last_alone.is_none_or(|last| last < ends + 2 * SECOND);
             assert!(together, "Redis was back at {ends}");
         }
     }
-    assert!(apart >= 10 && beyond >= 5, "too tame: {apart}, {beyond}");
+    assert!(apart >= 6 && beyond >= 3, "too tame: {apart}, {beyond}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use diana::time::Micros;
 
-use super::fullest::Fullest;
+use super::fullest::Extremes;
 
 #[derive(Debug, Clone)]
 pub struct Seen {
@@ -10,7 +10,7 @@ pub struct Seen {
     pub admitted: u64,
     /// The share of what one counter without leases would have admitted.
     pub used: f64,
-    pub fullest: Fullest,
+    pub extremes: Extremes,
     /// Calls to Redis and asks that it decided, per second; the share of calls that came to nothing.
     pub calls: f64,
     pub asks: f64,

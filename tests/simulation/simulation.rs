@@ -12,6 +12,7 @@ mod worker;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::ops::Range;
 use std::rc::Rc;
 
 use diana::port::fake::FakeSharedData;
@@ -81,13 +82,14 @@ impl<R: Redis> Simulation<R> {
 
     /// Lets time pass until the end. What was seen.
     pub fn run(mut self) -> Seen {
-        let mut request = 0;
+        let mut request = self.in_pulse(0);
         while request < self.plan.end() {
             match self.order.peek() {
                 Some(Reverse((at, ..))) if *at <= request => self.next_event(),
                 _ => {
                     self.request(request);
-                    request += self.gap();
+                    let next = request + self.gap();
+                    request = self.in_pulse(next);
                 }
             }
         }
@@ -96,9 +98,20 @@ impl<R: Redis> Simulation<R> {
 
     /// Ticks until the next request.
     fn gap(&mut self) -> Micros {
-        let mean = SECOND as f64 / self.plan.demand as f64;
+        let Range { start, end } = self.plan.pulse;
+        let mean = (end - start) as f64 / self.plan.demand as f64;
         // Instants are whole ticks; what is cut off comes at random.
         (-mean * (1.0 - self.rng.f64()).ln() + self.rng.f64()) as Micros
+    }
+
+    /// The first instant from then on at which requests come.
+    fn in_pulse(&self, now: Micros) -> Micros {
+        let Range { start, end } = self.plan.pulse;
+        match now % SECOND {
+            early if early < start => now - early + start,
+            late if late >= end => now - late + SECOND + start,
+            _ => now,
+        }
     }
 
     fn request(&mut self, now: Micros) {

@@ -7,7 +7,7 @@ use diana::algorithm::Algorithm;
 use diana::time::{Micros, Now};
 
 use super::EPOCH;
-use super::fullest::{Admission, fullest};
+use super::fullest::{Admission, extremes};
 use super::network::{Network, Redis};
 use super::plan::Plan;
 use super::seen::Seen;
@@ -81,7 +81,7 @@ impl Watch {
             requests: self.requests,
             admitted: self.admissions.len() as u64,
             used: share(self.admissions.len() as u64, self.counted),
-            fullest: fullest(plan.algo, plan.rpu, &mut self.admissions),
+            extremes: extremes(plan.algo, plan.rpu, &mut self.admissions),
             calls: rate(network.calls),
             asks: rate(network.asks()),
             failed: share(network.failed, network.calls),

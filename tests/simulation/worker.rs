@@ -177,11 +177,6 @@ impl Worker {
         self.rpu.div_ceil(self.link.gateways.get()).max(1)
     }
 
-    /// Whether the worker knows so many gateways.
-    pub fn knows(&self, gateways: usize) -> bool {
-        self.link.gateways.get() == gateways as u64
-    }
-
     /// When there is something to do with Redis the next time.
     fn next(&self, now: Micros) -> Option<Micros> {
         let Now { mono, .. } = self.gateway.clocks;
