@@ -4,6 +4,7 @@
 //! charged, so a refused request leaves every rule as it found it.
 
 mod ask;
+mod banned;
 mod build;
 mod charge;
 mod report;
@@ -24,6 +25,7 @@ use crate::route::Router;
 use crate::route::except::Except;
 use crate::route::matcher::Match;
 use crate::route::path::normalise;
+use crate::store::bans::Bans;
 use crate::store::shared::traffic::Traffic;
 use crate::store::{Judged, Store};
 use crate::time::{Micros, Now};
@@ -48,6 +50,8 @@ pub struct Engine {
     plain: Option<Plain>,
     /// How often upkeep is due, in ticks.
     pace: Micros,
+    /// Whether a caller may be banned.
+    has_bans: bool,
     /// Whether there are rules for the fleet, and how the metrics say that they are counted.
     is_global: bool,
     mode: Option<&'static str>,
@@ -83,6 +87,7 @@ struct Judge {
     /// Its actor's number in [`Callers`].
     actor: usize,
     store: Box<dyn Store>,
+    bans: Option<Box<dyn Bans>>,
     turn: Turn,
     counts: Counts,
     /// When its last line was logged.
@@ -119,6 +124,10 @@ struct Opinion {
     decision: Decision,
     /// Judge and report only.
     shadow: bool,
+    /// Whether the rule bans the caller, without having judged.
+    banned: bool,
+    /// Whether it is the caller's own doing if he is refused.
+    is_own: bool,
     charged: bool,
     /// Whether the fleet has to be asked before anything can be decided.
     ask: bool,
@@ -176,7 +185,11 @@ impl Engine {
             }
         };
         let Some(judge) = self.rules.first_mut() else { return false };
-        let passed = judge.store.pass(key, clock.now());
+        let now = clock.now();
+        if judge.bans.as_mut().is_some_and(|bans| bans.left(key, now.mono) > 0) {
+            return false;
+        }
+        let passed = judge.store.pass(key, now);
         judge.counts.allowed += u64::from(passed);
         passed
     }
@@ -196,7 +209,6 @@ impl Engine {
         clock: &dyn Clock,
     ) -> Verdict {
         self.callers.begin();
-        let mut now = None;
         self.route(request);
         self.scratch.opinions.clear();
         for place in 0..self.scratch.limits.len() {
@@ -211,11 +223,18 @@ impl Engine {
                 continue;
             }
             for rule in limit.rules.clone() {
-                self.judge(rule, request, *now.get_or_insert_with(|| clock.now()));
+                self.apply(rule, request);
             }
         }
-        let Some(now) = now else { return Verdict::PASS };
+        if self.scratch.opinions.is_empty() {
+            return Verdict::PASS;
+        }
+        let now = clock.now();
         (self.scratch.now, self.scratch.since) = (now, since.unwrap_or(now.mono));
+        if self.has_bans && self.is_banned() {
+            return self.refuse();
+        }
+        self.judge();
         self.conclude()
     }
 
@@ -250,11 +269,9 @@ impl Engine {
         }
     }
 
-    /// Adds the opinion of one rule, if it has one about this request.
-    fn judge(&mut self, number: usize, request: &dyn Request, now: Now) {
-        let Some(Judge { rule, actor, store, counts, .. }) = self.rules.get_mut(number) else {
-            return;
-        };
+    /// Notes that a rule applies to this request, if it does.
+    fn apply(&mut self, number: usize, request: &dyn Request) {
+        let Some(Judge { rule, actor, .. }) = self.rules.get(number) else { return };
         if !rule.except.is_empty() && rule.except.covers(request, self.scratch.plain_path()) {
             return;
         }
@@ -264,23 +281,35 @@ impl Engine {
             (Caller::Absent, Absent::Skip) => return,
             (Caller::Shared, _) | (Caller::Absent, _) => (Key::SHARE, 0),
         };
-        let Judged { mut decision, overflow, mut ask } = store.judge(key, now);
-        counts.overflow += u64::from(overflow);
-        if caller == Caller::Absent && rule.absent == Absent::Deny {
-            (decision, ask) = (Decision::NEVER, false);
-        }
-        let shadow = self.shadow || rule.shadow || percentile >= rule.enforce;
+        let denied = caller == Caller::Absent && rule.absent == Absent::Deny;
         self.scratch.opinions.push(Opinion {
             rule: number,
             key,
-            decision,
-            shadow,
+            decision: if denied { Decision::NEVER } else { Decision::NOW },
+            shadow: self.shadow || rule.shadow || percentile >= rule.enforce,
+            banned: false,
+            is_own: matches!(caller, Caller::Known { .. }),
             charged: false,
-            ask,
+            ask: false,
             alone: false,
             grant: None,
             known: None,
             remaining: 0,
         });
+    }
+
+    /// Has every rule judge the request.
+    fn judge(&mut self) {
+        for opinion in &mut self.scratch.opinions {
+            let Some(Judge { store, counts, .. }) = self.rules.get_mut(opinion.rule) else {
+                continue;
+            };
+            let Judged { decision, overflow, ask } = store.judge(opinion.key, self.scratch.now);
+            counts.overflow += u64::from(overflow);
+            opinion.is_own &= !overflow;
+            if opinion.decision.is_admitted() {
+                (opinion.decision, opinion.ask) = (decision, ask);
+            }
+        }
     }
 }

@@ -214,10 +214,11 @@ impl Opinion {
 
     /// Judges again at `now`.
     pub(super) fn judge(&mut self, judge: &mut Judge, now: Now) {
-        let Judged { decision, ask, .. } = match judge.store.fleet() {
+        let Judged { decision, overflow, ask } = match judge.store.fleet() {
             Some(store) if self.alone => store.unanswered(self.key, now),
             _ => judge.store.judge(self.key, now),
         };
         (self.decision, self.ask) = (decision, ask);
+        self.is_own &= !overflow;
     }
 }

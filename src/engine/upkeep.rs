@@ -29,6 +29,7 @@ impl Engine {
         let mut more = false;
         for judge in &mut self.rules {
             more |= judge.store.tidy(now);
+            more |= judge.bans.as_mut().is_some_and(|bans| bans.tidy(now.mono));
         }
         more
     }
@@ -43,6 +44,7 @@ impl Engine {
         }
         metrics::flush_traffic(namespace, &self.traffic, metrics);
         for judge in &mut self.rules {
+            judge.counts.bans = judge.bans.as_mut().map_or(0, |bans| bans.begun());
             judge.counts.flush(namespace, &judge.rule.name, metrics);
             let change = judge.store.change_in_keys();
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);

@@ -1,0 +1,79 @@
+//! Bans of this worker. They outlive a change of the configuration as tables do.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::{Bans, set};
+use crate::ban::Ban;
+use crate::key::Key;
+use crate::time::Micros;
+
+/// The sets of one rule.
+#[derive(Debug)]
+pub(in crate::store) struct Sets {
+    sets: Vec<Vec<u64>>,
+    number: usize,
+    /// The end of the ban that ends last.
+    latest: Micros,
+}
+
+impl Sets {
+    /// Room for `callers`.
+    pub(in crate::store) fn new(callers: usize) -> Sets {
+        Sets { sets: Vec::new(), number: callers.div_ceil(set::EXPECTED).max(1), latest: 0 }
+    }
+
+    /// Bytes that they grow to.
+    pub(super) fn bytes(callers: usize) -> u64 {
+        let set = size_of::<Vec<u64>>() + set::MOST * set::ROW * 8;
+        (callers.div_ceil(set::EXPECTED).max(1) * set) as u64
+    }
+
+    fn set(&mut self, key: Key) -> Option<&mut Vec<u64>> {
+        let place = (key.spread % self.number as u64) as usize;
+        self.sets.get_mut(place)
+    }
+}
+
+/// See the module.
+pub(in crate::store) struct Local {
+    ban: Ban,
+    sets: Rc<RefCell<Sets>>,
+    begun: u64,
+}
+
+impl Local {
+    pub(in crate::store) fn new(ban: Ban, sets: Rc<RefCell<Sets>>) -> Local {
+        Local { ban, sets, begun: 0 }
+    }
+}
+
+impl Bans for Local {
+    fn left(&mut self, key: Key, now: Micros) -> Micros {
+        let mut sets = self.sets.borrow_mut();
+        if now >= sets.latest {
+            return 0;
+        }
+        sets.set(key).map_or(0, |set| set::until(set, key.hash)).saturating_sub(now)
+    }
+
+    fn refused(&mut self, key: Key, now: Micros) {
+        let mut sets = self.sets.borrow_mut();
+        if sets.sets.is_empty() {
+            let number = sets.number;
+            sets.sets.resize(number, Vec::new());
+        }
+        let Some(set) = sets.set(key) else { return };
+        let counted = set::count(set, &self.ban, key.hash, now, 1);
+        sets.latest = sets.latest.max(counted.until);
+        self.begun += u64::from(counted.begins);
+    }
+
+    fn tidy(&mut self, _now: Micros) -> bool {
+        false
+    }
+
+    fn begun(&mut self) -> u64 {
+        std::mem::take(&mut self.begun)
+    }
+}

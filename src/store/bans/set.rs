@@ -1,0 +1,86 @@
+//! Some callers who were refused lately: a fixed number at most, chosen by the keyed hash, so that
+//! nobody can aim at another's set.
+//!
+//! Rows of eight words, the hash and the state. When a set is full, a newcomer takes the place of him
+//! with the least to lose, and never that of one who is banned: many addresses that are refused a
+//! few times each drop nobody who was refused more often than they.
+
+use crate::ban::{Ban, WORDS};
+use crate::time::Micros;
+
+/// Callers that are expected in a set where as many are remembered as room was asked for; there is
+/// room for twice as many, since hashes do not fill sets evenly.
+pub(super) const EXPECTED: usize = 8;
+
+/// Callers in a set at most.
+pub(super) const MOST: usize = 2 * EXPECTED;
+
+/// Words of a caller.
+pub(super) const ROW: usize = 1 + WORDS;
+
+/// What became of refusals that were counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Counted {
+    /// Whether a ban began with them.
+    pub(super) begins: bool,
+    /// When the caller's ban ends or ended; 0 if there was none.
+    pub(super) until: Micros,
+    /// His recent refusals.
+    pub(super) recent: u64,
+}
+
+/// The end of a caller's ban; 0 if there was none.
+pub(super) fn until(set: &[u64], hash: u64) -> Micros {
+    let mut rows = set.chunks_exact(ROW);
+    let row = rows.find(|row| row.first() == Some(&hash));
+    row.and_then(|row| row.get(1)).copied().unwrap_or(0)
+}
+
+/// Counts refusals of a caller. Where everybody else in the set is banned they are forgotten.
+pub(super) fn count(
+    set: &mut Vec<u64>,
+    ban: &Ban,
+    hash: u64,
+    now: Micros,
+    refusals: u64,
+) -> Counted {
+    let Some(state) = state(set, ban, hash, now) else { return Counted::default() };
+    let begins = ban.count(state, now, refusals);
+    Counted { begins, until: Ban::until(state), recent: ban.recent(state, now) }
+}
+
+/// The state of a caller, who gets a row if he has none.
+fn state<'s>(set: &'s mut Vec<u64>, ban: &Ban, hash: u64, now: Micros) -> Option<&'s mut [u64]> {
+    let rows = set.len() / ROW;
+    let found = set.chunks_exact(ROW).position(|row| row.first() == Some(&hash));
+    let place = match found {
+        Some(place) => place,
+        None if rows < MOST => {
+            set.reserve_exact(ROW);
+            set.resize(set.len() + ROW, 0);
+            rows
+        }
+        None => least(set, ban, hash, now)?,
+    };
+    let row = set.chunks_exact_mut(ROW).nth(place)?;
+    if found.is_none() {
+        row.fill(0);
+    }
+    let (first, state) = row.split_first_mut()?;
+    *first = hash;
+    Some(state)
+}
+
+/// Who has the least to lose, if anybody may. Among equals chance decides, so that one who keeps coming
+/// stays longer than those who come once.
+fn least(set: &[u64], ban: &Ban, hash: u64, now: Micros) -> Option<usize> {
+    let weight = |place: usize| {
+        let row = set.get(place * ROW + 1..(place + 1) * ROW).unwrap_or_default();
+        (ban.weight(row, now), place)
+    };
+    let first = hash as usize % MOST;
+    let (weight, place) = (first..first + MOST)
+        .map(|place| weight(place % MOST))
+        .min_by_key(|(weight, _)| *weight)?;
+    (weight < u64::MAX).then_some(place)
+}
