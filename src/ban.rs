@@ -4,7 +4,6 @@
 //! and a ring of his recent refusals. It is changed as one value by a pure step, as the state of an
 //! [`Algorithm`](crate::algorithm::Algorithm) is. All zero is the state of nobody.
 
-use crate::key::KeyHasher;
 use crate::ring::Ring;
 use crate::time::Micros;
 
@@ -14,6 +13,8 @@ const SLICES: usize = 7;
 
 /// Words of a caller's state: the end of his ban, his level, and the ring.
 pub const WORDS: usize = 2 + 1 + (SLICES + 1).div_ceil(2);
+
+const RING: Ring = Ring::new(SLICES + 1);
 
 /// When a rule bans a caller, and for how long. All durations are in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,11 +35,10 @@ impl Ban {
     /// What makes it the same ban in the next configuration: the rule, and every number.
     #[must_use]
     pub fn identity(&self, rule: u64) -> u64 {
-        let mut hasher = KeyHasher::public();
-        for number in [rule, self.after, self.within, self.period, self.max, self.halve_after] {
-            hasher.part(0, &number.to_le_bytes());
-        }
-        hasher.finish().hash
+        // Each step is one-to-one, so that one number that changes changes the result.
+        let mix = |hash: u64, number: u64| (hash ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let Ban { after, within, period, max, halve_after } = *self;
+        [after, within, period, max, halve_after].into_iter().fold(!rule, mix)
     }
 
     /// The monotonic instant at which the ban ends or ended; 0 if there was none.
@@ -49,25 +49,28 @@ impl Ban {
 
     /// Counts refusals at `now`, unless he is banned. Whether a ban begins.
     pub fn count(&self, state: &mut [u64], now: Micros, refusals: u64) -> bool {
+        if now < Ban::until(state) {
+            return false;
+        }
         let level = self.level(state, now);
-        let [until, last, ring @ ..] = state else { return false };
-        if now < *until {
+        RING.add(state.get_mut(2..).unwrap_or_default(), self.slice(now), refusals);
+        if self.recent(state, now) < self.after {
             return false;
         }
-        self.ring().add(ring, self.slice(now), refusals);
-        if self.ring().sum(ring, self.slice(now)) < self.after {
-            return false;
+        state.fill(0);
+        if let [until, last, ..] = state {
+            let length = self.period.saturating_mul(1 << level.min(63)).min(self.max);
+            *until = now.saturating_add(length);
+            *last = if length < self.max { level + 1 } else { level };
         }
-        ring.fill(0);
-        *until = now.saturating_add(self.length(level));
-        *last = if self.length(level) < self.max { level + 1 } else { level };
         true
     }
 
     /// Recent refusals.
     #[must_use]
+    #[inline(never)]
     pub fn recent(&self, state: &[u64], now: Micros) -> u64 {
-        self.ring().sum(state.get(2..).unwrap_or_default(), self.slice(now))
+        RING.sum(state.get(2..).unwrap_or_default(), self.slice(now))
     }
 
     /// How much there is to lose with a state: nothing where it has run out, and most where it is
@@ -84,14 +87,6 @@ impl Ban {
     fn level(&self, state: &[u64], now: Micros) -> u64 {
         let [until, level, ..] = state else { return 0 };
         level.saturating_sub(now.saturating_sub(*until) / self.halve_after.max(1))
-    }
-
-    fn length(&self, level: u64) -> Micros {
-        self.period.saturating_mul(1 << level.min(63)).min(self.max)
-    }
-
-    fn ring(&self) -> Ring {
-        Ring::new(SLICES + 1)
     }
 
     fn slice(&self, now: Micros) -> u64 {

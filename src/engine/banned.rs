@@ -4,7 +4,7 @@ use super::Engine;
 use crate::decision::Decision;
 
 impl Engine {
-    /// Whether a rule bans the caller of the request in hand. Then only such rules have an opinion.
+    /// Whether a rule bans the caller of the request in hand. Then only such rules have a say.
     #[inline(never)]
     pub(super) fn is_banned(&mut self) -> bool {
         let mut any = false;
@@ -18,7 +18,10 @@ impl Engine {
             }
         }
         if any {
-            self.scratch.opinions.retain(|opinion| opinion.banned);
+            // The others have no say.
+            for opinion in self.scratch.opinions.iter_mut().filter(|opinion| !opinion.banned) {
+                (opinion.decision, opinion.known, opinion.shadow) = (Decision::NOW, Some(0), true);
+            }
         }
         any
     }

@@ -1,6 +1,7 @@
 //! What this worker remembers of callers. It outlives a change of the configuration as long as a rule
 //! with the same identity follows: while requests under the old one are under way both share it.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
@@ -10,44 +11,26 @@ use super::table::Table;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Tables {
-    usage: Shelf<Table>,
-    bans: Shelf<Sets>,
-}
+pub struct Tables(Vec<Known>);
 
-/// What is in use, by namespace and identity.
 #[derive(Debug)]
-struct Shelf<T>(Vec<(Rc<str>, u64, Weak<RefCell<T>>)>);
-
-impl<T> Default for Shelf<T> {
-    fn default() -> Shelf<T> {
-        Shelf(Vec::new())
-    }
-}
-
-impl<T> Shelf<T> {
-    fn find(&mut self, namespace: &Rc<str>, identity: u64) -> Option<Rc<RefCell<T>>> {
-        self.0.retain(|(.., item)| item.strong_count() > 0);
-        let mut same = self.0.iter().filter(|known| known.1 == identity && known.0 == *namespace);
-        same.next()?.2.upgrade()
-    }
-
-    fn add(&mut self, namespace: &Rc<str>, identity: u64, item: T) -> Rc<RefCell<T>> {
-        let item = Rc::new(RefCell::new(item));
-        self.0.push((namespace.clone(), identity, Rc::downgrade(&item)));
-        item
-    }
+struct Known {
+    namespace: Rc<str>,
+    identity: u64,
+    table: Weak<dyn Any>,
 }
 
 impl Tables {
     /// The table of a rule: the one that an earlier configuration counts in, or a new one.
     pub(super) fn open(&mut self, namespace: &Rc<str>, meter: &Meter) -> Rc<RefCell<Table>> {
-        let (identity, algorithm) = (meter.identity, meter.algorithm.clone());
-        if let Some(table) = self.usage.find(namespace, identity) {
-            table.borrow_mut().adopt(algorithm, meter.keys);
+        let known = self.find(namespace, meter.identity);
+        if let Some(table) = known.and_then(|known| known.downcast::<RefCell<Table>>().ok()) {
+            table.borrow_mut().adopt(meter.algorithm.clone(), meter.keys);
             return table;
         }
-        self.usage.add(namespace, identity, Table::new(algorithm, meter.keys))
+        let table = Rc::new(RefCell::new(Table::new(meter.algorithm.clone(), meter.keys)));
+        self.add(namespace, meter.identity, table.clone());
+        table
     }
 
     /// The bans of a rule, likewise.
@@ -57,7 +40,25 @@ impl Tables {
         identity: u64,
         keys: usize,
     ) -> Rc<RefCell<Sets>> {
-        let known = self.bans.find(namespace, identity);
-        known.unwrap_or_else(|| self.bans.add(namespace, identity, Sets::new(keys)))
+        let known = self.find(namespace, identity);
+        if let Some(sets) = known.and_then(|known| known.downcast::<RefCell<Sets>>().ok()) {
+            return sets;
+        }
+        let sets = Rc::new(RefCell::new(Sets::new(keys)));
+        self.add(namespace, identity, sets.clone());
+        sets
+    }
+
+    #[inline(never)]
+    fn find(&mut self, namespace: &Rc<str>, identity: u64) -> Option<Rc<dyn Any>> {
+        self.0.retain(|known| known.table.strong_count() > 0);
+        let same = |known: &&Known| known.identity == identity && known.namespace == *namespace;
+        self.0.iter().find(same)?.table.upgrade()
+    }
+
+    #[inline(never)]
+    fn add(&mut self, namespace: &Rc<str>, identity: u64, table: Rc<dyn Any>) {
+        let (namespace, table) = (namespace.clone(), Rc::downgrade(&table));
+        self.0.push(Known { namespace, identity, table });
     }
 }

@@ -25,13 +25,12 @@ impl Sets {
 
     /// Bytes that they grow to.
     pub(super) fn bytes(callers: usize) -> u64 {
-        let set = size_of::<Vec<u64>>() + set::MOST * set::ROW * 8;
+        let set = size_of::<Vec<u64>>() + set::SIZE * 8;
         (callers.div_ceil(set::EXPECTED).max(1) * set) as u64
     }
 
-    fn set(&mut self, key: Key) -> Option<&mut Vec<u64>> {
-        let place = (key.spread % self.number as u64) as usize;
-        self.sets.get_mut(place)
+    fn place(&self, key: Key) -> usize {
+        (key.spread % self.number as u64) as usize
     }
 }
 
@@ -50,20 +49,24 @@ impl Local {
 
 impl Bans for Local {
     fn left(&mut self, key: Key, now: Micros) -> Micros {
-        let mut sets = self.sets.borrow_mut();
+        let sets = self.sets.borrow();
         if now >= sets.latest {
             return 0;
         }
-        sets.set(key).map_or(0, |set| set::until(set, key.hash)).saturating_sub(now)
+        let set = sets.sets.get(sets.place(key));
+        set.map_or(0, |set| set::until(set, key.hash)).saturating_sub(now)
     }
 
     fn refused(&mut self, key: Key, now: Micros) {
         let mut sets = self.sets.borrow_mut();
+        let (place, number) = (sets.place(key), sets.number);
         if sets.sets.is_empty() {
-            let number = sets.number;
             sets.sets.resize(number, Vec::new());
         }
-        let Some(set) = sets.set(key) else { return };
+        let Some(set) = sets.sets.get_mut(place) else { return };
+        if set.is_empty() {
+            *set = vec![0; set::SIZE];
+        }
         let counted = set::count(set, &self.ban, key.hash, now, 1);
         sets.latest = sets.latest.max(counted.until);
         self.begun += u64::from(counted.begins);

@@ -1,9 +1,9 @@
 //! Some callers who were refused lately: a fixed number at most, chosen by the keyed hash, so that
 //! nobody can aim at another's set.
 //!
-//! Rows of eight words, the hash and the state. When a set is full, a newcomer takes the place of him
-//! with the least to lose, and never that of one who is banned: many addresses that are refused a
-//! few times each drop nobody who was refused more often than they.
+//! Rows of eight words, the hash and the state; all zero is a row of nobody. When a set is full, a
+//! newcomer takes the place of him with the least to lose, and never that of one who is banned: many
+//! addresses that are refused a few times each drop nobody who was refused more often than they.
 
 use crate::ban::{Ban, WORDS};
 use crate::time::Micros;
@@ -13,10 +13,13 @@ use crate::time::Micros;
 pub(super) const EXPECTED: usize = 8;
 
 /// Callers in a set at most.
-pub(super) const MOST: usize = 2 * EXPECTED;
+const MOST: usize = 2 * EXPECTED;
 
 /// Words of a caller.
-pub(super) const ROW: usize = 1 + WORDS;
+const ROW: usize = 1 + WORDS;
+
+/// Words of a set.
+pub(super) const SIZE: usize = MOST * ROW;
 
 /// What became of refusals that were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,29 +40,17 @@ pub(super) fn until(set: &[u64], hash: u64) -> Micros {
 }
 
 /// Counts refusals of a caller. Where everybody else in the set is banned they are forgotten.
-pub(super) fn count(
-    set: &mut Vec<u64>,
-    ban: &Ban,
-    hash: u64,
-    now: Micros,
-    refusals: u64,
-) -> Counted {
+pub(super) fn count(set: &mut [u64], ban: &Ban, hash: u64, now: Micros, refusals: u64) -> Counted {
     let Some(state) = state(set, ban, hash, now) else { return Counted::default() };
     let begins = ban.count(state, now, refusals);
     Counted { begins, until: Ban::until(state), recent: ban.recent(state, now) }
 }
 
 /// The state of a caller, who gets a row if he has none.
-fn state<'s>(set: &'s mut Vec<u64>, ban: &Ban, hash: u64, now: Micros) -> Option<&'s mut [u64]> {
-    let rows = set.len() / ROW;
+fn state<'s>(set: &'s mut [u64], ban: &Ban, hash: u64, now: Micros) -> Option<&'s mut [u64]> {
     let found = set.chunks_exact(ROW).position(|row| row.first() == Some(&hash));
     let place = match found {
         Some(place) => place,
-        None if rows < MOST => {
-            set.reserve_exact(ROW);
-            set.resize(set.len() + ROW, 0);
-            rows
-        }
         None => least(set, ban, hash, now)?,
     };
     let row = set.chunks_exact_mut(ROW).nth(place)?;
@@ -74,13 +65,14 @@ fn state<'s>(set: &'s mut Vec<u64>, ban: &Ban, hash: u64, now: Micros) -> Option
 /// Who has the least to lose, if anybody may. Among equals chance decides, so that one who keeps coming
 /// stays longer than those who come once.
 fn least(set: &[u64], ban: &Ban, hash: u64, now: Micros) -> Option<usize> {
-    let weight = |place: usize| {
-        let row = set.get(place * ROW + 1..(place + 1) * ROW).unwrap_or_default();
-        (ban.weight(row, now), place)
-    };
-    let first = hash as usize % MOST;
-    let (weight, place) = (first..first + MOST)
-        .map(|place| weight(place % MOST))
-        .min_by_key(|(weight, _)| *weight)?;
-    (weight < u64::MAX).then_some(place)
+    let (mut least, mut found) = (u64::MAX, None);
+    for n in 0..MOST {
+        let place = (n + hash as usize) % MOST;
+        let state = set.get(place * ROW + 1..(place + 1) * ROW)?;
+        let weight = ban.weight(state, now);
+        if weight < least {
+            (least, found) = (weight, Some(place));
+        }
+    }
+    found
 }
