@@ -18,7 +18,8 @@ const SHORTEST: Micros = SECOND / 10;
 const DAY: Micros = 86_400 * SECOND;
 const LONGEST: Micros = 30 * DAY;
 
-/// Reads `ban`.
+/// Reads `ban`. Not inlined into the reader of rules, which is large as it is.
+#[inline(never)]
 pub fn read(rule: &Fields<'_>) -> Option<Ban> {
     let fields = Fields::read(rule.get("ban")?, WHAT, KEYS, &[])?;
     let after = fields.require("after", "a whole number, 1 … 1000000");
