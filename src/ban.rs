@@ -47,9 +47,17 @@ impl Ban {
         state.first().copied().unwrap_or(0)
     }
 
+    /// Ticks that are left of a ban that ends at `until`. One that ends much later than any ban can
+    /// was not begun here.
+    #[must_use]
+    pub fn left(&self, until: Micros, now: Micros) -> Micros {
+        let left = until.saturating_sub(now);
+        if left > self.max.saturating_mul(2) { 0 } else { left }
+    }
+
     /// Counts refusals at `now`, unless he is banned. Whether a ban begins.
     pub fn count(&self, state: &mut [u64], now: Micros, refusals: u64) -> bool {
-        if now < Ban::until(state) {
+        if self.left(Ban::until(state), now) > 0 {
             return false;
         }
         let level = self.level(state, now);
@@ -61,7 +69,7 @@ impl Ban {
         if let [until, last, ..] = state {
             let length = self.period.saturating_mul(1 << level.min(63)).min(self.max);
             *until = now.saturating_add(length);
-            *last = if length < self.max { level + 1 } else { level };
+            *last = if length < self.max { level.saturating_add(1) } else { level };
         }
         true
     }
@@ -77,10 +85,10 @@ impl Ban {
     /// that of a ban. Who was banned lately weighs more than who never was.
     #[must_use]
     pub fn weight(&self, state: &[u64], now: Micros) -> u64 {
-        if now < Ban::until(state) {
+        if self.left(Ban::until(state), now) > 0 {
             return u64::MAX;
         }
-        self.level(state, now) * self.after + self.recent(state, now)
+        self.level(state, now).saturating_mul(self.after).saturating_add(self.recent(state, now))
     }
 
     /// How often the length of the next ban is doubled.

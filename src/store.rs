@@ -213,9 +213,14 @@ impl<'s> Stores<'s> {
     pub fn open_bans(&mut self, scope: Scope, ban: Ban, rule: u64, keys: usize) -> Box<dyn Bans> {
         let identity = ban.identity(rule);
         match scope {
-            Scope::Local | Scope::Gateway | Scope::Global => {
+            Scope::Local => {
                 let sets = self.tables.open_bans(&self.namespace, identity, keys);
                 Box::new(bans::local::Local::new(ban, sets))
+            }
+            Scope::Gateway | Scope::Global => {
+                let name = format!("diana/1/{}/{identity:016x}/ban", self.namespace);
+                let (data, traffic) = (self.data.clone(), self.traffic.clone());
+                Box::new(bans::shared::Shared::new(ban, name, keys, data, traffic))
             }
         }
     }

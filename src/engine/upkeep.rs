@@ -75,6 +75,7 @@ impl Engine {
         self.flush(namespace, metrics);
         self.tell_mode(namespace, None, metrics);
         for judge in &mut self.rules {
+            judge.bans.as_mut().map(|bans| bans.tidy(now.mono));
             let change = judge.store.close(now);
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
         }

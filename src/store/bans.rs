@@ -2,6 +2,7 @@
 
 pub(super) mod local;
 mod set;
+pub(super) mod shared;
 
 use super::{Memory, Scope};
 use crate::key::Key;
@@ -28,6 +29,9 @@ pub trait Bans {
 pub(super) fn memory(scope: Scope, callers: usize) -> Memory {
     match scope {
         Scope::Local => Memory { worker: Sets::bytes(callers), shared: 0 },
-        Scope::Gateway | Scope::Global => Memory { worker: Sets::bytes(callers), shared: 0 },
+        Scope::Gateway | Scope::Global => {
+            let (worker, shared) = shared::memory(callers);
+            Memory { worker, shared }
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::time::Micros;
 #[derive(Debug)]
 pub(in crate::store) struct Sets {
     sets: Vec<Vec<u64>>,
-    number: usize,
+    number: u64,
     /// The end of the ban that ends last.
     latest: Micros,
 }
@@ -20,17 +20,16 @@ pub(in crate::store) struct Sets {
 impl Sets {
     /// Room for `callers`.
     pub(in crate::store) fn new(callers: usize) -> Sets {
-        Sets { sets: Vec::new(), number: callers.div_ceil(set::EXPECTED).max(1), latest: 0 }
+        Sets { sets: Vec::new(), number: set::number(callers), latest: 0 }
     }
 
     /// Bytes that they grow to.
     pub(super) fn bytes(callers: usize) -> u64 {
-        let set = size_of::<Vec<u64>>() + set::SIZE * 8;
-        (callers.div_ceil(set::EXPECTED).max(1) * set) as u64
+        set::number(callers) * (size_of::<Vec<u64>>() + set::SIZE * 8) as u64
     }
 
     fn place(&self, key: Key) -> usize {
-        (key.spread % self.number as u64) as usize
+        (key.spread % self.number) as usize
     }
 }
 
@@ -54,14 +53,14 @@ impl Bans for Local {
             return 0;
         }
         let set = sets.sets.get(sets.place(key));
-        set.map_or(0, |set| set::until(set, key.hash)).saturating_sub(now)
+        self.ban.left(set.map_or(0, |set| set::until(set, key.hash)), now)
     }
 
     fn refused(&mut self, key: Key, now: Micros) {
         let mut sets = self.sets.borrow_mut();
         let (place, number) = (sets.place(key), sets.number);
         if sets.sets.is_empty() {
-            sets.sets.resize(number, Vec::new());
+            sets.sets.resize(number as usize, Vec::new());
         }
         let Some(set) = sets.sets.get_mut(place) else { return };
         if set.is_empty() {

@@ -10,7 +10,7 @@ use crate::time::Micros;
 
 /// Callers that are expected in a set where as many are remembered as room was asked for; there is
 /// room for twice as many, since hashes do not fill sets evenly.
-pub(super) const EXPECTED: usize = 8;
+const EXPECTED: usize = 8;
 
 /// Callers in a set at most.
 const MOST: usize = 2 * EXPECTED;
@@ -20,6 +20,11 @@ const ROW: usize = 1 + WORDS;
 
 /// Words of a set.
 pub(super) const SIZE: usize = MOST * ROW;
+
+/// Sets for so many callers.
+pub(super) fn number(callers: usize) -> u64 {
+    callers.div_ceil(EXPECTED).max(1) as u64
+}
 
 /// What became of refusals that were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -16,14 +16,14 @@ const BAN: Ban =
 /// Room for so many callers.
 const KEYS: usize = 10_000;
 
-const SCOPES: [Scope; 1] = [Scope::Local];
+const SCOPES: [Scope; 2] = [Scope::Local, Scope::Gateway];
 
 fn open(scope: Scope, data: &Rc<FakeSharedData>) -> Box<dyn Bans> {
     let mut tables = Tables::default();
     Stores::new("test".into(), data.clone(), &mut tables).open_bans(scope, BAN, 1, KEYS)
 }
 
-fn key(rng: &mut fastrand::Rng) -> Key {
+pub(super) fn key(rng: &mut fastrand::Rng) -> Key {
     Key { hash: rng.u64(..), spread: rng.u64(..) }
 }
 

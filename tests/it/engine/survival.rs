@@ -223,4 +223,4 @@ fn a_ban_is_lifted_by_a_change_of_its_numbers_or_of_what_makes_the_rule_the_same
     }
 }
 
-const SCOPES: [&str; 1] = ["local"];
+const SCOPES: [&str; 2] = ["local", "gateway"];
