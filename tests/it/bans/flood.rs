@@ -45,7 +45,7 @@ fn a_million_new_addresses_push_out_no_ban() {
     for scope in SCOPES {
         for refusals in [1, BAN.after - 1, BAN.after] {
             let mut bans = open(scope, &Rc::default());
-            let earlier = banned(&mut *bans, &mut rng, KEYS / 2);
+            let earlier = banned(&mut *bans, &mut rng, KEYS / 4);
             let now = SECOND;
             for _ in 0..1_000_000 / refusals {
                 let new = key(&mut rng);
