@@ -61,7 +61,7 @@ impl Ban {
             return false;
         }
         let level = self.level(state, now);
-        RING.add(state.get_mut(2..).unwrap_or_default(), self.slice(now), refusals);
+        RING.add(state.get_mut(2..).unwrap_or_default(), now / self.slice(), refusals);
         if self.recent(state, now) < self.after {
             return false;
         }
@@ -78,7 +78,7 @@ impl Ban {
     #[must_use]
     #[inline(never)]
     pub fn recent(&self, state: &[u64], now: Micros) -> u64 {
-        RING.sum(state.get(2..).unwrap_or_default(), self.slice(now))
+        RING.sum(state.get(2..).unwrap_or_default(), now / self.slice())
     }
 
     /// How much there is to lose with a state: nothing where it has run out, and most where it is
@@ -97,7 +97,9 @@ impl Ban {
         level.saturating_sub(now.saturating_sub(*until) / self.halve_after.max(1))
     }
 
-    fn slice(&self, now: Micros) -> u64 {
-        now / self.within.div_ceil(SLICES as u64).max(1)
+    /// Ticks of a slice.
+    #[must_use]
+    pub fn slice(&self) -> Micros {
+        self.within.div_ceil(SLICES as u64).max(1)
     }
 }

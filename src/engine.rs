@@ -129,6 +129,8 @@ struct Opinion {
     /// Whether it is the caller's own doing if he is refused.
     is_own: bool,
     charged: bool,
+    /// Whether the fleet is asked about a ban, too.
+    looks: bool,
     /// Whether the fleet has to be asked before anything can be decided.
     ask: bool,
     /// Whether it was asked in vain.
@@ -290,6 +292,7 @@ impl Engine {
             banned: false,
             is_own: matches!(caller, Caller::Known { .. }),
             charged: false,
+            looks: false,
             ask: false,
             alone: false,
             grant: None,

@@ -24,6 +24,7 @@ use crate::port::SharedData;
 use crate::quota::Quota;
 use crate::time::{Micros, Now};
 use bans::Bans;
+use bans::far::Far;
 use fleet::Fleet;
 use local::Local;
 use shared::Shared;
@@ -209,9 +210,12 @@ impl<'s> Stores<'s> {
         }
     }
 
-    /// The bans of a rule with an identity, made for so many callers.
+    /// The bans of the rule whose store was opened last, which has an identity, made for so many
+    /// callers.
     pub fn open_bans(&mut self, scope: Scope, ban: Ban, rule: u64, keys: usize) -> Box<dyn Bans> {
         let identity = ban.identity(rule);
+        let link = self.fleet.clone().filter(|_| scope == Scope::Global);
+        let number = self.opened.saturating_sub(1);
         match scope {
             Scope::Local => {
                 let sets = self.tables.open_bans(&self.namespace, identity, keys);
@@ -220,7 +224,8 @@ impl<'s> Stores<'s> {
             Scope::Gateway | Scope::Global => {
                 let name = format!("diana/1/{}/{identity:016x}/ban", self.namespace);
                 let (data, traffic) = (self.data.clone(), self.traffic.clone());
-                Box::new(bans::shared::Shared::new(ban, name, keys, data, traffic))
+                let far = link.map(|link| Far::new(link, number, identity, &ban));
+                Box::new(bans::shared::Shared::new(ban, name, keys, data, traffic, far))
             }
         }
     }

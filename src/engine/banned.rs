@@ -1,28 +1,41 @@
 //! Callers who are banned: looked for before any rule judges.
 
-use super::Engine;
+use super::{Engine, Opinion};
 use crate::decision::Decision;
+use crate::time::Micros;
 
 impl Engine {
     /// Whether a rule bans the caller of the request in hand. Then only such rules have a say.
     #[inline(never)]
     pub(super) fn is_banned(&mut self) -> bool {
-        let mut any = false;
-        for opinion in self.scratch.opinions.iter_mut().filter(|opinion| !opinion.shadow) {
+        for opinion in &mut self.scratch.opinions {
             let judge = self.rules.get_mut(opinion.rule);
-            let Some(bans) = judge.and_then(|judge| judge.bans.as_mut()) else { continue };
-            let left = bans.left(opinion.key, self.scratch.now.mono);
-            if left > 0 && opinion.is_own {
-                (opinion.decision, opinion.known) = (Decision::retry(left), Some(0));
-                (opinion.banned, any) = (true, true);
+            if let Some(bans) = judge.and_then(|judge| judge.bans.as_mut())
+                && opinion.is_own
+                && !opinion.shadow
+            {
+                opinion.ban(bans.left(opinion.key, self.scratch.now.mono));
             }
         }
-        if any {
-            // The others have no say.
-            for opinion in self.scratch.opinions.iter_mut().filter(|opinion| !opinion.banned) {
-                (opinion.decision, opinion.known, opinion.shadow) = (Decision::NOW, Some(0), true);
-            }
+        self.hush()
+    }
+
+    /// If a rule bans the caller, all others have no say. Whether it is so.
+    pub(super) fn hush(&mut self) -> bool {
+        let any = self.scratch.opinions.iter().any(|opinion| opinion.banned);
+        for opinion in self.scratch.opinions.iter_mut().filter(|opinion| any && !opinion.banned) {
+            (opinion.decision, opinion.known, opinion.shadow) = (Decision::NOW, Some(0), true);
         }
         any
+    }
+}
+
+impl Opinion {
+    /// The rule bans the caller for so long, if for any time at all.
+    pub(super) fn ban(&mut self, left: Micros) {
+        if left > 0 {
+            (self.decision, self.known) = (Decision::retry(left), Some(0));
+            self.banned = true;
+        }
     }
 }

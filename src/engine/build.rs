@@ -40,9 +40,9 @@ impl Engine {
                 needs_path |= !rule.except.paths.is_empty();
                 let meter = meter(&rule, policy.keys);
                 let keys = meter.keys;
-                let bans =
-                    rule.ban.map(|ban| stores.open_bans(rule.scope, ban, rule.identity, keys));
                 let mut store = stores.open(rule.scope, meter, rule.quota, rule.algo);
+                let open = |ban| stores.open_bans(rule.scope, ban, rule.identity, keys);
+                let bans = rule.ban.map(open);
                 let in_fleet = store.fleet().is_some();
                 let counted = if in_fleet { Counted::InFleet } else { Counted::Here };
                 let actor = callers.register(&rule.actor, counted);

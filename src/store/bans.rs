@@ -1,10 +1,12 @@
 //! Who is banned by a rule, known as widely as the rule counts.
 
+pub(super) mod far;
 pub(super) mod local;
 mod set;
 pub(super) mod shared;
 
 use super::{Memory, Scope};
+use crate::fleet::script::{Charge, Opinion};
 use crate::key::Key;
 use crate::time::Micros;
 use local::Sets;
@@ -20,6 +22,16 @@ pub trait Bans {
     /// Does what has to be done from time to time. Whether there is more to do soon, even if no
     /// request comes.
     fn tidy(&mut self, now: Micros) -> bool;
+
+    /// What the fleet is asked about a caller, together with the rule.
+    fn question(&self, _key: Key) -> Option<Charge> {
+        None
+    }
+
+    /// Takes what the fleet says. Ticks for which he is still banned.
+    fn told(&mut self, _key: Key, _opinion: &Opinion, _now: Micros) -> Micros {
+        0
+    }
 
     /// Bans that began here since this was last asked.
     fn begun(&mut self) -> u64;

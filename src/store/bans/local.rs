@@ -66,7 +66,7 @@ impl Bans for Local {
         if set.is_empty() {
             *set = vec![0; set::SIZE];
         }
-        let counted = set::count(set, &self.ban, key.hash, now, 1);
+        let counted = set::change(set, &self.ban, key.hash, now, set::Change::Count(1));
         sets.latest = sets.latest.max(counted.until);
         self.begun += u64::from(counted.begins);
     }

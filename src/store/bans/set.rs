@@ -44,10 +44,31 @@ pub(super) fn until(set: &[u64], hash: u64) -> Micros {
     row.and_then(|row| row.get(1)).copied().unwrap_or(0)
 }
 
-/// Counts refusals of a caller. Where everybody else in the set is banned they are forgotten.
-pub(super) fn count(set: &mut [u64], ban: &Ban, hash: u64, now: Micros, refusals: u64) -> Counted {
+/// What happens to a caller.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Change {
+    /// So many refusals.
+    Count(u64),
+    /// A ban that ends then.
+    Ban(Micros),
+}
+
+/// Changes a caller's state. Where everybody else in the set is banned the change is forgotten.
+pub(super) fn change(
+    set: &mut [u64],
+    ban: &Ban,
+    hash: u64,
+    now: Micros,
+    change: Change,
+) -> Counted {
     let Some(state) = state(set, ban, hash, now) else { return Counted::default() };
-    let begins = ban.count(state, now, refusals);
+    let begins = match change {
+        Change::Count(refusals) => ban.count(state, now, refusals),
+        Change::Ban(until) => {
+            state.iter_mut().take(1).for_each(|word| *word = until);
+            false
+        }
+    };
     Counted { begins, until: Ban::until(state), recent: ban.recent(state, now) }
 }
 

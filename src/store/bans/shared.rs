@@ -8,8 +8,10 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
+use super::far::Far;
 use super::{Bans, set};
 use crate::ban::Ban;
+use crate::fleet::script::{Charge, Opinion};
 use crate::key::Key;
 use crate::port::SharedData;
 use crate::store::shared::traffic::{Traffic, one_more};
@@ -72,6 +74,8 @@ pub(in crate::store) struct Shared {
     /// Lines with refusals that were not passed on.
     list: Vec<usize>,
     begun: u64,
+    /// Where the fleet counts, if it does.
+    far: Option<Far>,
 }
 
 /// The memory for the bans of so many callers.
@@ -87,6 +91,7 @@ impl Shared {
         keys: usize,
         data: Rc<dyn SharedData>,
         traffic: Rc<Traffic>,
+        far: Option<Far>,
     ) -> Shared {
         Shared {
             ban,
@@ -100,6 +105,7 @@ impl Shared {
             lines: Vec::new(),
             list: Vec::new(),
             begun: 0,
+            far,
         }
     }
 
@@ -163,7 +169,10 @@ impl Shared {
         if refusals == 0 {
             return;
         }
-        let counted = self.count(key, refusals, now);
+        if self.far.as_ref().is_some_and(|far| far.send(key, refusals)) {
+            return;
+        }
+        let counted = self.change(key, set::Change::Count(refusals), now);
         if counted.begins {
             self.begun += 1;
             self.learn(Some(counted.until), now);
@@ -174,10 +183,11 @@ impl Shared {
         }
     }
 
-    fn count(&mut self, key: Key, refusals: u64, now: Micros) -> set::Counted {
+    /// Changes a caller's state.
+    fn change(&mut self, key: Key, change: set::Change, now: Micros) -> set::Counted {
         for _ in 0..ATTEMPTS {
             let (mut set, number) = self.get(key);
-            let counted = set::count(&mut set, &self.ban, key.hash, now, refusals);
+            let counted = set::change(&mut set, &self.ban, key.hash, now, change);
             let mut bytes = vec![0; set::SIZE * 8];
             for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(&set) {
                 *bytes = word.to_le_bytes();
@@ -211,6 +221,9 @@ impl Bans for Shared {
     }
 
     fn refused(&mut self, key: Key, now: Micros) {
+        if self.far.as_ref().is_some_and(Far::denies) {
+            return;
+        }
         let place = self.claim(key, now);
         let Some(line) = self.lines.get_mut(place) else { return };
         line.refusals += 1;
@@ -227,6 +240,28 @@ impl Bans for Shared {
             self.pass_on(place, now);
         }
         false
+    }
+
+    fn question(&self, key: Key) -> Option<Charge> {
+        self.far.as_ref().map(|far| far.charge(key, 0))
+    }
+
+    fn told(&mut self, key: Key, opinion: &Opinion, now: Micros) -> Micros {
+        let (left, recent) = (opinion.remaining, opinion.lease);
+        let place = self.claim(key, now);
+        let known = self.lines.get(place).is_some_and(|line| self.ban.left(line.until, now) > 0);
+        // A look counts nothing, and does not tell.
+        let line = self.lines.get_mut(place).filter(|_| recent > 0);
+        line.into_iter().for_each(|line| line.recent = recent);
+        if left > 0 && !known {
+            let until = now.saturating_add(left);
+            self.change(key, set::Change::Ban(until), now);
+            self.begun += opinion.receipt;
+            self.learn(Some(until), now);
+            let (line, epoch) = (self.lines.get_mut(place).into_iter(), self.record.epoch);
+            line.for_each(|line| (line.until, line.epoch) = (until, epoch));
+        }
+        left
     }
 
     fn begun(&mut self) -> u64 {
