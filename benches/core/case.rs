@@ -35,7 +35,6 @@ pub const CASES: &[Case] = &[
         keys: 1,
         limits: |algo| entry("/", "address", algo),
     },
-    Case { name: "1 rule, header, ban", budget: false, keys: 1, limits: banning },
     Case { name: "3 rules", budget: false, keys: 1, limits: three },
     Case { name: "50 entries", budget: false, keys: 1, limits: fifty },
     Case {
@@ -45,12 +44,6 @@ pub const CASES: &[Case] = &[
         limits: |algo| entry("/", "account", algo),
     },
 ];
-
-/// With a ban that is looked for.
-fn banning(algo: &str) -> String {
-    let ban = "local, ban: {after: 2, within: 1h, for: 24h}";
-    entry("/", "account", algo).replace("local", ban)
-}
 
 fn three(algo: &str) -> String {
     let entries = [("/", "all"), ("/", "account"), ("/svc", "address")];
