@@ -7,6 +7,7 @@ mod ask;
 mod banned;
 mod build;
 mod charge;
+mod judge;
 mod report;
 mod upkeep;
 
@@ -15,7 +16,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::caller::{Caller, Callers};
-use crate::config::policy::{Absent, Accepted, Rule};
+use crate::config::policy::{Accepted, Rule};
 use crate::decision::{Decision, Retry};
 use crate::fleet::desk::Desk;
 use crate::key::Key;
@@ -25,9 +26,9 @@ use crate::route::Router;
 use crate::route::except::Except;
 use crate::route::matcher::Match;
 use crate::route::path::normalise;
+use crate::store::Store;
 use crate::store::bans::Bans;
 use crate::store::shared::traffic::Traffic;
-use crate::store::{Judged, Store};
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
 pub use ask::Resumed;
@@ -268,51 +269,6 @@ impl Engine {
         let plain: &[u8] = if *is_plain { path } else { b"" };
         if self.except.is_empty() || !self.except.covers(request, plain) {
             self.router.covering(path, lower, limits);
-        }
-    }
-
-    /// Notes that a rule applies to this request, if it does.
-    fn apply(&mut self, number: usize, request: &dyn Request) {
-        let Some(Judge { rule, actor, .. }) = self.rules.get(number) else { return };
-        if !rule.except.is_empty() && rule.except.covers(request, self.scratch.plain_path()) {
-            return;
-        }
-        let caller = self.callers.of(*actor, request);
-        let (key, percentile) = match (caller, rule.absent) {
-            (Caller::Known { key, percentile }, _) => (key, percentile),
-            (Caller::Absent, Absent::Skip) => return,
-            (Caller::Shared, _) | (Caller::Absent, _) => (Key::SHARE, 0),
-        };
-        let denied = caller == Caller::Absent && rule.absent == Absent::Deny;
-        self.scratch.opinions.push(Opinion {
-            rule: number,
-            key,
-            decision: if denied { Decision::NEVER } else { Decision::NOW },
-            shadow: self.shadow || rule.shadow || percentile >= rule.enforce,
-            banned: false,
-            is_own: matches!(caller, Caller::Known { .. }),
-            charged: false,
-            looks: false,
-            ask: false,
-            alone: false,
-            grant: None,
-            known: None,
-            remaining: 0,
-        });
-    }
-
-    /// Has every rule judge the request.
-    fn judge(&mut self) {
-        for opinion in &mut self.scratch.opinions {
-            let Some(Judge { store, counts, .. }) = self.rules.get_mut(opinion.rule) else {
-                continue;
-            };
-            let Judged { decision, overflow, ask } = store.judge(opinion.key, self.scratch.now);
-            counts.overflow += u64::from(overflow);
-            opinion.is_own &= !overflow;
-            if opinion.decision.is_admitted() {
-                (opinion.decision, opinion.ask) = (decision, ask);
-            }
         }
     }
 }

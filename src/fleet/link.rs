@@ -14,7 +14,7 @@ pub const BANS: usize = 1 << 31;
 pub struct Errand {
     /// The number of the store.
     pub store: usize,
-    /// What is asked. What costs something are refusals that lead to a ban.
+    /// What is asked, at no cost; or refusals that may lead to a ban.
     pub charge: Charge,
 }
 
@@ -22,7 +22,7 @@ impl Errand {
     /// Whether the store waits for an answer; otherwise it only gives something back.
     #[must_use]
     pub fn asks(&self) -> bool {
-        self.charge.want + self.charge.cost > 0
+        self.charge.want > 0 || self.store >= BANS
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use diana::ban::{Ban, WORDS};
 use diana::decision::Retry;
-use diana::fleet::script::{Ask, Back, Charge, Numbers};
+use diana::fleet::script::{Ask, Back, Charge, Numbers, Trip};
 use diana::key::Key;
 use diana::quota::Quota;
 use diana::time::{SECOND, Unit};
@@ -176,4 +176,30 @@ fn a_gateway_that_is_cut_off_bans_by_itself_and_keeps_the_bans_it_knows() {
     }
     other.cut_off(&server);
     assert!(other.sends(&server).expect("banned").starts_with("banned "));
+}
+
+#[test]
+fn a_caller_under_leases_is_banned_within_a_second() {
+    let server = Server::start();
+    let mut gateway = Gateway::with(&server, "unit: second, rpu: 1000000, algo: W");
+    let (mut asked, mut admitted) = (0, 0);
+    let mut send = |gateway: &mut Gateway, requests| {
+        for _ in 0..requests {
+            let before = gateway.trips.get();
+            if let Some(refusal) = gateway.sends(&server) {
+                assert!(refusal.starts_with("banned "), "{refusal}");
+                return false;
+            }
+            asked += usize::from(gateway.trips.get() > before);
+            admitted += 1;
+        }
+        true
+    };
+    assert!(send(&mut gateway, 500));
+    // Somebody else has him banned.
+    let (identity, caller) = (gateway.ban_identity(), gateway.caller());
+    let count = Charge { identity, caller, ..charge(&BAN, 0, BAN.after) };
+    server.decide(&Trip { gateway: 9, ..trip(None, vec![count]) });
+    assert!(!send(&mut gateway, 1_500), "a millisecond apart");
+    assert!(asked < admitted / 10, "{asked} of {admitted} asked Redis");
 }

@@ -31,7 +31,7 @@ impl Far {
         self.link.alone.get() && self.link.on_failure == OnFailure::Deny
     }
 
-    /// Has refusals counted, if Redis can be relied upon.
+    /// Has refusals counted, if Redis can be relied upon; with none it only looks.
     pub(super) fn send(&self, key: Key, refusals: u64) -> bool {
         let together = !self.link.alone.get();
         if together {

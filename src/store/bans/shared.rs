@@ -43,9 +43,14 @@ struct Line {
     /// Refusals that were not passed on yet, and those that were counted when that was last done.
     refusals: u64,
     recent: u64,
+    /// Whether his line is on the list.
+    listed: bool,
+    /// When the fleet was last asked about him.
+    looked: Micros,
 }
 
-const NOBODY: Line = Line { key: Key::ALL, until: 0, epoch: 0, refusals: 0, recent: 0 };
+const NOBODY: Line =
+    Line { key: Key::ALL, until: 0, epoch: 0, refusals: 0, recent: 0, listed: false, looked: 0 };
 
 /// The record that all workers look at.
 #[derive(Debug, Clone, Copy, Default)]
@@ -157,9 +162,23 @@ impl Shared {
         let place = (key.hash % self.lines.len() as u64) as usize;
         if self.lines.get(place).is_some_and(|line| line.key != key) {
             self.pass_on(place, now);
-            self.lines.get_mut(place).into_iter().for_each(|line| *line = Line { key, ..NOBODY });
+            if let Some(line) = self.lines.get_mut(place) {
+                *line = Line { key, listed: line.listed, looked: now, ..NOBODY };
+            }
         }
         place
+    }
+
+    /// Asks the fleet about a caller who keeps coming: a request under a lease does not.
+    fn look_far(&mut self, key: Key, now: Micros) {
+        let place = self.claim(key, now);
+        if let (Some(line), Some(far)) = (self.lines.get_mut(place), &self.far)
+            && now.saturating_sub(line.looked) >= SECOND
+            && self.ban.left(line.until, now) == 0
+        {
+            line.looked = now;
+            far.send(key, 0);
+        }
     }
 
     /// Counts the refusals of a line for all workers.
@@ -208,6 +227,9 @@ impl Bans for Shared {
         if now >= self.stale {
             self.learn(None, now);
         }
+        if self.far.is_some() {
+            self.look_far(key, now);
+        }
         if now >= self.record.latest {
             return 0;
         }
@@ -227,7 +249,8 @@ impl Bans for Shared {
         let place = self.claim(key, now);
         let Some(line) = self.lines.get_mut(place) else { return };
         line.refusals += 1;
-        if line.refusals == 1 {
+        if !line.listed {
+            line.listed = true;
             self.list.push(place);
         }
         if line.refusals + line.recent >= self.ban.after {
@@ -238,6 +261,7 @@ impl Bans for Shared {
     fn tidy(&mut self, now: Micros) -> bool {
         for place in std::mem::take(&mut self.list) {
             self.pass_on(place, now);
+            self.lines.get_mut(place).into_iter().for_each(|line| line.listed = false);
         }
         false
     }
@@ -247,16 +271,16 @@ impl Bans for Shared {
     }
 
     fn told(&mut self, key: Key, opinion: &Opinion, now: Micros) -> Micros {
-        let (left, recent) = (opinion.remaining, opinion.lease);
+        let until = now.saturating_add(opinion.remaining);
+        let (left, recent) = (self.ban.left(until, now), opinion.lease);
         let place = self.claim(key, now);
         let known = self.lines.get(place).is_some_and(|line| self.ban.left(line.until, now) > 0);
         // A look counts nothing, and does not tell.
         let line = self.lines.get_mut(place).filter(|_| recent > 0);
         line.into_iter().for_each(|line| line.recent = recent);
         if left > 0 && !known {
-            let until = now.saturating_add(left);
             self.change(key, set::Change::Ban(until), now);
-            self.begun += opinion.receipt;
+            self.begun += opinion.receipt.min(1);
             self.learn(Some(until), now);
             let (line, epoch) = (self.lines.get_mut(place).into_iter(), self.record.epoch);
             line.for_each(|line| (line.until, line.epoch) = (until, epoch));

@@ -3,12 +3,13 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use diana::ban::Ban;
 use diana::config;
 use diana::engine::{Engine, Resumed};
 use diana::fleet::desk::{Desk, Way};
 use diana::fleet::link::{Link, OnFailure};
 use diana::fleet::script::Login;
-use diana::key::Seed;
+use diana::key::{Key, KeyHasher, Seed};
 use diana::port::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
 use diana::port::{Answer, Clock, Metrics};
 use diana::store::Stores;
@@ -19,12 +20,16 @@ use diana::verdict::Verdict;
 use crate::server::Server;
 
 const RULES: &str = "
-limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 1, algo: W, scope: global,
+limits: [{Url: /, rules: [{name: r, actor: account, LIMIT, scope: global,
   ban: {after: 3, within: 10s, for: 1m}}]}]
 redis: {cluster: redis}";
 
+const SEED: Seed = Seed { k0: 1, k1: 2 };
+
 pub struct Gateway {
     engine: Engine,
+    rule: u64,
+    ban: Ban,
     clock: FakeClock,
     callout: FakeCallout,
     /// Calls that were answered.
@@ -34,18 +39,26 @@ pub struct Gateway {
 }
 
 impl Gateway {
+    /// One request a day.
     pub fn new(server: &Server) -> Gateway {
-        let policy =
-            config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        Gateway::with(server, "unit: day, rpu: 1, algo: W")
+    }
+
+    pub fn with(server: &Server, limit: &str) -> Gateway {
+        let text = RULES.replace("LIMIT", limit);
+        let policy = config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let rule = &policy.limits[0].rules[0];
+        let (rule, ban) = (rule.identity, rule.ban.unwrap());
         let data = Rc::new(FakeSharedData::default());
         let link = Rc::new(Link::new(OnFailure::Gateway));
         let way = Way { cluster: "redis".into(), timeout: 20_000, login: Login::default() };
-        let seed = Seed { k0: 1, k1: 2 };
-        let desk = Desk::new(way, "test".into(), data.clone(), link, seed, fastrand::u64(1..));
+        let desk = Desk::new(way, "test".into(), data.clone(), link, SEED, fastrand::u64(1..));
         let mut tables = Tables::default();
         let stores = Stores::new("test".into(), data, &mut tables);
         let mut gateway = Gateway {
-            engine: Engine::new(policy, seed, stores, Some(desk)),
+            engine: Engine::new(policy, SEED, stores, Some(desk)),
+            rule,
+            ban,
             clock: FakeClock::default(),
             callout: FakeCallout::default(),
             trips: Cell::default(),
@@ -54,6 +67,17 @@ impl Gateway {
         gateway.clock.0.set(Now { mono: SECOND, wall: 1_700_000_000 * SECOND });
         gateway.work(server);
         gateway
+    }
+
+    /// What Redis knows its bans by, and the caller.
+    pub fn ban_identity(&self) -> u64 {
+        self.ban.identity(self.rule)
+    }
+
+    pub fn caller(&self) -> Key {
+        let mut hasher = KeyHasher::new(&SEED);
+        hasher.part(0, b"ann");
+        hasher.finish()
     }
 
     pub fn pass(&mut self, ticks: u64) {
@@ -95,7 +119,14 @@ impl Gateway {
     }
 
     fn decide(&mut self, request: &FakeRequest, server: &Server) -> Verdict {
+        if self.engine.pass(request, &self.clock) {
+            self.work(server);
+            return Verdict::PASS;
+        }
         let mut verdict = self.engine.decide(request, &self.clock);
+        if !matches!(verdict, Verdict::Ask { .. }) {
+            self.work(server);
+        }
         for _ in 0..10 {
             let Verdict::Ask { ticket } = verdict else { return verdict };
             let resumed = self.work(server);
