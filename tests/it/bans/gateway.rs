@@ -138,3 +138,17 @@ fn shared_data_that_is_lost_or_spoiled_bans_nobody_for_longer_than_a_ban_can_las
     }
     assert!(data.keys().iter().all(|key| key.len() < 80));
 }
+
+#[test]
+fn what_a_worker_knew_before_a_ban_it_does_not_rely_on_after_it() {
+    let data: Rc<FakeSharedData> = Rc::default();
+    let (mut ours, mut theirs) = (open(&data), open(&data));
+    let bob = Key { hash: 0xb0b, spread: 9 };
+    (0..BAN.after).for_each(|_| theirs.refused(bob, 0));
+    // Somebody is banned, so ours asks about her, too.
+    assert_eq!((ours.left(bob, 0), ours.left(ANN, 0)), (BAN.period, 0));
+    (0..BAN.after).for_each(|_| theirs.refused(ANN, 0));
+    assert_eq!(ours.left(ANN, TICK), BAN.period - TICK);
+    assert_eq!(ours.left(bob, TICK), BAN.period - TICK);
+    assert_eq!((ours.left(ANN, BAN.period), ours.begun(), theirs.begun()), (0, 0, 2));
+}
