@@ -9,6 +9,7 @@ pub mod problem;
 mod actors;
 mod advice;
 mod algo;
+mod ban;
 mod condition;
 mod context;
 mod document;

@@ -4,8 +4,10 @@
 //! charged, so a refused request leaves every rule as it found it.
 
 mod ask;
+mod banned;
 mod build;
 mod charge;
+mod judge;
 mod report;
 mod upkeep;
 
@@ -13,7 +15,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::caller::{Caller, Callers};
-use crate::config::policy::{Absent, Accepted, Rule};
+use crate::config::policy::{Accepted, Rule};
 use crate::decision::{Decision, Retry};
 use crate::fleet::desk::Desk;
 use crate::key::Key;
@@ -23,8 +25,9 @@ use crate::route::Router;
 use crate::route::except::Except;
 use crate::route::matcher::Match;
 use crate::route::path::normalise;
+use crate::store::Store;
+use crate::store::bans::Bans;
 use crate::store::shared::traffic::Traffic;
-use crate::store::{Judged, Store};
 use crate::tickets::Tickets;
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
@@ -50,6 +53,8 @@ pub struct Engine {
     pace: Micros,
     /// Whether any rule has judged a request.
     serves: bool,
+    /// Whether a caller may be banned.
+    has_bans: bool,
     /// Whether there are rules for the fleet, and how the metrics say that they are counted.
     is_global: bool,
     mode: Option<&'static str>,
@@ -85,6 +90,7 @@ struct Judge {
     /// Its actor's number in [`Callers`].
     actor: usize,
     store: Box<dyn Store>,
+    bans: Option<Box<dyn Bans>>,
     turn: Turn,
     counts: Counts,
     /// When its last line was logged.
@@ -121,7 +127,13 @@ struct Opinion {
     decision: Decision,
     /// Judge and report only.
     shadow: bool,
+    /// Whether the rule bans the caller, without having judged.
+    banned: bool,
+    /// Whether it is the caller's own doing if he is refused.
+    is_own: bool,
     charged: bool,
+    /// Whether the fleet is asked about a ban, too.
+    looks: bool,
     /// Whether the fleet has to be asked before anything can be decided.
     ask: bool,
     /// Whether it was asked in vain.
@@ -178,7 +190,11 @@ impl Engine {
             }
         };
         let Some(judge) = self.rules.first_mut() else { return false };
-        let passed = judge.store.pass(key, clock.now());
+        let now = clock.now();
+        if judge.bans.as_mut().is_some_and(|bans| bans.left(key, now.mono) > 0) {
+            return false;
+        }
+        let passed = judge.store.pass(key, now);
         judge.counts.allowed += u64::from(passed);
         passed
     }
@@ -198,7 +214,6 @@ impl Engine {
         clock: &dyn Clock,
     ) -> Verdict {
         self.callers.begin();
-        let mut now = None;
         self.route(request);
         self.scratch.opinions.clear();
         for place in 0..self.scratch.limits.len() {
@@ -213,11 +228,18 @@ impl Engine {
                 continue;
             }
             for rule in limit.rules.clone() {
-                self.judge(rule, request, *now.get_or_insert_with(|| clock.now()));
+                self.apply(rule, request);
             }
         }
-        let Some(now) = now else { return Verdict::PASS };
+        if self.scratch.opinions.is_empty() {
+            return Verdict::PASS;
+        }
+        let now = clock.now();
         (self.scratch.now, self.scratch.since) = (now, since.unwrap_or(now.mono));
+        if self.has_bans && self.is_banned() {
+            return self.refuse();
+        }
+        self.judge();
         self.conclude()
     }
 
@@ -250,39 +272,5 @@ impl Engine {
         if self.except.is_empty() || !self.except.covers(request, plain) {
             self.router.covering(path, lower, limits);
         }
-    }
-
-    /// Adds the opinion of one rule, if it has one about this request.
-    fn judge(&mut self, number: usize, request: &dyn Request, now: Now) {
-        let Some(Judge { rule, actor, store, counts, .. }) = self.rules.get_mut(number) else {
-            return;
-        };
-        if !rule.except.is_empty() && rule.except.covers(request, self.scratch.plain_path()) {
-            return;
-        }
-        let caller = self.callers.of(*actor, request);
-        let (key, percentile) = match (caller, rule.absent) {
-            (Caller::Known { key, percentile }, _) => (key, percentile),
-            (Caller::Absent, Absent::Skip) => return,
-            (Caller::Shared, _) | (Caller::Absent, _) => (Key::SHARE, 0),
-        };
-        let Judged { mut decision, overflow, mut ask } = store.judge(key, now);
-        counts.overflow += u64::from(overflow);
-        if caller == Caller::Absent && rule.absent == Absent::Deny {
-            (decision, ask) = (Decision::NEVER, false);
-        }
-        let shadow = self.shadow || rule.shadow || percentile >= rule.enforce;
-        self.scratch.opinions.push(Opinion {
-            rule: number,
-            key,
-            decision,
-            shadow,
-            charged: false,
-            ask,
-            alone: false,
-            grant: None,
-            known: None,
-            remaining: 0,
-        });
     }
 }

@@ -17,6 +17,10 @@ pub struct Counts {
     pub refused: u64,
     /// Requests that it would have refused.
     pub shadow_refused: u64,
+    /// Requests that it refused because it bans their callers.
+    pub banned: u64,
+    /// Bans that began.
+    pub bans: u64,
     /// Requests that it held until their turn.
     pub held: u64,
     /// Requests judged by an overflow bucket, since the table was full of live callers.
@@ -31,6 +35,8 @@ impl Counts {
             ("allowed", counts.allowed),
             ("refused", counts.refused),
             ("shadow_refused", counts.shadow_refused),
+            ("banned", counts.banned),
+            ("bans", counts.bans),
             ("held", counts.held),
             ("overflow", counts.overflow),
         ] {

@@ -1,6 +1,7 @@
 //! Where usage is counted. A store owns atomicity: it runs the pure step of an algorithm and keeps
 //! what the step wrote.
 
+pub mod bans;
 pub mod fleet;
 mod floor;
 mod lease;
@@ -14,6 +15,7 @@ pub mod tables;
 use std::rc::Rc;
 
 use crate::algorithm::Algorithm;
+use crate::ban::Ban;
 use crate::decision::Decision;
 use crate::fleet::link::Link;
 use crate::fleet::script::Numbers;
@@ -21,6 +23,8 @@ use crate::key::Key;
 use crate::port::SharedData;
 use crate::quota::Quota;
 use crate::time::{Micros, Now};
+use bans::Bans;
+use bans::far::Far;
 use fleet::Fleet;
 use local::Local;
 use shared::Shared;
@@ -48,6 +52,14 @@ pub struct Memory {
     pub shared: u64,
 }
 
+impl Memory {
+    /// Both together.
+    #[must_use]
+    pub fn with(self, other: Memory) -> Memory {
+        Memory { worker: self.worker + other.worker, shared: self.shared + other.shared }
+    }
+}
+
 impl Scope {
     /// The memory for `keys` callers with `words` words of state.
     #[must_use]
@@ -56,6 +68,12 @@ impl Scope {
             Scope::Local => Memory { worker: Table::bytes(words, keys), shared: 0 },
             Scope::Gateway | Scope::Global => shared::memory(words, keys),
         }
+    }
+
+    /// The memory for the bans of `keys` callers.
+    #[must_use]
+    pub fn ban_memory(self, keys: usize) -> Memory {
+        bans::memory(self, keys)
     }
 }
 
@@ -189,6 +207,26 @@ impl<'s> Stores<'s> {
             }
             // Without a store for the fleet each gateway counts for itself.
             Scope::Gateway | Scope::Global => Box::new(self.opener()(meter)),
+        }
+    }
+
+    /// The bans of the rule whose store was opened last, which has an identity, made for so many
+    /// callers.
+    pub fn open_bans(&mut self, scope: Scope, ban: Ban, rule: u64, keys: usize) -> Box<dyn Bans> {
+        let identity = ban.identity(rule);
+        let link = self.fleet.clone().filter(|_| scope == Scope::Global);
+        let number = self.opened.saturating_sub(1);
+        match scope {
+            Scope::Local => {
+                let sets = self.tables.open_bans(&self.namespace, identity, keys);
+                Box::new(bans::local::Local::new(ban, sets))
+            }
+            Scope::Gateway | Scope::Global => {
+                let name = format!("diana/1/{}/{identity:016x}/ban", self.namespace);
+                let (data, traffic) = (self.data.clone(), self.traffic.clone());
+                let far = link.map(|link| Far::new(link, number, identity, &ban));
+                Box::new(bans::shared::Shared::new(ban, name, keys, data, traffic, far))
+            }
         }
     }
 

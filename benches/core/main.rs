@@ -5,6 +5,7 @@
 #![allow(clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
 
 mod allocator;
+mod bans;
 mod case;
 
 use std::hint::black_box;
@@ -42,6 +43,8 @@ fn main() {
             );
         }
     }
+    println!();
+    bans::print();
 }
 
 /// What was seen of one decision.

@@ -30,6 +30,10 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
             is_caller_chosen(rule, actors) && matches!(rule.quota.unit, Unit::Hour | Unit::Day)
         }),
     ));
+    lines.extend(line(
+        "everybody is one caller to these rules, so a ban shuts everybody out",
+        rules().filter(|rule| rule.actor.is_empty() && rule.ban.is_some()),
+    ));
     lines
 }
 

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use crate::actor::Source;
 use crate::algorithm::{Algorithm, leaky_bucket};
+use crate::ban::Ban;
 use crate::quota::Quota;
 use crate::route::except::Except;
 pub use crate::route::matcher::Match;
@@ -98,15 +99,15 @@ impl Policy {
 /// What the callers of these limits take at most.
 #[must_use]
 pub fn memory(limits: &[Limit], keys: usize) -> Memory {
-    let of = |rule: &Rule| {
+    let mut sum = Memory::default();
+    for rule in limits.iter().flat_map(|limit| &limit.rules) {
         let callers = if rule.actor.is_empty() { 1 } else { keys };
-        rule.scope.memory(rule.algorithm.words(), callers)
-    };
-    let rules = limits.iter().flat_map(|limit| &limit.rules);
-    rules.map(of).fold(Memory::default(), |sum, next| Memory {
-        worker: sum.worker + next.worker,
-        shared: sum.shared + next.shared,
-    })
+        sum = sum.with(rule.scope.memory(rule.algorithm.words(), callers));
+        if rule.ban.is_some() {
+            sum = sum.with(rule.scope.ban_memory(callers));
+        }
+    }
+    sum
 }
 
 /// One entry of `limits`.
@@ -154,6 +155,8 @@ pub struct Rule {
     pub except: Except,
     /// The answer to a request that this rule refuses.
     pub response: Rc<Response>,
+    /// Whom it bans.
+    pub ban: Option<Ban>,
 }
 
 impl Rule {

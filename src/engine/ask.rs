@@ -7,6 +7,7 @@
 use super::{Engine, Judge, Opinion};
 use crate::decision::Decision;
 use crate::fleet::desk::{Answered, Told};
+use crate::fleet::link::BANS;
 use crate::fleet::script::{Ask, Opinion as Answer, Outcome};
 use crate::port::{self, Callout, Clock, Request};
 use crate::store::Judged;
@@ -57,9 +58,13 @@ impl Engine {
     pub(super) fn ask(&mut self, delay: Micros) -> Verdict {
         let Some(desk) = &mut self.desk else { return Verdict::PASS };
         let mut ask = Ask { delay, rules: Vec::new() };
-        for opinion in self.scratch.opinions.iter().filter(|opinion| opinion.ask) {
-            let store = self.rules.get_mut(opinion.rule).and_then(|judge| judge.store.fleet());
-            ask.rules.extend(store.map(|store| store.question(opinion.shadow)));
+        for opinion in self.scratch.opinions.iter_mut().filter(|opinion| opinion.ask) {
+            let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
+            ask.rules.extend(judge.store.fleet().map(|store| store.question(opinion.shadow)));
+            let bans = judge.bans.as_ref().filter(|_| opinion.is_own && !opinion.shadow);
+            let look = bans.and_then(|bans| bans.question(opinion.key));
+            opinion.looks = look.is_some();
+            ask.rules.extend(look);
         }
         let since = self.scratch.since;
         let ticket = desk.ask(ask, since);
@@ -76,6 +81,9 @@ impl Engine {
         if resumed.answered == Answered::Unseeded {
             self.give_back();
             return None;
+        }
+        if self.hush() {
+            return Some(self.refuse());
         }
         for opinion in &mut self.scratch.opinions {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
@@ -140,6 +148,13 @@ impl Engine {
                     }
                     _ => self.abandon(ticket, &answered, now),
                 },
+                Told::Store(number, key, answer) if number >= BANS => {
+                    let judge = self.rules.get_mut(number - BANS);
+                    let bans = judge.and_then(|judge| judge.bans.as_mut());
+                    if let (Some(bans), Some((opinion, _))) = (bans, answer) {
+                        bans.told(key, &opinion, now.mono);
+                    }
+                }
                 Told::Store(number, key, answer) => {
                     let store = self.rules.get_mut(number).and_then(|judge| judge.store.fleet());
                     store.into_iter().for_each(|store| store.brought(key, answer, now));
@@ -170,6 +185,12 @@ impl Engine {
                     let answer = outcome.rules.get(number);
                     let answer = answer.map(|answer| (answer, outcome, *sent));
                     answer.into_iter().for_each(|answer| opinion.take(judge, answer, now));
+                    if opinion.looks
+                        && let Some(answer) = outcome.rules.get(number + 1)
+                        && let Some(bans) = &mut judge.bans
+                    {
+                        opinion.ban(bans.told(opinion.key, answer, now.mono));
+                    }
                 }
                 Answered::Alone | Answered::Unseeded => {
                     opinion.alone = true;
@@ -177,7 +198,7 @@ impl Engine {
                     store.into_iter().for_each(|store| store.brought(opinion.key, None, now));
                 }
             }
-            number += 1;
+            number += 1 + usize::from(opinion.looks);
         }
     }
 }
@@ -214,10 +235,11 @@ impl Opinion {
 
     /// Judges again at `now`.
     pub(super) fn judge(&mut self, judge: &mut Judge, now: Now) {
-        let Judged { decision, ask, .. } = match judge.store.fleet() {
+        let Judged { decision, overflow, ask } = match judge.store.fleet() {
             Some(store) if self.alone => store.unanswered(self.key, now),
             _ => judge.store.judge(self.key, now),
         };
         (self.decision, self.ask) = (decision, ask);
+        self.is_own &= !overflow;
     }
 }

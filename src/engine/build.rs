@@ -39,12 +39,15 @@ impl Engine {
             for rule in limit.rules {
                 needs_path |= !rule.except.paths.is_empty();
                 let meter = meter(&rule, policy.keys);
+                let keys = meter.keys;
                 let mut store = stores.open(rule.scope, meter, rule.quota, rule.algo);
+                let open = |ban| stores.open_bans(rule.scope, ban, rule.identity, keys);
+                let bans = rule.ban.map(open);
                 let in_fleet = store.fleet().is_some();
                 let counted = if in_fleet { Counted::InFleet } else { Counted::Here };
                 let actor = callers.register(&rule.actor, counted);
                 let (turn, counts) = (Turn::of(&rule), Counts::default());
-                judges.push(Judge { rule, actor, store, turn, counts, logged: None });
+                judges.push(Judge { rule, actor, store, bans, turn, counts, logged: None });
             }
             let rules = start..judges.len();
             limits.push(Limit { matcher: limit.matcher, except: limit.except, rules });
@@ -59,6 +62,7 @@ impl Engine {
         Engine {
             plain: plain.filter(|_| !needs_path),
             pace: if alone { SECOND } else { SECOND / 10 },
+            has_bans: judges.iter().any(|judge| judge.bans.is_some()),
             is_global: judges.iter().any(|judge| judge.rule.scope == Scope::Global),
             serves: false,
             mode: None,

@@ -81,19 +81,30 @@ impl Engine {
                 judge.counts.shadow_refused += 1;
                 continue;
             }
+            if let Some(bans) = &mut judge.bans
+                && opinion.is_own
+                && !opinion.banned
+            {
+                bans.refused(opinion.key, self.scratch.now.mono);
+            }
             longest = longest.max(retry);
             first = first.or(Some(opinion));
         }
-        let Some((opinion, state)) = first
-            .and_then(|opinion| Some((opinion, self.state("refused", opinion, opinion.retry())?)))
-        else {
+        let Some((opinion, state)) = first.and_then(|opinion| {
+            let outcome = if opinion.banned { "banned" } else { "refused" };
+            Some((opinion, self.state(outcome, opinion, opinion.retry())?))
+        }) else {
             return Verdict::PASS;
         };
         let mut fields = fields(&self.standings());
         fields.extend(refusal_fields(longest));
-        let number = opinion.rule;
+        let (number, banned) = (opinion.rule, opinion.banned);
         let Some(judge) = self.rules.get_mut(number) else { return Verdict::PASS };
-        judge.counts.refused += 1;
+        if banned {
+            judge.counts.banned += 1;
+        } else {
+            judge.counts.refused += 1;
+        }
         let log = (self.log_refused && judge.may_log(self.scratch.now)).then(|| state.clone());
         Verdict::Refuse(Refusal { response: judge.rule.response.clone(), fields, state, log })
     }

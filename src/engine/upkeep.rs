@@ -29,6 +29,7 @@ impl Engine {
         let mut more = false;
         for judge in &mut self.rules {
             more |= judge.store.tidy(now);
+            more |= judge.bans.as_mut().is_some_and(|bans| bans.tidy(now.mono));
         }
         more
     }
@@ -45,6 +46,7 @@ impl Engine {
         }
         metrics::flush_traffic(namespace, &self.traffic, metrics);
         for judge in &mut self.rules {
+            judge.counts.bans = judge.bans.as_mut().map_or(0, |bans| bans.begun());
             judge.counts.flush(namespace, &judge.rule.name, metrics);
             let change = judge.store.change_in_keys();
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
@@ -75,6 +77,7 @@ impl Engine {
         self.flush(namespace, metrics);
         self.tell_mode(namespace, None, metrics);
         for judge in &mut self.rules {
+            judge.bans.as_mut().map(|bans| bans.tidy(now.mono));
             let change = judge.store.close(now);
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
         }

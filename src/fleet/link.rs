@@ -7,11 +7,14 @@ use super::script::Charge;
 /// Most errands that wait. There is no more than one for each lease that wants something.
 const MOST: usize = 8192;
 
+/// Added to the number of a store, it is that of the bans of the same rule.
+pub const BANS: usize = 1 << 31;
+
 /// Something that a store wants done with the next trip, for which no request waits.
 pub struct Errand {
     /// The number of the store.
     pub store: usize,
-    /// What is asked, at no cost.
+    /// What is asked, at no cost; or refusals that may lead to a ban.
     pub charge: Charge,
 }
 
@@ -19,7 +22,7 @@ impl Errand {
     /// Whether the store waits for an answer; otherwise it only gives something back.
     #[must_use]
     pub fn asks(&self) -> bool {
-        self.charge.want > 0
+        self.charge.want > 0 || self.store >= BANS
     }
 }
 
@@ -56,11 +59,11 @@ impl Link {
         Link { on_failure, alone, gateways, in_use: Cell::default(), errands: Cell::default() }
     }
 
-    /// Sends an errand with the next trip. Where too many wait, what is given back is given up.
+    /// Sends an errand with the next trip. Where too many wait, only what asks for permits still goes.
     pub fn send(&self, store: usize, charge: Charge) {
         let mut errands = self.errands.take();
         let errand = Errand { store, charge };
-        if errands.len() < MOST || errand.asks() {
+        if errands.len() < MOST || errand.charge.want > 0 {
             errands.push(errand);
         }
         self.errands.set(errands);

@@ -10,6 +10,7 @@
 )]
 
 mod answers;
+mod bans;
 mod clocks;
 mod configuration;
 mod costs;

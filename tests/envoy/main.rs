@@ -20,6 +20,7 @@ mod actors;
 mod algorithms;
 mod answers;
 mod bad_config;
+mod bans;
 mod bridge;
 mod exceptions;
 mod fleet;

@@ -1,5 +1,6 @@
 //! Scenarios of whole decisions.
 
+mod bans;
 mod callers;
 mod charging;
 mod holding;

@@ -9,6 +9,7 @@
 )]
 
 mod actors;
+mod bans;
 mod charges;
 mod clocks;
 mod conditions;

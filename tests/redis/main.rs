@@ -12,6 +12,7 @@
 )]
 #![allow(clippy::disallowed_methods, reason = "a real process runs on a real clock")]
 
+mod bans;
 #[path = "../laws/bound.rs"]
 #[allow(dead_code)]
 mod bound;

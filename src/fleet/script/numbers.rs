@@ -1,6 +1,7 @@
 //! How much a rule allows, in the words of the script.
 
 use super::pack::Array;
+use crate::ban::Ban;
 use crate::quota::Quota;
 use crate::time::{Micros, SECOND};
 
@@ -48,6 +49,16 @@ impl Numbers {
         let (kind, own) = KINDS.iter().find(|(kind, _)| *kind == short)?;
         let (rpu, unit, own) = (quota.rpu, quota.period(), own(quota));
         quota.warm_up.is_none().then_some(Numbers { kind, rpu, unit, own })
+    }
+
+    /// The numbers of a rule's bans, which are counted as if they were a rule of their own: what
+    /// costs something counts so many refusals, what costs nothing is refused while he is banned.
+    /// The answer tells what is left of the ban as what remains, whether it begins as the receipt,
+    /// and recent refusals as the lease.
+    #[must_use]
+    pub fn of_ban(ban: &Ban) -> Numbers {
+        let own = [ban.period, ban.max, ban.halve_after].map(signed);
+        Numbers { kind: "B", rpu: ban.after, unit: ban.slice(), own }
     }
 
     /// Whether a request may have to wait for its turn.

@@ -22,7 +22,7 @@ local function rule(r)
   place,keys=p+14,keys+1
   local kind=made[w[p+1]]
   if not kind then
-    kind=({W=window,SW=sliding,TB=bucket,LB=bucket})[w[p+1]]()
+    kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban})[w[p+1]]()
     made[w[p+1]]=kind
   end
   r.kind,r.rpu,r.unit,r.a,r.b,r.c=kind,w[p+2],w[p+3],w[p+4],w[p+5],w[p+6]
@@ -36,7 +36,12 @@ local function rule(r)
     foreign,r.s=foreign+1,zeros(size)
     kind.open(r)
   end
-  if r.cost>0 then r.retry,r.wait=kind.judge(r,0) else r.retry,r.wait=0,0 end
+  r.retry,r.wait=0,0
+  if r.cost>0 then
+    r.retry,r.wait=kind.judge(r,0)
+  elseif kind.look then
+    r.retry=kind.look(r)
+  end
 end
 local rules={}
 -- When it leaves, if all agree.

@@ -16,6 +16,6 @@ pub struct Traffic {
 }
 
 /// Counts one more.
-pub(super) fn one_more(count: &Cell<u64>) {
+pub(in crate::store) fn one_more(count: &Cell<u64>) {
     count.set(count.get() + 1);
 }

@@ -49,8 +49,8 @@ pub const CASES: &[(&str, &[&str])] = &[
         &["limits[0].rules[0].rpu"],
     ),
     (
-        "limits: [{Url: /, rules: [{actor: all, unit: second, rpu: 1, ban: {after: 3}}]}]",
-        &["limits[0].rules[0].ban", "not available yet"],
+        "limits: [{Url: /, rules: [{actor: all, unit: second, rpu: 1, quota: {}}]}]",
+        &["limits[0].rules[0].quota", "not available yet"],
     ),
     ("limits: []\nredis: {cluster: c, on_failure: open}", &["redis.on_failure", "`open`"]),
     ("limits: []\ntime_zone: Asia/Shanghai", &["time_zone", "Asia/Shanghai"]),

@@ -2,9 +2,10 @@
 
 use super::{policy, rule, with_rule};
 use diana::algorithm::Kind;
+use diana::ban::Ban;
 use diana::config::policy::{Absent, Accepted, Scope};
 use diana::route::header::Test;
-use diana::time::Unit;
+use diana::time::{SECOND, Unit};
 
 #[test]
 fn defaults() {
@@ -39,6 +40,27 @@ fn every_key_of_a_rule() {
     assert_eq!((rule.quota.cost, rule.quota.burst, rule.absent), (2, Some(9), Absent::Deny));
     assert_eq!((rule.enforce, rule.shadow, rule.expose), (5, true, false));
     assert_eq!((rule.except.paths.len(), rule.response.status), (1, 429));
+}
+
+#[test]
+fn bans() {
+    let ban = |more: &str| {
+        let fields = format!("rpu: 10, ban: {{after: 5, within: 100ms, for: 1m{more}}}");
+        rule(&with_rule(&fields)).ban.unwrap()
+    };
+    let minute = 60 * SECOND;
+    let (after, within, period) = (5, SECOND / 10, minute);
+    let plain = Ban { after, within, period, max: minute, halve_after: minute };
+    assert_eq!(ban(""), plain);
+    let (max, halve_after) = (60 * minute, 60 * minute);
+    assert_eq!(ban(", max: 1h"), Ban { max, halve_after, ..plain });
+    assert_eq!(ban(", max: 1h, halve_after: 60s"), Ban { max, halve_after: minute, ..plain });
+    assert_eq!(rule(&with_rule("rpu: 10")).ban, None);
+    // Every number makes it another ban, and so does another rule.
+    let identities =
+        ["", ", max: 2m", ", max: 2m, halve_after: 1m"].map(|more| ban(more).identity(1));
+    assert!(identities[0] != identities[1] && identities[1] != identities[2]);
+    assert_ne!(identities[0], plain.identity(2));
 }
 
 #[test]

@@ -17,6 +17,13 @@ fn the_reference_rules_are_valid() {
 }
 
 #[test]
+fn the_examples_are_valid() {
+    let policy = policy(include_str!("../../../envoy/examples/block-address.yaml"));
+    assert!(policy.limits[0].rules[0].ban.is_some());
+    assert_eq!(policy.warnings, [""; 0]);
+}
+
+#[test]
 fn the_rules_of_the_fleet_are_valid_and_count_together() {
     let redis = policy("limits: []\nredis: {cluster: c}").own();
     let text = include_bytes!("../../../envoy/fleet-rules.yaml");

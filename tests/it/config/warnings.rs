@@ -91,3 +91,14 @@ fn an_exemption_of_everything() {
     let yaml = "{limits: [], except: {paths: [/]}}";
     assert_snapshot!(policy(yaml).warnings.join("\n"), @"`except.paths` holds `/`, so no request is judged");
 }
+
+#[test]
+fn bans_of_everybody() {
+    let ban = |actor| {
+        of(&format!(
+            "{{actor: {actor}, unit: day, rpu: 5, ban: {{after: 5, within: 1m, for: 1m}}}}"
+        ))
+    };
+    assert_snapshot!(ban("all"), @"everybody is one caller to these rules, so a ban shuts everybody out: root-all-day-tb");
+    assert_eq!(ban("address"), "");
+}

@@ -184,3 +184,43 @@ fn an_old_configuration_and_a_new_one_share_while_both_are_alive() {
         }
     }
 }
+
+/// Whether somebody who was banned under one configuration still is under the next one.
+fn is_still_banned(scope: &str, part: &str, to: &str) -> bool {
+    const RULE: &str = "keys: 100
+limits: [{Url: /a, rules: [{actor: account, unit: day, rpu: 1, scope: SCOPE, ban: {after: 2, within: 1m, for: 10m}}]}]";
+    let before = RULE.replace("SCOPE", scope);
+    assert!(before.contains(part), "{part}");
+    let mut worker = Worker::new();
+    let mut old = worker.configure(&before);
+    assert_eq!(worker.admitted(&mut old, 4), 1);
+    let mut new = worker.configure(&before.replace(part, to));
+    worker.retire(old);
+    let request = FakeRequest::get("/a/b").header("x-account-id", "ann");
+    let verdict = new.decide(&request, &worker.clock);
+    matches!(verdict, Verdict::Refuse(refusal) if refusal.state.starts_with("banned "))
+}
+
+#[test]
+fn a_ban_is_lifted_by_a_change_of_its_numbers_or_of_what_makes_the_rule_the_same() {
+    for scope in SCOPES {
+        for (part, to) in
+            [("rpu: 1", "rpu: 500"), ("for: 10m", "for: 600s"), ("keys: 100", "keys: 9")]
+        {
+            assert!(is_still_banned(scope, part, to), "{scope}: {part} to {to}");
+        }
+        for (part, to) in [
+            ("for: 10m", "for: 11m"),
+            ("after: 2", "after: 3"),
+            ("10m}", "10m, max: 20m}"),
+            (", ban: {after: 2, within: 1m, for: 10m}", ""),
+            ("rpu: 1", "rpu: 1, name: other"),
+            ("rpu: 1", "rpu: 1, shadow: true"),
+            ("rpu: 1", "rpu: 1, except: {headers: {x-account-id: ann}}"),
+        ] {
+            assert!(!is_still_banned(scope, part, to), "{scope}: {part} to {to}");
+        }
+    }
+}
+
+const SCOPES: [&str; 2] = ["local", "gateway"];

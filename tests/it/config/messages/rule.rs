@@ -15,7 +15,7 @@ fn actor() {
     assert_snapshot!(of("actor: {header: x-id}"), @".actor: found a mapping, allowed: all, account, device, another name under `actors`, or a list of names");
     assert_snapshot!(of("actor:device, unit: second"), @"
     .actor: required, allowed: all, account, device, another name under `actors`, or a list of names
-    .`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, warm_up, max_delay, max_queue, slices; a space is missing after the colon: write `actor: device`
+    .`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, burst, warm_up, max_delay, max_queue, slices; a space is missing after the colon: write `actor: device`
     ");
     assert_snapshot!(of("actor: all, absent: share"), @".absent: means nothing beside `actor: all`, which is never absent");
     assert_snapshot!(of("actor: all, enforce: 50"), @".enforce: chooses among callers, and `actor: all` is a single one; allowed: 0, 100");
@@ -153,11 +153,11 @@ fn name() {
 
 #[test]
 fn keys() {
-    assert_snapshot!(of("rate: 5"), @".rate: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, warm_up, max_delay, max_queue, slices");
-    assert_snapshot!(of("bursts: 5"), @".bursts: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, warm_up, max_delay, max_queue, slices; did you mean `burst`?");
-    assert_snapshot!(of("methods: [GET]"), @".methods: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, warm_up, max_delay, max_queue, slices; `methods` belongs in `match`");
-    assert_snapshot!(of("Url: /"), @".Url: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, warm_up, max_delay, max_queue, slices; `Url` belongs beside `rules`");
-    assert_snapshot!(of("? 5 : 6"), @".5: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, burst, warm_up, max_delay, max_queue, slices");
+    assert_snapshot!(of("rate: 5"), @".rate: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, burst, warm_up, max_delay, max_queue, slices");
+    assert_snapshot!(of("bursts: 5"), @".bursts: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, burst, warm_up, max_delay, max_queue, slices; did you mean `burst`?");
+    assert_snapshot!(of("methods: [GET]"), @".methods: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, burst, warm_up, max_delay, max_queue, slices; `methods` belongs in `match`");
+    assert_snapshot!(of("Url: /"), @".Url: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, burst, warm_up, max_delay, max_queue, slices; `Url` belongs beside `rules`");
+    assert_snapshot!(of("? 5 : 6"), @".5: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, burst, warm_up, max_delay, max_queue, slices");
     assert_snapshot!(of("rpu: 1, rpu: 2, rpu: 3"), @"
     .rpu: duplicate key
     .rpu: duplicate key
@@ -172,10 +172,32 @@ fn keys() {
 
 #[test]
 fn what_is_not_available_yet() {
-    let later = "ban: {after: 3}, quota: {}, hot: {over: 5}";
+    let later = "quota: {}, hot: {over: 5}";
     assert_snapshot!(of(later), @"
-    .ban: not available yet in this release; leave it out
     .quota: not available yet in this release; leave it out
     .hot: not available yet in this release; leave it out
     ");
+}
+
+#[test]
+fn bans() {
+    assert_snapshot!(of("ban: 5"), @".ban: found `5`, allowed: a mapping such as `{after: 10, within: 1m, for: 5m, max: 1h}`");
+    assert_snapshot!(of("ban: {}"), @"
+    .ban.after: required, allowed: a whole number, 1 … 1000000
+    .ban.for: required, allowed: a duration such as `5m`
+    .ban.within: required, allowed: a duration such as `5m`
+    ");
+    assert_snapshot!(of("ban: {after: 0, within: 50ms, for: 721h, max: 0, halve_after: 1}"), @"
+    .ban.after: found `0`, allowed: a whole number, 1 … 1000000
+    .ban.within: found `50ms`, allowed: a duration, 100ms … 24h: a whole number of ms, s, m or h, such as `1500ms`
+    .ban.for: found `721h`, allowed: a duration, 100ms … 720h: a whole number of ms, s, m or h, such as `1500ms`
+    .ban.max: found `0`, allowed: a duration, 100ms … 720h: a whole number of ms, s, m or h, such as `1500ms`
+    .ban.halve_after: found `1`, allowed: a duration, 100ms … 720h: a whole number of ms, s, m or h, such as `1500ms`
+    ");
+    assert_snapshot!(of("ban: {after: 3, within: 25h, for: 5m, until: 3}"), @"
+    .ban.within: found `25h`, allowed: a duration, 100ms … 24h: a whole number of ms, s, m or h, such as `1500ms`
+    .ban.until: unknown key, allowed: after, within, for, max, halve_after
+    ");
+    assert_snapshot!(of("ban: {after: 3, within: 1m, for: 5m, max: 4m}"), @".ban.max: shorter than `for`; allowed: at least as long");
+    assert_snapshot!(of("ban: {after: 3, within: 1m, for: 5m, max: 5m, halve_after: 1h}"), @".ban.halve_after: means nothing without a `max` above `for`");
 }

@@ -1,0 +1,56 @@
+//! `ban` of a rule.
+
+use super::duration;
+use super::fields::Fields;
+use crate::ban::Ban;
+use crate::time::{Micros, SECOND};
+
+const WHAT: &str = "a mapping such as `{after: 10, within: 1m, for: 5m, max: 1h}`";
+const KEYS: &[&str] = &["after", "within", "for", "max", "halve_after"];
+const DURATION: &str = "a duration such as `5m`";
+
+/// Most refusals before a ban.
+const MAX_AFTER: u64 = 1_000_000;
+
+/// Refusals reach the other workers within this time.
+const SHORTEST: Micros = SECOND / 10;
+
+const DAY: Micros = 86_400 * SECOND;
+const LONGEST: Micros = 30 * DAY;
+
+/// Reads `ban`. Not inlined into the reader of rules, which is large as it is.
+#[inline(never)]
+pub fn read(rule: &Fields<'_>) -> Option<Ban> {
+    let fields = Fields::read(rule.get("ban")?, WHAT, KEYS, &[])?;
+    let after = fields.require("after", "a whole number, 1 … 1000000");
+    let after = after.and_then(|node| node.whole(1, MAX_AFTER));
+    let within = time(&fields, "within", DAY, None);
+    let period = time(&fields, "for", LONGEST, None);
+    let max = time(&fields, "max", LONGEST, Some(period.unwrap_or(LONGEST)));
+    let halve_after = time(&fields, "halve_after", LONGEST, Some(max.unwrap_or(LONGEST)));
+    let (period, max) = (period?, max?);
+    if max < period {
+        fields.blame("max", "shorter than `for`; allowed: at least as long".into());
+    } else if let (Some(node), true) = (fields.get("halve_after"), max == period) {
+        node.key_problem("means nothing without a `max` above `for`".into());
+    }
+    Some(Ban { after: after?, within: within?, period, max, halve_after: halve_after? })
+}
+
+/// A duration under a key, which is required if it has no default.
+#[inline(never)]
+fn time(
+    fields: &Fields<'_>,
+    key: &'static str,
+    most: Micros,
+    default: Option<Micros>,
+) -> Option<Micros> {
+    match (fields.get(key), default) {
+        (None, Some(default)) => Some(default),
+        (None, None) => {
+            fields.require(key, DURATION);
+            None
+        }
+        (Some(node), _) => duration::read(node, SHORTEST, most),
+    }
+}

@@ -1,0 +1,56 @@
+//! Which rules apply to a request, and what each of them says.
+
+use super::{Engine, Judge, Opinion};
+use crate::caller::Caller;
+use crate::config::policy::Absent;
+use crate::decision::Decision;
+use crate::key::Key;
+use crate::port::Request;
+use crate::store::Judged;
+
+impl Engine {
+    /// Notes that a rule applies to this request, if it does.
+    pub(super) fn apply(&mut self, number: usize, request: &dyn Request) {
+        let Some(Judge { rule, actor, .. }) = self.rules.get(number) else { return };
+        if !rule.except.is_empty() && rule.except.covers(request, self.scratch.plain_path()) {
+            return;
+        }
+        let caller = self.callers.of(*actor, request);
+        let (key, percentile) = match (caller, rule.absent) {
+            (Caller::Known { key, percentile }, _) => (key, percentile),
+            (Caller::Absent, Absent::Skip) => return,
+            (Caller::Shared, _) | (Caller::Absent, _) => (Key::SHARE, 0),
+        };
+        let denied = caller == Caller::Absent && rule.absent == Absent::Deny;
+        self.scratch.opinions.push(Opinion {
+            rule: number,
+            key,
+            decision: if denied { Decision::NEVER } else { Decision::NOW },
+            shadow: self.shadow || rule.shadow || percentile >= rule.enforce,
+            banned: false,
+            is_own: matches!(caller, Caller::Known { .. }),
+            charged: false,
+            looks: false,
+            ask: false,
+            alone: false,
+            grant: None,
+            known: None,
+            remaining: 0,
+        });
+    }
+
+    /// Has every rule judge the request.
+    pub(super) fn judge(&mut self) {
+        for opinion in &mut self.scratch.opinions {
+            let Some(Judge { store, counts, .. }) = self.rules.get_mut(opinion.rule) else {
+                continue;
+            };
+            let Judged { decision, overflow, ask } = store.judge(opinion.key, self.scratch.now);
+            counts.overflow += u64::from(overflow);
+            opinion.is_own &= !overflow;
+            if opinion.decision.is_admitted() {
+                (opinion.decision, opinion.ask) = (decision, ask);
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+-- State: the end of the ban, the level, the newest slice, and counters of eight slices.
+local function ban()
+  local B={size=function() return 11 end}
+  function B.open(r)
+    local s,slice=r.s,floor(now/r.unit)
+    if s[3]>slice or s[1]-now>2*r.b then return end
+    for new=max(s[3]+1,slice-7),slice do s[4+new%8]=0 end
+    s[3],r.begins=slice,0
+    return true
+  end
+  local function recent(r)
+    local sum=0
+    for i=4,11 do sum=sum+r.s[i] end
+    return sum
+  end
+  function B.left(r) return max(0,r.s[1]-now) end
+  -- What costs nothing only looks whether he is banned.
+  B.look=B.left
+  function B.judge() return 0,0 end
+  function B.charge(r,refusals)
+    local s=r.s
+    if s[1]>now then return end
+    local i=4+s[3]%8
+    s[i]=s[i]+refusals
+    if recent(r)<r.rpu then return end
+    local level=max(0,s[2]-floor((now-s[1])/r.c))
+    local length=min(r.a*2^level,r.b)
+    for i=4,11 do s[i]=0 end
+    s[1],s[2],r.begins=now+length,length<r.b and level+1 or level,1
+  end
+  function B.receipt(r) return r.begins end
+  B.lease=recent
+  function B.spend() return 0 end
+  function B.ends(r)
+    local s=r.s
+    return max(s[1]+s[2]*r.c,(s[3]+8)*r.unit)-now
+  end
+  return B
+end

@@ -1,0 +1,49 @@
+//! Who is banned by a rule, known as widely as the rule counts.
+
+pub(super) mod far;
+pub(super) mod local;
+mod set;
+pub(super) mod shared;
+
+use super::{Memory, Scope};
+use crate::fleet::script::{Charge, Opinion};
+use crate::key::Key;
+use crate::time::Micros;
+use local::Sets;
+
+/// The bans of one rule.
+pub trait Bans {
+    /// Ticks for which a caller is still banned; 0 if he is not.
+    fn left(&mut self, key: Key, now: Micros) -> Micros;
+
+    /// The rule refused him.
+    fn refused(&mut self, key: Key, now: Micros);
+
+    /// Does what has to be done from time to time. Whether there is more to do soon, even if no
+    /// request comes.
+    fn tidy(&mut self, now: Micros) -> bool;
+
+    /// What the fleet is asked about a caller, together with the rule.
+    fn question(&self, _key: Key) -> Option<Charge> {
+        None
+    }
+
+    /// Takes what the fleet says. Ticks for which he is still banned.
+    fn told(&mut self, _key: Key, _opinion: &Opinion, _now: Micros) -> Micros {
+        0
+    }
+
+    /// Bans that began here since this was last asked.
+    fn begun(&mut self) -> u64;
+}
+
+/// The memory for the bans of a rule, of which `callers` may be in force at once.
+pub(super) fn memory(scope: Scope, callers: usize) -> Memory {
+    match scope {
+        Scope::Local => Memory { worker: Sets::bytes(callers), shared: 0 },
+        Scope::Gateway | Scope::Global => {
+            let (worker, shared) = shared::memory(callers);
+            Memory { worker, shared }
+        }
+    }
+}

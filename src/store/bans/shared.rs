@@ -1,0 +1,294 @@
+//! Bans of a gateway: sets in a fixed number of values of shared data, changed by compare-and-swap.
+//!
+//! A worker gathers refusals and passes them on with its timer, or at once if they may be enough for
+//! a ban. All workers look at one small record twenty times a second: it says when the last ban ends,
+//! so that where nobody is banned nothing else is asked, and how many bans have begun, so that what a
+//! worker knows of a caller is known until the next one begins.
+
+use std::fmt::Write;
+use std::rc::Rc;
+
+use super::far::Far;
+use super::{Bans, set};
+use crate::ban::Ban;
+use crate::fleet::script::{Charge, Opinion};
+use crate::key::Key;
+use crate::port::SharedData;
+use crate::store::shared::traffic::{Traffic, one_more};
+use crate::time::{Micros, SECOND};
+use crate::words;
+
+/// How old what a worker knows of the record may be.
+const STALE: Micros = SECOND / 20;
+
+/// Callers that a worker knows something about at a time.
+const LINES: usize = 4096;
+
+/// Most sets: more than any number of keys asks for.
+const MOST_SETS: u64 = 1 << 21;
+
+/// Compare-and-swaps that may be lost in a row.
+const ATTEMPTS: usize = 1_000;
+
+/// What the host needs for a value beside the value itself.
+const HOST: u64 = 192;
+
+/// What a worker knows of a caller.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    key: Key,
+    /// When his ban ends, as of so many bans begun.
+    until: Micros,
+    epoch: u64,
+    /// Refusals that were not passed on yet, and those that were counted when that was last done.
+    refusals: u64,
+    recent: u64,
+    /// Whether his line is on the list.
+    listed: bool,
+    /// When the fleet was last asked about him.
+    looked: Micros,
+}
+
+const NOBODY: Line =
+    Line { key: Key::ALL, until: 0, epoch: 0, refusals: 0, recent: 0, listed: false, looked: 0 };
+
+/// The record that all workers look at.
+#[derive(Debug, Clone, Copy, Default)]
+struct Record {
+    /// How many sets there are: whoever came first has counted them by his `keys`.
+    sets: u64,
+    /// Bans begun, and one.
+    epoch: u64,
+    /// The end of the ban that ends last.
+    latest: Micros,
+}
+
+/// See the module.
+pub(in crate::store) struct Shared {
+    ban: Ban,
+    data: Rc<dyn SharedData>,
+    traffic: Rc<Traffic>,
+    /// All that the names of values begin with, and the name asked for last.
+    name: String,
+    prefix: usize,
+    keys: usize,
+    record: Record,
+    /// When the record is to be looked at again.
+    stale: Micros,
+    lines: Vec<Line>,
+    /// Lines with refusals that were not passed on.
+    list: Vec<usize>,
+    begun: u64,
+    /// Where the fleet counts, if it does.
+    far: Option<Far>,
+}
+
+/// The memory for the bans of so many callers.
+pub(super) fn memory(callers: usize) -> (u64, u64) {
+    let lines = callers.min(LINES) * (size_of::<Line>() + size_of::<usize>());
+    (lines as u64, set::number(callers) * (HOST + set::SIZE as u64 * 8))
+}
+
+impl Shared {
+    pub(in crate::store) fn new(
+        ban: Ban,
+        name: String,
+        keys: usize,
+        data: Rc<dyn SharedData>,
+        traffic: Rc<Traffic>,
+        far: Option<Far>,
+    ) -> Shared {
+        Shared {
+            ban,
+            data,
+            traffic,
+            prefix: name.len(),
+            name,
+            keys,
+            record: Record::default(),
+            stale: 0,
+            lines: Vec::new(),
+            list: Vec::new(),
+            begun: 0,
+            far,
+        }
+    }
+
+    /// Looks at the record, and puts `until` into it if a ban begins that ends then.
+    fn learn(&mut self, begins: Option<Micros>, now: Micros) {
+        self.stale = now.saturating_add(STALE);
+        for _ in 0..ATTEMPTS {
+            self.name.truncate(self.prefix);
+            let ([sets, epoch, latest], number) = words::read(&*self.data, &self.name);
+            let is_new = sets == 0;
+            let sets = if is_new { set::number(self.keys) } else { sets.min(MOST_SETS) };
+            let more = u64::from(is_new || begins.is_some());
+            let latest = latest.max(begins.unwrap_or(0));
+            self.record = Record { sets, epoch: epoch.wrapping_add(more), latest };
+            let words = [sets, self.record.epoch, latest];
+            if more == 0 || words::write(words, &*self.data, &self.name, number) {
+                return;
+            }
+            one_more(&self.traffic.conflicts);
+        }
+    }
+
+    /// A copy of a caller's set, whose name is now the one asked for last. What is no set counts as an
+    /// empty one.
+    #[inline(never)]
+    fn get(&mut self, key: Key) -> (Vec<u64>, Option<u32>) {
+        let sets = self.record.sets.max(1);
+        self.name.truncate(self.prefix);
+        // Writing to a string cannot fail.
+        _ = write!(self.name, "{sets:x}.{:x}", key.spread % sets);
+        let (bytes, number) = self.data.get(&self.name).unzip();
+        let bytes = bytes.unwrap_or_default();
+        let mut set: Vec<u64> =
+            bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        if bytes.len() != set::SIZE * 8 {
+            set = vec![0; set::SIZE];
+        }
+        (set, number)
+    }
+
+    /// The place of a caller's line, made his.
+    fn claim(&mut self, key: Key, now: Micros) -> usize {
+        if self.record.sets == 0 {
+            self.learn(None, now);
+        }
+        if self.lines.is_empty() {
+            self.lines.resize(self.keys.clamp(1, LINES), NOBODY);
+        }
+        let place = (key.hash % self.lines.len() as u64) as usize;
+        if self.lines.get(place).is_some_and(|line| line.key != key) {
+            self.pass_on(place, now);
+            if let Some(line) = self.lines.get_mut(place) {
+                *line = Line { key, listed: line.listed, looked: now, ..NOBODY };
+            }
+        }
+        place
+    }
+
+    /// Asks the fleet about a caller who keeps coming: a request under a lease does not.
+    fn look_far(&mut self, key: Key, now: Micros) {
+        let place = self.claim(key, now);
+        if let (Some(line), Some(far)) = (self.lines.get_mut(place), &self.far)
+            && now.saturating_sub(line.looked) >= SECOND
+            && self.ban.left(line.until, now) == 0
+        {
+            line.looked = now;
+            far.send(key, 0);
+        }
+    }
+
+    /// Counts the refusals of a line for all workers.
+    fn pass_on(&mut self, place: usize, now: Micros) {
+        let Some(line) = self.lines.get_mut(place) else { return };
+        let (key, refusals) = (line.key, std::mem::take(&mut line.refusals));
+        if refusals == 0 {
+            return;
+        }
+        if self.far.as_ref().is_some_and(|far| far.send(key, refusals)) {
+            return;
+        }
+        let counted = self.change(key, set::Change::Count(refusals), now);
+        if counted.begins {
+            self.begun += 1;
+            self.learn(Some(counted.until), now);
+        }
+        if let Some(line) = self.lines.get_mut(place) {
+            (line.until, line.recent) = (counted.until, counted.recent);
+            line.epoch = self.record.epoch;
+        }
+    }
+
+    /// Changes a caller's state.
+    fn change(&mut self, key: Key, change: set::Change, now: Micros) -> set::Counted {
+        for _ in 0..ATTEMPTS {
+            let (mut set, number) = self.get(key);
+            let counted = set::change(&mut set, &self.ban, key.hash, now, change);
+            let mut bytes = vec![0; set::SIZE * 8];
+            for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(&set) {
+                *bytes = word.to_le_bytes();
+            }
+            if self.data.swap(&self.name, &bytes, number) {
+                one_more(&self.traffic.writes);
+                return counted;
+            }
+            one_more(&self.traffic.conflicts);
+        }
+        one_more(&self.traffic.exhausted);
+        set::Counted::default()
+    }
+}
+
+impl Bans for Shared {
+    fn left(&mut self, key: Key, now: Micros) -> Micros {
+        if now >= self.stale {
+            self.learn(None, now);
+        }
+        if self.far.is_some() {
+            self.look_far(key, now);
+        }
+        if now >= self.record.latest {
+            return 0;
+        }
+        let (place, epoch) = (self.claim(key, now), self.record.epoch);
+        if self.lines.get(place).is_some_and(|line| line.epoch != epoch) {
+            let until = set::until(&self.get(key).0, key.hash);
+            let line = self.lines.get_mut(place).into_iter();
+            line.for_each(|line| (line.until, line.epoch) = (until, epoch));
+        }
+        self.lines.get(place).map_or(0, |line| self.ban.left(line.until, now))
+    }
+
+    fn refused(&mut self, key: Key, now: Micros) {
+        if self.far.as_ref().is_some_and(Far::denies) {
+            return;
+        }
+        let place = self.claim(key, now);
+        let Some(line) = self.lines.get_mut(place) else { return };
+        line.refusals += 1;
+        if !line.listed {
+            line.listed = true;
+            self.list.push(place);
+        }
+        if line.refusals + line.recent >= self.ban.after {
+            self.pass_on(place, now);
+        }
+    }
+
+    fn tidy(&mut self, now: Micros) -> bool {
+        for place in std::mem::take(&mut self.list) {
+            self.pass_on(place, now);
+            self.lines.get_mut(place).into_iter().for_each(|line| line.listed = false);
+        }
+        false
+    }
+
+    fn question(&self, key: Key) -> Option<Charge> {
+        self.far.as_ref().map(|far| far.charge(key, 0))
+    }
+
+    fn told(&mut self, key: Key, opinion: &Opinion, now: Micros) -> Micros {
+        let until = now.saturating_add(opinion.remaining);
+        let (left, recent) = (self.ban.left(until, now), opinion.lease);
+        let place = self.claim(key, now);
+        let known = self.lines.get(place).is_some_and(|line| self.ban.left(line.until, now) > 0);
+        // A look counts nothing, and does not tell.
+        let line = self.lines.get_mut(place).filter(|_| recent > 0);
+        line.into_iter().for_each(|line| line.recent = recent);
+        if left > 0 && !known {
+            self.change(key, set::Change::Ban(until), now);
+            self.begun += opinion.receipt.min(1);
+            self.learn(Some(until), now);
+            let (line, epoch) = (self.lines.get_mut(place).into_iter(), self.record.epoch);
+            line.for_each(|line| (line.until, line.epoch) = (until, epoch));
+        }
+        left
+    }
+
+    fn begun(&mut self) -> u64 {
+        std::mem::take(&mut self.begun)
+    }
+}

@@ -1,0 +1,6 @@
+//! Bans: the step, and who is remembered.
+
+mod flood;
+mod gateway;
+mod law;
+mod race;

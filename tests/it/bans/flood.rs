@@ -1,0 +1,101 @@
+//! Many addresses come, and whoever is banned stays so.
+
+use std::rc::Rc;
+
+use diana::ban::Ban;
+use diana::key::Key;
+use diana::port::fake::FakeSharedData;
+use diana::store::bans::Bans;
+use diana::store::tables::Tables;
+use diana::store::{Scope, Stores};
+use diana::time::SECOND;
+
+const BAN: Ban =
+    Ban { after: 10, within: 60 * SECOND, period: 600 * SECOND, max: 600 * SECOND, halve_after: 1 };
+
+/// Room for so many callers.
+const KEYS: usize = 10_000;
+
+const SCOPES: [Scope; 2] = [Scope::Local, Scope::Gateway];
+
+fn open(scope: Scope, data: &Rc<FakeSharedData>) -> Box<dyn Bans> {
+    let mut tables = Tables::default();
+    Stores::new("test".into(), data.clone(), &mut tables).open_bans(scope, BAN, 1, KEYS)
+}
+
+pub(super) fn key(rng: &mut fastrand::Rng) -> Key {
+    Key { hash: rng.u64(..), spread: rng.u64(..) }
+}
+
+/// Has so many new callers banned, and returns them with the ends of their bans.
+fn banned(bans: &mut dyn Bans, rng: &mut fastrand::Rng, number: usize) -> Vec<(Key, u64)> {
+    let ban = |n| {
+        let (key, now) = (key(rng), n as u64 * 100);
+        (0..BAN.after).for_each(|_| bans.refused(key, now));
+        let left = bans.left(key, now);
+        assert_eq!(left, BAN.period, "{n}");
+        (key, now + left)
+    };
+    (0..number).map(ban).collect()
+}
+
+#[test]
+fn a_million_new_addresses_push_out_no_ban() {
+    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    for scope in SCOPES {
+        for refusals in [1, BAN.after - 1, BAN.after] {
+            let mut bans = open(scope, &Rc::default());
+            let earlier = banned(&mut *bans, &mut rng, KEYS / 4);
+            let now = SECOND;
+            for _ in 0..1_000_000 / refusals {
+                let new = key(&mut rng);
+                (0..refusals).for_each(|_| bans.refused(new, now));
+            }
+            for (key, until) in earlier {
+                assert_eq!(bans.left(key, now), until - now, "{scope:?}, {refusals} each");
+                assert_eq!(bans.left(key, until), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn who_is_refused_often_is_banned_in_the_midst_of_a_flood() {
+    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    for scope in SCOPES {
+        let mut bans = open(scope, &Rc::default());
+        (0..20 * KEYS).for_each(|_| bans.refused(key(&mut rng), SECOND));
+        let often: Vec<Key> = (0..100).map(|_| key(&mut rng)).collect();
+        for round in 0..2 * BAN.after {
+            for key in &often {
+                if bans.left(*key, SECOND) == 0 {
+                    bans.refused(*key, SECOND);
+                }
+            }
+            (0..KEYS / 100).for_each(|_| bans.refused(key(&mut rng), SECOND + round));
+        }
+        // A newcomer with as few refusals may be forgotten for another one, until he has more.
+        let banned = often.iter().filter(|key| bans.left(**key, SECOND) > 0).count();
+        assert!(banned >= 95, "{scope:?}: {banned}");
+    }
+}
+
+#[test]
+fn more_bans_than_there_is_room_for_leave_the_others_as_they_are() {
+    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    for scope in SCOPES {
+        let mut bans = open(scope, &Rc::default());
+        let mut begun = Vec::new();
+        for _ in 0..4 * KEYS {
+            let key = key(&mut rng);
+            (0..BAN.after).for_each(|_| bans.refused(key, 0));
+            if bans.left(key, 0) > 0 {
+                begun.push(key);
+            }
+        }
+        bans.tidy(0);
+        assert!(begun.len() > KEYS && begun.len() < 3 * KEYS, "{scope:?}: {}", begun.len());
+        assert_eq!(bans.begun(), begun.len() as u64);
+        assert!(begun.iter().all(|key| bans.left(*key, 0) == BAN.period), "{scope:?}");
+    }
+}

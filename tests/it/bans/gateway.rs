@@ -1,0 +1,154 @@
+//! Several workers ban together.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use diana::ban::Ban;
+use diana::key::Key;
+use diana::port::SharedData;
+use diana::port::fake::FakeSharedData;
+use diana::store::bans::Bans;
+use diana::store::tables::Tables;
+use diana::store::{Scope, Stores};
+use diana::time::SECOND;
+
+use super::flood::key;
+
+const TICK: u64 = SECOND / 10;
+const BAN: Ban = Ban {
+    after: 10,
+    within: 60 * SECOND,
+    period: 100 * SECOND,
+    max: 400 * SECOND,
+    halve_after: 400 * SECOND,
+};
+const ANN: Key = Key { hash: 0xa55, spread: 5 };
+
+fn open(data: &Rc<FakeSharedData>) -> Box<dyn Bans> {
+    let mut tables = Tables::default();
+    Stores::new("test".into(), data.clone(), &mut tables).open_bans(Scope::Gateway, BAN, 1, 1000)
+}
+
+#[test]
+fn refusals_of_all_workers_lead_to_one_ban_and_all_soon_know_it() {
+    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    for workers in 1..5 {
+        let data = Rc::default();
+        let mut workers: Vec<_> = (0..workers).map(|_| open(&data)).collect();
+        let (mut now, mut refusals, mut begun) = (rng.u64(0..1 << 40), 0, None);
+        let mut known_by = vec![None; workers.len()];
+        let mut next_tick = now + TICK;
+        while known_by.iter().any(Option::is_none) {
+            now += rng.u64(0..SECOND / 50);
+            if now >= next_tick {
+                workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
+                next_tick = now + TICK;
+            }
+            let number = rng.usize(0..workers.len());
+            if workers[number].left(ANN, now) == 0 {
+                workers[number].refused(ANN, now);
+                refusals += 1;
+                if refusals == BAN.after {
+                    begun = Some(now);
+                }
+            } else {
+                known_by[number].get_or_insert(now);
+            }
+            assert!(now < begun.unwrap_or(now) + 3 * TICK, "not everybody knows");
+        }
+        let begun = begun.expect("banned too early");
+        let first = known_by.iter().flatten().min().unwrap();
+        assert!(*first < begun + 2 * TICK);
+        let lefts: Vec<u64> = workers.iter_mut().map(|worker| worker.left(ANN, now)).collect();
+        assert!(lefts.iter().all(|left| *left == lefts[0]), "{lefts:?}");
+        assert!((begun..begun + TICK + SECOND / 50).contains(&(now + lefts[0] - BAN.period)));
+        let bans: u64 = workers.iter_mut().map(|worker| worker.begun()).sum();
+        assert_eq!(bans, 1, "it begins once");
+    }
+}
+
+#[test]
+fn no_refusal_is_lost_when_workers_write_at_once() {
+    let data: Rc<FakeSharedData> = Rc::default();
+    let mut ours = open(&data);
+    let mut theirs = open(&data);
+    for bans in [&mut ours, &mut theirs] {
+        bans.refused(ANN, 0);
+    }
+    theirs.refused(ANN, 0);
+    // Theirs is passed on between our look and our write, again and again.
+    let written = Rc::new(Cell::new(0));
+    let count = written.clone();
+    *data.before_swap.borrow_mut() = Some(Box::new(move |_, _| {
+        if count.get() < 3 {
+            count.set(count.get() + 1);
+            theirs.tidy(0);
+            (0..2).for_each(|_| theirs.refused(ANN, 0));
+        }
+    }));
+    ours.tidy(0);
+    *data.before_swap.borrow_mut() = None;
+    assert_eq!(written.get(), 3);
+    // Counted so far: one, and three times two.
+    (0..2).for_each(|_| ours.refused(ANN, 0));
+    assert_eq!(ours.left(ANN, 0), 0);
+    ours.refused(ANN, 0);
+    assert_eq!(ours.left(ANN, 0), BAN.period);
+}
+
+#[test]
+fn where_nobody_is_banned_nothing_is_asked_but_the_record() {
+    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let data: Rc<FakeSharedData> = Rc::default();
+    let mut bans = open(&data);
+    let keys = |data: &FakeSharedData| data.keys();
+    for n in 0..1000 {
+        assert_eq!(bans.left(key(&mut rng), n * SECOND / 10), 0);
+    }
+    assert_eq!(
+        keys(&data),
+        ["diana/1/test/".to_owned() + &format!("{:016x}", BAN.identity(1)) + "/ban"]
+    );
+}
+
+#[test]
+fn shared_data_that_is_lost_or_spoiled_bans_nobody_for_longer_than_a_ban_can_last() {
+    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let data: Rc<FakeSharedData> = Rc::default();
+    let mut bans = open(&data);
+    let mut now = SECOND;
+    for _ in 0..200 {
+        for key in data.keys() {
+            let Some((mut value, _)) = data.get(&key) else { continue };
+            match rng.u8(0..4) {
+                0 => data.clear(),
+                1 => value.truncate(rng.usize(0..=value.len())),
+                2 => value.iter_mut().for_each(|byte| *byte = rng.u8(..)),
+                _ => value.fill(0xff),
+            }
+            data.set(&key, &value);
+        }
+        for _ in 0..2 * BAN.after {
+            now += TICK;
+            let key = if rng.bool() { ANN } else { key(&mut rng) };
+            assert!(bans.left(key, now) <= 2 * BAN.max);
+            bans.refused(key, now);
+        }
+        bans.tidy(now);
+    }
+    assert!(data.keys().iter().all(|key| key.len() < 80));
+}
+
+#[test]
+fn what_a_worker_knew_before_a_ban_it_does_not_rely_on_after_it() {
+    let data: Rc<FakeSharedData> = Rc::default();
+    let (mut ours, mut theirs) = (open(&data), open(&data));
+    let bob = Key { hash: 0xb0b, spread: 9 };
+    (0..BAN.after).for_each(|_| theirs.refused(bob, 0));
+    // Somebody is banned, so ours asks about her, too.
+    assert_eq!((ours.left(bob, 0), ours.left(ANN, 0)), (BAN.period, 0));
+    (0..BAN.after).for_each(|_| theirs.refused(ANN, 0));
+    assert_eq!(ours.left(ANN, TICK), BAN.period - TICK);
+    assert_eq!(ours.left(bob, TICK), BAN.period - TICK);
+    assert_eq!((ours.left(ANN, BAN.period), ours.begun(), theirs.begun()), (0, 0, 2));
+}
