@@ -11,6 +11,7 @@ mod advice;
 mod algo;
 mod condition;
 mod context;
+mod daily;
 mod document;
 mod duplicate;
 mod duration;

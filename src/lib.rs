@@ -6,6 +6,7 @@
 pub mod actor;
 pub mod address;
 pub mod algorithm;
+pub mod bloom;
 pub mod caller;
 pub mod config;
 pub mod decision;

@@ -1,8 +1,10 @@
 //! Where usage is counted. A store owns atomicity: it runs the pure step of an algorithm and keeps
 //! what the step wrote.
 
+pub mod daily;
 pub mod fleet;
 mod floor;
+mod kept;
 mod lease;
 mod leases;
 pub mod local;
@@ -14,13 +16,15 @@ pub mod tables;
 use std::rc::Rc;
 
 use crate::algorithm::Algorithm;
+use crate::bloom::Shape;
 use crate::decision::Decision;
 use crate::fleet::link::Link;
 use crate::fleet::script::Numbers;
 use crate::key::Key;
 use crate::port::SharedData;
 use crate::quota::Quota;
-use crate::time::{Micros, Now};
+use crate::time::{Micros, Now, SECOND};
+use daily::{Daily, Terms};
 use fleet::Fleet;
 use local::Local;
 use shared::Shared;
@@ -141,6 +145,8 @@ pub struct Meter {
     pub identity: u64,
     /// How many live callers room is made for.
     pub keys: usize,
+    /// The filter in which accounts are counted by the day, if they are.
+    pub daily: Option<Shape>,
 }
 
 /// What all stores of a configuration have in common.
@@ -177,6 +183,9 @@ impl<'s> Stores<'s> {
         algo: &'static str,
     ) -> Box<dyn Store> {
         self.opened += 1;
+        if let Some(shape) = meter.daily {
+            return Box::new(self.open_daily(&meter, quota, shape));
+        }
         let link = self.fleet.clone().filter(|_| scope == Scope::Global);
         if let (Some(link), Some(numbers)) = (link, Numbers::new(algo, &quota)) {
             let number = self.opened - 1;
@@ -190,6 +199,12 @@ impl<'s> Stores<'s> {
             // Without a store for the fleet each gateway counts for itself.
             Scope::Gateway | Scope::Global => Box::new(self.opener()(meter)),
         }
+    }
+
+    fn open_daily(&mut self, meter: &Meter, quota: Quota, shape: Shape) -> Daily {
+        let zone = quota.zone.saturating_mul(SECOND.cast_signed());
+        let terms = Terms { shape, cost: meter.cost, zone };
+        Daily::new(meter, quota, self.tables.open_section(&self.namespace, meter, terms))
     }
 
     /// Opens stores of this gateway.

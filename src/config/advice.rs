@@ -26,7 +26,9 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
              `keys`, {keys}, of them are live, newcomers share buckets, so see that `keys` is enough"
         ),
         rules().filter(|rule| {
-            is_caller_chosen(rule, actors) && matches!(rule.quota.unit, Unit::Hour | Unit::Day)
+            is_caller_chosen(rule, actors)
+                && rule.daily.is_none()
+                && matches!(rule.quota.unit, Unit::Hour | Unit::Day)
         }),
     ));
     lines

@@ -42,6 +42,9 @@ fn kind(entry: u64, rule: &Rule, actors: &[Known]) -> u64 {
     number(rule.quota.zone);
     number(rule.algorithm.words() as i64);
     hasher.part(1, rule.algo.as_bytes());
+    if rule.daily.is_some() {
+        hasher.part(5, &[]);
+    }
     if rule.name.is_empty() {
         hasher.part(2, &entry.to_le_bytes());
         for known in rule.actor.iter().filter_map(|&index| actors.get(index)) {

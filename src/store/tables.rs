@@ -1,39 +1,42 @@
-//! The tables of this worker. They outlive a change of the configuration as long as a rule with
-//! the same identity follows: while requests under the old one are under way both share a table.
+//! The tables of this worker, and the sections of its quotas.
 
 use std::cell::RefCell;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 
 use super::Meter;
+use super::daily::{Section, Terms};
+use super::kept::Kept;
 use super::table::Table;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Tables(Vec<Known>);
-
-#[derive(Debug)]
-struct Known {
-    namespace: Rc<str>,
-    identity: u64,
-    table: Weak<RefCell<Table>>,
+pub struct Tables {
+    tables: Kept<Table>,
+    sections: Kept<Section>,
 }
 
 impl Tables {
     /// The table of a rule: the one that an earlier configuration counts in, or a new one.
     pub(super) fn open(&mut self, namespace: &Rc<str>, meter: &Meter) -> Rc<RefCell<Table>> {
-        self.0.retain(|known| known.table.strong_count() > 0);
-        let same =
-            |known: &&Known| known.identity == meter.identity && known.namespace == *namespace;
-        if let Some(table) = self.0.iter().find(same).and_then(|known| known.table.upgrade()) {
+        if let Some(table) = self.tables.find(namespace, meter.identity) {
             table.borrow_mut().adopt(meter.algorithm.clone(), meter.keys);
             return table;
         }
-        let table = Rc::new(RefCell::new(Table::new(meter.algorithm.clone(), meter.keys)));
-        self.0.push(Known {
-            namespace: namespace.clone(),
-            identity: meter.identity,
-            table: Rc::downgrade(&table),
-        });
-        table
+        let table = Table::new(meter.algorithm.clone(), meter.keys);
+        self.tables.keep(namespace, meter.identity, table)
+    }
+
+    /// The section of a rule, likewise.
+    pub(super) fn open_section(
+        &mut self,
+        namespace: &Rc<str>,
+        meter: &Meter,
+        terms: Terms,
+    ) -> Rc<RefCell<Section>> {
+        if let Some(section) = self.sections.find(namespace, meter.identity) {
+            section.borrow_mut().adopt(terms);
+            return section;
+        }
+        self.sections.keep(namespace, meter.identity, Section::new(terms))
     }
 }

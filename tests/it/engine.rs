@@ -2,6 +2,7 @@
 
 mod callers;
 mod charging;
+mod daily;
 mod holding;
 mod matching;
 mod races;

@@ -13,6 +13,7 @@ mod charges;
 mod clocks;
 mod conditions;
 mod config;
+mod daily;
 mod engine;
 mod fleet;
 mod hold;

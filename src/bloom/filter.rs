@@ -1,0 +1,116 @@
+//! The counters.
+
+use super::{LINE, Shape};
+use crate::key::Key;
+
+/// Words of a line.
+const WORDS: usize = LINE as usize / 8;
+
+/// Lines in a page: memory is taken page by page, when somebody is counted there.
+const PAGE: usize = 256;
+
+/// The word in which a line says how old its counts are, above the counters in it.
+const LAST: usize = WORDS - 1;
+const AGE: u32 = 48;
+
+/// As long as a cache line, and on one.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Line([u64; WORDS]);
+
+/// A filter that can be emptied at once.
+#[derive(Debug)]
+pub struct Filter {
+    shape: Shape,
+    pages: Vec<Option<Box<[Line]>>>,
+    /// Lines of another age are empty: they are cleared when somebody is counted there. After
+    /// 65,535 ages a line that nobody ever came to would count again, which gives nobody too much.
+    age: u16,
+}
+
+impl Filter {
+    /// An empty filter.
+    #[must_use]
+    pub fn new(shape: Shape) -> Filter {
+        let pages = shape.lines.div_ceil(PAGE as u64) as usize;
+        Filter { shape, pages: vec![None; pages], age: 1 }
+    }
+
+    /// How it is laid out.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The count of a caller; never less than the truth.
+    #[must_use]
+    pub fn count(&self, key: Key) -> u64 {
+        let (page, line) = self.place(key);
+        let page = self.pages.get(page).and_then(Option::as_ref);
+        match page.and_then(|page| page.get(line)) {
+            Some(Line(words)) if age(words) == self.age => {
+                let count = |(word, shift)| words.get(word).map_or(0, |word: &u64| word >> shift);
+                let most = self.shape.most();
+                self.counters(key).map(|place| count(place) & most).min().unwrap_or(most)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Sets the count of a caller to `count`, or leaves it if it is higher. Counters stop at
+    /// [`Shape::most`].
+    pub fn raise(&mut self, key: Key, count: u64) {
+        let (page, line) = self.place(key);
+        let (age_now, most) = (self.age, self.shape.most());
+        let (counters, count) = (self.counters(key), count.min(most));
+        let Some(page) = self.pages.get_mut(page) else { return };
+        let page = page.get_or_insert_with(|| vec![Line([0; WORDS]); PAGE].into());
+        let Some(Line(words)) = page.get_mut(line) else { return };
+        if age(words) != age_now {
+            *words = [0; WORDS];
+            if let Some(last) = words.get_mut(LAST) {
+                *last = u64::from(age_now) << AGE;
+            }
+        }
+        for (word, shift) in counters {
+            if let Some(word) = words.get_mut(word)
+                && *word >> shift & most < count
+            {
+                *word = *word & !(most << shift) | count << shift;
+            }
+        }
+    }
+
+    /// Empties it, without touching what it holds.
+    pub fn clear(&mut self) {
+        self.age = self.age.checked_add(1).unwrap_or(1);
+    }
+
+    /// Page and line of a caller.
+    fn place(&self, key: Key) -> (usize, usize) {
+        let line = scale(key.hash, self.shape.lines) as usize;
+        (line / PAGE, line % PAGE)
+    }
+
+    /// Word and shift of each of a caller's counters.
+    fn counters(&self, key: Key) -> impl Iterator<Item = (usize, u32)> + use<> {
+        let Shape { width, rows, places, .. } = self.shape;
+        let mut bits = key.spread;
+        (0..rows).map(move |row| {
+            // Steele and Vigna, "Computationally Easy, Spectrally Good Multipliers" (2021).
+            bits = bits.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
+            let bit = (row * places + scale(bits, places)) * width;
+            (bit as usize / 64, bit as u32 % 64)
+        })
+    }
+}
+
+fn age(words: &[u64; WORDS]) -> u16 {
+    let [.., last] = words;
+    (last >> AGE) as u16
+}
+
+/// The upper half of `bits` as a number below `end`, which is at most 2³².
+fn scale(bits: u64, end: u64) -> u64 {
+    ((bits >> 32) * end) >> 32
+}
