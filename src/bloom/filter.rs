@@ -9,8 +9,7 @@ const WORDS: usize = LINE as usize / 8;
 /// Lines in a page: memory is taken page by page, when somebody is counted there.
 const PAGE: usize = 256;
 
-/// The word in which a line says how old its counts are, above the counters in it.
-const LAST: usize = WORDS - 1;
+/// Where in its last word a line says how old its counts are, above the counters in it.
 const AGE: u32 = 48;
 
 /// As long as a cache line, and on one.
@@ -48,37 +47,24 @@ impl Filter {
         let (page, line) = self.place(key);
         let page = self.pages.get(page).and_then(Option::as_ref);
         match page.and_then(|page| page.get(line)) {
-            Some(Line(words)) if age(words) == self.age => {
-                let count = |(word, shift)| words.get(word).map_or(0, |word: &u64| word >> shift);
-                let most = self.shape.most();
-                self.counters(key).map(|place| count(place) & most).min().unwrap_or(most)
-            }
+            Some(line) if line.age() == self.age => line.count(&self.shape, key),
             _ => 0,
         }
     }
 
-    /// Sets the count of a caller to `count`, or leaves it if it is higher. Counters stop at
-    /// [`Shape::most`].
-    pub fn raise(&mut self, key: Key, count: u64) {
+    /// Adds to the count of a caller, which stops at [`Shape::most`]. What it was before.
+    pub fn add(&mut self, key: Key, amount: u64) -> u64 {
         let (page, line) = self.place(key);
-        let (age_now, most) = (self.age, self.shape.most());
-        let (counters, count) = (self.counters(key), count.min(most));
-        let Some(page) = self.pages.get_mut(page) else { return };
+        let Some(page) = self.pages.get_mut(page) else { return 0 };
         let page = page.get_or_insert_with(|| vec![Line([0; WORDS]); PAGE].into());
-        let Some(Line(words)) = page.get_mut(line) else { return };
-        if age(words) != age_now {
-            *words = [0; WORDS];
-            if let Some(last) = words.get_mut(LAST) {
-                *last = u64::from(age_now) << AGE;
-            }
+        let Some(line) = page.get_mut(line) else { return 0 };
+        if line.age() != self.age {
+            *line = Line([0, 0, 0, 0, 0, 0, 0, u64::from(self.age) << AGE]);
         }
-        for (word, shift) in counters {
-            if let Some(word) = words.get_mut(word)
-                && *word >> shift & most < count
-            {
-                *word = *word & !(most << shift) | count << shift;
-            }
-        }
+        let before = line.count(&self.shape, key);
+        let after = before.saturating_add(amount).min(self.shape.most());
+        line.raise(&self.shape, key, after);
+        before
     }
 
     /// Empties it, without touching what it holds.
@@ -91,23 +77,41 @@ impl Filter {
         let line = scale(key.hash, self.shape.lines) as usize;
         (line / PAGE, line % PAGE)
     }
+}
 
-    /// Word and shift of each of a caller's counters.
-    fn counters(&self, key: Key) -> impl Iterator<Item = (usize, u32)> + use<> {
-        let Shape { width, rows, places, .. } = self.shape;
-        let mut bits = key.spread;
-        (0..rows).map(move |row| {
-            // Steele and Vigna, "Computationally Easy, Spectrally Good Multipliers" (2021).
-            bits = bits.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
-            let bit = (row * places + scale(bits, places)) * width;
-            (bit as usize / 64, bit as u32 % 64)
-        })
+impl Line {
+    fn age(&self) -> u16 {
+        let Line([.., last]) = self;
+        (last >> AGE) as u16
+    }
+
+    /// The least counter of a caller.
+    fn count(&self, shape: &Shape, key: Key) -> u64 {
+        let counter = |(word, shift)| self.0.get(word).map_or(0, |word: &u64| word >> shift);
+        counters(shape, key).fold(shape.most(), |least, at| least.min(counter(at) & shape.most()))
+    }
+
+    /// Raises the counters of a caller that are lower than `count`.
+    fn raise(&mut self, shape: &Shape, key: Key, count: u64) {
+        for (word, shift) in counters(shape, key) {
+            if let Some(word) = self.0.get_mut(word) {
+                let counter = *word >> shift & shape.most();
+                *word += count.saturating_sub(counter) << shift;
+            }
+        }
     }
 }
 
-fn age(words: &[u64; WORDS]) -> u16 {
-    let [.., last] = words;
-    (last >> AGE) as u16
+/// Word and shift of each of a caller's counters.
+fn counters(shape: &Shape, key: Key) -> impl Iterator<Item = (usize, u32)> + use<> {
+    let Shape { width, rows, places, .. } = *shape;
+    let mut bits = key.spread;
+    (0..rows).map(move |row| {
+        // Steele and Vigna, "Computationally Easy, Spectrally Good Multipliers" (2021).
+        bits = bits.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
+        let bit = (row * places + scale(bits, places)) * width;
+        (bit as usize / 64, bit as u32 % 64)
+    })
 }
 
 /// The upper half of `bits` as a number below `end`, which is at most 2³².

@@ -93,9 +93,8 @@ impl Section {
 
     /// Charges an account.
     pub(super) fn charge(&mut self, key: Key, permits: u64) {
-        let before = self.filter.count(key);
-        self.accounts += u64::from(before == 0);
-        self.filter.raise(key, before.saturating_add(permits.div_ceil(self.grain)));
+        let counts = if permits == self.grain { 1 } else { permits.div_ceil(self.grain) };
+        self.accounts += u64::from(self.filter.add(key, counts) == 0);
     }
 
     /// Whether there are more accounts than the filter is made for.

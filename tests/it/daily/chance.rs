@@ -55,7 +55,7 @@ fn a_stranger_is_taken_for_others_no_more_often_than_accepted() {
             let accounts = if error < 1_000 { 5_000 } else { 20_000 };
             let shape = Shape::new(accounts, error, most);
             let mut filter = Filter::new(shape);
-            (0..accounts).for_each(|_| filter.raise(random(&mut rng), 1));
+            (0..accounts).for_each(|_| _ = filter.add(random(&mut rng), 1));
             let tries = 100_000_000 / error;
             let taken = (0..tries).filter(|_| filter.count(random(&mut rng)) > 0).count() as f64;
             // A hundred are expected; five standard deviations more are too many.
@@ -76,7 +76,7 @@ fn a_count_is_never_less_than_the_truth_and_stops_at_the_highest() {
         for _ in 0..10_000 {
             let one = rng.usize(0..callers.len());
             counts[one] += 1;
-            filter.raise(callers[one], filter.count(callers[one]) + 1);
+            filter.add(callers[one], 1);
             let seen = filter.count(callers[one]);
             assert!(seen >= counts[one].min(most) && seen <= shape.most());
         }
