@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build run fleet test lint bench quota fuzz size clean
+.PHONY: help build run fleet test lint bench quota midnight fuzz size clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -28,6 +28,9 @@ bench: build ## measure Diana in Envoy and its core alone
 
 quota: ## count ten million accounts by the day; fails if one gets too much or too many are refused too early
 	@cargo bench -q --no-default-features --bench quota
+
+midnight: build ## pass ten midnights under load in a real Envoy; fails if a request counts on the wrong day
+	@python3 tools/midnight.py $(ENVOY)
 
 fuzz: ## run each fuzz target for a minute (SECONDS=600 for longer)
 	@python3 tools/fuzz.py $(SECONDS)
