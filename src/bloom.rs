@@ -10,6 +10,7 @@
 
 mod chance;
 mod filter;
+mod piece;
 
 pub use filter::Filter;
 
@@ -60,6 +61,18 @@ impl Shape {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.lines * LINE
+    }
+
+    /// What tells where a caller is counted, apart from the caller.
+    #[must_use]
+    pub fn layout(&self) -> [u64; 4] {
+        [self.lines, self.width, self.rows, self.places]
+    }
+
+    /// Bits of a counter.
+    #[must_use]
+    pub fn width(&self) -> u64 {
+        self.width
     }
 
     /// The highest count.

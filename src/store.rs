@@ -183,13 +183,17 @@ impl<'s> Stores<'s> {
         algo: &'static str,
     ) -> Box<dyn Store> {
         self.opened += 1;
-        if let Some(shape) = meter.daily {
-            return Box::new(self.open_daily(&meter, quota, shape));
-        }
         let link = self.fleet.clone().filter(|_| scope == Scope::Global);
-        if let (Some(link), Some(numbers)) = (link, Numbers::new(algo, &quota)) {
+        let numbers = match meter.daily {
+            Some(shape) => Some(Numbers::of_quota(&quota, shape)),
+            None => Numbers::new(algo, &quota),
+        };
+        if let (Some(link), Some(numbers)) = (link, numbers) {
             let number = self.opened - 1;
             return Box::new(Fleet::new(meter, quota, algo, numbers, number, link, self));
+        }
+        if let Some(daily) = self.open_daily(&meter, quota) {
+            return Box::new(daily);
         }
         match scope {
             Scope::Local => {
@@ -201,10 +205,12 @@ impl<'s> Stores<'s> {
         }
     }
 
-    fn open_daily(&mut self, meter: &Meter, quota: Quota, shape: Shape) -> Daily {
+    /// What counts many accounts by the day in this worker, if that is what is to be counted.
+    fn open_daily(&mut self, meter: &Meter, quota: Quota) -> Option<Daily> {
         let zone = quota.zone.saturating_mul(SECOND.cast_signed());
-        let terms = Terms { shape, cost: meter.cost, zone };
-        Daily::new(meter, quota, self.tables.open_section(&self.namespace, meter, terms))
+        let terms = Terms { shape: meter.daily?, cost: meter.cost, zone };
+        let section = self.tables.open_section(&self.namespace, meter, terms);
+        Some(Daily::new(meter, quota, section))
     }
 
     /// Opens stores of this gateway.

@@ -103,7 +103,7 @@ impl Line {
 }
 
 /// Word and shift of each of a caller's counters.
-fn counters(shape: &Shape, key: Key) -> impl Iterator<Item = (usize, u32)> + use<> {
+pub(super) fn counters(shape: &Shape, key: Key) -> impl Iterator<Item = (usize, u32)> + use<> {
     let Shape { width, rows, places, .. } = *shape;
     let mut bits = key.spread;
     (0..rows).map(move |row| {
@@ -115,6 +115,6 @@ fn counters(shape: &Shape, key: Key) -> impl Iterator<Item = (usize, u32)> + use
 }
 
 /// The upper half of `bits` as a number below `end`, which is at most 2³².
-fn scale(bits: u64, end: u64) -> u64 {
+pub(super) fn scale(bits: u64, end: u64) -> u64 {
     ((bits >> 32) * end) >> 32
 }

@@ -30,6 +30,8 @@ pub(super) struct Terms {
 /// A rule's section, and the request in hand.
 pub struct Daily {
     rpu: u64,
+    /// The part of it that is given out here.
+    part: u64,
     cost: u64,
     section: Rc<RefCell<Section>>,
     key: Key,
@@ -39,7 +41,26 @@ pub struct Daily {
 impl Daily {
     /// A rule that counts in `section`.
     pub fn new(meter: &Meter, quota: Quota, section: Rc<RefCell<Section>>) -> Daily {
-        Daily { rpu: quota.rpu, cost: meter.cost, section, key: Key::ALL, now: Now::default() }
+        Daily {
+            rpu: quota.rpu,
+            part: quota.rpu,
+            cost: meter.cost,
+            section,
+            key: Key::ALL,
+            now: Now::default(),
+        }
+    }
+
+    /// Gives out no more than the part of one of so many.
+    pub fn share(&mut self, count: u64) {
+        self.part = self.rpu.div_ceil(count.max(1));
+    }
+
+    /// Charges what somebody else let through.
+    pub fn note(&mut self, key: Key, permits: u64, now: Now) {
+        let mut section = self.section.borrow_mut();
+        section.begin(now);
+        section.charge(key, permits);
     }
 }
 
@@ -48,7 +69,7 @@ impl Store for Daily {
         (self.key, self.now) = (key, now);
         let mut section = self.section.borrow_mut();
         section.begin(now);
-        let decision = if section.used(key).saturating_add(self.cost) <= section.most(self.rpu) {
+        let decision = if section.used(key).saturating_add(self.cost) <= section.most(self.part) {
             Decision::NOW
         } else {
             Decision::retry(section.left(now))
@@ -69,7 +90,7 @@ impl Store for Daily {
 
     fn remaining(&mut self) -> u64 {
         let section = self.section.borrow();
-        section.most(self.rpu).saturating_sub(section.used(self.key))
+        section.most(self.part).saturating_sub(section.used(self.key))
     }
 
     fn place(&self) -> u64 {

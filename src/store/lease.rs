@@ -129,9 +129,10 @@ impl Lease {
         (now.mono < self.refused).then(|| self.retry.saturating_sub(now.mono))
     }
 
-    /// Remembers a refusal.
-    pub(super) fn refuse(&mut self, now: Now, ticks: Micros) {
-        self.refused = now.mono.saturating_add(ticks.min(REMEMBERED));
+    /// Remembers a refusal, not for long if permits may come back before it ends.
+    pub(super) fn refuse(&mut self, now: Now, ticks: Micros, may_come_back: bool) {
+        let remembered = if may_come_back { ticks.min(REMEMBERED) } else { ticks };
+        self.refused = now.mono.saturating_add(remembered);
         self.retry = now.mono.saturating_add(ticks);
     }
 

@@ -9,6 +9,7 @@ const SOURCE: &str = concat!(
     include_str!("window.lua"),
     include_str!("sliding.lua"),
     include_str!("bucket.lua"),
+    include_str!("quota.lua"),
     include_str!("trip.lua"),
 );
 
