@@ -40,19 +40,16 @@ pub fn read(
     let error = fields.get("error").map_or(Some(DEFAULT_ERROR), error);
     let memory = fields.get("memory").and_then(|node| size::read(node, MAX_BYTES));
     let (quota, algo) = limits?;
-    let beside = |key, what: &str| rule.blame(key, format!("`quota` is not available {what}"));
-    if quota.unit != Unit::Day {
-        beside("unit", "by the second, minute or hour; allowed beside it: day");
-    } else if algo != fixed_window::ENTRY.short {
-        beside("algo", "in other algorithms; allowed beside it: W");
-    } else if quota.rpu == 0 {
-        beside("rpu", "beside `rpu: 0`, which refuses everything");
-    }
-    if scope == Scope::Gateway {
-        beside("scope", "in a gateway's shared data; allowed beside it: local, global");
-    }
-    if is_all {
-        beside("actor", "for `all`, which is a single caller; leave it out");
+    for (key, is_wrong, allowed) in [
+        ("unit", quota.unit != Unit::Day, "day"),
+        ("algo", algo != fixed_window::ENTRY.short, "W"),
+        ("rpu", quota.rpu == 0, "1 or more"),
+        ("scope", scope == Scope::Gateway, "local, global"),
+        ("actor", is_all, "one that tells callers apart"),
+    ] {
+        if is_wrong {
+            rule.blame(key, format!("allowed beside `quota`: {allowed}"));
+        }
     }
     let (accounts, error) = (accounts?, error?);
     let most = quota.rpu / quota.cost.max(1);

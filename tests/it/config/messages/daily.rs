@@ -36,11 +36,11 @@ fn beside() {
         let fields = format!("quota: {{accounts: 5}}, {fields}");
         super::super::messages(&super::super::with_rule(&fields)).replace("limits[0].rules[0]", "")
     };
-    assert_snapshot!(of("unit: hour, algo: W, scope: local"), @".unit: `quota` is not available by the second, minute or hour; allowed beside it: day");
-    assert_snapshot!(of("unit: day, scope: local"), @".algo: `quota` is not available in other algorithms; allowed beside it: W");
-    assert_snapshot!(of("unit: day, algo: SW, scope: local"), @".algo: `quota` is not available in other algorithms; allowed beside it: W");
-    assert_snapshot!(of("unit: day, algo: W"), @".scope: `quota` is not available in a gateway's shared data; allowed beside it: local, global");
-    assert_snapshot!(of("unit: day, algo: W, scope: gateway"), @".scope: `quota` is not available in a gateway's shared data; allowed beside it: local, global");
-    assert_snapshot!(of("unit: day, algo: W, scope: local, rpu: 0"), @".rpu: `quota` is not available beside `rpu: 0`, which refuses everything");
-    assert_snapshot!(of("unit: day, algo: W, scope: local, actor: all"), @".actor: `quota` is not available for `all`, which is a single caller; leave it out");
+    assert_snapshot!(of("unit: hour, algo: W, scope: local"), @".unit: allowed beside `quota`: day");
+    assert_snapshot!(of("unit: day, scope: local"), @".algo: allowed beside `quota`: W");
+    assert_snapshot!(of("unit: day, algo: SW, scope: local"), @".algo: allowed beside `quota`: W");
+    assert_snapshot!(of("unit: day, algo: W"), @".scope: allowed beside `quota`: local, global");
+    assert_snapshot!(of("unit: day, algo: W, scope: gateway"), @".scope: allowed beside `quota`: local, global");
+    assert_snapshot!(of("unit: day, algo: W, scope: local, rpu: 0"), @".rpu: allowed beside `quota`: 1 or more");
+    assert_snapshot!(of("unit: day, algo: W, scope: local, actor: all"), @".actor: allowed beside `quota`: one that tells callers apart");
 }
