@@ -1,6 +1,7 @@
 //! Rules that three gateways of two workers each count together, in a real Redis.
 
 mod faults;
+mod quotas;
 mod totals;
 
 use std::time::Duration;
