@@ -41,7 +41,7 @@ pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<St
     let mut global = rules.filter(|rule| rule.scope == Scope::Global).peekable();
     if !has_redis {
         let message = "`global` is counted per gateway without `redis`, so every gateway admits the \
-                       whole limit";
+                       whole limit, and with `quota` every worker";
         return line(message, global);
     }
     let is_idle = are_final && global.peek().is_none();
