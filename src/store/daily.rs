@@ -99,7 +99,9 @@ impl Store for Daily {
 
     fn leave(&mut self, _key: Key, _place: u64, _now: Now) {}
 
-    fn tidy(&mut self, _now: Now) -> bool {
+    fn tidy(&mut self, now: Now) -> bool {
+        // So that the accounts of yesterday are no longer told of when nobody comes.
+        self.section.borrow_mut().begin(now);
         false
     }
 
