@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build run fleet test lint bench simulate bans fuzz size clean
+.PHONY: help build run fleet test lint bench simulate bans quota midnight fuzz size clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -31,6 +31,12 @@ simulate: ## simulate fleets of 1 to 100 gateways and a Redis, by the real core 
 
 bans: ## let a million new addresses come, and fail unless every earlier ban holds
 	@python3 tools/bans.py $(ENVOY)
+
+quota: ## count ten million accounts by the day; fails if one gets too much or too many are refused too early
+	@cargo bench -q --no-default-features --bench quota
+
+midnight: build ## pass ten midnights under load in a real Envoy; fails if a request counts on the wrong day
+	@python3 tools/midnight.py $(ENVOY)
 
 fuzz: ## run each fuzz target for a minute (SECONDS=600 for longer)
 	@python3 tools/fuzz.py $(SECONDS)

@@ -12,6 +12,7 @@ mod algo;
 mod ban;
 mod condition;
 mod context;
+mod daily;
 mod document;
 mod duplicate;
 mod duration;

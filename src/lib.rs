@@ -7,6 +7,7 @@ pub mod actor;
 pub mod address;
 pub mod algorithm;
 pub mod ban;
+pub mod bloom;
 pub mod caller;
 pub mod config;
 pub mod decision;

@@ -2,8 +2,10 @@
 //! what the step wrote.
 
 pub mod bans;
+pub mod daily;
 pub mod fleet;
 mod floor;
+mod kept;
 mod lease;
 mod leases;
 pub mod local;
@@ -16,15 +18,17 @@ use std::rc::Rc;
 
 use crate::algorithm::Algorithm;
 use crate::ban::Ban;
+use crate::bloom::Shape;
 use crate::decision::Decision;
 use crate::fleet::link::Link;
 use crate::fleet::script::Numbers;
 use crate::key::Key;
 use crate::port::SharedData;
 use crate::quota::Quota;
-use crate::time::{Micros, Now};
+use crate::time::{Micros, Now, SECOND};
 use bans::Bans;
 use bans::far::Far;
+use daily::{Daily, Terms};
 use fleet::Fleet;
 use local::Local;
 use shared::Shared;
@@ -159,6 +163,8 @@ pub struct Meter {
     pub identity: u64,
     /// How many live callers room is made for.
     pub keys: usize,
+    /// The filter in which accounts are counted by the day, if they are.
+    pub daily: Option<Shape>,
 }
 
 /// What all stores of a configuration have in common.
@@ -196,9 +202,16 @@ impl<'s> Stores<'s> {
     ) -> Box<dyn Store> {
         self.opened += 1;
         let link = self.fleet.clone().filter(|_| scope == Scope::Global);
-        if let (Some(link), Some(numbers)) = (link, Numbers::new(algo, &quota)) {
+        let numbers = match meter.daily {
+            Some(shape) => Some(Numbers::of_quota(&quota, shape)),
+            None => Numbers::new(algo, &quota),
+        };
+        if let (Some(link), Some(numbers)) = (link, numbers) {
             let number = self.opened - 1;
             return Box::new(Fleet::new(meter, quota, algo, numbers, number, link, self));
+        }
+        if let Some(daily) = self.open_daily(&meter, quota) {
+            return Box::new(daily);
         }
         match scope {
             Scope::Local => {
@@ -228,6 +241,14 @@ impl<'s> Stores<'s> {
                 Box::new(bans::shared::Shared::new(ban, name, keys, data, traffic, far))
             }
         }
+    }
+
+    /// What counts many accounts by the day in this worker, if that is what is to be counted.
+    fn open_daily(&mut self, meter: &Meter, quota: Quota) -> Option<Daily> {
+        let zone = quota.zone.saturating_mul(SECOND.cast_signed());
+        let terms = Terms { shape: meter.daily?, cost: meter.cost, zone };
+        let section = self.tables.open_section(&self.namespace, meter, terms);
+        Some(Daily::new(meter, quota, section))
     }
 
     /// Opens stores of this gateway.

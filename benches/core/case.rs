@@ -45,6 +45,19 @@ pub const CASES: &[Case] = &[
     },
 ];
 
+/// Accounts with daily quotas in fixed memory.
+pub const QUOTA: Case = Case {
+    name: "100,000 quotas",
+    budget: true,
+    keys: KEYS,
+    limits: |algo| {
+        format!(
+            "{{Url: /, rules: [{{actor: account, unit: day, rpu: 200, algo: {algo}, scope: local, \
+             quota: {{accounts: {KEYS}}}}}]}}"
+        )
+    },
+};
+
 fn three(algo: &str) -> String {
     let entries = [("/", "all"), ("/", "account"), ("/svc", "address")];
     entries.map(|(url, actor)| entry(url, actor, algo)).join(", ")

@@ -27,7 +27,9 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
              `keys`, {keys}, of them are live, newcomers share buckets, so see that `keys` is enough"
         ),
         rules().filter(|rule| {
-            is_caller_chosen(rule, actors) && matches!(rule.quota.unit, Unit::Hour | Unit::Day)
+            is_caller_chosen(rule, actors)
+                && rule.daily.is_none()
+                && matches!(rule.quota.unit, Unit::Hour | Unit::Day)
         }),
     ));
     lines.extend(line(
@@ -44,7 +46,7 @@ pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<St
     let mut global = rules.filter(|rule| rule.scope == Scope::Global).peekable();
     if !has_redis {
         let message = "`global` is counted per gateway without `redis`, so every gateway admits the \
-                       whole limit";
+                       whole limit, and with `quota` every worker";
         return line(message, global);
     }
     let is_idle = are_final && global.peek().is_none();

@@ -1,6 +1,6 @@
 //! What all entries and rules share while they are read.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use super::actors::Known;
@@ -14,4 +14,6 @@ pub struct Context<'c> {
     pub zone: i64,
     /// The names that rules were given, each with the number that would follow it.
     pub names: RefCell<BTreeMap<String, usize>>,
+    /// Bytes that the quotas of the rules so far take in a worker.
+    pub quotas: Cell<u64>,
 }

@@ -1,6 +1,6 @@
 //! The forms that a configuration may have, and what all of them mean.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -93,6 +93,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> Policy {
         actors: &actors,
         zone: top.get("time_zone").map_or(0, zone::read),
         names: RefCell::new(BTreeMap::new()),
+        quotas: Cell::new(0),
     };
     let response = response::read(top, &Rc::new(response::standard()));
     let mut limits: Vec<_> =

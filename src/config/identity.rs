@@ -4,7 +4,7 @@
 //! kind it is; always together with what gives its state a meaning. Everything else may change.
 
 use super::actors::Known;
-use super::policy::{Limit, Rule};
+use super::policy::{Limit, Rule, Scope};
 use crate::algorithm::sliding_window::SLICES;
 use crate::key::KeyHasher;
 use crate::route::path::Prefix;
@@ -46,6 +46,11 @@ fn kind(entry: u64, rule: &Rule, actors: &[Known]) -> u64 {
     number(rule.quota.zone);
     number(rule.algorithm.words() as i64);
     hasher.part(1, rule.algo.as_bytes());
+    if let Some(shape) = rule.daily {
+        // In Redis nobody can wait for midnight before the counts lie elsewhere.
+        let layout = if rule.scope == Scope::Global { shape.layout() } else { [0; 4] };
+        layout.iter().for_each(|number| hasher.part(5, &number.to_le_bytes()));
+    }
     if rule.name.is_empty() {
         hasher.part(2, &entry.to_le_bytes());
         for known in rule.actor.iter().filter_map(|&index| actors.get(index)) {

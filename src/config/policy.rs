@@ -8,6 +8,7 @@ use std::rc::Rc;
 use crate::actor::Source;
 use crate::algorithm::{Algorithm, leaky_bucket};
 use crate::ban::Ban;
+use crate::bloom::Shape;
 use crate::quota::Quota;
 use crate::route::except::Except;
 pub use crate::route::matcher::Match;
@@ -89,10 +90,16 @@ impl Policy {
         let rules: usize = self.limits.iter().map(|limit| limit.rules.len()).sum();
         let Memory { worker, shared } = memory(&self.limits, self.keys);
         let (worker, shared) = (worker.div_ceil(1024), shared.div_ceil(1024));
-        format!(
+        let mut line = format!(
             "configuration accepted: {rules} rules; callers take at most {worker} KiB in each worker \
              and {shared} KiB of shared data"
-        )
+        );
+        for rule in self.limits.iter().flat_map(|limit| &limit.rules) {
+            let Some(daily) = rule.daily else { continue };
+            let bytes = daily.bytes().div_ceil(1024);
+            line.push_str(&format!("; of that the quota of `{}` {bytes} KiB", rule.name));
+        }
+        line
     }
 }
 
@@ -102,7 +109,10 @@ pub fn memory(limits: &[Limit], keys: usize) -> Memory {
     let mut sum = Memory::default();
     for rule in limits.iter().flat_map(|limit| &limit.rules) {
         let callers = if rule.actor.is_empty() { 1 } else { keys };
-        sum = sum.with(rule.scope.memory(rule.algorithm.words(), callers));
+        sum = sum.with(match rule.daily {
+            Some(shape) => Memory { worker: shape.bytes(), shared: 0 },
+            None => rule.scope.memory(rule.algorithm.words(), callers),
+        });
         if rule.ban.is_some() {
             sum = sum.with(rule.scope.ban_memory(callers));
         }
@@ -143,6 +153,8 @@ pub struct Rule {
     pub algorithm: Rc<dyn Algorithm>,
     /// Where usage is counted.
     pub scope: Scope,
+    /// How many accounts are counted by the day in fixed memory, if they are.
+    pub daily: Option<Shape>,
     /// What a request without this actor does.
     pub absent: Absent,
     /// Per cent of callers for whom the rule is enforced, 0 ..= 100.

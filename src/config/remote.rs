@@ -35,6 +35,7 @@ const MAX_BODY: usize = 64 << 10;
 const EVERY: Micros = 10 * SECOND;
 const TIMEOUT: Micros = SECOND;
 const MAX_SIZE: usize = 1 << 20;
+const MOST_SIZE: u64 = 16 << 20;
 
 /// Headers that other keys set.
 const RESERVED: Reserved = &[("host", "; use `authority`")];
@@ -51,6 +52,7 @@ pub fn read(top: &Fields<'_>) -> Option<Remote> {
     let every = fields.get("every").and_then(|node| duration::read(node, SECOND, 86_400 * SECOND));
     let every = every.unwrap_or(EVERY);
     let flag = |key| fields.flag(key, false);
+    let max_size = fields.get("max_size").and_then(|node| size::read(node, MOST_SIZE));
     Some(Remote {
         authority: authority.unwrap_or_else(|| cluster.clone()),
         cluster,
@@ -65,7 +67,7 @@ pub fn read(top: &Fields<'_>) -> Option<Remote> {
         timeout: timeout(&fields, every),
         value: fields.get("value").and_then(pointer),
         base64: flag("base64"),
-        max_size: fields.get("max_size").and_then(size::read).unwrap_or(MAX_SIZE),
+        max_size: max_size.and_then(|size| usize::try_from(size).ok()).unwrap_or(MAX_SIZE),
     })
 }
 

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
 use super::policy::{Absent, Response, Rule, Scope};
-use super::{algo, ban, except, keys, name, response};
+use super::{algo, ban, daily, except, keys, name, response};
 use crate::tree::Tree;
 
 /// Most actors that one key is made of.
@@ -36,13 +36,21 @@ pub fn read(
     let response = response::read(&fields, outer);
     let ban = ban::read(&fields);
     let (shadow, expose) = (fields.flag("shadow", false), fields.flag("expose", true));
-    if actor.as_ref().is_some_and(Vec::is_empty) {
+    let is_all = actor.as_ref().is_some_and(Vec::is_empty);
+    if is_all {
         all_is_one_caller(&fields, enforce);
     }
     if scope == Some(2) && fields.get("warm_up").is_some() {
         let message = "`warm_up` is not available across gateways; allowed: local, gateway";
         fields.blame("scope", message.into());
     }
+    let scope = match scope {
+        Some(0) => Scope::Local,
+        Some(2) => Scope::Global,
+        _ => Scope::Gateway,
+    };
+    let numbers = limiter.as_ref().map(|limiter| (&limiter.quota, limiter.algo));
+    let daily = daily::read(&fields, numbers, scope, is_all, context);
     let limiter = limiter?;
     Some(Rule {
         name,
@@ -52,11 +60,8 @@ pub fn read(
         quota: limiter.quota,
         algo: limiter.algo,
         algorithm: limiter.algorithm,
-        scope: match scope {
-            Some(0) => Scope::Local,
-            Some(2) => Scope::Global,
-            _ => Scope::Gateway,
-        },
+        scope,
+        daily,
         absent: match absent {
             Some(1) => Absent::Share,
             Some(2) => Absent::Deny,

@@ -5,19 +5,20 @@ use super::node::Node;
 use crate::tree::Tree;
 
 const UNITS: [(&str, u64); 2] = [("KiB", 1 << 10), ("MiB", 1 << 20)];
-const MIN: usize = 1 << 10;
-const MAX: usize = 16 << 20;
-const ALLOWED: &str = "a size, 1KiB … 16MiB: a whole number of KiB or MiB, such as `64KiB`";
+const MIN: u64 = 1 << 10;
 
-/// A size in bytes.
-pub fn read(node: &Node<'_>) -> Option<usize> {
+/// A size in bytes, up to a whole number of MiB.
+pub fn read(node: &Node<'_>, most: u64) -> Option<u64> {
     let bytes = match node.tree() {
-        Tree::Text(text) => amount(text, &UNITS).and_then(|bytes| usize::try_from(bytes).ok()),
+        Tree::Text(text) => amount(text, &UNITS),
         _ => None,
     };
-    let fits = bytes.filter(|bytes| (MIN..=MAX).contains(bytes));
+    let fits = bytes.filter(|bytes| (MIN..=most).contains(bytes));
     if fits.is_none() {
-        node.reject(ALLOWED);
+        node.reject(&format!(
+            "a size, 1KiB … {}MiB: a whole number of KiB or MiB, such as `64KiB`",
+            most >> 20
+        ));
     }
     fits
 }

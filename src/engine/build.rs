@@ -58,7 +58,7 @@ impl Engine {
             _ => Plain::Actor(judge.actor),
         };
         let plain = judges.first().filter(|_| is_plain).map(of_callers);
-        let alone = judges.iter().all(|judge| judge.turn == Turn::Last);
+        let alone = judges.iter().all(|judge| judge.rule.is_local());
         Engine {
             plain: plain.filter(|_| !needs_path),
             pace: if alone { SECOND } else { SECOND / 10 },
@@ -98,5 +98,6 @@ fn meter(rule: &Rule, keys: usize) -> Meter {
         cost: rule.quota.cost,
         identity: rule.identity,
         keys: if rule.actor.is_empty() { 1 } else { keys },
+        daily: rule.daily,
     }
 }

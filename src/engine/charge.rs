@@ -10,7 +10,7 @@ use crate::time::{Micros, Now};
 const ROUNDS: usize = 16;
 
 /// When a rule is charged: what other workers may have changed in the meantime comes first, the easier
-/// to take back the earlier, and what only this worker changes comes last.
+/// to take back the earlier, then what only this worker changes, and what never comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Shared windows.
@@ -20,17 +20,20 @@ pub(super) enum Turn {
     /// Shared places in a line, of which only the last one comes back.
     Third,
     /// In this worker.
+    Fourth,
+    /// Quotas, which take nothing back.
     Last,
 }
 
 impl Turn {
-    const ALL: [Turn; 4] = [Turn::First, Turn::Second, Turn::Third, Turn::Last];
+    const ALL: [Turn; 5] = [Turn::First, Turn::Second, Turn::Third, Turn::Fourth, Turn::Last];
 
     pub(super) fn of(rule: &Rule) -> Turn {
         let algorithm = &rule.algorithm;
         let nobody = vec![0; algorithm.words()];
         match algorithm.spend_by(&nobody, Now::default()) {
-            _ if rule.scope == Scope::Local => Turn::Last,
+            _ if rule.daily.is_some() => Turn::Last,
+            _ if rule.scope == Scope::Local => Turn::Fourth,
             None => Turn::Third,
             Some(_) if algorithm.most_out() < u64::MAX => Turn::Second,
             Some(_) => Turn::First,

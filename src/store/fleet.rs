@@ -70,7 +70,7 @@ impl Fleet {
         numbers: Numbers,
         number: usize,
         link: Rc<Link>,
-        stores: &Stores<'_>,
+        stores: &mut Stores<'_>,
     ) -> Fleet {
         Fleet {
             link,

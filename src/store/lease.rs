@@ -134,10 +134,11 @@ impl Lease {
         (now.mono < self.refused).then(|| self.retry.saturating_sub(now.mono))
     }
 
-    /// Remembers a refusal.
-    pub(super) fn refuse(&mut self, now: Now, ticks: Micros) {
+    /// Remembers a refusal, not for long if permits may come back before it ends.
+    pub(super) fn refuse(&mut self, now: Now, ticks: Micros, may_come_back: bool) {
         self.short = now.mono.saturating_add(IDLE);
-        self.refused = now.mono.saturating_add(ticks.min(REMEMBERED));
+        let remembered = if may_come_back { ticks.min(REMEMBERED) } else { ticks };
+        self.refused = now.mono.saturating_add(remembered);
         self.retry = now.mono.saturating_add(ticks);
     }
 
@@ -183,7 +184,7 @@ impl Lease {
     /// level above was last asked.
     pub(super) fn need(&self, cost: u64, ticks: Micros, now: Now) -> u64 {
         let elapsed = self.since_asked(now).max(ticks / 8);
-        self.seen.saturating_mul(ticks) / elapsed * cost
+        (self.seen.saturating_mul(ticks) / elapsed).saturating_mul(cost)
     }
 
     /// How many permits to ask for: twice as many as the last time if those did not last, though no more
@@ -192,7 +193,7 @@ impl Lease {
         if now.mono.saturating_sub(self.used.max(self.taken)) >= IDLE {
             self.want = 0;
         } else if self.since_asked(now) < IDLE {
-            self.want = (self.want * 2).clamp(cost, MOST.max(cost));
+            self.want = self.want.saturating_mul(2).clamp(cost, MOST.max(cost));
         }
         self.want = self.want.min(self.need(cost, IDLE, now).max(cost));
         self.want

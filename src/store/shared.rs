@@ -138,7 +138,7 @@ impl Store for Shared {
             && let Some(lease) = self.leases.claim(key)
         {
             let ticks = ticks.max(self.gather);
-            lease.refuse(now, ticks);
+            lease.refuse(now, ticks, true);
             decision = Decision::retry(ticks);
         }
         Judged { overflow: self.view.is_overflow(), ..Judged::of(decision) }

@@ -21,6 +21,7 @@ mod holding;
 mod host;
 mod hostile;
 mod memory;
+mod midnight;
 mod remote;
 mod shared;
 mod survival;

@@ -2,6 +2,7 @@
 
 mod centre;
 mod faults;
+mod quotas;
 mod totals;
 
 use std::time::Duration;

@@ -29,6 +29,7 @@ mod forms;
 mod holding;
 mod hostile;
 mod metrics;
+mod midnight;
 mod nested;
 mod paths;
 mod peer;

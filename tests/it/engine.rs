@@ -3,6 +3,7 @@
 mod bans;
 mod callers;
 mod charging;
+mod daily;
 mod holding;
 mod matching;
 mod races;

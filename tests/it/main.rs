@@ -14,6 +14,7 @@ mod charges;
 mod clocks;
 mod conditions;
 mod config;
+mod daily;
 mod engine;
 mod fleet;
 mod hold;

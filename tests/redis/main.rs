@@ -20,6 +20,7 @@ mod bound;
 #[allow(dead_code)]
 mod case;
 mod clocks;
+mod daily;
 mod expiry;
 mod failures;
 mod fleet;

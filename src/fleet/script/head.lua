@@ -1,6 +1,7 @@
 local floor,ceil,min,max=math.floor,math.ceil,math.min,math.max
 local NEVER,LEASE,TERM,STILL,ALIVE,FAR=-1,1000000,500000,1000000,1000000,2^53
 local SOON,IDLE=20000,100000
+local spread=unpack
 local call,pack,unpack=redis.call,cmsgpack.pack,cmsgpack.unpack
 local wall=tonumber(ARGV[1])
 if not wall then
@@ -11,17 +12,17 @@ end
 local now
 local foreign=0
 -- What lies under a key; other types than strings are not ours.
-local function get(key)
-  local value=redis.pcall('GET',key)
+local function get(...)
+  local value=redis.pcall(...)
   if type(value)~='table' then return value end
-  if not value.err:find('WRONGTYPE',1,true) then return call('GET',key) end
+  if not value.err:find('WRONGTYPE',1,true) then return call(...) end
   foreign=foreign+1
 end
+local function whole(x) return x and x>=0 and x<FAR and x%1==0 end
 local function read(value,size)
   local s=unpack(value)
   for i=1,size do
-    local x=s[i]
-    if not (x>=0 and x<FAR and x%1==0) then return end
+    if not whole(s[i]) then return end
   end
   return #s==size and s
 end
@@ -31,7 +32,7 @@ local function zeros(size)
   return s
 end
 local function load(key,size)
-  local value=get(key)
+  local value=get('GET',key)
   if not value then return zeros(size) end
   local ok,s=pcall(read,value,size)
   if ok and s then return s end

@@ -2,6 +2,8 @@
 
 use super::pack::Array;
 use crate::ban::Ban;
+use crate::bloom::Shape;
+use crate::key::Key;
 use crate::quota::Quota;
 use crate::time::{Micros, SECOND};
 
@@ -12,6 +14,8 @@ pub struct Numbers {
     rpu: u64,
     unit: u64,
     own: [i64; 3],
+    /// The filter of a rule that counts many accounts by the day.
+    pub(super) daily: Option<Shape>,
 }
 
 /// What nothing stands for.
@@ -48,7 +52,15 @@ impl Numbers {
     pub fn new(short: &str, quota: &Quota) -> Option<Numbers> {
         let (kind, own) = KINDS.iter().find(|(kind, _)| *kind == short)?;
         let (rpu, unit, own) = (quota.rpu, quota.period(), own(quota));
-        quota.warm_up.is_none().then_some(Numbers { kind, rpu, unit, own })
+        quota.warm_up.is_none().then_some(Numbers { kind, rpu, unit, own, daily: None })
+    }
+
+    /// The numbers of a rule that counts many accounts by the day.
+    #[must_use]
+    pub fn of_quota(quota: &Quota, shape: Shape) -> Numbers {
+        let zone = quota.zone.saturating_mul(SECOND.cast_signed());
+        let (rpu, unit, own) = (quota.rpu, quota.period(), [zone, signed(shape.width()), 0]);
+        Numbers { kind: "Q", rpu, unit, own, daily: Some(shape) }
     }
 
     /// The numbers of a rule's bans, which are counted as if they were a rule of their own: what
@@ -58,14 +70,14 @@ impl Numbers {
     #[must_use]
     pub fn of_ban(ban: &Ban) -> Numbers {
         let own = [ban.period, ban.max, ban.halve_after].map(signed);
-        Numbers { kind: "B", rpu: ban.after, unit: ban.slice(), own }
+        Numbers { kind: "B", rpu: ban.after, unit: ban.slice(), own, daily: None }
     }
 
     /// Whether a request may have to wait for its turn.
     #[must_use]
     pub fn holds(&self) -> bool {
         let [_, longest, _] = self.own;
-        longest > 0
+        longest > 0 && self.daily.is_none()
     }
 
     /// How long before a block is over the next one can be had, in ticks; zero if only afterwards.
@@ -91,10 +103,16 @@ impl Numbers {
         }
     }
 
-    pub(super) fn pack(&self, to: &mut Array) {
-        to.word(self.kind);
+    pub(super) fn pack(&self, caller: Key, to: &mut Array) {
+        to.word(self.kind.as_bytes());
         to.count(self.rpu);
         to.count(self.unit);
-        self.own.iter().for_each(|number| to.number(*number));
+        let [first, second, third] = self.own;
+        to.number(first);
+        to.number(second);
+        match self.daily {
+            Some(shape) => to.word(&shape.piece(caller).1),
+            None => to.number(third),
+        }
     }
 }

@@ -28,10 +28,10 @@ impl Array {
     }
 
     /// Adds a word of at most 31 bytes.
-    pub(super) fn word(&mut self, word: &str) {
+    pub(super) fn word(&mut self, word: &[u8]) {
         self.length += 1;
         self.bytes.push(0xa0 | word.len() as u8);
-        self.bytes.extend(word.bytes());
+        self.bytes.extend(word);
     }
 
     /// The array as it is sent.

@@ -10,6 +10,7 @@ const SOURCE: &str = concat!(
     include_str!("sliding.lua"),
     include_str!("bucket.lua"),
     include_str!("ban.lua"),
+    include_str!("quota.lua"),
     include_str!("trip.lua"),
 );
 

@@ -1,5 +1,5 @@
 -- Each gateway proposes the seed that it uses; asks under another are not decided.
-local seed=get(KEYS[1])
+local seed=get('GET',KEYS[1])
 if seed~=ARGV[3] then
   if seed and #seed==32 and not seed:find('[^0-9a-f]') then return {seed} end
   call('SET',KEYS[1],ARGV[3])
@@ -22,7 +22,7 @@ local function rule(r)
   place,keys=p+14,keys+1
   local kind=made[w[p+1]]
   if not kind then
-    kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban})[w[p+1]]()
+    kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban,Q=quota})[w[p+1]]()
     made[w[p+1]]=kind
   end
   r.kind,r.rpu,r.unit,r.a,r.b,r.c=kind,w[p+2],w[p+3],w[p+4],w[p+5],w[p+6]
@@ -30,7 +30,7 @@ local function rule(r)
   r.receipt,r.block,r.back=w[p+12],w[p+13],w[p+14]
   r.key,r.lift,r.changed=KEYS[keys],0,r.block+r.back>0
   local size=kind.size(r)
-  r.s=load(r.key,size)
+  r.s=kind.load and kind.load(r) or load(r.key,size)
   -- What was written later than now was not written by this clock.
   if not kind.open(r) then
     foreign,r.s=foreign+1,zeros(size)
@@ -112,6 +112,7 @@ local function charge(r,delay)
   return kind.receipt(r),lent,kind.lease(r),0,min(LEASE,kind.spend(r))
 end
 local function save(r)
+  if r.kind.save then return r.kind.save(r) end
   local ends=r.kind.ends(r)
   if ends<=0 then return call('DEL',r.key) end
   -- A second more, so that it is still there after a small step back.

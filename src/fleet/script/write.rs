@@ -6,7 +6,7 @@ use super::pack::Array;
 use super::text::{DIGEST, TEXT};
 use super::{Ask, Back, Charge, Login, Script, Trip};
 use crate::fleet::resp::{command, word};
-use crate::key::Seed;
+use crate::key::{Key, Seed};
 
 impl Login {
     /// Commands that it takes.
@@ -57,8 +57,16 @@ impl Trip {
         write_key(format_args!("seed"));
         write_key(format_args!("clock"));
         write_key(format_args!("gateways"));
-        for Charge { identity, caller, .. } in charges() {
-            write_key(format_args!("{identity:016x}:{:016x}{:016x}", caller.hash, caller.spread));
+        for Charge { identity, caller, numbers, .. } in charges() {
+            match numbers.daily {
+                Some(shape) => {
+                    write_key(format_args!("{identity:016x}:{:x}", shape.piece(*caller).0));
+                }
+                None => {
+                    let Key { hash, spread } = caller;
+                    write_key(format_args!("{identity:016x}:{hash:016x}{spread:016x}"));
+                }
+            }
         }
         let now = self.now.map(|now| now.to_string()).unwrap_or_default();
         word(&mut out, now.as_bytes());
@@ -84,9 +92,9 @@ impl Ask {
 
 impl Charge {
     fn pack(&self, to: &mut Array) {
-        let Charge { numbers, cost, grain, want, soon, shadow, back, .. } = *self;
+        let Charge { caller, numbers, cost, grain, want, soon, shadow, back, .. } = *self;
         let Back { receipt, block, left } = back;
-        numbers.pack(to);
+        numbers.pack(caller, to);
         [cost, grain, want, soon, u64::from(shadow), receipt, block, left]
             .into_iter()
             .for_each(|number| to.count(number));

@@ -15,7 +15,8 @@ impl Fleet {
         if permits + opinion.block > 0 {
             self.share.note(key, permits + opinion.block, now);
         }
-        if opinion.block > 0 || opinion.retry.is_none() {
+        let is_leased = self.meter.daily.is_none();
+        if is_leased && (opinion.block > 0 || opinion.retry.is_none()) {
             self.lend(key, opinion, sent, now);
         }
         self.leases.find(key).into_iter().for_each(|lease| lease.hear(opinion.remaining, now));
@@ -23,7 +24,7 @@ impl Fleet {
             && let Some(lease) = self.leases.claim(key)
         {
             lease.asking = false;
-            lease.refuse(now, ticks.max(self.gather));
+            lease.refuse(now, ticks.max(self.gather), is_leased);
         }
     }
 

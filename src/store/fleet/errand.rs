@@ -16,6 +16,7 @@ impl Fleet {
         let (cost, now) = (self.meter.cost, self.now);
         let mut charge = Charge { cost, shadow, ..self.nothing(self.key) };
         if !self.holds
+            && self.meter.daily.is_none()
             && let Some(lease) = self.leases.claim(self.key)
             && !lease.asking
         {
@@ -39,8 +40,11 @@ impl Fleet {
 
     /// Gives back the permits of a request that was charged under `receipt`.
     pub fn give_back(&mut self, key: Key, receipt: u64) {
-        let back = Back { receipt, block: 0, left: self.meter.cost };
-        self.link.send(self.number, Charge { back, ..self.nothing(key) });
+        // What nobody can tell from others' is not given back.
+        if self.meter.daily.is_none() {
+            let back = Back { receipt, block: 0, left: self.meter.cost };
+            self.link.send(self.number, Charge { back, ..self.nothing(key) });
+        }
     }
 
     /// Gives back what is left of the caller's block.

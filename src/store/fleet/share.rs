@@ -8,6 +8,7 @@ use std::rc::Rc;
 use crate::algorithm::{REGISTRY, leaky_bucket};
 use crate::key::Key;
 use crate::quota::Quota;
+use crate::store::daily::Daily;
 use crate::store::shared::Shared;
 use crate::store::{Meter, Store, Stores};
 use crate::time::{Now, SECOND};
@@ -23,6 +24,8 @@ pub(super) struct Share {
     /// Counts by the part, and for how many gateways that was worked out.
     part: Shared,
     gateways: u64,
+    /// Counts in place of both, by the part of each worker, where there are many accounts by the day.
+    daily: Option<Daily>,
 }
 
 impl Share {
@@ -30,26 +33,34 @@ impl Share {
         meter: Meter,
         quota: Quota,
         algo: &'static str,
-        stores: &Stores<'_>,
+        stores: &mut Stores<'_>,
     ) -> Share {
         let open = stores.opener();
         let (whole, part) = (open(meter.clone()), open(meter.clone()));
-        Share { meter, quota, algo, open: Box::new(open), whole, part, gateways: 1 }
+        let daily = stores.open_daily(&meter, quota);
+        Share { meter, quota, algo, open: Box::new(open), whole, part, gateways: 1, daily }
     }
 
     /// The part of one of so many gateways.
-    pub(super) fn part(&mut self, gateways: u64, now: Now) -> &mut Shared {
-        if self.gateways != gateways {
-            self.gateways = gateways;
-            self.part.close(now);
-            self.part = (self.open)(self.of_one(gateways));
+    pub(super) fn part(&mut self, gateways: u64, now: Now) -> &mut dyn Store {
+        match &mut self.daily {
+            Some(daily) => daily.share(gateways),
+            None if self.gateways != gateways => {
+                self.gateways = gateways;
+                self.part.close(now);
+                self.part = (self.open)(self.of_one(gateways));
+            }
+            None => {}
         }
-        &mut self.part
+        self.last()
     }
 
     /// The store that was asked last.
-    pub(super) fn last(&mut self) -> &mut Shared {
-        &mut self.part
+    pub(super) fn last(&mut self) -> &mut dyn Store {
+        match &mut self.daily {
+            Some(daily) => daily,
+            None => &mut self.part,
+        }
     }
 
     /// What the store that was asked last needs to give a place back.
@@ -59,7 +70,10 @@ impl Share {
 
     /// Notes what the fleet's limit let through.
     pub(super) fn note(&mut self, key: Key, permits: u64, now: Now) {
-        self.whole.note(key, permits, now);
+        match &mut self.daily {
+            Some(daily) => daily.note(key, permits, now),
+            None => self.whole.note(key, permits, now),
+        }
     }
 
     /// How one of so many gateways counts.

@@ -28,7 +28,7 @@ pub struct Gateway {
     clusters: Vec<Value>,
     environment: Value,
     bridge: Option<shipped::Bridge>,
-    clock_ahead: i64,
+    clock_ahead: Option<i64>,
 }
 
 /// An HTTP filter of Envoy by its name, its type's short name, and its configuration.
@@ -66,7 +66,7 @@ impl Gateway {
             clusters: Vec::new(),
             environment: json!({}),
             bridge: None,
-            clock_ahead: 0,
+            clock_ahead: None,
         }
     }
 
@@ -130,20 +130,21 @@ impl Gateway {
         self
     }
 
-    /// With a wall clock that is so many seconds ahead of ours.
+    /// With a wall clock that is so many seconds ahead of ours, and can be set.
     pub fn clock_ahead(mut self, seconds: i64) -> Self {
-        self.clock_ahead = seconds;
+        self.clock_ahead = Some(seconds * 1_000_000);
         self
     }
 
     /// What Envoy's environment has beyond ours.
-    pub fn environment(&self) -> Vec<(&'static str, OsString)> {
+    pub fn environment(&self, folder: &Path) -> Vec<(&'static str, OsString)> {
         let mut variables = Vec::new();
         if self.has_precise_timers {
             variables.push(("EVENT_PRECISE_TIMER", "1".into()));
         }
-        if self.clock_ahead != 0 {
-            variables.extend(shifted_clock::environment(self.clock_ahead));
+        if let Some(ahead) = self.clock_ahead {
+            shifted_clock::set(folder, ahead);
+            variables.extend(shifted_clock::environment(folder));
         }
         variables
     }

@@ -14,8 +14,8 @@ use super::alone::not_alone;
 use super::bootstrap::Gateway;
 use super::client::{exchange, request};
 use super::response::Response;
-use super::shipped;
 use super::wait::eventually;
+use super::{shifted_clock, shipped};
 
 /// A running Envoy; dropping it stops it.
 pub struct Envoy {
@@ -150,7 +150,13 @@ impl Envoy {
         })
     }
 
-    fn memory_now(&self) -> u64 {
+    /// Sets how many microseconds the wall clock is ahead, of a gateway with one that can be set.
+    pub fn set_clock_ahead(&self, ahead: i64) {
+        shifted_clock::set(&self.folder, ahead);
+    }
+
+    /// Kibibytes of memory that the process has in use.
+    pub fn memory_now(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
@@ -222,7 +228,7 @@ fn spawn(folder: &Path, gateway: &Gateway) -> Child {
         .arg(folder.join("admin.txt"))
         .arg("--log-path")
         .arg(folder.join("envoy.log"))
-        .envs(gateway.environment())
+        .envs(gateway.environment(folder))
         .stderr(File::create(folder.join("stderr.log")).unwrap())
         .spawn()
         .unwrap()

@@ -1,14 +1,26 @@
 //! Envoys whose wall clock is wrong.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The environment of a process whose wall clock is so many seconds ahead.
-pub fn environment(seconds: i64) -> [(&'static str, OsString); 2] {
-    [("LD_PRELOAD", library().into()), ("CLOCK_AHEAD", seconds.to_string().into())]
+/// The environment of a process whose wall clock is as far ahead as a folder says.
+pub fn environment(folder: &Path) -> [(&'static str, OsString); 2] {
+    [("LD_PRELOAD", library().into()), ("CLOCK_AHEAD", file(folder).into())]
+}
+
+/// Writes down how far ahead it is, in microseconds.
+pub fn set(folder: &Path, ahead: i64) {
+    // In place, since the file is part of the memory of the process.
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(file(folder));
+    file.unwrap().write_all(&ahead.to_le_bytes()).unwrap();
+}
+
+fn file(folder: &Path) -> PathBuf {
+    folder.join("clock-ahead")
 }
 
 fn library() -> &'static Path {

@@ -25,9 +25,9 @@ fn sources_speak_for_themselves() {
 fn scopes_that_count_per_gateway() {
     assert_snapshot!(of("{actor: all, unit: day, rpu: 5}, {actor: all, unit: day, rpu: 5, scope: local}"), @"");
     assert_snapshot!(of("{actor: all, unit: day, rpu: 5}, {actor: all, unit: hour, rpu: 5, scope: global},
-        {actor: all, unit: day, rpu: 5, scope: local}"), @"`global` is counted per gateway without `redis`, so every gateway admits the whole limit: root-all-hour-tb");
+        {actor: all, unit: day, rpu: 5, scope: local}"), @"`global` is counted per gateway without `redis`, so every gateway admits the whole limit, and with `quota` every worker: root-all-hour-tb");
     let many = vec!["{actor: all, unit: day, rpu: 5, scope: global}"; 25].join(", ");
-    assert_snapshot!(of(&many), @"`global` is counted per gateway without `redis`, so every gateway admits the whole limit: root-all-day-tb, root-all-day-tb-2, root-all-day-tb-3, root-all-day-tb-4, root-all-day-tb-5, root-all-day-tb-6, root-all-day-tb-7, root-all-day-tb-8, root-all-day-tb-9, root-all-day-tb-10, root-all-day-tb-11, root-all-day-tb-12, root-all-day-tb-13, root-all-day-tb-14, root-all-day-tb-15, root-all-day-tb-16, root-all-day-tb-17, root-all-day-tb-18, root-all-day-tb-19, root-all-day-tb-20 and 5 more");
+    assert_snapshot!(of(&many), @"`global` is counted per gateway without `redis`, so every gateway admits the whole limit, and with `quota` every worker: root-all-day-tb, root-all-day-tb-2, root-all-day-tb-3, root-all-day-tb-4, root-all-day-tb-5, root-all-day-tb-6, root-all-day-tb-7, root-all-day-tb-8, root-all-day-tb-9, root-all-day-tb-10, root-all-day-tb-11, root-all-day-tb-12, root-all-day-tb-13, root-all-day-tb-14, root-all-day-tb-15, root-all-day-tb-16, root-all-day-tb-17, root-all-day-tb-18, root-all-day-tb-19, root-all-day-tb-20 and 5 more");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_redis_that_nothing_uses() {
     }
     let alone = policy("limits: []").own();
     let remote = parse_remote(rules("global").as_bytes(), &alone).unwrap();
-    assert_snapshot!(remote.warnings.join("\n"), @"`global` is counted per gateway without `redis`, so every gateway admits the whole limit: root-all-day-tb");
+    assert_snapshot!(remote.warnings.join("\n"), @"`global` is counted per gateway without `redis`, so every gateway admits the whole limit, and with `quota` every worker: root-all-day-tb");
 }
 
 #[test]

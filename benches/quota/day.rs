@@ -1,0 +1,116 @@
+//! A day on which every account uses up its permits, and some come late.
+
+use std::hint::black_box;
+use std::rc::Rc;
+use std::time::Instant;
+
+use diana::algorithm::fixed_window;
+use diana::bloom::Shape;
+use diana::key::Key;
+use diana::port::fake::FakeSharedData;
+use diana::quota::Quota;
+use diana::store::tables::Tables;
+use diana::store::{Meter, Scope, Store, Stores};
+use diana::time::{Now, SECOND, Unit};
+
+use super::allocator;
+
+const NOON: Now = Now { mono: 50_000 * SECOND, wall: 20_000 * 86_400 * SECOND + 43_200 * SECOND };
+
+/// What was seen.
+pub struct Day {
+    /// The part of the accounts that were refused although they had permits left.
+    pub early: f64,
+    /// The part of those that came when all others had used up theirs.
+    pub late: f64,
+    /// Permits beyond those that an account had.
+    pub extra: u64,
+    /// Per account.
+    pub bytes: f64,
+    /// For a check and its charge, accounts in random order.
+    pub nanoseconds: f64,
+}
+
+impl Day {
+    pub fn measure(accounts: u64, permits: u64, error: u64) -> Day {
+        let empty = allocator::bytes();
+        let mut store = open(accounts, permits, error);
+        let mut given = vec![0_u64; accounts as usize];
+        // Everybody once more than he has permits, in rounds, each in an order of its own.
+        let nanoseconds = median_of_batches(accounts, permits, |account| {
+            let admitted = admits(&mut *store, key(account));
+            given[account as usize] += u64::from(admitted);
+        });
+        let extra = given.iter().map(|given| given.saturating_sub(permits)).sum();
+        let early = given.iter().filter(|given| **given < permits).count() as f64;
+        let bytes = allocator::bytes() - empty - 8 * accounts;
+        let strangers = accounts..accounts + 1_000_000;
+        let late = strangers.filter(|account| !is_admitted(&mut *store, key(*account))).count();
+        Day {
+            early: early / accounts as f64,
+            late: late as f64 / 1e6,
+            extra,
+            bytes: bytes as f64 / accounts as f64,
+            nanoseconds,
+        }
+    }
+}
+
+/// A store as an engine opens it.
+fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
+    let quota = Quota::new(Unit::Day, permits);
+    let algorithm = (fixed_window::ENTRY.build)(&quota).unwrap_or_else(|why| panic!("{why:?}"));
+    let daily = Some(Shape::new(accounts, error, permits));
+    let meter = Meter { algorithm, cost: 1, identity: 1, keys: 1, daily };
+    let mut tables = Tables::default();
+    let mut stores = Stores::new("bench".into(), Rc::new(FakeSharedData::default()), &mut tables);
+    stores.open(Scope::Local, meter, quota, "W")
+}
+
+fn is_admitted(store: &mut dyn Store, key: Key) -> bool {
+    store.judge(key, NOON).decision.is_admitted()
+}
+
+fn admits(store: &mut dyn Store, key: Key) -> bool {
+    let admitted = is_admitted(store, key) && store.charge(0).is_admitted();
+    black_box(admitted)
+}
+
+/// Lets each account come in turn, in rounds, one more than it has permits, each in an order of its own.
+/// Nanoseconds for one account in the median of all batches but those of the last round, in which there
+/// is less to do: most batches are so short that nothing disturbs them.
+pub fn median_of_batches(accounts: u64, permits: u64, mut come: impl FnMut(u64)) -> f64 {
+    const BATCH: u64 = 500;
+    let mut times = Vec::new();
+    for round in 0..=permits {
+        for first in (0..accounts).step_by(BATCH as usize) {
+            let start = Instant::now();
+            (first..first + BATCH).for_each(|place| come(shuffled(place, round, accounts)));
+            if round < permits {
+                times.push(start.elapsed().as_nanos() as f64 / BATCH as f64);
+            }
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// A permutation of the numbers below `end` for each round: a step that has no factor in common with
+/// `end`, from a start.
+fn shuffled(place: u64, round: u64, end: u64) -> u64 {
+    const STEP: u64 = 7_368_787;
+    (place * STEP + round * 1_299_709) % end
+}
+
+/// What an account is hashed to: random bits.
+pub fn key(account: u64) -> Key {
+    Key { hash: mixed(account * 2), spread: mixed(account * 2 + 1) }
+}
+
+/// SplitMix64 of Steele, Lea and Flood (2014).
+fn mixed(number: u64) -> u64 {
+    let bits = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
+}

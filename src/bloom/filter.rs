@@ -1,0 +1,120 @@
+//! The counters.
+
+use super::{LINE, Shape};
+use crate::key::Key;
+
+/// Words of a line.
+const WORDS: usize = LINE as usize / 8;
+
+/// Lines in a page: memory is taken page by page, when somebody is counted there.
+const PAGE: usize = 256;
+
+/// Where in its last word a line says how old its counts are, above the counters in it.
+const AGE: u32 = 48;
+
+/// As long as a cache line, and on one.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Line([u64; WORDS]);
+
+/// A filter that can be emptied at once.
+#[derive(Debug)]
+pub struct Filter {
+    shape: Shape,
+    pages: Vec<Option<Box<[Line]>>>,
+    /// Lines of another age are empty: they are cleared when somebody is counted there. After
+    /// 65,535 ages a line that nobody ever came to would count again, which gives nobody too much.
+    age: u16,
+}
+
+impl Filter {
+    /// An empty filter.
+    #[must_use]
+    pub fn new(shape: Shape) -> Filter {
+        let pages = shape.lines.div_ceil(PAGE as u64) as usize;
+        Filter { shape, pages: vec![None; pages], age: 1 }
+    }
+
+    /// How it is laid out.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The count of a caller; never less than the truth.
+    #[must_use]
+    pub fn count(&self, key: Key) -> u64 {
+        let (page, line) = self.place(key);
+        let page = self.pages.get(page).and_then(Option::as_ref);
+        match page.and_then(|page| page.get(line)) {
+            Some(line) if line.age() == self.age => line.count(&self.shape, key),
+            _ => 0,
+        }
+    }
+
+    /// Adds to the count of a caller, which stops at [`Shape::most`]. What it was before.
+    pub fn add(&mut self, key: Key, amount: u64) -> u64 {
+        let (page, line) = self.place(key);
+        let Some(page) = self.pages.get_mut(page) else { return 0 };
+        let page = page.get_or_insert_with(|| vec![Line([0; WORDS]); PAGE].into());
+        let Some(line) = page.get_mut(line) else { return 0 };
+        if line.age() != self.age {
+            *line = Line([0, 0, 0, 0, 0, 0, 0, u64::from(self.age) << AGE]);
+        }
+        let before = line.count(&self.shape, key);
+        let after = before.saturating_add(amount).min(self.shape.most());
+        line.raise(&self.shape, key, after);
+        before
+    }
+
+    /// Empties it, without touching what it holds.
+    pub fn clear(&mut self) {
+        self.age = self.age.checked_add(1).unwrap_or(1);
+    }
+
+    /// Page and line of a caller.
+    fn place(&self, key: Key) -> (usize, usize) {
+        let line = scale(key.hash, self.shape.lines) as usize;
+        (line / PAGE, line % PAGE)
+    }
+}
+
+impl Line {
+    fn age(&self) -> u16 {
+        let Line([.., last]) = self;
+        (last >> AGE) as u16
+    }
+
+    /// The least counter of a caller.
+    fn count(&self, shape: &Shape, key: Key) -> u64 {
+        let counter = |(word, shift)| self.0.get(word).map_or(0, |word: &u64| word >> shift);
+        counters(shape, key).fold(shape.most(), |least, at| least.min(counter(at) & shape.most()))
+    }
+
+    /// Raises the counters of a caller that are lower than `count`.
+    fn raise(&mut self, shape: &Shape, key: Key, count: u64) {
+        for (word, shift) in counters(shape, key) {
+            if let Some(word) = self.0.get_mut(word) {
+                let counter = *word >> shift & shape.most();
+                *word += count.saturating_sub(counter) << shift;
+            }
+        }
+    }
+}
+
+/// Word and shift of each of a caller's counters.
+pub(super) fn counters(shape: &Shape, key: Key) -> impl Iterator<Item = (usize, u32)> + use<> {
+    let Shape { width, rows, places, .. } = *shape;
+    let mut bits = key.spread;
+    (0..rows).map(move |row| {
+        // Steele and Vigna, "Computationally Easy, Spectrally Good Multipliers" (2021).
+        bits = bits.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
+        let bit = (row * places + scale(bits, places)) * width;
+        (bit as usize / 64, bit as u32 % 64)
+    })
+}
+
+/// The upper half of `bits` as a number below `end`, which is at most 2³².
+pub(super) fn scale(bits: u64, end: u64) -> u64 {
+    ((bits >> 32) * end) >> 32
+}

@@ -1,0 +1,100 @@
+//! `quota` of a rule: many accounts in fixed memory.
+
+use super::context::Context;
+use super::fields::Fields;
+use super::node::Node;
+use super::policy::Scope;
+use super::size;
+use crate::algorithm::fixed_window;
+use crate::bloom::Shape;
+use crate::quota::Quota;
+use crate::time::Unit;
+use crate::tree::Tree;
+
+const WHAT: &str = "a mapping such as `{accounts: 1000000, error: 0.01}`";
+const KEYS: &[&str] = &["accounts", "error", "memory"];
+const ERROR: &str = "the chance that an account is refused too early, 0.0001 … 0.1, such as `0.01`";
+
+const MAX_ACCOUNTS: u64 = 1_000_000_000;
+
+/// In millionths.
+const MIN_ERROR: u64 = 100;
+const MAX_ERROR: u64 = 100_000;
+const DEFAULT_ERROR: u64 = 10_000;
+
+/// Most that all quotas of a worker may take: three quarters of what callers may.
+const MAX_BYTES: u64 = 384 << 20;
+
+/// Reads the `quota` of a rule whose numbers are `limits`, if they could be read.
+pub fn read(
+    rule: &Fields<'_>,
+    limits: Option<(&Quota, &'static str)>,
+    scope: Scope,
+    is_all: bool,
+    context: &Context<'_>,
+) -> Option<Shape> {
+    let node = rule.get("quota")?;
+    let fields = Fields::read(node, WHAT, KEYS, &[])?;
+    let accounts = fields.require("accounts", &format!("a whole number, 1 … {MAX_ACCOUNTS}"));
+    let accounts = accounts.and_then(|node| node.whole(1, MAX_ACCOUNTS));
+    let error = fields.get("error").map_or(Some(DEFAULT_ERROR), error);
+    let memory = fields.get("memory").and_then(|node| size::read(node, MAX_BYTES));
+    let (quota, algo) = limits?;
+    for (key, is_wrong, allowed) in [
+        ("unit", quota.unit != Unit::Day, "day"),
+        ("algo", algo != fixed_window::ENTRY.short, "W"),
+        ("rpu", quota.rpu == 0, "1 or more"),
+        ("scope", scope == Scope::Gateway, "local, global"),
+        ("actor", is_all, "one that tells callers apart"),
+    ] {
+        if is_wrong {
+            rule.blame(key, format!("allowed beside `quota`: {allowed}"));
+        }
+    }
+    let (accounts, error) = (accounts?, error?);
+    let most = quota.rpu / quota.cost.max(1);
+    let shape = Shape::new(accounts, error, most);
+    let bytes = shape.bytes();
+    if let (Some(memory), Some(node)) = (memory, fields.get("memory"))
+        && bytes > memory
+    {
+        node.problem(format!(
+            "{} KiB are too little, allowed: at least `{}KiB`; or `accounts: {}`, or a larger `error`",
+            memory >> 10,
+            bytes.div_ceil(1 << 10),
+            (accounts * memory / bytes).max(1)
+        ));
+    }
+    let all = context.quotas.get().saturating_add(bytes);
+    context.quotas.set(all);
+    if all > MAX_BYTES {
+        node.problem(format!(
+            "the quotas up to this one could take {} MiB in each worker, allowed: at most {} MiB; \
+             choose fewer `accounts` or a larger `error`",
+            all >> 20,
+            MAX_BYTES >> 20
+        ));
+    }
+    Some(shape)
+}
+
+/// A chance in millionths.
+fn error(node: &Node<'_>) -> Option<u64> {
+    let millionths = match node.tree() {
+        Tree::Number(text) => text.strip_prefix("0.").and_then(millionths),
+        _ => None,
+    };
+    let fits = millionths.filter(|error| (MIN_ERROR..=MAX_ERROR).contains(error));
+    if fits.is_none() {
+        node.reject(ERROR);
+    }
+    fits
+}
+
+/// What the digits behind a point mean; nothing if there are more than six.
+fn millionths(digits: &str) -> Option<u64> {
+    let missing = 6_usize.checked_sub(digits.len())?;
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.parse::<u64>().ok().filter(|_| is_plain)?;
+    Some(number * 10_u64.pow(missing as u32))
+}

@@ -1,0 +1,130 @@
+//! What the accounts of a rule have used on one day.
+//!
+//! At midnight the next day takes the place of the last one, in the same memory: every line of the
+//! filter says which day it counts, so the switch is one number, and no line is read for two days.
+//!
+//! A day is known by its number on the wall clock. If that steps back, the day in force stays in
+//! force; after more than a second it ends at the latest one day of monotonic time after somebody was
+//! first charged on it.
+
+use super::Terms;
+use crate::bloom::Filter;
+use crate::key::Key;
+use crate::time::{Micros, Now, SECOND, Unit};
+
+const DAY: Micros = Unit::Day.micros();
+
+/// See the module.
+#[derive(Debug)]
+pub struct Section {
+    filter: Filter,
+    /// What the next day is counted in.
+    next: Terms,
+    /// Permits that one count stands for.
+    grain: u64,
+    /// The day, in days since the epoch by local time.
+    day: u64,
+    /// When it began here, by the monotonic clock.
+    began: Micros,
+    /// The latest local time that was seen, and whether there was a larger step back from it.
+    latest: Micros,
+    stepped_back: bool,
+    /// Accounts that were charged.
+    accounts: u64,
+    /// The same, when last asked for the change.
+    reported: u64,
+}
+
+impl Section {
+    pub(in crate::store) fn new(terms: Terms) -> Section {
+        Section {
+            filter: Filter::new(terms.shape),
+            grain: terms.cost,
+            next: terms,
+            day: 0,
+            began: 0,
+            latest: 0,
+            stepped_back: false,
+            accounts: 0,
+            reported: 0,
+        }
+    }
+
+    /// Goes on under a changed configuration. What was used stays; another filter takes the place of
+    /// this one at midnight.
+    pub(in crate::store) fn adopt(&mut self, terms: Terms) {
+        self.next = terms;
+        if self.accounts == 0 {
+            self.empty();
+        }
+    }
+
+    /// Begins the day of `now`, if it is another one.
+    pub(super) fn begin(&mut self, now: Now) {
+        let local = self.local(now);
+        self.stepped_back |= local.saturating_add(SECOND) < self.latest;
+        self.latest = self.latest.max(local);
+        if self.accounts == 0 || self.left(now) == 0 {
+            (self.day, self.began) = (local / DAY, now.mono);
+            (self.latest, self.stepped_back) = (local, false);
+            if self.accounts > 0 {
+                self.empty();
+            }
+        }
+    }
+
+    /// Ticks until the day ends.
+    pub(super) fn left(&self, now: Now) -> Micros {
+        let midnight = self.day.saturating_add(1).saturating_mul(DAY);
+        let by_wall = midnight.saturating_sub(self.local(now));
+        let by_mono = self.began.saturating_add(DAY).saturating_sub(now.mono);
+        if self.stepped_back { by_wall.min(by_mono) } else { by_wall }
+    }
+
+    /// Permits that an account has used; never less than the truth.
+    pub(super) fn used(&self, key: Key) -> u64 {
+        self.filter.count(key).saturating_mul(self.grain)
+    }
+
+    /// Permits that an account may use where the rule says `rpu`: no more than can be counted.
+    pub(super) fn most(&self, rpu: u64) -> u64 {
+        rpu.min(self.filter.shape().most().saturating_mul(self.grain))
+    }
+
+    /// Charges an account.
+    pub(super) fn charge(&mut self, key: Key, permits: u64) {
+        let counts = if permits == self.grain { 1 } else { permits.div_ceil(self.grain) };
+        self.accounts += u64::from(self.filter.add(key, counts) == 0);
+    }
+
+    /// Whether there are more accounts than the filter is made for.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.accounts > self.filter.shape().callers
+    }
+
+    /// How many accounts more were charged than when this was last asked.
+    pub(super) fn change(&mut self) -> i64 {
+        let change = self.accounts as i64 - self.reported as i64;
+        self.reported = self.accounts;
+        change
+    }
+
+    /// As [`Section::change`], when the section is given up.
+    pub(super) fn withdraw(&mut self) -> i64 {
+        -(std::mem::take(&mut self.reported) as i64)
+    }
+
+    fn empty(&mut self) {
+        self.accounts = 0;
+        self.grain = self.next.cost;
+        if *self.filter.shape() == self.next.shape {
+            self.filter.clear();
+        } else {
+            self.filter = Filter::new(self.next.shape);
+        }
+    }
+
+    fn local(&self, now: Now) -> Micros {
+        now.wall.saturating_add_signed(self.next.zone)
+    }
+}

@@ -1,0 +1,39 @@
+//! What this worker counts in, by rule. It outlives a change of the configuration as long as a rule
+//! with the same identity follows: while requests under the old one are under way both share it.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Kept<T>(Vec<Known<T>>);
+
+#[derive(Debug)]
+struct Known<T> {
+    namespace: Rc<str>,
+    identity: u64,
+    kept: Weak<RefCell<T>>,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Kept<T> {
+        Kept(Vec::new())
+    }
+}
+
+impl<T> Kept<T> {
+    /// What a rule counts in, if an earlier configuration had it.
+    pub(super) fn find(&mut self, namespace: &str, identity: u64) -> Option<Rc<RefCell<T>>> {
+        self.0.retain(|known| known.kept.strong_count() > 0);
+        let same = |known: &&Known<T>| known.identity == identity && *known.namespace == *namespace;
+        self.0.iter().find(same).and_then(|known| known.kept.upgrade())
+    }
+
+    /// What a rule counts in from now on.
+    pub(super) fn keep(&mut self, namespace: &Rc<str>, identity: u64, new: T) -> Rc<RefCell<T>> {
+        let new = Rc::new(RefCell::new(new));
+        let kept = Rc::downgrade(&new);
+        self.0.push(Known { namespace: namespace.clone(), identity, kept });
+        new
+    }
+}

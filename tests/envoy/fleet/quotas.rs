@@ -1,0 +1,85 @@
+//! Daily quotas of accounts, which the gateways count together.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::{Fleet, assert_none_failed, counts_alone, failures};
+use crate::harness::{Hit, OpenLoad, alone, eventually, request};
+
+const PERMITS: u32 = 5;
+/// Each of them comes at all gateways: the turns of those repeat every six requests.
+const ACCOUNTS: usize = 61;
+
+const LIMITS: &str = "limits:
+  - {Url: /free, rules: [{actor: all, unit: second, rpu: 100000, algo: W, scope: global}]}
+  - {Url: /posts, rules: [{name: posts, actor: account, unit: day, rpu: 5, algo: W, scope: global,
+      quota: {accounts: 10000, error: 0.0001}}]}";
+
+impl Fleet {
+    /// How often accounts with such names are let through, if each comes many times at all gateways.
+    fn give(&self, name: &str) -> Vec<u32> {
+        let account = |number| format!("{name}-{number}");
+        let of = |number| request("GET", "/posts", &[("x-account-id", &account(number))]);
+        let load = OpenLoad {
+            gateways: &self.shared_as([3, 2, 1]),
+            rate: 1_500,
+            lasting: Duration::from_secs(3),
+            patience: 60,
+            requests: &(0..ACCOUNTS).map(of).collect::<Vec<_>>(),
+        };
+        let hits: Vec<Hit> = load.fire();
+        assert_none_failed(&hits);
+        let mut given = HashMap::new();
+        let admitted = hits.iter().filter(|hit| hit.shot.status == 200);
+        admitted.for_each(|hit| *given.entry(hit.shot.path).or_default() += 1);
+        (0..ACCOUNTS).map(|account| given.get(&account).copied().unwrap_or(0)).collect()
+    }
+
+    fn asks(&self) -> u64 {
+        let of = |envoy: &crate::harness::Envoy| envoy.stat("wasmcustom.diana.shop.fleet.asks");
+        self.envoys.iter().filter_map(of).sum()
+    }
+}
+
+#[test]
+fn each_account_has_its_permits_once_in_the_fleet() {
+    alone();
+    let fleet = Fleet::start_at_redis("900ms", LIMITS);
+    fleet.comes_together("/free");
+    let before = fleet.asks();
+    let given = fleet.give("together");
+    assert!(fleet.envoys.iter().all(|envoy| failures(envoy) == 0), "this machine is too busy");
+    assert_eq!(given, [PERMITS; ACCOUNTS]);
+    // One for each request that is let through, and one in each worker that hears of the refusal;
+    // more of those only while the first of them is under way.
+    let asks = fleet.asks() - before;
+    let least = ACCOUNTS as u64 * u64::from(PERMITS);
+    let most = least + 3 * 6 * ACCOUNTS as u64;
+    println!("{asks} asks for {least} permits");
+    assert!((least..most).contains(&asks), "{asks} asks");
+    fleet.assert_unharmed();
+}
+
+#[test]
+fn a_gateway_that_is_alone_gives_no_more_than_its_part_in_each_worker() {
+    alone();
+    let mut fleet = Fleet::start_at_redis("900ms", LIMITS);
+    fleet.comes_together("/free");
+    assert_eq!(fleet.give("before"), [PERMITS; ACCOUNTS]);
+    fleet.redis.kill();
+    fleet.give("meanwhile");
+    let are_alone = || fleet.envoys.iter().all(counts_alone).then_some(());
+    eventually("all gateways to be alone", are_alone);
+    let (workers, part) = (6, PERMITS.div_ceil(3));
+    let given = fleet.give("alone");
+    assert!(given.iter().all(|given| (1..=workers * part).contains(given)), "{given:?}");
+    let sum: u32 = given.iter().sum();
+    assert!(sum > 8 * ACCOUNTS as u32, "workers are stingier than their parts: {given:?}");
+    // What a worker let through before is less of its part.
+    let more: u32 = fleet.give("before").iter().sum();
+    assert!(more < sum * 8 / 10, "{more}, and {sum} to those who had nothing");
+    fleet.redis.restart();
+    fleet.comes_together("/free");
+    assert!(fleet.give("before").iter().all(|given| *given <= PERMITS), "it is empty");
+    fleet.assert_unharmed();
+}

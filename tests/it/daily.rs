@@ -1,0 +1,46 @@
+//! Daily quotas of many accounts in fixed memory.
+
+mod chance;
+mod changes;
+mod midnight;
+mod oracle;
+
+use std::rc::Rc;
+
+use diana::bloom::Shape;
+use diana::key::{Key, KeyHasher, Seed};
+use diana::port::fake::FakeSharedData;
+use diana::quota::Quota;
+use diana::store::tables::Tables;
+use diana::store::{Meter, Scope, Store, Stores};
+use diana::time::{Now, SECOND, Unit};
+
+use crate::store::rule::Rule;
+
+const DAY: u64 = Unit::Day.micros();
+
+/// A morning.
+const START: Now = Now { mono: 1_000 * SECOND, wall: 20_000 * DAY + 8 * 3600 * SECOND };
+
+/// A rule by the day, with so many permits.
+fn by_day(rpu: u64) -> Quota {
+    Quota::new(Unit::Day, rpu)
+}
+
+/// A store for so many accounts, who are refused too early with a chance of so many millionths.
+fn open(quota: Quota, accounts: u64, error: u64, tables: &mut Tables) -> Box<dyn Store> {
+    let shape = Shape::new(accounts, error, quota.rpu / quota.cost);
+    let meter = Meter { daily: Some(shape), ..Rule::new("W", quota).meter(1) };
+    let mut stores = Stores::new("ns".into(), Rc::new(FakeSharedData::default()), tables);
+    stores.open(Scope::Local, meter, quota, "W")
+}
+
+fn key(account: u64) -> Key {
+    let mut hasher = KeyHasher::new(&Seed { k0: 5, k1: 6 });
+    hasher.part(0, &account.to_le_bytes());
+    hasher.finish()
+}
+
+fn admits(store: &mut dyn Store, account: u64, now: Now) -> bool {
+    store.judge(key(account), now).decision.is_admitted() && store.charge(0).is_admitted()
+}

@@ -1,0 +1,86 @@
+//! How large a filter is, and how often it is wrong.
+
+use diana::bloom::{Filter, Shape};
+use diana::key::Key;
+use fastrand::Rng;
+
+use crate::seed;
+
+const ERRORS: [u64; 5] = [100_000, 30_000, 10_000, 1_000, 100];
+const MOST: [u64; 6] = [1, 2, 10, 200, 5_000, 1_000_000_000];
+
+fn random(rng: &mut Rng) -> Key {
+    Key { hash: rng.u64(..), spread: rng.u64(..) }
+}
+
+/// The smallest load in bytes for a caller, by the formula with floats.
+fn bytes(counters: u32, error: f64) -> f64 {
+    let chance = |load: f64, places: f64, rows: i32| {
+        let (mut sum, mut weight) = (0.0, (-load).exp());
+        for number in 0..400 {
+            sum += weight * (1.0 - (1.0 - 1.0 / places).powi(number)).powi(rows);
+            weight *= load / f64::from(number + 1);
+        }
+        sum
+    };
+    let load = |rows: u32| {
+        let places = f64::from(counters / rows);
+        let (mut fits, mut exceeds) = (0.0, 128.0);
+        for _ in 0..50 {
+            let load = (fits + exceeds) / 2.0;
+            let is_within = chance(load, places, rows as i32) <= error;
+            if is_within { fits = load } else { exceeds = load }
+        }
+        fits
+    };
+    64.0 / (1..=13.min(counters / 2)).map(load).fold(0.0, f64::max)
+}
+
+#[test]
+fn a_filter_is_as_large_as_its_formula_says() {
+    for (most, counters) in MOST.into_iter().zip([496, 248, 124, 62, 31, 15]) {
+        for error in ERRORS {
+            let each = Shape::new(10_000_000, error, most).bytes() as f64 / 1e7;
+            let exact = bytes(counters, error as f64 / 1e6);
+            assert!((each / exact - 1.0).abs() < 0.002, "{most}, {error}: {each}, not {exact}");
+        }
+    }
+}
+
+#[test]
+fn a_stranger_is_taken_for_others_no_more_often_than_accepted() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    for most in MOST {
+        for error in ERRORS {
+            let accounts = if error < 1_000 { 5_000 } else { 20_000 };
+            let shape = Shape::new(accounts, error, most);
+            let mut filter = Filter::new(shape);
+            (0..accounts).for_each(|_| _ = filter.add(random(&mut rng), 1));
+            let tries = 100_000_000 / error;
+            let taken = (0..tries).filter(|_| filter.count(random(&mut rng)) > 0).count() as f64;
+            // A hundred are expected; five standard deviations more are too many.
+            assert!(taken < 150.0, "{most}, {error}: {taken}");
+            assert!(taken > 60.0, "{most}, {error}: {taken}, so it is larger than it must be");
+        }
+    }
+}
+
+#[test]
+fn a_count_is_never_less_than_the_truth_and_stops_at_the_highest() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    for most in [1, 3, 15, 255] {
+        let shape = Shape::new(50, 10_000, most);
+        let mut filter = Filter::new(shape);
+        let callers: Vec<Key> = (0..200).map(|_| random(&mut rng)).collect();
+        let mut counts = vec![0; callers.len()];
+        for _ in 0..10_000 {
+            let one = rng.usize(0..callers.len());
+            counts[one] += 1;
+            filter.add(callers[one], 1);
+            let seen = filter.count(callers[one]);
+            assert!(seen >= counts[one].min(most) && seen <= shape.most());
+        }
+        filter.clear();
+        assert!(callers.iter().all(|caller| filter.count(*caller) == 0));
+    }
+}

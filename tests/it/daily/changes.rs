@@ -1,0 +1,58 @@
+//! Quotas whose configuration changes.
+
+use diana::quota::Quota;
+use diana::store::tables::Tables;
+
+use super::{DAY, START, admits, by_day, open};
+
+#[test]
+fn what_was_used_stays_used_under_other_numbers() {
+    let mut tables = Tables::default();
+    let mut old = open(by_day(5), 1_000, 10_000, &mut tables);
+    assert!((0..4).all(|_| admits(&mut *old, 1, START)));
+    // Others are under way under the old rule.
+    for (rpu, cost, accounts) in [(7, 1, 1_000), (6, 2, 50_000), (7, 3, 10)] {
+        let quota = Quota { cost, ..by_day(rpu) };
+        let mut new = open(quota, accounts, 10_000, &mut tables);
+        new.judge(super::key(1), START);
+        assert_eq!(new.remaining(), rpu - 4);
+        assert!(admits(&mut *new, 2, START));
+    }
+    let mut same = open(by_day(5), 1_000, 10_000, &mut tables);
+    assert!(admits(&mut *same, 1, START));
+    assert!(!admits(&mut *same, 1, START));
+    assert!(!admits(&mut *old, 1, START), "both count together");
+}
+
+#[test]
+fn counters_that_are_too_narrow_give_nobody_too_much_and_are_replaced_at_midnight() {
+    let mut tables = Tables::default();
+    let old = open(by_day(3), 1_000, 10_000, &mut tables);
+    let mut new = open(by_day(300), 1_000, 10_000, &mut tables);
+    assert_eq!((0..400).filter(|_| admits(&mut *new, 1, START)).count(), 300, "nobody was counted");
+    drop(new);
+    let mut narrow = open(by_day(3), 1_000, 10_000, &mut tables);
+    assert!(!admits(&mut *narrow, 1, START));
+    let tomorrow = START.later(DAY);
+    assert!(admits(&mut *narrow, 1, tomorrow));
+    let mut wide = open(by_day(300), 1_000, 10_000, &mut tables);
+    assert_eq!((0..400).filter(|_| admits(&mut *wide, 1, tomorrow)).count(), 2);
+    let after = tomorrow.later(DAY);
+    assert_eq!((0..400).filter(|_| admits(&mut *wide, 1, after)).count(), 300);
+    drop(old);
+}
+
+#[test]
+fn a_section_that_no_configuration_counts_in_is_forgotten() {
+    let mut tables = Tables::default();
+    let mut first = open(by_day(1), 1_000, 10_000, &mut tables);
+    assert!(admits(&mut *first, 1, START) && !admits(&mut *first, 1, START));
+    assert_eq!((first.change_in_keys(), first.close(START)), (1, -1));
+    drop(first);
+    let mut second = open(by_day(1), 1_000, 10_000, &mut tables);
+    assert!(admits(&mut *second, 1, START));
+    assert_eq!((second.change_in_keys(), second.change_in_keys()), (1, 0));
+    let third = open(by_day(1), 1_000, 10_000, &mut tables);
+    assert_eq!(second.close(START), 0, "the next one goes on with it");
+    drop(third);
+}

@@ -1,0 +1,115 @@
+//! The switch from one day to the next.
+
+use diana::decision::{Decision, Retry};
+use diana::quota::Quota;
+use diana::store::tables::Tables;
+use diana::time::{Now, SECOND};
+use fastrand::Rng;
+
+use super::oracle::Oracle;
+use super::{DAY, START, admits, by_day, key, open};
+use crate::seed;
+
+/// The time of the next request: near midnight, mostly.
+fn later(now: Now, rng: &mut Rng) -> Now {
+    let to_midnight = DAY - now.wall % DAY;
+    let ticks = match rng.u8(0..40) {
+        0 => to_midnight.saturating_sub(rng.u64(0..3 * SECOND)),
+        1 => to_midnight - 1,
+        2 => to_midnight,
+        // Asleep.
+        3 => rng.u64(0..5 * DAY),
+        4 => rng.u64(0..DAY / 4),
+        _ => rng.u64(0..SECOND / 10),
+    };
+    let now = now.later(ticks);
+    let wall = match rng.u8(0..60) {
+        0 => now.wall - rng.u64(0..SECOND),
+        1 => now.wall - rng.u64(0..2 * DAY),
+        2 => now.wall + rng.u64(0..2 * DAY),
+        3 => now.wall - now.wall % DAY - 1,
+        _ => now.wall,
+    };
+    Now { wall, ..now }
+}
+
+#[test]
+fn every_day_gives_each_account_what_the_oracle_says() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    for _ in 0..100 {
+        let cost = rng.u64(1..4);
+        let rpu = cost * rng.u64(1..8) + rng.u64(0..cost);
+        let mut store = open(Quota { cost, ..by_day(rpu) }, 10_000, 100, &mut Tables::default());
+        let mut oracle = Oracle::default();
+        let (mut now, mut days) = (START, 0);
+        for _ in 0..3_000 {
+            let before = now.wall / DAY;
+            now = later(now, &mut rng);
+            days += u64::from(now.wall / DAY != before);
+            let account = rng.u64(0..20);
+            let (given, lasts) = oracle.given(account, now);
+            let judged = store.judge(key(account), now);
+            if given + cost <= rpu {
+                assert_eq!(judged.decision, Decision::NOW, "{given} given at {now:?}");
+                if rng.u8(0..4) > 0 {
+                    store.charge(0);
+                    oracle.give(account, cost);
+                }
+            } else {
+                let retry = Retry::After(lasts);
+                assert_eq!(judged.decision, Decision::Refuse { retry }, "{given} given at {now:?}");
+            }
+            let (given, _) = oracle.given(account, now);
+            let left = store.remaining();
+            assert!(left <= rpu - given && left / cost == (rpu - given) / cost, "{left} left");
+        }
+        assert!(days > 100, "{days}");
+    }
+}
+
+#[test]
+fn no_account_is_given_more_in_a_crowd_however_many_days_pass() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    let mut store = open(by_day(3), 1_000, 10_000, &mut Tables::default());
+    for day in 0..20 {
+        let mut given = vec![0; 2_000];
+        // Twice as many as it is made for.
+        for _ in 0..20_000 {
+            let account = rng.usize(0..given.len());
+            let now = START.later(day * DAY + rng.u64(0..DAY / 2));
+            given[account] += u64::from(admits(&mut *store, account as u64, now));
+        }
+        assert!(given.iter().all(|given| *given <= 3));
+        let full = given.iter().filter(|given| **given == 3).count();
+        assert!((1_400..=2_000).contains(&full), "{full}");
+    }
+}
+
+#[test]
+fn a_day_begins_at_midnight_of_its_zone() {
+    for hours in [-14, -5, 0, 8, 14] {
+        let quota = Quota { zone: hours * 3600, ..by_day(1) };
+        let mut store = open(quota, 100, 1_000, &mut Tables::default());
+        let midnight = (30_000 * DAY).saturating_add_signed(-hours * 3600 * SECOND as i64);
+        let at = |wall| Now { mono: wall, wall };
+        assert!(admits(&mut *store, 7, at(midnight - DAY)));
+        let decision = store.judge(key(7), at(midnight - 1)).decision;
+        assert_eq!(decision, Decision::retry(1));
+        assert!(admits(&mut *store, 7, at(midnight)));
+        assert!(!admits(&mut *store, 7, at(midnight + DAY - 1)));
+    }
+}
+
+/// The clock of the host is slewed by up to 500 millionths, and a leap second smeared over a day.
+#[test]
+fn a_clock_that_lags_a_little_ends_no_day_early() {
+    let mut store = open(by_day(1), 100, 1_000, &mut Tables::default());
+    let midnight = Now { mono: 0, wall: 20_000 * DAY };
+    assert!(admits(&mut *store, 1, midnight));
+    for second in 1..86_400 {
+        let now = midnight.later(second * SECOND);
+        let slewed = Now { mono: now.mono + second * 500, ..now };
+        assert!(!admits(&mut *store, 1, slewed), "after {second} s");
+    }
+    assert!(admits(&mut *store, 1, midnight.later(DAY)));
+}
