@@ -1,12 +1,12 @@
 //! Simulates fleets and prints what was seen, one table after the other; with arguments only those tables.
 
-// A bench may panic.
 #![allow(
-    clippy::panic,
     clippy::expect_used,
-    clippy::unwrap_used,
     clippy::indexing_slicing,
-    clippy::string_slice
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a bench may panic"
 )]
 
 mod busy;
@@ -20,7 +20,6 @@ mod faults;
 mod model;
 mod outage;
 #[path = "../../tests/simulation/simulation.rs"]
-#[allow(dead_code)]
 mod simulation;
 mod size;
 mod table;

@@ -6,9 +6,7 @@ use super::fullest::Extremes;
 
 #[derive(Debug, Clone)]
 pub struct Seen {
-    pub requests: u64,
-    pub admitted: u64,
-    /// The share of what one counter without leases would have admitted.
+    /// Permits used: the share of what one counter without leases would have admitted.
     pub used: f64,
     pub extremes: Extremes,
     /// Calls to Redis and asks that it decided, per second; the share of calls that came to nothing.

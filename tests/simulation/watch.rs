@@ -78,8 +78,6 @@ impl Watch {
         let rate = |count: u64| count as f64 / plan.seconds as f64;
         let share = |count: u64, of: u64| count as f64 / of.max(1) as f64;
         Seen {
-            requests: self.requests,
-            admitted: self.admissions.len() as u64,
             used: share(self.admissions.len() as u64, self.counted),
             extremes: extremes(plan.algo, plan.rpu, &mut self.admissions),
             calls: rate(network.calls),
