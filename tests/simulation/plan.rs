@@ -1,9 +1,9 @@
 //! What is simulated.
 
 use std::ops::Range;
+use std::rc::Rc;
 
-use diana::algorithm::Algorithm;
-use diana::algorithm::REGISTRY;
+use diana::algorithm::{Algorithm, REGISTRY};
 use diana::config;
 use diana::config::policy::Policy;
 use diana::fleet::desk::Way;
@@ -11,7 +11,6 @@ use diana::fleet::script::Login;
 use diana::key::Seed;
 use diana::quota::Quota;
 use diana::time::{Micros, SECOND, Unit};
-use std::rc::Rc;
 
 /// A fleet, its rule, and what comes its way.
 #[derive(Debug, Clone)]
