@@ -18,7 +18,10 @@ pub fn member(json: &[u8], name: &str) -> Option<Vec<u8>> {
             return None;
         }
         if unescape(key)? == name.as_bytes() {
-            found = Some(json.scalar()?);
+            let rest = json.0;
+            json.skip()?;
+            let mut value = Reader(rest.get(..rest.len() - json.0.len())?);
+            found = value.scalar().filter(|_| value.0.trim_ascii_start().is_empty());
         } else {
             json.skip()?;
         }
