@@ -48,11 +48,12 @@ impl Shape {
     pub fn new(callers: u64, error: u64, most: u64) -> Shape {
         let width = WIDTHS.into_iter().find(|width| most >> width == 0).unwrap_or(32);
         let counters = COUNTERS / width;
-        let by_rows = (1..=MOST_ROWS.min(counters / 2)).map(|rows| {
-            let places = counters / rows;
-            (most_load(places, rows, error), rows, places)
-        });
-        let (load, rows, places) = by_rows.max_by_key(|(load, ..)| *load).unwrap_or((1, 1, 1));
+        let (mut load, mut rows, mut places) = (0, 1, counters);
+        for more in 1..=MOST_ROWS.min(counters / 2) {
+            if let Some(higher) = most_load(counters / more, more, error, load) {
+                (load, rows, places) = (higher, more, counters / more);
+            }
+        }
         let lines = (callers * LOAD).div_ceil(load.max(1)).max(1);
         Shape { callers, lines, width, rows, places }
     }

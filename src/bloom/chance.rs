@@ -21,15 +21,18 @@ const ONE: u64 = 1 << 31;
 
 const MILLION: u64 = 1_000_000;
 
-/// The highest load at which the chance is at most `error` millionths; zero if there is none.
-pub(super) fn most_load(places: u64, rows: u64, error: u64) -> u64 {
+/// The highest load at which the chance is at most `error` millionths, if it is more than `least`.
+pub(super) fn most_load(places: u64, rows: u64, error: u64, least: u64) -> Option<u64> {
     let in_use = in_use(places, rows);
-    let (mut fits, mut exceeds) = (0, MOST * LOAD);
+    let (mut fits, mut exceeds) = (least + 1, MOST * LOAD);
+    if !is_within(&in_use, fits, error) {
+        return None;
+    }
     while exceeds - fits > 1 {
         let load = fits.midpoint(exceeds);
         if is_within(&in_use, load, error) { fits = load } else { exceeds = load }
     }
-    fits
+    Some(fits)
 }
 
 /// (1 − (1 − 1/s)ⁱ)ᵏ for each number i of callers.

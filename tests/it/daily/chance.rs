@@ -9,6 +9,8 @@ use crate::seed;
 const ERRORS: [u64; 5] = [100_000, 30_000, 10_000, 1_000, 100];
 const MOST: [u64; 6] = [1, 2, 10, 200, 5_000, 1_000_000_000];
 
+const FILTERS: u64 = 10;
+
 fn random(rng: &mut Rng) -> Key {
     Key { hash: rng.u64(..), spread: rng.u64(..) }
 }
@@ -52,15 +54,18 @@ fn a_stranger_is_taken_for_others_no_more_often_than_accepted() {
     let mut rng = Rng::with_seed(seed::fresh());
     for most in MOST {
         for error in ERRORS {
-            let accounts = if error < 1_000 { 5_000 } else { 20_000 };
-            let shape = Shape::new(accounts, error, most);
-            let mut filter = Filter::new(shape);
-            (0..accounts).for_each(|_| _ = filter.add(random(&mut rng), 1));
-            let tries = 100_000_000 / error;
-            let taken = (0..tries).filter(|_| filter.count(random(&mut rng)) > 0).count() as f64;
-            // A hundred are expected; five standard deviations more are too many.
-            assert!(taken < 150.0, "{most}, {error}: {taken}");
-            assert!(taken > 60.0, "{most}, {error}: {taken}, so it is larger than it must be");
+            let shape = Shape::new(5_000, error, most);
+            let mut taken = 0;
+            // Several, since a few crowded lines make the difference between one and the next.
+            for _ in 0..FILTERS {
+                let mut filter = Filter::new(shape);
+                (0..5_000).for_each(|_| _ = filter.add(random(&mut rng), 1));
+                let tries = 100_000_000 / error / FILTERS;
+                taken += (0..tries).filter(|_| filter.count(random(&mut rng)) > 0).count();
+            }
+            // A hundred are expected; five standard deviations more or fewer are too many.
+            assert!(taken < 160, "{most}, {error}: {taken}");
+            assert!(taken > 50, "{most}, {error}: {taken}, so it is larger than it must be");
         }
     }
 }
