@@ -102,10 +102,8 @@ pub fn memory(limits: &[Limit], keys: usize) -> Memory {
     let mut sum = Memory::default();
     for rule in limits.iter().flat_map(|limit| &limit.rules) {
         let callers = if rule.actor.is_empty() { 1 } else { keys };
-        sum = sum.with(rule.scope.memory(rule.algorithm.words(), callers));
-        if rule.ban.is_some() {
-            sum = sum.with(rule.scope.ban_memory(callers));
-        }
+        let of = rule.scope.memory(rule.algorithm.words(), callers, rule.ban.is_some());
+        sum = Memory { worker: sum.worker + of.worker, shared: sum.shared + of.shared };
     }
     sum
 }
