@@ -32,6 +32,7 @@ use daily::{Daily, Terms};
 use fleet::Fleet;
 use local::Local;
 use shared::Shared;
+use shared::names::Names;
 use shared::traffic::Traffic;
 use table::Table;
 use tables::Tables;
@@ -56,28 +57,21 @@ pub struct Memory {
     pub shared: u64,
 }
 
-impl Memory {
-    /// Both together.
-    #[must_use]
-    pub fn with(self, other: Memory) -> Memory {
-        Memory { worker: self.worker + other.worker, shared: self.shared + other.shared }
-    }
-}
-
 impl Scope {
-    /// The memory for `keys` callers with `words` words of state.
+    /// The memory for `keys` callers with `words` words of state, and for as many bans where there
+    /// are any.
     #[must_use]
-    pub fn memory(self, words: usize, keys: usize) -> Memory {
+    #[inline(never)]
+    pub fn memory(self, words: usize, keys: usize, bans: bool) -> Memory {
+        let sets = if bans { bans::bytes(keys) } else { 0 };
         match self {
-            Scope::Local => Memory { worker: Table::bytes(words, keys), shared: 0 },
-            Scope::Gateway | Scope::Global => shared::memory(words, keys),
+            Scope::Local => Memory { worker: Table::bytes(words, keys) + sets, shared: 0 },
+            Scope::Gateway | Scope::Global => {
+                let Memory { worker, shared } = shared::memory(words, keys);
+                let lines = if bans { bans::shared::bytes(keys) } else { 0 };
+                Memory { worker: worker + lines, shared: shared + sets }
+            }
         }
-    }
-
-    /// The memory for the bans of `keys` callers.
-    #[must_use]
-    pub fn ban_memory(self, keys: usize) -> Memory {
-        bans::memory(self, keys)
     }
 }
 
@@ -235,10 +229,10 @@ impl<'s> Stores<'s> {
                 Box::new(bans::local::Local::new(ban, sets))
             }
             Scope::Gateway | Scope::Global => {
-                let name = format!("diana/1/{}/{identity:016x}/ban", self.namespace);
+                let names = Names::new(&self.namespace, identity, keys);
                 let (data, traffic) = (self.data.clone(), self.traffic.clone());
                 let far = link.map(|link| Far::new(link, number, identity, &ban));
-                Box::new(bans::shared::Shared::new(ban, name, keys, data, traffic, far))
+                Box::new(bans::shared::Shared::new(ban, names, keys, data, traffic, far))
             }
         }
     }

@@ -11,7 +11,6 @@ const NAMED: usize = 20;
 /// The warnings about a document without problems.
 pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -> Vec<String> {
     let mut lines: Vec<String> = actors.iter().flat_map(of_sources).collect();
-    let rules = || limits.iter().flat_map(|limit| &limit.rules);
     if except.paths.iter().any(|prefix| prefix.path() == b"/") {
         lines.push("`except.paths` holds `/`, so no request is judged".into());
     }
@@ -26,7 +25,7 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
             "callers choose the key of these rules themselves and are remembered for hours; when \
              `keys`, {keys}, of them are live, newcomers share buckets, so see that `keys` is enough"
         ),
-        rules().filter(|rule| {
+        those(limits, &|rule| {
             is_caller_chosen(rule, actors)
                 && rule.daily.is_none()
                 && matches!(rule.quota.unit, Unit::Hour | Unit::Day)
@@ -34,7 +33,7 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
     ));
     lines.extend(line(
         "everybody is one caller to these rules, so a ban shuts everybody out",
-        rules().filter(|rule| rule.actor.is_empty() && rule.ban.is_some()),
+        those(limits, &|rule| rule.actor.is_empty() && rule.ban.is_some()),
     ));
     lines
 }
@@ -42,8 +41,7 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
 /// The warning about rules for the whole fleet without the Redis that they need, or the other way
 /// round. Where rules come from elsewhere, Redis may be for rules to come.
 pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<String> {
-    let rules = limits.iter().flat_map(|limit| &limit.rules);
-    let mut global = rules.filter(|rule| rule.scope == Scope::Global).peekable();
+    let mut global = those(limits, &|rule| rule.scope == Scope::Global).peekable();
     if !has_redis {
         let message = "`global` is counted per gateway without `redis`, so every gateway admits the \
                        whole limit, and with `quota` every worker";
@@ -83,6 +81,15 @@ fn is_caller_chosen(rule: &Rule, actors: &[Known]) -> bool {
 
 fn known<'k>(rule: &Rule, actors: &'k [Known]) -> impl Iterator<Item = &'k Known> {
     rule.actor.iter().filter_map(|&index| actors.get(index))
+}
+
+/// The rules that something is true of.
+fn those<'l>(
+    limits: &'l [Limit],
+    is: &dyn Fn(&Rule) -> bool,
+) -> impl Iterator<Item = &'l Rule> + use<'l> {
+    let rules = limits.iter().flat_map(|limit| &limit.rules);
+    rules.filter(|rule| is(rule)).collect::<Vec<_>>().into_iter()
 }
 
 /// One line about some rules, if there are any.

@@ -109,13 +109,15 @@ pub fn memory(limits: &[Limit], keys: usize) -> Memory {
     let mut sum = Memory::default();
     for rule in limits.iter().flat_map(|limit| &limit.rules) {
         let callers = if rule.actor.is_empty() { 1 } else { keys };
-        sum = sum.with(match rule.daily {
-            Some(shape) => Memory { worker: shape.bytes(), shared: 0 },
-            None => rule.scope.memory(rule.algorithm.words(), callers),
-        });
-        if rule.ban.is_some() {
-            sum = sum.with(rule.scope.ban_memory(callers));
+        let words = rule.algorithm.words();
+        let mut of = rule.scope.memory(words, callers, rule.ban.is_some());
+        if let Some(shape) = rule.daily {
+            // All but its bans lies in the filter.
+            let rows = rule.scope.memory(words, callers, false);
+            of.worker = of.worker - rows.worker + shape.bytes();
+            of.shared -= rows.shared;
         }
+        sum = Memory { worker: sum.worker + of.worker, shared: sum.shared + of.shared };
     }
     sum
 }

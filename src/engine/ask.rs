@@ -60,11 +60,15 @@ impl Engine {
         let mut ask = Ask { delay, rules: Vec::new() };
         for opinion in self.scratch.opinions.iter_mut().filter(|opinion| opinion.ask) {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
-            ask.rules.extend(judge.store.fleet().map(|store| store.question(opinion.shadow)));
+            if let Some(store) = judge.store.fleet() {
+                ask.rules.push(store.question(opinion.shadow));
+            }
             let bans = judge.bans.as_ref().filter(|_| opinion.is_own && !opinion.shadow);
             let look = bans.and_then(|bans| bans.question(opinion.key));
             opinion.looks = look.is_some();
-            ask.rules.extend(look);
+            if let Some(look) = look {
+                ask.rules.push(look);
+            }
         }
         let since = self.scratch.since;
         let ticket = desk.ask(ask, since);

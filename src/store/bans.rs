@@ -5,11 +5,12 @@ pub(super) mod local;
 mod set;
 pub(super) mod shared;
 
-use super::{Memory, Scope};
 use crate::fleet::script::{Charge, Opinion};
 use crate::key::Key;
 use crate::time::Micros;
-use local::Sets;
+
+/// What is needed for a set beside the set itself.
+const VALUE: usize = 192;
 
 /// The bans of one rule.
 pub trait Bans {
@@ -37,13 +38,7 @@ pub trait Bans {
     fn begun(&mut self) -> u64;
 }
 
-/// The memory for the bans of a rule, of which `callers` may be in force at once.
-pub(super) fn memory(scope: Scope, callers: usize) -> Memory {
-    match scope {
-        Scope::Local => Memory { worker: Sets::bytes(callers), shared: 0 },
-        Scope::Gateway | Scope::Global => {
-            let (worker, shared) = shared::memory(callers);
-            Memory { worker, shared }
-        }
-    }
+/// Bytes that the bans of so many callers take where they are kept.
+pub(super) fn bytes(callers: usize) -> u64 {
+    set::number(callers) * (VALUE + set::SIZE * 8) as u64
 }

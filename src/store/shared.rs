@@ -6,7 +6,7 @@
 
 mod back;
 mod lent;
-mod names;
+pub(super) mod names;
 mod prepare;
 mod slot;
 mod slots;

@@ -23,11 +23,6 @@ impl Sets {
         Sets { sets: Vec::new(), number: set::number(callers), latest: 0 }
     }
 
-    /// Bytes that they grow to.
-    pub(super) fn bytes(callers: usize) -> u64 {
-        set::number(callers) * (size_of::<Vec<u64>>() + set::SIZE * 8) as u64
-    }
-
     fn place(&self, key: Key) -> usize {
         (key.spread % self.number) as usize
     }
@@ -60,7 +55,7 @@ impl Bans for Local {
         let mut sets = self.sets.borrow_mut();
         let (place, number) = (sets.place(key), sets.number);
         if sets.sets.is_empty() {
-            sets.sets.resize(number as usize, Vec::new());
+            sets.sets.resize_with(number as usize, Vec::new);
         }
         let Some(set) = sets.sets.get_mut(place) else { return };
         if set.is_empty() {

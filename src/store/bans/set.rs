@@ -22,7 +22,7 @@ const ROW: usize = 1 + WORDS;
 pub(super) const SIZE: usize = MOST * ROW;
 
 /// Sets for so many callers.
-pub(super) fn number(callers: usize) -> u64 {
+pub(in crate::store) fn number(callers: usize) -> u64 {
     callers.div_ceil(EXPECTED).max(1) as u64
 }
 

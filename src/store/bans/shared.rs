@@ -5,7 +5,6 @@
 //! so that where nobody is banned nothing else is asked, and how many bans have begun, so that what a
 //! worker knows of a caller is known until the next one begins.
 
-use std::fmt::Write;
 use std::rc::Rc;
 
 use super::far::Far;
@@ -14,6 +13,7 @@ use crate::ban::Ban;
 use crate::fleet::script::{Charge, Opinion};
 use crate::key::Key;
 use crate::port::SharedData;
+use crate::store::shared::names::Names;
 use crate::store::shared::traffic::{Traffic, one_more};
 use crate::time::{Micros, SECOND};
 use crate::words;
@@ -24,14 +24,8 @@ const STALE: Micros = SECOND / 20;
 /// Callers that a worker knows something about at a time.
 const LINES: usize = 4096;
 
-/// Most sets: more than any number of keys asks for.
-const MOST_SETS: u64 = 1 << 21;
-
 /// Compare-and-swaps that may be lost in a row.
 const ATTEMPTS: usize = 1_000;
-
-/// What the host needs for a value beside the value itself.
-const HOST: u64 = 192;
 
 /// What a worker knows of a caller.
 #[derive(Debug, Clone, Copy)]
@@ -68,9 +62,7 @@ pub(in crate::store) struct Shared {
     ban: Ban,
     data: Rc<dyn SharedData>,
     traffic: Rc<Traffic>,
-    /// All that the names of values begin with, and the name asked for last.
-    name: String,
-    prefix: usize,
+    names: Names,
     keys: usize,
     record: Record,
     /// When the record is to be looked at again.
@@ -83,16 +75,15 @@ pub(in crate::store) struct Shared {
     far: Option<Far>,
 }
 
-/// The memory for the bans of so many callers.
-pub(super) fn memory(callers: usize) -> (u64, u64) {
-    let lines = callers.min(LINES) * (size_of::<Line>() + size_of::<usize>());
-    (lines as u64, set::number(callers) * (HOST + set::SIZE as u64 * 8))
+/// Bytes that a worker takes for what it knows of so many callers.
+pub(in crate::store) fn bytes(callers: usize) -> u64 {
+    (callers.min(LINES) * (size_of::<Line>() + size_of::<usize>())) as u64
 }
 
 impl Shared {
     pub(in crate::store) fn new(
         ban: Ban,
-        name: String,
+        names: Names,
         keys: usize,
         data: Rc<dyn SharedData>,
         traffic: Rc<Traffic>,
@@ -102,8 +93,7 @@ impl Shared {
             ban,
             data,
             traffic,
-            prefix: name.len(),
-            name,
+            names,
             keys,
             record: Record::default(),
             stale: 0,
@@ -118,30 +108,27 @@ impl Shared {
     fn learn(&mut self, begins: Option<Micros>, now: Micros) {
         self.stale = now.saturating_add(STALE);
         for _ in 0..ATTEMPTS {
-            self.name.truncate(self.prefix);
-            let ([sets, epoch, latest], number) = words::read(&*self.data, &self.name);
-            let is_new = sets == 0;
-            let sets = if is_new { set::number(self.keys) } else { sets.min(MOST_SETS) };
-            let more = u64::from(is_new || begins.is_some());
+            let name = self.names.count();
+            // As many words as other records have, so that there is one function for all of them.
+            let ([sets, epoch, latest, ..], number) = words::read::<8>(&*self.data, name);
+            let more = u64::from(sets == 0 || begins.is_some());
             let latest = latest.max(begins.unwrap_or(0));
-            self.record = Record { sets, epoch: epoch.wrapping_add(more), latest };
-            let words = [sets, self.record.epoch, latest];
-            if more == 0 || words::write(words, &*self.data, &self.name, number) {
+            let epoch = epoch.wrapping_add(more);
+            let sets = if sets == 0 { set::number(self.keys) } else { sets };
+            let words = [sets, epoch, latest, 0, 0, 0, 0, 0];
+            if more == 0 || words::write(words, &*self.data, name, number) {
+                self.record = Record { sets, epoch, latest };
+                self.names.recount(sets);
                 return;
             }
             one_more(&self.traffic.conflicts);
         }
     }
 
-    /// A copy of a caller's set, whose name is now the one asked for last. What is no set counts as an
-    /// empty one.
+    /// A copy of a caller's set. What is no set counts as an empty one.
     #[inline(never)]
     fn get(&mut self, key: Key) -> (Vec<u64>, Option<u32>) {
-        let sets = self.record.sets.max(1);
-        self.name.truncate(self.prefix);
-        // Writing to a string cannot fail.
-        _ = write!(self.name, "{sets:x}.{:x}", key.spread % sets);
-        let (bytes, number) = self.data.get(&self.name).unzip();
+        let (bytes, number) = self.data.get(self.names.slot(key)).unzip();
         let bytes = bytes.unwrap_or_default();
         let mut set: Vec<u64> =
             bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
@@ -211,7 +198,7 @@ impl Shared {
             for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(&set) {
                 *bytes = word.to_le_bytes();
             }
-            if self.data.swap(&self.name, &bytes, number) {
+            if self.data.swap(self.names.slot(key), &bytes, number) {
                 one_more(&self.traffic.writes);
                 return counted;
             }

@@ -23,7 +23,7 @@ const BUCKET_SLOTS: u64 = 64;
 
 /// Names of one rule's slots.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(in crate::store) struct Names {
     /// All that the names begin with, and the name asked for last.
     name: String,
     prefix: usize,
@@ -33,14 +33,14 @@ pub(super) struct Names {
 
 impl Names {
     /// Names for about `keys` callers of a rule.
-    pub(super) fn new(namespace: &str, identity: u64, keys: usize) -> Names {
+    pub(in crate::store) fn new(namespace: &str, identity: u64, keys: usize) -> Names {
         let name = format!("diana/1/{namespace}/{identity:016x}/");
         Names { prefix: name.len(), name, keys, slots: Names::slots_for(keys) }
     }
 
     /// Slots and callers in each of them, as many as may be live at once where `keys` callers are
     /// asked for; and the same of the slots that hold buckets, which one caller never needs.
-    pub(super) fn most(keys: usize) -> [(u64, u64); 2] {
+    pub(in crate::store) fn most(keys: usize) -> [(u64, u64); 2] {
         let buckets = if keys > 1 { BUCKET_SLOTS } else { 0 };
         [(Names::slots_for(keys), 2 * CALLERS as u64), (buckets, BUCKETS / BUCKET_SLOTS)]
     }
@@ -50,32 +50,32 @@ impl Names {
     }
 
     /// How many slots there are.
-    pub(super) fn slots(&self) -> u64 {
+    pub(in crate::store) fn slots(&self) -> u64 {
         self.slots
     }
 
     /// Where all workers find how many slots there are: whoever comes first has counted them by his
     /// `keys`, and a caller has to be in the same slot for everybody.
-    pub(super) fn count(&mut self) -> &str {
+    pub(in crate::store) fn count(&mut self) -> &str {
         self.numbered("slots", None)
     }
 
     /// There are that many slots. Whether that is news.
-    pub(super) fn recount(&mut self, slots: u64) -> bool {
+    pub(in crate::store) fn recount(&mut self, slots: u64) -> bool {
         let slots = slots.clamp(1, MOST_SLOTS);
         std::mem::replace(&mut self.slots, slots) != slots
     }
 
     /// Callers that are expected in a slot; there is room for twice as many, since hashes do not fill
     /// slots evenly.
-    pub(super) fn callers(&self) -> usize {
+    pub(in crate::store) fn callers(&self) -> usize {
         let slots = usize::try_from(self.slots).unwrap_or(usize::MAX);
         self.keys.div_ceil(slots.max(1)).clamp(CALLERS, MOST_CALLERS)
     }
 
     /// The slot of a caller. Everybody together have one of their own, so that a rule which becomes one
     /// for single callers has as many slots as it needs.
-    pub(super) fn slot(&mut self, key: Key) -> &str {
+    pub(in crate::store) fn slot(&mut self, key: Key) -> &str {
         if key == Key::ALL {
             return self.numbered("all", None);
         }
@@ -83,7 +83,7 @@ impl Names {
     }
 
     /// The slot of a caller's bucket.
-    pub(super) fn bucket(&mut self, key: Key) -> &str {
+    pub(in crate::store) fn bucket(&mut self, key: Key) -> &str {
         self.numbered("o", Some((BUCKET_SLOTS, bucket(key) % BUCKET_SLOTS)))
     }
 
@@ -99,6 +99,6 @@ impl Names {
 }
 
 /// The bucket of a caller, which stands for his hash in its slot.
-pub(super) fn bucket(key: Key) -> u64 {
+pub(in crate::store) fn bucket(key: Key) -> u64 {
     key.hash % BUCKETS
 }
