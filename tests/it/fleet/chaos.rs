@@ -95,6 +95,16 @@ impl Play {
         }
     }
 
+    /// Nothing comes any more, until what is out by now must have been given up.
+    fn be_silent(&mut self) {
+        for _ in 0..self.timeout / MILLISECOND + 12 {
+            self.coming.clear();
+            let told = self.worker.work(self.now);
+            self.hear(told);
+            self.now += MILLISECOND;
+        }
+    }
+
     fn request(&mut self) {
         self.callers += 1;
         let ticket = self.worker.ask(self.callers, self.now);
@@ -200,14 +210,10 @@ fn everybody_is_answered_once_and_in_time() {
             play.tick();
             play.now += MILLISECOND;
         }
-        // Nothing comes any more.
-        for _ in 0..play.timeout / MILLISECOND + 12 {
-            play.coming.clear();
-            let told = play.worker.work(play.now);
-            play.hear(told);
-            play.now += MILLISECOND;
-        }
+        play.be_silent();
         assert!(play.waiting.is_empty(), "{} wait for ever", play.waiting.len());
+        // What nobody waits for may leave only when the trips before it are given up.
+        play.be_silent();
         let twice = play.wants.iter().find(|(_, told)| **told != 1);
         assert_eq!(twice, None, "what is wanted is answered once");
         alone += play.alone;
