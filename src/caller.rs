@@ -97,6 +97,24 @@ impl Callers {
         caller
     }
 
+    /// How the caller of `request` is called, as it may stand in the log: addresses spelled out, `+`
+    /// between the parts of a compound actor, `?` in the place of what would look odd.
+    #[must_use]
+    pub fn name(&self, compound: usize, request: &dyn Request) -> String {
+        let mut name = String::new();
+        let Some((parts, _)) = self.compounds.get(compound) else { return name };
+        for actor in parts.iter().filter_map(|&part| self.actors.get(part)) {
+            if !name.is_empty() {
+                name.push('+');
+            }
+            actor.find(request, &mut |source, value| {
+                let source = actor.sources.get(source);
+                spell(source.is_some_and(|source| source.is_address()), value, &mut name);
+            });
+        }
+        name
+    }
+
     fn find(&mut self, compound: usize, request: &dyn Request) -> Caller {
         let Some((parts, counted)) = self.compounds.get(compound) else { return Caller::Absent };
         if parts.is_empty() {
@@ -142,5 +160,23 @@ impl Actor {
             }
         }
         missing
+    }
+}
+
+/// Adds a value that an actor's source found to a name.
+fn spell(is_address: bool, value: &[u8], name: &mut String) {
+    const LONGEST: usize = 64;
+    if is_address && value.len() == 4 {
+        let octets: Vec<String> = value.iter().map(u8::to_string).collect();
+        name.push_str(&octets.join("."));
+    } else if is_address {
+        let groups = value.as_chunks().0.iter();
+        let groups: Vec<String> =
+            groups.map(|group| format!("{:x}", u16::from_be_bytes(*group))).collect();
+        name.push_str(&groups.join(":"));
+    } else {
+        let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"\",+".contains(byte);
+        let letters = value.iter().take(LONGEST);
+        name.extend(letters.map(|byte| if is_plain(byte) { char::from(*byte) } else { '?' }));
     }
 }

@@ -6,6 +6,7 @@
 mod ask;
 mod build;
 mod charge;
+mod hot;
 mod report;
 mod upkeep;
 
@@ -17,6 +18,7 @@ use crate::caller::{Caller, Callers};
 use crate::config::policy::{Absent, Accepted, Rule};
 use crate::decision::{Decision, Retry};
 use crate::fleet::desk::Desk;
+use crate::hot::spotter::Spotter;
 use crate::key::Key;
 use crate::metrics::Counts;
 use crate::port::{Clock, Pseudo, Request};
@@ -83,6 +85,7 @@ struct Judge {
     /// Its actor's number in [`Callers`].
     actor: usize,
     store: Box<dyn Store>,
+    hot: Option<Spotter>,
     turn: Turn,
     counts: Counts,
     /// When its last line was logged.
@@ -99,6 +102,10 @@ struct Scratch {
     lower: Vec<u8>,
     limits: Vec<usize>,
     opinions: Vec<Opinion>,
+    /// The rules whose caller is hot.
+    hot: Vec<usize>,
+    /// Whether the request was counted already when it came.
+    is_counted: bool,
     /// When all of them were judged.
     now: Now,
     /// Since when the request waits for the decision.
@@ -176,8 +183,14 @@ impl Engine {
             }
         };
         let Some(judge) = self.rules.first_mut() else { return false };
+        if judge.hot.as_mut().is_some_and(|spotter| spotter.is_hot(key.hash)) {
+            return false;
+        }
         let passed = judge.store.pass(key, clock.now());
         judge.counts.allowed += u64::from(passed);
+        if passed && let Some(spotter) = &mut judge.hot {
+            spotter.see(key.hash);
+        }
         passed
     }
 
@@ -199,6 +212,8 @@ impl Engine {
         let mut now = None;
         self.route(request);
         self.scratch.opinions.clear();
+        self.scratch.hot.clear();
+        self.scratch.is_counted = since.is_some();
         for place in 0..self.scratch.limits.len() {
             let Some(limit) = self.scratch.limits.get(place).and_then(|&at| self.limits.get(at))
             else {
@@ -252,13 +267,15 @@ impl Engine {
 
     /// Adds the opinion of one rule, if it has one about this request.
     fn judge(&mut self, number: usize, request: &dyn Request, now: Now) {
-        let Some(Judge { rule, actor, store, counts, .. }) = self.rules.get_mut(number) else {
-            return;
-        };
+        let Some(Judge { rule, actor, hot, .. }) = self.rules.get_mut(number) else { return };
         if !rule.except.is_empty() && rule.except.covers(request, self.scratch.plain_path()) {
             return;
         }
         let caller = self.callers.of(*actor, request);
+        if hot.is_some() && !self.scratch.is_counted {
+            self.spot(number, caller, request);
+        }
+        let Some(Judge { rule, store, counts, .. }) = self.rules.get_mut(number) else { return };
         let (key, percentile) = match (caller, rule.absent) {
             (Caller::Known { key, percentile }, _) => (key, percentile),
             (Caller::Absent, Absent::Skip) => return,

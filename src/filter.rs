@@ -6,6 +6,7 @@ mod fleet;
 mod gate;
 mod host;
 mod http;
+mod marks;
 mod news;
 mod outside;
 mod pairs;

@@ -13,8 +13,8 @@ pub struct Ring {
 impl Ring {
     /// A ring that remembers `counters` slices, at least one.
     #[must_use]
-    pub fn new(counters: usize) -> Ring {
-        Ring { counters: counters.max(1) }
+    pub const fn new(counters: usize) -> Ring {
+        Ring { counters: if counters > 0 { counters } else { 1 } }
     }
 
     /// Words of state.

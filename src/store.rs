@@ -17,6 +17,8 @@ use crate::algorithm::Algorithm;
 use crate::decision::Decision;
 use crate::fleet::link::Link;
 use crate::fleet::script::Numbers;
+use crate::hot::Hot;
+use crate::hot::spotter::{Place, Spotter};
 use crate::key::Key;
 use crate::port::SharedData;
 use crate::quota::Quota;
@@ -46,6 +48,14 @@ pub struct Memory {
     pub worker: u64,
     /// In the host, once for all workers.
     pub shared: u64,
+}
+
+impl Memory {
+    /// Both together.
+    #[must_use]
+    pub fn with(self, other: Memory) -> Memory {
+        Memory { worker: self.worker + other.worker, shared: self.shared + other.shared }
+    }
 }
 
 impl Scope {
@@ -112,6 +122,9 @@ pub trait Store {
 
     /// Gives the place of a held request back, if it still is the last in its line.
     fn leave(&mut self, key: Key, place: u64, now: Now);
+
+    /// The caller is hot: he is going to need about so many permits in the next tenth of a second.
+    fn expect(&mut self, _key: Key, _permits: u64) {}
 
     /// Does what has to be done from time to time. Whether there is more to do soon, even if no
     /// request comes.
@@ -190,6 +203,17 @@ impl<'s> Stores<'s> {
             // Without a store for the fleet each gateway counts for itself.
             Scope::Gateway | Scope::Global => Box::new(self.opener()(meter)),
         }
+    }
+
+    /// The hot keys of a rule with an identity.
+    #[must_use]
+    pub fn open_hot(&self, scope: Scope, hot: Hot, identity: u64) -> Spotter {
+        let key = || format!("diana/1/{}/{identity:016x}/hot", self.namespace);
+        let place = match scope {
+            Scope::Local => Place::Worker,
+            Scope::Gateway | Scope::Global => Place::Gateway(self.data.clone(), key()),
+        };
+        Spotter::new(hot, place)
     }
 
     /// Opens stores of this gateway.

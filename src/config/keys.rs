@@ -31,11 +31,11 @@ pub const MATCH: &[&str] = &["methods", "hosts", "headers"];
 /// Keys that every rule may have, whatever its algorithm.
 pub const RULE: &[&str] = &[
     "actor", "unit", "rpu", "algo", "scope", "name", "cost", "absent", "enforce", "shadow",
-    "expose", "except", "response",
+    "expose", "except", "response", "hot",
 ];
 
 /// Keys of a rule that are not available yet.
-pub const RULE_LATER: &[&str] = &["ban", "quota", "hot"];
+pub const RULE_LATER: &[&str] = &["ban", "quota"];
 
 /// Keys that some algorithm takes.
 pub fn algorithms() -> Vec<&'static str> {

@@ -7,6 +7,8 @@ use std::rc::Rc;
 
 use crate::actor::Source;
 use crate::algorithm::{Algorithm, leaky_bucket};
+use crate::hot::Hot;
+use crate::hot::spotter::Spotter;
 use crate::quota::Quota;
 use crate::route::except::Except;
 pub use crate::route::matcher::Match;
@@ -98,15 +100,15 @@ impl Policy {
 /// What the callers of these limits take at most.
 #[must_use]
 pub fn memory(limits: &[Limit], keys: usize) -> Memory {
-    let of = |rule: &Rule| {
+    let mut sum = Memory::default();
+    for rule in limits.iter().flat_map(|limit| &limit.rules) {
         let callers = if rule.actor.is_empty() { 1 } else { keys };
-        rule.scope.memory(rule.algorithm.words(), callers)
-    };
-    let rules = limits.iter().flat_map(|limit| &limit.rules);
-    rules.map(of).fold(Memory::default(), |sum, next| Memory {
-        worker: sum.worker + next.worker,
-        shared: sum.shared + next.shared,
-    })
+        sum = sum.with(rule.scope.memory(rule.algorithm.words(), callers));
+        if rule.hot.is_some() {
+            sum = sum.with(Spotter::memory(rule.is_local()));
+        }
+    }
+    sum
 }
 
 /// One entry of `limits`.
@@ -154,6 +156,8 @@ pub struct Rule {
     pub except: Except,
     /// The answer to a request that this rule refuses.
     pub response: Rc<Response>,
+    /// Who comes so often that his requests are marked.
+    pub hot: Option<Hot>,
 }
 
 impl Rule {

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
 use super::policy::{Absent, Response, Rule, Scope};
-use super::{algo, except, keys, name, response};
+use super::{algo, except, hot, keys, name, response};
 use crate::tree::Tree;
 
 /// Most actors that one key is made of.
@@ -34,6 +34,7 @@ pub fn read(
     let name = name(&fields, context);
     let except = except::read(&fields, ignore_case);
     let response = response::read(&fields, outer);
+    let hot = hot::read(&fields, actor.as_ref().is_some_and(Vec::is_empty));
     let (shadow, expose) = (fields.flag("shadow", false), fields.flag("expose", true));
     if actor.as_ref().is_some_and(Vec::is_empty) {
         all_is_one_caller(&fields, enforce);
@@ -66,6 +67,7 @@ pub fn read(
         expose,
         except,
         response,
+        hot,
     })
 }
 

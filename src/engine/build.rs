@@ -39,12 +39,14 @@ impl Engine {
             for rule in limit.rules {
                 needs_path |= !rule.except.paths.is_empty();
                 let meter = meter(&rule, policy.keys);
+                let hot = rule.hot.clone();
+                let hot = hot.map(|hot| stores.open_hot(rule.scope, hot, rule.identity));
                 let mut store = stores.open(rule.scope, meter, rule.quota, rule.algo);
                 let in_fleet = store.fleet().is_some();
                 let counted = if in_fleet { Counted::InFleet } else { Counted::Here };
                 let actor = callers.register(&rule.actor, counted);
                 let (turn, counts) = (Turn::of(&rule), Counts::default());
-                judges.push(Judge { rule, actor, store, turn, counts, logged: None });
+                judges.push(Judge { rule, actor, store, hot, turn, counts, logged: None });
             }
             let rules = start..judges.len();
             limits.push(Limit { matcher: limit.matcher, except: limit.except, rules });
@@ -55,7 +57,7 @@ impl Engine {
             _ => Plain::Actor(judge.actor),
         };
         let plain = judges.first().filter(|_| is_plain).map(of_callers);
-        let alone = judges.iter().all(|judge| judge.turn == Turn::Last);
+        let alone = judges.iter().all(|judge| judge.turn == Turn::Last && judge.hot.is_none());
         Engine {
             plain: plain.filter(|_| !needs_path),
             pace: if alone { SECOND } else { SECOND / 10 },

@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use proxy_wasm::types::LogLevel;
 
-use super::abi;
 use super::clock::VmClock;
 use super::fleet::{self, Late, Waiting};
 use super::host::{self, HostRequest, HostSharedData};
 use super::stats::HostMetrics;
 use super::timer::Timer;
+use super::{abi, marks};
 use crate::config::policy::Policy;
 use crate::engine::{Engine, Resumed};
 use crate::fleet::desk::{Desk, Way};
@@ -41,6 +41,8 @@ pub(super) struct Gate {
     number: u32,
     engine: RefCell<Engine>,
     reads_headers: bool,
+    /// Headers that mark requests.
+    marks: Vec<Box<str>>,
     /// How often upkeep is due, in ticks.
     pace: Micros,
     namespace: Rc<str>,
@@ -81,6 +83,7 @@ impl Gate {
             root,
             number: GATES.replace(GATES.get().wrapping_add(1)),
             reads_headers: engine.reads_headers(),
+            marks: marks::names(&engine),
             pace: engine.pace(),
             engine: RefCell::new(engine),
             link,
@@ -94,6 +97,10 @@ impl Gate {
     /// The request that the host is calling about.
     pub(super) fn request(&self) -> HostRequest {
         HostRequest::new(self.reads_headers)
+    }
+
+    pub(super) fn marks(&self) -> &[Box<str>] {
+        &self.marks
     }
 
     /// Whether the request goes on, and nothing else is to be done about it.
@@ -116,7 +123,11 @@ impl Gate {
 
     /// Decides about the request that the host is calling about.
     pub(super) fn decide(&self, request: &HostRequest) -> Verdict {
-        self.judge(|engine| engine.decide(request, &self.clock()))
+        self.judge(|engine| {
+            let verdict = engine.decide(request, &self.clock());
+            marks::set(engine, &verdict);
+            verdict
+        })
     }
 
     /// The same, about one that has waited for an answer that was of no use.
@@ -212,6 +223,7 @@ impl Gate {
         let Ok(mut engine) = self.engine.try_borrow_mut() else { return };
         let more = engine.tidy(now);
         engine.flush(&self.namespace, &mut HostMetrics);
+        engine.hot_lines().iter().for_each(|line| abi::log(LogLevel::Info as u32, line));
         if more {
             self.timer.start(self.pace, || now.mono);
         }

@@ -25,6 +25,14 @@ impl HostRequest {
         HostRequest { reads_headers, headers: OnceCell::new(), client: OnceCell::new() }
     }
 
+    /// Whether there is a header, which costs least in this way.
+    pub(super) fn has(&self, name: &str) -> bool {
+        match self.reads_headers {
+            true => self.values(name) != Some(Values::None),
+            false => abi::header(abi::REQUEST_HEADERS, name).is_some(),
+        }
+    }
+
     /// The values of a header; nothing if the host does not hand out the headers.
     fn values(&self, name: &str) -> Option<Values<'_>> {
         let headers = self.headers.get_or_init(|| abi::headers(abi::REQUEST_HEADERS));

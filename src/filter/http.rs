@@ -70,7 +70,7 @@ impl Drop for Stream {
 
 impl HttpContext for Stream {
     fn on_http_request_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
-        let request = self.gate.request();
+        let request = self.gate.unmarked_request();
         if self.gate.pass(&request) { Action::Continue } else { self.judge(&request) }
     }
 

@@ -1,0 +1,142 @@
+//! Requests by caller since they were last added to a window.
+
+/// Places; their number is a power of two.
+const PLACES: usize = 4096;
+
+/// Places that may be taken.
+const FULL: usize = PLACES / 4 * 3;
+
+/// One caller's. All zero is free.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Place {
+    /// The caller.
+    pub hash: u64,
+    /// His requests.
+    pub count: u32,
+    /// If he is hot, one more than his requests the time before.
+    mark: u32,
+}
+
+impl Place {
+    fn is_free(&self) -> bool {
+        self.count == 0 && self.mark == 0
+    }
+
+    fn is_hot(&self) -> bool {
+        self.mark > 0
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    places: Vec<Place>,
+    taken: usize,
+    /// By how much any caller's count may be too low.
+    pub missed: u64,
+    /// All requests.
+    pub all: u64,
+}
+
+impl Counts {
+    /// Bytes that they take.
+    pub const BYTES: u64 = (PLACES * size_of::<Place>()) as u64;
+
+    /// Counts a request. If the caller is hot, how many he made the time before.
+    #[inline]
+    pub fn add(&mut self, hash: u64) -> Option<u32> {
+        self.all += 1;
+        if let Some(place) = self.find(hash) {
+            place.count = place.count.saturating_add(1);
+            return place.mark.checked_sub(1);
+        }
+        self.add_new(hash);
+        None
+    }
+
+    /// Whether a caller is hot.
+    #[inline]
+    pub fn is_hot(&mut self, hash: u64) -> bool {
+        self.find(hash).is_some_and(|place| place.is_hot())
+    }
+
+    /// A caller's requests.
+    pub fn of(&mut self, hash: u64) -> u32 {
+        self.find(hash).map_or(0, |place| place.count)
+    }
+
+    /// Takes a caller out. His requests.
+    pub fn take(&mut self, hash: u64) -> u32 {
+        // His place stays taken, or others would not be found any more.
+        self.find(hash).map_or(0, |place| {
+            place.mark = place.mark.max(1);
+            std::mem::take(&mut place.count)
+        })
+    }
+
+    /// All callers and their requests.
+    pub fn all(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.places.iter().filter(|place| place.count > 0).map(|place| (place.hash, place.count))
+    }
+
+    /// Starts again, with these callers hot.
+    pub fn renew(&mut self, hot: impl Iterator<Item = u64>) {
+        let mut before = std::mem::take(self);
+        for hash in hot.take(FULL / 3) {
+            let mark = before.of(hash).saturating_add(1);
+            self.put(Place { hash, count: 0, mark });
+        }
+    }
+
+    fn find(&mut self, hash: u64) -> Option<&mut Place> {
+        let at = self.position(hash);
+        self.places.get_mut(at).filter(|place| !place.is_free())
+    }
+
+    /// Where a caller's place is, or would be.
+    fn position(&self, hash: u64) -> usize {
+        let mut at = hash as usize % PLACES;
+        while self.places.get(at).is_some_and(|place| !place.is_free() && place.hash != hash) {
+            at = (at + 1) % PLACES;
+        }
+        at
+    }
+
+    #[inline(never)]
+    fn add_new(&mut self, hash: u64) {
+        self.put(Place { hash, count: 1, mark: 0 });
+        if self.taken > FULL {
+            self.thin();
+        }
+    }
+
+    fn put(&mut self, place: Place) {
+        if self.places.is_empty() {
+            self.places.resize(PLACES, Place::default());
+        }
+        let at = self.position(place.hash);
+        if let Some(free) = self.places.get_mut(at) {
+            *free = place;
+            self.taken += 1;
+        }
+    }
+
+    /// Makes room: lowers all counts, except of those who are hot, such that half of them are gone.
+    #[cold]
+    fn thin(&mut self) {
+        let cold = |place: &&Place| !place.is_free() && !place.is_hot();
+        let counts: Vec<u64> =
+            self.places.iter().filter(cold).map(|place| u64::from(place.count)).collect();
+        let least = super::cut(&counts, counts.len() / 2);
+        self.missed += least;
+        self.taken = 0;
+        for mut place in std::mem::take(&mut self.places) {
+            if !place.is_hot() {
+                place.count = (u64::from(place.count).saturating_sub(least)) as u32;
+            }
+            if !place.is_free() {
+                self.put(place);
+            }
+        }
+    }
+}

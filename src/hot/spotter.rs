@@ -1,0 +1,170 @@
+//! The hot keys of one rule, as one worker knows them.
+
+use std::rc::Rc;
+
+use super::Hot;
+use super::counts::Counts;
+use super::window::{SLICES, Window};
+use crate::port::SharedData;
+use crate::store::Memory;
+use crate::time::Micros;
+
+/// Writes that may be lost to other workers in a row; then the next time will do.
+const ATTEMPTS: usize = 100;
+
+/// Where a rule's window is.
+pub enum Place {
+    /// In this worker.
+    Worker,
+    /// In shared data, under a key.
+    Gateway(Rc<dyn SharedData>, String),
+}
+
+/// See the module.
+pub struct Spotter {
+    hot: Hot,
+    place: Place,
+    /// The worker's own.
+    window: Window,
+    counts: Counts,
+    /// Callers who are hot.
+    marked: usize,
+    /// How they are called, as far as they came since.
+    names: Vec<(u64, String)>,
+    /// How many callers more became hot than cold since this was last asked.
+    pub change: i64,
+    /// What there is to tell.
+    pub list: Option<List>,
+}
+
+/// The hottest callers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List {
+    /// How many are hot.
+    pub hot: usize,
+    /// All requests in the window.
+    pub requests: u64,
+    /// By how much any of the counts may be too low.
+    pub missed: u64,
+    /// Some of them with their counts, those first who came most.
+    pub top: Vec<(u64, u64)>,
+}
+
+impl Spotter {
+    /// What hot keys take at most, in a worker's memory and in shared data.
+    #[must_use]
+    pub fn memory(is_local: bool) -> Memory {
+        let [worker, shared] = if is_local { [Window::BYTES, 0] } else { [0, Window::BYTES] };
+        Memory { worker: Counts::BYTES + worker, shared }
+    }
+
+    /// Nobody is hot yet, as far as this worker knows.
+    #[must_use]
+    pub fn new(hot: Hot, place: Place) -> Spotter {
+        Spotter {
+            hot,
+            place,
+            window: Window::default(),
+            counts: Counts::default(),
+            marked: 0,
+            names: Vec::new(),
+            change: 0,
+            list: None,
+        }
+    }
+
+    /// What is hot.
+    #[must_use]
+    pub fn hot(&self) -> &Hot {
+        &self.hot
+    }
+
+    /// Whether a caller is hot.
+    #[inline]
+    pub fn is_hot(&mut self, hash: u64) -> bool {
+        self.counts.is_hot(hash)
+    }
+
+    /// Counts a request. If its caller is hot, how many he made here in the tenth of a second before.
+    #[inline]
+    pub fn see(&mut self, hash: u64) -> Option<u32> {
+        self.counts.add(hash)
+    }
+
+    /// Whether a hot caller's name is wanted and not known.
+    #[must_use]
+    pub fn is_nameless(&self, hash: u64) -> bool {
+        self.hot.reveal && self.name(hash).is_none()
+    }
+
+    /// Learns how a hot caller is called.
+    pub fn learn(&mut self, hash: u64, name: String) {
+        self.names.push((hash, name));
+    }
+
+    /// How a hot caller is called.
+    #[must_use]
+    pub fn name(&self, hash: u64) -> Option<&str> {
+        self.names.iter().find(|known| known.0 == hash).map(|(_, name)| name.as_str())
+    }
+
+    /// Adds what was counted to the window, and learns from it who is hot. To be done ten times a
+    /// second. Whether there is more to do soon, even if no request comes.
+    pub fn tidy(&mut self, now: Micros) -> bool {
+        self.update(now, self.hot.over)
+    }
+
+    /// Ends this worker's part.
+    pub fn close(&mut self, now: Micros) {
+        self.update(now, u64::MAX);
+        self.list = None;
+    }
+
+    fn update(&mut self, now: Micros, over: u64) -> bool {
+        if self.counts.all == 0 && self.marked == 0 {
+            return false;
+        }
+        let slice = now / (self.hot.per / SLICES).max(1);
+        for _ in 0..ATTEMPTS {
+            let (mut window, number) = self.look(slice);
+            window.add(self.counts.clone(), slice);
+            let hot = window.hot(over, slice).count();
+            let before = window.set_hot(hot as u64);
+            let tell = hot > 0 && window.tell(slice);
+            let is_new = self.counts.all > 0 || before != hot as u64 || tell;
+            if is_new && !self.write(&window, number) {
+                continue;
+            }
+            if tell {
+                let (requests, missed) = window.totals(slice);
+                let top = window.top(over, slice, self.hot.top);
+                self.list = Some(List { hot, requests, missed, top });
+            }
+            self.change += hot as i64 - before as i64;
+            self.marked = hot;
+            self.counts.renew(window.hot(over, slice));
+            let counts = &mut self.counts;
+            self.names.retain(|known| counts.is_hot(known.0));
+            self.window = window;
+            break;
+        }
+        self.marked > 0
+    }
+
+    fn look(&self, slice: u64) -> (Window, Option<u32>) {
+        match &self.place {
+            Place::Worker => (self.window.clone(), None),
+            Place::Gateway(data, key) => match data.get(key) {
+                Some((bytes, number)) => (Window::read(&bytes, self.hot.per, slice), Some(number)),
+                None => (Window::read(&[], self.hot.per, slice), None),
+            },
+        }
+    }
+
+    fn write(&self, window: &Window, number: Option<u32>) -> bool {
+        match &self.place {
+            Place::Worker => true,
+            Place::Gateway(data, key) => data.swap(key, &window.bytes(), number),
+        }
+    }
+}
