@@ -1,5 +1,7 @@
 //! Who calls, in the eyes of each rule, found at most once per request.
 
+use std::fmt::Write;
+
 use crate::actor::Found;
 use crate::config::policy::Actor;
 use crate::key::{Key, KeyHasher, Seed};
@@ -164,19 +166,18 @@ impl Actor {
 }
 
 /// Adds a value that an actor's source found to a name.
+#[inline(never)]
 fn spell(is_address: bool, value: &[u8], name: &mut String) {
     const LONGEST: usize = 64;
-    if is_address && value.len() == 4 {
-        let octets: Vec<String> = value.iter().map(u8::to_string).collect();
-        name.push_str(&octets.join("."));
-    } else if is_address {
-        let groups = value.as_chunks().0.iter();
-        let groups: Vec<String> =
-            groups.map(|group| format!("{:x}", u16::from_be_bytes(*group))).collect();
-        name.push_str(&groups.join(":"));
-    } else {
-        let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"\",+".contains(byte);
-        let letters = value.iter().take(LONGEST);
-        name.extend(letters.map(|byte| if is_plain(byte) { char::from(*byte) } else { '?' }));
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\",+".contains(&byte);
+    for (place, &byte) in value.iter().take(LONGEST).enumerate() {
+        // Writing to a string cannot fail.
+        _ = match is_address {
+            true if value.len() > 4 => {
+                write!(name, "{}{byte:02x}", if place > 0 && place % 2 == 0 { ":" } else { "" })
+            }
+            true => write!(name, "{}{byte}", if place > 0 { "." } else { "" }),
+            false => name.write_char(if is_plain(byte) { char::from(byte) } else { '?' }),
+        };
     }
 }

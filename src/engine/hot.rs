@@ -1,5 +1,8 @@
 //! Requests of hot callers: counted, marked, and told of.
 
+use std::fmt::Write;
+use std::rc::Rc;
+
 use super::Engine;
 use crate::caller::Caller;
 use crate::hot::spotter::{List, Spotter};
@@ -8,10 +11,14 @@ use crate::store::Scope;
 use crate::time::spell;
 
 impl Engine {
-    /// Headers that mark the requests of hot callers. They must be taken off whatever comes in.
-    pub fn markers(&self) -> impl Iterator<Item = &str> {
-        let spotters = self.rules.iter().filter_map(|judge| judge.hot.as_ref());
-        spotters.filter_map(|spotter| spotter.hot().header.as_deref())
+    /// Headers that mark the requests of hot callers. each once. They must be taken off whatever comes in.
+    #[must_use]
+    pub fn markers(&self) -> Vec<Rc<str>> {
+        let mut names = Vec::new();
+        for spotter in self.rules.iter().filter_map(|judge| judge.hot.as_ref()) {
+            names.extend(spotter.hot().header.clone().filter(|name| !names.contains(name)));
+        }
+        names
     }
 
     /// The marks of the request that was decided about last: headers, and the rules that they name.
@@ -68,11 +75,11 @@ fn line(rule: &str, scope: &str, spotter: &Spotter, list: &List) -> String {
         if place > 0 {
             line.push(',');
         }
-        match spotter.name(*hash) {
-            Some(name) => line.push_str(name),
-            None => line.push_str(&format!("{hash:016x}")),
-        }
-        line.push_str(&format!(":{count}"));
+        // Writing to a string cannot fail.
+        _ = match spotter.name(*hash) {
+            Some(name) => write!(line, "{name}:{count}"),
+            None => write!(line, "{hash:016x}:{count}"),
+        };
     }
     line
 }

@@ -42,7 +42,7 @@ pub(super) struct Gate {
     engine: RefCell<Engine>,
     reads_headers: bool,
     /// Headers that mark requests.
-    marks: Vec<Box<str>>,
+    marks: Vec<Rc<str>>,
     /// How often upkeep is due, in ticks.
     pace: Micros,
     namespace: Rc<str>,
@@ -83,7 +83,7 @@ impl Gate {
             root,
             number: GATES.replace(GATES.get().wrapping_add(1)),
             reads_headers: engine.reads_headers(),
-            marks: marks::names(&engine),
+            marks: engine.markers(),
             pace: engine.pace(),
             engine: RefCell::new(engine),
             link,
@@ -99,7 +99,7 @@ impl Gate {
         HostRequest::new(self.reads_headers)
     }
 
-    pub(super) fn marks(&self) -> &[Box<str>] {
+    pub(super) fn marks(&self) -> &[Rc<str>] {
         &self.marks
     }
 

@@ -7,17 +7,6 @@ use super::host::HostRequest;
 use crate::engine::Engine;
 use crate::verdict::Verdict;
 
-/// Names of the headers that an engine marks requests with, each once.
-pub(super) fn names(engine: &Engine) -> Vec<Box<str>> {
-    let mut names: Vec<Box<str>> = Vec::new();
-    for name in engine.markers() {
-        if !names.iter().any(|known| **known == *name) {
-            names.push(name.into());
-        }
-    }
-    names
-}
-
 /// Marks the request that the host is calling about, if it may go on.
 pub(super) fn set(engine: &Engine, verdict: &Verdict) {
     if !matches!(verdict, Verdict::Refuse(_)) {

@@ -110,6 +110,7 @@ impl Counts {
         }
     }
 
+    #[inline(never)]
     fn put(&mut self, place: Place) {
         if self.places.is_empty() {
             self.places.resize(PLACES, Place::default());

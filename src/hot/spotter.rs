@@ -9,6 +9,9 @@ use crate::port::SharedData;
 use crate::store::Memory;
 use crate::time::Micros;
 
+/// How often a worker looks that has nothing to add any more: until the others have added theirs.
+const LOOKS: u8 = 2;
+
 /// Writes that may be lost to other workers in a row; then the next time will do.
 const ATTEMPTS: usize = 100;
 
@@ -29,6 +32,8 @@ pub struct Spotter {
     counts: Counts,
     /// Callers who are hot.
     marked: usize,
+    /// How often to look again.
+    looks: u8,
     /// How they are called, as far as they came since.
     names: Vec<(u64, String)>,
     /// How many callers more became hot than cold since this was last asked.
@@ -67,6 +72,7 @@ impl Spotter {
             window: Window::default(),
             counts: Counts::default(),
             marked: 0,
+            looks: 0,
             names: Vec::new(),
             change: 0,
             list: None,
@@ -77,6 +83,12 @@ impl Spotter {
     #[must_use]
     pub fn hot(&self) -> &Hot {
         &self.hot
+    }
+
+    /// Whether nobody is hot, as far as this worker knows.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.marked == 0
     }
 
     /// Whether a caller is hot.
@@ -121,9 +133,11 @@ impl Spotter {
     }
 
     fn update(&mut self, now: Micros, over: u64) -> bool {
-        if self.counts.all == 0 && self.marked == 0 {
+        self.looks = if self.counts.all > 0 { LOOKS + 1 } else { self.looks };
+        if self.looks == 0 && self.marked == 0 {
             return false;
         }
+        self.looks = self.looks.saturating_sub(1);
         let slice = now / (self.hot.per / SLICES).max(1);
         for _ in 0..ATTEMPTS {
             let (mut window, number) = self.look(slice);
@@ -148,7 +162,7 @@ impl Spotter {
             self.window = window;
             break;
         }
-        self.marked > 0
+        self.looks > 0 || self.marked > 0
     }
 
     fn look(&self, slice: u64) -> (Window, Option<u32>) {

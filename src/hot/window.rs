@@ -35,6 +35,7 @@ impl Window {
 
     /// The window of so many ticks that was written; an empty one if it was not. What stands in for it
     /// may not lie ahead of `slice`, or it would stay.
+    #[inline(never)]
     pub fn read(bytes: &[u8], per: Micros, slice: u64) -> Window {
         let words: Vec<u64> =
             bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
@@ -145,6 +146,7 @@ fn ring(row: &Row) -> &[u64] {
     &row[1..]
 }
 
+#[inline(never)]
 fn sum(row: &Row, slice: u64) -> u64 {
     RING.sum(ring(row), slice)
 }

@@ -3,6 +3,7 @@
 mod callers;
 mod charging;
 mod holding;
+mod hot;
 mod matching;
 mod races;
 mod reports;

@@ -16,6 +16,7 @@ mod config;
 mod engine;
 mod fleet;
 mod hold;
+mod hot;
 mod json;
 mod keys;
 #[path = "../laws/laws.rs"]
