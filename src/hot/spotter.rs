@@ -7,7 +7,10 @@ use super::counts::Counts;
 use super::window::{SLICES, Window};
 use crate::port::SharedData;
 use crate::store::Memory;
-use crate::time::Micros;
+use crate::time::{Micros, SECOND};
+
+/// How often requests are added up, in ticks.
+const PACE: Micros = SECOND / 10;
 
 /// How often a worker looks that has nothing to add any more: until the others have added theirs.
 const LOOKS: u8 = 2;
@@ -97,10 +100,12 @@ impl Spotter {
         self.counts.is_hot(hash)
     }
 
-    /// Counts a request. If its caller is hot, how many he made here in the tenth of a second before.
+    /// Counts a request. If its caller is hot, how many are to be expected in a tenth of a second: as
+    /// many as he made here in the one before, or as he makes on average at least.
     #[inline]
-    pub fn see(&mut self, hash: u64) -> Option<u32> {
-        self.counts.add(hash)
+    pub fn see(&mut self, hash: u64) -> Option<u64> {
+        let pace = u64::from(self.counts.add(hash)?);
+        Some(pace.max(self.hot.over / (self.hot.per / PACE).max(1)))
     }
 
     /// Whether a hot caller's name is wanted and not known.

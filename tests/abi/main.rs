@@ -18,6 +18,7 @@ mod faithful;
 mod holding;
 mod host;
 mod hostile;
+mod hot;
 mod memory;
 mod remote;
 mod shared;
