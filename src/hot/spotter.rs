@@ -149,7 +149,8 @@ impl Spotter {
             window.add(self.counts.clone(), slice);
             let hot = window.hot(over, slice).count();
             let before = window.set_hot(hot as u64);
-            let tell = hot > 0 && window.tell(slice);
+            // Not at once, so that hot callers may come once more and be known by their names.
+            let tell = hot > 0 && self.marked > 0 && window.tell(slice);
             let is_new = self.counts.all > 0 || before != hot as u64 || tell;
             if is_new && !self.write(&window, number) {
                 continue;

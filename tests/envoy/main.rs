@@ -27,6 +27,7 @@ mod flood;
 mod forms;
 mod holding;
 mod hostile;
+mod hot;
 mod metrics;
 mod nested;
 mod paths;
