@@ -15,7 +15,9 @@ const PER: &str = "a duration such as `10s`";
 pub fn read(rule: &Fields<'_>, is_all: bool) -> Option<Hot> {
     let node = rule.get("hot")?;
     if is_all {
-        node.key_problem("means nothing beside `actor: all`, which is a single caller".into());
+        node.key_problem(
+            "means nothing beside `actor: all`, which is a single caller; leave it out".into(),
+        );
         return None;
     }
     let fields = Fields::read(node, WHAT, KEYS, &[])?;

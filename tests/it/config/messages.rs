@@ -3,6 +3,7 @@
 mod actors;
 mod document;
 mod entry;
+mod hot;
 mod redis;
 mod remote;
 mod response;

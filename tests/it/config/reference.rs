@@ -31,7 +31,7 @@ fn the_rules_of_the_fleet_are_valid_and_count_together() {
 fn the_reference_rules_show_every_key() {
     let text = "
 limits: [{nokey: 5, Url: /, match: {nokey: 5}, except: {nokey: 5}, response: {nokey: 5},
-  rules: [{nokey: 5, actor: all, unit: day, rpu: 1}]}]
+  rules: [{nokey: 5, actor: device, unit: day, rpu: 1, hot: {nokey: 5, over: 9, per: 9s}}]}]
 actors: {x: [{nokey: 5}]}
 accepted: {nokey: 5}
 redis: {nokey: 5, cluster: c}
@@ -39,7 +39,7 @@ remote: {nokey: 5, cluster: c, path: /, headers: {x: {nokey: 5, env: A}}}
 nokey: 5
 ";
     let messages = messages(text);
-    assert_eq!(messages.lines().count(), 11, "{messages}");
+    assert_eq!(messages.lines().count(), 12, "{messages}");
     for line in messages.lines() {
         let (_, keys) = line.split_once("unknown key, allowed: ").expect(line);
         for key in keys.split(", ") {
