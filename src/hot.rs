@@ -32,13 +32,18 @@ pub struct Hot {
     pub reveal: bool,
 }
 
-/// The least number that at most `most` of the counts are above.
+/// The least number that at most `most` counts are above; `above` says how many are above a number. It
+/// mostly is small.
 #[inline(never)]
-fn cut(counts: &[u64], most: usize) -> u64 {
-    let (mut low, mut high) = (0, counts.iter().copied().max().unwrap_or(0));
+fn cut(most: usize, above: &dyn Fn(u64) -> usize) -> u64 {
+    let mut high = 1;
+    while above(high) > most {
+        high *= 2;
+    }
+    let mut low = high / 2;
     while low < high {
         let middle = low + (high - low) / 2;
-        if counts.iter().filter(|count| **count > middle).count() > most {
+        if above(middle) > most {
             low = middle + 1;
         } else {
             high = middle;

@@ -36,10 +36,10 @@ impl Engine {
         for limit in policy.limits {
             let start = judges.len();
             needs_path |= !limit.except.paths.is_empty();
-            for rule in limit.rules {
+            for mut rule in limit.rules {
                 needs_path |= !rule.except.paths.is_empty();
                 let meter = meter(&rule, policy.keys);
-                let hot = rule.hot.clone();
+                let hot = rule.hot.take();
                 let hot = hot.map(|hot| stores.open_hot(rule.scope, hot, rule.identity));
                 let mut store = stores.open(rule.scope, meter, rule.quota, rule.algo);
                 let in_fleet = store.fleet().is_some();

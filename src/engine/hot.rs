@@ -1,13 +1,10 @@
 //! Requests of hot callers: counted, marked, and told of.
 
-use std::fmt::Write;
 use std::rc::Rc;
 
-use super::Engine;
+use super::{Engine, Judge};
 use crate::caller::Caller;
-use crate::hot::spotter::{List, Spotter};
 use crate::port::Request;
-use crate::store::Scope;
 use crate::time::spell;
 
 impl Engine {
@@ -21,18 +18,12 @@ impl Engine {
         names
     }
 
-    /// The marks of the request that was decided about last: headers, and the rules that they name.
-    /// Where several rules have the same header it names the first.
+    /// The marks of the request that was decided about last: headers, and the rules that they name. Where
+    /// several rules have the same header it is to name the last.
     pub fn marks(&self) -> impl Iterator<Item = (&str, &str)> {
-        let mark = |&rule: &usize| {
+        self.scratch.hot.iter().filter_map(|&rule| {
             let judge = self.rules.get(rule)?;
             Some((judge.hot.as_ref()?.hot().header.as_deref()?, judge.rule.name.as_str()))
-        };
-        let hot = &self.scratch.hot;
-        hot.iter().enumerate().filter_map(move |(place, rule)| {
-            let (header, name) = mark(rule)?;
-            let earlier = hot.iter().take(place).filter_map(mark);
-            earlier.into_iter().all(|earlier| earlier.0 != header).then_some((header, name))
         })
     }
 
@@ -53,33 +44,14 @@ impl Engine {
     /// Lines for the log about hot callers.
     pub fn hot_lines(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
-        for judge in &mut self.rules {
-            let Some(spotter) = &mut judge.hot else { continue };
-            if let Some(list) = spotter.list.take() {
-                let scope = if judge.rule.scope == Scope::Local { "local" } else { "gateway" };
-                lines.push(line(&judge.rule.name, scope, spotter, &list));
-            }
+        for Judge { rule, hot, .. } in &mut self.rules {
+            let Some(spotter) = hot else { continue };
+            let Some(list) = spotter.list.take() else { continue };
+            let (name, per) = (&rule.name, spell(spotter.hot().per));
+            let scope = if rule.is_local() { "local" } else { "gateway" };
+            let over = spotter.hot().over;
+            lines.push(format!("hot rule={name} scope={scope} over={over} per={per} {list}"));
         }
         lines
     }
-}
-
-fn line(rule: &str, scope: &str, spotter: &Spotter, list: &List) -> String {
-    let (over, per) = (spotter.hot().over, spell(spotter.hot().per));
-    let List { hot, requests, missed, top } = list;
-    let mut line = format!(
-        "hot rule={rule} scope={scope} over={over} per={per} keys={hot} requests={requests} \
-         missed={missed} top="
-    );
-    for (place, (hash, count)) in top.iter().enumerate() {
-        if place > 0 {
-            line.push(',');
-        }
-        // Writing to a string cannot fail.
-        _ = match spotter.name(*hash) {
-            Some(name) => write!(line, "{name}:{count}"),
-            None => write!(line, "{hash:016x}:{count}"),
-        };
-    }
-    line
 }

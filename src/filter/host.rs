@@ -26,6 +26,7 @@ impl HostRequest {
     }
 
     /// Whether there is a header, which costs least in this way.
+    #[inline(never)]
     pub(super) fn has(&self, name: &str) -> bool {
         match self.reads_headers {
             true => self.values(name) != Some(Values::None),

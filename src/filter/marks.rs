@@ -11,7 +11,7 @@ use crate::verdict::Verdict;
 pub(super) fn set(engine: &Engine, verdict: &Verdict) {
     if !matches!(verdict, Verdict::Refuse(_)) {
         for (header, rule) in engine.marks() {
-            abi::add_header(abi::REQUEST_HEADERS, header, rule);
+            abi::set_header(abi::REQUEST_HEADERS, header, rule);
         }
     }
 }

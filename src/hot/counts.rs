@@ -1,34 +1,37 @@
 //! Requests by caller since they were last added to a window.
 
+use super::cut;
+
 /// Places; their number is a power of two.
 const PLACES: usize = 4096;
+
+/// Set in the mark of whoever was taken out.
+const TAKEN: u32 = 1 << 31;
 
 /// Places that may be taken.
 const FULL: usize = PLACES / 4 * 3;
 
 /// One caller's. All zero is free.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Place {
-    /// The caller.
-    pub hash: u64,
-    /// His requests.
-    pub count: u32,
+struct Place {
+    hash: u64,
+    count: u32,
     /// If he is hot, one more than his requests the time before.
     mark: u32,
 }
 
 impl Place {
     fn is_free(&self) -> bool {
-        self.count == 0 && self.mark == 0
+        self.count == 0 && !self.is_hot()
     }
 
     fn is_hot(&self) -> bool {
-        self.mark > 0
+        self.mark & !TAKEN > 0
     }
 }
 
 /// See the module.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Counts {
     places: Vec<Place>,
     taken: usize,
@@ -48,7 +51,7 @@ impl Counts {
         self.all += 1;
         if let Some(place) = self.find(hash) {
             place.count = place.count.saturating_add(1);
-            return place.mark.checked_sub(1);
+            return (place.mark & !TAKEN).checked_sub(1);
         }
         self.add_new(hash);
         None
@@ -60,31 +63,34 @@ impl Counts {
         self.find(hash).is_some_and(|place| place.is_hot())
     }
 
-    /// A caller's requests.
-    pub fn of(&mut self, hash: u64) -> u32 {
-        self.find(hash).map_or(0, |place| place.count)
+    /// Nobody has been taken out.
+    pub fn rewind(&mut self) {
+        self.places.iter_mut().for_each(|place| place.mark &= !TAKEN);
     }
 
     /// Takes a caller out. His requests.
-    pub fn take(&mut self, hash: u64) -> u32 {
-        // His place stays taken, or others would not be found any more.
+    pub fn take(&mut self, hash: u64) -> u64 {
         self.find(hash).map_or(0, |place| {
-            place.mark = place.mark.max(1);
-            std::mem::take(&mut place.count)
+            place.mark |= TAKEN;
+            u64::from(place.count)
         })
     }
 
-    /// All callers and their requests.
-    pub fn all(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.places.iter().filter(|place| place.count > 0).map(|place| (place.hash, place.count))
+    /// Takes everybody else out who came.
+    pub fn take_rest(&mut self, take: &mut dyn FnMut(u64, u64)) {
+        for place in &self.places {
+            if place.count > 0 && place.mark & TAKEN == 0 {
+                take(place.hash, u64::from(place.count));
+            }
+        }
     }
 
     /// Starts again, with these callers hot.
-    pub fn renew(&mut self, hot: impl Iterator<Item = u64>) {
+    pub fn renew(&mut self, hot: &mut dyn Iterator<Item = u64>) {
         let mut before = std::mem::take(self);
         for hash in hot.take(FULL / 3) {
-            let mark = before.of(hash).saturating_add(1);
-            self.put(Place { hash, count: 0, mark });
+            let count = before.find(hash).map_or(0, |place| place.count);
+            self.put(Place { hash, count: 0, mark: 1 + count.min(TAKEN / 2) });
         }
     }
 
@@ -126,9 +132,11 @@ impl Counts {
     #[cold]
     fn thin(&mut self) {
         let cold = |place: &&Place| !place.is_free() && !place.is_hot();
-        let counts: Vec<u64> =
-            self.places.iter().filter(cold).map(|place| u64::from(place.count)).collect();
-        let least = super::cut(&counts, counts.len() / 2);
+        let above = |least: u64| {
+            let cold = self.places.iter().filter(cold);
+            cold.filter(|place| u64::from(place.count) > least).count()
+        };
+        let least = cut(above(0) / 2, &above);
         self.missed += least;
         self.taken = 0;
         for mut place in std::mem::take(&mut self.places) {

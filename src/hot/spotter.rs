@@ -1,5 +1,6 @@
 //! The hot keys of one rule, as one worker knows them.
 
+use std::fmt::Write;
 use std::rc::Rc;
 
 use super::Hot;
@@ -41,21 +42,8 @@ pub struct Spotter {
     names: Vec<(u64, String)>,
     /// How many callers more became hot than cold since this was last asked.
     pub change: i64,
-    /// What there is to tell.
-    pub list: Option<List>,
-}
-
-/// The hottest callers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct List {
-    /// How many are hot.
-    pub hot: usize,
-    /// All requests in the window.
-    pub requests: u64,
-    /// By how much any of the counts may be too low.
-    pub missed: u64,
-    /// Some of them with their counts, those first who came most.
-    pub top: Vec<(u64, u64)>,
+    /// What there is to tell: how many are hot, and the hottest of them with their counts.
+    pub list: Option<String>,
 }
 
 impl Spotter {
@@ -114,14 +102,12 @@ impl Spotter {
         self.hot.reveal && self.name(hash).is_none()
     }
 
-    /// Learns how a hot caller is called.
+    /// Learns how a hot caller is called, until the next list.
     pub fn learn(&mut self, hash: u64, name: String) {
         self.names.push((hash, name));
     }
 
-    /// How a hot caller is called.
-    #[must_use]
-    pub fn name(&self, hash: u64) -> Option<&str> {
+    fn name(&self, hash: u64) -> Option<&str> {
         self.names.iter().find(|known| known.0 == hash).map(|(_, name)| name.as_str())
     }
 
@@ -146,7 +132,7 @@ impl Spotter {
         let slice = now / (self.hot.per / SLICES).max(1);
         for _ in 0..ATTEMPTS {
             let (mut window, number) = self.look(slice);
-            window.add(self.counts.clone(), slice);
+            window.add(&mut self.counts, slice);
             let hot = window.hot(over, slice).count();
             let before = window.set_hot(hot as u64);
             // Not at once, so that hot callers may come once more and be known by their names.
@@ -156,24 +142,40 @@ impl Spotter {
                 continue;
             }
             if tell {
-                let (requests, missed) = window.totals(slice);
-                let top = window.top(over, slice, self.hot.top);
-                self.list = Some(List { hot, requests, missed, top });
+                self.list = Some(self.list(&window, hot, slice));
             }
             self.change += hot as i64 - before as i64;
             self.marked = hot;
-            self.counts.renew(window.hot(over, slice));
-            let counts = &mut self.counts;
-            self.names.retain(|known| counts.is_hot(known.0));
+            self.names.clear();
+            self.counts.renew(&mut window.hot(over, slice).map(|(_, hash)| hash));
             self.window = window;
             break;
         }
         self.looks > 0 || self.marked > 0
     }
 
-    fn look(&self, slice: u64) -> (Window, Option<u32>) {
+    /// The hottest callers, those first who came most.
+    fn list(&self, window: &Window, hot: usize, slice: u64) -> String {
+        let (requests, missed) = window.totals(slice);
+        let mut list = format!("keys={hot} requests={requests} missed={missed} top=");
+        let mut last = (u64::MAX, u64::MAX);
+        for place in 0..self.hot.top {
+            let next = window.hot(self.hot.over, slice).filter(|next| *next < last).max();
+            let Some((count, hash)) = next else { break };
+            last = (count, hash);
+            let comma = if place > 0 { "," } else { "" };
+            // Writing to a string cannot fail.
+            _ = match self.name(hash) {
+                Some(name) => write!(list, "{comma}{name}:{count}"),
+                None => write!(list, "{comma}{hash:016x}:{count}"),
+            };
+        }
+        list
+    }
+
+    fn look(&mut self, slice: u64) -> (Window, Option<u32>) {
         match &self.place {
-            Place::Worker => (self.window.clone(), None),
+            Place::Worker => (std::mem::take(&mut self.window), None),
             Place::Gateway(data, key) => match data.get(key) {
                 Some((bytes, number)) => (Window::read(&bytes, self.hot.per, slice), Some(number)),
                 None => (Window::read(&[], self.hot.per, slice), None),

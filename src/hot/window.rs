@@ -19,7 +19,7 @@ type Row = [u64; WORDS];
 const ROWS: usize = 2048;
 
 /// See the module.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Window {
     /// In the place of a hash: how long it is in ticks, and how many callers are hot. The ring: by how
     /// much any caller's count may be too low.
@@ -35,60 +35,67 @@ impl Window {
 
     /// The window of so many ticks that was written; an empty one if it was not. What stands in for it
     /// may not lie ahead of `slice`, or it would stay.
-    #[inline(never)]
     pub fn read(bytes: &[u8], per: Micros, slice: u64) -> Window {
-        let words: Vec<u64> =
-            bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-        let is_ours = |row: &Row| RING.newest(ring(row)) <= slice + 1;
-        match words.as_chunks() {
-            ([missed, all, rows @ ..], [])
-                if missed[0] >> 32 == per
-                    && rows.len() <= ROWS
-                    && [missed, all].into_iter().chain(rows).all(is_ours) =>
-            {
-                Window { missed: *missed, all: *all, rows: rows.to_vec() }
-            }
-            _ => Window { missed: [per << 32, 0, 0, 0, 0], ..Window::default() },
+        let mut window = Window { missed: [per << 32, 0, 0, 0, 0], ..Window::default() };
+        let rows = bytes.as_chunks::<{ size_of::<Row>() }>();
+        if !rows.1.is_empty() || rows.0.len() > ROWS + 2 {
+            return window;
         }
+        for (number, bytes) in rows.0.iter().enumerate() {
+            let mut row = [0; WORDS];
+            for (word, bytes) in row.iter_mut().zip(bytes.as_chunks().0) {
+                *word = u64::from_le_bytes(*bytes);
+            }
+            let is_ours = number > 0 || row[0] >> 32 == per;
+            if !is_ours || RING.newest(ring(&row)) > slice.saturating_add(1) {
+                return Window::read(&[], per, slice);
+            }
+            match number {
+                0 => window.missed = row,
+                1 => window.all = row,
+                _ => window.rows.push(row),
+            }
+        }
+        window
     }
 
     /// The bytes to be read.
     pub fn bytes(&self) -> Vec<u8> {
-        let rows = [self.missed, self.all];
         let mut bytes = Vec::with_capacity((self.rows.len() + 2) * size_of::<Row>());
-        for word in rows.iter().chain(&self.rows).flatten() {
-            bytes.extend_from_slice(&word.to_le_bytes());
-        }
+        let mut write = |row: &Row| row.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        write(&self.missed);
+        write(&self.all);
+        self.rows.iter().for_each(write);
         bytes
     }
 
     /// Adds what was counted, in a slice.
-    pub fn add(&mut self, mut counts: Counts, slice: u64) {
+    pub fn add(&mut self, counts: &mut Counts, slice: u64) {
         RING.add(&mut self.missed[1..], slice, counts.missed);
         RING.add(&mut self.all[1..], slice, counts.all);
+        counts.rewind();
         for row in &mut self.rows {
             let count = counts.take(row[0]);
             if count > 0 {
-                RING.add(&mut row[1..], slice, u64::from(count));
+                RING.add(&mut row[1..], slice, count);
             }
         }
-        self.rows.retain(|row| sum(row, slice) > 0);
-        for (hash, count) in counts.all() {
+        self.lower(0, slice);
+        counts.take_rest(&mut |hash, count| {
             let mut row = [hash, 0, 0, 0, 0];
-            RING.add(&mut row[1..], slice, u64::from(count));
+            RING.add(&mut row[1..], slice, count);
             self.rows.push(row);
-        }
+        });
         if self.rows.len() > ROWS {
-            self.thin(slice);
+            // Only as many stay as there is room for.
+            let least = super::cut(ROWS, &|least| self.hot(least, slice).count());
+            RING.add(&mut self.missed[1..], slice, least);
+            self.lower(least, slice);
         }
     }
 
-    /// Makes room: lowers all counts such that only as many stay as there is room for.
-    #[cold]
-    fn thin(&mut self, slice: u64) {
-        let counts: Vec<u64> = self.rows.iter().map(|row| sum(row, slice)).collect();
-        let least = super::cut(&counts, ROWS);
-        RING.add(&mut self.missed[1..], slice, least);
+    /// Lowers all counts, from the oldest slice on, and drops those that are zero.
+    fn lower(&mut self, least: u64, slice: u64) {
         self.rows.retain_mut(|row| {
             let mut left = least;
             for old in RING.slices(slice) {
@@ -100,23 +107,10 @@ impl Window {
         });
     }
 
-    /// Callers who came more than `over` times.
-    pub fn hot(&self, over: u64, slice: u64) -> impl Iterator<Item = u64> {
-        self.rows.iter().filter(move |row| sum(row, slice) > over).map(|row| row[0])
-    }
-
-    /// The `most` hottest of them with their counts, those first who came most.
-    pub fn top(&self, over: u64, slice: u64, most: usize) -> Vec<(u64, u64)> {
-        let mut top = Vec::new();
-        let mut last = (u64::MAX, u64::MAX);
-        while top.len() < most {
-            let callers = self.rows.iter().map(|row| (sum(row, slice), row[0]));
-            let next = callers.filter(|next| next.0 > over && *next < last).max();
-            let Some(next) = next else { break };
-            top.push((next.1, next.0));
-            last = next;
-        }
-        top
+    /// Callers who came more than `over` times, with their counts.
+    pub fn hot(&self, over: u64, slice: u64) -> impl Iterator<Item = (u64, u64)> {
+        let counts = self.rows.iter().map(move |row| (sum(row, slice), row[0]));
+        counts.filter(move |count| count.0 > over)
     }
 
     /// Notes how many callers are hot. How many there were.

@@ -121,7 +121,7 @@ fn a_hot_request_costs_one_call_more() {
     let wanted = [
         ("clock_time_get", 1),
         ("proxy_get_header_map_pairs", 1),
-        ("proxy_add_header_map_value", 1),
+        ("proxy_replace_header_map_value", 1),
     ];
     assert_eq!(calls, BTreeMap::from(wanted));
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use diana::hot::Hot;
-use diana::hot::spotter::{List, Place, Spotter};
+use diana::hot::spotter::{Place, Spotter};
 use diana::port::fake::FakeSharedData;
 use diana::time::{Micros, SECOND};
 use fastrand::Rng;
@@ -15,6 +15,29 @@ const LATE: Micros = SECOND / 100;
 
 pub const OVER: u64 = 500;
 pub const PER: Micros = 10 * SECOND;
+
+/// What a worker tells.
+#[derive(Debug, Clone)]
+pub struct List {
+    /// By how much any count may be too low.
+    pub missed: u64,
+    /// Keys and their counts.
+    pub top: Vec<(u64, u64)>,
+}
+
+impl List {
+    fn read(line: &str) -> List {
+        let field = |name: &str| {
+            let mut fields = line.split(' ').filter_map(|field| field.split_once('='));
+            fields.find(|field| field.0 == name).expect(line).1
+        };
+        let top = field("top").split(',').map(|pair| {
+            let (hash, count) = pair.split_once(':').expect(line);
+            (u64::from_str_radix(hash, 16).expect(line), count.parse().expect(line))
+        });
+        List { missed: field("missed").parse().expect(line), top: top.collect() }
+    }
+}
 
 /// Some workers, and what each key did.
 pub struct Crowd {
@@ -71,6 +94,7 @@ impl Crowd {
             self.workers[next].1 = self.now + PACE + self.rng.u64(0..LATE);
             self.workers[next].0.tidy(self.now);
             if let Some(list) = self.workers[next].0.list.take() {
+                let list = List::read(&list);
                 self.told.push(self.now);
                 self.missed = self.missed.max(list.missed);
                 self.list = Some(list);
