@@ -6,7 +6,6 @@ mod fleet;
 mod gate;
 mod host;
 mod http;
-mod marks;
 mod news;
 mod outside;
 mod pairs;

@@ -31,7 +31,8 @@ const REQUEST: Reserved =
 pub fn marker(node: &Node<'_>) -> Option<Rc<str>> {
     const ALLOWED: &str = "the name of a header that nothing else uses, such as `x-hot-key`";
     let name = node.text(ALLOWED)?.to_ascii_lowercase();
-    let is_reserved = CONNECTION.iter().chain(REQUEST).any(|(reserved, _)| *reserved == name);
+    let is_in = |names: Reserved| names.iter().any(|(reserved, _)| *reserved == name);
+    let is_reserved = is_in(CONNECTION) || is_in(REQUEST);
     if is_reserved || !is_name(&name) {
         node.reject(ALLOWED);
         return None;

@@ -11,11 +11,8 @@ impl Engine {
     /// Headers that mark the requests of hot callers. each once. They must be taken off whatever comes in.
     #[must_use]
     pub fn markers(&self) -> Vec<Rc<str>> {
-        let mut names = Vec::new();
-        for spotter in self.rules.iter().filter_map(|judge| judge.hot.as_ref()) {
-            names.extend(spotter.hot().header.clone().filter(|name| !names.contains(name)));
-        }
-        names
+        let spotters = self.rules.iter().filter_map(|judge| judge.hot.as_ref());
+        spotters.filter_map(|spotter| spotter.hot().header.clone()).collect()
     }
 
     /// The marks of the request that was decided about last: headers, and the rules that they name. Where
@@ -41,17 +38,15 @@ impl Engine {
         self.scratch.hot.push(number);
     }
 
-    /// Lines for the log about hot callers.
-    pub fn hot_lines(&mut self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for Judge { rule, hot, .. } in &mut self.rules {
-            let Some(spotter) = hot else { continue };
-            let Some(list) = spotter.list.take() else { continue };
+    /// The next line for the log about hot callers.
+    pub fn hot_line(&mut self) -> Option<String> {
+        self.rules.iter_mut().find_map(|Judge { rule, hot, .. }| {
+            let spotter = hot.as_mut()?;
+            let list = spotter.list.take()?;
             let (name, per) = (&rule.name, spell(spotter.hot().per));
             let scope = if rule.is_local() { "local" } else { "gateway" };
             let over = spotter.hot().over;
-            lines.push(format!("hot rule={name} scope={scope} over={over} per={per} {list}"));
-        }
-        lines
+            Some(format!("hot rule={name} scope={scope} over={over} per={per} {list}"))
+        })
     }
 }

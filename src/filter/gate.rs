@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use proxy_wasm::types::LogLevel;
 
+use super::abi;
 use super::clock::VmClock;
 use super::fleet::{self, Late, Waiting};
 use super::host::{self, HostRequest, HostSharedData};
 use super::stats::HostMetrics;
 use super::timer::Timer;
-use super::{abi, marks};
 use crate::config::policy::Policy;
 use crate::engine::{Engine, Resumed};
 use crate::fleet::desk::{Desk, Way};
@@ -99,6 +99,7 @@ impl Gate {
         HostRequest::new(self.reads_headers)
     }
 
+    /// Headers that nobody but this filter may set.
     pub(super) fn marks(&self) -> &[Rc<str>] {
         &self.marks
     }
@@ -121,11 +122,16 @@ impl Gate {
         }
     }
 
-    /// Decides about the request that the host is calling about.
+    /// Decides about the request that the host is calling about, and marks it if its caller is hot and it
+    /// may go on. Envoy chooses its route after that.
     pub(super) fn decide(&self, request: &HostRequest) -> Verdict {
         self.judge(|engine| {
             let verdict = engine.decide(request, &self.clock());
-            marks::set(engine, &verdict);
+            if !matches!(verdict, Verdict::Refuse(_)) {
+                for (header, rule) in engine.marks() {
+                    abi::set_header(abi::REQUEST_HEADERS, header, rule);
+                }
+            }
             verdict
         })
     }
@@ -223,7 +229,9 @@ impl Gate {
         let Ok(mut engine) = self.engine.try_borrow_mut() else { return };
         let more = engine.tidy(now);
         engine.flush(&self.namespace, &mut HostMetrics);
-        engine.hot_lines().iter().for_each(|line| abi::log(LogLevel::Info as u32, line));
+        while let Some(line) = engine.hot_line() {
+            abi::log(LogLevel::Info as u32, &line);
+        }
         if more {
             self.timer.start(self.pace, || now.mono);
         }

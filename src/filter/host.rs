@@ -25,12 +25,18 @@ impl HostRequest {
         HostRequest { reads_headers, headers: OnceCell::new(), client: OnceCell::new() }
     }
 
-    /// Whether there is a header, which costs least in this way.
+    /// Takes a header off that may be there.
     #[inline(never)]
-    pub(super) fn has(&self, name: &str) -> bool {
-        match self.reads_headers {
+    pub(super) fn take_off(&mut self, name: &str) {
+        // Where headers are not read, this costs the least.
+        let is_there = match self.reads_headers {
             true => self.values(name) != Some(Values::None),
             false => abi::header(abi::REQUEST_HEADERS, name).is_some(),
+        };
+        if is_there {
+            abi::remove_header(abi::REQUEST_HEADERS, name);
+            // What was read is out of date.
+            self.headers.take();
         }
     }
 

@@ -76,17 +76,14 @@ impl Counts {
         })
     }
 
-    /// Takes everybody else out who came.
-    pub fn take_rest(&mut self, take: &mut dyn FnMut(u64, u64)) {
-        for place in &self.places {
-            if place.count > 0 && place.mark & TAKEN == 0 {
-                take(place.hash, u64::from(place.count));
-            }
-        }
+    /// Everybody else who came, and his requests.
+    pub fn rest(&self) -> impl Iterator<Item = (u64, u64)> {
+        let rest = |place: &&Place| place.count > 0 && place.mark & TAKEN == 0;
+        self.places.iter().filter(rest).map(|place| (place.hash, u64::from(place.count)))
     }
 
     /// Starts again, with these callers hot.
-    pub fn renew(&mut self, hot: &mut dyn Iterator<Item = u64>) {
+    pub fn renew(&mut self, hot: impl Iterator<Item = u64>) {
         let mut before = std::mem::take(self);
         for hash in hot.take(FULL / 3) {
             let count = before.find(hash).map_or(0, |place| place.count);
@@ -94,6 +91,7 @@ impl Counts {
         }
     }
 
+    #[inline(never)]
     fn find(&mut self, hash: u64) -> Option<&mut Place> {
         let at = self.position(hash);
         self.places.get_mut(at).filter(|place| !place.is_free())

@@ -147,7 +147,7 @@ impl Spotter {
             self.change += hot as i64 - before as i64;
             self.marked = hot;
             self.names.clear();
-            self.counts.renew(&mut window.hot(over, slice).map(|(_, hash)| hash));
+            self.counts.renew(window.hot(over, slice).map(|(_, hash)| hash));
             self.window = window;
             break;
         }

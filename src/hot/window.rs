@@ -62,34 +62,30 @@ impl Window {
     /// The bytes to be read.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity((self.rows.len() + 2) * size_of::<Row>());
-        let mut write = |row: &Row| row.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
-        write(&self.missed);
-        write(&self.all);
-        self.rows.iter().for_each(write);
+        write(&self.missed, &mut bytes);
+        write(&self.all, &mut bytes);
+        self.rows.iter().for_each(|row| write(row, &mut bytes));
         bytes
     }
 
     /// Adds what was counted, in a slice.
     pub fn add(&mut self, counts: &mut Counts, slice: u64) {
-        RING.add(&mut self.missed[1..], slice, counts.missed);
-        RING.add(&mut self.all[1..], slice, counts.all);
+        add(&mut self.missed, slice, counts.missed);
+        add(&mut self.all, slice, counts.all);
         counts.rewind();
         for row in &mut self.rows {
-            let count = counts.take(row[0]);
-            if count > 0 {
-                RING.add(&mut row[1..], slice, count);
-            }
+            add(row, slice, counts.take(row[0]));
         }
         self.lower(0, slice);
-        counts.take_rest(&mut |hash, count| {
+        for (hash, count) in counts.rest() {
             let mut row = [hash, 0, 0, 0, 0];
-            RING.add(&mut row[1..], slice, count);
+            add(&mut row, slice, count);
             self.rows.push(row);
-        });
+        }
         if self.rows.len() > ROWS {
             // Only as many stay as there is room for.
             let least = super::cut(ROWS, &|least| self.hot(least, slice).count());
-            RING.add(&mut self.missed[1..], slice, least);
+            add(&mut self.missed, slice, least);
             self.lower(least, slice);
         }
     }
@@ -138,6 +134,16 @@ impl Window {
 
 fn ring(row: &Row) -> &[u64] {
     &row[1..]
+}
+
+#[inline(never)]
+fn add(row: &mut Row, slice: u64, count: u64) {
+    RING.add(&mut row[1..], slice, count);
+}
+
+#[inline(never)]
+fn write(row: &Row, bytes: &mut Vec<u8>) {
+    row.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
 }
 
 #[inline(never)]
