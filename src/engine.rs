@@ -10,7 +10,6 @@ mod hot;
 mod report;
 mod upkeep;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -28,6 +27,7 @@ use crate::route::matcher::Match;
 use crate::route::path::normalise;
 use crate::store::shared::traffic::Traffic;
 use crate::store::{Judged, Store};
+use crate::tickets::Tickets;
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
 pub use ask::Resumed;
@@ -50,6 +50,8 @@ pub struct Engine {
     plain: Option<Plain>,
     /// How often upkeep is due, in ticks.
     pace: Micros,
+    /// Whether any rule has judged a request.
+    serves: bool,
     /// Whether there are rules for the fleet, and how the metrics say that they are counted.
     is_global: bool,
     mode: Option<&'static str>,
@@ -59,7 +61,7 @@ pub struct Engine {
     /// Through which the fleet is asked.
     desk: Option<Desk>,
     /// The requests that wait for an answer, by their tickets.
-    asked: BTreeMap<u64, Asked>,
+    asked: Tickets<Asked>,
     scratch: Scratch,
 }
 

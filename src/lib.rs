@@ -24,6 +24,7 @@ pub mod remote;
 pub mod ring;
 pub mod route;
 pub mod store;
+pub mod tickets;
 pub mod time;
 pub mod tree;
 pub mod verdict;

@@ -27,7 +27,7 @@ def lint():
 
 def native():
     needs.cargo()
-    yield ["cargo", "test", PURE, "--no-fail-fast", "--lib", "--test", "it"], {}
+    yield ["cargo", "test", PURE, "--no-fail-fast", "--lib", "--test", "it", "--test", "simulation"], {}
     yield [sys.executable, "-m", "unittest", "discover", "-s", "tools", "-v"], {}
 
 
@@ -93,3 +93,5 @@ STAGES = {
     "istio": istio,
 }
 NEED_MODULE = {"abi", "envoy", "istio"}
+# Whose tests judge by the clock.
+REAL_TIME = {"envoy"}

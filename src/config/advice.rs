@@ -15,10 +15,11 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
     if except.paths.iter().any(|prefix| prefix.path() == b"/") {
         lines.push("`except.paths` holds `/`, so no request is judged".into());
     }
+    let guards: Vec<&Limit> = limits.iter().filter(|limit| is_guard(limit, actors)).collect();
     lines.extend(line(
         "callers choose the key of these rules themselves, so one caller can pose as many; put a rule \
          with a `client_address` actor beside them",
-        limits.iter().flat_map(|limit| unguarded(limit, limits, actors)),
+        limits.iter().flat_map(|limit| unguarded(limit, &guards, actors)),
     ));
     lines.extend(line(
         &format!(
@@ -52,18 +53,20 @@ fn of_sources(known: &Known) -> Vec<String> {
     warnings.map(|warning| format!("actor `{name}`: {warning}")).collect()
 }
 
-/// Rules on chosen keys where no rule that covers the same requests looks at addresses.
+/// Whether a rule looks at addresses only.
+fn is_guard(limit: &Limit, actors: &[Known]) -> bool {
+    let by_address = |rule: &Rule| known(rule, actors).all(|known| known.is_address);
+    limit.rules.iter().any(|rule| !rule.actor.is_empty() && by_address(rule))
+}
+
+/// Rules on chosen keys where none of the guards covers the same requests.
 fn unguarded<'l>(
     limit: &'l Limit,
-    limits: &[Limit],
+    guards: &[&Limit],
     actors: &'l [Known],
 ) -> impl Iterator<Item = &'l Rule> {
-    let guards = |rule: &Rule| {
-        let mut parts = known(rule, actors);
-        !rule.actor.is_empty() && parts.all(|known| known.is_address)
-    };
-    let around = || limits.iter().filter(|outer| outer.url.covers(limit.url.path()));
-    let guarded = around().any(|outer| outer.rules.iter().any(guards));
+    let covers = |guard: &&Limit| guard.url.covers(limit.url.path());
+    let guarded = is_guard(limit, actors) || guards.iter().any(covers);
     limit.rules.iter().filter(move |rule| !guarded && is_caller_chosen(rule, actors))
 }
 

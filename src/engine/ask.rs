@@ -71,7 +71,7 @@ impl Engine {
     /// Goes on with a request whose answer has come. Where the fleet's callers have other keys from
     /// now on there is nothing to go on with: it has to be decided about anew.
     pub fn resume(&mut self, resumed: &Resumed, now: Now) -> Option<Verdict> {
-        let asked = self.asked.remove(&resumed.ticket)?;
+        let asked = self.asked.remove(resumed.ticket)?;
         self.receive(asked, &resumed.answered, now);
         if resumed.answered == Answered::Unseeded {
             self.give_back();
@@ -96,7 +96,7 @@ impl Engine {
 
     /// The client of a request left that waits for an answer.
     pub fn forget(&mut self, ticket: u64) {
-        self.asked.get_mut(&ticket).into_iter().for_each(|asked| asked.gone = true);
+        self.asked.get_mut(ticket).into_iter().for_each(|asked| asked.gone = true);
     }
 
     /// Does what is due between the gateway and Redis. The requests whose answers have come.
@@ -134,7 +134,7 @@ impl Engine {
         let mut requests = Vec::new();
         for told in told {
             match told {
-                Told::Request(ticket, answered) => match self.asked.get(&ticket) {
+                Told::Request(ticket, answered) => match self.asked.get(ticket) {
                     Some(Asked { gone: false, since, .. }) => {
                         requests.push(Resumed { ticket, since: *since, answered });
                     }
@@ -151,7 +151,7 @@ impl Engine {
 
     /// Gives back what was charged for a request that does not go on.
     pub fn abandon(&mut self, ticket: u64, answered: &Answered, now: Now) {
-        if let Some(asked) = self.asked.remove(&ticket) {
+        if let Some(asked) = self.asked.remove(ticket) {
             self.receive(asked, answered, now);
             self.give_back();
         }

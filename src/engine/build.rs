@@ -1,6 +1,5 @@
 //! An engine from a policy. What need not be done per request is done here.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::charge::Turn;
@@ -14,6 +13,7 @@ use crate::port::fake::FakeSharedData;
 use crate::route::Router;
 use crate::store::tables::Tables;
 use crate::store::{Meter, Scope, Stores};
+use crate::tickets::Tickets;
 use crate::time::SECOND;
 
 impl Engine {
@@ -62,9 +62,10 @@ impl Engine {
             plain: plain.filter(|_| !needs_path),
             pace: if alone { SECOND } else { SECOND / 10 },
             is_global: judges.iter().any(|judge| judge.rule.scope == Scope::Global),
+            serves: false,
             mode: None,
             desk,
-            asked: BTreeMap::new(),
+            asked: Tickets::default(),
             traffic: stores.traffic,
             needs_path,
             reads_headers,

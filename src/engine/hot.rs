@@ -8,7 +8,7 @@ use crate::port::Request;
 use crate::time::spell;
 
 impl Engine {
-    /// Headers that mark the requests of hot callers. each once. They must be taken off whatever comes in.
+    /// Headers that mark the requests of hot callers, as often as rules have them. They must be taken off whatever comes in.
     #[must_use]
     pub fn markers(&self) -> Vec<Rc<str>> {
         let spotters = self.rules.iter().filter_map(|judge| judge.hot.as_ref());

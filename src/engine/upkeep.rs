@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::fleet::desk::Desk;
-use crate::metrics;
+use crate::metrics::{self, Counts};
 use crate::port::Metrics;
 use crate::time::{Micros, Now};
 use crate::verdict::Seat;
@@ -37,8 +37,10 @@ impl Engine {
     /// Hands on what was counted since the last flush.
     pub fn flush(&mut self, namespace: &str, metrics: &mut dyn Metrics) {
         metrics::flush_metadata(namespace, &mut self.callers.without_metadata, metrics);
+        // Envoy's main thread has a VM, too, which no request reaches.
+        self.serves |= self.rules.iter().any(|judge| judge.counts != Counts::default());
         let mode = if self.is_together() { "fleet" } else { "gateway" };
-        self.tell_mode(namespace, self.is_global.then_some(mode), metrics);
+        self.tell_mode(namespace, (self.is_global && self.serves).then_some(mode), metrics);
         if let Some(desk) = &mut self.desk {
             metrics::flush_fleet(namespace, &mut desk.happened, metrics);
         }

@@ -4,7 +4,7 @@
 //! be called, so whichever root is called goes on for all of them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use proxy_wasm::types::LogLevel;
@@ -18,6 +18,7 @@ use crate::engine::Resumed;
 use crate::fleet::desk::Way;
 use crate::fleet::script::Login;
 use crate::port::{Environment, Metrics};
+use crate::tickets::Tickets;
 use crate::time::Micros;
 use crate::verdict::Verdict;
 
@@ -37,7 +38,7 @@ pub(super) struct Late {
 /// The requests of one gate that wait.
 #[derive(Default)]
 pub(super) struct Waiting {
-    streams: RefCell<BTreeMap<u64, (u32, Rc<Late>)>>,
+    streams: RefCell<Tickets<(u32, Rc<Late>)>>,
     /// Those whose answers have come.
     ready: RefCell<VecDeque<Resumed>>,
 }
@@ -52,7 +53,7 @@ impl Waiting {
     /// Forgets a stream that ended. Its ticket, if it still waited.
     pub(super) fn leave(&self, late: &Late) -> Option<u64> {
         let ticket = late.ticket.get();
-        self.streams.borrow_mut().remove(&ticket).map(|_| ticket)
+        self.streams.borrow_mut().remove(ticket).map(|_| ticket)
     }
 
     fn is_empty(&self) -> bool {
@@ -163,7 +164,7 @@ impl Gate {
         while *left > 0 {
             let next = self.waiting().ready.borrow_mut().pop_front();
             let Some(resumed) = next else { return };
-            let stream = self.waiting().streams.borrow_mut().remove(&resumed.ticket);
+            let stream = self.waiting().streams.borrow_mut().remove(resumed.ticket);
             let Some((stream, late)) = stream else {
                 self.with_engine(|engine| {
                     engine.abandon(resumed.ticket, &resumed.answered, self.now())

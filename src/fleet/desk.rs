@@ -6,7 +6,7 @@
 
 mod out;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::head::Head;
@@ -77,9 +77,18 @@ pub struct Happened {
     /// Values in Redis that were not ours.
     pub foreign: u64,
     /// Failures by their names, and how many of each.
-    pub failures: BTreeMap<&'static str, u64>,
+    pub failures: Vec<(&'static str, u64)>,
     /// Lines for the log.
     pub news: Vec<String>,
+}
+
+impl Happened {
+    fn fail(&mut self, name: &'static str) {
+        match self.failures.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, amount)) => *amount += 1,
+            None => self.failures.push((name, 1)),
+        }
+    }
 }
 
 /// See the module.
@@ -263,7 +272,7 @@ impl Desk {
 
     /// Redis was asked in vain.
     fn failed(&mut self, failure: &Failure, now: Micros, sent: Micros, probing: bool) {
-        *self.happened.failures.entry(failure.name()).or_default() += 1;
+        self.happened.fail(failure.name());
         let mut left = false;
         let head = Head::update(&*self.data, &self.key, |head| {
             let was_alone = head.is_alone();

@@ -159,8 +159,8 @@ pub struct Opinion {
     pub block: u64,
     /// Under which the block can be given back.
     pub lease: u64,
-    /// Ticks after which the slice begins that the block was charged in, if that is the next one. It counts
-    /// in this one, too, and may be spent at once.
+    /// Ticks after which the block may be spent, counted from after the call, if it was charged in the next
+    /// slice: until that begins, unless it fits in this one, too.
     pub starts: Micros,
     /// Ticks in which the block has to be spent, counted from before the call.
     pub spend: Micros,

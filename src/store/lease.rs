@@ -30,8 +30,9 @@ pub(super) struct Lease {
     /// When it must be spent by, on both clocks: should the wall clock be set forward, a window may end
     /// before its time.
     ends: Now,
-    /// A block that outlives this one, and when it must be spent by.
+    /// A block that outlives this one, from when on it may be spent, and when it must be spent by.
     next: Block,
+    next_begins: Micros,
     next_ends: Now,
     /// When the caller last came.
     used: Micros,
@@ -80,16 +81,16 @@ impl Lease {
         self.block.permits > 0 || self.next.permits > 0
     }
 
-    /// A block to be spent after the one in hand.
-    pub(super) fn reserve(&mut self, block: Block, ends: Now) {
-        (self.next, self.next_ends) = (block, ends);
+    /// A block to be spent after the one in hand, from `begins` on.
+    pub(super) fn reserve(&mut self, block: Block, begins: Micros, ends: Now) {
+        (self.next, self.next_begins, self.next_ends) = (block, begins, ends);
         self.asking = false;
     }
 
-    /// Takes the next block if the one in hand has not `cost` permits any more. The block before and what
-    /// is left of it.
+    /// Takes the next block if the one in hand has not `cost` permits any more and its time has come. The
+    /// block before and what is left of it.
     pub(super) fn turn(&mut self, cost: u64, now: Now) -> Option<(Block, u64)> {
-        if self.next.permits == 0 || self.has(cost, now) {
+        if self.next.permits == 0 || now.mono < self.next_begins || self.has(cost, now) {
             return None;
         }
         let before = self.block();

@@ -61,8 +61,8 @@ impl Leases {
     }
 
     /// A block for a caller that he may spend after the one in hand until `ends`, if he has a line.
-    pub(super) fn reserve(&mut self, key: Key, block: Block, ends: Now) {
-        self.find(key).into_iter().for_each(|lease| lease.reserve(block, ends));
+    pub(super) fn reserve(&mut self, key: Key, block: Block, begins: Micros, ends: Now) {
+        self.find(key).into_iter().for_each(|lease| lease.reserve(block, begins, ends));
         self.list(key);
     }
 

@@ -15,6 +15,7 @@ mod configuration;
 mod costs;
 mod exactness;
 mod faithful;
+mod fleet;
 mod holding;
 mod host;
 mod hostile;

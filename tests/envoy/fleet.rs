@@ -1,5 +1,6 @@
 //! Rules that three gateways of two workers each count together, in a real Redis.
 
+mod centre;
 mod faults;
 mod totals;
 

@@ -15,7 +15,8 @@ use crate::{seed, stream};
 #[derive(Default)]
 struct Lease {
     back: Back,
-    /// Must be spent before.
+    /// Must be spent between these.
+    from: u64,
     until: u64,
 }
 
@@ -55,7 +56,7 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> (u64, u64) 
     for (now, cost) in stream::from(at(today(rng)), &rule.case, rng, 120) {
         for lease in &mut leases {
             let permits = rng.u64(0..=lease.back.left);
-            if permits > 0 && now.mono < lease.until && rng.bool() {
+            if permits > 0 && (lease.from..lease.until).contains(&now.mono) && rng.bool() {
                 spend(now, 0, permits);
                 spent += permits;
                 lease.back.left -= permits;
@@ -85,7 +86,7 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> (u64, u64) 
         }
         let opinion = outcome.rules[0];
         lease.back = Back { receipt: opinion.lease, block: opinion.block, left: opinion.block };
-        lease.until = now.mono + opinion.spend;
+        (lease.from, lease.until) = (now.mono + opinion.starts, now.mono + opinion.spend);
         ahead += u64::from(opinion.starts > 0);
         assert!(opinion.spend <= 1_020_000);
         assert!(opinion.block == 0 || opinion.spend > 0, "a lease that is over at once");

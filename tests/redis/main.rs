@@ -24,12 +24,17 @@ mod failures;
 mod fleet;
 mod foreign;
 mod leases;
+#[path = "../model/model.rs"]
 mod model;
+mod played;
 mod rules;
 mod same;
 #[path = "../it/seed.rs"]
 mod seed;
 mod server;
+#[path = "../simulation/simulation.rs"]
+#[allow(dead_code)]
+mod simulation;
 mod speed;
 mod spikes;
 #[path = "../laws/stream.rs"]

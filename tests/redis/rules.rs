@@ -1,35 +1,16 @@
 //! Rules, asks and trips of tests.
 
 use diana::algorithm::{Entry, REGISTRY};
-use diana::fleet::script::{Ask, Back, Charge, Numbers, Trip};
+use diana::fleet::script::{Ask, Back, Charge, Trip};
 use diana::key::{Key, Seed};
 use diana::quota::Quota;
 use diana::time::Now;
 use fastrand::Rng;
 
 use crate::case::Case;
-
-/// A rule that the fleet counts.
-pub struct Rule {
-    pub entry: &'static Entry,
-    pub case: Case,
-    pub numbers: Numbers,
-    pub identity: u64,
-}
+pub use crate::model::rule::Rule;
 
 impl Rule {
-    pub fn new(short: &str, quota: Quota) -> Rule {
-        let entry = REGISTRY.iter().find(|entry| entry.short == short).unwrap();
-        let algorithm = (entry.build)(&quota).unwrap();
-        Rule::of(entry, Case { quota, algorithm }).unwrap()
-    }
-
-    /// Nothing if the fleet does not count such rules.
-    fn of(entry: &'static Entry, case: Case) -> Option<Rule> {
-        let numbers = Numbers::new(entry.short, &case.quota)?;
-        Some(Rule { entry, case, numbers, identity: 0 })
-    }
-
     pub fn random(entry: &'static Entry, rng: &mut Rng) -> Rule {
         loop {
             if let Some(rule) = Rule::of(entry, Case::random(entry, rng)) {
@@ -59,14 +40,6 @@ impl Rule {
         if let Some(next) = next {
             *self = Rule { identity: self.identity, ..next };
         }
-    }
-
-    /// Whether the next slice begins within the time in which it is lent of.
-    pub fn begins_soon(&self, now: u64) -> bool {
-        let slices = self.case.quota.slices.unwrap_or(10);
-        let slice = self.case.quota.period().div_ceil(slices);
-        let left = slice - now % self.case.quota.period() % slice;
-        self.entry.short == "SW" && left <= (slice / 4).min(20_000) + slices
     }
 
     /// What one request asks.

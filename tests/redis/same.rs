@@ -35,6 +35,7 @@ fn redis_answers_like_the_steps_in_rust() {
     let server = Server::start();
     let start = seed::fresh();
     let (mut trips, mut lent, mut given_back, mut refused, mut held) = (0, 0, 0, 0, 0);
+    let mut ahead = 0;
     for number in 0..160 {
         let seed = start.wrapping_add(number);
         let entry = &REGISTRY[number as usize % REGISTRY.len()];
@@ -50,12 +51,16 @@ fn redis_answers_like_the_steps_in_rust() {
             trips += 1;
         }
         lent += play.lent;
+        ahead += play.ahead;
         given_back += play.given_back;
         refused += play.refused;
         held += play.waited;
         server.command(&["FLUSHALL"]);
     }
-    println!("{trips} trips: {lent} leases, {given_back} back, {refused} refused, {held} held");
+    println!(
+        "{trips} trips: {lent} leases ({ahead} for later), {given_back} back, {refused} refused, {held} held"
+    );
+    assert!(ahead > 5, "too tame");
     assert!([trips, lent, given_back, refused, held].iter().all(|count| *count > 400), "too tame");
 }
 
@@ -65,6 +70,7 @@ struct Play {
     model: Model,
     held: Vec<Held>,
     lent: usize,
+    ahead: usize,
     given_back: usize,
     refused: usize,
     waited: usize,
@@ -79,7 +85,7 @@ impl Play {
             rules.push(Rule { identity, ..rule });
         }
         let (model, held) = (Model::default(), Vec::new());
-        Play { rng, rules, model, held, lent: 0, given_back: 0, refused: 0, waited: 0 }
+        Play { rng, rules, model, held, lent: 0, ahead: 0, given_back: 0, refused: 0, waited: 0 }
     }
 
     fn arrivals(&mut self) -> Vec<(u64, u64)> {
@@ -101,7 +107,7 @@ impl Play {
         let mut expected = Vec::new();
         for _ in 0..self.rng.usize(1..5) {
             let delay = if self.rng.u8(0..4) == 0 { self.rng.u64(0..2_000_000) } else { 0 };
-            let (ask, asked) = self.ask(at.mono, delay, cost);
+            let (ask, asked) = self.ask(delay, cost);
             let (outcome, receipts) = self.model.ask(&self.rules, at, delay, &asked);
             asks.push(ask);
             expected.push((outcome, receipts, asked));
@@ -130,6 +136,7 @@ impl Play {
             for ((opinion, own), asked) in seen.rules.iter().zip(receipts).zip(asked) {
                 if opinion.retry.is_none() && asked.cost + opinion.block > 0 {
                     self.lent += usize::from(opinion.block > 0);
+                    self.ahead += usize::from(opinion.starts > 0);
                     let receipts = Receipts { cost: opinion.receipt, lease: opinion.lease };
                     let Asked { rule, caller, cost, .. } = asked;
                     self.held.push(Held {
@@ -147,20 +154,20 @@ impl Play {
     }
 
     /// A random ask.
-    fn ask(&mut self, now: u64, delay: u64, cost: u64) -> (Ask, Vec<Asked>) {
+    fn ask(&mut self, delay: u64, cost: u64) -> (Ask, Vec<Asked>) {
         let (mut rules, mut asked) = (Vec::new(), Vec::new());
         for rule in 0..self.rules.len() {
             if rule > 0 && self.rng.bool() {
                 continue;
             }
-            let (charge, one) = self.charge(now, rule, cost);
+            let (charge, one) = self.charge(rule, cost);
             rules.push(charge);
             asked.push(one);
         }
         (Ask { delay, rules }, asked)
     }
 
-    fn charge(&mut self, now: u64, rule: usize, cost: u64) -> (Charge, Asked) {
+    fn charge(&mut self, rule: usize, cost: u64) -> (Charge, Asked) {
         let rng = &mut self.rng;
         let caller = rng.u64(0..3);
         let quota = self.rules[rule].case.quota;
@@ -169,9 +176,7 @@ impl Play {
             1..=3 => quota.cost,
             _ => cost,
         };
-        // What is lent of the next slice has tests of its own; the steps in Rust know nothing of it.
-        let ahead = cost == 0 && self.rules[rule].begins_soon(now);
-        let want = if ahead || rng.bool() { 0 } else { 1 << rng.u8(0..20) };
+        let want = if rng.bool() { 0 } else { 1 << rng.u8(0..20) };
         let grain = if rng.bool() { 1 } else { quota.cost };
         let shadow = rng.u8(0..6) == 0;
         let soon = if rng.bool() { 0 } else { rng.u64(0..=want) };

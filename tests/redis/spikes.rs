@@ -129,3 +129,20 @@ fn a_lease_ends_with_what_it_was_charged_to() {
     server.command(&["FLUSHALL"]);
     assert_eq!(ask(&server, START, rule.charge(1, 1, 10)).1.spend, SECOND);
 }
+
+#[test]
+fn what_is_lent_for_the_next_slice_is_not_let_through_before_the_limit_has_room() {
+    let server = Server::start();
+    let rule = a_hundred("SW");
+    // The last tick of a slice, and the last but five before that slice is forgotten.
+    let full = START + 99_999;
+    assert_eq!(spike(&server, &rule, full), 100);
+    let now = START + SECOND + 95_000;
+    let (_, next) = ask(&server, now, rule.charge(1, 0, 1000));
+    assert!(next.block > 0, "nothing is lent ahead");
+    assert!(now + next.starts >= full + SECOND, "a hundred and {} in a second", next.block);
+    // Where there is room already nobody has to wait.
+    let quiet = rule.charge(2, 0, 1000);
+    let (_, next) = ask(&server, now, quiet);
+    assert!(next.block > 0 && next.starts == 1, "{next:?}");
+}

@@ -80,6 +80,8 @@ local function lend_ahead(r,left)
   if lent==0 then return end
   kind.lend_ahead(r,lent)
   r.changed=true
+  -- What fits in the slice in force may be spent at once.
+  if r.sum<=r.rpu then starts=1 end
   return 0,lent,kind.lease(r)+1,starts,spend
 end
 local function charge(r,delay)

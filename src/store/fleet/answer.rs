@@ -6,7 +6,7 @@ use crate::fleet::script::Opinion;
 use crate::key::Key;
 use crate::store::Judged;
 use crate::store::lease::Block;
-use crate::time::Now;
+use crate::time::{Micros, Now};
 
 impl Fleet {
     /// Takes what Redis said about a request that was asked about at `sent`, of which `permits` were
@@ -16,7 +16,7 @@ impl Fleet {
             self.share.note(key, permits + opinion.block, now);
         }
         if opinion.block > 0 || opinion.retry.is_none() {
-            self.lend(key, opinion, sent);
+            self.lend(key, opinion, sent, now);
         }
         self.leases.find(key).into_iter().for_each(|lease| lease.hear(opinion.remaining, now));
         if let Some(Retry::After(ticks)) = opinion.retry
@@ -55,10 +55,11 @@ impl Fleet {
     }
 
     /// Takes a block, in place of what is left of the one before.
-    fn lend(&mut self, key: Key, opinion: &Opinion, sent: Now) {
+    fn lend(&mut self, key: Key, opinion: &Opinion, sent: Now, now: Now) {
         let block = Block { permits: opinion.block, term: 0, receipt: opinion.lease };
         if opinion.starts > 0 {
-            return self.lend_ahead(key, block, sent.later(opinion.spend));
+            let begins = now.mono.saturating_add(opinion.starts);
+            return self.lend_ahead(key, block, begins, sent.later(opinion.spend));
         }
         let (before, left) = match self.leases.claim(key) {
             Some(lease) => lease.block(),
@@ -71,14 +72,13 @@ impl Fleet {
         self.not_asking(key);
     }
 
-    /// Takes a block of the next slice. It counts in this one, too, so it may be spent at once: as nobody
-    /// here knows just when Redis turns to the next slice, there would be some milliseconds without any.
-    fn lend_ahead(&mut self, key: Key, block: Block, ends: Now) {
+    /// Takes a block of the next slice.
+    fn lend_ahead(&mut self, key: Key, block: Block, begins: Micros, ends: Now) {
         let before = match self.leases.claim(key) {
             Some(lease) => lease.take_next(),
             None => block,
         };
         self.give_back_block(key, before, before.permits);
-        self.leases.reserve(key, block, ends);
+        self.leases.reserve(key, block, begins, ends);
     }
 }

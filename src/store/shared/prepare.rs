@@ -8,7 +8,7 @@ use crate::time::{Micros, Now, SECOND};
 
 /// A block is at most this part of what is left, so that blocks shrink to one as the limit nears; but
 /// where permits come back one by one, one who wants more of them than there are gets what he needs while
-/// more gather.
+/// more gather, or that part of what may be out.
 const SHARE: u64 = 8;
 
 /// How long permits that come back one by one gather for a caller who was refused: otherwise a hot caller
@@ -68,7 +68,7 @@ impl Shared {
         let left = algorithm.remaining(&self.after, now);
         let lent = self.view.lent();
         let room = algorithm.most_out().saturating_sub(lent.out()).min(lent.room());
-        let most = (left / SHARE).max(soon.min(left));
+        let most = (left / SHARE).max(soon.min(left).min(algorithm.most_out() / SHARE));
         let block = want.min(most).min(room) / cost * cost;
         if block > 0 && self.step(*cost + block) == Decision::NOW { block } else { 0 }
     }

@@ -89,7 +89,7 @@ fn failures_have_names_and_are_counted() {
         let told = worker.answer(token, &response, 1).unwrap();
         assert_eq!(requests(told), [(ticket, Answered::Alone)], "{name}");
         let named: Vec<_> = worker.desk.happened.failures.iter().collect();
-        assert_eq!(named, [(&name, &1)], "{:.80}", format!("{response:?}"));
+        assert_eq!(named, [&(name, 1)], "{:.80}", format!("{response:?}"));
     }
     assert_eq!(Failure::Timeout.name(), "timeout");
 }

@@ -2,6 +2,10 @@
 
 mod clock;
 mod look;
+pub mod redis;
+pub mod rule;
+mod slices;
+pub mod wire;
 
 use std::collections::HashMap;
 
@@ -9,9 +13,10 @@ use diana::fleet::script::Outcome;
 use diana::time::{Now, SECOND};
 
 use crate::case::Case;
-use crate::rules::Rule;
 use clock::Clock;
 use look::Look;
+use rule::Rule;
+use slices::Slices;
 
 /// A lease is counted for one or two terms.
 const TERM: u64 = SECOND / 2;
@@ -46,12 +51,14 @@ pub struct Receipts {
 }
 
 /// A caller of a rule, and what is out on lease.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct State {
     pub words: Vec<u64>,
     term: u64,
     /// Taken in the term before, and in this one.
     out: [u64; 2],
+    /// Lent of the next slice.
+    next: u64,
 }
 
 #[derive(Default)]
@@ -106,7 +113,11 @@ impl Model {
             [_, _, first] if rules[rule].entry.short == "W" => first + quota.period(),
             _ => algorithm.expires(&state.words, now),
         };
-        let over = if state.out == [0, 0] { 0 } else { (state.term + 2) * TERM };
+        let over = match state {
+            State { out: [0, 0], next: 0, .. } => 0,
+            State { next: 0, term, .. } => (term + 2) * TERM,
+            _ => Slices::new(quota).after(&state.words),
+        };
         expires.max(over).saturating_sub(now.mono)
     }
 }

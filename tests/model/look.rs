@@ -6,15 +6,18 @@ use diana::fleet::script::Opinion;
 use diana::quota::Quota;
 use diana::time::{Now, SECOND};
 
+use super::rule::Rule;
+use super::slices::{Next, Slices};
 use super::{Asked, FAR, IDLE, Receipts, SOON, State, TERM};
 use crate::case::Case;
-use crate::rules::Rule;
 
 pub struct Look<'m> {
     algorithm: &'m dyn Algorithm,
     quota: &'m Quota,
     /// Whether it holds requests.
     holds: bool,
+    /// Those of a sliding window.
+    slices: Option<Slices>,
     pub asked: &'m Asked,
     state: State,
     new: Vec<u64>,
@@ -29,15 +32,16 @@ impl<'m> Look<'m> {
         let Rule { entry, case: Case { quota, algorithm }, .. } = &rules[asked.rule];
         let algorithm = &**algorithm;
         let holds = entry.short == "LB" || quota.max_delay.is_some_and(|delay| delay > 0);
-        let nobody = || State { words: vec![0; algorithm.words()], term: 0, out: [0, 0] };
+        let slices = (entry.short == "SW").then(|| Slices::new(quota));
+        let nobody = || State { words: vec![0; algorithm.words()], ..State::default() };
         let state = state.cloned().unwrap_or_else(nobody);
         let (new, decision) = (state.words.clone(), Decision::NOW);
         let changed = asked.block + asked.left > 0;
         let put_off = None;
         let mut look =
-            Look { algorithm, quota, holds, asked, state, new, decision, put_off, changed };
+            Look { algorithm, quota, holds, slices, asked, state, new, decision, put_off, changed };
         look.settle(now.mono);
-        look.take_back();
+        look.take_back(now.mono);
         if asked.cost > 0 {
             look.decision = look.reserve(now, 0);
         }
@@ -70,10 +74,13 @@ impl<'m> Look<'m> {
         let mut refusal = self.decision;
         let mut block = 0;
         let mut charged = false;
+        if let Some(ahead) = delay.and_then(|_| self.lend_ahead(now.mono)) {
+            return ahead;
+        }
         if let (Some(delay), Decision::Admit { wait }) = (delay, self.decision) {
             if self.asked.cost > 0 {
                 assert!(self.reserve(now, self.put_off.unwrap_or(0)).is_admitted());
-                self.keep();
+                self.take(self.asked.cost, now.mono);
             }
             if (if self.asked.shadow { wait } else { delay }) == 0 {
                 block = self.lend(now);
@@ -81,8 +88,7 @@ impl<'m> Look<'m> {
             charged = self.asked.cost + block > 0;
             self.changed |= charged;
             if !charged && self.asked.want > 0 {
-                let (words, grain) = (&self.state.words, self.asked.grain);
-                refusal = self.algorithm.reserve(words, now, 0, grain, &mut self.new);
+                refusal = self.fits(now, 0, self.asked.grain);
             }
         }
         let retry = match refusal {
@@ -92,17 +98,17 @@ impl<'m> Look<'m> {
         };
         let words = &self.state.words;
         let spend = match self.algorithm.spend_by(words, now) {
-            Some(u64::MAX) => (self.state.term + 2) * TERM,
+            Some(u64::MAX) | None => (self.state.term + 2) * TERM,
             Some(until) if charged => until,
             _ => now.mono,
         };
         let spend = (spend - now.mono).min(SECOND);
-        let remaining = self.algorithm.remaining(words, now);
+        let remaining = self.left(now);
         let own = if self.holds { self.turn_of(words) } else { self.algorithm.receipt(words) };
         let receipts = if self.refills() {
             Receipts { cost: now.mono, lease: self.state.term }
         } else {
-            Receipts { cost: own, lease: own }
+            Receipts { cost: own, lease: if self.holds { self.state.term } else { own } }
         };
         (Opinion { retry, remaining, receipt: 0, block, lease: 0, starts: 0, spend }, receipts)
     }
@@ -110,7 +116,7 @@ impl<'m> Look<'m> {
     /// What is written, if anything is: a state, or nothing.
     pub fn written(&self, now: Now) -> Option<Option<State>> {
         let expires = self.algorithm.expires(&self.state.words, now);
-        let lives = expires > now.mono || self.out() > 0;
+        let lives = expires > now.mono || self.out() > 0 || self.state.next > 0;
         self.changed.then(|| lives.then(|| self.state.clone()))
     }
 
@@ -125,6 +131,9 @@ impl<'m> Look<'m> {
     }
 
     fn settle(&mut self, now: u64) {
+        if let Some(slices) = self.slices {
+            slices.turn(&mut self.state.words, &mut self.state.next, now);
+        }
         while self.out() > 0 {
             let (ends, out) = ((self.state.term + 1) * TERM, self.out());
             self.algorithm.hold_back(&self.state.words, out, ends.min(now), &mut self.new);
@@ -138,7 +147,12 @@ impl<'m> Look<'m> {
         self.state.term = self.state.term.max(now / TERM);
     }
 
-    fn take_back(&mut self) {
+    /// Permits left.
+    fn left(&self, now: Now) -> u64 {
+        self.algorithm.remaining(&self.state.words, now).saturating_sub(self.state.next)
+    }
+
+    fn take_back(&mut self, now: u64) {
         let Asked { receipt, block, left, .. } = *self.asked;
         let words = &self.state.words;
         if self.refills() && block > 0 {
@@ -153,6 +167,9 @@ impl<'m> Look<'m> {
         } else if self.holds {
             let back = if self.turn_of(words) == receipt { left } else { 0 };
             self.algorithm.refund(words, self.algorithm.receipt(words), back, &mut self.new);
+        } else if self.slices.is_some_and(|slices| receipt > slices.at(now)) {
+            self.state.next = self.state.next.saturating_sub(left);
+            return;
         } else {
             self.algorithm.refund(words, receipt, left, &mut self.new);
         }
@@ -165,21 +182,34 @@ impl<'m> Look<'m> {
         let [low, high, at] = *words else { panic!("no debt: {words:?}") };
         let amount = u128::from(high) << 64 | u128::from(low);
         let end = u128::from(at) * u128::from(self.quota.rpu) + amount;
-        u64::try_from(end / u128::from(self.quota.period())).unwrap()
+        let turn = end / u128::from(self.quota.period());
+        (turn % (u128::from(self.quota.rpu.max(1)) << 22)) as u64
     }
 
     fn lend(&mut self, now: Now) -> u64 {
         if self.algorithm.spend_by(&self.state.words, now).is_none() {
             return 0;
         }
-        let Asked { want, soon, grain, .. } = *self.asked;
-        let left = self.algorithm.remaining(&self.state.words, now);
         // Whether there is room for a permit or not, it would have to be spent by then.
-        let life = match self.algorithm.step(&self.state.words, now, 1, &mut self.new) {
+        let life = match self.fits(now, 0, 1) {
             Decision::Admit { .. } => self.algorithm.spend_by(&self.new, now),
             Decision::Refuse { .. } => return 0,
         };
         let life = life.map_or(0, |until| until - now.mono).min(SECOND);
+        let block = self.block_of(self.left(now), life);
+        if block > 0 {
+            assert_eq!(self.fits(now, 0, block), Decision::NOW);
+            self.take(block, now.mono);
+            if self.refills() {
+                self.state.out[1] += block;
+            }
+        }
+        block
+    }
+
+    /// A block out of what is left, which can be spent for `life` ticks.
+    fn block_of(&self, left: u64, life: u64) -> u64 {
+        let Asked { want, soon, grain, .. } = *self.asked;
         let part = |permits: u64, span| match life {
             _ if life < span => (permits * life).div_ceil(span),
             _ => permits,
@@ -188,21 +218,55 @@ impl<'m> Look<'m> {
         let want = part(want, IDLE).max(soon);
         let left = (left / 8).max(soon.min(left));
         let room = self.algorithm.most_out().saturating_sub(self.out());
-        let block = want.min(left).min(room).min(1 << 16) / grain * grain;
-        if block > 0 {
-            let step = self.algorithm.step(&self.state.words, now, block, &mut self.new);
-            assert_eq!(step, Decision::NOW);
-            self.keep();
-            if self.refills() {
-                self.state.out[1] += block;
-            }
+        want.min(left).min(room).min(1 << 16) / grain * grain
+    }
+
+    /// A block of the next slice, if only that is asked for and it begins soon.
+    fn lend_ahead(&mut self, now: u64) -> Option<(Opinion, Receipts)> {
+        let slices = self.slices.filter(|_| self.asked.cost == 0 && self.asked.want > 0)?;
+        let State { words, next, .. } = &mut self.state;
+        let Next { begins, ends, left } = slices.next(words, *next, self.quota.rpu, now)?;
+        let block = self.block_of(left, ends - begins);
+        let fits = block <= self.left(Now { mono: now, wall: now });
+        if block == 0 {
+            return None;
         }
-        block
+        self.state.next += block;
+        self.changed = true;
+        let lease = slices.at(now) + 1;
+        let remaining = self.left(Now { mono: now, wall: now });
+        // What fits in the slice in force may be spent at once.
+        let starts = if fits { 1 } else { begins - now };
+        let spend = ends - now;
+        let opinion =
+            Opinion { retry: None, remaining, receipt: 0, block, lease: 0, starts, spend };
+        Some((opinion, Receipts { cost: 0, lease }))
     }
 
     fn reserve(&mut self, now: Now, delay: u64) -> Decision {
-        let (old, cost) = (&self.state.words, self.asked.cost);
-        self.algorithm.reserve(old, now, delay, cost, &mut self.new)
+        self.fits(now, delay, self.asked.cost)
+    }
+
+    /// The decision about `cost` permits.
+    fn fits(&mut self, now: Now, delay: u64, cost: u64) -> Decision {
+        let (next, rpu) = (self.state.next, self.quota.rpu);
+        match self.slices {
+            Some(slices) if cost <= rpu && cost + next > rpu => slices.wait(now.mono),
+            _ => {
+                let (old, new) = (&self.state.words, &mut self.new);
+                self.algorithm.reserve(old, now, delay, cost + next, new)
+            }
+        }
+    }
+
+    /// Charges what fits.
+    fn take(&mut self, cost: u64, now: u64) {
+        match self.slices {
+            Some(slices) if self.state.next > 0 => {
+                slices.charge(&mut self.state.words, cost, now);
+            }
+            _ => self.keep(),
+        }
     }
 
     fn keep(&mut self) {

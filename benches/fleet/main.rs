@@ -1,0 +1,51 @@
+//! Simulates fleets and prints what was seen, one table after the other; with arguments only those tables.
+
+// A bench may panic.
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice
+)]
+
+mod busy;
+#[path = "../../tests/laws/case.rs"]
+#[allow(dead_code)]
+mod case;
+mod demand;
+mod faults;
+#[path = "../../tests/model/model.rs"]
+#[allow(dead_code)]
+mod model;
+mod outage;
+#[path = "../../tests/simulation/simulation.rs"]
+#[allow(dead_code)]
+mod simulation;
+mod size;
+mod table;
+
+/// A table's name, and what prints it.
+type Table = (&'static str, fn());
+
+const TABLES: &[Table] = &[
+    ("size", size::print),
+    ("demand", demand::print),
+    ("busy", busy::print),
+    ("faults", faults::print),
+    ("outage", outage::print),
+];
+
+fn main() {
+    // Cargo adds an option of its own.
+    let chosen: Vec<String> =
+        std::env::args().skip(1).filter(|one| !one.starts_with('-')).collect();
+    for name in &chosen {
+        assert!(TABLES.iter().any(|(table, _)| table == name), "no table is called {name}");
+    }
+    for (name, print) in TABLES {
+        if chosen.is_empty() || chosen.iter().any(|one| one == name) {
+            print();
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a fleet promises, held against small fleets at random.
+
+use diana::time::SECOND;
+use fastrand::Rng;
+
+use crate::model::redis::Redis;
+use crate::seed;
+use crate::simulation::Simulation;
+use crate::simulation::plan::{Line, Plan};
+use crate::simulation::seen::Seen;
+
+const ALGORITHMS: [&str; 4] = ["W", "SW", "TB", "LB"];
+
+fn run(plan: &Plan) -> Seen {
+    let seen = Simulation::new(plan, Redis::default()).run();
+    println!("{plan:?}\n{seen:?}");
+    seen
+}
+
+/// A fleet whose limit is exceeded twice, and a Redis that always answers in time.
+fn random(algo: &'static str, rng: &mut Rng) -> Plan {
+    let rpu = 100 << rng.u8(0..4);
+    Plan {
+        seed: rng.u64(..),
+        gateways: rng.usize(1..=5),
+        workers: rng.usize(1..=4),
+        algo,
+        rpu,
+        demand: 2 * rpu,
+        skew: if rng.bool() { 0 } else { 90 },
+        seconds: 20,
+        line: Line { latency: 200 << rng.u8(0..5), timeout: 100_000, ..Line::default() },
+        ..Plan::default()
+    }
+}
+
+#[test]
+fn never_over_the_limit_while_redis_answers() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    let mut full = 0;
+    for number in 0..48 {
+        let plan = random(ALGORITHMS[number % 4], &mut rng);
+        let callers = if rng.bool() { 1 } else { 30 };
+        let demand = plan.rpu * rng.u64(1..=30) / 4;
+        // All at once, where it hurts most: at the edges of windows and slices.
+        let edge = rng.u64(1..=10) * SECOND / 10;
+        let pulse = if rng.bool() { 0..SECOND } else { edge - rng.u64(1..100_000)..edge };
+        let seen = run(&Plan { callers, zipf: 1.1, demand, pulse, seconds: 8, ..plan });
+        assert_eq!((seen.failed, seen.alone), (0.0, 0.0));
+        assert_eq!(seen.extremes.fullest.over(), 0);
+        full += usize::from(seen.extremes.fullest.used * 100 >= seen.extremes.fullest.allowed * 99);
+    }
+    assert!(full >= 15, "too tame: {full}");
+}
+
+#[test]
+fn at_twice_the_limit_most_of_it_is_used() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    for number in 0..18 {
+        let plan = random(ALGORITHMS[number % 3], &mut rng);
+        // With fewer permits for each worker a sliding window uses some per cent less.
+        let workers = (plan.gateways * plan.workers) as u64;
+        let rpu = (100 << rng.u8(0..6)).max(if plan.algo == "SW" { 40 * workers } else { 0 });
+        let seen = run(&Plan { rpu, demand: 2 * rpu, ..plan });
+        assert!(seen.used >= 0.95, "{}", seen.used);
+        assert!(
+            seen.used <= 1.001,
+            "a leased limit gives more than one that is not: {}",
+            seen.used
+        );
+    }
+}
+
+#[test]
+fn gateways_that_are_cut_off_admit_their_parts_at_most() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    let (mut apart, mut beyond) = (0, 0);
+    for number in 0..30 {
+        let plan = random(ALGORITHMS[number % 3], &mut rng);
+        let begins = rng.u64(2 * SECOND..6 * SECOND);
+        let line = Line {
+            timeout: 20_000,
+            lost: if rng.bool() { 0 } else { rng.u64(0..50) },
+            away: begins..begins + rng.u64(0..8 * SECOND),
+            cut_off: rng.usize(0..=plan.gateways),
+            ..plan.line
+        };
+        let (ends, lost) = (line.away.end, line.lost);
+        let seen = run(&Plan { line, ..plan });
+        assert_eq!(seen.extremes.fullest.over(), 0);
+        apart += usize::from(seen.alone > 0.1);
+        beyond += usize::from(seen.extremes.most.used > plan.rpu);
+        if lost == 0 {
+            let together = seen.last_alone.is_none_or(|last| last < ends + 2 * SECOND);
+            assert!(together, "Redis was back at {ends}");
+        }
+    }
+    assert!(apart >= 6 && beyond >= 3, "too tame: {apart}, {beyond}");
+}
+
+#[test]
+fn the_same_seed_plays_the_same_again() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    for algo in ALGORITHMS {
+        let plan = Plan { seconds: 3, callers: 10, ..random(algo, &mut rng) };
+        let plan = Plan { line: Line { lost: 20, ..plan.line }, ..plan };
+        assert_eq!(format!("{:?}", run(&plan)), format!("{:?}", run(&plan)));
+    }
+}

@@ -1,0 +1,236 @@
+//! One worker: an engine, and what the adapter to Envoy does around it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use diana::engine::{Engine, Resumed};
+use diana::fleet::desk::{Answered, Desk};
+use diana::fleet::link::Link;
+use diana::port::fake::{FakeClock, FakeSharedData};
+use diana::port::{self, Call, Callout};
+use diana::store::Stores;
+use diana::store::tables::Tables;
+use diana::time::{Micros, Now};
+use diana::verdict::Verdict;
+
+use super::crowd::Caller;
+use super::plan::Plan;
+use super::timer::Timer;
+
+/// Requests that go on in one call of the host at most.
+const RELEASES: usize = 32;
+
+/// What a gateway's workers have in common.
+pub struct Gateway {
+    pub number: usize,
+    /// Its clocks when that of the simulation shows zero.
+    pub clocks: Now,
+    pub data: Rc<FakeSharedData>,
+}
+
+/// A request that is decided.
+#[derive(Debug, Clone, Copy)]
+pub struct Done {
+    pub caller: u32,
+    /// When it was charged, if it is admitted.
+    pub admitted: Option<Micros>,
+    /// Whether the gateway decided without the others, by which part of the limit.
+    pub alone: Option<u64>,
+    /// How long it waited for Redis, if it did.
+    pub waited: Option<Micros>,
+}
+
+/// What came back on a call.
+pub struct Response {
+    pub token: u32,
+    pub status: u16,
+    pub body: Vec<u8>,
+    /// When Redis decided.
+    pub decided: Micros,
+}
+
+pub struct Worker {
+    pub gateway: Rc<Gateway>,
+    pub timer: Timer,
+    /// When the world is going to call it.
+    pub called: Option<Micros>,
+    engine: Engine,
+    link: Rc<Link>,
+    rpu: u64,
+    clock: FakeClock,
+    calls: Calls,
+    /// The requests that wait for an answer.
+    waiting: HashMap<u64, u32>,
+    /// Those whose answers have come, and when Redis gave them.
+    ready: VecDeque<(Resumed, Micros)>,
+}
+
+/// Calls that have not left yet.
+#[derive(Default)]
+struct Calls {
+    made: Cell<u32>,
+    fresh: RefCell<Vec<(u32, Call)>>,
+}
+
+impl Callout for Calls {
+    fn send(&self, call: &Call) -> Result<u32, &'static str> {
+        let token = self.made.get();
+        self.made.set(token + 1);
+        self.fresh.borrow_mut().push((token, call.clone()));
+        Ok(token)
+    }
+}
+
+impl Worker {
+    pub fn new(plan: &Plan, gateway: Rc<Gateway>, random: u64) -> Worker {
+        let policy = plan.policy();
+        let on_failure = policy.redis.as_ref().unwrap().on_failure;
+        let link = Rc::new(Link::new(on_failure));
+        let (namespace, data, seed) =
+            (Rc::<str>::from("fleet"), gateway.data.clone(), plan.secret());
+        let desk =
+            Desk::new(plan.way(), namespace.clone(), data.clone(), link.clone(), seed, random);
+        let mut tables = Tables::default();
+        let stores = Stores::new(namespace, data, &mut tables);
+        let engine = Engine::new(policy, seed, stores, Some(desk));
+        Worker {
+            gateway,
+            timer: Timer::default(),
+            called: None,
+            engine,
+            link: link.clone(),
+            rpu: plan.rpu,
+            clock: FakeClock::default(),
+            calls: Calls::default(),
+            waiting: HashMap::new(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Decides about a request, if it can be decided at once.
+    pub fn request(&mut self, caller: u32, now: Micros) -> Option<Done> {
+        let local = self.set_clock(now);
+        self.timer.start(self.engine.pace(), now);
+        let request = Caller::new(caller);
+        let verdict = if self.engine.pass(&request, &self.clock) {
+            Verdict::PASS
+        } else {
+            self.engine.decide(&request, &self.clock)
+        };
+        if self.link.has_errands() {
+            self.timer.wake(now, now);
+        }
+        let alone = self.alone();
+        let done = |admitted| Some(Done { caller, admitted, alone, waited: None });
+        match verdict {
+            Verdict::Admit(_) => done(Some(now)),
+            Verdict::Refuse(_) => done(None),
+            Verdict::Hold(held) => done(Some(now + held.until - local.mono)),
+            Verdict::Ask { ticket } => {
+                self.waiting.insert(ticket, caller);
+                self.timer.wake(now, now);
+                None
+            }
+        }
+    }
+
+    /// The host calls as it was asked to.
+    pub fn tick(&mut self, now: Micros) -> Vec<Done> {
+        let local = self.set_clock(now);
+        let resumed = self.engine.work(local, &self.calls);
+        self.ready.extend(resumed.into_iter().map(|resumed| (resumed, now)));
+        let done = self.go_on(now);
+        if self.timer.is_due(now) && self.engine.tidy(local) {
+            self.timer.start(self.engine.pace(), now);
+        }
+        self.timer.rest(self.next(now), now);
+        done
+    }
+
+    /// The host brings an answer.
+    pub fn answer(&mut self, response: &Response, now: Micros) -> Vec<Done> {
+        let local = self.set_clock(now);
+        let Response { token, status, body, decided } = response;
+        let fetch = || Some(body.clone());
+        let answer = port::Answer { status: Some(*status), size: body.len(), body: &fetch };
+        let resumed = self.engine.answer(*token, &answer, local, &self.calls).unwrap_or_default();
+        self.ready.extend(resumed.into_iter().map(|resumed| (resumed, *decided)));
+        let done = self.go_on(now);
+        if let Some(next) = self.next(now) {
+            self.timer.wake(next, now);
+        }
+        done
+    }
+
+    /// Calls made since this was last asked.
+    pub fn calls(&self) -> Vec<(u32, Call)> {
+        self.calls.fresh.take()
+    }
+
+    /// By which part of the limit the gateway goes, if it is alone.
+    pub fn alone(&self) -> Option<u64> {
+        self.link.alone.get().then(|| self.part())
+    }
+
+    fn part(&self) -> u64 {
+        self.rpu.div_ceil(self.link.gateways.get()).max(1)
+    }
+
+    /// When there is something to do with Redis the next time.
+    fn next(&self, now: Micros) -> Option<Micros> {
+        let Now { mono, .. } = self.gateway.clocks;
+        let next = self.engine.next(now + mono).map(|next| next.saturating_sub(mono));
+        if self.ready.is_empty() { next } else { Some(now) }
+    }
+
+    /// Lets requests go on whose answers have come.
+    fn go_on(&mut self, now: Micros) -> Vec<Done> {
+        let mut done = Vec::new();
+        for _ in 0..RELEASES.min(self.ready.len()) {
+            let Some((resumed, decided)) = self.ready.pop_front() else { break };
+            let caller = self.waiting.remove(&resumed.ticket).expect("somebody waits");
+            done.extend(self.resume(&resumed, caller, decided, now));
+        }
+        done
+    }
+
+    fn resume(
+        &mut self,
+        resumed: &Resumed,
+        caller: u32,
+        decided: Micros,
+        now: Micros,
+    ) -> Option<Done> {
+        let local = self.set_clock(now);
+        let verdict = self.engine.resume(resumed, local).unwrap_or_else(|| {
+            self.engine.decide_again(resumed, &Caller::new(caller), &self.clock)
+        });
+        // What Redis charged it charged when it decided, not when its answer came.
+        let charged = match &resumed.answered {
+            Answered::Decided { outcome, .. } if outcome.rules[0].retry.is_none() => {
+                outcome.wait.map(|wait| decided + wait)
+            }
+            _ => None,
+        };
+        let admitted = match verdict {
+            Verdict::Admit(_) => Some(charged.unwrap_or(now)),
+            Verdict::Hold(held) => Some(charged.unwrap_or(now + held.until - local.mono)),
+            Verdict::Refuse(_) => None,
+            Verdict::Ask { ticket } => {
+                self.waiting.insert(ticket, caller);
+                return None;
+            }
+        };
+        let alone = self.link.alone.get() || resumed.answered == Answered::Alone;
+        let alone = (alone && charged.is_none()).then(|| self.part());
+        let waited = Some(local.mono - resumed.since);
+        Some(Done { caller, admitted, alone, waited })
+    }
+
+    fn set_clock(&mut self, now: Micros) -> Now {
+        let local = self.gateway.clocks.later(now);
+        self.clock.0.set(local);
+        local
+    }
+}
