@@ -40,6 +40,8 @@ pub struct Engine {
     limits: Vec<Limit>,
     rules: Vec<Judge>,
     callers: Callers,
+    /// Headers that mark the requests of hot callers, each once. They must be taken off whatever comes in.
+    pub markers: Vec<Rc<str>>,
     except: Except,
     shadow: bool,
     log_refused: bool,

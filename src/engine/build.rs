@@ -33,6 +33,7 @@ impl Engine {
         desk.iter().for_each(|desk| callers.reseed(desk.seed()));
         let mut judges = Vec::new();
         let mut limits = Vec::new();
+        let mut markers: Vec<Rc<str>> = Vec::new();
         for limit in policy.limits {
             let start = judges.len();
             needs_path |= !limit.except.paths.is_empty();
@@ -40,6 +41,10 @@ impl Engine {
                 needs_path |= !rule.except.paths.is_empty();
                 let meter = meter(&rule, policy.keys);
                 let hot = rule.hot.take();
+                let header = hot.as_ref().and_then(|hot| hot.header.as_ref());
+                if let Some(header) = header.filter(|header| !markers.contains(header)) {
+                    markers.push(header.clone());
+                }
                 let hot = hot.map(|hot| stores.open_hot(rule.scope, hot, rule.identity));
                 let mut store = stores.open(rule.scope, meter, rule.quota, rule.algo);
                 let in_fleet = store.fleet().is_some();
@@ -73,6 +78,7 @@ impl Engine {
             limits,
             rules: judges,
             callers,
+            markers,
             except: policy.except,
             shadow: policy.shadow,
             log_refused: policy.log_refused,

@@ -1,20 +1,11 @@
 //! Requests of hot callers: counted, marked, and told of.
 
-use std::rc::Rc;
-
 use super::{Engine, Judge};
 use crate::caller::Caller;
 use crate::port::Request;
 use crate::time::spell;
 
 impl Engine {
-    /// Headers that mark the requests of hot callers, as often as rules have them. They must be taken off whatever comes in.
-    #[must_use]
-    pub fn markers(&self) -> Vec<Rc<str>> {
-        let spotters = self.rules.iter().filter_map(|judge| judge.hot.as_ref());
-        spotters.filter_map(|spotter| spotter.hot().header.clone()).collect()
-    }
-
     /// The marks of the request that was decided about last: headers, and the rules that they name. Where
     /// several rules have the same header it is to name the last.
     pub fn marks(&self) -> impl Iterator<Item = (&str, &str)> {

@@ -75,7 +75,7 @@ impl Gate {
             let random = u128::from_le_bytes(abi::random().unwrap_or_default()) as u64;
             Desk::new(way, namespace.clone(), Rc::new(HostSharedData), link, seed, random)
         });
-        let engine = TABLES.with_borrow_mut(|tables| {
+        let mut engine = TABLES.with_borrow_mut(|tables| {
             let stores = Stores::new(namespace.clone(), Rc::new(HostSharedData), tables);
             Engine::new(policy, seed, stores, desk)
         });
@@ -83,7 +83,7 @@ impl Gate {
             root,
             number: GATES.replace(GATES.get().wrapping_add(1)),
             reads_headers: engine.reads_headers(),
-            marks: engine.markers(),
+            marks: std::mem::take(&mut engine.markers),
             pace: engine.pace(),
             engine: RefCell::new(engine),
             link,
