@@ -113,15 +113,15 @@ fn crowds_that_take_turns_to_push_others_out() {
 #[test]
 fn a_key_that_is_always_below_a_crowd() {
     let mut crowd = Crowd::new(seed::fresh(), 1);
-    // More than there is room for, who came for a while and then no more.
-    for number in 0..2_200 {
+    // As many as there is room for, who came for a while and then no more.
+    for number in 0..2_048 {
         (0..20).for_each(|_| crowd.see(key(1 + number), true));
     }
     crowd.pass(SECOND / 5);
     // Never as often between two looks as they did, but all the time.
-    for _ in 0..PER / (SECOND / 100) * 9 / 10 {
-        (0..2).for_each(|_| crowd.see(key(0), true));
-        crowd.pass(SECOND / 100);
+    for _ in 0..PER / (SECOND / 50) * 9 / 10 {
+        (0..3).for_each(|_| crowd.see(key(0), true));
+        crowd.pass(SECOND / 50);
     }
     assert_eq!(crowd.hot_keys(), 1);
 }
