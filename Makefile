@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build run fleet test lint bench simulate bans quota midnight fuzz size clean
+.PHONY: help build run fleet test lint bench simulate bans quota midnight hot fuzz size clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -25,6 +25,9 @@ lint: ## run only the checks that need no test: format, clippy, docs
 
 bench: build ## measure Diana in Envoy and its core alone
 	@python3 benches/run.py
+
+hot: ## look for hot keys in crowds of all kinds; fails if one is missed or marked in error
+	@cargo test -q --no-default-features --test it hot::law -- --nocapture
 
 simulate: ## simulate fleets of 1 to 100 gateways and a Redis, by the real core (TABLES="size busy" for some)
 	@cargo bench --quiet --no-default-features --bench fleet -- $(TABLES)

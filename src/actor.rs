@@ -60,6 +60,11 @@ pub trait Source: Debug {
         false
     }
 
+    /// Whether the value is an address, as bytes.
+    fn is_address(&self) -> bool {
+        false
+    }
+
     /// Whether callers can choose the value freely, so that one caller can pose as many.
     fn is_caller_chosen(&self) -> bool;
 

@@ -1,5 +1,7 @@
 //! Who calls, in the eyes of each rule, found at most once per request.
 
+use std::fmt::Write;
+
 use crate::actor::Found;
 use crate::config::policy::Actor;
 use crate::key::{Key, KeyHasher, Seed};
@@ -97,6 +99,24 @@ impl Callers {
         caller
     }
 
+    /// How the caller of `request` is called, as it may stand in the log: addresses spelled out, `+`
+    /// between the parts of a compound actor, `?` in the place of what would look odd.
+    #[must_use]
+    pub fn name(&self, compound: usize, request: &dyn Request) -> String {
+        let mut name = String::new();
+        let Some((parts, _)) = self.compounds.get(compound) else { return name };
+        for actor in parts.iter().filter_map(|&part| self.actors.get(part)) {
+            if !name.is_empty() {
+                name.push('+');
+            }
+            actor.find(request, &mut |source, value| {
+                let source = actor.sources.get(source);
+                spell(source.is_some_and(|source| source.is_address()), value, &mut name);
+            });
+        }
+        name
+    }
+
     fn find(&mut self, compound: usize, request: &dyn Request) -> Caller {
         let Some((parts, counted)) = self.compounds.get(compound) else { return Caller::Absent };
         if parts.is_empty() {
@@ -142,5 +162,22 @@ impl Actor {
             }
         }
         missing
+    }
+}
+
+/// Adds a value that an actor's source found to a name.
+#[inline(never)]
+fn spell(is_address: bool, value: &[u8], name: &mut String) {
+    const LONGEST: usize = 64;
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\",+".contains(&byte);
+    for (place, &byte) in value.iter().take(LONGEST).enumerate() {
+        // Writing to a string cannot fail.
+        _ = match is_address {
+            true if value.len() > 4 => {
+                write!(name, "{}{byte:02x}", if place > 0 && place % 2 == 0 { ":" } else { "" })
+            }
+            true => write!(name, "{}{byte}", if place > 0 { "." } else { "" }),
+            false => name.write_char(if is_plain(byte) { char::from(byte) } else { '?' }),
+        };
     }
 }

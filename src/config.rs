@@ -21,6 +21,7 @@ mod except;
 mod fields;
 mod headers;
 mod hint;
+mod hot;
 mod identity;
 mod keys;
 mod matching;

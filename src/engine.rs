@@ -7,6 +7,7 @@ mod ask;
 mod banned;
 mod build;
 mod charge;
+mod hot;
 mod judge;
 mod report;
 mod upkeep;
@@ -18,6 +19,7 @@ use crate::caller::{Caller, Callers};
 use crate::config::policy::{Accepted, Rule};
 use crate::decision::{Decision, Retry};
 use crate::fleet::desk::Desk;
+use crate::hot::spotter::Spotter;
 use crate::key::Key;
 use crate::metrics::Counts;
 use crate::port::{Clock, Pseudo, Request};
@@ -41,6 +43,8 @@ pub struct Engine {
     limits: Vec<Limit>,
     rules: Vec<Judge>,
     callers: Callers,
+    /// Headers that mark the requests of hot callers, each once. They must be taken off whatever comes in.
+    pub markers: Vec<Rc<str>>,
     except: Except,
     shadow: bool,
     log_refused: bool,
@@ -91,6 +95,7 @@ struct Judge {
     actor: usize,
     store: Box<dyn Store>,
     bans: Option<Box<dyn Bans>>,
+    hot: Option<Spotter>,
     turn: Turn,
     counts: Counts,
     /// When its last line was logged.
@@ -107,6 +112,10 @@ struct Scratch {
     lower: Vec<u8>,
     limits: Vec<usize>,
     opinions: Vec<Opinion>,
+    /// The rules whose caller is hot.
+    hot: Vec<usize>,
+    /// Whether the request was counted already when it came.
+    is_counted: bool,
     /// When all of them were judged.
     now: Now,
     /// Since when the request waits for the decision.
@@ -194,8 +203,14 @@ impl Engine {
         if judge.bans.as_mut().is_some_and(|bans| bans.left(key, now.mono) > 0) {
             return false;
         }
+        if judge.hot.as_mut().is_some_and(|spotter| spotter.is_hot(key.hash)) {
+            return false;
+        }
         let passed = judge.store.pass(key, now);
         judge.counts.allowed += u64::from(passed);
+        if passed && let Some(spotter) = &mut judge.hot {
+            spotter.see(key.hash);
+        }
         passed
     }
 
@@ -216,6 +231,8 @@ impl Engine {
         self.callers.begin();
         self.route(request);
         self.scratch.opinions.clear();
+        self.scratch.hot.clear();
+        self.scratch.is_counted = since.is_some();
         for place in 0..self.scratch.limits.len() {
             let Some(limit) = self.scratch.limits.get(place).and_then(|&at| self.limits.get(at))
             else {

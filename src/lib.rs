@@ -16,6 +16,7 @@ pub mod engine;
 mod filter;
 pub mod fleet;
 pub mod hold;
+pub mod hot;
 pub mod json;
 pub mod key;
 pub mod metrics;

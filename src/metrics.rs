@@ -23,6 +23,8 @@ pub struct Counts {
     pub bans: u64,
     /// Requests that it held until their turn.
     pub held: u64,
+    /// Requests of hot callers.
+    pub hot: u64,
     /// Requests judged by an overflow bucket, since the table was full of live callers.
     pub overflow: u64,
 }
@@ -38,6 +40,7 @@ impl Counts {
             ("banned", counts.banned),
             ("bans", counts.bans),
             ("held", counts.held),
+            ("hot", counts.hot),
             ("overflow", counts.overflow),
         ] {
             if amount > 0 {
@@ -49,8 +52,17 @@ impl Counts {
 
 /// Hands on how many callers more a rule's table holds: all workers add to one gauge.
 pub fn flush_keys(namespace: &str, rule: &str, change: i64, metrics: &mut dyn Metrics) {
+    move_gauge(namespace, rule, "keys", change, metrics);
+}
+
+/// Hands on how many of a rule's callers more are hot.
+pub fn flush_hot_keys(namespace: &str, rule: &str, change: i64, metrics: &mut dyn Metrics) {
+    move_gauge(namespace, rule, "hot_keys", change, metrics);
+}
+
+fn move_gauge(namespace: &str, rule: &str, what: &str, change: i64, metrics: &mut dyn Metrics) {
     if change != 0 {
-        metrics.gauge(&format!("diana.{namespace}.rule.{rule}.keys"), change);
+        metrics.gauge(&format!("diana.{namespace}.rule.{rule}.{what}"), change);
     }
 }
 

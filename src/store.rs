@@ -22,6 +22,8 @@ use crate::bloom::Shape;
 use crate::decision::Decision;
 use crate::fleet::link::Link;
 use crate::fleet::script::Numbers;
+use crate::hot::Hot;
+use crate::hot::spotter::{Place, Spotter};
 use crate::key::Key;
 use crate::port::SharedData;
 use crate::quota::Quota;
@@ -55,6 +57,14 @@ pub struct Memory {
     pub worker: u64,
     /// In the host, once for all workers.
     pub shared: u64,
+}
+
+impl Memory {
+    /// Both together.
+    #[must_use]
+    pub fn with(self, other: Memory) -> Memory {
+        Memory { worker: self.worker + other.worker, shared: self.shared + other.shared }
+    }
 }
 
 impl Scope {
@@ -128,6 +138,9 @@ pub trait Store {
 
     /// Gives the place of a held request back, if it still is the last in its line.
     fn leave(&mut self, key: Key, place: u64, now: Now);
+
+    /// The caller is hot: he is going to need about so many permits in the next tenth of a second.
+    fn expect(&mut self, _key: Key, _permits: u64) {}
 
     /// Does what has to be done from time to time. Whether there is more to do soon, even if no
     /// request comes.
@@ -243,6 +256,17 @@ impl<'s> Stores<'s> {
         let terms = Terms { shape: meter.daily?, cost: meter.cost, zone };
         let section = self.tables.open_section(&self.namespace, meter, terms);
         Some(Daily::new(meter, quota, section))
+    }
+
+    /// The hot keys of a rule with an identity.
+    #[must_use]
+    pub fn open_hot(&self, scope: Scope, hot: Hot, identity: u64) -> Spotter {
+        let key = || format!("diana/1/{}/{identity:016x}/hot", self.namespace);
+        let place = match scope {
+            Scope::Local => Place::Worker,
+            Scope::Gateway | Scope::Global => Place::Gateway(self.data.clone(), key()),
+        };
+        Spotter::new(hot, place)
     }
 
     /// Opens stores of this gateway.

@@ -62,7 +62,7 @@ def real_envoy():
     needs.program("redis-server")
     for version in (envoy.NEWEST, envoy.OLDEST):
         binary = envoy.path(version)
-        for example in ("envoy.yaml", "fleet.yaml"):
+        for example in ("envoy.yaml", "fleet.yaml", "hot.yaml"):
             command = [binary, "--mode", "validate", "-c", f"envoy/{example}", "-l", "error"]
             # Any password will do: nobody is asked.
             yield command, {"DIANA_REDIS_PASSWORD": "any"}

@@ -58,6 +58,16 @@ pub const QUOTA: Case = Case {
     },
 };
 
+/// Accounts among which the hot ones are looked for.
+pub const HOT: Case = Case {
+    name: "1 rule, header, hot",
+    budget: true,
+    keys: 1,
+    limits: |algo| {
+        entry("/", "account", algo).replace("}]}", ", hot: {over: 1000000000, per: 10s}}]}")
+    },
+};
+
 fn three(algo: &str) -> String {
     let entries = [("/", "all"), ("/", "account"), ("/svc", "address")];
     entries.map(|(url, actor)| entry(url, actor, algo)).join(", ")

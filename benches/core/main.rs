@@ -11,7 +11,7 @@ mod case;
 use std::hint::black_box;
 use std::time::Instant;
 
-use case::{Bench, CASES, Case, KEYS, QUOTA};
+use case::{Bench, CASES, Case, HOT, KEYS, QUOTA};
 use diana::algorithm::{REGISTRY, fixed_window};
 use diana::verdict::Verdict;
 
@@ -19,6 +19,9 @@ use diana::verdict::Verdict;
 const NANOSECONDS: f64 = 50.0;
 /// For a decision with a quota.
 const QUOTA_NANOSECONDS: f64 = 100.0;
+
+/// For a decision that looks for hot keys.
+const HOT_NANOSECONDS: f64 = 100.0;
 const BYTES: u64 = 64;
 /// The sliding window may have four bytes more for each slice; ten are the default.
 const SLICES: u64 = 10 * 4;
@@ -34,6 +37,7 @@ fn main() {
         for case in CASES {
             print(entry.short, case, NANOSECONDS);
         }
+        print(entry.short, &HOT, HOT_NANOSECONDS);
     }
     print(fixed_window::ENTRY.short, &QUOTA, QUOTA_NANOSECONDS);
     println!();

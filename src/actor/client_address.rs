@@ -69,6 +69,10 @@ impl Source for Network {
         }
     }
 
+    fn is_address(&self) -> bool {
+        true
+    }
+
     fn is_caller_chosen(&self) -> bool {
         false
     }

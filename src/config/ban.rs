@@ -21,7 +21,7 @@ const LONGEST: Micros = 30 * DAY;
 /// Reads `ban`. Not inlined into the reader of rules, which is large as it is.
 #[inline(never)]
 pub fn read(rule: &Fields<'_>) -> Option<Ban> {
-    let fields = Fields::read(rule.get("ban")?, WHAT, KEYS, &[])?;
+    let fields = Fields::read(rule.get("ban")?, WHAT, KEYS)?;
     let after = fields.require("after", "a whole number, 1 … 1000000");
     let after = after.and_then(|node| node.whole(1, MAX_AFTER));
     let within = time(&fields, "within", DAY, None);

@@ -34,7 +34,7 @@ pub fn read(
     context: &Context<'_>,
 ) -> Option<Shape> {
     let node = rule.get("quota")?;
-    let fields = Fields::read(node, WHAT, KEYS, &[])?;
+    let fields = Fields::read(node, WHAT, KEYS)?;
     let accounts = fields.require("accounts", &format!("a whole number, 1 … {MAX_ACCOUNTS}"));
     let accounts = accounts.and_then(|node| node.whole(1, MAX_ACCOUNTS));
     let error = fields.get("error").map_or(Some(DEFAULT_ERROR), error);

@@ -30,7 +30,7 @@ pub fn read(report: &Report<'_>, own: Option<&Own>) -> Option<Policy> {
             None
         }
         [root] if is_full(root) => {
-            let top = Fields::read(root, FULL, keys::DOCUMENT, &[])?;
+            let top = Fields::read(root, FULL, keys::DOCUMENT)?;
             if own.is_some() {
                 refuse_own(&top);
             }

@@ -15,7 +15,7 @@ const RULES: &str = "a list of rules such as `{actor: device, unit: second, rpu:
 
 /// Reads an entry; `outer` is the response of the document.
 pub fn read(node: &Node<'_>, outer: &Rc<Response>, context: &Context<'_>) -> Option<Limit> {
-    let fields = Fields::read(node, WHAT, keys::ENTRY, &[])?;
+    let fields = Fields::read(node, WHAT, keys::ENTRY)?;
     let ignore_case = fields.flag("ignore_case", false);
     let url = url(&fields, ignore_case);
     let matcher = matching::read(&fields);

@@ -19,7 +19,7 @@ const PATHS: &str = "a list of paths such as `[/healthz]`";
 pub fn read(outer: &Fields<'_>, ignore_case: bool) -> Except {
     let fields = outer
         .get("except")
-        .and_then(|node| Fields::read(node, WHAT, &["addresses", "paths", "headers"], &[]));
+        .and_then(|node| Fields::read(node, WHAT, &["addresses", "paths", "headers"]));
     let Some(fields) = fields else { return Except::default() };
     let items = |key: &str, allowed: &str| {
         fields.get(key).and_then(|node| node.list(allowed)).unwrap_or_default()

@@ -10,19 +10,11 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads a mapping with the keys `known`, and reports all others. Those in `later` belong to a
-    /// coming release: whoever writes one must learn that it would have no effect.
-    pub fn read(
-        node: &Node<'a>,
-        what: &str,
-        known: &[&'static str],
-        later: &[&'static str],
-    ) -> Option<Fields<'a>> {
+    /// Reads a mapping with the keys `known`, and reports all others.
+    pub fn read(node: &Node<'a>, what: &str, known: &[&'static str]) -> Option<Fields<'a>> {
         let pairs = node.pairs(what)?;
         for (key, value) in &pairs {
-            if later.contains(key) {
-                value.key_problem("not available yet in this release; leave it out".into());
-            } else if !known.contains(key) {
+            if !known.contains(key) {
                 value.unknown_key(key, known);
             }
         }

@@ -1,5 +1,7 @@
 //! Headers that a configuration sets: names and values that cannot split a message.
 
+use std::rc::Rc;
+
 use super::node::Node;
 use crate::route::header::{is_name, is_value};
 
@@ -20,6 +22,23 @@ const CONNECTION: Reserved = &[
     ("trailer", ""),
     ("upgrade", ""),
 ];
+
+/// Headers of a request that a mark may not take the place of.
+const REQUEST: Reserved =
+    &[("host", ""), ("cookie", ""), ("authorization", ""), ("content-type", "")];
+
+/// Reads the name of a header that marks requests.
+pub fn marker(node: &Node<'_>) -> Option<Rc<str>> {
+    const ALLOWED: &str = "the name of a header that nothing else uses, such as `x-hot-key`";
+    let name = node.text(ALLOWED)?.to_ascii_lowercase();
+    let is_in = |names: Reserved| names.iter().any(|(reserved, _)| *reserved == name);
+    let is_reserved = is_in(CONNECTION) || is_in(REQUEST);
+    if is_reserved || !is_name(&name) {
+        node.reject(ALLOWED);
+        return None;
+    }
+    Some(name.into())
+}
 
 /// Reads a mapping from names to what `value` reads.
 pub fn read<V>(

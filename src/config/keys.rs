@@ -31,11 +31,8 @@ pub const MATCH: &[&str] = &["methods", "hosts", "headers"];
 /// Keys that every rule may have, whatever its algorithm.
 pub const RULE: &[&str] = &[
     "actor", "unit", "rpu", "algo", "scope", "name", "cost", "absent", "enforce", "shadow",
-    "expose", "except", "response", "ban", "quota",
+    "expose", "except", "response", "ban", "quota", "hot",
 ];
-
-/// Keys of a rule that are not available yet.
-pub const RULE_LATER: &[&str] = &["hot"];
 
 /// Keys that some algorithm takes.
 pub fn algorithms() -> Vec<&'static str> {

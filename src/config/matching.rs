@@ -14,7 +14,7 @@ const HOSTS: &str = "a list of hosts such as `[example.com, \"*.example.com\"]`"
 
 /// Reads `match` of an entry.
 pub fn read(entry: &Fields<'_>) -> Match {
-    let fields = entry.get("match").and_then(|node| Fields::read(node, WHAT, keys::MATCH, &[]));
+    let fields = entry.get("match").and_then(|node| Fields::read(node, WHAT, keys::MATCH));
     let Some(fields) = fields else { return Match::default() };
     Match {
         methods: items(&fields, "methods", METHODS).iter().filter_map(method).collect(),

@@ -9,6 +9,8 @@ use crate::actor::Source;
 use crate::algorithm::{Algorithm, leaky_bucket};
 use crate::ban::Ban;
 use crate::bloom::Shape;
+use crate::hot::Hot;
+use crate::hot::spotter::Spotter;
 use crate::quota::Quota;
 use crate::route::except::Except;
 pub use crate::route::matcher::Match;
@@ -117,7 +119,10 @@ pub fn memory(limits: &[Limit], keys: usize) -> Memory {
             of.worker = of.worker - rows.worker + shape.bytes();
             of.shared -= rows.shared;
         }
-        sum = Memory { worker: sum.worker + of.worker, shared: sum.shared + of.shared };
+        sum = sum.with(of);
+        if rule.hot.is_some() {
+            sum = sum.with(Spotter::memory(rule.is_local()));
+        }
     }
     sum
 }
@@ -171,6 +176,8 @@ pub struct Rule {
     pub response: Rc<Response>,
     /// Whom it bans.
     pub ban: Option<Ban>,
+    /// Who comes so often that his requests are marked.
+    pub hot: Option<Hot>,
 }
 
 impl Rule {

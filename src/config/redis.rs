@@ -19,7 +19,7 @@ const ON_FAILURE: [(&str, OnFailure); 3] =
 
 /// Reads `redis`.
 pub fn read(top: &Fields<'_>) -> Option<Redis> {
-    let fields = Fields::read(top.get("redis")?, WHAT, KEYS, &[])?;
+    let fields = Fields::read(top.get("redis")?, WHAT, KEYS)?;
     let timeout = fields.get("timeout");
     let timeout = timeout.and_then(|node| duration::read(node, MILLISECOND, SECOND));
     let db = fields.get("db").and_then(|node| node.whole(0, MAX_DB));

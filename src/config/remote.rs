@@ -42,7 +42,7 @@ const RESERVED: Reserved = &[("host", "; use `authority`")];
 
 /// Reads `remote`.
 pub fn read(top: &Fields<'_>) -> Option<Remote> {
-    let fields = Fields::read(top.get("remote")?, WHAT, KEYS, &[])?;
+    let fields = Fields::read(top.get("remote")?, WHAT, KEYS)?;
     let cluster = fields.require("cluster", outside::CLUSTER).and_then(outside::cluster);
     let cluster = cluster.unwrap_or_default();
     let authority = fields.get("authority").and_then(|node| visible(node, AUTHORITY, 255));
@@ -81,7 +81,7 @@ fn path(node: &Node<'_>) -> Option<String> {
 
 fn header(node: &Node<'_>) -> Option<Header> {
     let Tree::Map(_) = node.tree() else { return headers::value(node).map(Header::Text) };
-    let fields = Fields::read(node, "a value, or `{env: NAME}`", &["env"], &[])?;
+    let fields = Fields::read(node, "a value, or `{env: NAME}`", &["env"])?;
     fields.require("env", outside::VARIABLE).and_then(outside::variable).map(Header::Variable)
 }
 

@@ -36,7 +36,7 @@ pub fn standard() -> Response {
 
 /// Reads `response` of the document, of an entry or of a rule. What it leaves out is as in `outer`.
 pub fn read(around: &Fields<'_>, outer: &Rc<Response>) -> Rc<Response> {
-    let fields = around.get("response").and_then(|node| Fields::read(node, WHAT, KEYS, &[]));
+    let fields = around.get("response").and_then(|node| Fields::read(node, WHAT, KEYS));
     let Some(fields) = fields else { return Rc::clone(outer) };
     let mut response = Response::clone(outer);
     if let Some(status) = fields.get("status").and_then(|node| node.whole(400, 599)) {

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
 use super::policy::{Absent, Response, Rule, Scope};
-use super::{algo, ban, daily, except, keys, name, response};
+use super::{algo, ban, daily, except, hot, keys, name, response};
 use crate::tree::Tree;
 
 /// Most actors that one key is made of.
@@ -25,7 +25,7 @@ pub fn read(
 ) -> Option<Rule> {
     let mut known = keys::RULE.to_vec();
     known.extend(keys::algorithms());
-    let fields = Fields::read(node, WHAT, &known, keys::RULE_LATER)?;
+    let fields = Fields::read(node, WHAT, &known)?;
     let actor = actor(&fields, context);
     let limiter = algo::read(&fields, context.zone);
     let scope = choice(&fields, "scope", SCOPES);
@@ -35,6 +35,7 @@ pub fn read(
     let except = except::read(&fields, ignore_case);
     let response = response::read(&fields, outer);
     let ban = ban::read(&fields);
+    let hot = hot::read(&fields, actor.as_ref().is_some_and(Vec::is_empty));
     let (shadow, expose) = (fields.flag("shadow", false), fields.flag("expose", true));
     let is_all = actor.as_ref().is_some_and(Vec::is_empty);
     if is_all {
@@ -73,6 +74,7 @@ pub fn read(
         except,
         response,
         ban,
+        hot,
     })
 }
 

@@ -70,9 +70,8 @@ fn log_refused(top: &Fields<'_>) -> bool {
 
 fn accepted(top: &Fields<'_>) -> Accepted {
     let what = "a mapping such as `{headers: true, filter_state: true}`";
-    let fields = top
-        .get("accepted")
-        .and_then(|node| Fields::read(node, what, &["headers", "filter_state"], &[]));
+    let fields =
+        top.get("accepted").and_then(|node| Fields::read(node, what, &["headers", "filter_state"]));
     fields.map_or_else(Accepted::default, |fields| Accepted {
         headers: fields.flag("headers", false),
         filter_state: fields.flag("filter_state", false),

@@ -33,13 +33,20 @@ impl Engine {
         desk.iter().for_each(|desk| callers.reseed(desk.seed()));
         let mut judges = Vec::new();
         let mut limits = Vec::new();
+        let mut markers: Vec<Rc<str>> = Vec::new();
         for limit in policy.limits {
             let start = judges.len();
             needs_path |= !limit.except.paths.is_empty();
-            for rule in limit.rules {
+            for mut rule in limit.rules {
                 needs_path |= !rule.except.paths.is_empty();
                 let meter = meter(&rule, policy.keys);
                 let keys = meter.keys;
+                let hot = rule.hot.take();
+                let header = hot.as_ref().and_then(|hot| hot.header.as_ref());
+                if let Some(header) = header.filter(|header| !markers.contains(header)) {
+                    markers.push(header.clone());
+                }
+                let hot = hot.map(|hot| stores.open_hot(rule.scope, hot, rule.identity));
                 let mut store = stores.open(rule.scope, meter, rule.quota, rule.algo);
                 let open = |ban| stores.open_bans(rule.scope, ban, rule.identity, keys);
                 let bans = rule.ban.map(open);
@@ -47,7 +54,7 @@ impl Engine {
                 let counted = if in_fleet { Counted::InFleet } else { Counted::Here };
                 let actor = callers.register(&rule.actor, counted);
                 let (turn, counts) = (Turn::of(&rule), Counts::default());
-                judges.push(Judge { rule, actor, store, bans, turn, counts, logged: None });
+                judges.push(Judge { rule, actor, store, bans, hot, turn, counts, logged: None });
             }
             let rules = start..judges.len();
             limits.push(Limit { matcher: limit.matcher, except: limit.except, rules });
@@ -58,7 +65,7 @@ impl Engine {
             _ => Plain::Actor(judge.actor),
         };
         let plain = judges.first().filter(|_| is_plain).map(of_callers);
-        let alone = judges.iter().all(|judge| judge.rule.is_local());
+        let alone = judges.iter().all(|judge| judge.rule.is_local() && judge.hot.is_none());
         Engine {
             plain: plain.filter(|_| !needs_path),
             pace: if alone { SECOND } else { SECOND / 10 },
@@ -75,6 +82,7 @@ impl Engine {
             limits,
             rules: judges,
             callers,
+            markers,
             except: policy.except,
             shadow: policy.shadow,
             log_refused: policy.log_refused,

@@ -11,11 +11,15 @@ use crate::store::Judged;
 impl Engine {
     /// Notes that a rule applies to this request, if it does.
     pub(super) fn apply(&mut self, number: usize, request: &dyn Request) {
-        let Some(Judge { rule, actor, .. }) = self.rules.get(number) else { return };
+        let Some(Judge { rule, actor, hot, .. }) = self.rules.get(number) else { return };
         if !rule.except.is_empty() && rule.except.covers(request, self.scratch.plain_path()) {
             return;
         }
         let caller = self.callers.of(*actor, request);
+        if hot.is_some() && !self.scratch.is_counted {
+            self.spot(number, caller, request);
+        }
+        let Some(Judge { rule, .. }) = self.rules.get(number) else { return };
         let (key, percentile) = match (caller, rule.absent) {
             (Caller::Known { key, percentile }, _) => (key, percentile),
             (Caller::Absent, Absent::Skip) => return,

@@ -30,6 +30,7 @@ impl Engine {
         for judge in &mut self.rules {
             more |= judge.store.tidy(now);
             more |= judge.bans.as_mut().is_some_and(|bans| bans.tidy(now.mono));
+            more |= judge.hot.as_mut().is_some_and(|spotter| spotter.tidy(now.mono));
         }
         more
     }
@@ -50,6 +51,10 @@ impl Engine {
             judge.counts.flush(namespace, &judge.rule.name, metrics);
             let change = judge.store.change_in_keys();
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
+            if let Some(spotter) = &mut judge.hot {
+                let change = std::mem::take(&mut spotter.change);
+                metrics::flush_hot_keys(namespace, &judge.rule.name, change, metrics);
+            }
         }
     }
 
@@ -74,6 +79,9 @@ impl Engine {
 
     /// Hands on the last counts, and takes this engine's callers back from the gauges.
     pub fn retire(&mut self, namespace: &str, now: Now, metrics: &mut dyn Metrics) {
+        for spotter in self.rules.iter_mut().filter_map(|judge| judge.hot.as_mut()) {
+            spotter.close(now.mono);
+        }
         self.flush(namespace, metrics);
         self.tell_mode(namespace, None, metrics);
         for judge in &mut self.rules {

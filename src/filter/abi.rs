@@ -38,6 +38,14 @@ unsafe extern "C" {
         value: *const u8,
         len: usize,
     ) -> u32;
+    fn proxy_replace_header_map_value(
+        map: u32,
+        name: *const u8,
+        size: usize,
+        value: *const u8,
+        len: usize,
+    ) -> u32;
+    fn proxy_remove_header_map_value(map: u32, name: *const u8, size: usize) -> u32;
     fn proxy_get_header_map_pairs(map: u32, data: *mut *mut u8, len: *mut usize) -> u32;
     fn proxy_get_buffer_bytes(
         buffer: u32,
@@ -119,6 +127,20 @@ pub(super) fn add_header(map: u32, name: &str, value: &str) -> bool {
         proxy_add_header_map_value(map, name.as_ptr(), name.len(), value.as_ptr(), value.len())
     };
     status == OK
+}
+
+/// Sets a header, whatever values it had.
+pub(super) fn set_header(map: u32, name: &str, value: &str) {
+    // SAFETY: see the module.
+    _ = unsafe {
+        proxy_replace_header_map_value(map, name.as_ptr(), name.len(), value.as_ptr(), value.len())
+    };
+}
+
+/// Takes all values of a header off.
+pub(super) fn remove_header(map: u32, name: &str) {
+    // SAFETY: see the module. What is not there need not be taken off.
+    _ = unsafe { proxy_remove_header_map_value(map, name.as_ptr(), name.len()) };
 }
 
 /// All headers, still serialised.

@@ -41,6 +41,8 @@ pub(super) struct Gate {
     number: u32,
     engine: RefCell<Engine>,
     reads_headers: bool,
+    /// Headers that mark requests.
+    marks: Vec<Rc<str>>,
     /// How often upkeep is due, in ticks.
     pace: Micros,
     namespace: Rc<str>,
@@ -73,7 +75,7 @@ impl Gate {
             let random = u128::from_le_bytes(abi::random().unwrap_or_default()) as u64;
             Desk::new(way, namespace.clone(), Rc::new(HostSharedData), link, seed, random)
         });
-        let engine = TABLES.with_borrow_mut(|tables| {
+        let mut engine = TABLES.with_borrow_mut(|tables| {
             let stores = Stores::new(namespace.clone(), Rc::new(HostSharedData), tables);
             Engine::new(policy, seed, stores, desk)
         });
@@ -81,6 +83,7 @@ impl Gate {
             root,
             number: GATES.replace(GATES.get().wrapping_add(1)),
             reads_headers: engine.reads_headers(),
+            marks: std::mem::take(&mut engine.markers),
             pace: engine.pace(),
             engine: RefCell::new(engine),
             link,
@@ -94,6 +97,11 @@ impl Gate {
     /// The request that the host is calling about.
     pub(super) fn request(&self) -> HostRequest {
         HostRequest::new(self.reads_headers)
+    }
+
+    /// Headers that nobody but this filter may set.
+    pub(super) fn marks(&self) -> &[Rc<str>] {
+        &self.marks
     }
 
     /// Whether the request goes on, and nothing else is to be done about it.
@@ -114,9 +122,18 @@ impl Gate {
         }
     }
 
-    /// Decides about the request that the host is calling about.
+    /// Decides about the request that the host is calling about, and marks it if its caller is hot and it
+    /// may go on. Envoy chooses its route after that.
     pub(super) fn decide(&self, request: &HostRequest) -> Verdict {
-        self.judge(|engine| engine.decide(request, &self.clock()))
+        self.judge(|engine| {
+            let verdict = engine.decide(request, &self.clock());
+            if !matches!(verdict, Verdict::Refuse(_)) {
+                for (header, rule) in engine.marks() {
+                    abi::set_header(abi::REQUEST_HEADERS, header, rule);
+                }
+            }
+            verdict
+        })
     }
 
     /// The same, about one that has waited for an answer that was of no use.
@@ -212,6 +229,9 @@ impl Gate {
         let Ok(mut engine) = self.engine.try_borrow_mut() else { return };
         let more = engine.tidy(now);
         engine.flush(&self.namespace, &mut HostMetrics);
+        while let Some(line) = engine.hot_line() {
+            abi::log(LogLevel::Info as u32, &line);
+        }
         if more {
             self.timer.start(self.pace, || now.mono);
         }

@@ -25,6 +25,21 @@ impl HostRequest {
         HostRequest { reads_headers, headers: OnceCell::new(), client: OnceCell::new() }
     }
 
+    /// Takes a header off that may be there.
+    #[inline(never)]
+    pub(super) fn take_off(&mut self, name: &str) {
+        // Where headers are not read, this costs the least.
+        let is_there = match self.reads_headers {
+            true => self.values(name) != Some(Values::None),
+            false => abi::header(abi::REQUEST_HEADERS, name).is_some(),
+        };
+        if is_there {
+            abi::remove_header(abi::REQUEST_HEADERS, name);
+            // What was read is out of date.
+            self.headers.take();
+        }
+    }
+
     /// The values of a header; nothing if the host does not hand out the headers.
     fn values(&self, name: &str) -> Option<Values<'_>> {
         let headers = self.headers.get_or_init(|| abi::headers(abi::REQUEST_HEADERS));

@@ -70,7 +70,8 @@ impl Drop for Stream {
 
 impl HttpContext for Stream {
     fn on_http_request_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
-        let request = self.gate.request();
+        let mut request = self.gate.request();
+        self.gate.marks().iter().for_each(|name| request.take_off(name));
         if self.gate.pass(&request) { Action::Continue } else { self.judge(&request) }
     }
 

@@ -201,6 +201,10 @@ impl Store for Fleet {
         }
     }
 
+    fn expect(&mut self, key: Key, permits: u64) {
+        self.leases.claim(key).into_iter().for_each(|lease| lease.expect(permits));
+    }
+
     fn tidy(&mut self, now: Now) -> bool {
         self.hand_in_blocks(now, false) | self.share.last().tidy(now)
     }

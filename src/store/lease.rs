@@ -22,6 +22,8 @@ pub(super) struct Lease {
     left: u64,
     /// Permits to ask for the next time.
     want: u64,
+    /// Permits that he is expected to need soon.
+    expected: u64,
     block: Block,
     /// When the level above was last asked.
     taken: Micros,
@@ -187,6 +189,11 @@ impl Lease {
         (self.seen.saturating_mul(ticks) / elapsed).saturating_mul(cost)
     }
 
+    /// He is expected to need so many permits within [`IDLE`].
+    pub(super) fn expect(&mut self, permits: u64) {
+        self.expected = permits.min(MOST);
+    }
+
     /// How many permits to ask for: twice as many as the last time if those did not last, though no more
     /// than he comes back for before he counts as idle; none for one who comes rarely.
     pub(super) fn want(&mut self, cost: u64, now: Now) -> u64 {
@@ -196,6 +203,7 @@ impl Lease {
             self.want = self.want.saturating_mul(2).clamp(cost, MOST.max(cost));
         }
         self.want = self.want.min(self.need(cost, IDLE, now).max(cost));
+        self.want = self.want.max(std::mem::take(&mut self.expected));
         self.want
     }
 

@@ -206,6 +206,10 @@ impl Store for Shared {
         self.take_back(place, 0);
     }
 
+    fn expect(&mut self, key: Key, permits: u64) {
+        self.leases.claim(key).into_iter().for_each(|lease| lease.expect(permits));
+    }
+
     fn tidy(&mut self, now: Now) -> bool {
         self.hand_in_blocks(now, false)
     }

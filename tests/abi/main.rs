@@ -20,6 +20,7 @@ mod fleet;
 mod holding;
 mod host;
 mod hostile;
+mod hot;
 mod memory;
 mod midnight;
 mod remote;

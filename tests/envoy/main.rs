@@ -28,6 +28,7 @@ mod flood;
 mod forms;
 mod holding;
 mod hostile;
+mod hot;
 mod metrics;
 mod midnight;
 mod nested;

@@ -5,6 +5,7 @@ mod callers;
 mod charging;
 mod daily;
 mod holding;
+mod hot;
 mod matching;
 mod races;
 mod reports;

@@ -18,6 +18,7 @@ mod daily;
 mod engine;
 mod fleet;
 mod hold;
+mod hot;
 mod json;
 mod keys;
 #[path = "../laws/laws.rs"]

@@ -101,6 +101,11 @@ impl Vm {
         Answer { fate, went_on, headers, body, details, filter_state, calls, fuel }
     }
 
+    /// The request's headers as they are now: as the upstream gets them, once it went on.
+    pub fn upstream_headers(&mut self, id: u32) -> Headers {
+        self.stream(id).request.headers.clone()
+    }
+
     /// Ends a stream: after the upstream's response if the request was admitted, or because its
     /// client has left if it is still held.
     pub fn close(&mut self, id: u32) -> Result<Answer, Trap> {

@@ -20,6 +20,7 @@ pub struct Gateway {
     trusted_hops: u32,
     transport_socket: Value,
     route: Value,
+    route_config: Value,
     idle_timeout: &'static str,
     has_trap_door: bool,
     has_precise_timers: bool,
@@ -58,6 +59,7 @@ impl Gateway {
             trusted_hops: 0,
             transport_socket: Value::Null,
             route: Value::Null,
+            route_config: Value::Null,
             idle_timeout: "30s",
             has_trap_door: false,
             has_precise_timers: false,
@@ -98,6 +100,16 @@ impl Gateway {
     pub fn before(mut self, upstream: &Upstream) -> Self {
         self.route = json!({"cluster": "upstream"});
         self.cluster("upstream", upstream.port)
+    }
+
+    /// As envoy/hot.yaml has it, in front of these services for the keys that are not hot and for those
+    /// that are; with other rules, if there are any.
+    pub fn as_in_hot_yaml(rules: impl Fn(String) -> String, services: [&Upstream; 2]) -> Self {
+        let (shipped, route_config) = shipped::hot();
+        let mut gateway = Self::with(&rules(shipped));
+        gateway.route_config = route_config;
+        let [upstream, hot] = services.map(|service| service.port);
+        gateway.cluster("upstream", upstream).cluster("hot", hot)
     }
 
     /// With another `stream_idle_timeout`.
@@ -205,6 +217,9 @@ impl Gateway {
     }
 
     fn routes(&self) -> Value {
+        if !self.route_config.is_null() {
+            return self.route_config.clone();
+        }
         let mut all = json!({"match": {"prefix": "/"}});
         if self.route.is_null() {
             all["direct_response"] =

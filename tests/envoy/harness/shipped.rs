@@ -68,6 +68,16 @@ pub fn bridge(port: u16) -> Bridge {
     bridge
 }
 
+/// The rules of envoy/hot.yaml, and its routes to the clusters `upstream` and `hot`.
+pub fn hot() -> (String, Value) {
+    let mut example = read("envoy/hot.yaml");
+    let manager = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config";
+    let mut manager = example.pointer_mut(manager).expect("hot.yaml has a listener").take();
+    let rules = manager.pointer("/http_filters/0/typed_config/config/configuration/value");
+    let rules = rules.and_then(Value::as_str).expect("hot.yaml has rules").to_owned();
+    (rules, manager["route_config"].take())
+}
+
 /// The regexes that turn metric names into labels.
 pub fn stats_config() -> Value {
     bootstrap()["stats_config"].take()

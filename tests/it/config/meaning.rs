@@ -64,6 +64,17 @@ fn bans() {
 }
 
 #[test]
+fn hot_keys() {
+    let hot =
+        |text: &str| rule(&with_rule(&format!("hot: {{over: 9, per: 1h{text}}}"))).hot.unwrap();
+    let found = hot("");
+    assert_eq!((found.over, found.per), (9, 3_600_000_000));
+    assert_eq!((found.header, found.top, found.reveal), (None, 10, false));
+    let found = hot(", header: X-Hot_Key, top: 100, reveal: true");
+    assert_eq!((found.header.as_deref(), found.top, found.reveal), (Some("x-hot_key"), 100, true));
+}
+
+#[test]
 fn every_key_of_an_algorithm_reaches_it() {
     for entry in diana::algorithm::REGISTRY {
         for key in entry.keys {

@@ -4,6 +4,7 @@ mod actors;
 mod daily;
 mod document;
 mod entry;
+mod hot;
 mod redis;
 mod remote;
 mod response;

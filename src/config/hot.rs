@@ -1,0 +1,33 @@
+//! `hot` of a rule.
+
+use super::duration;
+use super::fields::Fields;
+use super::headers;
+use crate::hot::Hot;
+use crate::time::SECOND;
+
+const WHAT: &str = "a mapping such as `{over: 1000, per: 10s, header: x-hot-key}`";
+const KEYS: &[&str] = &["over", "per", "header", "top", "reveal"];
+const PER: &str = "a duration such as `10s`";
+
+/// Reads `hot`; `is_all` says whether the rule is for everybody as one.
+#[inline(never)]
+pub fn read(rule: &Fields<'_>, is_all: bool) -> Option<Hot> {
+    let node = rule.get("hot")?;
+    if is_all {
+        node.key_problem(
+            "means nothing beside `actor: all`, which is a single caller; leave it out".into(),
+        );
+        return None;
+    }
+    let fields = Fields::read(node, WHAT, KEYS)?;
+    let over = fields.require("over", "a whole number, 1 … 1000000000");
+    let over = over.and_then(|node| node.whole(1, 1_000_000_000));
+    let per = fields.require("per", PER);
+    // Shorter ones would end before the workers have told each other.
+    let per = per.and_then(|node| duration::read(node, SECOND, 3600 * SECOND));
+    let header = fields.get("header").and_then(headers::marker);
+    let top = fields.get("top").and_then(|node| node.whole(1, 100)).unwrap_or(10);
+    let reveal = fields.flag("reveal", false);
+    Some(Hot { over: over?, per: per?, header, top: top as usize, reveal })
+}

@@ -1,0 +1,43 @@
+//! Requests of hot callers: counted, marked, and told of.
+
+use super::{Engine, Judge};
+use crate::caller::Caller;
+use crate::port::Request;
+use crate::time::spell;
+
+impl Engine {
+    /// The marks of the request that was decided about last: headers, and the rules that they name. Where
+    /// several rules have the same header it is to name the last.
+    pub fn marks(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.scratch.hot.iter().filter_map(|&rule| {
+            let judge = self.rules.get(rule)?;
+            Some((judge.hot.as_ref()?.hot().header.as_deref()?, judge.rule.name.as_str()))
+        })
+    }
+
+    /// Counts a request of a caller under a rule, whatever will be decided.
+    #[inline(never)]
+    pub(super) fn spot(&mut self, number: usize, caller: Caller, request: &dyn Request) {
+        let Some(judge) = self.rules.get_mut(number) else { return };
+        let (Some(spotter), Caller::Known { key, .. }) = (&mut judge.hot, caller) else { return };
+        let Some(pace) = spotter.see(key.hash) else { return };
+        judge.counts.hot += 1;
+        judge.store.expect(key, pace.saturating_mul(judge.rule.quota.cost));
+        if spotter.is_nameless(key.hash) {
+            spotter.learn(key.hash, self.callers.name(judge.actor, request));
+        }
+        self.scratch.hot.push(number);
+    }
+
+    /// The next line for the log about hot callers.
+    pub fn hot_line(&mut self) -> Option<String> {
+        self.rules.iter_mut().find_map(|Judge { rule, hot, .. }| {
+            let spotter = hot.as_mut()?;
+            let list = spotter.list.take()?;
+            let (name, per) = (&rule.name, spell(spotter.hot().per));
+            let scope = if rule.is_local() { "local" } else { "gateway" };
+            let over = spotter.hot().over;
+            Some(format!("hot rule={name} scope={scope} over={over} per={per} {list}"))
+        })
+    }
+}

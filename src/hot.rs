@@ -1,0 +1,53 @@
+//! Hot keys: callers who come more than `over` times in `per`, found in bounded memory.
+//!
+//! Requests are gathered in [`counts`], and ten times a second added to a [`window`] over `per`: the
+//! worker's own, or one that all workers of the gateway share. A caller is hot as long as the window
+//! holds more than `over` of his requests.
+//!
+//! Both forget in the way of Misra and Gries (1982): where there is no room, all counters are lowered
+//! by the same amount and the empty ones dropped, so that a flood of callers who come once lowers
+//! nobody by much. What was lowered is known, and is the most by which any count is too low. No count
+//! is ever too high.
+
+mod counts;
+pub mod spotter;
+mod window;
+
+use std::rc::Rc;
+
+use crate::time::Micros;
+
+/// What a rule says about hot keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hot {
+    /// A caller is hot who comes more often than this, 1 ..= 10⁹,
+    pub over: u64,
+    /// in this time, in ticks: one second to one hour. Windows are up to a fifth longer.
+    pub per: Micros,
+    /// The request header that marks his requests, in lower case.
+    pub header: Option<Rc<str>>,
+    /// How many of them the log lists, 1 ..= 100.
+    pub top: usize,
+    /// Whether the log calls them by their names, and not by hashes.
+    pub reveal: bool,
+}
+
+/// The least number that at most `most` counts are above; `above` says how many are above a number. It
+/// mostly is small.
+#[inline(never)]
+fn cut(most: usize, above: &dyn Fn(u64) -> usize) -> u64 {
+    let mut high = 1;
+    while above(high) > most {
+        high *= 2;
+    }
+    let mut low = high / 2;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if above(middle) > most {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}

@@ -1,0 +1,149 @@
+//! Requests by caller since they were last added to a window.
+
+use super::cut;
+
+/// Places; their number is a power of two.
+const PLACES: usize = 4096;
+
+/// Set in the mark of whoever was taken out.
+const TAKEN: u32 = 1 << 31;
+
+/// Places that may be taken.
+const FULL: usize = PLACES / 4 * 3;
+
+/// One caller's. All zero is free.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    hash: u64,
+    count: u32,
+    /// If he is hot, one more than his requests the time before.
+    mark: u32,
+}
+
+impl Place {
+    fn is_free(&self) -> bool {
+        self.count == 0 && !self.is_hot()
+    }
+
+    fn is_hot(&self) -> bool {
+        self.mark & !TAKEN > 0
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Counts {
+    places: Vec<Place>,
+    taken: usize,
+    /// By how much any caller's count may be too low.
+    pub missed: u64,
+    /// All requests.
+    pub all: u64,
+}
+
+impl Counts {
+    /// Bytes that they take.
+    pub const BYTES: u64 = (PLACES * size_of::<Place>()) as u64;
+
+    /// Counts a request. If the caller is hot, how many he made the time before.
+    #[inline]
+    pub fn add(&mut self, hash: u64) -> Option<u32> {
+        self.all += 1;
+        if let Some(place) = self.find(hash) {
+            place.count = place.count.saturating_add(1);
+            return (place.mark & !TAKEN).checked_sub(1);
+        }
+        self.add_new(hash);
+        None
+    }
+
+    /// Whether a caller is hot.
+    #[inline]
+    pub fn is_hot(&mut self, hash: u64) -> bool {
+        self.find(hash).is_some_and(|place| place.is_hot())
+    }
+
+    /// Nobody has been taken out.
+    pub fn rewind(&mut self) {
+        self.places.iter_mut().for_each(|place| place.mark &= !TAKEN);
+    }
+
+    /// Takes a caller out. His requests.
+    pub fn take(&mut self, hash: u64) -> u64 {
+        self.find(hash).map_or(0, |place| {
+            place.mark |= TAKEN;
+            u64::from(place.count)
+        })
+    }
+
+    /// Everybody else who came, and his requests.
+    pub fn rest(&self) -> impl Iterator<Item = (u64, u64)> {
+        let rest = |place: &&Place| place.count > 0 && place.mark & TAKEN == 0;
+        self.places.iter().filter(rest).map(|place| (place.hash, u64::from(place.count)))
+    }
+
+    /// Starts again, with these callers hot.
+    pub fn renew(&mut self, hot: impl Iterator<Item = u64>) {
+        let mut before = std::mem::take(self);
+        for hash in hot.take(FULL / 3) {
+            let count = before.find(hash).map_or(0, |place| place.count);
+            self.put(Place { hash, count: 0, mark: 1 + count.min(TAKEN / 2) });
+        }
+    }
+
+    #[inline(never)]
+    fn find(&mut self, hash: u64) -> Option<&mut Place> {
+        let at = self.position(hash);
+        self.places.get_mut(at).filter(|place| !place.is_free())
+    }
+
+    /// Where a caller's place is, or would be.
+    fn position(&self, hash: u64) -> usize {
+        let mut at = hash as usize % PLACES;
+        while self.places.get(at).is_some_and(|place| !place.is_free() && place.hash != hash) {
+            at = (at + 1) % PLACES;
+        }
+        at
+    }
+
+    #[inline(never)]
+    fn add_new(&mut self, hash: u64) {
+        self.put(Place { hash, count: 1, mark: 0 });
+        if self.taken > FULL {
+            self.thin();
+        }
+    }
+
+    #[inline(never)]
+    fn put(&mut self, place: Place) {
+        if self.places.is_empty() {
+            self.places.resize(PLACES, Place::default());
+        }
+        let at = self.position(place.hash);
+        if let Some(free) = self.places.get_mut(at) {
+            *free = place;
+            self.taken += 1;
+        }
+    }
+
+    /// Makes room: lowers all counts, except of those who are hot, such that half of them are gone.
+    #[cold]
+    fn thin(&mut self) {
+        let cold = |place: &&Place| !place.is_free() && !place.is_hot();
+        let above = |least: u64| {
+            let cold = self.places.iter().filter(cold);
+            cold.filter(|place| u64::from(place.count) > least).count()
+        };
+        let least = cut(above(0) / 2, &above);
+        self.missed += least;
+        self.taken = 0;
+        for mut place in std::mem::take(&mut self.places) {
+            if !place.is_hot() {
+                place.count = (u64::from(place.count).saturating_sub(least)) as u32;
+            }
+            if !place.is_free() {
+                self.put(place);
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The hot keys of one rule, as one worker knows them.
+
+use std::fmt::Write;
+use std::rc::Rc;
+
+use super::Hot;
+use super::counts::Counts;
+use super::window::{SLICES, Window};
+use crate::port::SharedData;
+use crate::store::Memory;
+use crate::time::{Micros, SECOND};
+
+/// How often requests are added up, in ticks.
+const PACE: Micros = SECOND / 10;
+
+/// How often a worker looks that has nothing to add any more: until the others have added theirs.
+const LOOKS: u8 = 2;
+
+/// Writes that may be lost to other workers in a row; then the next time will do.
+const ATTEMPTS: usize = 100;
+
+/// Where a rule's window is.
+pub enum Place {
+    /// In this worker.
+    Worker,
+    /// In shared data, under a key.
+    Gateway(Rc<dyn SharedData>, String),
+}
+
+/// See the module.
+pub struct Spotter {
+    hot: Hot,
+    place: Place,
+    /// The worker's own.
+    window: Window,
+    counts: Counts,
+    /// Callers who are hot.
+    marked: usize,
+    /// How often to look again.
+    looks: u8,
+    /// How they are called, as far as they came since.
+    names: Vec<(u64, String)>,
+    /// How many callers more became hot than cold since this was last asked.
+    pub change: i64,
+    /// What there is to tell: how many are hot, and the hottest of them with their counts.
+    pub list: Option<String>,
+}
+
+impl Spotter {
+    /// What hot keys take at most, in a worker's memory and in shared data.
+    #[must_use]
+    pub fn memory(is_local: bool) -> Memory {
+        let [worker, shared] = if is_local { [Window::BYTES, 0] } else { [0, Window::BYTES] };
+        Memory { worker: Counts::BYTES + worker, shared }
+    }
+
+    /// Nobody is hot yet, as far as this worker knows.
+    #[must_use]
+    pub fn new(hot: Hot, place: Place) -> Spotter {
+        Spotter {
+            hot,
+            place,
+            window: Window::default(),
+            counts: Counts::default(),
+            marked: 0,
+            looks: 0,
+            names: Vec::new(),
+            change: 0,
+            list: None,
+        }
+    }
+
+    /// What is hot.
+    #[must_use]
+    pub fn hot(&self) -> &Hot {
+        &self.hot
+    }
+
+    /// Whether nobody is hot, as far as this worker knows.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.marked == 0
+    }
+
+    /// Whether a caller is hot.
+    #[inline]
+    pub fn is_hot(&mut self, hash: u64) -> bool {
+        self.counts.is_hot(hash)
+    }
+
+    /// Counts a request. If its caller is hot, how many are to be expected in a tenth of a second: as
+    /// many as he made here in the one before, or as he makes on average at least.
+    #[inline]
+    pub fn see(&mut self, hash: u64) -> Option<u64> {
+        let pace = u64::from(self.counts.add(hash)?);
+        Some(pace.max(self.hot.over / (self.hot.per / PACE).max(1)))
+    }
+
+    /// Whether a hot caller's name is wanted and not known.
+    #[must_use]
+    pub fn is_nameless(&self, hash: u64) -> bool {
+        self.hot.reveal && self.name(hash).is_none()
+    }
+
+    /// Learns how a hot caller is called, until the next list.
+    pub fn learn(&mut self, hash: u64, name: String) {
+        self.names.push((hash, name));
+    }
+
+    fn name(&self, hash: u64) -> Option<&str> {
+        self.names.iter().find(|known| known.0 == hash).map(|(_, name)| name.as_str())
+    }
+
+    /// Adds what was counted to the window, and learns from it who is hot. To be done ten times a
+    /// second. Whether there is more to do soon, even if no request comes.
+    pub fn tidy(&mut self, now: Micros) -> bool {
+        self.update(now, self.hot.over)
+    }
+
+    /// Ends this worker's part.
+    pub fn close(&mut self, now: Micros) {
+        self.update(now, u64::MAX);
+        self.list = None;
+    }
+
+    fn update(&mut self, now: Micros, over: u64) -> bool {
+        self.looks = if self.counts.all > 0 { LOOKS + 1 } else { self.looks };
+        if self.looks == 0 && self.marked == 0 {
+            return false;
+        }
+        self.looks = self.looks.saturating_sub(1);
+        let slice = now / (self.hot.per / SLICES).max(1);
+        for _ in 0..ATTEMPTS {
+            let (mut window, number) = self.look(slice);
+            window.add(&mut self.counts, slice);
+            let hot = window.hot(over, slice).count();
+            let before = window.set_hot(hot as u64);
+            // Not at once, so that hot callers may come once more and be known by their names.
+            let tell = hot > 0 && self.marked > 0 && window.tell(slice);
+            let is_new = self.counts.all > 0 || before != hot as u64 || tell;
+            if is_new && !self.write(&window, number) {
+                continue;
+            }
+            if tell {
+                self.list = Some(self.list(&window, hot, slice));
+            }
+            self.change += hot as i64 - before as i64;
+            self.marked = hot;
+            self.names.clear();
+            self.counts.renew(window.hot(over, slice).map(|(_, hash)| hash));
+            self.window = window;
+            break;
+        }
+        self.looks > 0 || self.marked > 0
+    }
+
+    /// The hottest callers, those first who came most.
+    fn list(&self, window: &Window, hot: usize, slice: u64) -> String {
+        let (requests, missed) = window.totals(slice);
+        let mut list = format!("keys={hot} requests={requests} missed={missed} top=");
+        let mut last = (u64::MAX, u64::MAX);
+        for place in 0..self.hot.top {
+            let next = window.hot(self.hot.over, slice).filter(|next| *next < last).max();
+            let Some((count, hash)) = next else { break };
+            last = (count, hash);
+            let comma = if place > 0 { "," } else { "" };
+            // Writing to a string cannot fail.
+            _ = match self.name(hash) {
+                Some(name) => write!(list, "{comma}{name}:{count}"),
+                None => write!(list, "{comma}{hash:016x}:{count}"),
+            };
+        }
+        list
+    }
+
+    fn look(&mut self, slice: u64) -> (Window, Option<u32>) {
+        match &self.place {
+            Place::Worker => (std::mem::take(&mut self.window), None),
+            Place::Gateway(data, key) => match data.get(key) {
+                Some((bytes, number)) => (Window::read(&bytes, self.hot.per, slice), Some(number)),
+                None => (Window::read(&[], self.hot.per, slice), None),
+            },
+        }
+    }
+
+    fn write(&self, window: &Window, number: Option<u32>) -> bool {
+        match &self.place {
+            Place::Worker => true,
+            Place::Gateway(data, key) => data.swap(key, &window.bytes(), number),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Hot keys go to a cluster of their own, as envoy/hot.yaml has it.
+
+use crate::harness::{Client, Envoy, Gateway, Redis, Upstream, eventually, request};
+use crate::metrics::settles;
+
+const MARK: &str = "x-hot-key";
+
+/// The services behind a gateway: for those that are not hot, and for those that are.
+struct Services([Upstream; 2]);
+
+impl Services {
+    fn start() -> Services {
+        Services([Upstream::start(), Upstream::start()])
+    }
+
+    fn gateway(&self, rules: impl Fn(String) -> String) -> Gateway {
+        let [upstream, hot] = &self.0;
+        Gateway::as_in_hot_yaml(rules, [upstream, hot])
+    }
+
+    /// Where the request went that came last with this path, and the marks that it bore.
+    fn last(&self, path: &str) -> (&'static str, Vec<String>) {
+        let last = |(name, service): (&'static str, &Upstream)| {
+            let last = service.arrivals().into_iter().rfind(|arrival| arrival.path == path)?;
+            let marks = last.headers.iter().filter(|(name, _)| name == MARK);
+            Some((last.at, name, marks.map(|(_, value)| value.clone()).collect()))
+        };
+        let [upstream, hot] = &self.0;
+        let lasts = [("upstream", upstream), ("hot", hot)].into_iter().filter_map(last);
+        let (_, name, marks) = lasts.max().expect("it came");
+        (name, marks)
+    }
+}
+
+/// Asks until the item is hot, on many connections, so that all workers see it.
+fn heat(envoy: &Envoy, services: &Services, path: &str) {
+    let mut clients: Vec<Client> = (0..8).map(|_| Client::connect(envoy.port).unwrap()).collect();
+    eventually("the item to be hot", || {
+        for client in &mut clients {
+            assert_eq!(client.send(&request("GET", path, &[])).unwrap().status, 200);
+        }
+        (services.last(path).0 == "hot").then_some(())
+    });
+}
+
+/// What callers may try.
+const FORGED: [&[(&str, &str)]; 3] = [
+    &[("x-hot-key", "items")],
+    &[("X-Hot-Key", "items"), ("x-HOT-key", "items")],
+    &[("x-hot-key", ""), ("x-hot-key", "items")],
+];
+
+#[test]
+fn a_hot_key_goes_to_its_own_cluster_and_nothing_else_does() {
+    let services = Services::start();
+    let envoy = services.gateway(|rules| rules.replace("per: 10s", "per: 2s")).workers(2).start();
+    let forged = |path: &str| {
+        for headers in FORGED {
+            assert_eq!(envoy.get(path, headers).status, 200);
+            assert_eq!(services.last(path), ("upstream", vec![]), "{path} {headers:?}");
+        }
+    };
+    let paths = ["/items?id=8", "/items", "/other", "/items/../items?id=9"];
+    paths.into_iter().for_each(forged);
+    heat(&envoy, &services, "/items?id=7");
+    assert_eq!(services.last("/items?id=7"), ("hot", vec!["items".into()]));
+    paths.into_iter().for_each(forged);
+    for headers in FORGED {
+        envoy.get("/items?id=7", headers);
+        let (_, marks) = services.last("/items?id=7");
+        assert!(marks.len() <= 1, "{marks:?}");
+    }
+    settles(&envoy, "rule.items.hot_keys", 1);
+    let list = eventually("the list", || {
+        heat(&envoy, &services, "/items?id=7");
+        let log = envoy.log();
+        log.lines().find(|line| line.contains(" top=7:")).map(str::to_owned)
+    });
+    let told = "hot rule=items scope=gateway over=50 per=2s keys=1 requests=";
+    assert!(list.contains(told), "{list}");
+    // After a while without requests nobody is hot.
+    settles(&envoy, "rule.items.hot_keys", 0);
+    envoy.get("/items?id=7", &[]);
+    assert_eq!(services.last("/items?id=7"), ("upstream", vec![]));
+    envoy.assert_unharmed();
+}
+
+#[test]
+fn requests_that_wait_for_their_turn_or_for_redis_go_there_too() {
+    let (services, redis) = (Services::start(), Redis::start());
+    let rules = |kind: &'static str| {
+        move |rules: String| {
+            let redis = "redis: {cluster: diana_redis, timeout: 1s}";
+            format!(
+                "{}\n{redis}\n",
+                rules.replace("rpu: 10000", kind).replace("over: 50", "over: 9")
+            )
+        }
+    };
+    for kind in
+        ["rpu: 100, algo: LB, max_delay: 5s", "rpu: 1000, burst: 1, scope: global, max_delay: 1s"]
+    {
+        let envoy = services.gateway(rules(kind)).workers(2).redis(redis.port).start();
+        let path = format!("/items?id={}", kind.len());
+        heat(&envoy, &services, &path);
+        // Some at once, of which all but one wait.
+        let mut clients: Vec<Client> =
+            (0..8).map(|_| Client::connect(envoy.port).unwrap()).collect();
+        heat(&envoy, &services, &path);
+        for client in &mut clients {
+            client.write(&request("GET", &path, FORGED[1])).unwrap();
+        }
+        assert!(clients.iter_mut().all(|client| client.read().unwrap().status == 200));
+        let arrivals = services.0[1].arrivals();
+        let held = arrivals.iter().filter(|arrival| arrival.path == path).rev().take(4);
+        for arrival in held {
+            let marks = arrival.headers.iter().filter(|(name, _)| name == MARK);
+            assert_eq!(marks.map(|(_, value)| value.as_str()).collect::<Vec<_>>(), ["items"]);
+        }
+        envoy.assert_unharmed();
+    }
+}

@@ -1,0 +1,5 @@
+//! Hot keys against an oracle that remembers every request.
+
+mod crowd;
+mod law;
+mod sharing;

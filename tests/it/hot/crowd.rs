@@ -1,0 +1,138 @@
+//! Workers who see requests, and an oracle that sees all of them.
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use diana::hot::Hot;
+use diana::hot::spotter::{Place, Spotter};
+use diana::port::fake::FakeSharedData;
+use diana::time::{Micros, SECOND};
+use fastrand::Rng;
+
+/// How often workers add up what they counted, and how late they may be.
+const PACE: Micros = SECOND / 10;
+const LATE: Micros = SECOND / 100;
+
+pub const OVER: u64 = 500;
+pub const PER: Micros = 10 * SECOND;
+
+/// What a worker tells.
+#[derive(Debug, Clone)]
+pub struct List {
+    /// By how much any count may be too low.
+    pub missed: u64,
+    /// Keys and their counts.
+    pub top: Vec<(u64, u64)>,
+}
+
+impl List {
+    fn read(line: &str) -> List {
+        let field = |name: &str| {
+            let mut fields = line.split(' ').filter_map(|field| field.split_once('='));
+            fields.find(|field| field.0 == name).expect(line).1
+        };
+        let top = field("top").split(',').map(|pair| {
+            let (hash, count) = pair.split_once(':').expect(line);
+            (u64::from_str_radix(hash, 16).expect(line), count.parse().expect(line))
+        });
+        List { missed: field("missed").parse().expect(line), top: top.collect() }
+    }
+}
+
+/// Some workers, and what each key did.
+pub struct Crowd {
+    rng: Rng,
+    now: Micros,
+    workers: Vec<(Spotter, Micros)>,
+    past: HashMap<u64, VecDeque<Micros>>,
+    /// What was listed last, and the requests so far.
+    pub list: Option<List>,
+    pub requests: u64,
+    /// Most that a count was too low, and when lists were told.
+    pub missed: u64,
+    pub told: Vec<Micros>,
+    /// How many keys were hot at some time.
+    hot: HashMap<u64, ()>,
+}
+
+pub fn hot() -> Hot {
+    Hot { over: OVER, per: PER, header: None, top: 100, reveal: false }
+}
+
+impl Crowd {
+    /// One worker by itself, or several that count together.
+    pub fn new(seed: u64, workers: usize) -> Crowd {
+        let (mut rng, data) = (Rng::with_seed(seed), Rc::new(FakeSharedData::default()));
+        let now = 1_000 * SECOND + rng.u64(0..PER);
+        let place = || match workers {
+            1 => Place::Worker,
+            _ => Place::Gateway(data.clone(), "hot".into()),
+        };
+        let workers =
+            (0..workers).map(|_| (Spotter::new(hot(), place()), now + rng.u64(0..PACE))).collect();
+        let (past, hot, told) = (HashMap::new(), HashMap::new(), Vec::new());
+        Crowd { rng, now, workers, past, list: None, requests: 0, missed: 0, told, hot }
+    }
+
+    /// A request in a random worker. Those who come once are not worth remembering.
+    pub fn see(&mut self, key: u64, remember: bool) {
+        self.requests += 1;
+        let worker = self.rng.usize(0..self.workers.len());
+        self.workers[worker].0.see(key);
+        if remember {
+            self.past.entry(key).or_default().push_back(self.now);
+        }
+    }
+
+    /// Lets time pass, and workers add up what they counted.
+    pub fn pass(&mut self, ticks: Micros) {
+        let end = self.now + ticks;
+        while let Some(next) = (0..self.workers.len()).min_by_key(|&worker| self.workers[worker].1)
+            && self.workers[next].1 <= end
+        {
+            self.now = self.workers[next].1;
+            self.workers[next].1 = self.now + PACE + self.rng.u64(0..LATE);
+            self.workers[next].0.tidy(self.now);
+            if let Some(list) = self.workers[next].0.list.take() {
+                let list = List::read(&list);
+                self.told.push(self.now);
+                self.missed = self.missed.max(list.missed);
+                self.list = Some(list);
+            }
+            self.judge(next);
+        }
+        self.now = end;
+    }
+
+    /// Every key that is hot beyond doubt is marked, and no other.
+    fn judge(&mut self, worker: usize) {
+        let now = self.now;
+        let longest = PER * 6 / 5 + PACE + LATE;
+        for (key, past) in &mut self.past {
+            while past.front().is_some_and(|at| *at + longest < now) {
+                past.pop_front();
+            }
+            let recent = |at: &&Micros| **at + PER > now && **at + PACE + LATE <= now;
+            let surely = past.iter().filter(recent).count() as u64;
+            let perhaps = past.len() as u64;
+            let is_hot = self.workers[worker].0.is_hot(*key);
+            if surely > 2 * OVER {
+                assert!(is_hot, "{surely} requests and not marked at {now}");
+            }
+            if is_hot {
+                assert!(perhaps > OVER, "marked after {perhaps} requests at {now}");
+                self.hot.insert(*key, ());
+            }
+        }
+    }
+
+    /// How many keys were hot at some time.
+    pub fn hot_keys(&self) -> usize {
+        self.hot.len()
+    }
+
+    /// Whether nobody knows of anybody who is hot.
+    pub fn is_calm(&mut self) -> bool {
+        self.workers.iter().all(|worker| worker.0.is_calm())
+    }
+}

@@ -1,0 +1,142 @@
+//! Every key above twice `over` is found and none below half of it, in any crowd of at most 400 ×
+//! `over` requests in `per`.
+
+use diana::time::SECOND;
+use fastrand::Rng;
+
+use super::crowd::{Crowd, OVER, PER};
+use crate::seed;
+
+/// Requests that the law is for, in `per`.
+const MOST: u64 = 400 * OVER;
+
+/// Runs a crowd for some windows: `draw` chooses who comes next, and whether he is remembered.
+fn run(
+    name: &str,
+    workers: usize,
+    requests: u64,
+    mut draw: impl FnMut(&mut Rng, u64) -> (u64, bool),
+) -> Crowd {
+    let seed = seed::fresh();
+    let mut rng = Rng::with_seed(seed);
+    let mut crowd = Crowd::new(seed, workers);
+    let windows = 3;
+    // A hundredth of a second at a time.
+    let steps = PER / (SECOND / 100);
+    for step in 0..windows * steps {
+        let from = requests * step / steps;
+        for number in from..requests * (step + 1) / steps {
+            let (key, remember) = draw(&mut rng, number);
+            crowd.see(key, remember);
+        }
+        crowd.pass(SECOND / 100);
+    }
+    println!(
+        "{name}: {workers} workers, {} requests, {} keys were hot, counts at most {} too low",
+        crowd.requests,
+        crowd.hot_keys(),
+        crowd.missed
+    );
+    let list = crowd.list.clone();
+    assert!(list.is_none_or(|list| list.top.iter().all(|top| top.1 > OVER)));
+    crowd.pass(2 * PER);
+    assert!(crowd.is_calm(), "{name}: hot without requests");
+    crowd
+}
+
+/// The key of a number, as far apart as hashes are.
+fn key(number: u64) -> u64 {
+    Rng::with_seed(number).u64(..)
+}
+
+/// A rank such that the n-th key comes n times as rarely as the first.
+fn zipf(rng: &mut Rng, keys: u64) -> u64 {
+    let exponent = rng.f64() * (keys as f64).ln();
+    exponent.exp() as u64
+}
+
+#[test]
+fn keys_of_all_frequencies() {
+    for workers in [1, 4] {
+        let crowd = run("zipf", workers, 100_000, |rng, _| (key(zipf(rng, 100_000)), true));
+        assert!(crowd.hot_keys() > 5, "{}", crowd.hot_keys());
+    }
+}
+
+#[test]
+fn a_million_keys_that_come_once() {
+    for workers in [1, 4] {
+        // Three windows, with four hot keys.
+        let crowd = run("flood", workers, MOST, |rng, number| match rng.u64(0..300) {
+            heavy @ 0..4 => (key(heavy), true),
+            _ => (key(1_000_000 + number), false),
+        });
+        assert_eq!(crowd.hot_keys(), 4);
+    }
+}
+
+#[test]
+fn a_million_keys_at_once() {
+    let seed = seed::fresh();
+    for workers in [1, 4] {
+        let mut crowd = Crowd::new(seed, workers);
+        let mut rng = Rng::with_seed(seed);
+        // Far more than the law is for: hot keys are found if they come more often still.
+        for number in 0..1_000_000 {
+            crowd.see(key(5_000_000 + number), false);
+            if number % 10 == 0 {
+                crowd.see(key(rng.u64(0..20)), true);
+            }
+            if number % 1_000 == 0 {
+                crowd.pass(SECOND / 1_000);
+            }
+        }
+        crowd.pass(PER);
+        let list = crowd.list.clone().map(|list| list.top.len());
+        println!("at once: {} keys hot, {list:?} listed", crowd.hot_keys());
+        assert_eq!((crowd.hot_keys(), list), (20, Some(20)));
+    }
+}
+
+#[test]
+fn crowds_that_take_turns_to_push_others_out() {
+    // Each comes some times in a row, just too few to be hot, and never again; one comes all the time.
+    for (workers, often) in [(1, 3), (1, OVER / 3), (4, 50), (4, OVER / 3)] {
+        let crowd = run("turns", workers, MOST, |rng, number| match rng.u64(0..MOST) {
+            heavy if heavy < OVER * 5 / 2 => (key(heavy % 2), true),
+            _ => (key(2 + number / often), often > 100),
+        });
+        assert!(crowd.hot_keys() <= 2, "{}", crowd.hot_keys());
+    }
+}
+
+#[test]
+fn a_key_that_is_always_below_a_crowd() {
+    let mut crowd = Crowd::new(seed::fresh(), 1);
+    // As many as there is room for, who came for a while and then no more.
+    for number in 0..2_048 {
+        (0..20).for_each(|_| crowd.see(key(1 + number), true));
+    }
+    crowd.pass(SECOND / 5);
+    // Never as often between two looks as they did, but all the time.
+    for _ in 0..PER / (SECOND / 50) * 9 / 10 {
+        (0..3).for_each(|_| crowd.see(key(0), true));
+        crowd.pass(SECOND / 50);
+    }
+    assert_eq!(crowd.hot_keys(), 1);
+}
+
+#[test]
+fn a_list_is_told_once_in_per_and_misses_nobody() {
+    let mut crowd = Crowd::new(seed::fresh(), 3);
+    for burst in 0..40 {
+        // All at once, and never again.
+        (0..2 * OVER + 1).for_each(|_| crowd.see(key(burst), true));
+        let told = crowd.told.len();
+        crowd.pass(PER + SECOND / 5);
+        assert!(crowd.told.len() > told, "burst {burst} was not told of within `per`");
+        let list = crowd.list.clone().unwrap();
+        assert!(list.top.iter().any(|top| top.0 == key(burst)), "burst {burst}: {list:?}");
+    }
+    assert!(crowd.told.len() as u64 <= 40 * 6 / 5 + 2, "{}", crowd.told.len());
+}

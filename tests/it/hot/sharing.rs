@@ -1,0 +1,112 @@
+//! What workers share.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use diana::hot::spotter::{Place, Spotter};
+use diana::port::SharedData;
+use diana::port::fake::FakeSharedData;
+use diana::time::SECOND;
+
+use super::crowd::{OVER, PER, hot};
+
+fn spotter(data: &Rc<FakeSharedData>) -> Spotter {
+    Spotter::new(hot(), Place::Gateway(data.clone(), "hot".into()))
+}
+
+fn see(spotter: &mut Spotter, key: u64, times: u64) {
+    (0..times).for_each(|_| _ = spotter.see(key));
+}
+
+#[test]
+fn a_key_is_hot_by_the_sum_over_workers_and_the_gauge_counts_it_once() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut workers: Vec<Spotter> = (0..4).map(|_| spotter(&data)).collect();
+    let mut now = 100 * SECOND;
+    for worker in &mut workers {
+        see(worker, 7, OVER / 4 + 1);
+        see(worker, 8, OVER / 4);
+    }
+    for _ in 0..2 {
+        now += SECOND / 10;
+        workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
+    }
+    assert_eq!(workers.iter_mut().map(|worker| worker.change).sum::<i64>(), 1);
+    for worker in &mut workers {
+        see(worker, 7, 1);
+        worker.tidy(now);
+        assert!(worker.is_hot(7) && !worker.is_hot(8));
+    }
+    let lists = workers.iter().filter(|worker| worker.list.is_some()).count();
+    assert_eq!(lists, 1, "one worker tells it");
+    while workers.iter_mut().fold(false, |more, worker| worker.tidy(now) | more) {
+        now += SECOND / 10;
+    }
+    assert!(now >= 100 * SECOND + PER);
+    assert_eq!(workers.iter_mut().map(|worker| worker.change).sum::<i64>(), 0);
+}
+
+#[test]
+fn an_idle_worker_asks_nobody() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = spotter(&data);
+    assert!(!worker.tidy(SECOND));
+    assert!(data.keys().is_empty());
+}
+
+#[test]
+fn nothing_is_lost_when_others_write_first() {
+    let data = Rc::new(FakeSharedData::default());
+    let (mut one, mut two) = (spotter(&data), spotter(&data));
+    see(&mut one, 7, OVER / 2 + 1);
+    see(&mut two, 7, OVER / 2);
+    let other = Cell::new(Some(two));
+    *data.before_swap.borrow_mut() = Some(Box::new(move |_, _| {
+        let two = other.take();
+        two.into_iter().for_each(|mut two| _ = two.tidy(50 * SECOND));
+    }));
+    one.tidy(50 * SECOND);
+    assert!(one.is_hot(7));
+}
+
+#[test]
+fn what_others_left_is_taken_for_nothing() {
+    let longer = |bytes: &[u8]| [bytes, &[1; 8]].concat();
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = spotter(&data);
+    see(&mut worker, 7, OVER + 1);
+    worker.tidy(50 * SECOND);
+    let (sound, _) = data.get("hot").unwrap();
+    // Of the future, as after a restart of the machine.
+    let ahead = {
+        let data = Rc::new(FakeSharedData::default());
+        let mut worker = spotter(&data);
+        see(&mut worker, 7, 2 * OVER);
+        worker.tidy(5_000 * SECOND);
+        data.get("hot").unwrap().0
+    };
+    let foreign = [vec![], vec![1; 7], vec![0xff; 80], vec![0xff; 400], longer(&sound), ahead];
+    for bytes in foreign {
+        data.set("hot", &bytes);
+        let mut worker = spotter(&data);
+        see(&mut worker, 9, 3);
+        worker.tidy(50 * SECOND);
+        assert!(!worker.is_hot(7) && !worker.is_hot(9), "{bytes:?}");
+        assert_eq!(data.get("hot").unwrap().0.len(), 3 * 40);
+    }
+}
+
+#[test]
+fn memory_is_bounded() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = spotter(&data);
+    for key in 0..100_000_u64 {
+        worker.see(key.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        if key % 5_000 == 0 {
+            worker.tidy(50 * SECOND + key);
+        }
+    }
+    worker.tidy(51 * SECOND);
+    let bytes = data.get("hot").unwrap().0.len() as u64;
+    assert!(bytes <= Spotter::memory(false).shared, "{bytes}");
+}
