@@ -1,6 +1,6 @@
 //! Hot keys: callers who come more than `over` times in `per`, found in bounded memory.
 //!
-//! Requests are gathered in [`counts`], and ten times a second added to a [`window`] over `per`: the
+//! Requests are gathered in `counts`, and ten times a second added to a `window` over `per`: the
 //! worker's own, or one that all workers of the gateway share. A caller is hot as long as the window
 //! holds more than `over` of his requests.
 //!
