@@ -50,7 +50,7 @@ pub const CASES: &[(&str, &[&str])] = &[
     ),
     (
         "limits: [{Url: /, rules: [{actor: all, unit: second, rpu: 1, quota: {}}]}]",
-        &["limits[0].rules[0].quota", "unit: day"],
+        &["limits[0].rules[0].unit", "allowed beside `quota`: day"],
     ),
     ("limits: []\nredis: {cluster: c, on_failure: open}", &["redis.on_failure", "`open`"]),
     ("limits: []\ntime_zone: Asia/Shanghai", &["time_zone", "Asia/Shanghai"]),

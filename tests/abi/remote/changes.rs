@@ -232,6 +232,7 @@ fn many_documents_leave_neither_memory_nor_keys_behind() {
         memory.push(proxy.workers[0].memory());
         keys.push(host.shared_keys());
     }
-    assert_eq!(memory[memory.len() - 1], memory[10], "{memory:?}");
+    // By then the allocator has settled.
+    assert_eq!(memory[memory.len() - 1], memory[20], "{memory:?}");
     assert_eq!(keys[keys.len() - 1], keys[10], "{keys:?}");
 }
