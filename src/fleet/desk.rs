@@ -4,6 +4,7 @@
 //! trip. Nobody waits longer than the timeout: then the gateway counts alone, and only probes go out,
 //! which no request waits for.
 
+mod happened;
 mod out;
 
 use std::collections::VecDeque;
@@ -15,6 +16,7 @@ use super::script::{Answer, Ask, Failure, Login, Opinion, Outcome, Script};
 use crate::key::{Key, Seed};
 use crate::port::{self, Callout, SharedData};
 use crate::time::{Micros, Now, SECOND};
+pub use happened::Happened;
 use out::{Flight, Wait};
 
 /// Most rules in a trip: Redis does nothing else meanwhile.
@@ -65,30 +67,6 @@ pub enum Told {
     Request(u64, Answered),
     /// To the store with this number: what became of an errand; nothing if it came to nothing.
     Store(usize, Key, Option<(Opinion, Now)>),
-}
-
-/// What happened since the last flush.
-#[derive(Debug, Default)]
-pub struct Happened {
-    /// Trips sent, and the asks in them.
-    pub trips: u64,
-    /// See `trips`.
-    pub asks: u64,
-    /// Values in Redis that were not ours.
-    pub foreign: u64,
-    /// Failures by their names, and how many of each.
-    pub failures: Vec<(&'static str, u64)>,
-    /// Lines for the log.
-    pub news: Vec<String>,
-}
-
-impl Happened {
-    fn fail(&mut self, name: &'static str) {
-        match self.failures.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, amount)) => *amount += 1,
-            None => self.failures.push((name, 1)),
-        }
-    }
 }
 
 /// See the module.

@@ -4,6 +4,7 @@ mod bans;
 mod callers;
 mod charging;
 mod daily;
+mod examples;
 mod holding;
 mod hot;
 mod matching;

@@ -3,6 +3,7 @@
 mod alone;
 mod breaker;
 mod chaos;
+mod probes;
 mod redis;
 mod trips;
 

@@ -18,9 +18,13 @@ fn the_reference_rules_are_valid() {
 
 #[test]
 fn the_examples_are_valid() {
-    let policy = policy(include_str!("../../../envoy/examples/block-address.yaml"));
-    assert!(policy.limits[0].rules[0].ban.is_some());
-    assert_eq!(policy.warnings, [""; 0]);
+    let block = policy(include_str!("../../../envoy/examples/block-address.yaml"));
+    assert!(block.limits[0].rules[0].ban.is_some());
+    assert_eq!(block.warnings, [""; 0]);
+    let points = policy(include_str!("../../../envoy/examples/share-points.yaml"));
+    assert!(points.limits.iter().all(|limit| limit.rules[0].daily.is_some()));
+    let posts = policy(include_str!("../../../envoy/examples/posts-a-day.yaml"));
+    assert_eq!(posts.limits[0].rules.len(), 3);
 }
 
 #[test]

@@ -7,14 +7,13 @@ use diana::port::fake::FakeSharedData;
 use diana::time::SECOND;
 use fastrand::Rng;
 
-use super::redis::{Seen, admits, no_script, other_seed};
+use super::redis::{Seen, admits};
 use super::{MILLISECOND, Response, TIMEOUT, Worker, ok, requests, reset, status};
 use crate::seed;
-use diana::key::Seed;
 
 const KEY: &str = "diana/1/test/fleet";
 
-fn gateway(workers: usize) -> (Rc<FakeSharedData>, Vec<Worker>) {
+pub fn gateway(workers: usize) -> (Rc<FakeSharedData>, Vec<Worker>) {
     let data = Rc::new(FakeSharedData::default());
     let workers = (0..workers).map(|_| Worker::of(&data)).collect();
     (data, workers)
@@ -22,7 +21,7 @@ fn gateway(workers: usize) -> (Rc<FakeSharedData>, Vec<Worker>) {
 
 /// Ticks of a millisecond for all workers. What is sent is answered a millisecond later, or fails when
 /// its time is over.
-fn run(
+pub fn run(
     workers: &mut [Worker],
     from: u64,
     until: u64,
@@ -64,7 +63,7 @@ fn run(
 /// What was sent while the gateway was alone, and when the first worker and the last saw the fleet
 /// come together again.
 #[derive(Default)]
-struct Probes {
+pub struct Probes {
     sent: Vec<(u64, usize)>,
     first: Option<u64>,
     all: Option<u64>,
@@ -223,72 +222,6 @@ fn the_fleet_is_together_within_two_seconds_of_the_return_of_redis() {
 }
 
 #[test]
-fn a_probe_that_learns_the_secret_is_a_good_answer() {
-    let (_, mut workers) = gateway(1);
-    workers[0].fail(0);
-    let theirs = Seed { k0: 8, k1: 9 };
-    let mut sent = Vec::new();
-    for now in (0..3 * SECOND).step_by(MILLISECOND as usize) {
-        workers[0].work(now);
-        for (token, call) in workers[0].calls.fresh() {
-            sent.push(now);
-            let own = Seen::of(&call).seed == format!("{:016x}{:016x}", theirs.k0, theirs.k1);
-            let answer = if own { admits(&call) } else { other_seed(theirs) };
-            workers[0].answer(token, &ok(answer), now).unwrap();
-        }
-        if workers[0].desk.is_together() {
-            break;
-        }
-    }
-    assert!(workers[0].desk.is_together());
-    assert!(sent[sent.len() - 1] - sent[0] <= SECOND / 10, "{sent:?}");
-}
-
-#[test]
-fn a_probe_that_finds_redis_without_the_script_brings_it_there() {
-    let (_, mut workers) = gateway(1);
-    workers[0].fail(0);
-    for now in (0..3 * SECOND).step_by(MILLISECOND as usize) {
-        workers[0].work(now);
-        for (token, call) in workers[0].calls.fresh() {
-            let is_text = Seen::of(&call).script == diana::fleet::script::Script::Text;
-            let answer = if is_text { admits(&call) } else { no_script() };
-            workers[0].answer(token, &ok(answer), now).unwrap();
-        }
-    }
-    assert!(workers[0].desk.is_together());
-}
-
-#[test]
-fn what_was_sent_before_redis_was_back_does_not_count_any_more() {
-    let data = Rc::new(FakeSharedData::default());
-    let mut worker = Worker::with(&data, SECOND);
-    worker.ask(1, 0);
-    worker.work(0);
-    let (old, _) = worker.calls.one();
-    worker.ask(2, SECOND / 4);
-    worker.work(SECOND / 2);
-    let (first, _) = worker.calls.one();
-    worker.answer(first, &reset(), SECOND / 2).unwrap();
-    let mut stuck = Vec::new();
-    for now in (SECOND / 2..SECOND).step_by(MILLISECOND as usize) {
-        worker.work(now);
-        for (token, call) in worker.calls.fresh() {
-            if stuck.is_empty() {
-                stuck.push(token);
-            } else {
-                worker.answer(token, &ok(admits(&call)), now).unwrap();
-            }
-        }
-    }
-    assert!(worker.desk.is_together());
-    for token in [old, stuck[0]] {
-        worker.answer(token, &status(504), SECOND).unwrap();
-        assert!(worker.desk.is_together());
-    }
-}
-
-#[test]
 fn whatever_lies_in_shared_data_the_fleet_comes_together() {
     let start = seed::fresh();
     for number in 0..300 {
@@ -350,39 +283,4 @@ fn workers_that_write_at_the_same_time_lose_nothing() {
     assert!(!workers[0].desk.is_together());
     let lines = &workers[0].desk.happened.news;
     assert!(lines.is_empty(), "the other one told: {lines:?}");
-}
-
-#[test]
-fn of_workers_that_want_to_probe_at_the_same_time_one_does() {
-    let (data, mut workers) = gateway(2);
-    workers.iter_mut().for_each(|worker| {
-        worker.ask(1, 0);
-        worker.work(0);
-        worker.calls.fresh();
-    });
-    let due = TIMEOUT + 10 * MILLISECOND;
-    workers.iter_mut().for_each(|worker| drop(worker.work(due)));
-    let due = due + SECOND / 10;
-    let other = Rc::new(std::cell::RefCell::new(workers.remove(1)));
-    let faster = other.clone();
-    *data.before_swap.borrow_mut() = Some(Box::new(move |_, _| {
-        if let Ok(mut faster) = faster.try_borrow_mut() {
-            faster.work(due);
-        }
-    }));
-    workers[0].work(due);
-    data.before_swap.borrow_mut().take();
-    assert_eq!(other.borrow().calls.fresh().len(), 1);
-    assert!(workers[0].calls.none());
-}
-
-#[test]
-fn a_worker_that_was_never_asked_never_probes() {
-    let (_, mut workers) = gateway(2);
-    workers[0].fail(0);
-    for now in (0..5 * SECOND).step_by(MILLISECOND as usize) {
-        workers[1].work(now);
-    }
-    assert!(workers[1].calls.none());
-    assert_eq!(workers[1].desk.next(5 * SECOND), None, "nor does it have a timer");
 }

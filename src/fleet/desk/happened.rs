@@ -1,0 +1,25 @@
+//! What is told of the way to Redis.
+
+/// What happened since the last flush.
+#[derive(Debug, Default)]
+pub struct Happened {
+    /// Trips sent, and the asks in them.
+    pub trips: u64,
+    /// See `trips`.
+    pub asks: u64,
+    /// Values in Redis that were not ours.
+    pub foreign: u64,
+    /// Failures by their names, and how many of each.
+    pub failures: Vec<(&'static str, u64)>,
+    /// Lines for the log.
+    pub news: Vec<String>,
+}
+
+impl Happened {
+    pub(super) fn fail(&mut self, name: &'static str) {
+        match self.failures.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, amount)) => *amount += 1,
+            None => self.failures.push((name, 1)),
+        }
+    }
+}

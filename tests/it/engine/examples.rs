@@ -1,0 +1,52 @@
+//! What the examples promise.
+
+use diana::port::fake::FakeRequest;
+use diana::time::SECOND;
+
+use super::Gate;
+
+const HOUR: u64 = 3_600 * SECOND;
+
+fn nameless(path: &str) -> FakeRequest {
+    FakeRequest { method: Some("POST".into()), ..FakeRequest::get(path) }
+}
+
+fn post(path: &str, account: &str) -> FakeRequest {
+    nameless(path).header("x-account-id", account).from("192.0.2.1:40000")
+}
+
+#[test]
+fn points_for_two_shares_to_one_network_and_three_to_another() {
+    let mut gate = Gate::new(include_str!("../../../envoy/examples/share-points.yaml"));
+    for _ in 0..2 {
+        for account in ["ann", "bob"] {
+            for (path, most) in [("/share/qzone", 2), ("/share/weibo", 3)] {
+                let admitted = (0..9).filter(|_| gate.admits(&post(path, account))).count();
+                assert_eq!(admitted, most, "{path}");
+            }
+        }
+        // It is 06:14 in China: the day ends before that is so again.
+        gate.wait(18 * HOUR);
+    }
+    assert!(gate.admits(&FakeRequest::get("/share/qzone").header("x-account-id", "ann")));
+    assert!(!gate.admits(&nameless("/share/qzone")), "nobody's points");
+}
+
+#[test]
+fn fifty_posts_a_day_and_five_in_a_row() {
+    let mut gate = Gate::new(include_str!("../../../envoy/examples/posts-a-day.yaml"));
+    let mut posts = 0;
+    for minute in 0..60 {
+        let here = (0..9).filter(|_| gate.admits(&post("/posts", "ann"))).count();
+        assert!(here <= 5, "{here} in minute {minute}");
+        posts += here;
+        // As the timer does: what was leased and not used goes back.
+        gate.wait(SECOND / 5);
+        gate.engine.tidy(gate.clock.0.get());
+        gate.wait(60 * SECOND);
+    }
+    assert_eq!(posts, 50);
+    assert!(gate.admits(&post("/posts", "bob")));
+    gate.wait(18 * HOUR);
+    assert!(gate.admits(&post("/posts", "ann")));
+}
