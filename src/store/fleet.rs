@@ -114,7 +114,7 @@ impl Store for Fleet {
     fn judge(&mut self, key: Key, now: Now) -> Judged {
         (self.key, self.now, self.source) = (key, now, Source::Fixed);
         let (cost, alone) = (self.meter.cost, self.link.alone.get());
-        let (mut pressing, mut gathered) = (false, true);
+        let mut pressing = false;
         if let Some(lease) = self.leases.find(key) {
             lease.see();
             let before = lease.turn(cost, now);
@@ -124,7 +124,6 @@ impl Store for Fleet {
                 return Judged::of(Decision::NOW);
             }
             pressing = lease.is_pressing(now);
-            gathered = lease.since_asked(now) >= self.gather;
             if let Some(ticks) = lease.refused(now).filter(|_| !alone) {
                 if pressing && ticks <= self.ahead {
                     self.ask_for_more();
@@ -136,9 +135,7 @@ impl Store for Fleet {
             return self.judge_alone();
         }
         if pressing && self.ahead > 0 {
-            if gathered {
-                self.ask_for_more();
-            }
+            self.ask_for_more();
             return Judged::of(Decision::retry(self.patience));
         }
         self.source = Source::Redis;

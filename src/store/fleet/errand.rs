@@ -26,11 +26,16 @@ impl Fleet {
         charge
     }
 
-    /// Asks for another block before somebody has to wait for it.
+    /// Asks for another block before somebody has to wait for it; not yet where permits have to gather
+    /// first.
     pub(super) fn ask_for_more(&mut self) {
         let (cost, now) = (self.meter.cost, self.now);
         let mut charge = self.nothing(self.key);
-        let Some(lease) = self.leases.find(self.key).filter(|lease| !lease.asking) else { return };
+        let Some(lease) = self.leases.find(self.key) else { return };
+        let gathers = lease.is_short(now) && lease.since_asked(now) < self.gather;
+        if lease.asking || gathers {
+            return;
+        }
         (charge.want, charge.soon) = wishes(lease, cost, now);
         if charge.want > 0 {
             lease.ask(charge.soon, now);
