@@ -60,6 +60,11 @@ pub trait Source: Debug {
         false
     }
 
+    /// The header that holds the value, if one does.
+    fn header(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether the value is an address, as bytes.
     fn is_address(&self) -> bool {
         false

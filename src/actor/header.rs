@@ -29,6 +29,10 @@ impl Source for Header {
         true
     }
 
+    fn header(&self) -> Option<&str> {
+        Some(&self.0)
+    }
+
     fn is_caller_chosen(&self) -> bool {
         true
     }

@@ -24,8 +24,15 @@ const CONNECTION: Reserved = &[
 ];
 
 /// Headers of a request that a mark may not take the place of.
-const REQUEST: Reserved =
-    &[("host", ""), ("cookie", ""), ("authorization", ""), ("content-type", "")];
+const REQUEST: Reserved = &[
+    ("host", ""),
+    ("cookie", ""),
+    ("authorization", ""),
+    ("content-type", ""),
+    ("x-forwarded-for", ""),
+    ("x-forwarded-proto", ""),
+    ("x-request-id", ""),
+];
 
 /// Reads the name of a header that marks requests.
 pub fn marker(node: &Node<'_>) -> Option<Rc<str>> {

@@ -1,5 +1,7 @@
 //! `hot` of a rule.
 
+use super::actors::Known;
+use super::context::Context;
 use super::duration;
 use super::fields::Fields;
 use super::headers;
@@ -12,7 +14,7 @@ const PER: &str = "a duration such as `10s`";
 
 /// Reads `hot`; `is_all` says whether the rule is for everybody as one.
 #[inline(never)]
-pub fn read(rule: &Fields<'_>, is_all: bool) -> Option<Hot> {
+pub fn read(rule: &Fields<'_>, is_all: bool, context: &Context<'_>) -> Option<Hot> {
     let node = rule.get("hot")?;
     if is_all {
         node.key_problem(
@@ -26,7 +28,18 @@ pub fn read(rule: &Fields<'_>, is_all: bool) -> Option<Hot> {
     let per = fields.require("per", PER);
     // Shorter ones would end before the workers have told each other.
     let per = per.and_then(|node| duration::read(node, SECOND, 3600 * SECOND));
-    let header = fields.get("header").and_then(headers::marker);
+    let header = fields.get("header").and_then(|node| {
+        let marker = headers::marker(node)?;
+        let taken = |known: &&Known| {
+            known.actor.sources.iter().any(|source| source.header() == Some(&*marker))
+        };
+        if let Some(known) = context.actors.iter().find(taken) {
+            // It is taken off every request before anything is judged.
+            let name = &known.actor.name;
+            node.problem(format!("actor `{name}` is told by this header; allowed: another one"));
+        }
+        Some(marker)
+    });
     let top = fields.get("top").and_then(|node| node.whole(1, 100)).unwrap_or(10);
     let reveal = fields.flag("reveal", false);
     Some(Hot { over: over?, per: per?, header, top: top as usize, reveal })

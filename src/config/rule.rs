@@ -35,7 +35,7 @@ pub fn read(
     let except = except::read(&fields, ignore_case);
     let response = response::read(&fields, outer);
     let ban = ban::read(&fields);
-    let hot = hot::read(&fields, actor.as_ref().is_some_and(Vec::is_empty));
+    let hot = hot::read(&fields, actor.as_ref().is_some_and(Vec::is_empty), context);
     let (shadow, expose) = (fields.flag("shadow", false), fields.flag("expose", true));
     let is_all = actor.as_ref().is_some_and(Vec::is_empty);
     if is_all {

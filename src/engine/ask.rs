@@ -87,6 +87,7 @@ impl Engine {
             return None;
         }
         if self.hush() {
+            self.give_back();
             return Some(self.refuse());
         }
         for opinion in &mut self.scratch.opinions {

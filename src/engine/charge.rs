@@ -75,7 +75,10 @@ impl Engine {
         }
         // Others always come before.
         let own = self.scratch.opinions.iter_mut().find(|opinion| !opinion.shadow);
-        own.into_iter().for_each(|opinion| opinion.decision = Decision::retry(1));
+        if let Some(opinion) = own {
+            // No refusal of the rule's, so none that counts towards a ban.
+            (opinion.decision, opinion.is_own) = (Decision::retry(1), false);
+        }
         Charged::Nothing
     }
 

@@ -132,6 +132,8 @@ impl Spotter {
         let slice = now / (self.hot.per / SLICES).max(1);
         for _ in 0..ATTEMPTS {
             let (mut window, number) = self.look(slice);
+            // Another worker's clock may be some ticks ahead.
+            let slice = slice.max(window.newest());
             window.add(&mut self.counts, slice);
             let hot = window.hot(over, slice).count();
             let before = window.set_hot(hot as u64);

@@ -48,7 +48,10 @@ impl Window {
             }
             let is_ours = number > 0 || row[0] >> 32 == per;
             if !is_ours || RING.newest(ring(&row)) > slice.saturating_add(1) {
-                return Window::read(&[], per, slice);
+                // The gauge still tells of those who were hot by it.
+                window = Window::read(&[], per, slice);
+                window.missed[0] |= if is_ours { 0 } else { row[0] & u64::from(u32::MAX) };
+                return window;
             }
             match number {
                 0 => window.missed = row,
@@ -57,6 +60,11 @@ impl Window {
             }
         }
         window
+    }
+
+    /// The newest slice in which anything was counted.
+    pub fn newest(&self) -> u64 {
+        RING.newest(ring(&self.all))
     }
 
     /// The bytes to be read.

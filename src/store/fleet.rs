@@ -118,13 +118,15 @@ impl Store for Fleet {
         if let Some(lease) = self.leases.find(key) {
             lease.see();
             let before = lease.turn(cost, now);
-            if lease.has(cost, now) {
+            let has = lease.has(cost, now);
+            pressing = lease.is_pressing(now);
+            let refused = lease.refused(now).filter(|_| !alone);
+            before.into_iter().for_each(|(block, left)| self.give_back_block(key, block, left));
+            if has {
                 self.source = Source::Lease;
-                before.into_iter().for_each(|(block, left)| self.give_back_block(key, block, left));
                 return Judged::of(Decision::NOW);
             }
-            pressing = lease.is_pressing(now);
-            if let Some(ticks) = lease.refused(now).filter(|_| !alone) {
+            if let Some(ticks) = refused {
                 if pressing && ticks <= self.ahead {
                     self.ask_for_more();
                 }
@@ -140,6 +142,14 @@ impl Store for Fleet {
         }
         self.source = Source::Redis;
         Judged { ask: true, ..Judged::of(Decision::NOW) }
+    }
+
+    /// Only out of a lease: whoever is judged in vain is judged again, and would count twice.
+    fn pass(&mut self, key: Key, now: Now) -> bool {
+        let cost = self.meter.cost;
+        self.leases.find(key).is_some_and(|lease| lease.has(cost, now))
+            && self.judge(key, now) == Judged::of(Decision::NOW)
+            && self.charge(0) == Decision::NOW
     }
 
     fn charge(&mut self, delay: Micros) -> Decision {
@@ -207,7 +217,7 @@ impl Store for Fleet {
     }
 
     fn change_in_keys(&mut self) -> i64 {
-        0
+        self.share.last().change_in_keys()
     }
 
     fn close(&mut self, now: Now) -> i64 {

@@ -185,7 +185,7 @@ impl Lease {
     /// Permits that he is going to need in the next `ticks`, at the pace at which he came since the
     /// level above was last asked.
     pub(super) fn need(&self, cost: u64, ticks: Micros, now: Now) -> u64 {
-        let elapsed = self.since_asked(now).max(ticks / 8);
+        let elapsed = self.since_asked(now).max(ticks / 8).max(1);
         (self.seen.saturating_mul(ticks) / elapsed).saturating_mul(cost)
     }
 

@@ -144,6 +144,14 @@ impl Store for Shared {
         Judged { overflow: self.view.is_overflow(), ..Judged::of(decision) }
     }
 
+    /// Nobody whose refusal is remembered: whoever is judged in vain is judged again, and would count
+    /// twice.
+    fn pass(&mut self, key: Key, now: Now) -> bool {
+        self.leases.find(key).is_none_or(|lease| lease.refused(now).is_none())
+            && self.judge(key, now) == Judged::of(Decision::NOW)
+            && self.charge(0) == Decision::NOW
+    }
+
     fn can_hold(&mut self, delay: Micros) -> Decision {
         match self.source {
             Source::View => self.prepare(delay).err().unwrap_or(Decision::NOW),
