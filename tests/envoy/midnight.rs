@@ -104,6 +104,6 @@ fn judge(rounds: &[Round], logs: &[Vec<Event>]) {
         since = round.over;
     }
     let (first, last) = (rounds[0].memory, rounds[rounds.len() - 1].memory);
-    // Another section in each worker would take 6 MiB more.
-    assert!(last < first + (4 << 10), "memory grew from {first} to {last} KiB");
+    // Another section in each worker would take 24 MiB more; Envoy itself takes some MiB more or less.
+    assert!(last < first + (12 << 10), "memory grew from {first} to {last} KiB");
 }

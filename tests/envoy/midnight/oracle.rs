@@ -26,12 +26,19 @@ impl Oracle {
     pub fn follow(&mut self, events: &[Event], midnight: u64) -> (usize, usize) {
         let first = events.partition_point(|event| event.received + APART < midnight);
         let last = events.partition_point(|event| event.sent <= midnight + APART);
-        let is_true = |day: &mut Day| events[..first].iter().all(|event| day.expects(event));
-        self.0.retain_mut(is_true);
+        let mut odd: Vec<Event> = Vec::new();
+        let mut is_true = |day: &mut Day| {
+            let wrong = events[..first].iter().find(|event| !day.expects(event));
+            odd.extend(wrong);
+            wrong.is_none()
+        };
+        self.0.retain_mut(&mut is_true);
         let (mut days, mut admitted) = (Vec::new(), None);
         for switch in first..=last {
             let mut today = Day::NEW;
-            if !self.0.is_empty() && events[switch..].iter().all(|event| today.expects(event)) {
+            let wrong = events[switch..].iter().find(|event| !today.expects(event));
+            odd.extend(wrong);
+            if !self.0.is_empty() && wrong.is_none() {
                 admitted = Some((count(&events[..switch]), count(&events[switch..])));
                 days.push(today);
             }
@@ -41,7 +48,10 @@ impl Oracle {
         }
         days.dedup_by(|one, other| one == other);
         self.0 = days;
-        admitted.expect("no day explains what was admitted")
+        admitted.unwrap_or_else(|| {
+            let span = (events[first.min(events.len() - 1)], events[last.min(events.len() - 1)]);
+            panic!("midnight at {midnight}, between {span:?}: no day explains one of {odd:?}")
+        })
     }
 }
 

@@ -45,6 +45,11 @@ fn header() {
 }
 
 #[test]
+fn a_header_that_tells_an_actor() {
+    assert_snapshot!(of("{over: 5, per: 1s, header: X-Account-Id}"), @".hot.header: actor `account` is told by this header; allowed: another one");
+}
+
+#[test]
 fn everybody_is_no_key() {
     let rule = super::super::with_rule("actor: all, hot: {over: 5, per: 1s}");
     assert_snapshot!(super::super::messages(&rule), @"limits[0].rules[0].hot: means nothing beside `actor: all`, which is a single caller; leave it out");
