@@ -140,7 +140,7 @@ pub trait Store {
     fn leave(&mut self, key: Key, place: u64, now: Now);
 
     /// The caller is hot: he is going to need about so many permits in the next tenth of a second.
-    fn expect(&mut self, _key: Key, _permits: u64) {}
+    fn foresee(&mut self, _key: Key, _permits: u64) {}
 
     /// Does what has to be done from time to time. Whether there is more to do soon, even if no
     /// request comes.

@@ -22,7 +22,7 @@ impl Engine {
         let (Some(spotter), Caller::Known { key, .. }) = (&mut judge.hot, caller) else { return };
         let Some(pace) = spotter.see(key.hash) else { return };
         judge.counts.hot += 1;
-        judge.store.expect(key, pace.saturating_mul(judge.rule.quota.cost));
+        judge.store.foresee(key, pace.saturating_mul(judge.rule.quota.cost));
         if spotter.is_nameless(key.hash) {
             spotter.learn(key.hash, self.callers.name(judge.actor, request));
         }

@@ -208,8 +208,8 @@ impl Store for Fleet {
         }
     }
 
-    fn expect(&mut self, key: Key, permits: u64) {
-        self.leases.claim(key).into_iter().for_each(|lease| lease.expect(permits));
+    fn foresee(&mut self, key: Key, permits: u64) {
+        self.leases.claim(key).into_iter().for_each(|lease| lease.foresee(permits));
     }
 
     fn tidy(&mut self, now: Now) -> bool {

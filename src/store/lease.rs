@@ -190,7 +190,7 @@ impl Lease {
     }
 
     /// He is expected to need so many permits within [`IDLE`].
-    pub(super) fn expect(&mut self, permits: u64) {
+    pub(super) fn foresee(&mut self, permits: u64) {
         self.expected = permits.min(MOST);
     }
 
