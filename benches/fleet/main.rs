@@ -11,12 +11,12 @@
 
 mod busy;
 #[path = "../../tests/laws/case.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "others share it and use the rest")]
 mod case;
 mod demand;
 mod faults;
 #[path = "../../tests/model/model.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "others share it and use the rest")]
 mod model;
 mod outage;
 #[path = "../../tests/simulation/simulation.rs"]

@@ -14,10 +14,10 @@
 
 mod bans;
 #[path = "../laws/bound.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "others share it and use the rest")]
 mod bound;
 #[path = "../laws/case.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "others share it and use the rest")]
 mod case;
 mod clocks;
 mod daily;
@@ -35,11 +35,11 @@ mod same;
 mod seed;
 mod server;
 #[path = "../simulation/simulation.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "others share it and use the rest")]
 mod simulation;
 mod speed;
 mod spikes;
 #[path = "../laws/stream.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "others share it and use the rest")]
 mod stream;
 mod thrift;

@@ -10,15 +10,15 @@
 )]
 
 #[path = "../laws/case.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "others share it and use the rest")]
 mod case;
 #[path = "../model/model.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "others share it and use the rest")]
 mod model;
 mod oracle;
 mod promises;
 #[path = "../it/seed.rs"]
 mod seed;
 #[path = "simulation.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "others share it and use the rest")]
 mod simulation;
