@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build run fleet test lint bench simulate bans quota midnight hot fuzz size clean
+.PHONY: help build run fleet test lint bench simulate bans quota midnight hot fuzz mutants size clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -17,7 +17,7 @@ run: build ## start Envoy with envoy/envoy.yaml and the module, ready for curl (
 fleet: build ## start two gateways that count together, a Redis and a configuration centre, ready for curl
 	@python3 tools/fleet.py $(ENVOY)
 
-test: ## run all checks, or some: make test STAGES="native envoy"
+test: ## run all checks, or some: make test STAGES="native envoy"; the envoy stage, alone, takes most of the time
 	@python3 tools/check.py $(STAGES)
 
 lint: ## run only the checks that need no test: format, clippy, docs
@@ -41,8 +41,11 @@ quota: ## count ten million accounts by the day; fails if one gets too much or t
 midnight: build ## pass ten midnights under load in a real Envoy; fails if a request counts on the wrong day
 	@python3 tools/midnight.py $(ENVOY)
 
-fuzz: ## run each fuzz target for a minute (SECONDS=600 for longer)
-	@python3 tools/fuzz.py $(SECONDS)
+fuzz: ## run each fuzz target for a minute (SECONDS=600 for longer, TARGETS="path resp" for some)
+	@python3 tools/fuzz.py $(if $(SECONDS),--seconds $(SECONDS)) $(TARGETS)
+
+mutants: ## break the core in all ways and see that its tests find out (FILES="src/ring.rs src/hot/*.rs", SHARD=1/8)
+	@python3 tools/mutants.py $(if $(SHARD),--shard $(SHARD)) $(FILES)
 
 size: ## print the module's size and fail over the budget
 	@python3 tools/size.py

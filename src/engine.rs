@@ -9,13 +9,15 @@ mod build;
 mod charge;
 mod hot;
 mod judge;
+mod lent;
+mod plain;
 mod report;
 mod upkeep;
 
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::caller::{Caller, Callers};
+use crate::caller::Callers;
 use crate::config::policy::{Accepted, Rule};
 use crate::decision::{Decision, Retry};
 use crate::fleet::desk::Desk;
@@ -26,7 +28,7 @@ use crate::port::{Clock, Pseudo, Request};
 use crate::route::Router;
 use crate::route::except::Except;
 use crate::route::matcher::Match;
-use crate::route::path::normalise;
+use crate::route::path::Path;
 use crate::store::Store;
 use crate::store::bans::Bans;
 use crate::store::shared::traffic::Traffic;
@@ -36,6 +38,10 @@ use crate::verdict::Verdict;
 pub use ask::Resumed;
 use ask::{Asked, Grant};
 use charge::{Charged, Turn};
+pub use lent::Patience;
+use lent::Rows;
+use plain::Plain;
+use upkeep::Upkeep;
 
 /// Judges requests by the rules of one policy, and holds what was used.
 pub struct Engine {
@@ -55,6 +61,7 @@ pub struct Engine {
     plain: Option<Plain>,
     /// How often upkeep is due, in ticks.
     pace: Micros,
+    upkeep: Upkeep,
     /// Whether any rule has judged a request.
     serves: bool,
     /// Whether a caller may be banned.
@@ -69,6 +76,8 @@ pub struct Engine {
     desk: Option<Desk>,
     /// The requests that wait for an answer, by their tickets.
     asked: Tickets<Asked>,
+    /// The requests that wait for permits which others hold.
+    lent: Rows,
     scratch: Scratch,
 }
 
@@ -77,15 +86,6 @@ struct Limit {
     matcher: Match,
     except: Except,
     rules: Range<usize>,
-}
-
-/// Whom a single plain rule counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Plain {
-    /// All as one.
-    Everybody,
-    /// Callers by an actor, as numbered in [`Callers`].
-    Actor(usize),
 }
 
 /// A rule with its usage.
@@ -102,14 +102,23 @@ struct Judge {
     logged: Option<Micros>,
 }
 
+/// Since when a request waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Since {
+    /// It has just come.
+    New,
+    /// It has waited before, but for no answer.
+    Now,
+    /// It was asked about before.
+    Then(Micros),
+}
+
 /// What one request leaves behind while it is judged, kept to be used again without allocating.
 #[derive(Default)]
 struct Scratch {
+    /// The path as exemptions see it: nothing unless it is spelled plainly, since what the upstream
+    /// makes of another spelling is anybody's guess.
     path: Vec<u8>,
-    /// Whether the request spells its path in normal form. Exemptions by path hold only then: what
-    /// the upstream makes of another spelling is anybody's guess.
-    is_plain: bool,
-    lower: Vec<u8>,
     limits: Vec<usize>,
     opinions: Vec<Opinion>,
     /// The rules whose caller is hot.
@@ -120,13 +129,8 @@ struct Scratch {
     now: Now,
     /// Since when the request waits for the decision.
     since: Micros,
-}
-
-impl Scratch {
-    /// The path as exemptions see it.
-    fn plain_path(&self) -> &[u8] {
-        if self.is_plain { &self.path } else { b"" }
-    }
+    /// How long it may wait for permits, if it has waited for some.
+    patience: Option<Patience>,
 }
 
 /// What one rule says about the request in hand.
@@ -134,11 +138,13 @@ struct Opinion {
     rule: usize,
     key: Key,
     decision: Decision,
+    /// Ticks for which others may hold the permits for which it is refused; zero if the refusal is final.
+    loan: Micros,
     /// Judge and report only.
     shadow: bool,
     /// Whether the rule bans the caller, without having judged.
     banned: bool,
-    /// Whether it is the caller's own doing if he is refused.
+    /// Whether it is the caller's own doing if it is refused.
     is_own: bool,
     charged: bool,
     /// Whether the fleet is asked about a ban, too.
@@ -150,8 +156,9 @@ struct Opinion {
     /// What the fleet's store charged, and what it said was left.
     grant: Option<Grant>,
     known: Option<u64>,
-    /// Permits left after the decision, once somebody wants to know.
+    /// Permits left after the decision, once somebody wants to know, and whether that means anything.
     remaining: u64,
+    told: bool,
 }
 
 impl Opinion {
@@ -182,65 +189,28 @@ impl Engine {
         self.reads_headers
     }
 
-    /// The short way of most requests under a single rule, kept apart from the long one so that it
-    /// touches little code. Whether the request was charged and goes on, and nothing else is to be
-    /// done; otherwise nothing was charged, and [`Engine::decide`] has to.
-    #[inline]
-    pub fn pass(&mut self, request: &dyn Request, clock: &dyn Clock) -> bool {
-        let key = match self.plain {
-            None => return false,
-            Some(Plain::Everybody) => Key::ALL,
-            Some(Plain::Actor(actor)) => {
-                self.callers.begin();
-                match self.callers.of(actor, request) {
-                    Caller::Known { key, .. } => key,
-                    Caller::Shared | Caller::Absent => return false,
-                }
-            }
-        };
-        let Some(judge) = self.rules.first_mut() else { return false };
-        let now = clock.now();
-        if judge.bans.as_mut().is_some_and(|bans| bans.left(key, now.mono) > 0) {
-            return false;
-        }
-        if judge.hot.as_mut().is_some_and(|spotter| spotter.is_hot(key.hash)) {
-            return false;
-        }
-        let passed = judge.store.pass(key, now);
-        judge.counts.allowed += u64::from(passed);
-        if passed && let Some(spotter) = &mut judge.hot {
-            spotter.see(key.hash);
-        }
-        passed
-    }
-
     /// Decides about a request, and charges for it if it is admitted. The clock is read once, and
     /// only if a rule applies.
     pub fn decide(&mut self, request: &dyn Request, clock: &dyn Clock) -> Verdict {
-        self.decide_since(None, request, clock)
+        self.scratch.patience = None;
+        self.decide_since(Since::New, request, clock)
     }
 
     /// The same, about a request that may have waited already.
     #[inline(never)]
-    fn decide_since(
-        &mut self,
-        since: Option<Micros>,
-        request: &dyn Request,
-        clock: &dyn Clock,
-    ) -> Verdict {
+    fn decide_since(&mut self, since: Since, request: &dyn Request, clock: &dyn Clock) -> Verdict {
         self.callers.begin();
         self.route(request);
         self.scratch.opinions.clear();
         self.scratch.hot.clear();
-        self.scratch.is_counted = since.is_some();
+        self.scratch.is_counted = since != Since::New;
         for place in 0..self.scratch.limits.len() {
             let Some(limit) = self.scratch.limits.get(place).and_then(|&at| self.limits.get(at))
             else {
                 continue;
             };
             if !limit.matcher.holds(request)
-                || !limit.except.is_empty()
-                    && limit.except.covers(request, self.scratch.plain_path())
+                || !limit.except.is_empty() && limit.except.covers(request, &self.scratch.path)
             {
                 continue;
             }
@@ -252,7 +222,12 @@ impl Engine {
             return Verdict::PASS;
         }
         let now = clock.now();
-        (self.scratch.now, self.scratch.since) = (now, since.unwrap_or(now.mono));
+        self.scratch.now = now;
+        self.scratch.since = match since {
+            Since::Then(since) => since,
+            Since::New | Since::Now => now.mono,
+        };
+        self.look_again(now.mono);
         if self.has_bans && self.is_banned() {
             return self.refuse();
         }
@@ -263,10 +238,17 @@ impl Engine {
     /// Charges the request in hand if all rules admit it.
     fn conclude(&mut self) -> Verdict {
         match self.charge() {
-            Charged::Leaves(delay) => self.admit(delay),
+            Charged::Leaves(delay) => {
+                self.end_wait();
+                self.admit(delay)
+            }
             Charged::Asks(delay) => self.ask(delay),
             Charged::Nothing => {
                 self.give_back();
+                if let Some(ticket) = self.wait_for_lent() {
+                    return Verdict::Ask { ticket };
+                }
+                self.end_wait();
                 self.refuse()
             }
         }
@@ -274,20 +256,17 @@ impl Engine {
 
     /// Fills the scratch with the entries that may apply.
     fn route(&mut self, request: &dyn Request) {
-        let Scratch { path, is_plain, lower, limits, .. } = &mut self.scratch;
+        let Scratch { path: plain, limits, .. } = &mut self.scratch;
         limits.clear();
-        path.clear();
-        path.push(b'/');
-        *is_plain = true;
-        if self.needs_path
-            && let Some(raw) = request.pseudo(Pseudo::Path)
-            && *raw != *b"*"
-        {
-            *is_plain = normalise(&raw, path);
+        let raw = if self.needs_path { request.pseudo(Pseudo::Path) } else { None };
+        // Requests without a path fall under the root.
+        let path = Path::of(raw.as_deref().filter(|raw| *raw != b"*").unwrap_or(b"/"));
+        plain.clear();
+        if path.is_plain {
+            plain.extend_from_slice(path.text);
         }
-        let plain: &[u8] = if *is_plain { path } else { b"" };
         if self.except.is_empty() || !self.except.covers(request, plain) {
-            self.router.covering(path, lower, limits);
+            self.router.covering(path, limits);
         }
     }
 }

@@ -4,6 +4,7 @@ mod abi;
 mod clock;
 mod fleet;
 mod gate;
+mod gates;
 mod host;
 mod http;
 mod news;

@@ -3,5 +3,6 @@
 pub mod desk;
 mod head;
 pub mod link;
+mod offset;
 pub mod resp;
 pub mod script;

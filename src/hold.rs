@@ -1,63 +1,107 @@
 //! Requests that wait for their turn, of all engines of a worker.
 //!
 //! A place in the queue is an instant, not a counter, so nothing leaks when a worker dies. When a
-//! client leaves, those behind it in the same line move up, each to the place of the one before.
+//! client leaves, those behind it in the same line move up, each to the place of the one before: a line
+//! is its places, and those who wait in it, in order; who leaves takes the last place along. So however
+//! many leave at once, nobody is looked for one by one.
 
-use std::collections::VecDeque;
+mod line;
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashTable;
 
 use crate::time::Micros;
-use crate::verdict::{Held, Line, Seat};
+use crate::verdict::{Held, Seat};
+use line::{Lines, Name};
 
-/// The requests that wait, the next one first.
+/// When a place's turn comes, and, of those of one instant, which was taken first.
+type Turn = (Micros, u64);
+
+/// The requests that wait.
 #[derive(Debug, Default)]
-pub struct Queue(VecDeque<Place>);
+pub struct Queue {
+    /// The next one first.
+    places: BTreeMap<Turn, Place>,
+    lines: Lines,
+    waiting: HashTable<Waiting>,
+    joined: u64,
+}
 
 #[derive(Debug)]
 struct Place {
-    until: Micros,
-    /// The request, by the host's number for its stream.
-    stream: u32,
-    /// The engine that holds it, and the line in which it moves up there.
-    engine: u32,
-    line: Option<Line>,
+    whose: Whose,
     seats: Vec<Seat>,
+}
+
+/// For whom a place is.
+#[derive(Debug, Clone, Copy)]
+enum Whose {
+    /// The request with the host's number for its stream.
+    Stream(u32),
+    /// The first one in a line.
+    First(Name),
+}
+
+/// A request that waits.
+#[derive(Debug)]
+struct Waiting {
+    stream: u32,
+    /// The turn that it had when it came.
+    turn: Turn,
+    line: Option<Name>,
 }
 
 impl Queue {
     /// Lets a request wait that an engine holds.
     pub fn join(&mut self, stream: u32, engine: u32, held: Held) {
         let Held { until, line, seats, .. } = held;
-        let at = self.0.partition_point(|place| place.until <= until);
-        self.0.insert(at, Place { until, stream, engine, line, seats });
+        let turn = (until, self.joined);
+        self.joined += 1;
+        let name = line.map(|line| Name { engine, line });
+        // Who could go before others in its line has a place of its own.
+        let line = name.filter(|name| self.lines.join(*name, stream, turn));
+        let whose = line.map_or(Whose::Stream(stream), Whose::First);
+        self.places.insert(turn, Place { whose, seats });
+        let waiting = Waiting { stream, turn, line };
+        self.waiting.insert_unique(hash(stream), waiting, |waiting| hash(waiting.stream));
     }
 
     /// The next request whose turn has come by `now`; it waits no longer.
     pub fn release(&mut self, now: Micros) -> Option<u32> {
-        self.0.front().filter(|place| place.until <= now)?;
-        self.0.pop_front().map(|place| place.stream)
+        let first = self.places.first_entry().filter(|first| first.key().0 <= now)?;
+        let stream = match first.remove().whose {
+            Whose::Stream(stream) => stream,
+            Whose::First(line) => self.lines.release(line)?,
+        };
+        self.forget(stream)?;
+        Some(stream)
     }
 
     /// When the next turn comes.
     #[must_use]
     pub fn next(&self) -> Option<Micros> {
-        self.0.front().map(|place| place.until)
+        self.places.first_key_value().map(|((until, _), _)| *until)
     }
 
     /// Forgets a request whose client left. The places that nobody needs any more, if it waited.
     pub fn leave(&mut self, stream: u32) -> Option<Vec<Seat>> {
-        let mut free = self.0.iter().position(|place| place.stream == stream)?;
-        let left = self.0.get(free)?;
-        if let Some(line) = left.line {
-            let engine = left.engine;
-            for at in free + 1..self.0.len() {
-                let Some(behind) = self.0.get(at) else { break };
-                if behind.engine == engine && behind.line == Some(line) {
-                    let moved = behind.stream;
-                    self.0.get_mut(free).into_iter().for_each(|place| place.stream = moved);
-                    free = at;
-                }
-            }
-        }
-        self.0.remove(free).map(|place| place.seats)
+        let Waiting { turn, line, .. } = self.forget(stream)?;
+        let free = match line {
+            Some(line) => self.lines.leave(line, turn)?,
+            None => turn,
+        };
+        self.places.remove(&free).map(|place| place.seats)
     }
+
+    fn forget(&mut self, stream: u32) -> Option<Waiting> {
+        let known = |waiting: &Waiting| waiting.stream == stream;
+        let found = self.waiting.find_entry(hash(stream), known).ok()?;
+        Some(found.remove().0)
+    }
+}
+
+/// The host numbers streams in order.
+fn hash(stream: u32) -> u64 {
+    u64::from(stream).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

@@ -23,6 +23,8 @@ pub struct Counts {
     pub bans: u64,
     /// Requests that it held until their turn.
     pub held: u64,
+    /// Requests that waited since others held the permits that they needed.
+    pub lent: u64,
     /// Requests of hot callers.
     pub hot: u64,
     /// Requests judged by an overflow bucket, since the table was full of live callers.
@@ -40,6 +42,7 @@ impl Counts {
             ("banned", counts.banned),
             ("bans", counts.bans),
             ("held", counts.held),
+            ("lent", counts.lent),
             ("hot", counts.hot),
             ("overflow", counts.overflow),
         ] {

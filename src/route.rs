@@ -5,90 +5,96 @@ pub mod header;
 pub mod host;
 pub mod matcher;
 pub mod path;
+mod piece;
+mod reading;
+mod tree;
 
-use path::Prefix;
+use path::{Path, Prefix};
+use tree::Tree;
 
 /// Finds entries by path: one look-up per leading segment, however many entries there are.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Router {
-    exact: Index,
-    /// Prefixes that ignore case, in lower case.
-    folded: Index,
-    /// Entries that cover every path.
-    root: Vec<usize>,
-    /// Segments of the longest prefix.
-    depth: usize,
-}
-
-/// Entries by path, sorted by path; each path's entries are in document order.
-#[derive(Debug, Default)]
-struct Index(Vec<(Box<[u8]>, Vec<usize>)>);
-
-impl Index {
-    fn insert(&mut self, path: &[u8], entry: usize) {
-        match self.0.binary_search_by(|(known, _)| (**known).cmp(path)) {
-            Ok(place) => self.0.get_mut(place).into_iter().for_each(|(_, list)| list.push(entry)),
-            Err(place) => self.0.insert(place, (path.into(), vec![entry])),
-        }
-    }
-
-    fn get(&self, path: &[u8]) -> &[usize] {
-        let found = self.0.binary_search_by(|(known, _)| (**known).cmp(path)).ok();
-        found.and_then(|place| self.0.get(place)).map_or(&[], |(_, entries)| entries)
-    }
+    /// Entries in the order in which they are judged; the trees know them by their places here.
+    order: Vec<usize>,
+    exact: Tree,
+    /// Prefixes that ignore case.
+    folded: Tree,
 }
 
 impl Router {
     /// A router over prefixes; an entry is known by its place among them.
     pub fn new<'a>(prefixes: impl Iterator<Item = &'a Prefix>) -> Router {
-        let mut router = Router::default();
+        let mut sorted: Vec<(usize, &Prefix)> = Vec::new();
         for (entry, prefix) in prefixes.enumerate() {
-            let index = if prefix.ignores_case() { &mut router.folded } else { &mut router.exact };
-            index.insert(prefix.path(), entry);
-            router.depth = router.depth.max(segments(prefix.path()));
-            if segments(prefix.path()) == 0 {
-                router.root.push(entry);
-            }
+            let length = prefix.path().len();
+            let place = sorted.partition_point(|(_, other)| other.path().len() <= length);
+            sorted.insert(place, (entry, prefix));
         }
-        router
+        let (mut exact, mut folded) = (Tree::new(false), Tree::new(true));
+        for (place, (_, prefix)) in sorted.iter().enumerate() {
+            let tree = if prefix.ignores_case() { &mut folded } else { &mut exact };
+            tree.insert(prefix.path(), place);
+        }
+        Router { order: sorted.iter().map(|(entry, _)| *entry).collect(), exact, folded }
     }
 
     /// Whether there is any prefix but `/`, so that a request's path matters.
     #[must_use]
     pub fn needs_path(&self) -> bool {
-        self.depth > 0
+        self.exact.len() + self.folded.len() > 2
     }
 
-    /// Adds the entries that cover `path`, which is in normal form, to `hits`: the shortest prefix
-    /// first, equal prefixes in document order. `lower` is scratch space.
-    pub fn covering(&self, path: &[u8], lower: &mut Vec<u8>, hits: &mut Vec<usize>) {
-        hits.extend_from_slice(&self.root);
-        if self.depth == 0 || path.len() <= 1 {
-            return;
+    /// Writes the entries that cover a reading of `path` to `hits`, each once: the shortest prefix
+    /// first, those of one length in document order. A path with more readings than can be followed
+    /// falls under all of them.
+    pub fn covering(&self, path: Path<'_>, hits: &mut Vec<usize>) {
+        hits.clear();
+        if path.is_plain || !self.needs_path() {
+            plain(&self.exact, path.text, |entry| hits.push(entry));
+            plain(&self.folded, path.text, |entry| add(hits, entry));
+        } else if !(odd(&self.exact, path.text, hits) && odd(&self.folded, path.text, hits)) {
+            hits.clear();
+            hits.extend(0..self.order.len());
         }
-        lower.clear();
-        if !self.folded.0.is_empty() {
-            lower.extend(path.iter().map(u8::to_ascii_lowercase));
-        }
-        let slashes = path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/');
-        let ends = slashes.map(|(end, _)| end).chain([path.len()]);
-        for end in ends.take(self.depth) {
-            let exact = path.get(..end).unwrap_or_default();
-            self.at(exact, lower.get(..end).unwrap_or_default(), hits);
-        }
-    }
-
-    fn at(&self, exact: &[u8], folded: &[u8], hits: &mut Vec<usize>) {
-        let start = hits.len();
-        hits.extend(self.exact.get(exact));
-        for &entry in self.folded.get(folded) {
-            let added = hits.get(start..).unwrap_or_default();
-            let place = start + added.partition_point(|&other| other < entry);
-            hits.insert(place, entry);
+        for hit in hits {
+            *hit = self.order.get(*hit).copied().unwrap_or_default();
         }
     }
 }
 
-fn segments(path: &[u8]) -> usize {
-    if path.len() <= 1 { 0 } else { path.iter().filter(|&&byte| byte == b'/').count() }
+/// Finds the entries that cover a path that is spelled plainly, in ascending order.
+fn plain(tree: &Tree, path: &[u8], mut take: impl FnMut(usize)) {
+    let mut at = Tree::ROOT;
+    tree.entries(at).iter().copied().for_each(&mut take);
+    if tree.len() == 1 {
+        return;
+    }
+    for name in path.split(|&byte| byte == b'/').skip(1) {
+        match tree.child(at, name) {
+            Some(child) => at = child,
+            None => return,
+        }
+        tree.entries(at).iter().copied().for_each(&mut take);
+    }
+}
+
+/// Adds the entries that cover any reading of a path; whether that could be told.
+#[inline(never)]
+fn odd(tree: &Tree, path: &[u8], hits: &mut Vec<usize>) -> bool {
+    if tree.len() == 1 {
+        plain(tree, path, |entry| add(hits, entry));
+        return true;
+    }
+    let Some(covered) = reading::covering(tree, path) else { return false };
+    let covering = covered.iter().enumerate().filter(|(_, covered)| **covered);
+    covering.for_each(|(node, _)| tree.entries(node).iter().for_each(|&entry| add(hits, entry)));
+    true
+}
+
+/// Adds an entry in its place.
+fn add(hits: &mut Vec<usize>, entry: usize) {
+    if let Err(place) = hits.binary_search(&entry) {
+        hits.insert(place, entry);
+    }
 }

@@ -9,6 +9,7 @@ mod kept;
 mod lease;
 mod leases;
 pub mod local;
+pub mod remains;
 pub mod shared;
 mod slab;
 pub mod table;
@@ -32,6 +33,7 @@ use bans::Bans;
 use bans::far::Far;
 use daily::{Daily, Terms};
 use fleet::Fleet;
+pub(crate) use lease::RECHECK;
 use local::Local;
 use shared::Shared;
 use shared::names::Names;
@@ -104,8 +106,7 @@ impl Judged {
     }
 }
 
-/// The callers of one rule. A request is judged first; what [`Store::charge`], [`Store::undo`],
-/// [`Store::remaining`] and [`Store::place`] are about is always the request judged last.
+/// The callers of one rule. A request is judged first; all else is about the request judged last.
 pub trait Store {
     /// Judges a request and charges nothing.
     fn judge(&mut self, key: Key, now: Now) -> Judged;
@@ -126,6 +127,20 @@ pub trait Store {
     /// admission, or when it can. Charges nothing.
     fn can_hold(&mut self, delay: Micros) -> Decision;
 
+    /// Ticks for which others may hold what the request judged last lacks; zero if a refusal is final.
+    fn loan(&self) -> Micros {
+        0
+    }
+
+    /// Forgets that others held what a caller needed, so that the next judgement is no older than it.
+    fn look_again(&mut self, _key: Key) {}
+
+    /// So many requests of a caller wait for permits here.
+    fn wait(&mut self, _key: Key, _requests: usize) {}
+
+    /// More requests of a caller wait for permits than may.
+    fn crowd(&mut self, _key: Key, _now: Now) {}
+
     /// Takes the charge back, since another rule would not be charged.
     fn undo(&mut self);
 
@@ -133,13 +148,18 @@ pub trait Store {
     /// the truth.
     fn remaining(&mut self) -> u64;
 
+    /// Whether anybody counts the request judged last.
+    fn counts(&self) -> bool {
+        true
+    }
+
     /// What [`Store::leave`] needs to give the place of a held request back.
     fn place(&self) -> u64;
 
     /// Gives the place of a held request back, if it still is the last in its line.
     fn leave(&mut self, key: Key, place: u64, now: Now);
 
-    /// The caller is hot: he is going to need about so many permits in the next tenth of a second.
+    /// The caller is hot: it is going to need about so many permits in the next tenth of a second.
     fn foresee(&mut self, _key: Key, _permits: u64) {}
 
     /// Does what has to be done from time to time. Whether there is more to do soon, even if no
@@ -149,7 +169,7 @@ pub trait Store {
     /// How many callers more are in this worker's memory than when this was last asked.
     fn change_in_keys(&mut self) -> i64;
 
-    /// Ends this store; the same as [`Store::change_in_keys`] for the last time.
+    /// Ends this store, unless it is asked again; the same as [`Store::change_in_keys`] for the last time.
     fn close(&mut self, now: Now) -> i64;
 
     /// The store as one that asks the fleet, if it is one.
@@ -172,6 +192,8 @@ pub struct Meter {
     pub keys: usize,
     /// The filter in which accounts are counted by the day, if they are.
     pub daily: Option<Shape>,
+    /// Whether requests may be under other rules, too, so that a charge may be taken back.
+    pub beside: bool,
 }
 
 /// What all stores of a configuration have in common.
@@ -244,7 +266,7 @@ impl<'s> Stores<'s> {
             Scope::Gateway | Scope::Global => {
                 let names = Names::new(&self.namespace, identity, keys);
                 let (data, traffic) = (self.data.clone(), self.traffic.clone());
-                let far = link.map(|link| Far::new(link, number, identity, &ban));
+                let far = link.map(|link| Far::new(link, number, identity, &ban, keys));
                 Box::new(bans::shared::Shared::new(ban, names, keys, data, traffic, far))
             }
         }

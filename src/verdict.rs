@@ -17,7 +17,7 @@ pub enum Verdict {
     Hold(Held),
     /// The request is answered with a refusal.
     Refuse(Refusal),
-    /// The request waits until the fleet's store has answered.
+    /// The request waits until the fleet's store has answered, or for permits that others hold.
     Ask {
         /// Under which the answer comes.
         ticket: u64,

@@ -1,75 +1,102 @@
 """Runs all checks, or the stages named on the command line; the last line reads `N passed, N failed`."""
 
 import os
-import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import NamedTuple
 
 from console import ROOT, die, relative, say
-from stages import NEED_MODULE, REAL_TIME, STAGES
-from stall import Watch
+from results import count, excused, failures, times
+from stages import FIRST, MEASURING, NEED_MODULE, STAGES
+from stall import STILL, Watch
 
-# How cargo's test runner, wasm-bindgen's and Python's unittest report.
-RUST = re.compile(r"^test result: .*?(\d+) passed; (\d+) failed", re.MULTILINE)
-PYTHON = re.compile(r"^Ran (\d+) tests? in", re.MULTILINE)
-PYTHON_FAILED = re.compile(r"(?:failures|errors)=(\d+)")
-NAMES = re.compile(r"^test (\S+) .*FAILED$", re.MULTILINE)
+# How many stages run side by side: each command keeps one processor busy, and some of them two.
+AT_ONCE = 2
 
 
-def count(text, succeeded):
-    """How many tests passed and failed; a command without tests counts as one."""
-    passed = failed = 0
-    for good, bad in RUST.findall(text):
-        passed, failed = passed + int(good), failed + int(bad)
-    for ran in PYTHON.findall(text):
-        bad = sum(map(int, PYTHON_FAILED.findall(text)))
-        passed, failed = passed + int(ran) - bad, failed + bad
-    if succeeded and passed == 0:
-        return 1, 0
-    return (passed, failed) if succeeded or failed else (passed, 1)
+class Result(NamedTuple):
+    passed: int
+    failed: int
+    seconds: float = 0.0
 
 
-def run(command, variables):
-    """Runs one command, showing its output while it comes, and counts its tests."""
-    words = [str(word) for word in command]
-    say("\n$ " + shlex.join(relative(word) for word in words))
-    environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
+def run(step, tell):
+    """Runs one command, telling its output while it comes. How many of its tests passed and failed, and its output."""
+    words = [str(word) for word in step.command]
+    tell("\n$ " + shlex.join(relative(word) for word in words) + "\n")
+    environment = {**os.environ, **{name: str(value) for name, value in step.variables.items()}}
     process = subprocess.Popen(
         words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
     lines = []
     for line in process.stdout:
-        sys.stdout.write(line)
+        tell(line)
         lines.append(line)
     text = "".join(lines)
-    return *count(text, process.wait() == 0), NAMES.findall(text)
+    return *count(text, process.wait() == 0, step.has_tests), text
 
 
-def run_in_real_time(command, variables):
-    """Runs tests that judge by the clock. On a machine that stood still meanwhile their failures say nothing: those
-    that failed are run once more, alone. A second failure counts, and so does one on a machine that did not."""
-    with Watch() as watch:
-        passed, failed, names = run(command, variables)
-    if failed == 0 or len(names) != failed or not watch.stood_still:
-        return passed, failed
-    say(f"\nThe machine stood still for up to {watch.longest * 1000:.0f} ms; once more, alone: {', '.join(names)}")
-    words = command[: command.index("--")] if "--" in command else command
-    again, failed, _ = run([*words, "--", "--exact", "--test-threads=1", *names], variables)
-    return passed + again, failed
+def run_measuring(step, tell):
+    """Runs tests that judge by the clock. Those that failed while the machine stood still, in their own time, are run
+    once more, alone, and a second failure counts; nothing excuses that a limit was exceeded."""
+    with tempfile.TemporaryDirectory() as folder, Watch() as watch:
+        noted = Path(folder) / "times"
+        step = step._replace(variables={**step.variables, "DIANA_TEST_TIMES": noted})
+        passed, failed, text = run(step, tell)
+        ran = times(noted.read_text()) if noted.exists() else {}
+        again = excused(failures(text), ran, STILL, watch.longest)
+        if not again:
+            return passed, failed
+        tell(f"\nThe machine stood still meanwhile; once more, alone: {', '.join(again)}\n")
+        words = step.command[: step.command.index("--")] if "--" in step.command else step.command
+        second = step._replace(command=[*words, "--", "--exact", "--test-threads=1", *again])
+        repaired, _, _ = run(second, tell)
+    return passed + repaired, failed - repaired
 
 
-def check(stage):
-    """Runs a stage; a program that it needs and that cannot be had is one failure."""
+def check(stage, steps, tell):
+    """Runs the commands of a stage; nothing in place of them is one failure."""
+    began = time.monotonic()
+    tell(f"\n=== {stage}\n")
     passed = failed = 0
+    for step in steps or []:
+        measures = stage in MEASURING and step.has_tests
+        good, bad = run_measuring(step, tell) if measures else run(step, tell)[:2]
+        passed, failed = passed + good, failed + bad
+    if steps is None:
+        tell("not run, see above\n")
+        failed = 1
+    return Result(passed, failed, time.monotonic() - began)
+
+
+def check_side_by_side(stages):
+    """Runs stages at once, and tells what each of them said when it has ended."""
+    results = {}
+
+    def quietly(stage, steps):
+        said = []
+        return stage, check(stage, steps, said.append), "".join(said)
+
+    say(f"\nside by side: {', '.join(stages)}")
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for done in as_completed([pool.submit(quietly, *stage) for stage in stages.items()]):
+            stage, results[stage], said = done.result()
+            say(said)
+    return results
+
+
+def prepare(stage):
+    """What a stage runs; nothing if a program that it needs cannot be had."""
     try:
-        for command, variables in STAGES[stage]():
-            good, bad = run_in_real_time(command, variables) if stage in REAL_TIME else run(command, variables)[:2]
-            passed, failed = passed + good, failed + bad
+        return list(STAGES[stage]())
     except SystemExit:
-        failed += 1
-    return passed, failed
+        say(f"the stage {stage} cannot be run")
+        return None
 
 
 def chosen(names):
@@ -81,20 +108,25 @@ def chosen(names):
     return [stage for stage in STAGES if stage in wanted]
 
 
+def check_all(names):
+    """First what others need, then what may run at once, and at last, each alone, what measures."""
+    prepared = {stage: prepare(stage) for stage in names}
+    results = check_side_by_side({stage: prepared.pop(stage) for stage in names if stage in FIRST})
+    if "module" in results and results["module"].failed:
+        # Nothing is shown by a module of yesterday.
+        prepared.update({stage: None for stage in prepared if stage in NEED_MODULE})
+    beside = {stage: prepared.pop(stage) for stage in names if stage in prepared and stage not in MEASURING}
+    results |= check_side_by_side(beside) if beside else {}
+    for stage, steps in prepared.items():
+        results[stage] = check(stage, steps, lambda text: print(text, end="", flush=True))
+    return {stage: results[stage] for stage in names}
+
+
 def main():
-    results = {}
-    for stage in chosen(sys.argv[1:]):
-        say(f"\n=== {stage}")
-        began = time.monotonic()
-        if stage in NEED_MODULE and results["module"][1]:
-            say("not run: the module could not be built")
-            good, bad = 0, 1
-        else:
-            good, bad = check(stage)
-        results[stage] = good, bad, time.monotonic() - began
+    results = check_all(chosen(sys.argv[1:]))
     say("")
-    for stage, (good, bad, seconds) in results.items():
-        say(f"{stage:8} {good:5} passed {bad:3} failed {seconds:6.0f} s")
+    for stage, (passed, failed, seconds) in results.items():
+        say(f"{stage:8} {passed:5} passed {failed:3} failed {seconds:6.0f} s")
     passed, failed = (sum(result[part] for result in results.values()) for part in (0, 1))
     say(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)

@@ -9,7 +9,14 @@ from pathlib import Path
 from console import TARGET, die, output, relative, run, say
 
 # Programs that Debian and Ubuntu carry, and the package that holds each.
-DEBIAN = {"node": "nodejs", "curl": "curl", "openssl": "openssl", "etcd": "etcd-server", "redis-server": "redis-server"}
+DEBIAN = {
+    "c++": "g++",
+    "curl": "curl",
+    "etcd": "etcd-server",
+    "node": "nodejs",
+    "openssl": "openssl",
+    "redis-server": "redis-server",
+}
 
 
 def program(name):
@@ -57,7 +64,9 @@ def rust_component(name, command):
 def cargo_tool(crate, binary, version):
     """A program from crates.io, built once into target/tools."""
     path = TARGET / "tools/bin" / binary
-    if output([path, "--version"]).split()[-1:] != [version]:
+    # Not every program tells its version when it is asked.
+    built = output([cargo(), "install", "--list", "--root", TARGET / "tools"]).splitlines()
+    if f"{crate} v{version}:" not in built or not path.is_file():
         say(f"building {crate} {version} into {relative(TARGET / 'tools')}, once")
         # Without --locked: the lock file that crates publish often holds yanked versions.
         run([cargo(), "install", crate, "--version", version, "--root", TARGET / "tools", "--force"])

@@ -1,7 +1,8 @@
-"""The stages of `make test`: each yields commands, with the environment variables they need."""
+"""The stages of `make test`. Each makes sure that what it needs is there, and yields its steps."""
 
 import re
 import sys
+from typing import NamedTuple
 
 import envoy
 import needs
@@ -9,6 +10,30 @@ from console import ROOT
 
 PURE = "--no-default-features"
 DENY = ["--", "-D", "warnings"]
+TEST = ["cargo", "test", PURE]
+
+
+class Step(NamedTuple):
+    """A command, with the environment variables it needs."""
+
+    command: list
+    variables: dict = {}
+    # Whether it has failed if it runs no test.
+    has_tests: bool = False
+
+
+def step(*words, **variables):
+    return Step(list(words), variables)
+
+
+def tests(*words, **variables):
+    return Step(list(words), variables, has_tests=True)
+
+
+def test_programs():
+    """All tests at once, so that stages that run side by side do not wait for each other's compiler."""
+    needs.cargo()
+    yield step(*TEST, "--no-run", "--lib", *(word for name in COMPILED for word in ("--test", name)))
 
 
 def lint():
@@ -16,19 +41,20 @@ def lint():
     needs.rust_component("clippy", "clippy")
     needs.rust_target("wasm32-wasip1")
     needs.rust_target("wasm32-unknown-unknown")
-    yield ["cargo", "fmt", "--check"], {}
-    yield ["cargo", "clippy", "--all-targets", *DENY], {}
+    yield step("cargo", "fmt", "--check")
+    yield step("cargo", "fmt", "--check", "--manifest-path", "tests/fuzz/Cargo.toml")
+    yield step("cargo", "clippy", "--all-targets", *DENY)
     # The core must compile without the host, and the adapter on the target that is shipped.
-    yield ["cargo", "clippy", "--lib", PURE, *DENY], {}
-    yield ["cargo", "clippy", "--lib", "--target", "wasm32-wasip1", *DENY], {}
-    yield ["cargo", "clippy", "--test", "wasm", "--target", "wasm32-unknown-unknown", PURE, *DENY], {}
-    yield ["cargo", "doc", "--no-deps"], {"RUSTDOCFLAGS": "-D warnings"}
+    yield step("cargo", "clippy", "--lib", PURE, *DENY)
+    yield step("cargo", "clippy", "--lib", "--target", "wasm32-wasip1", *DENY)
+    yield step("cargo", "clippy", "--test", "wasm", "--target", "wasm32-unknown-unknown", PURE, *DENY)
+    yield step("cargo", "doc", "--no-deps", RUSTDOCFLAGS="-D warnings")
 
 
 def native():
     needs.cargo()
-    yield ["cargo", "test", PURE, "--no-fail-fast", "--lib", "--test", "it", "--test", "simulation"], {}
-    yield [sys.executable, "-m", "unittest", "discover", "-s", "tools", "-v"], {}
+    yield tests(*TEST, "--no-fail-fast", "--lib", "--test", "it", "--test", "simulation")
+    yield tests(sys.executable, "-m", "unittest", "discover", "-s", "tools", "-v")
 
 
 def wasm():
@@ -36,23 +62,28 @@ def wasm():
     needs.program("node")
     needs.rust_target("wasm32-unknown-unknown")
     runner = needs.cargo_tool("wasm-bindgen-cli", "wasm-bindgen-test-runner", locked("wasm-bindgen"))
-    command = ["cargo", "test", PURE, "--target", "wasm32-unknown-unknown", "--test", "wasm"]
-    yield command, {"CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER": runner}
+    command = [*TEST, "--target", "wasm32-unknown-unknown", "--test", "wasm"]
+    yield tests(*command, CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER=runner)
 
 
 def redis():
     """The script that counts for the fleet, in a real Redis."""
     needs.program("redis-server")
-    yield ["cargo", "test", PURE, "--test", "redis"], {}
+    yield tests(*TEST, "--test", "redis")
+
+
+def fuzz():
+    """Each fuzz target for some seconds, from its seeds on."""
+    yield tests(sys.executable, "tools/fuzz.py", "--anew", "--seconds", "3")
 
 
 def module():
-    yield [sys.executable, "tools/build.py"], {}
+    yield step(sys.executable, "tools/build.py")
 
 
 def abi():
     """The finished module in wasmi."""
-    yield ["cargo", "test", PURE, "--test", "abi"], {}
+    yield tests(*TEST, "--test", "abi")
 
 
 def real_envoy():
@@ -65,15 +96,15 @@ def real_envoy():
         for example in ("envoy.yaml", "fleet.yaml", "hot.yaml"):
             command = [binary, "--mode", "validate", "-c", f"envoy/{example}", "-l", "error"]
             # Any password will do: nobody is asked.
-            yield command, {"DIANA_REDIS_PASSWORD": "any"}
+            yield step(*command, DIANA_REDIS_PASSWORD="any")
         # How callers are counted does not depend on the version, and takes longest.
         part = [] if version == envoy.NEWEST else ["--", "--skip", "algorithms::", "--skip", "flood::"]
-        yield ["cargo", "test", PURE, "--test", "envoy", *part], {"DIANA_ENVOY": binary}
+        yield tests(*TEST, "--test", "envoy", *part, DIANA_ENVOY=binary)
 
 
 def istio():
     python = needs.virtual_env("python", ["jsonschema==4.26.0", "PyYAML==6.0.3"]) / "bin/python"
-    yield [python, "-m", "unittest", "discover", "-s", "tests/istio", "-v"], {"DIANA_ENVOY": envoy.path()}
+    yield tests(python, "-m", "unittest", "discover", "-s", "tests/istio", "-v", DIANA_ENVOY=envoy.path())
 
 
 def locked(crate):
@@ -82,16 +113,25 @@ def locked(crate):
     return re.search(rf'name = "{crate}"\nversion = "(.+?)"', text)[1]
 
 
+# The tests in cargo's own target.
+COMPILED = ["it", "simulation", "redis", "abi", "envoy"]
+
+# In the order in which they begin, but for those that measure, which come last: the longest first. A new stage is a
+# function and a line here.
 STAGES = {
-    "lint": lint,
+    "compile": test_programs,
+    "module": module,
     "native": native,
+    "lint": lint,
     "wasm": wasm,
     "redis": redis,
-    "module": module,
+    "fuzz": fuzz,
     "abi": abi,
-    "envoy": real_envoy,
     "istio": istio,
+    "envoy": real_envoy,
 }
+# What other stages wait for.
+FIRST = {"compile", "module"}
 NEED_MODULE = {"abi", "envoy", "istio"}
-# Whose tests judge by the clock.
-REAL_TIME = {"envoy"}
+# Whose tests judge by the clock: nothing runs beside them.
+MEASURING = {"envoy"}

@@ -1,4 +1,4 @@
-"""Tells whether the machine stood still while something ran."""
+"""Tells when the machine stood still."""
 
 import threading
 import time
@@ -9,10 +9,10 @@ PAUSE = 0.005
 
 
 class Watch:
-    """Sleeps a little again and again, and notes how much too late it woke."""
+    """Sleeps a little again and again, and notes when it woke much too late, in seconds of Unix time."""
 
     def __enter__(self):
-        self.longest = 0.0
+        self.stalls = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -22,12 +22,16 @@ class Watch:
         self._over.set()
         self._thread.join()
 
-    @property
-    def stood_still(self):
-        return self.longest >= STILL
+    def longest(self, begin, end):
+        """For how long at most the machine stood still at once, of which a part lay within that time."""
+        within = [woke - due for due, woke in self.stalls if due < end and begin < woke]
+        return max(within, default=0.0)
 
     def _watch(self):
         while not self._over.is_set():
             began = time.monotonic()
             time.sleep(PAUSE)
-            self.longest = max(self.longest, time.monotonic() - began - PAUSE)
+            late = time.monotonic() - began - PAUSE
+            if late >= STILL:
+                woke = time.time()
+                self.stalls.append((woke - late, woke))

@@ -25,6 +25,7 @@ pub fn print() {
             table::ASKS,
             table::PROCESSORS,
             table::WAITING,
+            table::LENT,
             table::WAITS,
         ],
     );

@@ -26,8 +26,10 @@ pub fn print() {
             table::MOST,
             table::OVER,
             table::USED,
+            table::IN_ERROR,
             table::CALLS,
             table::WAITING,
+            table::LENT,
             table::WAITS,
         ],
     );

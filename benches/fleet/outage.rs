@@ -35,6 +35,7 @@ pub fn print() {
             table::MOST,
             table::OVER,
             table::USED,
+            table::IN_ERROR,
             table::FAILED,
             table::ALONE,
             BACK,

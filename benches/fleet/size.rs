@@ -22,10 +22,12 @@ pub fn print() {
             table::FULLEST,
             table::OVER,
             table::USED,
+            table::IN_ERROR,
             table::CALLS,
             table::ASKS,
             table::PROCESSORS,
             table::WAITING,
+            table::LENT,
             table::WAITS,
         ],
     );

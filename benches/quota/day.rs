@@ -61,7 +61,7 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
     let quota = Quota::new(Unit::Day, permits);
     let algorithm = (fixed_window::ENTRY.build)(&quota).unwrap_or_else(|why| panic!("{why:?}"));
     let daily = Some(Shape::new(accounts, error, permits));
-    let meter = Meter { algorithm, cost: 1, identity: 1, keys: 1, daily };
+    let meter = Meter { algorithm, cost: 1, identity: 1, keys: 1, daily, beside: false };
     let mut tables = Tables::default();
     let mut stores = Stores::new("bench".into(), Rc::new(FakeSharedData::default()), &mut tables);
     stores.open(Scope::Local, meter, quota, "W")

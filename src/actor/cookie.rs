@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Built, Found, Kind, Mistake, Source, text};
+use super::{Built, Found, Kind, Mistake, Source, form, text};
 use crate::port::{Request, Values};
 use crate::tree::Tree;
 
@@ -43,12 +43,25 @@ impl Source for Cookie {
 }
 
 impl Cookie {
-    /// The values of this cookie in one header.
-    fn values<'h>(&self, header: &'h [u8]) -> impl Iterator<Item = &'h [u8]> {
-        header.split(|&byte| byte == b';').filter_map(|pair| {
-            let pair = pair.trim_ascii();
-            let value = pair.strip_prefix(self.0.as_bytes())?.trim_ascii_start();
-            Some(value.strip_prefix(b"=")?.trim_ascii_start())
-        })
+    /// What may be the values of this cookie in one header. Some upstreams percent-decode names and
+    /// values.
+    fn values(&self, header: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+        let pairs = header.split(|&byte| byte == b';').filter_map(|pair| {
+            let equals = pair.iter().position(|&byte| byte == b'=')?;
+            let (name, value) = pair.split_at_checked(equals)?;
+            let name = name.trim_ascii();
+            let is_own = name == self.0.as_bytes() || form(name).eq(form(self.0.as_bytes()));
+            is_own.then(|| value.get(1..).unwrap_or_default().trim_ascii())
+        });
+        pairs.flat_map(readings).map(|value| form(value).collect())
     }
+}
+
+/// What a cookie's value may be taken for: quotes around it are no part of it. Where they hold escapes,
+/// or do not end, upstreams differ, so it is two values.
+fn readings(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let inner = value.strip_prefix(b"\"");
+    let whole = inner.and_then(|inner| inner.strip_suffix(b"\""));
+    let unclear = inner.filter(|inner| whole.is_none() || inner.contains(&b'\\'));
+    std::iter::once(whole.unwrap_or(value)).chain(unclear)
 }

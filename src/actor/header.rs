@@ -20,7 +20,8 @@ impl Source for Header {
     fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
         match request.header(&self.0) {
             Values::None => Found::Absent,
-            Values::One(value) => Found::value(value, take),
+            // Over HTTP/2 spaces come through, which the upstream takes off.
+            Values::One(value) => Found::value(value.trim_ascii(), take),
             Values::Many(_) => Found::Repeated,
         }
     }

@@ -74,7 +74,7 @@ impl Source for Unverified {
 
 impl Unverified {
     fn claim(&self, header: &[u8]) -> Option<Vec<u8>> {
-        let (scheme, token) = header.split_at_checked("bearer ".len())?;
+        let (scheme, token) = header.trim_ascii_start().split_at_checked("bearer ".len())?;
         if !scheme.eq_ignore_ascii_case(b"bearer ") {
             return None;
         }

@@ -1,11 +1,9 @@
 //! A query parameter: `{query: token}`.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::{Built, Found, Kind, Source, text};
+use super::{Built, Found, Kind, Source, form, text};
 use crate::port::{Pseudo, Request};
-use crate::route::path::decode;
 use crate::tree::Tree;
 
 /// `query` in the registry.
@@ -37,15 +35,21 @@ impl Source for Query {
 }
 
 impl Query {
-    /// The values of this parameter, names and values percent-decoded.
-    fn values<'p>(&self, path: &'p [u8]) -> impl Iterator<Item = Cow<'p, [u8]>> {
+    /// What may be the values of this parameter. To some upstreams `;` separates as `&` does: then one
+    /// pair is several, and one value two.
+    fn values(&self, path: &[u8]) -> impl Iterator<Item = Vec<u8>> {
         let path = path.split(|&byte| byte == b'#').next().unwrap_or_default();
         let start = path.iter().position(|&byte| byte == b'?').map_or(path.len(), |mark| mark + 1);
         let query = path.get(start..).unwrap_or_default();
-        query.split(|&byte| byte == b'&').filter_map(|pair| {
+        let pairs = query.split(|&byte| byte == b'&').flat_map(|pair| {
+            let parts =
+                pair.split(|&byte| byte == b';').filter(move |part| part.len() < pair.len());
+            std::iter::once(pair).chain(parts)
+        });
+        pairs.filter_map(|pair| {
             let mut halves = pair.splitn(2, |&byte| byte == b'=');
-            let name = decode(halves.next()?);
-            (*name == *self.0.as_bytes()).then(|| decode(halves.next().unwrap_or_default()))
+            let is_own = form(halves.next()?).eq(form(self.0.as_bytes()));
+            is_own.then(|| form(halves.next().unwrap_or_default()).collect())
         })
     }
 }

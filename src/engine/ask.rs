@@ -4,7 +4,7 @@
 //! judged anew then. Should one refuse by now, Redis gets its permits back with the next trip. So a
 //! charge may be visible for a while that lets nobody through, and never the reverse.
 
-use super::{Engine, Judge, Opinion};
+use super::{Engine, Judge, Opinion, Patience, Since};
 use crate::decision::Decision;
 use crate::fleet::desk::{Answered, Told};
 use crate::fleet::link::BANS;
@@ -17,6 +17,7 @@ use crate::verdict::Verdict;
 /// A request that waits for an answer.
 pub(super) struct Asked {
     since: Micros,
+    patience: Option<Patience>,
     opinions: Vec<Opinion>,
     /// Whether its client left.
     gone: bool,
@@ -29,6 +30,8 @@ pub struct Resumed {
     pub ticket: u64,
     /// Since when.
     pub since: Micros,
+    /// How long it may wait for permits, if it has waited for some.
+    pub patience: Option<Patience>,
     /// What the fleet's store said.
     pub answered: Answered,
 }
@@ -38,15 +41,18 @@ pub struct Resumed {
 pub(super) struct Grant {
     /// When the request may leave.
     until: Micros,
-    /// Under which the charge can be given back.
+    /// Under which the charge can be given back, and the term in which it may.
     pub(super) receipt: u64,
+    term: u64,
 }
 
 impl Engine {
-    /// When there is something to do the next time between the gateway and Redis.
+    /// When there is something to do the next time: between the gateway and Redis, or about requests that
+    /// wait for permits.
     #[must_use]
     pub fn next(&self, now: Micros) -> Option<Micros> {
-        self.desk.as_ref()?.next(now)
+        let desk = self.desk.as_ref().and_then(|desk| desk.next(now));
+        [desk, self.lent.next()].into_iter().flatten().min()
     }
 
     /// Lines for the log about Redis.
@@ -58,10 +64,12 @@ impl Engine {
     pub(super) fn ask(&mut self, delay: Micros) -> Verdict {
         let Some(desk) = &mut self.desk else { return Verdict::PASS };
         let mut ask = Ask { delay, rules: Vec::new() };
+        // Rules that are counted elsewhere are judged anew when the answer comes.
+        let tentative = self.scratch.opinions.iter().any(|opinion| !opinion.ask);
         for opinion in self.scratch.opinions.iter_mut().filter(|opinion| opinion.ask) {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             if let Some(store) = judge.store.fleet() {
-                ask.rules.push(store.question(opinion.shadow));
+                ask.rules.push(store.question(opinion.shadow, tentative));
             }
             let bans = judge.bans.as_ref().filter(|_| opinion.is_own && !opinion.shadow);
             let look = bans.and_then(|bans| bans.question(opinion.key));
@@ -70,10 +78,10 @@ impl Engine {
                 ask.rules.push(look);
             }
         }
-        let since = self.scratch.since;
+        let (since, patience) = (self.scratch.since, self.scratch.patience);
         let ticket = desk.ask(ask, since);
         let opinions = std::mem::take(&mut self.scratch.opinions);
-        self.asked.insert(ticket, Asked { since, opinions, gone: false });
+        self.asked.insert(ticket, Asked { since, patience, opinions, gone: false });
         Verdict::Ask { ticket }
     }
 
@@ -104,18 +112,27 @@ impl Engine {
         request: &dyn Request,
         clock: &dyn Clock,
     ) -> Verdict {
-        self.decide_since(Some(resumed.since), request, clock)
+        self.scratch.patience = resumed.patience;
+        let since = match resumed.answered {
+            // What it has waited for has nothing to do with how long an answer takes.
+            Answered::Anew => Since::Now,
+            _ => Since::Then(resumed.since),
+        };
+        self.decide_since(since, request, clock)
     }
 
-    /// The client of a request left that waits for an answer.
+    /// The client of a request left that waits.
     pub fn forget(&mut self, ticket: u64) {
+        self.lent.leave(ticket);
         self.asked.get_mut(ticket).into_iter().for_each(|asked| asked.gone = true);
     }
 
     /// Does what is due between the gateway and Redis. The requests whose answers have come.
     pub fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<Resumed> {
         let told = self.desk.as_mut().map(|desk| desk.work(now, callout));
-        self.hand_out(told.unwrap_or_default(), now)
+        let mut requests = self.hand_out(told.unwrap_or_default(), now);
+        self.take_waiting(now, &mut requests);
+        requests
     }
 
     /// Takes the answer to a call, as [`Engine::work`]; nothing if it is not one of this engine's.
@@ -135,7 +152,7 @@ impl Engine {
         for opinion in &mut self.scratch.opinions {
             let store = self.rules.get_mut(opinion.rule).and_then(|judge| judge.store.fleet());
             if let (Some(store), Some(grant)) = (store, opinion.grant.take()) {
-                store.give_back(opinion.key, grant.receipt);
+                store.give_back(opinion.key, grant.receipt, grant.term);
             }
         }
     }
@@ -148,8 +165,10 @@ impl Engine {
         for told in told {
             match told {
                 Told::Request(ticket, answered) => match self.asked.get(ticket) {
-                    Some(Asked { gone: false, since, .. }) => {
-                        requests.push(Resumed { ticket, since: *since, answered });
+                    Some(Asked { gone: false, since, patience, .. }) => {
+                        let patience = *patience;
+                        let since = patience.map_or(*since, |patience| patience.since);
+                        requests.push(Resumed { ticket, since, patience, answered });
                     }
                     _ => self.abandon(ticket, &answered, now),
                 },
@@ -163,6 +182,7 @@ impl Engine {
                 Told::Store(number, key, answer) => {
                     let store = self.rules.get_mut(number).and_then(|judge| judge.store.fleet());
                     store.into_iter().for_each(|store| store.brought(key, answer, now));
+                    self.lent.wake(number, key);
                 }
             }
         }
@@ -180,15 +200,15 @@ impl Engine {
     /// Takes what was answered about a request, and makes it the one in hand.
     fn receive(&mut self, asked: Asked, answered: &Answered, now: Now) {
         (self.scratch.now, self.scratch.since) = (now, asked.since);
-        self.scratch.opinions = asked.opinions;
+        (self.scratch.opinions, self.scratch.patience) = (asked.opinions, asked.patience);
         let mut number = 0;
         for opinion in self.scratch.opinions.iter_mut().filter(|opinion| opinion.ask) {
             opinion.ask = false;
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             match answered {
-                Answered::Decided { outcome, sent } => {
+                Answered::Decided { outcome, sent, at } => {
                     let answer = outcome.rules.get(number);
-                    let answer = answer.map(|answer| (answer, outcome, *sent));
+                    let answer = answer.map(|answer| (answer, outcome, *sent, *at));
                     answer.into_iter().for_each(|answer| opinion.take(judge, answer, now));
                     if opinion.looks
                         && let Some(answer) = outcome.rules.get(number + 1)
@@ -197,33 +217,41 @@ impl Engine {
                         opinion.ban(bans.told(opinion.key, answer, now.mono));
                     }
                 }
-                Answered::Alone | Answered::Unseeded => {
+                Answered::Alone | Answered::Unseeded | Answered::Anew => {
                     opinion.alone = true;
                     let store = judge.store.fleet();
                     store.into_iter().for_each(|store| store.brought(opinion.key, None, now));
                 }
             }
             number += 1 + usize::from(opinion.looks);
+            if opinion.loan == 0 {
+                self.lent.wake(opinion.rule, opinion.key);
+            }
         }
     }
 }
 
 impl Opinion {
-    /// Takes what Redis says, asked at an instant and answered by now.
-    fn take(&mut self, judge: &mut Judge, answer: (&Answer, &Outcome, Now), now: Now) {
-        let (answer, outcome, sent) = answer;
+    /// Takes what Redis says: asked at an instant, decided at another, and answered by now.
+    fn take(&mut self, judge: &mut Judge, answer: (&Answer, &Outcome, Now, Micros), now: Now) {
+        let (answer, outcome, sent, at) = answer;
         let Some(store) = judge.store.fleet() else { return };
         let wait = outcome.wait.filter(|_| answer.retry.is_none());
         let charged = if wait.is_some() { judge.rule.quota.cost } else { 0 };
         store.told(self.key, answer, charged, sent, now);
-        self.known = Some(answer.remaining);
+        // What this worker has on lease is still the caller's.
+        let left = store.left(self.key).unwrap_or(answer.remaining);
+        (self.known, self.loan) = (Some(left), answer.loan);
+        self.is_own &= !answer.overflow;
+        judge.counts.overflow += u64::from(answer.overflow);
         self.decision = match (answer.retry, wait) {
             (Some(retry), _) => store.refusal(retry),
             (None, Some(wait)) => {
                 let wait = if store.holds() { wait } else { 0 };
-                let until = now.mono.saturating_add(wait);
-                self.grant = Some(Grant { until, receipt: answer.receipt });
-                Decision::Admit { wait }
+                let Answer { receipt, term, .. } = *answer;
+                let until = at.saturating_add(wait);
+                self.grant = Some(Grant { until, receipt, term });
+                Decision::Admit { wait: until.saturating_sub(now.mono) }
             }
             (None, None) => Decision::NOW,
         };
@@ -245,6 +273,7 @@ impl Opinion {
             _ => judge.store.judge(self.key, now),
         };
         (self.decision, self.ask) = (decision, ask);
+        self.loan = judge.store.loan();
         self.is_own &= !overflow;
     }
 }

@@ -3,7 +3,10 @@
 use std::rc::Rc;
 
 use super::charge::Turn;
-use super::{Engine, Judge, Limit, Plain, Scratch};
+use super::lent::Rows;
+use super::plain::Plain;
+use super::upkeep::Upkeep;
+use super::{Engine, Judge, Limit, Scratch};
 use crate::caller::{Callers, Counted};
 use crate::config::policy::{Policy, Rule};
 use crate::fleet::desk::Desk;
@@ -26,6 +29,7 @@ impl Engine {
         let is_plain = policy.is_plain();
         let reads_headers = policy.reads_headers();
         let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
+        let beside = rules().count() > 1;
         let percentiles = rules().any(|rule| (1..100).contains(&rule.enforce));
         let mut needs_path = !policy.except.paths.is_empty();
         let router = Router::new(policy.limits.iter().map(|limit| &limit.url));
@@ -39,7 +43,7 @@ impl Engine {
             needs_path |= !limit.except.paths.is_empty();
             for mut rule in limit.rules {
                 needs_path |= !rule.except.paths.is_empty();
-                let meter = meter(&rule, policy.keys);
+                let meter = meter(&rule, policy.keys, beside);
                 let keys = meter.keys;
                 let hot = rule.hot.take();
                 let header = hot.as_ref().and_then(|hot| hot.header.as_ref());
@@ -66,15 +70,19 @@ impl Engine {
         };
         let plain = judges.first().filter(|_| is_plain).map(of_callers);
         let alone = judges.iter().all(|judge| judge.rule.is_local() && judge.hot.is_none());
+        let lends = judges.iter().any(|judge| judge.turn.lends());
+        let upkeep = if alone { SECOND } else { SECOND / 10 };
         Engine {
             plain: plain.filter(|_| !needs_path),
-            pace: if alone { SECOND } else { SECOND / 10 },
+            pace: if lends { SECOND / 80 } else { upkeep },
+            upkeep: Upkeep::every(upkeep),
             has_bans: judges.iter().any(|judge| judge.bans.is_some()),
             is_global: judges.iter().any(|judge| judge.rule.scope == Scope::Global),
             serves: false,
             mode: None,
             desk,
             asked: Tickets::default(),
+            lent: Rows::default(),
             traffic: stores.traffic,
             needs_path,
             reads_headers,
@@ -100,12 +108,13 @@ impl Engine {
 }
 
 /// What a rule's store is made from.
-fn meter(rule: &Rule, keys: usize) -> Meter {
+fn meter(rule: &Rule, keys: usize, beside: bool) -> Meter {
     Meter {
         algorithm: rule.algorithm.clone(),
         cost: rule.quota.cost,
         identity: rule.identity,
         keys: if rule.actor.is_empty() { 1 } else { keys },
         daily: rule.daily,
+        beside,
     }
 }

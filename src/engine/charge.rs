@@ -26,6 +26,11 @@ pub(super) enum Turn {
 }
 
 impl Turn {
+    /// Whether permits are kept by workers, which have to hand them in soon.
+    pub(super) fn lends(self) -> bool {
+        matches!(self, Turn::First | Turn::Second)
+    }
+
     const ALL: [Turn; 5] = [Turn::First, Turn::Second, Turn::Third, Turn::Fourth, Turn::Last];
 
     pub(super) fn of(rule: &Rule) -> Turn {
@@ -122,7 +127,7 @@ impl Engine {
                 if opinion.charged {
                     continue;
                 }
-                opinion.decision = decision;
+                (opinion.decision, opinion.loan) = (decision, judge.store.loan());
                 if !opinion.shadow {
                     self.undo();
                     return false;

@@ -12,7 +12,7 @@ impl Engine {
     /// Notes that a rule applies to this request, if it does.
     pub(super) fn apply(&mut self, number: usize, request: &dyn Request) {
         let Some(Judge { rule, actor, hot, .. }) = self.rules.get(number) else { return };
-        if !rule.except.is_empty() && rule.except.covers(request, self.scratch.plain_path()) {
+        if !rule.except.is_empty() && rule.except.covers(request, &self.scratch.path) {
             return;
         }
         let caller = self.callers.of(*actor, request);
@@ -30,6 +30,7 @@ impl Engine {
             rule: number,
             key,
             decision: if denied { Decision::NEVER } else { Decision::NOW },
+            loan: 0,
             shadow: self.shadow || rule.shadow || percentile >= rule.enforce,
             banned: false,
             is_own: matches!(caller, Caller::Known { .. }),
@@ -40,6 +41,7 @@ impl Engine {
             grant: None,
             known: None,
             remaining: 0,
+            told: true,
         });
     }
 
@@ -54,6 +56,7 @@ impl Engine {
             opinion.is_own &= !overflow;
             if opinion.decision.is_admitted() {
                 (opinion.decision, opinion.ask) = (decision, ask);
+                opinion.loan = store.loan();
             }
         }
     }

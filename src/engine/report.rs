@@ -117,7 +117,9 @@ impl Engine {
     /// Every rule that shows in client headers, as it stands.
     fn standings(&self) -> Vec<Standing<'_>> {
         let shown = |opinion: &&Opinion| {
-            !opinion.shadow && self.rules.get(opinion.rule).is_some_and(|judge| judge.rule.expose)
+            opinion.told
+                && !opinion.shadow
+                && self.rules.get(opinion.rule).is_some_and(|judge| judge.rule.expose)
         };
         let standing = |opinion: &Opinion| {
             let rule = &self.rules.get(opinion.rule)?.rule;
@@ -135,6 +137,7 @@ impl Engine {
     fn measure(&mut self) {
         for opinion in &mut self.scratch.opinions {
             let judge = self.rules.get_mut(opinion.rule);
+            opinion.told = judge.as_ref().is_none_or(|judge| judge.store.counts());
             opinion.remaining = match (opinion.decision, opinion.known) {
                 (Decision::NEVER, _) => 0,
                 (_, Some(known)) => known,

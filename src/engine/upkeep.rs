@@ -1,11 +1,36 @@
 //! What an engine does between requests.
 
-use super::Engine;
+use std::rc::Rc;
+
+use super::{Engine, Judge};
 use crate::fleet::desk::Desk;
 use crate::metrics::{self, Counts};
-use crate::port::Metrics;
+use crate::port::{Metrics, SharedData};
+use crate::store::remains::Remains;
 use crate::time::{Micros, Now};
 use crate::verdict::Seat;
+
+/// When bans and hot keys were last seen to, which is not as urgent as to hand in permits.
+pub(super) struct Upkeep {
+    every: Micros,
+    last: Option<Micros>,
+    /// Whether there was more to do.
+    more: bool,
+}
+
+impl Upkeep {
+    pub(super) fn every(every: Micros) -> Upkeep {
+        Upkeep { every, last: None, more: false }
+    }
+
+    fn is_due(&mut self, now: Micros) -> bool {
+        let due = self.last.is_none_or(|last| now.saturating_sub(last) >= self.every);
+        if due {
+            self.last = Some(now);
+        }
+        due
+    }
+}
 
 impl Engine {
     /// Gives back the places of a held request whose client left.
@@ -26,13 +51,18 @@ impl Engine {
     /// Does what has to be done from time to time. Whether there is more to do soon, even if no
     /// request comes.
     pub fn tidy(&mut self, now: Now) -> bool {
-        let mut more = false;
+        let mut out = false;
         for judge in &mut self.rules {
-            more |= judge.store.tidy(now);
-            more |= judge.bans.as_mut().is_some_and(|bans| bans.tidy(now.mono));
-            more |= judge.hot.as_mut().is_some_and(|spotter| spotter.tidy(now.mono));
+            out |= judge.store.tidy(now);
         }
-        more
+        if self.upkeep.is_due(now.mono) {
+            self.upkeep.more = false;
+            for judge in &mut self.rules {
+                self.upkeep.more |= judge.bans.as_mut().is_some_and(|bans| bans.tidy(now.mono));
+                self.upkeep.more |= judge.hot.as_mut().is_some_and(|hot| hot.tidy(now.mono));
+            }
+        }
+        out | self.upkeep.more
     }
 
     /// Hands on what was counted since the last flush.
@@ -75,6 +105,28 @@ impl Engine {
             before.into_iter().for_each(|mode| metrics::flush_mode(namespace, mode, -1, metrics));
             mode.into_iter().for_each(|mode| metrics::flush_mode(namespace, mode, 1, metrics));
         }
+    }
+
+    /// What its rules have in shared data.
+    #[must_use]
+    pub fn remains(
+        &self,
+        namespace: &Rc<str>,
+        data: &Rc<dyn SharedData>,
+        now: Micros,
+    ) -> Vec<Remains> {
+        let mut all = Vec::new();
+        let of_all = || (namespace.clone(), data.clone());
+        for Judge { rule, .. } in self.rules.iter().filter(|judge| !judge.rule.is_local()) {
+            let ((name, data), identity) = (of_all(), rule.identity);
+            if rule.daily.is_none() {
+                let algorithm = rule.algorithm.clone();
+                all.push(Remains::of_callers(name, data, identity, algorithm, now));
+            }
+            let (name, data) = of_all();
+            all.extend(rule.ban.map(|ban| Remains::of_bans(name, data, identity, ban, now)));
+        }
+        all
     }
 
     /// Hands on the last counts, and takes this engine's callers back from the gauges.

@@ -208,10 +208,12 @@ pub(super) fn resume(stream: u32, root: u32) {
     _ = unsafe { proxy_set_effective_context(root) };
 }
 
-/// Makes another context the one that further calls are about.
-pub(super) fn set_effective_context(context: u32) {
-    // SAFETY: no memory is involved. What is asked about a stream that has ended fails.
-    _ = unsafe { proxy_set_effective_context(context) };
+/// Makes another context the one that further calls are about. Whether there is such a context; what is
+/// asked about a stream that has ended fails in any case.
+pub(super) fn set_effective_context(context: u32) -> bool {
+    // SAFETY: no memory is involved.
+    let status = unsafe { proxy_set_effective_context(context) };
+    status == OK
 }
 
 /// The id of a metric: kind 0 is a counter, 1 a gauge, 2 a histogram.

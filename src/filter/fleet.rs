@@ -1,7 +1,4 @@
 //! Rules for the fleet: requests that wait for Redis, which is reached through the host.
-//!
-//! Whoever of this VM's gates asks Redis is on one list: a root that is being replaced may no longer
-//! be called, so whichever root is called goes on for all of them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -10,21 +7,16 @@ use std::rc::Rc;
 use proxy_wasm::types::LogLevel;
 
 use super::gate::Gate;
-use super::outside::{self, HostCallout, HostEnvironment};
+use super::outside::{HostCallout, HostEnvironment};
 use super::stats::HostMetrics;
 use super::{abi, http};
 use crate::config::policy::Policy;
 use crate::engine::Resumed;
 use crate::fleet::desk::Way;
 use crate::fleet::script::Login;
-use crate::port::{Environment, Metrics};
+use crate::port::{Answer, Environment, Metrics};
 use crate::tickets::Tickets;
-use crate::time::Micros;
 use crate::verdict::Verdict;
-
-thread_local! {
-    static GATES: RefCell<Vec<Rc<Gate>>> = const { RefCell::new(Vec::new()) };
-}
 
 /// What a stream and its gate know together of a request that waits.
 #[derive(Default)]
@@ -56,8 +48,14 @@ impl Waiting {
         self.streams.borrow_mut().remove(ticket).map(|_| ticket)
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether nobody waits.
+    pub(super) fn is_empty(&self) -> bool {
         self.streams.borrow().is_empty()
+    }
+
+    /// Whether answers have come with which nobody went on yet.
+    pub(super) fn has_answers(&self) -> bool {
+        !self.ready.borrow().is_empty()
     }
 }
 
@@ -83,84 +81,40 @@ pub(super) fn way(policy: &Policy) -> Result<Option<Way>, String> {
     Ok(Some(Way { cluster: redis.cluster.clone(), timeout: redis.timeout, login }))
 }
 
-/// Adds a gate that asks Redis.
-pub(super) fn join(gate: &Rc<Gate>) {
-    GATES.with_borrow_mut(|gates| gates.push(gate.clone()));
-}
-
-/// Does what is due for all gates, and lets at most `most` requests go on. `root` is the context that
-/// the host is calling about.
-pub(super) fn tick(root: u32, most: usize) {
-    let mut left = most;
-    for gate in gates() {
-        gate.work_for_fleet();
-        gate.go_on(root, &mut left);
-        gate.tell_news();
-    }
-    // One that was replaced is kept for as long as somebody waits for it.
-    GATES.with_borrow_mut(|gates| {
-        gates.retain(|gate| !gate.is_retired() || !gate.waiting().is_empty());
-    });
-}
-
-/// Takes the answer to a call, if one of the gates made it. Whether it did.
-pub(super) fn answer(root: u32, token: u32, headers: usize, size: usize, most: usize) -> bool {
-    let mut left = most;
-    outside::answer(headers, size, |answer| {
-        gates().iter().any(|gate| {
-            let taken = gate.take_answer(token, answer, &HostCallout);
-            if taken {
-                gate.go_on(root, &mut left);
-                gate.tell_news();
-            }
-            taken
-        })
-    })
-}
-
-/// When a root is to be called the next time.
-pub(super) fn next(now: Micros) -> Option<Micros> {
-    gates().iter().filter_map(|gate| gate.next_for_fleet(now)).min()
-}
-
-fn gates() -> Vec<Rc<Gate>> {
-    GATES.with_borrow(Vec::clone)
-}
-
 impl Gate {
-    fn work_for_fleet(&self) {
+    /// Does what is due between the gateway and Redis.
+    pub(super) fn work_for_fleet(&self) {
         let now = self.now();
         let ready = self.with_engine(|engine| engine.work(now, &HostCallout));
         self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
     }
 
-    fn take_answer(
+    /// Takes the answer to a call, if it is one of this gate's. Whether it is.
+    pub(super) fn take_answer(
         &self,
         token: u32,
-        answer: &crate::port::Answer<'_>,
+        answer: &Answer<'_>,
         callout: &HostCallout,
     ) -> bool {
         let now = self.now();
         let ready = self.with_engine(|engine| engine.answer(token, answer, now, callout)).flatten();
         let taken = ready.is_some();
+        if taken {
+            // It may bring permits that nobody comes for.
+            self.begin_upkeep();
+        }
         self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
         taken
     }
 
-    fn next_for_fleet(&self, now: Micros) -> Option<Micros> {
-        if !self.waiting().ready.borrow().is_empty() {
-            return Some(now);
-        }
-        self.with_engine(|engine| engine.next(now)).flatten()
-    }
-
-    fn tell_news(&self) {
+    /// Writes to the log what there is to tell about Redis.
+    pub(super) fn tell_news(&self) {
         let news = self.with_engine(|engine| engine.news()).unwrap_or_default();
         news.iter().for_each(|line| abi::log(LogLevel::Warn as u32, line));
     }
 
     /// Lets requests go on whose answers have come.
-    fn go_on(&self, root: u32, left: &mut usize) {
+    pub(super) fn go_on(&self, root: u32, left: &mut usize) {
         while *left > 0 {
             let next = self.waiting().ready.borrow_mut().pop_front();
             let Some(resumed) = next else { return };
@@ -172,9 +126,12 @@ impl Gate {
                 continue;
             };
             *left -= 1;
+            self.open();
             let now = self.now();
-            let waited = now.mono.saturating_sub(resumed.since);
-            HostMetrics.record(&format!("diana.{}.fleet.wait_us", self.namespace()), waited);
+            if resumed.patience.is_none() {
+                let waited = now.mono.saturating_sub(resumed.since);
+                HostMetrics.record(&format!("diana.{}.fleet.wait_us", self.namespace()), waited);
+            }
             abi::set_effective_context(stream);
             let verdict = self.with_engine(|engine| engine.resume(&resumed, now)).flatten();
             let verdict = verdict.unwrap_or_else(|| self.decide_again(&resumed, &self.request()));

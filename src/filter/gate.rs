@@ -5,33 +5,30 @@ use std::rc::Rc;
 
 use proxy_wasm::types::LogLevel;
 
-use super::abi;
 use super::clock::VmClock;
-use super::fleet::{self, Late, Waiting};
+use super::fleet::{Late, Waiting};
 use super::host::{self, HostRequest, HostSharedData};
 use super::stats::HostMetrics;
-use super::timer::Timer;
+use super::{abi, gates};
 use crate::config::policy::Policy;
 use crate::engine::{Engine, Resumed};
 use crate::fleet::desk::{Desk, Way};
 use crate::fleet::link::Link;
-use crate::hold::Queue;
-use crate::port::Clock;
+use crate::port::{Clock, SharedData};
 use crate::store::Stores;
+use crate::store::remains::Remains;
 use crate::store::tables::Tables;
-use crate::time::{Micros, Now};
+use crate::time::{Micros, Now, SECOND};
 use crate::verdict::{Held, Verdict};
 
-/// Requests that go on in one call of the host at most: some hundreds would exhaust its stack.
-pub(super) const RELEASES: usize = 32;
-
 thread_local! {
-    /// The requests that wait in this VM, whichever configuration holds them: a root that is being
-    /// replaced may no longer be called.
-    static QUEUE: RefCell<Queue> = RefCell::default();
     static TABLES: RefCell<Tables> = RefCell::default();
-    static GATES: Cell<u32> = const { Cell::new(0) };
+    static NUMBERS: Cell<u32> = const { Cell::new(0) };
 }
+
+/// How long no request may have come before a gate is closed that may have been replaced: a listener may
+/// drain for many minutes. What a worker knows without asking is older than any use by then.
+const QUIET: Micros = 2 * SECOND;
 
 /// See the module.
 pub(super) struct Gate {
@@ -49,26 +46,19 @@ pub(super) struct Gate {
     /// What its stores want to ask Redis, if there is one.
     link: Option<Rc<Link>>,
     waiting: Waiting,
-    retired: Cell<bool>,
-    /// The root's, with which its gates follow each other.
-    timer: Rc<Timer>,
-}
-
-impl Drop for Gate {
-    /// Streams may have asked it after another gate had followed.
-    fn drop(&mut self) {
-        self.retire();
-    }
+    /// When upkeep is due; nothing while there is nothing to keep up.
+    upkeep: Cell<Option<Micros>>,
+    /// Whether it has handed in what it held, since it last judged.
+    closed: Cell<bool>,
+    /// Whether another one of its namespace came later.
+    is_old: Cell<bool>,
+    /// Whether it has judged since it was last kept up, and when it was found that it had.
+    busy: Cell<bool>,
+    used: Cell<Micros>,
 }
 
 impl Gate {
-    pub(super) fn new(
-        root: u32,
-        namespace: Rc<str>,
-        policy: Policy,
-        way: Option<Way>,
-        timer: Rc<Timer>,
-    ) -> Gate {
+    pub(super) fn new(root: u32, namespace: Rc<str>, policy: Policy, way: Option<Way>) -> Gate {
         let seed = host::seed(&namespace);
         let link = policy.redis.as_ref().map(|redis| Rc::new(Link::new(redis.on_failure)));
         let desk = way.zip(link.clone()).map(|(way, link)| {
@@ -81,16 +71,19 @@ impl Gate {
         });
         Gate {
             root,
-            number: GATES.replace(GATES.get().wrapping_add(1)),
+            number: NUMBERS.replace(NUMBERS.get().wrapping_add(1)),
             reads_headers: engine.reads_headers(),
             marks: std::mem::take(&mut engine.markers),
             pace: engine.pace(),
             engine: RefCell::new(engine),
             link,
             waiting: Waiting::default(),
-            retired: Cell::new(false),
+            upkeep: Cell::new(None),
+            closed: Cell::new(false),
+            is_old: Cell::new(false),
+            busy: Cell::new(false),
+            used: Cell::new(0),
             namespace,
-            timer,
         }
     }
 
@@ -107,19 +100,19 @@ impl Gate {
     /// Whether the request goes on, and nothing else is to be done about it.
     #[inline]
     pub(super) fn pass(&self, request: &HostRequest) -> bool {
-        self.timer.start(self.pace, abi::monotonic);
+        let is_new = self.open();
         let engine = self.engine.try_borrow_mut();
         let passed = engine.is_ok_and(|mut engine| engine.pass(request, &self.clock()));
-        self.run_errands();
+        if passed && (is_new || self.link.as_ref().is_some_and(|link| link.has_errands())) {
+            self.settle();
+        }
         passed
     }
 
-    /// Sees to it that what the stores want to ask Redis is asked soon.
-    fn run_errands(&self) {
-        if self.link.as_ref().is_some_and(|link| link.has_errands()) {
-            let now = abi::monotonic();
-            self.timer.wake(now, now);
-        }
+    /// Sees to it that whatever waits has a clock. To be done at the end of each call about one of its
+    /// streams that may have made something wait.
+    pub(super) fn settle(&self) {
+        gates::settle(self.root);
     }
 
     /// Decides about the request that the host is calling about, and marks it if its caller is hot and it
@@ -147,16 +140,12 @@ impl Gate {
             abi::log(LogLevel::Error as u32, "a request was not judged: another one still is");
             return Verdict::PASS;
         };
-        let verdict = judge(&mut engine);
-        self.run_errands();
-        verdict
+        judge(&mut engine)
     }
 
     /// Lets a request wait for an answer.
     pub(super) fn wait(&self, ticket: u64, stream: u32, late: Rc<Late>) {
         self.waiting.join(ticket, stream, late);
-        let now = abi::monotonic();
-        self.timer.wake(now, now);
     }
 
     pub(super) fn waiting(&self) -> &Waiting {
@@ -169,7 +158,7 @@ impl Gate {
         let done = self.engine.try_borrow_mut().ok().map(|mut engine| act(&mut engine));
         if is_alone() != was_alone {
             // The metrics tell it, even if no request comes.
-            self.timer.start(self.pace, abi::monotonic);
+            self.begin_upkeep();
         }
         done
     }
@@ -182,67 +171,103 @@ impl Gate {
         &self.namespace
     }
 
-    pub(super) fn is_retired(&self) -> bool {
-        self.retired.get()
-    }
-
     /// Lets a request wait.
     pub(super) fn hold(&self, stream: u32, held: Held) {
-        let next = QUEUE.with_borrow_mut(|queue| {
-            queue.join(stream, self.number, held);
-            queue.next()
-        });
-        // Whoever is next may have been held by a root that is not called any more.
-        next.into_iter().for_each(|next| self.timer.wake(next, abi::monotonic()));
+        gates::hold(stream, self.number, held);
     }
 
     /// Forgets a request that was held, if it still waits.
     pub(super) fn leave(&self, stream: u32, late: Option<&Late>) {
         let ticket = late.and_then(|late| self.waiting.leave(late));
         ticket.and_then(|ticket| self.with_engine(|engine| engine.forget(ticket)));
-        let seats = QUEUE.with_borrow_mut(|queue| queue.leave(stream));
-        if let (Some(seats), Ok(mut engine)) = (seats, self.engine.try_borrow_mut()) {
+        if let (Some(seats), Ok(mut engine)) = (gates::leave(stream), self.engine.try_borrow_mut())
+        {
             engine.leave(&seats, self.clock().now());
         }
+        self.settle();
     }
 
-    /// Lets go on whose turn has come, and does what has to be done from time to time.
-    pub(super) fn tick(&self) {
-        let now = self.clock().now();
-        let mut left = RELEASES;
-        while left > 0
-            && let Some(stream) = QUEUE.with_borrow_mut(|queue| queue.release(now.mono))
-        {
-            abi::resume(stream, self.root);
-            left -= 1;
+    /// When there is something to do the next time.
+    pub(super) fn next(&self, now: Micros) -> Option<Micros> {
+        if self.waiting.has_answers() {
+            return Some(now);
         }
-        fleet::tick(self.root, left);
-        if self.timer.is_due(now.mono) {
-            self.work(now);
-        }
-        let held = QUEUE.with_borrow(Queue::next);
-        let next = [held, fleet::next(now.mono)].into_iter().flatten().min();
-        self.timer.rest(next, now.mono);
+        let engine = self.engine.try_borrow().ok().and_then(|engine| engine.next(now));
+        [engine, self.upkeep.get()].into_iter().flatten().min()
     }
 
-    fn work(&self, now: Now) {
+    /// It judges, and has to be kept up from now on. Whether that is new.
+    pub(super) fn open(&self) -> bool {
+        self.closed.set(false);
+        self.busy.set(true);
+        self.begin_upkeep()
+    }
+
+    /// Sees to it that upkeep is due, unless everything has been handed in. Whether that is new.
+    pub(super) fn begin_upkeep(&self) -> bool {
+        let is_new = self.upkeep.get().is_none() && !self.closed.get();
+        if is_new {
+            self.upkeep.set(Some(abi::monotonic().saturating_add(self.pace)));
+        }
+        is_new
+    }
+
+    /// Does what has to be done from time to time, if it is due.
+    pub(super) fn keep_up(&self) {
+        let Some(due) = self.upkeep.get() else { return };
+        let now = self.now();
+        if now.mono < due {
+            return;
+        }
+        if self.busy.replace(false) {
+            self.used.set(now.mono);
+        }
         let Ok(mut engine) = self.engine.try_borrow_mut() else { return };
         let more = engine.tidy(now);
         engine.flush(&self.namespace, &mut HostMetrics);
         while let Some(line) = engine.hot_line() {
             abi::log(LogLevel::Info as u32, &line);
         }
-        if more {
-            self.timer.start(self.pace, || now.mono);
+        drop(engine);
+        let quiet_at = self.used.get().saturating_add(QUIET);
+        if self.is_old.get() && !more && now.mono >= quiet_at && self.waiting.is_empty() {
+            return self.close();
         }
+        let goes_on = more || self.is_old.get();
+        self.upkeep.set(goes_on.then(|| now.mono.saturating_add(self.pace)));
     }
 
-    /// Ends this configuration: hardly any request comes any more.
-    pub(super) fn retire(&self) {
-        self.retired.set(true);
+    /// Another one of its namespace has come: it may be that one that gets the requests from now on.
+    pub(super) fn age(&self) {
+        self.is_old.set(true);
+        self.begin_upkeep();
+    }
+
+    /// Hands in what it holds and what it counted: hardly any request comes any more.
+    pub(super) fn close(&self) {
         if let Ok(mut engine) = self.engine.try_borrow_mut() {
-            engine.retire(&self.namespace, self.clock().now(), &mut HostMetrics);
+            engine.retire(&self.namespace, self.now(), &mut HostMetrics);
+            self.upkeep.set(None);
+            self.closed.set(true);
         }
+        // It waits for nothing that a Redis would be good for which is away.
+        self.link.iter().for_each(|link| link.in_use.set(false));
+    }
+
+    /// What its rules have in shared data.
+    pub(super) fn remains(&self) -> Vec<Remains> {
+        let data: Rc<dyn SharedData> = Rc::new(HostSharedData);
+        let remains = |engine: &Engine| engine.remains(&self.namespace, &data, abi::monotonic());
+        self.engine.try_borrow().map(|engine| remains(&engine)).unwrap_or_default()
+    }
+
+    /// Whether a gate that nobody has any more has brought everything to an end.
+    pub(super) fn is_over(&self) -> bool {
+        if !self.closed.get() {
+            self.close();
+        }
+        self.link.iter().for_each(|link| link.in_use.set(false));
+        self.next(Micros::MAX).is_none()
     }
 
     fn clock(&self) -> VmClock<'_> {

@@ -33,7 +33,7 @@ impl Stream {
 
     #[inline(never)]
     fn judge(&mut self, request: &HostRequest) -> Action {
-        match self.gate.decide(request) {
+        let action = match self.gate.decide(request) {
             Verdict::Admit(told) => {
                 self.fields = report(told);
                 Action::Continue
@@ -54,7 +54,9 @@ impl Stream {
                 refuse(&refusal);
                 Action::Pause
             }
-        }
+        };
+        self.gate.settle();
+        action
     }
 }
 

@@ -5,13 +5,12 @@ use std::rc::Rc;
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::{ContextType, LogLevel};
 
-use super::gate::{Gate, RELEASES};
+use super::gate::Gate;
 use super::http::Stream;
 use super::news::{self, News};
 use super::remote;
 use super::stats::HostMetrics;
-use super::timer::Timer;
-use super::{abi, fleet};
+use super::{abi, fleet, gates, timer};
 use crate::config;
 use crate::config::policy::Policy;
 use crate::fleet::desk::Way;
@@ -22,7 +21,6 @@ pub(super) struct Root {
     /// The host's number of this root.
     id: u32,
     namespace: Rc<str>,
-    timer: Rc<Timer>,
     gate: Option<Rc<Gate>>,
     /// Asks the configuration centre, if there is one.
     poller: Option<Box<Poller>>,
@@ -32,22 +30,23 @@ pub(super) struct Root {
 
 impl Context for Root {
     fn on_http_call_response(&mut self, token: u32, headers: usize, size: usize, _: usize) {
-        if fleet::answer(self.id, token, headers, size, RELEASES) {
-            let now = abi::monotonic();
-            fleet::next(now).into_iter().for_each(|next| self.timer.wake(next, now));
-        } else if let Some(poller) = &mut self.poller {
+        if !gates::answer(self.id, token, headers, size)
+            && let Some(poller) = &mut self.poller
+        {
             let outcome = remote::answer(poller, token, headers, size);
             self.carry_out(outcome);
         }
+        gates::settle(self.id);
     }
 }
 
 impl Drop for Root {
     fn drop(&mut self) {
-        self.timer.stop();
         if let Some(poller) = &self.poller {
             self.count_in_force(poller.retire());
         }
+        self.gate.take().into_iter().for_each(|gate| gate.close());
+        gates::end(self.id);
     }
 }
 
@@ -70,12 +69,11 @@ impl RootContext for Root {
 
     fn on_tick(&mut self) {
         if let Some(poller) = &mut self.poller {
-            let now = abi::monotonic();
-            let outcome = remote::tick(poller, now);
-            self.timer.remote(poller.next(), now);
+            let outcome = remote::tick(poller, abi::monotonic());
+            timer::own(self.id, poller.next());
             self.carry_out(outcome);
         }
-        self.gate.iter().for_each(|gate| gate.tick());
+        gates::tick(self.id);
     }
 
     fn create_http_context(&self, context_id: u32) -> Option<Box<dyn HttpContext>> {
@@ -89,7 +87,7 @@ impl RootContext for Root {
 
 impl Root {
     pub(super) fn new(id: u32) -> Root {
-        Root { id, namespace: "".into(), timer: Rc::default(), gate: None, poller: None, way: None }
+        Root { id, namespace: "".into(), gate: None, poller: None, way: None }
     }
 
     /// Puts a configuration into force, or the rules that a centre gave for it before.
@@ -103,24 +101,25 @@ impl Root {
         if let Some(news) = news::of(&self.namespace, text, rules) {
             tell(&self.namespace, &policy, &news);
         }
+        timer::begin(self.id);
         if poller.is_some() {
-            let now = abi::monotonic();
-            self.timer.remote(now, now);
+            timer::own(self.id, abi::monotonic());
         }
         self.poller = poller.map(Box::new);
         self.replace(last_good.unwrap_or(policy));
+        gates::settle(self.id);
         Ok(())
     }
 
     fn replace(&mut self, policy: Policy) {
         let (namespace, way) = (self.namespace.clone(), self.way.clone());
-        let gate = Rc::new(Gate::new(self.id, namespace, policy, way, self.timer.clone()));
-        if self.way.is_some() {
-            fleet::join(&gate);
-        }
+        let gate = Rc::new(Gate::new(self.id, namespace, policy, way));
+        gates::join(&gate);
         // After the new one is made, so that it goes on with what the old one counted.
         if let Some(old) = self.gate.replace(gate) {
-            old.retire();
+            old.close();
+            drop(old);
+            gates::sweep();
         }
     }
 

@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use super::head::Head;
 use super::link::Link;
+use super::offset::Offset;
 use super::script::{Answer, Ask, Failure, Login, Opinion, Outcome, Script};
 use crate::key::{Key, Seed};
 use crate::port::{self, Callout, SharedData};
@@ -53,11 +54,15 @@ pub enum Answered {
         outcome: Outcome,
         /// When it was asked.
         sent: Now,
+        /// When it decided, on this gateway's monotonic clock.
+        at: Micros,
     },
     /// The gateway has to decide alone.
     Alone,
     /// Callers are hashed with another secret from now on: the request is to be judged anew.
     Unseeded,
+    /// It was not asked about at all, but waited for permits: it is to be judged anew.
+    Anew,
 }
 
 /// What there is to hand out.
@@ -85,6 +90,7 @@ pub struct Desk {
     flights: Vec<Flight>,
     /// What all workers knew when this one last looked.
     head: Head,
+    offset: Offset,
     /// See [`Happened`].
     pub happened: Happened,
 }
@@ -120,6 +126,7 @@ impl Desk {
             waiting: VecDeque::new(),
             flights: Vec::new(),
             head,
+            offset: Offset::default(),
             happened: Happened::default(),
         };
         desk.follow(&head);
@@ -205,7 +212,8 @@ impl Desk {
             Ok(Answer::Decided(decided)) => {
                 self.answered(now.mono, decided.gateways, flight.probing);
                 self.happened.foreign += decided.foreign;
-                flight.hand_out(decided.asks, &mut told);
+                let at = self.offset.instant(decided.now, flight.sent.mono, now.mono);
+                flight.hand_out(decided.asks, at, &mut told);
             }
             Ok(Answer::Seed(seed)) => {
                 let probing = flight.probing;

@@ -15,9 +15,11 @@
 //! after a larger one. So no state is ever judged at an earlier time than one it has seen; a window
 //! is kept for one unit after its first request, within which the wall clock may come back to it.
 //!
-//! What is out on lease of a token bucket is counted as in [`crate::store::shared`], by half-second
-//! terms: what was granted in an answer that got lost, or to a gateway that died, is free again
-//! within a second, however busy the caller is.
+//! What is out of a caller's permits counts as used, and in a count of its own by terms of 100 ms
+//! (`terms.lua`): what is lent, and what was charged tentatively. A refusal that would be none without
+//! it says so and ends with it. What was granted in an answer that got lost, or to a gateway that died,
+//! refuses nobody for good: a bucket has it back after 200 ms, a window counts it as used from then on.
+//! A late return is taken all the same, as far as that breaks no bound.
 
 mod failure;
 mod numbers;
@@ -101,6 +103,10 @@ pub struct Charge {
     pub soon: u64,
     /// Whether a refusal is only reported: the rule is then charged if it agrees and all others do.
     pub shadow: bool,
+    /// Whether the request may still be refused elsewhere, so that its cost may soon come back.
+    pub tentative: bool,
+    /// How many callers of the rule may have a value of their own in Redis.
+    pub keys: u64,
     /// What comes back of an earlier charge, whatever is decided.
     pub back: Back,
 }
@@ -111,6 +117,8 @@ pub struct Charge {
 pub struct Back {
     /// [`Opinion::lease`] for a lease, [`Opinion::receipt`] for the cost of a request.
     pub receipt: u64,
+    /// [`Opinion::term`]; zero for a cost that was not charged tentatively.
+    pub term: u64,
     /// The block that was leased; zero for the cost of a request.
     pub block: u64,
     /// Permits that nobody was let through for.
@@ -131,6 +139,8 @@ pub enum Answer {
 pub struct Decided {
     /// Gateways that have called within the last four or five seconds, this one included.
     pub gateways: u64,
+    /// The instant of the trip on Redis's monotonic clock.
+    pub now: Micros,
     /// Values that were not ours, and counted as empty.
     pub foreign: u64,
     /// One for each ask.
@@ -146,22 +156,30 @@ pub struct Outcome {
     pub rules: Vec<Opinion>,
 }
 
-/// What one rule says. Of a rule that was not charged only the first two mean something.
+/// What one rule says. Of a rule that was not charged only the first three mean something, and
+/// [`Opinion::overflow`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opinion {
     /// When to come back, if it refuses. What lies more than 2⁵³ ticks ahead is said to be that far.
     pub retry: Option<Retry>,
+    /// Where it would not refuse if all that is out came back: ticks until that is over. A refusal
+    /// without is one for what was used.
+    pub loan: Micros,
     /// Permits left, those of the lease not counted.
     pub remaining: u64,
     /// Under which the cost can be given back.
     pub receipt: u64,
+    /// The term in which both count as out.
+    pub term: u64,
     /// Permits leased beyond the cost.
     pub block: u64,
     /// Under which the block can be given back.
     pub lease: u64,
     /// Ticks after which the block may be spent, counted from after the call, if it was charged in the next
-    /// slice: until that begins, unless it fits in this one, too.
+    /// slice: until that begins.
     pub starts: Micros,
     /// Ticks in which the block has to be spent, counted from before the call.
     pub spend: Micros,
+    /// Whether the caller shares a value with others, since the rule has as many as it may.
+    pub overflow: bool,
 }

@@ -30,12 +30,12 @@ impl Except {
         !self.headers.is_empty()
     }
 
-    /// Whether `request`, whose path in normal form is `path`, is exempt. Asks the host only for
-    /// what the list needs.
+    /// Whether `request` is exempt; `path` is its path if that is spelled plainly, and empty otherwise.
+    /// Asks the host only for what the list needs.
     #[must_use]
     pub fn covers(&self, request: &dyn Request, path: &[u8]) -> bool {
         self.paths.iter().any(|prefix| prefix.covers(path))
-            || self.headers.iter().any(|condition| condition.holds(request))
+            || self.headers.iter().any(|condition| condition.must_hold(request))
             || (!self.addresses.is_empty() && self.covers_address(request))
     }
 

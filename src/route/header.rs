@@ -27,22 +27,46 @@ pub enum Test {
 }
 
 impl Condition {
-    /// Whether the request meets the condition. Of a header that occurs more than once any value
-    /// will do, and none may be the one that [`Test::Not`] excludes.
+    /// Whether the request meets the condition for anybody who may read it, as it is enough for a rule
+    /// to apply: by any value of a header that occurs more than once, or that is a list.
     #[must_use]
-    pub fn holds(&self, request: &dyn Request) -> bool {
+    pub fn may_hold(&self, request: &dyn Request) -> bool {
+        let may = |value: &[u8]| readings(value).any(|reading| self.test.accepts(reading));
         match request.header(&self.name) {
-            Values::None => matches!(self.test, Test::Present(false) | Test::Not(_)),
-            Values::One(value) => self.test.accepts(value),
-            Values::Many(values) => match self.test {
-                Test::Not(_) => values.iter().all(|value| self.test.accepts(value)),
-                _ => values.iter().any(|value| self.test.accepts(value)),
-            },
+            Values::None => self.test.accepts_none(),
+            Values::One(value) => may(value),
+            // Without any, nobody can tell.
+            Values::Many(values) => values.is_empty() || values.into_iter().any(may),
+        }
+    }
+
+    /// Whether the request meets the condition for everybody, as an exemption takes: by all values.
+    #[must_use]
+    pub fn must_hold(&self, request: &dyn Request) -> bool {
+        let must = |value: &[u8]| match self.test {
+            Test::Not(_) => readings(value).all(|reading| self.test.accepts(reading)),
+            _ => self.test.accepts(value),
+        };
+        match request.header(&self.name) {
+            Values::None => self.test.accepts_none(),
+            Values::One(value) => must(value),
+            Values::Many(values) => !values.is_empty() && values.into_iter().all(must),
         }
     }
 }
 
+/// What a value may be taken for: as it stands, or the items of a list, as which others may have
+/// written a header that occurred more than once. Not every protocol takes spaces around it off.
+fn readings(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let items = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    std::iter::once(value).chain(items)
+}
+
 impl Test {
+    fn accepts_none(&self) -> bool {
+        matches!(self, Test::Present(false) | Test::Not(_))
+    }
+
     fn accepts(&self, value: &[u8]) -> bool {
         match self {
             Test::Exact(text) => value == text.as_bytes(),

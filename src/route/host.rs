@@ -1,10 +1,16 @@
 //! Host patterns.
 
+use std::net::Ipv6Addr;
+
+use super::path::decoded;
+
 /// A host name, or all names below one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     /// Lower case; with a leading dot if it stands for all names below.
     name: Box<[u8]>,
+    /// What it means if it is an IPv6 address, of which there are many spellings.
+    address: Option<Ipv6Addr>,
 }
 
 impl Host {
@@ -16,7 +22,7 @@ impl Host {
         let lower = written.to_ascii_lowercase();
         let name = lower.strip_prefix('*').unwrap_or(&lower);
         let wild = name.len() != lower.len();
-        let bracketed = name.starts_with('[') && name.ends_with(']');
+        let bracketed = address(name.as_bytes()).is_some();
         let bad = name.is_empty()
             || wild != name.starts_with('.')
             || (!bracketed
@@ -24,14 +30,24 @@ impl Host {
         if bad || name == "." {
             return Err("allowed: a host name without port, or `*.` and a host name".into());
         }
-        Ok(Host { name: name.as_bytes().into() })
+        Ok(Host { name: name.as_bytes().into(), address: address(name.as_bytes()) })
     }
 
-    /// Whether a request's authority names this host; case, user, port and closing dots are
-    /// ignored.
+    /// Whether a request's authority names this host; case, user, port, closing dots and the spelling
+    /// of an address are ignored.
     #[must_use]
     pub fn matches(&self, authority: &[u8]) -> bool {
-        let host = bare(authority);
+        if authority.contains(&b'%') {
+            let plain: Vec<u8> = decoded(authority).collect();
+            return self.names(bare(&plain));
+        }
+        self.names(bare(authority))
+    }
+
+    fn names(&self, host: &[u8]) -> bool {
+        if self.address.is_some() {
+            return address(host) == self.address;
+        }
         if self.name.first() == Some(&b'.') {
             let Some(start) = host.len().checked_sub(self.name.len()) else { return false };
             start > 0 && host.get(start..).is_some_and(|tail| tail.eq_ignore_ascii_case(&self.name))
@@ -39,6 +55,12 @@ impl Host {
             host.eq_ignore_ascii_case(&self.name)
         }
     }
+}
+
+/// The address in brackets that a host is.
+fn address(host: &[u8]) -> Option<Ipv6Addr> {
+    let inner = host.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    std::str::from_utf8(inner).ok()?.parse().ok()
 }
 
 /// The host of `user@host:port`; an IPv6 host keeps its brackets.

@@ -22,17 +22,21 @@ impl Match {
         self.methods.is_empty() && self.hosts.is_empty() && self.headers.is_empty()
     }
 
-    /// Whether a request meets every condition. Asks the host only for what they need.
+    /// Whether a request meets every condition, in any way that it can be read. Asks the host only for
+    /// what they need.
     #[must_use]
     pub fn holds(&self, request: &dyn Request) -> bool {
         (self.methods.is_empty() || self.holds_method(request))
             && (self.hosts.is_empty() || self.holds_host(request))
-            && self.headers.iter().all(|condition| condition.holds(request))
+            && self.headers.iter().all(|condition| condition.may_hold(request))
     }
 
     fn holds_method(&self, request: &dyn Request) -> bool {
         match request.pseudo(Pseudo::Method) {
-            Some(method) => self.methods.iter().any(|known| known.as_bytes() == &*method),
+            // Some upstreams do not care about their case.
+            Some(method) => {
+                self.methods.iter().any(|known| method.eq_ignore_ascii_case(known.as_bytes()))
+            }
             None => false,
         }
     }

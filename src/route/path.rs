@@ -1,6 +1,4 @@
-//! Paths in the one form in which they are compared.
-
-use std::borrow::Cow;
+//! Paths as they are configured, and as requests spell them.
 
 /// A configured path; it covers whole segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +17,7 @@ impl Prefix {
         if !written.starts_with('/') {
             return Err("must begin with `/`".into());
         }
-        let mut path = Vec::new();
-        normalise(written.as_bytes(), &mut path);
+        let mut path = normal(written.as_bytes());
         let bare = if written.len() > 1 { written.trim_end_matches('/') } else { written };
         if path != bare.as_bytes() {
             let normal = String::from_utf8_lossy(&path);
@@ -46,7 +43,7 @@ impl Prefix {
         self.ignore_case
     }
 
-    /// Whether `path`, in normal form, lies at or below this prefix.
+    /// Whether `path`, which is spelled plainly, lies at or below this prefix.
     #[must_use]
     pub fn covers(&self, path: &[u8]) -> bool {
         if self.path.len() <= 1 {
@@ -62,23 +59,17 @@ impl Prefix {
     }
 }
 
-/// Writes the normal form of a request's path into `out`: `/`, or segments each led by `/`.
+/// The normal form of a path: `/`, or segments each led by `/`.
 ///
 /// Query and fragment are cut off; one round of percent-decoding; `\` is `/`; each segment ends at
-/// its first `;`; empty and dot segments are resolved. Bytes need not be UTF-8.
-///
-/// Returns whether the request spells its path so itself; a slash at its end makes no difference.
-pub fn normalise(raw: &[u8], out: &mut Vec<u8>) -> bool {
-    out.clear();
-    let end = raw.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(raw.len());
-    let written = raw.get(..end).unwrap_or_default();
-    let mut bytes = written.iter().copied();
-    out.push(b'/');
+/// its first `;`; empty and dot segments are resolved.
+fn normal(written: &[u8]) -> Vec<u8> {
+    let mut out = vec![b'/'];
     let mut parameters = false;
-    while let Some(byte) = next_decoded(&mut bytes) {
+    for byte in decoded(Path::of(written).text) {
         match byte {
             b'/' | b'\\' => {
-                end_segment(out);
+                end_segment(&mut out);
                 parameters = false;
             }
             b';' => parameters = true,
@@ -86,21 +77,55 @@ pub fn normalise(raw: &[u8], out: &mut Vec<u8>) -> bool {
             _ => out.push(byte),
         }
     }
-    end_segment(out);
+    end_segment(&mut out);
     if out.len() > 1 {
         out.pop();
     }
-    *written == **out || written.strip_suffix(b"/") == Some(out)
+    out
 }
 
-/// One round of percent-decoding.
-#[must_use]
-pub fn decode(raw: &[u8]) -> Cow<'_, [u8]> {
-    if !raw.contains(&b'%') {
-        return Cow::Borrowed(raw);
+/// A request's path without query and fragment.
+#[derive(Debug, Clone, Copy)]
+pub struct Path<'r> {
+    /// As the request spells it.
+    pub text: &'r [u8],
+    /// Whether it can be read in one way only: no escapes, no `\`, no parameters, no empty or dot
+    /// segments. A slash at its end makes no difference.
+    pub is_plain: bool,
+}
+
+impl<'r> Path<'r> {
+    /// The path in `:path`.
+    #[must_use]
+    pub fn of(raw: &'r [u8]) -> Path<'r> {
+        let (mut end, mut last, mut dots) = (raw.len(), 0, false);
+        let mut is_plain = raw.first() == Some(&b'/');
+        for (at, &byte) in raw.iter().enumerate() {
+            match byte {
+                b'?' | b'#' => {
+                    end = at;
+                    break;
+                }
+                b'%' | b'\\' | b';' => is_plain = false,
+                b'/' => is_plain &= last != b'/',
+                b'.' => dots |= last == b'/',
+                _ => {}
+            }
+            last = byte;
+        }
+        let text = raw.get(..end).unwrap_or_default();
+        let is_dots = |name: &[u8]| matches!(name, b"." | b"..");
+        if dots && text.split(|&byte| byte == b'/').any(is_dots) {
+            is_plain = false;
+        }
+        Path { text, is_plain }
     }
-    let mut bytes = raw.iter().copied();
-    Cow::Owned(std::iter::from_fn(|| next_decoded(&mut bytes)).collect())
+}
+
+/// Text after one round of percent-decoding.
+pub fn decoded(text: &[u8]) -> impl Iterator<Item = u8> {
+    let mut bytes = text.iter().copied();
+    std::iter::from_fn(move || next_decoded(&mut bytes))
 }
 
 /// The next byte after one round of percent-decoding; a `%` without two hex digits is itself.

@@ -2,7 +2,7 @@
 
 pub(super) mod far;
 pub(super) mod local;
-mod set;
+pub(super) mod set;
 pub(super) mod shared;
 
 use crate::fleet::script::{Charge, Opinion};

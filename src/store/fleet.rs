@@ -2,15 +2,18 @@
 //!
 //! What is not known here is asked: the request waits for the answer, which the engine hands in. A hot
 //! caller's permits are leased in blocks and spent at once, and more are asked for before they are
-//! used up; what Redis refused is remembered. While Redis cannot be relied upon the gateway goes by its
-//! part of the limit.
+//! used up; what Redis refused is remembered. A refusal is final only for permits that were used: where
+//! others hold them, or more are on their way to this worker, the request waits. While Redis cannot be
+//! relied upon the gateway goes by its part of the limit.
 
 mod answer;
 mod errand;
+mod recall;
 mod share;
 
 use std::rc::Rc;
 
+use super::lease::{Lease, Refusal};
 use super::leases::Leases;
 use super::shared::gather;
 use super::{Judged, Meter, Store, Stores};
@@ -34,18 +37,24 @@ pub struct Fleet {
     numbers: Numbers,
     leases: Leases,
     share: Share,
-    /// Ticks for which a refusal lasts at least.
+    /// Ticks for which permits gather for a caller that comes often and was refused.
     gather: Micros,
     /// How long before the end of a block, or of a refusal, the next block is asked for.
     ahead: Micros,
-    /// How long a caller is told to wait who is refused while more is asked for.
+    /// How long a caller is told to wait that is refused while more is asked for.
     patience: Micros,
     /// Whether the rule can hold requests.
     holds: bool,
+    /// Whether permits are leased.
+    lends: bool,
+    /// Whether the rule never admits anybody.
+    never: bool,
     /// The request in hand.
     key: Key,
     now: Now,
     source: Source,
+    /// Why it is refused, if that is known here.
+    refusal: Refusal,
 }
 
 /// What decides about the request in hand.
@@ -59,6 +68,8 @@ enum Source {
     Redis,
     /// The gateway's part.
     Share,
+    /// Nobody, while Redis is away and everything is admitted.
+    Nobody,
 }
 
 impl Fleet {
@@ -82,9 +93,12 @@ impl Fleet {
             ahead: numbers.ahead(),
             patience: numbers.patience(meter.cost).max(gather(&*meter.algorithm)),
             holds: numbers.holds(),
+            lends: !numbers.holds() && meter.daily.is_none(),
+            never: quota.rpu == 0,
             key: Key::ALL,
             now: Now::default(),
             source: Source::Fixed,
+            refusal: Refusal::default(),
             meter,
         }
     }
@@ -104,7 +118,10 @@ impl Fleet {
                 let gateways = self.link.gateways.get();
                 self.share.part(gateways, self.now).judge(self.key, self.now)
             }
-            OnFailure::Allow => Judged::of(Decision::NOW),
+            OnFailure::Allow => {
+                self.source = Source::Nobody;
+                Judged::of(Decision::NOW)
+            }
             OnFailure::Deny => Judged::of(Decision::retry(AWAY)),
         }
     }
@@ -113,35 +130,39 @@ impl Fleet {
 impl Store for Fleet {
     fn judge(&mut self, key: Key, now: Now) -> Judged {
         (self.key, self.now, self.source) = (key, now, Source::Fixed);
-        let (cost, alone) = (self.meter.cost, self.link.alone.get());
-        let mut pressing = false;
-        if let Some(lease) = self.leases.find(key) {
-            lease.see();
-            let before = lease.turn(cost, now);
-            let has = lease.has(cost, now);
-            pressing = lease.is_pressing(now);
-            let refused = lease.refused(now).filter(|_| !alone);
-            before.into_iter().for_each(|(block, left)| self.give_back_block(key, block, left));
-            if has {
-                self.source = Source::Lease;
-                return Judged::of(Decision::NOW);
-            }
-            if let Some(ticks) = refused {
-                if pressing && ticks <= self.ahead {
-                    self.ask_for_more();
-                }
-                return Judged::of(Decision::retry(ticks));
-            }
+        self.refusal = Refusal::default();
+        if self.never {
+            return Judged::of(Decision::NEVER);
+        }
+        let alone = self.link.alone.get();
+        if let Some(decision) = self.recall(alone) {
+            return Judged::of(decision);
         }
         if alone {
             return self.judge_alone();
         }
-        if pressing && self.ahead > 0 {
-            self.ask_for_more();
-            return Judged::of(Decision::retry(self.patience));
-        }
         self.source = Source::Redis;
         Judged { ask: true, ..Judged::of(Decision::NOW) }
+    }
+
+    fn loan(&self) -> Micros {
+        match self.source {
+            Source::Share => self.share.last_loan(),
+            _ => self.refusal.loan,
+        }
+    }
+
+    fn look_again(&mut self, key: Key) {
+        self.leases.find(key).into_iter().for_each(Lease::look_again);
+    }
+
+    fn wait(&mut self, key: Key, requests: usize) {
+        let lease = self.leases.find(key);
+        lease.into_iter().for_each(|lease| lease.waiting = requests as u64);
+    }
+
+    fn crowd(&mut self, key: Key, now: Now) {
+        self.leases.find(key).into_iter().for_each(|lease| lease.crowd(now));
     }
 
     /// Only out of a lease: whoever is judged in vain is judged again, and would count twice.
@@ -164,7 +185,7 @@ impl Store for Fleet {
                 Decision::Admit { wait: delay }
             }
             Source::Share => self.share.last().charge(delay),
-            Source::Fixed => Decision::Admit { wait: delay },
+            Source::Fixed | Source::Nobody => Decision::Admit { wait: delay },
             // It is charged by its answer.
             Source::Redis => Decision::retry(1),
         }
@@ -184,16 +205,21 @@ impl Store for Fleet {
                 self.leases.find(self.key).into_iter().for_each(|lease| lease.unspend(cost));
             }
             Source::Share => self.share.last().undo(),
-            Source::Fixed | Source::Redis => {}
+            Source::Fixed | Source::Redis | Source::Nobody => {}
         }
     }
 
     fn remaining(&mut self) -> u64 {
         match self.source {
-            Source::Lease => self.leases.find(self.key).map_or(0, |lease| lease.block().1),
+            Source::Lease => self.left(self.key).unwrap_or(0),
             Source::Share => self.share.last().remaining(),
-            Source::Fixed | Source::Redis => 0,
+            Source::Fixed => self.refusal.left,
+            Source::Redis | Source::Nobody => 0,
         }
+    }
+
+    fn counts(&self) -> bool {
+        self.source != Source::Nobody
     }
 
     fn place(&self) -> u64 {
@@ -204,12 +230,12 @@ impl Store for Fleet {
         if self.link.alone.get() {
             self.share.last().leave(key, place, now);
         } else {
-            self.give_back(key, place);
+            self.give_back(key, place, 0);
         }
     }
 
     fn foresee(&mut self, key: Key, permits: u64) {
-        self.leases.claim(key).into_iter().for_each(|lease| lease.foresee(permits));
+        self.leases.claim(key).into_iter().for_each(|lease| lease.demand.foresee(permits));
     }
 
     fn tidy(&mut self, now: Now) -> bool {
@@ -222,6 +248,7 @@ impl Store for Fleet {
 
     fn close(&mut self, now: Now) -> i64 {
         while self.hand_in_blocks(now, true) {}
+        self.leases.clear();
         self.share.last().close(now)
     }
 

@@ -2,6 +2,9 @@
 
 use crate::time::{Micros, Now};
 
+/// No wall clock shows more, some thousands of years from now.
+const LATEST: Micros = 1 << 57;
+
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Floor(pub(super) Now);
@@ -10,9 +13,14 @@ impl Floor {
     /// The instant to judge at: `now`, or the floor if that is later. `window` is how long state of
     /// one caller lives at most by the monotonic clock.
     pub(super) fn judging(self, now: Now, window: Micros) -> Now {
+        let Now { mono, wall } = self.0;
         // A window that was dropped has ended by the monotonic clock one window later, wherever the
         // wall clock is by then.
-        if now.mono >= self.0.mono.saturating_add(window) { now } else { now.max(self.0) }
+        let over = now.mono >= mono.saturating_add(window);
+        // What others can write to may say anything: judged there, every window would have ended, or
+        // none would ever end.
+        let foreign = mono > now.mono.saturating_add(window) || wall > LATEST;
+        if over || foreign { now } else { now.max(self.0) }
     }
 
     /// State was dropped at `now`.

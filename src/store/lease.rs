@@ -1,32 +1,39 @@
-//! What this worker knows of one caller without asking: permits that it holds for him, and a refusal
-//! that still lasts. It only ever knows less than the truth, so forgetting costs a question at most.
+//! What this worker knows of one caller without asking: permits that it holds, and a refusal that
+//! still lasts. It only ever knows less than the truth, so forgetting costs a question at most.
+
+mod demand;
+mod refusal;
+
+pub(super) use demand::Demand;
+pub(crate) use refusal::RECHECK;
+pub(super) use refusal::{Refusal, Remembered};
 
 use crate::key::Key;
 use crate::time::{Micros, Now, SECOND};
 
-/// A caller who comes again within this time is worth a lease; one who does not has his back.
-const IDLE: Micros = SECOND / 10;
+/// Ticks that a lease lives at most; one that is used up faster is renewed.
+pub(super) const LIFE: Micros = SECOND / 10;
 
-/// Most permits in a block.
-const MOST: u64 = 1 << 16;
+/// A block from which nothing was spent for so long goes back; sooner if there was nothing left at the level
+/// above, where others may wait for it.
+const IDLE: Micros = SECOND / 20;
+const IDLE_WHEN_DRY: Micros = SECOND / 50;
 
-/// How long a refusal is remembered at most: permits that others hold may come back.
-const REMEMBERED: Micros = SECOND;
+/// How long a caller counts as one who wants more than there is.
+const SHORT: Micros = SECOND / 10;
 
-/// See the module.
+/// After more of a caller's requests waited than may wait, how long none of them waits for permits that
+/// only have to gather.
+const CROWDED: Micros = 10 * SECOND;
+
+/// What a worker knows of one caller.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Lease {
     hash: u64,
     spread: u64,
     /// Permits left of a block.
     left: u64,
-    /// Permits to ask for the next time.
-    want: u64,
-    /// Permits that he is expected to need soon.
-    expected: u64,
     block: Block,
-    /// When the level above was last asked.
-    taken: Micros,
     /// When it must be spent by, on both clocks: should the wall clock be set forward, a window may end
     /// before its time.
     ends: Now,
@@ -34,25 +41,30 @@ pub(super) struct Lease {
     next: Block,
     next_begins: Micros,
     next_ends: Now,
-    /// When the caller last came.
+    /// When the caller last came for permits of a block, or got one.
     used: Micros,
-    /// Until when his refusal is remembered.
-    refused: Micros,
-    /// When that refusal ends.
-    retry: Micros,
-    /// Until when he counts as one who wants more than there is.
+    pub(super) demand: Demand,
+    pub(super) refusal: Remembered,
+    /// Until when the caller counts as one who wants more than there is, and as one of whom too many
+    /// requests waited.
     short: Micros,
-    /// Permits that he was going to need soon when the level above was last asked.
+    crowded: Micros,
+    /// Until when others are believed to hold what there is, and how many of the caller's requests wait here
+    /// for that.
+    dry: Micros,
+    pub(super) waiting: u64,
+    /// Permits left at the level above when it last answered.
+    pub(super) above: u64,
+    /// Permits that the caller was going to need soon when the level above was last asked, and when.
     soon: u64,
-    /// Times that he came since the level above was last asked.
-    seen: u64,
-    /// Whether the level above is being asked for more, while nobody waits for the answer.
+    asked: Micros,
+    /// Whether the level above is being asked for more.
     pub(super) asking: bool,
-    /// Whether he is on the list of those who may have a block.
+    /// Whether it is on the list of those that may have a block.
     pub(super) listed: bool,
 }
 
-/// A block of permits as the gateway knows it.
+/// A block of permits as the level above knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Block {
     /// Its permits; zero if there is none.
@@ -77,6 +89,11 @@ impl Lease {
         (self.block, self.left)
     }
 
+    /// Permits that are not spent yet.
+    pub(super) fn left(&self) -> u64 {
+        self.left.saturating_add(self.next.permits)
+    }
+
     pub(super) fn is_out(&self) -> bool {
         self.block.permits > 0 || self.next.permits > 0
     }
@@ -95,7 +112,8 @@ impl Lease {
         }
         let before = self.block();
         (self.block, self.left, self.ends) = (self.next, self.next.permits, self.next_ends);
-        (self.next, self.refused) = (Block::default(), 0);
+        self.next = Block::default();
+        self.refusal.clear();
         Some(before)
     }
 
@@ -127,54 +145,85 @@ impl Lease {
 
     /// The block is no longer out, and its permits may be had again.
     pub(super) fn forget(&mut self) {
-        (self.left, self.block, self.refused) = (0, Block::default(), 0);
-        (self.next, self.short) = (Block::default(), 0);
+        (self.left, self.block, self.next) = (0, Block::default(), Block::default());
+        self.short = 0;
+        self.refusal.clear();
     }
 
-    /// Ticks until the refusal ends that is remembered.
-    pub(super) fn refused(&self, now: Now) -> Option<Micros> {
-        (now.mono < self.refused).then(|| self.retry.saturating_sub(now.mono))
+    /// The level above refused at some instant since `sent`, as became known at `now`.
+    pub(super) fn refuse(&mut self, refusal: Refusal, sent: Now, now: Now) {
+        self.short = now.mono.saturating_add(SHORT);
+        if refusal.loan > 0 {
+            self.dry = now.mono.saturating_add(SHORT);
+        }
+        self.refusal.set(refusal, sent, now);
     }
 
-    /// Remembers a refusal, not for long if permits may come back before it ends.
-    pub(super) fn refuse(&mut self, now: Now, ticks: Micros, may_come_back: bool) {
-        self.short = now.mono.saturating_add(IDLE);
-        let remembered = if may_come_back { ticks.min(REMEMBERED) } else { ticks };
-        self.refused = now.mono.saturating_add(remembered);
-        self.retry = now.mono.saturating_add(ticks);
+    /// The level above refused, perhaps for a charge that is taken back at once.
+    pub(super) fn refuse_shortly(&mut self, refusal: Refusal, now: Now) {
+        self.short = now.mono.saturating_add(SHORT);
+        self.refusal.set_shortly(refusal, now);
     }
 
-    /// He came once more.
-    pub(super) fn see(&mut self) {
-        self.seen += 1;
+    /// The level above is to be asked by the next request, whatever it said a moment ago, unless it
+    /// refused for good.
+    pub(super) fn look_again(&mut self) {
+        self.short = 0;
+        self.refusal.clear_lent();
+    }
+
+    /// Too many of the caller's requests wait.
+    pub(super) fn crowd(&mut self, now: Now) {
+        self.crowded = now.mono.saturating_add(CROWDED);
+    }
+
+    /// Ticks for which a caller waits that comes often and was refused less than `pause` ago, until the
+    /// level above is asked again: as long if it may wait, zero if it is refused instead. Nothing if the
+    /// level above can be asked now.
+    pub(super) fn pause(&self, pause: Micros, now: Now) -> Option<(Micros, bool)> {
+        let rest = pause.checked_sub(self.refusal.age(now)).filter(|rest| *rest > 0)?;
+        let pauses = self.is_short(now) && self.demand.pays(now);
+        pauses.then_some((rest, now.mono >= self.crowded))
+    }
+
+    /// Whether too many of the caller's requests waited not long ago.
+    pub(super) fn is_crowded(&self, now: Now) -> bool {
+        now.mono < self.crowded
     }
 
     /// The level above is asked by one who is going to need so many permits soon.
     pub(super) fn ask(&mut self, soon: u64, now: Now) {
-        (self.taken, self.seen, self.asking) = (now.mono, 0, true);
-        self.soon = soon;
+        (self.soon, self.asked, self.asking) = (soon, now.mono, true);
     }
 
-    /// Ticks since the level above was last asked.
+    /// Ticks since the level above was last asked for more.
     pub(super) fn since_asked(&self, now: Now) -> Micros {
-        now.mono.saturating_sub(self.taken)
+        now.mono.saturating_sub(self.asked)
     }
 
     /// The level above said how much is left there.
     pub(super) fn hear(&mut self, left: u64, now: Now) {
-        let short = if left < self.soon { now.mono.saturating_add(IDLE) } else { 0 };
+        self.above = left;
+        let short = if left < self.soon { now.mono.saturating_add(SHORT) } else { 0 };
         self.short = self.short.max(short);
+        if left == 0 && short > 0 {
+            self.dry = self.dry.max(short);
+        }
     }
 
-    /// Whether there was too little for him a moment ago.
+    /// Whether there was too little for the caller a moment ago.
     pub(super) fn is_short(&self, now: Now) -> bool {
         now.mono < self.short
     }
 
-    /// Whether that is so and he came often since, so that he may be refused until the level above
-    /// has been asked anew, too.
+    /// Whether that is so and the caller comes often, so that more is asked for without anybody waiting.
     pub(super) fn is_pressing(&self, now: Now) -> bool {
-        self.is_short(now) && (self.asking || self.seen > 1)
+        self.is_short(now) && self.demand.pays(now)
+    }
+
+    /// Whether others hold what there is, so that no more is to be taken than is used at once.
+    pub(super) fn is_dry(&self, now: Now) -> bool {
+        now.mono < self.dry
     }
 
     /// Whether what is left will not last much longer.
@@ -182,42 +231,24 @@ impl Lease {
         self.block.permits > 0 && self.left <= self.block.permits / 2
     }
 
-    /// Permits that he is going to need in the next `ticks`, at the pace at which he came since the
-    /// level above was last asked.
-    pub(super) fn need(&self, cost: u64, ticks: Micros, now: Now) -> u64 {
-        let elapsed = self.since_asked(now).max(ticks / 8).max(1);
-        (self.seen.saturating_mul(ticks) / elapsed).saturating_mul(cost)
-    }
-
-    /// He is expected to need so many permits within [`IDLE`].
-    pub(super) fn foresee(&mut self, permits: u64) {
-        self.expected = permits.min(MOST);
-    }
-
-    /// How many permits to ask for: twice as many as the last time if those did not last, though no more
-    /// than he comes back for before he counts as idle; none for one who comes rarely.
-    pub(super) fn want(&mut self, cost: u64, now: Now) -> u64 {
-        if now.mono.saturating_sub(self.used.max(self.taken)) >= IDLE {
-            self.want = 0;
-        } else if self.since_asked(now) < IDLE {
-            self.want = self.want.saturating_mul(2).clamp(cost, MOST.max(cost));
-        }
-        self.want = self.want.min(self.need(cost, IDLE, now).max(cost));
-        self.want = self.want.max(std::mem::take(&mut self.expected));
-        self.want
-    }
-
     /// A new block that may be kept for `life` ticks, of which nothing is spent yet; what was left of
     /// the old one is gone.
     pub(super) fn renew(&mut self, block: Block, life: Micros, now: Now) {
-        self.ends = now.later(life);
+        self.ends = now.later(life.min(LIFE));
         (self.block, self.left) = (block, block.permits);
-        (self.used, self.refused, self.asking) = (now.mono, 0, false);
+        (self.used, self.asking) = (now.mono, false);
+        self.refusal.clear();
     }
 
-    /// Whether the block should be given back.
+    /// Whether everything should be given back.
     pub(super) fn is_idle(&self, now: Now) -> bool {
         let over = !self.has(0, now) && self.next.permits == 0;
-        self.is_out() && (over || now.mono.saturating_sub(self.used) >= IDLE)
+        let longest = if self.above == 0 { IDLE_WHEN_DRY } else { IDLE };
+        self.is_out() && (over || now.mono.saturating_sub(self.used) >= longest)
+    }
+
+    /// Whether a block was to be spent after the one in hand, and its time is over.
+    pub(super) fn is_next_over(&self, now: Now) -> bool {
+        self.next.permits > 0 && now.mono >= self.next_ends.mono
     }
 }

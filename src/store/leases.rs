@@ -83,19 +83,25 @@ impl Leases {
         self.find(key).into_iter().for_each(Lease::forget);
     }
 
-    /// Callers whose blocks should be given back, at most [`BATCH`] of them, and whether any block
-    /// is out.
+    /// Callers some of whose blocks should be given back, at most [`BATCH`] of them, and whether any
+    /// block is out.
     pub(super) fn idle(&mut self, now: Now, all: bool) -> (Vec<Key>, bool) {
         let mut idle = Vec::new();
         self.list.retain(|&line| {
             let Some(lease) = self.lines.get_mut(line) else { return false };
             lease.listed = lease.is_out();
-            if idle.len() < BATCH && lease.is_out() && (all || lease.is_idle(now)) {
+            let is_idle = all || lease.is_idle(now) || lease.is_next_over(now);
+            if idle.len() < BATCH && lease.is_out() && is_idle {
                 idle.push(lease.key());
             }
             lease.listed
         });
         (idle, !self.list.is_empty())
+    }
+
+    /// Forgets everybody, and takes no memory until somebody is to be known again.
+    pub(super) fn clear(&mut self) {
+        (self.lines, self.list) = (Vec::new(), Vec::new());
     }
 
     fn line(&self, key: Key) -> usize {

@@ -2,19 +2,21 @@
 //! by compare-and-swap, so that never one permit too many is given whatever the number of workers.
 //!
 //! A hot caller's permits are taken in blocks and spent without asking. A block is charged when it
-//! is taken, so it can only make the gateway admit less.
+//! is taken, so it can only make the gateway admit less; who is refused only because others hold what
+//! is missing is told so, and waits for it.
 
 mod back;
 mod lent;
 pub(super) mod names;
 mod prepare;
-mod slot;
+pub(super) mod slot;
 mod slots;
 pub mod traffic;
 mod view;
 
 use std::rc::Rc;
 
+use super::lease::{Lease, Refusal};
 use super::leases::Leases;
 use super::{Judged, Memory, Meter, Store};
 use crate::decision::{Decision, Retry};
@@ -24,7 +26,7 @@ use crate::time::{Micros, Now};
 use names::Names;
 pub(super) use prepare::gather;
 use traffic::{Traffic, one_more};
-use view::View;
+use view::{Loan, View};
 
 /// The memory of a rule: leases in each worker, slots in the host.
 pub(super) fn memory(words: usize, keys: usize) -> Memory {
@@ -42,9 +44,11 @@ pub struct Shared {
     key: Key,
     now: Now,
     source: Source,
+    /// Why it is refused, if it is.
+    refusal: Refusal,
     /// Whether the rule never admits anybody.
     never: bool,
-    /// Ticks for which a refusal lasts at least.
+    /// Ticks for which permits gather for a caller that comes often and was refused.
     gather: Micros,
     /// The state after the charge.
     after: Box<[u64]>,
@@ -80,6 +84,7 @@ impl Shared {
             key: Key::ALL,
             now: Now::default(),
             source: Source::Refusal,
+            refusal: Refusal::default(),
             never: first == Decision::NEVER,
             gather: gather(&*meter.algorithm),
             after,
@@ -103,51 +108,88 @@ impl Shared {
         self.view.slots.begin();
     }
 
-    /// Asks the gateway about the caller, as if this worker had given back what it holds for him.
+    /// Asks the gateway about the caller, as if this worker had given back what it holds for it.
     fn look(&mut self) {
         self.view.look(self.key, self.now);
         if let Some(lease) = self.leases.find(self.key) {
             self.view.give_back(lease);
         }
     }
+
+    /// Decides without asking the gateway, if that can be done.
+    fn recall(&mut self) -> Option<Decision> {
+        let (cost, now) = (self.meter.cost, self.now);
+        let lease = self.leases.find(self.key)?;
+        lease.demand.see(now);
+        if lease.has(cost, now) {
+            self.source = Source::Lease;
+            return Some(Decision::NOW);
+        }
+        let pause = || {
+            let (rest, waits) = lease.pause(self.gather, now)?;
+            Some(Refusal { retry: rest, loan: if waits { rest } else { 0 }, left: 0 })
+        };
+        self.refusal = lease.refusal.at(now).or_else(pause)?;
+        self.source = Source::Refusal;
+        Some(Decision::retry(self.refusal.retry))
+    }
+
+    /// Finds out why the gateway refuses for so long.
+    fn explain(&mut self, retry: Micros) {
+        let now = self.now;
+        let crowded = self.leases.find(self.key).is_some_and(|lease| lease.is_crowded(now));
+        let (retry, loan) = match self.view.loan(self.meter.cost, retry) {
+            Loan::Out(ticks) => (retry, ticks),
+            Loan::Gathers(ticks) => (retry, if crowded { 0 } else { ticks }),
+            Loan::None(retry) => (retry, 0),
+        };
+        self.refusal = Refusal { retry, loan, left: self.view.left() };
+    }
 }
 
 impl Store for Shared {
     fn judge(&mut self, key: Key, now: Now) -> Judged {
         self.begin(key, now);
+        self.refusal = Refusal::default();
         if self.never {
             self.source = Source::Refusal;
             return Judged::of(Decision::NEVER);
         }
-        let cost = self.meter.cost;
-        if let Some(lease) = self.leases.find(key) {
-            lease.see();
-            if let Some(ticks) = lease.refused(now) {
-                self.source = Source::Refusal;
-                return Judged::of(Decision::retry(ticks));
-            }
-            if lease.has(cost, now) {
-                self.source = Source::Lease;
-                return Judged::of(Decision::NOW);
-            }
+        if let Some(decision) = self.recall() {
+            return Judged::of(decision);
         }
         self.source = Source::View;
         self.look();
-        let mut decision = self.step(cost);
-        if let Decision::Refuse { retry: Retry::After(ticks) } = decision
-            && let Some(lease) = self.leases.claim(key)
-        {
-            let ticks = ticks.max(self.gather);
-            lease.refuse(now, ticks, true);
-            decision = Decision::retry(ticks);
+        let mut decision = self.step(self.meter.cost);
+        if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
+            self.explain(ticks);
+            decision = Decision::retry(self.refusal.retry);
+            let (refusal, beside) = (self.refusal, self.meter.beside);
+            match self.leases.claim(key) {
+                Some(lease) if beside => lease.refuse_shortly(refusal, now),
+                Some(lease) => lease.refuse(refusal, now, now),
+                None => {}
+            }
         }
         Judged { overflow: self.view.is_overflow(), ..Judged::of(decision) }
+    }
+
+    fn loan(&self) -> Micros {
+        self.refusal.loan
+    }
+
+    fn look_again(&mut self, key: Key) {
+        self.leases.find(key).into_iter().for_each(Lease::look_again);
+    }
+
+    fn crowd(&mut self, key: Key, now: Now) {
+        self.leases.find(key).into_iter().for_each(|lease| lease.crowd(now));
     }
 
     /// Nobody whose refusal is remembered: whoever is judged in vain is judged again, and would count
     /// twice.
     fn pass(&mut self, key: Key, now: Now) -> bool {
-        self.leases.find(key).is_none_or(|lease| lease.refused(now).is_none())
+        self.leases.find(key).is_none_or(|lease| lease.refusal.at(now).is_none())
             && self.judge(key, now) == Judged::of(Decision::NOW)
             && self.charge(0) == Decision::NOW
     }
@@ -168,7 +210,13 @@ impl Store for Shared {
         while self.view.slots.may_try() {
             let block = match self.prepare(delay) {
                 Ok(block) => block,
-                Err(decision) => return decision,
+                Err(decision) => {
+                    if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
+                        self.explain(ticks);
+                        return Decision::retry(self.refusal.retry);
+                    }
+                    return decision;
+                }
             };
             if self.view.write(&self.after, block) {
                 self.source = Source::Charged;
@@ -194,7 +242,7 @@ impl Store for Shared {
 
     fn remaining(&mut self) -> u64 {
         match self.source {
-            Source::Refusal => 0,
+            Source::Refusal => self.refusal.left,
             Source::Lease => {
                 self.look();
                 self.view.left()
@@ -215,7 +263,7 @@ impl Store for Shared {
     }
 
     fn foresee(&mut self, key: Key, permits: u64) {
-        self.leases.claim(key).into_iter().for_each(|lease| lease.foresee(permits));
+        self.leases.claim(key).into_iter().for_each(|lease| lease.demand.foresee(permits));
     }
 
     fn tidy(&mut self, now: Now) -> bool {
@@ -228,6 +276,7 @@ impl Store for Shared {
 
     fn close(&mut self, now: Now) -> i64 {
         while self.hand_in_blocks(now, true) {}
+        self.leases.clear();
         0
     }
 }

@@ -1,7 +1,8 @@
 //! Rules for the fleet with the shipped module: requests wait for a Redis that the test plays.
 
 mod faults;
-mod played;
+pub mod played;
+mod updates;
 
 use crate::host::Host;
 use crate::host::request::Request;

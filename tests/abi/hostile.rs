@@ -114,12 +114,21 @@ fn long_paths_are_judged_by_the_rules_that_cover_them() {
         format!("/a;{}/b", "p".repeat(60_000)),
         format!("/%61/{}", "b/".repeat(30_000)),
         format!("/a\\b?{}", "q".repeat(60_000)),
+        format!("/a{}", "/b/..".repeat(12_000)),
+        format!("{}/a/b", "/..;".repeat(15_000)),
+        format!("/a{}/../b", "%2f".repeat(20_000)),
+        format!("/c%2fa{}/a%2fb", "/%2e%2e".repeat(8_000)),
     ];
     for path in covered {
         let answer = judge(&mut vm, &Request::get(&path));
         assert!(answer.is_refused(), "{:.40}… of {} bytes", path, path.len());
     }
-    for path in [format!("/a/{}", "c".repeat(60_000)), format!("/a{}", "/b/..".repeat(12_000))] {
+    for path in [
+        format!("/a/{}", "c".repeat(60_000)),
+        format!("/a{}", "/c/..".repeat(12_000)),
+        format!("/c{}/b", "/.a".repeat(20_000)),
+        format!("{}/c%2f", "/%61".repeat(15_000)),
+    ] {
         let answer = judge(&mut vm, &Request::get(&path));
         assert!(answer.is_admitted(), "{:.40}… of {} bytes", path, path.len());
     }

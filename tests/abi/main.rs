@@ -24,6 +24,7 @@ mod hot;
 mod memory;
 mod midnight;
 mod remote;
+mod roots;
 mod shared;
 mod survival;
 mod workers;

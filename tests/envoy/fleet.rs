@@ -1,10 +1,14 @@
 //! Rules that three gateways of two workers each count together, in a real Redis.
 
 mod centre;
+mod exact;
 mod faults;
+mod modes;
 mod quotas;
+mod roots;
 mod totals;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::harness::{
@@ -20,14 +24,16 @@ const PASSWORD: &str = "sesame";
 struct Fleet {
     redis: Redis,
     wires: Vec<Wire>,
-    envoys: Vec<Envoy>,
+    envoys: Arc<Vec<Envoy>>,
 }
 
-/// A gateway of the namespace `shop` that waits for Redis no longer than `timeout`, and refuses with
-/// a status that Envoy itself never gives.
-fn gateway(timeout: &str, limits: &str, port: u16) -> Gateway {
-    let redis =
-        format!("redis: {{cluster: diana_redis, timeout: {timeout}, password_env: PASSWORD}}");
+/// A gateway of the namespace `shop` that waits for Redis no longer than `timeout` microseconds, and
+/// refuses with a status that Envoy itself never gives.
+fn gateway(timeout: u64, limits: &str, port: u16) -> Gateway {
+    let redis = format!(
+        "redis: {{cluster: diana_redis, timeout: {}ms, password_env: PASSWORD}}",
+        timeout / 1_000
+    );
     Gateway::with(&format!("namespace: shop\nresponse: {{status: 429}}\n{redis}\n{limits}"))
         .workers(WORKERS)
         .variable("PASSWORD", PASSWORD)
@@ -37,7 +43,7 @@ fn gateway(timeout: &str, limits: &str, port: u16) -> Gateway {
 }
 
 impl Fleet {
-    fn start(timeout: &str, limits: &str) -> Fleet {
+    fn start(timeout: u64, limits: &str) -> Fleet {
         Fleet::start_with(|port, _| gateway(timeout, limits, port))
     }
 
@@ -47,14 +53,15 @@ impl Fleet {
         let wires: Vec<Wire> = (0..GATEWAYS).map(|_| Wire::to(redis.port)).collect();
         let each = |(number, wire): (usize, &Wire)| gateway(wire.port, number);
         let gateways: Vec<Gateway> = wires.iter().enumerate().map(each).collect();
-        Fleet { envoys: start_all(&gateways), redis, wires }
+        Fleet { envoys: start_all(&gateways).into(), redis, wires }
     }
 
     /// Without wires, at which a Redis that is gone would look otherwise.
-    fn start_at_redis(timeout: &str, limits: &str) -> Fleet {
+    fn start_at_redis(timeout: u64, limits: &str) -> Fleet {
         let redis = Redis::with_password(PASSWORD);
         let gateway = gateway(timeout, limits, redis.port);
-        Fleet { envoys: start_all(&[0; GATEWAYS].map(|_| gateway.clone())), redis, wires: vec![] }
+        let gateways = [0; GATEWAYS].map(|_| gateway.clone());
+        Fleet { envoys: start_all(&gateways).into(), redis, wires: vec![] }
     }
 
     /// The ports of the gateways, and their shares of a load.
@@ -118,17 +125,6 @@ fn waits(envoy: &Envoy) -> Histogram {
         (times.count() >= completed).then_some(())
     });
     envoy.histogram("wasmcustom.diana.shop.fleet.wait_us").unwrap_or_default()
-}
-
-/// How often asking Redis came to nothing.
-fn failures(envoy: &Envoy) -> u64 {
-    envoy.sum("wasmcustom.diana.shop.fleet.failed.")
-}
-
-/// How often a gateway began to count alone, and how often it was over, by its log.
-fn changes(envoy: &Envoy) -> [usize; 2] {
-    let log = envoy.log();
-    ["cannot be relied upon", "is back"].map(|words| log.matches(words).count())
 }
 
 /// The requests that were let through, in the order of the answers.

@@ -42,6 +42,10 @@ fn a_header() {
     assert_eq!(with(&[""]), Err(Found::Absent));
     assert_eq!(with(&["bob", "eve"]), Err(Found::Repeated));
     assert_eq!(with(&["bob", "bob"]), Err(Found::Repeated));
+    assert_eq!(with(&["", "bob"]), Err(Found::Repeated));
+    // HTTP/2 leaves spaces on, which the upstream takes off.
+    assert_eq!(with(&[" \tbob "]).unwrap(), b"bob");
+    assert_eq!(with(&[" "]), Err(Found::Absent));
     let raw = FakeRequest::get("/").header("x-account-id", b"\xff\xfe");
     assert_eq!(find(&*source, &raw).unwrap(), b"\xff\xfe");
     for bad in [text(""), text("a b"), text("x:"), Tree::Int(1)] {
@@ -63,6 +67,21 @@ fn a_cookie() {
     assert_eq!(with(&["sid=1; sid=2"]), Err(Found::Repeated));
     assert_eq!(with(&["sid=1", "sid=2"]), Err(Found::Repeated));
     assert_eq!(with(&["a=1", "sid=2"]).unwrap(), b"2");
+    // One session, however it is spelled.
+    for spelling in ["sid=\"ab c\"", "sid = ab%20c", "s%69d=ab+c", "x; sid=%61b%2Bc", "sid=ab c\t"]
+    {
+        assert_eq!(with(&[spelling]).unwrap(), b"ab c", "{spelling}");
+    }
+    for nobody_knows in
+        ["sid=\"a\\142c\"", "sid=\"a;b\"", "sid=\"abc", "sid=1; s%69d=2", "sid=;sid=2"]
+    {
+        assert_eq!(with(&[nobody_knows]), Err(Found::Repeated), "{nobody_knows}");
+    }
+    assert_eq!(with(&["sid=a\"b\""]).unwrap(), b"a\"b\"");
+    assert_eq!(with(&["sid=\"\""]), Err(Found::Absent));
+    let odd = build("cookie", text("s+d"), &[]).unwrap();
+    let request = FakeRequest::get("/").header("cookie", "s+d=1");
+    assert_eq!(find(&*odd, &request).unwrap(), b"1");
     let many = "a=b; ".repeat(10_000) + "sid=found";
     assert_eq!(with(&[&many]).unwrap(), b"found");
     assert!(build("cookie", text("a=b"), &[]).is_none());
@@ -74,6 +93,15 @@ fn a_query_parameter() {
     let with = |path: &str| find(&*source, &FakeRequest::get(path));
     assert_eq!(with("/a?x=1&token=t%2Fk#token=no").unwrap(), b"t/k");
     assert_eq!(with("/a?%74oken=t").unwrap(), b"t");
+    for spelling in ["token=a+b", "token=a%20b", "tok%65n=%61%2bb", "x;token=a+b", "token=a+b&x;y"]
+    {
+        assert_eq!(with(&format!("/a?{spelling}")).unwrap(), b"a b", "{spelling}");
+    }
+    for nobody_knows in ["token=a;b", "token=a;token=b", "token=a;x&y", "tok%65n=1&token=2"] {
+        assert_eq!(with(&format!("/a?{nobody_knows}")), Err(Found::Repeated), "{nobody_knows}");
+    }
+    let odd = build("query", text("to+ken"), &[]).unwrap();
+    assert_eq!(find(&*odd, &FakeRequest::get("/?to%20ken=1")).unwrap(), b"1");
     assert_eq!(with("/token=1"), Err(Found::Absent));
     assert_eq!(with("/a?token"), Err(Found::Absent));
     assert_eq!(with("/a?token=1&token=2"), Err(Found::Repeated));
@@ -115,6 +143,7 @@ fn a_claim_of_an_unverified_token() {
     assert_eq!(with(&token(r#"{"sub":"bob"}"#)).unwrap(), b"bob");
     assert_eq!(with(&token(r#"{"sub":42}"#)).unwrap(), b"42");
     assert_eq!(with(&token(r#"{"sub":"bob"}"#).replace("Bearer", "bEARER")).unwrap(), b"bob");
+    assert_eq!(with(&token(r#"{"sub":"bob"}"#).replace("Bearer ", " Bearer  ")).unwrap(), b"bob");
     for absent in [
         token("{}"),
         token(r#"{"sub":""}"#),

@@ -1,6 +1,10 @@
 //! Hosts, header conditions and exemptions.
 
+use std::borrow::Cow;
+use std::net::IpAddr;
+
 use diana::port::fake::FakeRequest;
+use diana::port::{Property, Pseudo, Request, Values};
 use diana::route::except::Except;
 use diana::route::header::{Condition, Test};
 use diana::route::host::Host;
@@ -18,6 +22,15 @@ fn hosts_ignore_case_and_port() {
     assert!(!host("example.com", "example.com@other"));
     assert!(host("[2001:db8::1]", "[2001:db8::1]:80"));
     assert!(host("[2001:db8::1]", "[2001:DB8::1]"));
+    for spelling in ["[2001:0db8:0:0::1]", "[2001:db8::0.0.0.1]:80", "u@[2001:DB8:0::1]"] {
+        assert!(host("[2001:db8::1]", spelling), "{spelling}");
+        assert!(!host("[2001:db8::2]", spelling), "{spelling}");
+    }
+    assert!(!host("[2001:db8::1]", "example.com"));
+    assert!(!host("example.com", "[2001:db8::1]"));
+    assert!(host("example.com", "ex%61mple.c%4fm:80"));
+    assert!(host("*.example.com", "a%2eexample.com"));
+    assert!(!host("example.com", "example.com%"));
     assert!(!host("example.com", "a.example.com"));
     assert!(!host("example.com", "example.com.evil"));
     assert!(host("*.example.com", "a.b.example.com:1"));
@@ -29,28 +42,87 @@ fn hosts_ignore_case_and_port() {
     }
 }
 
+/// Whether a rule's condition holds, and an exemption's.
+fn holds(test: Test, values: &[&str]) -> (bool, bool) {
+    let request = values.iter().fold(FakeRequest::get("/"), |r, v| r.header("x-app", v));
+    let condition = Condition { name: "x-app".into(), test };
+    (condition.may_hold(&request), condition.must_hold(&request))
+}
+
+const YES: (bool, bool) = (true, true);
+const NO: (bool, bool) = (false, false);
+/// To some readers only: a rule applies, an exemption does not.
+const MAYBE: (bool, bool) = (true, false);
+
 #[test]
 fn header_conditions() {
-    let holds = |test: Test, values: &[&str]| {
-        let request = values.iter().fold(FakeRequest::get("/"), |r, v| r.header("x-app", v));
-        Condition { name: "x-app".into(), test }.holds(&request)
-    };
     let text = |text: &str| text.to_owned();
-    assert!(holds(Test::Exact(text("web")), &["web"]));
-    assert!(!holds(Test::Exact(text("web")), &["webs"]));
-    assert!(!holds(Test::Exact(text("web")), &[]));
-    assert!(holds(Test::Prefix(text("mobile")), &["mobile-7"]));
-    assert!(holds(Test::Suffix(text("-7")), &["mobile-7"]));
-    assert!(holds(Test::Present(true), &[""]));
-    assert!(!holds(Test::Present(true), &[]));
-    assert!(holds(Test::Present(false), &[]));
-    assert!(!holds(Test::Present(false), &["x"]));
-    assert!(holds(Test::Not(text("web")), &[]));
-    assert!(holds(Test::Not(text("web")), &["app"]));
-    assert!(!holds(Test::Not(text("web")), &["web"]));
-    // A header that occurs twice: nobody slips through by adding a value.
-    assert!(holds(Test::Exact(text("web")), &["app", "web"]));
-    assert!(!holds(Test::Not(text("web")), &["app", "web"]));
+    assert_eq!(holds(Test::Exact(text("web")), &["web"]), YES);
+    assert_eq!(holds(Test::Exact(text("web")), &["webs"]), NO);
+    assert_eq!(holds(Test::Exact(text("web")), &[]), NO);
+    assert_eq!(holds(Test::Prefix(text("mobile")), &["mobile-7"]), YES);
+    assert_eq!(holds(Test::Prefix(text("mobile")), &["a-mobile"]), NO);
+    assert_eq!(holds(Test::Suffix(text("-7")), &["mobile-7"]), YES);
+    assert_eq!(holds(Test::Suffix(text("-7")), &["-7-"]), NO);
+    assert_eq!(holds(Test::Present(true), &[""]), YES);
+    assert_eq!(holds(Test::Present(true), &[]), NO);
+    assert_eq!(holds(Test::Present(false), &[]), YES);
+    assert_eq!(holds(Test::Present(false), &["x"]), NO);
+    assert_eq!(holds(Test::Not(text("web")), &[]), YES);
+    assert_eq!(holds(Test::Not(text("web")), &["app"]), YES);
+    assert_eq!(holds(Test::Not(text("web")), &["web"]), NO);
+}
+
+#[test]
+fn a_header_with_several_values() {
+    let text = |text: &str| text.to_owned();
+    for both in [["app", "web"], ["web", "app"]] {
+        assert_eq!(holds(Test::Exact(text("web")), &both), MAYBE);
+        assert_eq!(holds(Test::Not(text("web")), &both), MAYBE);
+        assert_eq!(holds(Test::Present(true), &both), YES);
+        assert_eq!(holds(Test::Present(false), &both), NO);
+    }
+    assert_eq!(holds(Test::Exact(text("web")), &["web", "web"]), YES);
+    assert_eq!(holds(Test::Not(text("web")), &["web", "web"]), NO);
+    // One line that another proxy made of two.
+    assert_eq!(holds(Test::Exact(text("web")), &["app, web"]), MAYBE);
+    assert_eq!(holds(Test::Not(text("web")), &["app, web"]), MAYBE);
+    assert_eq!(holds(Test::Suffix(text("b")), &["web,app"]), MAYBE);
+    // A value that has a comma of its own.
+    assert_eq!(holds(Test::Exact(text("a, b")), &["a, b"]), YES);
+    assert_eq!(holds(Test::Prefix(text("probe (")), &["probe (x, y)"]), YES);
+    // Spaces, which HTTP/2 leaves.
+    assert_eq!(holds(Test::Exact(text("web")), &[" web"]), MAYBE);
+    assert_eq!(holds(Test::Not(text("web")), &["web\t"]), MAYBE);
+}
+
+/// A request whose headers the host does not hand out.
+struct Closed;
+
+impl Request for Closed {
+    fn pseudo(&self, _: Pseudo) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+
+    fn header(&self, _: &str) -> Values<'_> {
+        Values::Many(Vec::new())
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        None
+    }
+
+    fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+}
+
+#[test]
+fn a_header_that_nobody_can_read() {
+    for test in [Test::Exact("web".into()), Test::Not("web".into()), Test::Present(true)] {
+        let condition = Condition { name: "x-app".into(), test };
+        assert!(condition.may_hold(&Closed) && !condition.must_hold(&Closed));
+    }
 }
 
 #[test]

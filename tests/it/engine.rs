@@ -5,8 +5,10 @@ mod callers;
 mod charging;
 mod daily;
 mod examples;
+mod fleet;
 mod holding;
 mod hot;
+mod lent;
 mod matching;
 mod races;
 mod reports;
@@ -21,13 +23,13 @@ use diana::time::Now;
 use diana::verdict::{Refusal, Verdict};
 
 /// An engine with its clock.
-struct Gate {
+pub struct Gate {
     engine: Engine,
     clock: FakeClock,
 }
 
 impl Gate {
-    fn new(yaml: &str) -> Gate {
+    pub fn new(yaml: &str) -> Gate {
         let policy = config::parse(yaml.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let gate = Gate {
             engine: Engine::alone(policy, Seed { k0: 7, k1: 9 }),
@@ -38,7 +40,7 @@ impl Gate {
         gate
     }
 
-    fn wait(&self, micros: u64) {
+    pub fn wait(&self, micros: u64) {
         let Now { mono, wall } = self.clock.0.get();
         self.clock.0.set(Now { mono: mono + micros, wall: wall + micros });
     }
@@ -50,7 +52,7 @@ impl Gate {
         self.engine.decide(request, &self.clock)
     }
 
-    fn admits(&mut self, request: &FakeRequest) -> bool {
+    pub fn admits(&mut self, request: &FakeRequest) -> bool {
         !matches!(self.decide(request), Verdict::Refuse(_))
     }
 
@@ -61,7 +63,7 @@ impl Gate {
         }
     }
 
-    fn metrics(&mut self) -> Vec<String> {
+    pub fn metrics(&mut self) -> Vec<String> {
         let mut lines = Lines(Vec::new());
         self.engine.flush("ns", &mut lines);
         lines.0.sort();

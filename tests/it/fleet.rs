@@ -3,8 +3,9 @@
 mod alone;
 mod breaker;
 mod chaos;
+mod instants;
 mod probes;
-mod redis;
+pub mod redis;
 mod trips;
 
 use std::cell::Cell;
@@ -138,6 +139,8 @@ pub fn charge(caller: u64) -> Charge {
         want: 0,
         soon: 0,
         shadow: false,
+        tentative: false,
+        keys: 100_000,
         back: Back::default(),
     }
 }

@@ -1,8 +1,11 @@
 //! The requests that wait in a worker.
 
+mod model;
+
 use diana::hold::Queue;
 use diana::key::Key;
 use diana::verdict::{Held, Line, Report, Seat};
+use model::Model;
 
 const ANN: Line = Line { rule: 0, key: Key { hash: 1, spread: 1 } };
 const BOB: Line = Line { rule: 0, key: Key { hash: 2, spread: 2 } };
@@ -122,4 +125,64 @@ fn a_random_crowd_loses_nobody() {
         let expected = (1..=lines.len() as u32).filter(|stream| !gone.contains(stream));
         assert!(left.iter().map(|(_, stream)| *stream).eq(expected));
     }
+}
+
+/// Requests of several lines and engines come, go on and leave; what a client that leaves gives back is given
+/// out again, as stores do.
+#[test]
+fn it_does_what_the_simple_model_does() {
+    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut left = 0;
+    for _ in 0..300 {
+        let (mut queue, mut model) = (Queue::default(), Model::default());
+        let (mut now, mut streams) = (0, Vec::new());
+        for stream in 1..300 {
+            let (engine, line) = (rng.u32(7..9), [Some(ANN), Some(BOB), None][rng.usize(..3)]);
+            let last = line.and_then(|line| model.last(engine, line));
+            let until = last.map_or(now, |last| last + 10) + rng.u64(..30) / 10 * 10;
+            queue.join(stream, engine, held(until, line));
+            model.join(stream, engine, held(until, line));
+            streams.push(stream);
+            while rng.u8(..5) < 2 && !streams.is_empty() {
+                let gone = streams.swap_remove(rng.usize(..streams.len()));
+                let seats = queue.leave(gone);
+                assert_eq!(seats, model.leave(gone));
+                left += usize::from(seats.is_some());
+            }
+            now += rng.u64(..8);
+            loop {
+                let released = queue.release(now);
+                assert_eq!(released, model.release(now));
+                if released.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(queue.next(), model.next());
+        }
+        let rest = departures(queue);
+        assert!(rest.iter().all(|(until, stream)| model.release(*until) == Some(*stream)));
+        assert_eq!(model.next(), None);
+    }
+    assert!(left > 5_000, "too tame: {left} left");
+}
+
+/// Whoever could go before another one in its line takes a place of its own there.
+#[test]
+fn who_comes_later_and_may_go_earlier_goes_earlier() {
+    let mut queue = queue(&[Some(ANN); 3]);
+    queue.join(4, 7, held(15, Some(ANN)));
+    assert_eq!(freed(queue.leave(1)), 30);
+    assert_eq!(departures(queue), [(10, 2), (15, 4), (20, 3)]);
+}
+
+/// In linear time for each of them this took minutes without optimisation.
+#[test]
+fn a_crowd_may_leave_at_once() {
+    const CROWD: u32 = 200_000;
+    let mut queue = queue(&vec![Some(ANN); CROWD as usize]);
+    for stream in 1..=CROWD / 2 {
+        let last = u64::from(CROWD + 1 - stream) * 10;
+        assert_eq!(freed(queue.leave(stream)), last);
+    }
+    assert_eq!(departures(queue)[0], (10, CROWD / 2 + 1));
 }

@@ -23,6 +23,9 @@ mod json;
 mod keys;
 #[path = "../laws/laws.rs"]
 mod laws;
+#[path = "../model/model.rs"]
+#[allow(dead_code, reason = "others share it and use the rest")]
+mod model;
 mod paths;
 mod pointer;
 mod remote;
@@ -33,6 +36,8 @@ mod store;
 mod table;
 mod trips;
 mod warm_up;
+
+use laws::case;
 
 #[test]
 fn every_algorithm_obeys_its_laws() {

@@ -9,5 +9,6 @@ pub mod gateway;
 mod leases;
 mod memory;
 mod races;
+mod remains;
 pub mod rule;
 mod thrift;

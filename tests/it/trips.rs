@@ -20,6 +20,8 @@ fn trip() -> Trip {
         want: 0,
         soon: 0,
         shadow: false,
+        tentative: false,
+        keys: 100,
         back: Back::default(),
     };
     Trip {
@@ -63,16 +65,17 @@ fn a_pipeline_logs_in_asks_and_quits() {
     assert_eq!(auth[..], [b"AUTH".to_vec(), b"pass word".to_vec()]);
     assert_eq!(select[..], [b"SELECT".to_vec(), b"3".to_vec()]);
     assert_eq!(quit[..], [b"QUIT".to_vec()]);
-    let key = |name: &str| format!("diana:{{1:shop}}:{name}").into_bytes();
+    let key = |name: &str| format!("diana:{{2:shop}}:{name}").into_bytes();
     let caller = key(&format!("{:016x}:{:032x}", 1, 0));
     assert_eq!(ask[2..7], [b"4".to_vec(), key("seed"), key("clock"), key("gateways"), caller]);
     let [now, gateway, seed, numbers] = &ask[7..] else { panic!("{ask:?}") };
     assert_eq!((&now[..], &gateway[..]), (&b""[..], &b"0000000000000007"[..]));
     assert_eq!(seed, b"00000000000000010000000000000002");
-    // MessagePack, an array of 18.
+    // MessagePack, an array of 21.
     let second = [0xce, 0, 15, 0x42, 0x40];
-    let rule = [&[1, 0, 0xa1, b'W', 5], &second[..], &[0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0]].concat();
-    assert_eq!(*numbers, [&[0xdd, 0, 0, 0, 18], &rule[..], &[0, 0]].concat());
+    let rule = [&[1, 0, 0xa1, b'W', 5], &second[..], &[0, 0, 0, 1, 1, 0, 0, 0, 0, 100, 0, 0, 0, 0]]
+        .concat();
+    assert_eq!(*numbers, [&[0xdd, 0, 0, 0, 21], &rule[..], &[0, 0]].concat());
     assert_eq!(commands(&Login::default(), Script::Digest).len(), 2);
 }
 
@@ -93,15 +96,26 @@ fn a_script_goes_by_its_digest_or_as_a_whole() {
 #[test]
 fn an_answer_is_read() {
     let decided = |wait, retry| {
-        let (receipt, block, lease, starts, spend) = (4, 3, 2, 8, 1);
-        let opinion = Opinion { retry, remaining: 5, receipt, block, lease, starts, spend };
+        let opinion = Opinion {
+            retry,
+            loan: 11,
+            remaining: 5,
+            receipt: 4,
+            term: 12,
+            block: 3,
+            lease: 2,
+            starts: 8,
+            spend: 1,
+            overflow: true,
+        };
         let asks =
             vec![Outcome { wait, rules: vec![opinion] }, Outcome { wait: Some(0), rules: vec![] }];
-        Decided { gateways: 9, foreign: 1, asks }
+        Decided { gateways: 9, now: 7, foreign: 1, asks }
     };
     let body = |wait, retry| {
-        let numbers = format!(":9 :1 :{wait} :{retry} :5 :4 :3 :2 :8 :1 :0 ").replace(' ', "\r\n");
-        answer(&format!("+OK\r\n+OK\r\n*11\r\n{numbers}+OK\r\n"))
+        let numbers = format!(":9 :1 :7 :{wait} :{retry} :11 :5 :4 :12 :3 :2 :8 :1 :1 :0 ");
+        let numbers = numbers.replace(' ', "\r\n");
+        answer(&format!("+OK\r\n+OK\r\n*15\r\n{numbers}+OK\r\n"))
     };
     assert_eq!(body(8, 0), Ok(decided(Some(8), None)));
     assert_eq!(body(-1, -1), Ok(decided(None, Some(Retry::Never))));
@@ -129,20 +143,20 @@ fn whatever_is_no_answer_is_garbage() {
     for body in [
         "".into(),
         "+OK\r\n".into(),
-        format!("+OK\r\n{}+OK\r\n", numbers(11)),
+        format!("+OK\r\n{}+OK\r\n", numbers(15)),
         format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(0)),
-        format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(10)),
-        format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(12)),
-        format!("+OK\r\n+OK\r\n{}", numbers(11)),
-        format!("+OK\r\n+QUEUED\r\n{}+OK\r\n", numbers(11)),
-        format!("+OK\r\n+OK\r\n{}+NO\r\n", numbers(11)),
-        format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(11).replacen(":1", "$-1", 1)),
+        format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(14)),
+        format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(16)),
+        format!("+OK\r\n+OK\r\n{}", numbers(15)),
+        format!("+OK\r\n+QUEUED\r\n{}+OK\r\n", numbers(15)),
+        format!("+OK\r\n+OK\r\n{}+NO\r\n", numbers(15)),
+        format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(15).replacen(":1", "$-1", 1)),
         "HTTP/1.1 400 Bad Request\r\n\r\n".into(),
         "no healthy upstream".into(),
     ] {
         assert_eq!(answer(&body), Err(Failure::Garbage), "{body}");
     }
-    assert!(answer(&format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(11))).is_ok());
+    assert!(answer(&format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(15))).is_ok());
 }
 
 #[test]
@@ -165,14 +179,22 @@ fn failures_have_names() {
         ("BUSYGROUP Consumer Group name already exists", "other"),
         ("", "other"),
     ] {
-        let failure = answer(&format!("-{message}\r\n")).unwrap_err();
+        let failure = answer(&format!("+OK\r\n+OK\r\n-{message}\r\n")).unwrap_err();
         assert_eq!(failure.name(), name, "{message}");
         assert!(!failure.to_string().is_empty() || message.is_empty());
     }
     assert_eq!(Failure::Garbage.name(), "garbage");
-    let long = answer(&format!("-ERR \n{}\r\n", "é".repeat(9_999))).unwrap_err().to_string();
+    let long =
+        answer(&format!("+OK\r\n+OK\r\n-ERR \n{}\r\n", "é".repeat(9_999))).unwrap_err().to_string();
     assert_eq!(long.chars().count(), 200);
     assert!(long.starts_with("ERR  é"));
+    // Of what is said to a login only the kind is kept.
+    let login = |message| answer(&format!("-{message}\r\n")).unwrap_err();
+    assert_eq!(
+        login("ERR unknown command 'AUTH', with args beginning with: 'pass word'"),
+        Failure::Login
+    );
+    assert_eq!(login("WRONGPASS invalid"), Failure::WrongPass);
 }
 
 #[test]

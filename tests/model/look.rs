@@ -4,27 +4,42 @@ use diana::algorithm::Algorithm;
 use diana::decision::{Decision, Retry};
 use diana::fleet::script::Opinion;
 use diana::quota::Quota;
-use diana::time::{Now, SECOND};
+use diana::time::Now;
 
+use super::bucket::Bucket;
 use super::rule::Rule;
-use super::slices::{Next, Slices};
-use super::{Asked, FAR, IDLE, Receipts, SOON, State, TERM};
+use super::slices::Slices;
+use super::{Asked, FAR, LEASE, NOTICE, Receipts, State, TERM};
 use crate::case::Case;
 
+/// An opinion that says nothing.
+pub(super) const NOTHING: Opinion = Opinion {
+    retry: None,
+    loan: 0,
+    remaining: 0,
+    receipt: 0,
+    term: 0,
+    block: 0,
+    lease: 0,
+    starts: 0,
+    spend: 0,
+    overflow: false,
+};
+
 pub struct Look<'m> {
-    algorithm: &'m dyn Algorithm,
-    quota: &'m Quota,
+    pub(super) algorithm: &'m dyn Algorithm,
+    pub(super) quota: &'m Quota,
     /// Whether it holds requests.
     holds: bool,
     /// Those of a sliding window.
-    slices: Option<Slices>,
+    pub(super) slices: Option<Slices>,
     pub asked: &'m Asked,
-    state: State,
-    new: Vec<u64>,
+    pub(super) state: State,
+    pub(super) new: Vec<u64>,
     decision: Decision,
     /// For how long another rule holds the request, beyond its own turn.
-    put_off: Option<u64>,
-    changed: bool,
+    pub(super) put_off: Option<u64>,
+    pub(super) changed: bool,
 }
 
 impl<'m> Look<'m> {
@@ -40,8 +55,7 @@ impl<'m> Look<'m> {
         let put_off = None;
         let mut look =
             Look { algorithm, quota, holds, slices, asked, state, new, decision, put_off, changed };
-        look.settle(now.mono);
-        look.take_back(now.mono);
+        look.open(now);
         if asked.cost > 0 {
             look.decision = look.reserve(now, 0);
         }
@@ -77,6 +91,7 @@ impl<'m> Look<'m> {
         if let Some(ahead) = delay.and_then(|_| self.lend_ahead(now.mono)) {
             return ahead;
         }
+        let mut wanted = self.asked.cost;
         if let (Some(delay), Decision::Admit { wait }) = (delay, self.decision) {
             if self.asked.cost > 0 {
                 assert!(self.reserve(now, self.put_off.unwrap_or(0)).is_admitted());
@@ -85,10 +100,13 @@ impl<'m> Look<'m> {
             if (if self.asked.shadow { wait } else { delay }) == 0 {
                 block = self.lend(now);
             }
+            let tentative = if self.asked.tentative { self.asked.cost } else { 0 };
+            self.state.terms.goes_out(block, tentative);
             charged = self.asked.cost + block > 0;
             self.changed |= charged;
             if !charged && self.asked.want > 0 {
-                refusal = self.fits(now, 0, self.asked.grain);
+                wanted = self.asked.grain;
+                refusal = self.fits(now, 0, wanted);
             }
         }
         let retry = match refusal {
@@ -96,75 +114,98 @@ impl<'m> Look<'m> {
             Decision::Refuse { retry: Retry::After(ticks) } => Some(Retry::After(ticks.min(FAR))),
             Decision::Refuse { retry: Retry::Never } => Some(Retry::Never),
         };
+        let (retry, loan) = match retry {
+            Some(Retry::After(ticks)) => {
+                let (ticks, loan) = self.loan(now, wanted, ticks);
+                (Some(Retry::After(ticks)), loan)
+            }
+            other => (other, 0),
+        };
         let words = &self.state.words;
         let spend = match self.algorithm.spend_by(words, now) {
-            Some(u64::MAX) | None => (self.state.term + 2) * TERM,
-            Some(until) if charged => until,
+            Some(until) if charged => until.min(self.ends(now.mono)),
+            None if charged => self.ends(now.mono),
             _ => now.mono,
         };
-        let spend = (spend - now.mono).min(SECOND);
+        let spend = spend - now.mono;
+        let term = if charged { self.state.terms.term } else { 0 };
         let remaining = self.left(now);
-        let own = if self.holds { self.turn_of(words) } else { self.algorithm.receipt(words) };
-        let receipts = if self.refills() {
-            Receipts { cost: now.mono, lease: self.state.term }
-        } else {
-            Receipts { cost: own, lease: if self.holds { self.state.term } else { own } }
+        let own = match self.refills() {
+            true => now.mono,
+            false if self.holds => self.turn_of(words),
+            false => self.algorithm.receipt(words),
         };
-        (Opinion { retry, remaining, receipt: 0, block, lease: 0, starts: 0, spend }, receipts)
+        let said = Opinion { retry, loan, remaining, term, block, spend, ..NOTHING };
+        (said, Receipts { cost: own, lease: own })
     }
 
     /// What is written, if anything is: a state, or nothing.
     pub fn written(&self, now: Now) -> Option<Option<State>> {
         let expires = self.algorithm.expires(&self.state.words, now);
-        let lives = expires > now.mono || self.out() > 0 || self.state.next > 0;
+        let lives = match self.slices {
+            Some(slices) => slices.used(&self.state.words, self.state.next, now.mono) > 0,
+            None => expires > now.mono || self.refills() && self.state.terms.lent() > 0,
+        };
         self.changed.then(|| lives.then(|| self.state.clone()))
     }
 
     /// A token bucket that holds no requests.
-    fn refills(&self) -> bool {
+    pub(super) fn refills(&self) -> bool {
         let nobody = vec![0; self.state.words.len()];
         self.algorithm.spend_by(&nobody, Now::default()) == Some(u64::MAX)
     }
 
-    fn out(&self) -> u64 {
-        self.state.out.iter().sum()
+    fn bucket(&self) -> Option<Bucket<'m>> {
+        let (rpu, unit) = (self.quota.rpu, self.quota.period());
+        self.refills().then_some(Bucket { algorithm: self.algorithm, rpu, unit })
     }
 
-    fn settle(&mut self, now: u64) {
+    /// A window that is aligned to the clock.
+    pub(super) fn is_window(&self) -> bool {
+        !self.holds && !self.refills() && self.slices.is_none()
+    }
+
+    /// The end of a lease that begins now; it counts as out for a while longer.
+    pub(super) fn ends(&self, now: u64) -> u64 {
+        (now + LEASE).min((self.state.terms.term + 2) * TERM - NOTICE)
+    }
+
+    /// Brings the state to `now`, and takes back what comes back.
+    fn open(&mut self, now: Now) {
         if let Some(slices) = self.slices {
-            slices.turn(&mut self.state.words, &mut self.state.next, now);
+            slices.turn(&mut self.state.words, &mut self.state.next, now.mono);
         }
-        while self.out() > 0 {
-            let (ends, out) = ((self.state.term + 1) * TERM, self.out());
-            self.algorithm.hold_back(&self.state.words, out, ends.min(now), &mut self.new);
-            self.keep();
-            if now < ends {
-                return;
-            }
-            self.state.term += 1;
-            self.state.out = [self.state.out[1], 0];
+        let bucket = self.bucket();
+        bucket.into_iter().for_each(|bucket| bucket.settle(&mut self.state, now.mono));
+        self.state.terms.age(now.mono);
+        if self.asked.block + self.asked.left > 0 {
+            self.take_back(now.mono);
         }
-        self.state.term = self.state.term.max(now / TERM);
+        bucket.into_iter().for_each(|bucket| bucket.cap(&mut self.state, now.mono));
+        if self.is_window() && self.algorithm.expires(&self.state.words, now) <= now.mono {
+            self.state.terms.nothing_is_out();
+        }
     }
 
     /// Permits left.
-    fn left(&self, now: Now) -> u64 {
+    pub(super) fn left(&self, now: Now) -> u64 {
         self.algorithm.remaining(&self.state.words, now).saturating_sub(self.state.next)
     }
 
     fn take_back(&mut self, now: u64) {
-        let Asked { receipt, block, left, .. } = *self.asked;
+        let Asked { receipt, term, block, left, .. } = *self.asked;
+        let elsewhere = self.is_window() && self.state.words[2] != receipt;
+        let counted = !elsewhere && self.state.terms.comes_in(term, block, left);
+        if let Some(bucket) = self.bucket() {
+            // Counted as lying in the bucket until its last term was over.
+            let since = if block > 0 { (term + 2) * TERM } else { receipt };
+            if block == 0 || counted || since <= now {
+                bucket.take_back(&mut self.state, left, since);
+            }
+            return;
+        }
         let words = &self.state.words;
-        if self.refills() && block > 0 {
-            let age = self.state.term.checked_sub(receipt).filter(|age| *age < 2);
-            let Some(age) = age else { return };
-            let out = &mut self.state.out[1 - age as usize];
-            let Some(rest) = out.checked_sub(block) else { return };
-            *out = rest;
-            self.algorithm.refund(words, 0, left, &mut self.new);
-        } else if self.refills() {
-            self.algorithm.take_back(words, 0, left, receipt, &mut self.new);
-        } else if self.holds {
+        if self.holds {
             let back = if self.turn_of(words) == receipt { left } else { 0 };
             self.algorithm.refund(words, self.algorithm.receipt(words), back, &mut self.new);
         } else if self.slices.is_some_and(|slices| receipt > slices.at(now)) {
@@ -186,69 +227,12 @@ impl<'m> Look<'m> {
         (turn % (u128::from(self.quota.rpu.max(1)) << 22)) as u64
     }
 
-    fn lend(&mut self, now: Now) -> u64 {
-        if self.algorithm.spend_by(&self.state.words, now).is_none() {
-            return 0;
-        }
-        // Whether there is room for a permit or not, it would have to be spent by then.
-        let life = match self.fits(now, 0, 1) {
-            Decision::Admit { .. } => self.algorithm.spend_by(&self.new, now),
-            Decision::Refuse { .. } => return 0,
-        };
-        let life = life.map_or(0, |until| until - now.mono).min(SECOND);
-        let block = self.block_of(self.left(now), life);
-        if block > 0 {
-            assert_eq!(self.fits(now, 0, block), Decision::NOW);
-            self.take(block, now.mono);
-            if self.refills() {
-                self.state.out[1] += block;
-            }
-        }
-        block
-    }
-
-    /// A block out of what is left, which can be spent for `life` ticks.
-    fn block_of(&self, left: u64, life: u64) -> u64 {
-        let Asked { want, soon, grain, .. } = *self.asked;
-        let part = |permits: u64, span| match life {
-            _ if life < span => (permits * life).div_ceil(span),
-            _ => permits,
-        };
-        let soon = part(soon, SOON);
-        let want = part(want, IDLE).max(soon);
-        let left = (left / 8).max(soon.min(left));
-        let room = self.algorithm.most_out().saturating_sub(self.out());
-        want.min(left).min(room).min(1 << 16) / grain * grain
-    }
-
-    /// A block of the next slice, if only that is asked for and it begins soon.
-    fn lend_ahead(&mut self, now: u64) -> Option<(Opinion, Receipts)> {
-        let slices = self.slices.filter(|_| self.asked.cost == 0 && self.asked.want > 0)?;
-        let State { words, next, .. } = &mut self.state;
-        let Next { begins, ends, left } = slices.next(words, *next, self.quota.rpu, now)?;
-        let block = self.block_of(left, ends - begins);
-        let fits = block <= self.left(Now { mono: now, wall: now });
-        if block == 0 {
-            return None;
-        }
-        self.state.next += block;
-        self.changed = true;
-        let lease = slices.at(now) + 1;
-        let remaining = self.left(Now { mono: now, wall: now });
-        // What fits in the slice in force may be spent at once.
-        let starts = if fits { 1 } else { begins - now };
-        let spend = ends - now;
-        let opinion =
-            Opinion { retry: None, remaining, receipt: 0, block, lease: 0, starts, spend };
-        Some((opinion, Receipts { cost: 0, lease }))
-    }
-
     fn reserve(&mut self, now: Now, delay: u64) -> Decision {
         self.fits(now, delay, self.asked.cost)
     }
 
     /// The decision about `cost` permits.
-    fn fits(&mut self, now: Now, delay: u64, cost: u64) -> Decision {
+    pub(super) fn fits(&mut self, now: Now, delay: u64, cost: u64) -> Decision {
         let (next, rpu) = (self.state.next, self.quota.rpu);
         match self.slices {
             Some(slices) if cost <= rpu && cost + next > rpu => slices.wait(now.mono),
@@ -260,7 +244,7 @@ impl<'m> Look<'m> {
     }
 
     /// Charges what fits.
-    fn take(&mut self, cost: u64, now: u64) {
+    pub(super) fn take(&mut self, cost: u64, now: u64) {
         match self.slices {
             Some(slices) if self.state.next > 0 => {
                 slices.charge(&mut self.state.words, cost, now);
@@ -269,7 +253,7 @@ impl<'m> Look<'m> {
         }
     }
 
-    fn keep(&mut self) {
+    pub(super) fn keep(&mut self) {
         std::mem::swap(&mut self.state.words, &mut self.new);
     }
 }

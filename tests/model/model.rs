@@ -1,25 +1,35 @@
 //! What the script promises to be: the steps in Rust, in the order of an ask.
 
+mod bucket;
 mod clock;
+mod keys;
+mod lend;
 mod look;
 pub mod redis;
 pub mod rule;
 mod slices;
+mod terms;
 pub mod wire;
 
 use std::collections::HashMap;
 
-use diana::fleet::script::Outcome;
+use diana::fleet::script::{Opinion, Outcome};
 use diana::time::{Now, SECOND};
 
 use crate::case::Case;
 use clock::Clock;
+use keys::{Counter, Seat, Who};
 use look::Look;
 use rule::Rule;
 use slices::Slices;
+use terms::Terms;
 
-/// A lease is counted for one or two terms.
-const TERM: u64 = SECOND / 2;
+/// What is out is counted for one or two terms.
+pub const TERM: u64 = SECOND / 10;
+
+/// A lease lives so long at most, and ends so long before it is counted no more.
+pub const LEASE: u64 = SECOND / 10;
+pub const NOTICE: u64 = SECOND / 20;
 
 /// What is needed soon is needed in this time, and what is wanted in that.
 const SOON: u64 = SECOND / 50;
@@ -38,7 +48,10 @@ pub struct Asked {
     pub want: u64,
     pub soon: u64,
     pub shadow: bool,
+    pub tentative: bool,
+    pub keys: u64,
     pub receipt: u64,
+    pub term: u64,
     pub block: u64,
     pub left: u64,
 }
@@ -54,9 +67,9 @@ pub struct Receipts {
 #[derive(Debug, Clone, Default)]
 pub struct State {
     pub words: Vec<u64>,
-    term: u64,
-    /// Taken in the term before, and in this one.
-    out: [u64; 2],
+    terms: Terms,
+    /// Ticks for which too little drained.
+    slack: u64,
     /// Lent of the next slice.
     next: u64,
 }
@@ -64,7 +77,8 @@ pub struct State {
 #[derive(Default)]
 pub struct Model {
     clock: Clock,
-    states: HashMap<(usize, u64), State>,
+    states: HashMap<(usize, Who), State>,
+    counters: HashMap<usize, Counter>,
 }
 
 impl Model {
@@ -81,8 +95,21 @@ impl Model {
         mut delay: u64,
         ask: &[Asked],
     ) -> (Outcome, Vec<Receipts>) {
-        let look = |asked| Look::new(rules, self.states.get(&place(asked)), asked, now);
-        let mut looks: Vec<Look> = ask.iter().map(look).collect();
+        let mut ask = ask.to_vec();
+        let seats: Vec<Seat> = ask
+            .iter_mut()
+            .map(|asked| {
+                let needs = (asked.keys, asked.grain);
+                let seat = self.seat(rules, asked.rule, asked.caller, needs, now.mono);
+                // What is shared is not lent.
+                if seat.overflows() {
+                    (asked.want, asked.soon) = (0, 0);
+                }
+                seat
+            })
+            .collect();
+        let look = |(asked, seat): (_, &Seat)| Look::new(rules, seat.state.as_ref(), asked, now);
+        let mut looks: Vec<Look> = ask.iter().zip(&seats).map(look).collect();
         let mut agreed = looks.iter().all(Look::agrees);
         if agreed {
             delay = looks.iter().map(Look::turn).max().unwrap_or(0).max(delay);
@@ -91,14 +118,12 @@ impl Model {
         }
         let mut receipts = Vec::new();
         let mut opinions = Vec::new();
-        for mut look in looks {
+        for (mut look, seat) in looks.into_iter().zip(&seats) {
             let (opinion, receipt) = look.conclude(now, agreed.then_some(delay));
-            opinions.push(opinion);
+            opinions.push(Opinion { overflow: seat.overflows(), ..opinion });
             receipts.push(receipt);
-            match look.written(now) {
-                Some(Some(state)) => drop(self.states.insert(place(look.asked), state)),
-                Some(None) => drop(self.states.remove(&place(look.asked))),
-                None => {}
+            if let Some(state) = look.written(now) {
+                self.write(rules, look.asked.rule, seat, state, now.mono);
             }
         }
         (Outcome { wait: agreed.then_some(delay), rules: opinions }, receipts)
@@ -106,22 +131,26 @@ impl Model {
 
     /// Ticks from `now` in which the state of a caller still means something.
     pub fn life(&self, rules: &[Rule], rule: usize, caller: u64, now: Now) -> u64 {
-        let Some(state) = self.states.get(&(rule, caller)) else { return 0 };
-        let Case { algorithm, quota } = &rules[rule].case;
-        let expires = match *state.words {
-            // Should the wall clock be set back, a window in force lasts longer than it seems.
-            [_, _, first] if rules[rule].entry.short == "W" => first + quota.period(),
-            _ => algorithm.expires(&state.words, now),
-        };
-        let over = match state {
-            State { out: [0, 0], next: 0, .. } => 0,
-            State { next: 0, term, .. } => (term + 2) * TERM,
-            _ => Slices::new(quota).after(&state.words),
-        };
-        expires.max(over).saturating_sub(now.mono)
+        let state = self.states.get(&(rule, Who::Caller(caller)));
+        state.map_or(0, |state| state.ends(&rules[rule]).saturating_sub(now.mono))
     }
 }
 
-fn place(asked: &Asked) -> (usize, u64) {
-    (asked.rule, asked.caller)
+impl State {
+    /// When it means nothing any more.
+    fn ends(&self, rule: &Rule) -> u64 {
+        let Case { algorithm, quota } = &rule.case;
+        let expires = algorithm.expires(&self.words, Now::default());
+        match (rule.entry.short, &*self.words) {
+            // Should the wall clock be set back, a window in force lasts longer than it seems.
+            ("W", [_, 0, _]) => 0,
+            ("W", [_, _, first]) => first + quota.period(),
+            ("SW", _) if self.next > 0 => Slices::new(quota).after(&self.words),
+            ("TB" | "LB", [_, _, at]) => {
+                let leases = if self.terms.lent() > 0 { (self.terms.term + 2) * TERM } else { 0 };
+                expires.min(at + FAR).max(leases)
+            }
+            _ => expires,
+        }
+    }
 }

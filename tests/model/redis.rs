@@ -53,7 +53,7 @@ impl Redis {
             return format!("*1\r\n$32\r\n{}\r\n", String::from_utf8_lossy(seed));
         }
         let now = self.model.at(time);
-        let mut numbers = vec![self.alive(asking.gateway, now.mono), 0];
+        let mut numbers = vec![self.alive(asking.gateway, now.mono), 0, now.mono.cast_signed()];
         let mut keys = std::mem::take(&mut asking.keys).into_iter();
         while let Some((count, delay)) = asking.ask() {
             let asked: Vec<Asked> = keys
@@ -97,15 +97,19 @@ fn tell(outcome: &Outcome, asked: &[Asked], receipts: &[Receipts], to: &mut Vec<
     let number = |number: u64| number.cast_signed();
     to.push(outcome.wait.map_or(-1, number));
     for ((opinion, asked), own) in outcome.rules.iter().zip(asked).zip(receipts) {
-        let Opinion { retry, remaining, block, starts, spend, .. } = *opinion;
+        let Opinion { retry, loan, remaining, term, block, starts, spend, overflow, .. } = *opinion;
         let charged = outcome.wait.is_some() && retry.is_none() && asked.cost + block > 0;
         to.push(match retry {
             None => 0,
             Some(Retry::After(ticks)) => number(ticks),
             Some(Retry::Never) => -1,
         });
-        let rest = if charged { [own.cost, block, own.lease, starts, spend] } else { [0; 5] };
-        to.push(number(remaining));
+        let rest = match charged {
+            true => [own.cost, term, block, own.lease, starts, spend],
+            false => [0; 6],
+        };
+        to.extend([loan, remaining].map(number));
         to.extend(rest.map(number));
+        to.push(overflow.into());
     }
 }

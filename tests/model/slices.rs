@@ -4,7 +4,6 @@
 use diana::decision::Decision;
 use diana::quota::Quota;
 use diana::ring::Ring;
-use diana::time::SECOND;
 
 use super::SOON;
 
@@ -43,12 +42,13 @@ impl Slices {
         slice / slices * unit + (slice % slices * unit).div_ceil(slices)
     }
 
-    /// Counts what was lent of a slice, once that has begun.
+    /// Begins the slice in force, and counts what was lent of it.
     pub fn turn(self, words: &mut [u64], next: &mut u64, now: u64) {
         let begun = self.ring().newest(words) + 1;
         if *next > 0 && self.at(now) >= begun {
             self.ring().add(words, begun, std::mem::take(next));
         }
+        self.charge(words, 0, now);
     }
 
     /// Charges the slice in force.
@@ -59,6 +59,26 @@ impl Slices {
     /// The answer to a request that nothing but what is lent of the next slice keeps from fitting.
     pub fn wait(self, now: u64) -> Decision {
         Decision::retry(self.start(self.at(now) + self.slices + 1) - now)
+    }
+
+    /// The answer to a request that lacks so many permits, which are those of the oldest slices.
+    pub fn without(self, words: &[u64], mut over: u64, now: u64) -> Decision {
+        if over == 0 {
+            return Decision::NOW;
+        }
+        let newest = self.at(now);
+        for slice in newest.saturating_sub(self.slices)..=newest {
+            over = over.saturating_sub(self.ring().count(words, slice));
+            if over == 0 {
+                return Decision::retry(self.start(slice + self.slices + 1) - now);
+            }
+        }
+        self.wait(now)
+    }
+
+    /// Permits that count as used.
+    pub fn used(self, words: &[u64], next: u64, now: u64) -> u64 {
+        self.ring().sum(words, self.at(now)) + next
     }
 
     /// When what is lent of the next slice is forgotten.
@@ -74,10 +94,10 @@ impl Slices {
             return None;
         }
         self.ring().add(words, slice, 0);
-        let used = self.ring().sum(words, slice) + next;
+        let used = self.used(words, next, now);
         let oldest = slice.checked_sub(self.slices);
         let forgotten = oldest.map_or(0, |oldest| self.ring().count(words, oldest));
         let left = (rpu + forgotten).saturating_sub(used);
-        Some(Next { begins, ends: ends.min(begins + SECOND), left })
+        Some(Next { begins, ends, left })
     }
 }

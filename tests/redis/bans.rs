@@ -28,6 +28,8 @@ fn charge(ban: &Ban, caller: u64, refusals: u64) -> Charge {
         want: 0,
         soon: 0,
         shadow: false,
+        tentative: false,
+        keys: 100_000,
         back: Back::default(),
     }
 }
@@ -181,7 +183,7 @@ fn a_gateway_that_is_cut_off_bans_by_itself_and_keeps_the_bans_it_knows() {
 #[test]
 fn a_caller_under_leases_is_banned_within_a_second() {
     let server = Server::start();
-    let mut gateway = Gateway::with(&server, "unit: second, rpu: 1000000, algo: W");
+    let mut gateway = Gateway::with(&server, "unit: hour, rpu: 1000000000, algo: W");
     let (mut asked, mut admitted) = (0, 0);
     let mut send = |gateway: &mut Gateway, requests| {
         for _ in 0..requests {

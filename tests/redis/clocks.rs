@@ -83,7 +83,8 @@ fn a_lost_clock_is_a_lost_state() {
         server.command(&["FLUSHALL"]);
         let rule = Rule::new(short, Quota::new(Unit::Second, 1));
         ask(&server, &rule, START);
-        server.command(&["DEL", "diana:{1:test}:clock"]);
+        let counter = server.keys("diana:*:n").remove(0);
+        server.command(&["DEL", "diana:{2:test}:clock", &counter]);
         let decided = server.decide(&trip(Some(START - 1), vec![rule.charge(1, 1, 0)]));
         assert_eq!(decided.foreign, 1, "{short} believes what lies in the future");
     }

@@ -39,6 +39,8 @@ impl Rule {
             want: 0,
             soon: 0,
             shadow: false,
+            tentative: false,
+            keys: 100_000,
             back: Back::default(),
         }
     }
@@ -146,7 +148,7 @@ fn what_others_wrote_counts_as_empty_and_is_replaced() {
     let rule = Rule::new(1, 1, 1_000);
     let one = Key { hash: 1 << 40, spread: 5 };
     assert!(rule.one(&server, one, NOON).0);
-    let key = &server.callers()[0];
+    let key = &server.pieces()[0];
     for spoil in [["SET", key, "short"], ["LPUSH", key, "x"], ["SADD", key, "x"]] {
         server.command(&["DEL", key]);
         server.command(&spoil);
@@ -168,7 +170,7 @@ fn memory_is_that_of_one_day_and_ends_with_it() {
             let callers: Vec<Key> = (0..100).map(|_| caller(&mut rng)).collect();
             rule.ask(&server, &callers, NOON + day * DAY);
         }
-        let keys = server.callers();
+        let keys = server.pieces();
         let usage =
             |key: &String| server.command(&["MEMORY", "USAGE", key]).parse::<u64>().unwrap();
         let used: u64 = keys.iter().map(usage).sum();

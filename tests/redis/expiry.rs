@@ -36,7 +36,7 @@ fn a_key_lives_as_long_as_its_state_and_a_second_longer() {
             let time = now.mono - if rng.u8(0..10) == 0 { rng.u64(0..3_000_000) } else { 0 };
             let (caller, grain) = (1, rules[0].case.quota.cost);
             let want = if rng.bool() { 1000 } else { 0 };
-            let asked = Asked { caller, cost, grain, want, ..Asked::default() };
+            let asked = Asked { caller, cost, grain, want, keys: 1, ..Asked::default() };
             let now = model.at(time);
             model.ask(&rules, now, 0, &[asked]);
             let life = model.life(&rules, 0, caller, now);
@@ -78,10 +78,10 @@ fn nothing_stays_but_the_seed_and_the_clock() {
         let decided = server.decide(&trip(None, vec![rule.charge(7, 5, 50)]));
         assert_eq!(decided.asks[0].wait, Some(0), "{short}");
     }
-    assert_eq!(server.command(&["DBSIZE"]), "7");
+    assert_eq!(server.command(&["DBSIZE"]), "11");
     // Nothing is ever pushed there: Redis waits, and the test with it.
     server.command(&["BLPOP", "nothing", "5.5"]);
     let mut left = server.keys("*");
     left.sort();
-    assert_eq!(left, ["diana:{1:test}:clock", "diana:{1:test}:seed"]);
+    assert_eq!(left, ["diana:{2:test}:clock", "diana:{2:test}:seed"]);
 }

@@ -2,7 +2,7 @@
 //! let through keeps the bound of the rule.
 
 use diana::algorithm::REGISTRY;
-use diana::fleet::script::{Back, Charge};
+use diana::fleet::script::{Back, Charge, Opinion};
 use diana::time::Now;
 use fastrand::Rng;
 
@@ -85,10 +85,11 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> (u64, u64) 
             spend(now, wait, cost);
         }
         let opinion = outcome.rules[0];
-        lease.back = Back { receipt: opinion.lease, block: opinion.block, left: opinion.block };
+        let Opinion { lease: receipt, term, block, .. } = opinion;
+        lease.back = Back { receipt, term, block, left: block };
         (lease.from, lease.until) = (now.mono + opinion.starts, now.mono + opinion.spend);
         ahead += u64::from(opinion.starts > 0);
-        assert!(opinion.spend <= 1_020_000);
+        assert!(opinion.spend <= 100_000);
         assert!(opinion.block == 0 || opinion.spend > 0, "a lease that is over at once");
     }
     kept(short, &rule.case.quota, past);

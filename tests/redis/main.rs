@@ -20,12 +20,15 @@ mod bound;
 #[allow(dead_code, reason = "others share it and use the rest")]
 mod case;
 mod clocks;
+mod crowd;
 mod daily;
 mod expiry;
 mod failures;
 mod fleet;
 mod foreign;
+mod law;
 mod leases;
+mod loans;
 #[path = "../model/model.rs"]
 mod model;
 mod played;

@@ -53,6 +53,8 @@ impl Rule {
             want,
             soon: 0,
             shadow: false,
+            tentative: false,
+            keys: 1_000_000,
             back: Back::default(),
         }
     }

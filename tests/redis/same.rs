@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use diana::algorithm::REGISTRY;
+use diana::algorithm::{Entry, REGISTRY};
 use diana::fleet::script::{Ask, Back, Charge};
 use fastrand::Rng;
 
@@ -24,6 +24,8 @@ struct Held {
     caller: u64,
     cost: u64,
     block: u64,
+    term: u64,
+    tentative: bool,
     /// Those of Redis.
     receipts: Receipts,
     /// Those of the model.
@@ -35,37 +37,47 @@ fn redis_answers_like_the_steps_in_rust() {
     let server = Server::start();
     let start = seed::fresh();
     let (mut trips, mut lent, mut given_back, mut refused, mut held) = (0, 0, 0, 0, 0);
-    let mut ahead = 0;
+    let (mut ahead, mut lends, mut shared) = (0, 0, 0);
     for number in 0..160 {
         let seed = start.wrapping_add(number);
-        let entry = &REGISTRY[number as usize % REGISTRY.len()];
-        let mut play = Play::new(entry, seed);
-        println!("{} seed {seed}: {:?}", entry.short, play.rules[0].case.quota);
-        let began = Instant::now();
-        for (now, cost) in play.arrivals() {
-            let back = if play.rng.u8(0..25) == 0 { play.rng.u64(0..20_000_000) } else { 0 };
-            play.turn(&server, now.saturating_sub(back), cost, began);
-            if began.elapsed() > PATIENCE {
-                break;
-            }
-            trips += 1;
-        }
+        let play = play(&server, &REGISTRY[number as usize % REGISTRY.len()], seed);
+        trips += play.trips;
         lent += play.lent;
         ahead += play.ahead;
+        lends += play.lends;
+        shared += play.shared;
         given_back += play.given_back;
         refused += play.refused;
         held += play.waited;
         server.command(&["FLUSHALL"]);
     }
     println!(
-        "{trips} trips: {lent} leases ({ahead} for later), {given_back} back, {refused} refused, {held} held"
+        "{trips} trips: {lent} leases ({ahead} for later), {given_back} back, {refused} refused, {lends} for loans, {held} held, {shared} by shared buckets"
     );
-    assert!(ahead > 5, "too tame");
+    assert!(ahead > 5 && lends > 50 && shared > 400, "too tame");
     assert!([trips, lent, given_back, refused, held].iter().all(|count| *count > 400), "too tame");
 }
 
-struct Play {
+/// Plays one case to Redis and to the model.
+pub fn play(server: &Server, entry: &'static Entry, seed: u64) -> Play {
+    let mut play = Play::new(entry, seed);
+    println!("{} seed {seed}: {:?}", entry.short, play.rules[0].case.quota);
+    let began = Instant::now();
+    for (now, cost) in play.arrivals() {
+        let back = if play.rng.u8(0..25) == 0 { play.rng.u64(0..20_000_000) } else { 0 };
+        play.turn(server, now.saturating_sub(back), cost, began);
+        if began.elapsed() > PATIENCE {
+            break;
+        }
+        play.trips += 1;
+    }
+    play
+}
+
+/// One case, and what became of its asks.
+pub struct Play {
     rng: Rng,
+    trips: usize,
     rules: Vec<Rule>,
     model: Model,
     held: Vec<Held>,
@@ -74,10 +86,12 @@ struct Play {
     given_back: usize,
     refused: usize,
     waited: usize,
+    lends: usize,
+    shared: usize,
 }
 
 impl Play {
-    fn new(entry: &'static diana::algorithm::Entry, seed: u64) -> Play {
+    fn new(entry: &'static Entry, seed: u64) -> Play {
         let mut rng = Rng::with_seed(seed);
         let mut rules = vec![Rule::random(entry, &mut rng)];
         for identity in 1..rng.u64(1..5) {
@@ -85,7 +99,20 @@ impl Play {
             rules.push(Rule { identity, ..rule });
         }
         let (model, held) = (Model::default(), Vec::new());
-        Play { rng, rules, model, held, lent: 0, ahead: 0, given_back: 0, refused: 0, waited: 0 }
+        Play {
+            rng,
+            rules,
+            model,
+            held,
+            trips: 0,
+            lent: 0,
+            ahead: 0,
+            given_back: 0,
+            refused: 0,
+            waited: 0,
+            lends: 0,
+            shared: 0,
+        }
     }
 
     fn arrivals(&mut self) -> Vec<(u64, u64)> {
@@ -125,6 +152,8 @@ impl Play {
             plain.rules.iter_mut().for_each(|rule| (rule.receipt, rule.lease) = (0, 0));
             // Where it cannot be spent nothing is promised of it.
             plain.rules.iter_mut().filter(|rule| rule.block == 0).for_each(|rule| rule.spend = 0);
+            self.shared += seen.rules.iter().filter(|rule| rule.overflow).count();
+            self.lends += seen.rules.iter().filter(|rule| rule.loan > 0).count();
             let mut outcome = outcome;
             outcome.rules.iter_mut().filter(|rule| rule.block == 0).for_each(|rule| rule.spend = 0);
             assert_eq!(plain, outcome, "at {now}: {ask:?} {asked:?}");
@@ -138,12 +167,14 @@ impl Play {
                     self.lent += usize::from(opinion.block > 0);
                     self.ahead += usize::from(opinion.starts > 0);
                     let receipts = Receipts { cost: opinion.receipt, lease: opinion.lease };
-                    let Asked { rule, caller, cost, .. } = asked;
+                    let Asked { rule, caller, cost, tentative, .. } = asked;
                     self.held.push(Held {
                         rule,
                         caller,
                         cost,
                         block: opinion.block,
+                        term: opinion.term,
+                        tentative,
                         receipts,
                         own,
                     });
@@ -169,7 +200,8 @@ impl Play {
 
     fn charge(&mut self, rule: usize, cost: u64) -> (Charge, Asked) {
         let rng = &mut self.rng;
-        let caller = rng.u64(0..3);
+        // Two of them have the same bucket, should there be no room for them.
+        let caller = [0, 1, 1024][rng.usize(0..3)];
         let quota = self.rules[rule].case.quota;
         let cost = match rng.u8(0..6) {
             0 => 0,
@@ -177,12 +209,17 @@ impl Play {
             _ => cost,
         };
         let want = if rng.bool() { 0 } else { 1 << rng.u8(0..20) };
-        let grain = if rng.bool() { 1 } else { quota.cost };
+        // In a trip it is always the same, and where nothing is lent that matters.
+        let whole = self.rules[rule].entry.short == "LB" || rng.bool();
+        let grain = if whole { quota.cost } else { 1 };
         let shadow = rng.u8(0..6) == 0;
         let soon = if rng.bool() { 0 } else { rng.u64(0..=want) };
-        let mut charge =
-            Charge { grain, soon, shadow, ..self.rules[rule].charge(caller, cost, want) };
-        let mut asked = Asked { rule, caller, cost, grain, want, soon, shadow, ..Asked::default() };
+        let tentative = rng.u8(0..3) == 0;
+        let plain = self.rules[rule].charge(caller, cost, want);
+        let keys = [1, 2, 100][rng.usize(0..3)];
+        let mut charge = Charge { grain, soon, shadow, tentative, keys, ..plain };
+        let plain = Asked { rule, caller, cost, grain, want, soon, ..Asked::default() };
+        let mut asked = Asked { shadow, tentative, keys, ..plain };
         let mine = |held: &Held| held.rule == rule && held.caller == caller;
         if rng.bool()
             && let Some(place) = self.held.iter().rposition(mine)
@@ -190,15 +227,18 @@ impl Play {
             let held = self.held[place].clone();
             // The cost of a request, or a lease.
             if held.block == 0 || held.cost > 0 && rng.u8(0..3) == 0 {
-                charge.back = Back { receipt: held.receipts.cost, block: 0, left: held.cost };
+                let term = if held.tentative { held.term } else { 0 };
+                charge.back = Back { receipt: held.receipts.cost, term, block: 0, left: held.cost };
                 (asked.receipt, asked.block, asked.left) = (held.own.cost, 0, held.cost);
                 self.held[place].cost = 0;
             } else {
                 let left = rng.u64(0..=held.block);
-                charge.back = Back { receipt: held.receipts.lease, block: held.block, left };
+                let Held { block, term, .. } = held;
+                charge.back = Back { receipt: held.receipts.lease, term, block, left };
                 (asked.receipt, asked.block, asked.left) = (held.own.lease, held.block, left);
                 self.held[place].block = 0;
             }
+            asked.term = charge.back.term;
             if self.held[place].cost + self.held[place].block == 0 {
                 self.held.remove(place);
             }

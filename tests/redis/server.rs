@@ -81,12 +81,20 @@ impl Server {
 
     /// Keys of callers.
     pub fn callers(&self) -> Vec<String> {
+        self.keys(&format!("diana:*:????????????????:{}", "?".repeat(32)))
+    }
+
+    /// Keys of filters.
+    pub fn pieces(&self) -> Vec<String> {
         self.keys("diana:*:????????????????:*")
     }
 
+    /// In order, since Redis tells them in another one each time that it runs.
     pub fn keys(&self, pattern: &str) -> Vec<String> {
         let keys = self.command(&["KEYS", pattern]);
-        keys.split_whitespace().map(str::to_owned).collect()
+        let mut keys: Vec<String> = keys.split_whitespace().map(str::to_owned).collect();
+        keys.sort_unstable();
+        keys
     }
 }
 

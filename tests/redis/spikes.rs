@@ -4,10 +4,11 @@ use diana::fleet::script::{Back, Charge, Opinion};
 use diana::quota::Quota;
 use diana::time::{SECOND, Unit};
 
+use crate::model::TERM;
 use crate::rules::{Rule, trip};
 use crate::server::Server;
 
-/// The first tick of a second, so that leases are as long as they can be.
+/// The first tick of a term, so that leases are as long as they can be.
 const START: u64 = 1_700_000_000 * SECOND;
 
 fn a_hundred(short: &str) -> Rule {
@@ -28,7 +29,7 @@ fn take_all(server: &Server, rule: &Rule, now: u64) -> Back {
             return back;
         }
         let block = back.block + opinion.block;
-        back = Back { receipt: opinion.lease, block, left: block };
+        back = Back { receipt: opinion.lease, term: opinion.term, block, left: block };
     }
 }
 
@@ -46,22 +47,27 @@ fn a_spike_after_idleness_passes_once() {
     let (_, opinion) = ask(&server, START, rule.charge(1, 0, 0));
     assert_eq!(opinion.remaining, 50);
     // The bucket would be full again, were the leases not out; their holder may spend them now.
-    assert_eq!(spike(&server, &rule, START + 999_999), 50);
+    assert_eq!(spike(&server, &rule, START + 2 * TERM - 1), 50);
 }
 
 #[test]
-fn who_dies_holds_nothing_back_for_longer_than_a_second() {
+fn who_dies_holds_nothing_back_for_longer_than_two_terms() {
     let server = Server::start();
-    let rule = a_hundred("TB");
+    let quota = Quota { burst: Some(100), ..Quota::new(Unit::Second, 1000) };
+    let rule = Rule::new("TB", quota);
     take_all(&server, &rule, START);
     // Others are busy meanwhile and renew theirs.
-    for tenth in 1..10 {
-        let now = START + tenth * SECOND / 10;
+    for tenth in 1..20 {
+        let now = START + tenth * TERM / 10;
         let (_, opinion) = ask(&server, now, rule.charge(1, 8, 8));
-        let back = Back { receipt: opinion.lease, block: opinion.block, left: 0 };
+        let Opinion { lease: receipt, term, block, .. } = opinion;
+        let back = Back { receipt, term, block, left: 0 };
         ask(&server, now, Charge { back, ..rule.charge(1, 0, 0) });
     }
-    assert_eq!(take_all(&server, &rule, START + SECOND + 500_000).block, 50);
+    let over = START + 2 * TERM;
+    assert_eq!(take_all(&server, &rule, over - 1).block, 0);
+    // Fifty drain first.
+    assert_eq!(take_all(&server, &rule, over + SECOND / 20).block, 50);
 }
 
 #[test]
@@ -72,10 +78,11 @@ fn what_is_given_back_is_there_at_once() {
         let rule = a_hundred(short);
         let (_, lease) = ask(&server, START, rule.charge(1, 1, 1000));
         assert_eq!((lease.block, lease.remaining), (12, 87), "an eighth of what is left");
-        let back = Back { receipt: lease.lease, block: 12, left: 9 };
+        let term = lease.term;
+        let back = Back { receipt: lease.lease, term, block: 12, left: 9 };
         let (_, opinion) = ask(&server, START + 10, Charge { back, ..rule.charge(1, 0, 0) });
         assert_eq!(opinion.remaining, 96);
-        let back = Back { receipt: lease.receipt, block: 0, left: 1 };
+        let back = Back { receipt: lease.receipt, term: 0, block: 0, left: 1 };
         let (_, opinion) = ask(&server, START + 10, Charge { back, ..rule.charge(1, 0, 0) });
         assert_eq!(opinion.remaining, 97, "the cost of a request comes back too");
     }
@@ -83,7 +90,7 @@ fn what_is_given_back_is_there_at_once() {
     let rule = a_hundred("TB");
     server.command(&["FLUSHALL"]);
     let (_, lease) = ask(&server, START, rule.charge(1, 88, 1000));
-    let back = Back { receipt: lease.lease, block: 1, left: 1 };
+    let back = Back { receipt: lease.lease, term: lease.term, block: 1, left: 1 };
     for (after, remaining) in [(0, 12), (0, 12), (SECOND, 100)] {
         let (_, opinion) = ask(&server, START + after, Charge { back, ..rule.charge(1, 0, 0) });
         assert_eq!(opinion.remaining, remaining, "{after}");
@@ -120,14 +127,25 @@ fn what_is_held_and_what_is_small_is_never_leased() {
 #[test]
 fn a_lease_ends_with_what_it_was_charged_to() {
     let server = Server::start();
-    for (short, spend) in [("W", 700_000), ("SW", 100_000), ("TB", 700_000)] {
+    for (short, at, spend) in [
+        ("W", 930_000, 70_000),
+        ("W", 980_000, 20_000),
+        ("SW", 330_000, 70_000),
+        ("SW", 380_000, 20_000),
+        ("TB", 380_000, 70_000),
+    ] {
         server.command(&["FLUSHALL"]);
-        let (_, opinion) = ask(&server, START + 300_000, a_hundred(short).charge(1, 1, 10));
+        let (_, opinion) = ask(&server, START + at, a_hundred(short).charge(1, 1, 10));
         assert_eq!(opinion.spend, spend, "{short}");
     }
-    let rule = Rule::new("W", Quota::new(Unit::Day, 100));
-    server.command(&["FLUSHALL"]);
-    assert_eq!(ask(&server, START, rule.charge(1, 1, 10)).1.spend, SECOND);
+    for short in ["W", "SW", "TB"] {
+        let rule = Rule::new(short, Quota::new(Unit::Day, 100));
+        server.command(&["FLUSHALL"]);
+        let (_, opinion) = ask(&server, START + TERM - 1, rule.charge(1, 1, 10));
+        assert_eq!((opinion.block, opinion.spend), (6, 50_001), "{short}");
+        server.command(&["FLUSHALL"]);
+        assert_eq!(ask(&server, START, rule.charge(1, 1, 10)).1.spend, 100_000, "{short}");
+    }
 }
 
 #[test]
@@ -141,8 +159,8 @@ fn what_is_lent_for_the_next_slice_is_not_let_through_before_the_limit_has_room(
     let (_, next) = ask(&server, now, rule.charge(1, 0, 1000));
     assert!(next.block > 0, "nothing is lent ahead");
     assert!(now + next.starts >= full + SECOND, "a hundred and {} in a second", next.block);
-    // Where there is room already nobody has to wait.
+    // Where there is room already it is let through in its slice, too, or it would count for longer.
     let quiet = rule.charge(2, 0, 1000);
     let (_, next) = ask(&server, now, quiet);
-    assert!(next.block > 0 && next.starts == 1, "{next:?}");
+    assert!(next.block > 0 && now + next.starts == full + 1 + SECOND, "{next:?}");
 }

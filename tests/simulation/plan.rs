@@ -83,10 +83,12 @@ impl Plan {
         let Plan { algo, rpu, .. } = self;
         let actor = if self.callers > 1 { "account" } else { "all" };
         let text = format!(
-            "keys: 50000\n\
+            "keys: {}\n\
              redis: {{cluster: redis, timeout: {}ms}}\n\
              limits: [{{Url: /, rules: [{{actor: {actor}, unit: second, rpu: {rpu}, algo: {algo}, \
              scope: global}}]}}]\n",
+            // Room for all of them, or those beyond it would share buckets.
+            self.callers.max(50_000),
             self.line.timeout / 1000
         );
         config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"))

@@ -40,6 +40,7 @@ fn never_over_the_limit_while_redis_answers() {
     let mut full = 0;
     for number in 0..48 {
         let plan = random(ALGORITHMS[number % 4], &mut rng);
+        let algo = plan.algo;
         let callers = if rng.bool() { 1 } else { 30 };
         let demand = plan.rpu * rng.u64(1..=30) / 4;
         // All at once, where it hurts most: at the edges of windows and slices.
@@ -48,6 +49,8 @@ fn never_over_the_limit_while_redis_answers() {
         let seen = run(&Plan { callers, zipf: 1.1, demand, pulse, seconds: 8, ..plan });
         assert_eq!((seen.failed, seen.alone), (0.0, 0.0));
         assert_eq!(seen.extremes.fullest.over(), 0);
+        // A leaky bucket holds what fits; its line is another matter.
+        assert!(algo == "LB" || seen.in_error == 0, "refused although it fitted");
         full += usize::from(seen.extremes.fullest.used * 100 >= seen.extremes.fullest.allowed * 99);
     }
     assert!(full >= 15, "too tame: {full}");
@@ -63,11 +66,9 @@ fn at_twice_the_limit_most_of_it_is_used() {
         let rpu = (100 << rng.u8(0..6)).max(if plan.algo == "SW" { 40 * workers } else { 0 });
         let seen = run(&Plan { rpu, demand: 2 * rpu, ..plan });
         assert!(seen.used >= 0.95, "{}", seen.used);
-        assert!(
-            seen.used <= 1.001,
-            "a leased limit gives more than one that is not: {}",
-            seen.used
-        );
+        assert_eq!(seen.extremes.fullest.over(), 0);
+        // Who waits for what is lent may be let through in the next slice, where the counter refused it.
+        assert!(seen.used <= 1.01, "a leased limit gives more than one that is not: {}", seen.used);
     }
 }
 

@@ -93,6 +93,10 @@ impl<R: Redis> Simulation<R> {
                 }
             }
         }
+        // What was charged by then has its answer some time.
+        while self.order.peek().is_some_and(|Reverse((at, ..))| *at <= self.plan.end() + SECOND) {
+            self.next_event();
+        }
         self.watch.end(&self.plan, &self.network)
     }
 

@@ -1,7 +1,7 @@
 //! One worker: an engine, and what the adapter to Envoy does around it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use diana::engine::{Engine, Resumed};
@@ -11,7 +11,7 @@ use diana::port::fake::{FakeClock, FakeSharedData};
 use diana::port::{self, Call, Callout};
 use diana::store::Stores;
 use diana::store::tables::Tables;
-use diana::time::{Micros, Now};
+use diana::time::{Micros, Now, SECOND};
 use diana::verdict::Verdict;
 
 use super::crowd::Caller;
@@ -20,6 +20,13 @@ use super::timer::Timer;
 
 /// Requests that go on in one call of the host at most.
 const RELEASES: usize = 32;
+
+/// Requests of one caller that may wait in a worker; how long none does after there were as many.
+const MOST: usize = 64;
+const CROWDED: Micros = 11 * SECOND;
+
+/// From then on a request that waits may be refused since others still hold what it needs.
+const LONGEST: Micros = 180_000;
 
 /// What a gateway's workers have in common.
 pub struct Gateway {
@@ -39,6 +46,13 @@ pub struct Done {
     pub alone: Option<u64>,
     /// How long it waited for Redis, if it did.
     pub waited: Option<Micros>,
+    /// Whether it waited for an answer of Redis.
+    pub asked: bool,
+    /// When it was decided, by whoever did.
+    pub at: Micros,
+    /// Whether a refusal may come although the request fits: too many of its caller's requests waited in
+    /// this worker not long ago, or it has waited as long as it may.
+    pub exempt: bool,
 }
 
 /// What came back on a call.
@@ -62,6 +76,10 @@ pub struct Worker {
     calls: Calls,
     /// The requests that wait for an answer.
     waiting: HashMap<u64, u32>,
+    /// Those that waited for an answer before they waited for permits.
+    asked: HashSet<u64>,
+    /// When so many of a caller's requests waited last that no more could.
+    crowded: HashMap<u32, Micros>,
     /// Those whose answers have come, and when Redis gave them.
     ready: VecDeque<(Resumed, Micros)>,
 }
@@ -104,6 +122,8 @@ impl Worker {
             clock: FakeClock::default(),
             calls: Calls::default(),
             waiting: HashMap::new(),
+            asked: HashSet::new(),
+            crowded: HashMap::new(),
             ready: VecDeque::new(),
         }
     }
@@ -122,13 +142,16 @@ impl Worker {
             self.timer.wake(now, now);
         }
         let alone = self.alone();
-        let done = |admitted| Some(Done { caller, admitted, alone, waited: None });
+        let exempt = self.is_crowded(caller, now);
+        let done = |admitted| {
+            Some(Done { caller, admitted, alone, waited: None, asked: false, at: now, exempt })
+        };
         match verdict {
             Verdict::Admit(_) => done(Some(now)),
             Verdict::Refuse(_) => done(None),
             Verdict::Hold(held) => done(Some(now + held.until - local.mono)),
             Verdict::Ask { ticket } => {
-                self.waiting.insert(ticket, caller);
+                self.wait(ticket, caller, now);
                 self.timer.wake(now, now);
                 None
             }
@@ -151,6 +174,8 @@ impl Worker {
     /// The host brings an answer.
     pub fn answer(&mut self, response: &Response, now: Micros) -> Vec<Done> {
         let local = self.set_clock(now);
+        // It may bring permits that nobody comes for.
+        self.timer.start(self.engine.pace(), now);
         let Response { token, status, body, decided } = response;
         let fetch = || Some(body.clone());
         let answer = port::Answer { status: Some(*status), size: body.len(), body: &fetch };
@@ -213,19 +238,41 @@ impl Worker {
             }
             _ => None,
         };
+        let asked = self.asked.remove(&resumed.ticket) || resumed.answered != Answered::Anew;
         let admitted = match verdict {
             Verdict::Admit(_) => Some(charged.unwrap_or(now)),
             Verdict::Hold(held) => Some(charged.unwrap_or(now + held.until - local.mono)),
             Verdict::Refuse(_) => None,
             Verdict::Ask { ticket } => {
-                self.waiting.insert(ticket, caller);
+                self.wait(ticket, caller, now);
+                if asked {
+                    self.asked.insert(ticket);
+                }
                 return None;
             }
         };
         let alone = self.link.alone.get() || resumed.answered == Answered::Alone;
         let alone = (alone && charged.is_none()).then(|| self.part());
-        let waited = Some(local.mono - resumed.since);
-        Some(Done { caller, admitted, alone, waited })
+        let waited = local.mono - resumed.since;
+        let at = match resumed.answered {
+            Answered::Decided { .. } => decided,
+            _ => now,
+        };
+        let exempt = waited >= LONGEST || self.is_crowded(caller, now);
+        Some(Done { caller, admitted, alone, waited: Some(waited), asked, at, exempt })
+    }
+
+    fn wait(&mut self, ticket: u64, caller: u32, now: Micros) {
+        self.waiting.insert(ticket, caller);
+        let lent = |ticket: &u64| ticket >> 63 == 1;
+        let same = self.waiting.iter().filter(|(ticket, other)| lent(ticket) && **other == caller);
+        if lent(&ticket) && same.count() >= MOST {
+            self.crowded.insert(caller, now);
+        }
+    }
+
+    fn is_crowded(&self, caller: u32, now: Micros) -> bool {
+        self.crowded.get(&caller).is_some_and(|last| now - last <= CROWDED)
     }
 
     fn set_clock(&mut self, now: Micros) -> Now {

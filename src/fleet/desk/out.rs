@@ -63,12 +63,12 @@ impl Flight {
         }
     }
 
-    /// Hands out what Redis decided.
-    pub(super) fn hand_out(self, outcomes: Vec<Outcome>, told: &mut Vec<Told>) {
+    /// Hands out what Redis decided at this instant.
+    pub(super) fn hand_out(self, outcomes: Vec<Outcome>, at: Micros, told: &mut Vec<Told>) {
         let sent = self.sent;
         told.extend(self.who.into_iter().zip(outcomes).filter_map(|(who, outcome)| match who {
             Who::Request(ticket) => {
-                Some(Told::Request(ticket, Answered::Decided { outcome, sent }))
+                Some(Told::Request(ticket, Answered::Decided { outcome, sent, at }))
             }
             Who::Store(store, key) => {
                 let opinion = outcome.rules.first().map(|opinion| (*opinion, sent));

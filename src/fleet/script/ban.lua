@@ -1,6 +1,6 @@
 -- State: the end of the ban, the level, the newest slice, and counters of eight slices.
 local function ban()
-  local B={size=function() return 11 end}
+  local B={size=function() return 11 end,is_never_shared=true}
   function B.open(r)
     local s,slice=r.s,floor(now/r.unit)
     if s[3]>slice or s[1]-now>2*r.b then return end
@@ -31,6 +31,11 @@ local function ban()
   function B.receipt(r) return r.begins end
   B.lease=recent
   function B.spend() return 0 end
+  -- So many levels there are at most, and one for what logarithms round off.
+  function B.life(r)
+    local levels=ceil(math.log(r.b/r.a)/math.log(2))+1
+    return max(r.b+levels*r.c,8*r.unit)
+  end
   function B.ends(r)
     local s=r.s
     return max(s[1]+s[2]*r.c,(s[3]+8)*r.unit)-now

@@ -1,8 +1,8 @@
--- State: debt in permits, and a rest in permits times ticks below one unit; when it was that much;
--- the newest term, and what is out of leases that were taken in the term before it and in it.
+-- State: debt in permits, and a rest in permits times ticks below one unit; when it was that much; what is
+-- out; for how many ticks too little drained of it, at most, since what was out counted as still lying in
+-- the bucket, or drained in part before it came back.
 local function bucket()
-  local TB={size=function() return 6 end}
-  local current=floor(now/TERM)
+  local TB={size=function() return 9 end,terms=function() return 4 end}
   -- a*b/c: whole and rest, exact as long as a/2^16*b and (b+c)*2^16 are.
   local function share(a,b,c)
     local product=a*b
@@ -51,29 +51,37 @@ local function bucket()
     local permits,rest=flow(r,s[3]%(4194304*r.unit))
     return (permits+s[1]+floor((rest+s[2])/r.unit))%(4194304*r.rpu)
   end
+  -- What is out on lease counts as still lying in the bucket for as long as it is out.
   local function settle(r,s)
-    local out=s[5]+s[6]
+    local out,term=s[5]+s[6],s[4]
     while out>0 do
-      local at=min((s[4]+1)*TERM,now)
-      local permits,rest=drained(r,at)
-      s[1],s[2]=most(permits,rest,out,0)
+      local at=min((term+1)*TERM,now)
+      s[1],s[2]=drained(r,at)
       s[3]=at
-      if s[4]==current then return end
-      s[4],s[5],s[6]=s[4]+1,s[6],0
-      out=s[5]
+      if s[1]<out then
+        s[9]=s[9]+ticks(r,less(r,out,0,s[1],s[2]))
+        s[1],s[2]=out,0
+      end
+      if term>=current then break end
+      out=term==s[4] and s[6] or 0
+      term=term+1
     end
-    s[4]=current
+    age(s,4)
   end
   local function give_back(r,s)
-    local permits,rest=r.back,0
+    local permits,rest,since=r.back,0,r.receipt
+    local counted=comes_in(r,s,4)
     if r.block>0 then
-      local term=6+r.receipt-s[4]
-      if term~=5 and term~=6 or s[term]<r.block then return end
-      s[term]=s[term]-r.block
+      -- After its last term it may have drained, like the cost of a request at any time.
+      since=(r.term+2)*TERM
+      if since>now and not counted then return end
     elseif r.b>=0 then
       if turn(r)~=r.receipt then return end
-    else
-      permits,rest=less(r,permits,rest,flow(r,max(0,s[3]-r.receipt)))
+      since=now
+    end
+    if since<s[3] then
+      permits,rest=less(r,permits,0,flow(r,s[3]-since))
+      s[9]=s[9]+min(s[3]-since,ticks(r,r.back,0))
     end
     s[1],s[2]=less(r,s[1],s[2],permits,rest)
   end
@@ -83,6 +91,7 @@ local function bucket()
     settle(r,s)
     if r.back+r.block>0 then give_back(r,s) end
     r.permits,r.rest=drained(r,now)
+    s[9]=min(s[9],ticks(r,r.permits,r.rest))
     return true
   end
   local function until_it_leaves(r,delay,permits,rest)
@@ -101,6 +110,14 @@ local function bucket()
     if r.c<=far then far,more=r.c,0 end
     return ticks(r,less(r,permits,rest,far,more)),wait
   end
+  function TB.without(r,permits)
+    local owed,rest=r.permits,r.rest
+    r.permits,r.rest=less(r,owed,rest,permits,0)
+    local retry=TB.judge(r,r.lift)
+    r.permits,r.rest=owed,rest
+    return retry
+  end
+  function TB.slack(r) return r.s[9] end
   function TB.charge(r,permits,delay)
     local s=r.s
     r.permits,r.rest=until_it_leaves(r,delay,r.permits,r.rest)
@@ -113,10 +130,10 @@ local function bucket()
     return max(0,r.a-owed)
   end
   function TB.room(r) return r.b<0 and max(0,floor(r.a/2)-r.s[5]-r.s[6]) or 0 end
-  function TB.lend(r,block) r.s[6]=r.s[6]+block end
   function TB.receipt(r) return r.b<0 and now or turn(r) end
-  function TB.lease(r) return r.s[4] end
-  function TB.spend(r) return (r.s[4]+2)*TERM-now end
+  TB.lease=TB.receipt
+  function TB.spend() return FAR end
+  function TB.life(r) return max(ticks(r,r.a<0 and r.grain or r.a,0),2*TERM)+max(r.b,0) end
   function TB.ends(r)
     local s=r.s
     local ends=s[3]+ticks(r,s[1],s[2])

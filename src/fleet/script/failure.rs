@@ -9,6 +9,12 @@ pub enum Failure {
     NoAuth,
     /// It is not this one, or the user is not known.
     WrongPass,
+    /// It wants none.
+    Open,
+    /// It has no such database.
+    NoDatabase,
+    /// It does not let us in, for another reason. Its words are not kept: it may quote the password.
+    Login,
     /// The user may not do this.
     NoPerm,
     /// This is a node of a cluster, and the keys live elsewhere.
@@ -55,6 +61,16 @@ const CODES: &[(&str, Failure, &str)] = &[
     ("can't", Failure::NoPerm, "noperm"),
 ];
 
+/// What is said to logins, also by old versions.
+const LOGINS: &[(&str, Failure)] = &[
+    ("without any password", Failure::Open),
+    ("no password is set", Failure::Open),
+    ("DB index is out of range", Failure::NoDatabase),
+];
+
+/// From here on a message quotes what it is about.
+const QUOTES: &str = ", with args";
+
 /// Most characters of a message that are kept.
 const LONGEST: usize = 200;
 
@@ -69,7 +85,19 @@ impl Failure {
         }
         let plain = |c: char| if c.is_control() { ' ' } else { c };
         let text = String::from_utf8_lossy(message);
+        let text = text.split(QUOTES).next().unwrap_or_default();
         Failure::Other(text.chars().take(LONGEST).map(plain).collect())
+    }
+
+    /// What a message about a command means that logs in.
+    pub(super) fn of_login(message: &[u8]) -> Failure {
+        match Failure::of(message) {
+            Failure::Other(text) => {
+                let known = LOGINS.iter().find(|(words, _)| text.contains(words));
+                known.map_or(Failure::Login, |(_, failure)| failure.clone())
+            }
+            failure => failure,
+        }
     }
 
     /// Its name in metrics.
@@ -92,6 +120,9 @@ impl fmt::Display for Failure {
         f.write_str(match self {
             Failure::NoAuth => "Redis wants a password (NOAUTH)",
             Failure::WrongPass => "Redis does not take this user and password (WRONGPASS)",
+            Failure::Open => "Redis wants no password, and was sent one",
+            Failure::NoDatabase => "Redis has no database of this number",
+            Failure::Login => "Redis does not take AUTH or SELECT as it was sent",
             Failure::NoPerm => "the user may not run the script or use its keys (NOPERM)",
             Failure::Moved => "this is a node of a cluster, not a primary or a proxy (MOVED)",
             Failure::CrossSlot => "the cluster keeps a namespace in several places (CROSSSLOT)",

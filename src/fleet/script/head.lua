@@ -1,5 +1,6 @@
 local floor,ceil,min,max=math.floor,math.ceil,math.min,math.max
-local NEVER,LEASE,TERM,STILL,ALIVE,FAR=-1,1000000,500000,1000000,1000000,2^53
+local NEVER,STILL,ALIVE,SECOND,FAR=-1,1000000,1000000,1000000,2^53
+local TERM,LEASE,NOTICE=100000,100000,50000
 local SOON,IDLE=20000,100000
 local spread=unpack
 local call,pack,unpack=redis.call,cmsgpack.pack,cmsgpack.unpack
@@ -31,11 +32,12 @@ local function zeros(size)
   for i=1,size do s[i]=0 end
   return s
 end
+-- A state, and whether there was one: neither yes nor no if there was something else.
 local function load(key,size)
   local value=get('GET',key)
-  if not value then return zeros(size) end
+  if not value then return zeros(size),false end
   local ok,s=pcall(read,value,size)
-  if ok and s then return s end
+  if ok and s then return s,true end
   foreign=foreign+1
-  return zeros(size)
+  return zeros(size),0
 end

@@ -18,9 +18,13 @@ impl Trip {
     /// If Redis refuses the trip, or these bytes are no answer to it.
     pub fn answer(&self, login: &Login, body: &[u8]) -> Result<Answer, Failure> {
         let replies = replies(body).ok_or(Failure::Garbage)?;
-        for reply in &replies {
-            if let Reply::Error(message) = reply {
-                return Err(Failure::of(message));
+        for (number, reply) in replies.iter().enumerate() {
+            match reply {
+                Reply::Error(message) if number < login.commands() => {
+                    return Err(Failure::of_login(message));
+                }
+                Reply::Error(message) => return Err(Failure::of(message)),
+                _ => {}
             }
         }
         let (logged_in, rest) =
@@ -39,12 +43,12 @@ impl Trip {
 
     fn decided(&self, numbers: &[Reply]) -> Option<Decided> {
         let mut numbers = Numbers(numbers.iter());
-        let (gateways, foreign) = (numbers.count()?, numbers.count()?);
+        let (gateways, foreign, now) = (numbers.count()?, numbers.count()?, numbers.count()?);
         let mut asks = Vec::with_capacity(self.asks.len());
         for ask in &self.asks {
             asks.push(outcome(ask, &mut numbers)?);
         }
-        numbers.0.as_slice().is_empty().then_some(Decided { gateways, foreign, asks })
+        numbers.0.as_slice().is_empty().then_some(Decided { gateways, now, foreign, asks })
     }
 }
 
@@ -82,12 +86,15 @@ fn outcome(ask: &Ask, numbers: &mut Numbers) -> Option<Outcome> {
                 Some(0) => None,
                 Some(ticks) => Some(Retry::After(ticks)),
             },
+            loan: numbers.count()?,
             remaining: numbers.count()?,
             receipt: numbers.count()?,
+            term: numbers.count()?,
             block: numbers.count()?,
             lease: numbers.count()?,
             starts: numbers.count()?,
             spend: numbers.count()?,
+            overflow: numbers.count()? > 0,
         });
     }
     // Who is refused is refused by a rule.

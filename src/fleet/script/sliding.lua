@@ -1,7 +1,8 @@
 -- State: newest slice, what is lent of the next one, then a ring of counters, one for each slice and
--- one more. What is lent of the next slice counts in this one, too: so it can only admit less.
+-- one more, and what is out. What is lent of the next slice counts in this one, too: so it can only
+-- admit less.
 local function sliding()
-  local SW={size=function(r) return r.a+3 end}
+  local SW={size=function(r) return r.a+8 end,terms=function(r) return r.a+4 end}
   local function start(r,slice)
     return floor(slice/r.a)*r.unit+ceil(slice%r.a*r.unit/r.a)
   end
@@ -10,12 +11,14 @@ local function sliding()
     local s,a,unit=r.s,r.a,r.unit
     local newest,past=s[1],now%unit
     local slice=(now-past)/unit*a+floor(past*a/unit)
-    if newest>slice then return end
+    if newest>slice or s[r.t]>current then return end
+    age(s,r.t)
     for new=max(newest+1,slice-a),slice do s[place(r,new)]=0 end
     if slice>newest then
       if newest+1>=slice-a then s[place(r,newest+1)]=s[2] end
       s[1],s[2]=slice,0
     end
+    if r.back+r.block>0 then comes_in(r,s,r.t) end
     if r.back>0 and r.receipt<=slice+1 and r.receipt>=slice-a then
       local i=r.receipt>slice and 2 or place(r,r.receipt)
       s[i]=max(0,s[i]-r.back)
@@ -25,16 +28,21 @@ local function sliding()
     r.sum=sum
     return true
   end
-  function SW.judge(r)
-    if r.cost>r.rpu then return NEVER end
-    local over,slice=r.sum+r.cost-r.rpu,r.s[1]-r.a-1
-    if over<=0 then return 0,0 end
+  -- Until so many permits too many have been forgotten, those of the oldest slices first.
+  local function until_forgotten(r,over)
+    local slice=r.s[1]-r.a-1
+    if over<=0 then return 0 end
     repeat
       slice=slice+1
       over=over-r.s[place(r,slice)]
     until over<=0 or slice>=r.s[1]
     return start(r,slice+r.a+1)-now
   end
+  function SW.judge(r)
+    if r.cost>r.rpu then return NEVER end
+    return until_forgotten(r,r.sum+r.cost-r.rpu),0
+  end
+  function SW.without(r,permits) return until_forgotten(r,r.sum-permits+r.cost-r.rpu) end
   function SW.charge(r,permits)
     local i=place(r,r.s[1])
     r.s[i],r.sum=r.s[i]+permits,r.sum+permits
@@ -44,7 +52,8 @@ local function sliding()
   function SW.receipt(r) return r.s[1] end
   SW.lease=SW.receipt
   function SW.spend(r) return start(r,r.s[1]+1)-now end
-  function SW.ends(r) return start(r,r.s[1]+(r.s[2]>0 and 1 or 0)+r.a+1)-now end
+  function SW.life(r) return r.unit+2*ceil(r.unit/r.a) end
+  function SW.ends(r) return r.sum==0 and 0 or start(r,r.s[1]+(r.s[2]>0 and 1 or 0)+r.a+1)-now end
   function SW.next(r) return start(r,r.s[1]+1)-now,start(r,r.s[1]+2)-now end
   -- What is left for the next slice, if it begins soon.
   function SW.ahead(r)

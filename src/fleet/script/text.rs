@@ -6,6 +6,8 @@ use super::sha1::sha1;
 const SOURCE: &str = concat!(
     include_str!("head.lua"),
     include_str!("clock.lua"),
+    include_str!("terms.lua"),
+    include_str!("keys.lua"),
     include_str!("window.lua"),
     include_str!("sliding.lua"),
     include_str!("bucket.lua"),

@@ -14,12 +14,12 @@ if type(lived)~='string' or now-lived>=ALIVE then
   call('ZREMRANGEBYSCORE',gateways,'-inf',now-5*ALIVE)
   call('PEXPIRE',gateways,5*ALIVE/1000)
 end
-local answer,said={call('ZCOUNT',gateways,now-5*ALIVE+1,'+inf'),0},2
+local answer,said={call('ZCOUNT',gateways,now-5*ALIVE+1,'+inf'),0,now},3
 local words,place,keys=unpack(ARGV[4]),0,3
 local made={}
 local function rule(r)
   local w,p=words,place
-  place,keys=p+14,keys+1
+  place,keys=p+17,keys+1
   local kind=made[w[p+1]]
   if not kind then
     kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban,Q=quota})[w[p+1]]()
@@ -27,16 +27,31 @@ local function rule(r)
   end
   r.kind,r.rpu,r.unit,r.a,r.b,r.c=kind,w[p+2],w[p+3],w[p+4],w[p+5],w[p+6]
   r.cost,r.grain,r.want,r.soon,r.shadow=w[p+7],w[p+8],w[p+9],w[p+10],w[p+11]==1
-  r.receipt,r.block,r.back=w[p+12],w[p+13],w[p+14]
-  r.key,r.lift,r.changed=KEYS[keys],0,r.block+r.back>0
+  r.tentative,r.keys=w[p+12]==1,w[p+13]
+  r.receipt,r.term,r.block,r.back=w[p+14],w[p+15],w[p+16],w[p+17]
+  r.own,r.lift,r.changed=KEYS[keys],0,r.block+r.back>0
+  r.key=r.own
+  r.t=kind.terms and kind.terms(r)
   local size=kind.size(r)
-  r.s=kind.load and kind.load(r) or load(r.key,size)
+  r.was,r.overflow,r.sum=nil,0,nil
+  if kind.load then
+    r.s=kind.load(r)
+  else
+    local is_there
+    r.s,is_there=load(r.key,size)
+    r.slice=ceil((kind.life(r)+SECOND)/8)
+    if is_there==true then
+      r.was=slot(r,kind.ends(r))
+    elseif not is_there then
+      r.s=newcomer(r,size)
+    end
+  end
   -- What was written later than now was not written by this clock.
   if not kind.open(r) then
     foreign,r.s=foreign+1,zeros(size)
     kind.open(r)
   end
-  r.retry,r.wait=0,0
+  r.retry,r.wait,r.term=0,0,0
   if r.cost>0 then
     r.retry,r.wait=kind.judge(r,0)
   elseif kind.look then
@@ -77,27 +92,35 @@ local function block_of(r,left,life)
   local most=min(want,max(floor(left/8),min(soon,left)),r.kind.room(r),65536)
   return max(0,most-most%r.grain)
 end
+-- What is lent, or may come back, is out from now on.
+local function out_goes(r,lent,cost)
+  local s,t=r.s,r.t
+  r.changed=true
+  if not t then return end
+  r.term=current
+  s[t+2]=s[t+2]+lent
+  if r.tentative then s[t+4]=s[t+4]+cost end
+end
 local function lend_ahead(r,left)
   local kind=r.kind
   local starts,ends=kind.next(r)
-  local spend=min(ends,starts+LEASE)
+  local spend=min(ends,life)
   local lent=block_of(r,left,spend-starts)
   if lent==0 then return end
   kind.lend_ahead(r,lent)
-  r.changed=true
-  -- What fits in the slice in force may be spent at once.
-  if r.sum<=r.rpu then starts=1 end
+  out_goes(r,lent,0)
   return 0,lent,kind.lease(r)+1,starts,spend
 end
 local function charge(r,delay)
   local kind,cost,lent=r.kind,r.cost,0
+  if kind.is_never_shared and r.overflow==1 then return 0,0,0,0,0 end
   local left=cost==0 and r.want>0 and kind.ahead and kind.ahead(r)
   if left then
     local receipt,lent,lease,starts,spend=lend_ahead(r,left)
     if lent then return receipt,lent,lease,starts,spend end
   end
   if r.want>0 and (r.shadow and r.wait or delay)==0 then
-    lent=block_of(r,kind.left(r)-cost,min(LEASE,kind.spend(r)))
+    lent=block_of(r,kind.left(r)-cost,min(life,kind.spend(r)))
   end
   if cost+lent==0 then
     if r.want>0 then
@@ -107,16 +130,22 @@ local function charge(r,delay)
     return 0,0,0,0,0
   end
   kind.charge(r,cost+lent,r.lift)
-  if lent>0 and kind.lend then kind.lend(r,lent) end
-  r.changed=true
-  return kind.receipt(r),lent,kind.lease(r),0,min(LEASE,kind.spend(r))
+  out_goes(r,lent,cost)
+  return kind.receipt(r),lent,kind.lease(r),0,min(life,kind.spend(r))
 end
 local function save(r)
   if r.kind.save then return r.kind.save(r) end
+  local s,t=r.s,r.t
+  -- Where nothing is out its term takes no room.
+  if t and all_out(s,t)==0 then s[t]=0 end
   local ends=r.kind.ends(r)
-  if ends<=0 then return call('DEL',r.key) end
+  if ends<=0 then
+    count(r)
+    return call('DEL',r.key)
+  end
+  count(r,ends)
   -- A second more, so that it is still there after a small step back.
-  call('SET',r.key,pack(r.s),'PX',floor(ends/1000)+1000)
+  call('SET',r.key,pack(s),'PX',floor(ends/1000)+1000)
 end
 while place<#words do
   local count,delay=words[place+1],words[place+2]
@@ -132,11 +161,14 @@ while place<#words do
     local r=rules[i]
     local receipt,lent,lease,starts,spend=0,0,0,0,0
     if leaves and r.retry==0 then receipt,lent,lease,starts,spend=charge(r,leaves) end
+    answer[said+1],answer[said+2]=refusal(r)
+    answer[said+3]=r.kind.left(r)
+    answer[said+4],answer[said+5],answer[said+6]=receipt,r.term,lent
+    answer[said+7],answer[said+8],answer[said+9],answer[said+10]=lease,starts,spend,r.overflow
     if r.changed then save(r) end
-    answer[said+1],answer[said+2],answer[said+3]=r.retry,r.kind.left(r),receipt
-    answer[said+4],answer[said+5],answer[said+6],answer[said+7]=lent,lease,starts,spend
-    said=said+7
+    said=said+10
   end
 end
+save_counters()
 answer[2]=foreign
 return answer

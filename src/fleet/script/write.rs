@@ -46,7 +46,7 @@ impl Trip {
         word(&mut out, what);
         word(&mut out, keys.to_string().as_bytes());
         // The tag is not empty, whatever the namespace is.
-        let mut key = format!("diana:{{1:{}}}:", self.namespace);
+        let mut key = format!("diana:{{2:{}}}:", self.namespace);
         let prefix = key.len();
         let mut write_key = |name: fmt::Arguments| {
             key.truncate(prefix);
@@ -92,10 +92,11 @@ impl Ask {
 
 impl Charge {
     fn pack(&self, to: &mut Array) {
-        let Charge { caller, numbers, cost, grain, want, soon, shadow, back, .. } = *self;
-        let Back { receipt, block, left } = back;
+        let Charge { caller, numbers, cost, grain, want, soon, keys, back, .. } = *self;
+        let [shadow, tentative] = [self.shadow, self.tentative].map(u64::from);
+        let Back { receipt, term, block, left } = back;
         numbers.pack(caller, to);
-        [cost, grain, want, soon, u64::from(shadow), receipt, block, left]
+        [cost, grain, want, soon, shadow, tentative, keys, receipt, term, block, left]
             .into_iter()
             .for_each(|number| to.count(number));
     }

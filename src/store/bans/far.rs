@@ -19,11 +19,18 @@ pub(in crate::store) struct Far {
     number: usize,
     identity: u64,
     numbers: Numbers,
+    keys: u64,
 }
 
 impl Far {
-    pub(in crate::store) fn new(link: Rc<Link>, number: usize, identity: u64, ban: &Ban) -> Far {
-        Far { link, number, identity, numbers: Numbers::of_ban(ban) }
+    pub(in crate::store) fn new(
+        link: Rc<Link>,
+        number: usize,
+        identity: u64,
+        ban: &Ban,
+        keys: usize,
+    ) -> Far {
+        Far { link, number, identity, numbers: Numbers::of_ban(ban), keys: keys as u64 }
     }
 
     /// Whether everybody is refused, whatever he did.
@@ -51,6 +58,8 @@ impl Far {
             want: 0,
             soon: 0,
             shadow: false,
+            tentative: false,
+            keys: self.keys,
             back: Back::default(),
         }
     }

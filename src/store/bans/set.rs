@@ -5,6 +5,7 @@
 //! newcomer takes the place of him with the least to lose, and never that of one who is banned: many
 //! addresses that are refused a few times each drop nobody who was refused more often than they.
 
+use super::super::remains::Found;
 use crate::ban::{Ban, WORDS};
 use crate::time::Micros;
 
@@ -70,6 +71,17 @@ pub(super) fn change(
         }
     };
     Counted { begins, until: Ban::until(state), recent: ban.recent(state, now) }
+}
+
+/// What a set is found to be once its rule has ended.
+pub(in crate::store) fn look(bytes: &[u8], ban: &Ban, now: Micros) -> Found {
+    // What is no set was not written by the rule, or has been emptied.
+    if bytes.len() != SIZE * 8 {
+        return Found::Empty;
+    }
+    let set: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let counts = |row: &[u64]| ban.weight(row.get(1..).unwrap_or_default(), now) > 0;
+    if set.chunks_exact(ROW).any(counts) { Found::InUse(0) } else { Found::Over(Vec::new()) }
 }
 
 /// The state of a caller, who gets a row if he has none.

@@ -5,7 +5,7 @@ use crate::decision::{Decision, Retry};
 use crate::fleet::script::Opinion;
 use crate::key::Key;
 use crate::store::Judged;
-use crate::store::lease::Block;
+use crate::store::lease::{Block, Refusal};
 use crate::time::{Micros, Now};
 
 impl Fleet {
@@ -16,16 +16,25 @@ impl Fleet {
             self.share.note(key, permits + opinion.block, now);
         }
         let is_leased = self.meter.daily.is_none();
+        let mut left = opinion.remaining;
         if is_leased && (opinion.block > 0 || opinion.retry.is_none()) {
-            self.lend(key, opinion, sent, now);
+            left = left.saturating_add(self.lend(key, opinion, sent, now));
         }
-        self.leases.find(key).into_iter().for_each(|lease| lease.hear(opinion.remaining, now));
+        self.leases.find(key).into_iter().for_each(|lease| lease.hear(left, now));
         if let Some(Retry::After(ticks)) = opinion.retry
             && let Some(lease) = self.leases.claim(key)
         {
             lease.asking = false;
-            lease.refuse(now, ticks.max(self.gather), is_leased);
+            let refusal = Refusal { retry: ticks, loan: opinion.loan, left: opinion.remaining };
+            lease.refuse(refusal, sent, now);
         }
+    }
+
+    /// Permits left to a caller, as far as is known here: those that Redis told of, and those that this
+    /// worker holds.
+    pub fn left(&mut self, key: Key) -> Option<u64> {
+        let lease = self.leases.find(key)?;
+        Some(lease.above.saturating_add(lease.left()))
     }
 
     /// Takes what became of an errand.
@@ -50,36 +59,42 @@ impl Fleet {
     #[must_use]
     pub fn refusal(&self, retry: Retry) -> Decision {
         match retry {
-            Retry::After(ticks) => Decision::retry(ticks.max(self.gather)),
+            Retry::After(ticks) => Decision::retry(ticks),
             Retry::Never => Decision::NEVER,
         }
     }
 
-    /// Takes a block, in place of what is left of the one before.
-    fn lend(&mut self, key: Key, opinion: &Opinion, sent: Now, now: Now) {
-        let block = Block { permits: opinion.block, term: 0, receipt: opinion.lease };
+    /// Takes a block, in place of what is left of the one before. How much of that goes back.
+    fn lend(&mut self, key: Key, opinion: &Opinion, sent: Now, now: Now) -> u64 {
+        let block = Block { permits: opinion.block, term: opinion.term, receipt: opinion.lease };
         if opinion.starts > 0 {
             let begins = now.mono.saturating_add(opinion.starts);
             return self.lend_ahead(key, block, begins, sent.later(opinion.spend));
         }
         let (before, left) = match self.leases.claim(key) {
             Some(lease) => lease.block(),
-            None => return self.give_back_block(key, block, block.permits),
+            None => {
+                self.give_back_block(key, block, block.permits);
+                return block.permits;
+            }
         };
-        if block.permits > 0 || before.permits == 0 {
-            self.give_back_block(key, before, left);
-            self.leases.renew(key, block, opinion.spend, sent);
-        }
         self.not_asking(key);
+        if block.permits == 0 && before.permits > 0 {
+            return 0;
+        }
+        self.give_back_block(key, before, left);
+        self.leases.renew(key, block, opinion.spend, sent);
+        left
     }
 
-    /// Takes a block of the next slice.
-    fn lend_ahead(&mut self, key: Key, block: Block, begins: Micros, ends: Now) {
+    /// Takes a block of the next slice, in place of one that was to come then. How much goes back.
+    fn lend_ahead(&mut self, key: Key, block: Block, begins: Micros, ends: Now) -> u64 {
         let before = match self.leases.claim(key) {
             Some(lease) => lease.take_next(),
             None => block,
         };
         self.give_back_block(key, before, before.permits);
         self.leases.reserve(key, block, begins, ends);
+        before.permits
     }
 }

@@ -11,12 +11,12 @@ use crate::time::{Micros, Now, SECOND};
 const SOON: Micros = SECOND / 50;
 
 impl Fleet {
-    /// What the request in hand asks, with a block for those that come next if the caller is worth one.
-    pub fn question(&mut self, shadow: bool) -> Charge {
+    /// What the request in hand asks, with a block for those that come next if the caller is worth one;
+    /// `tentative` if it may be refused elsewhere.
+    pub fn question(&mut self, shadow: bool, tentative: bool) -> Charge {
         let (cost, now) = (self.meter.cost, self.now);
-        let mut charge = Charge { cost, shadow, ..self.nothing(self.key) };
-        if !self.holds
-            && self.meter.daily.is_none()
+        let mut charge = Charge { cost, shadow, tentative, ..self.nothing(self.key) };
+        if self.lends
             && let Some(lease) = self.leases.claim(self.key)
             && !lease.asking
         {
@@ -43,19 +43,23 @@ impl Fleet {
         }
     }
 
-    /// Gives back the permits of a request that was charged under `receipt`.
-    pub fn give_back(&mut self, key: Key, receipt: u64) {
+    /// Gives back the permits of a request that was charged under `receipt`, in `term` if tentatively.
+    pub fn give_back(&mut self, key: Key, receipt: u64, term: u64) {
         // What nobody can tell from others' is not given back.
         if self.meter.daily.is_none() {
-            let back = Back { receipt, block: 0, left: self.meter.cost };
+            let back = Back { receipt, term, block: 0, left: self.meter.cost };
             self.link.send(self.number, Charge { back, ..self.nothing(key) });
         }
     }
 
-    /// Gives back what is left of the caller's block.
-    pub(super) fn hand_in(&mut self, key: Key) {
+    /// Gives back what is left of the caller's blocks, but for one that is still used.
+    fn hand_in(&mut self, key: Key, now: Now, all: bool) {
         let Some(lease) = self.leases.find(key) else { return };
+        let keeps = !all && !lease.is_idle(now);
         let ((block, left), next) = (lease.block(), lease.take_next());
+        if keeps {
+            return self.give_back_block(key, next, next.permits);
+        }
         lease.forget();
         self.give_back_block(key, block, left);
         self.give_back_block(key, next, next.permits);
@@ -63,19 +67,19 @@ impl Fleet {
 
     /// Gives back a block of which so many permits are left.
     pub(super) fn give_back_block(&self, key: Key, block: Block, left: u64) {
-        // What is out counts as long as it is out only where permits come back one by one.
-        let counted = self.gather > 0 && block.permits > 0;
-        if left == 0 && !counted {
+        // Also one that was used up, since it counts as out until Redis hears of it.
+        if block.permits == 0 {
             return;
         }
-        let back = Back { receipt: block.receipt, block: block.permits, left };
+        let Block { permits, term, receipt } = block;
+        let back = Back { receipt, term, block: permits, left };
         self.link.send(self.number, Charge { back, ..self.nothing(key) });
     }
 
     /// Gives back all blocks that are idle, or all of them. Whether any is still out.
     pub(super) fn hand_in_blocks(&mut self, now: Now, all: bool) -> bool {
         let (keys, any) = self.leases.idle(now, all);
-        keys.into_iter().for_each(|key| self.hand_in(key));
+        keys.into_iter().for_each(|key| self.hand_in(key, now, all));
         any
     }
 
@@ -89,6 +93,8 @@ impl Fleet {
             want: 0,
             soon: 0,
             shadow: false,
+            tentative: false,
+            keys: self.meter.keys as u64,
             back: Back::default(),
         }
     }
@@ -96,10 +102,15 @@ impl Fleet {
 
 /// Permits to be leased if there are many, and those that are needed soon.
 fn wishes(lease: &mut Lease, cost: u64, now: Now) -> (u64, u64) {
-    match lease.want(cost, now) {
+    if lease.is_dry(now) {
+        // What nobody uses here at once would keep others waiting.
+        let waiting = lease.waiting.saturating_mul(cost);
+        return (waiting, waiting);
+    }
+    match lease.demand.want(cost, now) {
         0 => (0, 0),
         want => {
-            let soon = lease.need(cost, SOON, now);
+            let soon = lease.demand.need(cost, SOON, now);
             (want.max(soon), soon)
         }
     }

@@ -11,7 +11,7 @@ use crate::quota::Quota;
 use crate::store::daily::Daily;
 use crate::store::shared::Shared;
 use crate::store::{Meter, Store, Stores};
-use crate::time::{Now, SECOND};
+use crate::time::{Micros, Now, SECOND};
 
 /// See the module.
 pub(super) struct Share {
@@ -66,6 +66,11 @@ impl Share {
     /// What the store that was asked last needs to give a place back.
     pub(super) fn last_place(&self) -> u64 {
         self.part.place()
+    }
+
+    /// Ticks for which others may hold what the store that was asked last would need.
+    pub(super) fn last_loan(&self) -> Micros {
+        if self.daily.is_some() { 0 } else { self.part.loan() }
     }
 
     /// Notes what the fleet's limit let through.

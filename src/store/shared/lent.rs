@@ -1,20 +1,28 @@
 //! What all workers together hold of a caller's permits, in one word of a slot.
 //!
 //! Leases are counted by the term in which they were taken, and are over at the end of the next one:
-//! so that those of a worker that died end as well, however often the others renew theirs.
+//! so that those of a worker that died end as well, however often the others renew theirs. They are
+//! spent for a shorter time, so that what is left comes back while it is still counted as out: what is
+//! missing and not out was used.
 
 use crate::algorithm::Algorithm;
+use crate::store::lease::LIFE;
 use crate::time::{Micros, SECOND};
 
-/// A lease is counted for one or two terms, at most a second.
-const TERM: Micros = SECOND / 2;
+/// A lease is counted for one or two terms.
+const TERM: Micros = SECOND / 10;
+
+/// How long before a lease is over it is spent no more, so that there is time to give back what is
+/// left of it.
+const NOTICE: Micros = SECOND / 20;
 
 /// Terms by which a worker may be late.
-const LATE: u64 = 120;
+const LATE: u64 = 600;
 
-/// Bits that a count takes in the word, and those of the term's number.
-const COUNT: u32 = 24;
-const NUMBER: u32 = 16;
+/// Bits that a count takes in the word, and those of the term's number; the first bit of all says that
+/// there is a number.
+const COUNT: u32 = 23;
+const NUMBER: u32 = 17;
 
 /// Most permits that one count holds.
 const MOST: u64 = (1 << COUNT) - 1;
@@ -28,32 +36,54 @@ pub(super) struct Lent {
     before: u64,
     /// Permits of leases that were taken in it.
     during: u64,
+    /// Whether any were out since the caller last owed nothing.
+    ever: bool,
 }
 
-/// The instant at which a lease that is taken at `now` is over.
-pub(super) fn over(now: Micros) -> Micros {
-    (now / TERM + 2).saturating_mul(TERM)
+/// The instant at which a lease that was taken in `term` is over.
+pub(super) fn over(term: u64) -> Micros {
+    term.saturating_add(2).saturating_mul(TERM)
+}
+
+/// Ticks for which a lease may be spent that is taken at `now`.
+pub(super) fn life(now: Micros) -> Micros {
+    over(now / TERM).saturating_sub(now).saturating_sub(NOTICE).min(LIFE)
 }
 
 impl Lent {
-    /// Reads the word at `now`. It has 16 bits of the term's number, which come again after nine hours:
-    /// then a lease that nobody gave back counts for a second more.
+    /// Reads the word at `now`. It has 17 bits of the term's number, which come again after three and a
+    /// half hours: then a lease that nobody gave back counts for a moment more.
     pub(super) fn unpack(word: u64, now: Micros) -> Lent {
         let current = now / TERM;
         if word == 0 {
-            return Lent { term: current, before: 0, during: 0 };
+            return Lent { term: current, ..Lent::default() };
         }
-        let ahead = ((word >> (2 * COUNT)) as u16).wrapping_sub(current as u16).cast_signed();
-        let term = current.saturating_add_signed(i64::from(ahead));
+        let term = nearest(word >> (2 * COUNT), current);
         // This worker may have read its clock a while ago, and others went on.
         let term = if term > current + LATE { current } else { term };
-        Lent { term, before: word >> COUNT & MOST, during: word & MOST }
+        let lent = Lent { term, before: word >> COUNT & MOST, during: word & MOST, ever: true };
+        if lent.out() == 0 { Lent { term: term.max(current), ..lent } } else { lent }
     }
 
-    /// The word; zero if nothing is out.
+    /// The word; zero if nothing was ever out.
     pub(super) fn pack(self) -> u64 {
-        let number = self.term & ((1 << NUMBER) - 1);
-        if self.out() == 0 { 0 } else { number << (2 * COUNT) | self.before << COUNT | self.during }
+        let number = 1 << NUMBER | self.term & ((1 << NUMBER) - 1);
+        if self.ever { number << (2 * COUNT) | self.before << COUNT | self.during } else { 0 }
+    }
+
+    /// Whether permits are out, or were so since the caller last owed nothing.
+    pub(super) fn was_any(self) -> bool {
+        self.ever
+    }
+
+    /// The caller owes nothing.
+    pub(super) fn forget(&mut self) {
+        self.ever &= self.out() > 0;
+    }
+
+    /// When all that is out now is over.
+    pub(super) fn ends(self) -> Micros {
+        over(if self.during > 0 { self.term } else { self.term.saturating_sub(1) })
     }
 
     /// All permits that are out.
@@ -73,7 +103,7 @@ impl Lent {
 
     /// With a lease more.
     pub(super) fn with(self, permits: u64) -> Lent {
-        Lent { during: self.during + permits, ..self }
+        Lent { during: self.during + permits, ever: self.ever || permits > 0, ..self }
     }
 
     /// Without a lease that was counted in `term`; nothing if it is not counted any more.
@@ -106,8 +136,16 @@ impl Lent {
             if now < end {
                 return;
             }
-            *self = Lent { term: self.term + 1, before: self.during, during: 0 };
+            *self = Lent { term: self.term + 1, before: self.during, during: 0, ..*self };
         }
         self.term = self.term.max(now / TERM);
     }
+}
+
+/// The number nearest to `current` that has the same last bits as `number`.
+fn nearest(number: u64, current: u64) -> u64 {
+    const HALF: u64 = 1 << (NUMBER - 1);
+    let mask = (1 << NUMBER) - 1;
+    let ahead = (number.wrapping_sub(current) & mask).wrapping_add(HALF) & mask;
+    current.wrapping_add(ahead).saturating_sub(HALF)
 }

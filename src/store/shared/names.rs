@@ -34,7 +34,7 @@ pub(in crate::store) struct Names {
 impl Names {
     /// Names for about `keys` callers of a rule.
     pub(in crate::store) fn new(namespace: &str, identity: u64, keys: usize) -> Names {
-        let name = format!("diana/1/{namespace}/{identity:016x}/");
+        let name = format!("diana/2/{namespace}/{identity:016x}/");
         Names { prefix: name.len(), name, keys, slots: Names::slots_for(keys) }
     }
 
@@ -85,6 +85,19 @@ impl Names {
     /// The slot of a caller's bucket.
     pub(in crate::store) fn bucket(&mut self, key: Key) -> &str {
         self.numbered("o", Some((BUCKET_SLOTS, bucket(key) % BUCKET_SLOTS)))
+    }
+
+    /// All names under which callers or buckets may be, by number; nothing from the first number on for
+    /// which there is none.
+    pub(in crate::store) fn nth(&mut self, number: u64) -> Option<&str> {
+        let Some(slot) = number.checked_sub(1) else { return Some(self.numbered("all", None)) };
+        match slot.checked_sub(self.slots) {
+            None => Some(self.numbered("", Some((self.slots, slot)))),
+            Some(bucket) if bucket < BUCKET_SLOTS => {
+                Some(self.numbered("o", Some((BUCKET_SLOTS, bucket))))
+            }
+            Some(_) => None,
+        }
     }
 
     fn numbered(&mut self, kind: &str, number: Option<(u64, u64)>) -> &str {

@@ -7,20 +7,16 @@ use crate::store::lease::Block;
 use crate::time::{Micros, Now, SECOND};
 
 /// A block is at most this part of what is left, so that blocks shrink to one as the limit nears; but
-/// where permits come back one by one, one who wants more of them than there are gets what he needs while
+/// where permits come back one by one, a caller that wants more of them than there are gets what it needs while
 /// more gather, or that part of what may be out.
 const SHARE: u64 = 8;
 
-/// How long permits that come back one by one gather for a caller who was refused: otherwise a hot caller
-/// at his limit would ask, and write, for each of them.
+/// How long permits that come back one by one gather for a caller that comes often and was refused:
+/// otherwise it would ask, and write, for each of them.
 const GATHER: Micros = SECOND / 100;
 
-/// How long before a lease is over it is spent no more, so that there is time to give back what is
-/// left of it.
-const NOTICE: Micros = SECOND / 5;
-
-/// Ticks for which a refusal lasts at least. No more comes back in that time than a small part of what
-/// there is room for, so nothing is lost.
+/// Ticks for which permits gather. No more comes back in that time than a small part of what there is
+/// room for, so nothing is lost.
 pub(in crate::store) fn gather(algorithm: &dyn Algorithm) -> Micros {
     let nobody = vec![0; algorithm.words()];
     let is_leased = algorithm.spend_by(&nobody, Now::default()).is_some();
@@ -62,9 +58,9 @@ impl Shared {
             return 0;
         }
         let Some(lease) = self.leases.claim(self.key) else { return 0 };
-        let want = lease.want(*cost, self.now);
+        let want = lease.demand.want(*cost, self.now);
         let waits = self.gather > 0 && lease.is_short(self.now);
-        let soon = if waits { lease.need(*cost, self.gather, self.now) } else { 0 };
+        let soon = if waits { lease.demand.need(*cost, self.gather, self.now) } else { 0 };
         let left = algorithm.remaining(&self.after, now);
         let lent = self.view.lent();
         let room = algorithm.most_out().saturating_sub(lent.out()).min(lent.room());
@@ -79,9 +75,11 @@ impl Shared {
         let term = self.view.lent().term();
         let block = Block { permits, term, receipt: algorithm.receipt(&self.after) };
         let until = algorithm.spend_by(&self.after, now).unwrap_or(0);
-        let counted = lent::over(self.now.mono).saturating_sub(self.now.mono);
-        let life = until.saturating_sub(now.mono).min(counted.saturating_sub(NOTICE));
-        self.leases.find(self.key).into_iter().for_each(|lease| lease.ask(0, self.now));
+        let life = until.saturating_sub(now.mono).min(lent::life(self.now.mono));
+        if permits > 0 {
+            let above = algorithm.remaining(&self.after, now);
+            self.leases.find(self.key).into_iter().for_each(|lease| lease.above = above);
+        }
         self.leases.renew(self.key, block, life, self.now);
     }
 }

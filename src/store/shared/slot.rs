@@ -8,6 +8,7 @@
 use super::lent::Lent;
 use crate::algorithm::Algorithm;
 use crate::store::floor::Floor;
+use crate::store::remains::Found;
 use crate::time::{Micros, Now};
 
 /// Words before the first caller.
@@ -142,6 +143,27 @@ impl Slot {
         if let Some(bytes) = bytes {
             *bytes = value.to_le_bytes();
         }
+    }
+}
+
+/// What a slot is found to be once its rule has ended.
+pub(in crate::store) fn look(bytes: Vec<u8>, algorithm: &dyn Algorithm, now: Now) -> Found {
+    let mut state: Box<[u64]> = vec![0; algorithm.words()].into();
+    let mut scratch = state.clone();
+    // What is no slot was not written by the rule.
+    let Some(mut slot) = Slot::read(bytes, algorithm.words()) else { return Found::Empty };
+    if slot.len() == 0 {
+        return Found::Empty;
+    }
+    let now = slot.floor().judging(now, algorithm.policy().1);
+    slot.sweep(algorithm, now, &mut state, &mut scratch);
+    let ends = (0..slot.len()).map(|place| {
+        slot.load(place, &mut state);
+        algorithm.expires(&state, now)
+    });
+    match ends.max() {
+        None => Found::Over(slot.bytes),
+        Some(over) => Found::InUse(over),
     }
 }
 

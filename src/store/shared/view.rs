@@ -2,15 +2,16 @@
 
 use std::rc::Rc;
 
-use super::lent::Lent;
+use super::lent::{self, Lent};
 use super::names::{Names, bucket};
 use super::slots::{Draft, Slots};
 use super::traffic::Traffic;
 use crate::algorithm::Algorithm;
+use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::port::SharedData;
 use crate::store::Meter;
-use crate::store::lease::Lease;
+use crate::store::lease::{LIFE, Lease};
 use crate::time::{Micros, Now};
 
 /// Where a caller is counted.
@@ -22,6 +23,17 @@ pub(super) enum Home {
     New,
     /// In a bucket, since his slot is full of live callers.
     Overflow,
+}
+
+/// Why permits are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loan {
+    /// They were used, and come back in so many ticks.
+    None(Micros),
+    /// Others hold them, for so many ticks at most.
+    Out(Micros),
+    /// They are about to come back one by one, and might have come already.
+    Gathers(Micros),
 }
 
 /// See the module. A look costs one question, or two where buckets are in use.
@@ -109,7 +121,11 @@ impl View {
         if let Some(place) = slot.find(key.hash) {
             self.home = Home::Slot;
             self.lent = Lent::unpack(slot.load(place, state), self.now.mono);
-            return self.lent.settle(&**algorithm, state, scratch, self.now.mono);
+            self.lent.settle(&**algorithm, state, scratch, self.now.mono);
+            if self.lent.was_any() && algorithm.expires(state, self.now) <= self.now.mono {
+                self.lent.forget();
+            }
+            return;
         }
         let expected = self.names.callers();
         if slot.len() >= expected {
@@ -132,17 +148,53 @@ impl View {
         }
     }
 
-    /// Takes back what a lease has left. Whether it was still counted as out.
+    /// Takes back what a lease has left. Whether there was anything to take back.
     pub(super) fn give_back(&mut self, lease: &Lease) -> bool {
         let (block, left) = lease.block();
         if self.home != Home::Slot || block.permits == 0 {
             return false;
         }
-        let Some(lent) = self.lent.without(block.permits, block.term) else { return false };
-        self.lent = lent;
-        self.algorithm.refund(&self.state, block.receipt, left, &mut self.scratch);
-        std::mem::swap(&mut self.state, &mut self.scratch);
+        if let Some(lent) = self.lent.without(block.permits, block.term) {
+            self.lent = lent;
+            self.algorithm.refund(&self.state, block.receipt, left, &mut self.scratch);
+            std::mem::swap(&mut self.state, &mut self.scratch);
+        } else {
+            // It comes late, and was not held back since it was over.
+            self.take_back(block.receipt, left, lent::over(block.term));
+        }
         true
+    }
+
+    /// Why a request of `cost` permits is refused for `retry` ticks.
+    pub(super) fn loan(&mut self, cost: u64, retry: Micros) -> Loan {
+        let out = self.lent.out();
+        if out > 0 {
+            let ends = self.lent.ends().saturating_sub(self.now.mono).max(1);
+            match self.retry_without(out, cost) {
+                Some(0) => return Loan::Out(ends),
+                Some(without) if without < retry => return Loan::None(without),
+                _ => {}
+            }
+        }
+        // A bucket does not drain below what is out, so it may have been charged too much by what
+        // drains while a lease lives.
+        let drains = self.algorithm.most_out() < u64::MAX && retry <= 2 * LIFE;
+        if drains && self.lent.was_any() { Loan::Gathers(retry) } else { Loan::None(retry) }
+    }
+
+    /// Ticks until a request would be admitted if `out` permits had come back.
+    fn retry_without(&mut self, out: u64, cost: u64) -> Option<Micros> {
+        if self.left().saturating_add(out) >= cost {
+            return Some(0);
+        }
+        let receipt = self.algorithm.receipt(&self.state);
+        let mut without = self.scratch.clone();
+        self.algorithm.refund(&self.state, receipt, out, &mut without);
+        match self.algorithm.step(&without, self.now, cost, &mut self.scratch) {
+            Decision::Refuse { retry: Retry::After(ticks) } => Some(ticks),
+            Decision::Refuse { retry: Retry::Never } => None,
+            Decision::Admit { .. } => Some(0),
+        }
     }
 
     /// Takes back permits that were charged under `receipt` at `since`.

@@ -33,11 +33,11 @@ pub fn asks(call: &CallOut) -> usize {
 
 /// The answer to a call of so many asks, to each of them alike.
 pub fn answer(asks: usize, Rule { retry, block }: Rule) -> Response {
-    let mut body = format!("*{}\r\n:1\r\n:0\r\n", 8 * asks + 2);
+    let mut body = format!("*{}\r\n:1\r\n:0\r\n:7\r\n", 11 * asks + 3);
     let (wait, spend) = if retry > 0 { (-1, 0) } else { (0, 500_000) };
     for _ in 0..asks {
-        body +=
-            &format!(":{wait}\r\n:{retry}\r\n:50\r\n:1\r\n:{block}\r\n:1\r\n:0\r\n:{spend}\r\n");
+        let numbers = [wait, retry as i64, 0, 50, 1, 2, block as i64, 1, 0, spend, 0];
+        numbers.iter().for_each(|number| body += &format!(":{number}\r\n"));
     }
     Response::new(200, &(body + "+OK\r\n"))
 }

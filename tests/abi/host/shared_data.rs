@@ -44,6 +44,11 @@ impl SharedData {
         }
     }
 
+    /// Bytes of all values.
+    pub fn bytes(&self) -> usize {
+        self.entries.values().map(|(value, _)| value.len()).sum()
+    }
+
     /// How many keys there are, which only ever grows.
     pub fn len(&self) -> usize {
         self.entries.len()

@@ -60,8 +60,13 @@ impl Vm {
     /// Lets only the root in force tick from now on.
     pub fn silence_old_roots(&mut self) {
         let in_force = self.root();
-        let old = self.guest().roots.iter_mut().filter(|(id, _)| **id != in_force);
-        old.for_each(|(_, root)| root.timer = Timer::default());
+        let old = self.guest().roots.keys().copied().filter(|id| *id != in_force);
+        old.collect::<Vec<u32>>().into_iter().for_each(|id| self.silence(id));
+    }
+
+    /// Stops the timer of one root, though the module set it.
+    pub fn silence(&mut self, root: u32) {
+        self.guest().roots.entry(root).and_modify(|root| root.timer = Timer::default());
     }
 
     /// The root whose timer fires next, and when.

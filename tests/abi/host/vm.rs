@@ -71,25 +71,39 @@ impl Vm {
         Ok(())
     }
 
+    /// The root that gets the requests from now on, until a configuration is put into force.
+    pub fn in_force(&self) -> u32 {
+        self.root
+    }
+
+    /// Sends the requests from now on to another root of this VM, as they come by another listener.
+    pub fn turn_to(&mut self, root: u32) {
+        assert!(self.guest().roots.contains_key(&root), "root {root} is live");
+        self.root = root;
+    }
+
     /// The end of the drain time after a change: roots that are not in force end, and with them
     /// the streams that are still theirs.
     pub fn end_drain(&mut self) -> Result<(), Trap> {
         let in_force = self.root;
         let old = self.guest().roots.keys().copied().filter(|id| *id != in_force);
-        for id in old.collect::<Vec<u32>>() {
-            let streams = self.guest().streams.iter().filter(|(_, stream)| stream.root == id);
-            let streams: Vec<u32> = streams.map(|(stream, _)| *stream).collect();
-            for stream in streams {
-                self.finish(stream)?;
-                self.guest().end(stream);
-            }
-            let done = self.call::<_, u32>("proxy_on_done", id, id)?;
-            assert_ne!(done, Some(0), "this host does not wait for proxy_done");
-            self.call::<_, ()>("proxy_on_delete", id, id)?;
-            self.guest().roots.remove(&id);
-            // Nobody is told of the answers to its calls.
-            self.guest().call_outs.open.retain(|call| call.root != id);
+        old.collect::<Vec<u32>>().into_iter().try_for_each(|id| self.end_root(id))
+    }
+
+    /// Ends one root, and with it the streams that are still its own.
+    pub fn end_root(&mut self, id: u32) -> Result<(), Trap> {
+        let streams = self.guest().streams.iter().filter(|(_, stream)| stream.root == id);
+        let streams: Vec<u32> = streams.map(|(stream, _)| *stream).collect();
+        for stream in streams {
+            self.finish(stream)?;
+            self.guest().end(stream);
         }
+        let done = self.call::<_, u32>("proxy_on_done", id, id)?;
+        assert_ne!(done, Some(0), "this host does not wait for proxy_done");
+        self.call::<_, ()>("proxy_on_delete", id, id)?;
+        self.guest().roots.remove(&id);
+        // Nobody is told of the answers to its calls.
+        self.guest().call_outs.open.retain(|call| call.root != id);
         Ok(())
     }
 
@@ -100,7 +114,12 @@ impl Vm {
 
     /// Answers the oldest call over HTTP.
     pub fn answer_call_out(&mut self, response: Response) -> Result<(), Trap> {
-        let call = self.guest().call_outs.open.remove(0);
+        self.answer_call_out_at(0, response)
+    }
+
+    /// Answers another one of them.
+    pub fn answer_call_out_at(&mut self, place: usize, response: Response) -> Result<(), Trap> {
+        let call = self.guest().call_outs.open.remove(place);
         let headers = u32::try_from(response.headers.len()).expect("few headers");
         let body = u32::try_from(response.body.len()).expect("a short body");
         self.guest().call_outs.response = Some(response);

@@ -38,7 +38,7 @@ fn neither_is_needed() {
     drop(centre);
     let own = limits(30).replace("response: {status: 429}", remote);
     let mut fleet =
-        Fleet::start_with(|redis, _| gateway("90ms", &own, redis).cluster("centre", port));
+        Fleet::start_with(|redis, _| gateway(90_000, &own, redis).cluster("centre", port));
     let load = OpenLoad {
         gateways: &fleet.shared_as([1; GATEWAYS]),
         rate: 150,

@@ -1,13 +1,15 @@
 //! Faults of Redis, and of the way to it: no request fails, none waits long, the limit holds as
 //! promised, and the fleet counts together again soon.
 
+mod judged;
 mod trial;
 
 use std::time::Duration;
 
 use super::{Fleet, PASSWORD};
 use crate::harness::{Fault as Wrong, alone};
-use trial::{Fault, RULES, TIMEOUT, print_head, try_out};
+use judged::print_head;
+use trial::{Fault, RULES, TIMEOUT, try_out};
 
 /// Sets a fault on the wires of the first gateways.
 fn wires(fault: Wrong, count: usize) -> impl Fn(&mut Fleet) {
@@ -79,7 +81,7 @@ fn of_the_wire() {
     let late = |ms| Wrong::Late(Duration::from_millis(ms));
     for (name, wrong, cut_off, failure) in [
         ("slow, below the timeout", late(40), 0, None),
-        ("slow, above it", late(150), 3, Some("timeout")),
+        ("slow, above it", late(400), 3, Some("timeout")),
         ("answers garbage", Wrong::Garbage("220 smtp.example.com\r\n"), 3, Some("garbage")),
         ("closes half-way", Wrong::Short(40), 3, Some("garbage")),
         ("closes at once", Wrong::Short(0), 3, Some("garbage")),

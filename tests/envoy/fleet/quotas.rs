@@ -3,8 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::{Fleet, assert_none_failed, counts_alone, failures};
-use crate::harness::{Hit, OpenLoad, alone, eventually, request};
+use super::modes::{Alone, Modes, alone_within, without_cause};
+use super::{Fleet, GATEWAYS, WORKERS, assert_none_failed, counts_alone};
+use crate::harness::{Hit, NO_EXCUSE, OpenLoad, alone, eventually, request, try_until_undisturbed};
+
+/// What the gateways wait for Redis, in microseconds.
+const TIMEOUT: u64 = 900_000;
 
 const PERMITS: u32 = 5;
 /// Each of them comes at all gateways: the turns of those repeat every six requests.
@@ -44,33 +48,46 @@ impl Fleet {
 #[test]
 fn each_account_has_its_permits_once_in_the_fleet() {
     alone();
-    for attempt in 1..=3 {
-        let fleet = Fleet::start_at_redis("900ms", LIMITS);
+    try_until_undisturbed("quotas", || {
+        let fleet = Fleet::start_at_redis(TIMEOUT, LIMITS);
         fleet.comes_together("/free");
+        let modes = Modes::watch(&fleet.envoys);
         let before = fleet.asks();
         let given = fleet.give("together");
-        fleet.assert_unharmed();
-        if fleet.envoys.iter().any(|envoy| failures(envoy) > 0) {
-            println!("attempt {attempt}: Redis did not answer in time");
-            continue;
-        }
-        assert_eq!(given, [PERMITS; ACCOUNTS]);
-        // One for each request that is let through, and one in each worker that hears of the refusal;
-        // more of those only while the first of them is under way.
         let asks = fleet.asks() - before;
-        let least = ACCOUNTS as u64 * u64::from(PERMITS);
-        let most = least + 3 * 6 * ACCOUNTS as u64;
-        println!("{asks} asks for {least} permits");
-        assert!((least..most).contains(&asks), "{asks} asks");
-        return;
-    }
-    println!("the machine was too busy to tell");
+        fleet.comes_together("/free");
+        fleet.assert_unharmed();
+        let alone = modes.end();
+        assert_permits(&given, &alone);
+        if alone.is_empty() {
+            assert_few(asks);
+        }
+        ((), without_cause(&alone, TIMEOUT))
+    });
+}
+
+/// Each account has its permits, and no more than a part in each worker of a gateway that is alone.
+#[track_caller]
+fn assert_permits(given: &[u32], alone: &[Alone]) {
+    let parts = WORKERS * alone_within(alone, &(0..u64::MAX)) * PERMITS.div_ceil(GATEWAYS as u32);
+    let right = |given: &u32| (PERMITS..=PERMITS + parts).contains(given);
+    assert!(given.iter().all(right), "{given:?}, {PERMITS} and {parts}; {NO_EXCUSE}");
+}
+
+/// One for each request that is let through, and one in each worker that hears of the refusal; more of
+/// those only while the first of them is under way.
+#[track_caller]
+fn assert_few(asks: u64) {
+    let least = ACCOUNTS as u64 * u64::from(PERMITS);
+    let most = least + 3 * 6 * ACCOUNTS as u64;
+    println!("{asks} asks for {least} permits");
+    assert!((least..most).contains(&asks), "{asks} asks");
 }
 
 #[test]
 fn a_gateway_that_is_alone_gives_no_more_than_its_part_in_each_worker() {
     alone();
-    let mut fleet = Fleet::start_at_redis("900ms", LIMITS);
+    let mut fleet = Fleet::start_at_redis(TIMEOUT, LIMITS);
     fleet.comes_together("/free");
     assert_eq!(fleet.give("before"), [PERMITS; ACCOUNTS]);
     fleet.redis.kill();

@@ -2,6 +2,7 @@
 //! and a route that answers 200.
 
 mod bridge;
+mod listeners;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::upstream::Upstream;
 use super::{shifted_clock, shipped, trapdoor};
+pub use listeners::{FIRST, SECOND};
 
 /// A gateway as a test wants it.
 #[derive(Clone)]
@@ -21,6 +23,7 @@ pub struct Gateway {
     transport_socket: Value,
     route: Value,
     route_config: Value,
+    settings: Value,
     idle_timeout: &'static str,
     has_trap_door: bool,
     has_precise_timers: bool,
@@ -30,6 +33,8 @@ pub struct Gateway {
     environment: Value,
     bridge: Option<shipped::Bridge>,
     clock_ahead: Option<i64>,
+    drain: Option<u32>,
+    second: Option<Value>,
 }
 
 /// An HTTP filter of Envoy by its name, its type's short name, and its configuration.
@@ -60,6 +65,7 @@ impl Gateway {
             transport_socket: Value::Null,
             route: Value::Null,
             route_config: Value::Null,
+            settings: json!({}),
             idle_timeout: "30s",
             has_trap_door: false,
             has_precise_timers: false,
@@ -69,6 +75,8 @@ impl Gateway {
             environment: json!({}),
             bridge: None,
             clock_ahead: None,
+            drain: None,
+            second: None,
         }
     }
 
@@ -100,6 +108,12 @@ impl Gateway {
     pub fn before(mut self, upstream: &Upstream) -> Self {
         self.route = json!({"cluster": "upstream"});
         self.cluster("upstream", upstream.port)
+    }
+
+    /// With these routes, and these settings of the connection manager.
+    pub fn routed(mut self, routes: Value, settings: Value) -> Self {
+        (self.route_config, self.settings) = (routes, settings);
+        self
     }
 
     /// As envoy/hot.yaml has it, in front of these services for the keys that are not hot and for those
@@ -146,6 +160,17 @@ impl Gateway {
     pub fn clock_ahead(mut self, seconds: i64) -> Self {
         self.clock_ahead = Some(seconds * 1_000_000);
         self
+    }
+
+    /// With a listener that goes so many seconds after another one has taken its place.
+    pub fn drains_for(mut self, seconds: u32) -> Self {
+        self.drain = Some(seconds);
+        self
+    }
+
+    /// How long a listener stays after that.
+    pub fn drain_time(&self) -> Option<u32> {
+        self.drain
     }
 
     /// What Envoy's environment has beyond ours.
@@ -199,7 +224,7 @@ impl Gateway {
             json!({"key_values": self.environment});
         filters.push(filter);
         filters.push(hcm_filter("envoy.filters.http.router", "router", "Router", json!({})));
-        let manager = json!({
+        let mut manager = json!({
             "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
             "stat_prefix": "gateway",
             "stream_idle_timeout": self.idle_timeout,
@@ -209,11 +234,14 @@ impl Gateway {
             "http_filters": filters,
             "route_config": self.routes(),
         });
+        for (name, value) in self.settings.as_object().unwrap() {
+            manager[name] = value.clone();
+        }
         let mut chain = json!({"filters": [{"name": "http", "typed_config": manager}]});
         if !self.transport_socket.is_null() {
             chain["transport_socket"] = self.transport_socket.clone();
         }
-        json!({"name": "gateway", "address": loopback(), "filter_chains": [chain]})
+        json!({"name": FIRST, "address": loopback(), "filter_chains": [chain]})
     }
 
     fn routes(&self) -> Value {
@@ -244,18 +272,6 @@ impl Gateway {
         });
         self.add_bridge(&mut bootstrap);
         bootstrap
-    }
-
-    /// The content of `lds.json` without any listener.
-    pub fn no_listeners() -> Value {
-        json!({"resources": []})
-    }
-
-    /// The content of `lds.json`.
-    pub fn listeners(&self, folder: &Path) -> Value {
-        let mut listener = self.listener(folder);
-        listener["@type"] = "type.googleapis.com/envoy.config.listener.v3.Listener".into();
-        json!({"resources": [listener]})
     }
 
     /// The bootstrap with the listener in it.

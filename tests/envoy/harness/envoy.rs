@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::Value;
 
 use super::alone::not_alone;
-use super::bootstrap::Gateway;
+use super::bootstrap::{FIRST, Gateway, SECOND};
 use super::client::{exchange, request};
+use super::machine::watch_process;
 use super::response::Response;
 use super::wait::eventually;
 use super::{shifted_clock, shipped};
@@ -63,15 +64,24 @@ impl Envoy {
                 panic!("Envoy refused its configuration:\n{}", eventually("the reason", told));
             }
             self.admin("/ready").filter(|answer| answer.status == 200)?;
-            let listeners: Value =
-                serde_json::from_str(&self.admin("/listeners?format=json")?.body).ok()?;
-            // That of the bridge to Redis has no port.
-            let mut all = listeners["listener_statuses"].as_array()?.iter();
-            let port = |listener: &Value| {
-                listener.pointer("/local_address/socket_address/port_value")?.as_u64()
-            };
-            all.find_map(port)?.try_into().ok()
+            self.port_of(FIRST)
         });
+        watch_process(self.process.id(), "wrk:");
+    }
+
+    /// Where the second listener is, on loopback.
+    #[track_caller]
+    pub fn second_port(&self) -> u16 {
+        eventually("the second listener", || self.port_of(SECOND))
+    }
+
+    fn port_of(&self, listener: &str) -> Option<u16> {
+        let listeners: Value =
+            serde_json::from_str(&self.admin("/listeners?format=json")?.body).ok()?;
+        let all = listeners["listener_statuses"].as_array()?;
+        let found = all.iter().find(|status| status["name"] == listener)?;
+        let port = found.pointer("/local_address/socket_address/port_value")?.as_u64()?;
+        port.try_into().ok()
     }
 
     /// Sends a GET on a connection of its own.
@@ -221,7 +231,15 @@ fn spawn(folder: &Path, gateway: &Gateway) -> Child {
     command()
         .args(["--concurrency", &gateway.worker_count().to_string()])
         .args(["--file-flush-interval-msec", "50", "--drain-strategy", "immediate"])
+        .args(
+            gateway
+                .drain_time()
+                .iter()
+                .flat_map(|time| ["--drain-time-s".into(), time.to_string()]),
+        )
         .args(["-l", "warning", "--component-log-level", "wasm:info"])
+        // Times that can be compared with those of the tests.
+        .args(["--log-format", "[%E.%f][%t][%l][%n] %v"])
         .arg("-c")
         .arg(folder.join("bootstrap.json"))
         .arg("--admin-address-path")

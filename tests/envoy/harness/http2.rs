@@ -55,11 +55,23 @@ impl Http2 {
 
     /// Puts a request into the queue; `body` must be short. The number of its stream.
     pub fn request(&mut self, path: &str, headers: &[(&str, &str)], body: Option<&[u8]>) -> u32 {
+        let method = if body.is_some() { "POST" } else { "GET" };
+        self.send(method, path, headers, body)
+    }
+
+    /// The same with any method.
+    pub fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&[u8]>,
+    ) -> u32 {
         let id = self.next;
         self.next += 2;
-        // `:scheme: http` and `:method` are in the static table.
-        let mut block = vec![0x86, if body.is_some() { 0x83 } else { 0x82 }];
-        let fields = [(":path", path), (":authority", "shop.example.com")];
+        // `:scheme: http` is in the static table.
+        let mut block = vec![0x86];
+        let fields = [(":method", method), (":path", path), (":authority", "shop.example.com")];
         for (name, value) in fields.iter().chain(headers) {
             block.push(0);
             for text in [name, value] {

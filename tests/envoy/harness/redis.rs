@@ -2,6 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
+use super::machine::watch_process;
 use super::port;
 use super::resp::{Reply, call};
 use super::wait::eventually;
@@ -36,6 +37,7 @@ impl Redis {
             let replies = self.replies(&[&["PING"]]).ok()?;
             (replies == [Reply::Simple("PONG".into())]).then_some(())
         });
+        watch_process(self.process.id(), "redis-server");
     }
 
     /// Carries out a command.

@@ -2,9 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::port;
 
@@ -124,8 +124,8 @@ fn carry(mut client: &TcpStream, target: u16, fault: Fault) -> io::Result<()> {
     let server = TcpStream::connect((Ipv4Addr::LOCALHOST, target))?;
     server.set_nodelay(true)?;
     thread::scope(|scope| {
-        scope.spawn(|| pass(client, &server, usize::MAX, pause));
-        let result = pass(&server, client, most, Duration::ZERO);
+        scope.spawn(|| pass_late(client, &server, pause));
+        let result = pass(&server, client, most);
         // Ends the other direction too.
         let _ = client.shutdown(Shutdown::Both);
         result
@@ -138,15 +138,36 @@ fn drain(mut from: &TcpStream) -> io::Result<()> {
 }
 
 /// Hands on so many bytes, and the end behind them.
-fn pass(mut from: &TcpStream, mut to: &TcpStream, most: usize, pause: Duration) -> io::Result<()> {
+fn pass(mut from: &TcpStream, mut to: &TcpStream, most: usize) -> io::Result<()> {
     let (mut buffer, mut left) = ([0; 16 << 10], most);
     loop {
         let count = from.read(&mut buffer)?.min(left);
         if count == 0 {
             return to.shutdown(Shutdown::Write);
         }
-        thread::sleep(pause);
         to.write_all(&buffer[..count])?;
         left -= count;
     }
+}
+
+/// Hands everything on so much later than it came, in however many pieces it did.
+fn pass_late(mut from: &TcpStream, mut to: &TcpStream, pause: Duration) -> io::Result<()> {
+    let (sender, pieces) = mpsc::channel::<(Instant, Vec<u8>)>();
+    // The sender must be gone before the one that waits for its pieces is joined.
+    thread::scope(move |scope| {
+        scope.spawn(move || {
+            for (came, piece) in pieces {
+                thread::sleep((came + pause).saturating_duration_since(Instant::now()));
+                to.write_all(&piece)?;
+            }
+            to.shutdown(Shutdown::Write)
+        });
+        let mut buffer = [0; 16 << 10];
+        loop {
+            let count = from.read(&mut buffer)?;
+            if count == 0 || sender.send((Instant::now(), buffer[..count].to_vec())).is_err() {
+                return Ok(());
+            }
+        }
+    })
 }

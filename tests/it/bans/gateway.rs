@@ -107,7 +107,7 @@ fn where_nobody_is_banned_nothing_is_asked_but_the_record() {
     }
     assert_eq!(
         keys(&data),
-        ["diana/1/test/".to_owned() + &format!("{:016x}", BAN.identity(1)) + "/slots"]
+        ["diana/2/test/".to_owned() + &format!("{:016x}", BAN.identity(1)) + "/slots"]
     );
 }
 

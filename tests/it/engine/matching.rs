@@ -32,6 +32,8 @@ fn methods_hosts_and_headers_must_all_match() {
     post.method = Some("POST".into());
     post.authority = Some("api.Example.com:8080".into());
     assert!(!gate.admits(&post));
+    post.method = Some("pOSt".into());
+    assert!(!gate.admits(&post), "upstreams may take it for POST");
     let other = |change: fn(&mut FakeRequest)| {
         let mut request = post.clone();
         change(&mut request);
@@ -73,5 +75,20 @@ except: {paths: [/healthz]}",
         "/healthz/../share/qq",
     ] {
         assert!(!gate.admits(&FakeRequest::get(path)), "{path}");
+    }
+}
+
+#[test]
+fn an_entry_and_a_rule_exempt_paths_only_as_they_are_written() {
+    let except = "except: {paths: [/share/free]}";
+    let rule = "actor: all, unit: day, rpu: 0, scope: local";
+    for entry in
+        [format!("{except}, rules: [{{{rule}}}]"), format!("rules: [{{{rule}, {except}}}]")]
+    {
+        let mut gate = Gate::new(&format!("limits: [{{Url: /share, {entry}}}]"));
+        assert!(gate.admits(&FakeRequest::get("/share/free/x?y")));
+        for path in ["/share/free/..%2fx", "/share/./free", "/share//free", "/share/fre%65"] {
+            assert!(!gate.admits(&FakeRequest::get(path)), "{path} under {entry}");
+        }
     }
 }

@@ -115,7 +115,7 @@ impl Play {
         self.callers += 1;
         let none = Charge { cost: 0, ..charge(self.callers) };
         if self.rng.bool() {
-            let back = Back { receipt: 1, block: 0, left: 1 };
+            let back = Back { receipt: 1, term: 0, block: 0, left: 1 };
             self.worker.link.send(0, Charge { back, ..none });
             self.backs.insert(self.callers, false);
         } else {

@@ -43,13 +43,18 @@ fn bulk<'b>(reply: &Reply<'b>) -> &'b [u8] {
 
 /// What it answers if every ask of the call is about one rule, and all of them are admitted.
 pub fn admits(call: &Call) -> Vec<u8> {
-    let one = [0, 0, 9, 1, 0, 0, 0, 0];
+    let one = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
     decides(&one.repeat(Seen::of(call).callers.len()))
 }
 
 /// An answer of these numbers, from one of two gateways.
 pub fn decides(numbers: &[i64]) -> Vec<u8> {
-    let mut out = format!("*{}\r\n:2\r\n:0\r\n", numbers.len() + 2);
+    decides_at(7, numbers)
+}
+
+/// The same, when Redis's clock shows this.
+pub fn decides_at(time: u64, numbers: &[i64]) -> Vec<u8> {
+    let mut out = format!("*{}\r\n:2\r\n:0\r\n:{time}\r\n", numbers.len() + 3);
     numbers.iter().for_each(|number| out += &format!(":{number}\r\n"));
     (out + "+OK\r\n").into_bytes()
 }

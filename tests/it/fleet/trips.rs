@@ -15,7 +15,7 @@ fn worker() -> Worker {
 }
 
 fn back(caller: u64) -> Charge {
-    Charge { cost: 0, back: Back { receipt: 4, block: 0, left: 1 }, ..charge(caller) }
+    Charge { cost: 0, back: Back { receipt: 4, term: 0, block: 0, left: 1 }, ..charge(caller) }
 }
 
 fn more(caller: u64) -> Charge {

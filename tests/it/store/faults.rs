@@ -8,7 +8,7 @@ use diana::quota::Quota;
 use diana::time::{SECOND, Unit};
 use fastrand::Rng;
 
-use super::gateway::Gateway;
+use super::gateway::{Gateway, START};
 use super::races::{gap, rounds};
 use super::rule::Rule;
 
@@ -96,6 +96,28 @@ fn bytes_of_another_layout_count_as_nothing_and_are_counted() {
         assert!(gateway.request(0, 1).unwrap().is_admitted());
         assert_eq!(traffic.foreign.get(), number as u64 + 1);
         assert_eq!(gateway.left(1), 999, "and it is replaced");
+    }
+}
+
+#[test]
+fn an_instant_that_nobody_can_have_seen_is_not_judged_at() {
+    for short in ["W", "SW", "TB"] {
+        for (mono, wall) in
+            [(u64::MAX, 0), (0, u64::MAX), (START.mono, u64::MAX), (1 << 60, 1 << 60)]
+        {
+            let gateway = Gateway::new(Rule::new(short, Quota::new(Unit::Minute, 10)), 1, 1);
+            gateway.request(0, 2);
+            let keys = gateway.data.keys();
+            let slot = keys.iter().find(|name| !name.ends_with("slots")).unwrap();
+            let (mut bytes, _) = gateway.data.get(slot).unwrap();
+            bytes[8..24].copy_from_slice([mono, wall].map(u64::to_le_bytes).as_flattened());
+            gateway.data.set(slot, &bytes);
+            let admitted =
+                || (0..50).filter(|_| gateway.request(0, 1).unwrap().is_admitted()).count();
+            assert_eq!(admitted(), 10, "{short}, as of {mono} and {wall}");
+            gateway.wait(120 * SECOND);
+            assert_eq!(admitted(), 10, "{short}, as of {mono} and {wall}, two minutes later");
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::laws::bound::Admission;
 pub const START: Now = Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 };
 
 /// How often a worker tidies up.
-pub const PACE: u64 = SECOND / 10;
+pub const PACE: u64 = SECOND / 40;
 
 pub fn key(caller: u64) -> Key {
     let mut hasher = KeyHasher::new(&Seed { k0: 1, k1: 2 });

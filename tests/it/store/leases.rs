@@ -4,13 +4,16 @@ use std::rc::Rc;
 
 use diana::decision::Decision;
 use diana::quota::Quota;
-use diana::time::{SECOND, Unit};
+use diana::time::{Now, SECOND, Unit};
 use fastrand::Rng;
 
 use super::gateway::{Gateway, PACE, START, interrupt};
 use super::rule::Rule;
 
 const MS: u64 = 1000;
+
+/// After so long a block goes back from which nothing was spent.
+const IDLE: u64 = 50 * MS;
 
 fn gateway(short: &str, quota: Quota, workers: usize) -> Gateway {
     Gateway::new(Rule::new(short, quota), 100, workers)
@@ -55,12 +58,30 @@ fn what_was_charged_early_is_not_spent_late_in_a_sliding_window() {
     gateway.judge();
 }
 
+/// In the tick in which a window ends, by either clock, the next one has begun: what is held of the one
+/// before would be one limit and a block.
+#[test]
+fn a_block_is_not_spent_in_the_tick_in_which_its_window_ends() {
+    let late = START.later(950 * MS);
+    let by_wall = Now { mono: late.mono + MS, wall: START.wall + SECOND };
+    let by_mono = Now { mono: START.mono + SECOND, wall: late.wall + MS };
+    for (end, by) in [(START.later(SECOND), "both"), (by_wall, "wall"), (by_mono, "mono")] {
+        let gateway = gateway("W", second(1000), 2);
+        gateway.request(0, 1);
+        gateway.clock.set(late);
+        gateway.take(0, 50);
+        gateway.clock.set(end);
+        let (next, held) = (gateway.flood(1), gateway.flood(0));
+        assert_eq!((next, held), (1000, 0), "by {by}");
+    }
+}
+
 #[test]
 fn a_spike_after_idleness_does_not_pass_twice() {
     let gateway = gateway("TB", second(1000), 2);
     gateway.take(0, 100);
     // The bucket would be full again, and yet the worker may still come with its permits.
-    gateway.at(290 * MS);
+    gateway.at(90 * MS);
     let spike = gateway.flood(1);
     assert!(gateway.flood(0) >= 50);
     gateway.judge();
@@ -98,10 +119,10 @@ fn idle_blocks_go_back() {
         let gateway = gateway(short, second(1000), 1);
         let given = gateway.take(0, 20);
         let nothing_out = if short == "TB" { 1000 } else { 1000 - given };
-        gateway.at(PACE - 1);
+        gateway.at(IDLE - 1);
         assert!(gateway.tidy(0));
         assert!(gateway.left(1) < nothing_out, "{short}: too early");
-        gateway.at(PACE);
+        gateway.at(IDLE);
         gateway.tidy(0);
         assert_eq!(gateway.left(1), nothing_out, "{short}");
         assert!(!gateway.tidy(0), "nothing is left to do");
@@ -115,7 +136,7 @@ fn a_block_goes_back_when_it_ends_even_if_the_caller_comes_on() {
         let gateway = gateway(short, minute, 1);
         let mut given = gateway.take(0, 20);
         for _ in 0..18 {
-            gateway.wait(PACE / 2);
+            gateway.wait(PACE);
             given += u64::from(gateway.request(0, 1).unwrap().is_admitted());
         }
         gateway.wait(PACE);
@@ -169,7 +190,7 @@ fn a_slow_worker_does_not_forget_what_others_took_in_the_meantime() {
     });
     // Its clock was read a second before it writes.
     assert!(gateway.request(0, 1).unwrap().is_admitted());
-    gateway.at(1790 * MS);
+    gateway.at(1090 * MS);
     assert!(gateway.flood(2) >= 500);
     assert!(gateway.flood(1) >= 100);
     gateway.judge();

@@ -57,7 +57,14 @@ impl Rule {
     /// What a store counts by.
     pub fn meter(&self, keys: usize) -> Meter {
         let Rule { algorithm, quota, .. } = self;
-        Meter { algorithm: algorithm.clone(), cost: quota.cost, identity: 7, keys, daily: None }
+        Meter {
+            algorithm: algorithm.clone(),
+            cost: quota.cost,
+            identity: 7,
+            keys,
+            daily: None,
+            beside: false,
+        }
     }
 
     /// Ticks of which some dozens pass while the permits are used up.

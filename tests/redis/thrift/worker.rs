@@ -8,10 +8,10 @@ use crate::model::{Asked, Model, Receipts};
 use crate::rules::Rule;
 
 /// A caller who comes again within this time is worth a lease; one who does not has his back.
-const IDLE: u64 = SECOND / 10;
+const IDLE: u64 = SECOND / 20;
 
 /// How long before a lease is over it is spent no more, so that what is left can be given back.
-const NOTICE: u64 = 2 * IDLE;
+const NOTICE: u64 = SECOND / 100;
 
 #[derive(Default)]
 pub struct Worker {
@@ -19,6 +19,7 @@ pub struct Worker {
     block: u64,
     left: u64,
     receipt: u64,
+    term: u64,
     /// When it was asked for, and when it must be spent by.
     taken: u64,
     until: u64,
@@ -73,9 +74,8 @@ impl Worker {
             }
             if opinion.block > 0 {
                 (self.block, self.left) = (opinion.block, opinion.block);
-                self.receipt = receipts[0].lease;
-                let longest = (self.taken / 500_000 + 2) * 500_000 - NOTICE;
-                self.until = (self.taken + opinion.spend).min(longest);
+                (self.receipt, self.term) = (receipts[0].lease, opinion.term);
+                self.until = self.taken + opinion.spend - NOTICE.min(opinion.spend);
                 self.used = now;
             }
         }
@@ -89,10 +89,12 @@ impl Worker {
             self.want = (self.want * 2).clamp(1, 1 << 16);
         }
         self.waited += self.waiting;
-        let mut asks = vec![Asked { grain: 1, ..Asked::default() }; self.waiting.max(1) as usize];
+        let mut asks =
+            vec![Asked { grain: 1, keys: 1, ..Asked::default() }; self.waiting.max(1) as usize];
         let cost = self.waiting.min(1);
         asks.iter_mut().for_each(|ask| ask.cost = cost);
         (asks[0].receipt, asks[0].block, asks[0].left) = (self.receipt, self.block, self.left);
+        asks[0].term = self.term;
         if cost > 0 {
             asks.last_mut().unwrap().want = self.want;
             self.taken = now;

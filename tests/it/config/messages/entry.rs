@@ -55,11 +55,13 @@ fn matching() {
     .match.methods[1]: found `G T`, allowed: a method in upper case, such as POST
     .match.methods[2]: found `1`, allowed: a method in upper case, such as POST
     ");
-    assert_snapshot!(of("Url: /, match: {hosts: ['a:80', '*', 'a*.b', '']}"), @"
+    assert_snapshot!(of("Url: /, match: {hosts: ['a:80', '*', 'a*.b', '', '[::1', '[@1:1]', '[::1]']}"), @"
     .match.hosts[0]: found `a:80`, allowed: a host name without port, or `*.` and a host name
     .match.hosts[1]: found `*`, allowed: a host name without port, or `*.` and a host name
     .match.hosts[2]: found `a*.b`, allowed: a host name without port, or `*.` and a host name
     .match.hosts[3]: found ``, allowed: a host name without port, or `*.` and a host name
+    .match.hosts[4]: found `[::1`, allowed: a host name without port, or `*.` and a host name
+    .match.hosts[5]: found `[@1:1]`, allowed: a host name without port, or `*.` and a host name
     ");
 }
 

@@ -1,8 +1,6 @@
 //! No request, however hostile, does more than be judged; and whatever it spells, a limit on
 //! everything holds.
 
-#![no_main]
-
 use std::cell::RefCell;
 
 use diana::config;
@@ -11,7 +9,6 @@ use diana::key::Seed;
 use diana::port::fake::{FakeClock, FakeRequest};
 use diana::time::{Now, SECOND};
 use diana::verdict::Verdict;
-use libfuzzer_sys::fuzz_target;
 
 const RULES: &str = "
 limits:
@@ -51,14 +48,17 @@ fn request(input: &[u8]) -> FakeRequest {
     }
 }
 
-fuzz_target!(|input: &[u8]| {
+pub fn run(input: &[u8]) {
     ENGINE.with_borrow_mut(|(engine, clock)| {
         let Now { mono, wall } = clock.0.get();
         clock.0.set(Now { mono: mono + 3 * SECOND, wall: wall + 3 * SECOND });
         let request = request(input);
         let admitted = (0..5)
-            .filter(|_| engine.pass(&request, clock) || matches!(engine.decide(&request, clock), Verdict::Admit(_)))
+            .filter(|_| {
+                engine.pass(&request, clock)
+                    || matches!(engine.decide(&request, clock), Verdict::Admit(_))
+            })
             .count();
         assert!(admitted <= 3, "{request:?}");
     });
-});
+}

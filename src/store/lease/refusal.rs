@@ -1,0 +1,78 @@
+//! A refusal that still lasts, so that whoever is refused again and again costs no question.
+
+use crate::time::{Micros, Now, SECOND};
+
+/// How long a refusal is remembered at most: what is known elsewhere may change, such as the limit.
+const LONGEST: Micros = SECOND;
+
+/// How long the level above is not asked again at most that had no permits for now: in this time those who
+/// wait for permits are answered from here.
+pub(crate) const RECHECK: Micros = SECOND / 50;
+
+/// What the level above said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::store) struct Refusal {
+    /// Ticks after which the request would be admitted.
+    pub(in crate::store) retry: Micros,
+    /// Ticks for which others may hold the permits that are missing; zero if those were used.
+    pub(in crate::store) loan: Micros,
+    /// Permits left, too few for the request.
+    pub(in crate::store) left: u64,
+}
+
+/// The latest refusal of one caller.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::store) struct Remembered {
+    refusal: Refusal,
+    since: Micros,
+    until: Micros,
+}
+
+impl Remembered {
+    /// Remembers a refusal for as long as it lasts. It was heard of at `now`, and decided no earlier than
+    /// at `sent`.
+    pub(in crate::store) fn set(&mut self, refusal: Refusal, sent: Now, now: Now) {
+        (self.refusal, self.since) = (refusal, now.mono);
+        self.until = match refusal.loan {
+            0 => sent.mono.saturating_add(refusal.retry.min(LONGEST)),
+            // Those who wait ask again at such instants.
+            loan => {
+                let next = (now.mono / RECHECK + 1).saturating_mul(RECHECK);
+                now.mono.saturating_add(loan).min(next)
+            }
+        };
+    }
+
+    /// The same, but not so long that nobody would notice if it was caused by a charge that is taken
+    /// back at once.
+    pub(in crate::store) fn set_shortly(&mut self, refusal: Refusal, now: Now) {
+        self.set(refusal, now, now);
+        self.until = self.until.min(now.mono.saturating_add(RECHECK));
+    }
+
+    /// Forgets it.
+    pub(in crate::store) fn clear(&mut self) {
+        *self = Remembered::default();
+    }
+
+    /// Forgets it unless it is final.
+    pub(in crate::store) fn clear_lent(&mut self) {
+        if self.refusal.loan > 0 || self.until <= self.since.saturating_add(RECHECK) {
+            self.clear();
+        }
+    }
+
+    /// The refusal as it stands at `now`, if it still lasts.
+    pub(in crate::store) fn at(&self, now: Now) -> Option<Refusal> {
+        let age = now.mono.saturating_sub(self.since);
+        let Refusal { retry, loan, left } = self.refusal;
+        let loan = if loan > 0 { loan.saturating_sub(age).max(1) } else { 0 };
+        let refusal = Refusal { retry: retry.saturating_sub(age).max(1), loan, left };
+        (now.mono < self.until).then_some(refusal)
+    }
+
+    /// Ticks since the last refusal.
+    pub(in crate::store) fn age(&self, now: Now) -> Micros {
+        now.mono.saturating_sub(self.since)
+    }
+}

@@ -1,0 +1,170 @@
+//! What a rule that ended leaves in shared data, where a value can be written empty but never deleted.
+//!
+//! Nothing that counts is taken from anybody: another worker may not know of the change yet, another root
+//! may have the same rule, and the rule may come back. So it is looked at when everything must have run
+//! out, and only what has run out is written empty, if nobody else writes meanwhile.
+
+use std::rc::Rc;
+
+use super::bans::set;
+use super::shared::names::Names;
+use super::shared::slot;
+use crate::algorithm::Algorithm;
+use crate::ban::Ban;
+use crate::key::Key;
+use crate::port::SharedData;
+use crate::time::{Micros, Now, SECOND};
+
+/// Values looked at in one go, and how long after that the next ones are.
+const PIECE: usize = 64;
+const PACE: Micros = SECOND / 100;
+
+/// How often somebody may be found who still uses what is left; then it is his to empty.
+const TIMES: u8 = 3;
+
+/// See the module.
+pub struct Remains {
+    data: Rc<dyn SharedData>,
+    namespace: Rc<str>,
+    identity: u64,
+    kind: Kind,
+    names: Names,
+    /// When there is something to do the next time.
+    due: Micros,
+    /// The value to look at next.
+    place: u64,
+    /// Whether anything still counts, as far as was looked, and how often it did.
+    in_use: bool,
+    /// When all of that has run out that was found so far.
+    over: Micros,
+    times: u8,
+}
+
+enum Kind {
+    Callers(Rc<dyn Algorithm>),
+    Bans(Ban),
+}
+
+/// What a value is found to be.
+pub(super) enum Found {
+    /// As empty as it can be.
+    Empty,
+    /// Something in it counts, until then at most; zero if that is not known.
+    InUse(Micros),
+    /// All of it has run out; this is to be written in its place.
+    Over(Vec<u8>),
+}
+
+impl Remains {
+    /// What is left of a rule's callers.
+    pub fn of_callers(
+        namespace: Rc<str>,
+        data: Rc<dyn SharedData>,
+        identity: u64,
+        algorithm: Rc<dyn Algorithm>,
+        now: Micros,
+    ) -> Remains {
+        Remains::new(namespace, data, identity, Kind::Callers(algorithm), now)
+    }
+
+    /// What is left of the bans of a rule.
+    pub fn of_bans(
+        namespace: Rc<str>,
+        data: Rc<dyn SharedData>,
+        rule: u64,
+        ban: Ban,
+        now: Micros,
+    ) -> Remains {
+        Remains::new(namespace, data, ban.identity(rule), Kind::Bans(ban), now)
+    }
+
+    fn new(
+        namespace: Rc<str>,
+        data: Rc<dyn SharedData>,
+        identity: u64,
+        kind: Kind,
+        now: Micros,
+    ) -> Remains {
+        let names = Names::new(&namespace, identity, 1);
+        let due = now.saturating_add(kind.lasts());
+        let (place, in_use, over, times) = (0, false, 0, 0);
+        Remains { data, namespace, identity, kind, names, due, place, in_use, over, times }
+    }
+
+    /// The same, if there is anything.
+    #[must_use]
+    pub fn if_there(mut self) -> Option<Remains> {
+        let is_there = self.data.get(self.names.count()).is_some()
+            || self.data.get(self.names.slot(Key::ALL)).is_some();
+        is_there.then_some(self)
+    }
+
+    /// Whether it is what the same rule left.
+    #[must_use]
+    pub fn is_of(&self, other: &Remains) -> bool {
+        self.identity == other.identity && self.namespace == other.namespace
+    }
+
+    /// When there is something to do the next time.
+    #[must_use]
+    pub fn due(&self) -> Micros {
+        self.due
+    }
+
+    /// Looks at some values, if that is due. Whether there is more to do, at once or later.
+    pub fn work(&mut self, now: Now) -> bool {
+        if now.mono < self.due {
+            return true;
+        }
+        if self.place == 0 {
+            // Whoever came first has counted them.
+            let known = self.data.get(self.names.count()).map(|(bytes, _)| bytes);
+            let number = known.as_deref().and_then(|bytes| bytes.first_chunk());
+            self.names.recount(number.map_or(1, |bytes| u64::from_le_bytes(*bytes)));
+        }
+        for _ in 0..PIECE {
+            let Some(name) = self.names.nth(self.place) else { return self.begin_again(now.mono) };
+            self.place += 1;
+            let Some((bytes, number)) = self.data.get(name) else { continue };
+            self.in_use |= match self.kind.look(bytes, now) {
+                Found::Empty => false,
+                Found::InUse(over) => {
+                    self.over = self.over.max(over);
+                    true
+                }
+                Found::Over(empty) => !self.data.swap(name, &empty, Some(number)),
+            };
+        }
+        self.due = now.mono.saturating_add(PACE);
+        true
+    }
+
+    /// All values were looked at. Whether they have to be again, since some still counted.
+    fn begin_again(&mut self, now: Micros) -> bool {
+        self.times += 1;
+        self.place = 0;
+        self.due = now.saturating_add(self.kind.lasts()).max(std::mem::take(&mut self.over));
+        std::mem::take(&mut self.in_use) && self.times < TIMES
+    }
+}
+
+impl Kind {
+    /// Ticks in which everything runs out that counts now, unless clocks are set.
+    fn lasts(&self) -> Micros {
+        let longest = match self {
+            Kind::Callers(algorithm) => algorithm.policy().1,
+            Kind::Bans(ban) => [ban.max, ban.within, ban.within, ban.halve_after]
+                .into_iter()
+                .fold(0, Micros::saturating_add),
+        };
+        // Blocks on lease are over in a second.
+        longest.saturating_add(2 * SECOND)
+    }
+
+    fn look(&self, bytes: Vec<u8>, now: Now) -> Found {
+        match self {
+            Kind::Callers(algorithm) => slot::look(bytes, &**algorithm, now),
+            Kind::Bans(ban) => set::look(&bytes, ban, now.mono),
+        }
+    }
+}

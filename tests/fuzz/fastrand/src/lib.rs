@@ -1,0 +1,122 @@
+//! The part of the crate `fastrand` that our tests use, on bytes that somebody else chooses: so what a
+//! test draws at random a fuzzer can aim at. When the bytes are used up, a fixed generator goes on.
+
+use std::cell::RefCell;
+use std::ops::{Bound, RangeBounds};
+
+thread_local! {
+    static BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Sets the bytes that the next generator draws from.
+pub fn feed(bytes: &[u8]) {
+    BYTES.replace(bytes.to_vec());
+}
+
+/// A generator.
+#[derive(Debug, Clone)]
+pub struct Rng {
+    bytes: Vec<u8>,
+    place: usize,
+    /// Where the bytes are used up.
+    state: u64,
+}
+
+/// A number that can be drawn.
+pub trait Number: Copy {
+    const FIRST: Self;
+    const LAST: Self;
+    fn wide(self) -> i128;
+    fn narrow(wide: i128) -> Self;
+}
+
+macro_rules! numbers {
+    ($($name:ident)*) => {
+        $(impl Number for $name {
+            const FIRST: $name = $name::MIN;
+            const LAST: $name = $name::MAX;
+
+            fn wide(self) -> i128 {
+                self as i128
+            }
+
+            fn narrow(wide: i128) -> $name {
+                wide as $name
+            }
+        })*
+
+        impl Rng {
+            $(pub fn $name(&mut self, range: impl RangeBounds<$name>) -> $name {
+                self.number(range)
+            })*
+        }
+    };
+}
+
+numbers!(u8 u16 u32 u64 usize i64);
+
+impl Rng {
+    /// Takes the bytes that were fed; without any it is a generator like any other.
+    pub fn with_seed(seed: u64) -> Rng {
+        Rng { bytes: BYTES.take(), place: 0, state: seed }
+    }
+
+    /// One more, which goes by no bytes.
+    pub fn fork(&mut self) -> Rng {
+        Rng { bytes: Vec::new(), place: 0, state: self.u64(..) }
+    }
+
+    pub fn bool(&mut self) -> bool {
+        self.byte() & 1 == 1
+    }
+
+    /// One of several.
+    pub fn choice<'c, T>(&mut self, choices: &'c [T]) -> Option<&'c T> {
+        if choices.is_empty() { None } else { choices.get(self.usize(0..choices.len())) }
+    }
+
+    /// Whether all bytes are used up.
+    pub fn is_done(&self) -> bool {
+        self.place >= self.bytes.len()
+    }
+
+    /// The bytes that were not used yet, at most `most`.
+    pub fn rest(&mut self, most: usize) -> Vec<u8> {
+        let rest: Vec<u8> = self.bytes.iter().skip(self.place).take(most).copied().collect();
+        self.place += rest.len();
+        rest
+    }
+
+    fn byte(&mut self) -> u8 {
+        if let Some(byte) = self.bytes.get(self.place) {
+            self.place += 1;
+            return *byte;
+        }
+        // Splitmix64.
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed >> 56) as u8
+    }
+
+    fn number<N: Number>(&mut self, range: impl RangeBounds<N>) -> N {
+        let low = match range.start_bound() {
+            Bound::Included(low) => low.wide(),
+            Bound::Excluded(low) => low.wide() + 1,
+            Bound::Unbounded => N::FIRST.wide(),
+        };
+        let high = match range.end_bound() {
+            Bound::Included(high) => high.wide(),
+            Bound::Excluded(high) => high.wide() - 1,
+            Bound::Unbounded => N::LAST.wide(),
+        };
+        assert!(low <= high, "an empty range");
+        // As many bytes as the range needs, so that small choices stay in their places.
+        let (mut spread, mut drawn) = ((high - low) as u128, 0_u128);
+        while spread > 0 {
+            drawn = drawn << 8 | u128::from(self.byte());
+            spread >>= 8;
+        }
+        N::narrow(low + (drawn % ((high - low) as u128 + 1)) as i128)
+    }
+}

@@ -1,0 +1,36 @@
+//! How much memory something takes.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+struct Counting;
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let bytes = BYTES.fetch_add(layout.size(), Relaxed).wrapping_add(layout.size());
+        MOST.fetch_max(bytes, Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        BYTES.fetch_sub(layout.size(), Relaxed);
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+/// Does something that may never hold more than `most` bytes at once.
+pub fn to<T>(most: usize, something: impl FnOnce() -> T) -> T {
+    let before = BYTES.load(Relaxed);
+    MOST.store(before, Relaxed);
+    let done = something();
+    let taken = MOST.load(Relaxed) - before;
+    assert!(taken <= most, "{taken} bytes were taken, {most} allowed");
+    done
+}

@@ -1,0 +1,49 @@
+//! Fuzz targets for every byte that comes from outside, in one program: `DIANA_FUZZ` says which one
+//! runs. `tools/fuzz.py` builds and runs them.
+
+#![no_main]
+
+mod bounded;
+#[path = "../../laws/laws.rs"]
+#[allow(dead_code, reason = "others share it and use the rest")]
+mod laws;
+#[path = "../../model/model.rs"]
+#[allow(dead_code, reason = "others share it and use the rest")]
+mod model;
+#[path = "../../redis/rules.rs"]
+#[allow(dead_code, reason = "others share it and use the rest")]
+mod rules;
+#[path = "../../redis/same.rs"]
+#[allow(dead_code, unused_imports, reason = "others share it and use the rest")]
+mod same;
+#[path = "../../it/seed.rs"]
+#[allow(dead_code, reason = "others share it and use the rest")]
+mod seed;
+#[path = "../../redis/server.rs"]
+#[allow(dead_code, reason = "others share it and use the rest")]
+mod server;
+mod store;
+#[path = "../../laws/stream.rs"]
+#[allow(dead_code, reason = "others share it and use the rest")]
+mod stream;
+mod targets;
+mod worker;
+
+use std::sync::OnceLock;
+
+use laws::case;
+use libfuzzer_sys::fuzz_target;
+
+static CHOSEN: OnceLock<fn(&[u8])> = OnceLock::new();
+
+fuzz_target!(
+    init: {
+        let name = std::env::var("DIANA_FUZZ").unwrap_or_default();
+        let found = targets::ALL.iter().find(|(known, _)| *known == name);
+        let (_, target) = found.unwrap_or_else(|| panic!("no target `{name}` in DIANA_FUZZ"));
+        _ = CHOSEN.set(*target);
+    },
+    |input: &[u8]| {
+        CHOSEN.get().expect("a target is chosen")(input);
+    }
+);

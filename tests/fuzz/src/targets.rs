@@ -1,0 +1,90 @@
+//! All targets, and what several of them need.
+
+mod answer;
+mod bans;
+mod config;
+mod cookie;
+mod heads;
+mod host;
+mod jwt;
+mod path;
+mod pointer;
+mod query;
+mod remote;
+mod request;
+mod resp;
+mod script;
+mod slots;
+mod stored;
+mod structs;
+mod windows;
+
+use std::rc::Rc;
+
+use diana::actor::{Found, Kind, Source};
+use diana::port::fake::FakeRequest;
+use diana::tree::Tree;
+
+/// The targets by their names, which are those of their files and of the folders of their seeds.
+pub const ALL: &[(&str, fn(&[u8]))] = &[
+    ("answer", answer::run),
+    ("bans", bans::run),
+    ("config", config::run),
+    ("cookie", cookie::run),
+    ("heads", heads::run),
+    ("host", host::run),
+    ("jwt", jwt::run),
+    ("path", path::run),
+    ("pointer", pointer::run),
+    ("query", query::run),
+    ("remote", remote::run),
+    ("request", request::run),
+    ("resp", resp::run),
+    ("script", script::run),
+    ("slots", slots::run),
+    ("stored", stored::run),
+    ("structs", structs::run),
+    ("windows", windows::run),
+];
+
+/// A source of identity.
+fn source(kind: &Kind, value: &str, options: &[(&str, Tree)]) -> Rc<dyn Source> {
+    let options: Vec<_> =
+        options.iter().map(|(key, value)| ((*key).into(), value.clone())).collect();
+    (kind.build)(&Tree::Text(value.into()), &options).expect("a source")
+}
+
+/// What a source finds in a request.
+fn found(source: &dyn Source, request: &FakeRequest) -> (Found, Option<Vec<u8>>) {
+    let mut value = None;
+    let found = source.find(request, &mut |bytes| value = Some(bytes.to_vec()));
+    assert_eq!(value.is_some(), found == Found::Value);
+    assert!(value.as_ref().is_none_or(|value| !value.is_empty()));
+    (found, value)
+}
+
+/// One round of percent-decoding.
+fn decoded(bytes: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    let mut rest = bytes;
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|two| two.iter().all(u8::is_ascii_hexdigit));
+        match digits {
+            Some(digits) if byte == b'%' => {
+                let text = str::from_utf8(digits).unwrap();
+                plain.push(u8::from_str_radix(text, 16).unwrap());
+                rest = &after[2..];
+            }
+            _ => {
+                plain.push(byte);
+                rest = after;
+            }
+        }
+    }
+    plain
+}
+
+/// Every byte as `%xx`.
+fn encoded(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().flat_map(|byte| format!("%{byte:02X}").into_bytes()).collect()
+}

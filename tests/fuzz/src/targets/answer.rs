@@ -1,0 +1,128 @@
+//! Whatever comes back on calls to Redis: every request is decided in time, once, and no other rule
+//! lets one through that it should not.
+
+use std::rc::Rc;
+
+use diana::fleet::resp::{Reply, replies};
+use diana::fleet::script::{Answer, Ask, Login, Trip};
+use diana::key::Seed;
+use diana::port::fake::FakeSharedData;
+use diana::quota::Quota;
+use diana::time::{SECOND, Unit};
+use fastrand::Rng;
+
+use crate::model::redis::Redis;
+use crate::rules::Rule;
+use crate::worker::{MILLISECOND, Response, Worker};
+
+pub fn run(input: &[u8]) {
+    read(input);
+    fastrand::feed(input);
+    let mut rng = Rng::with_seed(0);
+    // The model knows no bans, so with them all answers are made up.
+    let mut model = rng.bool().then(Redis::default);
+    let bans = if model.is_none() { ", ban: {after: 5, within: 1m, for: 1m}" } else { "" };
+    let mut worker = Worker::new(&Rc::new(FakeSharedData::default()), bans);
+    let mut now = SECOND;
+    while !rng.is_done() {
+        for _ in 0..rng.u8(0..8) {
+            worker.request(rng.u8(0..3), now);
+        }
+        now += MILLISECOND;
+        worker.step(now, &mut |call| {
+            let time = 1_700_000_000 * SECOND + now;
+            let real = model.as_mut().map(|model| model.answer(&call.body, time));
+            response(real, &mut rng)
+        });
+    }
+    // No answer comes any more.
+    for _ in 0..300 {
+        now += MILLISECOND;
+        worker.step(now, &mut |_| None);
+    }
+    assert!(!worker.is_waiting(), "a request was forgotten");
+}
+
+/// The answer to a trip has the trip's shape, or is none.
+fn read(input: &[u8]) {
+    let Some((shape, body)) = input.split_first() else { return };
+    let rule = Rule::new("W", Quota::new(Unit::Second, 5));
+    let ask = |rules| Ask { delay: 0, rules: vec![rule.charge(1, 1, 0); rules] };
+    let asks: Vec<Ask> =
+        (0..shape % 4).map(|ask_of| ask(usize::from(shape / 4 % 4 + ask_of))).collect();
+    let seed = Seed { k0: 1, k1: 2 };
+    let trip = Trip { namespace: "test".into(), seed, gateway: 1, now: None, asks };
+    let most = 256 * input.len() + (8 << 10);
+    let answer = crate::bounded::to(most, || trip.answer(&Login::default(), body));
+    match answer {
+        Ok(Answer::Decided(decided)) => {
+            assert_eq!(decided.asks.len(), trip.asks.len());
+            for (outcome, ask) in decided.asks.iter().zip(&trip.asks) {
+                assert_eq!(outcome.rules.len(), ask.rules.len());
+                let refuses = outcome.rules.iter().any(|rule| rule.retry.is_some());
+                assert!(outcome.wait.is_some() || refuses, "refused, and nobody says so");
+            }
+        }
+        Ok(Answer::Seed(_)) => {}
+        Err(failure) => {
+            let told = failure.to_string();
+            assert!(told.len() < 1000 && !told.contains(['\n', '\r']), "{told}");
+        }
+    }
+}
+
+/// Anything, though mostly what looks like an answer.
+fn response(real: Option<Vec<u8>>, rng: &mut Rng) -> Option<Response> {
+    let status = match rng.u8(0..16) {
+        0 => return None,
+        1 => None,
+        2 => Some(rng.u16(..)),
+        _ => Some(200),
+    };
+    let body = match (rng.u8(0..8), real) {
+        (0, _) => rng.rest(40),
+        (1, _) => format!("*1\r\n$32\r\n{:032x}\r\n+OK\r\n", rng.u8(0..3)).into_bytes(),
+        (2, _) => b"-NOSCRIPT No matching script.\r\n+OK\r\n".to_vec(),
+        (_, Some(real)) => changed(&real, rng),
+        (_, None) => {
+            let numbers: Vec<i64> = (0..rng.usize(0..80)).map(|_| number(rng)).collect();
+            spell(&numbers)
+        }
+    };
+    Some(Response { status, body })
+}
+
+/// A true answer, some of whose numbers are not.
+fn changed(real: &[u8], rng: &mut Rng) -> Vec<u8> {
+    let read = replies(real);
+    let Some([Reply::Array(answer), _]) = read.as_deref() else { return real.into() };
+    let numbers = answer.iter().filter_map(|reply| match reply {
+        Reply::Integer(number) => Some(*number),
+        _ => None,
+    });
+    let mut numbers: Vec<i64> = numbers.collect();
+    if numbers.len() < answer.len() {
+        return real.into();
+    }
+    for _ in 0..rng.u8(0..4) {
+        let place = rng.usize(0..numbers.len());
+        numbers[place] = number(rng);
+    }
+    spell(&numbers)
+}
+
+fn number(rng: &mut Rng) -> i64 {
+    match rng.u8(0..8) {
+        0..4 => 0,
+        4 => 1,
+        5 => i64::from(rng.u8(..)),
+        6 => rng.i64(..),
+        _ => -1,
+    }
+}
+
+fn spell(numbers: &[i64]) -> Vec<u8> {
+    let mut body = format!("*{}\r\n", numbers.len());
+    numbers.iter().for_each(|number| body += &format!(":{number}\r\n"));
+    (body + "+OK\r\n").into_bytes()
+}

@@ -1,0 +1,92 @@
+//! Bans in shared data: whatever stands there, nobody is banned for longer than a ban can last, and
+//! once it has run out bans begin as ever.
+
+use std::rc::Rc;
+
+use diana::ban::Ban;
+use diana::key::Key;
+use diana::port::SharedData;
+use diana::port::fake::FakeSharedData;
+use diana::store::bans::Bans;
+use diana::store::tables::Tables;
+use diana::store::{Scope, Stores};
+use diana::time::SECOND;
+use fastrand::Rng;
+
+const BAN: Ban = Ban {
+    after: 10,
+    within: 60 * SECOND,
+    period: 100 * SECOND,
+    max: 400 * SECOND,
+    halve_after: 400 * SECOND,
+};
+
+fn open(data: &Rc<FakeSharedData>) -> Box<dyn Bans> {
+    let mut tables = Tables::default();
+    Stores::new("test".into(), data.clone(), &mut tables).open_bans(Scope::Gateway, BAN, 1, 20)
+}
+
+fn key(caller: u64) -> Key {
+    Key { hash: caller.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, spread: caller }
+}
+
+pub fn run(input: &[u8]) {
+    fastrand::feed(input);
+    let mut rng = Rng::with_seed(0);
+    let data: Rc<FakeSharedData> = Rc::default();
+    let mut workers = [open(&data), open(&data)];
+    let mut now = rng.u64(0..1 << 40);
+    for _ in 0..rng.usize(0..60) {
+        now += rng.u64(0..SECOND);
+        let (worker, caller) = (&mut workers[rng.usize(0..2)], key(rng.u64(0..4)));
+        if worker.left(caller, now) == 0 {
+            (0..rng.u8(0..12)).for_each(|_| worker.refused(caller, now));
+        }
+        if rng.bool() {
+            worker.tidy(now);
+        }
+        if rng.u8(0..4) == 0 {
+            spoil(&data, &mut rng);
+        }
+        for caller in 0..4 {
+            let left = workers[rng.usize(0..2)].left(key(caller), now);
+            assert!(left <= 2 * BAN.max, "banned for {left} ticks");
+        }
+    }
+    workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
+    assert!(data.keys().iter().all(|key| key.len() < 80), "{:?}", data.keys());
+    // The worst that can be believed, a ban of the longest kind and the longest memory of one.
+    now += 3 * BAN.max;
+    for caller in 0..4 {
+        assert_eq!(workers[0].left(key(caller), now), 0, "a ban without end");
+    }
+    (0..BAN.after).for_each(|_| workers[0].refused(key(0), now));
+    assert!(workers[0].left(key(0), now) > 0, "nobody can be banned any more");
+    // The other learns it at once; where the count of bans was spoiled, as he goes on.
+    for _ in 0..2 {
+        now += SECOND / 10;
+        if workers[1].left(key(0), now) == 0 {
+            (0..BAN.after).for_each(|_| workers[1].refused(key(0), now));
+        }
+    }
+    assert!(workers[1].left(key(0), now) > 0, "the other worker does not know");
+}
+
+fn spoil(data: &FakeSharedData, rng: &mut Rng) {
+    let keys = data.keys();
+    let Some(name) = rng.choice(&keys) else { return };
+    let Some((mut bytes, _)) = data.get(name) else { return };
+    match rng.u8(0..6) {
+        0 => bytes = rng.rest(60),
+        1 => bytes.truncate(rng.usize(0..=bytes.len())),
+        _ => {
+            let words = bytes.len() / 8;
+            for _ in 0..rng.u8(0..6).min(words as u8) {
+                let place = rng.usize(0..words) * 8;
+                let value = rng.u64(..) >> rng.u8(0..64);
+                bytes[place..place + 8].copy_from_slice(&value.to_le_bytes());
+            }
+        }
+    }
+    data.set(name, &bytes);
+}

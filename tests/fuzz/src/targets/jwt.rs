@@ -1,0 +1,36 @@
+//! Claims of tokens that nobody has verified, with serde_json as the judge of what they say.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use diana::actor::jwt_claim::KIND;
+use diana::json::member;
+use diana::port::fake::FakeRequest;
+use diana::tree::Tree;
+use serde_json::Value;
+
+/// A payload; or, if that is no object, a header as well.
+pub fn run(input: &[u8]) {
+    let source = super::source(&KIND, "sub", &[("unverified", Tree::Bool(true))]);
+    let ask = |header: &[u8]| {
+        super::found(&*source, &FakeRequest::get("/").header("authorization", header)).1
+    };
+    let limit = 64 * input.len() + 4096;
+    let direct = crate::bounded::to(limit, || ask(input));
+    assert!(direct.is_none_or(|claim| claim.len() <= input.len()));
+    let token = format!("bEArer  e30.{}.c2ln", URL_SAFE_NO_PAD.encode(input));
+    let got = ask(token.as_bytes());
+    if input.len() <= 8 << 10 {
+        assert_eq!(got, member(input, "sub").filter(|claim| !claim.is_empty()));
+    }
+    let Ok(Value::Object(object)) = serde_json::from_slice(input) else { return };
+    let wanted = match object.get("sub") {
+        Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
+        Some(Value::Number(number)) if !number.is_f64() => Some(number.to_string()),
+        // A number that does not fit is one more name.
+        Some(Value::Number(_)) => return,
+        _ => None,
+    };
+    if input.len() <= 8 << 10 {
+        assert_eq!(got, wanted.map(String::into_bytes));
+    }
+}

@@ -1,0 +1,63 @@
+//! Paths: whatever a request spells, a rule for a path judges it if the path leads there in a reading
+//! that a router or an upstream may take.
+
+use diana::config;
+use diana::engine::Engine;
+use diana::key::Seed;
+use diana::port::fake::{FakeClock, FakeRequest};
+use diana::verdict::Verdict;
+
+const RULES: &str = "limits: [{Url: /share/qq, rules: [{name: all, actor: all, unit: day, rpu: 1, algo: W, scope: local}]}]";
+
+pub fn run(input: &[u8]) {
+    let admitted = admitted(input);
+    let covers = |path: &[u8]| path == b"/share/qq" || path.starts_with(b"/share/qq/");
+    for reading in [decoded(input), literal(input), resolved(input)] {
+        if covers(&reading) {
+            assert_eq!(admitted, 1, "{}", String::from_utf8_lossy(input));
+        }
+    }
+}
+
+/// The path without what follows it.
+fn literal(path: &[u8]) -> Vec<u8> {
+    path.iter().take_while(|byte| !b"?#".contains(byte)).copied().collect()
+}
+
+/// As Envoy reads it that normalises paths and merges slashes, and leaves escaped ones alone.
+fn resolved(path: &[u8]) -> Vec<u8> {
+    let mut segments: Vec<&[u8]> = Vec::new();
+    let literal = literal(path);
+    for segment in literal.split(|byte| b"/\\".contains(byte)) {
+        match segment {
+            b"" | b"." => {}
+            b".." => _ = segments.pop(),
+            name => segments.push(name),
+        }
+    }
+    segments.iter().flat_map(|segment| [b"/", *segment].concat()).collect()
+}
+
+/// How many of three requests are let through.
+fn admitted(path: &[u8]) -> usize {
+    let policy = config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+    let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 });
+    let request = FakeRequest { path: Some(path.into()), ..FakeRequest::get("/") };
+    let clock = FakeClock::default();
+    (0..3).filter(|_| matches!(engine.decide(&request, &clock), Verdict::Admit(_))).count()
+}
+
+/// As an upstream reads it that decodes everything first.
+fn decoded(path: &[u8]) -> Vec<u8> {
+    let end = path.iter().position(|byte| b"?#".contains(byte)).unwrap_or(path.len());
+    let plain = super::decoded(&path[..end]);
+    let mut segments: Vec<&[u8]> = Vec::new();
+    for segment in plain.split(|byte| b"/\\".contains(byte)) {
+        match segment.split(|byte| *byte == b';').next().unwrap_or_default() {
+            b"" | b"." => {}
+            b".." => _ = segments.pop(),
+            name => segments.push(name),
+        }
+    }
+    segments.iter().flat_map(|segment| [b"/", *segment].concat()).collect()
+}

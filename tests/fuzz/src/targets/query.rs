@@ -1,0 +1,38 @@
+//! Query parameters: neither another spelling nor another order makes another caller.
+
+use diana::actor::query::KIND;
+use diana::port::fake::FakeRequest;
+
+pub fn run(input: &[u8]) {
+    let source = super::source(&KIND, "token", &[]);
+    let ask = |path: Vec<u8>| {
+        super::found(&*source, &FakeRequest { path: Some(path), ..FakeRequest::get("/") })
+    };
+    let got = ask(input.into());
+    let bare = input.split(|byte| *byte == b'#').next().unwrap_or_default();
+    let Some(mark) = bare.iter().position(|byte| *byte == b'?') else {
+        assert_eq!(got.1, None, "there is no query");
+        return;
+    };
+    let pairs: Vec<&[u8]> = bare[mark + 1..].split(|byte| *byte == b'&').collect();
+    // What a semicolon separates stays apart, since some upstreams separate there.
+    let spelled = |pair: &&[u8]| {
+        let parts: Vec<Vec<u8>> = pair.split(|byte| *byte == b';').map(respelled).collect();
+        parts.join(&b';')
+    };
+    let other: Vec<Vec<u8>> = pairs.iter().rev().map(spelled).collect();
+    assert_eq!(ask([&bare[..=mark], &other.join(&b'&')].concat()), got);
+    if let (_, Some(value)) = got {
+        let pair = [b"token=", &super::encoded(&value)[..]].concat();
+        assert_eq!(ask([b"/?", &pair[..]].concat()).1, Some(value));
+    }
+}
+
+/// A name and a value, percent-encoded.
+fn respelled(part: &[u8]) -> Vec<u8> {
+    let halves: Vec<Vec<u8>> = part
+        .splitn(2, |byte| *byte == b'=')
+        .map(|half| super::encoded(&super::decoded(half)))
+        .collect();
+    halves.join(&b'=')
+}

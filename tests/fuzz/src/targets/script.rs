@@ -1,0 +1,20 @@
+//! The script in a real Redis against the same steps in Rust, on asks that the fuzzer chooses.
+
+use diana::algorithm::REGISTRY;
+
+use crate::same;
+use crate::server::Server;
+
+thread_local! {
+    // Ended by who started this process, with it.
+    static SERVER: &'static Server = Box::leak(Box::new(Server::start()));
+}
+
+pub fn run(input: &[u8]) {
+    let Some((first, rest)) = input.split_first() else { return };
+    fastrand::feed(rest);
+    SERVER.with(|server| {
+        server.command(&["FLUSHALL"]);
+        same::play(server, &REGISTRY[usize::from(*first) % REGISTRY.len()], 0);
+    });
+}

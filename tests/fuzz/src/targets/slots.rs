@@ -1,0 +1,62 @@
+//! Slots in shared data: whatever stands there gives no caller more than one fresh limit beside what
+//! workers hold, and the next window is like any other.
+
+use diana::port::SharedData;
+use diana::quota::Quota;
+use diana::time::{SECOND, Unit};
+use fastrand::Rng;
+
+use crate::store::gateway::Gateway;
+use crate::store::rule::Rule;
+
+pub fn run(input: &[u8]) {
+    fastrand::feed(input);
+    let mut rng = Rng::with_seed(0);
+    let short = ["W", "SW", "TB"][rng.usize(0..3)];
+    let rpu = rng.u64(1..60);
+    let rule = Rule::new(short, Quota::new(Unit::Second, rpu));
+    let gateway = Gateway::new(rule, rng.usize(1..20), 2);
+    let callers = rng.u64(1..30);
+    for _ in 0..rng.usize(0..100) {
+        gateway.wait(rng.u64(0..SECOND / 50));
+        gateway.request(rng.usize(0..2), rng.u64(0..callers));
+    }
+    let mut believable = false;
+    for _ in 0..rng.usize(0..4) {
+        believable |= spoil(&gateway, &mut rng);
+    }
+    let caller = rng.u64(0..callers);
+    let flood = |worker| {
+        let admits = |_: &u64| gateway.request(worker, caller).is_some_and(|got| got.is_admitted());
+        (0..1000).take_while(admits).count() as u64
+    };
+    let given = flood(0) + flood(1);
+    assert!(given <= 2 * rpu, "{short} {rpu}: {given} at once");
+    gateway.wait(4 * SECOND);
+    let given = flood(0) + flood(1);
+    assert!(given <= rpu, "{short} {rpu}: {given} at once later");
+    assert!(given > 0 || believable, "{short} {rpu}: refused for ever");
+}
+
+/// Whether what stands there now could be a caller's use of years.
+fn spoil(gateway: &Gateway, rng: &mut Rng) -> bool {
+    let keys = gateway.data.keys();
+    let Some(name) = rng.choice(&keys) else { return false };
+    let Some((mut bytes, _)) = gateway.data.get(name) else { return false };
+    let kind = rng.u8(0..6);
+    match kind {
+        0 => bytes = rng.rest(60),
+        1 => bytes.truncate(rng.usize(0..=bytes.len())),
+        2 => bytes.iter_mut().skip(8).for_each(|byte| *byte = rng.u8(..)),
+        _ => {
+            let words = bytes.len() / 8;
+            for _ in 0..rng.u8(0..6).min(words as u8) {
+                let place = rng.usize(0..words) * 8;
+                let value = rng.u64(..) >> rng.u8(0..64);
+                bytes[place..place + 8].copy_from_slice(&value.to_le_bytes());
+            }
+        }
+    }
+    gateway.data.set(name, &bytes);
+    kind != 1
+}

@@ -1,0 +1,69 @@
+//! The window of hot keys in shared data: whatever stands there, a key that is hot is found, and one
+//! that is not any more ends.
+
+use std::rc::Rc;
+
+use diana::hot::Hot;
+use diana::hot::spotter::{Place, Spotter};
+use diana::port::SharedData;
+use diana::port::fake::FakeSharedData;
+use diana::time::SECOND;
+use fastrand::Rng;
+
+const PER: u64 = 10 * SECOND;
+const PACE: u64 = SECOND / 10;
+const OVER: u64 = 50;
+
+pub fn run(input: &[u8]) {
+    fastrand::feed(input);
+    let mut rng = Rng::with_seed(0);
+    let data: Rc<FakeSharedData> = Rc::default();
+    let hot = Hot { over: OVER, per: PER, header: None, top: 3, reveal: rng.bool() };
+    let spotter = || Spotter::new(hot.clone(), Place::Gateway(data.clone(), "hot".into()));
+    let mut workers = [spotter(), spotter()];
+    let mut now = rng.u64(0..1 << 40);
+    for _ in 0..rng.usize(0..40) {
+        now += PACE * rng.u64(1..4);
+        let worker = &mut workers[rng.usize(0..2)];
+        let key = rng.u64(1..6);
+        (0..rng.u8(0..100)).for_each(|_| _ = worker.see(key));
+        worker.tidy(now);
+        if let Some(list) = worker.list.take() {
+            assert!(list.len() < 1000, "{list}");
+        }
+        if rng.u8(0..3) == 0 {
+            spoil(&data, &mut rng);
+        }
+    }
+    spoil(&data, &mut rng);
+    // One who is hot by himself.
+    (0..=OVER).for_each(|_| _ = workers[0].see(77));
+    now += PACE;
+    workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
+    assert!(workers[0].is_hot(77), "a hot key is not found");
+    let (bytes, _) = data.get("hot").expect("a window");
+    assert!(bytes.len() as u64 <= Spotter::memory(false).shared, "{} bytes", bytes.len());
+    let ends = now + 2 * PER;
+    while workers.iter_mut().fold(false, |more, worker| worker.tidy(now) | more) {
+        assert!(now < ends, "a key stays hot for ever");
+        now += PACE;
+    }
+    assert!(workers.iter().all(Spotter::is_calm));
+}
+
+fn spoil(data: &FakeSharedData, rng: &mut Rng) {
+    let mut bytes = data.get("hot").map_or(vec![0; 120], |(bytes, _)| bytes);
+    match rng.u8(0..6) {
+        0 => bytes = rng.rest(200),
+        1 => bytes.truncate(rng.usize(0..=bytes.len())),
+        _ => {
+            let words = bytes.len() / 8;
+            for _ in 0..rng.u8(0..6).min(words as u8) {
+                let place = rng.usize(0..words) * 8;
+                let value = rng.u64(..) >> rng.u8(0..64);
+                bytes[place..place + 8].copy_from_slice(&value.to_le_bytes());
+            }
+        }
+    }
+    data.set("hot", &bytes);
+}

@@ -1,0 +1,234 @@
+//! A worker whose Redis answers, goes away, or knows of a ban first.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use diana::config;
+use diana::engine::Engine;
+use diana::fleet::desk::{Desk, Way};
+use diana::fleet::link::{Link, OnFailure};
+use diana::fleet::script::Login;
+use diana::key::Seed;
+use diana::port::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
+use diana::port::{Answer, Call, Clock};
+use diana::store::Stores;
+use diana::store::tables::Tables;
+use diana::time::SECOND;
+use diana::verdict::Verdict;
+
+use crate::fleet::redis::decides;
+use crate::model::redis::Redis;
+use crate::model::wire::{Asking, commands};
+use crate::store::gateway::START;
+
+const MILLISECOND: u64 = SECOND / 1000;
+const SEED: Seed = Seed { k0: 1, k1: 2 };
+
+struct Worker {
+    engine: Engine,
+    clock: FakeClock,
+    callout: FakeCallout,
+    /// Calls that were answered.
+    answered: usize,
+    /// Callers of the requests that wait.
+    waiting: HashMap<u64, FakeRequest>,
+    /// What became of those that waited or did not, in order.
+    verdicts: Vec<bool>,
+    /// The headers of the last one that went on.
+    fields: Vec<(&'static str, String)>,
+}
+
+impl Worker {
+    fn new(rule: &str) -> Worker {
+        Worker::with(rule, OnFailure::Gateway)
+    }
+
+    fn with(rule: &str, on_failure: OnFailure) -> Worker {
+        let text = format!(
+            "redis: {{cluster: redis}}\naccepted: {{headers: true}}\n\
+             limits: [{{Url: /, rules: [{{{rule}}}]}}]"
+        );
+        let policy = config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let (data, link) = (Rc::new(FakeSharedData::default()), Rc::new(Link::new(on_failure)));
+        let way = Way { cluster: "redis".into(), timeout: SECOND / 50, login: Login::default() };
+        let desk = Desk::new(way, "test".into(), data.clone(), link, SEED, 7);
+        let mut tables = Tables::default();
+        let stores = Stores::new("test".into(), data, &mut tables);
+        let worker = Worker {
+            engine: Engine::new(policy, SEED, stores, Some(desk)),
+            clock: FakeClock::default(),
+            callout: FakeCallout::default(),
+            answered: 0,
+            waiting: HashMap::new(),
+            verdicts: Vec::new(),
+            fields: Vec::new(),
+        };
+        worker.clock.0.set(START);
+        worker
+    }
+
+    fn request(&mut self, request: &FakeRequest) {
+        let verdict = self.engine.decide(request, &self.clock);
+        self.take(verdict, request);
+    }
+
+    fn take(&mut self, verdict: Verdict, request: &FakeRequest) {
+        match verdict {
+            Verdict::Ask { ticket } => drop(self.waiting.insert(ticket, request.clone())),
+            Verdict::Refuse(_) => self.verdicts.push(false),
+            Verdict::Admit(report) => {
+                self.verdicts.push(true);
+                self.fields = report.fields;
+            }
+            Verdict::Hold(_) => self.verdicts.push(true),
+        }
+    }
+
+    /// A millisecond passes, in which `redis` answers; nothing is what Envoy says when it cannot
+    /// be reached.
+    fn step(&mut self, redis: &mut dyn FnMut(&Call, u64) -> Option<Vec<u8>>) {
+        let now = self.clock.0.get().later(MILLISECOND);
+        self.clock.0.set(now);
+        let mut ready = self.engine.work(now, &self.callout);
+        let fresh = self.callout.sent.borrow()[self.answered..].to_vec();
+        for call in fresh {
+            let body = redis(&call, now.wall);
+            let fetch = || body.clone();
+            let status = Some(if body.is_some() { 200 } else { 503 });
+            let answer = Answer { status, size: 9, body: &fetch };
+            let token = self.answered as u32;
+            self.answered += 1;
+            ready
+                .extend(self.engine.answer(token, &answer, now, &self.callout).unwrap_or_default());
+        }
+        for resumed in ready {
+            let request = self.waiting.remove(&resumed.ticket).expect("it waits");
+            let verdict = self.engine.resume(&resumed, self.clock.now());
+            let again = || self.engine.decide_again(&resumed, &request, &self.clock);
+            let verdict = verdict.unwrap_or_else(again);
+            self.take(verdict, &request);
+        }
+    }
+
+    fn steps(&mut self, count: usize, redis: &mut dyn FnMut(&Call, u64) -> Option<Vec<u8>>) {
+        (0..count).for_each(|_| self.step(redis));
+    }
+
+    fn admitted(&self) -> usize {
+        assert!(self.waiting.is_empty());
+        self.verdicts.iter().filter(|admitted| **admitted).count()
+    }
+}
+
+fn ann() -> FakeRequest {
+    FakeRequest::get("/").header("x-account-id", "ann")
+}
+
+#[test]
+fn what_redis_let_through_counts_when_the_gateway_goes_alone() {
+    for (algo, used) in [("W", 6), ("W", 10), ("SW", 6), ("TB", 6)] {
+        let rule = format!("actor: account, unit: day, rpu: 10, algo: {algo}, scope: global");
+        let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
+        for _ in 0..used {
+            worker.request(&ann());
+            worker.steps(150, &mut |call, time| Some(redis.answer(&call.body, time)));
+        }
+        assert_eq!(worker.admitted(), used, "{algo}");
+        // A stranger finds out that Redis is away.
+        worker.request(&FakeRequest::get("/").header("x-account-id", "bob"));
+        worker.steps(30, &mut |_, _| None);
+        assert!(!worker.engine.is_together());
+        worker.verdicts.clear();
+        (0..30).for_each(|_| worker.request(&ann()));
+        worker.steps(30, &mut |_, _| None);
+        assert_eq!(worker.admitted(), 10 - used, "{algo}: the whole limit, less what was used");
+    }
+}
+
+/// What a rule says in an answer: when to come back, what remains, a receipt, and no lease.
+fn opinion(retry: i64, remaining: i64, receipt: i64) -> [i64; 10] {
+    [retry, 0, remaining, receipt, 0, 0, 0, 0, 0, 0]
+}
+
+/// The receipts under which something comes back with a call.
+fn receipts(call: &Call) -> Vec<(u64, u64)> {
+    let words = commands(&call.body);
+    let mut asking = Asking::read(&words[0]);
+    let mut receipts = Vec::new();
+    while let Some((rules, _)) = asking.ask() {
+        for _ in 0..rules {
+            let (_, asked) = asking.rule(0, 0);
+            receipts.extend((asked.left > 0).then_some((asked.receipt, asked.left)));
+        }
+    }
+    receipts
+}
+
+/// Redis answers a request in order: it charges the rule, and then the ban that is known there only has
+/// the request refused. What was charged goes back.
+#[test]
+fn a_grant_goes_back_when_a_ban_is_learnt_with_it() {
+    let mut worker = Worker::new(
+        "actor: account, unit: day, rpu: 10, algo: W, scope: global, \
+         ban: {after: 3, within: 10s, for: 1m}",
+    );
+    worker.request(&ann());
+    let (mut asked, mut back) = (0, Vec::new());
+    let minute = (60 * SECOND).cast_signed();
+    let mut redis = |call: &Call, _| {
+        back.extend(receipts(call));
+        asked += 1;
+        Some(match asked {
+            1 => decides(&[&[0][..], &opinion(0, 9, 41), &opinion(0, minute, 0)].concat()),
+            _ => decides(&[&[0][..], &opinion(0, 10, 0)].concat()),
+        })
+    };
+    worker.steps(50, &mut redis);
+    assert_eq!(worker.verdicts, [false], "banned");
+    assert_eq!(back, [(41, 1)]);
+}
+
+#[test]
+fn nobody_tells_of_a_limit_that_nobody_counts_by() {
+    let rule = "actor: account, unit: day, rpu: 10, scope: global";
+    for (on_failure, told) in [(OnFailure::Allow, false), (OnFailure::Gateway, true)] {
+        let mut worker = Worker::with(rule, on_failure);
+        let mut redis = Redis::default();
+        worker.request(&ann());
+        worker.steps(9, &mut |call, time| Some(redis.answer(&call.body, time)));
+        assert!(super::field(&worker.fields, "ratelimit").is_some());
+        worker.request(&ann());
+        worker.steps(30, &mut |_, _| None);
+        assert!(!worker.engine.is_together());
+        worker.request(&ann());
+        assert_eq!(worker.verdicts, [true; 3]);
+        assert_eq!(super::field(&worker.fields, "ratelimit").is_some(), told, "{on_failure:?}");
+    }
+}
+
+#[test]
+fn a_rule_that_refuses_everything_asks_nobody() {
+    let mut worker = Worker::new("actor: account, unit: day, rpu: 0, scope: global");
+    (0..3).for_each(|_| worker.request(&ann()));
+    worker.steps(30, &mut |_, _| panic!("asked"));
+    assert_eq!(worker.verdicts, [false; 3]);
+}
+
+/// Permits that are left, as a caller is told, are all that there are, also where some were lent to it.
+#[test]
+fn what_is_left_is_told_as_it_is() {
+    for algo in ["W", "SW", "TB"] {
+        let rule = format!("actor: account, unit: hour, rpu: 1000, algo: {algo}, scope: global");
+        let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
+        for number in 1..=300 {
+            worker.request(&ann());
+            while worker.verdicts.len() < number {
+                worker.steps(1, &mut |call, time| Some(redis.answer(&call.body, time)));
+            }
+            let told = super::field(&worker.fields, "ratelimit").unwrap();
+            let left: u64 =
+                told.split("r=").nth(1).unwrap().split(';').next().unwrap().parse().unwrap();
+            assert_eq!(left, 1000 - number as u64, "{algo}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What Redis decides is decided at an instant, however long its answer is under way.
+
+use diana::fleet::desk::Answered;
+use diana::time::SECOND;
+use fastrand::Rng;
+
+use super::redis::decides_at;
+use super::{Worker, ok, requests};
+use crate::seed;
+
+/// The quickest way there, and back.
+const QUICKEST: u64 = 200;
+
+/// How far Redis's clock is ahead of the gateway's.
+const AHEAD: u64 = 5_000 * SECOND;
+
+/// Asks at `now`, of a Redis that is so far ahead, with an answer that takes some time there and back.
+/// When it decided, and when the gateway says that it did.
+fn ask(worker: &mut Worker, now: u64, ahead: u64, there: u64, back: u64) -> (u64, u64) {
+    worker.ask(1, now);
+    worker.work(now);
+    let (token, _) = worker.calls.one();
+    let decided = now + there;
+    let one = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
+    let told = worker.answer(token, &ok(decides_at(decided + ahead, &one)), decided + back);
+    match requests(told.unwrap()).as_slice() {
+        [(_, Answered::Decided { at, .. })] => (decided, *at),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn way(rng: &mut Rng) -> u64 {
+    QUICKEST + if rng.u8(0..4) == 0 { rng.u64(0..9_000) } else { rng.u64(0..300) }
+}
+
+#[test]
+fn an_instant_does_not_move_with_how_long_its_answer_takes() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    let mut worker = Worker::of(&Default::default());
+    let (mut now, mut least) = (SECOND, u64::MAX);
+    for number in 0..2_000 {
+        now += rng.u64(20_000..60_000);
+        let (there, back) = (way(&mut rng), way(&mut rng));
+        let (decided, at) = ask(&mut worker, now, AHEAD, there, back);
+        least = least.min(back);
+        assert!((decided..=decided + back).contains(&at), "{at}, decided at {decided}");
+        // From the second span on some answer was quick.
+        if number > 200 {
+            assert!(at - decided <= 2 * QUICKEST, "{} too late", at - decided);
+        }
+    }
+}
+
+#[test]
+fn another_clock_in_redis_is_noticed_at_once() {
+    for to in [AHEAD - 3 * SECOND, AHEAD + 3 * SECOND] {
+        let mut worker = Worker::of(&Default::default());
+        for number in 1..50 {
+            ask(&mut worker, number * 40_000, AHEAD, QUICKEST, QUICKEST);
+        }
+        for number in 50..60 {
+            let (decided, at) = ask(&mut worker, number * 40_000, to, 900, 1_500);
+            assert!((decided..=decided + 1_500).contains(&at), "{at}, decided at {decided}");
+        }
+    }
+}

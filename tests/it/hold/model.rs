@@ -1,0 +1,49 @@
+//! The queue as simple as it can be: places in order, and everybody behind moves up one by one.
+
+use diana::verdict::{Held, Line, Seat};
+
+#[derive(Default)]
+pub struct Model(Vec<Place>);
+
+struct Place {
+    until: u64,
+    stream: u32,
+    line: Option<(u32, Line)>,
+    seats: Vec<Seat>,
+}
+
+impl Model {
+    pub fn join(&mut self, stream: u32, engine: u32, held: Held) {
+        let Held { until, line, seats, .. } = held;
+        let at = self.0.partition_point(|place| place.until <= until);
+        let line = line.map(|line| (engine, line));
+        self.0.insert(at, Place { until, stream, line, seats });
+    }
+
+    pub fn release(&mut self, now: u64) -> Option<u32> {
+        self.0.first().filter(|place| place.until <= now)?;
+        Some(self.0.remove(0).stream)
+    }
+
+    pub fn next(&self) -> Option<u64> {
+        self.0.first().map(|place| place.until)
+    }
+
+    /// The last instant in a line.
+    pub fn last(&self, engine: u32, line: Line) -> Option<u64> {
+        let of_line = self.0.iter().filter(|place| place.line == Some((engine, line)));
+        of_line.map(|place| place.until).next_back()
+    }
+
+    pub fn leave(&mut self, stream: u32) -> Option<Vec<Seat>> {
+        let mut free = self.0.iter().position(|place| place.stream == stream)?;
+        let line = self.0[free].line;
+        for behind in free + 1..self.0.len() {
+            if line.is_some() && self.0[behind].line == line {
+                self.0[free].stream = self.0[behind].stream;
+                free = behind;
+            }
+        }
+        Some(self.0.remove(free).seats)
+    }
+}

@@ -1,0 +1,79 @@
+//! Exactly the rules that cover a reading apply, each once and in order.
+
+use diana::port::fake::FakeRequest;
+
+use super::{Rng, covering, oracle, router, spelling};
+use crate::engine::Gate;
+use crate::seed;
+
+#[test]
+fn an_entry_covers_what_any_reading_falls_under() {
+    let urls = [
+        ("/a/hello", false),
+        ("/hello", false),
+        ("/", false),
+        ("/a", true),
+        ("/Hello", true),
+        ("/b/a", false),
+        ("/hello", false),
+        ("/hello/b", true),
+        ("/a/b", false),
+    ];
+    let router = router(&urls);
+    let mut random = Rng::with_seed(seed::fresh());
+    let mut seen = [0; 9];
+    for _ in 0..30_000 {
+        let path = spelling(&mut random);
+        let readings = oracle::readings(&path);
+        let covers = |at: &usize| oracle::covers(urls[*at].0, urls[*at].1, &readings);
+        let mut wanted: Vec<usize> = (0..urls.len()).filter(covers).collect();
+        wanted.sort_by_key(|at| urls[*at].0.len());
+        let found = covering(&router, &path);
+        assert_eq!(found, wanted, "{path}");
+        found.iter().for_each(|at| seen[*at] += 1);
+    }
+    assert!(seen.iter().all(|count| *count > 100), "{seen:?}");
+}
+
+#[test]
+fn exemptions_hold_for_plain_spellings_only() {
+    // Name of the rule, its entry's path, and what is exempt from it.
+    const RULES: [(&str, &str, &str); 4] = [
+        ("top", "/", "/a/hello"),
+        ("entry", "/hello", "/hello/b"),
+        ("first", "/a", "/a/b"),
+        ("second", "/a", "/a"),
+    ];
+    let mut gate = Gate::new(
+        "limits:
+  - {Url: /, except: {paths: [/a/hello]}, rules: [{name: top, actor: all, unit: second, rpu: 9}]}
+  - Url: /hello
+    except: {paths: [/hello/b]}
+    rules: [{name: entry, actor: all, unit: second, rpu: 9}]
+  - Url: /a
+    rules:
+      - {name: first, actor: all, unit: second, rpu: 9, except: {paths: [/a/b]}}
+      - {name: second, actor: all, unit: second, rpu: 9, except: {paths: [/a]}}
+except: {paths: [/b]}",
+    );
+    let mut random = Rng::with_seed(seed::fresh());
+    let mut exempt = 0;
+    for _ in 0..5_000 {
+        let path = spelling(&mut random);
+        let (readings, is_plain) = (oracle::readings(&path), oracle::is_plain(&path));
+        let covers = |prefix: &str| oracle::covers(prefix, false, &readings);
+        let applies = |(name, url, except): (&'static str, &str, &str)| {
+            let is_exempt = is_plain && (covers("/b") || covers(except));
+            exempt += u32::from(is_exempt);
+            (covers(url) && !is_exempt).then(|| format!("diana.ns.rule.{name}.allowed 1"))
+        };
+        let mut wanted: Vec<String> = RULES.into_iter().filter_map(applies).collect();
+        wanted.sort();
+        assert!(gate.admits(&FakeRequest::get(&path)), "{path}");
+        gate.wait(1_000_000);
+        let mut judged = gate.metrics();
+        judged.retain(|line| line.contains(".allowed "));
+        assert_eq!(judged, wanted, "{path}");
+    }
+    assert!(exempt > 200, "{exempt} were exempt");
+}

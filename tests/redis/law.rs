@@ -1,0 +1,249 @@
+//! The law of what is lent: several holders are granted permits, spend them and give them back, early,
+//! late or never. Whoever is refused for good would break the limit by what was spent already.
+
+use std::time::Instant;
+
+use diana::algorithm::REGISTRY;
+use diana::decision::{Decision, Retry};
+use diana::fleet::script::{Back, Charge, Opinion};
+use diana::quota::Quota;
+use diana::time::{SECOND, Unit};
+use fastrand::Rng;
+
+use crate::model::rule::Rule;
+use crate::model::{NOTICE, TERM};
+use crate::rules::{at, today, trip};
+use crate::seed;
+use crate::server::Server;
+
+/// What somebody holds: a block of permits, or a tentative charge.
+struct Held {
+    back: Back,
+    at: u64,
+    /// When it may be spent.
+    from: u64,
+    until: u64,
+    /// When a careful holder has given it back.
+    due: u64,
+}
+
+struct Play<'s> {
+    server: &'s Server,
+    rule: Rule,
+    rng: Rng,
+    now: u64,
+    held: Vec<Held>,
+    /// When permits were spent, and how many. What was charged tentatively counts at its charge.
+    spent: Vec<(u64, u64)>,
+    /// Whether returns may be lost, or late.
+    careless: bool,
+    refused: [usize; 2],
+}
+
+impl Play<'_> {
+    fn random<'s>(server: &'s Server, short: &str, seed: u64, careless: bool) -> Play<'s> {
+        let mut rng = Rng::with_seed(seed);
+        let unit = [Unit::Second, Unit::Minute, Unit::Day][rng.usize(0..3)];
+        let entry = REGISTRY.iter().find(|entry| entry.short == short).unwrap();
+        let quota = Quota::new(unit, rng.u64(1..40));
+        let algorithm = (entry.build)(&quota).unwrap();
+        let case = crate::case::Case { quota, algorithm };
+        let rule = Rule::of(entry, case).unwrap();
+        let now = today(&mut rng);
+        let (held, spent) = (Vec::new(), Vec::new());
+        Play { server, rule, rng, now, held, spent, careless, refused: [0; 2] }
+    }
+
+    fn say(&mut self, charge: Charge) -> Opinion {
+        let decided = self.server.decide(&trip(Some(self.now), vec![charge]));
+        assert_eq!(decided.foreign, 0);
+        decided.asks[0].rules[0]
+    }
+
+    /// The state of one counter of what was spent; none of it was too much.
+    fn truth(&self) -> Vec<u64> {
+        let mut state = vec![0; self.rule.case.algorithm.words()];
+        for (when, cost) in &self.spent {
+            let old = state.clone();
+            let step = self.rule.case.algorithm.step(&old, at(*when), *cost, &mut state);
+            assert!(step.is_admitted(), "too much is let through at {when}: {:?}", self.spent);
+        }
+        state
+    }
+
+    /// Ticks for which what was spent keeps a request out.
+    fn keeps_out(&self) -> u64 {
+        let (old, algorithm) = (self.truth(), &self.rule.case.algorithm);
+        match algorithm.step(&old, at(self.now), 1, &mut old.clone()) {
+            Decision::Refuse { retry: Retry::After(ticks) } => ticks,
+            Decision::Refuse { retry: Retry::Never } => panic!("it costs one permit"),
+            Decision::Admit { .. } => 0,
+        }
+    }
+
+    fn spends(&mut self, cost: u64, when: u64) {
+        let place = self.spent.partition_point(|(then, _)| *then <= when);
+        self.spent.insert(place, (when, cost));
+    }
+
+    fn asks(&mut self) {
+        let want = if self.rng.bool() { 0 } else { self.rng.u64(1..16) };
+        let tentative = want == 0 && self.rng.u8(0..3) == 0;
+        let plain = self.rule.charge(1, 1, want);
+        let said = self.say(Charge { soon: want, tentative, ..plain });
+        let Opinion { receipt, term, lease, block, .. } = said;
+        match said.retry {
+            None if tentative => {
+                let back = Back { receipt, term, block: 0, left: 1 };
+                let (from, until) = (self.now, self.now + 20_000);
+                self.holds(back, from, until);
+            }
+            None => self.spends(1, self.now),
+            Some(Retry::Never) => panic!("it costs one permit"),
+            Some(Retry::After(ticks)) => {
+                assert!(said.loan <= ticks.min(2 * TERM));
+                self.refused[usize::from(said.loan > 0)] += 1;
+                // What is lost is used.
+                if said.loan == 0 && !self.careless {
+                    let out = self.keeps_out();
+                    assert!(out >= ticks, "{said:?}, though what was spent says {out}");
+                }
+            }
+        }
+        if block > 0 {
+            let back = Back { receipt: lease, term, block, left: block };
+            let (from, until) = (self.now + said.starts, self.now + said.spend);
+            self.holds(back, from, until);
+        }
+    }
+
+    fn holds(&mut self, back: Back, from: u64, until: u64) {
+        let due = until + self.rng.u64(0..NOTICE);
+        self.held.push(Held { back, at: self.now, from, until, due });
+    }
+
+    /// Somebody spends, or gives back, or is too late.
+    fn goes_on(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let place = self.rng.usize(0..self.held.len());
+        let Held { back, at, from, until, .. } = &mut self.held[place];
+        if (*from..*until).contains(&self.now) && back.left > 0 && self.rng.u8(0..3) > 0 {
+            let permits = self.rng.u64(1..=back.left);
+            back.left -= permits;
+            let (certain, charged) = (back.block == 0, *at);
+            self.spends(permits, if certain { charged } else { self.now });
+            if certain {
+                self.held.swap_remove(place);
+            }
+        } else if !self.careless || self.rng.u8(0..4) == 0 {
+            self.gives_back(place);
+        } else if self.rng.u8(0..4) == 0 {
+            self.held.swap_remove(place);
+        }
+    }
+
+    fn gives_back(&mut self, place: usize) {
+        let Held { back, .. } = self.held.swap_remove(place);
+        let plain = self.rule.charge(1, 0, 0);
+        self.say(Charge { back, ..plain });
+    }
+
+    /// Time passes; whoever is careful gives back what is over while it still counts as out.
+    fn passes(&mut self) {
+        let longest = [1, 2_000, 30_000, 200_000, 2 * SECOND];
+        let longest = longest[self.rng.usize(0..5)];
+        let ticks = self.rng.u64(0..=longest);
+        let mut then = self.now + ticks;
+        if self.rng.bool()
+            && let Some(held) = self.rng.choice(&self.held)
+        {
+            // While what is left of it is on its way back.
+            then = self.rng.u64(held.until..=held.due).max(self.now);
+        }
+        while !self.careless
+            && let Some(place) = (0..self.held.len()).min_by_key(|place| self.held[*place].due)
+            && self.held[place].due <= then
+        {
+            self.now = self.now.max(self.held[place].due);
+            self.gives_back(place);
+        }
+        self.now = then.max(self.now);
+    }
+}
+
+fn play(short: &str, careless: bool) {
+    let server = Server::start();
+    let start = seed::fresh();
+    let mut refused = [0; 2];
+    for number in 0..16 {
+        server.command(&["FLUSHALL"]);
+        let mut play = Play::random(&server, short, start.wrapping_add(number), careless);
+        println!("{short} seed {start} + {number}: {:?}", play.rule.case.quota);
+        let began = Instant::now();
+        while play.spent.len() < 120 && began.elapsed().as_millis() < 700 {
+            play.asks();
+            play.goes_on();
+            play.passes();
+        }
+        refused = [refused[0] + play.refused[0], refused[1] + play.refused[1]];
+        play.truth();
+        while !careless && !play.held.is_empty() {
+            play.gives_back(0);
+        }
+        if !careless {
+            play.is_true();
+        }
+    }
+    println!("{short}: {refused:?} refused for good and for what is lent");
+    assert!(refused.iter().all(|count| *count > 20), "too tame");
+}
+
+impl Play<'_> {
+    /// Ticks for which too little drained, as the bucket's value tells.
+    fn slack(&self) -> u64 {
+        let read = "local s=redis.call('GET',KEYS[1]) return s and cmsgpack.unpack(s)[9] or 0";
+        match &self.server.callers()[..] {
+            [key] => self.server.command(&["EVAL", read, "1", key]).parse().unwrap(),
+            _ => 0,
+        }
+    }
+
+    /// Nothing is out any more: what is left is what the limit leaves of what was spent.
+    fn is_true(&mut self) {
+        let charge = self.rule.charge(1, 0, 0);
+        let left = self.say(charge).remaining;
+        let truth = self.rule.case.algorithm.remaining(&self.truth(), at(self.now));
+        match self.rule.entry.short {
+            "TB" => {
+                let Quota { rpu, .. } = self.rule.case.quota;
+                let missing = (self.slack() * rpu).div_ceil(self.rule.case.quota.period());
+                assert!(left <= truth && truth <= left + missing, "{left} of {truth}");
+            }
+            _ => assert_eq!(left, truth),
+        }
+    }
+}
+
+#[test]
+fn a_window_refuses_for_good_only_for_what_was_used() {
+    play("W", false);
+}
+
+#[test]
+fn a_sliding_window_refuses_for_good_only_for_what_was_used() {
+    play("SW", false);
+}
+
+#[test]
+fn a_bucket_refuses_for_good_only_for_what_was_used() {
+    play("TB", false);
+}
+
+#[test]
+fn what_comes_back_late_or_never_breaks_no_bound() {
+    for short in ["W", "SW", "TB"] {
+        play(short, true);
+    }
+}

@@ -1,0 +1,192 @@
+//! What is lent is not used: who is refused for that only is told so, and for how long.
+
+use diana::decision::Retry;
+use diana::fleet::script::{Back, Charge, Opinion};
+use diana::quota::Quota;
+use diana::time::{SECOND, Unit};
+
+use crate::model::{LEASE, NOTICE, TERM};
+use crate::rules::{Rule, trip, trip_of};
+use crate::server::Server;
+
+/// The first tick of a term, a minute after a day began.
+const START: u64 = 20_000 * 86_400 * SECOND + 60 * SECOND;
+
+fn ten_a_day(short: &str) -> Rule {
+    Rule::new(short, Quota::new(Unit::Day, 10))
+}
+
+fn say(server: &Server, now: u64, charge: Charge) -> Opinion {
+    server.decide(&trip(Some(now), vec![charge])).asks.remove(0).rules[0]
+}
+
+fn request(server: &Server, rule: &Rule, now: u64) -> Opinion {
+    say(server, now, rule.charge(1, 1, 0))
+}
+
+/// A request with a block for those that follow at once.
+fn lease(server: &Server, rule: &Rule, now: u64, block: u64) -> Opinion {
+    let opinion = say(server, now, Charge { soon: block * 2, ..rule.charge(1, 1, block * 2) });
+    assert!(opinion.block >= block, "{opinion:?}");
+    opinion
+}
+
+fn gives_back(rule: &Rule, lease: &Opinion, left: u64) -> Charge {
+    let Opinion { lease: receipt, term, block, .. } = *lease;
+    Charge { back: Back { receipt, term, block, left }, ..rule.charge(1, 0, 0) }
+}
+
+/// Uses up what there is.
+fn use_up(server: &Server, rule: &Rule, now: u64) -> u64 {
+    (0..).take_while(|_| request(server, rule, now).retry.is_none()).count() as u64
+}
+
+#[test]
+fn who_is_refused_for_what_is_lent_is_told_so_until_that_is_over() {
+    let server = Server::start();
+    for short in ["W", "SW", "TB"] {
+        server.command(&["FLUSHALL"]);
+        let rule = ten_a_day(short);
+        let at = START + 10;
+        let lent = lease(&server, &rule, at, 4);
+        assert_eq!(lent.spend, LEASE, "{short}");
+        use_up(&server, &rule, at);
+        let refused = |after| request(&server, &rule, at + after).loan;
+        assert_eq!(refused(0), 2 * TERM - 10, "{short}");
+        assert_eq!(refused(TERM), TERM - 10, "{short}");
+        assert_eq!(refused(2 * TERM - 11), 1, "{short}");
+        assert_eq!(refused(2 * TERM + SECOND), 0, "{short}: it is final from then on");
+        let retry = request(&server, &rule, at + 2 * TERM).retry;
+        assert!(retry.is_some(), "{short}: a lost call costs its permits");
+    }
+}
+
+#[test]
+fn what_comes_back_is_had_at_once_and_what_was_used_refuses_for_good() {
+    let server = Server::start();
+    for short in ["W", "SW", "TB"] {
+        for (after, left) in [(0, 1), (TERM, 2), (2 * TERM - 1, 3), (5 * TERM, 2)] {
+            server.command(&["FLUSHALL"]);
+            let rule = ten_a_day(short);
+            let lent = lease(&server, &rule, START, 4);
+            let used = 1 + lent.block + use_up(&server, &rule, START);
+            assert_eq!(used, 10, "{short}");
+            let now = START + after;
+            say(&server, now, gives_back(&rule, &lent, left));
+            let had = use_up(&server, &rule, now);
+            // A bucket that took them for lost has let some drain, less than one here.
+            let drained = u64::from(short == "TB" && after >= 2 * TERM);
+            assert!(had == left || had + drained == left, "{short}: {had} of {left} after {after}");
+            if drained == 0 {
+                let slack = if short == "TB" { 2 * TERM } else { 0 };
+                assert!(request(&server, &rule, now).loan <= slack, "{short} after {after}");
+                assert_eq!(request(&server, &rule, now + SECOND).loan, 0, "{short}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_window_that_began_since_takes_nothing_back() {
+    let server = Server::start();
+    let rule = Rule::new("W", Quota::new(Unit::Second, 10));
+    let end = START + SECOND - 10_000;
+    let lent = lease(&server, &rule, end, 4);
+    let next = START + SECOND;
+    let other = lease(&server, &rule, next, 4);
+    use_up(&server, &rule, next);
+    say(&server, next, gives_back(&rule, &lent, lent.block));
+    let refused = request(&server, &rule, next);
+    assert!(refused.retry.is_some(), "the new window was given what the old one had lent");
+    assert_eq!(refused.loan, 2 * TERM, "what this one has lent is still out");
+    say(&server, next, gives_back(&rule, &other, 0));
+    assert_eq!(request(&server, &rule, next).loan, 0);
+}
+
+#[test]
+fn a_tentative_charge_refuses_nobody_for_good() {
+    let server = Server::start();
+    for short in ["W", "SW", "TB"] {
+        for comes_back in [true, false] {
+            server.command(&["FLUSHALL"]);
+            let rule = Rule::new(short, Quota::new(Unit::Day, 1));
+            let charge = Charge { tentative: true, ..rule.charge(1, 1, 0) };
+            let charged = say(&server, START, charge);
+            assert_eq!(charged.retry, None);
+            let refused = request(&server, &rule, START + 1000);
+            assert_eq!((refused.retry.is_some(), refused.loan), (true, 2 * TERM - 1000), "{short}");
+            if comes_back {
+                let Opinion { receipt, term, .. } = charged;
+                let back = Back { receipt, term, block: 0, left: 1 };
+                say(&server, START + 2000, Charge { back, ..rule.charge(1, 0, 0) });
+                let then = request(&server, &rule, START + 2000);
+                // What drained of it is missing until it has drained elsewhere.
+                let admitted = then.retry.is_none() || short == "TB" && then.loan > 0;
+                assert!(admitted, "{short}: {then:?}");
+            } else {
+                // It became a request like any other.
+                assert_eq!(request(&server, &rule, START + 2 * TERM).loan, 0, "{short}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cost_that_was_not_tentative_takes_no_other_for_certain() {
+    let server = Server::start();
+    let rule = Rule::new("W", Quota::new(Unit::Day, 2));
+    let tentative = || Charge { tentative: true, ..rule.charge(1, 1, 0) };
+    say(&server, START, tentative());
+    let certain = request(&server, &rule, START);
+    let back = Back { receipt: certain.receipt, term: 0, block: 0, left: 1 };
+    say(&server, START, Charge { back, ..rule.charge(1, 0, 0) });
+    assert_eq!(request(&server, &rule, START).retry, None);
+    assert_eq!(request(&server, &rule, START).loan, 2 * TERM);
+}
+
+#[test]
+fn what_is_lent_of_the_next_slice_refuses_nobody_for_good() {
+    let server = Server::start();
+    let rule = Rule::new("SW", Quota::new(Unit::Second, 10));
+    let now = START + TERM - 10_000;
+    let wants = Charge { soon: 4, ..rule.charge(1, 0, 4) };
+    let ahead = say(&server, now, wants);
+    assert!(ahead.block > 0 && ahead.starts > 0, "{ahead:?}");
+    assert_eq!(ahead.spend, TERM + 10_000 - NOTICE, "so that it comes back in the next term");
+    use_up(&server, &rule, now);
+    assert_eq!(request(&server, &rule, now).loan, TERM + 10_000);
+    say(&server, now, gives_back(&rule, &ahead, ahead.block));
+    assert_eq!(use_up(&server, &rule, now), ahead.block);
+    assert_eq!(request(&server, &rule, now).loan, 0);
+}
+
+#[test]
+fn a_bucket_that_was_held_back_refuses_nobody_for_good_meanwhile() {
+    let server = Server::start();
+    // One permit drains in two terms, but nothing while four are out; they were all spent.
+    let quota = Quota { burst: Some(10), ..Quota::new(Unit::Second, SECOND / (2 * TERM)) };
+    let rule = Rule::new("TB", quota);
+    let lent = say(&server, START, Charge { soon: 4, ..rule.charge(1, 0, 4) });
+    let now = START + 2 * TERM - 1;
+    say(&server, now, gives_back(&rule, &lent, 0));
+    let used = use_up(&server, &rule, now);
+    assert_eq!((lent.block, used), (4, 6));
+    let refused = request(&server, &rule, now);
+    assert_eq!((refused.retry, refused.loan), (Some(Retry::After(1)), 0));
+    let refused = request(&server, &rule, now + 1);
+    assert_eq!(refused.loan, 2 * TERM - 1, "one permit has drained since, in truth");
+    // Once it is empty nothing is missing any more.
+    assert_eq!(request(&server, &rule, now + 2 * SECOND).retry, None);
+    let now = now + SECOND;
+    assert!(use_up(&server, &rule, now + SECOND) > 0);
+    assert_eq!(request(&server, &rule, now + SECOND).loan, 0);
+}
+
+#[test]
+fn the_answer_tells_the_clock_that_never_steps_back() {
+    let server = Server::start();
+    let ask = |time| server.decide(&trip_of(Some(time), vec![])).now;
+    assert_eq!([ask(START), ask(START - 10), ask(START + 5)], [START, START, START + 5]);
+    let later = ask(START - 3600 * SECOND);
+    assert!(later >= START + 5, "{later}");
+}

@@ -1,0 +1,29 @@
+"""Breaks the core in every way that cargo-mutants knows, and sees whether its own tests find out."""
+
+import argparse
+
+import needs
+from console import CARGO_TARGET, ROOT, run
+
+VERSION = "27.1.0"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", help="those to break, such as src/hot/*.rs; by default all of the core")
+    parser.add_argument("--shard", help="a part of the work, such as 1/8 (counted from 0)")
+    parser.add_argument("--jobs", default="1", help="mutants at once; each builds and tests on its own")
+    parser.add_argument("--list", action="store_true", help="name the mutants only")
+    arguments = parser.parse_args()
+    tool = needs.cargo_tool("cargo-mutants", "cargo-mutants", VERSION)
+    # What is built with which features, which tests run and what is left out stands in .cargo/mutants.toml.
+    command = [tool, "mutants", "--dir", ROOT, "--output", CARGO_TARGET, "--jobs", arguments.jobs]
+    command += ["--no-shuffle", "--timeout", "120", "--build-timeout", "600"]
+    command += [word for file in arguments.files for word in ("--file", file)]
+    command += ["--shard", arguments.shard] if arguments.shard else []
+    command += ["--list"] if arguments.list else []
+    run(command)
+
+
+if __name__ == "__main__":
+    main()
