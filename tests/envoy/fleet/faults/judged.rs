@@ -1,5 +1,6 @@
 //! What is right and wrong with what a fault did.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use super::super::modes::{NOTICED_LATER, alone_within, delaying, without_cause};
 use super::super::{SECOND, admitted};
 use super::trial::{Fault, Kind, LIMIT, SHARE, Seen, TIMEOUT};
 use crate::algorithms::{bound, expected};
-use crate::harness::{Complaint, Histogram, Hit, NO_EXCUSE};
+use crate::harness::{Complaint, Histogram, Hit, NO_EXCUSE, stood_still};
 
 /// No wait may be longer: the timeout and 10 ms.
 const LONGEST_WAIT: u64 = TIMEOUT + 10_000;
@@ -76,15 +77,20 @@ impl Seen {
 
     /// Requests that waited too long for Redis.
     fn too_long(&self) -> Option<Complaint> {
-        let most = self.longest_wait();
-        if most <= LONGEST_WAIT as f64 {
+        let count: u64 = self.waits.iter().map(|wait| wait.above(LONGEST_WAIT as f64)).sum();
+        if count == 0 {
             return None;
         }
         let waited = |hit: &&Hit| hit.shot.received - hit.shot.due > LONGEST_WAIT;
         let during = |hit: &Hit| hit.shot.due..hit.shot.received;
+        let mut during: Vec<_> = self.hits.iter().filter(waited).map(during).collect();
+        // Others had waited for lent permits before, which is no fault. The machine is to blame if it kept as
+        // many of all these as waited too long.
+        during.sort_by_key(|during| Reverse(stood_still(during)));
+        during.truncate(usize::try_from(count).unwrap());
         Some(Complaint {
-            what: format!("a request waited {:.0} ms", most / 1_000.0),
-            during: self.hits.iter().filter(waited).map(during).collect(),
+            what: format!("{count} requests waited up to {:.0} ms", self.longest_wait() / 1_000.0),
+            during,
             least: Duration::from_micros(LONGEST_WAIT - TIMEOUT) / 2,
         })
     }
