@@ -112,7 +112,7 @@ fn the_example_blocks_an_address_that_insists() {
 fn gateways_of_a_fleet_ban_together() {
     let redis = Redis::start();
     let rules = format!(
-        "{}\nnamespace: shop\nredis: {{cluster: diana_redis}}",
+        "{}\nnamespace: shop\nredis: {{cluster: diana_redis, timeout: 1s}}",
         trap("global", "after: 10, within: 1m, for: 10m").replace("rpu: 0", "rpu: 1, algo: W")
     );
     let gateway = Gateway::with(&rules).workers(2).redis(redis.port);
