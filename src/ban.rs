@@ -16,6 +16,10 @@ pub const WORDS: usize = 2 + 1 + (SLICES + 1).div_ceil(2);
 
 const RING: Ring = Ring::new(SLICES + 1);
 
+/// More doublings than any ban begins with. A higher level was not written here, and would weigh as much
+/// as a ban does.
+const MOST_LEVELS: u64 = 64;
+
 /// When a rule bans a caller, and for how long. All durations are in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ban {
@@ -94,7 +98,8 @@ impl Ban {
     /// How often the length of the next ban is doubled.
     fn level(&self, state: &[u64], now: Micros) -> u64 {
         let [until, level, ..] = state else { return 0 };
-        level.saturating_sub(now.saturating_sub(*until) / self.halve_after.max(1))
+        let halved = now.saturating_sub(*until) / self.halve_after.max(1);
+        (*level).min(MOST_LEVELS).saturating_sub(halved)
     }
 
     /// Ticks of a slice.

@@ -179,14 +179,24 @@ impl Shared {
             return;
         }
         let counted = self.change(key, set::Change::Count(refusals), now);
-        if counted.begins {
-            self.begun += 1;
+        self.begun += u64::from(counted.begins);
+        if counted.begins || self.is_untold(counted.until, now) {
             self.learn(Some(counted.until), now);
         }
         if let Some(line) = self.lines.get_mut(place) {
             (line.until, line.recent) = (counted.until, counted.recent);
             line.epoch = self.record.epoch;
         }
+    }
+
+    /// Whether a ban is in force that the record does not tell of: whoever wrote it may have ended before
+    /// telling, or either value was spoiled. The caller would be neither banned nor counted.
+    fn is_untold(&mut self, until: Micros, now: Micros) -> bool {
+        let may_be = self.ban.left(until, now) > 0 && until > self.record.latest;
+        if may_be {
+            self.learn(None, now);
+        }
+        may_be && until > self.record.latest
     }
 
     /// Changes a caller's state.

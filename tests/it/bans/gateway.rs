@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana::ban::Ban;
+use diana::ban::{Ban, WORDS};
 use diana::key::Key;
 use diana::port::SharedData;
 use diana::port::fake::FakeSharedData;
@@ -27,6 +27,11 @@ const ANN: Key = Key { hash: 0xa55, spread: 5 };
 fn open(data: &Rc<FakeSharedData>) -> Box<dyn Bans> {
     let mut tables = Tables::default();
     Stores::new("test".into(), data.clone(), &mut tables).open_bans(Scope::Gateway, BAN, 1, 1000)
+}
+
+/// What a value of the rule is called.
+fn name(what: &str) -> String {
+    format!("diana/2/test/{:016x}/{what}", BAN.identity(1))
 }
 
 #[test]
@@ -105,10 +110,7 @@ fn where_nobody_is_banned_nothing_is_asked_but_the_record() {
     for n in 0..1000 {
         assert_eq!(bans.left(key(&mut rng), n * SECOND / 10), 0);
     }
-    assert_eq!(
-        keys(&data),
-        ["diana/2/test/".to_owned() + &format!("{:016x}", BAN.identity(1)) + "/slots"]
-    );
+    assert_eq!(keys(&data), [name("slots")]);
 }
 
 #[test]
@@ -151,4 +153,45 @@ fn what_a_worker_knew_before_a_ban_it_does_not_rely_on_after_it() {
     assert_eq!(ours.left(ANN, TICK), BAN.period - TICK);
     assert_eq!(ours.left(bob, TICK), BAN.period - TICK);
     assert_eq!((ours.left(ANN, BAN.period), ours.begun(), theirs.begun()), (0, 0, 2));
+}
+
+#[test]
+fn a_ban_that_its_writer_did_not_tell_of_is_told_by_the_next() {
+    let data: Rc<FakeSharedData> = Rc::default();
+    let (mut ours, mut theirs) = (open(&data), open(&data));
+    assert_eq!(ours.left(ANN, 0), 0);
+    let (before, _) = data.get(&name("slots")).unwrap();
+    (0..BAN.after).for_each(|_| theirs.refused(ANN, 0));
+    // As if their VM had ended between the two writes.
+    data.set(&name("slots"), &before);
+    assert_eq!(ours.left(ANN, TICK), 0, "nobody says that anybody is banned");
+    (0..BAN.after).for_each(|_| ours.refused(ANN, TICK));
+    assert_eq!(ours.left(ANN, TICK), BAN.period - TICK);
+    assert_eq!(open(&data).left(ANN, TICK), BAN.period - TICK);
+    assert_eq!((ours.begun(), theirs.begun()), (0, 1), "it is the same ban");
+    // It is told once, not with each refusal.
+    let (told, _) = data.get(&name("slots")).unwrap();
+    ours.refused(ANN, TICK);
+    ours.tidy(TICK);
+    assert_eq!(data.get(&name("slots")).unwrap().0, told);
+}
+
+#[test]
+fn nobody_keeps_a_place_for_ever_whatever_is_written_there() {
+    let data: Rc<FakeSharedData> = Rc::default();
+    let mut bans = open(&data);
+    bans.refused(ANN, 0);
+    bans.tidy(0);
+    let set = data.keys().into_iter().find(|key| *key != name("slots")).unwrap();
+    let (mut value, _) = data.get(&set).unwrap();
+    // Her set is full of others who are not banned, with the highest levels and counts.
+    for (other, row) in (1_u64..).zip(value.chunks_exact_mut(8 * (1 + WORDS))) {
+        row.fill(0xff);
+        row[..8].copy_from_slice(&other.to_le_bytes());
+        row[8..16].fill(0);
+    }
+    data.set(&set, &value);
+    (0..BAN.after).for_each(|_| bans.refused(ANN, TICK));
+    bans.tidy(TICK);
+    assert_eq!(bans.left(ANN, TICK), BAN.period);
 }
