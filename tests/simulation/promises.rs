@@ -56,6 +56,18 @@ fn never_over_the_limit_while_redis_answers() {
     assert!(full >= 15, "too tame: {full}");
 }
 
+/// Answers bring more requests at once than go on in one call, and regular work is done in between: what
+/// those bring that go on later is handed in all the same.
+#[test]
+fn a_burst_strands_no_permits() {
+    let (seed, line) =
+        (15839812957279081139, Line { latency: 800, timeout: 100_000, ..Line::default() });
+    let fleet = Plan { seed, gateways: 3, workers: 2, rpu: 800, line, ..Plan::default() };
+    let crowd = Plan { callers: 30, zipf: 1.1, demand: 4000, ..fleet };
+    let seen = run(&Plan { pulse: 94_886..100_000, seconds: 8, ..crowd });
+    assert_eq!((seen.extremes.fullest.over(), seen.in_error), (0, 0));
+}
+
 #[test]
 fn at_twice_the_limit_most_of_it_is_used() {
     let mut rng = Rng::with_seed(seed::fresh());

@@ -29,9 +29,6 @@ pub struct Watch {
     refusals: Vec<Refusal>,
 }
 
-/// A bucket whose permits were out is known to drain by so many ticks later at most.
-const EARLY: Micros = 1_000;
-
 /// A refusal by the fleet's limit that needs a reason.
 struct Refusal {
     caller: u32,
@@ -116,8 +113,7 @@ impl Watch {
             while let Some(admission) = given.next_if(|admission| admission.at <= *at) {
                 self.states.step(&*self.counter, admission.caller, admission.at);
             }
-            let early = at.saturating_sub(EARLY);
-            errors += u64::from(self.states.fits(&*self.counter, *caller, early));
+            errors += u64::from(self.states.fits(&*self.counter, *caller, *at));
         }
         errors
     }

@@ -215,6 +215,8 @@ impl Worker {
         for _ in 0..RELEASES.min(self.ready.len()) {
             let Some((resumed, decided)) = self.ready.pop_front() else { break };
             let caller = self.waiting.remove(&resumed.ticket).expect("somebody waits");
+            // It may bring permits, and regular work may have been done since its answer came.
+            self.timer.start(self.engine.pace(), now);
             done.extend(self.resume(&resumed, caller, decided, now));
         }
         done
