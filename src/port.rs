@@ -120,6 +120,12 @@ pub trait Callout {
     /// # Errors
     /// What is wrong with the cluster.
     fn send(&self, call: &Call) -> Result<u32, &'static str>;
+
+    /// Who makes the calls: the host tells nobody of their answers once he has ended. Zero where nobody
+    /// ends.
+    fn caller(&self) -> u32 {
+        0
+    }
 }
 
 /// What came back on a call.

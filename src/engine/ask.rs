@@ -85,12 +85,12 @@ impl Engine {
         Verdict::Ask { ticket }
     }
 
-    /// Goes on with a request whose answer has come. Where the fleet's callers have other keys from
-    /// now on there is nothing to go on with: it has to be decided about anew.
+    /// Goes on with a request whose answer has come. Where that was [`Answered::Again`] there is nothing to
+    /// go on with: it has to be decided about anew.
     pub fn resume(&mut self, resumed: &Resumed, now: Now) -> Option<Verdict> {
         let asked = self.asked.remove(resumed.ticket)?;
         self.receive(asked, &resumed.answered, now);
-        if resumed.answered == Answered::Unseeded {
+        if resumed.answered == Answered::Again {
             self.give_back();
             return None;
         }
@@ -145,6 +145,12 @@ impl Engine {
     ) -> Option<Vec<Resumed>> {
         let told = self.desk.as_mut()?.answer(token, answer, now, callout)?;
         Some(self.hand_out(told, now))
+    }
+
+    /// Forgets the calls that were made by one who has ended, as [`Engine::work`].
+    pub fn lose(&mut self, caller: u32, now: Now) -> Vec<Resumed> {
+        let told = self.desk.as_mut().map(|desk| desk.lose(caller));
+        self.hand_out(told.unwrap_or_default(), now)
     }
 
     /// Gives back what Redis charged for the request in hand.
@@ -217,7 +223,7 @@ impl Engine {
                         opinion.ban(bans.told(opinion.key, answer, now.mono));
                     }
                 }
-                Answered::Alone | Answered::Unseeded | Answered::Anew => {
+                Answered::Alone | Answered::Again | Answered::Anew => {
                     opinion.alone = true;
                     let store = judge.store.fleet();
                     store.into_iter().for_each(|store| store.brought(opinion.key, None, now));

@@ -83,9 +83,9 @@ pub(super) fn way(policy: &Policy) -> Result<Option<Way>, String> {
 
 impl Gate {
     /// Does what is due between the gateway and Redis.
-    pub(super) fn work_for_fleet(&self) {
+    pub(super) fn work_for_fleet(&self, callout: &HostCallout) {
         let now = self.now();
-        let ready = self.with_engine(|engine| engine.work(now, &HostCallout));
+        let ready = self.with_engine(|engine| engine.work(now, callout));
         self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
     }
 
@@ -107,6 +107,13 @@ impl Gate {
         taken
     }
 
+    /// Forgets the calls that a root made which has ended.
+    pub(super) fn lose_calls(&self, root: u32) {
+        let now = self.now();
+        let ready = self.with_engine(|engine| engine.lose(root, now));
+        self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
+    }
+
     /// Writes to the log what there is to tell about Redis.
     pub(super) fn tell_news(&self) {
         let news = self.with_engine(|engine| engine.news()).unwrap_or_default();
@@ -118,6 +125,8 @@ impl Gate {
         while *left > 0 {
             let next = self.waiting().ready.borrow_mut().pop_front();
             let Some(resumed) = next else { return };
+            // It may bring permits, whether its client is still there or not.
+            self.open();
             let stream = self.waiting().streams.borrow_mut().remove(resumed.ticket);
             let Some((stream, late)) = stream else {
                 self.with_engine(|engine| {
@@ -126,7 +135,6 @@ impl Gate {
                 continue;
             };
             *left -= 1;
-            self.open();
             let now = self.now();
             if resumed.patience.is_none() {
                 let waited = now.mono.saturating_sub(resumed.since);

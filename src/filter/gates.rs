@@ -49,7 +49,7 @@ pub(super) fn leave(stream: u32) -> Option<Vec<Seat>> {
 pub(super) fn tick(root: u32) {
     let mut left = release(root, RELEASES);
     for gate in all() {
-        gate.work_for_fleet();
+        gate.work_for_fleet(&HostCallout { root });
         gate.go_on(root, &mut left);
         gate.tell_news();
         gate.keep_up();
@@ -64,7 +64,7 @@ pub(super) fn answer(root: u32, token: u32, headers: usize, size: usize) -> bool
     let mut left = RELEASES;
     let taken = outside::answer(headers, size, |answer| {
         all().iter().any(|gate| {
-            let taken = gate.take_answer(token, answer, &HostCallout);
+            let taken = gate.take_answer(token, answer, &HostCallout { root });
             if taken {
                 gate.go_on(root, &mut left);
                 gate.tell_news();
@@ -84,6 +84,7 @@ pub(super) fn settle(root: u32) {
 
 /// A root has ended, and given up its gate.
 pub(super) fn end(root: u32) {
+    all().iter().for_each(|gate| gate.lose_calls(root));
     sweep();
     if !timer::end(root, next) {
         // Nobody is going to be called who could bring anything to an end.

@@ -19,7 +19,10 @@ impl Environment for HostEnvironment {
 
 /// Calls by way of the SDK, which must know of them: it panics on the answer to any other. To be
 /// made by a root on its tick or on another answer, so that the root gets the answer.
-pub(super) struct HostCallout;
+pub(super) struct HostCallout {
+    /// The root that the host is calling about.
+    pub(super) root: u32,
+}
 
 impl Callout for HostCallout {
     fn send(&self, call: &Call) -> Result<u32, &'static str> {
@@ -32,6 +35,10 @@ impl Callout for HostCallout {
                 _ => "the cluster has no endpoint that could be asked",
             },
         )
+    }
+
+    fn caller(&self) -> u32 {
+        self.root
     }
 }
 

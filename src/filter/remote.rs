@@ -22,12 +22,19 @@ pub(super) fn last_good(poller: &mut Poller) -> Option<Policy> {
     poller.last_good(&HostSharedData)
 }
 
-pub(super) fn tick(poller: &mut Poller, now: Micros) -> Outcome {
-    poller.tick(&Host { data: &HostSharedData, callout: &HostCallout, now })
+pub(super) fn tick(poller: &mut Poller, root: u32, now: Micros) -> Outcome {
+    poller.tick(&Host { data: &HostSharedData, callout: &HostCallout { root }, now })
 }
 
 /// Takes the answer to a call.
-pub(super) fn answer(poller: &mut Poller, token: u32, headers: usize, size: usize) -> Outcome {
-    let host = Host { data: &HostSharedData, callout: &HostCallout, now: abi::monotonic() };
+pub(super) fn answer(
+    poller: &mut Poller,
+    root: u32,
+    token: u32,
+    headers: usize,
+    size: usize,
+) -> Outcome {
+    let callout = &HostCallout { root };
+    let host = Host { data: &HostSharedData, callout, now: abi::monotonic() };
     outside::answer(headers, size, |answer| poller.answer(token, answer, &host))
 }

@@ -33,7 +33,7 @@ impl Context for Root {
         if !gates::answer(self.id, token, headers, size)
             && let Some(poller) = &mut self.poller
         {
-            let outcome = remote::answer(poller, token, headers, size);
+            let outcome = remote::answer(poller, self.id, token, headers, size);
             self.carry_out(outcome);
         }
         gates::settle(self.id);
@@ -69,7 +69,7 @@ impl RootContext for Root {
 
     fn on_tick(&mut self) {
         if let Some(poller) = &mut self.poller {
-            let outcome = remote::tick(poller, abi::monotonic());
+            let outcome = remote::tick(poller, self.id, abi::monotonic());
             timer::own(self.id, poller.next());
             self.carry_out(outcome);
         }

@@ -59,8 +59,9 @@ pub enum Answered {
     },
     /// The gateway has to decide alone.
     Alone,
-    /// Callers are hashed with another secret from now on: the request is to be judged anew.
-    Unseeded,
+    /// The question came to nothing, since callers are hashed with another secret from now on or since no
+    /// answer will be told: the request is to be judged anew, and has waited meanwhile.
+    Again,
     /// It was not asked about at all, but waited for permits: it is to be judged anew.
     Anew,
 }
@@ -217,7 +218,7 @@ impl Desk {
             }
             Ok(Answer::Seed(seed)) => {
                 let probing = flight.probing;
-                flight.unseed(&mut told);
+                flight.ask_again(&mut told);
                 self.reseed(seed, &mut told);
                 self.answered(now.mono, self.link.gateways.get(), probing);
             }
@@ -281,7 +282,7 @@ impl Desk {
     fn reseed(&mut self, seed: Seed, told: &mut Vec<Told>) {
         if self.seed != seed {
             self.seed = seed;
-            self.give_up(&Answered::Unseeded, told);
+            self.give_up(&Answered::Again, told);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Several roots in one VM, as of listeners with rules of their own or of a change that drains: whichever of
 //! them the host calls, whatever waits has a clock.
 
+mod calls;
 mod law;
 mod listeners;
 

@@ -34,6 +34,8 @@ pub(super) struct Flight {
     pub(super) script: Script,
     /// Whether it only finds out if Redis is back.
     pub(super) probing: bool,
+    /// Who is told of its answer.
+    caller: u32,
     pub(super) sent: Now,
     timeout: Micros,
     who: Vec<Who>,
@@ -84,8 +86,8 @@ impl Flight {
     }
 
     /// Has those who wait for it judged anew.
-    pub(super) fn unseed(self, told: &mut Vec<Told>) {
-        self.tell(&Answered::Unseeded, told);
+    pub(super) fn ask_again(self, told: &mut Vec<Told>) {
+        self.tell(&Answered::Again, told);
     }
 
     fn tell(self, answered: &Answered, told: &mut Vec<Told>) {
@@ -168,6 +170,7 @@ impl Desk {
             trip: Trip { namespace, seed, gateway, now: None, asks: Vec::new() },
             script: Script::Digest,
             probing: false,
+            caller: 0,
             sent: Now::default(),
             timeout: self.way.timeout,
             who: Vec::new(),
@@ -183,7 +186,7 @@ impl Desk {
         callout: &dyn Callout,
         told: &mut Vec<Told>,
     ) {
-        flight.sent = now;
+        (flight.sent, flight.caller) = (now, callout.caller());
         self.happened.trips += 1;
         self.happened.asks += flight.trip.asks.len() as u64;
         let pseudo = [(":method", "POST"), (":path", "/"), (":authority", &self.way.cluster)];
@@ -214,6 +217,15 @@ impl Desk {
         flight.timeout = flight.timeout.saturating_sub(elapsed).max(SHORTEST);
         flight.script = Script::Text;
         self.send(flight, now, callout, told);
+    }
+
+    /// Who made calls has ended, and nobody will be told of their answers: that says nothing about Redis.
+    pub fn lose(&mut self, caller: u32) -> Vec<Told> {
+        let mut told = Vec::new();
+        for lost in self.flights.extract_if(.., |flight| flight.caller == caller) {
+            lost.ask_again(&mut told);
+        }
+        told
     }
 
     /// Asks for nothing of all that waits.

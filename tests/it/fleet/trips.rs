@@ -172,15 +172,15 @@ fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
     let third = worker.ask(3, TIMEOUT / 4);
     worker.link.send(0, more(1));
     let told = worker.answer(calls[0].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 1).unwrap();
-    let unseeded = |ticket| (ticket, Answered::Unseeded);
+    let again = |ticket| (ticket, Answered::Again);
     assert_eq!(told.len(), 3);
-    assert_eq!(requests(told), [unseeded(first), unseeded(third)]);
+    assert_eq!(requests(told), [again(first), again(third)]);
     assert!(worker.desk.seed() == theirs);
     // Asked anew under the new one, and this waits for the trip that is still out.
     worker.ask(1, TIMEOUT / 4 + 2);
     worker.link.send(0, more(1));
     let told = worker.answer(calls[1].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 3).unwrap();
-    assert_eq!(requests(told), [unseeded(second)]);
+    assert_eq!(requests(told), [again(second)]);
     let (_, call) = worker.calls.one();
     assert_eq!(Seen::of(&call).callers, [1, 1], "they are hashed under the new one");
     assert_ne!(OWN.k0, theirs.k0);
