@@ -5,7 +5,7 @@ use super::problem::Problems;
 /// Longest text that is read.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Most directives, which are far beyond any sense: the YAML reader takes quadratic time over more.
+/// Most directives, which are far beyond any sense.
 const MAX_DIRECTIVES: usize = 500;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';

@@ -2,11 +2,11 @@
 //! a short text mean a huge tree.
 
 mod aliases;
-mod libyaml;
+mod events;
 mod scalar;
 
 use self::aliases::Expanded;
-use self::libyaml::{Error, Event, Kind};
+use self::events::{Error, Event, Kind};
 use super::hint;
 use super::problem::{Position, Problem, Problems};
 use super::source::Source;
@@ -33,13 +33,8 @@ pub fn read(text: &str) -> Result<Source, Problems> {
     }
 }
 
-fn problems(Error { position, mut message }: Error, text: &str) -> Problems {
-    let (line, column) = position;
-    let written = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-    if written.chars().nth(column.saturating_sub(1)) == Some('\t') {
-        message.push_str("; YAML indents with spaces, not tabs");
-    }
-    message.insert_str(0, "not valid YAML: ");
+fn problems(Error { position, message }: Error, text: &str) -> Problems {
+    let message = format!("not valid YAML: {message}");
     let mut list = hint::missing_spaces(text);
     let position = Some(position);
     let after = list.partition_point(|earlier| earlier.position <= position);
@@ -67,7 +62,7 @@ struct Reader<'t> {
     positions: Vec<Position>,
 }
 
-impl Reader<'_> {
+impl<'t> Reader<'t> {
     fn documents(&mut self) -> Result<Vec<Tree>, Failure> {
         let mut documents = Vec::new();
         loop {
@@ -86,7 +81,7 @@ impl Reader<'_> {
     }
 
     /// The tree of the node that begins with `event`, below so many lists and mappings.
-    fn tree(&mut self, event: Event, depth: usize) -> Result<Tree, Failure> {
+    fn tree(&mut self, event: Event<'t>, depth: usize) -> Result<Tree, Failure> {
         let Event { position, tag, kind, .. } = event;
         let refused = |message| Failure::Refused(position, message);
         if tag.as_ref().is_some_and(|tag| tag.starts_with('!')) {
@@ -94,7 +89,7 @@ impl Reader<'_> {
         }
         if let Kind::Scalar { text, plain } = kind {
             self.count(position, &text)?;
-            return scalar::read(text, plain, tag.as_deref()).ok_or_else(|| {
+            return scalar::read(text.into_owned(), plain, tag.as_deref()).ok_or_else(|| {
                 refused("found another value than its tag says; leave the tag out")
             });
         }
@@ -126,13 +121,13 @@ impl Reader<'_> {
             };
             self.count(position, &key)?;
             let Some(value) = self.inner()? else { break };
-            pairs.push((key, self.tree(value, depth)?));
+            pairs.push((key.into_owned(), self.tree(value, depth)?));
         }
         Ok(pairs)
     }
 
     /// What the innermost list or mapping holds next.
-    fn inner(&mut self) -> Result<Option<Event>, Failure> {
+    fn inner(&mut self) -> Result<Option<Event<'t>>, Failure> {
         let event = self.events.next()?;
         Ok(if matches!(event.kind, Kind::Close | Kind::End) { None } else { Some(event) })
     }

@@ -2,25 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use super::libyaml::{Error, Event, Events, Kind};
+use super::events::{Error, Event, Events, Kind};
 
 /// Reads a text piece by piece. An alias in the very node that it stands for never ends, but goes
 /// deeper each time.
-#[derive(Debug)]
 pub struct Expanded<'t> {
     events: Events<'t>,
     /// All nodes with an anchor, those within others once.
-    kept: Vec<Step>,
+    kept: Vec<Step<'t>>,
     /// How many lists and mappings at the end of `kept` are not closed yet.
     open: usize,
     /// Where in `kept` the node with an anchor begins.
-    anchors: BTreeMap<String, usize>,
+    anchors: BTreeMap<usize, usize>,
     replays: Vec<Replay>,
 }
 
 #[derive(Debug, Clone)]
-enum Step {
-    Event(Event),
+enum Step<'t> {
+    Event(Event<'t>),
     /// The node that begins here in `kept`.
     Repeat(usize),
 }
@@ -50,7 +49,7 @@ impl<'t> Expanded<'t> {
     }
 
     /// The next piece; after the last one, or an error, only `End`.
-    pub fn next(&mut self) -> Result<Event, Error> {
+    pub fn next(&mut self) -> Result<Event<'t>, Error> {
         loop {
             let repeated = self.repeat();
             match repeated.map_or_else(|| self.read(), Ok)? {
@@ -61,7 +60,7 @@ impl<'t> Expanded<'t> {
     }
 
     /// The next step of the innermost replay.
-    fn repeat(&mut self) -> Option<Step> {
+    fn repeat(&mut self) -> Option<Step<'t>> {
         let replay = self.replays.last_mut()?;
         let step = self.kept.get(replay.next)?.clone();
         replay.next += 1;
@@ -73,11 +72,11 @@ impl<'t> Expanded<'t> {
     }
 
     /// The next step of the text.
-    fn read(&mut self) -> Result<Step, Error> {
+    fn read(&mut self) -> Result<Step<'t>, Error> {
         let mut event = self.events.next()?;
         let anchor = event.anchor.take();
         let step = match event.kind {
-            Kind::Alias(name) => match self.anchors.get(&name) {
+            Kind::Alias(anchor) => match self.anchors.get(&anchor) {
                 Some(&start) => Step::Repeat(start),
                 None => {
                     let message = "unknown anchor".into();
@@ -92,7 +91,7 @@ impl<'t> Expanded<'t> {
             _ => Step::Event(event),
         };
         if anchor.is_some() || self.open > 0 {
-            anchor.map(|name| self.anchors.insert(name, self.kept.len()));
+            anchor.map(|anchor| self.anchors.insert(anchor, self.kept.len()));
             self.open = after(self.open, &step);
             self.kept.push(step.clone());
         }
@@ -101,7 +100,7 @@ impl<'t> Expanded<'t> {
 }
 
 /// How many lists and mappings are open after a step.
-fn after(open: usize, step: &Step) -> usize {
+fn after(open: usize, step: &Step<'_>) -> usize {
     match step {
         Step::Event(Event { kind: Kind::List | Kind::Map, .. }) => open + 1,
         Step::Event(Event { kind: Kind::Close, .. }) => open.saturating_sub(1),

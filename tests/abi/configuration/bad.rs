@@ -4,7 +4,7 @@
 pub const CASES: &[(&str, &[&str])] = &[
     ("", &["limits"]),
     ("limits", &["found"]),
-    ("limits: {", &["2:1", "not valid YAML"]),
+    ("limits: {", &["1:9", "not valid YAML"]),
     ("limits: 7", &["limits", "`7`"]),
     ("limit: []", &["limit", "did you mean `limits`"]),
     (

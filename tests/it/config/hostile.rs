@@ -13,13 +13,12 @@ fn refused(text: &str, what: &str) {
 
 #[test]
 fn deep_nesting() {
-    for piece in ["[", "[\n", "{a: ", "{\"a\":[", "- ", "&a [", "[{a: \"\", b: "] {
+    for piece in ["[", "[\n", "{a: ", "{\"a\":[", "- ", "&a [", ": ", "[{a: \"\", b: "] {
         refused(&piece.repeat(80_000), "nested too deeply");
     }
     for piece in ["{", "? ", "? [", "- - ? ", "[[{"] {
         refused(&piece.repeat(80_000), "found a list or a mapping as a key");
     }
-    refused(&": ".repeat(100_000), "not valid YAML");
     refused(&"[".repeat(1_000_000), "nested too deeply");
     refused(&format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)), "nested too deeply");
     let steps: String = (0..1_000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();

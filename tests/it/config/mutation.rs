@@ -92,9 +92,10 @@ fn read(text: &[u8]) {
     for problem in problems.list() {
         let Some((line, column)) = problem.position else { continue };
         let text = String::from_utf8_lossy(text);
-        // What is missing at the end is missed on the line after the last one.
-        let lines = 1 + text.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).count();
-        assert!((1..=lines).contains(&line) && column >= 1, "{problem}\n{text:?}");
+        let text = text.replace("\r\n", "\n");
+        let written = text.split(['\n', '\r']).nth(line - 1);
+        let columns = written.map_or(0, |written| written.chars().count() + 1);
+        assert!((1..=columns).contains(&column), "{problem}\n{text:?}");
     }
 }
 

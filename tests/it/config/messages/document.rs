@@ -5,9 +5,9 @@ use super::super::problems;
 #[test]
 fn nothing() {
     assert_snapshot!(problems(""), @"1:1 limits: required, allowed: a list of `{Url, rules}`; `[]` limits nothing");
-    assert_snapshot!(problems("# only a comment\n---\n"), @"3:1 limits: required, allowed: a list of `{Url, rules}`; `[]` limits nothing");
+    assert_snapshot!(problems("# only a comment\n---\n"), @"2:4 limits: required, allowed: a list of `{Url, rules}`; `[]` limits nothing");
     assert_snapshot!(problems("{}"), @"1:1 limits: required, allowed: a list of `{Url, rules}`; `[]` limits nothing");
-    assert_snapshot!(problems("limits:"), @"1:8 limits: found nothing, allowed: a list of `{Url, rules}`; `[]` limits nothing");
+    assert_snapshot!(problems("limits:"), @"1:7 limits: found nothing, allowed: a list of `{Url, rules}`; `[]` limits nothing");
 }
 
 #[test]

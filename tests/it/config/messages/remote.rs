@@ -121,7 +121,7 @@ fn what_a_document_has_no_say_in() {
     1:16 limits[0].Url: `x` must begin with `/`
     2:1 keys: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow
     ");
-    assert_snapshot!(problems("# nothing"), @"2:1 limits: required, allowed: a list of `{Url, rules}`; `[]` limits nothing");
-    assert_snapshot!(problems("{limits: ["), @"2:1 not valid YAML: did not find expected node content, while parsing a flow node");
+    assert_snapshot!(problems("# nothing"), @"1:10 limits: required, allowed: a list of `{Url, rules}`; `[]` limits nothing");
+    assert_snapshot!(problems("{limits: ["), @"1:10 not valid YAML: unclosed bracket '['");
     assert_snapshot!(parse_remote(b"limits: []\n# \xff", &own).unwrap_err().to_string(), @"found a byte that is not UTF-8 at offset 13");
 }

@@ -5,15 +5,15 @@ use super::super::problems;
 
 #[test]
 fn no_yaml() {
-    assert_snapshot!(problems("limits: [\n"), @"2:1 not valid YAML: did not find expected node content, while parsing a flow node");
-    assert_snapshot!(problems("limits: []\n  keys: 5\n"), @"2:3 not valid YAML: did not find expected key, while parsing a block mapping");
-    assert_snapshot!(problems("limits: *nowhere\n"), @"1:9 not valid YAML: unknown anchor");
+    assert_snapshot!(problems("limits: [\n"), @"1:9 not valid YAML: unclosed bracket '['");
+    assert_snapshot!(problems("limits: []\n  keys: 5\n"), @"2:3 not valid YAML: while parsing a block mapping, did not find expected key");
+    assert_snapshot!(problems("limits: *nowhere\n"), @"1:9 not valid YAML: while parsing node, found unknown anchor");
     assert_snapshot!(problems("limits: !rules []\n"), @"1:9 tags such as `!name` mean nothing here; leave them out");
     assert_snapshot!(problems("limits: !!int many\n"), @"1:9 found another value than its tag says; leave the tag out");
     assert_snapshot!(problems("? [a]\n: b\n"), @"1:3 found a list or a mapping as a key, allowed: text");
-    assert_snapshot!(problems("limits: []\n\tkeys: 5\n"), @"2:1 not valid YAML: found character that cannot start any token, while scanning for the next token; YAML indents with spaces, not tabs");
-    assert_snapshot!(problems("limits: \"\\q\"\n"), @"1:10 not valid YAML: found unknown escape character, while parsing a quoted scalar at line 1 column 9");
-    assert_snapshot!(problems("limits: []\n}\n"), @"2:1 not valid YAML: did not find expected key, while parsing a block mapping");
+    assert_snapshot!(problems("limits: []\n\tkeys: 5\n"), @"2:2 not valid YAML: tabs disallowed within this context (block indentation); YAML indents with spaces, not tabs");
+    assert_snapshot!(problems("limits: \"\\q\"\n"), @"1:9 not valid YAML: while parsing a quoted scalar, found unknown escape character");
+    assert_snapshot!(problems("limits: []\n}\n"), @"2:1 not valid YAML: misplaced bracket");
 }
 
 #[test]
@@ -48,8 +48,8 @@ fn a_rule_without_spaces() {
     assert_snapshot!(problems(text), @"3:4 rules[0]: found `actor:device unit:second rpu:10`, allowed: a mapping such as `{actor: device, unit: second, rpu: 10}`; a space is missing after the colon: write `actor: device`");
     let text = "Url: /\nrules:\n - actor: device\n   unit:second\n   rpu: 10\n";
     assert_snapshot!(problems(text), @"
+    4:4 not valid YAML: simple key expected ':'
     4:9 a space is missing after the colon: write `unit: second`
-    5:4 not valid YAML: could not find expected ':', while scanning a simple key at line 4 column 4
     ");
     let text = "Url: /\nrules: [{actor:device, unit: second, rpu: 10}]\n";
     assert_snapshot!(problems(text), @"
@@ -62,7 +62,7 @@ fn a_rule_without_spaces() {
 fn spaces_missing_within_a_line() {
     assert_snapshot!(problems("limits: [{Url:/, rules:[{actor:all, unit: second, rpu:3}]}]"), @"
     1:15 a space is missing after the colon: write `Url: /`
-    1:23 not valid YAML: found unexpected ':', while scanning a plain scalar at line 1 column 18
+    1:23 not valid YAML: ':' may not precede any of `[{` in flow mapping
     1:24 a space is missing after the colon: write `rules: [`
     1:32 a space is missing after the colon: write `actor: all`
     1:55 a space is missing after the colon: write `rpu: 3`
