@@ -25,7 +25,6 @@ mod failure;
 mod numbers;
 mod pack;
 mod read;
-mod sha1;
 mod text;
 mod write;
 

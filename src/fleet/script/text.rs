@@ -1,7 +1,7 @@
 //! The text of the script without what only its readers need: it is part of the module and of every
 //! call.
 
-use super::sha1::sha1;
+use const_sha1::sha1;
 
 const SOURCE: &str = concat!(
     include_str!("head.lua"),
@@ -24,9 +24,22 @@ pub(super) const TEXT: &[u8] = &{
 };
 
 /// What Redis knows it by, once it has seen the text.
-pub(super) const DIGEST: &[u8] = &sha1(TEXT);
+pub(super) const DIGEST: &[u8] = &hex(sha1(TEXT).as_bytes());
 
 const LENGTH: usize = squeeze(SOURCE.as_bytes(), &mut [0; SOURCE.len()]);
+
+/// The digits of a digest.
+#[allow(clippy::indexing_slicing, reason = "the compiler would tell")]
+const fn hex(digest: [u8; 20]) -> [u8; 40] {
+    let mut digits = [0; 40];
+    let mut at = 0;
+    while at < digits.len() {
+        let digit = digest[at / 2] >> (4 - at % 2 * 4) & 0xf;
+        digits[at] = b"0123456789abcdef"[digit as usize];
+        at += 1;
+    }
+    digits
+}
 
 /// Copies `text` without indentation, empty lines and lines of comment. The length of the copy.
 const fn squeeze(mut text: &[u8], mut to: &mut [u8]) -> usize {
