@@ -28,36 +28,12 @@ fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
         let begins = word.len().min(lower.len()) >= 3
             && (lower.starts_with(&word) || word.starts_with(&lower));
         let tolerated = if begins { LONGEST } else { word.len().max(name.len()) / 3 };
-        let distance = distance(word.as_bytes(), lower.as_bytes());
+        let distance = strsim::osa_distance(&word, &lower);
         if distance <= tolerated && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, name));
         }
     }
     best.map(|(_, name)| name)
-}
-
-/// How many letters must be changed, added, left out or swapped with their neighbour.
-fn distance(from: &[u8], to: &[u8]) -> usize {
-    let get = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(LONGEST);
-    let mut previous = Vec::new();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    let mut before = None;
-    for (line, &letter) in from.iter().enumerate() {
-        let mut next = vec![line + 1];
-        let mut left = None;
-        for (column, &wanted) in to.iter().enumerate() {
-            let changed = get(&row, column) + usize::from(letter != wanted);
-            let mut least = changed.min(get(&row, column + 1) + 1).min(get(&next, column) + 1);
-            if before == Some(wanted) && left == Some(letter) {
-                least = least.min(get(&previous, column - 1) + 1);
-            }
-            next.push(least);
-            left = Some(wanted);
-        }
-        before = Some(letter);
-        previous = std::mem::replace(&mut row, next);
-    }
-    get(&row, to.len())
 }
 
 /// What an unknown key should have been, or nothing.
