@@ -62,7 +62,11 @@ pub struct Events<'t>(Parser<'t, StrInput<'t>>);
 impl<'t> Events<'t> {
     /// From the beginning of `text`.
     pub fn new(text: &'t str) -> Events<'t> {
-        let options = granit_parser::options! { flow_nesting_limit: MAX_FLOW };
+        let options = granit_parser::options! {
+            flow_nesting_limit: MAX_FLOW,
+            // As YAML says, unlike its test suite.
+            block_scalar_eof_without_line_feed: true,
+        };
         Events(Parser::new_from_str_with_options(text, options))
     }
 

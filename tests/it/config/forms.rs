@@ -74,6 +74,19 @@ fn json_and_the_form_of_a_struct() {
 }
 
 #[test]
+fn lines_end_and_brackets_close_where_people_put_them() {
+    let flow = "limits: [\n{Url: /, rules: [\n{actor: device, unit: second, rpu: 10, scope: global},\n\
+                {actor: all, unit: second, rpu: 50, algo: W, scope: local}\n]\n}\n]\n";
+    for text in [flow, &SEED.replace('\n', "\r\n"), &SEED.replace('\n', "\r"), SEED.trim_end()] {
+        assert_eq!(gist(&policy(text)), gist(&policy(SEED)), "{text:?}");
+    }
+    for (end, body) in [("|\n  a\n  b", "a\nb"), (">-\n  a\n  b\n", "a b")] {
+        let text = format!("{SEED}response:\n body: {end}");
+        assert_eq!(policy(&text).limits[0].rules[0].response.body, body, "{text}");
+    }
+}
+
+#[test]
 fn no_limits_at_all() {
     for text in ["limits: []", "{limits: [], keys: 5}", "[]", "---\n[]\n---\n[]\n"] {
         assert!(policy(text).limits.is_empty(), "{text}");

@@ -14,6 +14,11 @@ fn no_yaml() {
     assert_snapshot!(problems("limits: []\n\tkeys: 5\n"), @"2:2 not valid YAML: tabs disallowed within this context (block indentation); YAML indents with spaces, not tabs");
     assert_snapshot!(problems("limits: \"\\q\"\n"), @"1:9 not valid YAML: while parsing a quoted scalar, found unknown escape character");
     assert_snapshot!(problems("limits: []\n}\n"), @"2:1 not valid YAML: misplaced bracket");
+    assert_snapshot!(problems("limits: \"\\ud800\""), @"1:9 not valid YAML: while parsing a quoted scalar, found high surrogate without following low surrogate");
+    assert_snapshot!(problems("limits: \"\\u0000\""), @r"1:9 limits: found `\0`, allowed: a list of `{Url, rules}`; `[]` limits nothing");
+    assert_snapshot!(problems("limits: 1e999"), @"1:9 limits: found `1e999`, allowed: a list of `{Url, rules}`; `[]` limits nothing");
+    assert_snapshot!(problems("limits: \"a\n---\n"), @"1:9 not valid YAML: while scanning a quoted scalar, found unexpected document indicator");
+    assert_snapshot!(problems("limits: [\n{\n\tUrl: /}]"), @"3:2 not valid YAML: tabs disallowed within this context (block indentation); YAML indents with spaces, not tabs");
 }
 
 #[test]
