@@ -14,7 +14,6 @@ mod condition;
 mod context;
 mod daily;
 mod document;
-mod duplicate;
 mod duration;
 mod entry;
 mod except;
@@ -38,16 +37,14 @@ mod response;
 mod rule;
 mod settings;
 mod size;
-mod source;
-mod text;
 mod yaml;
 mod zone;
 
+use place::Source;
 use policy::Policy;
 use policy::remote::Own;
 use problem::Problems;
 use report::Report;
-use source::Source;
 
 /// Reads a configuration: YAML or JSON, in any of the forms that the reference describes, or the
 /// bytes of a `google.protobuf.Struct`.
@@ -70,13 +67,12 @@ pub fn parse_remote(bytes: &[u8], own: &Own) -> Result<Policy, Problems> {
 }
 
 fn parse_text(bytes: &[u8], own: Option<&Own>) -> Result<Policy, Problems> {
-    let text = text::check(bytes)?;
-    policy(&yaml::read(text)?, own)
+    policy(&yaml::read(bytes)?, own)
 }
 
 fn policy(source: &Source, own: Option<&Own>) -> Result<Policy, Problems> {
     let report = Report::new(source);
-    duplicate::find(&report);
+    fields::find_duplicates(&report);
     match document::read(&report, own) {
         Some(policy) if report.is_empty() => Ok(policy),
         _ => Err(report.into_problems()),

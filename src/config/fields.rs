@@ -1,6 +1,10 @@
-//! A mapping whose keys are known.
+//! The keys of mappings: which are known, and which come twice.
 
-use super::node::Node;
+use std::collections::BTreeMap;
+
+use super::node::{Node, roots};
+use super::report::Report;
+use crate::tree::Tree;
 
 /// The known keys of a mapping that are present.
 #[derive(Debug)]
@@ -53,5 +57,26 @@ impl<'a> Fields<'a> {
             Some(value) => value.problem(message),
             None => self.node.missing_problem(key, message),
         }
+    }
+}
+
+/// Reports every key that a mapping holds more than once; YAML readers keep one of them in silence.
+pub fn find_duplicates(report: &Report<'_>) {
+    for root in roots(report) {
+        duplicates_in(&root);
+    }
+}
+
+fn duplicates_in(node: &Node<'_>) {
+    if let Tree::Map(pairs) = node.tree() {
+        let mut keys = BTreeMap::new();
+        for (position, (key, _)) in pairs.iter().enumerate() {
+            if keys.insert(key.clone(), position).is_some() {
+                node.child(position).key_problem("duplicate key".into());
+            }
+        }
+    }
+    for child in node.children() {
+        duplicates_in(&child);
     }
 }

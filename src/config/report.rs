@@ -2,9 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::place::Place;
+use super::place::{Place, Source};
 use super::problem::{Problem, Problems, SHOWN};
-use super::source::Source;
 use crate::tree::Tree;
 
 /// How many problems are kept: beyond them a document is not worth the time and the memory.

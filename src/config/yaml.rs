@@ -1,15 +1,16 @@
-//! Text to trees: YAML, of which JSON is a part. What is built is bounded, since aliases can make
+//! Bytes to trees: YAML, of which JSON is a part. What is built is bounded, since aliases can make
 //! a short text mean a huge tree.
 
 mod aliases;
+mod characters;
 mod events;
 mod scalar;
 
 use self::aliases::Expanded;
 use self::events::{Error, Event, Kind};
 use super::hint;
+use super::place::Source;
 use super::problem::{Position, Problem, Problems};
-use super::source::Source;
 use crate::tree::Tree;
 
 /// Largest size of all the trees together, where a node counts 1 and its text 1 for every 32 bytes.
@@ -21,8 +22,9 @@ const MAX_KEPT: usize = 100_000;
 /// Deepest nesting.
 const MAX_DEPTH: usize = 32;
 
-/// The documents in `text`.
-pub fn read(text: &str) -> Result<Source, Problems> {
+/// The documents in a text.
+pub fn read(bytes: &[u8]) -> Result<Source, Problems> {
+    let text = characters::check(bytes)?;
     let mut reader = Reader { events: Expanded::new(text), left: MAX_SIZE, positions: Vec::new() };
     match reader.documents() {
         Ok(documents) => Ok(Source { documents, positions: reader.positions }),
