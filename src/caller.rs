@@ -47,7 +47,9 @@ pub struct Callers {
     seeds: (Seed, Seed),
     /// Whether any rule chooses callers by percentile, so that it must be worked out.
     percentiles: bool,
-    /// Requests since the last flush that lacked metadata which another filter should have left.
+    /// Whether the request in hand lacks metadata which another filter should have left.
+    lacks_metadata: bool,
+    /// Requests since the last flush that did.
     pub without_metadata: u64,
 }
 
@@ -62,6 +64,7 @@ impl Callers {
             found: Vec::new(),
             seeds: (seed, seed),
             percentiles,
+            lacks_metadata: false,
             without_metadata: 0,
         }
     }
@@ -85,6 +88,12 @@ impl Callers {
     /// Forgets the request before.
     pub fn begin(&mut self) {
         self.found.fill(None);
+        self.lacks_metadata = false;
+    }
+
+    /// Counts the request in hand, which nobody has counted yet, if it lacks metadata.
+    pub fn count(&mut self) {
+        self.without_metadata += u64::from(self.lacks_metadata);
     }
 
     /// The caller of `request` by a registered compound actor.
@@ -135,7 +144,7 @@ impl Callers {
                     public.part(source, value);
                 }
             });
-            self.without_metadata += u64::from(found == Found::NoMetadata);
+            self.lacks_metadata |= found == Found::NoMetadata;
             match found {
                 Found::Value => {}
                 Found::Repeated => shared = true,

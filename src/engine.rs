@@ -218,6 +218,9 @@ impl Engine {
                 self.apply(rule, request);
             }
         }
+        if since == Since::New {
+            self.callers.count();
+        }
         if self.scratch.opinions.is_empty() {
             return Verdict::PASS;
         }

@@ -1,8 +1,10 @@
 //! What is measured: configurations that never refuse, and the requests that they judge.
 
+use std::rc::Rc;
+
 use diana::engine::Engine;
 use diana::key::Seed;
-use diana::port::fake::{FakeClock, FakeRequest};
+use diana::port::fake::{FakeClock, FakeRequest, FakeSharedData};
 use diana::time::Now;
 use diana::verdict::Verdict;
 
@@ -107,7 +109,11 @@ impl Bench {
         let clock = FakeClock::default();
         clock.0.set(Now { mono: 1_000_000_000, wall: 1_800_000_000_000_000 });
         Bench {
-            engine: Engine::alone(policy, Seed { k0: 1, k1: 2 }),
+            engine: Engine::alone(
+                policy,
+                Seed { k0: 1, k1: 2 },
+                Rc::new(FakeSharedData::default()),
+            ),
             request: FakeRequest::get("/svc/25/items/7?page=2")
                 .header("x-account-id", "account-000000")
                 .from("192.0.2.1:40000"),

@@ -12,7 +12,7 @@ use crate::config::policy::{Policy, Rule};
 use crate::fleet::desk::Desk;
 use crate::key::Seed;
 use crate::metrics::Counts;
-use crate::port::fake::FakeSharedData;
+use crate::port::SharedData;
 use crate::route::Router;
 use crate::store::tables::Tables;
 use crate::store::{Meter, Scope, Stores};
@@ -99,10 +99,9 @@ impl Engine {
         }
     }
 
-    /// An engine that shares nothing with anybody, for tools and tests.
+    /// An engine that shares nothing with anybody, for tools and tests: `data` is its own.
     #[must_use]
-    pub fn alone(policy: Policy, seed: Seed) -> Engine {
-        let data = Rc::new(FakeSharedData::default());
+    pub fn alone(policy: Policy, seed: Seed, data: Rc<dyn SharedData>) -> Engine {
         Engine::new(policy, seed, Stores::new("alone".into(), data, &mut Tables::default()), None)
     }
 }

@@ -14,11 +14,13 @@ mod races;
 mod reports;
 mod survival;
 
+use std::rc::Rc;
+
 use diana::config;
 use diana::engine::Engine;
 use diana::key::Seed;
 use diana::port::Metrics;
-use diana::port::fake::{FakeClock, FakeRequest};
+use diana::port::fake::{FakeClock, FakeRequest, FakeSharedData};
 use diana::time::Now;
 use diana::verdict::{Refusal, Verdict};
 
@@ -32,7 +34,11 @@ impl Gate {
     pub fn new(yaml: &str) -> Gate {
         let policy = config::parse(yaml.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let gate = Gate {
-            engine: Engine::alone(policy, Seed { k0: 7, k1: 9 }),
+            engine: Engine::alone(
+                policy,
+                Seed { k0: 7, k1: 9 },
+                Rc::new(FakeSharedData::default()),
+            ),
             clock: FakeClock::default(),
         };
         // A full minute on the wall clock.

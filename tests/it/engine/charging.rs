@@ -1,9 +1,11 @@
 //! All rules are judged, then all are charged, and waits are true.
 
+use std::rc::Rc;
+
 use diana::config;
 use diana::engine::Engine;
 use diana::key::Seed;
-use diana::port::fake::FakeRequest;
+use diana::port::fake::{FakeRequest, FakeSharedData};
 use diana::time::Now;
 use diana::verdict::Verdict;
 
@@ -88,7 +90,8 @@ fn no_rule_no_clock() {
         }
     }
     let policy = config::parse(b"limits: [{Url: /a, rules: [{actor: all, unit: day, rpu: 0}]}]");
-    let mut engine = Engine::alone(policy.unwrap(), Seed { k0: 0, k1: 0 });
+    let mut engine =
+        Engine::alone(policy.unwrap(), Seed { k0: 0, k1: 0 }, Rc::new(FakeSharedData::default()));
     assert_eq!(engine.decide(&FakeRequest::get("/b"), &Broken), Verdict::PASS);
 }
 

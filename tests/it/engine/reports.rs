@@ -104,3 +104,21 @@ fn a_worker_tells_how_it_counts_for_the_fleet() {
     gate.engine.retire("ns", gate.clock.0.get(), &mut lines);
     assert_eq!(lines.0, ["diana.ns.mode.gateway -1"]);
 }
+
+#[test]
+fn a_request_without_metadata_counts_once_however_many_rules_look() {
+    let missing = "diana.ns.metadata_missing 1";
+    for rules in [
+        "{actor: tenant, unit: hour, rpu: 1}",
+        "{actor: tenant, unit: hour, rpu: 1}, {actor: [tenant, device], unit: hour, rpu: 1}",
+    ] {
+        let mut gate = Gate::new(&format!(
+            "actors: {{tenant: [{{metadata: [a, b]}}]}}
+limits: [{{Url: /, rules: [{rules}]}}]"
+        ));
+        assert!(gate.admits(&from("ann")));
+        assert_eq!(gate.metrics(), [missing], "{rules}");
+        assert!(gate.admits(&from("ann")));
+        assert_eq!(gate.metrics(), [missing], "{rules}");
+    }
+}

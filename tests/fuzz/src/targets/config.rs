@@ -1,9 +1,11 @@
 //! Any bytes are a configuration or a list of problems, in bounded memory; what is accepted can be run.
 
+use std::rc::Rc;
+
 use diana::config;
 use diana::engine::Engine;
 use diana::key::Seed;
-use diana::port::fake::{FakeClock, FakeRequest};
+use diana::port::fake::{FakeClock, FakeRequest, FakeSharedData};
 
 pub fn run(input: &[u8]) {
     // Aliases and merges do not multiply what a document takes.
@@ -18,7 +20,8 @@ pub fn run(input: &[u8]) {
     };
     let (own, summary) = (policy.own(), policy.summary());
     assert_eq!(config::parse(input).expect("it was accepted").summary(), summary);
-    let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 });
+    let mut engine =
+        Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()));
     engine.decide(&FakeRequest::get("/share/qq"), &FakeClock::default());
     // From elsewhere it says less, and nothing that it could not say here.
     if let Ok(remote) = config::parse_remote(input, &own) {

@@ -1,10 +1,12 @@
 //! Paths: whatever a request spells, a rule for a path judges it if the path leads there in a reading
 //! that a router or an upstream may take.
 
+use std::rc::Rc;
+
 use diana::config;
 use diana::engine::Engine;
 use diana::key::Seed;
-use diana::port::fake::{FakeClock, FakeRequest};
+use diana::port::fake::{FakeClock, FakeRequest, FakeSharedData};
 use diana::verdict::Verdict;
 
 const RULES: &str = "limits: [{Url: /share/qq, rules: [{name: all, actor: all, unit: day, rpu: 1, algo: W, scope: local}]}]";
@@ -41,7 +43,8 @@ fn resolved(path: &[u8]) -> Vec<u8> {
 /// How many of three requests are let through.
 fn admitted(path: &[u8]) -> usize {
     let policy = config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-    let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 });
+    let mut engine =
+        Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()));
     let request = FakeRequest { path: Some(path.into()), ..FakeRequest::get("/") };
     let clock = FakeClock::default();
     (0..3).filter(|_| matches!(engine.decide(&request, &clock), Verdict::Admit(_))).count()

@@ -2,11 +2,12 @@
 //! everything holds.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use diana::config;
 use diana::engine::Engine;
 use diana::key::Seed;
-use diana::port::fake::{FakeClock, FakeRequest};
+use diana::port::fake::{FakeClock, FakeRequest, FakeSharedData};
 use diana::time::{Now, SECOND};
 use diana::verdict::Verdict;
 
@@ -27,7 +28,7 @@ actors:
 thread_local! {
     static ENGINE: RefCell<(Engine, FakeClock)> = {
         let policy = config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-        RefCell::new((Engine::alone(policy, Seed { k0: 1, k1: 2 }), FakeClock::default()))
+        RefCell::new((Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default())), FakeClock::default()))
     };
 }
 
