@@ -2,6 +2,7 @@
 //! [`REGISTRY`]; the configuration, its messages and the laws cover it from there.
 
 mod debt;
+mod entry;
 pub mod fixed_window;
 mod hold;
 pub mod leaky_bucket;
@@ -10,11 +11,10 @@ pub mod token_bucket;
 mod warm_up;
 
 use std::fmt::Debug;
-use std::rc::Rc;
 
 use crate::decision::Decision;
-use crate::quota::Quota;
 use crate::time::{Micros, Now};
+pub use entry::{Built, Can, Codec, Conflict, Entry, Key, Kind, Leasing};
 
 /// A pure step over a few machine words.
 ///
@@ -82,6 +82,9 @@ pub trait Algorithm: Debug {
         u64::MAX
     }
 
+    /// Most permits that a single request can ever take; one that takes more is refused for good.
+    fn most_at_once(&self) -> u64;
+
     /// Permits left at `now`; never more than could be admitted at once.
     fn remaining(&self, state: &[u64], now: Now) -> u64;
 
@@ -98,74 +101,12 @@ fn copy(old: &[u64], new: &mut [u64]) {
     new.iter_mut().zip(old).for_each(|(new, old)| *new = *old);
 }
 
-/// How the value of a key is written.
-#[derive(Debug)]
-pub enum Kind {
-    /// A whole number.
-    Number,
-    /// A duration such as `1500ms`, which is a number of ticks.
-    Duration,
-}
-
-/// An optional key of a rule that an algorithm understands.
-#[derive(Debug)]
-pub struct Key {
-    /// Its name in the configuration; the same in every algorithm that takes it.
-    pub name: &'static str,
-    /// Its place in a quota.
-    pub field: fn(&mut Quota) -> &mut Option<u64>,
-    /// How its value is written.
-    pub kind: Kind,
-    /// Smallest value allowed.
-    pub min: u64,
-    /// Largest value allowed.
-    pub max: u64,
-}
-
-/// A combination of values that means nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
-    /// The key to blame.
-    pub key: &'static str,
-    /// The other keys that it follows from, given or left out.
-    pub with: &'static [&'static str],
-    /// What is wrong and what is allowed, as the rest of a sentence.
-    pub message: String,
-}
-
-impl Conflict {
-    /// A key of a rule that refuses everything.
-    fn beside_nothing(key: &'static str) -> Conflict {
-        let message = "means nothing beside `rpu: 0`, which refuses everything".into();
-        Conflict { key, with: &["rpu"], message }
-    }
-
-    /// A request that costs more than a unit allows.
-    fn cost_above_rpu(quota: &Quota) -> Conflict {
-        let message = format!(
-            "found `{}`, which never fits; allowed: at most `rpu`, {}",
-            quota.cost, quota.rpu
-        );
-        Conflict { key: "cost", with: &["rpu"], message }
-    }
-}
-
-/// An algorithm, or every combination of its numbers that means nothing.
-pub type Built = Result<Rc<dyn Algorithm>, Vec<Conflict>>;
-
-/// One algorithm as the configuration knows it.
-#[derive(Debug)]
-pub struct Entry {
-    /// Short name, shown in generated rule names, headers and logs.
-    pub short: &'static str,
-    /// Long name, as the source documents write it.
-    pub long: &'static str,
-    /// Optional keys beyond those that every rule has.
-    pub keys: &'static [Key],
-    /// Builds the algorithm, or names every combination that means nothing.
-    pub build: fn(&Quota) -> Built,
-}
-
 /// All algorithms. The first is the default.
 pub const REGISTRY: &[Entry] =
     &[token_bucket::ENTRY, fixed_window::ENTRY, sliding_window::ENTRY, leaky_bucket::ENTRY];
+
+/// The algorithm that a configuration means by a short name.
+#[must_use]
+pub fn entry(short: &str) -> Option<&'static Entry> {
+    REGISTRY.iter().find(|entry| entry.short == short)
+}

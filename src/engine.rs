@@ -37,6 +37,7 @@ use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
 pub use ask::Resumed;
 use ask::{Asked, Grant};
+pub use build::Unbuildable;
 use charge::{Charged, Turn};
 pub use lent::Patience;
 use lent::Rows;
@@ -96,6 +97,8 @@ struct Judge {
     store: Box<dyn Store>,
     bans: Option<Box<dyn Bans>>,
     hot: Option<Spotter>,
+    /// Whether requests have places in a line, which are given back if a client leaves.
+    queues: bool,
     turn: Turn,
     counts: Counts,
     /// When its last line was logged.

@@ -1,6 +1,6 @@
 //! How much a rule allows: the numbers of a rule that its algorithm is built from.
 
-use crate::time::{Micros, Unit};
+use crate::time::{Micros, SECOND, Unit};
 
 /// Largest `rpu`, `burst` and `cost`.
 pub const MAX_PERMITS: u64 = 1_000_000_000;
@@ -51,5 +51,25 @@ impl Quota {
     #[must_use]
     pub fn period(&self) -> Micros {
         self.unit.micros()
+    }
+
+    /// Ticks that local time is ahead of UTC.
+    #[must_use]
+    pub fn ahead(&self) -> i64 {
+        self.zone.saturating_mul(SECOND.cast_signed())
+    }
+
+    /// The part of one of so many, at one permit a request: what costs more than a part is refused,
+    /// but is no mistake in the rule.
+    #[must_use]
+    pub fn part(&self, count: u64) -> Quota {
+        let part = |permits: u64| permits.div_ceil(count.max(1));
+        Quota {
+            rpu: part(self.rpu),
+            burst: self.burst.map(part),
+            max_queue: self.max_queue.map(part),
+            cost: 1,
+            ..*self
+        }
     }
 }

@@ -17,7 +17,7 @@ pub mod tables;
 
 use std::rc::Rc;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Can, Entry};
 use crate::ban::Ban;
 use crate::bloom::Shape;
 use crate::decision::Decision;
@@ -28,7 +28,7 @@ use crate::hot::spotter::{Place, Spotter};
 use crate::key::Key;
 use crate::port::SharedData;
 use crate::quota::Quota;
-use crate::time::{Micros, Now, SECOND};
+use crate::time::{Micros, Now};
 use bans::Bans;
 use bans::far::Far;
 use daily::{Daily, Terms};
@@ -181,7 +181,11 @@ pub trait Store {
 /// What a store counts by.
 #[derive(Debug, Clone)]
 pub struct Meter {
-    /// The algorithm.
+    /// What its algorithm is known by.
+    pub entry: &'static Entry,
+    /// How much it allows.
+    pub quota: Quota,
+    /// The algorithm, built from both.
     pub algorithm: Rc<dyn Algorithm>,
     /// Permits that a request takes.
     pub cost: u64,
@@ -195,6 +199,18 @@ pub struct Meter {
     /// Whether requests may be under other rules, too, so that a charge may be taken back.
     pub beside: bool,
 }
+
+impl Meter {
+    /// What the algorithm can do.
+    #[must_use]
+    pub fn can(&self) -> Can {
+        (self.entry.can)(&self.quota)
+    }
+}
+
+/// A rule is to be counted in Redis, which cannot count by its algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoCodec;
 
 /// What all stores of a configuration have in common.
 pub struct Stores<'s> {
@@ -222,34 +238,30 @@ impl<'s> Stores<'s> {
     }
 
     /// The store of the next rule.
-    pub fn open(
-        &mut self,
-        scope: Scope,
-        meter: Meter,
-        quota: Quota,
-        algo: &'static str,
-    ) -> Box<dyn Store> {
+    ///
+    /// # Errors
+    /// If it is to be counted in Redis, which cannot count by its algorithm.
+    pub fn open(&mut self, scope: Scope, meter: Meter) -> Result<Box<dyn Store>, NoCodec> {
         self.opened += 1;
-        let link = self.fleet.clone().filter(|_| scope == Scope::Global);
-        let numbers = match meter.daily {
-            Some(shape) => Some(Numbers::of_quota(&quota, shape)),
-            None => Numbers::new(algo, &quota),
-        };
-        if let (Some(link), Some(numbers)) = (link, numbers) {
+        if let Some(link) = self.fleet.clone().filter(|_| scope == Scope::Global) {
+            let numbers = match meter.daily {
+                Some(shape) => Numbers::of_quota(&meter.quota, shape),
+                None => Numbers::of_rule(meter.entry, &meter.quota).ok_or(NoCodec)?,
+            };
             let number = self.opened - 1;
-            return Box::new(Fleet::new(meter, quota, algo, numbers, number, link, self));
+            return Ok(Box::new(Fleet::new(meter, numbers, number, link, self)));
         }
-        if let Some(daily) = self.open_daily(&meter, quota) {
-            return Box::new(daily);
+        if let Some(daily) = self.open_daily(&meter) {
+            return Ok(Box::new(daily));
         }
-        match scope {
+        Ok(match scope {
             Scope::Local => {
                 let table = self.tables.open(&self.namespace, &meter);
                 Box::new(Local::new(meter, table))
             }
             // Without a store for the fleet each gateway counts for itself.
             Scope::Gateway | Scope::Global => Box::new(self.opener()(meter)),
-        }
+        })
     }
 
     /// The bans of the rule whose store was opened last, which has an identity, made for so many
@@ -273,11 +285,10 @@ impl<'s> Stores<'s> {
     }
 
     /// What counts many accounts by the day in this worker, if that is what is to be counted.
-    fn open_daily(&mut self, meter: &Meter, quota: Quota) -> Option<Daily> {
-        let zone = quota.zone.saturating_mul(SECOND.cast_signed());
-        let terms = Terms { shape: meter.daily?, cost: meter.cost, zone };
+    fn open_daily(&mut self, meter: &Meter) -> Option<Daily> {
+        let terms = Terms { shape: meter.daily?, cost: meter.cost, zone: meter.quota.ahead() };
         let section = self.tables.open_section(&self.namespace, meter, terms);
-        Some(Daily::new(meter, quota, section))
+        Some(Daily::new(meter, section))
     }
 
     /// The hot keys of a rule with an identity.

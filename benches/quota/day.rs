@@ -61,10 +61,19 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
     let quota = Quota::new(Unit::Day, permits);
     let algorithm = (fixed_window::ENTRY.build)(&quota).unwrap_or_else(|why| panic!("{why:?}"));
     let daily = Some(Shape::new(accounts, error, permits));
-    let meter = Meter { algorithm, cost: 1, identity: 1, keys: 1, daily, beside: false };
+    let meter = Meter {
+        entry: &fixed_window::ENTRY,
+        quota,
+        algorithm,
+        cost: 1,
+        identity: 1,
+        keys: 1,
+        daily,
+        beside: false,
+    };
     let mut tables = Tables::default();
     let mut stores = Stores::new("bench".into(), Rc::new(FakeSharedData::default()), &mut tables);
-    stores.open(Scope::Local, meter, quota, "W")
+    stores.open(Scope::Local, meter).unwrap_or_else(|why| panic!("{why:?}"))
 }
 
 fn is_admitted(store: &mut dyn Store, key: Key) -> bool {

@@ -5,13 +5,28 @@
 
 use std::rc::Rc;
 
-use super::{Algorithm, Built, Conflict, Entry};
+use super::{Algorithm, Built, Can, Codec, Conflict, Entry};
 use crate::decision::Decision;
 use crate::quota::Quota;
-use crate::time::{Micros, Now, SECOND};
+use crate::time::{Micros, Now};
 
 /// `W` in the registry.
-pub const ENTRY: Entry = Entry { short: "W", long: "window", keys: &[], build };
+pub const ENTRY: Entry = Entry {
+    short: "W",
+    long: "window",
+    keys: &[],
+    build,
+    can: |_| Can::WINDOW,
+    codec: Some(Codec {
+        kind: "W",
+        numbers: |quota| [quota.ahead(), 0, 0],
+        ahead: |_| 0,
+        patience: Codec::refill,
+    }),
+    part: Quota::part,
+    by_day: true,
+    layout: |_| Entry::PLAIN,
+};
 
 #[derive(Debug)]
 struct FixedWindow {
@@ -34,8 +49,7 @@ fn build(quota: &Quota) -> Built {
     if quota.cost > quota.rpu && quota.rpu > 0 {
         return Err(vec![Conflict::cost_above_rpu(quota)]);
     }
-    let zone = quota.zone.saturating_mul(SECOND.cast_signed());
-    Ok(Rc::new(FixedWindow { rpu: quota.rpu, unit: quota.period(), zone }))
+    Ok(Rc::new(FixedWindow { rpu: quota.rpu, unit: quota.period(), zone: quota.ahead() }))
 }
 
 impl Window {
@@ -106,6 +120,10 @@ impl Algorithm for FixedWindow {
 
     fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros> {
         Some(now.mono.saturating_add(self.left(Window::load(charged), now)))
+    }
+
+    fn most_at_once(&self) -> u64 {
+        self.rpu
     }
 
     fn remaining(&self, state: &[u64], now: Now) -> u64 {

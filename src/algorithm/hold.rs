@@ -1,6 +1,6 @@
 //! Requests that come early and are held until their turn, instead of being refused.
 
-use super::{Key, Kind};
+use super::{Codec, Key, Kind};
 use crate::quota::{MAX_PERMITS, Quota};
 use crate::time::{Micros, SECOND};
 
@@ -16,6 +16,7 @@ pub(super) const fn max_delay(min: Micros) -> Key {
         kind: Kind::Duration,
         min,
         max: LONGEST,
+        global: true,
     }
 }
 
@@ -26,7 +27,13 @@ pub(super) const MAX_QUEUE: Key = Key {
     kind: Kind::Number,
     min: 0,
     max: MAX_PERMITS,
+    global: true,
 };
+
+/// `max_queue` as the script in Redis takes it.
+pub(super) fn places(quota: &Quota) -> i64 {
+    Codec::signed(quota.max_queue.unwrap_or(quota.rpu))
+}
 
 /// How far ahead of a request its turn may lie, in permits times ticks: `max_queue` intervals of
 /// `unit / rpu`, and `max_delay` ticks.

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use super::debt::{self, Debt};
-use super::{Algorithm, Built, Conflict, Entry, hold, warm_up};
+use super::{Algorithm, Built, Can, Codec, Conflict, Entry, Leasing, hold, warm_up};
 use crate::decision::Decision;
 use crate::quota::Quota;
 use crate::time::{Micros, Now, SECOND, spell};
@@ -19,6 +19,17 @@ pub const ENTRY: Entry = Entry {
     // Without any wait it would be a token bucket of one permit.
     keys: &[warm_up::KEY, hold::max_delay(1_000), hold::MAX_QUEUE],
     build,
+    can: |_| Can { queues: true, holds: true, leasing: Leasing::Never },
+    codec: Some(Codec {
+        kind: "LB",
+        // It is a token bucket as large as what it is asked for.
+        numbers: |quota| [Codec::NONE, Codec::signed(max_delay(quota)), hold::places(quota)],
+        ahead: |_| 0,
+        patience: Codec::refill,
+    }),
+    part,
+    by_day: false,
+    layout: |_| Entry::PLAIN,
 };
 
 #[derive(Debug)]
@@ -29,9 +40,23 @@ struct LeakyBucket {
     reach: u128,
 }
 
+/// Ticks that a request is held at most.
+fn max_delay(quota: &Quota) -> Micros {
+    quota.max_delay.unwrap_or(SECOND)
+}
+
+/// Slots are further apart where a gateway has only a part of them: who could wait for the next one
+/// still can.
+fn part(quota: &Quota, gateways: u64) -> Quota {
+    let part = quota.part(gateways);
+    let apart = part.period().div_ceil(part.rpu.max(1));
+    let longest = max_delay(quota).max(apart);
+    Quota { max_delay: if part.rpu > 0 { Some(longest) } else { quota.max_delay }, ..part }
+}
+
 fn build(quota: &Quota) -> Built {
     let unit = quota.period();
-    let max_delay = quota.max_delay.unwrap_or(SECOND).max(1);
+    let max_delay = max_delay(quota).max(1);
     let mut conflicts = warm_up::conflicts(quota);
     if quota.rpu > 0 {
         if quota.cost > quota.rpu {
@@ -111,6 +136,10 @@ impl Algorithm for LeakyBucket {
 
     fn spend_by(&self, _charged: &[u64], _now: Now) -> Option<Micros> {
         None
+    }
+
+    fn most_at_once(&self) -> u64 {
+        if self.rpu > 0 { u64::MAX } else { 0 }
     }
 
     fn remaining(&self, state: &[u64], now: Now) -> u64 {

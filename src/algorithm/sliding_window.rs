@@ -6,11 +6,11 @@
 
 use std::rc::Rc;
 
-use super::{Algorithm, Built, Conflict, Entry, Key, Kind, copy};
+use super::{Algorithm, Built, Can, Codec, Conflict, Entry, Key, Kind, copy};
 use crate::decision::Decision;
 use crate::quota::Quota;
 use crate::ring::Ring;
-use crate::time::{Micros, Now};
+use crate::time::{Micros, Now, SECOND};
 
 /// `SW` in the registry.
 pub const ENTRY: Entry = Entry {
@@ -22,12 +22,27 @@ pub const ENTRY: Entry = Entry {
         kind: Kind::Number,
         min: 1,
         max: 60,
+        global: true,
     }],
     build,
+    can: |_| Can::WINDOW,
+    codec: Some(Codec {
+        kind: "SW",
+        numbers: |quota| [Codec::signed(slices(quota)), 0, 0],
+        // Most of the time in which the script lends for the next slice.
+        ahead: |quota| (quota.period() / slices(quota) / 16 * 3).min(15 * SECOND / 1000),
+        // What is lent of the next slice is free again two slices after a unit.
+        patience: |quota| quota.period().saturating_add(2 * (quota.period() / slices(quota) + 1)),
+    }),
+    part: Quota::part,
+    by_day: false,
+    layout: slices,
 };
 
-/// Slices of a unit, unless a rule says otherwise.
-pub const SLICES: u64 = 10;
+/// Slices of a unit, 1 ..= 60.
+fn slices(quota: &Quota) -> u64 {
+    quota.slices.unwrap_or(10).clamp(1, 60)
+}
 
 #[derive(Debug)]
 struct SlidingWindow {
@@ -43,7 +58,7 @@ fn build(quota: &Quota) -> Built {
     if quota.cost > quota.rpu && quota.rpu > 0 {
         return Err(vec![Conflict::cost_above_rpu(quota)]);
     }
-    let slices = quota.slices.unwrap_or(SLICES).clamp(1, 60);
+    let slices = slices(quota);
     let ring = Ring::new(slices as usize + 1);
     let unit = quota.period();
     let even = unit.is_multiple_of(slices).then_some(unit / slices);
@@ -109,6 +124,10 @@ impl Algorithm for SlidingWindow {
     fn spend_by(&self, charged: &[u64], _now: Now) -> Option<Micros> {
         // Spent in a later slice they would be forgotten too early.
         Some(self.start(self.ring.newest(charged).saturating_add(1)))
+    }
+
+    fn most_at_once(&self) -> u64 {
+        self.rpu
     }
 
     fn remaining(&self, state: &[u64], now: Now) -> u64 {

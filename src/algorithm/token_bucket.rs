@@ -7,10 +7,10 @@
 use std::rc::Rc;
 
 use super::debt::{self, Debt};
-use super::{Algorithm, Built, Conflict, Entry, Key, Kind, hold, warm_up};
+use super::{Algorithm, Built, Can, Codec, Conflict, Entry, Key, Kind, Leasing, hold, warm_up};
 use crate::decision::Decision;
 use crate::quota::{MAX_PERMITS, Quota};
-use crate::time::{Micros, Now};
+use crate::time::{Micros, Now, SECOND};
 
 /// `TB` in the registry.
 pub const ENTRY: Entry = Entry {
@@ -23,12 +23,26 @@ pub const ENTRY: Entry = Entry {
             kind: Kind::Number,
             min: 1,
             max: MAX_PERMITS,
+            global: true,
         },
         warm_up::KEY,
         hold::max_delay(0),
         hold::MAX_QUEUE,
     ],
     build,
+    can,
+    codec: Some(Codec {
+        kind: "TB",
+        numbers: |quota| {
+            let delay = max_delay(quota).map_or(Codec::NONE, Codec::signed);
+            [Codec::signed(burst(quota)), delay, hold::places(quota)]
+        },
+        ahead: |_| SECOND / 100,
+        patience: Codec::refill,
+    }),
+    part: Quota::part,
+    by_day: false,
+    layout: |_| Entry::PLAIN,
 };
 
 #[derive(Debug)]
@@ -43,12 +57,27 @@ struct TokenBucket {
     reach: Option<u128>,
 }
 
+fn can(quota: &Quota) -> Can {
+    let holds = max_delay(quota).is_some();
+    let leases = !holds && quota.warm_up.is_none();
+    Can { queues: false, holds, leasing: if leases { Leasing::Bucket } else { Leasing::Never } }
+}
+
+fn burst(quota: &Quota) -> u64 {
+    if quota.rpu == 0 { 0 } else { quota.burst.unwrap_or(quota.rpu) }
+}
+
+/// Ticks that a request is held at most, if it is held at all.
+fn max_delay(quota: &Quota) -> Option<Micros> {
+    quota.max_delay.filter(|delay| *delay > 0)
+}
+
 fn build(quota: &Quota) -> Built {
     let mut conflicts = warm_up::conflicts(quota);
     if quota.rpu == 0 && quota.burst.is_some() {
         conflicts.push(Conflict::beside_nothing("burst"));
     }
-    let burst = if quota.rpu == 0 { 0 } else { quota.burst.unwrap_or(quota.rpu) };
+    let burst = burst(quota);
     if quota.cost > burst && quota.rpu > 0 {
         // Beside `burst` no other `rpu` would help.
         let (name, with): (_, &[_]) =
@@ -57,7 +86,7 @@ fn build(quota: &Quota) -> Built {
             format!("found `{}`, which never fits; allowed: at most `{name}`, {burst}", quota.cost);
         conflicts.push(Conflict { key: "cost", with, message });
     }
-    let max_delay = quota.max_delay.filter(|delay| *delay > 0);
+    let max_delay = max_delay(quota);
     if quota.max_queue.is_some() && max_delay.is_none() {
         let message =
             "means nothing without `max_delay`: an early request is refused, not queued".into();
@@ -144,6 +173,10 @@ impl Algorithm for TokenBucket {
 
     fn most_out(&self) -> u64 {
         self.burst / 2
+    }
+
+    fn most_at_once(&self) -> u64 {
+        self.burst
     }
 
     fn remaining(&self, state: &[u64], now: Now) -> u64 {

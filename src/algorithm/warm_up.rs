@@ -22,6 +22,7 @@ pub(super) const KEY: Key = Key {
     kind: Kind::Duration,
     min: 1_000,
     max: 3_600 * SECOND,
+    global: false,
 };
 
 #[derive(Debug)]
@@ -152,6 +153,10 @@ impl Algorithm for WarmUp {
 
     fn spend_by(&self, _charged: &[u64], _now: Now) -> Option<Micros> {
         None
+    }
+
+    fn most_at_once(&self) -> u64 {
+        u64::MAX
     }
 
     fn remaining(&self, state: &[u64], now: Now) -> u64 {

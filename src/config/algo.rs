@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::fields::Fields;
 use super::node::Node;
+use super::policy::Scope;
 use super::{duration, keys};
 use crate::algorithm::{Algorithm, Conflict, Entry, Key, Kind, REGISTRY};
 use crate::quota::{MAX_PERMITS, Quota};
@@ -14,15 +15,18 @@ use crate::time::Unit;
 pub struct Limiter {
     /// The numbers.
     pub quota: Quota,
-    /// Short name of the algorithm.
-    pub algo: &'static str,
+    /// What the algorithm is known by.
+    pub entry: &'static Entry,
     /// The algorithm.
     pub algorithm: Rc<dyn Algorithm>,
 }
 
-/// Reads the limiter of a rule in a time zone.
-pub fn read(fields: &Fields<'_>, zone: i64) -> Option<Limiter> {
+/// Reads the limiter of a rule in a time zone; `scope` says how widely it is to be counted.
+pub fn read(fields: &Fields<'_>, zone: i64, scope: Scope) -> Option<Limiter> {
     let entry = entry(fields);
+    if scope == Scope::Global {
+        refuse_local(fields, entry);
+    }
     let unit = unit(fields);
     let permits = format!("a whole number, 0 … {MAX_PERMITS}");
     let rpu = fields.require("rpu", &permits).and_then(|node| node.whole(0, MAX_PERMITS));
@@ -36,7 +40,7 @@ pub fn read(fields: &Fields<'_>, zone: i64) -> Option<Limiter> {
     let quota = Quota { unit, rpu, cost, zone, ..options };
     match (entry.build)(&quota) {
         Ok(algorithm) if wrong.is_empty() => {
-            return Some(Limiter { quota, algo: entry.short, algorithm });
+            return Some(Limiter { quota, entry, algorithm });
         }
         Ok(_) => {}
         Err(conflicts) => {
@@ -57,6 +61,28 @@ fn entry(fields: &Fields<'_>) -> Option<&'static Entry> {
         REGISTRY.iter().map(|entry| format!("{} ({})", entry.short, entry.long)).collect();
     let name = node.choice(&names, &allowed.join(", "))?;
     REGISTRY.get(name / 2)
+}
+
+/// Reports what Redis cannot count by: an algorithm, unless accounts are counted by the day, or a key.
+fn refuse_local(fields: &Fields<'_>, entry: Option<&Entry>) {
+    let refuse = |what: &str| {
+        let message = format!("`{what}` is not available across gateways; allowed: local, gateway");
+        fields.blame("scope", message);
+    };
+    if let Some(Entry { short, codec: None, .. }) = entry
+        && fields.get("quota").is_none()
+    {
+        refuse(&format!("algo: {short}"));
+    }
+    let known =
+        REGISTRY.iter().filter(|known| entry.is_none_or(|entry| entry.short == known.short));
+    let mut names: Vec<&str> = Vec::new();
+    for key in known.flat_map(|known| known.keys).filter(|key| !key.global) {
+        if fields.get(key.name).is_some() && !names.contains(&key.name) {
+            names.push(key.name);
+        }
+    }
+    names.into_iter().for_each(refuse);
 }
 
 fn unit(fields: &Fields<'_>) -> Option<Unit> {

@@ -1,13 +1,13 @@
 //! `quota` of a rule: many accounts in fixed memory.
 
+use super::algo::Limiter;
 use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
 use super::policy::Scope;
 use super::size;
-use crate::algorithm::fixed_window;
+use crate::algorithm::REGISTRY;
 use crate::bloom::Shape;
-use crate::quota::Quota;
 use crate::time::Unit;
 use crate::tree::Tree;
 
@@ -25,10 +25,10 @@ const DEFAULT_ERROR: u64 = 10_000;
 /// Most that all quotas of a worker may take: three quarters of what callers may.
 const MAX_BYTES: u64 = 384 << 20;
 
-/// Reads the `quota` of a rule whose numbers are `limits`, if they could be read.
+/// Reads the `quota` of a rule whose numbers are those of `limiter`, if they could be read.
 pub fn read(
     rule: &Fields<'_>,
-    limits: Option<(&Quota, &'static str)>,
+    limiter: Option<&Limiter>,
     scope: Scope,
     is_all: bool,
     context: &Context<'_>,
@@ -39,10 +39,11 @@ pub fn read(
     let accounts = accounts.and_then(|node| node.whole(1, MAX_ACCOUNTS));
     let error = fields.get("error").map_or(Some(DEFAULT_ERROR), error);
     let memory = fields.get("memory").and_then(|node| size::read(node, MAX_BYTES));
-    let (quota, algo) = limits?;
+    let Limiter { quota, entry, .. } = limiter?;
+    let by_day = REGISTRY.iter().filter(|entry| entry.by_day).map(|entry| entry.short);
     for (key, is_wrong, allowed) in [
         ("unit", quota.unit != Unit::Day, "day"),
-        ("algo", algo != fixed_window::ENTRY.short, "W"),
+        ("algo", !entry.by_day, &*by_day.collect::<Vec<_>>().join(", ")),
         ("rpu", quota.rpu == 0, "1 or more"),
         ("scope", scope == Scope::Gateway, "local, global"),
         ("actor", is_all, "one that tells callers apart"),

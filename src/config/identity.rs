@@ -5,7 +5,7 @@
 
 use super::actors::Known;
 use super::policy::{Limit, Rule, Scope};
-use crate::algorithm::sliding_window::SLICES;
+use crate::algorithm::{self, Entry};
 use crate::key::KeyHasher;
 use crate::route::path::Prefix;
 use crate::tree::Tree;
@@ -42,7 +42,8 @@ fn kind(entry: u64, rule: &Rule, actors: &[Known]) -> u64 {
     let mut number = |number: i64| hasher.part(0, &number.to_le_bytes());
     number(rule.quota.unit.micros().cast_signed());
     number(rule.scope as i64);
-    number(rule.quota.slices.unwrap_or(SLICES).cast_signed());
+    let layout = algorithm::entry(rule.algo).map(|known| (known.layout)(&rule.quota));
+    number(layout.unwrap_or(Entry::PLAIN).cast_signed());
     number(rule.quota.zone);
     number(rule.algorithm.words() as i64);
     hasher.part(1, rule.algo.as_bytes());

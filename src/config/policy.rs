@@ -6,7 +6,7 @@ pub mod remote;
 use std::rc::Rc;
 
 use crate::actor::Source;
-use crate::algorithm::{Algorithm, leaky_bucket};
+use crate::algorithm::Algorithm;
 use crate::ban::Ban;
 use crate::bloom::Shape;
 use crate::hot::Hot;
@@ -181,12 +181,6 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether requests have places in a line, which are given back if a client leaves.
-    #[must_use]
-    pub fn queues(&self) -> bool {
-        self.algo == leaky_bucket::ENTRY.short
-    }
-
     /// Whether each worker counts for itself.
     #[must_use]
     pub fn is_local(&self) -> bool {

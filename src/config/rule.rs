@@ -13,7 +13,8 @@ use crate::tree::Tree;
 const MAX_PARTS: usize = 8;
 
 const WHAT: &str = "a mapping such as `{actor: device, unit: second, rpu: 10}`";
-const SCOPES: &[&str] = &["local", "gateway", "global"];
+const SCOPES: [(&str, Scope); 3] =
+    [("local", Scope::Local), ("gateway", Scope::Gateway), ("global", Scope::Global)];
 const ABSENTS: &[&str] = &["skip", "share", "deny"];
 
 /// Reads a rule; `outer` is the response of its entry.
@@ -27,8 +28,8 @@ pub fn read(
     known.extend(keys::algorithms());
     let fields = Fields::read(node, WHAT, &known)?;
     let actor = actor(&fields, context);
-    let limiter = algo::read(&fields, context.zone);
-    let scope = choice(&fields, "scope", SCOPES);
+    let scope = scope(&fields);
+    let limiter = algo::read(&fields, context.zone, scope);
     let absent = choice(&fields, "absent", ABSENTS);
     let enforce = fields.get("enforce").and_then(|node| node.whole(0, 100)).unwrap_or(100);
     let name = name(&fields, context);
@@ -41,17 +42,7 @@ pub fn read(
     if is_all {
         all_is_one_caller(&fields, enforce);
     }
-    if scope == Some(2) && fields.get("warm_up").is_some() {
-        let message = "`warm_up` is not available across gateways; allowed: local, gateway";
-        fields.blame("scope", message.into());
-    }
-    let scope = match scope {
-        Some(0) => Scope::Local,
-        Some(2) => Scope::Global,
-        _ => Scope::Gateway,
-    };
-    let numbers = limiter.as_ref().map(|limiter| (&limiter.quota, limiter.algo));
-    let daily = daily::read(&fields, numbers, scope, is_all, context);
+    let daily = daily::read(&fields, limiter.as_ref(), scope, is_all, context);
     let limiter = limiter?;
     Some(Rule {
         name,
@@ -59,7 +50,7 @@ pub fn read(
         identity: 0,
         actor: actor?,
         quota: limiter.quota,
-        algo: limiter.algo,
+        algo: limiter.entry.short,
         algorithm: limiter.algorithm,
         scope,
         daily,
@@ -76,6 +67,11 @@ pub fn read(
         ban,
         hot,
     })
+}
+
+fn scope(fields: &Fields<'_>) -> Scope {
+    let chosen = choice(fields, "scope", &SCOPES.map(|(name, _)| name));
+    chosen.and_then(|chosen| SCOPES.get(chosen)).map_or(Scope::Gateway, |(_, scope)| *scope)
 }
 
 fn choice(fields: &Fields<'_>, key: &str, names: &[&str]) -> Option<usize> {

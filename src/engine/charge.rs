@@ -1,10 +1,11 @@
 //! Charging all rules that admit a request, or none of them.
 
 use super::{Engine, Opinion};
+use crate::algorithm::Leasing;
 use crate::config::policy::Rule;
 use crate::decision::Decision;
 use crate::store::Scope;
-use crate::time::{Micros, Now};
+use crate::time::Micros;
 
 /// How often the turn of a request that several rules hold may move before it is refused.
 const ROUNDS: usize = 16;
@@ -33,15 +34,13 @@ impl Turn {
 
     const ALL: [Turn; 5] = [Turn::First, Turn::Second, Turn::Third, Turn::Fourth, Turn::Last];
 
-    pub(super) fn of(rule: &Rule) -> Turn {
-        let algorithm = &rule.algorithm;
-        let nobody = vec![0; algorithm.words()];
-        match algorithm.spend_by(&nobody, Now::default()) {
+    pub(super) fn of(rule: &Rule, leasing: Leasing) -> Turn {
+        match leasing {
             _ if rule.daily.is_some() => Turn::Last,
             _ if rule.scope == Scope::Local => Turn::Fourth,
-            None => Turn::Third,
-            Some(_) if algorithm.most_out() < u64::MAX => Turn::Second,
-            Some(_) => Turn::First,
+            Leasing::Never => Turn::Third,
+            Leasing::Bucket => Turn::Second,
+            Leasing::Window => Turn::First,
         }
     }
 }

@@ -43,7 +43,7 @@ impl Engine {
     /// The places that the request takes in lines.
     fn seats(&self) -> Vec<Seat> {
         let seat = |opinion: &Opinion| {
-            let judge = self.rules.get(opinion.rule).filter(|judge| judge.rule.queues())?;
+            let judge = self.rules.get(opinion.rule).filter(|judge| judge.queues)?;
             let place = match opinion.grant {
                 Some(grant) => grant.receipt,
                 None => judge.store.place(),
@@ -62,8 +62,8 @@ impl Engine {
     fn line(&self) -> Option<Line> {
         let mut holding = self.scratch.opinions.iter().filter(|opinion| opinion.wait() > 0);
         let (Some(opinion), None) = (holding.next(), holding.next()) else { return None };
-        let rule = &self.rules.get(opinion.rule)?.rule;
-        (rule.queues() && rule.is_local()).then_some(Line { rule: opinion.rule, key: opinion.key })
+        let Judge { rule, queues, .. } = self.rules.get(opinion.rule)?;
+        (*queues && rule.is_local()).then_some(Line { rule: opinion.rule, key: opinion.key })
     }
 
     /// The verdict on a request that a rule refuses: the first such rule is named and counted, and

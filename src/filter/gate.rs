@@ -58,18 +58,24 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(root: u32, namespace: Rc<str>, policy: Policy, way: Option<Way>) -> Gate {
+    pub(super) fn new(
+        root: u32,
+        namespace: Rc<str>,
+        policy: Policy,
+        way: Option<Way>,
+    ) -> Result<Gate, String> {
         let seed = host::seed(&namespace);
         let link = policy.redis.as_ref().map(|redis| Rc::new(Link::new(redis.on_failure)));
         let desk = way.zip(link.clone()).map(|(way, link)| {
             let random = u128::from_le_bytes(abi::random().unwrap_or_default()) as u64;
             Desk::new(way, namespace.clone(), Rc::new(HostSharedData), link, seed, random)
         });
-        let mut engine = TABLES.with_borrow_mut(|tables| {
+        let engine = TABLES.with_borrow_mut(|tables| {
             let stores = Stores::new(namespace.clone(), Rc::new(HostSharedData), tables);
             Engine::new(policy, seed, stores, desk)
         });
-        Gate {
+        let mut engine = engine.map_err(|unbuildable| unbuildable.to_string())?;
+        Ok(Gate {
             root,
             number: NUMBERS.replace(NUMBERS.get().wrapping_add(1)),
             reads_headers: engine.reads_headers(),
@@ -84,7 +90,7 @@ impl Gate {
             busy: Cell::new(false),
             used: Cell::new(0),
             namespace,
-        }
+        })
     }
 
     /// The request that the host is calling about.

@@ -106,14 +106,14 @@ impl Root {
             timer::own(self.id, abi::monotonic());
         }
         self.poller = poller.map(Box::new);
-        self.replace(last_good.unwrap_or(policy));
+        let replaced = self.replace(last_good.unwrap_or(policy));
         gates::settle(self.id);
-        Ok(())
+        replaced
     }
 
-    fn replace(&mut self, policy: Policy) {
+    fn replace(&mut self, policy: Policy) -> Result<(), String> {
         let (namespace, way) = (self.namespace.clone(), self.way.clone());
-        let gate = Rc::new(Gate::new(self.id, namespace, policy, way));
+        let gate = Rc::new(Gate::new(self.id, namespace, policy, way)?);
         gates::join(&gate);
         // After the new one is made, so that it goes on with what the old one counted.
         if let Some(old) = self.gate.replace(gate) {
@@ -121,6 +121,7 @@ impl Root {
             drop(old);
             gates::sweep();
         }
+        Ok(())
     }
 
     /// Does what the poller says is to be done.
@@ -134,8 +135,10 @@ impl Root {
             if outcome.is_first {
                 tell_anew(&news::anew(&self.namespace, &policy));
             }
-            count("applied");
-            self.replace(policy);
+            if let Err(why) = self.replace(policy) {
+                return abi::log(LogLevel::Error as u32, &why);
+            }
+            HostMetrics.count(&format!("diana.{}.remote.applied", self.namespace), 1);
         }
     }
 

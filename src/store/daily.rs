@@ -12,7 +12,6 @@ use super::{Judged, Meter, Store};
 use crate::bloom::Shape;
 use crate::decision::Decision;
 use crate::key::Key;
-use crate::quota::Quota;
 use crate::time::{Micros, Now};
 pub use section::Section;
 
@@ -40,10 +39,10 @@ pub struct Daily {
 
 impl Daily {
     /// A rule that counts in `section`.
-    pub fn new(meter: &Meter, quota: Quota, section: Rc<RefCell<Section>>) -> Daily {
+    pub fn new(meter: &Meter, section: Rc<RefCell<Section>>) -> Daily {
         Daily {
-            rpu: quota.rpu,
-            part: quota.rpu,
+            rpu: meter.quota.rpu,
+            part: meter.quota.rpu,
             cost: meter.cost,
             section,
             key: Key::ALL,

@@ -17,6 +17,7 @@ use super::lease::{Lease, Refusal};
 use super::leases::Leases;
 use super::shared::gather;
 use super::{Judged, Meter, Store, Stores};
+use crate::algorithm::{Can, Codec, Leasing};
 use crate::decision::Decision;
 use crate::fleet::link::{Link, OnFailure};
 use crate::fleet::script::Numbers;
@@ -76,25 +77,28 @@ impl Fleet {
     /// A rule with this number, which the script in Redis counts by `numbers`.
     pub fn new(
         meter: Meter,
-        quota: Quota,
-        algo: &'static str,
         numbers: Numbers,
         number: usize,
         link: Rc<Link>,
         stores: &mut Stores<'_>,
     ) -> Fleet {
+        let Can { holds, leasing, .. } = meter.can();
+        let codec = meter.entry.codec(&meter.quota);
+        let ticks = |of: fn(&Codec) -> fn(&Quota) -> Micros| {
+            codec.map_or(0, |codec| of(codec)(&meter.quota))
+        };
         Fleet {
             link,
             number,
             numbers,
             leases: Leases::new(meter.keys),
-            share: Share::new(meter.clone(), quota, algo, stores),
-            gather: gather(&*meter.algorithm),
-            ahead: numbers.ahead(),
-            patience: numbers.patience(meter.cost).max(gather(&*meter.algorithm)),
-            holds: numbers.holds(),
-            lends: !numbers.holds() && meter.daily.is_none(),
-            never: quota.rpu == 0,
+            share: Share::new(meter.clone(), stores),
+            gather: gather(&meter),
+            ahead: ticks(|codec| codec.ahead),
+            patience: ticks(|codec| codec.patience).max(gather(&meter)),
+            holds,
+            lends: leasing != Leasing::Never && meter.daily.is_none(),
+            never: meter.cost > meter.algorithm.most_at_once(),
             key: Key::ALL,
             now: Now::default(),
             source: Source::Fixed,

@@ -75,8 +75,6 @@ impl Shared {
         data: Rc<dyn SharedData>,
         traffic: Rc<Traffic>,
     ) -> Shared {
-        let mut after: Box<[u64]> = vec![0; meter.algorithm.words()].into();
-        let first = meter.algorithm.step(&after.clone(), Now::default(), meter.cost, &mut after);
         Shared {
             leases: Leases::new(meter.keys),
             view: View::new(&meter, namespace, data, traffic.clone()),
@@ -85,9 +83,9 @@ impl Shared {
             now: Now::default(),
             source: Source::Refusal,
             refusal: Refusal::default(),
-            never: first == Decision::NEVER,
-            gather: gather(&*meter.algorithm),
-            after,
+            never: meter.cost > meter.algorithm.most_at_once(),
+            gather: gather(&meter),
+            after: vec![0; meter.algorithm.words()].into(),
             meter,
         }
     }

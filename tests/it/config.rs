@@ -2,6 +2,7 @@
 
 mod forms;
 mod hostile;
+mod identity;
 mod meaning;
 mod messages;
 mod mutation;

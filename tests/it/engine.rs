@@ -38,7 +38,8 @@ impl Gate {
                 policy,
                 Seed { k0: 7, k1: 9 },
                 Rc::new(FakeSharedData::default()),
-            ),
+            )
+            .unwrap(),
             clock: FakeClock::default(),
         };
         // A full minute on the wall clock.

@@ -11,6 +11,7 @@ mod trips;
 use std::cell::Cell;
 use std::rc::Rc;
 
+use diana::algorithm::fixed_window;
 use diana::fleet::desk::{Answered, Desk, Told, Way};
 use diana::fleet::link::{Link, OnFailure};
 use diana::fleet::script::{Ask, Back, Charge, Login, Numbers};
@@ -133,7 +134,7 @@ pub fn charge(caller: u64) -> Charge {
     Charge {
         identity: 5,
         caller: Key { hash: caller, spread: caller },
-        numbers: Numbers::new("W", &Quota::new(Unit::Second, 100)).unwrap(),
+        numbers: Numbers::of_rule(&fixed_window::ENTRY, &Quota::new(Unit::Second, 100)).unwrap(),
         cost: 1,
         grain: 1,
         want: 0,

@@ -11,4 +11,5 @@ mod memory;
 mod races;
 mod remains;
 pub mod rule;
+mod scopes;
 mod thrift;

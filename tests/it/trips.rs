@@ -1,5 +1,6 @@
 //! What becomes of an answer to a trip, whoever gave it.
 
+use diana::algorithm::fixed_window;
 use diana::decision::Retry;
 use diana::fleet::resp::{Reply, replies};
 use diana::fleet::script::{
@@ -14,7 +15,7 @@ fn trip() -> Trip {
     let charge = Charge {
         identity: 1,
         caller: Key::ALL,
-        numbers: Numbers::new("W", &Quota::new(Unit::Second, 5)).unwrap(),
+        numbers: Numbers::of_rule(&fixed_window::ENTRY, &Quota::new(Unit::Second, 5)).unwrap(),
         cost: 1,
         grain: 1,
         want: 0,
@@ -199,11 +200,15 @@ fn failures_have_names() {
 
 #[test]
 fn only_what_the_script_knows_can_be_asked() {
-    let quota = Quota::new(Unit::Second, 5);
     for entry in diana::algorithm::REGISTRY {
-        assert!(Numbers::new(entry.short, &quota).is_some(), "{}", entry.short);
-        let quota = Quota { warm_up: Some(1_000), ..quota };
-        assert!(Numbers::new(entry.short, &quota).is_none(), "{}", entry.short);
+        let quota = Quota::new(Unit::Second, 5);
+        let known = Numbers::of_rule(entry, &quota).is_some();
+        assert_eq!(known, entry.codec.is_some(), "{}", entry.short);
+        for key in entry.keys {
+            let mut quota = quota;
+            *(key.field)(&mut quota) = Some(key.min);
+            let still = Numbers::of_rule(entry, &quota).is_some();
+            assert_eq!(still, known && key.global, "{} with {}", entry.short, key.name);
+        }
     }
-    assert!(Numbers::new("XY", &quota).is_none());
 }

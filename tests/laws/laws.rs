@@ -12,7 +12,7 @@ mod same;
 mod stream;
 
 use case::Case;
-use diana::algorithm::{Algorithm, Entry, REGISTRY};
+use diana::algorithm::{Algorithm, Can, Entry, Leasing, REGISTRY};
 use diana::decision::{Decision, Retry};
 use diana::time::Now;
 use fastrand::Rng;
@@ -25,6 +25,7 @@ pub fn hold(seed: u64, cases: u64) {
             let mut rng = Rng::with_seed(seed);
             let case = Case::random(entry, &mut rng);
             println!("{} seed {seed}: {:?}", entry.short, case.quota);
+            it_does_what_it_can(entry, &case, &mut rng);
             bound::holds(entry, &case, &mut rng);
             along_a_stream(entry, &case, &mut rng);
             lease::holds(entry, &case, &mut rng);
@@ -32,6 +33,24 @@ pub fn hold(seed: u64, cases: u64) {
             reserve::of_two_rules(entry, &case, &mut rng);
             refund::amid_others(&case, &mut rng);
             refund::in_a_queue(entry, &case, &mut rng);
+        }
+    }
+}
+
+/// What the registry says of an algorithm is what it does.
+fn it_does_what_it_can(entry: &Entry, Case { quota, algorithm }: &Case, rng: &mut Rng) {
+    let Can { holds, leasing, .. } = (entry.can)(quota);
+    assert_eq!(holds, bound::max_delay(entry.short, quota) > 0);
+    let nobody = vec![0; algorithm.words()];
+    let is_leased = algorithm.spend_by(&nobody, Now::default()).is_some();
+    assert_eq!(is_leased, leasing != Leasing::Never);
+    let is_bucket = is_leased && algorithm.most_out() < u64::MAX;
+    assert_eq!(is_bucket, leasing == Leasing::Bucket);
+    let most = algorithm.most_at_once();
+    for cost in [most, most.saturating_add(1), rng.u64(1..=1_000_000_000)] {
+        if (1..=1_000_000_000).contains(&cost) {
+            let first = algorithm.step(&nobody, Now::default(), cost, &mut nobody.clone());
+            assert_eq!(first == Decision::NEVER, cost > most, "{cost} of {most}");
         }
     }
 }

@@ -22,7 +22,7 @@ impl Rule {
 
     /// Nothing if the fleet does not count such rules.
     pub fn of(entry: &'static Entry, case: Case) -> Option<Rule> {
-        let numbers = Numbers::new(entry.short, &case.quota)?;
+        let numbers = Numbers::of_rule(entry, &case.quota)?;
         Some(Rule { entry, case, numbers, identity: 0 })
     }
 }

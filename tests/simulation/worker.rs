@@ -111,7 +111,7 @@ impl Worker {
             Desk::new(plan.way(), namespace.clone(), data.clone(), link.clone(), seed, random);
         let mut tables = Tables::default();
         let stores = Stores::new(namespace, data, &mut tables);
-        let engine = Engine::new(policy, seed, stores, Some(desk));
+        let engine = Engine::new(policy, seed, stores, Some(desk)).unwrap();
         Worker {
             gateway,
             timer: Timer::default(),

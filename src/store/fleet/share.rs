@@ -5,19 +5,15 @@
 
 use std::rc::Rc;
 
-use crate::algorithm::{REGISTRY, leaky_bucket};
 use crate::key::Key;
-use crate::quota::Quota;
 use crate::store::daily::Daily;
 use crate::store::shared::Shared;
 use crate::store::{Meter, Store, Stores};
-use crate::time::{Micros, Now, SECOND};
+use crate::time::{Micros, Now};
 
 /// See the module.
 pub(super) struct Share {
     meter: Meter,
-    quota: Quota,
-    algo: &'static str,
     open: Box<dyn Fn(Meter) -> Shared>,
     /// Counts by the whole limit.
     whole: Shared,
@@ -29,16 +25,11 @@ pub(super) struct Share {
 }
 
 impl Share {
-    pub(super) fn new(
-        meter: Meter,
-        quota: Quota,
-        algo: &'static str,
-        stores: &mut Stores<'_>,
-    ) -> Share {
+    pub(super) fn new(meter: Meter, stores: &mut Stores<'_>) -> Share {
         let open = stores.opener();
         let (whole, part) = (open(meter.clone()), open(meter.clone()));
-        let daily = stores.open_daily(&meter, quota);
-        Share { meter, quota, algo, open: Box::new(open), whole, part, gateways: 1, daily }
+        let daily = stores.open_daily(&meter);
+        Share { meter, open: Box::new(open), whole, part, gateways: 1, daily }
     }
 
     /// The part of one of so many gateways.
@@ -83,23 +74,9 @@ impl Share {
 
     /// How one of so many gateways counts.
     fn of_one(&self, gateways: u64) -> Meter {
-        let part = |permits: u64| permits.div_ceil(gateways.max(1));
-        let mut quota = Quota {
-            rpu: part(self.quota.rpu),
-            burst: self.quota.burst.map(part),
-            max_queue: self.quota.max_queue.map(part),
-            // A request that costs more than the part is refused; it is not a mistake in the rule.
-            cost: 1,
-            ..self.quota
-        };
-        if self.algo == leaky_bucket::ENTRY.short && quota.rpu > 0 {
-            // Slots are further apart: who could wait for the next one still can.
-            let apart = quota.period().div_ceil(quota.rpu);
-            quota.max_delay = Some(quota.max_delay.unwrap_or(SECOND).max(apart));
-        }
-        let entry = REGISTRY.iter().find(|entry| entry.short == self.algo);
-        let built = entry.and_then(|entry| (entry.build)(&quota).ok());
+        let quota = (self.meter.entry.part)(&self.meter.quota, gateways);
+        let built = (self.meter.entry.build)(&quota).ok();
         let algorithm = built.unwrap_or_else(|| Rc::clone(&self.meter.algorithm));
-        Meter { algorithm, ..self.meter.clone() }
+        Meter { algorithm, quota, ..self.meter.clone() }
     }
 }

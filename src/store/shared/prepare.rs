@@ -1,10 +1,10 @@
 //! What a charge writes: the state after the request, and a block for those that come next.
 
 use super::{Meter, Shared, lent};
-use crate::algorithm::Algorithm;
+use crate::algorithm::Leasing;
 use crate::decision::Decision;
 use crate::store::lease::Block;
-use crate::time::{Micros, Now, SECOND};
+use crate::time::{Micros, SECOND};
 
 /// A block is at most this part of what is left, so that blocks shrink to one as the limit nears; but
 /// where permits come back one by one, a caller that wants more of them than there are gets what it needs while
@@ -17,11 +17,11 @@ const GATHER: Micros = SECOND / 100;
 
 /// Ticks for which permits gather. No more comes back in that time than a small part of what there is
 /// room for, so nothing is lost.
-pub(in crate::store) fn gather(algorithm: &dyn Algorithm) -> Micros {
-    let nobody = vec![0; algorithm.words()];
-    let is_leased = algorithm.spend_by(&nobody, Now::default()).is_some();
-    let one_by_one = algorithm.most_out() < u64::MAX;
-    if is_leased && one_by_one { GATHER.min(algorithm.policy().1 / 32) } else { 0 }
+pub(in crate::store) fn gather(meter: &Meter) -> Micros {
+    match meter.can().leasing {
+        Leasing::Bucket => GATHER.min(meter.algorithm.policy().1 / 32),
+        Leasing::Window | Leasing::Never => 0,
+    }
 }
 
 impl Shared {

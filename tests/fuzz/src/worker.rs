@@ -85,7 +85,7 @@ impl Worker {
         let mut tables = Tables::default();
         let stores = Stores::new("test".into(), data.clone(), &mut tables);
         Worker {
-            engine: Engine::new(policy, seed, stores, Some(desk)),
+            engine: Engine::new(policy, seed, stores, Some(desk)).expect("it can be built"),
             link,
             clock: FakeClock::default(),
             calls: Calls::default(),

@@ -91,7 +91,8 @@ fn no_rule_no_clock() {
     }
     let policy = config::parse(b"limits: [{Url: /a, rules: [{actor: all, unit: day, rpu: 0}]}]");
     let mut engine =
-        Engine::alone(policy.unwrap(), Seed { k0: 0, k1: 0 }, Rc::new(FakeSharedData::default()));
+        Engine::alone(policy.unwrap(), Seed { k0: 0, k1: 0 }, Rc::new(FakeSharedData::default()))
+            .unwrap();
     assert_eq!(engine.decide(&FakeRequest::get("/b"), &Broken), Verdict::PASS);
 }
 

@@ -55,7 +55,7 @@ impl Worker {
         let mut tables = Tables::default();
         let stores = Stores::new("test".into(), data, &mut tables);
         let worker = Worker {
-            engine: Engine::new(policy, SEED, stores, Some(desk)),
+            engine: Engine::new(policy, SEED, stores, Some(desk)).unwrap(),
             clock: FakeClock::default(),
             callout: FakeCallout::default(),
             answered: 0,

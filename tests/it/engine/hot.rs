@@ -145,7 +145,7 @@ fn workers<const N: usize>(text: &str, data: &Rc<FakeSharedData>) -> [Gate; N] {
         let mut tables = Tables::default();
         let stores = Stores::new("ns".into(), data.clone(), &mut tables);
         let mut gate = Gate::new(text);
-        gate.engine = Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None);
+        gate.engine = Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None).unwrap();
         gate
     })
 }

@@ -75,7 +75,7 @@ impl Gateway {
             let mut tables = Tables::default();
             let stores = Stores::new("test".into(), data.clone(), &mut tables);
             let policy = config::parse(text.as_bytes()).unwrap();
-            let engine = Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None);
+            let engine = Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None).unwrap();
             Worker { engine, tidied: 0, waiting: Vec::new() }
         };
         let workers = (0..workers).map(worker).collect();

@@ -141,7 +141,7 @@ impl Book {
 fn engine(text: &str, data: &Rc<FakeSharedData>) -> Engine {
     let policy = config::parse(text.as_bytes()).unwrap();
     let stores = |tables| Stores::new("test".into(), data.clone(), tables);
-    Engine::new(policy, Seed { k0: 7, k1: 9 }, stores(&mut Tables::default()), None)
+    Engine::new(policy, Seed { k0: 7, k1: 9 }, stores(&mut Tables::default()), None).unwrap()
 }
 
 #[test]

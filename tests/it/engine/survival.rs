@@ -31,7 +31,7 @@ impl Worker {
     fn configure(&mut self, text: &str) -> Engine {
         let policy = config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let stores = Stores::new("test".into(), self.data.clone(), &mut self.tables);
-        Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None)
+        Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None).unwrap()
     }
 
     fn admits(&self, engine: &mut Engine) -> bool {

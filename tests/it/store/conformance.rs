@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use diana::algorithm::Leasing;
 use diana::decision::{Decision, Retry};
 use diana::port::fake::FakeSharedData;
 use diana::store::tables::Tables;
@@ -36,17 +37,11 @@ impl Twin {
     fn new(rule: Rule, scope: Scope) -> Twin {
         let data = Rc::new(FakeSharedData::default());
         let mut tables = Tables::default();
-        let store = Stores::new("test".into(), data, &mut tables).open(
-            scope,
-            rule.meter(1000),
-            rule.quota,
-            rule.short,
-        );
+        let store = Stores::new("test".into(), data, &mut tables).open(scope, rule.meter(1000));
+        let store = store.unwrap();
         // A bucket is not refilled while a lease is out, so it admits less for a while.
         let remembers = scope == Scope::Gateway;
-        let nobody = vec![0; rule.algorithm.words()];
-        let is_leased = rule.algorithm.spend_by(&nobody, START).is_some();
-        let leases = remembers && is_leased && rule.algorithm.most_out() < u64::MAX;
+        let leases = remembers && rule.meter(1).can().leasing == Leasing::Bucket;
         Twin { store, rule, leases, remembers, set: 0, states: HashMap::new(), waiting: Vec::new() }
     }
 

@@ -14,6 +14,7 @@ use crate::laws::case::Case;
 /// A rule's numbers, and the algorithm made of them.
 pub struct Rule {
     pub short: &'static str,
+    pub entry: &'static Entry,
     pub quota: Quota,
     pub algorithm: Rc<dyn Algorithm>,
 }
@@ -26,7 +27,7 @@ impl Rule {
     pub fn try_new(short: &str, quota: Quota) -> Option<Rule> {
         let entry = REGISTRY.iter().find(|entry| entry.short == short)?;
         let algorithm = (entry.build)(&quota).ok()?;
-        Some(Rule { short: entry.short, quota, algorithm })
+        Some(Rule { short: entry.short, entry, quota, algorithm })
     }
 
     /// Whether requests are held until their turn.
@@ -39,7 +40,7 @@ impl Rule {
     pub fn random(entry: &'static Entry, rng: &mut Rng) -> Rule {
         if rng.u8(0..4) == 0 {
             let Case { quota, algorithm } = Case::random(entry, rng);
-            return Rule { short: entry.short, quota, algorithm };
+            return Rule { short: entry.short, entry, quota, algorithm };
         }
         loop {
             let unit = if rng.u8(0..4) == 0 { Unit::Minute } else { Unit::Second };
@@ -49,15 +50,17 @@ impl Rule {
             let burst = quota.burst.map(|_| cost * rng.u64(1..300));
             let quota = Quota { unit, rpu, cost, burst, ..quota };
             if let Ok(algorithm) = (entry.build)(&quota) {
-                return Rule { short: entry.short, quota, algorithm };
+                return Rule { short: entry.short, entry, quota, algorithm };
             }
         }
     }
 
     /// What a store counts by.
     pub fn meter(&self, keys: usize) -> Meter {
-        let Rule { algorithm, quota, .. } = self;
+        let Rule { entry, algorithm, quota, .. } = self;
         Meter {
+            entry,
+            quota: *quota,
             algorithm: algorithm.clone(),
             cost: quota.cost,
             identity: 7,

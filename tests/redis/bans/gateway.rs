@@ -56,7 +56,7 @@ impl Gateway {
         let mut tables = Tables::default();
         let stores = Stores::new("test".into(), data, &mut tables);
         let mut gateway = Gateway {
-            engine: Engine::new(policy, SEED, stores, Some(desk)),
+            engine: Engine::new(policy, SEED, stores, Some(desk)).unwrap(),
             rule,
             ban,
             clock: FakeClock::default(),

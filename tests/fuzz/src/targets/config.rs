@@ -21,7 +21,8 @@ pub fn run(input: &[u8]) {
     let (own, summary) = (policy.own(), policy.summary());
     assert_eq!(config::parse(input).expect("it was accepted").summary(), summary);
     let mut engine =
-        Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()));
+        Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
+            .expect("it can be built");
     engine.decide(&FakeRequest::get("/share/qq"), &FakeClock::default());
     // From elsewhere it says less, and nothing that it could not say here.
     if let Ok(remote) = config::parse_remote(input, &own) {

@@ -44,7 +44,8 @@ fn resolved(path: &[u8]) -> Vec<u8> {
 fn admitted(path: &[u8]) -> usize {
     let policy = config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
     let mut engine =
-        Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()));
+        Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
+            .expect("it can be built");
     let request = FakeRequest { path: Some(path.into()), ..FakeRequest::get("/") };
     let clock = FakeClock::default();
     (0..3).filter(|_| matches!(engine.decide(&request, &clock), Verdict::Admit(_))).count()

@@ -28,7 +28,7 @@ actors:
 thread_local! {
     static ENGINE: RefCell<(Engine, FakeClock)> = {
         let policy = config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-        RefCell::new((Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default())), FakeClock::default()))
+        RefCell::new((Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default())).expect("it can be built"), FakeClock::default()))
     };
 }
 
