@@ -11,6 +11,7 @@ pub mod query;
 use std::fmt::Debug;
 use std::rc::Rc;
 
+use crate::policy::IdentitySource;
 use crate::port::Request;
 use crate::route::path::decoded;
 use crate::tree::Tree;
@@ -113,6 +114,20 @@ pub const REGISTRY: &[Kind] = &[
     metadata::KIND,
     peer::KIND,
 ];
+
+/// The source that a configuration asks for.
+///
+/// # Errors
+/// Every mistake in it.
+pub fn build(wanted: &IdentitySource) -> Built {
+    match REGISTRY.iter().find(|kind| kind.name == wanted.kind) {
+        Some(kind) => (kind.build)(&wanted.value, &wanted.options),
+        None => {
+            let message = "no such source".into();
+            Err(vec![Mistake { key: wanted.kind.into(), message }])
+        }
+    }
+}
 
 /// The text under the main key `key`; it may not be empty or hold a NUL.
 fn text(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {

@@ -2,8 +2,9 @@
 //!
 //! A caller's state is a few machine words: until when he is banned, how often that happened lately,
 //! and a ring of his recent refusals. It is changed as one value by a pure step, as the state of an
-//! [`Algorithm`](crate::algorithm::Algorithm) is. All zero is the state of nobody.
+//! algorithm is. All zero is the state of nobody.
 
+use crate::policy::Ban;
 use crate::ring::Ring;
 use crate::time::Micros;
 
@@ -19,21 +20,6 @@ const RING: Ring = Ring::new(SLICES + 1);
 /// More doublings than any ban begins with. A higher level was not written here, and would weigh as much
 /// as a ban does.
 const MOST_LEVELS: u64 = 64;
-
-/// When a rule bans a caller, and for how long. All durations are in ticks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ban {
-    /// Refusals that lead to a ban, at least one.
-    pub after: u64,
-    /// The time in which they are counted.
-    pub within: Micros,
-    /// How long the first ban lasts.
-    pub period: Micros,
-    /// How long a ban lasts at most, no less than `period`.
-    pub max: Micros,
-    /// The time after the end of a ban in which the length of the next one halves.
-    pub halve_after: Micros,
-}
 
 impl Ban {
     /// What makes it the same ban in the next configuration: the rule, and every number.

@@ -1,10 +1,11 @@
 //! Who calls, in the eyes of each rule, found at most once per request.
 
 use std::fmt::Write;
+use std::rc::Rc;
 
-use crate::actor::Found;
-use crate::config::policy::Actor;
+use crate::actor::{self, Found, Mistake, Source};
 use crate::key::{Key, KeyHasher, Seed};
+use crate::policy::Actor;
 use crate::port::Request;
 
 /// A request's caller.
@@ -39,7 +40,7 @@ pub enum Counted {
 
 /// The (compound) actors that rules name, and what the request in hand yields for each.
 pub struct Callers {
-    actors: Vec<Actor>,
+    actors: Vec<Sources>,
     /// Each a list of indices into `actors`, and who counts callers by it.
     compounds: Vec<(Vec<usize>, Counted)>,
     found: Vec<Option<Caller>>,
@@ -57,7 +58,7 @@ impl Callers {
     /// Callers as recognised by `actors`, hashed under `seed`; those whom the fleet counts, too, until
     /// [`Callers::reseed`].
     #[must_use]
-    pub fn new(actors: Vec<Actor>, seed: Seed, percentiles: bool) -> Callers {
+    pub fn new(actors: Vec<Sources>, seed: Seed, percentiles: bool) -> Callers {
         Callers {
             actors,
             compounds: Vec::new(),
@@ -119,7 +120,7 @@ impl Callers {
                 name.push('+');
             }
             actor.find(request, &mut |source, value| {
-                let source = actor.sources.get(source);
+                let source = actor.0.get(source);
                 spell(source.is_some_and(|source| source.is_address()), value, &mut name);
             });
         }
@@ -159,11 +160,28 @@ impl Callers {
     }
 }
 
-impl Actor {
+/// How callers are recognised by an actor: what is asked, in order.
+pub struct Sources(Vec<Rc<dyn Source>>);
+
+impl Sources {
+    /// The sources that a configuration asks for.
+    ///
+    /// # Errors
+    /// Every mistake in them.
+    pub fn new(actor: &Actor) -> Result<Sources, Vec<Mistake>> {
+        actor.sources.iter().map(actor::build).collect::<Result<_, _>>().map(Sources)
+    }
+
+    /// Whether headers are looked at.
+    #[must_use]
+    pub fn reads_headers(&self) -> bool {
+        self.0.iter().any(|source| source.reads_headers())
+    }
+
     /// Asks the sources in order; hands the first value and its source's number to `take`.
     fn find(&self, request: &dyn Request, take: &mut dyn FnMut(usize, &[u8])) -> Found {
         let mut missing = Found::Absent;
-        for (number, source) in self.sources.iter().enumerate() {
+        for (number, source) in self.0.iter().enumerate() {
             match source.find(request, &mut |value| take(number, value)) {
                 Found::Absent => {}
                 Found::NoMetadata => missing = Found::NoMetadata,

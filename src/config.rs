@@ -3,7 +3,6 @@
 //! YAML becomes plain [`Tree`](crate::tree::Tree)s, beside which stands where every node begins;
 //! readers walk them and report what they do not understand.
 
-pub mod policy;
 pub mod problem;
 
 mod actors;
@@ -41,10 +40,11 @@ mod yaml;
 mod zone;
 
 use place::Source;
-use policy::Policy;
-use policy::remote::Own;
 use problem::Problems;
 use report::Report;
+
+use crate::policy::Policy;
+use crate::policy::remote::Own;
 
 /// Reads a configuration: YAML or JSON, in any of the forms that the reference describes, or the
 /// bytes of a `google.protobuf.Struct`.

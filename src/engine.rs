@@ -17,17 +17,16 @@ mod upkeep;
 use std::ops::Range;
 use std::rc::Rc;
 
+use crate::algorithm::Algorithm;
 use crate::caller::Callers;
-use crate::config::policy::{Accepted, Rule};
 use crate::decision::{Decision, Retry};
 use crate::fleet::desk::Desk;
 use crate::hot::spotter::Spotter;
 use crate::key::Key;
 use crate::metrics::Counts;
+use crate::policy::{Accepted, Except, Match, Rule};
 use crate::port::{Clock, Pseudo, Request};
 use crate::route::Router;
-use crate::route::except::Except;
-use crate::route::matcher::Match;
 use crate::route::path::Path;
 use crate::store::Store;
 use crate::store::bans::Bans;
@@ -92,6 +91,7 @@ struct Limit {
 /// A rule with its usage.
 struct Judge {
     rule: Rule,
+    algorithm: Rc<dyn Algorithm>,
     /// Its actor's number in [`Callers`].
     actor: usize,
     store: Box<dyn Store>,

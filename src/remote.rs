@@ -11,9 +11,9 @@ mod judge;
 mod lead;
 
 use crate::config;
-use crate::config::policy::Policy;
-use crate::config::policy::remote::{Own, Remote};
 use crate::key::KeyHasher;
+use crate::policy::Policy;
+use crate::policy::remote::{Own, Remote};
 use crate::port::{Answer, Call, Callout, Environment, SharedData};
 use crate::time::{Micros, SECOND};
 use head::Head;

@@ -9,7 +9,9 @@ mod piece;
 mod reading;
 mod tree;
 
-use path::{Path, Prefix};
+use path::Path;
+
+use crate::policy::Prefix;
 use tree::Tree;
 
 /// Finds entries by path: one look-up per leading segment, however many entries there are.

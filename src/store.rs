@@ -18,16 +18,13 @@ pub mod tables;
 use std::rc::Rc;
 
 use crate::algorithm::{Algorithm, Can, Entry};
-use crate::ban::Ban;
 use crate::bloom::Shape;
 use crate::decision::Decision;
 use crate::fleet::link::Link;
 use crate::fleet::script::Numbers;
-use crate::hot::Hot;
-use crate::hot::spotter::{Place, Spotter};
 use crate::key::Key;
+use crate::policy::{Ban, Memory, Quota, Scope};
 use crate::port::SharedData;
-use crate::quota::Quota;
 use crate::time::{Micros, Now};
 use bans::Bans;
 use bans::far::Far;
@@ -41,48 +38,18 @@ use shared::traffic::Traffic;
 use table::Table;
 use tables::Tables;
 
-/// How widely usage is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// In each worker.
-    Local,
-    /// In the gateway.
-    Gateway,
-    /// In the fleet.
-    Global,
-}
-
-/// Bytes that a rule's callers take at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Memory {
-    /// In each worker.
-    pub worker: u64,
-    /// In the host, once for all workers.
-    pub shared: u64,
-}
-
-impl Memory {
-    /// Both together.
-    #[must_use]
-    pub fn with(self, other: Memory) -> Memory {
-        Memory { worker: self.worker + other.worker, shared: self.shared + other.shared }
-    }
-}
-
-impl Scope {
-    /// The memory for `keys` callers with `words` words of state, and for as many bans where there
-    /// are any.
-    #[must_use]
-    #[inline(never)]
-    pub fn memory(self, words: usize, keys: usize, bans: bool) -> Memory {
-        let sets = if bans { bans::bytes(keys) } else { 0 };
-        match self {
-            Scope::Local => Memory { worker: Table::bytes(words, keys) + sets, shared: 0 },
-            Scope::Gateway | Scope::Global => {
-                let Memory { worker, shared } = shared::memory(words, keys);
-                let lines = if bans { bans::shared::bytes(keys) } else { 0 };
-                Memory { worker: worker + lines, shared: shared + sets }
-            }
+/// The memory for `keys` callers with `words` words of state each, counted as widely as `scope` says, and
+/// for as many bans where there are any.
+#[must_use]
+#[inline(never)]
+pub fn memory(scope: Scope, words: usize, keys: usize, bans: bool) -> Memory {
+    let sets = if bans { bans::bytes(keys) } else { 0 };
+    match scope {
+        Scope::Local => Memory { worker: Table::bytes(words, keys) + sets, shared: 0 },
+        Scope::Gateway | Scope::Global => {
+            let Memory { worker, shared } = shared::memory(words, keys);
+            let lines = if bans { bans::shared::bytes(keys) } else { 0 };
+            Memory { worker: worker + lines, shared: shared + sets }
         }
     }
 }
@@ -214,8 +181,10 @@ pub struct NoCodec;
 
 /// What all stores of a configuration have in common.
 pub struct Stores<'s> {
-    namespace: Rc<str>,
-    data: Rc<dyn SharedData>,
+    /// Prefix of shared keys.
+    pub namespace: Rc<str>,
+    /// What all workers share.
+    pub data: Rc<dyn SharedData>,
     /// What was done with it.
     pub traffic: Rc<Traffic>,
     tables: &'s mut Tables,
@@ -289,17 +258,6 @@ impl<'s> Stores<'s> {
         let terms = Terms { shape: meter.daily?, cost: meter.cost, zone: meter.quota.ahead() };
         let section = self.tables.open_section(&self.namespace, meter, terms);
         Some(Daily::new(meter, section))
-    }
-
-    /// The hot keys of a rule with an identity.
-    #[must_use]
-    pub fn open_hot(&self, scope: Scope, hot: Hot, identity: u64) -> Spotter {
-        let key = || format!("diana/1/{}/{identity:016x}/hot", self.namespace);
-        let place = match scope {
-            Scope::Local => Place::Worker,
-            Scope::Gateway | Scope::Global => Place::Gateway(self.data.clone(), key()),
-        };
-        Spotter::new(hot, place)
     }
 
     /// Opens stores of this gateway.

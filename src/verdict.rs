@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
-use crate::config::policy::Response;
 use crate::decision::Retry;
 use crate::key::Key;
+use crate::policy::Response;
 use crate::time::{Micros, SECOND};
 
 /// The decision of all rules about one request.

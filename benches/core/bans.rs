@@ -4,12 +4,12 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
 
-use diana::ban::Ban;
 use diana::key::Key;
+use diana::policy::{Ban, Scope};
 use diana::port::fake::FakeSharedData;
+use diana::store::Stores;
 use diana::store::bans::Bans;
 use diana::store::tables::Tables;
-use diana::store::{Scope, Stores};
 use diana::time::SECOND;
 
 use crate::case::KEYS;

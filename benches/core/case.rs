@@ -114,7 +114,7 @@ impl Bench {
                 Seed { k0: 1, k1: 2 },
                 Rc::new(FakeSharedData::default()),
             )
-            .unwrap(),
+            .unwrap_or_else(|why| panic!("{why}")),
             request: FakeRequest::get("/svc/25/items/7?page=2")
                 .header("x-account-id", "account-000000")
                 .from("192.0.2.1:40000"),

@@ -7,10 +7,10 @@ use std::time::Instant;
 use diana::algorithm::fixed_window;
 use diana::bloom::Shape;
 use diana::key::Key;
+use diana::policy::{Quota, Scope};
 use diana::port::fake::FakeSharedData;
-use diana::quota::Quota;
 use diana::store::tables::Tables;
-use diana::store::{Meter, Scope, Store, Stores};
+use diana::store::{Meter, Store, Stores};
 use diana::time::{Now, SECOND, Unit};
 
 use super::allocator;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::Algorithm;
-use crate::quota::Quota;
+use crate::policy::Quota;
 use crate::time::Micros;
 
 /// How the value of a key is written.

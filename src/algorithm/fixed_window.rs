@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::{Algorithm, Built, Can, Codec, Conflict, Entry};
 use crate::decision::Decision;
-use crate::quota::Quota;
+use crate::policy::Quota;
 use crate::time::{Micros, Now};
 
 /// `W` in the registry.

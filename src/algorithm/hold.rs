@@ -1,7 +1,7 @@
 //! Requests that come early and are held until their turn, instead of being refused.
 
 use super::{Codec, Key, Kind};
-use crate::quota::{MAX_PERMITS, Quota};
+use crate::policy::{MAX_PERMITS, Quota};
 use crate::time::{Micros, SECOND};
 
 /// The longest wait that can be configured. What waits as long as the listener's

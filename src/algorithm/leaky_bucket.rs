@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::debt::{self, Debt};
 use super::{Algorithm, Built, Can, Codec, Conflict, Entry, Leasing, hold, warm_up};
 use crate::decision::Decision;
-use crate::quota::Quota;
+use crate::policy::Quota;
 use crate::time::{Micros, Now, SECOND, spell};
 
 /// `LB` in the registry.

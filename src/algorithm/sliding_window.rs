@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::{Algorithm, Built, Can, Codec, Conflict, Entry, Key, Kind, copy};
 use crate::decision::Decision;
-use crate::quota::Quota;
+use crate::policy::Quota;
 use crate::ring::Ring;
 use crate::time::{Micros, Now, SECOND};
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::debt::{self, Debt};
 use super::{Algorithm, Built, Can, Codec, Conflict, Entry, Key, Kind, Leasing, hold, warm_up};
 use crate::decision::Decision;
-use crate::quota::{MAX_PERMITS, Quota};
+use crate::policy::{MAX_PERMITS, Quota};
 use crate::time::{Micros, Now, SECOND};
 
 /// `TB` in the registry.

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use super::debt::{self, Debt};
 use super::{Algorithm, Conflict, Key, Kind};
 use crate::decision::Decision;
-use crate::quota::Quota;
+use crate::policy::Quota;
 use crate::time::{Micros, Now, SECOND};
 
 /// `warm_up`, in ticks. With an hour at the largest `rpu` the store fits into 64 bits.

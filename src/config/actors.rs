@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::name::{self, is_name};
 use super::node::Node;
-use super::policy::Actor;
-use crate::actor::{Kind, REGISTRY, Source, client_address, header};
+use crate::actor::{self, Mistake, REGISTRY, Source, client_address, header};
+use crate::policy::{Actor, IdentitySource};
 use crate::tree::Tree;
 
 const WHAT: &str = "a mapping such as `{tenant: [{header: x-tenant}]}`";
@@ -16,6 +16,8 @@ const SOURCES: &str = "a list of sources such as `[{header: x-tenant}, {client_a
 pub struct Known {
     /// The actor.
     pub actor: Actor,
+    /// Its sources.
+    pub sources: Vec<Rc<dyn Source>>,
     /// Callers can pose as as many as they like: one source that they choose is enough, since they
     /// also choose whether it yields anything.
     pub is_caller_chosen: bool,
@@ -23,13 +25,13 @@ pub struct Known {
     pub is_address: bool,
 }
 
-/// One source and its kind.
-type Built = (&'static str, Rc<dyn Source>);
+/// One source, and as it is configured.
+type Built = (IdentitySource, Rc<dyn Source>);
 
 /// Reads `actors`; the defaults come first, whether or not they are overridden.
 pub fn read(node: Option<&Node<'_>>) -> Vec<Known> {
-    let address = (&client_address::KIND, Tree::Null);
-    let by_header = |name: &str| (&header::KIND, Tree::Text(name.into()));
+    let address = (client_address::KIND.name, Tree::Null);
+    let by_header = |name: &str| (header::KIND.name, Tree::Text(name.into()));
     let mut known = vec![
         standard("account", vec![by_header("x-account-id")]),
         standard("device", vec![by_header("x-device-id"), address]),
@@ -47,19 +49,24 @@ pub fn read(node: Option<&Node<'_>>) -> Vec<Known> {
     known
 }
 
-fn standard(name: &str, sources: Vec<(&Kind, Tree)>) -> Known {
-    let built = |(kind, value): (&Kind, Tree)| Some((kind.name, (kind.build)(&value, &[]).ok()?));
+fn standard(name: &str, sources: Vec<(&'static str, Tree)>) -> Known {
+    let built = |(kind, value)| build(IdentitySource { kind, value, options: Vec::new() }).ok();
     describe(name, sources.into_iter().filter_map(built).collect())
 }
 
-fn describe(name: &str, sources: Vec<Built>) -> Known {
+fn build(wanted: IdentitySource) -> Result<Built, Vec<Mistake>> {
+    actor::build(&wanted).map(|source| (wanted, source))
+}
+
+fn describe(name: &str, built: Vec<Built>) -> Known {
+    let is_address = |(wanted, _): &Built| wanted.kind == client_address::KIND.name;
+    let is_address = built.iter().all(is_address);
+    let (wanted, sources): (_, Vec<Rc<dyn Source>>) = built.into_iter().unzip();
     Known {
-        is_caller_chosen: sources.iter().any(|(_, source)| source.is_caller_chosen()),
-        is_address: sources.iter().all(|(kind, _)| *kind == client_address::KIND.name),
-        actor: Actor {
-            name: name.into(),
-            sources: sources.into_iter().map(|(_, source)| source).collect(),
-        },
+        is_caller_chosen: sources.iter().any(|source| source.is_caller_chosen()),
+        is_address,
+        actor: Actor { name: name.into(), sources: wanted },
+        sources,
     }
 }
 
@@ -97,21 +104,20 @@ fn source(node: &Node<'_>) -> Option<Built> {
         }
         return None;
     };
-    let mut value = &Tree::Null;
-    let mut options = Vec::new();
+    let (mut value, mut options) = (Tree::Null, Vec::new());
     let mut known = vec![kind.name];
     known.extend_from_slice(kind.options);
     for (key, node) in &pairs {
         if *key == kind.name {
-            value = node.tree();
+            value = node.tree().clone();
         } else if kind.options.contains(key) {
             options.push((key.to_string(), node.tree().clone()));
         } else {
             node.unknown_key(key, &known);
         }
     }
-    match (kind.build)(value, &options) {
-        Ok(source) => Some((kind.name, source)),
+    match build(IdentitySource { kind: kind.name, value, options }) {
+        Ok(built) => Some(built),
         Err(mistakes) => {
             for mistake in mistakes {
                 node.descend(&mistake.key).problem(mistake.message);

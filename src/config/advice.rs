@@ -1,8 +1,7 @@
 //! Lines for the log about what is allowed and probably not meant.
 
 use super::actors::Known;
-use super::policy::{Limit, Rule, Scope};
-use crate::route::except::Except;
+use crate::policy::{Except, Limit, Rule, Scope};
 use crate::time::Unit;
 
 /// How many rules a line names.
@@ -53,7 +52,7 @@ pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<St
 
 fn of_sources(known: &Known) -> Vec<String> {
     let name = &known.actor.name;
-    let warnings = known.actor.sources.iter().filter_map(|source| source.warning());
+    let warnings = known.sources.iter().filter_map(|source| source.warning());
     warnings.map(|warning| format!("actor `{name}`: {warning}")).collect()
 }
 

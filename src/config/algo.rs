@@ -3,12 +3,11 @@
 
 use std::rc::Rc;
 
+use super::duration;
 use super::fields::Fields;
 use super::node::Node;
-use super::policy::Scope;
-use super::{duration, keys};
 use crate::algorithm::{Algorithm, Conflict, Entry, Key, Kind, REGISTRY};
-use crate::quota::{MAX_PERMITS, Quota};
+use crate::policy::{MAX_PERMITS, Quota, Scope};
 use crate::time::Unit;
 
 /// A rule's algorithm and what it was built from.
@@ -64,7 +63,7 @@ fn entry(fields: &Fields<'_>) -> Option<&'static Entry> {
 }
 
 /// Reports what Redis cannot count by: an algorithm, unless accounts are counted by the day, or a key.
-fn refuse_local(fields: &Fields<'_>, entry: Option<&Entry>) {
+fn refuse_local(fields: &Fields<'_>, entry: Option<&'static Entry>) {
     let refuse = |what: &str| {
         let message = format!("`{what}` is not available across gateways; allowed: local, gateway");
         fields.blame("scope", message);
@@ -74,10 +73,8 @@ fn refuse_local(fields: &Fields<'_>, entry: Option<&Entry>) {
     {
         refuse(&format!("algo: {short}"));
     }
-    let known =
-        REGISTRY.iter().filter(|known| entry.is_none_or(|entry| entry.short == known.short));
     let mut names: Vec<&str> = Vec::new();
-    for key in known.flat_map(|known| known.keys).filter(|key| !key.global) {
+    for key in keys(entry).into_iter().filter(|key| !key.global) {
         if fields.get(key.name).is_some() && !names.contains(&key.name) {
             names.push(key.name);
         }
@@ -92,14 +89,21 @@ fn unit(fields: &Fields<'_>) -> Option<Unit> {
     Unit::ALL.get(chosen).map(|(_, unit)| *unit)
 }
 
+/// The optional keys that `entry` takes. Those of an unknown algorithm may be the keys of any.
+fn keys(entry: Option<&'static Entry>) -> Vec<&'static Key> {
+    match entry {
+        Some(entry) => entry.keys.iter().collect(),
+        None => REGISTRY.iter().flat_map(|entry| entry.keys).collect(),
+    }
+}
+
 /// A quota with the optional keys that `entry` takes, and those that are wrong, which are left out of
-/// it. Those of an unknown algorithm may be the keys of any.
-fn options(fields: &Fields<'_>, entry: Option<&Entry>) -> (Quota, Vec<&'static str>) {
+/// it.
+fn options(fields: &Fields<'_>, entry: Option<&'static Entry>) -> (Quota, Vec<&'static str>) {
     let mut quota = Quota::new(Unit::Second, 0);
     let mut wrong = Vec::new();
-    let all: Vec<&Key> = REGISTRY.iter().flat_map(|entry| entry.keys).collect();
-    let known = entry.map_or(all, |entry| entry.keys.iter().collect());
-    for name in keys::algorithms() {
+    let known = keys(entry);
+    for name in super::keys::algorithms() {
         let Some(node) = fields.get(name) else { continue };
         let Some(key) = known.iter().find(|key| key.name == name) else {
             entry.iter().for_each(|entry| foreign(node, name, entry));

@@ -2,7 +2,7 @@
 
 use super::duration;
 use super::fields::Fields;
-use crate::ban::Ban;
+use crate::policy::Ban;
 use crate::time::{Micros, SECOND};
 
 const WHAT: &str = "a mapping such as `{after: 10, within: 1m, for: 5m, max: 1h}`";

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::node::Node;
-use crate::route::header::{Condition, Test, is_name};
+use crate::policy::{Condition, Test};
+use crate::route::header::is_name;
 use crate::tree::Tree;
 
 const WHAT: &str = "a mapping from names to conditions, such as `{x-app: {prefix: mobile}}`";

@@ -4,10 +4,10 @@ use super::algo::Limiter;
 use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
-use super::policy::Scope;
 use super::size;
 use crate::algorithm::REGISTRY;
 use crate::bloom::Shape;
+use crate::policy::Scope;
 use crate::time::Unit;
 use crate::tree::Tree;
 

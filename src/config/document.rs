@@ -8,12 +8,12 @@ use super::context::Context;
 use super::fields::Fields;
 use super::node::{self, Node};
 use super::place::{Part, Place};
-use super::policy::Policy;
-use super::policy::remote::Own;
 use super::report::Report;
 use super::{
     actors, advice, entry, except, identity, keys, naming, remote, response, settings, zone,
 };
+use crate::policy::Policy;
+use crate::policy::remote::Own;
 use crate::tree::Tree;
 
 const FULL: &str = "a mapping such as `{limits: […]}`, or a list of `{Url, rules}`";

@@ -5,9 +5,8 @@ use std::rc::Rc;
 use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
-use super::policy::{Limit, Response};
 use super::{except, identity, keys, matching, response, rule};
-use crate::route::path::Prefix;
+use crate::policy::{Limit, Prefix, Response};
 
 const WHAT: &str = "a mapping such as `{Url: /, rules: […]}`";
 const URL: &str = "a path such as `/sample`";

@@ -5,7 +5,7 @@ use super::context::Context;
 use super::duration;
 use super::fields::Fields;
 use super::headers;
-use crate::hot::Hot;
+use crate::policy::Hot;
 use crate::time::SECOND;
 
 const WHAT: &str = "a mapping such as `{over: 1000, per: 10s, header: x-hot-key}`";
@@ -30,9 +30,8 @@ pub fn read(rule: &Fields<'_>, is_all: bool, context: &Context<'_>) -> Option<Ho
     let per = per.and_then(|node| duration::read(node, SECOND, 3600 * SECOND));
     let header = fields.get("header").and_then(|node| {
         let marker = headers::marker(node)?;
-        let taken = |known: &&Known| {
-            known.actor.sources.iter().any(|source| source.header() == Some(&*marker))
-        };
+        let taken =
+            |known: &&Known| known.sources.iter().any(|source| source.header() == Some(&*marker));
         if let Some(known) = context.actors.iter().find(taken) {
             // It is taken off every request before anything is judged.
             let name = &known.actor.name;

@@ -4,10 +4,9 @@
 //! kind it is; always together with what gives its state a meaning. Everything else may change.
 
 use super::actors::Known;
-use super::policy::{Limit, Rule, Scope};
 use crate::algorithm::{self, Entry};
 use crate::key::KeyHasher;
-use crate::route::path::Prefix;
+use crate::policy::{Limit, Prefix, Rule, Scope};
 use crate::tree::Tree;
 
 /// The identity of an entry: its path, and what else must hold as it is written.
@@ -45,7 +44,7 @@ fn kind(entry: u64, rule: &Rule, actors: &[Known]) -> u64 {
     let layout = algorithm::entry(rule.algo).map(|known| (known.layout)(&rule.quota));
     number(layout.unwrap_or(Entry::PLAIN).cast_signed());
     number(rule.quota.zone);
-    number(rule.algorithm.words() as i64);
+    number(rule.words as i64);
     hasher.part(1, rule.algo.as_bytes());
     if let Some(shape) = rule.daily {
         // In Redis nobody can wait for midnight before the counts lie elsewhere.

@@ -2,10 +2,9 @@
 
 use super::fields::Fields;
 use super::node::Node;
-use super::policy::Match;
 use super::{condition, keys};
+use crate::policy::{Host, Match};
 use crate::route::header::is_name;
-use crate::route::host::Host;
 use crate::tree::Tree;
 
 const WHAT: &str = "a mapping such as `{methods: [POST], hosts: [\"*.example.com\"]}`";

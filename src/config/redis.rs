@@ -1,8 +1,8 @@
 //! `redis`: where all gateways count together.
 
 use super::fields::Fields;
-use super::policy::redis::{OnFailure, Redis};
 use super::{duration, outside};
+use crate::policy::redis::{OnFailure, Redis};
 use crate::time::{Micros, SECOND};
 
 const WHAT: &str = "a mapping such as `{cluster: diana_redis}`";

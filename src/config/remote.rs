@@ -4,8 +4,8 @@ use super::fields::Fields;
 use super::headers::{self, Reserved};
 use super::node::Node;
 use super::outside::{self, visible};
-use super::policy::remote::{Header, Remote};
 use super::{duration, size};
+use crate::policy::remote::{Header, Remote};
 use crate::time::{Micros, SECOND, spell};
 use crate::tree::Tree;
 

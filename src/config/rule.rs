@@ -5,8 +5,8 @@ use std::rc::Rc;
 use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
-use super::policy::{Absent, Response, Rule, Scope};
 use super::{algo, ban, daily, except, hot, keys, name, response};
+use crate::policy::{Absent, Response, Rule, Scope};
 use crate::tree::Tree;
 
 /// Most actors that one key is made of.
@@ -51,7 +51,7 @@ pub fn read(
         actor: actor?,
         quota: limiter.quota,
         algo: limiter.entry.short,
-        algorithm: limiter.algorithm,
+        words: limiter.algorithm.words(),
         scope,
         daily,
         absent: match absent {

@@ -1,9 +1,10 @@
 //! The small settings of the full form.
 
 use super::fields::Fields;
-use super::policy::remote::Own;
-use super::policy::{Accepted, Limit, memory};
 use super::redis;
+use crate::policy::remote::Own;
+use crate::policy::{Accepted, Limit};
+use crate::sizing::memory;
 
 const DEFAULT_KEYS: usize = 100_000;
 const MAX_KEYS: u64 = 10_000_000;

@@ -9,36 +9,37 @@ use super::plain::Plain;
 use super::upkeep::Upkeep;
 use super::{Engine, Judge, Limit, Scratch};
 use crate::algorithm;
-use crate::caller::{Callers, Counted};
-use crate::config::policy::{Policy, Rule};
+use crate::caller::{Callers, Counted, Sources};
 use crate::fleet::desk::Desk;
+use crate::hot::spotter::{Place, Spotter};
 use crate::key::Seed;
 use crate::metrics::Counts;
+use crate::policy::{self, Actor, Policy, Rule, Scope};
 use crate::port::SharedData;
 use crate::route::Router;
 use crate::store::tables::Tables;
-use crate::store::{Meter, NoCodec, Scope, Stores};
+use crate::store::{Meter, NoCodec, Stores};
 use crate::tickets::Tickets;
 use crate::time::SECOND;
 
-/// A rule that nothing can be built from.
+/// A rule or an actor that nothing can be built from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unbuildable {
-    /// The rule's name.
-    pub rule: String,
+    /// Its name.
+    pub name: String,
     /// What is wrong.
     pub why: &'static str,
 }
 
 impl Unbuildable {
     fn new(rule: &Rule, why: &'static str) -> Unbuildable {
-        Unbuildable { rule: rule.name.clone(), why }
+        Unbuildable { name: rule.name.clone(), why }
     }
 }
 
 impl fmt::Display for Unbuildable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rule `{}`: {}", self.rule, self.why)
+        write!(f, "`{}`: {}", self.name, self.why)
     }
 }
 
@@ -57,47 +58,18 @@ impl Engine {
             stores = stores.with_fleet(desk.link());
         }
         let is_plain = policy.is_plain();
-        let reads_headers = policy.reads_headers();
+        let actors = policy.actors.iter().map(sources).collect::<Result<Vec<_>, _>>()?;
+        let reads_headers = reads_headers(&policy, &actors);
         let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
-        let beside = rules().count() > 1;
         let percentiles = rules().any(|rule| (1..100).contains(&rule.enforce));
-        let mut needs_path = !policy.except.paths.is_empty();
         let router = Router::new(policy.limits.iter().map(|limit| &limit.url));
-        let mut callers = Callers::new(policy.actors, seed, percentiles);
+        let needs_path = router.needs_path() || excepts_paths(&policy);
+        let mut callers = Callers::new(actors, seed, percentiles);
         desk.iter().for_each(|desk| callers.reseed(desk.seed()));
-        let mut judges = Vec::new();
-        let mut limits = Vec::new();
-        let mut markers: Vec<Rc<str>> = Vec::new();
-        for limit in policy.limits {
-            let start = judges.len();
-            needs_path |= !limit.except.paths.is_empty();
-            for mut rule in limit.rules {
-                needs_path |= !rule.except.paths.is_empty();
-                let meter = meter(&rule, policy.keys, beside)?;
-                let (keys, can) = (meter.keys, meter.can());
-                let hot = rule.hot.take();
-                let header = hot.as_ref().and_then(|hot| hot.header.as_ref());
-                if let Some(header) = header.filter(|header| !markers.contains(header)) {
-                    markers.push(header.clone());
-                }
-                let hot = hot.map(|hot| stores.open_hot(rule.scope, hot, rule.identity));
-                let store = stores.open(rule.scope, meter);
-                let mut store = store.map_err(|NoCodec| {
-                    Unbuildable::new(&rule, "Redis cannot count by its algorithm")
-                })?;
-                let open = |ban| stores.open_bans(rule.scope, ban, rule.identity, keys);
-                let bans = rule.ban.map(open);
-                let in_fleet = store.fleet().is_some();
-                let counted = if in_fleet { Counted::InFleet } else { Counted::Here };
-                let actor = callers.register(&rule.actor, counted);
-                let (turn, counts) = (Turn::of(&rule, can.leasing), Counts::default());
-                let (queues, logged) = (can.queues, None);
-                judges.push(Judge { rule, actor, store, bans, hot, queues, turn, counts, logged });
-            }
-            let rules = start..judges.len();
-            limits.push(Limit { matcher: limit.matcher, except: limit.except, rules });
-        }
-        let needs_path = needs_path || router.needs_path();
+        let (keys, beside) = (policy.keys, rules().count() > 1);
+        let mut builder = Builder { stores, callers, keys, beside };
+        let (limits, judges) = builder.limits(policy.limits)?;
+        let Builder { stores, callers, .. } = builder;
         let of_callers = |judge: &Judge| match judge.rule.actor.as_slice() {
             [] => Plain::Everybody,
             _ => Plain::Actor(judge.actor),
@@ -122,9 +94,9 @@ impl Engine {
             reads_headers,
             router,
             limits,
+            markers: markers(&judges),
             rules: judges,
             callers,
-            markers,
             except: policy.except,
             shadow: policy.shadow,
             log_refused: policy.log_refused,
@@ -146,17 +118,108 @@ impl Engine {
     }
 }
 
+/// What all rules are built with.
+struct Builder<'s> {
+    stores: Stores<'s>,
+    callers: Callers,
+    /// How many live callers room is made for.
+    keys: usize,
+    /// Whether requests may be under other rules, too.
+    beside: bool,
+}
+
+impl Builder<'_> {
+    /// All entries, and their rules one after the other.
+    fn limits(
+        &mut self,
+        limits: Vec<policy::Limit>,
+    ) -> Result<(Vec<Limit>, Vec<Judge>), Unbuildable> {
+        let (mut built, mut judges) = (Vec::new(), Vec::new());
+        for policy::Limit { matcher, except, rules, .. } in limits {
+            let start = judges.len();
+            for rule in rules {
+                judges.push(self.judge(rule)?);
+            }
+            built.push(Limit { matcher, except, rules: start..judges.len() });
+        }
+        Ok((built, judges))
+    }
+
+    fn judge(&mut self, mut rule: Rule) -> Result<Judge, Unbuildable> {
+        let meter = meter(&rule, self.keys, self.beside)?;
+        let (keys, can, algorithm) = (meter.keys, meter.can(), meter.algorithm.clone());
+        let stores = &mut self.stores;
+        let hot = rule.hot.take().map(|hot| {
+            let (data, namespace) = (&stores.data, &stores.namespace);
+            Spotter::new(hot, Place::of(rule.scope, data, namespace, rule.identity))
+        });
+        let mut store = stores
+            .open(rule.scope, meter)
+            .map_err(|NoCodec| Unbuildable::new(&rule, "Redis cannot count by its algorithm"))?;
+        let bans = rule.ban.map(|ban| stores.open_bans(rule.scope, ban, rule.identity, keys));
+        let in_fleet = store.fleet().is_some();
+        let counted = if in_fleet { Counted::InFleet } else { Counted::Here };
+        Ok(Judge {
+            actor: self.callers.register(&rule.actor, counted),
+            turn: Turn::of(&rule, can.leasing),
+            queues: can.queues,
+            counts: Counts::default(),
+            logged: None,
+            rule,
+            algorithm,
+            store,
+            bans,
+            hot,
+        })
+    }
+}
+
+fn sources(actor: &Actor) -> Result<Sources, Unbuildable> {
+    let unbuildable = |_| Unbuildable { name: actor.name.clone(), why: "no such source" };
+    Sources::new(actor).map_err(unbuildable)
+}
+
+/// Headers that mark the requests of hot callers, each once.
+fn markers(judges: &[Judge]) -> Vec<Rc<str>> {
+    let mut markers: Vec<Rc<str>> = Vec::new();
+    for spotter in judges.iter().filter_map(|judge| judge.hot.as_ref()) {
+        let header = spotter.hot().header.as_ref();
+        markers.extend(header.filter(|header| !markers.contains(header)).cloned());
+    }
+    markers
+}
+
+/// Whether requests are exempt by their paths.
+fn excepts_paths(policy: &Policy) -> bool {
+    let by_rule = |rule: &Rule| !rule.except.paths.is_empty();
+    let by_limit =
+        |limit: &policy::Limit| !limit.except.paths.is_empty() || limit.rules.iter().any(by_rule);
+    !policy.except.paths.is_empty() || policy.limits.iter().any(by_limit)
+}
+
 /// What a rule's store is made from.
 fn meter(rule: &Rule, keys: usize, beside: bool) -> Result<Meter, Unbuildable> {
     let entry = algorithm::entry(rule.algo);
+    let entry = entry.ok_or_else(|| Unbuildable::new(rule, "no such algorithm"))?;
+    let algorithm = (entry.build)(&rule.quota);
     Ok(Meter {
-        entry: entry.ok_or_else(|| Unbuildable::new(rule, "no such algorithm"))?,
+        entry,
         quota: rule.quota,
-        algorithm: rule.algorithm.clone(),
+        algorithm: algorithm.map_err(|_| Unbuildable::new(rule, "its numbers mean nothing"))?,
         cost: rule.quota.cost,
         identity: rule.identity,
         keys: if rule.actor.is_empty() { 1 } else { keys },
         daily: rule.daily,
         beside,
     })
+}
+
+/// Whether more of a request's headers matters than its path, so that all of them are best read at once.
+fn reads_headers(policy: &Policy, actors: &[Sources]) -> bool {
+    let by_actor = |actor: &usize| actors.get(*actor).is_some_and(Sources::reads_headers);
+    let by_rule = |rule: &Rule| rule.except.reads_headers() || rule.actor.iter().any(by_actor);
+    let by_limit = |limit: &policy::Limit| {
+        !limit.matcher.is_empty() || limit.except.reads_headers() || limit.rules.iter().any(by_rule)
+    };
+    policy.except.reads_headers() || policy.limits.iter().any(by_limit)
 }

@@ -2,9 +2,8 @@
 
 use super::{Engine, Opinion};
 use crate::algorithm::Leasing;
-use crate::config::policy::Rule;
 use crate::decision::Decision;
-use crate::store::Scope;
+use crate::policy::{Rule, Scope};
 use crate::time::Micros;
 
 /// How often the turn of a request that several rules hold may move before it is refused.

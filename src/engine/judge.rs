@@ -2,9 +2,9 @@
 
 use super::{Engine, Judge, Opinion};
 use crate::caller::Caller;
-use crate::config::policy::Absent;
 use crate::decision::Decision;
 use crate::key::Key;
+use crate::policy::Absent;
 use crate::port::Request;
 use crate::store::Judged;
 

@@ -2,9 +2,8 @@
 //! unless a configuration asks for it.
 
 use super::{Engine, Judge, Opinion};
-use crate::config::policy::Accepted;
 use crate::decision::{Decision, Retry};
-use crate::store::Scope;
+use crate::policy::{Accepted, Scope};
 use crate::time::{Micros, Now, SECOND};
 use crate::verdict::{Held, Line, Refusal, Report, Seat, Standing, Verdict};
 use crate::verdict::{fields, refusal_fields, state};
@@ -122,10 +121,10 @@ impl Engine {
                 && self.rules.get(opinion.rule).is_some_and(|judge| judge.rule.expose)
         };
         let standing = |opinion: &Opinion| {
-            let rule = &self.rules.get(opinion.rule)?.rule;
+            let Judge { rule, algorithm, .. } = self.rules.get(opinion.rule)?;
             Some(Standing {
                 rule: &rule.name,
-                policy: rule.algorithm.policy(),
+                policy: algorithm.policy(),
                 remaining: opinion.remaining,
                 retry: opinion.retry(),
             })

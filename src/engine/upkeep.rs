@@ -117,10 +117,12 @@ impl Engine {
     ) -> Vec<Remains> {
         let mut all = Vec::new();
         let of_all = || (namespace.clone(), data.clone());
-        for Judge { rule, .. } in self.rules.iter().filter(|judge| !judge.rule.is_local()) {
+        for Judge { rule, algorithm, .. } in
+            self.rules.iter().filter(|judge| !judge.rule.is_local())
+        {
             let ((name, data), identity) = (of_all(), rule.identity);
             if rule.daily.is_none() {
-                let algorithm = rule.algorithm.clone();
+                let algorithm = algorithm.clone();
                 all.push(Remains::of_callers(name, data, identity, algorithm, now));
             }
             let (name, data) = of_all();

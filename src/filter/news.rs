@@ -2,8 +2,8 @@
 
 use super::abi;
 use super::host::HostSharedData;
-use crate::config::policy::{Policy, Rule};
 use crate::key::KeyHasher;
+use crate::policy::{Policy, Rule};
 use crate::port::SharedData;
 use crate::time::{Micros, SECOND};
 

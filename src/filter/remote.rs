@@ -3,7 +3,7 @@
 use super::abi;
 use super::host::HostSharedData;
 use super::outside::{self, HostCallout, HostEnvironment};
-use crate::config::policy::Policy;
+use crate::policy::Policy;
 use crate::remote::{Host, Outcome, Poller};
 use crate::time::Micros;
 

@@ -12,8 +12,8 @@ use super::remote;
 use super::stats::HostMetrics;
 use super::{abi, fleet, gates, timer};
 use crate::config;
-use crate::config::policy::Policy;
 use crate::fleet::desk::Way;
+use crate::policy::Policy;
 use crate::port::{Metrics, Property};
 use crate::remote::{Outcome, Poller};
 
@@ -157,7 +157,7 @@ fn tell(namespace: &str, policy: &Policy, news: &News) {
         abi::log(LogLevel::Warn as u32, line);
     }
     tell_anew(&news.anew);
-    abi::log(LogLevel::Info as u32, &policy.summary());
+    abi::log(LogLevel::Info as u32, &crate::sizing::summary(policy));
 }
 
 fn tell_anew(names: &[String]) {

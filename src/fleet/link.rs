@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use super::script::Charge;
+use crate::policy::redis::OnFailure;
 
 /// Most errands that wait. There is no more than one for each lease that wants something.
 const MOST: usize = 8192;
@@ -24,17 +25,6 @@ impl Errand {
     pub fn asks(&self) -> bool {
         self.charge.want > 0 || self.store >= BANS
     }
-}
-
-/// What becomes of `global` rules while Redis does not answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnFailure {
-    /// Each gateway limits by itself, to its share.
-    Gateway,
-    /// They admit everything.
-    Allow,
-    /// They refuse everything.
-    Deny,
 }
 
 /// See the module.

@@ -3,11 +3,10 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
-use super::Hot;
 use super::counts::Counts;
 use super::window::{SLICES, Window};
+use crate::policy::{Hot, Memory, Scope};
 use crate::port::SharedData;
-use crate::store::Memory;
 use crate::time::{Micros, SECOND};
 
 /// How often requests are added up, in ticks.
@@ -25,6 +24,19 @@ pub enum Place {
     Worker,
     /// In shared data, under a key.
     Gateway(Rc<dyn SharedData>, String),
+}
+
+impl Place {
+    /// Where the window of a rule with an identity is that is counted so widely.
+    #[must_use]
+    pub fn of(scope: Scope, data: &Rc<dyn SharedData>, namespace: &str, identity: u64) -> Place {
+        match scope {
+            Scope::Local => Place::Worker,
+            Scope::Gateway | Scope::Global => {
+                Place::Gateway(data.clone(), format!("diana/1/{namespace}/{identity:016x}/hot"))
+            }
+        }
+    }
 }
 
 /// See the module.

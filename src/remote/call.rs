@@ -1,7 +1,7 @@
 //! The call that asks the configuration centre.
 
 use super::digest;
-use crate::config::policy::remote::{Header, Remote};
+use crate::policy::remote::{Header, Remote};
 use crate::port::{Call, Environment};
 use crate::route::header::is_value;
 

@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-use crate::config::policy::remote::Remote;
 use crate::json;
+use crate::policy::remote::Remote;
 use crate::port::Answer;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(

@@ -4,6 +4,7 @@ use super::head::Head;
 use super::lead::LEASE;
 use super::{Host, Outcome, Poller, digest, version_of};
 use crate::config;
+use crate::sizing;
 use crate::time::Micros;
 
 impl Poller {
@@ -63,7 +64,7 @@ impl Poller {
                 let what = format!("version {version:016x} goes into force");
                 Outcome {
                     count: Some("fetched"),
-                    news: vec![self.line(&what, &policy.summary())],
+                    news: vec![self.line(&what, &sizing::summary(&policy))],
                     troubles: std::mem::take(&mut policy.warnings),
                     is_first: true,
                     policy: Some(policy),

@@ -1,30 +1,7 @@
 //! Conditions on headers.
 
+use crate::policy::{Condition, Test};
 use crate::port::{Request, Values};
-
-/// What one header must look like.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition {
-    /// The header, in lower case.
-    pub name: String,
-    /// What its value must be.
-    pub test: Test,
-}
-
-/// A test of a header's value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Test {
-    /// The value is this.
-    Exact(String),
-    /// The value begins with this.
-    Prefix(String),
-    /// The value ends with this.
-    Suffix(String),
-    /// The header is there, or is not.
-    Present(bool),
-    /// No value is this; an absent header has none.
-    Not(String),
-}
 
 impl Condition {
     /// Whether the request meets the condition for anybody who may read it, as it is enough for a rule

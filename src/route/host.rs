@@ -3,15 +3,7 @@
 use std::net::Ipv6Addr;
 
 use super::path::decoded;
-
-/// A host name, or all names below one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
-    /// Lower case; with a leading dot if it stands for all names below.
-    name: Box<[u8]>,
-    /// What it means if it is an IPv6 address, of which there are many spellings.
-    address: Option<Ipv6Addr>,
-}
+use crate::policy::Host;
 
 impl Host {
     /// A pattern as written in a configuration: `example.com` or `*.example.com`.

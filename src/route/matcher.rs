@@ -1,27 +1,9 @@
 //! What must hold of a request beyond its path.
 
+use crate::policy::Match;
 use crate::port::{Pseudo, Request};
-use crate::route::header::Condition;
-use crate::route::host::Host;
-
-/// Conditions of an entry beyond its path; all must hold, an empty list always does.
-#[derive(Debug, Default)]
-pub struct Match {
-    /// Methods, upper case; one of them.
-    pub methods: Vec<String>,
-    /// Hosts; one of them.
-    pub hosts: Vec<Host>,
-    /// Header conditions; all of them.
-    pub headers: Vec<Condition>,
-}
 
 impl Match {
-    /// Whether nothing needs to hold.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.methods.is_empty() && self.hosts.is_empty() && self.headers.is_empty()
-    }
-
     /// Whether a request meets every condition, in any way that it can be read. Asks the host only for
     /// what they need.
     #[must_use]

@@ -1,11 +1,6 @@
 //! Paths as they are configured, and as requests spell them.
 
-/// A configured path; it covers whole segments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prefix {
-    path: Box<[u8]>,
-    ignore_case: bool,
-}
+use crate::policy::Prefix;
 
 impl Prefix {
     /// A prefix from a path as written in a configuration.

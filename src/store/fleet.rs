@@ -19,10 +19,11 @@ use super::shared::gather;
 use super::{Judged, Meter, Store, Stores};
 use crate::algorithm::{Can, Codec, Leasing};
 use crate::decision::Decision;
-use crate::fleet::link::{Link, OnFailure};
+use crate::fleet::link::Link;
 use crate::fleet::script::Numbers;
 use crate::key::Key;
-use crate::quota::Quota;
+use crate::policy::Quota;
+use crate::policy::redis::OnFailure;
 use crate::time::{Micros, Now, SECOND};
 use share::Share;
 

@@ -10,8 +10,8 @@ use super::bans::set;
 use super::shared::names::Names;
 use super::shared::slot;
 use crate::algorithm::Algorithm;
-use crate::ban::Ban;
 use crate::key::Key;
+use crate::policy::Ban;
 use crate::port::SharedData;
 use crate::time::{Micros, Now, SECOND};
 

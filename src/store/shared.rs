@@ -18,9 +18,10 @@ use std::rc::Rc;
 
 use super::lease::{Lease, Refusal};
 use super::leases::Leases;
-use super::{Judged, Memory, Meter, Store};
+use super::{Judged, Meter, Store};
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
+use crate::policy::Memory;
 use crate::port::SharedData;
 use crate::time::{Micros, Now};
 use names::Names;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use diana::algorithm::{Algorithm, REGISTRY};
 use diana::decision::Decision;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{Micros, Now, SECOND, Unit};
 
 const MS: Micros = 1000;

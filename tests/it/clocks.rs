@@ -1,7 +1,7 @@
 //! Windows on a wall clock that steps.
 
 use diana::algorithm::{Algorithm, REGISTRY};
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{Now, SECOND, Unit};
 
 /// A caller of one window rule.

@@ -3,11 +3,9 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use diana::policy::{Condition, Except, Host, Test};
 use diana::port::fake::FakeRequest;
 use diana::port::{Property, Pseudo, Request, Values};
-use diana::route::except::Except;
-use diana::route::header::{Condition, Test};
-use diana::route::host::Host;
 
 #[test]
 fn hosts_ignore_case_and_port() {

@@ -15,7 +15,7 @@ mod remote;
 mod warnings;
 
 use diana::config::parse;
-use diana::config::policy::{Policy, Rule};
+use diana::policy::{Policy, Rule};
 
 /// The meaning of a document that has no problems.
 fn policy(text: &str) -> Policy {

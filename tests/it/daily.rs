@@ -9,10 +9,10 @@ use std::rc::Rc;
 
 use diana::bloom::Shape;
 use diana::key::{Key, KeyHasher, Seed};
+use diana::policy::{Quota, Scope};
 use diana::port::fake::FakeSharedData;
-use diana::quota::Quota;
 use diana::store::tables::Tables;
-use diana::store::{Meter, Scope, Store, Stores};
+use diana::store::{Meter, Store, Stores};
 use diana::time::{Now, SECOND, Unit};
 
 use crate::store::rule::Rule;

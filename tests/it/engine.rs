@@ -1,6 +1,7 @@
 //! Scenarios of whole decisions.
 
 mod bans;
+mod building;
 mod callers;
 mod charging;
 mod daily;

@@ -13,12 +13,13 @@ use std::rc::Rc;
 
 use diana::algorithm::fixed_window;
 use diana::fleet::desk::{Answered, Desk, Told, Way};
-use diana::fleet::link::{Link, OnFailure};
+use diana::fleet::link::Link;
 use diana::fleet::script::{Ask, Back, Charge, Login, Numbers};
 use diana::key::{Key, Seed};
+use diana::policy::Quota;
+use diana::policy::redis::OnFailure;
 use diana::port::fake::{FakeCallout, FakeSharedData};
 use diana::port::{Answer, Call, Callout};
-use diana::quota::Quota;
 use diana::time::{Now, SECOND, Unit};
 
 pub const MILLISECOND: u64 = SECOND / 1000;

@@ -9,6 +9,7 @@
 )]
 
 mod actors;
+mod arrows;
 mod bans;
 mod charges;
 mod clocks;

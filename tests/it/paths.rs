@@ -4,8 +4,9 @@ mod law;
 mod oracle;
 mod readers;
 
+use diana::policy::Prefix;
 use diana::route::Router;
-use diana::route::path::{Path, Prefix};
+use diana::route::path::Path;
 use fastrand::Rng;
 
 fn router(urls: &[(&str, bool)]) -> Router {

@@ -10,7 +10,7 @@ mod sharing;
 use std::collections::HashMap;
 
 use diana::config;
-use diana::config::policy::Policy;
+use diana::policy::Policy;
 use diana::port::Answer;
 use diana::port::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
 use diana::remote::{Host, Outcome, Poller};

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use diana::algorithm::{Algorithm, REGISTRY};
 use diana::key::{Key, KeyHasher, Seed};
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::store::table::{Place, Table};
 use diana::time::{Now, Unit};
 

@@ -7,7 +7,7 @@ use diana::fleet::script::{
     Answer, Ask, Back, Charge, Decided, Failure, Login, Numbers, Opinion, Outcome, Script, Trip,
 };
 use diana::key::{Key, Seed};
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::Unit;
 
 /// Two asks, the first about one rule, the second about none.

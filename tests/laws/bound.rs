@@ -2,7 +2,7 @@
 
 use diana::algorithm::Entry;
 use diana::decision::Decision;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::Now;
 use fastrand::Rng;
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use diana::algorithm::{Algorithm, Entry, Kind};
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::Unit;
 use fastrand::Rng;
 

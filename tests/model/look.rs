@@ -3,7 +3,7 @@
 use diana::algorithm::Algorithm;
 use diana::decision::{Decision, Retry};
 use diana::fleet::script::Opinion;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::Now;
 
 use super::bucket::Bucket;

@@ -2,7 +2,7 @@
 
 use diana::algorithm::{Entry, REGISTRY};
 use diana::fleet::script::Numbers;
-use diana::quota::Quota;
+use diana::policy::Quota;
 
 use crate::case::Case;
 

@@ -2,7 +2,7 @@
 //! it: it counts in the slice in force as well, so that it can only make the window admit less.
 
 use diana::decision::Decision;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::ring::Ring;
 
 use super::SOON;

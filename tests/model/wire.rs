@@ -2,7 +2,7 @@
 
 use diana::algorithm::REGISTRY;
 use diana::fleet::resp::{Reply, replies};
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{SECOND, Unit};
 
 use super::Asked;

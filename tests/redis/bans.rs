@@ -4,11 +4,11 @@ mod gateway;
 
 use std::time::Instant;
 
-use diana::ban::{Ban, WORDS};
+use diana::ban::WORDS;
 use diana::decision::Retry;
 use diana::fleet::script::{Ask, Back, Charge, Numbers, Trip};
 use diana::key::Key;
-use diana::quota::Quota;
+use diana::policy::{Ban, Quota};
 use diana::time::{SECOND, Unit};
 use fastrand::Rng;
 use gateway::Gateway;

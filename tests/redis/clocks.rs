@@ -1,7 +1,7 @@
 //! Redis's clock may be set back: nobody gets a permit twice, and nobody starves.
 
 use diana::fleet::script::Opinion;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{SECOND, Unit};
 
 use crate::rules::{Rule, trip};

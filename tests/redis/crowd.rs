@@ -1,10 +1,9 @@
 //! Callers of a rule take bounded room in Redis, whatever they send, and none of them gets more.
 
-use diana::ban::Ban;
 use diana::decision::Retry;
 use diana::fleet::script::{Ask, Back, Charge, Numbers, Opinion};
 use diana::key::Key;
-use diana::quota::Quota;
+use diana::policy::{Ban, Quota};
 use diana::time::{SECOND, Unit};
 
 use crate::rules::{Rule, trip, trip_of};

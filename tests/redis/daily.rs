@@ -6,7 +6,7 @@ use diana::bloom::{Filter, Shape};
 use diana::decision::Retry;
 use diana::fleet::script::{Ask, Back, Charge, Decided, Numbers};
 use diana::key::Key;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::Unit;
 use fastrand::Rng;
 

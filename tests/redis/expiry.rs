@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use diana::algorithm::REGISTRY;
 use diana::fleet::script::Opinion;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{SECOND, Unit};
 use fastrand::Rng;
 

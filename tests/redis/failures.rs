@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use diana::fleet::script::{Failure, Login, Script};
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::Unit;
 
 use crate::rules::{Rule, trip};

@@ -3,7 +3,7 @@
 use diana::decision::Retry;
 use diana::fleet::script::{Answer, Ask, Charge, Login, Trip};
 use diana::key::Seed;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{SECOND, Unit};
 
 use crate::rules::{Rule, trip, trip_of};

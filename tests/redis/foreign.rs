@@ -2,7 +2,7 @@
 
 use diana::algorithm::REGISTRY;
 use diana::fleet::script::Charge;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::Unit;
 use fastrand::Rng;
 

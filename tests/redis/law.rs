@@ -6,7 +6,7 @@ use std::time::Instant;
 use diana::algorithm::REGISTRY;
 use diana::decision::{Decision, Retry};
 use diana::fleet::script::{Back, Charge, Opinion};
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{SECOND, Unit};
 use fastrand::Rng;
 

@@ -2,7 +2,7 @@
 
 use diana::decision::Retry;
 use diana::fleet::script::{Back, Charge, Opinion};
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{SECOND, Unit};
 
 use crate::model::{LEASE, NOTICE, TERM};

@@ -3,7 +3,7 @@
 use diana::algorithm::{Entry, REGISTRY};
 use diana::fleet::script::{Ask, Back, Charge, Trip};
 use diana::key::{Key, Seed};
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::Now;
 use fastrand::Rng;
 

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use diana::fleet::script::{Answer, Ask, Login, Script, Trip};
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::Unit;
 
 use crate::rules::{Rule, trip_of};

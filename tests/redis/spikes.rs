@@ -1,7 +1,7 @@
 //! What goes wrong with leases where they are not counted with care.
 
 use diana::fleet::script::{Back, Charge, Opinion};
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{SECOND, Unit};
 
 use crate::model::TERM;

@@ -2,7 +2,7 @@
 //! counter without leases would give, also where most of the demand hits one of them.
 
 use diana::algorithm::Algorithm;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{SECOND, Unit};
 use fastrand::Rng;
 

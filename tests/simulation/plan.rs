@@ -5,11 +5,10 @@ use std::rc::Rc;
 
 use diana::algorithm::{Algorithm, REGISTRY};
 use diana::config;
-use diana::config::policy::Policy;
 use diana::fleet::desk::Way;
 use diana::fleet::script::Login;
 use diana::key::Seed;
-use diana::quota::Quota;
+use diana::policy::{Policy, Quota};
 use diana::time::{Micros, SECOND, Unit};
 
 /// A fleet, its rule, and what comes its way.

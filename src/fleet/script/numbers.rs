@@ -2,10 +2,9 @@
 
 use super::pack::Array;
 use crate::algorithm::{Codec, Entry};
-use crate::ban::Ban;
 use crate::bloom::Shape;
 use crate::key::Key;
-use crate::quota::Quota;
+use crate::policy::{Ban, Quota};
 
 /// A rule's algorithm and its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,11 @@
 
 use std::rc::Rc;
 
-use crate::ban::Ban;
-use crate::fleet::link::{BANS, Link, OnFailure};
+use crate::fleet::link::{BANS, Link};
 use crate::fleet::script::{Back, Charge, Numbers};
 use crate::key::Key;
+use crate::policy::Ban;
+use crate::policy::redis::OnFailure;
 
 /// See the module.
 pub(in crate::store) struct Far {

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::{Bans, set};
-use crate::ban::Ban;
 use crate::key::Key;
+use crate::policy::Ban;
 use crate::time::Micros;
 
 /// The sets of one rule.

@@ -6,7 +6,8 @@
 //! addresses that are refused a few times each drop nobody who was refused more often than they.
 
 use super::super::remains::Found;
-use crate::ban::{Ban, WORDS};
+use crate::ban::WORDS;
+use crate::policy::Ban;
 use crate::time::Micros;
 
 /// Callers that are expected in a set where as many are remembered as room was asked for; there is

@@ -9,9 +9,9 @@ use std::rc::Rc;
 
 use super::far::Far;
 use super::{Bans, set};
-use crate::ban::Ban;
 use crate::fleet::script::{Charge, Opinion};
 use crate::key::Key;
+use crate::policy::Ban;
 use crate::port::SharedData;
 use crate::store::shared::names::Names;
 use crate::store::shared::traffic::{Traffic, one_more};

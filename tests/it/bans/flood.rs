@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use diana::ban::Ban;
 use diana::key::Key;
+use diana::policy::{Ban, Scope};
 use diana::port::fake::FakeSharedData;
+use diana::store::Stores;
 use diana::store::bans::Bans;
 use diana::store::tables::Tables;
-use diana::store::{Scope, Stores};
 use diana::time::SECOND;
 
 const BAN: Ban =

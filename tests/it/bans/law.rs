@@ -1,6 +1,7 @@
 //! The step against an oracle that remembers every refusal and every ban.
 
-use diana::ban::{Ban, WORDS};
+use diana::ban::WORDS;
+use diana::policy::Ban;
 use diana::time::SECOND;
 
 /// What happened to one caller.

@@ -1,7 +1,7 @@
 //! The forms that a document may have.
 
 use super::{policy, rule, with_rule};
-use diana::config::policy::{Policy, Scope};
+use diana::policy::{Policy, Scope};
 
 /// What the forms must agree on.
 fn gist(policy: &Policy) -> Vec<String> {

@@ -2,9 +2,7 @@
 
 use super::{policy, rule, with_rule};
 use diana::algorithm::Kind;
-use diana::ban::Ban;
-use diana::config::policy::{Absent, Accepted, Scope};
-use diana::route::header::Test;
+use diana::policy::{Absent, Accepted, Ban, Scope, Test};
 use diana::time::{SECOND, Unit};
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::policy;
 use diana::config::parse_remote;
-use diana::config::policy::redis::{OnFailure, Redis};
+use diana::policy::redis::{OnFailure, Redis};
 
 fn redis(settings: &str) -> Redis {
     policy(&format!("limits: []\nredis: {settings}")).redis.unwrap()

@@ -1,7 +1,7 @@
 //! `envoy/limits.yaml` shows every key there is, and has no problems.
 
 use super::{messages, policy};
-use diana::config::policy::Scope;
+use diana::policy::Scope;
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 

@@ -2,8 +2,8 @@
 
 use super::policy;
 use diana::config::parse_remote;
-use diana::config::policy::remote::{Header, Remote};
-use diana::config::policy::{Accepted, Policy};
+use diana::policy::remote::{Header, Remote};
+use diana::policy::{Accepted, Policy};
 
 fn remote(settings: &str) -> Remote {
     policy(&format!("limits: []\nremote: {settings}")).remote.unwrap()

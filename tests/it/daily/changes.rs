@@ -1,6 +1,6 @@
 //! Quotas whose configuration changes.
 
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::store::tables::Tables;
 
 use super::{DAY, START, admits, by_day, open};

@@ -1,7 +1,7 @@
 //! The switch from one day to the next.
 
 use diana::decision::{Decision, Retry};
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::store::tables::Tables;
 use diana::time::{Now, SECOND};
 use fastrand::Rng;

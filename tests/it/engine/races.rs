@@ -5,11 +5,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use diana::config;
-use diana::config::policy::Scope;
 use diana::engine::Engine;
 use diana::key::Seed;
+use diana::policy::{Quota, Scope};
 use diana::port::fake::{FakeClock, FakeSharedData};
-use diana::quota::Quota;
 use diana::store::Stores;
 use diana::store::tables::Tables;
 use diana::time::Now;

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use diana::hot::Hot;
 use diana::hot::spotter::{Place, Spotter};
+use diana::policy::Hot;
 use diana::port::fake::FakeSharedData;
 use diana::time::{Micros, SECOND};
 use fastrand::Rng;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use diana::key::Key;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{SECOND, Unit};
 use fastrand::Rng;
 

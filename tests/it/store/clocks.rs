@@ -1,7 +1,7 @@
 //! Wall clocks that are set back, where state is dropped or moves.
 
 use diana::decision::Decision;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{SECOND, Unit};
 
 use super::gateway::{Gateway, START};

@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use diana::algorithm::Leasing;
 use diana::decision::{Decision, Retry};
+use diana::policy::Scope;
 use diana::port::fake::FakeSharedData;
 use diana::store::tables::Tables;
-use diana::store::{Judged, Scope, Store, Stores};
+use diana::store::{Judged, Store, Stores};
 use diana::time::{Now, SECOND};
 use fastrand::Rng;
 

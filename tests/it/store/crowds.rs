@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
+use diana::policy::{Quota, Scope};
 use diana::port::fake::FakeSharedData;
-use diana::quota::Quota;
 use diana::store::tables::Tables;
-use diana::store::{Judged, Scope, Stores};
+use diana::store::{Judged, Stores};
 use diana::time::{SECOND, Unit};
 
 use super::gateway::{Gateway, START, interrupt, key, open};

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use diana::decision::Decision;
+use diana::policy::Quota;
 use diana::port::SharedData;
-use diana::quota::Quota;
 use diana::time::{SECOND, Unit};
 use fastrand::Rng;
 

@@ -7,11 +7,12 @@ use std::rc::Rc;
 
 use diana::decision::Decision;
 use diana::key::{Key, KeyHasher, Seed};
+use diana::policy::Scope;
 use diana::port::SharedData;
 use diana::port::fake::FakeSharedData;
 use diana::store::shared::traffic::Traffic;
 use diana::store::tables::Tables;
-use diana::store::{Judged, Scope, Store, Stores};
+use diana::store::{Judged, Store, Stores};
 use diana::time::{Now, SECOND};
 use fastrand::Rng;
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use diana::decision::Decision;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{Now, SECOND, Unit};
 use fastrand::Rng;
 

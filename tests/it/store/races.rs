@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use diana::algorithm::REGISTRY;
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::Unit;
 use fastrand::Rng;
 

@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use diana::algorithm::REGISTRY;
-use diana::ban::Ban;
 use diana::decision::Decision;
+use diana::policy::{Ban, Scope};
 use diana::port::SharedData;
 use diana::port::fake::FakeSharedData;
 use diana::store::remains::Remains;
 use diana::store::tables::Tables;
-use diana::store::{Scope, Store, Stores};
+use diana::store::{Store, Stores};
 use diana::time::{Now, SECOND};
 use fastrand::Rng;
 

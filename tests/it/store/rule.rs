@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use diana::algorithm::{Algorithm, Entry, REGISTRY};
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::store::Meter;
 use diana::time::{Now, Unit};
 use fastrand::Rng;

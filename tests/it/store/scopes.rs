@@ -3,11 +3,12 @@
 use std::rc::Rc;
 
 use diana::algorithm::{Entry, token_bucket};
-use diana::fleet::link::{Link, OnFailure};
+use diana::fleet::link::Link;
+use diana::policy::redis::OnFailure;
+use diana::policy::{Quota, Scope};
 use diana::port::fake::FakeSharedData;
-use diana::quota::Quota;
 use diana::store::tables::Tables;
-use diana::store::{Meter, NoCodec, Scope, Stores};
+use diana::store::{Meter, NoCodec, Stores};
 use diana::time::{SECOND, Unit};
 
 use super::rule::Rule;

@@ -1,6 +1,6 @@
 //! Exactness is not bought with refusals, nor leases with writes.
 
-use diana::quota::Quota;
+use diana::policy::Quota;
 use diana::time::{SECOND, Unit};
 use fastrand::Rng;
 

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana::ban::Ban;
 use diana::config;
 use diana::engine::{Engine, Resumed};
 use diana::fleet::desk::{Desk, Way};
-use diana::fleet::link::{Link, OnFailure};
+use diana::fleet::link::Link;
 use diana::fleet::script::Login;
 use diana::key::{Key, KeyHasher, Seed};
+use diana::policy::Ban;
+use diana::policy::redis::OnFailure;
 use diana::port::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
 use diana::port::{Answer, Clock, Metrics};
 use diana::store::Stores;

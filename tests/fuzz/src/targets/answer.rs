@@ -6,8 +6,8 @@ use std::rc::Rc;
 use diana::fleet::resp::{Reply, replies};
 use diana::fleet::script::{Answer, Ask, Login, Trip};
 use diana::key::Seed;
+use diana::policy::Quota;
 use diana::port::fake::FakeSharedData;
-use diana::quota::Quota;
 use diana::time::{SECOND, Unit};
 use fastrand::Rng;
 

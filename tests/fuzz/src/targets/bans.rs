@@ -3,13 +3,13 @@
 
 use std::rc::Rc;
 
-use diana::ban::Ban;
 use diana::key::Key;
+use diana::policy::{Ban, Scope};
 use diana::port::SharedData;
 use diana::port::fake::FakeSharedData;
+use diana::store::Stores;
 use diana::store::bans::Bans;
 use diana::store::tables::Tables;
-use diana::store::{Scope, Stores};
 use diana::time::SECOND;
 use fastrand::Rng;
 

@@ -18,8 +18,8 @@ pub fn run(input: &[u8]) {
             return;
         }
     };
-    let (own, summary) = (policy.own(), policy.summary());
-    assert_eq!(config::parse(input).expect("it was accepted").summary(), summary);
+    let (own, summary) = (policy.own(), diana::sizing::summary(&policy));
+    assert_eq!(diana::sizing::summary(&config::parse(input).expect("it was accepted")), summary);
     let mut engine =
         Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
             .expect("it can be built");

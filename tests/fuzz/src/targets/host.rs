@@ -1,6 +1,6 @@
 //! Host names: neither case, port, user nor closing dots make another host of one.
 
-use diana::route::host::Host;
+use diana::policy::Host;
 
 /// A pattern, and below it an authority.
 pub fn run(input: &[u8]) {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use diana::config;
-use diana::config::policy::Policy;
+use diana::policy::Policy;
 use diana::port::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
 use diana::port::{Answer, SharedData};
 use diana::remote::{Host, LOOK, Outcome, Poller};

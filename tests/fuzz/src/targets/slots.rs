@@ -1,8 +1,8 @@
 //! Slots in shared data: whatever stands there gives no caller more than one fresh limit beside what
 //! workers hold, and the next window is like any other.
 
+use diana::policy::Quota;
 use diana::port::SharedData;
-use diana::quota::Quota;
 use diana::time::{SECOND, Unit};
 use fastrand::Rng;
 

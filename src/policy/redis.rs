@@ -1,6 +1,5 @@
 //! The Redis in which all gateways count together.
 
-pub use crate::fleet::link::OnFailure;
 use crate::time::Micros;
 
 /// A Redis, and how it is asked.
@@ -18,4 +17,15 @@ pub struct Redis {
     pub password_env: Option<String>,
     /// The number of the database.
     pub db: u32,
+}
+
+/// What becomes of `global` rules while Redis does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// Each gateway limits by itself, to its share.
+    Gateway,
+    /// They admit everything.
+    Allow,
+    /// They refuse everything.
+    Deny,
 }

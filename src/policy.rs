@@ -1,0 +1,87 @@
+//! What is to be done, as plain values: what a valid configuration means. An engine is built from it.
+//!
+//! Nothing here knows how anything is done: algorithms, sources and stores are built from these values, and
+//! what a value means for a request stands where that is decided, in `route`, `actor`, `ban` and `hot`.
+
+mod actor;
+mod ban;
+mod hot;
+mod matching;
+mod quota;
+pub mod redis;
+pub mod remote;
+mod rule;
+mod scope;
+
+pub use actor::{Actor, IdentitySource};
+pub use ban::Ban;
+pub use hot::Hot;
+pub use matching::{Condition, Except, Host, Match, Prefix, Test};
+pub use quota::{MAX_PERMITS, Quota};
+use redis::Redis;
+use remote::{Own, Remote};
+pub use rule::{Absent, Limit, Response, Rule};
+pub use scope::{Memory, Scope};
+
+/// Everything that a configuration says.
+#[derive(Debug)]
+pub struct Policy {
+    /// The rules, in document order.
+    pub limits: Vec<Limit>,
+    /// The actors that rules may name; the defaults come first.
+    pub actors: Vec<Actor>,
+    /// Requests that no rule judges.
+    pub except: Except,
+    /// Judge and report everything, refuse nothing.
+    pub shadow: bool,
+    /// Prefix of shared keys and metric names; by default the plugin's root id.
+    pub namespace: Option<String>,
+    /// How many live callers each rule's table is made for.
+    pub keys: usize,
+    /// Whether refusals are logged, at most one line per rule and second.
+    pub log_refused: bool,
+    /// What accepted requests report.
+    pub accepted: Accepted,
+    /// Where `global` rules are counted; without one each gateway counts them by itself.
+    pub redis: Option<Redis>,
+    /// Where rules come from that replace these.
+    pub remote: Option<Remote>,
+    /// Lines for the log about things that are allowed and probably not meant.
+    pub warnings: Vec<String>,
+}
+
+impl Policy {
+    /// Whether a single rule judges every request, enforced for all callers, and nothing is told of
+    /// those that it admits.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        let silent = self.accepted == Accepted::default() && !self.shadow;
+        let [Limit { matcher, except, rules, .. }] = self.limits.as_slice() else { return false };
+        let [rule] = rules.as_slice() else { return false };
+        silent
+            && matcher.is_empty()
+            && [&self.except, except, &rule.except].iter().all(|except| except.is_empty())
+            && rule.enforce == 100
+            && !rule.shadow
+    }
+
+    /// What stays in force under the rules of a remote document.
+    #[must_use]
+    pub fn own(&self) -> Own {
+        Own {
+            keys: self.keys,
+            log_refused: self.log_refused,
+            accepted: self.accepted,
+            redis: self.redis.clone(),
+        }
+    }
+}
+
+/// What accepted requests report; refused ones always report both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Accepted {
+    /// `ratelimit` and `ratelimit-policy` on the upstream's response.
+    pub headers: bool,
+    /// Filter state `wasm.diana` for the access log.
+    pub filter_state: bool,
+}

@@ -1,0 +1,91 @@
+//! Rules, and the paths that they are for.
+
+use std::rc::Rc;
+
+use super::{Ban, Except, Hot, Match, Prefix, Quota, Scope};
+use crate::bloom::Shape;
+
+/// One entry of `limits`.
+#[derive(Debug)]
+pub struct Limit {
+    /// The path that it covers.
+    pub url: Prefix,
+    /// What else must hold.
+    pub matcher: Match,
+    /// Requests that this entry does not judge.
+    pub except: Except,
+    /// Its rules in document order.
+    pub rules: Vec<Rule>,
+    /// A hash of the path and of what else must hold.
+    pub identity: u64,
+}
+
+/// One rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// Unique name, `[a-z0-9_-]+`.
+    pub name: String,
+    /// Tells the rule apart from all others of its namespace; equal in configurations in which it
+    /// counts on.
+    pub identity: u64,
+    /// Indices into [`Policy::actors`](super::Policy::actors); several make a compound key, none is `all`.
+    pub actor: Vec<usize>,
+    /// The rule's numbers.
+    pub quota: Quota,
+    /// Short name of the algorithm, such as `TB`, by which it stands in the registry.
+    pub algo: &'static str,
+    /// Words that its algorithm keeps of a caller.
+    pub words: usize,
+    /// Where usage is counted.
+    pub scope: Scope,
+    /// How many accounts are counted by the day in fixed memory, if they are.
+    pub daily: Option<Shape>,
+    /// What a request without this actor does.
+    pub absent: Absent,
+    /// Per cent of callers for whom the rule is enforced, 0 ..= 100.
+    pub enforce: u8,
+    /// Judge and report, never refuse.
+    pub shadow: bool,
+    /// Whether the rule shows in client headers.
+    pub expose: bool,
+    /// Requests that this rule does not judge.
+    pub except: Except,
+    /// The answer to a request that this rule refuses.
+    pub response: Rc<Response>,
+    /// Whom it bans.
+    pub ban: Option<Ban>,
+    /// Who comes so often that his requests are marked.
+    pub hot: Option<Hot>,
+}
+
+impl Rule {
+    /// Whether each worker counts for itself.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.scope == Scope::Local
+    }
+}
+
+/// What a request without a rule's actor does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absent {
+    /// The rule does not judge it.
+    Skip,
+    /// All such requests share one bucket.
+    Share,
+    /// It is refused.
+    Deny,
+}
+
+/// The answer to a refused request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    /// 400 ..= 599.
+    pub status: u16,
+    /// The body; without a newline at its end, since gRPC callers get it as `grpc-message`.
+    pub body: String,
+    /// The body's media type.
+    pub content_type: String,
+    /// Headers to add, names in lower case.
+    pub headers: Vec<(String, String)>,
+}

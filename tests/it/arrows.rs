@@ -1,0 +1,141 @@
+//! Which part of the source uses which, as ARCHITECTURE.md says: nothing uses what is built from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each top-level module of `src` with what it may use, which stands above it here: so there is no circle.
+const ARROWS: &[(&str, &[&str])] = &[
+    // Plain values and what the host can do.
+    ("address", &[]),
+    ("json", &[]),
+    ("key", &[]),
+    ("ring", &[]),
+    ("tickets", &[]),
+    ("time", &[]),
+    ("tree", &[]),
+    ("bloom", &["key"]),
+    ("decision", &["time"]),
+    ("port", &["address", "time"]),
+    ("words", &["port"]),
+    // What is to be done.
+    ("policy", &["bloom", "time", "tree"]),
+    // How it is done.
+    ("algorithm", &["decision", "policy", "ring", "time"]),
+    ("route", &["policy", "port"]),
+    ("actor", &["json", "policy", "port", "route", "tree"]),
+    ("caller", &["actor", "key", "policy", "port"]),
+    ("ban", &["policy", "ring", "time"]),
+    ("hot", &["policy", "port", "ring", "time"]),
+    ("fleet", &["algorithm", "bloom", "decision", "key", "policy", "port", "time", "words"]),
+    (
+        "store",
+        &[
+            "algorithm",
+            "ban",
+            "bloom",
+            "decision",
+            "fleet",
+            "key",
+            "policy",
+            "port",
+            "time",
+            "words",
+        ],
+    ),
+    ("verdict", &["decision", "key", "policy", "time"]),
+    ("hold", &["time", "verdict"]),
+    ("metrics", &["fleet", "port", "store"]),
+    ("sizing", &["hot", "policy", "store"]),
+    (
+        "engine",
+        &[
+            "algorithm",
+            "caller",
+            "decision",
+            "fleet",
+            "hot",
+            "key",
+            "metrics",
+            "policy",
+            "port",
+            "route",
+            "store",
+            "tickets",
+            "time",
+            "verdict",
+        ],
+    ),
+    // Where policies come from.
+    (
+        "config",
+        &["actor", "algorithm", "bloom", "key", "policy", "route", "sizing", "time", "tree"],
+    ),
+    ("remote", &["config", "json", "key", "policy", "port", "route", "sizing", "time", "words"]),
+    // The adapter to the host.
+    (
+        "filter",
+        &[
+            "address", "config", "engine", "fleet", "hold", "key", "policy", "port", "remote",
+            "sizing", "store", "tickets", "time", "verdict",
+        ],
+    ),
+];
+
+#[test]
+fn nothing_uses_what_is_built_from_it() {
+    let mut above = BTreeSet::new();
+    for (module, used) in ARROWS {
+        for used in *used {
+            assert!(above.contains(used), "`{module}` may use `{used}`, which stands below it");
+        }
+        above.insert(*module);
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in files(&source) {
+        let module = module_of(file.strip_prefix(&source).unwrap());
+        let text = fs::read_to_string(&file).unwrap();
+        let used = text.split("crate::").skip(1).map(|rest| {
+            let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+            rest.split(|letter| !is_part(letter)).next().unwrap().to_owned()
+        });
+        found.entry(module.clone()).or_default().extend(used.filter(|used| *used != module));
+        let uses_fakes = text.contains("port::fake") || text.contains("fake::Fake");
+        assert!(!uses_fakes, "{}: fakes are for tests", file.display());
+    }
+    found.remove("lib");
+    for (module, used) in &found {
+        let allowed = ARROWS.iter().find(|(known, _)| known == module);
+        let (_, allowed) = allowed.unwrap_or_else(|| panic!("`{module}` is not in the table"));
+        for used in used {
+            assert!(allowed.contains(&used.as_str()), "`{module}` must not use `{used}`");
+        }
+    }
+    // The table says no more than is true.
+    for (module, allowed) in ARROWS {
+        let used = found.get(*module).unwrap_or_else(|| panic!("there is no `{module}`"));
+        for allowed in *allowed {
+            assert!(used.contains(*allowed), "`{module}` does not use `{allowed}` any more");
+        }
+    }
+}
+
+/// `engine` for `engine.rs` and for all that lies in `engine/`.
+fn module_of(path: &Path) -> String {
+    let first = path.iter().next().unwrap().to_str().unwrap();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(self::files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}

@@ -1,0 +1,48 @@
+//! Policies that no document means, as a program might make them: none is bent until something can be built.
+
+use std::rc::Rc;
+
+use diana::config;
+use diana::engine::{Engine, Unbuildable};
+use diana::fleet::link::Link;
+use diana::key::Seed;
+use diana::policy::redis::OnFailure;
+use diana::policy::{Policy, Rule};
+use diana::port::fake::FakeSharedData;
+use diana::store::Stores;
+use diana::store::tables::Tables;
+
+/// What is wrong with a policy of one rule for the fleet, which was changed.
+fn wrong(change: impl FnOnce(&mut Policy)) -> Option<Unbuildable> {
+    let text = b"limits: [{Url: /, rules: [{name: r, actor: account, unit: hour, rpu: 5, scope: global}]}]";
+    let mut policy = config::parse(text).unwrap();
+    change(&mut policy);
+    let data = Rc::new(FakeSharedData::default());
+    let mut tables = Tables::default();
+    let stores = Stores::new("test".into(), data, &mut tables);
+    let stores = stores.with_fleet(Rc::new(Link::new(OnFailure::Gateway)));
+    Engine::new(policy, Seed { k0: 1, k1: 2 }, stores, None).err()
+}
+
+fn wrong_rule(change: impl FnOnce(&mut Rule)) -> Option<Unbuildable> {
+    wrong(|policy| change(&mut policy.limits[0].rules[0]))
+}
+
+fn says(name: &str, why: &'static str) -> Option<Unbuildable> {
+    Some(Unbuildable { name: name.into(), why })
+}
+
+#[test]
+fn what_nothing_can_be_built_from_is_refused() {
+    assert_eq!(wrong(|_| {}), None);
+    assert_eq!(wrong_rule(|rule| rule.algo = "XY"), says("r", "no such algorithm"));
+    assert_eq!(wrong_rule(|rule| rule.quota.cost = 6), says("r", "its numbers mean nothing"));
+    assert_eq!(
+        wrong_rule(|rule| rule.quota.warm_up = Some(1_000_000)),
+        says("r", "Redis cannot count by its algorithm")
+    );
+    assert_eq!(
+        wrong(|policy| policy.actors[0].sources[0].kind = "nobody"),
+        says("account", "no such source")
+    );
+}
