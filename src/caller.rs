@@ -89,12 +89,13 @@ impl Callers {
     /// Forgets the request before.
     pub fn begin(&mut self) {
         self.found.fill(None);
-        self.lacks_metadata = false;
     }
 
-    /// Counts the request in hand, which nobody has counted yet, if it lacks metadata.
-    pub fn count(&mut self) {
-        self.without_metadata += u64::from(self.lacks_metadata);
+    /// Counts the request in hand if it lacks metadata, unless it was counted when it came.
+    pub fn count(&mut self, is_new: bool) {
+        if std::mem::take(&mut self.lacks_metadata) && is_new {
+            self.without_metadata += 1;
+        }
     }
 
     /// The caller of `request` by a registered compound actor.
@@ -145,11 +146,14 @@ impl Callers {
                     public.part(source, value);
                 }
             });
-            self.lacks_metadata |= found == Found::NoMetadata;
             match found {
                 Found::Value => {}
                 Found::Repeated => shared = true,
-                Found::Absent | Found::NoMetadata => return Caller::Absent,
+                Found::Absent => return Caller::Absent,
+                Found::NoMetadata => {
+                    self.lacks_metadata = true;
+                    return Caller::Absent;
+                }
             }
         }
         if shared {

@@ -221,9 +221,7 @@ impl Engine {
                 self.apply(rule, request);
             }
         }
-        if since == Since::New {
-            self.callers.count();
-        }
+        self.callers.count(since == Since::New);
         if self.scratch.opinions.is_empty() {
             return Verdict::PASS;
         }

@@ -107,10 +107,23 @@ impl Debt {
     }
 }
 
+/// Whole permits in `amount`.
+pub(super) fn permits(amount: u128, unit: Micros) -> u64 {
+    // Nearly always, as in `ticks`.
+    if let Ok(amount) = u64::try_from(amount) {
+        return amount / unit.max(1);
+    }
+    u64::try_from(amount / u128::from(unit.max(1))).unwrap_or(u64::MAX)
+}
+
 /// Ticks that draining `amount` takes, rounded up.
 fn ticks(amount: u128, rpu: u64) -> Micros {
     if rpu == 0 {
         return if amount == 0 { 0 } else { Micros::MAX };
+    }
+    // Nearly always; dividing 128 bits takes many times as long.
+    if let Ok(amount) = u64::try_from(amount) {
+        return amount.div_ceil(rpu);
     }
     Micros::try_from(amount.div_ceil(u128::from(rpu))).unwrap_or(Micros::MAX)
 }

@@ -181,8 +181,7 @@ impl Algorithm for TokenBucket {
 
     fn remaining(&self, state: &[u64], now: Now) -> u64 {
         let owed = Debt::load(state).drained(now.mono, self.rpu).amount();
-        let left = self.capacity.saturating_sub(owed) / u128::from(self.unit);
-        u64::try_from(left).unwrap_or(u64::MAX)
+        debt::permits(self.capacity.saturating_sub(owed), self.unit)
     }
 
     fn expires(&self, state: &[u64], _now: Now) -> Micros {
