@@ -65,7 +65,7 @@ impl Seat {
     }
 
     fn slot(&self, ends: u64) -> u64 {
-        (ends + SECOND) / self.slice
+        (ends + SECOND).min(FAR) / self.slice
     }
 }
 
@@ -104,7 +104,7 @@ impl Model {
         now: u64,
     ) -> Seat {
         let (keys, grain) = ask;
-        let slice = (rules[rule].life(grain) + SECOND).div_ceil(8);
+        let slice = (rules[rule].life(grain) + SECOND).min(FAR).div_ceil(8);
         let (who, bucket) = (Who::Caller(caller), Who::Bucket(caller % BUCKETS));
         let state = self.states.get(&(rule, who)).cloned();
         let mut seat = Seat { who, state, slice, was: None };
@@ -112,7 +112,8 @@ impl Model {
             seat.was = Some(seat.slot(state.ends(&rules[rule])));
             return seat;
         }
-        let counter = self.counters.entry(rule).or_default();
+        // As it is read, and not written unless somebody's state ends elsewhere than before.
+        let mut counter = self.counters.get(&rule).cloned().unwrap_or_default();
         counter.turn(slice, now);
         let full = counter.counts.iter().sum::<u64>() >= keys;
         if full || now < counter.shared {

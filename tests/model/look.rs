@@ -31,6 +31,8 @@ pub struct Look<'m> {
     pub(super) quota: &'m Quota,
     /// Whether it holds requests.
     holds: bool,
+    /// Of a token bucket.
+    burst: Option<u64>,
     /// Those of a sliding window.
     pub(super) slices: Option<Slices>,
     pub asked: &'m Asked,
@@ -47,14 +49,26 @@ impl<'m> Look<'m> {
         let Rule { entry, case: Case { quota, algorithm }, .. } = &rules[asked.rule];
         let algorithm = &**algorithm;
         let holds = entry.short == "LB" || quota.max_delay.is_some_and(|delay| delay > 0);
+        let burst = (entry.short == "TB").then(|| quota.burst.unwrap_or(quota.rpu));
         let slices = (entry.short == "SW").then(|| Slices::new(quota));
         let nobody = || State { words: vec![0; algorithm.words()], ..State::default() };
         let state = state.cloned().unwrap_or_else(nobody);
         let (new, decision) = (state.words.clone(), Decision::NOW);
         let changed = asked.block + asked.left > 0;
         let put_off = None;
-        let mut look =
-            Look { algorithm, quota, holds, slices, asked, state, new, decision, put_off, changed };
+        let mut look = Look {
+            algorithm,
+            quota,
+            holds,
+            burst,
+            slices,
+            asked,
+            state,
+            new,
+            decision,
+            put_off,
+            changed,
+        };
         look.open(now);
         if asked.cost > 0 {
             look.decision = look.reserve(now, 0);
@@ -206,8 +220,10 @@ impl<'m> Look<'m> {
         }
         let words = &self.state.words;
         if self.holds {
-            let back = if self.turn_of(words) == receipt { left } else { 0 };
-            self.algorithm.refund(words, self.algorithm.receipt(words), back, &mut self.new);
+            let back = self.comes_back(now);
+            let [low, high, at] = *self.state.words else { panic!("no debt") };
+            let debt = (u128::from(high) << 64 | u128::from(low)).saturating_sub(back);
+            self.new.copy_from_slice(&[debt as u64, (debt >> 64) as u64, at]);
         } else if self.slices.is_some_and(|slices| receipt > slices.at(now)) {
             self.state.next = self.state.next.saturating_sub(left);
             return;
@@ -215,6 +231,31 @@ impl<'m> Look<'m> {
             self.algorithm.refund(words, receipt, left, &mut self.new);
         }
         self.keep();
+    }
+
+    /// What of a charge comes back: nothing where somebody who came later may still be in line, and only what cannot
+    /// have drained since.
+    fn comes_back(&self, now: u64) -> u128 {
+        let Asked { receipt, term, left, .. } = *self.asked;
+        let (rpu, period) = (u128::from(self.quota.rpu), u128::from(self.quota.period()));
+        let turns = self.quota.rpu << 22;
+        let [low, high, at] = *self.state.words else { panic!("no debt") };
+        if turns == 0 {
+            return 0;
+        }
+        let others = (self.turn_of(&self.state.words) + turns - receipt % turns) % turns;
+        let all = u128::from(left) * period;
+        let Some(burst) = self.burst.filter(|_| others > 0) else {
+            return if others == 0 { all } else { 0 };
+        };
+        let debt = u128::from(high) << 64 | u128::from(low);
+        let drains = |since: u64, until: u64| u128::from(until.saturating_sub(since)) * rpu;
+        if debt.saturating_sub(drains(at, now)) > u128::from(burst) * period {
+            return 0;
+        }
+        let above = u128::from(others + 1) * period;
+        let below = (debt / period * period).saturating_sub(above).min(all);
+        all.saturating_sub(drains(term.saturating_mul(TERM), at)).max(below)
     }
 
     /// The end of the queue in whole permits. Nobody who was charged since leaves it the same, though

@@ -161,6 +161,30 @@ fn what_is_lent_of_the_next_slice_refuses_nobody_for_good() {
 }
 
 #[test]
+fn a_bucket_with_a_line_takes_back_what_another_rule_refused_whoever_came_since() {
+    let server = Server::start();
+    // The first came when there was nothing to drain, and the last leaves nothing to wait for.
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]] {
+        server.command(&["FLUSHALL"]);
+        let quota = Quota { max_delay: Some(SECOND), ..Quota::new(Unit::Day, 10) };
+        let rule = Rule::new("TB", quota);
+        let charge = |number: u64| {
+            let charge = Charge { tentative: true, ..rule.charge(1, 1, 0) };
+            say(&server, START + 1000 * number, charge)
+        };
+        let charged: Vec<Opinion> = (0..4).map(charge).collect();
+        for (number, place) in order.into_iter().enumerate() {
+            let Opinion { receipt, term, .. } = charged[place];
+            let back = Back { receipt, term, block: 0, left: 1 };
+            let now = START + 5000 + 1000 * number as u64;
+            say(&server, now, Charge { back, ..rule.charge(1, 0, 0) });
+        }
+        let now = START + 10_000;
+        assert_eq!(use_up(&server, &rule, now), 10, "{order:?}");
+    }
+}
+
+#[test]
 fn a_bucket_that_was_held_back_refuses_nobody_for_good_meanwhile() {
     let server = Server::start();
     // One permit drains in two terms, but nothing while four are out; they were all spent.

@@ -51,6 +51,11 @@ local function bucket()
     local permits,rest=flow(r,s[3]%(4194304*r.unit))
     return (permits+s[1]+floor((rest+s[2])/r.unit))%(4194304*r.rpu)
   end
+  -- Whether whoever came last may not have left yet.
+  local function waits(r)
+    local permits,rest=drained(r,now)
+    return permits>r.a or permits==r.a and rest>0
+  end
   -- What is out on lease counts as still lying in the bucket for as long as it is out.
   local function settle(r,s)
     local out,term=s[5]+s[6],s[4]
@@ -76,8 +81,16 @@ local function bucket()
       since=(r.term+2)*TERM
       if since>now and not counted then return end
     elseif r.b>=0 then
-      if turn(r)~=r.receipt then return end
       since=now
+      local others=(turn(r)-r.receipt)%(4194304*r.rpu)
+      if others~=0 then
+        -- Where somebody may still be in line its place stays empty.
+        if r.a<0 or r.rpu==0 or waits(r) then return end
+        -- What has drained since may have drained of it. It has not if all that came since still lies above it; a
+        -- turn is rounded.
+        local kept,part=less(r,permits,0,flow(r,max(0,s[3]-r.term*TERM)))
+        permits,rest=most(kept,part,max(0,min(permits,s[1]-others-1)),0)
+      end
     end
     if since<s[3] then
       permits,rest=less(r,permits,0,flow(r,s[3]-since))

@@ -23,7 +23,7 @@ local function counter(r)
   return c
 end
 -- The slice in which the caller's value ends; it is there for a second longer than it means something.
-local function slot(r,ends) return floor((now+ends+SECOND)/r.slice) end
+local function slot(r,ends) return floor(min(now+ends+SECOND,FAR)/r.slice) end
 -- What a newcomer begins with: nothing, or where others may have shared it, what they did.
 local function newcomer(r,size)
   local c,live=counter(r),0

@@ -35,5 +35,6 @@ local function refusal(r)
   local retry=kind.without(r,out)
   if retry==0 then return r.retry,min(r.retry,s[t+2]+s[t+4]>0 and over or over-TERM) end
   if retry<=slack then return r.retry,min(r.retry,2*TERM) end
-  return min(r.retry,retry-slack),0
+  -- FAR stands for whatever is longer.
+  return retry<FAR and min(r.retry,retry-slack) or r.retry,0
 end

@@ -39,7 +39,7 @@ local function rule(r)
   else
     local is_there
     r.s,is_there=load(r.key,size)
-    r.slice=ceil((kind.life(r)+SECOND)/8)
+    r.slice=ceil(min(kind.life(r)+SECOND,FAR)/8)
     if is_there==true then
       r.was=slot(r,kind.ends(r))
     elseif not is_there then
