@@ -2,6 +2,7 @@
 //! fuel.
 
 mod gateway;
+mod kinds;
 
 use std::collections::BTreeMap;
 
