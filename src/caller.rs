@@ -44,6 +44,8 @@ pub struct Callers {
     /// Each a list of indices into `actors`, and who counts callers by it.
     compounds: Vec<(Vec<usize>, Counted)>,
     found: Vec<Option<Caller>>,
+    /// Whether several rules name the same one, so that what was found is worth keeping.
+    repeats: bool,
     /// The gateway's, and the fleet's.
     seeds: (Seed, Seed),
     /// Whether any rule chooses callers by percentile, so that it must be worked out.
@@ -63,6 +65,7 @@ impl Callers {
             actors,
             compounds: Vec::new(),
             found: Vec::new(),
+            repeats: false,
             seeds: (seed, seed),
             percentiles,
             lacks_metadata: false,
@@ -74,6 +77,7 @@ impl Callers {
     pub fn register(&mut self, actor: &[usize], counted: Counted) -> usize {
         let compound = (actor.to_vec(), counted);
         if let Some(known) = self.compounds.iter().position(|known| *known == compound) {
+            self.repeats = true;
             return known;
         }
         self.compounds.push(compound);
@@ -88,7 +92,9 @@ impl Callers {
 
     /// Forgets the request before.
     pub fn begin(&mut self) {
-        self.found.fill(None);
+        if self.repeats {
+            self.found.fill(None);
+        }
     }
 
     /// Counts the request in hand if it lacks metadata, unless it was counted when it came.
@@ -99,7 +105,12 @@ impl Callers {
     }
 
     /// The caller of `request` by a registered compound actor.
+    #[inline]
     pub fn of(&mut self, compound: usize, request: &dyn Request) -> Caller {
+        if self.repeats { self.once(compound, request) } else { self.find(compound, request) }
+    }
+
+    fn once(&mut self, compound: usize, request: &dyn Request) -> Caller {
         if let Some(Some(caller)) = self.found.get(compound) {
             return *caller;
         }
@@ -128,6 +139,7 @@ impl Callers {
         name
     }
 
+    #[inline(never)]
     fn find(&mut self, compound: usize, request: &dyn Request) -> Caller {
         let Some((parts, counted)) = self.compounds.get(compound) else { return Caller::Absent };
         if parts.is_empty() {

@@ -39,6 +39,15 @@ impl Decision {
     /// Refused for good.
     pub const NEVER: Decision = Decision::Refuse { retry: Retry::Never };
 
+    /// Ticks until the turn of an admitted request; zero for a refused one.
+    #[must_use]
+    pub const fn wait(self) -> Micros {
+        match self {
+            Decision::Admit { wait } => wait,
+            Decision::Refuse { .. } => 0,
+        }
+    }
+
     /// Whether the request was admitted, at once or after a wait.
     #[must_use]
     pub const fn is_admitted(self) -> bool {

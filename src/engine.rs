@@ -10,7 +10,8 @@ mod charge;
 mod hot;
 mod judge;
 mod lent;
-mod plain;
+mod one;
+mod opinion;
 mod report;
 mod upkeep;
 
@@ -19,10 +20,8 @@ use std::rc::Rc;
 
 use crate::algorithm::Algorithm;
 use crate::caller::Callers;
-use crate::decision::{Decision, Retry};
 use crate::fleet::desk::Desk;
 use crate::hot::spotter::Spotter;
-use crate::key::Key;
 use crate::metrics::Counts;
 use crate::policy::{Accepted, Except, Match, Rule};
 use crate::port::{Clock, Pseudo, Request};
@@ -34,13 +33,13 @@ use crate::store::shared::traffic::Traffic;
 use crate::tickets::Tickets;
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
+use ask::Asked;
 pub use ask::Resumed;
-use ask::{Asked, Grant};
 pub use build::Unbuildable;
 use charge::{Charged, Turn};
 pub use lent::Patience;
 use lent::Rows;
-use plain::Plain;
+use opinion::Opinion;
 use upkeep::Upkeep;
 
 /// Judges requests by the rules of one policy, and holds what was used.
@@ -57,8 +56,11 @@ pub struct Engine {
     accepted: Accepted,
     /// Whether anything is compared with a request's path.
     needs_path: bool,
-    /// The one rule that judges every request and says nothing of those that it admits, if it is so.
-    plain: Option<Plain>,
+    /// The turns in which its rules are charged, in order.
+    turns: Vec<Turn>,
+    /// Whether there is a single rule, which applies to every request and tells nothing of those that it
+    /// admits.
+    is_plain: bool,
     /// How often upkeep is due, in ticks.
     pace: Micros,
     upkeep: Upkeep,
@@ -122,6 +124,7 @@ struct Scratch {
     /// The path as exemptions see it: nothing unless it is spelled plainly, since what the upstream
     /// makes of another spelling is anybody's guess.
     path: Vec<u8>,
+    /// The entries that cover the path.
     limits: Vec<usize>,
     opinions: Vec<Opinion>,
     /// The rules whose caller is hot.
@@ -136,55 +139,6 @@ struct Scratch {
     patience: Option<Patience>,
 }
 
-/// What one rule says about the request in hand.
-struct Opinion {
-    rule: usize,
-    key: Key,
-    decision: Decision,
-    /// Ticks for which others may hold the permits for which it is refused; zero if the refusal is final.
-    loan: Micros,
-    /// Judge and report only.
-    shadow: bool,
-    /// Whether the rule bans the caller, without having judged.
-    banned: bool,
-    /// Whether it is the caller's own doing if it is refused.
-    is_own: bool,
-    charged: bool,
-    /// Whether the fleet is asked about a ban, too.
-    looks: bool,
-    /// Whether the fleet has to be asked before anything can be decided.
-    ask: bool,
-    /// Whether it was asked in vain.
-    alone: bool,
-    /// What the fleet's store charged, and what it said was left.
-    grant: Option<Grant>,
-    known: Option<u64>,
-    /// Permits left after the decision, once somebody wants to know, and whether that means anything.
-    remaining: u64,
-    told: bool,
-}
-
-impl Opinion {
-    fn retry(&self) -> Option<Retry> {
-        match self.decision {
-            Decision::Refuse { retry } => Some(retry),
-            Decision::Admit { .. } => None,
-        }
-    }
-
-    fn is_refusal(&self) -> bool {
-        !self.shadow && !self.decision.is_admitted()
-    }
-
-    /// Ticks that the rule holds the request.
-    fn wait(&self) -> Micros {
-        match self.decision {
-            Decision::Admit { wait } if !self.shadow => wait,
-            _ => 0,
-        }
-    }
-}
-
 impl Engine {
     /// Whether more of a request's headers matters than its path.
     #[must_use]
@@ -196,30 +150,21 @@ impl Engine {
     /// only if a rule applies.
     pub fn decide(&mut self, request: &dyn Request, clock: &dyn Clock) -> Verdict {
         self.scratch.patience = None;
-        self.decide_since(Since::New, request, clock)
+        match self.is_plain {
+            true => self.decide_by_one(request, clock),
+            false => self.decide_since(Since::New, request, clock),
+        }
     }
 
-    /// The same, about a request that may have waited already.
+    /// Decides about a request that may have waited already.
     #[inline(never)]
     fn decide_since(&mut self, since: Since, request: &dyn Request, clock: &dyn Clock) -> Verdict {
-        self.callers.begin();
-        self.route(request);
-        self.scratch.opinions.clear();
-        self.scratch.hot.clear();
-        self.scratch.is_counted = since != Since::New;
-        for place in 0..self.scratch.limits.len() {
-            let Some(limit) = self.scratch.limits.get(place).and_then(|&at| self.limits.get(at))
-            else {
-                continue;
-            };
-            if !limit.matcher.holds(request)
-                || !limit.except.is_empty() && limit.except.covers(request, &self.scratch.path)
-            {
-                continue;
-            }
-            for rule in limit.rules.clone() {
-                self.apply(rule, request);
-            }
+        self.begin(since);
+        if self.needs_path {
+            self.route(request);
+        }
+        if self.except.is_empty() || !self.except.covers(request, &self.scratch.path) {
+            self.apply_all(request);
         }
         self.callers.count(since == Since::New);
         if self.scratch.opinions.is_empty() {
@@ -239,7 +184,17 @@ impl Engine {
         self.conclude()
     }
 
+    /// Forgets the request before.
+    #[inline]
+    fn begin(&mut self, since: Since) {
+        self.callers.begin();
+        self.scratch.opinions.clear();
+        self.scratch.hot.clear();
+        self.scratch.is_counted = since != Since::New;
+    }
+
     /// Charges the request in hand if all rules admit it.
+    #[inline(never)]
     fn conclude(&mut self) -> Verdict {
         match self.charge() {
             Charged::Leaves(delay) => {
@@ -260,17 +215,19 @@ impl Engine {
 
     /// Fills the scratch with the entries that may apply.
     fn route(&mut self, request: &dyn Request) {
+        let raw = request.pseudo(Pseudo::Path);
+        // Requests without a path fall under the root.
+        self.route_to(raw.as_deref().filter(|raw| *raw != b"*").unwrap_or(b"/"));
+    }
+
+    fn route_to(&mut self, path: &[u8]) {
         let Scratch { path: plain, limits, .. } = &mut self.scratch;
         limits.clear();
-        let raw = if self.needs_path { request.pseudo(Pseudo::Path) } else { None };
-        // Requests without a path fall under the root.
-        let path = Path::of(raw.as_deref().filter(|raw| *raw != b"*").unwrap_or(b"/"));
+        let path = Path::of(path);
         plain.clear();
         if path.is_plain {
             plain.extend_from_slice(path.text);
         }
-        if self.except.is_empty() || !self.except.covers(request, plain) {
-            self.router.covering(path, limits);
-        }
+        self.router.covering(path, limits);
     }
 }

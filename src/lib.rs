@@ -27,6 +27,7 @@ pub mod ring;
 pub mod route;
 pub mod sizing;
 pub mod store;
+pub mod text;
 pub mod tickets;
 pub mod time;
 pub mod tree;

@@ -51,7 +51,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whether a single rule judges every request, enforced for all callers, and nothing is told of
+    /// Whether a single rule applies to every request, enforced for all callers, and nothing is told of
     /// those that it admits.
     #[must_use]
     pub fn is_plain(&self) -> bool {

@@ -10,8 +10,10 @@ mod lease;
 mod leases;
 pub mod local;
 pub mod remains;
+mod reservation;
 pub mod shared;
 mod slab;
+mod state;
 pub mod table;
 pub mod tables;
 
@@ -32,6 +34,7 @@ use daily::{Daily, Terms};
 use fleet::Fleet;
 pub(crate) use lease::RECHECK;
 use local::Local;
+pub use reservation::Reservation;
 use shared::Shared;
 use shared::names::Names;
 use shared::traffic::Traffic;
@@ -54,52 +57,39 @@ pub fn memory(scope: Scope, words: usize, keys: usize, bans: bool) -> Memory {
     }
 }
 
-/// What a rule says about a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Judged {
-    /// The decision.
-    pub decision: Decision,
-    /// Whether a bucket that newcomers share decided, since there was no room for one more caller.
-    pub overflow: bool,
-    /// Whether the fleet has to be asked before anything can be decided.
-    pub ask: bool,
-}
-
-impl Judged {
-    /// A decision by the caller's own state.
-    #[must_use]
-    pub fn of(decision: Decision) -> Judged {
-        Judged { decision, overflow: false, ask: false }
-    }
-}
-
-/// The callers of one rule. A request is judged first; all else is about the request judged last.
+/// The callers of one rule.
 pub trait Store {
-    /// Judges a request and charges nothing.
-    fn judge(&mut self, key: Key, now: Now) -> Judged;
+    /// Checks a request and charges nothing.
+    fn check(&mut self, key: Key, now: Now) -> Reservation;
 
-    /// Charges the request, to leave `delay` ticks after it was judged, which is no less than the
+    /// Charges a request, to leave `delay` ticks after it was checked, which is no less than the
     /// wait that this rule asked for. Where the decision is not an admission with a wait of at
     /// most `delay`, nothing was charged: somebody else was faster, or the rule cannot hold a
     /// request that long.
-    fn charge(&mut self, delay: Micros) -> Decision;
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision;
 
-    /// Judges a request and charges it, if it may leave at once and nobody shares its caller's
-    /// bucket. Whether it was charged.
-    fn pass(&mut self, key: Key, now: Now) -> bool {
-        self.judge(key, now) == Judged::of(Decision::NOW) && self.charge(0) == Decision::NOW
+    /// Checks a request to which no other rule has to agree: it is charged with it if it may leave at
+    /// once and nobody shares its caller's bucket.
+    fn take(&mut self, key: Key, now: Now) -> Reservation {
+        let mut reservation = self.check(key, now);
+        if reservation.is_free() {
+            reservation.decision = self.charge(&mut reservation, 0);
+        }
+        reservation
     }
 
-    /// Whether the request can be held for `delay` ticks, because another rule asks for it: an
+    /// Whether a request can be held for `delay` ticks, because another rule asks for it: an
     /// admission, or when it can. Charges nothing.
-    fn can_hold(&mut self, delay: Micros) -> Decision;
+    fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision;
 
-    /// Ticks for which others may hold what the request judged last lacks; zero if a refusal is final.
-    fn loan(&self) -> Micros {
-        0
-    }
+    /// Takes a charge back, since another rule would not be charged.
+    fn undo(&mut self, reservation: &mut Reservation);
 
-    /// Forgets that others held what a caller needed, so that the next judgement is no older than it.
+    /// Permits left after the charge, or as the request found it if there was none; never more than
+    /// the truth.
+    fn remaining(&mut self, reservation: &Reservation) -> u64;
+
+    /// Forgets that others held what a caller needed, so that the next check is no older than it.
     fn look_again(&mut self, _key: Key) {}
 
     /// So many requests of a caller wait for permits here.
@@ -108,23 +98,11 @@ pub trait Store {
     /// More requests of a caller wait for permits than may.
     fn crowd(&mut self, _key: Key, _now: Now) {}
 
-    /// Takes the charge back, since another rule would not be charged.
-    fn undo(&mut self);
-
-    /// Permits left after the charge, or as the request found it if there was none; never more than
-    /// the truth.
-    fn remaining(&mut self) -> u64;
-
-    /// Whether anybody counts the request judged last.
-    fn counts(&self) -> bool {
-        true
-    }
-
-    /// What [`Store::leave`] needs to give the place of a held request back.
-    fn place(&self) -> u64;
+    /// What [`Store::leave`] needs to give the place of a request back that was charged.
+    fn receipt(&self, reservation: &Reservation) -> u64;
 
     /// Gives the place of a held request back, if it still is the last in its line.
-    fn leave(&mut self, key: Key, place: u64, now: Now);
+    fn leave(&mut self, key: Key, receipt: u64, now: Now);
 
     /// The caller is hot: it is going to need about so many permits in the next tenth of a second.
     fn foresee(&mut self, _key: Key, _permits: u64) {}

@@ -1,11 +1,11 @@
 //! What becomes of a request, and how it is told to the client and to the access log.
 
-use std::fmt::Write;
 use std::rc::Rc;
 
 use crate::decision::Retry;
 use crate::key::Key;
 use crate::policy::Response;
+use crate::text::{decimal, digits};
 use crate::time::{Micros, SECOND};
 
 /// The decision of all rules about one request.
@@ -27,6 +27,13 @@ pub enum Verdict {
 impl Verdict {
     /// The request goes on and nothing is reported.
     pub const PASS: Verdict = Verdict::Admit(Report { fields: Vec::new(), state: None });
+
+    /// Whether it is [`Verdict::PASS`].
+    #[must_use]
+    #[inline]
+    pub fn is_pass(&self) -> bool {
+        matches!(self, Verdict::Admit(report) if report.state.is_none() && report.fields.is_empty())
+    }
 }
 
 /// What is told of a request that goes on.
@@ -104,16 +111,24 @@ pub fn fields(standings: &[Standing<'_>]) -> Vec<(&'static str, String)> {
     if standings.is_empty() {
         return Vec::new();
     }
-    let (mut policy, mut limit) = (String::new(), String::new());
-    for (number, standing) in standings.iter().enumerate() {
-        let comma = if number == 0 { "" } else { ", " };
+    // Grown bit by bit, both would be copied several times.
+    let room = standings.iter().map(|standing| standing.rule.len() + 48).sum();
+    let (mut policy, mut limit) = (String::with_capacity(room), String::with_capacity(room));
+    for standing in standings {
         let (quota, window) = standing.policy;
-        let window = seconds(window);
-        // Writing to a string cannot fail.
-        _ = write!(policy, "{comma}\"{}\";q={quota};w={window}", standing.rule);
-        _ = write!(limit, "{comma}\"{}\";r={}", standing.rule, standing.remaining);
+        for text in [&mut policy, &mut limit] {
+            let begin = if text.is_empty() { "\"" } else { ", \"" };
+            [begin, standing.rule, "\""].iter().for_each(|part| text.push_str(part));
+        }
+        for (name, value) in [(";q=", quota), (";w=", seconds(window))] {
+            policy.push_str(name);
+            decimal(&mut policy, value);
+        }
+        limit.push_str(";r=");
+        decimal(&mut limit, standing.remaining);
         if let Some(Retry::After(ticks)) = standing.retry {
-            _ = write!(limit, ";t={}", seconds(ticks));
+            limit.push_str(";t=");
+            decimal(&mut limit, seconds(ticks));
         }
     }
     vec![("ratelimit-policy", policy), ("ratelimit", limit)]
@@ -125,7 +140,9 @@ pub fn fields(standings: &[Standing<'_>]) -> Vec<(&'static str, String)> {
 pub fn refusal_fields(retry: Retry) -> Vec<(&'static str, String)> {
     let mut fields = vec![("x-envoy-ratelimited", "true".to_owned())];
     if let Retry::After(ticks) = retry {
-        fields.push(("retry-after", seconds(ticks).to_string()));
+        let mut text = String::with_capacity(20);
+        decimal(&mut text, seconds(ticks));
+        fields.push(("retry-after", text));
     }
     fields
 }
@@ -140,16 +157,22 @@ pub fn state(
     wait: Option<Retry>,
     caller: u64,
 ) -> String {
-    let mut state = format!("{outcome} rule={rule} scope={scope} mode={mode}");
-    // Writing to a string cannot fail.
-    _ = match wait {
-        None => Ok(()),
-        Some(Retry::Never) => write!(state, " wait=never"),
+    let mut state = String::with_capacity(rule.len() + 112);
+    let parts = [outcome, " rule=", rule, " scope=", scope, " mode=", mode];
+    parts.iter().for_each(|part| state.push_str(part));
+    match wait {
+        None => {}
+        Some(Retry::Never) => state.push_str(" wait=never"),
         Some(Retry::After(ticks)) => {
-            write!(state, " wait={}.{:06}s", ticks / SECOND, ticks % SECOND)
+            state.push_str(" wait=");
+            decimal(&mut state, ticks / SECOND);
+            state.push('.');
+            digits(&mut state, ticks % SECOND, 10, SECOND / 10);
+            state.push('s');
         }
-    };
-    _ = write!(state, " key={caller:016x}");
+    }
+    state.push_str(" key=");
+    digits(&mut state, caller, 16, 1 << 60);
     state
 }
 

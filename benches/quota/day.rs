@@ -77,11 +77,13 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
 }
 
 fn is_admitted(store: &mut dyn Store, key: Key) -> bool {
-    store.judge(key, NOON).decision.is_admitted()
+    store.check(key, NOON).decision().is_admitted()
 }
 
 fn admits(store: &mut dyn Store, key: Key) -> bool {
-    let admitted = is_admitted(store, key) && store.charge(0).is_admitted();
+    let mut reservation = store.check(key, NOON);
+    let admitted =
+        reservation.decision().is_admitted() && store.charge(&mut reservation, 0).is_admitted();
     black_box(admitted)
 }
 

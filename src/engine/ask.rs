@@ -10,7 +10,6 @@ use crate::fleet::desk::{Answered, Told};
 use crate::fleet::link::BANS;
 use crate::fleet::script::{Ask, Opinion as Answer, Outcome};
 use crate::port::{self, Callout, Clock, Request};
-use crate::store::Judged;
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
 
@@ -69,7 +68,12 @@ impl Engine {
         for opinion in self.scratch.opinions.iter_mut().filter(|opinion| opinion.ask) {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             if let Some(store) = judge.store.fleet() {
-                ask.rules.push(store.question(opinion.shadow, tentative));
+                ask.rules.push(store.question(
+                    opinion.key,
+                    self.scratch.now,
+                    opinion.shadow,
+                    tentative,
+                ));
             }
             let bans = judge.bans.as_ref().filter(|_| opinion.is_own && !opinion.shadow);
             let look = bans.and_then(|bans| bans.question(opinion.key));
@@ -77,6 +81,10 @@ impl Engine {
             if let Some(look) = look {
                 ask.rules.push(look);
             }
+        }
+        for opinion in &mut self.scratch.opinions {
+            // What is admitted is checked anew, and would be kept for nothing.
+            opinion.reservation.take_if(|it| it.decision().is_admitted());
         }
         let (since, patience) = (self.scratch.since, self.scratch.patience);
         let ticket = desk.ask(ask, since);
@@ -274,12 +282,10 @@ impl Opinion {
 
     /// Judges again at `now`.
     pub(super) fn judge(&mut self, judge: &mut Judge, now: Now) {
-        let Judged { decision, overflow, ask } = match judge.store.fleet() {
+        let reservation = match judge.store.fleet() {
             Some(store) if self.alone => store.unanswered(self.key, now),
-            _ => judge.store.judge(self.key, now),
+            _ => judge.store.check(self.key, now),
         };
-        (self.decision, self.ask) = (decision, ask);
-        self.loan = judge.store.loan();
-        self.is_own &= !overflow;
+        self.reserve(reservation);
     }
 }

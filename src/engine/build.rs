@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use super::charge::Turn;
 use super::lent::Rows;
-use super::plain::Plain;
 use super::upkeep::Upkeep;
 use super::{Engine, Judge, Limit, Scratch};
 use crate::algorithm;
@@ -70,16 +69,13 @@ impl Engine {
         let mut builder = Builder { stores, callers, keys, beside };
         let (limits, judges) = builder.limits(policy.limits)?;
         let Builder { stores, callers, .. } = builder;
-        let of_callers = |judge: &Judge| match judge.rule.actor.as_slice() {
-            [] => Plain::Everybody,
-            _ => Plain::Actor(judge.actor),
-        };
-        let plain = judges.first().filter(|_| is_plain).map(of_callers);
+        let has_turn = |turn: &Turn| judges.iter().any(|judge| judge.turn == *turn);
         let alone = judges.iter().all(|judge| judge.rule.is_local() && judge.hot.is_none());
         let lends = judges.iter().any(|judge| judge.turn.lends());
         let upkeep = if alone { SECOND } else { SECOND / 10 };
-        Ok(Engine {
-            plain: plain.filter(|_| !needs_path),
+        let mut engine = Engine {
+            turns: Turn::ALL.into_iter().filter(has_turn).collect(),
+            is_plain: is_plain && !needs_path,
             pace: if lends { SECOND / 80 } else { upkeep },
             upkeep: Upkeep::every(upkeep),
             has_bans: judges.iter().any(|judge| judge.bans.is_some()),
@@ -102,7 +98,10 @@ impl Engine {
             log_refused: policy.log_refused,
             accepted: policy.accepted,
             scratch: Scratch::default(),
-        })
+        };
+        // Where nothing depends on the path, the same entries cover all of them.
+        engine.route_to(b"/");
+        Ok(engine)
     }
 
     /// An engine that shares nothing with anybody, for tools and tests: `data` is its own.

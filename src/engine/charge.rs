@@ -31,7 +31,8 @@ impl Turn {
         matches!(self, Turn::First | Turn::Second)
     }
 
-    const ALL: [Turn; 5] = [Turn::First, Turn::Second, Turn::Third, Turn::Fourth, Turn::Last];
+    pub(super) const ALL: [Turn; 5] =
+        [Turn::First, Turn::Second, Turn::Third, Turn::Fourth, Turn::Last];
 
     pub(super) fn of(rule: &Rule, leasing: Leasing) -> Turn {
         match leasing {
@@ -96,7 +97,10 @@ impl Engine {
                     Decision::retry(1)
                 }
                 Some(_) => Decision::NOW,
-                None => judge.store.can_hold(delay),
+                None => match &mut opinion.reservation {
+                    Some(reservation) => judge.store.can_hold(reservation, delay),
+                    None => Decision::NOW,
+                },
             };
             if !decision.is_admitted() {
                 opinion.decision = decision;
@@ -108,7 +112,7 @@ impl Engine {
 
     /// Charges the rules in their turns. Where one has changed its mind none is charged.
     fn charge_all(&mut self, delay: Micros) -> bool {
-        for turn in Turn::ALL {
+        for &turn in &self.turns {
             for opinion in &mut self.scratch.opinions {
                 let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
                 let settled = opinion.grant.is_some() || !opinion.decision.is_admitted();
@@ -120,12 +124,12 @@ impl Engine {
                     Decision::Admit { wait } if opinion.shadow => wait,
                     _ => delay,
                 };
-                let decision = judge.store.charge(delay);
-                opinion.charged = matches!(decision, Decision::Admit { wait } if wait <= delay);
-                if opinion.charged {
+                let Some(reservation) = &mut opinion.reservation else { continue };
+                let decision = judge.store.charge(reservation, delay);
+                if reservation.is_charged() {
                     continue;
                 }
-                (opinion.decision, opinion.loan) = (decision, judge.store.loan());
+                (opinion.decision, opinion.loan) = (decision, reservation.loan());
                 if !opinion.shadow {
                     self.undo();
                     return false;
@@ -136,10 +140,12 @@ impl Engine {
     }
 
     fn undo(&mut self) {
-        for opinion in self.scratch.opinions.iter_mut().rev().filter(|opinion| opinion.charged) {
-            opinion.charged = false;
-            if let Some(judge) = self.rules.get_mut(opinion.rule) {
-                judge.store.undo();
+        for opinion in self.scratch.opinions.iter_mut().rev() {
+            let judge = self.rules.get_mut(opinion.rule);
+            if let (Some(judge), Some(reservation)) = (judge, &mut opinion.reservation)
+                && reservation.is_charged()
+            {
+                judge.store.undo(reservation);
             }
         }
     }

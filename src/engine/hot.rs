@@ -1,7 +1,7 @@
 //! Requests of hot callers: counted, marked, and told of.
 
 use super::{Engine, Judge};
-use crate::caller::Caller;
+use crate::key::Key;
 use crate::port::Request;
 use crate::time::spell;
 
@@ -15,12 +15,11 @@ impl Engine {
         })
     }
 
-    /// Counts a request of a caller under a rule, whatever will be decided.
+    /// Notes a request of a hot caller, of whom `pace` are to be expected in a tenth of a second.
     #[inline(never)]
-    pub(super) fn spot(&mut self, number: usize, caller: Caller, request: &dyn Request) {
+    pub(super) fn mark(&mut self, number: usize, key: Key, pace: u64, request: &dyn Request) {
         let Some(judge) = self.rules.get_mut(number) else { return };
-        let (Some(spotter), Caller::Known { key, .. }) = (&mut judge.hot, caller) else { return };
-        let Some(pace) = spotter.see(key.hash) else { return };
+        let Some(spotter) = &mut judge.hot else { return };
         judge.counts.hot += 1;
         judge.store.foresee(key, pace.saturating_mul(judge.rule.quota.cost));
         if spotter.is_nameless(key.hash) {

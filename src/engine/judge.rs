@@ -1,62 +1,82 @@
 //! Which rules apply to a request, and what each of them says.
 
+use super::opinion::Subject;
 use super::{Engine, Judge, Opinion};
 use crate::caller::Caller;
-use crate::decision::Decision;
 use crate::key::Key;
 use crate::policy::Absent;
 use crate::port::Request;
-use crate::store::Judged;
+use crate::store::Reservation;
 
 impl Engine {
+    /// Notes which rules apply to this request.
+    pub(super) fn apply_all(&mut self, request: &dyn Request) {
+        for place in 0..self.scratch.limits.len() {
+            let Some(limit) = self.scratch.limits.get(place).and_then(|&at| self.limits.get(at))
+            else {
+                continue;
+            };
+            if !limit.matcher.holds(request)
+                || !limit.except.is_empty() && limit.except.covers(request, &self.scratch.path)
+            {
+                continue;
+            }
+            for rule in limit.rules.clone() {
+                self.apply(rule, request);
+            }
+        }
+    }
+
     /// Notes that a rule applies to this request, if it does.
-    pub(super) fn apply(&mut self, number: usize, request: &dyn Request) {
-        let Some(Judge { rule, actor, hot, .. }) = self.rules.get(number) else { return };
+    fn apply(&mut self, number: usize, request: &dyn Request) {
+        let Some(Judge { rule, .. }) = self.rules.get(number) else { return };
         if !rule.except.is_empty() && rule.except.covers(request, &self.scratch.path) {
             return;
         }
+        let subject = self.subject(number, request);
+        self.scratch.opinions.extend(subject.map(Opinion::of));
+    }
+
+    /// Whom a rule counts this request under; nobody if it leaves out callers without a name.
+    #[inline]
+    pub(super) fn subject(&mut self, number: usize, request: &dyn Request) -> Option<Subject> {
+        let Judge { rule, actor, hot, .. } = self.rules.get_mut(number)?;
         let caller = self.callers.of(*actor, request);
-        if hot.is_some() && !self.scratch.is_counted {
-            self.spot(number, caller, request);
-        }
-        let Some(Judge { rule, .. }) = self.rules.get(number) else { return };
         let (key, percentile) = match (caller, rule.absent) {
             (Caller::Known { key, percentile }, _) => (key, percentile),
-            (Caller::Absent, Absent::Skip) => return,
+            (Caller::Absent, Absent::Skip) => return None,
             (Caller::Shared, _) | (Caller::Absent, _) => (Key::SHARE, 0),
         };
-        let denied = caller == Caller::Absent && rule.absent == Absent::Deny;
-        self.scratch.opinions.push(Opinion {
+        let subject = Subject {
             rule: number,
             key,
-            decision: if denied { Decision::NEVER } else { Decision::NOW },
-            loan: 0,
             shadow: self.shadow || rule.shadow || percentile >= rule.enforce,
-            banned: false,
             is_own: matches!(caller, Caller::Known { .. }),
-            charged: false,
-            looks: false,
-            ask: false,
-            alone: false,
-            grant: None,
-            known: None,
-            remaining: 0,
-            told: true,
-        });
+            denied: caller == Caller::Absent && rule.absent == Absent::Deny,
+        };
+        // Counted once, whatever will be decided.
+        if let Some(spotter) = hot
+            && subject.is_own
+            && !self.scratch.is_counted
+            && let Some(pace) = spotter.see(key.hash)
+        {
+            self.mark(number, key, pace, request);
+        }
+        Some(subject)
     }
 
     /// Has every rule judge the request.
     pub(super) fn judge(&mut self) {
+        let now = self.scratch.now;
         for opinion in &mut self.scratch.opinions {
             let Some(Judge { store, counts, .. }) = self.rules.get_mut(opinion.rule) else {
                 continue;
             };
-            let Judged { decision, overflow, ask } = store.judge(opinion.key, self.scratch.now);
-            counts.overflow += u64::from(overflow);
-            opinion.is_own &= !overflow;
             if opinion.decision.is_admitted() {
-                (opinion.decision, opinion.ask) = (decision, ask);
-                opinion.loan = store.loan();
+                opinion.reserve(store.check(opinion.key, now));
+                let reservation = opinion.reservation.as_ref();
+                let is_overflow = reservation.is_some_and(Reservation::is_overflow);
+                counts.overflow += u64::from(is_overflow);
             }
         }
     }

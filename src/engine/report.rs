@@ -4,6 +4,7 @@
 use super::{Engine, Judge, Opinion};
 use crate::decision::{Decision, Retry};
 use crate::policy::{Accepted, Scope};
+use crate::store::Reservation;
 use crate::time::{Micros, Now, SECOND};
 use crate::verdict::{Held, Line, Refusal, Report, Seat, Standing, Verdict};
 use crate::verdict::{fields, refusal_fields, state};
@@ -43,15 +44,12 @@ impl Engine {
     fn seats(&self) -> Vec<Seat> {
         let seat = |opinion: &Opinion| {
             let judge = self.rules.get(opinion.rule).filter(|judge| judge.queues)?;
+            let charged = opinion.reservation.as_ref().filter(|it| it.is_charged());
             let place = match opinion.grant {
                 Some(grant) => grant.receipt,
-                None => judge.store.place(),
+                None => judge.store.receipt(charged?),
             };
-            (opinion.charged || opinion.grant.is_some()).then_some(Seat {
-                rule: opinion.rule,
-                key: opinion.key,
-                place,
-            })
+            Some(Seat { rule: opinion.rule, key: opinion.key, place })
         };
         self.scratch.opinions.iter().filter(|opinion| !opinion.shadow).filter_map(seat).collect()
     }
@@ -136,11 +134,12 @@ impl Engine {
     fn measure(&mut self) {
         for opinion in &mut self.scratch.opinions {
             let judge = self.rules.get_mut(opinion.rule);
-            opinion.told = judge.as_ref().is_none_or(|judge| judge.store.counts());
+            let reservation = opinion.reservation.as_ref();
+            opinion.told = reservation.is_none_or(Reservation::is_counted);
             opinion.remaining = match (opinion.decision, opinion.known) {
                 (Decision::NEVER, _) => 0,
                 (_, Some(known)) => known,
-                _ => judge.map_or(0, |judge| judge.store.remaining()),
+                _ => judge.zip(reservation).map_or(0, |(judge, it)| judge.store.remaining(it)),
             };
         }
     }

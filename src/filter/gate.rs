@@ -103,16 +103,9 @@ impl Gate {
         &self.marks
     }
 
-    /// Whether the request goes on, and nothing else is to be done about it.
-    #[inline]
-    pub(super) fn pass(&self, request: &HostRequest) -> bool {
-        let is_new = self.open();
-        let engine = self.engine.try_borrow_mut();
-        let passed = engine.is_ok_and(|mut engine| engine.pass(request, &self.clock()));
-        if passed && (is_new || self.link.as_ref().is_some_and(|link| link.has_errands())) {
-            self.settle();
-        }
-        passed
+    /// Whether there is something to do for the fleet, of which its clock may not know yet.
+    pub(super) fn is_pressed(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.has_errands() || link.alone.get())
     }
 
     /// Sees to it that whatever waits has a clock. To be done at the end of each call about one of its
@@ -203,10 +196,11 @@ impl Gate {
     }
 
     /// It judges, and has to be kept up from now on. Whether that is new.
+    #[inline]
     pub(super) fn open(&self) -> bool {
         self.closed.set(false);
         self.busy.set(true);
-        self.begin_upkeep()
+        self.upkeep.get().is_none() && self.begin_upkeep()
     }
 
     /// Sees to it that upkeep is due, unless everything has been handed in. Whether that is new.

@@ -7,7 +7,6 @@ use proxy_wasm::types::{Action, LogLevel};
 
 use super::fleet::Late;
 use super::gate::Gate;
-use super::host::HostRequest;
 use super::{abi, pairs};
 use crate::verdict::{Refusal, Report, Verdict};
 
@@ -31,9 +30,10 @@ impl Stream {
         Stream { gate, id, fields: Vec::new(), late: None, held: false }
     }
 
+    /// Carries out a verdict. Whether the request goes on.
     #[inline(never)]
-    fn judge(&mut self, request: &HostRequest) -> Action {
-        let action = match self.gate.decide(request) {
+    fn carry_out(&mut self, verdict: Verdict) -> Action {
+        match verdict {
             Verdict::Admit(told) => {
                 self.fields = report(told);
                 Action::Continue
@@ -54,9 +54,7 @@ impl Stream {
                 refuse(&refusal);
                 Action::Pause
             }
-        };
-        self.gate.settle();
-        action
+        }
     }
 }
 
@@ -72,13 +70,22 @@ impl Drop for Stream {
 
 impl HttpContext for Stream {
     fn on_http_request_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
+        let is_new = self.gate.open();
         let mut request = self.gate.request();
         self.gate.marks().iter().for_each(|name| request.take_off(name));
-        if self.gate.pass(&request) { Action::Continue } else { self.judge(&request) }
+        let verdict = self.gate.decide(&request);
+        let action = if verdict.is_pass() { Action::Continue } else { self.carry_out(verdict) };
+        if is_new || action == Action::Pause || self.gate.is_pressed() {
+            self.gate.settle();
+        }
+        action
     }
 
     fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
         self.held = false;
+        if self.fields.is_empty() && self.late.is_none() {
+            return Action::Continue;
+        }
         // Added, not set: an upstream's own fields stay.
         let late = self.late.take().map(|late| late.fields.take()).unwrap_or_default();
         for (name, value) in std::mem::take(&mut self.fields).into_iter().chain(late) {

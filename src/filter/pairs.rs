@@ -22,53 +22,30 @@ pub(super) fn serialise<'a>(headers: impl Iterator<Item = (&'a str, &'a str)> + 
 /// The values of one header in a serialised map; nothing if the bytes are not such a map.
 pub(super) fn values<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
     let mut values = Values::None;
-    for pair in Pairs::of(map)? {
-        let (key, value) = pair?;
-        if key.eq_ignore_ascii_case(name.as_bytes()) {
-            values = values.and(value);
+    // So the host writes a map without pairs.
+    if map.is_empty() {
+        return Some(values);
+    }
+    let (count, rest) = number(map)?;
+    let (lengths, texts) = rest.split_at_checked(count.checked_mul(8)?)?;
+    let text = |start: u64, end: u64| texts.get(start as usize..end as usize);
+    // Where the name begins; in 64 bits, so that no lengths overflow.
+    let mut start = 0;
+    for pair in lengths.as_chunks::<8>().0 {
+        let both = u64::from_le_bytes(*pair);
+        let name_end = start + (both & u64::from(u32::MAX));
+        let value_end = name_end + 1 + (both >> 32);
+        // Texts are looked at only where they may be the ones.
+        if name_end - start == name.len() as u64 {
+            let key = text(start, name_end)?;
+            // Mostly it is in lower case.
+            if key == name.as_bytes() || key.eq_ignore_ascii_case(name.as_bytes()) {
+                values = values.and(text(name_end + 1, value_end)?);
+            }
         }
+        start = value_end + 1;
     }
-    Some(values)
-}
-
-/// The names and values in a serialised map. Nothing in place of a pair says that the bytes end
-/// before it does.
-struct Pairs<'a> {
-    lengths: &'a [u8],
-    texts: &'a [u8],
-}
-
-impl<'a> Pairs<'a> {
-    fn of(map: &'a [u8]) -> Option<Pairs<'a>> {
-        // So the host writes a map without pairs.
-        if map.is_empty() {
-            return Some(Pairs { lengths: &[], texts: &[] });
-        }
-        let (count, rest) = number(map)?;
-        let (lengths, texts) = rest.split_at_checked(count.checked_mul(8)?)?;
-        Some(Pairs { lengths, texts })
-    }
-
-    fn pair(&mut self) -> Option<(&'a [u8], &'a [u8])> {
-        let (name, rest) = number(self.lengths)?;
-        let (value, rest) = number(rest)?;
-        self.lengths = rest;
-        Some((self.text(name)?, self.text(value)?))
-    }
-
-    fn text(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (text, rest) = self.texts.split_at_checked(length)?;
-        self.texts = rest.split_first()?.1;
-        Some(text)
-    }
-}
-
-impl<'a> Iterator for Pairs<'a> {
-    type Item = Option<(&'a [u8], &'a [u8])>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.lengths.is_empty() { None } else { Some(self.pair()) }
-    }
+    (start <= texts.len() as u64).then_some(values)
 }
 
 fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {

@@ -8,7 +8,8 @@ mod section;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{Judged, Meter, Store};
+use super::reservation::By;
+use super::{Meter, Reservation, Store};
 use crate::bloom::Shape;
 use crate::decision::Decision;
 use crate::key::Key;
@@ -26,28 +27,20 @@ pub(super) struct Terms {
     pub(super) zone: i64,
 }
 
-/// A rule's section, and the request in hand.
+/// A rule's section.
 pub struct Daily {
     rpu: u64,
     /// The part of it that is given out here.
     part: u64,
     cost: u64,
     section: Rc<RefCell<Section>>,
-    key: Key,
-    now: Now,
 }
 
 impl Daily {
     /// A rule that counts in `section`.
     pub fn new(meter: &Meter, section: Rc<RefCell<Section>>) -> Daily {
-        Daily {
-            rpu: meter.quota.rpu,
-            part: meter.quota.rpu,
-            cost: meter.cost,
-            section,
-            key: Key::ALL,
-            now: Now::default(),
-        }
+        let rpu = meter.quota.rpu;
+        Daily { rpu, part: rpu, cost: meter.cost, section }
     }
 
     /// Gives out no more than the part of one of so many.
@@ -64,8 +57,7 @@ impl Daily {
 }
 
 impl Store for Daily {
-    fn judge(&mut self, key: Key, now: Now) -> Judged {
-        (self.key, self.now) = (key, now);
+    fn check(&mut self, key: Key, now: Now) -> Reservation {
         let mut section = self.section.borrow_mut();
         section.begin(now);
         let decision = if section.used(key).saturating_add(self.cost) <= section.most(self.part) {
@@ -73,30 +65,42 @@ impl Store for Daily {
         } else {
             Decision::retry(section.left(now))
         };
-        Judged { overflow: section.is_crowded(), ..Judged::of(decision) }
+        let is_overflow = section.is_crowded();
+        let by = By::Account(section.charges());
+        Reservation { is_overflow, ..Reservation::new(key, now, decision, by) }
     }
 
-    fn charge(&mut self, delay: Micros) -> Decision {
-        self.section.borrow_mut().charge(self.key, self.cost);
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        let charges = self.section.borrow().charges();
+        // Others were charged since the request was checked, with some of whom it shares counters.
+        if !matches!(reservation.by, By::Account(before) if before == charges) {
+            *reservation = self.check(reservation.key, reservation.now);
+        }
+        let Reservation { key, decision, .. } = *reservation;
+        if !decision.is_admitted() {
+            return decision;
+        }
+        self.section.borrow_mut().charge(key, self.cost);
+        reservation.is_charged = true;
         Decision::Admit { wait: delay }
     }
 
-    fn can_hold(&mut self, _delay: Micros) -> Decision {
+    fn can_hold(&mut self, _reservation: &mut Reservation, _delay: Micros) -> Decision {
         Decision::NOW
     }
 
-    fn undo(&mut self) {}
+    fn undo(&mut self, _reservation: &mut Reservation) {}
 
-    fn remaining(&mut self) -> u64 {
+    fn remaining(&mut self, reservation: &Reservation) -> u64 {
         let section = self.section.borrow();
-        section.most(self.part).saturating_sub(section.used(self.key))
+        section.most(self.part).saturating_sub(section.used(reservation.key))
     }
 
-    fn place(&self) -> u64 {
+    fn receipt(&self, _reservation: &Reservation) -> u64 {
         0
     }
 
-    fn leave(&mut self, _key: Key, _place: u64, _now: Now) {}
+    fn leave(&mut self, _key: Key, _receipt: u64, _now: Now) {}
 
     fn tidy(&mut self, now: Now) -> bool {
         // So that the accounts of yesterday are no longer told of when nobody comes.

@@ -13,10 +13,11 @@ mod share;
 
 use std::rc::Rc;
 
-use super::lease::{Lease, Refusal};
+use super::lease::Lease;
 use super::leases::Leases;
+use super::reservation::By;
 use super::shared::gather;
-use super::{Judged, Meter, Store, Stores};
+use super::{Meter, Reservation, Store, Stores};
 use crate::algorithm::{Can, Codec, Leasing};
 use crate::decision::Decision;
 use crate::fleet::link::Link;
@@ -51,27 +52,6 @@ pub struct Fleet {
     lends: bool,
     /// Whether the rule never admits anybody.
     never: bool,
-    /// The request in hand.
-    key: Key,
-    now: Now,
-    source: Source,
-    /// Why it is refused, if that is known here.
-    refusal: Refusal,
-}
-
-/// What decides about the request in hand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
-    /// A block that this worker holds.
-    Lease,
-    /// A refusal that still lasts, or the configuration.
-    Fixed,
-    /// Redis, which has to be asked.
-    Redis,
-    /// The gateway's part.
-    Share,
-    /// Nobody, while Redis is away and everything is admitted.
-    Nobody,
 }
 
 impl Fleet {
@@ -100,10 +80,6 @@ impl Fleet {
             holds,
             lends: leasing != Leasing::Never && meter.daily.is_none(),
             never: meter.cost > meter.algorithm.most_at_once(),
-            key: Key::ALL,
-            now: Now::default(),
-            source: Source::Fixed,
-            refusal: Refusal::default(),
             meter,
         }
     }
@@ -115,46 +91,33 @@ impl Fleet {
     }
 
     /// Decides without Redis.
-    fn judge_alone(&mut self) -> Judged {
+    fn check_alone(&mut self, key: Key, now: Now) -> Reservation {
         self.link.in_use.set(true);
         match self.link.on_failure {
             OnFailure::Gateway => {
-                self.source = Source::Share;
                 let gateways = self.link.gateways.get();
-                self.share.part(gateways, self.now).judge(self.key, self.now)
+                let reservation = self.share.part(gateways, now).check(key, now);
+                Reservation { is_alone: true, ..reservation }
             }
-            OnFailure::Allow => {
-                self.source = Source::Nobody;
-                Judged::of(Decision::NOW)
-            }
-            OnFailure::Deny => Judged::of(Decision::retry(AWAY)),
+            OnFailure::Allow => Reservation::new(key, now, Decision::NOW, By::Nobody),
+            OnFailure::Deny => Reservation::new(key, now, Decision::retry(AWAY), By::Known),
         }
     }
 }
 
 impl Store for Fleet {
-    fn judge(&mut self, key: Key, now: Now) -> Judged {
-        (self.key, self.now, self.source) = (key, now, Source::Fixed);
-        self.refusal = Refusal::default();
+    fn check(&mut self, key: Key, now: Now) -> Reservation {
         if self.never {
-            return Judged::of(Decision::NEVER);
+            return Reservation::new(key, now, Decision::NEVER, By::Known);
         }
-        let alone = self.link.alone.get();
-        if let Some(decision) = self.recall(alone) {
-            return Judged::of(decision);
+        let is_alone = self.link.alone.get();
+        if let Some(known) = self.recall(key, now, is_alone) {
+            return known;
         }
-        if alone {
-            return self.judge_alone();
+        if is_alone {
+            return self.check_alone(key, now);
         }
-        self.source = Source::Redis;
-        Judged { ask: true, ..Judged::of(Decision::NOW) }
-    }
-
-    fn loan(&self) -> Micros {
-        match self.source {
-            Source::Share => self.share.last_loan(),
-            _ => self.refusal.loan,
-        }
+        Reservation::new(key, now, Decision::NOW, By::Redis)
     }
 
     fn look_again(&mut self, key: Key) {
@@ -170,72 +133,71 @@ impl Store for Fleet {
         self.leases.find(key).into_iter().for_each(|lease| lease.crowd(now));
     }
 
-    /// Only out of a lease: whoever is judged in vain is judged again, and would count twice.
-    fn pass(&mut self, key: Key, now: Now) -> bool {
-        let cost = self.meter.cost;
-        self.leases.find(key).is_some_and(|lease| lease.has(cost, now))
-            && self.judge(key, now) == Judged::of(Decision::NOW)
-            && self.charge(0) == Decision::NOW
-    }
-
-    fn charge(&mut self, delay: Micros) -> Decision {
-        match self.source {
-            Source::Lease => {
-                let (cost, now) = (self.meter.cost, self.now);
-                let Some(lease) = self.leases.find(self.key) else { return Decision::retry(1) };
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        if reservation.is_alone {
+            let decision = self.share.last().charge(reservation, delay);
+            reservation.is_alone = true;
+            return decision;
+        }
+        let Reservation { key, now, decision, .. } = *reservation;
+        match reservation.by {
+            By::Lease => {
+                let cost = self.meter.cost;
+                let lease = self.leases.find(key).filter(|lease| lease.has(cost, now));
+                // Somebody else has spent it meanwhile.
+                let Some(lease) = lease else { return Decision::retry(1) };
                 lease.spend(cost, now);
+                reservation.is_charged = true;
                 if lease.runs_low() || lease.ends_soon(self.ahead, now) {
-                    self.ask_for_more();
+                    self.ask_for_more(key, now);
                 }
                 Decision::Admit { wait: delay }
             }
-            Source::Share => self.share.last().charge(delay),
-            Source::Fixed | Source::Nobody => Decision::Admit { wait: delay },
-            // It is charged by its answer.
-            Source::Redis => Decision::retry(1),
-        }
-    }
-
-    fn can_hold(&mut self, delay: Micros) -> Decision {
-        match self.source {
-            Source::Share => self.share.last().can_hold(delay),
-            _ => Decision::NOW,
-        }
-    }
-
-    fn undo(&mut self) {
-        match self.source {
-            Source::Lease => {
-                let cost = self.meter.cost;
-                self.leases.find(self.key).into_iter().for_each(|lease| lease.unspend(cost));
+            By::Nobody => {
+                reservation.is_charged = true;
+                Decision::Admit { wait: delay }
             }
-            Source::Share => self.share.last().undo(),
-            Source::Fixed | Source::Redis | Source::Nobody => {}
+            // It is charged by its answer.
+            By::Redis => Decision::retry(1),
+            _ => decision,
         }
     }
 
-    fn remaining(&mut self) -> u64 {
-        match self.source {
-            Source::Lease => self.left(self.key).unwrap_or(0),
-            Source::Share => self.share.last().remaining(),
-            Source::Fixed => self.refusal.left,
-            Source::Redis | Source::Nobody => 0,
+    fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        match reservation.is_alone {
+            true => self.share.last().can_hold(reservation, delay),
+            false => Decision::NOW,
         }
     }
 
-    fn counts(&self) -> bool {
-        self.source != Source::Nobody
+    fn undo(&mut self, reservation: &mut Reservation) {
+        if reservation.is_alone {
+            return self.share.last().undo(reservation);
+        }
+        if std::mem::take(&mut reservation.is_charged) && matches!(reservation.by, By::Lease) {
+            let cost = self.meter.cost;
+            let lease = self.leases.find(reservation.key);
+            lease.into_iter().for_each(|lease| lease.unspend(cost));
+        }
     }
 
-    fn place(&self) -> u64 {
-        self.share.last_place()
+    fn remaining(&mut self, reservation: &Reservation) -> u64 {
+        match reservation.by {
+            _ if reservation.is_alone => self.share.last().remaining(reservation),
+            By::Lease => self.left(reservation.key).unwrap_or(0),
+            _ => reservation.refusal.left,
+        }
     }
 
-    fn leave(&mut self, key: Key, place: u64, now: Now) {
+    fn receipt(&self, reservation: &Reservation) -> u64 {
+        self.share.receipt(reservation)
+    }
+
+    fn leave(&mut self, key: Key, receipt: u64, now: Now) {
         if self.link.alone.get() {
-            self.share.last().leave(key, place, now);
+            self.share.last().leave(key, receipt, now);
         } else {
-            self.give_back(key, place, 0);
+            self.give_back(key, receipt, 0);
         }
     }
 

@@ -4,119 +4,152 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::reservation::By;
+use super::state::State;
 use super::table::{Place, Table};
-use super::{Judged, Meter, Store};
+use super::{Meter, Reservation, Store};
 use crate::decision::Decision;
 use crate::key::Key;
 use crate::time::{Micros, Now};
 
-/// A rule's table, and the request in hand.
+/// A rule's table.
 pub struct Local {
     meter: Meter,
     table: Rc<RefCell<Table>>,
-    key: Key,
+}
+
+/// A caller's row as a request found it.
+pub(super) struct Row {
     place: Place,
-    now: Now,
-    wait: Micros,
-    /// The state before the charge and after it.
-    before: Box<[u64]>,
-    after: Box<[u64]>,
-    charged: bool,
+    /// The state of the table for which that is true.
+    version: u64,
+    /// The instant that is decided about.
+    at: Now,
+    /// The state after a charge of a request that leaves so many ticks later; once it was charged, the
+    /// state before.
+    other: State,
+    delay: Micros,
 }
 
 impl Local {
     /// A rule that counts in `table`.
     pub fn new(meter: Meter, table: Rc<RefCell<Table>>) -> Local {
-        let nobody = || vec![0; meter.algorithm.words()].into();
-        Local {
-            table,
-            key: Key::ALL,
-            place: Place::New,
-            now: Now::default(),
-            wait: 0,
-            before: nobody(),
-            after: nobody(),
-            charged: false,
-            meter,
+        Local { meter, table }
+    }
+
+    /// A request's caller as it is found, and what would become of it.
+    #[inline]
+    fn find(&self, table: &mut Table, key: Key, now: Now) -> Reservation {
+        let Meter { algorithm, cost, .. } = &self.meter;
+        let place = table.find(key, now);
+        let at = table.judging(now);
+        let state = table.state(key, place);
+        let mut other = State::nobody(state.len());
+        let decision = algorithm.step(state, at, *cost, &mut other);
+        let row = Row { place, version: table.version(), at, other, delay: decision.wait() };
+        let is_overflow = place == Place::Overflow;
+        Reservation { is_overflow, ..Reservation::new(key, now, decision, By::Row(row)) }
+    }
+
+    /// Works out what a charge writes of a request that leaves `delay` later, if that is possible.
+    fn reserve(&self, table: &Table, key: Key, row: &mut Row, delay: Micros) -> Decision {
+        let (Meter { algorithm, cost, .. }, state) = (&self.meter, table.state(key, row.place));
+        let decision = algorithm.reserve(state, row.at, delay, *cost, &mut row.other);
+        if decision.is_admitted() {
+            row.delay = delay;
         }
+        decision
     }
 }
 
 impl Store for Local {
-    fn judge(&mut self, key: Key, now: Now) -> Judged {
+    fn check(&mut self, key: Key, now: Now) -> Reservation {
+        self.find(&mut self.table.borrow_mut(), key, now)
+    }
+
+    fn take(&mut self, key: Key, now: Now) -> Reservation {
         let mut table = self.table.borrow_mut();
-        self.key = key;
-        self.place = table.find(key, now);
-        self.now = table.judging(now);
-        self.charged = false;
-        copy(table.state(key, self.place), &mut self.before);
-        let decision =
-            self.meter.algorithm.step(&self.before, self.now, self.meter.cost, &mut self.after);
-        if let Decision::Admit { wait } = decision {
-            self.wait = wait;
+        let mut reservation = self.find(&mut table, key, now);
+        if reservation.is_free() {
+            write(&mut table, &mut reservation);
         }
-        Judged { overflow: self.place == Place::Overflow, ..Judged::of(decision) }
+        reservation
     }
 
-    fn pass(&mut self, key: Key, now: Now) -> bool {
+    fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        let By::Row(row) = &mut reservation.by else { return reservation.decision };
+        self.reserve(&self.table.borrow(), reservation.key, row, delay)
+    }
+
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
         let mut table = self.table.borrow_mut();
-        let place = table.find(key, now);
-        if !matches!(place, Place::Row(_)) {
-            return false;
+        if !matches!(&reservation.by, By::Row(row) if row.version == table.version()) {
+            // Somebody else was charged, or dropped, since the request was checked.
+            drop(table);
+            *reservation = self.check(reservation.key, reservation.now);
+            table = self.table.borrow_mut();
         }
-        let Meter { algorithm, cost, .. } = &self.meter;
-        let (state, now) = (table.state(key, place), table.judging(now));
-        let passes = algorithm.step(state, now, *cost, &mut self.after) == Decision::NOW;
-        if passes {
-            table.write(key, place, &self.after);
+        let Reservation { key, decision, is_charged, by: By::Row(row), .. } = reservation else {
+            return reservation.decision;
+        };
+        if *is_charged || !matches!(decision, Decision::Admit { wait } if *wait <= delay) {
+            return *decision;
         }
-        passes
-    }
-
-    fn can_hold(&mut self, delay: Micros) -> Decision {
-        let Meter { algorithm, cost, .. } = &self.meter;
-        algorithm.reserve(&self.before, self.now, delay, *cost, &mut self.after)
-    }
-
-    fn charge(&mut self, delay: Micros) -> Decision {
-        if delay > self.wait {
-            let decision = self.can_hold(delay);
+        if row.delay != delay {
+            let decision = self.reserve(&table, *key, row, delay);
             if !decision.is_admitted() {
                 return decision;
             }
         }
-        self.table.borrow_mut().write(self.key, self.place, &self.after);
-        self.charged = true;
+        write(&mut table, reservation);
         Decision::Admit { wait: delay }
     }
 
-    fn undo(&mut self) {
-        if self.charged {
-            let mut table = self.table.borrow_mut();
-            // A newcomer has a row by now; whoever shares a bucket stays there, should one be free.
-            let place = match self.place {
-                Place::New => table.find(self.key, self.now),
-                place => place,
-            };
-            table.write(self.key, place, &self.before);
-            self.charged = false;
+    fn undo(&mut self, reservation: &mut Reservation) {
+        if !reservation.is_charged {
+            return;
+        }
+        let receipt = self.receipt(reservation);
+        let Reservation { key, now, is_charged, by: By::Row(row), .. } = reservation else {
+            return;
+        };
+        *is_charged = false;
+        let mut table = self.table.borrow_mut();
+        if row.version == table.version() {
+            table.swap(*key, row.place, &mut row.other);
+            row.version = table.version();
+        } else {
+            drop(table);
+            self.leave(*key, receipt, *now);
         }
     }
 
-    fn remaining(&mut self) -> u64 {
-        let state = if self.charged { &self.after } else { &self.before };
-        self.meter.algorithm.remaining(state, self.now)
-    }
-
-    fn place(&self) -> u64 {
-        self.meter.algorithm.receipt(&self.after)
-    }
-
-    fn leave(&mut self, key: Key, place: u64, now: Now) {
+    fn remaining(&mut self, reservation: &Reservation) -> u64 {
+        let Reservation { key, now, by: By::Row(row), .. } = reservation else { return 0 };
         let mut table = self.table.borrow_mut();
-        let row = table.find(key, now);
-        self.meter.algorithm.refund(table.state(key, row), place, self.meter.cost, &mut self.after);
-        table.write(key, row, &self.after);
+        let is_current = row.version == table.version();
+        let place = if is_current { row.place } else { table.find(*key, *now) };
+        self.meter.algorithm.remaining(table.state(*key, place), row.at)
+    }
+
+    fn receipt(&self, reservation: &Reservation) -> u64 {
+        let By::Row(row) = &reservation.by else { return 0 };
+        // The same step again as when it was charged.
+        let (Meter { algorithm, cost, .. }, mut after) = (&self.meter, row.other.clone());
+        if algorithm.step(&row.other, row.at, *cost, &mut after).wait() != row.delay {
+            algorithm.reserve(&row.other, row.at, row.delay, *cost, &mut after);
+        }
+        algorithm.receipt(&after)
+    }
+
+    fn leave(&mut self, key: Key, receipt: u64, now: Now) {
+        let Meter { algorithm, cost, .. } = &self.meter;
+        let mut table = self.table.borrow_mut();
+        let place = table.find(key, now);
+        let state = table.state(key, place);
+        let mut after = State::nobody(state.len());
+        algorithm.refund(state, receipt, *cost, &mut after);
+        table.swap(key, place, &mut after);
     }
 
     fn tidy(&mut self, _now: Now) -> bool {
@@ -133,6 +166,11 @@ impl Store for Local {
     }
 }
 
-fn copy(from: &[u64], to: &mut [u64]) {
-    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+/// Writes what was worked out for a request that is admitted.
+#[inline]
+fn write(table: &mut Table, reservation: &mut Reservation) {
+    let By::Row(row) = &mut reservation.by else { return };
+    row.place = table.swap(reservation.key, row.place, &mut row.other);
+    row.version = table.version();
+    reservation.is_charged = true;
 }

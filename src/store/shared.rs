@@ -18,7 +18,8 @@ use std::rc::Rc;
 
 use super::lease::{Lease, Refusal};
 use super::leases::Leases;
-use super::{Judged, Meter, Store};
+use super::reservation::By;
+use super::{Meter, Reservation, Store};
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::policy::Memory;
@@ -27,6 +28,7 @@ use crate::time::{Micros, Now};
 use names::Names;
 pub(super) use prepare::gather;
 use traffic::{Traffic, one_more};
+pub(super) use view::Look;
 use view::{Loan, View};
 
 /// The memory of a rule: leases in each worker, slots in the host.
@@ -41,31 +43,10 @@ pub struct Shared {
     traffic: Rc<Traffic>,
     leases: Leases,
     view: View,
-    /// The request in hand.
-    key: Key,
-    now: Now,
-    source: Source,
-    /// Why it is refused, if it is.
-    refusal: Refusal,
     /// Whether the rule never admits anybody.
     never: bool,
     /// Ticks for which permits gather for a caller that comes often and was refused.
     gather: Micros,
-    /// The state after the charge.
-    after: Box<[u64]>,
-}
-
-/// What decides about the request in hand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
-    /// A block that this worker holds.
-    Lease,
-    /// A refusal that still lasts.
-    Refusal,
-    /// The gateway, which was asked.
-    View,
-    /// The gateway, which was asked and charged.
-    Charged,
 }
 
 impl Shared {
@@ -80,101 +61,112 @@ impl Shared {
             leases: Leases::new(meter.keys),
             view: View::new(&meter, namespace, data, traffic.clone()),
             traffic,
-            key: Key::ALL,
-            now: Now::default(),
-            source: Source::Refusal,
-            refusal: Refusal::default(),
             never: meter.cost > meter.algorithm.most_at_once(),
             gather: gather(&meter),
-            after: vec![0; meter.algorithm.words()].into(),
             meter,
         }
     }
 
     /// Charges what somebody else let through, unless that would never be let through here.
     pub(super) fn note(&mut self, key: Key, permits: u64, now: Now) {
-        self.begin(key, now);
-        while self.view.slots.may_try() {
-            self.look();
-            if !self.step(permits).is_admitted() || self.view.write(&self.after, 0) {
+        let mut look = self.nobody(key, now);
+        while look.may_try() {
+            self.look(&mut look);
+            if !self.step(&mut look, permits).is_admitted() || self.view.write(&mut look, 0) {
                 return;
             }
         }
     }
 
-    fn begin(&mut self, key: Key, now: Now) {
-        (self.key, self.now) = (key, now);
-        self.view.slots.begin();
+    /// A caller before the first look.
+    fn nobody(&self, key: Key, now: Now) -> Look {
+        Look::new(key, now, self.meter.algorithm.words())
     }
 
     /// Asks the gateway about the caller, as if this worker had given back what it holds for it.
-    fn look(&mut self) {
-        self.view.look(self.key, self.now);
-        if let Some(lease) = self.leases.find(self.key) {
-            self.view.give_back(lease);
+    fn look(&mut self, look: &mut Look) {
+        self.view.look(look);
+        if let Some(lease) = self.leases.find(look.key) {
+            self.view.give_back(look, lease);
         }
     }
 
     /// Decides without asking the gateway, if that can be done.
-    fn recall(&mut self) -> Option<Decision> {
-        let (cost, now) = (self.meter.cost, self.now);
-        let lease = self.leases.find(self.key)?;
+    fn recall(&mut self, key: Key, now: Now) -> Option<Reservation> {
+        let lease = self.leases.find(key)?;
         lease.demand.see(now);
-        if lease.has(cost, now) {
-            self.source = Source::Lease;
-            return Some(Decision::NOW);
+        if lease.has(self.meter.cost, now) {
+            return Some(Reservation::new(key, now, Decision::NOW, By::Lease));
         }
         let pause = || {
             let (rest, waits) = lease.pause(self.gather, now)?;
             Some(Refusal { retry: rest, loan: if waits { rest } else { 0 }, left: 0 })
         };
-        self.refusal = lease.refusal.at(now).or_else(pause)?;
-        self.source = Source::Refusal;
-        Some(Decision::retry(self.refusal.retry))
+        let refusal = lease.refusal.at(now).or_else(pause)?;
+        Some(Reservation::refused(key, now, refusal))
     }
 
     /// Finds out why the gateway refuses for so long.
-    fn explain(&mut self, retry: Micros) {
-        let now = self.now;
-        let crowded = self.leases.find(self.key).is_some_and(|lease| lease.is_crowded(now));
-        let (retry, loan) = match self.view.loan(self.meter.cost, retry) {
+    fn explain(&mut self, look: &Look, retry: Micros) -> Refusal {
+        let is_crowded = self.leases.find(look.key).is_some_and(|lease| lease.is_crowded(look.at));
+        let (retry, loan) = match self.view.loan(look, self.meter.cost, retry) {
             Loan::Out(ticks) => (retry, ticks),
-            Loan::Gathers(ticks) => (retry, if crowded { 0 } else { ticks }),
+            Loan::Gathers(ticks) => (retry, if is_crowded { 0 } else { ticks }),
             Loan::None(retry) => (retry, 0),
         };
-        self.refusal = Refusal { retry, loan, left: self.view.left() };
+        Refusal { retry, loan, left: self.view.left(look) }
+    }
+
+    /// Charges the gateway, whatever others charge it meanwhile.
+    fn charge_gateway(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        let Reservation { refusal, is_charged, by, .. } = reservation;
+        let By::Gateway(look) = by else { return reservation.decision };
+        while look.may_try() {
+            let block = match self.prepare(look, delay) {
+                Ok(block) => block,
+                Err(Decision::Refuse { retry: Retry::After(ticks) }) => {
+                    *refusal = self.explain(look, ticks);
+                    return Decision::retry(refusal.retry);
+                }
+                Err(decision) => return decision,
+            };
+            if self.view.write(look, block) {
+                self.remember(look, block);
+                *is_charged = true;
+                return Decision::Admit { wait: delay };
+            }
+            self.look(look);
+        }
+        one_more(&self.traffic.exhausted);
+        Decision::retry(1)
     }
 }
 
 impl Store for Shared {
-    fn judge(&mut self, key: Key, now: Now) -> Judged {
-        self.begin(key, now);
-        self.refusal = Refusal::default();
+    fn check(&mut self, key: Key, now: Now) -> Reservation {
         if self.never {
-            self.source = Source::Refusal;
-            return Judged::of(Decision::NEVER);
+            return Reservation::new(key, now, Decision::NEVER, By::Known);
         }
-        if let Some(decision) = self.recall() {
-            return Judged::of(decision);
+        if let Some(known) = self.recall(key, now) {
+            return known;
         }
-        self.source = Source::View;
-        self.look();
-        let mut decision = self.step(self.meter.cost);
+        let mut look = self.nobody(key, now);
+        self.look(&mut look);
+        let mut decision = self.step(&mut look, self.meter.cost);
+        look.decided = Some(decision);
+        let mut refusal = Refusal::default();
         if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
-            self.explain(ticks);
-            decision = Decision::retry(self.refusal.retry);
-            let (refusal, beside) = (self.refusal, self.meter.beside);
+            refusal = self.explain(&look, ticks);
+            decision = Decision::retry(refusal.retry);
             match self.leases.claim(key) {
-                Some(lease) if beside => lease.refuse_shortly(refusal, now),
+                Some(lease) if self.meter.beside => lease.refuse_shortly(refusal, now),
                 Some(lease) => lease.refuse(refusal, now, now),
                 None => {}
             }
         }
-        Judged { overflow: self.view.is_overflow(), ..Judged::of(decision) }
-    }
-
-    fn loan(&self) -> Micros {
-        self.refusal.loan
+        let is_overflow = look.is_overflow();
+        let by = By::Gateway(look);
+        Reservation { refusal, is_overflow, ..Reservation::new(key, now, decision, by) }
     }
 
     fn look_again(&mut self, key: Key) {
@@ -185,80 +177,75 @@ impl Store for Shared {
         self.leases.find(key).into_iter().for_each(|lease| lease.crowd(now));
     }
 
-    /// Nobody whose refusal is remembered: whoever is judged in vain is judged again, and would count
-    /// twice.
-    fn pass(&mut self, key: Key, now: Now) -> bool {
-        self.leases.find(key).is_none_or(|lease| lease.refusal.at(now).is_none())
-            && self.judge(key, now) == Judged::of(Decision::NOW)
-            && self.charge(0) == Decision::NOW
-    }
-
-    fn can_hold(&mut self, delay: Micros) -> Decision {
-        match self.source {
-            Source::View => self.prepare(delay).err().unwrap_or(Decision::NOW),
+    fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        match &mut reservation.by {
+            By::Gateway(look) => self.prepare(look, delay).err().unwrap_or(Decision::NOW),
             _ => Decision::NOW,
         }
     }
 
-    fn charge(&mut self, delay: Micros) -> Decision {
-        if self.source == Source::Lease {
-            let (cost, now) = (self.meter.cost, self.now);
-            self.leases.find(self.key).into_iter().for_each(|lease| lease.spend(cost, now));
-            return Decision::NOW;
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        let Reservation { key, now, decision, is_charged, .. } = *reservation;
+        if is_charged || !decision.is_admitted() {
+            return decision;
         }
-        while self.view.slots.may_try() {
-            let block = match self.prepare(delay) {
-                Ok(block) => block,
-                Err(decision) => {
-                    if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
-                        self.explain(ticks);
-                        return Decision::retry(self.refusal.retry);
-                    }
-                    return decision;
-                }
-            };
-            if self.view.write(&self.after, block) {
-                self.source = Source::Charged;
-                self.remember(block);
-                return Decision::Admit { wait: delay };
+        if matches!(reservation.by, By::Lease) {
+            let cost = self.meter.cost;
+            if let Some(lease) = self.leases.find(key).filter(|lease| lease.has(cost, now)) {
+                lease.spend(cost, now);
+                reservation.is_charged = true;
+                return Decision::NOW;
             }
-            self.look();
+            // Somebody else has spent it meanwhile.
+            let mut look = self.nobody(key, now);
+            self.look(&mut look);
+            reservation.by = By::Gateway(look);
         }
-        one_more(&self.traffic.exhausted);
-        Decision::retry(1)
+        self.charge_gateway(reservation, delay)
     }
 
-    fn undo(&mut self) {
-        match self.source {
-            Source::Refusal | Source::View => {}
-            Source::Lease => {
+    fn undo(&mut self, reservation: &mut Reservation) {
+        if !std::mem::take(&mut reservation.is_charged) {
+            return;
+        }
+        let key = reservation.key;
+        match &mut reservation.by {
+            By::Lease => {
                 let cost = self.meter.cost;
-                self.leases.find(self.key).into_iter().for_each(|lease| lease.unspend(cost));
+                self.leases.find(key).into_iter().for_each(|lease| lease.unspend(cost));
             }
-            Source::Charged => self.undo_charge(),
+            By::Gateway(look) => self.undo_charge(look),
+            _ => {}
         }
     }
 
-    fn remaining(&mut self) -> u64 {
-        match self.source {
-            Source::Refusal => self.refusal.left,
-            Source::Lease => {
-                self.look();
-                self.view.left()
+    fn remaining(&mut self, reservation: &Reservation) -> u64 {
+        let Reservation { key, now, .. } = *reservation;
+        match &reservation.by {
+            By::Lease => {
+                let mut look = self.nobody(key, now);
+                self.look(&mut look);
+                self.view.left(&look)
             }
-            Source::View => self.view.left(),
-            Source::Charged => self.view.left_of(&self.after, self.leases.find(self.key)),
+            By::Gateway(look) if reservation.is_charged => {
+                self.view.left_after(look, self.leases.find(key))
+            }
+            By::Gateway(look) => self.view.left(look),
+            _ => reservation.refusal.left,
         }
     }
 
-    fn place(&self) -> u64 {
-        self.meter.algorithm.receipt(&self.after)
+    fn receipt(&self, reservation: &Reservation) -> u64 {
+        match &reservation.by {
+            By::Gateway(look) => self.meter.algorithm.receipt(&look.after),
+            _ => 0,
+        }
     }
 
-    fn leave(&mut self, key: Key, place: u64, now: Now) {
-        self.begin(key, now);
+    fn leave(&mut self, key: Key, receipt: u64, now: Now) {
+        let mut look = self.nobody(key, now);
         // A place comes back by its number, whenever it was taken.
-        self.take_back(place, 0);
+        self.take_back(receipt, 0, &mut look);
     }
 
     fn foresee(&mut self, key: Key, permits: u64) {

@@ -21,7 +21,7 @@ pub const OVERFLOW_BUCKETS: u64 = 1024;
 /// Rows looked at for one newcomer when the table is full.
 const SCAN: u32 = 512;
 
-/// Where a caller's state lies, valid until the next call to [`Table::find`].
+/// Where a caller's state lies, as long as the table has the same [`Table::version`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// A row of his own.
@@ -55,6 +55,8 @@ pub struct Table {
     earliest: Micros,
     /// Callers with a row when last asked for the change.
     reported: usize,
+    /// How often anything changed.
+    version: u64,
 }
 
 impl Table {
@@ -76,6 +78,7 @@ impl Table {
             barren: 0,
             earliest: Micros::MAX,
             reported: 0,
+            version: 0,
         }
     }
 
@@ -84,6 +87,7 @@ impl Table {
     pub fn adopt(&mut self, algorithm: Rc<dyn Algorithm>, capacity: usize) {
         self.algorithm = algorithm;
         self.capacity = capacity;
+        self.version = self.version.wrapping_add(1);
         self.barren = 0;
     }
 
@@ -112,6 +116,12 @@ impl Table {
     /// As [`Table::change`], when the table is given up.
     pub fn withdraw(&mut self) -> i64 {
         -(std::mem::take(&mut self.reported) as i64)
+    }
+
+    /// A number that is another one after anything changed, places of callers included.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// Whether no caller has a row.
@@ -146,6 +156,7 @@ impl Table {
 
     /// The state of the caller that [`Table::find`] placed.
     #[must_use]
+    #[inline]
     pub fn state(&self, key: Key, place: Place) -> &[u64] {
         let state = match place {
             Place::Row(row) => self.rows.get(row).and_then(|row| row.get(1..)),
@@ -156,18 +167,29 @@ impl Table {
         state.unwrap_or(&self.nobody)
     }
 
-    /// Writes the charged state of the caller that [`Table::find`] placed.
-    pub fn write(&mut self, key: Key, place: Place, state: &[u64]) {
-        let row = match place {
-            Place::Row(row) => row,
-            Place::New => self.insert(key),
-            Place::Overflow => return self.write_overflow(key, state),
+    /// Exchanges the state of the caller that [`Table::find`] placed for `state`. Where it lies then.
+    #[inline]
+    pub fn swap(&mut self, key: Key, place: Place, state: &mut [u64]) -> Place {
+        self.version = self.version.wrapping_add(1);
+        let (place, words) = match place {
+            Place::Row(row) => (place, self.row_mut(row)),
+            Place::New => {
+                let row = self.insert(key);
+                (Place::Row(row), self.row_mut(row))
+            }
+            Place::Overflow => (place, self.bucket_mut(key)),
         };
-        if let Some(words) = self.rows.get_mut(row).and_then(|row| row.get_mut(1..)) {
-            words.iter_mut().zip(state).for_each(|(word, new)| *word = *new);
+        if let Some(words) = words {
+            words.iter_mut().zip(state).for_each(|(old, new)| std::mem::swap(old, new));
         }
+        place
     }
 
+    fn row_mut(&mut self, row: u32) -> Option<&mut [u64]> {
+        self.rows.get_mut(row).and_then(|row| row.get_mut(1..))
+    }
+
+    #[inline(never)]
     fn insert(&mut self, key: Key) -> u32 {
         let row = self.rows.take();
         if let Some(first) = self.rows.get_mut(row).and_then(|row| row.first_mut()) {
@@ -178,16 +200,15 @@ impl Table {
         row
     }
 
-    fn write_overflow(&mut self, key: Key, state: &[u64]) {
+    #[inline(never)]
+    fn bucket_mut(&mut self, key: Key) -> Option<&mut [u64]> {
         let words = self.nobody.len();
         let buckets = self.overflow.get_or_insert_with(|| {
             let mut buckets = Slab::new(words);
             (0..OVERFLOW_BUCKETS).for_each(|_| _ = buckets.take());
             buckets
         });
-        if let Some(bucket) = buckets.get_mut(bucket(key)) {
-            bucket.iter_mut().zip(state).for_each(|(word, new)| *word = *new);
-        }
+        buckets.get_mut(bucket(key))
     }
 
     /// Drops one caller whose state has run out, if one is found among the next rows.
@@ -216,6 +237,7 @@ impl Table {
                 entry.remove();
                 self.rows.give(row);
                 self.floor.raise(now);
+                self.version = self.version.wrapping_add(1);
                 self.barren = 0;
                 return true;
             }

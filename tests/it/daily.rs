@@ -42,5 +42,6 @@ fn key(account: u64) -> Key {
 }
 
 fn admits(store: &mut dyn Store, account: u64, now: Now) -> bool {
-    store.judge(key(account), now).decision.is_admitted() && store.charge(0).is_admitted()
+    let mut reservation = store.check(key(account), now);
+    reservation.decision().is_admitted() && store.charge(&mut reservation, 0).is_admitted()
 }

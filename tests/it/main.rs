@@ -35,6 +35,7 @@ mod ring;
 mod seed;
 mod store;
 mod table;
+mod text;
 mod trips;
 mod warm_up;
 

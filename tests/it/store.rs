@@ -10,6 +10,7 @@ mod leases;
 mod memory;
 mod races;
 mod remains;
+mod reservations;
 pub mod rule;
 mod scopes;
 mod thrift;

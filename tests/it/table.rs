@@ -37,7 +37,7 @@ fn request_of(table: &mut Table, algorithm: &dyn Algorithm, key: Key, now: Now) 
     let mut new = old.clone();
     let admitted = algorithm.step(&old, table.judging(now), 1, &mut new).is_admitted();
     if admitted {
-        table.write(key, place, &new);
+        table.swap(key, place, &mut new);
     }
     (admitted, place)
 }

@@ -133,11 +133,7 @@ impl Worker {
         let local = self.set_clock(now);
         self.timer.start(self.engine.pace(), now);
         let request = Caller::new(caller);
-        let verdict = if self.engine.pass(&request, &self.clock) {
-            Verdict::PASS
-        } else {
-            self.engine.decide(&request, &self.clock)
-        };
+        let verdict = self.engine.decide(&request, &self.clock);
         if self.link.has_errands() {
             self.timer.wake(now, now);
         }

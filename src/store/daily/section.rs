@@ -29,8 +29,9 @@ pub struct Section {
     /// The latest local time that was seen, and whether there was a larger step back from it.
     latest: Micros,
     stepped_back: bool,
-    /// Accounts that were charged.
+    /// Accounts that were charged, and how often any of them was.
     accounts: u64,
+    charges: u64,
     /// The same, when last asked for the change.
     reported: u64,
 }
@@ -46,6 +47,7 @@ impl Section {
             latest: 0,
             stepped_back: false,
             accounts: 0,
+            charges: 0,
             reported: 0,
         }
     }
@@ -95,6 +97,12 @@ impl Section {
     pub(super) fn charge(&mut self, key: Key, permits: u64) {
         let counts = if permits == self.grain { 1 } else { permits.div_ceil(self.grain) };
         self.accounts += u64::from(self.filter.add(key, counts) == 0);
+        self.charges = self.charges.wrapping_add(1);
+    }
+
+    /// A number that is another one after an account was charged.
+    pub(super) fn charges(&self) -> u64 {
+        self.charges
     }
 
     /// Whether there are more accounts than the filter is made for.

@@ -1,10 +1,10 @@
 //! What Redis answers.
 
-use super::{Fleet, Source};
+use super::Fleet;
 use crate::decision::{Decision, Retry};
 use crate::fleet::script::Opinion;
 use crate::key::Key;
-use crate::store::Judged;
+use crate::store::Reservation;
 use crate::store::lease::{Block, Refusal};
 use crate::time::{Micros, Now};
 
@@ -46,9 +46,8 @@ impl Fleet {
     }
 
     /// Decides about a request about which no answer came.
-    pub fn unanswered(&mut self, key: Key, now: Now) -> Judged {
-        (self.key, self.now, self.source) = (key, now, Source::Fixed);
-        self.judge_alone()
+    pub fn unanswered(&mut self, key: Key, now: Now) -> Reservation {
+        self.check_alone(key, now)
     }
 
     fn not_asking(&mut self, key: Key) {

@@ -11,13 +11,13 @@ use crate::time::{Micros, Now, SECOND};
 const SOON: Micros = SECOND / 50;
 
 impl Fleet {
-    /// What the request in hand asks, with a block for those that come next if the caller is worth one;
+    /// What a request asks, with a block for those that come next if the caller is worth one;
     /// `tentative` if it may be refused elsewhere.
-    pub fn question(&mut self, shadow: bool, tentative: bool) -> Charge {
-        let (cost, now) = (self.meter.cost, self.now);
-        let mut charge = Charge { cost, shadow, tentative, ..self.nothing(self.key) };
+    pub fn question(&mut self, key: Key, now: Now, shadow: bool, tentative: bool) -> Charge {
+        let cost = self.meter.cost;
+        let mut charge = Charge { cost, shadow, tentative, ..self.nothing(key) };
         if self.lends
-            && let Some(lease) = self.leases.claim(self.key)
+            && let Some(lease) = self.leases.claim(key)
             && !lease.asking
         {
             (charge.want, charge.soon) = wishes(lease, cost, now);
@@ -28,10 +28,10 @@ impl Fleet {
 
     /// Asks for another block before somebody has to wait for it; not yet where permits have to gather
     /// first.
-    pub(super) fn ask_for_more(&mut self) {
-        let (cost, now) = (self.meter.cost, self.now);
-        let mut charge = self.nothing(self.key);
-        let Some(lease) = self.leases.find(self.key) else { return };
+    pub(super) fn ask_for_more(&mut self, key: Key, now: Now) {
+        let cost = self.meter.cost;
+        let mut charge = self.nothing(key);
+        let Some(lease) = self.leases.find(key) else { return };
         let gathers = lease.is_short(now) && lease.since_asked(now) < self.gather;
         if lease.asking || gathers {
             return;

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use crate::key::Key;
 use crate::store::daily::Daily;
 use crate::store::shared::Shared;
-use crate::store::{Meter, Store, Stores};
-use crate::time::{Micros, Now};
+use crate::store::{Meter, Reservation, Store, Stores};
+use crate::time::Now;
 
 /// See the module.
 pub(super) struct Share {
@@ -46,7 +46,7 @@ impl Share {
         self.last()
     }
 
-    /// The store that was asked last.
+    /// The part that was asked for last.
     pub(super) fn last(&mut self) -> &mut dyn Store {
         match &mut self.daily {
             Some(daily) => daily,
@@ -54,14 +54,9 @@ impl Share {
         }
     }
 
-    /// What the store that was asked last needs to give a place back.
-    pub(super) fn last_place(&self) -> u64 {
-        self.part.place()
-    }
-
-    /// Ticks for which others may hold what the store that was asked last would need.
-    pub(super) fn last_loan(&self) -> Micros {
-        if self.daily.is_some() { 0 } else { self.part.loan() }
+    /// As [`Store::receipt`] of the part that was asked for last.
+    pub(super) fn receipt(&self, reservation: &Reservation) -> u64 {
+        self.part.receipt(reservation)
     }
 
     /// Notes what the fleet's limit let through.

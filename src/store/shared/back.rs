@@ -1,7 +1,7 @@
 //! What goes back to the gateway: blocks, charges, and places in a line.
 
-use super::view::Home;
-use super::{Shared, Store};
+use super::Shared;
+use super::view::{Home, Look};
 use crate::key::Key;
 use crate::time::{Micros, Now};
 
@@ -14,11 +14,12 @@ impl Shared {
     }
 
     fn hand_in(&mut self, key: Key, now: Now) {
-        self.begin(key, now);
-        while self.view.slots.may_try() {
-            self.view.look(key, now);
-            let counted = self.leases.find(key).is_some_and(|lease| self.view.give_back(lease));
-            if !counted || self.view.keep() {
+        let mut look = self.nobody(key, now);
+        while look.may_try() {
+            self.view.look(&mut look);
+            let lease = self.leases.find(key);
+            let counted = lease.is_some_and(|lease| self.view.give_back(&mut look, lease));
+            if !counted || self.view.keep(&mut look) {
                 break;
             }
         }
@@ -26,27 +27,28 @@ impl Shared {
     }
 
     /// Undoes a charge that the gateway was asked for, and gives back the block that came with it.
-    pub(super) fn undo_charge(&mut self) {
-        let since = self.view.now().mono;
-        while self.view.slots.may_try() && self.view.is_untouched(&self.after) {
-            if self.view.keep() {
-                return self.leases.forget(self.key);
+    pub(super) fn undo_charge(&mut self, look: &mut Look) {
+        let receipt = self.meter.algorithm.receipt(&look.after);
+        let since = look.now.mono;
+        while look.may_try() && self.view.is_untouched(look) {
+            if self.view.keep(look) {
+                return self.leases.forget(look.key);
             }
         }
-        self.take_back(self.place(), since);
+        self.take_back(receipt, since, look);
     }
 
     /// Takes back the permits of one request that was charged under `receipt` at `since`, and what is
     /// left of a block.
-    pub(super) fn take_back(&mut self, receipt: u64, since: Micros) {
-        while self.view.slots.may_try() {
-            self.look();
-            if self.view.home() == Home::New {
+    pub(super) fn take_back(&mut self, receipt: u64, since: Micros, look: &mut Look) {
+        while look.may_try() {
+            self.look(look);
+            if look.home == Home::New {
                 return;
             }
-            self.view.take_back(receipt, self.meter.cost, since);
-            if self.view.keep() {
-                return self.leases.forget(self.key);
+            self.view.take_back(look, receipt, self.meter.cost, since);
+            if self.view.keep(look) {
+                return self.leases.forget(look.key);
             }
         }
     }

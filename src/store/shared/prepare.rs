@@ -1,5 +1,6 @@
 //! What a charge writes: the state after the request, and a block for those that come next.
 
+use super::view::Look;
 use super::{Meter, Shared, lent};
 use crate::algorithm::Leasing;
 use crate::decision::Decision;
@@ -25,61 +26,61 @@ pub(in crate::store) fn gather(meter: &Meter) -> Micros {
 }
 
 impl Shared {
-    pub(super) fn step(&mut self, permits: u64) -> Decision {
-        let (state, now) = (self.view.state(), self.view.now());
-        self.meter.algorithm.step(state, now, permits, &mut self.after)
+    pub(super) fn step(&self, look: &mut Look, permits: u64) -> Decision {
+        self.meter.algorithm.step(&look.state, look.now, permits, &mut look.after)
     }
 
     /// The state after the charge of one request that leaves `delay` later, and of a new block if
     /// the caller is worth one.
-    pub(super) fn prepare(&mut self, delay: Micros) -> Result<u64, Decision> {
+    pub(super) fn prepare(&mut self, look: &mut Look, delay: Micros) -> Result<u64, Decision> {
         let cost = self.meter.cost;
-        match self.step(cost) {
+        let decision = match look.decided.take() {
+            Some(decision) => decision,
+            None => self.step(look, cost),
+        };
+        match decision {
             Decision::Admit { wait } if wait > delay => Err(Decision::Admit { wait }),
             // Its own turn is not rounded to a tick, so that nothing adds up.
             Decision::Admit { wait } if wait < delay => {
-                let (state, now) = (self.view.state(), self.view.now());
-                let algorithm = &self.meter.algorithm;
-                match algorithm.reserve(state, now, delay, cost, &mut self.after) {
+                let Look { state, now, after, .. } = look;
+                match self.meter.algorithm.reserve(state, *now, delay, cost, after) {
                     Decision::Admit { .. } => Ok(0),
                     refusal @ Decision::Refuse { .. } => Err(refusal),
                 }
             }
             Decision::Admit { .. } if delay > 0 => Ok(0),
-            Decision::Admit { .. } => Ok(self.prepare_block()),
+            Decision::Admit { .. } => Ok(self.prepare_block(look)),
             refusal @ Decision::Refuse { .. } => Err(refusal),
         }
     }
 
     /// Charges a block beside the request, if there is one to be had.
-    fn prepare_block(&mut self) -> u64 {
-        let (Meter { algorithm, cost, .. }, now) = (&self.meter, self.view.now());
-        if self.view.is_overflow() || algorithm.spend_by(&self.after, now).is_none() {
+    fn prepare_block(&mut self, look: &mut Look) -> u64 {
+        let (Meter { algorithm, cost, .. }, at) = (&self.meter, look.at);
+        if look.is_overflow() || algorithm.spend_by(&look.after, look.now).is_none() {
             return 0;
         }
-        let Some(lease) = self.leases.claim(self.key) else { return 0 };
-        let want = lease.demand.want(*cost, self.now);
-        let waits = self.gather > 0 && lease.is_short(self.now);
-        let soon = if waits { lease.demand.need(*cost, self.gather, self.now) } else { 0 };
-        let left = algorithm.remaining(&self.after, now);
-        let lent = self.view.lent();
-        let room = algorithm.most_out().saturating_sub(lent.out()).min(lent.room());
+        let Some(lease) = self.leases.claim(look.key) else { return 0 };
+        let want = lease.demand.want(*cost, at);
+        let waits = self.gather > 0 && lease.is_short(at);
+        let soon = if waits { lease.demand.need(*cost, self.gather, at) } else { 0 };
+        let left = algorithm.remaining(&look.after, look.now);
+        let room = algorithm.most_out().saturating_sub(look.lent.out()).min(look.lent.room());
         let most = (left / SHARE).max(soon.min(left).min(algorithm.most_out() / SHARE));
         let block = want.min(most).min(room) / cost * cost;
-        if block > 0 && self.step(*cost + block) == Decision::NOW { block } else { 0 }
+        if block > 0 && self.step(look, *cost + block) == Decision::NOW { block } else { 0 }
     }
 
-    /// What the caller may spend later and what was charged for him.
-    pub(super) fn remember(&mut self, permits: u64) {
-        let (algorithm, now) = (&self.meter.algorithm, self.view.now());
-        let term = self.view.lent().term();
-        let block = Block { permits, term, receipt: algorithm.receipt(&self.after) };
-        let until = algorithm.spend_by(&self.after, now).unwrap_or(0);
-        let life = until.saturating_sub(now.mono).min(lent::life(self.now.mono));
+    /// What the caller may spend later and what was charged for it.
+    pub(super) fn remember(&mut self, look: &Look, permits: u64) {
+        let (algorithm, Look { key, at, now, after, lent, .. }) = (&self.meter.algorithm, look);
+        let block = Block { permits, term: lent.term(), receipt: algorithm.receipt(after) };
+        let until = algorithm.spend_by(after, *now).unwrap_or(0);
+        let life = until.saturating_sub(now.mono).min(lent::life(at.mono));
         if permits > 0 {
-            let above = algorithm.remaining(&self.after, now);
-            self.leases.find(self.key).into_iter().for_each(|lease| lease.above = above);
+            let above = algorithm.remaining(after, *now);
+            self.leases.find(*key).into_iter().for_each(|lease| lease.above = above);
         }
-        self.leases.renew(self.key, block, life, self.now);
+        self.leases.renew(*key, block, life, *at);
     }
 }

@@ -7,7 +7,7 @@ use super::traffic::{Traffic, one_more};
 use crate::port::SharedData;
 
 /// Compare-and-swaps that may be lost for one request before it is refused.
-const ATTEMPTS: usize = 1_000;
+pub(super) const ATTEMPTS: usize = 1_000;
 
 /// See the module.
 pub(super) struct Slots {
@@ -15,8 +15,6 @@ pub(super) struct Slots {
     traffic: Rc<Traffic>,
     /// Words of a caller's state.
     words: usize,
-    /// How many compare-and-swaps were lost for the request in hand.
-    lost: usize,
 }
 
 /// A copy of a slot, and the number under which it was got.
@@ -35,17 +33,7 @@ impl Draft {
 
 impl Slots {
     pub(super) fn new(data: Rc<dyn SharedData>, traffic: Rc<Traffic>, words: usize) -> Slots {
-        Slots { data, traffic, words, lost: 0 }
-    }
-
-    /// A new request has all attempts before it.
-    pub(super) fn begin(&mut self) {
-        self.lost = 0;
-    }
-
-    /// Whether one more attempt may be made for this request.
-    pub(super) fn may_try(&self) -> bool {
-        self.lost < ATTEMPTS
+        Slots { data, traffic, words }
     }
 
     pub(super) fn get(&self, name: &str) -> Draft {
@@ -60,13 +48,14 @@ impl Slots {
     }
 
     /// Whether it was written, since nobody else wrote in the meantime.
-    pub(super) fn swap(&mut self, name: &str, draft: &Draft) -> bool {
+    pub(super) fn swap(&self, name: &str, draft: &Draft) -> bool {
         self.swap_bytes(name, draft.slot.bytes(), draft.number)
     }
 
-    /// A number that all workers agree on: `own`, unless somebody was here before.
-    pub(super) fn agree(&mut self, name: &str, own: u64) -> u64 {
-        while self.may_try() {
+    /// A number that all workers agree on: `own`, unless somebody was here before. Adds to `lost` how
+    /// many compare-and-swaps were.
+    pub(super) fn agree(&self, name: &str, own: u64, lost: &mut usize) -> u64 {
+        while *lost < ATTEMPTS {
             let known = self.data.get(name);
             let number = known.as_ref().map(|(_, number)| *number);
             if let Some((bytes, _)) = known {
@@ -78,17 +67,17 @@ impl Slots {
             if self.swap_bytes(name, &own.to_le_bytes(), number) {
                 break;
             }
+            *lost += 1;
         }
         own
     }
 
-    fn swap_bytes(&mut self, name: &str, bytes: &[u8], number: Option<u32>) -> bool {
+    fn swap_bytes(&self, name: &str, bytes: &[u8], number: Option<u32>) -> bool {
         let written = self.data.swap(name, bytes, number);
         if written {
             one_more(&self.traffic.writes);
         } else {
             one_more(&self.traffic.conflicts);
-            self.lost += 1;
         }
         written
     }

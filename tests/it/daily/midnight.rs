@@ -48,19 +48,20 @@ fn every_day_gives_each_account_what_the_oracle_says() {
             days += u64::from(now.wall / DAY != before);
             let account = rng.u64(0..20);
             let (given, lasts) = oracle.given(account, now);
-            let judged = store.judge(key(account), now);
+            let mut reservation = store.check(key(account), now);
+            let decision = reservation.decision();
             if given + cost <= rpu {
-                assert_eq!(judged.decision, Decision::NOW, "{given} given at {now:?}");
+                assert_eq!(decision, Decision::NOW, "{given} given at {now:?}");
                 if rng.u8(0..4) > 0 {
-                    store.charge(0);
+                    store.charge(&mut reservation, 0);
                     oracle.give(account, cost);
                 }
             } else {
                 let retry = Retry::After(lasts);
-                assert_eq!(judged.decision, Decision::Refuse { retry }, "{given} given at {now:?}");
+                assert_eq!(decision, Decision::Refuse { retry }, "{given} given at {now:?}");
             }
             let (given, _) = oracle.given(account, now);
-            let left = store.remaining();
+            let left = store.remaining(&reservation);
             assert!(left <= rpu - given && left / cost == (rpu - given) / cost, "{left} left");
         }
         assert!(days > 100, "{days}");
@@ -93,7 +94,7 @@ fn a_day_begins_at_midnight_of_its_zone() {
         let midnight = (30_000 * DAY).saturating_add_signed(-hours * 3600 * SECOND as i64);
         let at = |wall| Now { mono: wall, wall };
         assert!(admits(&mut *store, 7, at(midnight - DAY)));
-        let decision = store.judge(key(7), at(midnight - 1)).decision;
+        let decision = store.check(key(7), at(midnight - 1)).decision();
         assert_eq!(decision, Decision::retry(1));
         assert!(admits(&mut *store, 7, at(midnight)));
         assert!(!admits(&mut *store, 7, at(midnight + DAY - 1)));

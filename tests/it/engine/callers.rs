@@ -1,6 +1,11 @@
 //! Whom a rule sees.
 
-use diana::port::fake::FakeRequest;
+use std::cell::Cell;
+
+use diana::port::Clock;
+use diana::port::fake::{FakeClock, FakeRequest};
+use diana::time::Now;
+use diana::verdict::Verdict;
 
 use super::{Gate, field, from};
 
@@ -69,4 +74,33 @@ fn enforcement_is_by_caller_and_by_their_share() {
     let (some, more) = (enforced(10), enforced(40));
     assert!((140..260).contains(&some.len()), "{}", some.len());
     assert!(some.iter().all(|caller| more.contains(caller)), "a larger share holds the smaller");
+}
+
+/// Counts how often it is read.
+struct Reads(Cell<u64>, FakeClock);
+
+impl Clock for Reads {
+    fn now(&self) -> Now {
+        self.0.set(self.0.get() + 1);
+        self.1.now()
+    }
+}
+
+/// Whatever is decided, it is found out once.
+#[test]
+fn a_refused_request_is_looked_at_once() {
+    for absent in ["share", "deny"] {
+        let mut gate = Gate::new(&format!(
+            "limits: [{{Url: /, rules: [{{name: r, actor: who, unit: hour, rpu: 1, absent: {absent}, \
+               scope: local}}]}}]
+actors: {{who: [{{metadata: [ns, who]}}]}}"
+        ));
+        let reads = Reads(Cell::default(), FakeClock::default());
+        reads.1.0.set(gate.clock.0.get());
+        let verdicts = [0, 1].map(|_| gate.engine.decide(&FakeRequest::get("/"), &reads));
+        assert!(matches!(verdicts[1], Verdict::Refuse(_)), "{absent}");
+        assert_eq!(reads.0.get(), 2, "{absent}");
+        let metrics = gate.metrics();
+        assert!(metrics.contains(&"diana.ns.metadata_missing 2".into()), "{absent} {metrics:?}");
+    }
 }

@@ -8,7 +8,7 @@ use diana::decision::{Decision, Retry};
 use diana::policy::Scope;
 use diana::port::fake::FakeSharedData;
 use diana::store::tables::Tables;
-use diana::store::{Judged, Store, Stores};
+use diana::store::{Store, Stores};
 use diana::time::{Now, SECOND};
 use fastrand::Rng;
 
@@ -52,8 +52,9 @@ impl Twin {
     }
 
     fn request(&mut self, caller: u64, now: Now, rng: &mut Rng) {
-        let Judged { decision, overflow, .. } = self.store.judge(key(caller), now);
-        assert!(!overflow, "there is room for everybody");
+        let mut reservation = self.store.check(key(caller), now);
+        let decision = reservation.decision();
+        assert!(!reservation.is_overflow(), "there is room for everybody");
         let (old, cost) = (self.state(caller), self.rule.quota.cost);
         let mut new = old.clone();
         let algorithm = self.rule.algorithm.clone();
@@ -64,7 +65,7 @@ impl Twin {
         }
         assert_eq!(told(decision), told(expected), "at {now:?}");
         let Decision::Admit { wait } = decision else {
-            assert!(self.store.remaining() <= algorithm.remaining(&old, now));
+            assert!(self.store.remaining(&reservation) <= algorithm.remaining(&old, now));
             return;
         };
         let longest = bound::max_delay(self.rule.short, &self.rule.quota);
@@ -75,17 +76,18 @@ impl Twin {
         } else {
             expected
         };
-        assert_eq!(self.store.charge(delay), expected, "held for {delay} at {now:?}");
+        let charged = self.store.charge(&mut reservation, delay);
+        assert_eq!(charged, expected, "held for {delay} at {now:?}");
         if !expected.is_admitted() {
             return;
         }
         if rng.u8(0..4) == 0 {
-            self.store.undo();
+            self.store.undo(&mut reservation);
             return;
         }
-        self.waiting.push((caller, self.store.place()));
+        self.waiting.push((caller, self.store.receipt(&reservation)));
         let left = algorithm.remaining(&new, now);
-        let told = self.store.remaining();
+        let told = self.store.remaining(&reservation);
         assert!(told == left || self.leases && told < left, "{told} told, {left} left");
         self.states.insert(caller, new);
     }

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use diana::policy::{Quota, Scope};
 use diana::port::fake::FakeSharedData;
+use diana::store::Stores;
 use diana::store::tables::Tables;
-use diana::store::{Judged, Stores};
 use diana::time::{SECOND, Unit};
 
 use super::gateway::{Gateway, START, interrupt, key, open};
@@ -51,9 +51,10 @@ fn whoever_has_run_out_makes_room_first() {
     let gateway = Gateway::new(Rule::new("W", Quota::new(Unit::Second, 2)), 16, 1);
     let mut worker = open(&gateway.rule, 16, gateway.data.clone());
     let mut request = |caller: u64| {
-        let Judged { decision, overflow, .. } =
-            worker.store.judge(key(caller), gateway.clock.get());
-        (decision.is_admitted() && worker.store.charge(0).is_admitted(), overflow)
+        let mut reservation = worker.store.check(key(caller), gateway.clock.get());
+        let overflow = reservation.is_overflow();
+        let admitted = reservation.decision().is_admitted();
+        (admitted && worker.store.charge(&mut reservation, 0).is_admitted(), overflow)
     };
     for caller in 0..32 {
         assert_eq!(request(caller), (true, false));
@@ -85,14 +86,18 @@ fn a_charge_of_a_bucket_is_undone_in_the_bucket() {
         for caller in 0..callers {
             let uses = if caller < 600 { 10 } else { 1 };
             for _ in 0..uses {
-                if !store.judge(key(caller), START).overflow {
-                    store.charge(0);
+                let mut reservation = store.check(key(caller), START);
+                if !reservation.is_overflow() {
+                    store.charge(&mut reservation, 0);
                 }
             }
         }
         let now = START.later(later);
         let mut callers = 5000..100_000;
-        let newcomer = callers.find(|&caller| store.judge(key(caller), now).overflow).unwrap();
+        let mut requests = callers.by_ref().map(|caller| (caller, store.check(key(caller), now)));
+        let (newcomer, mut reservation) =
+            requests.find(|(_, reservation)| reservation.is_overflow()).unwrap();
+        drop(requests);
         let same_bucket = |caller: &u64| {
             let (one, other) = (key(*caller), key(newcomer));
             let bits = if scope == Scope::Local {
@@ -103,10 +108,10 @@ fn a_charge_of_a_bucket_is_undone_in_the_bucket() {
             bits % 1024 == 0 && *caller != newcomer
         };
         let neighbour = callers.find(same_bucket).unwrap();
-        assert!(store.charge(0).is_admitted());
-        store.undo();
-        store.judge(key(neighbour), now);
-        assert_eq!(store.remaining(), 10, "{scope:?}");
+        assert!(store.charge(&mut reservation, 0).is_admitted());
+        store.undo(&mut reservation);
+        let reservation = store.check(key(neighbour), now);
+        assert_eq!(store.remaining(&reservation), 10, "{scope:?}");
     }
 }
 

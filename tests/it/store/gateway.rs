@@ -12,7 +12,7 @@ use diana::port::SharedData;
 use diana::port::fake::FakeSharedData;
 use diana::store::shared::traffic::Traffic;
 use diana::store::tables::Tables;
-use diana::store::{Judged, Store, Stores};
+use diana::store::{Store, Stores};
 use diana::time::{Now, SECOND};
 use fastrand::Rng;
 
@@ -103,14 +103,17 @@ impl Gateway {
         let Worker { store, traffic } = &mut *worker;
         let now = self.clock.get();
         let before = traffic.writes.get();
-        let Judged { mut decision, overflow, .. } = store.judge(key(caller), now);
-        self.overflowed.set(self.overflowed.get() + u64::from(overflow));
+        let mut reservation = store.check(key(caller), now);
+        let mut decision = reservation.decision();
+        let overflow = u64::from(reservation.is_overflow());
+        self.overflowed.set(self.overflowed.get() + overflow);
         while let Decision::Admit { wait } = decision {
-            decision = store.charge(wait);
+            decision = store.charge(&mut reservation, wait);
             match decision {
                 // Somebody was faster, and the turn is later.
                 Decision::Admit { wait: later } if later > wait => {
-                    decision = store.judge(key(caller), now).decision;
+                    reservation = store.check(key(caller), now);
+                    decision = reservation.decision();
                 }
                 Decision::Admit { wait } => {
                     let one = Admission { at: now, leaves: now.mono + wait, cost: rule.quota.cost };
@@ -175,8 +178,8 @@ impl Gateway {
     /// What shared data has left for a caller.
     pub fn left(&self, caller: u64) -> u64 {
         let mut worker = open(&self.rule, self.desks[0].keys, self.data.clone());
-        worker.store.judge(key(caller), self.clock.get());
-        worker.store.remaining()
+        let reservation = worker.store.check(key(caller), self.clock.get());
+        worker.store.remaining(&reservation)
     }
 
     pub fn callers(&self) -> Vec<u64> {

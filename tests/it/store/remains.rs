@@ -49,8 +49,9 @@ fn work_off(mut remains: Remains, mut now: Now) -> Now {
 }
 
 fn send(store: &mut dyn Store, caller: u64, now: Now) -> Decision {
-    match store.judge(key(caller), now).decision {
-        Decision::Admit { wait } => store.charge(wait),
+    let mut reservation = store.check(key(caller), now);
+    match reservation.decision() {
+        Decision::Admit { wait } => store.charge(&mut reservation, wait),
         refusal => refusal,
     }
 }

@@ -120,10 +120,6 @@ impl Gateway {
     }
 
     fn decide(&mut self, request: &FakeRequest, server: &Server) -> Verdict {
-        if self.engine.pass(request, &self.clock) {
-            self.work(server);
-            return Verdict::PASS;
-        }
         let mut verdict = self.engine.decide(request, &self.clock);
         if !matches!(verdict, Verdict::Ask { .. }) {
             self.work(server);

@@ -1,0 +1,56 @@
+//! The branch for a single rule that tells nothing of what it admits: no other has to agree.
+
+use super::opinion::Subject;
+use super::{Engine, Opinion, Since};
+use crate::port::{Clock, Request};
+use crate::store::Reservation;
+use crate::time::{Micros, Now};
+use crate::verdict::Verdict;
+
+impl Engine {
+    /// Decides where there is one plain rule. A request that it admits at once needs nobody else's
+    /// consent, and leaves nothing behind.
+    #[inline(never)]
+    pub(super) fn decide_by_one(&mut self, request: &dyn Request, clock: &dyn Clock) -> Verdict {
+        self.begin(Since::New);
+        let subject = self.subject(0, request);
+        self.callers.count(true);
+        let Some(subject) = subject else { return Verdict::PASS };
+        let now = clock.now();
+        let Some(judge) = self.rules.first_mut() else { return Verdict::PASS };
+        let banned = match &mut judge.bans {
+            Some(bans) if subject.is_own => bans.left(subject.key, now.mono),
+            _ => 0,
+        };
+        if banned > 0 || subject.denied {
+            return self.conclude_one(subject, banned, None, now);
+        }
+        let reservation = judge.store.take(subject.key, now);
+        if reservation.is_charged() {
+            judge.counts.allowed += 1;
+            return Verdict::PASS;
+        }
+        self.conclude_one(subject, banned, Some(reservation), now)
+    }
+
+    /// Concludes about a request that the one rule does not admit at once.
+    #[inline(never)]
+    fn conclude_one(
+        &mut self,
+        subject: Subject,
+        banned: Micros,
+        reservation: Option<Reservation>,
+        now: Now,
+    ) -> Verdict {
+        let mut opinion = Opinion::of(subject);
+        opinion.ban(banned);
+        reservation.into_iter().for_each(|reservation| opinion.reserve(reservation));
+        let is_overflow = opinion.reservation.as_ref().is_some_and(Reservation::is_overflow);
+        if let Some(judge) = self.rules.first_mut() {
+            judge.counts.overflow += u64::from(is_overflow);
+        }
+        (self.scratch.now, self.scratch.since) = (now, now.mono);
+        self.scratch.opinions.push(opinion);
+        self.conclude()
+    }
+}

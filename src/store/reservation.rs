@@ -1,0 +1,110 @@
+//! What a store found out about one request.
+
+use super::lease::Refusal;
+use super::local::Row;
+use super::shared::Look;
+use crate::decision::Decision;
+use crate::key::Key;
+use crate::time::{Micros, Now};
+
+/// What [`Store::check`](super::Store::check) found out about a request, which is charged with it or
+/// dropped. To drop it leaves everything as it was.
+pub struct Reservation {
+    pub(super) key: Key,
+    pub(super) now: Now,
+    pub(super) decision: Decision,
+    /// Why it is refused, if that is known here.
+    pub(super) refusal: Refusal,
+    pub(super) is_overflow: bool,
+    pub(super) is_charged: bool,
+    /// Whether the gateway's part of a limit decided in place of the fleet.
+    pub(super) is_alone: bool,
+    pub(super) by: By,
+}
+
+/// What decides about a request.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "an allocation for each look at the gateway costs more than what is moved"
+)]
+pub(super) enum By {
+    /// A refusal that still lasts, or the configuration.
+    Known,
+    /// A block of permits that this worker holds.
+    Lease,
+    /// A caller's state in this worker.
+    Row(Row),
+    /// A caller's state in the gateway.
+    Gateway(Look),
+    /// An account's counters, which had been charged so many times.
+    Account(u64),
+    /// Redis, which has to be asked.
+    Redis,
+    /// Nobody, while Redis is away and everything is admitted.
+    Nobody,
+}
+
+impl Reservation {
+    /// Of a request that was decided about like this.
+    #[inline]
+    pub(super) fn new(key: Key, now: Now, decision: Decision, by: By) -> Reservation {
+        Reservation {
+            key,
+            now,
+            decision,
+            refusal: Refusal::default(),
+            is_overflow: false,
+            is_charged: false,
+            is_alone: false,
+            by,
+        }
+    }
+
+    /// Of a request that is refused for a reason that is known.
+    pub(super) fn refused(key: Key, now: Now, refusal: Refusal) -> Reservation {
+        let decision = Decision::retry(refusal.retry);
+        Reservation { refusal, ..Reservation::new(key, now, decision, By::Known) }
+    }
+
+    /// The decision.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        self.decision
+    }
+
+    /// Ticks for which others may hold what the request lacks; zero if a refusal is final.
+    #[must_use]
+    pub fn loan(&self) -> Micros {
+        self.refusal.loan
+    }
+
+    /// Whether a bucket that newcomers share decided, since there was no room for one more caller.
+    #[must_use]
+    pub fn is_overflow(&self) -> bool {
+        self.is_overflow
+    }
+
+    /// Whether it was charged, and the charge was not taken back.
+    #[must_use]
+    pub fn is_charged(&self) -> bool {
+        self.is_charged
+    }
+
+    /// Whether the fleet has to be asked before anything can be decided.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        matches!(self.by, By::Redis)
+    }
+
+    /// Whether the request may go on at once by the caller's own state, as far as is known here.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.decision == Decision::NOW && !self.is_overflow && !self.asks()
+    }
+
+    /// Whether anybody counts the request.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        !matches!(self.by, By::Nobody)
+    }
+}

@@ -1,0 +1,38 @@
+//! The words of one caller's state, on their own.
+
+use std::ops::{Deref, DerefMut};
+
+/// Words that need no allocation: as many as the algorithms have unless they are told to take more.
+const FEW: usize = 8;
+
+/// A copy of a caller's state that outlives a look at where it is kept.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    words: usize,
+    few: [u64; FEW],
+    /// All of them where they are too many; otherwise none.
+    many: Box<[u64]>,
+}
+
+impl State {
+    /// The state of nobody.
+    #[inline]
+    pub(super) fn nobody(words: usize) -> State {
+        let many = if words > FEW { vec![0; words].into() } else { Box::default() };
+        State { words, few: [0; FEW], many }
+    }
+}
+
+impl Deref for State {
+    type Target = [u64];
+
+    fn deref(&self) -> &[u64] {
+        self.few.get(..self.words).unwrap_or(&self.many)
+    }
+}
+
+impl DerefMut for State {
+    fn deref_mut(&mut self) -> &mut [u64] {
+        self.few.get_mut(..self.words).unwrap_or(&mut self.many)
+    }
+}

@@ -1,0 +1,97 @@
+//! What a check found out is worth something until it is charged, whoever was charged in between.
+
+use std::rc::Rc;
+
+use diana::algorithm::REGISTRY;
+use diana::decision::Decision;
+use diana::policy::Scope;
+use diana::port::fake::FakeSharedData;
+use diana::store::tables::Tables;
+use diana::store::{Reservation, Store, Stores};
+use diana::time::Now;
+use fastrand::Rng;
+
+use super::gateway::{START, key};
+use super::races::{gap, rounds};
+use super::rule::Rule;
+use crate::laws::bound::Admission;
+
+fn open(rule: &Rule, scope: Scope) -> Box<dyn Store> {
+    let data = Rc::new(FakeSharedData::default());
+    let mut tables = Tables::default();
+    let mut stores = Stores::new("test".into(), data, &mut tables);
+    stores.open(scope, rule.meter(100)).unwrap()
+}
+
+fn charge(store: &mut dyn Store, reservation: &mut Reservation) -> Decision {
+    match reservation.decision() {
+        Decision::Admit { wait } => store.charge(reservation, wait),
+        refusal => refusal,
+    }
+}
+
+/// Several requests are under way at a time, and are charged or dropped in any order.
+#[test]
+fn no_order_of_charges_gives_anybody_too_much() {
+    for scope in [Scope::Local, Scope::Gateway] {
+        rounds(100, |rule, rng| {
+            let mut store = open(&rule, scope);
+            let mut past = vec![Vec::new(); 3];
+            let mut now = START;
+            for _ in 0..100 {
+                now = now.later(gap(&rule, rng));
+                let callers: Vec<usize> = (0..rng.usize(1..6)).map(|_| rng.usize(0..3)).collect();
+                let mut under_way: Vec<_> = callers
+                    .into_iter()
+                    .map(|caller| (caller, store.check(key(caller as u64), now)))
+                    .collect();
+                rng.shuffle(&mut under_way);
+                for (caller, mut reservation) in under_way {
+                    if rng.u8(0..4) == 0 {
+                        continue;
+                    }
+                    let asked = reservation.decision().wait();
+                    let decision = charge(&mut *store, &mut reservation);
+                    let charged = decision.is_admitted() && decision.wait() <= asked;
+                    assert_eq!(reservation.is_charged(), charged, "{decision:?} after {asked}");
+                    if reservation.is_charged() {
+                        past[caller].push(admission(&rule, now, decision));
+                    }
+                }
+            }
+            past.iter().for_each(|past| rule.judge(past));
+        });
+    }
+}
+
+fn admission(rule: &Rule, now: Now, decision: Decision) -> Admission {
+    Admission { at: now, leaves: now.mono + decision.wait(), cost: rule.quota.cost }
+}
+
+/// A charge that is taken back leaves what others were charged meanwhile.
+#[test]
+fn who_is_undone_takes_nobody_along() {
+    let mut rng = Rng::with_seed(crate::seed::fresh());
+    for entry in REGISTRY {
+        for scope in [Scope::Local, Scope::Gateway] {
+            let rule = Rule::random(entry, &mut rng);
+            let (mut store, mut alone) = (open(&rule, scope), open(&rule, scope));
+            let mut first = store.check(key(1), START);
+            charge(&mut *store, &mut first);
+            let mut second = store.check(key(1), START);
+            let decision = charge(&mut *store, &mut second);
+            if !decision.is_admitted() {
+                continue;
+            }
+            store.undo(&mut first);
+            let mut only = alone.check(key(1), START);
+            charge(&mut *alone, &mut only);
+            let left = |store: &mut dyn Store| {
+                let reservation = store.check(key(1), START);
+                store.remaining(&reservation)
+            };
+            let (left, most) = (left(&mut *store), left(&mut *alone));
+            assert!(left <= most, "{} {scope:?}: {left} left, {most} at most", rule.short);
+        }
+    }
+}
