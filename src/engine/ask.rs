@@ -102,8 +102,7 @@ impl Engine {
             self.give_back();
             return None;
         }
-        if self.hush() {
-            self.give_back();
+        if self.heed_bans() {
             return Some(self.refuse());
         }
         for opinion in &mut self.scratch.opinions {

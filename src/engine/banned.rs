@@ -17,14 +17,16 @@ impl Engine {
                 opinion.ban(bans.left(opinion.key, self.scratch.now.mono));
             }
         }
-        self.hush()
+        self.heed_bans()
     }
 
-    /// If a rule bans the caller, all others have no say. Whether it is so.
-    pub(super) fn hush(&mut self) -> bool {
+    /// If a rule bans the caller, all others have no say, and what Redis charged goes back. Whether it is
+    /// so.
+    pub(super) fn heed_bans(&mut self) -> bool {
         let any = self.scratch.opinions.iter().any(|opinion| opinion.banned);
-        for opinion in self.scratch.opinions.iter_mut().filter(|opinion| any && !opinion.banned) {
-            (opinion.decision, opinion.known, opinion.shadow) = (Decision::NOW, Some(0), true);
+        if any {
+            self.give_back();
+            self.scratch.opinions.retain(|opinion| opinion.banned);
         }
         any
     }

@@ -34,7 +34,7 @@ fn charge(store: &mut dyn Store, reservation: &mut Reservation) -> Decision {
 #[test]
 fn no_order_of_charges_gives_anybody_too_much() {
     for scope in [Scope::Local, Scope::Gateway] {
-        rounds(100, |rule, rng| {
+        rounds(500, |rule, rng| {
             let mut store = open(&rule, scope);
             let mut past = vec![Vec::new(); 3];
             let mut now = START;
