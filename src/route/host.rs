@@ -26,9 +26,13 @@ impl Host {
     }
 
     /// Whether a request's authority names this host; case, user, port, closing dots and the spelling
-    /// of an address are ignored.
+    /// of an address are ignored. Of several authorities, which a proxy joins with commas, one is enough.
     #[must_use]
     pub fn matches(&self, authority: &[u8]) -> bool {
+        authority.split(|&byte| byte == b',').any(|one| self.is_meant_by(one.trim_ascii()))
+    }
+
+    fn is_meant_by(&self, authority: &[u8]) -> bool {
         if authority.contains(&b'%') {
             let plain: Vec<u8> = decoded(authority).collect();
             return self.names(bare(&plain));

@@ -29,6 +29,9 @@ fn hosts_ignore_case_and_port() {
     assert!(host("example.com", "ex%61mple.c%4fm:80"));
     assert!(host("*.example.com", "a%2eexample.com"));
     assert!(!host("example.com", "example.com%"));
+    assert!(host("example.com", "other, example.com:80"));
+    assert!(host("example.com", "example.com,example.com"));
+    assert!(!host("example.com", "example,com"));
     assert!(!host("example.com", "a.example.com"));
     assert!(!host("example.com", "example.com.evil"));
     assert!(host("*.example.com", "a.b.example.com:1"));

@@ -13,7 +13,8 @@ pub fn run(input: &[u8]) {
     assert_eq!(host.matches(&[b"user@", authority].concat()), matches);
     let shouted = Host::parse(&written.to_ascii_uppercase()).expect("it is a pattern as well");
     assert_eq!(shouted.matches(authority), matches);
-    if !authority.iter().any(|byte| b":@[]".contains(byte)) {
+    let is_special = |byte: &u8| b":@[],%".contains(byte) || byte.is_ascii_whitespace();
+    if !authority.iter().any(is_special) {
         assert_eq!(host.matches(&[authority, b":8080"].concat()), matches);
         assert_eq!(host.matches(&[authority, b"."].concat()), matches);
         // With neither user nor port it can be compared as it stands.
