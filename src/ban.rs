@@ -1,7 +1,7 @@
-//! Bans: who is refused too often is refused outright for a while, longer each time he relapses.
+//! Bans: who is refused too often is refused outright for a while, longer each time it relapses.
 //!
-//! A caller's state is a few machine words: until when he is banned, how often that happened lately,
-//! and a ring of his recent refusals. It is changed as one value by a pure step, as the state of an
+//! A caller's state is a few machine words: until when it is banned, how often that happened lately,
+//! and a ring of its recent refusals. It is changed as one value by a pure step, as the state of an
 //! algorithm is. All zero is the state of nobody.
 
 use crate::policy::Ban;
@@ -12,7 +12,7 @@ use crate::time::Micros;
 /// 8/7 of it at most.
 const SLICES: usize = 7;
 
-/// Words of a caller's state: the end of his ban, his level, and the ring.
+/// Words of a caller's state: the end of its ban, its level, and the ring.
 pub const WORDS: usize = 2 + 1 + (SLICES + 1).div_ceil(2);
 
 const RING: Ring = Ring::new(SLICES + 1);
@@ -45,7 +45,7 @@ impl Ban {
         if left > self.max.saturating_mul(2) { 0 } else { left }
     }
 
-    /// Counts refusals at `now`, unless he is banned. Whether a ban begins.
+    /// Counts refusals at `now`, unless it is banned. Whether a ban begins.
     pub fn count(&self, state: &mut [u64], now: Micros, refusals: u64) -> bool {
         if self.left(Ban::until(state), now) > 0 {
             return false;

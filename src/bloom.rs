@@ -1,7 +1,7 @@
 //! A blocked counting Bloom filter: counts of many callers in fixed memory.
 //!
-//! Each caller has a few counters, and the least of them is his count, or more than that where others
-//! share all of his counters: never less. So who goes by it gives nobody too much, and refuses
+//! Each caller has a few counters, and the least of them is its count, or more than that where others
+//! share all of its counters: never less. So who goes by it gives nobody too much, and refuses
 //! somebody too early with a chance that the filter is sized by.
 //!
 //! All counters of a caller lie in one line of 64 bytes, as in Putze, Sanders and Singler, "Cache-,

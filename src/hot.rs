@@ -2,7 +2,7 @@
 //!
 //! Requests are gathered in `counts`, and ten times a second added to a `window` over `per`: the
 //! worker's own, or one that all workers of the gateway share. A caller is hot as long as the window
-//! holds more than `over` of his requests.
+//! holds more than `over` of its requests.
 //!
 //! Both forget in the way of Misra and Gries (1982): where there is no room, all counters are lowered
 //! by the same amount and the empty ones dropped, so that a flood of callers who come once lowers

@@ -121,7 +121,7 @@ pub trait Callout {
     /// What is wrong with the cluster.
     fn send(&self, call: &Call) -> Result<u32, &'static str>;
 
-    /// Who makes the calls: the host tells nobody of their answers once he has ended. Zero where nobody
+    /// Who makes the calls: the host tells nobody of their answers once it has ended. Zero where nobody
     /// ends.
     fn caller(&self) -> u32 {
         0

@@ -181,7 +181,7 @@ impl Poller {
                 outcome.troubles.push(self.line(&what, "this one does not understand it"));
             }
             // So that the next good answer is written anew. A leader who is just about to name the
-            // version finds that his number is outdated, and asks again.
+            // version finds that its number is outdated, and asks again.
             None => {
                 head.version = 0;
                 head.write(host.data, &self.head, number);

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-/// See the module.
+/// A queue of values under rising numbers.
 #[derive(Debug)]
 pub struct Tickets<T>(VecDeque<(u64, T)>);
 

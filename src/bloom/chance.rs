@@ -1,4 +1,4 @@
-//! The chance that a caller finds all of his counters in use, in whole numbers.
+//! The chance that a caller finds all of its counters in use, in whole numbers.
 //!
 //! Callers fall on lines by a Poisson distribution: with a load of λ callers on a line on average,
 //! i of them are on that of a newcomer with a chance of λⁱ·e⁻λ / i!. Each has one counter in each of

@@ -11,7 +11,7 @@ const LINES: u64 = 64;
 const HEAD: u64 = 24 * 8;
 
 impl Shape {
-    /// The number of the piece in which a caller is counted, and where his counters lie in it: the bit
+    /// The number of the piece in which a caller is counted, and where its counters lie in it: the bit
     /// at which each of them begins, in two bytes, the upper one first. At most 26 bytes.
     #[must_use]
     pub fn piece(&self, key: Key) -> (u64, Vec<u8>) {

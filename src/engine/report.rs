@@ -35,7 +35,7 @@ impl Engine {
         }
         let until = self.scratch.now.mono.saturating_add(delay);
         let seats = self.seats();
-        // Who moves up takes the place of another in this line; elsewhere he has one of his own.
+        // Who moves up takes the place of another in this line; elsewhere it has one of its own.
         let line = self.line().filter(|_| seats.len() == 1);
         Verdict::Hold(Held { until, line, seats, report })
     }

@@ -30,7 +30,7 @@ thread_local! {
 /// drain for many minutes. What a worker knows without asking is older than any use by then.
 const QUIET: Micros = 2 * SECOND;
 
-/// See the module.
+/// An engine and what waits for it, with their way to the host.
 pub(super) struct Gate {
     /// The host's number of the root.
     root: u32,

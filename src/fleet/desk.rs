@@ -75,7 +75,7 @@ pub enum Told {
     Store(usize, Key, Option<(Opinion, Now)>),
 }
 
-/// See the module.
+/// The one place of an engine from which Redis is asked.
 pub struct Desk {
     way: Way,
     namespace: Rc<str>,

@@ -24,7 +24,7 @@ const CALM: Micros = 10 * SECOND;
 /// Writes that may be lost to other workers in a row.
 const ATTEMPTS: usize = 100;
 
-/// See the module.
+/// The record, as it lies in shared data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Head {
     /// The gateway's number in Redis; 0 is none yet.

@@ -27,7 +27,7 @@ impl Errand {
     }
 }
 
-/// See the module.
+/// What a store may know of the desk, and hand it.
 pub struct Link {
     /// What becomes of the rules while the gateway is alone.
     pub on_failure: OnFailure,

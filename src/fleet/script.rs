@@ -42,7 +42,7 @@ use crate::time::Micros;
 pub struct Login {
     /// Who asks; without one it is Redis's default user.
     pub username: Option<String>,
-    /// His password, if Redis wants one.
+    /// Its password, if Redis wants one.
     pub password: Option<String>,
     /// Number of the database.
     pub db: u32,

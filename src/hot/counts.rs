@@ -16,7 +16,7 @@ const FULL: usize = PLACES / 4 * 3;
 struct Place {
     hash: u64,
     count: u32,
-    /// If he is hot, one more than his requests the time before.
+    /// If it is hot, one more than its requests the time before.
     mark: u32,
 }
 
@@ -30,7 +30,7 @@ impl Place {
     }
 }
 
-/// See the module.
+/// Counters by caller, in bounded memory.
 #[derive(Debug, Default)]
 pub struct Counts {
     places: Vec<Place>,
@@ -45,7 +45,7 @@ impl Counts {
     /// Bytes that they take.
     pub const BYTES: u64 = (PLACES * size_of::<Place>()) as u64;
 
-    /// Counts a request. If the caller is hot, how many he made the time before.
+    /// Counts a request. If the caller is hot, how many it made the time before.
     #[inline]
     pub fn add(&mut self, hash: u64) -> Option<u32> {
         self.all += 1;
@@ -68,7 +68,7 @@ impl Counts {
         self.places.iter_mut().for_each(|place| place.mark &= !TAKEN);
     }
 
-    /// Takes a caller out. His requests.
+    /// Takes a caller out. Its requests.
     pub fn take(&mut self, hash: u64) -> u64 {
         self.find(hash).map_or(0, |place| {
             place.mark |= TAKEN;
@@ -76,7 +76,7 @@ impl Counts {
         })
     }
 
-    /// Everybody else who came, and his requests.
+    /// Everybody else who came, and its requests.
     pub fn rest(&self) -> impl Iterator<Item = (u64, u64)> {
         let rest = |place: &&Place| place.count > 0 && place.mark & TAKEN == 0;
         self.places.iter().filter(rest).map(|place| (place.hash, u64::from(place.count)))

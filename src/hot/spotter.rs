@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-/// See the module.
+/// Finds the hot keys of one rule.
 pub struct Spotter {
     hot: Hot,
     place: Place,
@@ -101,7 +101,7 @@ impl Spotter {
     }
 
     /// Counts a request. If its caller is hot, how many are to be expected in a tenth of a second: as
-    /// many as he made here in the one before, or as he makes on average at least.
+    /// many as it made here in the one before, or as it makes on average at least.
     #[inline]
     pub fn see(&mut self, hash: u64) -> Option<u64> {
         let pace = u64::from(self.counts.add(hash)?);

@@ -10,7 +10,7 @@ pub const SLICES: u64 = 5;
 
 const RING: Ring = Ring::new(SLICES as usize + 1);
 
-/// Words of a row: a caller's hash, and his ring.
+/// Words of a row: a caller's hash, and its ring.
 const WORDS: usize = 5;
 
 type Row = [u64; WORDS];
@@ -18,7 +18,7 @@ type Row = [u64; WORDS];
 /// Callers in a window.
 const ROWS: usize = 2048;
 
-/// See the module.
+/// The counts of all slices of one rule.
 #[derive(Debug, Default)]
 pub struct Window {
     /// In the place of a hash: how long it is in ticks, and how many callers are hot. The ring: by how

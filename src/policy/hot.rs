@@ -11,7 +11,7 @@ pub struct Hot {
     pub over: u64,
     /// in this time, in ticks: one second to one hour. Windows are up to a fifth longer.
     pub per: Micros,
-    /// The request header that marks his requests, in lower case.
+    /// The request header that marks its requests, in lower case.
     pub header: Option<Rc<str>>,
     /// How many of them the log lists, 1 ..= 100.
     pub top: usize,

@@ -54,7 +54,7 @@ pub struct Rule {
     pub response: Rc<Response>,
     /// Whom it bans.
     pub ban: Option<Ban>,
-    /// Who comes so often that his requests are marked.
+    /// Who comes so often that its requests are marked.
     pub hot: Option<Hot>,
 }
 

@@ -7,7 +7,7 @@ use crate::port::SharedData;
 use crate::time::Micros;
 use crate::words;
 
-/// See the module.
+/// What is known of the configuration centre and its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Head {
     /// Who asks.

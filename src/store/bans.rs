@@ -14,10 +14,10 @@ const VALUE: usize = 192;
 
 /// The bans of one rule.
 pub trait Bans {
-    /// Ticks for which a caller is still banned; 0 if he is not.
+    /// Ticks for which a caller is still banned; 0 if it is not.
     fn left(&mut self, key: Key, now: Micros) -> Micros;
 
-    /// The rule refused him.
+    /// The rule refused it.
     fn refused(&mut self, key: Key, now: Micros);
 
     /// Does what has to be done from time to time. Whether there is more to do soon, even if no
@@ -29,7 +29,7 @@ pub trait Bans {
         None
     }
 
-    /// Takes what the fleet says. Ticks for which he is still banned.
+    /// Takes what the fleet says. Ticks for which it is still banned.
     fn told(&mut self, _key: Key, _opinion: &Opinion, _now: Micros) -> Micros {
         0
     }

@@ -5,7 +5,7 @@ use crate::time::{Micros, Now};
 /// No wall clock shows more, some thousands of years from now.
 const LATEST: Micros = 1 << 57;
 
-/// See the module.
+/// The instant below which a store judges as at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Floor(pub(super) Now);
 

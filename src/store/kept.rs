@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
-/// See the module.
+/// Values by the identity of the rule that they belong to.
 #[derive(Debug)]
 pub(super) struct Kept<T>(Vec<Known<T>>);
 

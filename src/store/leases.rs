@@ -10,7 +10,7 @@ const LINES: usize = 4096;
 /// Blocks given back at once.
 const BATCH: usize = 1024;
 
-/// A caller has one line where his lease can be.
+/// A caller has one line where its lease can be.
 #[derive(Debug)]
 pub(super) struct Leases {
     lines: Vec<Lease>,
@@ -30,13 +30,13 @@ impl Leases {
         (callers.clamp(1, LINES) * (size_of::<Lease>() + size_of::<usize>())) as u64
     }
 
-    /// The line of a caller, if it is his.
+    /// The line of a caller, if it is its.
     pub(super) fn find(&mut self, key: Key) -> Option<&mut Lease> {
         let line = self.line(key);
         self.lines.get_mut(line).filter(|lease| lease.key() == key)
     }
 
-    /// The line of a caller, made his unless another's permits lie there.
+    /// The line of a caller, made its unless another's permits lie there.
     pub(super) fn claim(&mut self, key: Key) -> Option<&mut Lease> {
         if self.lines.is_empty() {
             self.lines.resize(self.most, Lease::default());
@@ -54,13 +54,13 @@ impl Leases {
         Some(lease)
     }
 
-    /// A caller's new block, if he has a line.
+    /// A caller's new block, if it has a line.
     pub(super) fn renew(&mut self, key: Key, block: Block, life: Micros, now: Now) {
         self.find(key).into_iter().for_each(|lease| lease.renew(block, life, now));
         self.list(key);
     }
 
-    /// A block for a caller that he may spend after the one in hand until `ends`, if he has a line.
+    /// A block for a caller that it may spend after the one in hand until `ends`, if it has a line.
     pub(super) fn reserve(&mut self, key: Key, block: Block, begins: Micros, ends: Now) {
         self.find(key).into_iter().for_each(|lease| lease.reserve(block, begins, ends));
         self.list(key);

@@ -19,10 +19,10 @@ use crate::time::{Micros, Now, SECOND};
 const PIECE: usize = 64;
 const PACE: Micros = SECOND / 100;
 
-/// How often somebody may be found who still uses what is left; then it is his to empty.
+/// How often somebody may be found who still uses what is left; then it is its to empty.
 const TIMES: u8 = 3;
 
-/// See the module.
+/// One rule's remains.
 pub struct Remains {
     data: Rc<dyn SharedData>,
     namespace: Rc<str>,

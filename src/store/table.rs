@@ -2,8 +2,8 @@
 //!
 //! State that has run out is dropped first, which loses nothing. When the table is full of live
 //! callers, newcomers share overflow buckets, chosen by the keyed hash: no caller ever gets a
-//! fresh bucket because others came. A newcomer who gets a row of his own later starts with the
-//! usage of the bucket that he shared, which is at least his own.
+//! fresh bucket because others came. A newcomer who gets a row of its own later starts with the
+//! usage of the bucket that it shared, which is at least its own.
 
 use std::rc::Rc;
 
@@ -24,9 +24,9 @@ const SCAN: u32 = 512;
 /// Where a caller's state lies, as long as the table has the same [`Table::version`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// A row of his own.
+    /// A row of its own.
     Row(u32),
-    /// A row is free for him; until he is charged he has none.
+    /// A row is free for it; until it is charged it has none.
     New,
     /// An overflow bucket.
     Overflow,
@@ -136,7 +136,7 @@ impl Table {
         self.floor.judging(now, self.window)
     }
 
-    /// Finds the place of a caller, making room if he is new and the table is full.
+    /// Finds the place of a caller, making room if it is new and the table is full.
     pub fn find(&mut self, key: Key, now: Now) -> Place {
         let rows = &self.rows;
         // The only row of a rule for everybody.

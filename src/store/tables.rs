@@ -9,7 +9,7 @@ use super::daily::{Section, Terms};
 use super::kept::Kept;
 use super::table::Table;
 
-/// See the module.
+/// All that one worker counts in.
 #[derive(Debug, Default)]
 pub struct Tables {
     tables: Kept<Table>,

@@ -14,7 +14,7 @@ local function ban()
     return sum
   end
   function B.left(r) return max(0,r.s[1]-now) end
-  -- What costs nothing only looks whether he is banned.
+  -- What costs nothing only looks whether it is banned.
   B.look=B.left
   function B.judge() return 0,0 end
   function B.charge(r,refusals)

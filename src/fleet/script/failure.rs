@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// See the module.
+/// The reason for which a gateway cannot rely upon Redis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     /// Redis wants a password.

@@ -13,7 +13,7 @@ use crate::key::Key;
 use crate::policy::Ban;
 use crate::policy::redis::OnFailure;
 
-/// See the module.
+/// The bans of one rule in the fleet.
 pub(in crate::store) struct Far {
     link: Rc<Link>,
     /// The number of the rule's store.
@@ -34,7 +34,7 @@ impl Far {
         Far { link, number, identity, numbers: Numbers::of_ban(ban), keys: keys as u64 }
     }
 
-    /// Whether everybody is refused, whatever he did.
+    /// Whether everybody is refused, whatever it did.
     pub(super) fn denies(&self) -> bool {
         self.link.alone.get() && self.link.on_failure == OnFailure::Deny
     }

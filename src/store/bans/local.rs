@@ -28,7 +28,7 @@ impl Sets {
     }
 }
 
-/// See the module.
+/// The bans of one rule in this worker.
 pub(in crate::store) struct Local {
     ban: Ban,
     sets: Rc<RefCell<Sets>>,

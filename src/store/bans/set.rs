@@ -2,7 +2,7 @@
 //! nobody can aim at another's set.
 //!
 //! Rows of eight words, the hash and the state; all zero is a row of nobody. When a set is full, a
-//! newcomer takes the place of him with the least to lose, and never that of one who is banned: many
+//! newcomer takes the place of the one with the least to lose, and never that of one who is banned: many
 //! addresses that are refused a few times each drop nobody who was refused more often than they.
 
 use super::super::remains::Found;
@@ -35,7 +35,7 @@ pub(super) struct Counted {
     pub(super) begins: bool,
     /// When the caller's ban ends or ended; 0 if there was none.
     pub(super) until: Micros,
-    /// His recent refusals.
+    /// Its recent refusals.
     pub(super) recent: u64,
 }
 
@@ -85,7 +85,7 @@ pub(in crate::store) fn look(bytes: &[u8], ban: &Ban, now: Micros) -> Found {
     if set.chunks_exact(ROW).any(counts) { Found::InUse(0) } else { Found::Over(Vec::new()) }
 }
 
-/// The state of a caller, who gets a row if he has none.
+/// The state of a caller, who gets a row if it has none.
 fn state<'s>(set: &'s mut [u64], ban: &Ban, hash: u64, now: Micros) -> Option<&'s mut [u64]> {
     let found = set.chunks_exact(ROW).position(|row| row.first() == Some(&hash));
     let place = match found {

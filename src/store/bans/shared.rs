@@ -31,15 +31,15 @@ const ATTEMPTS: usize = 1_000;
 #[derive(Debug, Clone, Copy)]
 struct Line {
     key: Key,
-    /// When his ban ends, as of so many bans begun.
+    /// When its ban ends, as of so many bans begun.
     until: Micros,
     epoch: u64,
     /// Refusals that were not passed on yet, and those that were counted when that was last done.
     refusals: u64,
     recent: u64,
-    /// Whether his line is on the list.
+    /// Whether its line is on the list.
     listed: bool,
-    /// When the fleet was last asked about him.
+    /// When the fleet was last asked about it.
     looked: Micros,
 }
 
@@ -49,7 +49,7 @@ const NOBODY: Line =
 /// The record that all workers look at.
 #[derive(Debug, Clone, Copy, Default)]
 struct Record {
-    /// How many sets there are: whoever came first has counted them by his `keys`.
+    /// How many sets there are: whoever came first has counted them by its `keys`.
     sets: u64,
     /// Bans begun, and one.
     epoch: u64,
@@ -57,7 +57,7 @@ struct Record {
     latest: Micros,
 }
 
-/// See the module.
+/// The bans of one rule in this gateway.
 pub(in crate::store) struct Shared {
     ban: Ban,
     data: Rc<dyn SharedData>,
@@ -138,7 +138,7 @@ impl Shared {
         (set, number)
     }
 
-    /// The place of a caller's line, made his.
+    /// The place of a caller's line, made its.
     fn claim(&mut self, key: Key, now: Micros) -> usize {
         if self.record.sets == 0 {
             self.learn(None, now);

@@ -14,7 +14,7 @@ use crate::time::{Micros, Now, SECOND, Unit};
 
 const DAY: Micros = Unit::Day.micros();
 
-/// See the module.
+/// The count of one rule in this worker.
 #[derive(Debug)]
 pub struct Section {
     filter: Filter,

@@ -11,7 +11,7 @@ use crate::store::shared::Shared;
 use crate::store::{Meter, Reservation, Store, Stores};
 use crate::time::Now;
 
-/// See the module.
+/// The gateway's part of one rule.
 pub(super) struct Share {
     meter: Meter,
     open: Box<dyn Fn(Meter) -> Shared>,

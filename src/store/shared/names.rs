@@ -54,7 +54,7 @@ impl Names {
         self.slots
     }
 
-    /// Where all workers find how many slots there are: whoever comes first has counted them by his
+    /// Where all workers find how many slots there are: whoever comes first has counted them by its
     /// `keys`, and a caller has to be in the same slot for everybody.
     pub(in crate::store) fn count(&mut self) -> &str {
         self.numbered("slots", None)
@@ -111,7 +111,7 @@ impl Names {
     }
 }
 
-/// The bucket of a caller, which stands for his hash in its slot.
+/// The bucket of a caller, which stands for its hash in its slot.
 pub(in crate::store) fn bucket(key: Key) -> u64 {
     key.hash % BUCKETS
 }

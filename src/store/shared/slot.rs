@@ -85,7 +85,7 @@ impl Slot {
         self.get(start - 1)
     }
 
-    /// Writes a caller's state, into a place of his own.
+    /// Writes a caller's state, into a place of its own.
     pub(super) fn put(&mut self, hash: u64, lent: u64, state: &[u64]) {
         let place = self.find(hash).unwrap_or(self.len());
         let start = self.start(place);

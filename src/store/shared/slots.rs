@@ -9,7 +9,7 @@ use crate::port::SharedData;
 /// Compare-and-swaps that may be lost for one request before it is refused.
 pub(super) const ATTEMPTS: usize = 1_000;
 
-/// See the module.
+/// The slots of one rule's callers.
 pub(super) struct Slots {
     data: Rc<dyn SharedData>,
     traffic: Rc<Traffic>,
