@@ -24,7 +24,7 @@ HEAD = [
     "calls/1,000 requests", "budget",
 ]
 NEWCOMERS = 2_000
-# Seconds: a caller who pauses gives his lease back and begins with a small one.
+# Seconds: a caller who pauses gives its lease back and begins with a small one.
 SLICE = 0.5
 
 

@@ -36,7 +36,7 @@ impl Day {
         let empty = allocator::bytes();
         let mut store = open(accounts, permits, error);
         let mut given = vec![0_u64; accounts as usize];
-        // Everybody once more than he has permits, in rounds, each in an order of its own.
+        // Everybody once more than it has permits, in rounds, each in an order of its own.
         let nanoseconds = median_of_batches(accounts, permits, |account| {
             let admitted = admits(&mut *store, key(account));
             given[account as usize] += u64::from(admitted);

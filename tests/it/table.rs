@@ -70,7 +70,7 @@ fn a_flood_of_newcomers_hands_nobody_a_fresh_bucket() {
     for entry in REGISTRY {
         let algorithm = algorithm(entry.short, Quota::new(Unit::Hour, 3600));
         let mut table = Table::new(algorithm.clone(), 50);
-        // An oracle per caller: what he alone would be allowed.
+        // An oracle per caller: what it alone would be allowed.
         let mut alone: HashMap<u64, Vec<u64>> = HashMap::new();
         let mut overflowed = 0;
         let mut now = 7_000_000;
@@ -112,13 +112,13 @@ fn a_newcomer_gets_a_row_as_soon_as_one_has_run_out() {
 fn leaving_an_overflow_bucket_keeps_what_was_used_there() {
     let algorithm = algorithm("TB", Quota { burst: Some(2), ..Quota::new(Unit::Day, 1) });
     let mut table = Table::new(algorithm.clone(), 1);
-    // The one row is taken for a second; the newcomer uses up his two permits beside it.
+    // The one row is taken for a second; the newcomer uses up its two permits beside it.
     let short = Quota { burst: Some(1), ..Quota::new(Unit::Second, 1) };
     assert!(request(&mut table, &*self::algorithm("TB", short), 1, at(0)).0);
     assert_eq!(request(&mut table, &*algorithm, 2, at(1)), (true, Place::Overflow));
     assert_eq!(request(&mut table, &*algorithm, 2, at(2)), (true, Place::Overflow));
     assert_eq!(request(&mut table, &*algorithm, 2, at(3)), (false, Place::Overflow));
-    // The row has run out: he gets it, and still has nothing left.
+    // The row has run out: it gets it, and still has nothing left.
     assert_eq!(request(&mut table, &*algorithm, 2, at(2_000_000)), (false, Place::New));
 }
 

@@ -14,7 +14,7 @@ use super::{Asked, Model, Receipts};
 /// A gateway says once a second that it lives, and is believed for five.
 const ALIVE: u64 = SECOND;
 
-/// See the module.
+/// A Redis that knows one script.
 #[derive(Default)]
 pub struct Redis {
     /// Whether it has seen the text of the script.

@@ -198,7 +198,7 @@ fn a_caller_under_leases_is_banned_within_a_second() {
         true
     };
     assert!(send(&mut gateway, 500));
-    // Somebody else has him banned.
+    // Somebody else has it banned.
     let (identity, caller) = (gateway.ban_identity(), gateway.caller());
     let count = Charge { identity, caller, ..charge(&BAN, 0, BAN.after) };
     server.decide(&Trip { gateway: 9, ..trip(None, vec![count]) });

@@ -27,7 +27,7 @@ fn who_comes_first_chooses_the_seed() {
     // Another namespace is another fleet.
     let other = Trip { namespace: "other".into(), ..second.clone() };
     assert_eq!(server.decide(&other).asks[0].rules[0].remaining, 9);
-    // After a loss of everything whoever comes first brings his seed back.
+    // After a loss of everything whoever comes first brings its seed back.
     server.command(&["FLUSHALL"]);
     assert_eq!(server.decide(&first).asks[0].rules[0].remaining, 9);
     assert!(matches!(server.ask(&second, &Login::default()), Ok(Answer::Seed(_))));

@@ -47,7 +47,7 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> (u64, u64) 
     let short = rule.entry.short;
     let holds = matches!(short, "LB") || rule.case.quota.max_delay.is_some();
     let mut spend = |now: Now, wait: u64, cost: u64| {
-        // Who is held leaves when the bound of all departures lets him, see below.
+        // Who is held leaves when the bound of all departures lets it, see below.
         let promise = promise(short, &rule.case.quota, &past, now, cost);
         let fits = matches!(promise, Promise::Admitted { wait: 0 } | Promise::Either);
         assert!(fits || holds, "{short} let too much through at {now:?}");

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use diana::port::{Property, Pseudo, Request, Values};
 use fastrand::Rng;
 
-/// Callers, each with the share of all calls that are his or come from those before him.
+/// Callers, each with the share of all calls that are its or come from those before it.
 pub struct Crowd(Vec<f64>);
 
 impl Crowd {

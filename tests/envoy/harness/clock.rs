@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// See the module.
+/// A clock that never steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,

@@ -23,7 +23,7 @@ pub struct Event {
     pub admitted: bool,
 }
 
-/// See the module.
+/// A client on one connection.
 pub struct Caller {
     number: u32,
     client: Http2,

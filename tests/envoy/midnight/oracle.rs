@@ -10,7 +10,7 @@ const APART: u64 = 5_000;
 #[derive(Clone, PartialEq)]
 struct Day([u8; ACCOUNTS as usize]);
 
-/// See the module. Which of the requests around midnight was the first of today may be told only by
+/// What may have been given so far. Which of the requests around midnight was the first of today may be told only by
 /// what becomes of those after it, so there may be several ideas of what was given since.
 pub struct Oracle(Vec<Day>);
 

@@ -74,7 +74,7 @@ fn who_is_refused_often_is_banned_in_the_midst_of_a_flood() {
             }
             (0..KEYS / 100).for_each(|_| bans.refused(key(&mut rng), SECOND + round));
         }
-        // A newcomer with as few refusals may be forgotten for another one, until he has more.
+        // A newcomer with as few refusals may be forgotten for another one, until it has more.
         let banned = often.iter().filter(|key| bans.left(**key, SECOND) > 0).count();
         assert!(banned >= 95, "{scope:?}: {banned}");
     }

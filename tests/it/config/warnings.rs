@@ -60,7 +60,7 @@ fn keys_that_callers_choose() {
     assert_snapshot!(of(&local("cookie", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-cookie-second-tb");
     assert_snapshot!(of(&local("[tenant, account]", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-tenant-account-second-tb");
     assert_snapshot!(of(&local("tenant", "day")), @"");
-    // A caller who chooses a new device header each time never gets as far as his address.
+    // A caller who chooses a new device header each time never gets as far as its address.
     assert_snapshot!(of(&local("device", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-device-second-tb");
     assert_snapshot!(of(&format!("{}, {}", local("account", "second"), local("address", "second"))), @"");
     assert_snapshot!(of(&format!("{}, {}", local("account", "day"), local("address", "second"))), @"callers choose the key of these rules themselves and are remembered for hours; when `keys`, 100000, of them are live, newcomers share buckets, so see that `keys` is enough: root-account-day-tb");

@@ -13,7 +13,7 @@ fn gate(more: &str) -> Gate {
     Gate::new(&format!("limits: [{{Url: /, rules: [{{{RULE}, {BAN}{more}}}]}}]"))
 }
 
-/// Has somebody refused until he is banned.
+/// Has somebody refused until it is banned.
 fn ban(gate: &mut Gate, request: &FakeRequest) {
     assert!(gate.admits(request));
     for _ in 0..3 {

@@ -164,8 +164,8 @@ fn a_change_of_the_configuration_leaves_the_gauge_right() {
     assert!(new.metrics().contains(&"diana.ns.rule.r.hot_keys +1".into()));
 }
 
-/// A caller comes in bursts, each after a pause in which his permits have gone back: the first block of
-/// a hot one is as large as he is known to need.
+/// A caller comes in bursts, each after a pause in which its permits have gone back: the first block of
+/// a hot one is as large as it is known to need.
 #[test]
 fn hot_callers_get_larger_leases() {
     let writes = |hot: &str| {

@@ -102,7 +102,7 @@ impl Gateway {
         }
     }
 
-    /// What a new worker tells a caller about each rule, and whether it charged him for that.
+    /// What a new worker tells a caller about each rule, and whether it charged it for that.
     fn ask(&self, caller: usize) -> (Vec<u64>, bool) {
         let mut engine = engine(&self.text, &self.data);
         let mut verdict = engine.decide(&from(&caller.to_string()), &self.clock);

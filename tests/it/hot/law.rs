@@ -10,7 +10,7 @@ use crate::seed;
 /// Requests that the law is for, in `per`.
 const MOST: u64 = 400 * OVER;
 
-/// Runs a crowd for some windows: `draw` chooses who comes next, and whether he is remembered.
+/// Runs a crowd for some windows: `draw` chooses who comes next, and whether it is remembered.
 fn run(
     name: &str,
     workers: usize,

@@ -42,7 +42,7 @@ fn whoever_leaves_a_bucket_takes_what_he_used_there_along() {
     gateway.set(50 * SECOND, 0);
     assert!(gateway.admits(100), "in a bucket");
     assert_eq!(gateway.overflowed.get(), 1);
-    // Set back, the clock makes his window last longer than it seemed; the others' are over.
+    // Set back, the clock makes its window last longer than it seemed; the others' are over.
     gateway.set(61 * SECOND, 60 * SECOND);
     assert!(!gateway.admits(100));
     assert_eq!(gateway.overflowed.get(), 1, "there is room for him");

@@ -59,11 +59,11 @@ fn whoever_has_run_out_makes_room_first() {
     for caller in 0..32 {
         assert_eq!(request(caller), (true, false));
     }
-    // No room: the newcomer shares a bucket, and has no more there than he would have alone.
+    // No room: the newcomer shares a bucket, and has no more there than it would have alone.
     assert_eq!(request(100), (true, true));
     assert_eq!(request(100), (true, true));
     assert_eq!(request(100), (false, true));
-    // Whoever is known keeps his place.
+    // Whoever is known keeps its place.
     assert_eq!(request(31), (true, false));
     assert_eq!(request(31), (false, false));
     gateway.clock.set(gateway.clock.get().later(SECOND));

@@ -56,7 +56,7 @@ pub struct Gateway {
     books: RefCell<HashMap<u64, Book>>,
 }
 
-/// What a caller was given, and the latest instant at which shared data was written for him.
+/// What a caller was given, and the latest instant at which shared data was written for it.
 #[derive(Default)]
 struct Book {
     past: Vec<Admission>,

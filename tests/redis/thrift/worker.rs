@@ -7,7 +7,7 @@ use diana::time::SECOND;
 use crate::model::{Asked, Model, Receipts};
 use crate::rules::Rule;
 
-/// A caller who comes again within this time is worth a lease; one who does not has his back.
+/// A caller who comes again within this time is worth a lease; one who does not has its back.
 const IDLE: u64 = SECOND / 20;
 
 /// How long before a lease is over it is spent no more, so that what is left can be given back.

@@ -62,7 +62,7 @@ pub fn run(input: &[u8]) {
     }
     (0..BAN.after).for_each(|_| workers[0].refused(key(0), now));
     assert!(workers[0].left(key(0), now) > 0, "nobody can be banned any more");
-    // The other learns it at once; where the count of bans was spoiled, as he goes on.
+    // The other learns it at once; where the count of bans was spoiled, as it goes on.
     for _ in 0..2 {
         now += SECOND / 10;
         if workers[1].left(key(0), now) == 0 {
