@@ -29,15 +29,15 @@ impl Host {
     /// of an address are ignored. Of several authorities, which a proxy joins with commas, one is enough.
     #[must_use]
     pub fn matches(&self, authority: &[u8]) -> bool {
-        authority.split(|&byte| byte == b',').any(|one| self.is_meant_by(one.trim_ascii()))
+        authority.split(|&byte| byte == b',').any(|one| self.is_meant_by(one))
     }
 
     fn is_meant_by(&self, authority: &[u8]) -> bool {
         if authority.contains(&b'%') {
             let plain: Vec<u8> = decoded(authority).collect();
-            return self.names(bare(&plain));
+            return self.names(bare(&plain).trim_ascii());
         }
-        self.names(bare(authority))
+        self.names(bare(authority).trim_ascii())
     }
 
     fn names(&self, host: &[u8]) -> bool {
