@@ -17,7 +17,7 @@ Diana is ready at http://127.0.0.1:{GATEWAY} (admin: http://127.0.0.1:{ADMIN}). 
 
   for i in 1 2 3 4 5 6 7; do curl -s -o /dev/null -w '%{{http_code}} ' http://127.0.0.1:{GATEWAY}/hello; done; echo
   curl -i http://127.0.0.1:{GATEWAY}/hello
-  for i in 1 2 3; do curl -s http://127.0.0.1:{GATEWAY}/slow & done; wait
+  for i in 1 2 3; do curl -s -o /dev/null -w '%{{http_code}} after %{{time_total}} s\\n' http://127.0.0.1:{GATEWAY}/slow & done; wait
   for i in 1 2 3; do curl -i -H 'x-account-id: ada' http://127.0.0.1:{GATEWAY}/share/qq; done
   sleep 1; curl -s http://127.0.0.1:{ADMIN}/stats/prometheus | grep ^diana
 
