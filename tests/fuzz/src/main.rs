@@ -22,6 +22,7 @@ mod seed;
 #[path = "../../redis/server.rs"]
 #[allow(dead_code, reason = "others share it and use the rest")]
 mod server;
+mod spoil;
 mod store;
 #[path = "../../laws/stream.rs"]
 #[allow(dead_code, reason = "others share it and use the rest")]

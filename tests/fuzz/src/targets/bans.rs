@@ -13,6 +13,8 @@ use diana::store::tables::Tables;
 use diana::time::SECOND;
 use fastrand::Rng;
 
+use crate::spoil::spoil_words;
+
 const BAN: Ban = Ban {
     after: 10,
     within: 60 * SECOND,
@@ -76,17 +78,7 @@ fn spoil(data: &FakeSharedData, rng: &mut Rng) {
     let keys = data.keys();
     let Some(name) = rng.choice(&keys) else { return };
     let Some((mut bytes, _)) = data.get(name) else { return };
-    match rng.u8(0..6) {
-        0 => bytes = rng.rest(60),
-        1 => bytes.truncate(rng.usize(0..=bytes.len())),
-        _ => {
-            let words = bytes.len() / 8;
-            for _ in 0..rng.u8(0..6).min(words as u8) {
-                let place = rng.usize(0..words) * 8;
-                let value = rng.u64(..) >> rng.u8(0..64);
-                bytes[place..place + 8].copy_from_slice(&value.to_le_bytes());
-            }
-        }
-    }
+    let kind = rng.u8(0..6);
+    spoil_words(&mut bytes, kind, 60, rng);
     data.set(name, &bytes);
 }

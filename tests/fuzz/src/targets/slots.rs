@@ -6,6 +6,7 @@ use diana::port::SharedData;
 use diana::time::{SECOND, Unit};
 use fastrand::Rng;
 
+use crate::spoil::spoil_words;
 use crate::store::gateway::Gateway;
 use crate::store::rule::Rule;
 
@@ -45,17 +46,8 @@ fn spoil(gateway: &Gateway, rng: &mut Rng) -> bool {
     let Some((mut bytes, _)) = gateway.data.get(name) else { return false };
     let kind = rng.u8(0..6);
     match kind {
-        0 => bytes = rng.rest(60),
-        1 => bytes.truncate(rng.usize(0..=bytes.len())),
         2 => bytes.iter_mut().skip(8).for_each(|byte| *byte = rng.u8(..)),
-        _ => {
-            let words = bytes.len() / 8;
-            for _ in 0..rng.u8(0..6).min(words as u8) {
-                let place = rng.usize(0..words) * 8;
-                let value = rng.u64(..) >> rng.u8(0..64);
-                bytes[place..place + 8].copy_from_slice(&value.to_le_bytes());
-            }
-        }
+        _ => spoil_words(&mut bytes, kind, 60, rng),
     }
     gateway.data.set(name, &bytes);
     kind != 1

@@ -10,6 +10,8 @@ use diana::port::fake::FakeSharedData;
 use diana::time::SECOND;
 use fastrand::Rng;
 
+use crate::spoil::spoil_words;
+
 const PER: u64 = 10 * SECOND;
 const PACE: u64 = SECOND / 10;
 const OVER: u64 = 50;
@@ -53,17 +55,7 @@ pub fn run(input: &[u8]) {
 
 fn spoil(data: &FakeSharedData, rng: &mut Rng) {
     let mut bytes = data.get("hot").map_or(vec![0; 120], |(bytes, _)| bytes);
-    match rng.u8(0..6) {
-        0 => bytes = rng.rest(200),
-        1 => bytes.truncate(rng.usize(0..=bytes.len())),
-        _ => {
-            let words = bytes.len() / 8;
-            for _ in 0..rng.u8(0..6).min(words as u8) {
-                let place = rng.usize(0..words) * 8;
-                let value = rng.u64(..) >> rng.u8(0..64);
-                bytes[place..place + 8].copy_from_slice(&value.to_le_bytes());
-            }
-        }
-    }
+    let kind = rng.u8(0..6);
+    spoil_words(&mut bytes, kind, 200, rng);
     data.set("hot", &bytes);
 }
