@@ -41,12 +41,16 @@ struct Round {
 fn each_day_gives_what_the_oracle_says_and_memory_does_not_grow() {
     alone();
     let midnights = std::env::var("MIDNIGHTS").map_or(2, |text| text.parse().expect("a number"));
+    let clock = Clock::new();
+    let tomorrow = clock.now() / DAY + 2;
+    // In the middle of the day before it, so that no other midnight is passed on the way there.
+    let ahead = (midnight_of(tomorrow) - DAY / 2 - clock.now()) / SECOND;
     let envoy = Gateway::with(&format!(
         "{{limits: [{{Url: /, rules: [{{name: posts, actor: account, unit: day, rpu: {PERMITS}, algo: W,
            scope: local, quota: {{accounts: 1000000, error: 0.0001}}}}]}}], time_zone: '+08:00'}}"
     ))
     .workers(WORKERS)
-    .clock_ahead(0)
+    .clock_ahead(ahead.cast_signed())
     .without_access_log()
     .start();
     let mut callers: Vec<Caller> = (0..CONNECTIONS).map(|_| Caller::connect(envoy.port)).collect();
@@ -58,9 +62,8 @@ fn each_day_gives_what_the_oracle_says_and_memory_does_not_grow() {
         callers.push(Caller::connect(envoy.port));
         (0..WORKERS).all(has_callers).then_some(())
     });
-    let (clock, over) = (Clock::new(), AtomicBool::new(false));
+    let over = AtomicBool::new(false);
     let rate = RATE / callers.len() as u32;
-    let tomorrow = clock.now() / DAY + 2;
     let (rounds, logs) = thread::scope(|scope| {
         let call = |caller: Caller| caller.call(rate, &clock, &over);
         let calls: Vec<_> =
@@ -74,10 +77,15 @@ fn each_day_gives_what_the_oracle_says_and_memory_does_not_grow() {
     envoy.assert_unharmed();
 }
 
-/// Sets the clock to shortly before a day begins at +08:00, and waits until it has.
+/// When a day begins at +08:00.
+fn midnight_of(day: u64) -> u64 {
+    day * DAY - DAY / 3
+}
+
+/// Sets the clock to shortly before a day begins, and waits until it has.
 fn pass_midnight(envoy: &Envoy, clock: &Clock, day: u64) -> Round {
     let midnight = clock.now() + BEFORE;
-    envoy.set_clock_ahead((day * DAY - DAY / 3 - midnight).cast_signed());
+    envoy.set_clock_ahead((midnight_of(day) - midnight).cast_signed());
     let wait = (midnight + AFTER).saturating_sub(clock.now());
     thread::sleep(Duration::from_micros(wait));
     Round { midnight, over: clock.now(), memory: envoy.memory_now() }
