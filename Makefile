@@ -27,16 +27,16 @@ bench: build ## measure Diana in Envoy and its core alone
 	@python3 benches/run.py
 
 hot: ## look for hot keys in crowds of all kinds; fails if one is missed or marked in error
-	@cargo test -q --no-default-features --test it hot::law -- --nocapture
+	@cargo test -q --test it hot::law -- --nocapture
 
 simulate: ## simulate fleets of 1 to 100 gateways and a Redis, by the real core (TABLES="size busy" for some)
-	@cargo bench --quiet --no-default-features --bench fleet -- $(TABLES)
+	@cargo bench --quiet --bench fleet -- $(TABLES)
 
 bans: ## let a million new addresses come, and fail unless every earlier ban holds
 	@python3 tools/bans.py $(ENVOY)
 
 quota: ## count ten million accounts by the day; fails if one gets too much or too many are refused too early
-	@cargo bench -q --no-default-features --bench quota
+	@cargo bench -q --bench quota
 
 midnight: build ## pass ten midnights under load in a real Envoy; fails if a request counts on the wrong day
 	@python3 tools/midnight.py $(ENVOY)

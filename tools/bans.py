@@ -8,7 +8,7 @@ import envoy
 import needs
 from console import run
 
-TEST = ["test", "--no-default-features", "--test"]
+TEST = ["test", "--test"]
 
 
 def main():

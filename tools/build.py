@@ -7,14 +7,16 @@ import size
 from console import CARGO_TARGET, ROOT, TARGET, run
 
 WASM = "wasm32-wasip1"
+# Of Cargo.toml.
+PROFILE = "module"
 
 
 def build():
     needs.rust_target(WASM)
     linker = {"CARGO_TARGET_WASM32_WASIP1_LINKER": str(ROOT / "tools/link.py")}
-    command = [needs.cargo(), "build", "--release", "--lib", "--target", WASM]
+    command = [needs.cargo(), "build", "--package", "diana", "--profile", PROFILE, "--target", WASM]
     run(command, env={**os.environ, **linker})
-    linked = CARGO_TARGET / WASM / "release/diana.wasm"
+    linked = CARGO_TARGET / WASM / PROFILE / "diana.wasm"
     TARGET.mkdir(exist_ok=True)
     # Written and renamed, so that an Envoy or a test never reads half a module.
     part = size.MODULE.with_suffix(".part")

@@ -9,7 +9,7 @@ from console import run
 
 
 def midnight():
-    command = [needs.cargo(), "test", "-q", "--no-default-features", "--test", "envoy", "midnight::each"]
+    command = [needs.cargo(), "test", "-q", "--test", "envoy", "midnight::each"]
     found = {"DIANA_ENVOY": str(envoy.path(*sys.argv[1:2])), "MIDNIGHTS": "10"}
     run([*command, "--", "--nocapture"], env={**os.environ, **found})
 

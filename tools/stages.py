@@ -8,9 +8,8 @@ import envoy
 import needs
 from console import ROOT
 
-PURE = "--no-default-features"
 DENY = ["--", "-D", "warnings"]
-TEST = ["cargo", "test", PURE]
+TEST = ["cargo", "test"]
 
 
 class Step(NamedTuple):
@@ -33,7 +32,7 @@ def tests(*words, **variables):
 def test_programs():
     """All tests at once, so that stages that run side by side do not wait for each other's compiler."""
     needs.cargo()
-    yield step(*TEST, "--no-run", "--lib", *(word for name in COMPILED for word in ("--test", name)))
+    yield step(*TEST, "--no-run", *(word for name in COMPILED for word in ("--test", name)))
 
 
 def lint():
@@ -43,17 +42,16 @@ def lint():
     needs.rust_target("wasm32-unknown-unknown")
     yield step("cargo", "fmt", "--check")
     yield step("cargo", "fmt", "--check", "--manifest-path", "tests/fuzz/Cargo.toml")
-    yield step("cargo", "clippy", "--all-targets", *DENY)
-    # The core must compile without the host, and the adapter on the target that is shipped.
-    yield step("cargo", "clippy", "--lib", PURE, *DENY)
-    yield step("cargo", "clippy", "--lib", "--target", "wasm32-wasip1", *DENY)
-    yield step("cargo", "clippy", "--test", "wasm", "--target", "wasm32-unknown-unknown", PURE, *DENY)
-    yield step("cargo", "doc", "--no-deps", RUSTDOCFLAGS="-D warnings")
+    yield step("cargo", "clippy", "--workspace", "--all-targets", *DENY)
+    # The adapter on the target that is shipped.
+    yield step("cargo", "clippy", "--package", "diana", "--target", "wasm32-wasip1", *DENY)
+    yield step("cargo", "clippy", "--test", "wasm", "--target", "wasm32-unknown-unknown", *DENY)
+    yield step("cargo", "doc", "--workspace", "--no-deps", RUSTDOCFLAGS="-D warnings")
 
 
 def native():
     needs.cargo()
-    yield tests(*TEST, "--no-fail-fast", "--lib", "--test", "it", "--test", "simulation")
+    yield tests(*TEST, "--no-fail-fast", "--test", "it", "--test", "simulation")
     yield tests(sys.executable, "-m", "unittest", "discover", "-s", "tools", "-v")
 
 

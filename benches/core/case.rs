@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use diana::engine::Engine;
-use diana::key::Seed;
-use diana::port::fake::{FakeClock, FakeRequest, FakeSharedData};
-use diana::time::Now;
-use diana::verdict::Verdict;
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::time::Now;
+use diana_core::verdict::Verdict;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 
 /// Accounts that take turns where there is more than one.
 pub const KEYS: usize = 100_000;
@@ -105,7 +105,7 @@ impl Bench {
             "{{limits: [{limits}], actors: {{account: [{{header: x-account-id}}], \
              address: [{{client_address: {{v4: 32, v6: 64}}}}]}}}}"
         );
-        let policy = diana::config::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{why}"));
+        let policy = diana_config::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{why}"));
         let clock = FakeClock::default();
         clock.0.set(Now { mono: 1_000_000_000, wall: 1_800_000_000_000_000 });
         Bench {

@@ -1,26 +1,9 @@
 //! Simulates fleets and prints what was seen, one table after the other; with arguments only those tables.
 
-#![allow(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::string_slice,
-    clippy::unwrap_used,
-    reason = "a bench may panic"
-)]
-
 mod busy;
-#[path = "../../tests/laws/case.rs"]
-#[allow(dead_code, reason = "others share it and use the rest")]
-mod case;
 mod demand;
 mod faults;
-#[path = "../../tests/model/model.rs"]
-#[allow(dead_code, reason = "others share it and use the rest")]
-mod model;
 mod outage;
-#[path = "../../tests/simulation/simulation.rs"]
-mod simulation;
 mod size;
 mod table;
 

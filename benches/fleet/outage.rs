@@ -1,9 +1,9 @@
 //! What becomes of the limit while Redis is away.
 
-use diana::time::SECOND;
+use diana_core::time::SECOND;
 
-use crate::simulation::plan::{Line, Plan};
 use crate::table::{self, Column};
+use kit::simulation::plan::{Line, Plan};
 
 const CUT_OFF: Column = ("cut off", |plan, _| plan.line.cut_off.to_string());
 const FOR: Column =

@@ -4,11 +4,11 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use crate::model::redis::Redis;
-use crate::simulation::Simulation;
-use crate::simulation::fullest::Fullest;
-use crate::simulation::plan::Plan;
-use crate::simulation::seen::Seen;
+use kit::model::redis::Redis;
+use kit::simulation::Simulation;
+use kit::simulation::fullest::Fullest;
+use kit::simulation::plan::Plan;
+use kit::simulation::seen::Seen;
 
 /// A column: its head, and what stands in it.
 pub type Column = (&'static str, fn(&Plan, &Seen) -> String);

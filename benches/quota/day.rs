@@ -4,14 +4,14 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
 
-use diana::algorithm::fixed_window;
-use diana::bloom::Shape;
-use diana::key::Key;
-use diana::policy::{Quota, Scope};
-use diana::port::fake::FakeSharedData;
-use diana::store::tables::Tables;
-use diana::store::{Meter, Store, Stores};
-use diana::time::{Now, SECOND, Unit};
+use diana_core::algorithm::fixed_window;
+use diana_core::bloom::Shape;
+use diana_core::key::Key;
+use diana_core::policy::{Quota, Scope};
+use diana_core::store::tables::Tables;
+use diana_core::store::{Meter, Store, Stores};
+use diana_core::time::{Now, SECOND, Unit};
+use kit::fake::FakeSharedData;
 
 use super::allocator;
 

@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use super::name::{self, is_name};
 use super::node::Node;
-use crate::actor::{self, Mistake, REGISTRY, Source, client_address, header};
-use crate::policy::{Actor, IdentitySource};
-use crate::tree::Tree;
+use diana_core::actor::{self, Mistake, REGISTRY, Source, client_address, header};
+use diana_core::policy::{Actor, IdentitySource};
+use diana_core::tree::Tree;
 
 const WHAT: &str = "a mapping such as `{tenant: [{header: x-tenant}]}`";
 const SOURCES: &str = "a list of sources such as `[{header: x-tenant}, {client_address: {}}]`";

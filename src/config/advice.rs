@@ -1,8 +1,8 @@
 //! Lines for the log about what is allowed and probably not meant.
 
 use super::actors::Known;
-use crate::policy::{Except, Limit, Rule, Scope};
-use crate::time::Unit;
+use diana_core::policy::{Except, Limit, Rule, Scope};
+use diana_core::time::Unit;
 
 /// How many rules a line names.
 const NAMED: usize = 20;

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use super::duration;
 use super::fields::Fields;
 use super::node::Node;
-use crate::algorithm::{Algorithm, Conflict, Entry, Key, Kind, REGISTRY};
-use crate::policy::{MAX_PERMITS, Quota, Scope};
-use crate::time::Unit;
+use diana_core::algorithm::{Algorithm, Conflict, Entry, Key, Kind, REGISTRY};
+use diana_core::policy::{MAX_PERMITS, Quota, Scope};
+use diana_core::time::Unit;
 
 /// A rule's algorithm and what it was built from.
 pub struct Limiter {

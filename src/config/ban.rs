@@ -2,8 +2,8 @@
 
 use super::duration;
 use super::fields::Fields;
-use crate::policy::Ban;
-use crate::time::{Micros, SECOND};
+use diana_core::policy::Ban;
+use diana_core::time::{Micros, SECOND};
 
 const WHAT: &str = "a mapping such as `{after: 10, within: 1m, for: 5m, max: 1h}`";
 const KEYS: &[&str] = &["after", "within", "for", "max", "halve_after"];

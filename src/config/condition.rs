@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::node::Node;
-use crate::policy::{Condition, Test};
-use crate::route::header::is_name;
-use crate::tree::Tree;
+use diana_core::policy::{Condition, Test};
+use diana_core::route::header::is_name;
+use diana_core::tree::Tree;
 
 const WHAT: &str = "a mapping from names to conditions, such as `{x-app: {prefix: mobile}}`";
 const TEST: &str = "a value, or one of `{exact: …}`, `{prefix: …}`, `{suffix: …}`, \

@@ -5,11 +5,11 @@ use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
 use super::size;
-use crate::algorithm::REGISTRY;
-use crate::bloom::Shape;
-use crate::policy::Scope;
-use crate::time::Unit;
-use crate::tree::Tree;
+use diana_core::algorithm::REGISTRY;
+use diana_core::bloom::Shape;
+use diana_core::policy::Scope;
+use diana_core::time::Unit;
+use diana_core::tree::Tree;
 
 const WHAT: &str = "a mapping such as `{accounts: 1000000, error: 0.01}`";
 const KEYS: &[&str] = &["accounts", "error", "memory"];

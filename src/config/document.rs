@@ -12,9 +12,9 @@ use super::report::Report;
 use super::{
     actors, advice, entry, except, identity, keys, naming, remote, response, settings, zone,
 };
-use crate::policy::Policy;
-use crate::policy::remote::Own;
-use crate::tree::Tree;
+use diana_core::policy::Policy;
+use diana_core::policy::remote::Own;
+use diana_core::tree::Tree;
 
 const FULL: &str = "a mapping such as `{limits: […]}`, or a list of `{Url, rules}`";
 const LIMITS: &str = "a list of `{Url, rules}`; `[]` limits nothing";

@@ -1,8 +1,8 @@
 //! Durations: whole numbers of milliseconds, seconds, minutes or hours.
 
 use super::node::Node;
-use crate::time::{DURATIONS, Micros, spell};
-use crate::tree::Tree;
+use diana_core::time::{DURATIONS, Micros, spell};
+use diana_core::tree::Tree;
 
 /// A duration in ticks, in a range. Nothing at all is `0` in any unit.
 pub fn read(node: &Node<'_>, min: Micros, max: Micros) -> Option<Micros> {

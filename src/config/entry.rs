@@ -6,7 +6,7 @@ use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
 use super::{except, identity, keys, matching, response, rule};
-use crate::policy::{Limit, Prefix, Response};
+use diana_core::policy::{Limit, Prefix, Response};
 
 const WHAT: &str = "a mapping such as `{Url: /, rules: […]}`";
 const URL: &str = "a path such as `/sample`";

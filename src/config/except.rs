@@ -7,7 +7,7 @@ use ipnet::{IpNet, Ipv4Net};
 use super::condition;
 use super::fields::Fields;
 use super::node::Node;
-use crate::policy::{Except, Prefix};
+use diana_core::policy::{Except, Prefix};
 
 const WHAT: &str = "a mapping such as `{addresses: [10.0.0.0/8], paths: [/healthz]}`";
 const ADDRESSES: &str = "a list of addresses such as `[10.0.0.0/8, 192.0.2.1]`";

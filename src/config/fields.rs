@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::node::{Node, roots};
 use super::report::Report;
-use crate::tree::Tree;
+use diana_core::tree::Tree;
 
 /// The known keys of a mapping that are present.
 #[derive(Debug)]

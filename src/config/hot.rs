@@ -5,8 +5,8 @@ use super::context::Context;
 use super::duration;
 use super::fields::Fields;
 use super::headers;
-use crate::policy::Hot;
-use crate::time::SECOND;
+use diana_core::policy::Hot;
+use diana_core::time::SECOND;
 
 const WHAT: &str = "a mapping such as `{over: 1000, per: 10s, header: x-hot-key}`";
 const KEYS: &[&str] = &["over", "per", "header", "top", "reveal"];

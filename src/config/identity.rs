@@ -4,10 +4,10 @@
 //! kind it is; always together with what gives its state a meaning. Everything else may change.
 
 use super::actors::Known;
-use crate::algorithm::{self, Entry};
-use crate::key::KeyHasher;
-use crate::policy::{Limit, Prefix, Rule, Scope};
-use crate::tree::Tree;
+use diana_core::algorithm::{self, Entry};
+use diana_core::key::KeyHasher;
+use diana_core::policy::{Limit, Prefix, Rule, Scope};
+use diana_core::tree::Tree;
 
 /// The identity of an entry: its path, and what else must hold as it is written.
 pub fn of_entry(url: &Prefix, conditions: Option<&Tree>) -> u64 {

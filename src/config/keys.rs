@@ -1,6 +1,6 @@
 //! The keys of every mapping that a document is made of, for its readers and for their hints.
 
-use crate::algorithm::REGISTRY;
+use diana_core::algorithm::REGISTRY;
 
 /// Keys of the full form.
 pub const DOCUMENT: &[&str] = &[

@@ -3,9 +3,9 @@
 use super::fields::Fields;
 use super::node::Node;
 use super::{condition, keys};
-use crate::policy::{Host, Match};
-use crate::route::header::is_name;
-use crate::tree::Tree;
+use diana_core::policy::{Host, Match};
+use diana_core::route::header::is_name;
+use diana_core::tree::Tree;
 
 const WHAT: &str = "a mapping such as `{methods: [POST], hosts: [\"*.example.com\"]}`";
 const METHODS: &str = "a list of methods such as `[GET, POST]`";

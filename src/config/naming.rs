@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::actors::Known;
 use super::name::LONGEST;
-use crate::policy::{Limit, Prefix, Rule};
+use diana_core::policy::{Limit, Prefix, Rule};
 
 /// Names the rules that have no name yet. `taken` holds the names that are given, each with the
 /// number that would follow it.

@@ -3,7 +3,7 @@
 use super::hint;
 use super::place::{Part, Place};
 use super::report::Report;
-use crate::tree::Tree;
+use diana_core::tree::Tree;
 
 /// A node, where it stands, and where its problems go.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 //! No YAML can be mistaken for it: between a key and its value stands the byte 0x12, which YAML
 //! does not allow.
 
-use crate::tree::Tree;
+use diana_core::tree::Tree;
 
 /// Deepest nesting, beyond what Envoy itself reads.
 const MAX_DEPTH: usize = 128;

@@ -2,8 +2,8 @@
 
 use super::fields::Fields;
 use super::{duration, outside};
-use crate::policy::redis::{OnFailure, Redis};
-use crate::time::{Micros, SECOND};
+use diana_core::policy::redis::{OnFailure, Redis};
+use diana_core::time::{Micros, SECOND};
 
 const WHAT: &str = "a mapping such as `{cluster: diana_redis}`";
 const KEYS: &[&str] = &["cluster", "timeout", "on_failure", "username_env", "password_env", "db"];

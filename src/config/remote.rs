@@ -5,9 +5,9 @@ use super::headers::{self, Reserved};
 use super::node::Node;
 use super::outside::{self, visible};
 use super::{duration, size};
-use crate::policy::remote::{Header, Remote};
-use crate::time::{Micros, SECOND, spell};
-use crate::tree::Tree;
+use diana_core::policy::remote::{Header, Remote};
+use diana_core::time::{Micros, SECOND, spell};
+use diana_core::tree::Tree;
 
 const WHAT: &str = "a mapping such as `{cluster: config_centre, path: /diana.yaml}`";
 const KEYS: &[&str] = &[

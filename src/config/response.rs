@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::fields::Fields;
 use super::headers::{self, Reserved, value};
 use super::node::Node;
-use crate::policy::Response;
+use diana_core::policy::Response;
 
 const WHAT: &str = "a mapping such as `{status: 429, body: slow down}`";
 const KEYS: &[&str] = &["status", "body", "content_type", "headers"];

@@ -6,8 +6,8 @@ use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
 use super::{algo, ban, daily, except, hot, keys, name, response};
-use crate::policy::{Absent, Response, Rule, Scope};
-use crate::tree::Tree;
+use diana_core::policy::{Absent, Response, Rule, Scope};
+use diana_core::tree::Tree;
 
 /// Most actors that one key is made of.
 const MAX_PARTS: usize = 8;

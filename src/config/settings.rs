@@ -2,9 +2,9 @@
 
 use super::fields::Fields;
 use super::redis;
-use crate::policy::remote::Own;
-use crate::policy::{Accepted, Limit};
-use crate::sizing::memory;
+use diana_core::policy::remote::Own;
+use diana_core::policy::{Accepted, Limit};
+use diana_core::sizing::memory;
 
 const DEFAULT_KEYS: usize = 100_000;
 const MAX_KEYS: u64 = 10_000_000;

@@ -2,7 +2,7 @@
 
 use super::duration::amount;
 use super::node::Node;
-use crate::tree::Tree;
+use diana_core::tree::Tree;
 
 const UNITS: [(&str, u64); 2] = [("KiB", 1 << 10), ("MiB", 1 << 20)];
 const MIN: u64 = 1 << 10;

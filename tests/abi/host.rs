@@ -163,7 +163,7 @@ fn engine() -> Engine {
 
 fn shipped() -> Module {
     let path = std::env::var_os("DIANA_WASM").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/diana.wasm"),
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/diana.wasm"),
         PathBuf::from,
     );
     let bytes = std::fs::read(&path).unwrap_or_else(|error| {

@@ -1,14 +1,6 @@
 //! The shipped module in a host that copies Envoy's semantics: seeded, deterministic, with every
 //! host call and instruction counted.
 
-#![allow(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "tests may panic"
-)]
-
 mod answers;
 mod bans;
 mod clocks;

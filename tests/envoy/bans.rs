@@ -90,7 +90,7 @@ fn a_ban_ends_and_a_relapse_lasts_longer() {
 
 #[test]
 fn the_example_blocks_an_address_that_insists() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("envoy/examples/block-address.yaml");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../envoy/examples/block-address.yaml");
     let rules = fs::read_to_string(path).unwrap();
     let envoy = Gateway::with(&rules).workers(2).start();
     let mut client = Client::connect(envoy.port).unwrap();

@@ -1,16 +1,8 @@
 //! Real Envoy processes with the finished module, over real HTTP on loopback.
 //!
 //! `make test STAGES=envoy` builds the module and gets Envoy first. By hand:
-//! `DIANA_ENVOY=<path of an envoy> cargo test --no-default-features --test envoy`.
+//! `DIANA_ENVOY=<path of an envoy> cargo test --test envoy`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice,
-    reason = "a test may panic"
-)]
 #![allow(clippy::disallowed_methods, reason = "real processes run on real clocks")]
 
 mod harness;

@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use diana::actor::{Found, REGISTRY, Source};
-use diana::port::fake::FakeRequest;
-use diana::tree::Tree;
+use diana_core::actor::{Found, REGISTRY, Source};
+use diana_core::tree::Tree;
+use kit::fake::FakeRequest;
 
 fn text(text: &str) -> Tree {
     Tree::Text(text.into())

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use diana::algorithm::{Algorithm, REGISTRY};
-use diana::decision::Decision;
-use diana::policy::Quota;
-use diana::time::{Micros, Now, SECOND, Unit};
+use diana_core::algorithm::{Algorithm, REGISTRY};
+use diana_core::decision::Decision;
+use diana_core::policy::Quota;
+use diana_core::time::{Micros, Now, SECOND, Unit};
 
 const MS: Micros = 1000;
 

@@ -1,8 +1,8 @@
 //! Windows on a wall clock that steps.
 
-use diana::algorithm::{Algorithm, REGISTRY};
-use diana::policy::Quota;
-use diana::time::{Now, SECOND, Unit};
+use diana_core::algorithm::{Algorithm, REGISTRY};
+use diana_core::policy::Quota;
+use diana_core::time::{Now, SECOND, Unit};
 
 /// A caller of one window rule.
 struct Caller {

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use diana::policy::{Condition, Except, Host, Test};
-use diana::port::fake::FakeRequest;
-use diana::port::{Property, Pseudo, Request, Values};
+use diana_core::policy::{Condition, Except, Host, Test};
+use diana_core::port::{Property, Pseudo, Request, Values};
+use kit::fake::FakeRequest;
 
 #[test]
 fn hosts_ignore_case_and_port() {

@@ -14,8 +14,8 @@ mod reference;
 mod remote;
 mod warnings;
 
-use diana::config::parse;
-use diana::policy::{Policy, Rule};
+use diana_config::parse;
+use diana_core::policy::{Policy, Rule};
 
 /// The meaning of a document that has no problems.
 fn policy(text: &str) -> Policy {

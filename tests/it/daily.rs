@@ -7,13 +7,13 @@ mod oracle;
 
 use std::rc::Rc;
 
-use diana::bloom::Shape;
-use diana::key::{Key, KeyHasher, Seed};
-use diana::policy::{Quota, Scope};
-use diana::port::fake::FakeSharedData;
-use diana::store::tables::Tables;
-use diana::store::{Meter, Store, Stores};
-use diana::time::{Now, SECOND, Unit};
+use diana_core::bloom::Shape;
+use diana_core::key::{Key, KeyHasher, Seed};
+use diana_core::policy::{Quota, Scope};
+use diana_core::store::tables::Tables;
+use diana_core::store::{Meter, Store, Stores};
+use diana_core::time::{Now, SECOND, Unit};
+use kit::fake::FakeSharedData;
 
 use crate::store::rule::Rule;
 

@@ -15,15 +15,13 @@ mod races;
 mod reports;
 mod survival;
 
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::port::Metrics;
+use diana_core::time::Now;
+use diana_core::verdict::{Refusal, Verdict};
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
-
-use diana::config;
-use diana::engine::Engine;
-use diana::key::Seed;
-use diana::port::Metrics;
-use diana::port::fake::{FakeClock, FakeRequest, FakeSharedData};
-use diana::time::Now;
-use diana::verdict::{Refusal, Verdict};
 
 /// An engine with its clock.
 pub struct Gate {
@@ -33,7 +31,8 @@ pub struct Gate {
 
 impl Gate {
     pub fn new(yaml: &str) -> Gate {
-        let policy = config::parse(yaml.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let policy =
+            diana_config::parse(yaml.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let gate = Gate {
             engine: Engine::alone(
                 policy,

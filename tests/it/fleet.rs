@@ -11,16 +11,16 @@ mod trips;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana::algorithm::fixed_window;
-use diana::fleet::desk::{Answered, Desk, Told, Way};
-use diana::fleet::link::Link;
-use diana::fleet::script::{Ask, Back, Charge, Login, Numbers};
-use diana::key::{Key, Seed};
-use diana::policy::Quota;
-use diana::policy::redis::OnFailure;
-use diana::port::fake::{FakeCallout, FakeSharedData};
-use diana::port::{Answer, Call, Callout};
-use diana::time::{Now, SECOND, Unit};
+use diana_core::algorithm::fixed_window;
+use diana_core::fleet::desk::{Answered, Desk, Told, Way};
+use diana_core::fleet::link::Link;
+use diana_core::fleet::script::{Ask, Back, Charge, Login, Numbers};
+use diana_core::key::{Key, Seed};
+use diana_core::policy::Quota;
+use diana_core::policy::redis::OnFailure;
+use diana_core::port::{Answer, Call, Callout};
+use diana_core::time::{Now, SECOND, Unit};
+use kit::fake::{FakeCallout, FakeSharedData};
 
 pub const MILLISECOND: u64 = SECOND / 1000;
 pub const TIMEOUT: u64 = 20 * MILLISECOND;

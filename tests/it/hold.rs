@@ -2,9 +2,9 @@
 
 mod model;
 
-use diana::hold::Queue;
-use diana::key::Key;
-use diana::verdict::{Held, Line, Report, Seat};
+use diana_core::key::Key;
+use diana_core::verdict::{Held, Line, Report, Seat};
+use diana_worker::hold::Queue;
 use model::Model;
 
 const ANN: Line = Line { rule: 0, key: Key { hash: 1, spread: 1 } };
@@ -101,7 +101,7 @@ fn whoever_waits_no_longer_frees_nothing() {
 
 #[test]
 fn a_random_crowd_loses_nobody() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     for _ in 0..300 {
         let lines: Vec<Option<Line>> =
             (0..rng.usize(1..30)).map(|_| [Some(ANN), Some(BOB), None][rng.usize(0..3)]).collect();
@@ -131,7 +131,7 @@ fn a_random_crowd_loses_nobody() {
 /// out again, as stores do.
 #[test]
 fn it_does_what_the_simple_model_does() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     let mut left = 0;
     for _ in 0..300 {
         let (mut queue, mut model) = (Queue::default(), Model::default());

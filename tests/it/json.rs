@@ -1,10 +1,10 @@
 //! One member of a JSON object, with serde_json as the judge of what JSON is.
 
-use diana::json::member;
+use diana_core::json::member;
 use fastrand::Rng;
 use serde_json::Value;
 
-use crate::seed;
+use kit::seed;
 
 fn text(json: &str) -> Option<String> {
     member(json.as_bytes(), "sub").map(|value| String::from_utf8(value).unwrap())

@@ -4,9 +4,9 @@ mod law;
 mod oracle;
 mod readers;
 
-use diana::policy::Prefix;
-use diana::route::Router;
-use diana::route::path::Path;
+use diana_core::policy::Prefix;
+use diana_core::route::Router;
+use diana_core::route::path::Path;
 use fastrand::Rng;
 
 fn router(urls: &[(&str, bool)]) -> Router {

@@ -1,10 +1,10 @@
 //! What a JSON pointer leads to, with serde_json as the judge.
 
-use diana::json::pointed;
+use diana_core::json::pointed;
 use fastrand::Rng;
 use serde_json::{Map, Value};
 
-use crate::seed;
+use kit::seed;
 
 fn text(json: &str, pointer: &str) -> Option<String> {
     pointed(json.as_bytes(), pointer).map(|value| String::from_utf8(value).unwrap())

@@ -7,13 +7,11 @@ mod chaos;
 mod leaders;
 mod sharing;
 
+use diana_core::policy::Policy;
+use diana_core::port::Answer;
+use diana_worker::remote::{Host, Outcome, Poller};
+use kit::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
 use std::collections::HashMap;
-
-use diana::config;
-use diana::policy::Policy;
-use diana::port::Answer;
-use diana::port::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
-use diana::remote::{Host, Outcome, Poller};
 
 const MILLISECOND: u64 = 1_000;
 const SECOND: u64 = 1_000_000;
@@ -69,7 +67,7 @@ struct Gateway {
 impl Worker {
     fn new(config: &str, id: u64, born: u64, data: &FakeSharedData) -> Worker {
         let policy =
-            config::parse(config.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+            diana_config::parse(config.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let own = policy.own();
         let remote = policy.remote.unwrap();
         let variables = ["TOKEN", "DIANA_CONSUL_TOKEN"].map(|name| (name.into(), "secret".into()));

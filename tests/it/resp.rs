@@ -1,6 +1,6 @@
 //! Redis's protocol: what is written, and what is believed of what comes back.
 
-use diana::fleet::resp::{Reply, command, replies, word};
+use diana_core::fleet::resp::{Reply, command, replies, word};
 use fastrand::Rng;
 
 #[test]
@@ -59,7 +59,7 @@ fn no_length_is_believed() {
 
 #[test]
 fn any_bytes_are_replies_or_nothing() {
-    let mut rng = Rng::with_seed(crate::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::fresh());
     for _ in 0..20_000 {
         let mut bytes = Vec::new();
         let count = rng.usize(0..4);

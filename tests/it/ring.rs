@@ -1,10 +1,10 @@
 //! The ring of slices against a list of everything that was counted.
 
-use diana::ring::Ring;
+use diana_core::ring::Ring;
 
 #[test]
 fn a_ring_counts_what_a_list_counts() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     for counters in [1, 2, 3, 11, 61] {
         let ring = Ring::new(counters);
         let mut state = vec![0; ring.words()];

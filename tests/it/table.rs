@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diana::algorithm::{Algorithm, REGISTRY};
-use diana::key::{Key, KeyHasher, Seed};
-use diana::policy::Quota;
-use diana::store::table::{Place, Table};
-use diana::time::{Now, Unit};
+use diana_core::algorithm::{Algorithm, REGISTRY};
+use diana_core::key::{Key, KeyHasher, Seed};
+use diana_core::policy::Quota;
+use diana_core::store::table::{Place, Table};
+use diana_core::time::{Now, Unit};
 
 const SEED: Seed = Seed { k0: 1, k1: 2 };
 
@@ -44,7 +44,7 @@ fn request_of(table: &mut Table, algorithm: &dyn Algorithm, key: Key, now: Now) 
 
 #[test]
 fn a_large_table_decides_like_a_map_that_never_forgets() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     for entry in REGISTRY {
         let algorithm = algorithm(entry.short, Quota::new(Unit::Second, 3));
         let mut table = Table::new(algorithm.clone(), 400);
@@ -66,7 +66,7 @@ fn a_large_table_decides_like_a_map_that_never_forgets() {
 
 #[test]
 fn a_flood_of_newcomers_hands_nobody_a_fresh_bucket() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     for entry in REGISTRY {
         let algorithm = algorithm(entry.short, Quota::new(Unit::Hour, 3600));
         let mut table = Table::new(algorithm.clone(), 50);

@@ -1,14 +1,14 @@
 //! What becomes of an answer to a trip, whoever gave it.
 
-use diana::algorithm::fixed_window;
-use diana::decision::Retry;
-use diana::fleet::resp::{Reply, replies};
-use diana::fleet::script::{
+use diana_core::algorithm::fixed_window;
+use diana_core::decision::Retry;
+use diana_core::fleet::resp::{Reply, replies};
+use diana_core::fleet::script::{
     Answer, Ask, Back, Charge, Decided, Failure, Login, Numbers, Opinion, Outcome, Script, Trip,
 };
-use diana::key::{Key, Seed};
-use diana::policy::Quota;
-use diana::time::Unit;
+use diana_core::key::{Key, Seed};
+use diana_core::policy::Quota;
+use diana_core::time::Unit;
 
 /// Two asks, the first about one rule, the second about none.
 fn trip() -> Trip {
@@ -200,7 +200,7 @@ fn failures_have_names() {
 
 #[test]
 fn only_what_the_script_knows_can_be_asked() {
-    for entry in diana::algorithm::REGISTRY {
+    for entry in diana_core::algorithm::REGISTRY {
         let quota = Quota::new(Unit::Second, 5);
         let known = Numbers::of_rule(entry, &quota).is_some();
         assert_eq!(known, entry.codec.is_some(), "{}", entry.short);

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use diana::algorithm::{Algorithm, REGISTRY};
-use diana::decision::{Decision, Retry};
-use diana::policy::Quota;
-use diana::time::{Micros, Now, SECOND, Unit};
+use diana_core::algorithm::{Algorithm, REGISTRY};
+use diana_core::decision::{Decision, Retry};
+use diana_core::policy::Quota;
+use diana_core::time::{Micros, Now, SECOND, Unit};
 
 const MS: Micros = 1000;
 
@@ -146,7 +146,7 @@ fn a_charge_on_a_store_comes_back_whole() {
 
 #[test]
 fn random_arrivals_wait_as_long_as_with_guava() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     for _ in 0..300 {
         let (_, unit) = Unit::ALL[rng.usize(0..4)];
         let rpu = 1 + (rng.u64(0..1 << 30) >> rng.u8(0..30)).min(999_999_999);

@@ -4,18 +4,18 @@ mod gateway;
 
 use std::time::Instant;
 
-use diana::ban::WORDS;
-use diana::decision::Retry;
-use diana::fleet::script::{Ask, Back, Charge, Numbers, Trip};
-use diana::key::Key;
-use diana::policy::{Ban, Quota};
-use diana::time::{SECOND, Unit};
+use diana_core::ban::WORDS;
+use diana_core::decision::Retry;
+use diana_core::fleet::script::{Ask, Back, Charge, Numbers, Trip};
+use diana_core::key::Key;
+use diana_core::policy::{Ban, Quota};
+use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 use gateway::Gateway;
 
-use crate::rules::{Rule, today, trip, trip_of};
-use crate::seed;
 use crate::server::Server;
+use kit::rules::{Rule, today, trip, trip_of};
+use kit::seed;
 
 /// Counts so many refusals of a caller; with none it only looks.
 fn charge(ban: &Ban, caller: u64, refusals: u64) -> Charge {

@@ -1,13 +1,13 @@
 //! Callers of a rule take bounded room in Redis, whatever they send, and none of them gets more.
 
-use diana::decision::Retry;
-use diana::fleet::script::{Ask, Back, Charge, Numbers, Opinion};
-use diana::key::Key;
-use diana::policy::{Ban, Quota};
-use diana::time::{SECOND, Unit};
+use diana_core::decision::Retry;
+use diana_core::fleet::script::{Ask, Back, Charge, Numbers, Opinion};
+use diana_core::key::Key;
+use diana_core::policy::{Ban, Quota};
+use diana_core::time::{SECOND, Unit};
 
-use crate::rules::{Rule, trip, trip_of};
 use crate::server::Server;
+use kit::rules::{Rule, trip, trip_of};
 
 /// A day began a minute ago.
 const START: u64 = 20_000 * 86_400 * SECOND + 60 * SECOND;

@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use diana::bloom::{Filter, Shape};
-use diana::decision::Retry;
-use diana::fleet::script::{Ask, Back, Charge, Decided, Numbers};
-use diana::key::Key;
-use diana::policy::Quota;
-use diana::time::Unit;
+use diana_core::bloom::{Filter, Shape};
+use diana_core::decision::Retry;
+use diana_core::fleet::script::{Ask, Back, Charge, Decided, Numbers};
+use diana_core::key::Key;
+use diana_core::policy::Quota;
+use diana_core::time::Unit;
 use fastrand::Rng;
 
-use crate::rules::trip_of;
-use crate::seed;
 use crate::server::Server;
+use kit::rules::trip_of;
+use kit::seed;
 
 const DAY: u64 = 86_400_000_000;
 const NOON: u64 = 20_000 * DAY + DAY / 2;

@@ -2,16 +2,17 @@
 
 use std::time::Instant;
 
-use diana::algorithm::REGISTRY;
-use diana::fleet::script::Opinion;
-use diana::policy::Quota;
-use diana::time::{SECOND, Unit};
+use diana_core::algorithm::REGISTRY;
+use diana_core::fleet::script::Opinion;
+use diana_core::policy::Quota;
+use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
-use crate::model::{Asked, Model};
-use crate::rules::{Rule, at, today, trip};
 use crate::server::Server;
-use crate::{seed, stream};
+use kit::laws::stream;
+use kit::model::{Asked, Model};
+use kit::rules::{Rule, at, today, trip};
+use kit::seed;
 
 /// Microseconds that a key still has, and those that have passed.
 fn time_left(server: &Server, key: &str, began: Instant) -> (u64, u64) {

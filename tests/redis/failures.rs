@@ -2,12 +2,12 @@
 
 use std::io::{Read, Write};
 
-use diana::fleet::script::{Failure, Login, Script};
-use diana::policy::Quota;
-use diana::time::Unit;
+use diana_core::fleet::script::{Failure, Login, Script};
+use diana_core::policy::Quota;
+use diana_core::time::Unit;
 
-use crate::rules::{Rule, trip};
 use crate::server::{Server, spell};
+use kit::rules::{Rule, trip};
 
 fn ask(server: &Server, login: &Login) -> Result<(), Failure> {
     let rule = Rule::new("TB", Quota::new(Unit::Second, 1000));

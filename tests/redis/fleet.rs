@@ -1,13 +1,13 @@
 //! What gateways have in common: the seed, the register, the clock, and charges for all rules or none.
 
-use diana::decision::Retry;
-use diana::fleet::script::{Answer, Ask, Charge, Login, Trip};
-use diana::key::Seed;
-use diana::policy::Quota;
-use diana::time::{SECOND, Unit};
+use diana_core::decision::Retry;
+use diana_core::fleet::script::{Answer, Ask, Charge, Login, Trip};
+use diana_core::key::Seed;
+use diana_core::policy::Quota;
+use diana_core::time::{SECOND, Unit};
 
-use crate::rules::{Rule, trip, trip_of};
 use crate::server::Server;
+use kit::rules::{Rule, trip, trip_of};
 
 const NOW: u64 = 1_700_000_000 * SECOND;
 

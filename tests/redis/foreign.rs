@@ -1,22 +1,22 @@
 //! What lies under our keys and was not written by the script.
 
-use diana::algorithm::REGISTRY;
-use diana::fleet::script::Charge;
-use diana::policy::Quota;
-use diana::time::Unit;
+use diana_core::algorithm::REGISTRY;
+use diana_core::fleet::script::Charge;
+use diana_core::policy::Quota;
+use diana_core::time::Unit;
 use fastrand::Rng;
 
-use crate::rules::{Rule, today, trip};
-use crate::seed;
 use crate::server::{Server, spell};
+use kit::rules::{Rule, today, trip};
+use kit::seed;
 
 /// Writes bytes under a key.
 fn set(server: &Server, key: &str, bytes: &[u8]) {
     let mut out = Vec::new();
-    diana::fleet::resp::command(&mut out, 3);
+    diana_core::fleet::resp::command(&mut out, 3);
     [b"SET", key.as_bytes(), bytes]
         .iter()
-        .for_each(|word| diana::fleet::resp::word(&mut out, word));
+        .for_each(|word| diana_core::fleet::resp::word(&mut out, word));
     out.extend(spell(&["QUIT"]));
     assert!(server.exchange(&out).starts_with(b"+OK"));
 }

@@ -3,18 +3,18 @@
 
 use std::time::Instant;
 
-use diana::algorithm::REGISTRY;
-use diana::decision::{Decision, Retry};
-use diana::fleet::script::{Back, Charge, Opinion};
-use diana::policy::Quota;
-use diana::time::{SECOND, Unit};
+use diana_core::algorithm::REGISTRY;
+use diana_core::decision::{Decision, Retry};
+use diana_core::fleet::script::{Back, Charge, Opinion};
+use diana_core::policy::Quota;
+use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
-use crate::model::rule::Rule;
-use crate::model::{NOTICE, TERM};
-use crate::rules::{at, today, trip};
-use crate::seed;
 use crate::server::Server;
+use kit::model::rule::Rule;
+use kit::model::{NOTICE, TERM};
+use kit::rules::{at, today, trip};
+use kit::seed;
 
 /// What somebody holds: a block of permits, or a tentative charge.
 struct Held {
@@ -47,7 +47,7 @@ impl Play<'_> {
         let entry = REGISTRY.iter().find(|entry| entry.short == short).unwrap();
         let quota = Quota::new(unit, rng.u64(1..40));
         let algorithm = (entry.build)(&quota).unwrap();
-        let case = crate::case::Case { quota, algorithm };
+        let case = kit::laws::case::Case { quota, algorithm };
         let rule = Rule::of(entry, case).unwrap();
         let now = today(&mut rng);
         let (held, spent) = (Vec::new(), Vec::new());

@@ -1,15 +1,16 @@
 //! Several gateways take leases, spend them when they like, give back what is left, or die: what is
 //! let through keeps the bound of the rule.
 
-use diana::algorithm::REGISTRY;
-use diana::fleet::script::{Back, Charge, Opinion};
-use diana::time::Now;
+use diana_core::algorithm::REGISTRY;
+use diana_core::fleet::script::{Back, Charge, Opinion};
+use diana_core::time::Now;
 use fastrand::Rng;
 
-use crate::bound::{Admission, Promise, kept, promise};
-use crate::rules::{Rule, at, today, trip};
 use crate::server::Server;
-use crate::{seed, stream};
+use kit::laws::bound::{Admission, Promise, kept, promise};
+use kit::laws::stream;
+use kit::rules::{Rule, at, today, trip};
+use kit::seed;
 
 /// What a gateway holds.
 #[derive(Default)]

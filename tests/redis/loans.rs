@@ -1,13 +1,13 @@
 //! What is lent is not used: who is refused for that only is told so, and for how long.
 
-use diana::decision::Retry;
-use diana::fleet::script::{Back, Charge, Opinion};
-use diana::policy::Quota;
-use diana::time::{SECOND, Unit};
+use diana_core::decision::Retry;
+use diana_core::fleet::script::{Back, Charge, Opinion};
+use diana_core::policy::Quota;
+use diana_core::time::{SECOND, Unit};
 
-use crate::model::{LEASE, NOTICE, TERM};
-use crate::rules::{Rule, trip, trip_of};
 use crate::server::Server;
+use kit::model::{LEASE, NOTICE, TERM};
+use kit::rules::{Rule, trip, trip_of};
 
 /// The first tick of a term, a minute after a day began.
 const START: u64 = 20_000 * 86_400 * SECOND + 60 * SECOND;

@@ -3,16 +3,16 @@
 
 use std::time::{Duration, Instant};
 
-use diana::fleet::resp::{command, word};
-use diana::time::Micros;
+use diana_core::fleet::resp::{command, word};
+use diana_core::time::Micros;
 
-use crate::model::redis::Redis as Model;
-use crate::model::wire::commands;
-use crate::seed;
 use crate::server::Server;
-use crate::simulation::Simulation;
-use crate::simulation::network::Redis;
-use crate::simulation::plan::{Line, Plan};
+use kit::model::redis::Redis as Model;
+use kit::model::wire::commands;
+use kit::seed;
+use kit::simulation::Simulation;
+use kit::simulation::network::Redis;
+use kit::simulation::plan::{Line, Plan};
 
 /// Keys live a second longer than need be. A machine on which the played time is that much slower than
 /// the real one sees them end too early.

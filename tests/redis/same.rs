@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use diana::algorithm::{Entry, REGISTRY};
-use diana::fleet::script::{Ask, Back, Charge};
+use diana_core::algorithm::{Entry, REGISTRY};
+use diana_core::fleet::script::{Ask, Back, Charge};
 use fastrand::Rng;
 
-use crate::model::{Asked, Model, Receipts};
-use crate::rules::{Rule, at, today, trip_of};
 use crate::server::Server;
-use crate::{seed, stream};
+use kit::laws::stream;
+use kit::model::{Asked, Model, Receipts};
+use kit::rules::{Rule, at, today, trip_of};
+use kit::seed;
 
 /// Keys live a second longer than need be. A machine that is slower than this sees them end while
 /// the clock of the case still stands.

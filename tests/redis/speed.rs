@@ -5,12 +5,12 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use diana::fleet::script::{Answer, Ask, Login, Script, Trip};
-use diana::policy::Quota;
-use diana::time::Unit;
+use diana_core::fleet::script::{Answer, Ask, Login, Script, Trip};
+use diana_core::policy::Quota;
+use diana_core::time::Unit;
 
-use crate::rules::{Rule, trip_of};
 use crate::server::Server;
+use kit::rules::{Rule, trip_of};
 
 const ASKS: u64 = 500;
 const ROUNDS: u64 = 200;

@@ -1,12 +1,12 @@
 //! What goes wrong with leases where they are not counted with care.
 
-use diana::fleet::script::{Back, Charge, Opinion};
-use diana::policy::Quota;
-use diana::time::{SECOND, Unit};
+use diana_core::fleet::script::{Back, Charge, Opinion};
+use diana_core::policy::Quota;
+use diana_core::time::{SECOND, Unit};
 
-use crate::model::TERM;
-use crate::rules::{Rule, trip};
 use crate::server::Server;
+use kit::model::TERM;
+use kit::rules::{Rule, trip};
 
 /// The first tick of a term, so that leases are as long as they can be.
 const START: u64 = 1_700_000_000 * SECOND;

@@ -1,14 +1,14 @@
 //! Leases are not bought with refusals: gateways that lease on their own use up together what one
 //! counter without leases would give, also where most of the demand hits one of them.
 
-use diana::algorithm::Algorithm;
-use diana::policy::Quota;
-use diana::time::{SECOND, Unit};
+use diana_core::algorithm::Algorithm;
+use diana_core::policy::Quota;
+use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
-use crate::model::Model;
-use crate::rules::{Rule, at};
-use crate::seed;
+use kit::model::Model;
+use kit::rules::{Rule, at};
+use kit::seed;
 use worker::Worker;
 
 mod worker;

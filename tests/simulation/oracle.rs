@@ -1,8 +1,8 @@
 //! The oracle finds what is one too many.
 
-use diana::time::SECOND;
+use diana_core::time::SECOND;
 
-use crate::simulation::fullest::{Admission, Fullest, extremes};
+use kit::simulation::fullest::{Admission, Fullest, extremes};
 
 fn at(times: &[u64]) -> Vec<Admission> {
     let admission = |at: &u64| Admission { caller: 1, at: *at, gateway: 0, part: 0 };

@@ -1,13 +1,13 @@
 //! What a fleet promises, held against small fleets at random.
 
-use diana::time::SECOND;
+use diana_core::time::SECOND;
 use fastrand::Rng;
 
-use crate::model::redis::Redis;
-use crate::seed;
-use crate::simulation::Simulation;
-use crate::simulation::plan::{Line, Plan};
-use crate::simulation::seen::Seen;
+use kit::model::redis::Redis;
+use kit::seed;
+use kit::simulation::Simulation;
+use kit::simulation::plan::{Line, Plan};
+use kit::simulation::seen::Seen;
 
 const ALGORITHMS: [&str; 4] = ["W", "SW", "TB", "LB"];
 

@@ -1,6 +1,6 @@
 //! Bytes to text: refuses at once what the YAML reader would take long over, or explain badly.
 
-use crate::config::problem::Problems;
+use crate::problem::Problems;
 
 /// Longest text that is read.
 const MAX_BYTES: usize = 1 << 20;

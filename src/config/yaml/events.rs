@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use granit_parser::{ErrorKind, Marker, Parser, ScalarStyle, ScanError, Span, StrInput};
 
-use crate::config::problem::Position;
+use crate::problem::Position;
 
 /// Deepest nesting of brackets and braces that the parser follows. The reader allows far less, and says
 /// where; but the parser is ahead of it by up to the 1024 characters that a key may take.

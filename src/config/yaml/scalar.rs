@@ -1,6 +1,6 @@
 //! What a scalar is, by the core schema of YAML 1.2.
 
-use crate::tree::Tree;
+use diana_core::tree::Tree;
 
 /// What the text of a scalar is, plain or in quotes; nothing if it is not what its tag says.
 pub fn read(text: String, is_plain: bool, tag: Option<&str>) -> Option<Tree> {

@@ -28,7 +28,7 @@ fn library() -> &'static Path {
     PATH.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let part = folder.join(format!("shifted-clock-{}.part", std::process::id()));
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/envoy/harness/shifted_clock.c");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/envoy/harness/shifted_clock.c");
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", source, "-o"]).arg(&part);
         // Rust links with it too.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The project's root, from where the module's path in envoy.yaml counts.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
 /// The finished module.

@@ -75,7 +75,7 @@ impl Drop for Etcd {
 #[test]
 fn rules_are_put_changed_and_deleted() {
     let etcd = Etcd::start();
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/envoy/remote/etcd.yaml");
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../envoy/remote/etcd.yaml");
     let example = fs::read_to_string(example).unwrap();
     let config = example.replace("remote:\n", "remote:\n  every: 1s\n");
     let envoy = Gateway::with(&config).cluster("config_centre", etcd.port).workers(2).start();

@@ -4,35 +4,19 @@
 #![no_main]
 
 mod bounded;
-#[path = "../../laws/laws.rs"]
-#[allow(dead_code, reason = "others share it and use the rest")]
-mod laws;
-#[path = "../../model/model.rs"]
-#[allow(dead_code, reason = "others share it and use the rest")]
-mod model;
-#[path = "../../redis/rules.rs"]
-#[allow(dead_code, reason = "others share it and use the rest")]
-mod rules;
 #[path = "../../redis/same.rs"]
 #[allow(dead_code, unused_imports, reason = "others share it and use the rest")]
 mod same;
-#[path = "../../it/seed.rs"]
-#[allow(dead_code, reason = "others share it and use the rest")]
-mod seed;
 #[path = "../../redis/server.rs"]
 #[allow(dead_code, reason = "others share it and use the rest")]
 mod server;
 mod spoil;
 mod store;
-#[path = "../../laws/stream.rs"]
-#[allow(dead_code, reason = "others share it and use the rest")]
-mod stream;
 mod targets;
 mod worker;
 
 use std::sync::OnceLock;
 
-use laws::case;
 use libfuzzer_sys::fuzz_target;
 
 static CHOSEN: OnceLock<fn(&[u8])> = OnceLock::new();

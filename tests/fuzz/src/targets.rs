@@ -21,9 +21,9 @@ mod windows;
 
 use std::rc::Rc;
 
-use diana::actor::{Found, Kind, Source};
-use diana::port::fake::FakeRequest;
-use diana::tree::Tree;
+use diana_core::actor::{Found, Kind, Source};
+use diana_core::tree::Tree;
+use kit::fake::FakeRequest;
 
 /// The targets by their names, which are those of their files and of the folders of their seeds.
 pub const ALL: &[(&str, fn(&[u8]))] = &[

@@ -1,22 +1,20 @@
 //! A worker with rules for the fleet: an engine, and what the adapter to Envoy does around it.
 
+use diana_core::engine::{Engine, Resumed};
+use diana_core::fleet::desk::{Desk, Way};
+use diana_core::fleet::link::Link;
+use diana_core::fleet::script::Login;
+use diana_core::key::Seed;
+use diana_core::policy::redis::OnFailure;
+use diana_core::port::{Answer, Call, Callout};
+use diana_core::store::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::time::{Micros, Now, SECOND};
+use diana_core::verdict::Verdict;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-
-use diana::config;
-use diana::engine::{Engine, Resumed};
-use diana::fleet::desk::{Desk, Way};
-use diana::fleet::link::Link;
-use diana::fleet::script::Login;
-use diana::key::Seed;
-use diana::policy::redis::OnFailure;
-use diana::port::fake::{FakeClock, FakeRequest, FakeSharedData};
-use diana::port::{Answer, Call, Callout};
-use diana::store::Stores;
-use diana::store::tables::Tables;
-use diana::time::{Micros, Now, SECOND};
-use diana::verdict::Verdict;
 
 pub const MILLISECOND: Micros = SECOND / 1000;
 const TIMEOUT: Micros = 20 * MILLISECOND;
@@ -79,7 +77,7 @@ impl Worker {
     pub fn new(data: &Rc<FakeSharedData>, bans: &str) -> Worker {
         let rules = RULES.replace("BANS", bans);
         let policy =
-            config::parse(rules.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+            diana_config::parse(rules.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let (link, seed) = (Rc::new(Link::new(OnFailure::Gateway)), Seed { k0: 1, k1: 2 });
         let way = Way { cluster: "redis".into(), timeout: TIMEOUT, login: Login::default() };
         let desk = Desk::new(way, "test".into(), data.clone(), link.clone(), seed, 7);

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use diana::key::Key;
-use diana::policy::{Ban, Scope};
-use diana::port::fake::FakeSharedData;
-use diana::store::Stores;
-use diana::store::bans::Bans;
-use diana::store::tables::Tables;
-use diana::time::SECOND;
+use diana_core::key::Key;
+use diana_core::policy::{Ban, Scope};
+use diana_core::store::Stores;
+use diana_core::store::bans::Bans;
+use diana_core::store::tables::Tables;
+use diana_core::time::SECOND;
+use kit::fake::FakeSharedData;
 
 const BAN: Ban =
     Ban { after: 10, within: 60 * SECOND, period: 600 * SECOND, max: 600 * SECOND, halve_after: 1 };
@@ -41,7 +41,7 @@ fn banned(bans: &mut dyn Bans, rng: &mut fastrand::Rng, number: usize) -> Vec<(K
 
 #[test]
 fn a_million_new_addresses_push_out_no_ban() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     for scope in SCOPES {
         for refusals in [1, BAN.after - 1, BAN.after] {
             let mut bans = open(scope, &Rc::default());
@@ -61,7 +61,7 @@ fn a_million_new_addresses_push_out_no_ban() {
 
 #[test]
 fn who_is_refused_often_is_banned_in_the_midst_of_a_flood() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     for scope in SCOPES {
         let mut bans = open(scope, &Rc::default());
         (0..20 * KEYS).for_each(|_| bans.refused(key(&mut rng), SECOND));
@@ -82,7 +82,7 @@ fn who_is_refused_often_is_banned_in_the_midst_of_a_flood() {
 
 #[test]
 fn more_bans_than_there_is_room_for_leave_the_others_as_they_are() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     for scope in SCOPES {
         let mut bans = open(scope, &Rc::default());
         let mut begun = Vec::new();

@@ -3,15 +3,15 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana::ban::WORDS;
-use diana::key::Key;
-use diana::policy::{Ban, Scope};
-use diana::port::SharedData;
-use diana::port::fake::FakeSharedData;
-use diana::store::Stores;
-use diana::store::bans::Bans;
-use diana::store::tables::Tables;
-use diana::time::SECOND;
+use diana_core::ban::WORDS;
+use diana_core::key::Key;
+use diana_core::policy::{Ban, Scope};
+use diana_core::port::SharedData;
+use diana_core::store::Stores;
+use diana_core::store::bans::Bans;
+use diana_core::store::tables::Tables;
+use diana_core::time::SECOND;
+use kit::fake::FakeSharedData;
 
 use super::flood::key;
 
@@ -37,7 +37,7 @@ fn name(what: &str) -> String {
 
 #[test]
 fn refusals_of_all_workers_lead_to_one_ban_and_all_soon_know_it() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     for workers in 1..5 {
         let data = Rc::default();
         let mut workers: Vec<_> = (0..workers).map(|_| open(&data)).collect();
@@ -104,7 +104,7 @@ fn no_refusal_is_lost_when_workers_write_at_once() {
 
 #[test]
 fn where_nobody_is_banned_nothing_is_asked_but_the_record() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     let data: Rc<FakeSharedData> = Rc::default();
     let mut bans = open(&data);
     let keys = |data: &FakeSharedData| data.keys();
@@ -116,7 +116,7 @@ fn where_nobody_is_banned_nothing_is_asked_but_the_record() {
 
 #[test]
 fn shared_data_that_is_lost_or_spoiled_bans_nobody_for_longer_than_a_ban_can_last() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     let data: Rc<FakeSharedData> = Rc::default();
     let mut bans = open(&data);
     let mut now = SECOND;

@@ -1,8 +1,8 @@
 //! The step against an oracle that remembers every refusal and every ban.
 
-use diana::ban::WORDS;
-use diana::policy::Ban;
-use diana::time::SECOND;
+use diana_core::ban::WORDS;
+use diana_core::policy::Ban;
+use diana_core::time::SECOND;
 
 /// What happened to one caller.
 #[derive(Default)]
@@ -56,7 +56,7 @@ fn pause(rng: &mut fastrand::Rng, ban: &Ban) -> u64 {
 
 #[test]
 fn a_ban_begins_and_lasts_as_if_every_refusal_were_remembered() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     let mut begun = 0;
     for _ in 0..300 {
         let ban = random(&mut rng);
@@ -103,7 +103,7 @@ fn relapses_double_and_quiet_halves() {
 
 #[test]
 fn state_that_has_run_out_is_that_of_nobody() {
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     let mut forgotten = 0;
     for _ in 0..2000 {
         let ban = random(&mut rng);

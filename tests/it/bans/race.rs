@@ -1,7 +1,7 @@
 //! Two writers meet where a slice begins: a counter of many words, as the source document has it, loses a
 //! count; a state that is changed as one value does not.
 
-use diana::ring::Ring;
+use diana_core::ring::Ring;
 
 const SIZE: u64 = 5;
 

@@ -1,7 +1,7 @@
 //! The forms that a document may have.
 
 use super::{policy, rule, with_rule};
-use diana::policy::{Policy, Scope};
+use diana_core::policy::{Policy, Scope};
 
 /// What the forms must agree on.
 fn gist(policy: &Policy) -> Vec<String> {

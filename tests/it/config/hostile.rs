@@ -2,7 +2,7 @@
 //! one is not, its test does not end.
 
 use super::problems;
-use diana::config::parse;
+use diana_config::parse;
 
 /// Asserts that the first line about a document says `what`.
 fn refused(text: &str, what: &str) {

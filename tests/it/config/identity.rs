@@ -1,7 +1,5 @@
 //! Rules go on with what was used under a new version of the module, too: it is kept under these numbers.
 
-use diana::config;
-
 #[test]
 fn a_new_version_finds_what_the_one_before_counted() {
     for (identity, rule) in [
@@ -24,7 +22,8 @@ fn a_new_version_finds_what_the_one_before_counted() {
             "time_zone: \"+05:30\"
 limits: [{{Url: /a, match: {{methods: [GET]}}, rules: [{{{rule}}}]}}]"
         );
-        let policy = config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let policy =
+            diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         assert_eq!(policy.limits[0].rules[0].identity, identity, "{rule}");
     }
 }

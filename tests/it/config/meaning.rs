@@ -1,9 +1,9 @@
 //! What keys mean, and their defaults.
 
 use super::{policy, rule, with_rule};
-use diana::algorithm::Kind;
-use diana::policy::{Absent, Accepted, Ban, Scope, Test};
-use diana::time::{SECOND, Unit};
+use diana_core::algorithm::Kind;
+use diana_core::policy::{Absent, Accepted, Ban, Scope, Test};
+use diana_core::time::{SECOND, Unit};
 
 #[test]
 fn defaults() {
@@ -74,7 +74,7 @@ fn hot_keys() {
 
 #[test]
 fn every_key_of_an_algorithm_reaches_it() {
-    for entry in diana::algorithm::REGISTRY {
+    for entry in diana_core::algorithm::REGISTRY {
         for key in entry.keys {
             let base = format!("algo: {}, unit: second, rpu: 50", entry.long);
             let (text, value) = match key.kind {
@@ -220,7 +220,7 @@ fn tables_fit_into_a_vm() {
     let with = |keys: &str| format!("{{limits: [{{Url: /, rules: [{rules}]}}]{keys}}}");
     // The default gives way; what was asked for is a problem that names what would do.
     assert!(policy(&with("")).keys < 100_000);
-    let problems = diana::config::parse(with(", keys: 100000").as_bytes()).unwrap_err().to_string();
+    let problems = diana_config::parse(with(", keys: 100000").as_bytes()).unwrap_err().to_string();
     assert!(problems.contains("keys: with `100000` callers"), "{problems}");
     let fits = problems.split("as with `keys: ").nth(1).and_then(|rest| rest.split('`').next());
     assert_eq!(policy(&with(&format!(", keys: {}", fits.unwrap()))).limits[0].rules.len(), 40);

@@ -1,9 +1,9 @@
 //! Random documents: whatever stands there, the reader ends, never panics, and a refusal says why.
 
-use diana::config::parse;
+use diana_config::parse;
 use fastrand::Rng;
 
-use crate::seed;
+use kit::seed;
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 

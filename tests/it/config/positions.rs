@@ -1,6 +1,6 @@
 //! Every problem has the line and column of the node that it blames.
 
-use diana::config::parse;
+use diana_config::parse;
 
 /// For every problem, what stands in the text at its position.
 fn blamed(text: &str) -> Vec<(String, String)> {

@@ -1,7 +1,7 @@
 //! Configurations as `google.protobuf.Struct`, in the bytes that Envoy hands on.
 
-use diana::config::parse;
-use diana::tree::Tree;
+use diana_config::parse;
+use diana_core::tree::Tree;
 
 fn varint(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -97,7 +97,7 @@ fn broken_bytes_are_refused() {
     for end in (0..whole.len()).filter(|&end| end != entries) {
         assert!(parse(&whole[..end]).is_err(), "cut at {end}");
     }
-    let mut rng = fastrand::Rng::with_seed(crate::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     for _ in 0..20_000 {
         let mut bytes = whole.clone();
         for _ in 0..rng.usize(1..4) {

@@ -1,8 +1,8 @@
 //! What `redis` means.
 
 use super::policy;
-use diana::config::parse_remote;
-use diana::policy::redis::{OnFailure, Redis};
+use diana_config::parse_remote;
+use diana_core::policy::redis::{OnFailure, Redis};
 
 fn redis(settings: &str) -> Redis {
     policy(&format!("limits: []\nredis: {settings}")).redis.unwrap()

@@ -1,7 +1,7 @@
 //! `envoy/limits.yaml` shows every key there is, and has no problems.
 
 use super::{messages, policy};
-use diana::policy::Scope;
+use diana_core::policy::Scope;
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 
@@ -11,7 +11,7 @@ fn the_reference_rules_are_valid() {
     assert!(policy.limits.len() >= 3 && policy.actors.len() > 2);
     let algorithms: Vec<&str> =
         policy.limits.iter().flat_map(|limit| &limit.rules).map(|rule| rule.algo).collect();
-    for entry in diana::algorithm::REGISTRY {
+    for entry in diana_core::algorithm::REGISTRY {
         assert!(algorithms.contains(&entry.short), "no rule with {}", entry.long);
     }
 }
@@ -31,7 +31,7 @@ fn the_examples_are_valid() {
 fn the_rules_of_the_fleet_are_valid_and_count_together() {
     let redis = policy("limits: []\nredis: {cluster: c}").own();
     let text = include_bytes!("../../../envoy/fleet-rules.yaml");
-    let policy = diana::config::parse_remote(text, &redis).unwrap();
+    let policy = diana_config::parse_remote(text, &redis).unwrap();
     let mut rules = policy.limits.iter().flat_map(|limit| &limit.rules);
     assert!(rules.all(|rule| rule.scope == Scope::Global));
     assert_eq!(policy.warnings, [""; 0]);
@@ -61,7 +61,7 @@ nokey: 5
             assert!(shown || key == "url", "{key} is not shown");
         }
     }
-    for source in diana::actor::REGISTRY.iter().flat_map(|kind| kind.options) {
+    for source in diana_core::actor::REGISTRY.iter().flat_map(|kind| kind.options) {
         assert!(REFERENCE.contains(&format!("{source}: ")), "{source} is not shown");
     }
 }

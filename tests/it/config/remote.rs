@@ -1,9 +1,9 @@
 //! What `remote` means, and what a document from there means.
 
 use super::policy;
-use diana::config::parse_remote;
-use diana::policy::remote::{Header, Remote};
-use diana::policy::{Accepted, Policy};
+use diana_config::parse_remote;
+use diana_core::policy::remote::{Header, Remote};
+use diana_core::policy::{Accepted, Policy};
 
 fn remote(settings: &str) -> Remote {
     policy(&format!("limits: []\nremote: {settings}")).remote.unwrap()

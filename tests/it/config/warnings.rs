@@ -1,7 +1,7 @@
 //! Lines for the log about what is allowed and probably not meant.
 
 use super::policy;
-use diana::config::parse_remote;
+use diana_config::parse_remote;
 use insta::assert_snapshot;
 
 /// The warnings about a document with these rules in one entry.

@@ -1,10 +1,10 @@
 //! How large a filter is, and how often it is wrong.
 
-use diana::bloom::{Filter, Shape};
-use diana::key::Key;
+use diana_core::bloom::{Filter, Shape};
+use diana_core::key::Key;
 use fastrand::Rng;
 
-use crate::seed;
+use kit::seed;
 
 const ERRORS: [u64; 5] = [100_000, 30_000, 10_000, 1_000, 100];
 const MOST: [u64; 6] = [1, 2, 10, 200, 5_000, 1_000_000_000];

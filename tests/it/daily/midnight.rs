@@ -1,14 +1,14 @@
 //! The switch from one day to the next.
 
-use diana::decision::{Decision, Retry};
-use diana::policy::Quota;
-use diana::store::tables::Tables;
-use diana::time::{Now, SECOND};
+use diana_core::decision::{Decision, Retry};
+use diana_core::policy::Quota;
+use diana_core::store::tables::Tables;
+use diana_core::time::{Now, SECOND};
 use fastrand::Rng;
 
 use super::oracle::Oracle;
 use super::{DAY, START, admits, by_day, key, open};
-use crate::seed;
+use kit::seed;
 
 /// The time of the next request: near midnight, mostly.
 fn later(now: Now, rng: &mut Rng) -> Now {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use diana::time::{Now, SECOND};
+use diana_core::time::{Now, SECOND};
 
 use super::DAY;
 

@@ -1,8 +1,8 @@
 //! Who is refused too often is refused outright.
 
-use diana::port::fake::FakeRequest;
-use diana::time::SECOND;
-use diana::verdict::Verdict;
+use diana_core::time::SECOND;
+use diana_core::verdict::Verdict;
+use kit::fake::FakeRequest;
 
 use super::{Gate, field, from};
 

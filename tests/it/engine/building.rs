@@ -1,21 +1,19 @@
 //! Policies that no document means, as a program might make them: none is bent until something can be built.
 
+use diana_core::engine::{Engine, Unbuildable};
+use diana_core::fleet::link::Link;
+use diana_core::key::Seed;
+use diana_core::policy::redis::OnFailure;
+use diana_core::policy::{Policy, Rule};
+use diana_core::store::Stores;
+use diana_core::store::tables::Tables;
+use kit::fake::FakeSharedData;
 use std::rc::Rc;
-
-use diana::config;
-use diana::engine::{Engine, Unbuildable};
-use diana::fleet::link::Link;
-use diana::key::Seed;
-use diana::policy::redis::OnFailure;
-use diana::policy::{Policy, Rule};
-use diana::port::fake::FakeSharedData;
-use diana::store::Stores;
-use diana::store::tables::Tables;
 
 /// What is wrong with a policy of one rule for the fleet, which was changed.
 fn wrong(change: impl FnOnce(&mut Policy)) -> Option<Unbuildable> {
     let text = b"limits: [{Url: /, rules: [{name: r, actor: account, unit: hour, rpu: 5, scope: global}]}]";
-    let mut policy = config::parse(text).unwrap();
+    let mut policy = diana_config::parse(text).unwrap();
     change(&mut policy);
     let data = Rc::new(FakeSharedData::default());
     let mut tables = Tables::default();

@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
-use diana::port::Clock;
-use diana::port::fake::{FakeClock, FakeRequest};
-use diana::time::Now;
-use diana::verdict::Verdict;
+use diana_core::port::Clock;
+use diana_core::time::Now;
+use diana_core::verdict::Verdict;
+use kit::fake::{FakeClock, FakeRequest};
 
 use super::{Gate, field, from};
 

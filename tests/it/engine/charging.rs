@@ -1,13 +1,11 @@
 //! All rules are judged, then all are charged, and waits are true.
 
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::time::Now;
+use diana_core::verdict::Verdict;
+use kit::fake::{FakeRequest, FakeSharedData};
 use std::rc::Rc;
-
-use diana::config;
-use diana::engine::Engine;
-use diana::key::Seed;
-use diana::port::fake::{FakeRequest, FakeSharedData};
-use diana::time::Now;
-use diana::verdict::Verdict;
 
 use super::{Gate, field, from};
 
@@ -84,12 +82,13 @@ fn zero_refuses_all_without_a_time_to_come_back() {
 #[test]
 fn no_rule_no_clock() {
     struct Broken;
-    impl diana::port::Clock for Broken {
+    impl diana_core::port::Clock for Broken {
         fn now(&self) -> Now {
             panic!("nobody needs the time")
         }
     }
-    let policy = config::parse(b"limits: [{Url: /a, rules: [{actor: all, unit: day, rpu: 0}]}]");
+    let policy =
+        diana_config::parse(b"limits: [{Url: /a, rules: [{actor: all, unit: day, rpu: 0}]}]");
     let mut engine =
         Engine::alone(policy.unwrap(), Seed { k0: 0, k1: 0 }, Rc::new(FakeSharedData::default()))
             .unwrap();

@@ -1,6 +1,6 @@
 //! Daily quotas of many accounts, beside other rules.
 
-use diana::verdict::Verdict;
+use diana_core::verdict::Verdict;
 
 use super::{Gate, field, from};
 

@@ -1,7 +1,7 @@
 //! What the examples promise.
 
-use diana::port::fake::FakeRequest;
-use diana::time::SECOND;
+use diana_core::time::SECOND;
+use kit::fake::FakeRequest;
 
 use super::Gate;
 

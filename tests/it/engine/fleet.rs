@@ -1,26 +1,24 @@
 //! A worker whose Redis answers, goes away, or knows of a ban first.
 
+use diana_core::engine::Engine;
+use diana_core::fleet::desk::{Desk, Way};
+use diana_core::fleet::link::Link;
+use diana_core::fleet::script::Login;
+use diana_core::key::Seed;
+use diana_core::policy::redis::OnFailure;
+use diana_core::port::{Answer, Call, Clock};
+use diana_core::store::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::time::SECOND;
+use diana_core::verdict::Verdict;
+use kit::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diana::config;
-use diana::engine::Engine;
-use diana::fleet::desk::{Desk, Way};
-use diana::fleet::link::Link;
-use diana::fleet::script::Login;
-use diana::key::Seed;
-use diana::policy::redis::OnFailure;
-use diana::port::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
-use diana::port::{Answer, Call, Clock};
-use diana::store::Stores;
-use diana::store::tables::Tables;
-use diana::time::SECOND;
-use diana::verdict::Verdict;
-
 use crate::fleet::redis::decides;
-use crate::model::redis::Redis;
-use crate::model::wire::{Asking, commands};
 use crate::store::gateway::START;
+use kit::model::redis::Redis;
+use kit::model::wire::{Asking, commands};
 
 const MILLISECOND: u64 = SECOND / 1000;
 const SEED: Seed = Seed { k0: 1, k1: 2 };
@@ -49,7 +47,8 @@ impl Worker {
             "redis: {{cluster: redis}}\naccepted: {{headers: true}}\n\
              limits: [{{Url: /, rules: [{{{rule}}}]}}]"
         );
-        let policy = config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let policy =
+            diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let (data, link) = (Rc::new(FakeSharedData::default()), Rc::new(Link::new(on_failure)));
         let way = Way { cluster: "redis".into(), timeout: SECOND / 50, login: Login::default() };
         let desk = Desk::new(way, "test".into(), data.clone(), link, SEED, 7);

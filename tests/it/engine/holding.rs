@@ -1,8 +1,8 @@
 //! Requests that wait for their turn.
 
-use diana::hold::Queue;
-use diana::port::fake::FakeRequest;
-use diana::verdict::{Held, Verdict};
+use diana_core::verdict::{Held, Verdict};
+use diana_worker::hold::Queue;
+use kit::fake::FakeRequest;
 
 use super::{Gate, from};
 

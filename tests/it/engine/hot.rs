@@ -1,15 +1,13 @@
 //! Hot callers in whole decisions.
 
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::store::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::time::{Now, SECOND};
+use kit::fake::{FakeRequest, FakeSharedData};
 use std::cell::Cell;
 use std::rc::Rc;
-
-use diana::config;
-use diana::engine::Engine;
-use diana::key::Seed;
-use diana::port::fake::{FakeRequest, FakeSharedData};
-use diana::store::Stores;
-use diana::store::tables::Tables;
-use diana::time::{Now, SECOND};
 
 use super::{Gate, from};
 
@@ -138,7 +136,7 @@ fn of_rules_with_the_same_header_the_last_is_named() {
 /// Workers of one gateway.
 fn workers<const N: usize>(text: &str, data: &Rc<FakeSharedData>) -> [Gate; N] {
     std::array::from_fn(|_| {
-        let policy = config::parse(text.as_bytes()).unwrap();
+        let policy = diana_config::parse(text.as_bytes()).unwrap();
         let mut tables = Tables::default();
         let stores = Stores::new("ns".into(), data.clone(), &mut tables);
         let mut gate = Gate::new(text);

@@ -1,25 +1,23 @@
 //! Lent is not used: a request that fits what its caller was given so far is admitted, by whichever workers
 //! it and the others come. It may have to wait, but not for long.
 
+use diana_core::engine::{Engine, Resumed};
+use diana_core::key::Seed;
+use diana_core::policy::Quota;
+use diana_core::port::{Call, Callout};
+use diana_core::store::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::time::Unit;
+use diana_core::verdict::Verdict;
+use fastrand::Rng;
+use kit::fake::{FakeClock, FakeSharedData};
 use std::rc::Rc;
 
-use diana::config;
-use diana::engine::{Engine, Resumed};
-use diana::key::Seed;
-use diana::policy::Quota;
-use diana::port::fake::{FakeClock, FakeSharedData};
-use diana::port::{Call, Callout};
-use diana::store::Stores;
-use diana::store::tables::Tables;
-use diana::time::Unit;
-use diana::verdict::Verdict;
-use fastrand::Rng;
-
 use super::from;
-use crate::laws::bound::Admission;
-use crate::seed;
 use crate::store::gateway::{PACE, START};
 use crate::store::rule::Rule;
+use kit::laws::bound::Admission;
+use kit::seed;
 
 const MS: u64 = 1000;
 
@@ -74,7 +72,7 @@ impl Gateway {
         let worker = |_| {
             let mut tables = Tables::default();
             let stores = Stores::new("test".into(), data.clone(), &mut tables);
-            let policy = config::parse(text.as_bytes()).unwrap();
+            let policy = diana_config::parse(text.as_bytes()).unwrap();
             let engine = Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None).unwrap();
             Worker { engine, tidied: 0, waiting: Vec::new() }
         };

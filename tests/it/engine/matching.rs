@@ -1,6 +1,6 @@
 //! Which requests a rule judges.
 
-use diana::port::fake::FakeRequest;
+use kit::fake::FakeRequest;
 
 use super::Gate;
 

@@ -1,26 +1,24 @@
 //! Whole decisions of several workers, each interrupted by the others just before it writes: a request
 //! is charged to all of its rules or to none.
 
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::policy::{Quota, Scope};
+use diana_core::store::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::time::Now;
+use diana_core::verdict::{Report, Verdict};
+use fastrand::Rng;
+use kit::fake::{FakeClock, FakeSharedData};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana::config;
-use diana::engine::Engine;
-use diana::key::Seed;
-use diana::policy::{Quota, Scope};
-use diana::port::fake::{FakeClock, FakeSharedData};
-use diana::store::Stores;
-use diana::store::tables::Tables;
-use diana::time::Now;
-use diana::verdict::{Report, Verdict};
-use fastrand::Rng;
-
 use super::lent::Nobody;
 use super::{Lines, field, from};
-use crate::laws::bound::Admission;
-use crate::seed;
 use crate::store::gateway::{PACE, START};
 use crate::store::rule::Rule;
+use kit::laws::bound::Admission;
+use kit::seed;
 
 const CALLERS: usize = 2;
 
@@ -64,7 +62,8 @@ fn text(rng: &mut Rng) -> String {
 
 impl Gateway {
     fn new(text: String, workers: usize) -> Gateway {
-        let policy = config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let policy =
+            diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
         let books = rules.map(|rule| Book {
             rule: Rule::new(rule.algo, rule.quota),
@@ -138,7 +137,7 @@ impl Book {
 }
 
 fn engine(text: &str, data: &Rc<FakeSharedData>) -> Engine {
-    let policy = config::parse(text.as_bytes()).unwrap();
+    let policy = diana_config::parse(text.as_bytes()).unwrap();
     let stores = |tables| Stores::new("test".into(), data.clone(), tables);
     Engine::new(policy, Seed { k0: 7, k1: 9 }, stores(&mut Tables::default()), None).unwrap()
 }

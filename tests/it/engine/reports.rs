@@ -1,6 +1,6 @@
 //! What clients, logs and metrics are told.
 
-use diana::verdict::{Report, Verdict};
+use diana_core::verdict::{Report, Verdict};
 
 use super::{Gate, Lines, field, from};
 

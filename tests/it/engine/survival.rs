@@ -1,14 +1,12 @@
 //! What was used stays used when the configuration changes, as long as it is the same rule.
 
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::store::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::verdict::Verdict;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
-
-use diana::config;
-use diana::engine::Engine;
-use diana::key::Seed;
-use diana::port::fake::{FakeClock, FakeRequest, FakeSharedData};
-use diana::store::Stores;
-use diana::store::tables::Tables;
-use diana::verdict::Verdict;
 
 use super::Lines;
 use crate::store::gateway::START;
@@ -29,7 +27,8 @@ impl Worker {
     }
 
     fn configure(&mut self, text: &str) -> Engine {
-        let policy = config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let policy =
+            diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let stores = Stores::new("test".into(), self.data.clone(), &mut self.tables);
         Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None).unwrap()
     }

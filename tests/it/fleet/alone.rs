@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use diana::fleet::desk::Answered;
-use diana::fleet::script::Failure;
-use diana::port::fake::FakeSharedData;
-use diana::time::SECOND;
+use diana_core::fleet::desk::Answered;
+use diana_core::fleet::script::Failure;
+use diana_core::time::SECOND;
+use kit::fake::FakeSharedData;
 
 use super::redis::{admits, decides};
 use super::{MILLISECOND, TIMEOUT, Worker, ok, requests, reset, status};

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use diana::fleet::desk::Answered;
-use diana::port::fake::FakeSharedData;
-use diana::time::SECOND;
+use diana_core::fleet::desk::Answered;
+use diana_core::time::SECOND;
 use fastrand::Rng;
+use kit::fake::FakeSharedData;
 
 use super::redis::{Seen, admits};
 use super::{MILLISECOND, Response, TIMEOUT, Worker, ok, requests, reset, status};
-use crate::seed;
+use kit::seed;
 
 const KEY: &str = "diana/1/test/fleet";
 
@@ -238,7 +238,7 @@ fn whatever_lies_in_shared_data_the_fleet_comes_together() {
             2 => data.set(KEY, &[0xff; 64]),
             _ => {
                 // Some words of a record that nobody could have written.
-                let (mut bytes, _) = diana::port::SharedData::get(&*data, KEY).unwrap();
+                let (mut bytes, _) = diana_core::port::SharedData::get(&*data, KEY).unwrap();
                 for _ in 0..rng.usize(1..8) {
                     let word = rng.usize(0..8);
                     let value = rng.u64(..) >> rng.u8(0..64);

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use diana::fleet::desk::{Answered, Told};
-use diana::fleet::script::{Back, Charge, Script};
-use diana::key::Seed;
-use diana::port::Call;
-use diana::port::fake::FakeSharedData;
-use diana::time::SECOND;
+use diana_core::fleet::desk::{Answered, Told};
+use diana_core::fleet::script::{Back, Charge, Script};
+use diana_core::key::Seed;
+use diana_core::port::Call;
+use diana_core::time::SECOND;
 use fastrand::Rng;
+use kit::fake::FakeSharedData;
 
 use super::redis::{Seen, admits, decides, no_script, other_seed};
 use super::{MILLISECOND, Response, Worker, charge, ok, reset, status};
-use crate::seed;
+use kit::seed;
 
 /// An answer on its way.
 struct Coming {

@@ -1,12 +1,12 @@
 //! What Redis decides is decided at an instant, however long its answer is under way.
 
-use diana::fleet::desk::Answered;
-use diana::time::SECOND;
+use diana_core::fleet::desk::Answered;
+use diana_core::time::SECOND;
 use fastrand::Rng;
 
 use super::redis::decides_at;
 use super::{Worker, ok, requests};
-use crate::seed;
+use kit::seed;
 
 /// The quickest way there, and back.
 const QUICKEST: u64 = 200;

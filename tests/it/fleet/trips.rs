@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use diana::fleet::desk::{Answered, Told};
-use diana::fleet::script::{Ask, Back, Charge, Script};
-use diana::key::Seed;
-use diana::port::fake::FakeSharedData;
+use diana_core::fleet::desk::{Answered, Told};
+use diana_core::fleet::script::{Ask, Back, Charge, Script};
+use diana_core::key::Seed;
+use kit::fake::FakeSharedData;
 
 use super::redis::{Seen, admits, no_script, other_seed};
 use super::{MILLISECOND, OWN, TIMEOUT, Worker, charge, ok, requests, status};

@@ -1,6 +1,6 @@
 //! The queue as simple as it can be: places in order, and everybody behind moves up one by one.
 
-use diana::verdict::{Held, Line, Seat};
+use diana_core::verdict::{Held, Line, Seat};
 
 #[derive(Default)]
 pub struct Model(Vec<Place>);

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use diana::hot::spotter::{Place, Spotter};
-use diana::policy::Hot;
-use diana::port::fake::FakeSharedData;
-use diana::time::{Micros, SECOND};
+use diana_core::hot::spotter::{Place, Spotter};
+use diana_core::policy::Hot;
+use diana_core::time::{Micros, SECOND};
 use fastrand::Rng;
+use kit::fake::FakeSharedData;
 
 /// How often workers add up what they counted, and how late they may be.
 const PACE: Micros = SECOND / 10;

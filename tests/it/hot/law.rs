@@ -1,11 +1,11 @@
 //! Every key above twice `over` is found and none below half of it, in any crowd of at most 400 ×
 //! `over` requests in `per`.
 
-use diana::time::SECOND;
+use diana_core::time::SECOND;
 use fastrand::Rng;
 
 use super::crowd::{Crowd, OVER, PER};
-use crate::seed;
+use kit::seed;
 
 /// Requests that the law is for, in `per`.
 const MOST: u64 = 400 * OVER;

@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana::hot::spotter::{Place, Spotter};
-use diana::port::SharedData;
-use diana::port::fake::FakeSharedData;
-use diana::time::SECOND;
+use diana_core::hot::spotter::{Place, Spotter};
+use diana_core::port::SharedData;
+use diana_core::time::SECOND;
+use kit::fake::FakeSharedData;
 
 use super::crowd::{OVER, PER, hot};
 

@@ -1,10 +1,10 @@
 //! Exactly the rules that cover a reading apply, each once and in order.
 
-use diana::port::fake::FakeRequest;
+use kit::fake::FakeRequest;
 
 use super::{Rng, covering, oracle, router, spelling};
 use crate::engine::Gate;
-use crate::seed;
+use kit::seed;
 
 #[test]
 fn an_entry_covers_what_any_reading_falls_under() {

@@ -1,7 +1,7 @@
 //! Routers and upstreams as they are: what each of them makes of a path, step by step on its text.
 
 use super::{Rng, covering, router, spelling};
-use crate::seed;
+use kit::seed;
 
 fn decode(path: &str, wanted: impl Fn(u8) -> bool) -> String {
     let mut out = Vec::new();

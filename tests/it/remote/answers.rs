@@ -21,7 +21,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 
 #[test]
 fn every_example_finds_its_document() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("envoy/remote");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../envoy/remote");
     let mut files: Vec<_> = folder
         .read_dir()
         .unwrap()
@@ -42,7 +42,7 @@ fn every_example_finds_its_document() {
 }
 
 fn is_encoded(config: &str) -> bool {
-    diana::config::parse(config.as_bytes()).unwrap().remote.unwrap().base64
+    diana_config::parse(config.as_bytes()).unwrap().remote.unwrap().base64
 }
 
 /// `remote` with more settings.

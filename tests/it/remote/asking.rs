@@ -1,15 +1,13 @@
 //! Who asks how, and how soon a change arrives.
 
+use diana_core::port::Call;
+use diana_worker::remote::{LOOK, Poller};
+use fastrand::Rng;
+use kit::fake::FakeEnvironment;
 use std::collections::HashMap;
 
-use diana::config;
-use diana::port::Call;
-use diana::port::fake::FakeEnvironment;
-use diana::remote::{LOOK, Poller};
-use fastrand::Rng;
-
 use super::{Centre, EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, document};
-use crate::seed;
+use kit::seed;
 
 #[test]
 fn one_worker_asks_and_all_apply() {
@@ -86,7 +84,7 @@ fn a_header_that_the_environment_cannot_fill_is_a_problem() {
     {
         let environment = value.map(|value: &str| ("NAME".to_owned(), value.to_owned()));
         let environment = FakeEnvironment(HashMap::from_iter(environment));
-        let policy = config::parse(config.as_bytes()).unwrap();
+        let policy = diana_config::parse(config.as_bytes()).unwrap();
         let own = policy.own();
         let poller = Poller::new(policy.remote.unwrap(), own, "shop", &environment, (1, 1));
         assert_eq!(poller.is_ok(), is_good, "{value:?}");

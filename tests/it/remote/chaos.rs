@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::{Centre, EVERY, Gateway, LOCAL, MILLISECOND, SECOND, document};
-use crate::seed;
+use kit::seed;
 
 /// What a centre may do next; a good document bears a number that only grows.
 fn next(random: &mut Rng, number: &mut usize) -> Centre {

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana::port::SharedData;
-use diana::port::fake::FakeSharedData;
+use diana_core::port::SharedData;
+use kit::fake::FakeSharedData;
 
 use super::{Centre, EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, Worker, document};
 
@@ -155,7 +155,7 @@ fn what_only_another_release_understands_is_left_alone_and_told_once() {
 }
 
 fn version(text: &[u8]) -> u64 {
-    let mut hasher = diana::key::KeyHasher::public();
+    let mut hasher = diana_core::key::KeyHasher::public();
     hasher.part(0, text);
     hasher.finish().hash
 }

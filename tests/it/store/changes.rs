@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use diana::key::Key;
-use diana::policy::Quota;
-use diana::time::{SECOND, Unit};
+use diana_core::key::Key;
+use diana_core::policy::Quota;
+use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
 use super::gateway::{Gateway, open};

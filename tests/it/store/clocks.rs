@@ -1,8 +1,8 @@
 //! Wall clocks that are set back, where state is dropped or moves.
 
-use diana::decision::Decision;
-use diana::policy::Quota;
-use diana::time::{SECOND, Unit};
+use diana_core::decision::Decision;
+use diana_core::policy::Quota;
+use diana_core::time::{SECOND, Unit};
 
 use super::gateway::{Gateway, START};
 use super::rule::Rule;
@@ -11,7 +11,7 @@ impl Gateway {
     /// Sets the clock to so long after the start, and the wall clock to so much less.
     fn set(&self, ticks: u64, behind: u64) {
         let now = START.later(ticks);
-        self.clock.set(diana::time::Now { wall: now.wall - behind, ..now });
+        self.clock.set(diana_core::time::Now { wall: now.wall - behind, ..now });
     }
 
     fn admits(&self, caller: u64) -> bool {

@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diana::algorithm::Leasing;
-use diana::decision::{Decision, Retry};
-use diana::policy::Scope;
-use diana::port::fake::FakeSharedData;
-use diana::store::tables::Tables;
-use diana::store::{Store, Stores};
-use diana::time::{Now, SECOND};
+use diana_core::algorithm::Leasing;
+use diana_core::decision::{Decision, Retry};
+use diana_core::policy::Scope;
+use diana_core::store::tables::Tables;
+use diana_core::store::{Store, Stores};
+use diana_core::time::{Now, SECOND};
 use fastrand::Rng;
+use kit::fake::FakeSharedData;
 
 use super::gateway::{PACE, START, key};
 use super::races::{gap, rounds};
 use super::rule::Rule;
-use crate::laws::bound;
+use kit::laws::bound;
 
 const HOUR: u64 = 3600 * SECOND;
 

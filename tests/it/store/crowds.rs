@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use diana::policy::{Quota, Scope};
-use diana::port::fake::FakeSharedData;
-use diana::store::Stores;
-use diana::store::tables::Tables;
-use diana::time::{SECOND, Unit};
+use diana_core::policy::{Quota, Scope};
+use diana_core::store::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::time::{SECOND, Unit};
+use kit::fake::FakeSharedData;
 
 use super::gateway::{Gateway, START, interrupt, key, open};
 use super::races::{gap, rounds};

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use diana::decision::Decision;
-use diana::policy::Quota;
-use diana::port::SharedData;
-use diana::time::{SECOND, Unit};
+use diana_core::decision::Decision;
+use diana_core::policy::Quota;
+use diana_core::port::SharedData;
+use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
 use super::gateway::{Gateway, START};
@@ -20,7 +20,7 @@ fn lasting(short: &str) -> Rule {
 
 #[test]
 fn each_loss_of_all_data_gives_one_fresh_limit_at_most() {
-    let mut rng = Rng::with_seed(crate::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::fresh());
     for short in ["W", "SW", "TB"] {
         let gateway = Gateway::new(lasting(short), 100, 4);
         let mut losses = 0;

@@ -5,19 +5,19 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diana::decision::Decision;
-use diana::key::{Key, KeyHasher, Seed};
-use diana::policy::Scope;
-use diana::port::SharedData;
-use diana::port::fake::FakeSharedData;
-use diana::store::shared::traffic::Traffic;
-use diana::store::tables::Tables;
-use diana::store::{Store, Stores};
-use diana::time::{Now, SECOND};
+use diana_core::decision::Decision;
+use diana_core::key::{Key, KeyHasher, Seed};
+use diana_core::policy::Scope;
+use diana_core::port::SharedData;
+use diana_core::store::shared::traffic::Traffic;
+use diana_core::store::tables::Tables;
+use diana_core::store::{Store, Stores};
+use diana_core::time::{Now, SECOND};
 use fastrand::Rng;
+use kit::fake::FakeSharedData;
 
 use super::rule::Rule;
-use crate::laws::bound::Admission;
+use kit::laws::bound::Admission;
 
 /// A full minute on the wall clock.
 pub const START: Now = Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 };

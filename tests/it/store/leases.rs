@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use diana::decision::Decision;
-use diana::policy::Quota;
-use diana::time::{Now, SECOND, Unit};
+use diana_core::decision::Decision;
+use diana_core::policy::Quota;
+use diana_core::time::{Now, SECOND, Unit};
 use fastrand::Rng;
 
 use super::gateway::{Gateway, PACE, START, interrupt};

@@ -1,9 +1,9 @@
 //! What callers take in shared data.
 
-use diana::algorithm::REGISTRY;
-use diana::policy::{Quota, Scope};
-use diana::port::SharedData;
-use diana::time::{SECOND, Unit};
+use diana_core::algorithm::REGISTRY;
+use diana_core::policy::{Quota, Scope};
+use diana_core::port::SharedData;
+use diana_core::time::{SECOND, Unit};
 
 use super::gateway::Gateway;
 use super::rule::Rule;
@@ -35,7 +35,7 @@ fn a_live_caller_takes_no_more_than_he_may() {
         let slices = if rule.short == "SW" { rule.quota.slices.unwrap_or(10) } else { 0 };
         let most = 64 + 4 * slices;
         let memory =
-            diana::store::memory(Scope::Gateway, rule.algorithm.words(), KEYS as usize, false);
+            diana_core::store::memory(Scope::Gateway, rule.algorithm.words(), KEYS as usize, false);
         let gateway = Gateway::new(rule, KEYS as usize, 1);
         let mut last = 0;
         // Others come in the place of those who have run out, and still there is no more.

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use diana::algorithm::REGISTRY;
-use diana::policy::Quota;
-use diana::time::Unit;
+use diana_core::algorithm::REGISTRY;
+use diana_core::policy::Quota;
+use diana_core::time::Unit;
 use fastrand::Rng;
 
 use super::gateway::{Gateway, PACE, interrupt};
 use super::rule::Rule;
-use crate::seed;
+use kit::seed;
 
 /// Runs `rounds` of a test for each algorithm, each replayable by its own seed.
 pub fn rounds(rounds: u64, mut round: impl FnMut(Rule, &mut Rng)) {

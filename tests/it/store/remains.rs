@@ -2,16 +2,16 @@
 
 use std::rc::Rc;
 
-use diana::algorithm::REGISTRY;
-use diana::decision::Decision;
-use diana::policy::{Ban, Scope};
-use diana::port::SharedData;
-use diana::port::fake::FakeSharedData;
-use diana::store::remains::Remains;
-use diana::store::tables::Tables;
-use diana::store::{Store, Stores};
-use diana::time::{Now, SECOND};
+use diana_core::algorithm::REGISTRY;
+use diana_core::decision::Decision;
+use diana_core::policy::{Ban, Scope};
+use diana_core::port::SharedData;
+use diana_core::store::remains::Remains;
+use diana_core::store::tables::Tables;
+use diana_core::store::{Store, Stores};
+use diana_core::time::{Now, SECOND};
 use fastrand::Rng;
+use kit::fake::FakeSharedData;
 
 use super::gateway::{START, key};
 use super::rule::Rule;
@@ -58,7 +58,7 @@ fn send(store: &mut dyn Store, caller: u64, now: Now) -> Decision {
 
 #[test]
 fn what_a_rule_left_goes_when_it_has_run_out_and_not_before() {
-    let mut rng = Rng::with_seed(crate::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::fresh());
     for _ in 0..40 {
         let rule = Rule::random(&REGISTRY[rng.usize(..REGISTRY.len())], &mut rng);
         let data = Rc::new(FakeSharedData::default());
@@ -83,7 +83,7 @@ fn what_a_rule_left_goes_when_it_has_run_out_and_not_before() {
 /// Decisions are the same whether or not somebody believes, in error, that the rule has ended.
 #[test]
 fn who_still_has_the_rule_loses_and_gains_nothing() {
-    let mut rng = Rng::with_seed(crate::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::fresh());
     for _ in 0..60 {
         let rule = Rule::random(&REGISTRY[rng.usize(..REGISTRY.len())], &mut rng);
         // A bucket may take longer to fill than clocks can tell.
@@ -128,7 +128,7 @@ fn bans_go_when_they_are_over_and_forgotten() {
     for caller in 0..100 {
         (0..3).for_each(|_| bans.refused(key(caller), START.mono));
     }
-    let banned = |bans: &mut dyn diana::store::bans::Bans, now: Now| {
+    let banned = |bans: &mut dyn diana_core::store::bans::Bans, now: Now| {
         (0..100).filter(|caller| bans.left(key(*caller), now.mono) > 0).count()
     };
     assert!(banned(&mut *bans, later(START, SECOND)) > 50);

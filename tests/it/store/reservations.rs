@@ -2,19 +2,19 @@
 
 use std::rc::Rc;
 
-use diana::algorithm::REGISTRY;
-use diana::decision::Decision;
-use diana::policy::Scope;
-use diana::port::fake::FakeSharedData;
-use diana::store::tables::Tables;
-use diana::store::{Reservation, Store, Stores};
-use diana::time::Now;
+use diana_core::algorithm::REGISTRY;
+use diana_core::decision::Decision;
+use diana_core::policy::Scope;
+use diana_core::store::tables::Tables;
+use diana_core::store::{Reservation, Store, Stores};
+use diana_core::time::Now;
 use fastrand::Rng;
+use kit::fake::FakeSharedData;
 
 use super::gateway::{START, key};
 use super::races::{gap, rounds};
 use super::rule::Rule;
-use crate::laws::bound::Admission;
+use kit::laws::bound::Admission;
 
 fn open(rule: &Rule, scope: Scope) -> Box<dyn Store> {
     let data = Rc::new(FakeSharedData::default());
@@ -71,7 +71,7 @@ fn admission(rule: &Rule, now: Now, decision: Decision) -> Admission {
 /// A charge that is taken back leaves what others were charged meanwhile.
 #[test]
 fn who_is_undone_takes_nobody_along() {
-    let mut rng = Rng::with_seed(crate::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::fresh());
     for entry in REGISTRY {
         for scope in [Scope::Local, Scope::Gateway] {
             let rule = Rule::random(entry, &mut rng);

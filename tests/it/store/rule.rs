@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use diana::algorithm::{Algorithm, Entry, REGISTRY};
-use diana::policy::Quota;
-use diana::store::Meter;
-use diana::time::{Now, Unit};
+use diana_core::algorithm::{Algorithm, Entry, REGISTRY};
+use diana_core::policy::Quota;
+use diana_core::store::Meter;
+use diana_core::time::{Now, Unit};
 use fastrand::Rng;
 
-use crate::laws::bound::{self, Admission, Promise};
-use crate::laws::case::Case;
+use kit::laws::bound::{self, Admission, Promise};
+use kit::laws::case::Case;
 
 /// A rule's numbers, and the algorithm made of them.
 pub struct Rule {

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use diana::algorithm::{Entry, token_bucket};
-use diana::fleet::link::Link;
-use diana::policy::redis::OnFailure;
-use diana::policy::{Quota, Scope};
-use diana::port::fake::FakeSharedData;
-use diana::store::tables::Tables;
-use diana::store::{Meter, NoCodec, Stores};
-use diana::time::{SECOND, Unit};
+use diana_core::algorithm::{Entry, token_bucket};
+use diana_core::fleet::link::Link;
+use diana_core::policy::redis::OnFailure;
+use diana_core::policy::{Quota, Scope};
+use diana_core::store::tables::Tables;
+use diana_core::store::{Meter, NoCodec, Stores};
+use diana_core::time::{SECOND, Unit};
+use kit::fake::FakeSharedData;
 
 use super::rule::Rule;
 

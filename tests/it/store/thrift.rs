@@ -1,12 +1,12 @@
 //! Exactness is not bought with refusals, nor leases with writes.
 
-use diana::policy::Quota;
-use diana::time::{SECOND, Unit};
+use diana_core::policy::Quota;
+use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
 use super::gateway::{Gateway, PACE};
 use super::rule::Rule;
-use crate::seed;
+use kit::seed;
 
 const WORKERS: usize = 4;
 

@@ -1,22 +1,20 @@
 //! One gateway with one worker, whose calls reach a real Redis at once.
 
+use diana_core::engine::{Engine, Resumed};
+use diana_core::fleet::desk::{Desk, Way};
+use diana_core::fleet::link::Link;
+use diana_core::fleet::script::Login;
+use diana_core::key::{Key, KeyHasher, Seed};
+use diana_core::policy::Ban;
+use diana_core::policy::redis::OnFailure;
+use diana_core::port::{Answer, Clock, Metrics};
+use diana_core::store::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::time::{Now, SECOND};
+use diana_core::verdict::Verdict;
+use kit::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
 use std::cell::Cell;
 use std::rc::Rc;
-
-use diana::config;
-use diana::engine::{Engine, Resumed};
-use diana::fleet::desk::{Desk, Way};
-use diana::fleet::link::Link;
-use diana::fleet::script::Login;
-use diana::key::{Key, KeyHasher, Seed};
-use diana::policy::Ban;
-use diana::policy::redis::OnFailure;
-use diana::port::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
-use diana::port::{Answer, Clock, Metrics};
-use diana::store::Stores;
-use diana::store::tables::Tables;
-use diana::time::{Now, SECOND};
-use diana::verdict::Verdict;
 
 use crate::server::Server;
 
@@ -47,7 +45,8 @@ impl Gateway {
 
     pub fn with(server: &Server, limit: &str) -> Gateway {
         let text = RULES.replace("LIMIT", limit);
-        let policy = config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let policy =
+            diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let rule = &policy.limits[0].rules[0];
         let (rule, ban) = (rule.identity, rule.ban.unwrap());
         let data = Rc::new(FakeSharedData::default());

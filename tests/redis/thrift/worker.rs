@@ -1,11 +1,11 @@
 //! A worker that leases, as simply as it can be done.
 
-use diana::decision::Retry;
-use diana::fleet::script::Outcome;
-use diana::time::SECOND;
+use diana_core::decision::Retry;
+use diana_core::fleet::script::Outcome;
+use diana_core::time::SECOND;
 
-use crate::model::{Asked, Model, Receipts};
-use crate::rules::Rule;
+use kit::model::{Asked, Model, Receipts};
+use kit::rules::Rule;
 
 /// A caller who comes again within this time is worth a lease; one who does not has its back.
 const IDLE: u64 = SECOND / 20;

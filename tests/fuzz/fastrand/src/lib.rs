@@ -66,6 +66,11 @@ impl Rng {
         Rng { bytes: Vec::new(), place: 0, state: self.u64(..) }
     }
 
+    /// At least 0 and less than 1.
+    pub fn f64(&mut self) -> f64 {
+        self.u64(0..1 << 53) as f64 / (1_u64 << 53) as f64
+    }
+
     pub fn bool(&mut self) -> bool {
         self.byte() & 1 == 1
     }

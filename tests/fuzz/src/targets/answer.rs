@@ -3,17 +3,17 @@
 
 use std::rc::Rc;
 
-use diana::fleet::resp::{Reply, replies};
-use diana::fleet::script::{Answer, Ask, Login, Trip};
-use diana::key::Seed;
-use diana::policy::Quota;
-use diana::port::fake::FakeSharedData;
-use diana::time::{SECOND, Unit};
+use diana_core::fleet::resp::{Reply, replies};
+use diana_core::fleet::script::{Answer, Ask, Login, Trip};
+use diana_core::key::Seed;
+use diana_core::policy::Quota;
+use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
+use kit::fake::FakeSharedData;
 
-use crate::model::redis::Redis;
-use crate::rules::Rule;
 use crate::worker::{MILLISECOND, Response, Worker};
+use kit::model::redis::Redis;
+use kit::rules::Rule;
 
 pub fn run(input: &[u8]) {
     read(input);

@@ -3,15 +3,15 @@
 
 use std::rc::Rc;
 
-use diana::key::Key;
-use diana::policy::{Ban, Scope};
-use diana::port::SharedData;
-use diana::port::fake::FakeSharedData;
-use diana::store::Stores;
-use diana::store::bans::Bans;
-use diana::store::tables::Tables;
-use diana::time::SECOND;
+use diana_core::key::Key;
+use diana_core::policy::{Ban, Scope};
+use diana_core::port::SharedData;
+use diana_core::store::Stores;
+use diana_core::store::bans::Bans;
+use diana_core::store::tables::Tables;
+use diana_core::time::SECOND;
 use fastrand::Rng;
+use kit::fake::FakeSharedData;
 
 use crate::spoil::spoil_words;
 

@@ -1,9 +1,9 @@
 //! Cookies: what is found is what an independent reading finds, however the pairs are spread over
 //! headers.
 
-use diana::actor::Found;
-use diana::actor::cookie::KIND;
-use diana::port::fake::FakeRequest;
+use diana_core::actor::Found;
+use diana_core::actor::cookie::KIND;
+use kit::fake::FakeRequest;
 
 /// Headers, one per line.
 pub fn run(input: &[u8]) {

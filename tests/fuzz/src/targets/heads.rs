@@ -3,13 +3,13 @@
 
 use std::rc::Rc;
 
-use diana::port::SharedData;
-use diana::port::fake::FakeSharedData;
-use diana::time::SECOND;
+use diana_core::port::SharedData;
+use diana_core::time::SECOND;
 use fastrand::Rng;
+use kit::fake::FakeSharedData;
 
-use crate::model::redis::Redis;
 use crate::worker::{FLEET, MILLISECOND, Response, Worker};
+use kit::model::redis::Redis;
 
 const RECORD: &str = "diana/1/test/fleet";
 

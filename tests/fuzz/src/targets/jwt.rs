@@ -2,10 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use diana::actor::jwt_claim::KIND;
-use diana::json::member;
-use diana::port::fake::FakeRequest;
-use diana::tree::Tree;
+use diana_core::actor::jwt_claim::KIND;
+use diana_core::json::member;
+use diana_core::tree::Tree;
+use kit::fake::FakeRequest;
 use serde_json::Value;
 
 /// A payload; or, if that is no object, a header as well.

@@ -1,13 +1,11 @@
 //! Paths: whatever a request spells, a rule for a path judges it if the path leads there in a reading
 //! that a router or an upstream may take.
 
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::verdict::Verdict;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
-
-use diana::config;
-use diana::engine::Engine;
-use diana::key::Seed;
-use diana::port::fake::{FakeClock, FakeRequest, FakeSharedData};
-use diana::verdict::Verdict;
 
 const RULES: &str = "limits: [{Url: /share/qq, rules: [{name: all, actor: all, unit: day, rpu: 1, algo: W, scope: local}]}]";
 
@@ -42,7 +40,8 @@ fn resolved(path: &[u8]) -> Vec<u8> {
 
 /// How many of three requests are let through.
 fn admitted(path: &[u8]) -> usize {
-    let policy = config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+    let policy =
+        diana_config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
     let mut engine =
         Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
             .expect("it can be built");

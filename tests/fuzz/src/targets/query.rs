@@ -1,7 +1,7 @@
 //! Query parameters: neither another spelling nor another order makes another caller.
 
-use diana::actor::query::KIND;
-use diana::port::fake::FakeRequest;
+use diana_core::actor::query::KIND;
+use kit::fake::FakeRequest;
 
 pub fn run(input: &[u8]) {
     let source = super::source(&KIND, "token", &[]);

@@ -1,15 +1,13 @@
 //! What a configuration centre answers, and what workers leave each other of it in shared data: a good
 //! document goes into force soon after it can be had, whatever was there before.
 
-use std::collections::HashMap;
-
-use diana::config;
-use diana::policy::Policy;
-use diana::port::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
-use diana::port::{Answer, SharedData};
-use diana::remote::{Host, LOOK, Outcome, Poller};
-use diana::time::{Micros, SECOND};
+use diana_core::policy::Policy;
+use diana_core::port::{Answer, SharedData};
+use diana_core::time::{Micros, SECOND};
+use diana_worker::remote::{Host, LOOK, Outcome, Poller};
 use fastrand::Rng;
+use kit::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
+use std::collections::HashMap;
 
 const EVERY: Micros = 10 * SECOND;
 const LOCAL: &str = "limits: []\nremote: {cluster: centre, path: /rules, value: /rules}";
@@ -26,7 +24,7 @@ struct Worker {
 impl Worker {
     fn new(id: u64, data: &FakeSharedData) -> Worker {
         let policy =
-            config::parse(LOCAL.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+            diana_config::parse(LOCAL.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let (own, remote) = (policy.own(), policy.remote.expect("there is a centre"));
         let environment = FakeEnvironment(HashMap::new());
         let poller = Poller::new(remote, own, "test", &environment, (id, SECOND));

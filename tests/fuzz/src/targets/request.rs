@@ -1,15 +1,13 @@
 //! No request, however hostile, does more than be judged; and whatever it spells, a limit on
 //! everything holds.
 
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::time::{Now, SECOND};
+use diana_core::verdict::Verdict;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::cell::RefCell;
 use std::rc::Rc;
-
-use diana::config;
-use diana::engine::Engine;
-use diana::key::Seed;
-use diana::port::fake::{FakeClock, FakeRequest, FakeSharedData};
-use diana::time::{Now, SECOND};
-use diana::verdict::Verdict;
 
 const RULES: &str = "
 limits:
@@ -27,7 +25,7 @@ actors:
 
 thread_local! {
     static ENGINE: RefCell<(Engine, FakeClock)> = {
-        let policy = config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let policy = diana_config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         RefCell::new((Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default())).expect("it can be built"), FakeClock::default()))
     };
 }

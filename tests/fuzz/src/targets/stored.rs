@@ -1,12 +1,12 @@
 //! What lies under our keys in Redis and was not written by the script: it counts as empty and is
 //! replaced, or could be ours.
 
-use diana::algorithm::REGISTRY;
-use diana::fleet::resp::{command, word};
+use diana_core::algorithm::REGISTRY;
+use diana_core::fleet::resp::{command, word};
 use fastrand::Rng;
 
-use crate::rules::{Rule, today, trip};
 use crate::server::{Server, spell};
+use kit::rules::{Rule, today, trip};
 
 thread_local! {
     // Ended by who started this process, with it.

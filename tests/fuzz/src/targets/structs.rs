@@ -1,10 +1,9 @@
 //! A configuration as a `Struct`: any bytes, and what JSON says in both forms.
-
-use diana::config;
 use serde_json::Value;
 
 pub fn run(input: &[u8]) {
-    let parsed = crate::bounded::to((4 << 10) * input.len() + (4 << 20), || config::parse(input));
+    let parsed =
+        crate::bounded::to((4 << 10) * input.len() + (4 << 20), || diana_config::parse(input));
     drop(parsed);
     let Ok(Value::Object(object)) = serde_json::from_slice(input) else { return };
     if object.is_empty() || input.len() > 4096 {
@@ -24,7 +23,7 @@ pub fn run(input: &[u8]) {
         return;
     }
     let bytes: Vec<u8> = fields(&object);
-    let (written, sent) = (config::parse(text.as_bytes()), config::parse(&bytes));
+    let (written, sent) = (diana_config::parse(text.as_bytes()), diana_config::parse(&bytes));
     match (written, sent) {
         (Ok(written), Ok(sent)) => {
             assert_eq!(format!("{:?}", written.limits), format!("{:?}", sent.limits));

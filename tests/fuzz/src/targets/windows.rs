@@ -3,12 +3,12 @@
 
 use std::rc::Rc;
 
-use diana::hot::spotter::{Place, Spotter};
-use diana::policy::Hot;
-use diana::port::SharedData;
-use diana::port::fake::FakeSharedData;
-use diana::time::SECOND;
+use diana_core::hot::spotter::{Place, Spotter};
+use diana_core::policy::Hot;
+use diana_core::port::SharedData;
+use diana_core::time::SECOND;
 use fastrand::Rng;
+use kit::fake::FakeSharedData;
 
 use crate::spoil::spoil_words;
 

@@ -1,6 +1,6 @@
 //! `remote`, and documents that come from there.
 
-use diana::config::parse_remote;
+use diana_config::parse_remote;
 use insta::assert_snapshot;
 
 use super::super::{messages, policy};

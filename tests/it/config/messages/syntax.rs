@@ -1,4 +1,4 @@
-use diana::config::parse;
+use diana_config::parse;
 use insta::assert_snapshot;
 
 use super::super::problems;

@@ -1,0 +1,80 @@
+//! From a document to a [`Policy`], or to every problem that the document has.
+//!
+//! YAML becomes plain [`Tree`](diana_core::tree::Tree)s, beside which stands where every node begins;
+//! readers walk them and report what they do not understand.
+
+pub mod problem;
+
+mod actors;
+mod advice;
+mod algo;
+mod ban;
+mod condition;
+mod context;
+mod daily;
+mod document;
+mod duration;
+mod entry;
+mod except;
+mod fields;
+mod headers;
+mod hint;
+mod hot;
+mod identity;
+mod keys;
+mod matching;
+mod name;
+mod naming;
+mod node;
+mod outside;
+mod place;
+mod protobuf;
+mod redis;
+mod remote;
+mod report;
+mod response;
+mod rule;
+mod settings;
+mod size;
+mod yaml;
+mod zone;
+
+use place::Source;
+use problem::Problems;
+use report::Report;
+
+use diana_core::policy::Policy;
+use diana_core::policy::remote::Own;
+
+/// Reads a configuration: YAML or JSON, in any of the forms that the reference describes, or the
+/// bytes of a `google.protobuf.Struct`.
+///
+/// # Errors
+/// Every problem that the document has, at once.
+pub fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
+    if let Some(tree) = protobuf::read(bytes) {
+        return policy(&Source { documents: vec![tree], positions: Vec::new() }, None);
+    }
+    parse_text(bytes, None)
+}
+
+/// Reads a document of a configuration centre, which says nothing of what is the gateway's `own`.
+///
+/// # Errors
+/// Every problem that the document has, at once.
+pub fn parse_remote(bytes: &[u8], own: &Own) -> Result<Policy, Problems> {
+    parse_text(bytes, Some(own))
+}
+
+fn parse_text(bytes: &[u8], own: Option<&Own>) -> Result<Policy, Problems> {
+    policy(&yaml::read(bytes)?, own)
+}
+
+fn policy(source: &Source, own: Option<&Own>) -> Result<Policy, Problems> {
+    let report = Report::new(source);
+    fields::find_duplicates(&report);
+    match document::read(&report, own) {
+        Some(policy) if report.is_empty() => Ok(policy),
+        _ => Err(report.into_problems()),
+    }
+}

@@ -1,0 +1,30 @@
+//! The core of Diana: rules, what they count, and what they decide.
+//!
+//! It knows no host, reads no clock, and runs in a browser page as well as in a proxy.
+//! `ARCHITECTURE.md` shows the whole.
+
+pub mod actor;
+pub mod address;
+pub mod algorithm;
+pub mod ban;
+pub mod bloom;
+pub mod caller;
+pub mod decision;
+pub mod engine;
+pub mod fleet;
+pub mod hot;
+pub mod json;
+pub mod key;
+pub mod metrics;
+pub mod policy;
+pub mod port;
+pub mod ring;
+pub mod route;
+pub mod sizing;
+pub mod store;
+pub mod text;
+pub mod tickets;
+pub mod time;
+pub mod tree;
+pub mod verdict;
+pub mod words;

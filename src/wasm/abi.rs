@@ -1,0 +1,269 @@
+//! The host's functions as they are, for what the SDK offers only with a panic on unexpected
+//! answers, or not at all. Every call gets valid slices; what the host returns was allocated by
+//! `proxy_on_memory_allocate` as a boxed slice of exactly the size it names.
+
+#![allow(unsafe_code)]
+
+use diana_core::time::Micros;
+
+const OK: u32 = 0;
+
+/// Request headers, in the numbering of the ABI.
+pub(super) const REQUEST_HEADERS: u32 = 0;
+/// Response headers.
+pub(super) const RESPONSE_HEADERS: u32 = 2;
+/// Headers of the answer to a call.
+pub(super) const CALL_HEADERS: u32 = 6;
+/// The body of the answer to a call.
+pub(super) const CALL_BODY: u32 = 4;
+/// The plugin's configuration.
+pub(super) const PLUGIN_CONFIGURATION: u32 = 7;
+
+#[link(wasm_import_module = "env")]
+unsafe extern "C" {
+    fn proxy_get_property(path: *const u8, size: usize, data: *mut *mut u8, len: *mut usize)
+    -> u32;
+    fn proxy_set_property(path: *const u8, size: usize, data: *const u8, len: usize) -> u32;
+    fn proxy_get_header_map_value(
+        map: u32,
+        name: *const u8,
+        size: usize,
+        data: *mut *mut u8,
+        len: *mut usize,
+    ) -> u32;
+    fn proxy_add_header_map_value(
+        map: u32,
+        name: *const u8,
+        size: usize,
+        value: *const u8,
+        len: usize,
+    ) -> u32;
+    fn proxy_replace_header_map_value(
+        map: u32,
+        name: *const u8,
+        size: usize,
+        value: *const u8,
+        len: usize,
+    ) -> u32;
+    fn proxy_remove_header_map_value(map: u32, name: *const u8, size: usize) -> u32;
+    fn proxy_get_header_map_pairs(map: u32, data: *mut *mut u8, len: *mut usize) -> u32;
+    fn proxy_get_buffer_bytes(
+        buffer: u32,
+        start: usize,
+        max: usize,
+        data: *mut *mut u8,
+        len: *mut usize,
+    ) -> u32;
+    fn proxy_send_local_response(
+        status: u32,
+        details: *const u8,
+        details_len: usize,
+        body: *const u8,
+        body_len: usize,
+        headers: *const u8,
+        headers_len: usize,
+        grpc_status: i32,
+    ) -> u32;
+    fn proxy_get_shared_data(
+        key: *const u8,
+        size: usize,
+        data: *mut *mut u8,
+        len: *mut usize,
+        cas: *mut u32,
+    ) -> u32;
+    fn proxy_set_shared_data(
+        key: *const u8,
+        size: usize,
+        data: *const u8,
+        len: usize,
+        cas: u32,
+    ) -> u32;
+    fn proxy_define_metric(kind: u32, name: *const u8, size: usize, id: *mut u32) -> u32;
+    fn proxy_increment_metric(id: u32, change: i64) -> u32;
+    fn proxy_record_metric(id: u32, value: u64) -> u32;
+    fn proxy_set_tick_period_milliseconds(period: u32) -> u32;
+    fn proxy_set_effective_context(context: u32) -> u32;
+    fn proxy_continue_stream(stream_type: u32) -> u32;
+    fn proxy_log(level: u32, line: *const u8, size: usize) -> u32;
+}
+
+/// Runs a call that returns bytes; nothing if the host has none.
+fn returned(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Option<Vec<u8>> {
+    let mut data: *mut u8 = std::ptr::null_mut();
+    let mut len: usize = 0;
+    if call(&raw mut data, &raw mut len) != OK {
+        return None;
+    }
+    if data.is_null() {
+        return Some(Vec::new());
+    }
+    // SAFETY: the host allocated `len` bytes by our own allocator and hands them over.
+    Some(unsafe { Vec::from_raw_parts(data, len, len) })
+}
+
+pub(super) fn property(path: &[u8]) -> Option<Vec<u8>> {
+    // SAFETY: see the module.
+    returned(|data, len| unsafe { proxy_get_property(path.as_ptr(), path.len(), data, len) })
+}
+
+pub(super) fn set_property(path: &str, value: &[u8]) -> bool {
+    // SAFETY: see the module.
+    let status =
+        unsafe { proxy_set_property(path.as_ptr(), path.len(), value.as_ptr(), value.len()) };
+    status == OK
+}
+
+/// The first value of a header.
+pub(super) fn header(map: u32, name: &str) -> Option<Vec<u8>> {
+    // SAFETY: see the module.
+    returned(|data, len| unsafe {
+        proxy_get_header_map_value(map, name.as_ptr(), name.len(), data, len)
+    })
+}
+
+pub(super) fn add_header(map: u32, name: &str, value: &str) -> bool {
+    // SAFETY: see the module.
+    let status = unsafe {
+        proxy_add_header_map_value(map, name.as_ptr(), name.len(), value.as_ptr(), value.len())
+    };
+    status == OK
+}
+
+/// Sets a header, whatever values it had.
+pub(super) fn set_header(map: u32, name: &str, value: &str) {
+    // SAFETY: see the module.
+    _ = unsafe {
+        proxy_replace_header_map_value(map, name.as_ptr(), name.len(), value.as_ptr(), value.len())
+    };
+}
+
+/// Takes all values of a header off.
+pub(super) fn remove_header(map: u32, name: &str) {
+    // SAFETY: see the module. What is not there need not be taken off.
+    _ = unsafe { proxy_remove_header_map_value(map, name.as_ptr(), name.len()) };
+}
+
+/// All headers, still serialised.
+pub(super) fn headers(map: u32) -> Option<Vec<u8>> {
+    // SAFETY: see the module.
+    returned(|data, len| unsafe { proxy_get_header_map_pairs(map, data, len) })
+}
+
+pub(super) fn buffer(buffer: u32, max: usize) -> Option<Vec<u8>> {
+    // SAFETY: see the module.
+    returned(|data, len| unsafe { proxy_get_buffer_bytes(buffer, 0, max, data, len) })
+}
+
+/// Answers the request. `headers` are serialised; gRPC callers get `grpc_status`.
+pub(super) fn reply(
+    status: u32,
+    details: &str,
+    body: &str,
+    headers: &[u8],
+    grpc_status: i32,
+) -> bool {
+    // SAFETY: see the module.
+    let status = unsafe {
+        proxy_send_local_response(
+            status,
+            details.as_ptr(),
+            details.len(),
+            body.as_ptr(),
+            body.len(),
+            headers.as_ptr(),
+            headers.len(),
+            grpc_status,
+        )
+    };
+    status == OK
+}
+
+/// A value that all workers share, and the number of its last write.
+pub(super) fn shared_data(key: &str) -> Option<(Vec<u8>, u32)> {
+    let mut cas = 0;
+    // SAFETY: see the module.
+    let bytes = returned(|data, len| unsafe {
+        proxy_get_shared_data(key.as_ptr(), key.len(), data, len, &raw mut cas)
+    });
+    bytes.map(|bytes| (bytes, cas))
+}
+
+/// Writes shared data, whatever was there before unless `cas` says otherwise.
+pub(super) fn set_shared_data(key: &str, value: &[u8], cas: u32) -> bool {
+    // SAFETY: see the module.
+    let status =
+        unsafe { proxy_set_shared_data(key.as_ptr(), key.len(), value.as_ptr(), value.len(), cas) };
+    status == OK
+}
+
+/// Lets a paused request go on, whatever context the host is calling about; `root` is the context
+/// that further calls are about.
+pub(super) fn resume(stream: u32, root: u32) {
+    const REQUEST: u32 = 0;
+    // SAFETY: no memory is involved. A stream that has ended needs nothing more.
+    _ = unsafe {
+        proxy_set_effective_context(stream) == OK && proxy_continue_stream(REQUEST) == OK
+    };
+    // SAFETY: as above.
+    _ = unsafe { proxy_set_effective_context(root) };
+}
+
+/// Makes another context the one that further calls are about. Whether there is such a context; what is
+/// asked about a stream that has ended fails in any case.
+pub(super) fn set_effective_context(context: u32) -> bool {
+    // SAFETY: no memory is involved.
+    let status = unsafe { proxy_set_effective_context(context) };
+    status == OK
+}
+
+/// The id of a metric: kind 0 is a counter, 1 a gauge, 2 a histogram.
+pub(super) fn define_metric(kind: u32, name: &str) -> Option<u32> {
+    let mut id = 0;
+    // SAFETY: see the module.
+    let status = unsafe { proxy_define_metric(kind, name.as_ptr(), name.len(), &raw mut id) };
+    (status == OK).then_some(id)
+}
+
+pub(super) fn increment_metric(id: u32, change: i64) {
+    // SAFETY: see the module. A metric that cannot be counted is no reason to disturb a request.
+    _ = unsafe { proxy_increment_metric(id, change) };
+}
+
+pub(super) fn record_metric(id: u32, value: u64) {
+    // SAFETY: as above.
+    _ = unsafe { proxy_record_metric(id, value) };
+}
+
+pub(super) fn set_tick_period(milliseconds: u32) {
+    // SAFETY: see the module. The host has no reason to refuse.
+    _ = unsafe { proxy_set_tick_period_milliseconds(milliseconds) };
+}
+
+/// Writes a line to the host's log.
+pub(super) fn log(level: u32, line: &str) {
+    // SAFETY: see the module. There is nowhere to report that a line could not be logged.
+    _ = unsafe { proxy_log(level, line.as_ptr(), line.len()) };
+}
+
+/// The monotonic clock; zero if the host has none.
+pub(super) fn monotonic() -> Micros {
+    clock(wasi::CLOCKID_MONOTONIC)
+}
+
+/// The wall clock since the Unix epoch; zero if the host has none.
+pub(super) fn wall() -> Micros {
+    clock(wasi::CLOCKID_REALTIME)
+}
+
+fn clock(id: wasi::Clockid) -> Micros {
+    // SAFETY: no memory is involved.
+    unsafe { wasi::clock_time_get(id, 1000) }.map_or(0, |nanos| nanos / 1000)
+}
+
+/// Sixteen random bytes, or nothing if the host has none.
+pub(super) fn random() -> Option<[u8; 16]> {
+    let mut bytes = [0; 16];
+    // SAFETY: the buffer is as long as said.
+    unsafe { wasi::random_get(bytes.as_mut_ptr(), bytes.len()) }.ok()?;
+    Some(bytes)
+}

@@ -1,0 +1,109 @@
+//! The request in hand, and the secret that all workers share.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::net::IpAddr;
+
+use super::{abi, pairs};
+use diana_core::address;
+use diana_core::key::Seed;
+use diana_core::port::{Property, Pseudo, Request, SharedData, Values};
+
+/// The request of the stream that the host is calling about.
+pub(super) struct HostRequest {
+    reads_headers: bool,
+    /// All headers, still serialised, once one was asked for. The host's look-up by name costs
+    /// almost as much as all of them, and hides all values but the first.
+    headers: OnceCell<Option<Vec<u8>>>,
+    /// The client's address, for which several exemptions and actors may ask.
+    client: OnceCell<Option<IpAddr>>,
+}
+
+impl HostRequest {
+    /// `reads_headers` says whether more of them is going to be asked for than the path.
+    pub(super) fn new(reads_headers: bool) -> HostRequest {
+        HostRequest { reads_headers, headers: OnceCell::new(), client: OnceCell::new() }
+    }
+
+    /// Takes a header off that may be there.
+    #[inline(never)]
+    pub(super) fn take_off(&mut self, name: &str) {
+        // Where headers are not read, this costs the least.
+        let is_there = match self.reads_headers {
+            true => self.values(name) != Some(Values::None),
+            false => abi::header(abi::REQUEST_HEADERS, name).is_some(),
+        };
+        if is_there {
+            abi::remove_header(abi::REQUEST_HEADERS, name);
+            // What was read is out of date.
+            self.headers.take();
+        }
+    }
+
+    /// The values of a header; nothing if the host does not hand out the headers.
+    fn values(&self, name: &str) -> Option<Values<'_>> {
+        let headers = self.headers.get_or_init(|| abi::headers(abi::REQUEST_HEADERS));
+        pairs::values(headers.as_ref()?, name)
+    }
+}
+
+impl Request for HostRequest {
+    fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
+        let name = match which {
+            Pseudo::Path => ":path",
+            Pseudo::Method => ":method",
+            Pseudo::Authority => ":authority",
+        };
+        let values = if self.reads_headers { self.values(name) } else { None };
+        match values {
+            Some(Values::None) => None,
+            Some(Values::One(value)) => Some(Cow::Borrowed(value)),
+            // The first is the one that the host goes by.
+            Some(Values::Many(values)) => values.first().copied().map(Cow::Borrowed),
+            None => abi::header(abi::REQUEST_HEADERS, name).map(Cow::Owned),
+        }
+    }
+
+    fn header(&self, name: &str) -> Values<'_> {
+        self.values(name).unwrap_or(Values::Many(Vec::new()))
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        *self.client.get_or_init(|| address::parse(&abi::property(b"source\0address")?))
+    }
+
+    fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
+        abi::property(property.encoded()).map(Cow::Owned)
+    }
+}
+
+/// A CAS number that no value ever has: written with it, a value is only ever inserted.
+const INSERT: u32 = u32::MAX;
+
+/// The data that all workers of this gateway share.
+pub(super) struct HostSharedData;
+
+impl SharedData for HostSharedData {
+    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        abi::shared_data(key)
+    }
+
+    fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
+        abi::set_shared_data(key, value, number.unwrap_or(INSERT))
+    }
+}
+
+/// The secret that callers are hashed with, the same in all workers of this gateway: whoever
+/// comes first draws it and leaves it in shared data.
+pub(super) fn seed(namespace: &str) -> Seed {
+    let key = format!("diana/1/{namespace}/seed");
+    let known = || HostSharedData.get(&key).and_then(|(bytes, _)| bytes.try_into().ok());
+    let drawn = abi::random().unwrap_or_default();
+    let agreed = match known() {
+        Some(agreed) => agreed,
+        None if HostSharedData.swap(&key, &drawn, None) => drawn,
+        None => known().unwrap_or(drawn),
+    };
+    let halves = u128::from_le_bytes(agreed);
+    Seed { k0: halves as u64, k1: (halves >> 64) as u64 }
+}

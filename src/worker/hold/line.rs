@@ -1,0 +1,76 @@
+//! Lines of requests, each of one caller under one rule of an engine.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hashbrown::HashTable;
+
+use super::Turn;
+use diana_core::verdict;
+
+/// What tells a line from all others of a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) engine: u32,
+    pub(super) line: verdict::Line,
+}
+
+/// All lines in which somebody waits.
+#[derive(Debug, Default)]
+pub(super) struct Lines(HashTable<Line>);
+
+#[derive(Debug)]
+struct Line {
+    name: Name,
+    /// Its places, the first one first.
+    places: VecDeque<Turn>,
+    /// As many streams, by when they came.
+    streams: BTreeMap<u64, u32>,
+}
+
+impl Lines {
+    /// Adds a stream and a place at the end of a line, if its turn comes after all others there. Whether
+    /// it does.
+    pub(super) fn join(&mut self, name: Name, stream: u32, turn: Turn) -> bool {
+        let same = |line: &Line| line.name == name;
+        let new = || Line { name, places: VecDeque::new(), streams: BTreeMap::new() };
+        let entry = self.0.entry(hash(name), same, |line| hash(line.name));
+        let line = entry.or_insert_with(new).into_mut();
+        let fits = line.places.back().is_none_or(|last| *last < turn);
+        if fits {
+            line.places.push_back(turn);
+            line.streams.insert(turn.1, stream);
+        }
+        fits
+    }
+
+    /// The first place of a line has been taken. By whom.
+    pub(super) fn release(&mut self, name: Name) -> Option<u32> {
+        self.change(name, |line| {
+            line.places.pop_front();
+            line.streams.pop_first().map(|(_, stream)| stream)
+        })
+    }
+
+    /// The stream leaves that had this turn when it came. The place that is free then.
+    pub(super) fn leave(&mut self, name: Name, turn: Turn) -> Option<Turn> {
+        self.change(name, |line| {
+            line.streams.remove(&turn.1)?;
+            line.places.pop_back()
+        })
+    }
+
+    fn change<T>(&mut self, name: Name, change: impl FnOnce(&mut Line) -> Option<T>) -> Option<T> {
+        let mut line = self.0.find_entry(hash(name), |line| line.name == name).ok()?;
+        let changed = change(line.get_mut());
+        if line.get().places.is_empty() {
+            line.remove();
+        }
+        changed
+    }
+}
+
+fn hash(name: Name) -> u64 {
+    let Name { engine, line: verdict::Line { rule, key } } = name;
+    let rule = u64::from(engine) << 32 ^ rule as u64;
+    (key.hash ^ rule).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}

@@ -1,0 +1,40 @@
+//! The call that asks the configuration centre.
+
+use super::digest;
+use diana_core::policy::remote::{Header, Remote};
+use diana_core::port::{Call, Environment};
+use diana_core::route::header::is_value;
+
+/// The call, if the environment has all that it needs.
+pub fn of(remote: &Remote, environment: &dyn Environment) -> Result<Call, String> {
+    let mut headers: Vec<(String, String)> = vec![
+        (":method".into(), remote.method.into()),
+        (":path".into(), remote.path.clone()),
+        (":authority".into(), remote.authority.clone()),
+    ];
+    for (name, value) in &remote.headers {
+        let value = match value {
+            Header::Text(text) => Some(text.clone()),
+            Header::Variable(variable) => {
+                environment.variable(variable).filter(|text| is_value(text))
+            }
+        };
+        let value = value.ok_or_else(|| {
+            format!(
+                "remote.headers.{name}.env: no such variable in the environment of the VM, or not \
+                 with a value that a header can have; see `environment_variables` of `vm_config`"
+            )
+        })?;
+        headers.push((name.clone(), value));
+    }
+    let (cluster, body) = (remote.cluster.clone(), remote.body.clone().into());
+    Ok(Call { cluster, headers, body, timeout: remote.timeout })
+}
+
+/// Tells those apart that ask for the same document, but would ask or judge in another way.
+pub fn settings(remote: &Remote, call: &Call) -> u64 {
+    let numbers = [remote.every, remote.timeout, remote.max_size as u64].map(u64::to_le_bytes);
+    let mut parts = vec![numbers.as_flattened(), env!("CARGO_PKG_VERSION").as_bytes()];
+    parts.extend(call.headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
+    digest(&parts)
+}

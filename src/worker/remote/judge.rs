@@ -1,0 +1,95 @@
+//! What becomes of an answer of the configuration centre.
+
+use super::head::Head;
+use super::lead::LEASE;
+use super::{Host, Outcome, Poller, digest, version_of};
+use diana_core::sizing;
+use diana_core::time::Micros;
+
+impl Poller {
+    /// Judges a document, or takes note of why there is none. The centre is asked again at `due`; if
+    /// another worker has written in the meantime, at once, by whoever leads then.
+    pub(super) fn conclude(
+        &mut self,
+        document: Result<Vec<u8>, String>,
+        due: Micros,
+        host: &Host<'_>,
+    ) -> Outcome {
+        let (head, number) = Head::read(host.data, &self.head);
+        if head.leader != self.id {
+            return Outcome::default();
+        }
+        let mut next = Head { due, until: host.now + LEASE, trouble: 0, ..head };
+        let outcome = match &document {
+            Ok(text) => self.judge(text, &head, &mut next),
+            Err(why) => {
+                next.trouble = digest(&[why.as_bytes()]);
+                self.trouble("failed", why, &head, &next)
+            }
+        };
+        // Whoever reads the document before the head names it takes it for damaged.
+        let is_left = document.is_ok_and(|text| outcome.is_first && self.leave(&text, host));
+        if outcome.is_first && !is_left || !next.write(host.data, &self.head, number) {
+            return Outcome::default();
+        }
+        if outcome.is_first {
+            self.version = next.version;
+        }
+        outcome
+    }
+
+    /// Leaves a document in shared data.
+    fn leave(&self, text: &[u8], host: &Host<'_>) -> bool {
+        let number = host.data.get(&self.document).map(|(_, number)| number);
+        host.data.swap(&self.document, text, number)
+    }
+
+    /// Reads a document unless it is known.
+    fn judge(&self, text: &[u8], head: &Head, next: &mut Head) -> Outcome {
+        let version = version_of(text);
+        if version == head.version {
+            let news = (head.trouble != 0).then(|| self.line("all is well again", &stays(head)));
+            let news = news.into_iter().collect();
+            return Outcome { count: Some("fetched"), news, ..Outcome::default() };
+        }
+        let bad = format!("version {version:016x} has problems");
+        if version == head.rejected {
+            next.trouble = version;
+            return self.trouble("rejected", &bad, head, next);
+        }
+        match diana_config::parse_remote(text, &self.own) {
+            Ok(mut policy) => {
+                next.version = version;
+                let what = format!("version {version:016x} goes into force");
+                Outcome {
+                    count: Some("fetched"),
+                    news: vec![self.line(&what, &sizing::summary(&policy))],
+                    troubles: std::mem::take(&mut policy.warnings),
+                    is_first: true,
+                    policy: Some(policy),
+                    in_force: 0,
+                }
+            }
+            Err(problems) => {
+                (next.trouble, next.rejected) = (version, version);
+                let mut outcome = self.trouble("rejected", &bad, head, next);
+                outcome.troubles.extend(problems.to_string().lines().map(str::to_owned));
+                outcome
+            }
+        }
+    }
+
+    /// Counts a trouble, and tells it if it is a new one.
+    fn trouble(&self, count: &'static str, what: &str, head: &Head, next: &Head) -> Outcome {
+        let line = (head.trouble != next.trouble).then(|| self.line(what, &stays(head)));
+        let troubles = line.into_iter().collect();
+        Outcome { count: Some(count), troubles, ..Outcome::default() }
+    }
+}
+
+fn stays(head: &Head) -> String {
+    match head.version {
+        0 => "the gateway's own rules stay in force".into(),
+        version => format!("version {version:016x} stays in force"),
+    }
+}

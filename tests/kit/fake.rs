@@ -1,0 +1,179 @@
+//! A host for tests and tools: a clock that stands where it is put, and a request made of parts.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use diana_core::address;
+use diana_core::port::{
+    Call, Callout, Clock, Environment, Property, Pseudo, Request, SharedData, Values,
+};
+use diana_core::time::Now;
+
+/// A clock that moves only when told to.
+#[derive(Debug, Default)]
+pub struct FakeClock(pub Cell<Now>);
+
+impl Clock for FakeClock {
+    fn now(&self) -> Now {
+        self.0.get()
+    }
+}
+
+/// Shared data as Envoy has it: one counter numbers all writes, and where there is no value yet any
+/// number will do.
+#[derive(Default)]
+pub struct FakeSharedData {
+    values: RefCell<HashMap<String, (Vec<u8>, u32)>>,
+    written: Cell<u32>,
+    /// Called before each write with its key; another worker may write first.
+    #[allow(clippy::type_complexity)]
+    pub before_swap: RefCell<Option<Box<dyn FnMut(&FakeSharedData, &str)>>>,
+}
+
+impl FakeSharedData {
+    /// Writes whatever is there.
+    pub fn set(&self, key: &str, value: &[u8]) {
+        self.written.set(self.written.get() + 1);
+        self.values.borrow_mut().insert(key.into(), (value.into(), self.written.get()));
+    }
+
+    /// Forgets everything, as a restart does.
+    pub fn clear(&self) {
+        self.values.borrow_mut().clear();
+    }
+
+    /// All keys, sorted.
+    #[must_use]
+    pub fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = self.values.borrow().keys().cloned().collect();
+        keys.sort();
+        keys
+    }
+}
+
+impl SharedData for FakeSharedData {
+    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        self.values.borrow().get(key).cloned()
+    }
+
+    fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
+        // Taken out while it runs, so that what it writes is not disturbed in turn.
+        let hook = self.before_swap.borrow_mut().take();
+        if let Some(mut hook) = hook {
+            hook(self, key);
+            *self.before_swap.borrow_mut() = Some(hook);
+        }
+        let present = self.get(key).map(|(_, number)| number);
+        let fits = present.is_none() || present == number;
+        if fits {
+            self.set(key, value);
+        }
+        fits
+    }
+}
+
+/// An environment with these variables.
+#[derive(Debug, Default)]
+pub struct FakeEnvironment(pub HashMap<String, String>);
+
+impl Environment for FakeEnvironment {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.0.get(name).cloned()
+    }
+}
+
+/// Calls that nobody answers but the test.
+#[derive(Debug, Default)]
+pub struct FakeCallout {
+    /// What was sent; the number of a call is its place.
+    pub sent: RefCell<Vec<Call>>,
+    /// Why nothing can be sent.
+    pub refusal: Cell<Option<&'static str>>,
+}
+
+impl Callout for FakeCallout {
+    fn send(&self, call: &Call) -> Result<u32, &'static str> {
+        if let Some(why) = self.refusal.get() {
+            return Err(why);
+        }
+        let mut sent = self.sent.borrow_mut();
+        sent.push(call.clone());
+        Ok(sent.len() as u32 - 1)
+    }
+}
+
+/// A request made of parts.
+#[derive(Debug, Clone, Default)]
+pub struct FakeRequest {
+    /// `:path`, `:method` and `:authority`, where present.
+    pub path: Option<Vec<u8>>,
+    /// See `path`.
+    pub method: Option<Vec<u8>>,
+    /// See `path`.
+    pub authority: Option<Vec<u8>>,
+    /// Names in lower case with their values.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// Properties with their bytes.
+    pub properties: Vec<(Property, Vec<u8>)>,
+}
+
+impl FakeRequest {
+    /// `GET path` on `example.com`.
+    #[must_use]
+    pub fn get(path: &str) -> FakeRequest {
+        FakeRequest {
+            path: Some(path.into()),
+            method: Some("GET".into()),
+            authority: Some("example.com".into()),
+            ..FakeRequest::default()
+        }
+    }
+
+    /// With one more header.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> FakeRequest {
+        self.headers.push((name.into(), value.as_ref().into()));
+        self
+    }
+
+    /// With one more property.
+    #[must_use]
+    pub fn property(mut self, path: &[&str], value: impl AsRef<[u8]>) -> FakeRequest {
+        self.properties.push((Property::new(path), value.as_ref().into()));
+        self
+    }
+
+    /// From a client, such as `192.0.2.1:4000`.
+    #[must_use]
+    pub fn from(self, address: &str) -> FakeRequest {
+        self.property(&["source", "address"], address)
+    }
+}
+
+impl Request for FakeRequest {
+    fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
+        let value = match which {
+            Pseudo::Path => &self.path,
+            Pseudo::Method => &self.method,
+            Pseudo::Authority => &self.authority,
+        };
+        value.as_deref().map(Cow::Borrowed)
+    }
+
+    fn header(&self, name: &str) -> Values<'_> {
+        let same = |pair: &&(String, Vec<u8>)| pair.0 == name;
+        self.headers.iter().filter(same).fold(Values::None, |found, (_, value)| found.and(value))
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        let is_source = |(key, _): &&(Property, Vec<u8>)| key.encoded() == b"source\0address";
+        address::parse(&self.properties.iter().find(is_source)?.1)
+    }
+
+    fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
+        let (_, value) = self.properties.iter().find(|(key, _)| key == property)?;
+        Some(Cow::Borrowed(value))
+    }
+}

@@ -1,0 +1,73 @@
+//! Random valid configurations of an algorithm.
+
+use std::rc::Rc;
+
+use diana_core::algorithm::{Algorithm, Entry, Kind};
+use diana_core::policy::Quota;
+use diana_core::time::Unit;
+use fastrand::Rng;
+
+pub struct Case {
+    pub quota: Quota,
+    pub algorithm: Rc<dyn Algorithm>,
+}
+
+impl Case {
+    pub fn random(entry: &Entry, rng: &mut Rng) -> Case {
+        loop {
+            let quota = random_quota(entry, rng);
+            if let Ok(algorithm) = (entry.build)(&quota) {
+                return Case { quota, algorithm };
+            }
+        }
+    }
+
+    /// A case of another algorithm at about the same rate, if one is found.
+    pub fn beside(&self, entry: &Entry, rng: &mut Rng) -> Option<Case> {
+        (0..20).find_map(|_| {
+            let mut quota = random_quota(entry, rng);
+            quota.unit = self.quota.unit;
+            quota.rpu = (self.quota.rpu * rng.u64(1..5) / rng.u64(1..5)).clamp(1, 1_000_000_000);
+            quota.cost = quota.cost.min(quota.rpu);
+            let algorithm = (entry.build)(&quota).ok()?;
+            Some(Case { quota, algorithm })
+        })
+    }
+}
+
+fn random_quota(entry: &Entry, rng: &mut Rng) -> Quota {
+    let (_, unit) = Unit::ALL[rng.usize(0..4)];
+    let mut quota = Quota::new(unit, permits(rng));
+    if rng.u8(0..20) == 0 {
+        quota.rpu = 0;
+    }
+    quota.cost = if rng.bool() { 1 } else { permits(rng) };
+    quota.zone = rng.i64(-56..=56) * 900;
+    for key in entry.keys {
+        if rng.bool() {
+            let value = match key.kind {
+                Kind::Number => permits(rng),
+                Kind::Duration => ticks(rng),
+            };
+            *(key.field)(&mut quota) = Some(value.clamp(key.min, key.max));
+        }
+    }
+    quota
+}
+
+/// Whole milliseconds, from one to an hour.
+fn ticks(rng: &mut Rng) -> u64 {
+    let longest = 3_600_000 >> rng.u8(0..22);
+    1000 * rng.u64(1..=longest)
+}
+
+/// Small numbers, odd ones and extremes.
+fn permits(rng: &mut Rng) -> u64 {
+    match rng.u8(0..8) {
+        0 => 1,
+        1..=4 => rng.u64(1..=20),
+        5 => rng.u64(1..=1000),
+        6 => rng.u64(1..=1_000_000_000),
+        _ => 999_999_937,
+    }
+}

@@ -1,0 +1,78 @@
+//! Permits that are charged first and spent later, or given back.
+
+use diana_core::algorithm::Entry;
+use diana_core::time::{Now, SECOND};
+use fastrand::Rng;
+
+use super::bound::{Admission, Promise, promise};
+use super::case::Case;
+use super::stream;
+
+/// Permits that somebody keeps.
+struct Lease {
+    receipt: u64,
+    /// What the store counts as out, and what of it is not spent yet.
+    out: u64,
+    left: u64,
+    /// Must be spent before this.
+    until: u64,
+}
+
+/// Several holders charge, spend when they like and give the rest back, beside others who are
+/// charged at once: what is let through keeps the bound of the rule.
+pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
+    let algorithm = &*case.algorithm;
+    let mut state = vec![0; algorithm.words()];
+    let mut new = state.clone();
+    let mut leases: Vec<Lease> = Vec::new();
+    let mut past: Vec<Admission> = Vec::new();
+    let mut spend = |now: Now, cost: u64| {
+        let promise = promise(entry.short, &case.quota, &past, now, cost);
+        let fits = matches!(promise, Promise::Admitted { wait: 0 } | Promise::Either);
+        assert!(fits, "{} let too much through at {now:?}", entry.short);
+        past.push(Admission { at: now, leaves: now.mono, cost });
+    };
+    for (now, cost) in stream::random(case, rng, 200) {
+        for lease in &mut leases {
+            let spent = rng.u64(0..=lease.left);
+            if spent > 0 && now.mono < lease.until && rng.bool() {
+                spend(now, spent);
+                lease.left -= spent;
+            }
+        }
+        if rng.u8(0..4) == 0 {
+            continue;
+        }
+        // The store is asked: it holds back what it believes to be out, then it hears what became of it.
+        let out: u64 = leases.iter().map(|lease| lease.out).sum();
+        algorithm.hold_back(&state, out, now.mono, &mut new);
+        std::mem::swap(&mut state, &mut new);
+        leases.retain_mut(|lease| {
+            let over = now.mono >= lease.until;
+            // A holder who died gives nothing back.
+            if rng.u8(0..4) == 0 || over && rng.bool() {
+                algorithm.refund(&state, lease.receipt, lease.left, &mut new);
+                std::mem::swap(&mut state, &mut new);
+                return false;
+            }
+            lease.out = lease.left;
+            !over || rng.bool()
+        });
+        let out: u64 = leases.iter().map(|lease| lease.out).sum();
+        let is_lease = rng.bool();
+        if is_lease && out.saturating_add(cost) > algorithm.most_out()
+            || !algorithm.step(&state, now, cost, &mut new).is_admitted()
+        {
+            continue;
+        }
+        std::mem::swap(&mut state, &mut new);
+        let Some(until) = algorithm.spend_by(&state, now) else { return };
+        if !is_lease {
+            spend(now, cost);
+            continue;
+        }
+        let until = until.min(now.mono + SECOND);
+        assert!(until > now.mono, "a lease that is over at once");
+        leases.push(Lease { receipt: algorithm.receipt(&state), out: cost, left: cost, until });
+    }
+}

@@ -1,0 +1,101 @@
+//! Charges that are taken back.
+
+use diana_core::algorithm::{Algorithm, Entry};
+use diana_core::decision::{Decision, Retry};
+use diana_core::time::Now;
+use fastrand::Rng;
+
+use super::bound::{Admission, kept};
+use super::case::Case;
+use super::{same, stream};
+
+/// `charged` is what a charge of `cost` at `now` made of `old`: once it is taken back, everything
+/// is decided as if it had never been.
+pub fn restores(case: &Case, old: &[u64], charged: &[u64], now: Now, cost: u64, rng: &mut Rng) {
+    let algorithm = &*case.algorithm;
+    let mut back = vec![u64::MAX; old.len()];
+    algorithm.refund(charged, algorithm.receipt(charged), cost, &mut back);
+    let arrivals = stream::from(now, case, rng, 6);
+    if case.quota.warm_up.is_some() {
+        no_sooner(algorithm, old, &back, arrivals);
+    } else {
+        same::decide(algorithm, old, &back, arrivals);
+    }
+}
+
+/// Where a charge cannot always be told from the state: nothing is free earlier than without it.
+fn no_sooner(algorithm: &dyn Algorithm, old: &[u64], back: &[u64], arrivals: Vec<(Now, u64)>) {
+    for (now, cost) in arrivals {
+        let turn = |state: &[u64]| match algorithm.step(state, now, cost, &mut vec![0; state.len()])
+        {
+            Decision::Admit { wait } => (false, Retry::After(wait)),
+            Decision::Refuse { retry } => (true, retry),
+        };
+        assert!(turn(back) >= turn(old), "a refund gave more than was charged");
+    }
+}
+
+/// A charge is taken back after others were charged: never is there more than without it, and not less
+/// either if no time has passed, except in a line.
+pub fn amid_others(case: &Case, rng: &mut Rng) {
+    let algorithm = &*case.algorithm;
+    if case.quota.warm_up.is_some() {
+        // A charge makes it warmer, and what comes later may come sooner.
+        return;
+    }
+    let mut without = vec![0; algorithm.words()];
+    let mut new = without.clone();
+    let mut arrivals = stream::random(case, rng, 40).into_iter();
+    for (now, cost) in arrivals.by_ref().take(20) {
+        if algorithm.step(&without, now, cost, &mut new).is_admitted() {
+            without.copy_from_slice(&new);
+        }
+    }
+    let Some((since, charge)) = arrivals.next() else { return };
+    let mut with = without.clone();
+    if algorithm.step(&without, since, charge, &mut with) != Decision::NOW {
+        return;
+    }
+    let receipt = algorithm.receipt(&with);
+    let mut at = since;
+    for (now, cost) in arrivals.take(rng.usize(0..6)) {
+        at = now;
+        if algorithm.step(&with, now, cost, &mut new).is_admitted() {
+            with.copy_from_slice(&new);
+            assert!(algorithm.step(&without, now, cost, &mut new).is_admitted());
+            without.copy_from_slice(&new);
+        }
+    }
+    algorithm.take_back(&with, receipt, charge, since.mono, &mut new);
+    let (back, never) = (algorithm.remaining(&new, at), algorithm.remaining(&without, at));
+    assert!(back <= never, "{back} left instead of {never}");
+    let is_line = algorithm.spend_by(&new, at).is_none();
+    assert!(at != since || is_line || back == never, "{back} left instead of {never}");
+}
+
+/// Follows a queue that some leave before their turn: what leaves in time keeps the bound.
+pub fn in_a_queue(entry: &Entry, case: &Case, rng: &mut Rng) {
+    let algorithm = &*case.algorithm;
+    let mut state = vec![0; algorithm.words()];
+    let mut new = state.clone();
+    let mut past: Vec<Admission> = Vec::new();
+    let mut receipts = Vec::new();
+    for (now, cost) in stream::random(case, rng, 100) {
+        let waiting = past.partition_point(|one| one.leaves <= now.mono);
+        if waiting < past.len() && rng.u8(0..3) == 0 {
+            let gone = rng.usize(waiting..past.len());
+            let cost = past.remove(gone).cost;
+            algorithm.refund(&state, receipts.remove(gone), cost, &mut new);
+            std::mem::swap(&mut state, &mut new);
+        }
+        if let Decision::Admit { wait } = algorithm.step(&state, now, cost, &mut new) {
+            std::mem::swap(&mut state, &mut new);
+            if algorithm.spend_by(&state, now).is_some() {
+                return;
+            }
+            past.push(Admission { at: now, leaves: now.mono + wait, cost });
+            receipts.push(algorithm.receipt(&state));
+        }
+    }
+    kept(entry.short, &case.quota, past);
+}

@@ -1,0 +1,110 @@
+//! Requests that leave later than their own turn, since another rule holds them.
+
+use diana_core::algorithm::{Entry, REGISTRY};
+use diana_core::decision::{Decision, Retry};
+use diana_core::time::Now;
+use fastrand::Rng;
+
+use super::bound::{Admission, kept, max_delay};
+use super::case::Case;
+use super::{same, stream};
+
+/// Follows one caller whose requests are delayed at random: what leaves keeps the bound, a charge is
+/// that of a request which comes when this one leaves, and a refusal ends when it says so, while the
+/// other rule's turn draws nearer.
+pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
+    let algorithm = &*case.algorithm;
+    let mut state = vec![0; algorithm.words()];
+    let mut past: Vec<Admission> = Vec::new();
+    for (now, cost) in stream::random(case, rng, 100) {
+        let mut new = state.clone();
+        let own = algorithm.step(&state, now, cost, &mut new);
+        let far = 25 << rng.u8(0..20);
+        let interval = case.quota.period() / case.quota.rpu.max(1);
+        let mut delay = match rng.u8(0..4) {
+            0 => 0,
+            1 => rng.u64(0..=3 * interval),
+            _ => rng.u64(0..=far),
+        };
+        if let Decision::Admit { wait } = own {
+            delay = delay.max(wait);
+        }
+        let mut reserve = |later: u64| {
+            let delay = delay.saturating_sub(later);
+            algorithm.reserve(&state, now.later(later), delay, cost, &mut new)
+        };
+        let longest = max_delay(entry.short, &case.quota);
+        let decision = reserve(0);
+        if longest == 0 {
+            assert_eq!(decision, own, "a rule that holds nothing counts at the decision");
+        }
+        match decision {
+            Decision::Admit { wait } => {
+                assert!(own.is_admitted(), "{own:?} is less than a wait");
+                assert_eq!(wait, if longest == 0 { 0 } else { delay });
+                assert!(wait <= longest, "held for {wait}");
+                let leaves = now.later(wait);
+                let mut then = state.clone();
+                assert_eq!(algorithm.step(&state, leaves, cost, &mut then), Decision::NOW);
+                same::decide(algorithm, &then, &new, stream::from(leaves, case, rng, 4));
+                past.push(Admission { at: now, leaves: leaves.mono, cost });
+                state = new;
+            }
+            Decision::Refuse { retry: Retry::After(u64::MAX) } => {}
+            Decision::Refuse { retry: Retry::After(wait) } => {
+                assert!(!reserve(wait - 1).is_admitted(), "{wait} is too late");
+                assert!(reserve(wait).is_admitted(), "{wait} is too early");
+            }
+            Decision::Refuse { retry: Retry::Never } => assert_eq!(own, Decision::NEVER),
+        }
+    }
+    kept(entry.short, &case.quota, past);
+}
+
+/// Two rules judge the same requests, and each leaves at the first instant that is free in both:
+/// both keep their bounds.
+pub fn of_two_rules(entry: &Entry, case: &Case, rng: &mut Rng) {
+    let other = &REGISTRY[rng.usize(0..REGISTRY.len())];
+    let Some(beside) = case.beside(other, rng) else { return };
+    let mut rules = [Rule::new(entry, case), Rule::new(other, &beside)];
+    for (now, _) in stream::random(case, rng, 100) {
+        let own = rules.each_mut().map(|rule| rule.charge(now, 0));
+        let [Some(a), Some(b)] = own else { continue };
+        let [Some(a), Some(b)] = rules.each_mut().map(|rule| rule.charge(now, a.max(b))) else {
+            continue;
+        };
+        for (rule, wait) in rules.iter_mut().zip([a, b]) {
+            rule.state.copy_from_slice(&rule.new);
+            let leaves = now.mono + wait;
+            rule.past.push(Admission { at: now, leaves, cost: rule.case.quota.cost });
+        }
+    }
+    for rule in rules {
+        kept(rule.entry.short, &rule.case.quota, rule.past);
+    }
+}
+
+/// A rule with the state of one caller.
+struct Rule<'c> {
+    entry: &'c Entry,
+    case: &'c Case,
+    state: Vec<u64>,
+    new: Vec<u64>,
+    past: Vec<Admission>,
+}
+
+impl<'c> Rule<'c> {
+    fn new(entry: &'c Entry, case: &'c Case) -> Rule<'c> {
+        let state = vec![0; case.algorithm.words()];
+        Rule { entry, case, new: state.clone(), state, past: Vec::new() }
+    }
+
+    /// The wait of a request that another rule holds for `delay`, charged to `new`.
+    fn charge(&mut self, now: Now, delay: u64) -> Option<u64> {
+        let Case { algorithm, quota } = self.case;
+        match algorithm.reserve(&self.state, now, delay, quota.cost, &mut self.new) {
+            Decision::Admit { wait } => Some(wait),
+            Decision::Refuse { .. } => None,
+        }
+    }
+}

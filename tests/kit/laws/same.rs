@@ -1,0 +1,16 @@
+//! Two states that decide alike.
+
+use diana_core::algorithm::Algorithm;
+use diana_core::time::Now;
+
+/// Holds the decisions from both states about the same arrivals against each other.
+pub fn decide(algorithm: &dyn Algorithm, a: &[u64], b: &[u64], arrivals: Vec<(Now, u64)>) {
+    let (mut a, mut b) = (a.to_vec(), b.to_vec());
+    for (now, cost) in arrivals {
+        assert_eq!(algorithm.remaining(&a, now), algorithm.remaining(&b, now), "at {now:?}");
+        let (mut charged_a, mut charged_b) = (a.clone(), b.clone());
+        let decision = algorithm.step(&a, now, cost, &mut charged_a);
+        assert_eq!(decision, algorithm.step(&b, now, cost, &mut charged_b), "at {now:?}");
+        (a, b) = (charged_a, charged_b);
+    }
+}

@@ -1,0 +1,156 @@
+//! What the script promises to be: the steps in Rust, in the order of an ask.
+
+mod bucket;
+mod clock;
+mod keys;
+mod lend;
+mod look;
+pub mod redis;
+pub mod rule;
+mod slices;
+mod terms;
+pub mod wire;
+
+use std::collections::HashMap;
+
+use diana_core::fleet::script::{Opinion, Outcome};
+use diana_core::time::{Now, SECOND};
+
+use crate::laws::case::Case;
+use clock::Clock;
+use keys::{Counter, Seat, Who};
+use look::Look;
+use rule::Rule;
+use slices::Slices;
+use terms::Terms;
+
+/// What is out is counted for one or two terms.
+pub const TERM: u64 = SECOND / 10;
+
+/// A lease lives so long at most, and ends so long before it is counted no more.
+pub const LEASE: u64 = SECOND / 10;
+pub const NOTICE: u64 = SECOND / 20;
+
+/// What is needed soon is needed in this time, and what is wanted in that.
+const SOON: u64 = SECOND / 50;
+const IDLE: u64 = SECOND / 10;
+
+/// Numbers are exact below it.
+const FAR: u64 = 1 << 53;
+
+/// What is asked of one rule, with the model's own receipt.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    pub rule: usize,
+    pub caller: u64,
+    pub cost: u64,
+    pub grain: u64,
+    pub want: u64,
+    pub soon: u64,
+    pub shadow: bool,
+    pub tentative: bool,
+    pub keys: u64,
+    pub receipt: u64,
+    pub term: u64,
+    pub block: u64,
+    pub left: u64,
+}
+
+/// The model's receipts of a charge, of its cost and of its block.
+#[derive(Debug, Clone, Copy)]
+pub struct Receipts {
+    pub cost: u64,
+    pub lease: u64,
+}
+
+/// A caller of a rule, and what is out on lease.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    pub words: Vec<u64>,
+    terms: Terms,
+    /// Ticks for which too little drained.
+    slack: u64,
+    /// Lent of the next slice.
+    next: u64,
+}
+
+#[derive(Default)]
+pub struct Model {
+    clock: Clock,
+    states: HashMap<(usize, Who), State>,
+    counters: HashMap<usize, Counter>,
+}
+
+impl Model {
+    /// The instant of a trip, when Redis tells `time`.
+    pub fn at(&mut self, time: u64) -> Now {
+        self.clock.read(time)
+    }
+
+    /// The outcome of an ask, in which all receipts are zero, and the model's own.
+    pub fn ask(
+        &mut self,
+        rules: &[Rule],
+        now: Now,
+        mut delay: u64,
+        ask: &[Asked],
+    ) -> (Outcome, Vec<Receipts>) {
+        let mut ask = ask.to_vec();
+        let seats: Vec<Seat> = ask
+            .iter_mut()
+            .map(|asked| {
+                let needs = (asked.keys, asked.grain);
+                let seat = self.seat(rules, asked.rule, asked.caller, needs, now.mono);
+                // What is shared is not lent.
+                if seat.overflows() {
+                    (asked.want, asked.soon) = (0, 0);
+                }
+                seat
+            })
+            .collect();
+        let look = |(asked, seat): (_, &Seat)| Look::new(rules, seat.state.as_ref(), asked, now);
+        let mut looks: Vec<Look> = ask.iter().zip(&seats).map(look).collect();
+        let mut agreed = looks.iter().all(Look::agrees);
+        if agreed {
+            delay = looks.iter().map(Look::turn).max().unwrap_or(0).max(delay);
+            looks.iter_mut().for_each(|look| look.put_off(now, delay));
+            agreed = looks.iter().all(Look::agrees);
+        }
+        let mut receipts = Vec::new();
+        let mut opinions = Vec::new();
+        for (mut look, seat) in looks.into_iter().zip(&seats) {
+            let (opinion, receipt) = look.conclude(now, agreed.then_some(delay));
+            opinions.push(Opinion { overflow: seat.overflows(), ..opinion });
+            receipts.push(receipt);
+            if let Some(state) = look.written(now) {
+                self.write(rules, look.asked.rule, seat, state, now.mono);
+            }
+        }
+        (Outcome { wait: agreed.then_some(delay), rules: opinions }, receipts)
+    }
+
+    /// Ticks from `now` in which the state of a caller still means something.
+    pub fn life(&self, rules: &[Rule], rule: usize, caller: u64, now: Now) -> u64 {
+        let state = self.states.get(&(rule, Who::Caller(caller)));
+        state.map_or(0, |state| state.ends(&rules[rule]).saturating_sub(now.mono))
+    }
+}
+
+impl State {
+    /// When it means nothing any more.
+    fn ends(&self, rule: &Rule) -> u64 {
+        let Case { algorithm, quota } = &rule.case;
+        let expires = algorithm.expires(&self.words, Now::default());
+        match (rule.entry.short, &*self.words) {
+            // Should the wall clock be set back, a window in force lasts longer than it seems.
+            ("W", [_, 0, _]) => 0,
+            ("W", [_, _, first]) => first + quota.period(),
+            ("SW", _) if self.next > 0 => Slices::new(quota).after(&self.words),
+            ("TB" | "LB", [_, _, at]) => {
+                let leases = if self.terms.lent() > 0 { (self.terms.term + 2) * TERM } else { 0 };
+                expires.min(at + FAR).max(leases)
+            }
+            _ => expires,
+        }
+    }
+}

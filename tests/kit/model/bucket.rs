@@ -1,0 +1,67 @@
+//! What the script knows of a bucket beyond the step in Rust: what is out on lease counts as still
+//! lying in it, and for how long too little drained therefore.
+
+use diana_core::algorithm::Algorithm;
+
+use super::{FAR, State, TERM};
+
+/// A bucket that holds no requests.
+#[derive(Clone, Copy)]
+pub struct Bucket<'m> {
+    pub algorithm: &'m dyn Algorithm,
+    pub rpu: u64,
+    pub unit: u64,
+}
+
+impl Bucket<'_> {
+    /// The debt at an instant.
+    fn debt(self, words: &[u64], at: u64) -> u128 {
+        let mut drained = vec![0; words.len()];
+        self.algorithm.hold_back(words, 0, at, &mut drained);
+        u128::from(drained[1]) << 64 | u128::from(drained[0])
+    }
+
+    /// How long it takes until it has drained.
+    fn ticks(self, debt: u128) -> u64 {
+        match self.rpu {
+            0 => FAR,
+            rpu => u64::try_from(debt.div_ceil(rpu.into())).unwrap_or(FAR).min(FAR),
+        }
+    }
+
+    /// Holds back what is out on lease, term by term.
+    pub fn settle(self, state: &mut State, now: u64) {
+        let (mut out, mut term) = (state.terms.lent(), state.terms.term);
+        while out > 0 {
+            let at = ((term + 1) * TERM).min(now);
+            let held = u128::from(out) * u128::from(self.unit);
+            let short = held.saturating_sub(self.debt(&state.words, at));
+            if short > 0 {
+                state.slack += self.ticks(short);
+            }
+            let old = state.words.clone();
+            self.algorithm.hold_back(&old, out, at, &mut state.words);
+            if at == now && now < (term + 1) * TERM {
+                break;
+            }
+            out = if term == state.terms.term { state.terms.lent_last() } else { 0 };
+            term += 1;
+        }
+    }
+
+    /// Takes back what was charged at `since`.
+    pub fn take_back(self, state: &mut State, left: u64, since: u64) {
+        let gone = state.words[2].saturating_sub(since);
+        let all = self.ticks(u128::from(left) * u128::from(self.unit));
+        if gone > 0 {
+            state.slack += gone.min(all);
+        }
+        let old = state.words.clone();
+        self.algorithm.take_back(&old, 0, left, since, &mut state.words);
+    }
+
+    /// No more can be missing than there is.
+    pub fn cap(self, state: &mut State, now: u64) {
+        state.slack = state.slack.min(self.ticks(self.debt(&state.words, now)));
+    }
+}

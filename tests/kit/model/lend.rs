@@ -1,0 +1,92 @@
+//! What is lent to a caller, and for how long a refusal is one for what is out only.
+
+use diana_core::decision::{Decision, Retry};
+use diana_core::fleet::script::Opinion;
+use diana_core::time::Now;
+
+use super::look::{Look, NOTHING};
+use super::slices::Next;
+use super::{Asked, IDLE, Receipts, SOON, State, TERM};
+
+impl Look<'_> {
+    pub(super) fn lend(&mut self, now: Now) -> u64 {
+        if self.algorithm.spend_by(&self.state.words, now).is_none() {
+            return 0;
+        }
+        // Whether there is room for a permit or not, it would have to be spent by then.
+        let life = match self.fits(now, 0, 1) {
+            Decision::Admit { .. } => self.algorithm.spend_by(&self.new, now),
+            Decision::Refuse { .. } => return 0,
+        };
+        let life = life.map_or(0, |until| until.min(self.ends(now.mono)) - now.mono);
+        let block = self.block_of(self.left(now), life);
+        if block > 0 {
+            assert_eq!(self.fits(now, 0, block), Decision::NOW);
+            self.take(block, now.mono);
+        }
+        block
+    }
+
+    /// A block out of what is left, which can be spent for `life` ticks.
+    fn block_of(&self, left: u64, life: u64) -> u64 {
+        let Asked { want, soon, grain, .. } = *self.asked;
+        let part = |permits: u64, span| match life {
+            _ if life < span => (permits * life).div_ceil(span),
+            _ => permits,
+        };
+        let soon = part(soon, SOON);
+        let want = part(want, IDLE).max(soon);
+        let left = (left / 8).max(soon.min(left));
+        let room = self.algorithm.most_out().saturating_sub(self.state.terms.lent());
+        want.min(left).min(room).min(1 << 16) / grain * grain
+    }
+
+    /// A block of the next slice, if only that is asked for and it begins soon.
+    pub(super) fn lend_ahead(&mut self, now: u64) -> Option<(Opinion, Receipts)> {
+        let slices = self.slices.filter(|_| self.asked.cost == 0 && self.asked.want > 0)?;
+        let (over, rpu) = (self.ends(now), self.quota.rpu);
+        let State { words, next, .. } = &mut self.state;
+        let Next { begins, ends, left } = slices.next(words, *next, rpu, now)?;
+        let ends = ends.min(over);
+        let block = self.block_of(left, ends - begins);
+        if block == 0 {
+            return None;
+        }
+        self.state.next += block;
+        self.state.terms.goes_out(block, 0);
+        self.changed = true;
+        let lease = slices.at(now) + 1;
+        let remaining = self.left(Now { mono: now, wall: now });
+        let starts = begins - now;
+        let (term, spend) = (self.state.terms.term, ends - now);
+        let opinion = Opinion { remaining, term, block, starts, spend, ..NOTHING };
+        Some((opinion, Receipts { cost: 0, lease }))
+    }
+
+    /// How long the refusal lasts, and ticks until what is out is over, if nothing else refuses the request.
+    pub(super) fn loan(&mut self, now: Now, cost: u64, retry: u64) -> (u64, u64) {
+        let (out, slack) = (self.state.terms.out(), self.state.slack);
+        match self.without(now, cost, out) {
+            Decision::Admit { .. } => (retry, retry.min(self.state.terms.over() - now.mono)),
+            Decision::Refuse { retry: Retry::After(ticks) } if ticks <= slack => {
+                (retry, retry.min(2 * TERM))
+            }
+            Decision::Refuse { retry: Retry::After(ticks) } => (retry.min(ticks - slack), 0),
+            Decision::Refuse { retry: Retry::Never } => (retry, 0),
+        }
+    }
+
+    /// The decision if so many permits came back.
+    fn without(&mut self, now: Now, cost: u64, permits: u64) -> Decision {
+        let State { words, next, .. } = &self.state;
+        if let Some(slices) = self.slices {
+            let others = slices.used(words, *next, now.mono) - permits;
+            let over = (others + cost).saturating_sub(self.quota.rpu);
+            return slices.without(words, over, now.mono);
+        }
+        let (mut less, receipt) = (vec![0; words.len()], self.algorithm.receipt(words));
+        self.algorithm.refund(words, receipt, permits, &mut less);
+        let delay = self.put_off.unwrap_or(0);
+        self.algorithm.reserve(&less, now, delay, cost, &mut self.new)
+    }
+}

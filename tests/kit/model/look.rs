@@ -1,0 +1,300 @@
+//! One rule of an ask.
+
+use diana_core::algorithm::Algorithm;
+use diana_core::decision::{Decision, Retry};
+use diana_core::fleet::script::Opinion;
+use diana_core::policy::Quota;
+use diana_core::time::Now;
+
+use super::bucket::Bucket;
+use super::rule::Rule;
+use super::slices::Slices;
+use super::{Asked, FAR, LEASE, NOTICE, Receipts, State, TERM};
+use crate::laws::case::Case;
+
+/// An opinion that says nothing.
+pub(super) const NOTHING: Opinion = Opinion {
+    retry: None,
+    loan: 0,
+    remaining: 0,
+    receipt: 0,
+    term: 0,
+    block: 0,
+    lease: 0,
+    starts: 0,
+    spend: 0,
+    overflow: false,
+};
+
+pub struct Look<'m> {
+    pub(super) algorithm: &'m dyn Algorithm,
+    pub(super) quota: &'m Quota,
+    /// Whether it holds requests.
+    holds: bool,
+    /// Of a token bucket.
+    burst: Option<u64>,
+    /// Those of a sliding window.
+    pub(super) slices: Option<Slices>,
+    pub asked: &'m Asked,
+    pub(super) state: State,
+    pub(super) new: Vec<u64>,
+    decision: Decision,
+    /// For how long another rule holds the request, beyond its own turn.
+    pub(super) put_off: Option<u64>,
+    pub(super) changed: bool,
+}
+
+impl<'m> Look<'m> {
+    pub fn new(rules: &'m [Rule], state: Option<&State>, asked: &'m Asked, now: Now) -> Look<'m> {
+        let Rule { entry, case: Case { quota, algorithm }, .. } = &rules[asked.rule];
+        let algorithm = &**algorithm;
+        let holds = entry.short == "LB" || quota.max_delay.is_some_and(|delay| delay > 0);
+        let burst = (entry.short == "TB").then(|| quota.burst.unwrap_or(quota.rpu));
+        let slices = (entry.short == "SW").then(|| Slices::new(quota));
+        let nobody = || State { words: vec![0; algorithm.words()], ..State::default() };
+        let state = state.cloned().unwrap_or_else(nobody);
+        let (new, decision) = (state.words.clone(), Decision::NOW);
+        let changed = asked.block + asked.left > 0;
+        let put_off = None;
+        let mut look = Look {
+            algorithm,
+            quota,
+            holds,
+            burst,
+            slices,
+            asked,
+            state,
+            new,
+            decision,
+            put_off,
+            changed,
+        };
+        look.open(now);
+        if asked.cost > 0 {
+            look.decision = look.reserve(now, 0);
+        }
+        look
+    }
+
+    /// Whether it lets the ask go on.
+    pub fn agrees(&self) -> bool {
+        self.asked.shadow || self.decision.is_admitted()
+    }
+
+    /// Until when it holds the ask.
+    pub fn turn(&self) -> u64 {
+        match self.decision {
+            Decision::Admit { wait } if !self.asked.shadow => wait,
+            _ => 0,
+        }
+    }
+
+    /// Another rule holds the request.
+    pub fn put_off(&mut self, now: Now, delay: u64) {
+        if self.asked.cost > 0 && !self.asked.shadow && self.turn() < delay {
+            self.put_off = Some(delay);
+            self.decision = self.reserve(now, delay);
+        }
+    }
+
+    /// Charges it if all agreed, to leave `delay` later.
+    pub fn conclude(&mut self, now: Now, delay: Option<u64>) -> (Opinion, Receipts) {
+        let mut refusal = self.decision;
+        let mut block = 0;
+        let mut charged = false;
+        if let Some(ahead) = delay.and_then(|_| self.lend_ahead(now.mono)) {
+            return ahead;
+        }
+        let mut wanted = self.asked.cost;
+        if let (Some(delay), Decision::Admit { wait }) = (delay, self.decision) {
+            if self.asked.cost > 0 {
+                assert!(self.reserve(now, self.put_off.unwrap_or(0)).is_admitted());
+                self.take(self.asked.cost, now.mono);
+            }
+            if (if self.asked.shadow { wait } else { delay }) == 0 {
+                block = self.lend(now);
+            }
+            let tentative = if self.asked.tentative { self.asked.cost } else { 0 };
+            self.state.terms.goes_out(block, tentative);
+            charged = self.asked.cost + block > 0;
+            self.changed |= charged;
+            if !charged && self.asked.want > 0 {
+                wanted = self.asked.grain;
+                refusal = self.fits(now, 0, wanted);
+            }
+        }
+        let retry = match refusal {
+            Decision::Admit { .. } => None,
+            Decision::Refuse { retry: Retry::After(ticks) } => Some(Retry::After(ticks.min(FAR))),
+            Decision::Refuse { retry: Retry::Never } => Some(Retry::Never),
+        };
+        let (retry, loan) = match retry {
+            Some(Retry::After(ticks)) => {
+                let (ticks, loan) = self.loan(now, wanted, ticks);
+                (Some(Retry::After(ticks)), loan)
+            }
+            other => (other, 0),
+        };
+        let words = &self.state.words;
+        let spend = match self.algorithm.spend_by(words, now) {
+            Some(until) if charged => until.min(self.ends(now.mono)),
+            None if charged => self.ends(now.mono),
+            _ => now.mono,
+        };
+        let spend = spend - now.mono;
+        let term = if charged { self.state.terms.term } else { 0 };
+        let remaining = self.left(now);
+        let own = match self.refills() {
+            true => now.mono,
+            false if self.holds => self.turn_of(words),
+            false => self.algorithm.receipt(words),
+        };
+        let said = Opinion { retry, loan, remaining, term, block, spend, ..NOTHING };
+        (said, Receipts { cost: own, lease: own })
+    }
+
+    /// What is written, if anything is: a state, or nothing.
+    pub fn written(&self, now: Now) -> Option<Option<State>> {
+        let expires = self.algorithm.expires(&self.state.words, now);
+        let lives = match self.slices {
+            Some(slices) => slices.used(&self.state.words, self.state.next, now.mono) > 0,
+            None => expires > now.mono || self.refills() && self.state.terms.lent() > 0,
+        };
+        self.changed.then(|| lives.then(|| self.state.clone()))
+    }
+
+    /// A token bucket that holds no requests.
+    pub(super) fn refills(&self) -> bool {
+        let nobody = vec![0; self.state.words.len()];
+        self.algorithm.spend_by(&nobody, Now::default()) == Some(u64::MAX)
+    }
+
+    fn bucket(&self) -> Option<Bucket<'m>> {
+        let (rpu, unit) = (self.quota.rpu, self.quota.period());
+        self.refills().then_some(Bucket { algorithm: self.algorithm, rpu, unit })
+    }
+
+    /// A window that is aligned to the clock.
+    pub(super) fn is_window(&self) -> bool {
+        !self.holds && !self.refills() && self.slices.is_none()
+    }
+
+    /// The end of a lease that begins now; it counts as out for a while longer.
+    pub(super) fn ends(&self, now: u64) -> u64 {
+        (now + LEASE).min((self.state.terms.term + 2) * TERM - NOTICE)
+    }
+
+    /// Brings the state to `now`, and takes back what comes back.
+    fn open(&mut self, now: Now) {
+        if let Some(slices) = self.slices {
+            slices.turn(&mut self.state.words, &mut self.state.next, now.mono);
+        }
+        let bucket = self.bucket();
+        bucket.into_iter().for_each(|bucket| bucket.settle(&mut self.state, now.mono));
+        self.state.terms.age(now.mono);
+        if self.asked.block + self.asked.left > 0 {
+            self.take_back(now.mono);
+        }
+        bucket.into_iter().for_each(|bucket| bucket.cap(&mut self.state, now.mono));
+        if self.is_window() && self.algorithm.expires(&self.state.words, now) <= now.mono {
+            self.state.terms.nothing_is_out();
+        }
+    }
+
+    /// Permits left.
+    pub(super) fn left(&self, now: Now) -> u64 {
+        self.algorithm.remaining(&self.state.words, now).saturating_sub(self.state.next)
+    }
+
+    fn take_back(&mut self, now: u64) {
+        let Asked { receipt, term, block, left, .. } = *self.asked;
+        let elsewhere = self.is_window() && self.state.words[2] != receipt;
+        let counted = !elsewhere && self.state.terms.comes_in(term, block, left);
+        if let Some(bucket) = self.bucket() {
+            // Counted as lying in the bucket until its last term was over.
+            let since = if block > 0 { (term + 2) * TERM } else { receipt };
+            if block == 0 || counted || since <= now {
+                bucket.take_back(&mut self.state, left, since);
+            }
+            return;
+        }
+        let words = &self.state.words;
+        if self.holds {
+            let back = self.comes_back(now);
+            let [low, high, at] = *self.state.words else { panic!("no debt") };
+            let debt = (u128::from(high) << 64 | u128::from(low)).saturating_sub(back);
+            self.new.copy_from_slice(&[debt as u64, (debt >> 64) as u64, at]);
+        } else if self.slices.is_some_and(|slices| receipt > slices.at(now)) {
+            self.state.next = self.state.next.saturating_sub(left);
+            return;
+        } else {
+            self.algorithm.refund(words, receipt, left, &mut self.new);
+        }
+        self.keep();
+    }
+
+    /// What of a charge comes back: nothing where somebody who came later may still be in line, and only what cannot
+    /// have drained since.
+    fn comes_back(&self, now: u64) -> u128 {
+        let Asked { receipt, term, left, .. } = *self.asked;
+        let (rpu, period) = (u128::from(self.quota.rpu), u128::from(self.quota.period()));
+        let turns = self.quota.rpu << 22;
+        let [low, high, at] = *self.state.words else { panic!("no debt") };
+        if turns == 0 {
+            return 0;
+        }
+        let others = (self.turn_of(&self.state.words) + turns - receipt % turns) % turns;
+        let all = u128::from(left) * period;
+        let Some(burst) = self.burst.filter(|_| others > 0) else {
+            return if others == 0 { all } else { 0 };
+        };
+        let debt = u128::from(high) << 64 | u128::from(low);
+        let drains = |since: u64, until: u64| u128::from(until.saturating_sub(since)) * rpu;
+        if debt.saturating_sub(drains(at, now)) > u128::from(burst) * period {
+            return 0;
+        }
+        let above = u128::from(others + 1) * period;
+        let below = (debt / period * period).saturating_sub(above).min(all);
+        all.saturating_sub(drains(term.saturating_mul(TERM), at)).max(below)
+    }
+
+    /// The end of the queue in whole permits. Nobody who was charged since leaves it the same, though
+    /// one may have been put off by others and have gone.
+    fn turn_of(&self, words: &[u64]) -> u64 {
+        let [low, high, at] = *words else { panic!("no debt: {words:?}") };
+        let amount = u128::from(high) << 64 | u128::from(low);
+        let end = u128::from(at) * u128::from(self.quota.rpu) + amount;
+        let turn = end / u128::from(self.quota.period());
+        (turn % (u128::from(self.quota.rpu.max(1)) << 22)) as u64
+    }
+
+    fn reserve(&mut self, now: Now, delay: u64) -> Decision {
+        self.fits(now, delay, self.asked.cost)
+    }
+
+    /// The decision about `cost` permits.
+    pub(super) fn fits(&mut self, now: Now, delay: u64, cost: u64) -> Decision {
+        let (next, rpu) = (self.state.next, self.quota.rpu);
+        match self.slices {
+            Some(slices) if cost <= rpu && cost + next > rpu => slices.wait(now.mono),
+            _ => {
+                let (old, new) = (&self.state.words, &mut self.new);
+                self.algorithm.reserve(old, now, delay, cost + next, new)
+            }
+        }
+    }
+
+    /// Charges what fits.
+    pub(super) fn take(&mut self, cost: u64, now: u64) {
+        match self.slices {
+            Some(slices) if self.state.next > 0 => {
+                slices.charge(&mut self.state.words, cost, now);
+            }
+            _ => self.keep(),
+        }
+    }
+
+    pub(super) fn keep(&mut self) {
+        std::mem::swap(&mut self.state.words, &mut self.new);
+    }
+}

@@ -1,0 +1,115 @@
+//! A Redis that runs no script but the model of ours: bytes in, bytes out.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+use diana_core::decision::Retry;
+use diana_core::fleet::script::{Opinion, Outcome};
+use diana_core::time::SECOND;
+
+use super::rule::Rule;
+use super::wire::{Asking, commands};
+use super::{Asked, Model, Receipts};
+
+/// A gateway says once a second that it lives, and is believed for five.
+const ALIVE: u64 = SECOND;
+
+/// A Redis that knows one script.
+#[derive(Default)]
+pub struct Redis {
+    /// Whether it has seen the text of the script.
+    knows_script: bool,
+    seed: Option<Vec<u8>>,
+    /// When each gateway last said that it lives.
+    gateways: BTreeMap<Vec<u8>, u64>,
+    rules: Vec<Rule>,
+    /// The rules by their identities.
+    places: HashMap<u64, usize>,
+    model: Model,
+    /// Asks that were decided.
+    pub asks: u64,
+}
+
+impl Redis {
+    /// The answer to a call that comes when the clock shows `time`.
+    pub fn answer(&mut self, body: &[u8], time: u64) -> Vec<u8> {
+        let commands = commands(body);
+        let [eval, quit] = &commands[..] else { panic!("{} commands", commands.len()) };
+        assert_eq!(quit[..], [b"QUIT"]);
+        let mut asking = Asking::read(eval);
+        self.knows_script |= asking.brings_text;
+        let mut answer = if self.knows_script {
+            self.eval(&mut asking, time)
+        } else {
+            "-NOSCRIPT No matching script. Please use EVAL.\r\n".into()
+        };
+        answer += "+OK\r\n";
+        answer.into_bytes()
+    }
+
+    fn eval(&mut self, asking: &mut Asking<'_>, time: u64) -> String {
+        let seed = self.seed.get_or_insert_with(|| asking.seed.into());
+        if *seed != asking.seed {
+            return format!("*1\r\n$32\r\n{}\r\n", String::from_utf8_lossy(seed));
+        }
+        let now = self.model.at(time);
+        let mut numbers = vec![self.alive(asking.gateway, now.mono), 0, now.mono.cast_signed()];
+        let mut keys = std::mem::take(&mut asking.keys).into_iter();
+        while let Some((count, delay)) = asking.ask() {
+            let asked: Vec<Asked> = keys
+                .by_ref()
+                .take(count)
+                .map(|(rule, caller)| self.rule(asking, rule, caller))
+                .collect();
+            let (outcome, receipts) = self.model.ask(&self.rules, now, delay, &asked);
+            self.asks += 1;
+            tell(&outcome, &asked, &receipts, &mut numbers);
+        }
+        let mut answer = format!("*{}\r\n", numbers.len());
+        numbers.iter().for_each(|number| write!(answer, ":{number}\r\n").unwrap());
+        answer
+    }
+
+    /// Gateways that live, now that this one calls.
+    fn alive(&mut self, gateway: &[u8], now: u64) -> i64 {
+        if self.gateways.get(gateway).is_none_or(|lived| now - lived >= ALIVE) {
+            self.gateways.insert(gateway.into(), now);
+            self.gateways.retain(|_, lived| *lived + 5 * ALIVE > now);
+        }
+        self.gateways.values().filter(|lived| **lived + 5 * ALIVE > now).count() as i64
+    }
+
+    /// What is asked of the next rule.
+    fn rule(&mut self, asking: &mut Asking<'_>, identity: u64, caller: u64) -> Asked {
+        let place = *self.places.entry(identity).or_insert(self.rules.len());
+        let (limit, asked) = asking.rule(place, caller);
+        match self.rules.get_mut(place) {
+            Some(rule) if limit.is_of(rule) => {}
+            Some(rule) => *rule = limit.rule(identity),
+            None => self.rules.push(limit.rule(identity)),
+        }
+        asked
+    }
+}
+
+/// Adds the numbers of an outcome.
+fn tell(outcome: &Outcome, asked: &[Asked], receipts: &[Receipts], to: &mut Vec<i64>) {
+    let number = |number: u64| number.cast_signed();
+    to.push(outcome.wait.map_or(-1, number));
+    for ((opinion, asked), own) in outcome.rules.iter().zip(asked).zip(receipts) {
+        let Opinion { retry, loan, remaining, term, block, starts, spend, overflow, .. } = *opinion;
+        let charged = outcome.wait.is_some() && retry.is_none() && asked.cost + block > 0;
+        to.push(match retry {
+            None => 0,
+            Some(Retry::After(ticks)) => number(ticks),
+            Some(Retry::Never) => -1,
+        });
+        let rest = match charged {
+            true => [own.cost, term, block, own.lease, starts, spend],
+            false => [0; 6],
+        };
+        to.extend([loan, remaining].map(number));
+        to.extend(rest.map(number));
+        to.push(overflow.into());
+    }
+}

@@ -1,0 +1,28 @@
+//! A rule that the fleet counts.
+
+use diana_core::algorithm::{Entry, REGISTRY};
+use diana_core::fleet::script::Numbers;
+use diana_core::policy::Quota;
+
+use crate::laws::case::Case;
+
+pub struct Rule {
+    pub entry: &'static Entry,
+    pub case: Case,
+    pub numbers: Numbers,
+    pub identity: u64,
+}
+
+impl Rule {
+    pub fn new(short: &str, quota: Quota) -> Rule {
+        let entry = REGISTRY.iter().find(|entry| entry.short == short).unwrap();
+        let algorithm = (entry.build)(&quota).unwrap();
+        Rule::of(entry, Case { quota, algorithm }).unwrap()
+    }
+
+    /// Nothing if the fleet does not count such rules.
+    pub fn of(entry: &'static Entry, case: Case) -> Option<Rule> {
+        let numbers = Numbers::of_rule(entry, &case.quota)?;
+        Some(Rule { entry, case, numbers, identity: 0 })
+    }
+}

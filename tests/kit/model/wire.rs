@@ -1,0 +1,152 @@
+//! A call as Redis sees it: commands, and numbers in MessagePack.
+
+use diana_core::algorithm::REGISTRY;
+use diana_core::fleet::resp::{Reply, replies};
+use diana_core::policy::Quota;
+use diana_core::time::{SECOND, Unit};
+
+use super::Asked;
+use super::rule::Rule;
+use crate::laws::case::Case;
+
+/// What one call of the script is about.
+pub struct Asking<'b> {
+    /// Whether it brings the text of the script.
+    pub brings_text: bool,
+    pub gateway: &'b [u8],
+    pub seed: &'b [u8],
+    /// Identity and caller of each rule of each ask.
+    pub keys: Vec<(u64, u64)>,
+    numbers: Numbers<'b>,
+}
+
+/// The words of the commands in `body`.
+pub fn commands(body: &[u8]) -> Vec<Vec<&[u8]>> {
+    let words = |command| match command {
+        Reply::Array(words) => words.into_iter().map(bulk).collect(),
+        other => panic!("no command: {other:?}"),
+    };
+    replies(body).expect("commands").into_iter().map(words).collect()
+}
+
+fn bulk(word: Reply<'_>) -> &[u8] {
+    match word {
+        Reply::Bulk(bytes) => bytes,
+        other => panic!("no word: {other:?}"),
+    }
+}
+
+impl<'b> Asking<'b> {
+    /// Reads the words of an `EVAL` or an `EVALSHA`.
+    pub fn read(words: &[&'b [u8]]) -> Asking<'b> {
+        let count: usize = text(words[2]).parse().unwrap();
+        let (keys, rest) = words[3..].split_at(count);
+        let key = |key: &&[u8]| {
+            let mut parts = text(key).rsplitn(3, ':');
+            let (caller, identity) = (parts.next().unwrap(), parts.next().unwrap());
+            (hex(identity), hex(&caller[..16]))
+        };
+        Asking {
+            brings_text: words[0] == b"EVAL",
+            gateway: rest[1],
+            seed: rest[2],
+            keys: keys[3..].iter().map(key).collect(),
+            numbers: Numbers(&rest[3][5..]),
+        }
+    }
+
+    /// How many rules the next ask is about, and for how long others hold it; nothing after the last.
+    pub fn ask(&mut self) -> Option<(usize, u64)> {
+        let Numbers([_, ..]) = self.numbers else { return None };
+        Some((self.numbers.count() as usize, self.numbers.count()))
+    }
+
+    /// What is asked of the next rule, and how much that allows.
+    pub fn rule(&mut self, rule: usize, caller: u64) -> (Limit<'b>, Asked) {
+        let numbers = &mut self.numbers;
+        let limit = Limit {
+            kind: numbers.word(),
+            rpu: numbers.count(),
+            unit: numbers.count(),
+            own: [numbers.number(), numbers.number(), numbers.number()],
+        };
+        let [cost, grain, want, soon] = std::array::from_fn(|_| numbers.count());
+        let [shadow, tentative] = std::array::from_fn(|_| numbers.count() == 1);
+        let [keys, receipt, term, block, left] = std::array::from_fn(|_| numbers.count());
+        let needs = Asked { rule, caller, cost, grain, want, soon, ..Asked::default() };
+        (limit, Asked { shadow, tentative, keys, receipt, term, block, left, ..needs })
+    }
+}
+
+/// How much a rule allows, as a call says it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Limit<'b> {
+    kind: &'b str,
+    rpu: u64,
+    unit: u64,
+    own: [i64; 3],
+}
+
+impl Limit<'_> {
+    /// Whether the rule allows just that.
+    pub fn is_of(&self, rule: &Rule) -> bool {
+        let Case { quota, .. } = &rule.case;
+        (self.kind, self.rpu, self.unit) == (rule.entry.short, quota.rpu, quota.period())
+            && self.quota() == *quota
+    }
+
+    fn quota(&self) -> Quota {
+        let (_, unit) = Unit::ALL.into_iter().find(|(_, unit)| unit.micros() == self.unit).unwrap();
+        let plain = Quota::new(unit, self.rpu);
+        let [first, second, third] = self.own.map(|number| u64::try_from(number).ok());
+        match self.kind {
+            "W" => Quota { zone: self.own[0] / SECOND.cast_signed(), ..plain },
+            "SW" => Quota { slices: first, ..plain },
+            _ => Quota { burst: first, max_delay: second, max_queue: second.and(third), ..plain },
+        }
+    }
+
+    /// The rule.
+    pub fn rule(&self, identity: u64) -> Rule {
+        let entry = REGISTRY.iter().find(|entry| entry.short == self.kind).unwrap();
+        let quota = self.quota();
+        let algorithm = (entry.build)(&quota).unwrap();
+        Rule { identity, ..Rule::of(entry, Case { quota, algorithm }).unwrap() }
+    }
+}
+
+struct Numbers<'b>(&'b [u8]);
+
+impl<'b> Numbers<'b> {
+    fn bytes(&mut self, count: usize) -> &'b [u8] {
+        let (bytes, rest) = self.0.split_at(count);
+        self.0 = rest;
+        bytes
+    }
+
+    fn number(&mut self) -> i64 {
+        match self.bytes(1)[0] {
+            short @ 0..=127 => short.into(),
+            0xce => u32::from_be_bytes(self.bytes(4).try_into().unwrap()).into(),
+            0xd3 => i64::from_be_bytes(self.bytes(8).try_into().unwrap()),
+            other => panic!("no number: {other:x}"),
+        }
+    }
+
+    fn count(&mut self) -> u64 {
+        self.number().try_into().unwrap()
+    }
+
+    fn word(&mut self) -> &'b str {
+        let length = self.bytes(1)[0] & 0x1f;
+        text(self.bytes(length.into()))
+    }
+}
+
+fn text(bytes: &[u8]) -> &str {
+    str::from_utf8(bytes).unwrap()
+}
+
+fn hex(digits: &str) -> u64 {
+    u64::from_str_radix(digits, 16).unwrap()
+}

@@ -1,0 +1,80 @@
+//! Rules, asks and trips of tests.
+
+use diana_core::algorithm::{Entry, REGISTRY};
+use diana_core::fleet::script::{Ask, Back, Charge, Trip};
+use diana_core::key::{Key, Seed};
+use diana_core::policy::Quota;
+use diana_core::time::Now;
+use fastrand::Rng;
+
+use crate::laws::case::Case;
+pub use crate::model::rule::Rule;
+
+impl Rule {
+    pub fn random(entry: &'static Entry, rng: &mut Rng) -> Rule {
+        loop {
+            if let Some(rule) = Rule::of(entry, Case::random(entry, rng)) {
+                return rule;
+            }
+        }
+    }
+
+    /// One of any kind, often at about the same rate.
+    pub fn beside(&self, rng: &mut Rng) -> Rule {
+        let entry = &REGISTRY[rng.usize(0..REGISTRY.len())];
+        let case = if rng.bool() { self.case.beside(entry, rng) } else { None };
+        case.and_then(|case| Rule::of(entry, case)).unwrap_or_else(|| Rule::random(entry, rng))
+    }
+
+    /// The same rule after a change of the configuration: its state keeps its meaning.
+    pub fn change(&mut self, rng: &mut Rng) {
+        let Quota { slices, zone, max_delay, .. } = self.case.quota;
+        let next = (0..20).find_map(|_| {
+            let mut next = self.case.beside(self.entry, rng)?;
+            (next.quota.slices, next.quota.zone) = (slices, zone);
+            next.algorithm = (self.entry.build)(&next.quota).ok()?;
+            // Charges of requests that are held and of others come back in different ways.
+            let same = next.quota.max_delay.is_some() == max_delay.is_some();
+            Rule::of(self.entry, next).filter(|_| same)
+        });
+        if let Some(next) = next {
+            *self = Rule { identity: self.identity, ..next };
+        }
+    }
+
+    /// What one request asks.
+    pub fn charge(&self, caller: u64, cost: u64, want: u64) -> Charge {
+        Charge {
+            identity: self.identity,
+            caller: Key { hash: caller, spread: !caller },
+            numbers: self.numbers,
+            cost,
+            grain: self.case.quota.cost,
+            want,
+            soon: 0,
+            shadow: false,
+            tentative: false,
+            keys: 1_000_000,
+            back: Back::default(),
+        }
+    }
+}
+
+/// A trip about asks of one rule each.
+pub fn trip(now: Option<u64>, charges: Vec<Charge>) -> Trip {
+    trip_of(now, charges.into_iter().map(|one| Ask { delay: 0, rules: vec![one] }).collect())
+}
+
+pub fn trip_of(now: Option<u64>, asks: Vec<Ask>) -> Trip {
+    Trip { namespace: "test".into(), seed: Seed { k0: 1, k1: 2 }, gateway: 1, now, asks }
+}
+
+/// Redis has one clock.
+pub fn at(now: u64) -> Now {
+    Now { mono: now, wall: now }
+}
+
+/// Some instant of this century.
+pub fn today(rng: &mut Rng) -> u64 {
+    rng.u64(1_600_000_000_000_000..1_900_000_000_000_000)
+}

@@ -1,0 +1,58 @@
+//! Who calls.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use diana_core::port::{Property, Pseudo, Request, Values};
+use fastrand::Rng;
+
+/// Callers, each with the share of all calls that are its or come from those before it.
+pub struct Crowd(Vec<f64>);
+
+impl Crowd {
+    /// So many callers by Zipf's law: the one in place n calls 1/n^`exponent` times as often as the
+    /// first. With 0 all call equally often.
+    pub fn zipf(callers: u32, exponent: f64) -> Crowd {
+        let weights = (1..=callers).scan(0.0, |sum, place| {
+            *sum += f64::from(place).powf(-exponent);
+            Some(*sum)
+        });
+        let mut sums: Vec<f64> = weights.collect();
+        let all = sums.last().copied().unwrap_or(1.0);
+        sums.iter_mut().for_each(|sum| *sum /= all);
+        Crowd(sums)
+    }
+
+    /// The next one to call.
+    pub fn pick(&self, rng: &mut Rng) -> u32 {
+        let at = rng.f64();
+        self.0.partition_point(|sum| *sum <= at).min(self.0.len() - 1) as u32
+    }
+}
+
+/// A caller's request.
+pub struct Caller([u8; 8]);
+
+impl Caller {
+    pub fn new(number: u32) -> Caller {
+        Caller(std::array::from_fn(|place| b'a' + (number >> (4 * place) & 15) as u8))
+    }
+}
+
+impl Request for Caller {
+    fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
+        (which == Pseudo::Path).then_some(Cow::Borrowed(b"/"))
+    }
+
+    fn header(&self, name: &str) -> Values<'_> {
+        if name == "x-account-id" { Values::One(&self.0) } else { Values::None }
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        None
+    }
+
+    fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+}

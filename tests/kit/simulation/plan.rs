@@ -1,0 +1,116 @@
+//! What is simulated.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use diana_core::algorithm::{Algorithm, REGISTRY};
+use diana_core::fleet::desk::Way;
+use diana_core::fleet::script::Login;
+use diana_core::key::Seed;
+use diana_core::policy::{Policy, Quota};
+use diana_core::time::{Micros, SECOND, Unit};
+
+/// A fleet, its rule, and what comes its way.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub seed: u64,
+    pub gateways: usize,
+    /// Of each gateway.
+    pub workers: usize,
+    pub algo: &'static str,
+    /// Permits per second, for all together or, with more than one caller, for each.
+    pub rpu: u64,
+    pub callers: u32,
+    /// How unevenly they call; see `crowd::zipf`.
+    pub zipf: f64,
+    /// Requests per second, at random instants within this part of each.
+    pub demand: u64,
+    pub pulse: Range<Micros>,
+    /// Per cent of them that go to the first gateway; the rest goes to all alike.
+    pub skew: u8,
+    pub seconds: u64,
+    pub line: Line,
+}
+
+/// The way to Redis and back, and Redis itself.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// Ticks there and back on average, without what Redis takes; each way takes half of it, half as
+    /// much or half as much again.
+    pub latency: Micros,
+    /// How long gateways wait for an answer.
+    pub timeout: Micros,
+    /// Of a thousand calls, those that get lost on the way there or back.
+    pub lost: u64,
+    /// While Redis does not answer, and the gateways (the first ones) that cannot reach it then.
+    pub away: Range<Micros>,
+    pub cut_off: usize,
+    /// Whether calls wait for each other, since Redis has one processor; otherwise it has as many as it
+    /// needs.
+    pub queues: bool,
+}
+
+impl Default for Line {
+    fn default() -> Line {
+        Line { latency: 1000, timeout: 20_000, lost: 0, away: 0..0, cut_off: 0, queues: false }
+    }
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            seed: 1,
+            gateways: 10,
+            workers: 4,
+            algo: "TB",
+            rpu: 10_000,
+            callers: 1,
+            zipf: 0.0,
+            demand: 20_000,
+            pulse: 0..SECOND,
+            skew: 0,
+            seconds: 30,
+            line: Line::default(),
+        }
+    }
+}
+
+impl Plan {
+    /// The rule as a gateway's configuration has it.
+    pub fn policy(&self) -> Policy {
+        let Plan { algo, rpu, .. } = self;
+        let actor = if self.callers > 1 { "account" } else { "all" };
+        let text = format!(
+            "keys: {}\n\
+             redis: {{cluster: redis, timeout: {}ms}}\n\
+             limits: [{{Url: /, rules: [{{actor: {actor}, unit: second, rpu: {rpu}, algo: {algo}, \
+             scope: global}}]}}]\n",
+            // Room for all of them, or those beyond it would share buckets.
+            self.callers.max(50_000),
+            self.line.timeout / 1000
+        );
+        diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"))
+    }
+
+    /// How gateways reach Redis.
+    pub fn way(&self) -> Way {
+        let (cluster, timeout) = ("redis".into(), self.line.timeout);
+        Way { cluster, timeout, login: Login::default() }
+    }
+
+    /// The secret that gateways propose.
+    pub fn secret(&self) -> Seed {
+        Seed { k0: self.seed, k1: !self.seed }
+    }
+
+    /// The rule as one counter without leases has it.
+    pub fn algorithm(&self) -> Rc<dyn Algorithm> {
+        let entry = REGISTRY.iter().find(|entry| entry.short == self.algo).unwrap();
+        (entry.build)(&Quota::new(Unit::Second, self.rpu)).unwrap()
+    }
+
+    /// How long the simulation lasts.
+    pub fn end(&self) -> Micros {
+        self.seconds * SECOND
+    }
+}

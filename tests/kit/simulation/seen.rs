@@ -1,0 +1,29 @@
+//! What a simulation showed.
+
+use diana_core::time::Micros;
+
+use super::fullest::Extremes;
+
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Permits used: the share of what one counter without leases would have admitted.
+    pub used: f64,
+    pub extremes: Extremes,
+    /// Requests that were refused although they fitted.
+    pub in_error: u64,
+    /// Calls to Redis and asks that it decided, per second; the share of calls that came to nothing.
+    pub calls: f64,
+    pub asks: f64,
+    pub failed: f64,
+    /// Processors of Redis that were busy on average.
+    pub processors: f64,
+    /// The share of all decisions that waited for an answer of Redis, and of those that only waited for
+    /// permits which others held; what half of both waits, 99 of 100, and all of them did not exceed, in
+    /// ticks.
+    pub waiting: f64,
+    pub lent: f64,
+    pub waits: [Micros; 3],
+    /// The share of requests that came while their gateway went by itself, and when the last one came.
+    pub alone: f64,
+    pub last_alone: Option<Micros>,
+}
