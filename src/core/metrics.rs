@@ -33,7 +33,7 @@ pub struct Counts {
 
 impl Counts {
     /// Hands the counts on and starts again.
-    pub fn flush(&mut self, namespace: &str, rule: &str, metrics: &mut dyn Metrics) {
+    pub fn flush(&mut self, namespace: &str, rule: &str, metrics: &dyn Metrics) {
         let counts = std::mem::take(self);
         for (what, amount) in [
             ("allowed", counts.allowed),
@@ -54,23 +54,23 @@ impl Counts {
 }
 
 /// Hands on how many callers more a rule's table holds: all workers add to one gauge.
-pub fn flush_keys(namespace: &str, rule: &str, change: i64, metrics: &mut dyn Metrics) {
+pub fn flush_keys(namespace: &str, rule: &str, change: i64, metrics: &dyn Metrics) {
     move_gauge(namespace, rule, "keys", change, metrics);
 }
 
 /// Hands on how many of a rule's callers more are hot.
-pub fn flush_hot_keys(namespace: &str, rule: &str, change: i64, metrics: &mut dyn Metrics) {
+pub fn flush_hot_keys(namespace: &str, rule: &str, change: i64, metrics: &dyn Metrics) {
     move_gauge(namespace, rule, "hot_keys", change, metrics);
 }
 
-fn move_gauge(namespace: &str, rule: &str, what: &str, change: i64, metrics: &mut dyn Metrics) {
+fn move_gauge(namespace: &str, rule: &str, what: &str, change: i64, metrics: &dyn Metrics) {
     if change != 0 {
         metrics.gauge(&format!("diana.{namespace}.rule.{rule}.{what}"), change);
     }
 }
 
 /// Hands on how many requests lacked metadata that another filter should have left.
-pub fn flush_metadata(namespace: &str, missing: &mut u64, metrics: &mut dyn Metrics) {
+pub fn flush_metadata(namespace: &str, missing: &mut u64, metrics: &dyn Metrics) {
     let amount = std::mem::take(missing);
     if amount > 0 {
         metrics.count(&format!("diana.{namespace}.metadata_missing"), amount);
@@ -78,7 +78,7 @@ pub fn flush_metadata(namespace: &str, missing: &mut u64, metrics: &mut dyn Metr
 }
 
 /// Hands on what was done with shared data.
-pub fn flush_traffic(namespace: &str, traffic: &Traffic, metrics: &mut dyn Metrics) {
+pub fn flush_traffic(namespace: &str, traffic: &Traffic, metrics: &dyn Metrics) {
     for (what, count) in [
         ("writes", &traffic.writes),
         ("conflicts", &traffic.conflicts),
@@ -93,12 +93,12 @@ pub fn flush_traffic(namespace: &str, traffic: &Traffic, metrics: &mut dyn Metri
 }
 
 /// Tells of one worker more or less that counts rules for the fleet in a `mode`: `fleet`, or `gateway`.
-pub fn flush_mode(namespace: &str, mode: &str, change: i64, metrics: &mut dyn Metrics) {
+pub fn flush_mode(namespace: &str, mode: &str, change: i64, metrics: &dyn Metrics) {
     metrics.gauge(&format!("diana.{namespace}.mode.{mode}"), change);
 }
 
 /// Hands on what happened between the gateway and Redis.
-pub fn flush_fleet(namespace: &str, happened: &mut Happened, metrics: &mut dyn Metrics) {
+pub fn flush_fleet(namespace: &str, happened: &mut Happened, metrics: &dyn Metrics) {
     for (what, count) in [
         ("trips", &mut happened.trips),
         ("asks", &mut happened.asks),

@@ -140,11 +140,11 @@ pub struct Answer<'a> {
 /// Where counts go.
 pub trait Metrics {
     /// Adds `amount`, which is more than zero, to a counter.
-    fn count(&mut self, name: &str, amount: u64);
+    fn count(&self, name: &str, amount: u64);
 
     /// Moves a gauge by `change`.
-    fn gauge(&mut self, name: &str, change: i64);
+    fn gauge(&self, name: &str, change: i64);
 
     /// Adds a value to a histogram.
-    fn record(&mut self, name: &str, value: u64);
+    fn record(&self, name: &str, value: u64);
 }

@@ -3,24 +3,19 @@
 #![allow(missing_docs, reason = "what is exported is the host's interface")]
 
 mod abi;
-mod clock;
-mod fleet;
-mod gate;
-mod gates;
-mod host;
+mod calls;
 mod http;
-mod news;
-mod outside;
 mod pairs;
-mod remote;
-mod root;
+mod plugin;
+mod request;
+mod shared;
 mod stats;
-mod timer;
+mod vm;
 
 use proxy_wasm::types::LogLevel;
 
 proxy_wasm::main! {{
     // Also installs the hook that logs a panic before the VM dies.
     proxy_wasm::set_log_level(LogLevel::Info);
-    proxy_wasm::set_root_context(|id| Box::new(root::Root::new(id)));
+    proxy_wasm::set_root_context(|id| Box::new(plugin::Plugin::new(id)));
 }}

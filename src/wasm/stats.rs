@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 
 use super::abi;
-use diana_core::port::Metrics;
 
 const COUNTER: u32 = 0;
 const GAUGE: u32 = 1;
@@ -14,26 +13,24 @@ thread_local! {
     static IDS: RefCell<Vec<(String, u32)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The host's metrics.
-pub(super) struct HostMetrics;
-
-impl Metrics for HostMetrics {
-    fn count(&mut self, name: &str, amount: u64) {
-        if let (Some(id), Ok(amount)) = (id(COUNTER, name), i64::try_from(amount)) {
-            abi::increment_metric(id, amount);
-        }
+/// Adds to a counter.
+pub(super) fn count(name: &str, amount: u64) {
+    if let (Some(id), Ok(amount)) = (id(COUNTER, name), i64::try_from(amount)) {
+        abi::increment_metric(id, amount);
     }
+}
 
-    fn gauge(&mut self, name: &str, change: i64) {
-        if let Some(id) = id(GAUGE, name) {
-            abi::increment_metric(id, change);
-        }
+/// Moves a gauge.
+pub(super) fn gauge(name: &str, change: i64) {
+    if let Some(id) = id(GAUGE, name) {
+        abi::increment_metric(id, change);
     }
+}
 
-    fn record(&mut self, name: &str, value: u64) {
-        if let Some(id) = id(HISTOGRAM, name) {
-            abi::record_metric(id, value);
-        }
+/// Adds a value to a histogram.
+pub(super) fn record(name: &str, value: u64) {
+    if let Some(id) = id(HISTOGRAM, name) {
+        abi::record_metric(id, value);
     }
 }
 

@@ -49,7 +49,7 @@ struct Waiting {
 }
 
 /// What a poller works with at one instant.
-pub struct Host<'h> {
+pub struct Access<'h> {
     /// What all workers share.
     pub data: &'h dyn SharedData,
     /// The way to the centre.
@@ -127,16 +127,16 @@ impl Poller {
     }
 
     /// Takes over what others found, or else asks the centre if that is due and this worker's turn.
-    pub fn tick(&mut self, host: &Host<'_>) -> Outcome {
-        if host.now < self.next {
+    pub fn tick(&mut self, access: &Access<'_>) -> Outcome {
+        if access.now < self.next {
             return Outcome::default();
         }
-        self.next = host.now + LOOK;
-        let (mut head, number) = Head::read(host.data, &self.head);
+        self.next = access.now + LOOK;
+        let (mut head, number) = Head::read(access.data, &self.head);
         let mut outcome = if ![0, self.version, self.foreign].contains(&head.version) {
-            self.follow(head, number, host)
-        } else if self.lead(&mut head, number, host) {
-            self.ask(&head, host)
+            self.follow(head, number, access)
+        } else if self.lead(&mut head, number, access) {
+            self.ask(&head, access)
         } else {
             Outcome::default()
         };
@@ -148,11 +148,11 @@ impl Poller {
     }
 
     /// Takes the answer to a call of this worker.
-    pub fn answer(&mut self, token: u32, answer: &Answer<'_>, host: &Host<'_>) -> Outcome {
+    pub fn answer(&mut self, token: u32, answer: &Answer<'_>, access: &Access<'_>) -> Outcome {
         match self.waiting.take_if(|call| call.token == token) {
             Some(Waiting { sent, .. }) => {
                 let document = document::read(&self.remote, answer);
-                self.conclude(document, sent + self.remote.every, host)
+                self.conclude(document, sent + self.remote.every, access)
             }
             None => Outcome::default(),
         }
@@ -165,10 +165,12 @@ impl Poller {
     }
 
     /// Puts the last good document into force.
-    fn follow(&mut self, mut head: Head, number: Option<u32>, host: &Host<'_>) -> Outcome {
+    fn follow(&mut self, mut head: Head, number: Option<u32>, access: &Access<'_>) -> Outcome {
         let mut outcome = Outcome::default();
         let version = head.version;
-        match self.text(version, host.data).map(|text| diana_config::parse_remote(&text, &self.own))
+        match self
+            .text(version, access.data)
+            .map(|text| diana_config::parse_remote(&text, &self.own))
         {
             Some(Ok(policy)) => {
                 self.version = version;
@@ -183,7 +185,7 @@ impl Poller {
             // version finds that its number is outdated, and asks again.
             None => {
                 head.version = 0;
-                head.write(host.data, &self.head, number);
+                head.write(access.data, &self.head, number);
             }
         }
         outcome

@@ -21,6 +21,7 @@ use diana_core::port::Metrics;
 use diana_core::time::Now;
 use diana_core::verdict::{Refusal, Verdict};
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// An engine with its clock.
@@ -68,24 +69,26 @@ impl Gate {
     }
 
     pub fn metrics(&mut self) -> Vec<String> {
-        let mut lines = Lines(Vec::new());
-        self.engine.flush("ns", &mut lines);
-        lines.0.sort();
-        lines.0
+        let lines = Lines::default();
+        self.engine.flush("ns", &lines);
+        let mut lines = lines.0.take();
+        lines.sort();
+        lines
     }
 }
 
-struct Lines(Vec<String>);
+#[derive(Default)]
+struct Lines(RefCell<Vec<String>>);
 
 impl Metrics for Lines {
-    fn record(&mut self, _: &str, _: u64) {}
+    fn record(&self, _: &str, _: u64) {}
 
-    fn count(&mut self, name: &str, amount: u64) {
-        self.0.push(format!("{name} {amount}"));
+    fn count(&self, name: &str, amount: u64) {
+        self.0.borrow_mut().push(format!("{name} {amount}"));
     }
 
-    fn gauge(&mut self, name: &str, change: i64) {
-        self.0.push(format!("{name} {change:+}"));
+    fn gauge(&self, name: &str, change: i64) {
+        self.0.borrow_mut().push(format!("{name} {change:+}"));
     }
 }
 

@@ -9,7 +9,7 @@ mod sharing;
 
 use diana_core::policy::Policy;
 use diana_core::port::Answer;
-use diana_worker::remote::{Host, Outcome, Poller};
+use diana_worker::remote::{Access, Outcome, Poller};
 use kit::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
 use std::collections::HashMap;
 
@@ -87,7 +87,7 @@ impl Worker {
     }
 
     fn tick(&mut self, now: u64, data: &FakeSharedData) {
-        let outcome = self.poller.tick(&Host { data, callout: &self.callout, now });
+        let outcome = self.poller.tick(&Access { data, callout: &self.callout, now });
         self.sent.resize(self.callout.sent.borrow().len(), now);
         self.take(outcome);
     }
@@ -96,8 +96,8 @@ impl Worker {
     fn answer(&mut self, status: Option<u16>, body: &str, now: u64, data: &FakeSharedData) {
         let fetch = || Some(body.as_bytes().to_vec());
         let answer = Answer { status, size: body.len(), body: &fetch };
-        let host = Host { data, callout: &self.callout, now };
-        let outcome = self.poller.answer(self.answered as u32, &answer, &host);
+        let access = Access { data, callout: &self.callout, now };
+        let outcome = self.poller.answer(self.answered as u32, &answer, &access);
         self.answered += 1;
         self.take(outcome);
     }

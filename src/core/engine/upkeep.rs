@@ -66,7 +66,7 @@ impl Engine {
     }
 
     /// Hands on what was counted since the last flush.
-    pub fn flush(&mut self, namespace: &str, metrics: &mut dyn Metrics) {
+    pub fn flush(&mut self, namespace: &str, metrics: &dyn Metrics) {
         metrics::flush_metadata(namespace, &mut self.callers.without_metadata, metrics);
         // Envoy's main thread has a VM, too, which no request reaches.
         self.serves |= self.rules.iter().any(|judge| judge.counts != Counts::default());
@@ -94,12 +94,7 @@ impl Engine {
         self.desk.as_ref().is_some_and(Desk::is_together)
     }
 
-    fn tell_mode(
-        &mut self,
-        namespace: &str,
-        mode: Option<&'static str>,
-        metrics: &mut dyn Metrics,
-    ) {
+    fn tell_mode(&mut self, namespace: &str, mode: Option<&'static str>, metrics: &dyn Metrics) {
         let before = std::mem::replace(&mut self.mode, mode);
         if before != mode {
             before.into_iter().for_each(|mode| metrics::flush_mode(namespace, mode, -1, metrics));
@@ -132,7 +127,7 @@ impl Engine {
     }
 
     /// Hands on the last counts, and takes this engine's callers back from the gauges.
-    pub fn retire(&mut self, namespace: &str, now: Now, metrics: &mut dyn Metrics) {
+    pub fn retire(&mut self, namespace: &str, now: Now, metrics: &dyn Metrics) {
         for spotter in self.rules.iter_mut().filter_map(|judge| judge.hot.as_mut()) {
             spotter.close(now.mono);
         }

@@ -2,7 +2,7 @@
 
 use super::head::Head;
 use super::lead::LEASE;
-use super::{Host, Outcome, Poller, digest, version_of};
+use super::{Access, Outcome, Poller, digest, version_of};
 use diana_core::sizing;
 use diana_core::time::Micros;
 
@@ -13,13 +13,13 @@ impl Poller {
         &mut self,
         document: Result<Vec<u8>, String>,
         due: Micros,
-        host: &Host<'_>,
+        access: &Access<'_>,
     ) -> Outcome {
-        let (head, number) = Head::read(host.data, &self.head);
+        let (head, number) = Head::read(access.data, &self.head);
         if head.leader != self.id {
             return Outcome::default();
         }
-        let mut next = Head { due, until: host.now + LEASE, trouble: 0, ..head };
+        let mut next = Head { due, until: access.now + LEASE, trouble: 0, ..head };
         let outcome = match &document {
             Ok(text) => self.judge(text, &head, &mut next),
             Err(why) => {
@@ -28,8 +28,8 @@ impl Poller {
             }
         };
         // Whoever reads the document before the head names it takes it for damaged.
-        let is_left = document.is_ok_and(|text| outcome.is_first && self.leave(&text, host));
-        if outcome.is_first && !is_left || !next.write(host.data, &self.head, number) {
+        let is_left = document.is_ok_and(|text| outcome.is_first && self.leave(&text, access));
+        if outcome.is_first && !is_left || !next.write(access.data, &self.head, number) {
             return Outcome::default();
         }
         if outcome.is_first {
@@ -39,9 +39,9 @@ impl Poller {
     }
 
     /// Leaves a document in shared data.
-    fn leave(&self, text: &[u8], host: &Host<'_>) -> bool {
-        let number = host.data.get(&self.document).map(|(_, number)| number);
-        host.data.swap(&self.document, text, number)
+    fn leave(&self, text: &[u8], access: &Access<'_>) -> bool {
+        let number = access.data.get(&self.document).map(|(_, number)| number);
+        access.data.swap(&self.document, text, number)
     }
 
     /// Reads a document unless it is known.

@@ -1,7 +1,7 @@
 //! Who asks the configuration centre, and when.
 
 use super::head::Head;
-use super::{Host, Outcome, Poller, Waiting};
+use super::{Access, Outcome, Poller, Waiting};
 use diana_core::time::{Micros, SECOND};
 
 /// How long a leader is taken to live since it last looked.
@@ -17,11 +17,11 @@ const RETRY: Micros = SECOND;
 impl Poller {
     /// Becomes or stays the leader, if nobody else is. Who was configured later and asks in another
     /// way takes over at once: the other belongs to a configuration that is being replaced.
-    pub(super) fn lead(&self, head: &mut Head, number: Option<u32>, host: &Host<'_>) -> bool {
+    pub(super) fn lead(&self, head: &mut Head, number: Option<u32>, access: &Access<'_>) -> bool {
         if head.leader != self.id {
             let differs = head.settings != self.settings;
             // A lease that is too long is damaged.
-            let lives = (host.now..host.now + 2 * LEASE).contains(&head.until);
+            let lives = (access.now..access.now + 2 * LEASE).contains(&head.until);
             if lives && !(differs && head.born < self.born) {
                 return false;
             }
@@ -30,23 +30,23 @@ impl Poller {
             }
             (head.leader, head.born, head.settings) = (self.id, self.born, self.settings);
         }
-        head.until = host.now + LEASE;
-        head.write(host.data, &self.head, number)
+        head.until = access.now + LEASE;
+        head.write(access.data, &self.head, number)
     }
 
     /// Asks if it is time.
-    pub(super) fn ask(&mut self, head: &Head, host: &Host<'_>) -> Outcome {
-        let waits = (host.now + 1..=host.now + self.remote.every).contains(&head.due);
+    pub(super) fn ask(&mut self, head: &Head, access: &Access<'_>) -> Outcome {
+        let waits = (access.now + 1..=access.now + self.remote.every).contains(&head.due);
         match self.waiting {
-            Some(Waiting { sent, .. }) if host.now > sent + self.call.timeout + GRACE => {
+            Some(Waiting { sent, .. }) if access.now > sent + self.call.timeout + GRACE => {
                 self.waiting = None;
                 let due = sent + self.remote.every;
-                return self.conclude(Err("no answer came".into()), due, host);
+                return self.conclude(Err("no answer came".into()), due, access);
             }
             Some(_) => {}
-            None if !waits => match host.callout.send(&self.call) {
-                Ok(token) => self.waiting = Some(Waiting { token, sent: host.now }),
-                Err(why) => return self.conclude(Err(why.into()), host.now + RETRY, host),
+            None if !waits => match access.callout.send(&self.call) {
+                Ok(token) => self.waiting = Some(Waiting { token, sent: access.now }),
+                Err(why) => return self.conclude(Err(why.into()), access.now + RETRY, access),
             },
             None => self.next = self.next.min(head.due),
         }

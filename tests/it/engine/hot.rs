@@ -153,9 +153,9 @@ fn a_change_of_the_configuration_leaves_the_gauge_right() {
     old.tick();
     assert!(old.metrics().contains(&"diana.ns.rule.r.hot_keys +1".into()));
     let [mut new] = workers(&rule("gateway", ""), &data);
-    let mut lines = super::Lines(Vec::new());
-    old.engine.retire("ns", old.clock.0.get(), &mut lines);
-    assert!(lines.0.contains(&"diana.ns.rule.r.hot_keys -1".into()), "{:?}", lines.0);
+    let lines = super::Lines::default();
+    old.engine.retire("ns", old.clock.0.get(), &lines);
+    assert!(lines.0.borrow().contains(&"diana.ns.rule.r.hot_keys -1".into()), "{:?}", lines.0);
     new.admits(&from("ann"));
     new.tick();
     assert_eq!(new.marks(&from("ann")), one("x-hot-key", "r"), "what was counted stays");

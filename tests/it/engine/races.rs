@@ -170,7 +170,7 @@ fn all_rules_are_charged_or_none_whoever_comes_between() {
         gateway.data.before_swap.borrow_mut().take();
         let now = gateway.clock.0.get();
         for worker in &gateway.workers {
-            worker.borrow_mut().retire("test", now, &mut Lines(Vec::new()));
+            worker.borrow_mut().retire("test", now, &Lines::default());
         }
         for caller in 0..CALLERS {
             let (told, charged) = gateway.ask(caller);

@@ -86,9 +86,9 @@ fn an_engine_that_retires_leaves_no_callers_in_the_gauge() {
     );
     assert!(gate.admits(&from("ann")) && gate.admits(&from("bob")));
     assert!(gate.metrics().contains(&"diana.ns.rule.one.keys +2".to_owned()));
-    let mut lines = Lines(Vec::new());
-    gate.engine.retire("ns", gate.clock.0.get(), &mut lines);
-    assert_eq!(lines.0, ["diana.ns.rule.one.keys -2"]);
+    let lines = Lines::default();
+    gate.engine.retire("ns", gate.clock.0.get(), &lines);
+    assert_eq!(lines.0.take(), ["diana.ns.rule.one.keys -2"]);
 }
 
 #[test]
@@ -100,9 +100,9 @@ fn a_worker_tells_how_it_counts_for_the_fleet() {
     assert!(gate.admits(&from("ann")));
     assert!(gate.metrics().contains(&"diana.ns.mode.gateway +1".to_owned()));
     assert!(gate.metrics().is_empty());
-    let mut lines = Lines(Vec::new());
-    gate.engine.retire("ns", gate.clock.0.get(), &mut lines);
-    assert_eq!(lines.0, ["diana.ns.mode.gateway -1"]);
+    let lines = Lines::default();
+    gate.engine.retire("ns", gate.clock.0.get(), &lines);
+    assert_eq!(lines.0.take(), ["diana.ns.mode.gateway -1"]);
 }
 
 #[test]

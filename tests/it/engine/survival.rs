@@ -44,7 +44,7 @@ impl Worker {
     }
 
     fn retire(&self, mut engine: Engine) {
-        engine.retire("test", self.clock.0.get(), &mut Lines(Vec::new()));
+        engine.retire("test", self.clock.0.get(), &Lines::default());
     }
 }
 

@@ -113,9 +113,9 @@ impl Gateway {
 
     /// Bans that began since this was last asked.
     pub fn bans(&mut self) -> u64 {
-        let mut bans = Bans(0);
-        self.engine.flush("ns", &mut bans);
-        bans.0
+        let bans = Bans(Cell::new(0));
+        self.engine.flush("ns", &bans);
+        bans.0.get()
     }
 
     fn decide(&mut self, request: &FakeRequest, server: &Server) -> Verdict {
@@ -154,16 +154,16 @@ impl Gateway {
     }
 }
 
-struct Bans(u64);
+struct Bans(Cell<u64>);
 
 impl Metrics for Bans {
-    fn count(&mut self, name: &str, amount: u64) {
+    fn count(&self, name: &str, amount: u64) {
         if name.ends_with(".bans") {
-            self.0 += amount;
+            self.0.set(self.0.get() + amount);
         }
     }
 
-    fn gauge(&mut self, _: &str, _: i64) {}
+    fn gauge(&self, _: &str, _: i64) {}
 
-    fn record(&mut self, _: &str, _: u64) {}
+    fn record(&self, _: &str, _: u64) {}
 }

@@ -4,7 +4,7 @@
 use diana_core::policy::Policy;
 use diana_core::port::{Answer, SharedData};
 use diana_core::time::{Micros, SECOND};
-use diana_worker::remote::{Host, LOOK, Outcome, Poller};
+use diana_worker::remote::{Access, LOOK, Outcome, Poller};
 use fastrand::Rng;
 use kit::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
 use std::collections::HashMap;
@@ -34,15 +34,15 @@ impl Worker {
     }
 
     fn step(&mut self, now: Micros, data: &FakeSharedData, body: &[u8], status: Option<u16>) {
-        let host = Host { data, callout: &self.callout, now };
+        let access = Access { data, callout: &self.callout, now };
         if self.poller.next() <= now {
-            let outcome = self.poller.tick(&host);
+            let outcome = self.poller.tick(&access);
             take(&mut self.rule, outcome);
         }
         while self.answered < self.callout.sent.borrow().len() {
             let fetch = || Some(body.to_vec());
             let answer = Answer { status, size: body.len(), body: &fetch };
-            let outcome = self.poller.answer(self.answered as u32, &answer, &host);
+            let outcome = self.poller.answer(self.answered as u32, &answer, &access);
             self.answered += 1;
             take(&mut self.rule, outcome);
         }

@@ -1,7 +1,5 @@
 //! Which configurations are news. Every worker gets each, and the main thread; one of them tells.
 
-use super::abi;
-use super::host::HostSharedData;
 use diana_core::key::KeyHasher;
 use diana_core::policy::{Policy, Rule};
 use diana_core::port::SharedData;
@@ -18,41 +16,52 @@ const FOR: Micros = 10 * SECOND;
 const KNOWN: usize = 4096 * 8;
 
 /// What is new.
-pub(super) struct News {
+pub(crate) struct News {
     /// Rules that the configuration before did not have, unless there was none.
-    pub(super) anew: Vec<String>,
+    pub(crate) anew: Vec<String>,
 }
 
 /// What a configuration brings, unless it was accepted a moment ago.
-pub(super) fn of(namespace: &str, text: &[u8], policy: &Policy) -> Option<News> {
+pub(crate) fn of(
+    namespace: &str,
+    text: &[u8],
+    policy: &Policy,
+    data: &dyn SharedData,
+    now: Micros,
+) -> Option<News> {
     let mut hasher = KeyHasher::public();
     hasher.part(0, text);
     let digest = hasher.finish().hash;
     let key = format!("diana/1/{namespace}/config/{}", digest % SLOTS);
-    let now = abi::monotonic();
-    let known = HostSharedData.get(&key).and_then(|(bytes, _)| <[u8; 16]>::try_from(bytes).ok());
+    let known = data.get(&key).and_then(|(bytes, _)| <[u8; 16]>::try_from(bytes).ok());
     let known = known.map_or(0, u128::from_le_bytes);
     if (known >> 64) as u64 == digest && now.saturating_sub(known as u64) <= FOR {
         return None;
     }
     let told = u128::from(digest) << 64 | u128::from(now);
-    abi::set_shared_data(&key, &told.to_le_bytes(), 0);
-    Some(News { anew: anew(namespace, policy) })
+    write(data, &key, &told.to_le_bytes());
+    Some(News { anew: anew(namespace, policy, data) })
 }
 
 /// Names of the rules that no configuration of this namespace had before, unless this is the first.
-pub(super) fn anew(namespace: &str, policy: &Policy) -> Vec<String> {
+pub(crate) fn anew(namespace: &str, policy: &Policy, data: &dyn SharedData) -> Vec<String> {
     let key = format!("diana/1/{namespace}/rules");
-    let before = HostSharedData.get(&key).map(|(bytes, _)| bytes);
+    let before = data.get(&key).map(|(bytes, _)| bytes);
     let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
     let now = rules().flat_map(|rule| rule.identity.to_le_bytes());
     // What a rule used may still be there when it comes back, or belong to another plugin.
     let mut known: Vec<u8> = now.chain(before.clone().unwrap_or_default()).collect();
     known.truncate(KNOWN);
-    abi::set_shared_data(&key, &known, 0);
+    write(data, &key, &known);
     let Some(before) = before else { return Vec::new() };
     let is_known = |rule: &Rule| {
         before.chunks_exact(8).any(|identity| identity == rule.identity.to_le_bytes())
     };
     rules().filter(|rule| !is_known(rule)).map(|rule| rule.name.clone()).collect()
+}
+
+/// Writes a value over the one that is there. Whoever writes at the same time writes the like.
+fn write(data: &dyn SharedData, key: &str, value: &[u8]) {
+    let number = data.get(key).map(|(_, number)| number);
+    data.swap(key, value, number);
 }

@@ -1,41 +1,41 @@
-//! One configuration in one VM: what its root and its streams have in common.
+//! One configuration in one worker: what its root and its streams have in common.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use proxy_wasm::types::LogLevel;
-
-use super::clock::VmClock;
-use super::fleet::{Late, Waiting};
-use super::host::{self, HostRequest, HostSharedData};
-use super::stats::HostMetrics;
-use super::{abi, gates};
+use super::clock::{Clocks, Offset};
+use super::host::{Host, Level};
+use super::waiting::Waiting;
 use diana_core::engine::{Engine, Resumed};
 use diana_core::fleet::desk::{Desk, Way};
 use diana_core::fleet::link::Link;
+use diana_core::key::Seed;
 use diana_core::policy::Policy;
-use diana_core::port::{Clock, SharedData};
+use diana_core::port::{Clock, Request, SharedData};
 use diana_core::store::Stores;
 use diana_core::store::remains::Remains;
 use diana_core::store::tables::Tables;
 use diana_core::time::{Micros, Now, SECOND};
-use diana_core::verdict::{Held, Verdict};
+use diana_core::verdict::Verdict;
 
-thread_local! {
-    static TABLES: RefCell<Tables> = RefCell::default();
-    static NUMBERS: Cell<u32> = const { Cell::new(0) };
-}
-
-/// How long no request may have come before a gate is closed that may have been replaced: a listener may
+/// How long no request may have come before an instance is closed that may have been replaced: a listener may
 /// drain for many minutes. What a worker knows without asking is older than any use by then.
 const QUIET: Micros = 2 * SECOND;
 
-/// An engine and what waits for it, with their way to the host.
-pub(super) struct Gate {
+/// What a worker keeps for all of its instances, and what tells the next one from all others.
+pub(crate) struct Kept<'a> {
+    pub(crate) tables: &'a mut Tables,
+    pub(crate) offset: Rc<Offset>,
+    pub(crate) number: u32,
+}
+
+/// An engine and what waits for it.
+pub struct Instance {
     /// The host's number of the root.
     root: u32,
-    /// Tells the engine from all others of the VM.
-    number: u32,
+    /// Tells the engine from all others of the worker.
+    pub(crate) number: u32,
+    offset: Rc<Offset>,
     engine: RefCell<Engine>,
     reads_headers: bool,
     /// Headers that mark requests.
@@ -57,27 +57,28 @@ pub(super) struct Gate {
     used: Cell<Micros>,
 }
 
-impl Gate {
-    pub(super) fn new(
-        root: u32,
+impl Instance {
+    pub(crate) fn new(
         namespace: Rc<str>,
         policy: Policy,
         way: Option<Way>,
-    ) -> Result<Gate, String> {
-        let seed = host::seed(&namespace);
+        kept: Kept<'_>,
+        host: &dyn Host,
+    ) -> Result<Instance, String> {
+        let data = host.data();
+        let seed = seed(&namespace, &*data, host);
         let link = policy.redis.as_ref().map(|redis| Rc::new(Link::new(redis.on_failure)));
         let desk = way.zip(link.clone()).map(|(way, link)| {
-            let random = u128::from_le_bytes(abi::random().unwrap_or_default()) as u64;
-            Desk::new(way, namespace.clone(), Rc::new(HostSharedData), link, seed, random)
+            let random = host.random() as u64;
+            Desk::new(way, namespace.clone(), data.clone(), link, seed, random)
         });
-        let engine = TABLES.with_borrow_mut(|tables| {
-            let stores = Stores::new(namespace.clone(), Rc::new(HostSharedData), tables);
-            Engine::new(policy, seed, stores, desk)
-        });
-        let mut engine = engine.map_err(|unbuildable| unbuildable.to_string())?;
-        Ok(Gate {
-            root,
-            number: NUMBERS.replace(NUMBERS.get().wrapping_add(1)),
+        let stores = Stores::new(namespace.clone(), data, kept.tables);
+        let mut engine = Engine::new(policy, seed, stores, desk)
+            .map_err(|unbuildable| unbuildable.to_string())?;
+        Ok(Instance {
+            root: host.caller(),
+            number: kept.number,
+            offset: kept.offset,
             reads_headers: engine.reads_headers(),
             marks: std::mem::take(&mut engine.markers),
             pace: engine.pace(),
@@ -93,35 +94,37 @@ impl Gate {
         })
     }
 
-    /// The request that the host is calling about.
-    pub(super) fn request(&self) -> HostRequest {
-        HostRequest::new(self.reads_headers)
+    /// The host's number of its root.
+    #[must_use]
+    pub fn root(&self) -> u32 {
+        self.root
     }
 
-    /// Headers that nobody but this filter may set.
-    pub(super) fn marks(&self) -> &[Rc<str>] {
+    /// Whether more of a request is read than its path.
+    #[must_use]
+    pub fn reads_headers(&self) -> bool {
+        self.reads_headers
+    }
+
+    /// Headers that nobody but this filter may set, in lower case.
+    #[must_use]
+    pub fn marks(&self) -> &[Rc<str>] {
         &self.marks
     }
 
     /// Whether there is something to do for the fleet, of which its clock may not know yet.
-    pub(super) fn is_pressed(&self) -> bool {
+    pub(crate) fn is_pressed(&self) -> bool {
         self.link.as_ref().is_some_and(|link| link.has_errands() || link.alone.get())
-    }
-
-    /// Sees to it that whatever waits has a clock. To be done at the end of each call about one of its
-    /// streams that may have made something wait.
-    pub(super) fn settle(&self) {
-        gates::settle(self.root);
     }
 
     /// Decides about the request that the host is calling about, and marks it if its caller is hot and it
     /// may go on. Envoy chooses its route after that.
-    pub(super) fn decide(&self, request: &HostRequest) -> Verdict {
-        self.judge(|engine| {
-            let verdict = engine.decide(request, &self.clock());
+    pub(crate) fn decide(&self, request: &dyn Request, host: &dyn Host) -> Verdict {
+        self.judge(host, |engine| {
+            let verdict = engine.decide(request, &self.clock(host));
             if !matches!(verdict, Verdict::Refuse(_)) {
                 for (header, rule) in engine.marks() {
-                    abi::set_header(abi::REQUEST_HEADERS, header, rule);
+                    host.mark(header, rule);
                 }
             }
             verdict
@@ -129,65 +132,62 @@ impl Gate {
     }
 
     /// The same, about one that has waited for an answer that was of no use.
-    pub(super) fn decide_again(&self, resumed: &Resumed, request: &HostRequest) -> Verdict {
-        self.judge(|engine| engine.decide_again(resumed, request, &self.clock()))
+    fn decide_again(&self, resumed: &Resumed, host: &dyn Host) -> Verdict {
+        self.judge(host, |engine| {
+            let mut verdict = Verdict::PASS;
+            host.read(self.reads_headers, &mut |request| {
+                verdict = engine.decide_again(resumed, request, &self.clock(host));
+            });
+            verdict
+        })
     }
 
-    fn judge(&self, judge: impl FnOnce(&mut Engine) -> Verdict) -> Verdict {
+    /// Decides about a request whose answer has come, of the stream that was entered.
+    pub(crate) fn resume(&self, resumed: &Resumed, now: Now, host: &dyn Host) -> Verdict {
+        let verdict = self.with_engine(host, |engine| engine.resume(resumed, now)).flatten();
+        verdict.unwrap_or_else(|| self.decide_again(resumed, host))
+    }
+
+    fn judge(&self, host: &dyn Host, judge: impl FnOnce(&mut Engine) -> Verdict) -> Verdict {
         // The host never calls about one stream while it is in a call about another.
         let Ok(mut engine) = self.engine.try_borrow_mut() else {
-            abi::log(LogLevel::Error as u32, "a request was not judged: another one still is");
+            host.log(Level::Error, "a request was not judged: another one still is");
             return Verdict::PASS;
         };
         judge(&mut engine)
     }
 
-    /// Lets a request wait for an answer.
-    pub(super) fn wait(&self, ticket: u64, stream: u32, late: Rc<Late>) {
-        self.waiting.join(ticket, stream, late);
-    }
-
-    pub(super) fn waiting(&self) -> &Waiting {
+    /// The requests that wait for an answer.
+    pub(crate) fn waiting(&self) -> &Waiting {
         &self.waiting
     }
 
-    pub(super) fn with_engine<T>(&self, act: impl FnOnce(&mut Engine) -> T) -> Option<T> {
+    /// Lets the engine do something, unless it is in a call.
+    pub(crate) fn with_engine<T>(
+        &self,
+        host: &dyn Host,
+        act: impl FnOnce(&mut Engine) -> T,
+    ) -> Option<T> {
         let is_alone = || self.link.as_ref().is_some_and(|link| link.alone.get());
         let was_alone = is_alone();
         let done = self.engine.try_borrow_mut().ok().map(|mut engine| act(&mut engine));
         if is_alone() != was_alone {
             // The metrics tell it, even if no request comes.
-            self.begin_upkeep();
+            self.begin_upkeep(host);
         }
         done
     }
 
-    pub(super) fn now(&self) -> Now {
-        self.clock().now()
+    pub(crate) fn now(&self, host: &dyn Host) -> Now {
+        self.clock(host).now()
     }
 
-    pub(super) fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// Lets a request wait.
-    pub(super) fn hold(&self, stream: u32, held: Held) {
-        gates::hold(stream, self.number, held);
-    }
-
-    /// Forgets a request that was held, if it still waits.
-    pub(super) fn leave(&self, stream: u32, late: Option<&Late>) {
-        let ticket = late.and_then(|late| self.waiting.leave(late));
-        ticket.and_then(|ticket| self.with_engine(|engine| engine.forget(ticket)));
-        if let (Some(seats), Ok(mut engine)) = (gates::leave(stream), self.engine.try_borrow_mut())
-        {
-            engine.leave(&seats, self.clock().now());
-        }
-        self.settle();
-    }
-
     /// When there is something to do the next time.
-    pub(super) fn next(&self, now: Micros) -> Option<Micros> {
+    pub(crate) fn next(&self, now: Micros) -> Option<Micros> {
         if self.waiting.has_answers() {
             return Some(now);
         }
@@ -197,25 +197,25 @@ impl Gate {
 
     /// It judges, and has to be kept up from now on. Whether that is new.
     #[inline]
-    pub(super) fn open(&self) -> bool {
+    pub(crate) fn open(&self, host: &dyn Host) -> bool {
         self.closed.set(false);
         self.busy.set(true);
-        self.upkeep.get().is_none() && self.begin_upkeep()
+        self.upkeep.get().is_none() && self.begin_upkeep(host)
     }
 
     /// Sees to it that upkeep is due, unless everything has been handed in. Whether that is new.
-    pub(super) fn begin_upkeep(&self) -> bool {
+    pub(crate) fn begin_upkeep(&self, host: &dyn Host) -> bool {
         let is_new = self.upkeep.get().is_none() && !self.closed.get();
         if is_new {
-            self.upkeep.set(Some(abi::monotonic().saturating_add(self.pace)));
+            self.upkeep.set(Some(host.monotonic().saturating_add(self.pace)));
         }
         is_new
     }
 
     /// Does what has to be done from time to time, if it is due.
-    pub(super) fn keep_up(&self) {
+    pub(crate) fn keep_up(&self, host: &dyn Host) {
         let Some(due) = self.upkeep.get() else { return };
-        let now = self.now();
+        let now = self.now(host);
         if now.mono < due {
             return;
         }
@@ -224,29 +224,29 @@ impl Gate {
         }
         let Ok(mut engine) = self.engine.try_borrow_mut() else { return };
         let more = engine.tidy(now);
-        engine.flush(&self.namespace, &mut HostMetrics);
+        engine.flush(&self.namespace, host);
         while let Some(line) = engine.hot_line() {
-            abi::log(LogLevel::Info as u32, &line);
+            host.log(Level::Info, &line);
         }
         drop(engine);
         let quiet_at = self.used.get().saturating_add(QUIET);
         if self.is_old.get() && !more && now.mono >= quiet_at && self.waiting.is_empty() {
-            return self.close();
+            return self.close(host);
         }
         let goes_on = more || self.is_old.get();
         self.upkeep.set(goes_on.then(|| now.mono.saturating_add(self.pace)));
     }
 
     /// Another one of its namespace has come: it may be that one that gets the requests from now on.
-    pub(super) fn age(&self) {
+    pub(crate) fn age(&self, host: &dyn Host) {
         self.is_old.set(true);
-        self.begin_upkeep();
+        self.begin_upkeep(host);
     }
 
     /// Hands in what it holds and what it counted: hardly any request comes any more.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self, host: &dyn Host) {
         if let Ok(mut engine) = self.engine.try_borrow_mut() {
-            engine.retire(&self.namespace, self.now(), &mut HostMetrics);
+            engine.retire(&self.namespace, self.now(host), host);
             self.upkeep.set(None);
             self.closed.set(true);
         }
@@ -255,22 +255,37 @@ impl Gate {
     }
 
     /// What its rules have in shared data.
-    pub(super) fn remains(&self) -> Vec<Remains> {
-        let data: Rc<dyn SharedData> = Rc::new(HostSharedData);
-        let remains = |engine: &Engine| engine.remains(&self.namespace, &data, abi::monotonic());
+    pub(crate) fn remains(&self, host: &dyn Host) -> Vec<Remains> {
+        let remains =
+            |engine: &Engine| engine.remains(&self.namespace, &host.data(), host.monotonic());
         self.engine.try_borrow().map(|engine| remains(&engine)).unwrap_or_default()
     }
 
-    /// Whether a gate that nobody has any more has brought everything to an end.
-    pub(super) fn is_over(&self) -> bool {
+    /// Whether an instance that nobody has any more has brought everything to an end.
+    pub(crate) fn is_over(&self, host: &dyn Host) -> bool {
         if !self.closed.get() {
-            self.close();
+            self.close(host);
         }
         self.link.iter().for_each(|link| link.in_use.set(false));
         self.next(Micros::MAX).is_none()
     }
 
-    fn clock(&self) -> VmClock<'_> {
-        VmClock { namespace: &self.namespace }
+    fn clock<'a>(&'a self, host: &'a dyn Host) -> Clocks<'a> {
+        Clocks { offset: &self.offset, host, namespace: &self.namespace }
     }
+}
+
+/// The secret that callers are hashed with, the same in all workers of this gateway: whoever
+/// comes first draws it and leaves it in shared data.
+fn seed(namespace: &str, data: &dyn SharedData, host: &dyn Host) -> Seed {
+    let key = format!("diana/1/{namespace}/seed");
+    let known = || data.get(&key).and_then(|(bytes, _)| bytes.try_into().ok());
+    let drawn = host.random().to_le_bytes();
+    let agreed = match known() {
+        Some(agreed) => agreed,
+        None if data.swap(&key, &drawn, None) => drawn,
+        None => known().unwrap_or(drawn),
+    };
+    let halves = u128::from_le_bytes(agreed);
+    Seed { k0: halves as u64, k1: (halves >> 64) as u64 }
 }

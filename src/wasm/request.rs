@@ -1,4 +1,4 @@
-//! The request in hand, and the secret that all workers share.
+//! The request of a stream.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -6,8 +6,7 @@ use std::net::IpAddr;
 
 use super::{abi, pairs};
 use diana_core::address;
-use diana_core::key::Seed;
-use diana_core::port::{Property, Pseudo, Request, SharedData, Values};
+use diana_core::port::{Property, Pseudo, Request, Values};
 
 /// The request of the stream that the host is calling about.
 pub(super) struct HostRequest {
@@ -75,35 +74,4 @@ impl Request for HostRequest {
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
         abi::property(property.encoded()).map(Cow::Owned)
     }
-}
-
-/// A CAS number that no value ever has: written with it, a value is only ever inserted.
-const INSERT: u32 = u32::MAX;
-
-/// The data that all workers of this gateway share.
-pub(super) struct HostSharedData;
-
-impl SharedData for HostSharedData {
-    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
-        abi::shared_data(key)
-    }
-
-    fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
-        abi::set_shared_data(key, value, number.unwrap_or(INSERT))
-    }
-}
-
-/// The secret that callers are hashed with, the same in all workers of this gateway: whoever
-/// comes first draws it and leaves it in shared data.
-pub(super) fn seed(namespace: &str) -> Seed {
-    let key = format!("diana/1/{namespace}/seed");
-    let known = || HostSharedData.get(&key).and_then(|(bytes, _)| bytes.try_into().ok());
-    let drawn = abi::random().unwrap_or_default();
-    let agreed = match known() {
-        Some(agreed) => agreed,
-        None if HostSharedData.swap(&key, &drawn, None) => drawn,
-        None => known().unwrap_or(drawn),
-    };
-    let halves = u128::from_le_bytes(agreed);
-    Seed { k0: halves as u64, k1: (halves >> 64) as u64 }
 }

@@ -1,0 +1,217 @@
+//! One plugin configuration in one worker: its rules, and the centre that may change them.
+
+use std::rc::Rc;
+
+use super::host::{Host, Level};
+use super::instance::Instance;
+use super::news::{self, News};
+use super::remote::{Access, Outcome, Poller};
+use super::worker::Worker;
+use diana_core::fleet::desk::Way;
+use diana_core::fleet::script::Login;
+use diana_core::policy::Policy;
+use diana_core::port::{Answer, Environment};
+
+/// A root of the host. [`Root::end`] is to be called when it ends.
+#[derive(Default)]
+pub struct Root {
+    namespace: Rc<str>,
+    instance: Option<Rc<Instance>>,
+    /// Asks the configuration centre, if there is one.
+    poller: Option<Box<Poller>>,
+    /// How Redis is reached, if there is one.
+    way: Option<Way>,
+}
+
+impl Root {
+    /// What judges its requests, once it is configured.
+    #[must_use]
+    pub fn instance(&self) -> Option<Rc<Instance>> {
+        self.instance.clone()
+    }
+
+    /// Takes a configuration, of a root with a name. Whether it is in force; otherwise the log says why not.
+    pub fn configure(
+        &mut self,
+        text: &[u8],
+        root_id: &[u8],
+        worker: &Worker,
+        host: &dyn Host,
+    ) -> bool {
+        let root_id = sanitise(root_id);
+        let policy = diana_config::parse(text).map_err(|problems| problems.to_string());
+        match policy.and_then(|policy| self.apply(&root_id, text, policy, worker, host)) {
+            Ok(()) => true,
+            Err(problems) => {
+                host.count(&format!("diana.{root_id}.config.rejected"), 1);
+                let text = format!("configuration rejected:\n{problems}");
+                text.lines().for_each(|line| host.log(Level::Error, line));
+                false
+            }
+        }
+    }
+
+    /// Does what is due. To be called when the timer of the root fires.
+    pub fn tick(&mut self, worker: &Worker, host: &dyn Host) {
+        if let Some(poller) = &mut self.poller {
+            let data = host.data();
+            let outcome =
+                poller.tick(&Access { data: &*data, callout: host, now: host.monotonic() });
+            worker.timers.own(host.caller(), poller.next());
+            self.carry_out(outcome, worker, host);
+        }
+        worker.tick(host);
+    }
+
+    /// Takes the answer to a call.
+    pub fn answer(&mut self, token: u32, answer: &Answer<'_>, worker: &Worker, host: &dyn Host) {
+        if !worker.answer(token, answer, host)
+            && let Some(poller) = &mut self.poller
+        {
+            let data = host.data();
+            let access = Access { data: &*data, callout: host, now: host.monotonic() };
+            let outcome = poller.answer(token, answer, &access);
+            self.carry_out(outcome, worker, host);
+        }
+        worker.settle(host);
+    }
+
+    /// The host forgets the root.
+    pub fn end(&mut self, worker: &Worker, host: &dyn Host) {
+        if let Some(poller) = &self.poller {
+            self.count_in_force(poller.retire(), host);
+        }
+        self.instance.take().into_iter().for_each(|instance| instance.close(host));
+        worker.end(host);
+    }
+
+    /// Puts a configuration into force, or the rules that a centre gave for it before.
+    fn apply(
+        &mut self,
+        root_id: &str,
+        text: &[u8],
+        policy: Policy,
+        worker: &Worker,
+        host: &dyn Host,
+    ) -> Result<(), String> {
+        let namespace = policy.namespace.as_deref().unwrap_or(root_id);
+        let mut poller = poller(&policy, namespace, host).transpose()?;
+        self.way = way(&policy, host.environment())?;
+        self.namespace = namespace.into();
+        let data = host.data();
+        let last_good = poller.as_mut().and_then(|poller| poller.last_good(&*data));
+        let rules = last_good.as_ref().unwrap_or(&policy);
+        if let Some(news) = news::of(&self.namespace, text, rules, &*data, host.monotonic()) {
+            tell(&self.namespace, &policy, &news, host);
+        }
+        worker.timers.begin(host.caller());
+        if poller.is_some() {
+            worker.timers.own(host.caller(), host.monotonic());
+        }
+        self.poller = poller.map(Box::new);
+        let replaced = self.replace(last_good.unwrap_or(policy), worker, host);
+        worker.settle(host);
+        replaced
+    }
+
+    fn replace(&mut self, policy: Policy, worker: &Worker, host: &dyn Host) -> Result<(), String> {
+        let (namespace, way) = (self.namespace.clone(), self.way.clone());
+        let instance = worker.build(namespace, policy, way, host)?;
+        // After the new one is built, so that it goes on with what the old one counted.
+        if let Some(old) = self.instance.replace(instance) {
+            old.close(host);
+            drop(old);
+            worker.sweep(host);
+        }
+        Ok(())
+    }
+
+    /// Does what the poller says is to be done.
+    fn carry_out(&mut self, outcome: Outcome, worker: &Worker, host: &dyn Host) {
+        let count = |what| host.count(&format!("diana.{}.remote.{what}", self.namespace), 1);
+        outcome.count.into_iter().for_each(count);
+        self.count_in_force(outcome.in_force, host);
+        outcome.news.iter().for_each(|line| host.log(Level::Info, line));
+        outcome.troubles.iter().for_each(|line| host.log(Level::Warn, line));
+        if let Some(policy) = outcome.policy {
+            if outcome.is_first {
+                tell_anew(&news::anew(&self.namespace, &policy, &*host.data()), host);
+            }
+            if let Err(why) = self.replace(policy, worker, host) {
+                return host.log(Level::Error, &why);
+            }
+            host.count(&format!("diana.{}.remote.applied", self.namespace), 1);
+        }
+    }
+
+    fn count_in_force(&self, change: i64, host: &dyn Host) {
+        if change != 0 {
+            host.gauge(&format!("diana.{}.remote.in_force", self.namespace), change);
+        }
+    }
+}
+
+/// The poller of a configuration that has a centre.
+fn poller(policy: &Policy, namespace: &str, host: &dyn Host) -> Option<Result<Poller, String>> {
+    let poller = |remote| {
+        let who = (host.random() as u64, host.monotonic());
+        Poller::new(remote, policy.own(), namespace, host.environment(), who)
+    };
+    policy.remote.clone().map(poller)
+}
+
+/// How Redis is reached, if there is one.
+///
+/// # Errors
+///
+/// If a variable is not there.
+fn way(policy: &Policy, environment: &dyn Environment) -> Result<Option<Way>, String> {
+    let Some(redis) = &policy.redis else { return Ok(None) };
+    let variable = |key: &str, name: &Option<String>| {
+        let Some(name) = name else { return Ok(None) };
+        environment.variable(name).map(Some).ok_or_else(|| {
+            format!(
+                "redis.{key}: no variable `{name}` in the environment of the VM; see \
+                 `environment_variables` of `vm_config`"
+            )
+        })
+    };
+    let username = variable("username_env", &redis.username_env)?;
+    let password = variable("password_env", &redis.password_env)?;
+    let login = Login { username, password, db: redis.db };
+    Ok(Some(Way { cluster: redis.cluster.clone(), timeout: redis.timeout, login }))
+}
+
+/// Counts a configuration and logs what there is to say about it.
+fn tell(namespace: &str, policy: &Policy, news: &News, host: &dyn Host) {
+    host.count(&format!("diana.{namespace}.config.accepted"), 1);
+    for line in &policy.warnings {
+        host.log(Level::Warn, line);
+    }
+    tell_anew(&news.anew, host);
+    host.log(Level::Info, &diana_core::sizing::summary(policy));
+}
+
+fn tell_anew(names: &[String], host: &dyn Host) {
+    const NAMED: usize = 20;
+    if names.is_empty() {
+        return;
+    }
+    let (named, more) = (names.get(..NAMED).unwrap_or(names), names.len().saturating_sub(NAMED));
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let line = format!("these rules start anew, with nothing used: {}{more}", named.join(", "));
+    host.log(Level::Info, &line);
+}
+
+/// A name that metrics and shared data can bear.
+fn sanitise(root_id: &[u8]) -> String {
+    let name: String = root_id
+        .iter()
+        .map(
+            |&byte| {
+                if byte.is_ascii_alphanumeric() || byte == b'-' { char::from(byte) } else { '_' }
+            },
+        )
+        .collect();
+    if name.is_empty() { "diana".into() } else { name }
+}

@@ -1,0 +1,150 @@
+//! When a worker is called again: as often as something waits in it, and not at all when nothing does.
+//!
+//! Each root has a timer of its own, and the host sets that of the root that it is calling about. Since
+//! every tick does what is due for the whole worker, whichever root is called sees to it that it is called
+//! again in time for whatever waits by then. A root that ends hands this on to another one.
+
+use std::cell::RefCell;
+
+use diana_core::time::{Micros, SECOND};
+
+use super::host::Host;
+
+const MILLISECOND: Micros = SECOND / 1000;
+
+/// The timers of all roots of a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    timers: RefCell<Vec<Timer>>,
+}
+
+/// The timer of one root, in the host's milliseconds.
+#[derive(Debug, Clone, Copy)]
+struct Timer {
+    root: u32,
+    /// The period that the host was told; 0 is off.
+    period: u32,
+    /// When the host calls the next time. To tell it a period puts that off, however short it is.
+    fires: Micros,
+    /// When the root is due for what no other can do in its place.
+    own: Option<Micros>,
+}
+
+impl Timers {
+    /// A root begins.
+    pub(crate) fn begin(&self, root: u32) {
+        self.change(root, |_| {});
+    }
+
+    /// A root comes back at `instant` for what only it can do.
+    pub(crate) fn own(&self, root: u32, instant: Micros) {
+        self.change(root, |timer| timer.own = Some(instant));
+    }
+
+    /// Sees to it that the host calls in time for what `next` says. Called about a root, as whatever is here.
+    pub(crate) fn settle(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) {
+        let timer = self.of(host.caller());
+        // By the earliest instant that could be meant, which mostly spares the look at the clock.
+        let Some(soonest) = timer.next(next(0)) else { return };
+        if timer.fires <= soonest {
+            return;
+        }
+        let now = host.monotonic();
+        if let Some(due) = timer.next(next(now)) {
+            self.change(timer.root, |timer| timer.wake(due, now, host));
+        }
+    }
+
+    /// Waits for what is due next, on the root's own account or by `next`. To be done on each tick, after
+    /// which the host's period begins anew.
+    pub(crate) fn rest(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) {
+        let root = host.caller();
+        let (period, now) = self.pause(root, host, next);
+        self.change(root, |timer| timer.set(period, now, host));
+    }
+
+    /// The period after which something is due for a root, and now.
+    fn pause(
+        &self,
+        root: u32,
+        host: &dyn Host,
+        next: impl Fn(Micros) -> Option<Micros>,
+    ) -> (u32, Micros) {
+        let now = host.monotonic();
+        let due = self.of(root).next(next(now));
+        (due.map_or(0, |due| milliseconds(due.saturating_sub(now))), now)
+    }
+
+    /// A root ends; the latest of the others takes over what it would have come back for. Whether there is
+    /// another one.
+    pub(crate) fn end(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) -> bool {
+        let root = host.caller();
+        self.change(root, |timer| timer.set(0, 0, host));
+        self.timers.borrow_mut().retain(|timer| timer.root != root);
+        let others: Vec<u32> = self.timers.borrow().iter().rev().map(|timer| timer.root).collect();
+        let heir = others.into_iter().find(|other| host.enter(*other));
+        if let Some(heir) = heir {
+            // Whatever the host was told before.
+            let (period, now) = self.pause(heir, host, next);
+            self.change(heir, |timer| timer.tell(period, now, host));
+        }
+        host.enter(root);
+        heir.is_some()
+    }
+
+    fn of(&self, root: u32) -> Timer {
+        let timers = self.timers.borrow();
+        let known = timers.iter().find(|timer| timer.root == root).copied();
+        known.unwrap_or(Timer::off(root))
+    }
+
+    fn change(&self, root: u32, change: impl FnOnce(&mut Timer)) {
+        let mut timer = self.of(root);
+        change(&mut timer);
+        let mut timers = self.timers.borrow_mut();
+        match timers.iter_mut().find(|known| known.root == root) {
+            Some(known) => *known = timer,
+            None => timers.push(timer),
+        }
+    }
+}
+
+impl Timer {
+    fn off(root: u32) -> Timer {
+        Timer { root, period: 0, fires: Micros::MAX, own: None }
+    }
+
+    fn next(&self, of_all: Option<Micros>) -> Option<Micros> {
+        [self.own, of_all].into_iter().flatten().min()
+    }
+
+    /// Comes back no later than at `instant`, in whole milliseconds.
+    fn wake(&mut self, instant: Micros, now: Micros, host: &dyn Host) {
+        let period = milliseconds(instant.saturating_sub(now));
+        if later(now, period) < self.fires {
+            self.set(period, now, host);
+        }
+    }
+
+    fn set(&mut self, period: u32, now: Micros, host: &dyn Host) {
+        if self.period != period {
+            self.tell(period, now, host);
+        } else if period > 0 {
+            self.fires = later(now, period);
+        }
+    }
+
+    fn tell(&mut self, period: u32, now: Micros, host: &dyn Host) {
+        self.fires = if period == 0 { Micros::MAX } else { later(now, period) };
+        self.period = period;
+        host.set_period(period);
+    }
+}
+
+fn later(now: Micros, period: u32) -> Micros {
+    now.saturating_add(Micros::from(period) * MILLISECOND)
+}
+
+fn milliseconds(ticks: Micros) -> u32 {
+    u32::try_from(ticks.div_ceil(MILLISECOND).max(1)).unwrap_or(u32::MAX)
+}
