@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
+use diana_core::engine::Resumed;
 use diana_core::port::{Callout, Environment, Metrics, Request, SharedData};
 use diana_core::time::Micros;
-use diana_core::verdict::Refusal;
+use diana_core::verdict::{Refusal, Verdict};
 
 /// How much a line of the log matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,12 @@ pub trait Streams {
 
     /// Lets the request of a stream go on that was paused, whichever was entered, and enters the root.
     fn resume(&self, stream: u32);
+
+    /// Is told what was decided about the request of a stream, unless it simply goes on, and what it waited for, if it
+    /// did.
+    fn decided(&self, stream: u32, resumed: Option<&Resumed>, verdict: &Verdict) {
+        _ = (stream, resumed, verdict);
+    }
 }
 
 /// The host, while it is calling about a root or one of its streams. [`Callout::caller`] is that root.

@@ -112,6 +112,24 @@ impl Instance {
         &self.marks
     }
 
+    /// Whether its rules for the fleet are counted by this gateway alone.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.alone.get())
+    }
+
+    /// How many gateways its rules for the fleet are divided among while they are, as last known.
+    #[must_use]
+    pub fn gateways(&self) -> u64 {
+        self.link.as_ref().map_or(1, |link| link.gateways.get())
+    }
+
+    /// How many requests have their answers and have not gone on yet: only so many go on in one call of the host.
+    #[must_use]
+    pub fn answered(&self) -> usize {
+        self.waiting.answered()
+    }
+
     /// Whether there is something to do for the fleet, of which its clock may not know yet.
     pub(crate) fn is_pressed(&self) -> bool {
         self.link.as_ref().is_some_and(|link| link.has_errands() || link.alone.get())
@@ -168,10 +186,9 @@ impl Instance {
         host: &dyn Host,
         act: impl FnOnce(&mut Engine) -> T,
     ) -> Option<T> {
-        let is_alone = || self.link.as_ref().is_some_and(|link| link.alone.get());
-        let was_alone = is_alone();
+        let was_alone = self.is_alone();
         let done = self.engine.try_borrow_mut().ok().map(|mut engine| act(&mut engine));
-        if is_alone() != was_alone {
+        if self.is_alone() != was_alone {
             // The metrics tell it, even if no request comes.
             self.begin_upkeep(host);
         }
@@ -188,7 +205,7 @@ impl Instance {
 
     /// When there is something to do the next time.
     pub(crate) fn next(&self, now: Micros) -> Option<Micros> {
-        if self.waiting.has_answers() {
+        if self.answered() > 0 {
             return Some(now);
         }
         let engine = self.engine.try_borrow().ok().and_then(|engine| engine.next(now));

@@ -50,6 +50,7 @@ impl Stream {
     /// Carries out a verdict. Whether the request goes on.
     #[inline(never)]
     fn carry_out(&mut self, verdict: Verdict, worker: &Worker, host: &dyn Host) -> bool {
+        host.decided(self.id, None, &verdict);
         match verdict {
             Verdict::Admit(report) => {
                 self.fields = tell(report, host);

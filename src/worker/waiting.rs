@@ -47,9 +47,9 @@ impl Waiting {
         self.streams.borrow().is_empty()
     }
 
-    /// Whether answers have come with which nobody went on yet.
-    pub(crate) fn has_answers(&self) -> bool {
-        !self.ready.borrow().is_empty()
+    /// How many answers have come with which nobody went on yet.
+    pub(crate) fn answered(&self) -> usize {
+        self.ready.borrow().len()
     }
 }
 
@@ -114,6 +114,7 @@ impl Worker {
             }
             host.enter(stream);
             let verdict = instance.resume(&resumed, now, host);
+            host.decided(stream, Some(&resumed), &verdict);
             self.carry_out(verdict, instance, stream, &late, host);
             host.enter(host.caller());
         }

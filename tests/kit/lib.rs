@@ -2,6 +2,7 @@
 //! simulated.
 
 pub mod fake;
+pub mod host;
 pub mod laws;
 pub mod model;
 pub mod rules;

@@ -6,7 +6,6 @@ pub mod fullest;
 pub mod network;
 pub mod plan;
 pub mod seen;
-mod timer;
 mod watch;
 mod worker;
 
@@ -164,8 +163,9 @@ impl<R: Redis> Simulation<R> {
             self.add(at, number, event);
         }
         let worker = &mut self.workers[number];
-        if worker.timer.fires != worker.called
-            && let Some(at) = worker.timer.fires
+        let fires = worker.fires();
+        if fires != worker.called
+            && let Some(at) = fires
         {
             worker.called = Some(at);
             self.add(at, number, Event::Tick);

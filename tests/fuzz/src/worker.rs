@@ -1,20 +1,13 @@
-//! A worker with rules for the fleet: an engine, and what the adapter to Envoy does around it.
+//! A worker with rules for the fleet: the real one, on a host that plays.
 
-use diana_core::engine::{Engine, Resumed};
-use diana_core::fleet::desk::{Desk, Way};
-use diana_core::fleet::link::Link;
-use diana_core::fleet::script::Login;
-use diana_core::key::Seed;
-use diana_core::policy::redis::OnFailure;
-use diana_core::port::{Answer, Call, Callout};
-use diana_core::store::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::{Micros, Now, SECOND};
-use diana_core::verdict::Verdict;
-use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
-use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+
+use diana_core::port::{Answer, Call};
+use diana_core::time::{Micros, Now, SECOND};
+use diana_worker::{Instance, Root, Stream};
+use kit::fake::{FakeRequest, FakeSharedData};
+use kit::host::{FakeHost, Fate};
 
 pub const MILLISECOND: Micros = SECOND / 1000;
 const TIMEOUT: Micros = 20 * MILLISECOND;
@@ -35,22 +28,6 @@ limits:
       - {actor: account, unit: day, rpu: 40, algo: W, scope: gateway}
 ";
 
-/// Calls that have not left yet.
-#[derive(Default)]
-struct Calls {
-    made: Cell<u32>,
-    fresh: RefCell<Vec<(u32, Call)>>,
-}
-
-impl Callout for Calls {
-    fn send(&self, call: &Call) -> Result<u32, &'static str> {
-        let token = self.made.get();
-        self.made.set(token + 1);
-        self.fresh.borrow_mut().push((token, call.clone()));
-        Ok(token)
-    }
-}
-
 /// What a call gets back.
 pub struct Response {
     pub status: Option<u16>,
@@ -58,12 +35,13 @@ pub struct Response {
 }
 
 pub struct Worker {
-    engine: Engine,
-    pub link: Rc<Link>,
-    clock: FakeClock,
-    calls: Calls,
+    host: FakeHost,
+    worker: diana_worker::Worker,
+    root: Root,
+    pub instance: Rc<Instance>,
+    streams: u32,
     /// Requests that wait: their callers, and since when.
-    waiting: HashMap<u64, (u8, Micros)>,
+    waiting: HashMap<u32, (Stream, u8, Micros)>,
     /// Requests of each caller that were let through.
     pub admitted: HashMap<u8, usize>,
     pub refused: usize,
@@ -76,18 +54,16 @@ fn request(caller: u8) -> FakeRequest {
 impl Worker {
     pub fn new(data: &Rc<FakeSharedData>, bans: &str) -> Worker {
         let rules = RULES.replace("BANS", bans);
-        let policy =
-            diana_config::parse(rules.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-        let (link, seed) = (Rc::new(Link::new(OnFailure::Gateway)), Seed { k0: 1, k1: 2 });
-        let way = Way { cluster: "redis".into(), timeout: TIMEOUT, login: Login::default() };
-        let desk = Desk::new(way, "test".into(), data.clone(), link.clone(), seed, 7);
-        let mut tables = Tables::default();
-        let stores = Stores::new("test".into(), data.clone(), &mut tables);
+        data.set("diana/1/test/seed", &(2_u128 << 64 | 1).to_le_bytes());
+        let host = FakeHost::new(data.clone(), 7);
+        let (worker, mut root) = (diana_worker::Worker::default(), Root::default());
+        assert!(root.configure(rules.as_bytes(), b"test", &worker, &host));
         Worker {
-            engine: Engine::new(policy, seed, stores, Some(desk)).expect("it can be built"),
-            link,
-            clock: FakeClock::default(),
-            calls: Calls::default(),
+            instance: root.instance().expect("it is configured"),
+            host,
+            worker,
+            root,
+            streams: 0,
             waiting: HashMap::new(),
             admitted: HashMap::new(),
             refused: 0,
@@ -96,28 +72,37 @@ impl Worker {
 
     pub fn request(&mut self, caller: u8, now: Micros) {
         self.set_clock(now);
-        let request = request(caller);
-        let verdict = self.engine.decide(&request, &self.clock);
-        self.done(caller, verdict, now);
+        self.streams += 1;
+        let request = Rc::new(request(caller));
+        let mut stream = Stream::new(self.instance.clone(), self.streams);
+        stream.request(&*request, &self.worker, &self.host);
+        let fate = self.host.decided().pop().map_or(Fate::Goes, |decided| decided.fate);
+        if matches!(fate, Fate::Asks(_)) {
+            self.host.begin(self.streams, request);
+        }
+        self.done(stream, self.streams, caller, fate, now);
     }
 
     /// Does what is due, and lets `redis` answer the calls; nothing is what a lost one gets.
     pub fn step(&mut self, now: Micros, redis: &mut dyn FnMut(&Call) -> Option<Response>) {
-        let local = self.set_clock(now);
-        let mut ready = self.engine.work(local, &self.calls);
-        for (token, call) in self.calls.fresh.take() {
+        self.set_clock(now);
+        if self.host.fires().is_some_and(|fires| fires <= now) {
+            self.host.fire();
+            self.root.tick(&self.worker, &self.host);
+        }
+        for (token, call) in self.host.calls() {
             let Some(Response { status, body }) = redis(&call) else { continue };
             let fetch = || Some(body.clone());
             let answer = Answer { status, size: body.len(), body: &fetch };
-            ready
-                .extend(self.engine.answer(token, &answer, local, &self.calls).unwrap_or_default());
+            self.root.answer(token, &answer, &self.worker, &self.host);
         }
-        ready.into_iter().for_each(|resumed| self.resume(&resumed, now));
-        if now % (100 * MILLISECOND) == 0 {
-            self.engine.tidy(local);
+        for decided in self.host.decided() {
+            let known = self.waiting.remove(&decided.stream);
+            let (stream, caller, since) = known.expect("it waits, and is told once");
+            self.done(stream, decided.stream, caller, decided.fate, since);
         }
-        for (ticket, (_, since)) in &self.waiting {
-            assert!(now - since <= PATIENCE, "ticket {ticket} has waited since {since} at {now}");
+        for (stream, (_, _, since)) in &self.waiting {
+            assert!(now - since <= PATIENCE, "stream {stream} has waited since {since} at {now}");
         }
         // Its other rule holds whatever Redis says.
         assert!(self.admitted.values().all(|count| *count <= OWN), "{:?}", self.admitted);
@@ -127,31 +112,19 @@ impl Worker {
         !self.waiting.is_empty()
     }
 
-    fn resume(&mut self, resumed: &Resumed, now: Micros) {
-        let local = self.set_clock(now);
-        let (caller, _) = self.waiting.remove(&resumed.ticket).expect("it waits, and is told once");
-        let verdict = self.engine.resume(resumed, local);
-        let again = || self.engine.decide_again(resumed, &request(caller), &self.clock);
-        let verdict = verdict.unwrap_or_else(again);
-        self.done(caller, verdict, resumed.since);
-    }
-
-    fn done(&mut self, caller: u8, verdict: Verdict, since: Micros) {
-        match verdict {
-            Verdict::Admit(_) | Verdict::Hold(_) => {
-                *self.admitted.entry(caller % 8).or_default() += 1;
-            }
-            Verdict::Refuse(_) => self.refused += 1,
-            Verdict::Ask { ticket } => {
-                let before = self.waiting.insert(ticket, (caller, since));
-                assert!(before.is_none(), "a ticket of its own");
+    fn done(&mut self, stream: Stream, number: u32, caller: u8, fate: Fate, since: Micros) {
+        match fate {
+            Fate::Goes | Fate::Held(_) => *self.admitted.entry(caller % 8).or_default() += 1,
+            Fate::Refused => self.refused += 1,
+            Fate::Asks(_) => {
+                self.waiting.insert(number, (stream, caller, since));
+                return;
             }
         }
+        self.host.end(number);
     }
 
-    fn set_clock(&mut self, now: Micros) -> Now {
-        let local = Now { mono: now, wall: 1_700_000_000 * SECOND + now };
-        self.clock.0.set(local);
-        local
+    fn set_clock(&mut self, now: Micros) {
+        self.host.set_clocks(Now { mono: now, wall: 1_700_000_000 * SECOND + now });
     }
 }

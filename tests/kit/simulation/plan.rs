@@ -4,10 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use diana_core::algorithm::{Algorithm, REGISTRY};
-use diana_core::fleet::desk::Way;
-use diana_core::fleet::script::Login;
-use diana_core::key::Seed;
-use diana_core::policy::{Policy, Quota};
+use diana_core::policy::Quota;
 use diana_core::time::{Micros, SECOND, Unit};
 
 /// A fleet, its rule, and what comes its way.
@@ -76,11 +73,11 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// The rule as a gateway's configuration has it.
-    pub fn policy(&self) -> Policy {
+    /// A gateway's configuration.
+    pub fn configuration(&self) -> String {
         let Plan { algo, rpu, .. } = self;
         let actor = if self.callers > 1 { "account" } else { "all" };
-        let text = format!(
+        format!(
             "keys: {}\n\
              redis: {{cluster: redis, timeout: {}ms}}\n\
              limits: [{{Url: /, rules: [{{actor: {actor}, unit: second, rpu: {rpu}, algo: {algo}, \
@@ -88,19 +85,12 @@ impl Plan {
             // Room for all of them, or those beyond it would share buckets.
             self.callers.max(50_000),
             self.line.timeout / 1000
-        );
-        diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"))
+        )
     }
 
-    /// How gateways reach Redis.
-    pub fn way(&self) -> Way {
-        let (cluster, timeout) = ("redis".into(), self.line.timeout);
-        Way { cluster, timeout, login: Login::default() }
-    }
-
-    /// The secret that gateways propose.
-    pub fn secret(&self) -> Seed {
-        Seed { k0: self.seed, k1: !self.seed }
+    /// The secret that all gateways propose, as shared data has it.
+    pub fn secret(&self) -> [u8; 16] {
+        (u128::from(!self.seed) << 64 | u128::from(self.seed)).to_le_bytes()
     }
 
     /// The rule as one counter without leases has it.
