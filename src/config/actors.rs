@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::name::{self, is_name};
 use super::node::Node;
+use super::values::{self, is_name};
 use diana_core::actor::{self, Mistake, REGISTRY, Source, client_address, header};
 use diana_core::policy::{Actor, IdentitySource};
 use diana_core::tree::Tree;
@@ -74,7 +74,7 @@ fn check_name(name: &str, node: &Node<'_>) -> bool {
     if name == "actor" || name == "all" {
         node.key_problem(format!("`{name}` has a meaning of its own; choose another name"));
     } else if !is_name(name) {
-        node.key_problem(format!("not a name, allowed: {}", name::ALLOWED));
+        node.key_problem(format!("not a name, allowed: {}", values::NAME));
     } else {
         return true;
     }

@@ -4,14 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::context::Context;
+use super::entry::Context;
 use super::fields::Fields;
 use super::node::{self, Node};
 use super::place::{Part, Place};
 use super::report::Report;
-use super::{
-    actors, advice, entry, except, identity, keys, naming, remote, response, settings, zone,
-};
+use super::rule::{identity, naming};
+use super::{actors, advice, entry, except, keys, remote, response, settings, values};
 use diana_core::policy::Policy;
 use diana_core::policy::remote::Own;
 use diana_core::tree::Tree;
@@ -91,7 +90,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> Policy {
     let actors = actors::read(top.get("actors"));
     let context = Context {
         actors: &actors,
-        zone: top.get("time_zone").map_or(0, zone::read),
+        zone: top.get("time_zone").map_or(0, values::zone),
         names: RefCell::new(BTreeMap::new()),
         quotas: Cell::new(0),
     };

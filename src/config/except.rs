@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net};
 
-use super::condition;
 use super::fields::Fields;
+use super::matching;
 use super::node::Node;
 use diana_core::policy::{Except, Prefix};
 
@@ -26,7 +26,7 @@ pub fn read(outer: &Fields<'_>, ignore_case: bool) -> Except {
     Except {
         addresses: items("addresses", ADDRESSES).iter().filter_map(address).collect(),
         paths: items("paths", PATHS).iter().filter_map(|node| path(node, ignore_case)).collect(),
-        headers: fields.get("headers").map(condition::read).unwrap_or_default(),
+        headers: fields.get("headers").map(matching::conditions).unwrap_or_default(),
     }
 }
 

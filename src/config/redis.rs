@@ -1,7 +1,7 @@
 //! `redis`: where all gateways count together.
 
 use super::fields::Fields;
-use super::{duration, outside};
+use super::values;
 use diana_core::policy::redis::{OnFailure, Redis};
 use diana_core::time::{Micros, SECOND};
 
@@ -21,9 +21,9 @@ const ON_FAILURE: [(&str, OnFailure); 3] =
 pub fn read(top: &Fields<'_>) -> Option<Redis> {
     let fields = Fields::read(top.get("redis")?, WHAT, KEYS)?;
     let timeout = fields.get("timeout");
-    let timeout = timeout.and_then(|node| duration::read(node, MILLISECOND, SECOND));
+    let timeout = timeout.and_then(|node| values::duration(node, MILLISECOND, SECOND));
     let db = fields.get("db").and_then(|node| node.whole(0, MAX_DB));
-    let cluster = fields.require("cluster", outside::CLUSTER).and_then(outside::cluster);
+    let cluster = fields.require("cluster", values::CLUSTER).and_then(values::cluster);
     if let (Some(node), None) = (fields.get("username_env"), fields.get("password_env")) {
         node.key_problem("means nothing without `password_env`".into());
     }
@@ -31,8 +31,8 @@ pub fn read(top: &Fields<'_>) -> Option<Redis> {
         cluster: cluster.unwrap_or_default(),
         timeout: timeout.unwrap_or(TIMEOUT),
         on_failure: on_failure(&fields).unwrap_or(OnFailure::Gateway),
-        username_env: fields.get("username_env").and_then(outside::variable),
-        password_env: fields.get("password_env").and_then(outside::variable),
+        username_env: fields.get("username_env").and_then(values::variable),
+        password_env: fields.get("password_env").and_then(values::variable),
         db: db.and_then(|db| u32::try_from(db).ok()).unwrap_or(0),
     })
 }

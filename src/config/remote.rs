@@ -3,8 +3,7 @@
 use super::fields::Fields;
 use super::headers::{self, Reserved};
 use super::node::Node;
-use super::outside::{self, visible};
-use super::{duration, size};
+use super::values::{self, visible};
 use diana_core::policy::remote::{Header, Remote};
 use diana_core::time::{Micros, SECOND, spell};
 use diana_core::tree::Tree;
@@ -43,16 +42,17 @@ const RESERVED: Reserved = &[("host", "; use `authority`")];
 /// Reads `remote`.
 pub fn read(top: &Fields<'_>) -> Option<Remote> {
     let fields = Fields::read(top.get("remote")?, WHAT, KEYS)?;
-    let cluster = fields.require("cluster", outside::CLUSTER).and_then(outside::cluster);
+    let cluster = fields.require("cluster", values::CLUSTER).and_then(values::cluster);
     let cluster = cluster.unwrap_or_default();
     let authority = fields.get("authority").and_then(|node| visible(node, AUTHORITY, 255));
     let path = fields.require("path", PATH).and_then(path);
     let method = fields.get("method").and_then(|node| node.choice(&METHODS, "GET, POST"));
     let method = method.and_then(|chosen| METHODS.get(chosen)).unwrap_or(&"GET");
-    let every = fields.get("every").and_then(|node| duration::read(node, SECOND, 86_400 * SECOND));
+    let every =
+        fields.get("every").and_then(|node| values::duration(node, SECOND, 86_400 * SECOND));
     let every = every.unwrap_or(EVERY);
     let flag = |key| fields.flag(key, false);
-    let max_size = fields.get("max_size").and_then(|node| size::read(node, MOST_SIZE));
+    let max_size = fields.get("max_size").and_then(|node| values::size(node, MOST_SIZE));
     Some(Remote {
         authority: authority.unwrap_or_else(|| cluster.clone()),
         cluster,
@@ -82,7 +82,7 @@ fn path(node: &Node<'_>) -> Option<String> {
 fn header(node: &Node<'_>) -> Option<Header> {
     let Tree::Map(_) = node.tree() else { return headers::value(node).map(Header::Text) };
     let fields = Fields::read(node, "a value, or `{env: NAME}`", &["env"])?;
-    fields.require("env", outside::VARIABLE).and_then(outside::variable).map(Header::Variable)
+    fields.require("env", values::VARIABLE).and_then(values::variable).map(Header::Variable)
 }
 
 fn body(node: &Node<'_>, method: &str) -> Option<String> {
@@ -98,7 +98,7 @@ fn body(node: &Node<'_>, method: &str) -> Option<String> {
 /// A centre must not be asked again before it has answered.
 fn timeout(fields: &Fields<'_>, every: Micros) -> Micros {
     let node = fields.get("timeout");
-    let timeout = node.and_then(|node| duration::read(node, SECOND / 100, 30 * SECOND));
+    let timeout = node.and_then(|node| values::duration(node, SECOND / 100, 30 * SECOND));
     if let (Some(node), Some(timeout)) = (node, timeout)
         && timeout > every
     {

@@ -1,11 +1,18 @@
 //! A rule.
 
+mod algo;
+mod ban;
+mod hot;
+pub(crate) mod identity;
+pub(crate) mod naming;
+mod quota;
+
 use std::rc::Rc;
 
-use super::context::Context;
+use super::entry::Context;
 use super::fields::Fields;
 use super::node::Node;
-use super::{algo, ban, daily, except, hot, keys, name, response};
+use super::{except, keys, response, values};
 use diana_core::policy::{Absent, Response, Rule, Scope};
 use diana_core::tree::Tree;
 
@@ -42,7 +49,7 @@ pub fn read(
     if is_all {
         all_is_one_caller(&fields, enforce);
     }
-    let daily = daily::read(&fields, limiter.as_ref(), scope, is_all, context);
+    let daily = quota::read(&fields, limiter.as_ref(), scope, is_all, context);
     let limiter = limiter?;
     Some(Rule {
         name,
@@ -141,9 +148,9 @@ fn all_is_one_caller(fields: &Fields<'_>, enforce: u64) {
 /// The name that the rule was given; empty if it has none.
 fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
     let Some(node) = fields.get("name") else { return String::new() };
-    let Some(text) = node.free_text(name::ALLOWED) else { return String::new() };
-    if !name::is_name(text) {
-        node.reject(name::ALLOWED);
+    let Some(text) = node.free_text(values::NAME) else { return String::new() };
+    if !values::is_name(text) {
+        node.reject(values::NAME);
     } else if context.names.borrow_mut().insert(text.into(), 2).is_some() {
         node.problem(format!("duplicate name: an earlier rule is called `{text}`"));
     }

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use super::clock::{Clocks, Offset};
 use super::host::{Host, Level};
+use super::seed;
 use super::waiting::Waiting;
 use diana_core::engine::{Engine, Resumed};
 use diana_core::fleet::desk::{Desk, Way};
 use diana_core::fleet::link::Link;
-use diana_core::key::Seed;
 use diana_core::policy::Policy;
-use diana_core::port::{Clock, Request, SharedData};
+use diana_core::port::{Clock, Request};
 use diana_core::store::Stores;
 use diana_core::store::remains::Remains;
 use diana_core::store::tables::Tables;
@@ -66,7 +66,7 @@ impl Instance {
         host: &dyn Host,
     ) -> Result<Instance, String> {
         let data = host.data();
-        let seed = seed(&namespace, &*data, host);
+        let seed = seed::agree(&namespace, &*data, host);
         let link = policy.redis.as_ref().map(|redis| Rc::new(Link::new(redis.on_failure)));
         let desk = way.zip(link.clone()).map(|(way, link)| {
             let random = host.random() as u64;
@@ -290,19 +290,4 @@ impl Instance {
     fn clock<'a>(&'a self, host: &'a dyn Host) -> Clocks<'a> {
         Clocks { offset: &self.offset, host, namespace: &self.namespace }
     }
-}
-
-/// The secret that callers are hashed with, the same in all workers of this gateway: whoever
-/// comes first draws it and leaves it in shared data.
-fn seed(namespace: &str, data: &dyn SharedData, host: &dyn Host) -> Seed {
-    let key = format!("diana/1/{namespace}/seed");
-    let known = || data.get(&key).and_then(|(bytes, _)| bytes.try_into().ok());
-    let drawn = host.random().to_le_bytes();
-    let agreed = match known() {
-        Some(agreed) => agreed,
-        None if data.swap(&key, &drawn, None) => drawn,
-        None => known().unwrap_or(drawn),
-    };
-    let halves = u128::from_le_bytes(agreed);
-    Seed { k0: halves as u64, k1: (halves >> 64) as u64 }
 }

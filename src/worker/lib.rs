@@ -10,6 +10,7 @@ mod instance;
 mod news;
 pub mod remote;
 mod root;
+mod seed;
 mod stream;
 mod timer;
 mod waiting;

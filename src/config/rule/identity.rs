@@ -3,7 +3,7 @@
 //! It is the rule's name, or else its path, what else must hold, its actor, and how-manyth of its
 //! kind it is; always together with what gives its state a meaning. Everything else may change.
 
-use super::actors::Known;
+use crate::actors::Known;
 use diana_core::algorithm::{self, Entry};
 use diana_core::key::KeyHasher;
 use diana_core::policy::{Limit, Prefix, Rule, Scope};

@@ -1,10 +1,10 @@
 //! `hot` of a rule.
 
-use super::actors::Known;
-use super::context::Context;
-use super::duration;
-use super::fields::Fields;
-use super::headers;
+use crate::actors::Known;
+use crate::entry::Context;
+use crate::fields::Fields;
+use crate::headers;
+use crate::values;
 use diana_core::policy::Hot;
 use diana_core::time::SECOND;
 
@@ -27,7 +27,7 @@ pub fn read(rule: &Fields<'_>, is_all: bool, context: &Context<'_>) -> Option<Ho
     let over = over.and_then(|node| node.whole(1, 1_000_000_000));
     let per = fields.require("per", PER);
     // Shorter ones would end before the workers have told each other.
-    let per = per.and_then(|node| duration::read(node, SECOND, 3600 * SECOND));
+    let per = per.and_then(|node| values::duration(node, SECOND, 3600 * SECOND));
     let header = fields.get("header").and_then(|node| {
         let marker = headers::marker(node)?;
         let taken =

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::actors::Known;
-use super::name::LONGEST;
+use crate::actors::Known;
+use crate::values::LONGEST;
 use diana_core::policy::{Limit, Prefix, Rule};
 
 /// Names the rules that have no name yet. `taken` holds the names that are given, each with the

@@ -1,7 +1,7 @@
 //! `ban` of a rule.
 
-use super::duration;
-use super::fields::Fields;
+use crate::fields::Fields;
+use crate::values;
 use diana_core::policy::Ban;
 use diana_core::time::{Micros, SECOND};
 
@@ -51,6 +51,6 @@ fn time(
             fields.require(key, DURATION);
             None
         }
-        (Some(node), _) => duration::read(node, SHORTEST, most),
+        (Some(node), _) => values::duration(node, SHORTEST, most),
     }
 }

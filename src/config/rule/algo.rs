@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
-use super::duration;
-use super::fields::Fields;
-use super::node::Node;
+use crate::fields::Fields;
+use crate::node::Node;
+use crate::values;
 use diana_core::algorithm::{Algorithm, Conflict, Entry, Key, Kind, REGISTRY};
 use diana_core::policy::{MAX_PERMITS, Quota, Scope};
 use diana_core::time::Unit;
@@ -103,7 +103,7 @@ fn options(fields: &Fields<'_>, entry: Option<&'static Entry>) -> (Quota, Vec<&'
     let mut quota = Quota::new(Unit::Second, 0);
     let mut wrong = Vec::new();
     let known = keys(entry);
-    for name in super::keys::algorithms() {
+    for name in crate::keys::algorithms() {
         let Some(node) = fields.get(name) else { continue };
         let Some(key) = known.iter().find(|key| key.name == name) else {
             entry.iter().for_each(|entry| foreign(node, name, entry));
@@ -112,7 +112,7 @@ fn options(fields: &Fields<'_>, entry: Option<&'static Entry>) -> (Quota, Vec<&'
         };
         let value = match key.kind {
             Kind::Number => node.whole(key.min, key.max),
-            Kind::Duration => duration::read(node, key.min, key.max),
+            Kind::Duration => values::duration(node, key.min, key.max),
         };
         if value.is_none() {
             wrong.push(name);

@@ -1,10 +1,10 @@
 //! `quota` of a rule: many accounts in fixed memory.
 
-use super::algo::Limiter;
-use super::context::Context;
-use super::fields::Fields;
-use super::node::Node;
-use super::size;
+use crate::entry::Context;
+use crate::fields::Fields;
+use crate::node::Node;
+use crate::rule::algo::Limiter;
+use crate::values;
 use diana_core::algorithm::REGISTRY;
 use diana_core::bloom::Shape;
 use diana_core::policy::Scope;
@@ -38,22 +38,11 @@ pub fn read(
     let accounts = fields.require("accounts", &format!("a whole number, 1 … {MAX_ACCOUNTS}"));
     let accounts = accounts.and_then(|node| node.whole(1, MAX_ACCOUNTS));
     let error = fields.get("error").map_or(Some(DEFAULT_ERROR), error);
-    let memory = fields.get("memory").and_then(|node| size::read(node, MAX_BYTES));
-    let Limiter { quota, entry, .. } = limiter?;
-    let by_day = REGISTRY.iter().filter(|entry| entry.by_day).map(|entry| entry.short);
-    for (key, is_wrong, allowed) in [
-        ("unit", quota.unit != Unit::Day, "day"),
-        ("algo", !entry.by_day, &*by_day.collect::<Vec<_>>().join(", ")),
-        ("rpu", quota.rpu == 0, "1 or more"),
-        ("scope", scope == Scope::Gateway, "local, global"),
-        ("actor", is_all, "one that tells callers apart"),
-    ] {
-        if is_wrong {
-            rule.blame(key, format!("allowed beside `quota`: {allowed}"));
-        }
-    }
+    let memory = fields.get("memory").and_then(|node| values::size(node, MAX_BYTES));
+    let limiter = limiter?;
+    blame_what_does_not_fit(rule, limiter, scope, is_all);
     let (accounts, error) = (accounts?, error?);
-    let most = quota.rpu / quota.cost.max(1);
+    let most = limiter.quota.rpu / limiter.quota.cost.max(1);
     let shape = Shape::new(accounts, error, most);
     let bytes = shape.bytes();
     if let (Some(memory), Some(node)) = (memory, fields.get("memory"))
@@ -77,6 +66,23 @@ pub fn read(
         ));
     }
     Some(shape)
+}
+
+/// What else stands in the rule must suit a quota.
+fn blame_what_does_not_fit(rule: &Fields<'_>, limiter: &Limiter, scope: Scope, is_all: bool) {
+    let Limiter { quota, entry, .. } = limiter;
+    let by_day = REGISTRY.iter().filter(|entry| entry.by_day).map(|entry| entry.short);
+    for (key, is_wrong, allowed) in [
+        ("unit", quota.unit != Unit::Day, "day"),
+        ("algo", !entry.by_day, &*by_day.collect::<Vec<_>>().join(", ")),
+        ("rpu", quota.rpu == 0, "1 or more"),
+        ("scope", scope == Scope::Gateway, "local, global"),
+        ("actor", is_all, "one that tells callers apart"),
+    ] {
+        if is_wrong {
+            rule.blame(key, format!("allowed beside `quota`: {allowed}"));
+        }
+    }
 }
 
 /// A chance in millionths.
