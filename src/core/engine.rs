@@ -160,6 +160,8 @@ impl Engine {
     #[inline(never)]
     fn decide_since(&mut self, since: Since, request: &dyn Request, clock: &dyn Clock) -> Verdict {
         self.begin(since);
+        self.callers.begin();
+        self.scratch.opinions.clear();
         if self.needs_path {
             self.route(request);
         }
@@ -184,11 +186,9 @@ impl Engine {
         self.conclude()
     }
 
-    /// Forgets the request before.
+    /// Forgets what was noted of the request before when its caller was looked for.
     #[inline]
     fn begin(&mut self, since: Since) {
-        self.callers.begin();
-        self.scratch.opinions.clear();
         self.scratch.hot.clear();
         self.scratch.is_counted = since != Since::New;
     }

@@ -4,8 +4,9 @@
 //! judged anew then. Should one refuse by now, Redis gets its permits back with the next trip. So a
 //! charge may be visible for a while that lets nobody through, and never the reverse.
 
+use super::opinion::{Basis, Refused, Says};
 use super::{Engine, Judge, Opinion, Patience, Since};
-use crate::decision::Decision;
+use crate::decision::Retry;
 use crate::fleet::desk::{Answered, Told};
 use crate::fleet::link::BANS;
 use crate::fleet::script::{Ask, Opinion as Answer, Outcome};
@@ -42,7 +43,9 @@ pub(super) struct Grant {
     until: Micros,
     /// Under which the charge can be given back, and the term in which it may.
     pub(super) receipt: u64,
-    term: u64,
+    pub(super) term: u64,
+    /// Permits left after it.
+    pub(super) left: u64,
 }
 
 impl Engine {
@@ -64,8 +67,18 @@ impl Engine {
         let Some(desk) = &mut self.desk else { return Verdict::PASS };
         let mut ask = Ask { delay, rules: Vec::new() };
         // Rules that are counted elsewhere are judged anew when the answer comes.
-        let tentative = self.scratch.opinions.iter().any(|opinion| !opinion.ask);
-        for opinion in self.scratch.opinions.iter_mut().filter(|opinion| opinion.ask) {
+        let is_pending = |opinion: &Opinion| matches!(opinion.says, Says::Pending { .. });
+        let tentative = !self.scratch.opinions.iter().all(is_pending);
+        for opinion in &mut self.scratch.opinions {
+            let ban = match &mut opinion.says {
+                Says::Pending { ban } => ban,
+                // What is admitted is checked anew, and would be kept for nothing.
+                Says::Admits { by: Basis::Store(_), .. } => {
+                    opinion.says = Says::Nothing;
+                    continue;
+                }
+                Says::Nothing | Says::Admits { .. } | Says::Refuses(_) | Says::Bans(_) => continue,
+            };
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             if let Some(store) = judge.store.fleet() {
                 ask.rules.push(store.question(
@@ -77,14 +90,8 @@ impl Engine {
             }
             let bans = judge.bans.as_ref().filter(|_| opinion.is_own && !opinion.shadow);
             let look = bans.and_then(|bans| bans.question(opinion.key));
-            opinion.looks = look.is_some();
-            if let Some(look) = look {
-                ask.rules.push(look);
-            }
-        }
-        for opinion in &mut self.scratch.opinions {
-            // What is admitted is checked anew, and would be kept for nothing.
-            opinion.reservation.take_if(|it| it.decision().is_admitted());
+            *ban = look.is_some();
+            ask.rules.extend(look);
         }
         let (since, patience) = (self.scratch.since, self.scratch.patience);
         let ticket = desk.ask(ask, since);
@@ -163,10 +170,8 @@ impl Engine {
     /// Gives back what Redis charged for the request in hand.
     pub(super) fn give_back(&mut self) {
         for opinion in &mut self.scratch.opinions {
-            let store = self.rules.get_mut(opinion.rule).and_then(|judge| judge.store.fleet());
-            if let (Some(store), Some(grant)) = (store, opinion.grant.take()) {
-                store.give_back(opinion.key, grant.receipt, grant.term);
-            }
+            let judge = self.rules.get_mut(opinion.rule);
+            judge.into_iter().for_each(|judge| opinion.give_back(judge));
         }
     }
 
@@ -215,19 +220,21 @@ impl Engine {
         (self.scratch.now, self.scratch.since) = (now, asked.since);
         (self.scratch.opinions, self.scratch.patience) = (asked.opinions, asked.patience);
         let mut number = 0;
-        for opinion in self.scratch.opinions.iter_mut().filter(|opinion| opinion.ask) {
-            opinion.ask = false;
+        for opinion in &mut self.scratch.opinions {
+            let Says::Pending { ban } = opinion.says else { continue };
+            opinion.says = Says::Nothing;
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             match answered {
                 Answered::Decided { outcome, sent, at } => {
                     let answer = outcome.rules.get(number);
                     let answer = answer.map(|answer| (answer, outcome, *sent, *at));
-                    answer.into_iter().for_each(|answer| opinion.take(judge, answer, now));
-                    if opinion.looks
+                    answer.into_iter().for_each(|answer| opinion.hear(judge, answer, now));
+                    if ban
                         && let Some(answer) = outcome.rules.get(number + 1)
                         && let Some(bans) = &mut judge.bans
                     {
-                        opinion.ban(bans.told(opinion.key, answer, now.mono));
+                        let left = bans.told(opinion.key, answer, now.mono);
+                        opinion.ban(judge, left);
                     }
                 }
                 Answered::Alone | Answered::Again | Answered::Anew => {
@@ -236,8 +243,8 @@ impl Engine {
                     store.into_iter().for_each(|store| store.brought(opinion.key, None, now));
                 }
             }
-            number += 1 + usize::from(opinion.looks);
-            if opinion.loan == 0 {
+            number += 1 + usize::from(ban);
+            if opinion.loan() == 0 {
                 self.lent.wake(opinion.rule, opinion.key);
             }
         }
@@ -246,7 +253,7 @@ impl Engine {
 
 impl Opinion {
     /// Takes what Redis says: asked at an instant, decided at another, and answered by now.
-    fn take(&mut self, judge: &mut Judge, answer: (&Answer, &Outcome, Now, Micros), now: Now) {
+    fn hear(&mut self, judge: &mut Judge, answer: (&Answer, &Outcome, Now, Micros), now: Now) {
         let (answer, outcome, sent, at) = answer;
         let Some(store) = judge.store.fleet() else { return };
         let wait = outcome.wait.filter(|_| answer.retry.is_none());
@@ -254,37 +261,32 @@ impl Opinion {
         store.told(self.key, answer, charged, sent, now);
         // What this worker has on lease is still the caller's.
         let left = store.left(self.key).unwrap_or(answer.remaining);
-        (self.known, self.loan) = (Some(left), answer.loan);
         self.is_own &= !answer.overflow;
         judge.counts.overflow += u64::from(answer.overflow);
-        self.decision = match (answer.retry, wait) {
-            (Some(retry), _) => store.refusal(retry),
+        self.says = match (answer.retry, wait) {
+            (Some(retry), _) => {
+                let left = if retry == Retry::Never { 0 } else { left };
+                Says::Refuses(Refused { retry, loan: answer.loan, counts: self.is_own, left })
+            }
             (None, Some(wait)) => {
                 let wait = if store.holds() { wait } else { 0 };
                 let Answer { receipt, term, .. } = *answer;
                 let until = at.saturating_add(wait);
-                self.grant = Some(Grant { until, receipt, term });
-                Decision::Admit { wait: until.saturating_sub(now.mono) }
+                let by = Basis::Redis(Grant { until, receipt, term, left });
+                Says::Admits { wait: until.saturating_sub(now.mono), by }
             }
-            (None, None) => Decision::NOW,
+            (None, None) => Says::Admits { wait: 0, by: Basis::Agreed(left) },
         };
     }
 
-    /// Judges again at `now`, as far as it is not known.
+    /// Says what it says as of `now`.
     fn catch_up(&mut self, judge: &mut Judge, now: Now) {
-        if let Some(Grant { until, .. }) = self.grant {
-            self.decision = Decision::Admit { wait: until.saturating_sub(now.mono) };
-        } else if self.known.is_none() && self.decision.is_admitted() {
-            self.judge(judge, now);
+        match &mut self.says {
+            Says::Nothing => self.check(judge, now),
+            Says::Admits { wait, by: Basis::Redis(grant) } => {
+                *wait = grant.until.saturating_sub(now.mono);
+            }
+            Says::Admits { .. } | Says::Pending { .. } | Says::Refuses(_) | Says::Bans(_) => {}
         }
-    }
-
-    /// Judges again at `now`.
-    pub(super) fn judge(&mut self, judge: &mut Judge, now: Now) {
-        let reservation = match judge.store.fleet() {
-            Some(store) if self.alone => store.unanswered(self.key, now),
-            _ => judge.store.check(self.key, now),
-        };
-        self.reserve(reservation);
     }
 }

@@ -1,20 +1,20 @@
 //! Callers who are banned: looked for before any rule judges.
 
+use super::opinion::Says;
 use super::{Engine, Opinion};
-use crate::decision::Decision;
-use crate::time::Micros;
 
 impl Engine {
     /// Whether a rule bans the caller of the request in hand. Then only such rules have a say.
     #[inline(never)]
     pub(super) fn is_banned(&mut self) -> bool {
         for opinion in &mut self.scratch.opinions {
-            let judge = self.rules.get_mut(opinion.rule);
-            if let Some(bans) = judge.and_then(|judge| judge.bans.as_mut())
+            let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
+            if let Some(bans) = &mut judge.bans
                 && opinion.is_own
                 && !opinion.shadow
             {
-                opinion.ban(bans.left(opinion.key, self.scratch.now.mono));
+                let left = bans.left(opinion.key, self.scratch.now.mono);
+                opinion.ban(judge, left);
             }
         }
         self.heed_bans()
@@ -23,21 +23,12 @@ impl Engine {
     /// If a rule bans the caller, all others have no say, and what Redis charged goes back. Whether it is
     /// so.
     pub(super) fn heed_bans(&mut self) -> bool {
-        let any = self.scratch.opinions.iter().any(|opinion| opinion.banned);
+        let bans = |opinion: &Opinion| matches!(opinion.says, Says::Bans(_));
+        let any = self.scratch.opinions.iter().any(bans);
         if any {
             self.give_back();
-            self.scratch.opinions.retain(|opinion| opinion.banned);
+            self.scratch.opinions.retain(bans);
         }
         any
-    }
-}
-
-impl Opinion {
-    /// The rule bans the caller for so long, if for any time at all.
-    pub(super) fn ban(&mut self, left: Micros) {
-        if left > 0 {
-            (self.decision, self.known) = (Decision::retry(left), Some(0));
-            self.banned = true;
-        }
     }
 }

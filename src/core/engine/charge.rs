@@ -1,8 +1,9 @@
 //! Charging all rules that admit a request, or none of them.
 
+use super::opinion::{Basis, Says};
 use super::{Engine, Opinion};
 use crate::algorithm::Leasing;
-use crate::decision::Decision;
+use crate::decision::{Decision, Retry};
 use crate::policy::{Rule, Scope};
 use crate::time::Micros;
 
@@ -60,15 +61,21 @@ impl Engine {
     /// counts it.
     pub(super) fn charge(&mut self) -> Charged {
         for _ in 0..ROUNDS {
-            let opinions = &self.scratch.opinions;
-            if opinions.iter().any(Opinion::is_refusal) {
-                return Charged::Nothing;
+            let (mut delay, mut is_pending) = (0, false);
+            for opinion in &self.scratch.opinions {
+                match &opinion.says {
+                    Says::Pending { .. } => is_pending = true,
+                    // Nobody waits for a rule in shadow, nor is refused by it.
+                    _ if opinion.shadow => {}
+                    Says::Admits { wait, .. } => delay = delay.max(*wait),
+                    Says::Refuses(_) | Says::Bans(_) => return Charged::Nothing,
+                    Says::Nothing => {}
+                }
             }
-            let delay = opinions.iter().map(Opinion::wait).max().unwrap_or(0);
             if delay > 0 && !self.can_hold(delay) {
                 return Charged::Nothing;
             }
-            if self.scratch.opinions.iter().any(|opinion| opinion.ask) {
+            if is_pending {
                 return Charged::Asks(delay);
             }
             if self.charge_all(delay) {
@@ -79,9 +86,11 @@ impl Engine {
         }
         // Others always come before.
         let own = self.scratch.opinions.iter_mut().find(|opinion| !opinion.shadow);
-        if let Some(opinion) = own {
+        if let Some(opinion) = own
+            && let Some(judge) = self.rules.get_mut(opinion.rule)
+        {
             // No refusal of the rule's, so none that counts towards a ban.
-            (opinion.decision, opinion.is_own) = (Decision::retry(1), false);
+            opinion.refuse(judge, Retry::After(1), false);
         }
         Charged::Nothing
     }
@@ -91,19 +100,17 @@ impl Engine {
         let shorter = |opinion: &&mut Opinion| !opinion.shadow && opinion.wait() < delay;
         for opinion in self.scratch.opinions.iter_mut().filter(shorter) {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
-            let decision = match opinion.grant {
+            let Says::Admits { by, .. } = &mut opinion.says else { continue };
+            let decision = match by {
+                Basis::Store(found) => judge.store.can_hold(found, delay),
                 // It was charged for the instant at which it would have left.
-                Some(_) if judge.store.fleet().is_some_and(|store| store.holds()) => {
+                Basis::Redis(_) if judge.store.fleet().is_some_and(|store| store.holds()) => {
                     Decision::retry(1)
                 }
-                Some(_) => Decision::NOW,
-                None => match &mut opinion.reservation {
-                    Some(reservation) => judge.store.can_hold(reservation, delay),
-                    None => Decision::NOW,
-                },
+                Basis::Redis(_) | Basis::Agreed(_) => Decision::NOW,
             };
-            if !decision.is_admitted() {
-                opinion.decision = decision;
+            if let Decision::Refuse { retry } = decision {
+                opinion.refuse(judge, retry, opinion.is_own);
                 return false;
             }
         }
@@ -115,21 +122,22 @@ impl Engine {
         for &turn in &self.turns {
             for opinion in &mut self.scratch.opinions {
                 let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
-                let settled = opinion.grant.is_some() || !opinion.decision.is_admitted();
-                if judge.turn != turn || settled {
+                if judge.turn != turn {
                     continue;
                 }
-                let delay = match opinion.decision {
-                    // Nobody waits for a rule in shadow.
-                    Decision::Admit { wait } if opinion.shadow => wait,
-                    _ => delay,
+                let Says::Admits { wait, by: Basis::Store(found) } = &mut opinion.says else {
+                    continue;
                 };
-                let Some(reservation) = &mut opinion.reservation else { continue };
-                let decision = judge.store.charge(reservation, delay);
-                if reservation.is_charged() {
+                // Nobody waits for a rule in shadow.
+                let delay = if opinion.shadow { *wait } else { delay };
+                let decision = judge.store.charge(found, delay);
+                if found.is_charged() {
                     continue;
                 }
-                (opinion.decision, opinion.loan) = (decision, reservation.loan());
+                match decision {
+                    Decision::Admit { wait: longer } => *wait = longer,
+                    Decision::Refuse { retry } => opinion.refuse(judge, retry, opinion.is_own),
+                }
                 if !opinion.shadow {
                     self.undo();
                     return false;
@@ -142,10 +150,11 @@ impl Engine {
     fn undo(&mut self) {
         for opinion in self.scratch.opinions.iter_mut().rev() {
             let judge = self.rules.get_mut(opinion.rule);
-            if let (Some(judge), Some(reservation)) = (judge, &mut opinion.reservation)
-                && reservation.is_charged()
+            if let (Some(judge), Says::Admits { by: Basis::Store(found), .. }) =
+                (judge, &mut opinion.says)
+                && found.is_charged()
             {
-                judge.store.undo(reservation);
+                judge.store.undo(found);
             }
         }
     }
@@ -153,11 +162,10 @@ impl Engine {
     fn judge_again(&mut self) {
         for opinion in &mut self.scratch.opinions {
             // What a rule refused it will not admit at the same instant.
-            if opinion.grant.is_some() || !opinion.decision.is_admitted() {
-                continue;
-            }
-            if let Some(judge) = self.rules.get_mut(opinion.rule) {
-                opinion.judge(judge, self.scratch.now);
+            if let Says::Admits { by: Basis::Store(_), .. } = opinion.says
+                && let Some(judge) = self.rules.get_mut(opinion.rule)
+            {
+                opinion.check(judge, self.scratch.now);
             }
         }
     }
@@ -165,9 +173,11 @@ impl Engine {
     fn count(&mut self) {
         for opinion in &self.scratch.opinions {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
-            match opinion.decision {
-                Decision::Admit { .. } => judge.counts.allowed += 1,
-                Decision::Refuse { .. } => judge.counts.shadow_refused += 1,
+            match opinion.says {
+                Says::Refuses(_) | Says::Bans(_) => judge.counts.shadow_refused += 1,
+                Says::Nothing | Says::Pending { .. } | Says::Admits { .. } => {
+                    judge.counts.allowed += 1;
+                }
             }
             judge.counts.held += u64::from(opinion.wait() > 0);
         }

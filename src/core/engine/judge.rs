@@ -1,12 +1,11 @@
 //! Which rules apply to a request, and what each of them says.
 
-use super::opinion::Subject;
+use super::opinion::{Says, Subject};
 use super::{Engine, Judge, Opinion};
 use crate::caller::Caller;
 use crate::key::Key;
 use crate::policy::Absent;
 use crate::port::Request;
-use crate::store::Reservation;
 
 impl Engine {
     /// Notes which rules apply to this request.
@@ -34,7 +33,9 @@ impl Engine {
             return;
         }
         let subject = self.subject(number, request);
-        self.scratch.opinions.extend(subject.map(Opinion::of));
+        if let Some(subject) = subject {
+            self.scratch.opinions.push(Opinion::of(subject));
+        }
     }
 
     /// Whom a rule counts this request under; nobody if it leaves out callers without a name.
@@ -69,14 +70,11 @@ impl Engine {
     pub(super) fn judge(&mut self) {
         let now = self.scratch.now;
         for opinion in &mut self.scratch.opinions {
-            let Some(Judge { store, counts, .. }) = self.rules.get_mut(opinion.rule) else {
-                continue;
-            };
-            if opinion.decision.is_admitted() {
-                opinion.reserve(store.check(opinion.key, now));
-                let reservation = opinion.reservation.as_ref();
-                let is_overflow = reservation.is_some_and(Reservation::is_overflow);
-                counts.overflow += u64::from(is_overflow);
+            let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
+            if let Says::Nothing = opinion.says {
+                let found = judge.store.check(opinion.key, now);
+                judge.counts.overflow += u64::from(found.is_overflow());
+                opinion.take(judge, found);
             }
         }
     }

@@ -7,8 +7,9 @@
 
 use std::collections::VecDeque;
 
+use super::opinion::{Refused, Says};
 use super::{Engine, Resumed, Scratch};
-use crate::decision::Decision;
+use crate::decision::Retry;
 use crate::fleet::desk::Answered;
 use crate::key::Key;
 use crate::store::RECHECK;
@@ -167,7 +168,7 @@ impl Engine {
     /// Its ticket; nothing if it is refused.
     pub(super) fn wait_for_lent(&mut self) -> Option<u64> {
         let refused = || self.scratch.opinions.iter().filter(|opinion| opinion.is_refusal());
-        if refused().any(|opinion| opinion.loan == 0) {
+        if refused().any(|opinion| opinion.loan() == 0) {
             return None;
         }
         let place = refused().next().map(|opinion| (opinion.rule, opinion.key))?;
@@ -182,9 +183,10 @@ impl Engine {
             self.crowd(place);
         }
         // The loan is shorter than what was lent may be missing for, and the caller has used nothing up.
-        for opinion in self.scratch.opinions.iter_mut().filter(|opinion| opinion.is_refusal()) {
-            opinion.decision = Decision::retry(opinion.loan);
-            opinion.is_own = false;
+        for opinion in self.scratch.opinions.iter_mut().filter(|opinion| !opinion.shadow) {
+            if let Says::Refuses(Refused { retry, loan, counts, .. }) = &mut opinion.says {
+                (*retry, *counts) = (Retry::After(*loan), false);
+            }
         }
         None
     }

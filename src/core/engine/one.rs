@@ -43,12 +43,14 @@ impl Engine {
         now: Now,
     ) -> Verdict {
         let mut opinion = Opinion::of(subject);
-        opinion.ban(banned);
-        reservation.into_iter().for_each(|reservation| opinion.reserve(reservation));
-        let is_overflow = opinion.reservation.as_ref().is_some_and(Reservation::is_overflow);
         if let Some(judge) = self.rules.first_mut() {
-            judge.counts.overflow += u64::from(is_overflow);
+            opinion.ban(judge, banned);
+            if let Some(found) = reservation {
+                judge.counts.overflow += u64::from(found.is_overflow());
+                opinion.take(judge, found);
+            }
         }
+        self.scratch.opinions.clear();
         (self.scratch.now, self.scratch.since) = (now, now.mono);
         self.scratch.opinions.push(opinion);
         self.conclude()

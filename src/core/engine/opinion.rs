@@ -1,10 +1,11 @@
-//! What one rule says about a request, from when it is found to apply until all have said the same.
+//! What the rules that apply to a request say about it.
 
+use super::Judge;
 use super::ask::Grant;
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::store::Reservation;
-use crate::time::Micros;
+use crate::time::{Micros, Now};
 
 /// Whom a rule counts a request under, and how.
 pub(super) struct Subject {
@@ -18,81 +19,161 @@ pub(super) struct Subject {
     pub(super) denied: bool,
 }
 
-/// What one rule says about the request in hand.
+/// A rule that applies to the request in hand, and what it says. A rule that skips the request has none.
 pub(super) struct Opinion {
     pub(super) rule: usize,
     pub(super) key: Key,
-    pub(super) decision: Decision,
-    /// Ticks for which others may hold the permits for which it is refused; zero if the refusal is final.
-    pub(super) loan: Micros,
-    /// Judge and report only.
+    /// Check and report only.
     pub(super) shadow: bool,
-    /// Whether the rule bans the caller, without having judged.
-    pub(super) banned: bool,
-    /// Whether it is the caller's own doing if it is refused.
+    /// Whether the caller has a name, so that it is its own doing if the request is refused.
     pub(super) is_own: bool,
-    /// What its store found out, once it was checked; to be charged.
-    pub(super) reservation: Option<Reservation>,
-    /// Whether the fleet is asked about a ban, too.
-    pub(super) looks: bool,
-    /// Whether the fleet has to be asked before anything can be decided.
-    pub(super) ask: bool,
-    /// Whether it was asked in vain.
+    /// Whether Redis was asked in vain, so that the gateway decides by its part of the limit.
     pub(super) alone: bool,
-    /// What the fleet's store charged, and what it said was left.
-    pub(super) grant: Option<Grant>,
-    pub(super) known: Option<u64>,
-    /// Permits left after the decision, once somebody wants to know, and whether that means anything.
+    pub(super) says: Says,
+    /// Permits left after the decision, once somebody wants to know.
     pub(super) remaining: u64,
-    pub(super) told: bool,
+}
+
+/// What one rule says about a request.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "an allocation for each rule costs more than what is moved"
+)]
+pub(super) enum Says {
+    /// It has not been checked, or has to be checked anew.
+    Nothing,
+    /// Redis has to be asked before anything can be said, or is being asked: about a `ban` of the caller,
+    /// too, or not.
+    Pending { ban: bool },
+    /// The request may go on after `wait` ticks.
+    Admits { wait: Micros, by: Basis },
+    /// The request is refused.
+    Refuses(Refused),
+    /// The caller is banned for so many ticks more. Nothing was checked.
+    Bans(Micros),
+}
+
+/// What a rule admits a request by.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "an allocation for each rule costs more than what is moved"
+)]
+pub(super) enum Basis {
+    /// What its store found, which is to be charged.
+    Store(Reservation),
+    /// What Redis charged. It has to be given back if the request does not go on.
+    Redis(Grant),
+    /// Redis, where nothing is charged any more since another rule refuses, with so many permits left.
+    Agreed(u64),
+}
+
+/// A refusal.
+pub(super) struct Refused {
+    pub(super) retry: Retry,
+    /// Ticks for which others may hold the permits that are missing; zero if the refusal is final.
+    pub(super) loan: Micros,
+    /// Whether it counts towards a ban of the caller.
+    pub(super) counts: bool,
+    /// Permits left to the caller, too few for the request.
+    pub(super) left: u64,
 }
 
 impl Opinion {
     pub(super) fn of(subject: Subject) -> Opinion {
         let Subject { rule, key, shadow, is_own, denied } = subject;
-        Opinion {
-            rule,
-            key,
-            decision: if denied { Decision::NEVER } else { Decision::NOW },
-            loan: 0,
-            shadow,
-            banned: false,
-            is_own,
-            reservation: None,
-            looks: false,
-            ask: false,
-            alone: false,
-            grant: None,
-            known: None,
-            remaining: 0,
-            told: true,
+        let says = match denied {
+            true => Says::Refuses(Refused { retry: Retry::Never, loan: 0, counts: false, left: 0 }),
+            false => Says::Nothing,
+        };
+        Opinion { rule, key, shadow, is_own, alone: false, says, remaining: 0 }
+    }
+
+    /// Checks the request at `now`.
+    pub(super) fn check(&mut self, judge: &mut Judge, now: Now) {
+        let reservation = match judge.store.fleet() {
+            Some(store) if self.alone => store.unanswered(self.key, now),
+            _ => judge.store.check(self.key, now),
+        };
+        self.take(judge, reservation);
+    }
+
+    /// Takes what the store found.
+    pub(super) fn take(&mut self, judge: &mut Judge, found: Reservation) {
+        self.is_own &= !found.is_overflow();
+        match found.decision() {
+            _ if found.asks() => self.says = Says::Pending { ban: false },
+            Decision::Admit { wait } => self.says = Says::Admits { wait, by: Basis::Store(found) },
+            Decision::Refuse { retry } => self.says = refusal(judge, &found, retry, self.is_own),
         }
     }
 
-    /// Takes what the store found out.
-    pub(super) fn reserve(&mut self, reservation: Reservation) {
-        (self.decision, self.ask) = (reservation.decision(), reservation.asks());
-        self.loan = reservation.loan();
-        self.is_own &= !reservation.is_overflow();
-        self.reservation = Some(reservation);
+    /// The rule refuses what it would have admitted. What Redis charged goes back.
+    pub(super) fn refuse(&mut self, judge: &mut Judge, retry: Retry, counts: bool) {
+        self.give_back(judge);
+        self.says = match &self.says {
+            Says::Admits { by: Basis::Store(found), .. } => refusal(judge, found, retry, counts),
+            Says::Admits { by: Basis::Agreed(left), .. } => {
+                Says::Refuses(Refused { retry, loan: 0, counts, left: *left })
+            }
+            _ => Says::Refuses(Refused { retry, loan: 0, counts, left: 0 }),
+        };
     }
 
+    /// The rule bans the caller for so long, if for any time at all. What Redis charged goes back.
+    pub(super) fn ban(&mut self, judge: &mut Judge, left: Micros) {
+        if left > 0 {
+            self.give_back(judge);
+            self.says = Says::Bans(left);
+        }
+    }
+
+    /// Gives back what Redis charged, if it did.
+    pub(super) fn give_back(&mut self, judge: &mut Judge) {
+        if let Says::Admits { by, .. } = &mut self.says
+            && let Basis::Redis(Grant { receipt, term, left, .. }) = *by
+            && let Some(store) = judge.store.fleet()
+        {
+            store.give_back(self.key, receipt, term);
+            *by = Basis::Agreed(left);
+        }
+    }
+
+    /// When to come back, if the rule refuses or bans.
     pub(super) fn retry(&self) -> Option<Retry> {
-        match self.decision {
-            Decision::Refuse { retry } => Some(retry),
-            Decision::Admit { .. } => None,
+        match &self.says {
+            Says::Refuses(refused) => Some(refused.retry),
+            Says::Bans(left) => Some(Retry::After(*left)),
+            Says::Nothing | Says::Pending { .. } | Says::Admits { .. } => None,
         }
     }
 
+    /// Whether the request cannot go on because of this rule.
     pub(super) fn is_refusal(&self) -> bool {
-        !self.shadow && !self.decision.is_admitted()
+        !self.shadow && matches!(self.says, Says::Refuses(_) | Says::Bans(_))
+    }
+
+    /// Ticks for which others may hold the permits that are missing; zero if that is not so.
+    pub(super) fn loan(&self) -> Micros {
+        match &self.says {
+            Says::Refuses(refused) => refused.loan,
+            _ => 0,
+        }
     }
 
     /// Ticks that the rule holds the request.
     pub(super) fn wait(&self) -> Micros {
-        match self.decision {
-            Decision::Admit { wait } if !self.shadow => wait,
+        match self.says {
+            Says::Admits { wait, .. } if !self.shadow => wait,
             _ => 0,
         }
     }
+}
+
+/// A refusal by what a store found.
+fn refusal(judge: &mut Judge, found: &Reservation, retry: Retry, counts: bool) -> Says {
+    let left = match retry {
+        Retry::After(_) => judge.store.remaining(found),
+        Retry::Never => 0,
+    };
+    Says::Refuses(Refused { retry, loan: found.loan(), counts, left })
 }

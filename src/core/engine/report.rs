@@ -1,10 +1,10 @@
 //! What the engine tells about a decision. Nothing here is on the way of an accepted request
 //! unless a configuration asks for it.
 
+use super::opinion::{Basis, Refused, Says};
 use super::{Engine, Judge, Opinion};
-use crate::decision::{Decision, Retry};
+use crate::decision::Retry;
 use crate::policy::{Accepted, Scope};
-use crate::store::Reservation;
 use crate::time::{Micros, Now, SECOND};
 use crate::verdict::{Held, Line, Refusal, Report, Seat, Standing, Verdict};
 use crate::verdict::{fields, refusal_fields, state};
@@ -44,10 +44,11 @@ impl Engine {
     fn seats(&self) -> Vec<Seat> {
         let seat = |opinion: &Opinion| {
             let judge = self.rules.get(opinion.rule).filter(|judge| judge.queues)?;
-            let charged = opinion.reservation.as_ref().filter(|it| it.is_charged());
-            let place = match opinion.grant {
-                Some(grant) => grant.receipt,
-                None => judge.store.receipt(charged?),
+            let Says::Admits { by, .. } = &opinion.says else { return None };
+            let place = match by {
+                Basis::Store(found) => judge.store.receipt(found.is_charged().then_some(found)?),
+                Basis::Redis(grant) => grant.receipt,
+                Basis::Agreed(_) => return None,
             };
             Some(Seat { rule: opinion.rule, key: opinion.key, place })
         };
@@ -79,8 +80,7 @@ impl Engine {
                 continue;
             }
             if let Some(bans) = &mut judge.bans
-                && opinion.is_own
-                && !opinion.banned
+                && let Says::Refuses(Refused { counts: true, .. }) = opinion.says
             {
                 bans.refused(opinion.key, self.scratch.now.mono);
             }
@@ -88,14 +88,15 @@ impl Engine {
             first = first.or(Some(opinion));
         }
         let Some((opinion, state)) = first.and_then(|opinion| {
-            let outcome = if opinion.banned { "banned" } else { "refused" };
+            let banned = matches!(opinion.says, Says::Bans(_));
+            let outcome = if banned { "banned" } else { "refused" };
             Some((opinion, self.state(outcome, opinion, opinion.retry())?))
         }) else {
             return Verdict::PASS;
         };
         let mut fields = fields(&self.standings());
         fields.extend(refusal_fields(longest));
-        let (number, banned) = (opinion.rule, opinion.banned);
+        let (number, banned) = (opinion.rule, matches!(opinion.says, Says::Bans(_)));
         let Some(judge) = self.rules.get_mut(number) else { return Verdict::PASS };
         if banned {
             judge.counts.banned += 1;
@@ -114,8 +115,11 @@ impl Engine {
     /// Every rule that shows in client headers, as it stands.
     fn standings(&self) -> Vec<Standing<'_>> {
         let shown = |opinion: &&Opinion| {
-            opinion.told
-                && !opinion.shadow
+            !opinion.shadow
+                && match &opinion.says {
+                    Says::Admits { by: Basis::Store(found), .. } => found.is_counted(),
+                    _ => true,
+                }
                 && self.rules.get(opinion.rule).is_some_and(|judge| judge.rule.expose)
         };
         let standing = |opinion: &Opinion| {
@@ -134,12 +138,14 @@ impl Engine {
     fn measure(&mut self) {
         for opinion in &mut self.scratch.opinions {
             let judge = self.rules.get_mut(opinion.rule);
-            let reservation = opinion.reservation.as_ref();
-            opinion.told = reservation.is_none_or(Reservation::is_counted);
-            opinion.remaining = match (opinion.decision, opinion.known) {
-                (Decision::NEVER, _) => 0,
-                (_, Some(known)) => known,
-                _ => judge.zip(reservation).map_or(0, |(judge, it)| judge.store.remaining(it)),
+            opinion.remaining = match &opinion.says {
+                Says::Nothing | Says::Pending { .. } | Says::Bans(_) => 0,
+                Says::Admits { by: Basis::Store(found), .. } => {
+                    judge.map_or(0, |judge| judge.store.remaining(found))
+                }
+                Says::Admits { by: Basis::Redis(grant), .. } => grant.left,
+                Says::Admits { by: Basis::Agreed(left), .. } => *left,
+                Says::Refuses(refused) => refused.left,
             };
         }
     }
