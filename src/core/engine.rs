@@ -22,9 +22,9 @@ use crate::algorithm::Algorithm;
 use crate::caller::Callers;
 use crate::fleet::desk::Desk;
 use crate::hot::spotter::Spotter;
-use crate::metrics::Counts;
 use crate::policy::{Accepted, Except, Match, Rule};
 use crate::port::{Clock, Pseudo, Request};
+use crate::report::metrics::Counts;
 use crate::route::Router;
 use crate::route::path::Path;
 use crate::store::Store;
@@ -93,6 +93,8 @@ struct Limit {
 /// A rule with its usage.
 struct Judge {
     rule: Rule,
+    /// Its name, which records share.
+    name: Rc<str>,
     algorithm: Rc<dyn Algorithm>,
     /// Its actor's number in [`Callers`].
     actor: usize,

@@ -10,8 +10,8 @@ use super::request::HostRequest;
 use super::shared::HostSharedData;
 use super::{abi, pairs, stats};
 use diana_core::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData};
+use diana_core::report::Refusal;
 use diana_core::time::Micros;
-use diana_core::verdict::Refusal;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 
 /// gRPC's RESOURCE_EXHAUSTED.
@@ -103,12 +103,13 @@ impl Streams for HostCall {
     }
 
     fn refuse(&self, refusal: &Refusal) {
-        self.tell(&refusal.state);
-        if let Some(line) = &refusal.log {
-            self.log(Level::Warn, line);
+        let state = refusal.by.state();
+        self.tell(&state);
+        if refusal.is_logged {
+            self.log(Level::Warn, &state);
         }
-        let response = &refusal.response;
-        let own = refusal.fields.iter().map(|(name, value)| (*name, value.as_str()));
+        let (response, told) = (&refusal.response, refusal.headers());
+        let own = told.iter().map(|(name, value)| (*name, value.as_str()));
         let configured =
             response.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let headers = own.chain(configured);

@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use diana_core::engine::Resumed;
 use diana_core::port::{Callout, Environment, Metrics, Request, SharedData};
+use diana_core::report::Refusal;
 use diana_core::time::Micros;
-use diana_core::verdict::{Refusal, Verdict};
+use diana_core::verdict::Verdict;
 
 /// How much a line of the log matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

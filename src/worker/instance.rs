@@ -242,8 +242,8 @@ impl Instance {
         let Ok(mut engine) = self.engine.try_borrow_mut() else { return };
         let more = engine.tidy(now);
         engine.flush(&self.namespace, host);
-        while let Some(line) = engine.hot_line() {
-            host.log(Level::Info, &line);
+        while let Some(callers) = engine.hot_callers() {
+            host.log(Level::Info, &callers.line());
         }
         drop(engine);
         let quiet_at = self.used.get().saturating_add(QUIET);

@@ -53,11 +53,11 @@ impl Stream {
         host.decided(self.id, None, &verdict);
         match verdict {
             Verdict::Admit(report) => {
-                self.fields = tell(report, host);
+                self.fields = report.map(|report| tell(&report, host)).unwrap_or_default();
                 return true;
             }
-            Verdict::Hold(mut held) => {
-                self.fields = tell(std::mem::take(&mut held.report), host);
+            Verdict::Hold(held) => {
+                self.fields = tell(&held.report, host);
                 self.held = true;
                 worker.hold(self.id, &self.instance, held);
             }

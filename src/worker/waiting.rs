@@ -9,8 +9,9 @@ use super::instance::Instance;
 use super::worker::Worker;
 use diana_core::engine::Resumed;
 use diana_core::port::Answer;
+use diana_core::report::Report;
 use diana_core::tickets::Tickets;
-use diana_core::verdict::{Report, Verdict};
+use diana_core::verdict::Verdict;
 
 /// What a stream and its instance know together of a request that waits.
 #[derive(Default)]
@@ -130,11 +131,11 @@ impl Worker {
     ) {
         match verdict {
             Verdict::Admit(report) => {
-                late.fields.set(tell(report, host));
+                report.iter().for_each(|report| late.fields.set(tell(report, host)));
                 host.resume(stream);
             }
-            Verdict::Hold(mut held) => {
-                late.fields.set(tell(std::mem::take(&mut held.report), host));
+            Verdict::Hold(held) => {
+                late.fields.set(tell(&held.report, host));
                 self.hold(stream, instance, held);
             }
             Verdict::Refuse(refusal) => host.refuse(&refusal),
@@ -144,9 +145,9 @@ impl Worker {
 }
 
 /// Tells of a request that goes on. The headers for its response.
-pub(crate) fn tell(report: Report, host: &dyn Host) -> Vec<(&'static str, String)> {
-    if let Some(state) = &report.state {
-        host.tell(state);
+pub(crate) fn tell(report: &Report, host: &dyn Host) -> Vec<(&'static str, String)> {
+    if let Some(record) = &report.by {
+        host.tell(&record.state());
     }
-    report.fields
+    report.headers()
 }

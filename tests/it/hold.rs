@@ -3,7 +3,8 @@
 mod model;
 
 use diana_core::key::Key;
-use diana_core::verdict::{Held, Line, Report, Seat};
+use diana_core::report::Report;
+use diana_core::verdict::{Held, Line, Seat};
 use diana_worker::hold::Queue;
 use model::Model;
 
@@ -23,7 +24,7 @@ fn queue(lines: &[Option<Line>]) -> Queue {
 fn held(until: u64, line: Option<Line>) -> Held {
     let Line { rule, key } = line.unwrap_or(ANN);
     let seats = vec![Seat { rule, key, place: until }];
-    Held { until, line, seats, report: Report { fields: Vec::new(), state: None } }
+    Held { until, line, seats, report: Report::default() }
 }
 
 /// Who leaves at which instant.

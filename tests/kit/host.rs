@@ -7,7 +7,8 @@ use std::rc::Rc;
 use diana_core::engine::Resumed;
 use diana_core::port::{Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_core::time::{Micros, Now};
-use diana_core::verdict::{Refusal, Verdict};
+use diana_core::report::Refusal;
+use diana_core::verdict::Verdict;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 
 use crate::fake::{FakeEnvironment, FakeSharedData};

@@ -12,9 +12,9 @@ use crate::caller::{Callers, Counted, Sources};
 use crate::fleet::desk::Desk;
 use crate::hot::spotter::{Place, Spotter};
 use crate::key::Seed;
-use crate::metrics::Counts;
 use crate::policy::{self, Actor, Policy, Rule, Scope};
 use crate::port::SharedData;
+use crate::report::metrics::Counts;
 use crate::route::Router;
 use crate::store::tables::Tables;
 use crate::store::{Meter, NoCodec, Stores};
@@ -164,6 +164,7 @@ impl Builder<'_> {
             queues: can.queues,
             counts: Counts::default(),
             logged: None,
+            name: rule.name.as_str().into(),
             rule,
             algorithm,
             store,

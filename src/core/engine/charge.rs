@@ -57,8 +57,7 @@ pub(super) enum Charged {
 }
 
 impl Engine {
-    /// Charges every rule that admits the request, for the first instant at which it may leave, and
-    /// counts it.
+    /// Charges every rule that admits the request, for the first instant at which it may leave.
     pub(super) fn charge(&mut self) -> Charged {
         for _ in 0..ROUNDS {
             let (mut delay, mut is_pending) = (0, false);
@@ -79,7 +78,6 @@ impl Engine {
                 return Charged::Asks(delay);
             }
             if self.charge_all(delay) {
-                self.count();
                 return Charged::Leaves(delay);
             }
             self.judge_again();
@@ -167,19 +165,6 @@ impl Engine {
             {
                 opinion.check(judge, self.scratch.now);
             }
-        }
-    }
-
-    fn count(&mut self) {
-        for opinion in &self.scratch.opinions {
-            let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
-            match opinion.says {
-                Says::Refuses(_) | Says::Bans(_) => judge.counts.shadow_refused += 1,
-                Says::Nothing | Says::Pending { .. } | Says::Admits { .. } => {
-                    judge.counts.allowed += 1;
-                }
-            }
-            judge.counts.held += u64::from(opinion.wait() > 0);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Engine, Judge};
 use crate::key::Key;
 use crate::port::Request;
-use crate::time::spell;
+use crate::report::hot::HotCallers;
 
 impl Engine {
     /// The marks of the request that was decided about last: headers, and the rules that they name. Where
@@ -28,15 +28,13 @@ impl Engine {
         self.scratch.hot.push(number);
     }
 
-    /// The next line for the log about hot callers.
-    pub fn hot_line(&mut self) -> Option<String> {
+    /// The next list of hot callers, for the log.
+    pub fn hot_callers(&mut self) -> Option<HotCallers<'_>> {
         self.rules.iter_mut().find_map(|Judge { rule, hot, .. }| {
             let spotter = hot.as_mut()?;
             let list = spotter.list.take()?;
-            let (name, per) = (&rule.name, spell(spotter.hot().per));
-            let scope = if rule.is_local() { "local" } else { "gateway" };
-            let over = spotter.hot().over;
-            Some(format!("hot rule={name} scope={scope} over={over} per={per} {list}"))
+            let (is_local, hot) = (rule.is_local(), spotter.hot());
+            Some(HotCallers { rule: &rule.name, is_local, hot, list })
         })
     }
 }

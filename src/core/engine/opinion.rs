@@ -4,6 +4,7 @@ use super::Judge;
 use super::ask::Grant;
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
+use crate::report::Outcome;
 use crate::store::Reservation;
 use crate::time::{Micros, Now};
 
@@ -30,8 +31,6 @@ pub(super) struct Opinion {
     /// Whether Redis was asked in vain, so that the gateway decides by its part of the limit.
     pub(super) alone: bool,
     pub(super) says: Says,
-    /// Permits left after the decision, once somebody wants to know.
-    pub(super) remaining: u64,
 }
 
 /// What one rule says about a request.
@@ -85,7 +84,7 @@ impl Opinion {
             true => Says::Refuses(Refused { retry: Retry::Never, loan: 0, counts: false, left: 0 }),
             false => Says::Nothing,
         };
-        Opinion { rule, key, shadow, is_own, alone: false, says, remaining: 0 }
+        Opinion { rule, key, shadow, is_own, alone: false, says }
     }
 
     /// Checks the request at `now`.
@@ -138,12 +137,34 @@ impl Opinion {
         }
     }
 
-    /// When to come back, if the rule refuses or bans.
-    pub(super) fn retry(&self) -> Option<Retry> {
+    /// What was decided.
+    #[inline]
+    pub(super) fn outcome(&self) -> Outcome {
         match &self.says {
-            Says::Refuses(refused) => Some(refused.retry),
-            Says::Bans(left) => Some(Retry::After(*left)),
-            Says::Nothing | Says::Pending { .. } | Says::Admits { .. } => None,
+            Says::Refuses(refused) => Outcome::Refused(refused.retry),
+            Says::Bans(left) => Outcome::Banned(*left),
+            Says::Nothing | Says::Pending { .. } | Says::Admits { .. } => {
+                Outcome::Admitted { wait: self.wait() }
+            }
+        }
+    }
+
+    /// Permits left after the decision.
+    pub(super) fn remaining(&self, judge: &mut Judge) -> u64 {
+        match &self.says {
+            Says::Nothing | Says::Pending { .. } | Says::Bans(_) => 0,
+            Says::Admits { by: Basis::Store(found), .. } => judge.store.remaining(found),
+            Says::Admits { by: Basis::Redis(grant), .. } => grant.left,
+            Says::Admits { by: Basis::Agreed(left), .. } => *left,
+            Says::Refuses(refused) => refused.left,
+        }
+    }
+
+    /// Whether anybody counts the request.
+    pub(super) fn is_counted(&self) -> bool {
+        match &self.says {
+            Says::Admits { by: Basis::Store(found), .. } => found.is_counted(),
+            _ => true,
         }
     }
 
@@ -160,7 +181,7 @@ impl Opinion {
         }
     }
 
-    /// Ticks that the rule holds the request.
+    /// Ticks that the rule holds the request. Nobody waits for a rule in shadow.
     pub(super) fn wait(&self) -> Micros {
         match self.says {
             Says::Admits { wait, .. } if !self.shadow => wait,

@@ -1,37 +1,26 @@
-//! What the engine tells about a decision. Nothing here is on the way of an accepted request
-//! unless a configuration asks for it.
+//! What is recorded of a decision. Nothing here is on the way of an accepted request unless a
+//! configuration asks for it.
 
 use super::opinion::{Basis, Refused, Says};
 use super::{Engine, Judge, Opinion};
 use crate::decision::Retry;
 use crate::policy::{Accepted, Scope};
+use crate::report::{Record, Refusal, Report};
 use crate::time::{Micros, Now, SECOND};
-use crate::verdict::{Held, Line, Refusal, Report, Seat, Standing, Verdict};
-use crate::verdict::{fields, refusal_fields, state};
+use crate::verdict::{Held, Line, Seat, Verdict};
 
 impl Engine {
     /// The verdict on a request that every rule admits or judges in shadow only, and that may leave
     /// `delay` ticks after it was judged.
     pub(super) fn admit(&mut self, delay: Micros) -> Verdict {
-        if self.accepted != Accepted::default() {
-            self.measure();
+        let shadowed = self.count();
+        let is_silent = shadowed.is_none() && delay == 0 && self.accepted == Accepted::default();
+        if is_silent {
+            return Verdict::PASS;
         }
-        let opinions = &self.scratch.opinions;
-        let shadowed = opinions.iter().find(|opinion| opinion.retry().is_some());
-        let longest = || opinions.iter().max_by_key(|opinion| opinion.wait());
-        let reported = match shadowed {
-            Some(shadowed) => Some(("shadow", shadowed)),
-            None if delay > 0 => longest().map(|opinion| ("held", opinion)),
-            None if self.accepted.filter_state => self.nearest().map(|near| ("admitted", near)),
-            None => None,
-        };
-        let fields = if self.accepted.headers { fields(&self.standings()) } else { Vec::new() };
-        let wait = (delay > 0).then_some(Retry::After(delay));
-        let state = reported
-            .and_then(|(outcome, opinion)| self.state(outcome, opinion, opinion.retry().or(wait)));
-        let report = Report { fields, state };
+        let report = self.report(shadowed, delay);
         if delay == 0 {
-            return Verdict::Admit(report);
+            return Verdict::Admit(Some(Box::new(report)));
         }
         let until = self.scratch.now.mono.saturating_add(delay);
         let seats = self.seats();
@@ -64,19 +53,66 @@ impl Engine {
         (*queues && rule.is_local()).then_some(Line { rule: opinion.rule, key: opinion.key })
     }
 
+    /// Counts a request that goes on. The place of the first rule in shadow that would have refused it.
+    fn count(&mut self) -> Option<usize> {
+        let mut shadowed = None;
+        for (place, opinion) in self.scratch.opinions.iter().enumerate() {
+            let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
+            match opinion.says {
+                Says::Nothing | Says::Pending { .. } | Says::Admits { .. } => {
+                    judge.counts.admit(opinion.wait());
+                }
+                Says::Refuses(_) | Says::Bans(_) => {
+                    judge.counts.refuse(opinion.outcome(), true);
+                    shadowed = shadowed.or(Some(place));
+                }
+            }
+        }
+        shadowed
+    }
+
+    /// What is told of a request that goes on after `delay` ticks, which the rule at a place `shadowed`
+    /// would have refused.
+    #[inline(never)]
+    fn report(&mut self, shadowed: Option<usize>, delay: Micros) -> Report {
+        let by = match shadowed {
+            None if delay > 0 => {
+                let holding = self.scratch.opinions.iter().enumerate();
+                holding.max_by_key(|(_, opinion)| opinion.wait()).map(|(place, _)| place)
+            }
+            shadowed => shadowed,
+        };
+        if self.accepted == Accepted::default() {
+            let by = by.and_then(|place| self.record(place));
+            return Report { records: Vec::new(), by };
+        }
+        let mut records = self.records();
+        let by = match by {
+            Some(place) => records.get(place).cloned(),
+            None if self.accepted.filter_state => {
+                records.iter().min_by_key(|record| record.remaining).cloned()
+            }
+            None => None,
+        };
+        if !self.accepted.headers {
+            records.clear();
+        }
+        Report { records, by }
+    }
+
     /// The verdict on a request that a rule refuses: the first such rule is named and counted, and
     /// the longest wait counts. Nothing is charged.
     pub(super) fn refuse(&mut self) -> Verdict {
-        self.measure();
         let mut first = None;
         let mut longest = Retry::After(0);
-        for opinion in &self.scratch.opinions {
-            let (Some(retry), Some(judge)) = (opinion.retry(), self.rules.get_mut(opinion.rule))
+        for (place, opinion) in self.scratch.opinions.iter().enumerate() {
+            let outcome = opinion.outcome();
+            let (Some(retry), Some(judge)) = (outcome.retry(), self.rules.get_mut(opinion.rule))
             else {
                 continue;
             };
             if opinion.shadow {
-                judge.counts.shadow_refused += 1;
+                judge.counts.refuse(outcome, true);
                 continue;
             }
             if let Some(bans) = &mut judge.bans
@@ -85,80 +121,45 @@ impl Engine {
                 bans.refused(opinion.key, self.scratch.now.mono);
             }
             longest = longest.max(retry);
-            first = first.or(Some(opinion));
+            first = first.or(Some((place, opinion.rule, outcome)));
         }
-        let Some((opinion, state)) = first.and_then(|opinion| {
-            let banned = matches!(opinion.says, Says::Bans(_));
-            let outcome = if banned { "banned" } else { "refused" };
-            Some((opinion, self.state(outcome, opinion, opinion.retry())?))
-        }) else {
+        let Some((place, rule, outcome)) = first else { return Verdict::PASS };
+        let records = self.records();
+        let (Some(judge), Some(by)) = (self.rules.get_mut(rule), records.get(place).cloned())
+        else {
             return Verdict::PASS;
         };
-        let mut fields = fields(&self.standings());
-        fields.extend(refusal_fields(longest));
-        let (number, banned) = (opinion.rule, matches!(opinion.says, Says::Bans(_)));
-        let Some(judge) = self.rules.get_mut(number) else { return Verdict::PASS };
-        if banned {
-            judge.counts.banned += 1;
-        } else {
-            judge.counts.refused += 1;
-        }
-        let log = (self.log_refused && judge.may_log(self.scratch.now)).then(|| state.clone());
-        Verdict::Refuse(Refusal { response: judge.rule.response.clone(), fields, state, log })
+        judge.counts.refuse(outcome, false);
+        let is_logged = self.log_refused && judge.may_log(self.scratch.now);
+        let response = judge.rule.response.clone();
+        Verdict::Refuse(Refusal { response, records, by, retry: longest, is_logged })
     }
 
-    /// The rule that is nearest to refusing.
-    fn nearest(&self) -> Option<&Opinion> {
-        self.scratch.opinions.iter().min_by_key(|opinion| opinion.remaining)
+    /// What every rule decided that applied.
+    fn records(&mut self) -> Vec<Record> {
+        let places = 0..self.scratch.opinions.len();
+        places.filter_map(|place| self.record(place)).collect()
     }
 
-    /// Every rule that shows in client headers, as it stands.
-    fn standings(&self) -> Vec<Standing<'_>> {
-        let shown = |opinion: &&Opinion| {
-            !opinion.shadow
-                && match &opinion.says {
-                    Says::Admits { by: Basis::Store(found), .. } => found.is_counted(),
-                    _ => true,
-                }
-                && self.rules.get(opinion.rule).is_some_and(|judge| judge.rule.expose)
+    /// What one rule decided.
+    fn record(&mut self, place: usize) -> Option<Record> {
+        let is_together = self.is_together();
+        let opinion = self.scratch.opinions.get(place)?;
+        let judge = self.rules.get_mut(opinion.rule)?;
+        let scope = match judge.rule.scope {
+            Scope::Global if !is_together => Scope::Gateway,
+            scope => scope,
         };
-        let standing = |opinion: &Opinion| {
-            let Judge { rule, algorithm, .. } = self.rules.get(opinion.rule)?;
-            Some(Standing {
-                rule: &rule.name,
-                policy: algorithm.policy(),
-                remaining: opinion.remaining,
-                retry: opinion.retry(),
-            })
-        };
-        self.scratch.opinions.iter().filter(shown).filter_map(standing).collect()
-    }
-
-    /// Asks for what is left after the decision.
-    fn measure(&mut self) {
-        for opinion in &mut self.scratch.opinions {
-            let judge = self.rules.get_mut(opinion.rule);
-            opinion.remaining = match &opinion.says {
-                Says::Nothing | Says::Pending { .. } | Says::Bans(_) => 0,
-                Says::Admits { by: Basis::Store(found), .. } => {
-                    judge.map_or(0, |judge| judge.store.remaining(found))
-                }
-                Says::Admits { by: Basis::Redis(grant), .. } => grant.left,
-                Says::Admits { by: Basis::Agreed(left), .. } => *left,
-                Says::Refuses(refused) => refused.left,
-            };
-        }
-    }
-
-    fn state(&self, outcome: &str, opinion: &Opinion, wait: Option<Retry>) -> Option<String> {
-        let rule = &self.rules.get(opinion.rule)?.rule;
-        let scope = match rule.scope {
-            Scope::Local => "local",
-            Scope::Global if self.is_together() => "global",
-            Scope::Gateway | Scope::Global => "gateway",
-        };
-        let mode = if opinion.shadow { "shadow" } else { "enforced" };
-        Some(state(outcome, &rule.name, scope, mode, wait, opinion.key.hash))
+        Some(Record {
+            scope,
+            shadow: opinion.shadow,
+            shown: judge.rule.expose && !opinion.shadow && opinion.is_counted(),
+            outcome: opinion.outcome(),
+            policy: judge.algorithm.policy(),
+            remaining: opinion.remaining(judge),
+            caller: opinion.key.hash,
+            rule: judge.name.clone(),
+        })
     }
 }
 

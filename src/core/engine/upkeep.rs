@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::{Engine, Judge};
 use crate::fleet::desk::Desk;
-use crate::metrics::{self, Counts};
 use crate::port::{Metrics, SharedData};
+use crate::report::metrics::{self, Counts};
 use crate::store::remains::Remains;
 use crate::time::{Micros, Now};
 use crate::verdict::Seat;

@@ -18,8 +18,8 @@ fn ban(gate: &mut Gate, request: &FakeRequest) {
     assert!(gate.admits(request));
     for _ in 0..3 {
         let refusal = gate.refusal(request);
-        assert!(refusal.state.starts_with("refused rule=r "), "{}", refusal.state);
-        assert_eq!(field(&refusal.fields, "retry-after"), Some("1"));
+        assert!(refusal.by.state().starts_with("refused rule=r "), "{}", refusal.by.state());
+        assert_eq!(field(&refusal.headers(), "retry-after"), Some("1"));
     }
 }
 
@@ -31,10 +31,10 @@ fn a_ban_tells_when_it_ends_and_ends_then() {
     gate.wait(20 * SECOND + 1);
     for _ in 0..50 {
         let refusal = gate.refusal(&ann);
-        assert_eq!(field(&refusal.fields, "retry-after"), Some("40"));
-        assert_eq!(field(&refusal.fields, "ratelimit"), Some(r#""r";r=0;t=40"#));
+        assert_eq!(field(&refusal.headers(), "retry-after"), Some("40"));
+        assert_eq!(field(&refusal.headers(), "ratelimit"), Some(r#""r";r=0;t=40"#));
         let state = "banned rule=r scope=local mode=enforced wait=39.999999s key=";
-        assert!(refusal.state.starts_with(state), "{}", refusal.state);
+        assert!(refusal.by.state().starts_with(state), "{}", refusal.by.state());
     }
     assert!(gate.admits(&from("bob")), "nobody else is banned");
     gate.wait(39_999_998);
@@ -54,7 +54,7 @@ fn a_ban_tells_when_it_ends_and_ends_then() {
     // A relapse lasts twice as long.
     (0..3).for_each(|_| assert!(!gate.admits(&ann)));
     gate.wait(SECOND);
-    assert_eq!(field(&gate.refusal(&ann).fields, "retry-after"), Some("119"));
+    assert_eq!(field(&gate.refusal(&ann).headers(), "retry-after"), Some("119"));
 }
 
 #[test]
@@ -71,20 +71,20 @@ fn the_ban_comes_before_all_counting() {
     ban(&mut gate, &ann);
     gate.metrics();
     let refusal = gate.refusal(&ann);
-    assert!(refusal.state.starts_with("banned rule=r "), "{}", refusal.state);
-    assert_eq!(field(&refusal.fields, "ratelimit"), None, "only what the ban is about is shown");
+    assert!(refusal.by.state().starts_with("banned rule=r "), "{}", refusal.by.state());
+    assert_eq!(field(&refusal.headers(), "ratelimit"), None, "only what the ban is about is shown");
     (0..8).for_each(|n| assert!(gate.admits(&from(&n.to_string()))));
     // The ninth permit was hers; with it gone `outer` refuses, and still the ban is named.
-    assert!(gate.refusal(&from("new")).state.starts_with("refused rule=outer "));
-    assert!(gate.refusal(&ann).state.starts_with("banned rule=r "));
+    assert!(gate.refusal(&from("new")).by.state().starts_with("refused rule=outer "));
+    assert!(gate.refusal(&ann).by.state().starts_with("banned rule=r "));
     gate.wait(61 * SECOND);
     (0..4).for_each(|_| {
         assert!(gate.admits(&ann), "what the ban refused was charged nowhere");
         gate.wait(SECOND);
     });
     // Of two bans the first is named, and the longer one tells when to come back.
-    assert!(gate.refusal(&ann).state.starts_with("refused rule=inner "));
-    assert_eq!(field(&gate.refusal(&ann).fields, "retry-after"), Some("3600"));
+    assert!(gate.refusal(&ann).by.state().starts_with("refused rule=inner "));
+    assert_eq!(field(&gate.refusal(&ann).headers(), "retry-after"), Some("3600"));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn who_shares_a_bucket_is_not_banned_for_what_others_did() {
     for absent in ["share", "deny"] {
         let mut gate = gate(&format!(", absent: {absent}"));
         (0..50).for_each(|_| _ = gate.decide(&nobody));
-        assert!(gate.refusal(&nobody).state.starts_with("refused "), "{absent}");
+        assert!(gate.refusal(&nobody).by.state().starts_with("refused "), "{absent}");
     }
     // One row is taken for a day; all others share buckets, and are many.
     let mut gate = Gate::new(
@@ -115,7 +115,7 @@ fn who_shares_a_bucket_is_not_banned_for_what_others_did() {
     let callers: Vec<_> = (0..5000).map(|n| from(&n.to_string())).collect();
     let refused: Vec<_> = callers.iter().filter(|caller| !gate.admits(caller)).collect();
     assert!(refused.len() > 1000, "{}", refused.len());
-    assert!(refused.iter().all(|caller| gate.refusal(caller).state.starts_with("refused ")));
+    assert!(refused.iter().all(|caller| gate.refusal(caller).by.state().starts_with("refused ")));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_rule_that_refuses_everything_bans_who_insists() {
             ban: {after: 2, within: 1h, for: 1h}}]}]",
     );
     let trap = FakeRequest::get("/trap").header("x-account-id", "ann");
-    (0..2).for_each(|_| assert_eq!(field(&gate.refusal(&trap).fields, "retry-after"), None));
-    assert_eq!(field(&gate.refusal(&trap).fields, "retry-after"), Some("3600"));
+    (0..2).for_each(|_| assert_eq!(field(&gate.refusal(&trap).headers(), "retry-after"), None));
+    assert_eq!(field(&gate.refusal(&trap).headers(), "retry-after"), Some("3600"));
     assert_eq!(gate.decide(&from("ann")), Verdict::PASS, "the rule covers /trap only");
 }

@@ -29,7 +29,7 @@ fn a_request_without_the_actor() {
     assert!(!share.admits(&twice));
     assert!(share.admits(&from("ann")));
     let mut deny = Gate::new(&yaml("deny"));
-    assert_eq!(field(&deny.refusal(&nobody).fields, "retry-after"), None);
+    assert_eq!(field(&deny.refusal(&nobody).headers(), "retry-after"), None);
     assert!(deny.admits(&from("ann")));
 }
 

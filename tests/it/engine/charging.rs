@@ -21,10 +21,10 @@ fn all_rules_are_judged_and_then_all_charged() {
     assert!(gate.admits(&from("ann")));
     for _ in 0..5 {
         let refusal = gate.refusal(&from("ann"));
-        assert!(refusal.state.contains("rule=inner"), "{}", refusal.state);
+        assert!(refusal.by.state().contains("rule=inner"), "{}", refusal.by.state());
         // What `inner` refused, `outer` was not charged for.
         assert_eq!(
-            field(&refusal.fields, "ratelimit").unwrap(),
+            field(&refusal.headers(), "ratelimit").unwrap(),
             r#""outer";r=2, "inner";r=0;t=60"#
         );
     }
@@ -32,7 +32,7 @@ fn all_rules_are_judged_and_then_all_charged() {
     assert!(gate.admits(&FakeRequest::get("/other")));
     // Now the outer rule, which is judged first, refuses, and it alone is named.
     let refusal = gate.refusal(&from("cid"));
-    assert!(refusal.state.contains("rule=outer"), "{}", refusal.state);
+    assert!(refusal.by.state().contains("rule=outer"), "{}", refusal.by.state());
     assert_eq!(
         gate.metrics(),
         [
@@ -58,15 +58,15 @@ fn the_longest_wait_among_those_that_refuse_counts() {
     );
     assert!(gate.admits(&from("ann")));
     let refusal = gate.refusal(&from("ann"));
-    assert!(refusal.state.starts_with("refused rule=short"), "{}", refusal.state);
-    assert_eq!(field(&refusal.fields, "retry-after"), Some("3600"));
-    assert_eq!(field(&refusal.fields, "x-envoy-ratelimited"), Some("true"));
+    assert!(refusal.by.state().starts_with("refused rule=short"), "{}", refusal.by.state());
+    assert_eq!(field(&refusal.headers(), "retry-after"), Some("3600"));
+    assert_eq!(field(&refusal.headers(), "x-envoy-ratelimited"), Some("true"));
     assert_eq!(
-        field(&refusal.fields, "ratelimit-policy"),
+        field(&refusal.headers(), "ratelimit-policy"),
         Some(r#""short";q=1;w=1, "long";q=1;w=3600"#)
     );
     gate.wait(3_600_000_000 - 1);
-    assert_eq!(field(&gate.refusal(&from("ann")).fields, "retry-after"), Some("1"));
+    assert_eq!(field(&gate.refusal(&from("ann")).headers(), "retry-after"), Some("1"));
     gate.wait(1);
     assert!(gate.admits(&from("ann")));
 }
@@ -75,8 +75,8 @@ fn the_longest_wait_among_those_that_refuse_counts() {
 fn zero_refuses_all_without_a_time_to_come_back() {
     let mut gate = Gate::new("{Url: /, rules: [{actor: all, unit: day, rpu: 0, scope: local}]}");
     let refusal = gate.refusal(&from("ann"));
-    assert_eq!(field(&refusal.fields, "retry-after"), None);
-    assert!(refusal.state.contains("wait=never"), "{}", refusal.state);
+    assert_eq!(field(&refusal.headers(), "retry-after"), None);
+    assert!(refusal.by.state().contains("wait=never"), "{}", refusal.by.state());
 }
 
 #[test]
@@ -111,7 +111,8 @@ fn a_refusal_names_the_instant_at_which_it_ends() {
         for step in [0, 50_000, 0, 1, 0] {
             gate.wait(step);
             let Verdict::Refuse(refusal) = gate.decide(&from("ann")) else { continue };
-            let wait = refusal.state.split("wait=").nth(1).unwrap().split('s').next().unwrap();
+            let state = refusal.by.state();
+            let wait = state.split("wait=").nth(1).unwrap().split('s').next().unwrap();
             let wait: u64 = wait.replace('.', "").parse().unwrap();
             gate.wait(wait - 1);
             assert!(!gate.admits(&from("ann")), "{rule}: {wait} is too long");

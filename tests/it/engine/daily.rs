@@ -21,8 +21,9 @@ fn a_quota_is_charged_only_for_what_is_let_through() {
     assert!(matches!(gate.decide(&from("ann")), Verdict::Hold(_)), "which counts");
     for _ in 0..10 {
         let refusal = gate.refusal(&from("ann"));
-        assert!(refusal.state.contains("rule=all"), "{}", refusal.state);
-        let told = field(&refusal.fields, "ratelimit").unwrap();
+        assert!(refusal.by.state().contains("rule=all"), "{}", refusal.by.state());
+        let headers = refusal.headers();
+        let told = field(&headers, "ratelimit").unwrap();
         assert!(told.contains(r#""posts";r=3"#), "{told}");
     }
     for _ in 0..3 {
@@ -31,11 +32,11 @@ fn a_quota_is_charged_only_for_what_is_let_through() {
     }
     gate.wait(60_000_000);
     let refusal = gate.refusal(&from("ann"));
-    assert!(refusal.state.contains("rule=posts"), "{}", refusal.state);
+    assert!(refusal.by.state().contains("rule=posts"), "{}", refusal.by.state());
     // 2023-11-14 22:18 by the clock of the gate.
-    assert_eq!(field(&refusal.fields, "retry-after"), Some("6120"));
+    assert_eq!(field(&refusal.headers(), "retry-after"), Some("6120"));
     assert_eq!(
-        field(&refusal.fields, "ratelimit-policy").unwrap().split(',').next(),
+        field(&refusal.headers(), "ratelimit-policy").unwrap().split(',').next(),
         Some(r#""posts";q=5;w=86400"#)
     );
     gate.wait(6_120_000_000 - 1);

@@ -78,7 +78,7 @@ impl Worker {
             Verdict::Refuse(_) => self.verdicts.push(false),
             Verdict::Admit(report) => {
                 self.verdicts.push(true);
-                self.fields = report.fields;
+                self.fields = report.map(|report| report.headers()).unwrap_or_default();
             }
             Verdict::Hold(_) => self.verdicts.push(true),
         }

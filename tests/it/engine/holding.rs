@@ -208,6 +208,6 @@ fn a_request_that_a_rule_cannot_hold_long_enough_writes_nothing() {
     assert_eq!(gate.waits(&from("ann")), Some(0));
     gate.metrics();
     let refusal = gate.refusal(&from("ann"));
-    assert!(refusal.state.starts_with("refused rule=fast"), "{}", refusal.state);
+    assert!(refusal.by.state().starts_with("refused rule=fast"), "{}", refusal.by.state());
     assert!(!gate.metrics().iter().any(|line| line.contains("shared.writes")));
 }

@@ -53,7 +53,7 @@ fn a_hot_caller_is_marked_for_as_long_as_he_is_hot() {
         assert!(metrics.contains(&"diana.ns.rule.r.hot 1".into()), "{metrics:?}");
         assert!(metrics.contains(&"diana.ns.rule.r.hot_keys +1".into()), "{metrics:?}");
         let shown = if scope == "local" { "local" } else { "gateway" };
-        let line = gate.engine.hot_line().unwrap();
+        let line = gate.engine.hot_callers().unwrap().line();
         let start =
             format!("hot rule=r scope={shown} over=10 per=1s keys=1 requests=21 missed=0 top=");
         let key = line.strip_prefix(&start).unwrap().strip_suffix(":11").unwrap();
@@ -78,7 +78,7 @@ fn refused_requests_count_and_exempt_ones_do_not() {
     assert!(gate.admits(&from("ann")));
     assert!((0..20).all(|_| !gate.admits(&from("ann"))));
     assert!(gate.tick() && gate.tick());
-    let line = gate.engine.hot_line().unwrap();
+    let line = gate.engine.hot_callers().unwrap().line();
     assert!(line.contains("keys=1 requests=21 "), "{line}");
     assert_eq!(gate.marks(&from("ann")), [], "no header was asked for");
 }
@@ -96,7 +96,7 @@ actors: {net: [{client_address: {v4: 24, v6: 64}}]}",
         (0..12).for_each(|_| assert!(gate.admits(caller)));
         gate.tick();
         assert!(gate.admits(caller));
-        gate.engine.hot_line();
+        gate.engine.hot_callers();
         (0..20).for_each(|_| _ = gate.tick());
     }
     for (caller, name) in
@@ -107,7 +107,7 @@ actors: {net: [{client_address: {v4: 24, v6: 64}}]}",
         for _ in 0..12 {
             (0..12).for_each(|_| assert!(gate.admits(caller)));
             gate.tick();
-            lines.extend(gate.engine.hot_line());
+            lines.extend(gate.engine.hot_callers().map(|callers| callers.line()));
         }
         assert!(lines.iter().any(|line| line.contains(&format!("top={name}:"))), "{lines:?}");
         (0..20).for_each(|_| _ = gate.tick());
@@ -201,7 +201,7 @@ fn a_request_that_waits_for_its_turn_is_marked_and_counted_once() {
     gate.tick();
     assert_eq!(gate.marks(&from("ann")), one("x-h", "r"));
     gate.tick();
-    let line = gate.engine.hot_line().unwrap();
+    let line = gate.engine.hot_callers().unwrap().line();
     assert!(line.contains(" requests=12 "), "{line}");
 }
 

@@ -111,7 +111,7 @@ impl Gateway {
                 assert!(
                     !fits || in_vain || self.crowded,
                     "refused although {left} are left: {} {:?}",
-                    refusal.state,
+                    refusal.by.state(),
                     self.rule.quota
                 );
             }

@@ -7,7 +7,7 @@ use diana_core::policy::{Quota, Scope};
 use diana_core::store::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::Now;
-use diana_core::verdict::{Report, Verdict};
+use diana_core::verdict::Verdict;
 use fastrand::Rng;
 use kit::fake::{FakeClock, FakeSharedData};
 use std::cell::RefCell;
@@ -113,10 +113,10 @@ impl Gateway {
             verdict = engine.decide_again(&resumed[0], &from(&caller.to_string()), &self.clock);
         }
         let (fields, admitted) = match verdict {
-            Verdict::Admit(Report { fields, .. }) => (fields, true),
-            Verdict::Hold(held) => (held.report.fields, true),
-            Verdict::Refuse(refusal) => (refusal.fields, false),
-            Verdict::Ask { .. } => panic!("nobody to ask"),
+            Verdict::Admit(Some(report)) => (report.headers(), true),
+            Verdict::Hold(held) => (held.report.headers(), true),
+            Verdict::Refuse(refusal) => (refusal.headers(), false),
+            Verdict::Admit(None) | Verdict::Ask { .. } => panic!("nobody to ask, and all is told"),
         };
         let limits = field(&fields, "ratelimit").unwrap().split(", ");
         let left = |limit: &str| {

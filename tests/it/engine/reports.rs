@@ -1,6 +1,6 @@
 //! What clients, logs and metrics are told.
 
-use diana_core::verdict::{Report, Verdict};
+use diana_core::verdict::Verdict;
 
 use super::{Gate, Lines, field, from};
 
@@ -15,15 +15,17 @@ fn a_shadow_rule_reports_and_never_refuses() {
     );
     assert_eq!(gate.decide(&from("ann")), Verdict::PASS);
     match gate.decide(&from("ann")) {
-        Verdict::Admit(Report { fields, state }) => {
-            assert!(fields.is_empty());
-            assert!(state.unwrap().starts_with("shadow rule=dark scope=local mode=shadow"));
+        Verdict::Admit(Some(report)) => {
+            assert!(report.headers().is_empty());
+            assert!(
+                report.by.unwrap().state().starts_with("shadow rule=dark scope=local mode=shadow")
+            );
         }
         refused => panic!("{refused:?}"),
     }
     assert!(gate.admits(&from("ann")));
     let refusal = gate.refusal(&from("ann"));
-    assert_eq!(field(&refusal.fields, "ratelimit-policy"), Some(r#""live";q=3;w=3600"#));
+    assert_eq!(field(&refusal.headers(), "ratelimit-policy"), Some(r#""live";q=3;w=3600"#));
     assert_eq!(
         gate.metrics(),
         [
@@ -48,12 +50,11 @@ fn accepted_requests_report_what_was_asked_for() {
               - {name: hidden, actor: all, unit: hour, rpu: 5, expose: false, scope: local}
 accepted: {headers: true, filter_state: true}",
     );
-    let Verdict::Admit(Report { fields, state }) = gate.decide(&from("ann")) else {
-        panic!("refused")
-    };
+    let Verdict::Admit(Some(report)) = gate.decide(&from("ann")) else { panic!("refused") };
+    let fields = report.headers();
     assert_eq!(field(&fields, "ratelimit"), Some(r#""wide";r=8, "near";r=1"#));
     assert_eq!(field(&fields, "ratelimit-policy"), Some(r#""wide";q=9;w=3600, "near";q=2;w=3600"#));
-    assert!(state.unwrap().starts_with("admitted rule=near"));
+    assert!(report.by.unwrap().state().starts_with("admitted rule=near"));
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn what_refuses_everything_tells_its_unit() {
         "limits: [{Url: /, rules: [{name: closed, actor: all, unit: hour, rpu: 0, scope: local}]}]",
     );
     let refusal = gate.refusal(&from("ann"));
-    assert_eq!(field(&refusal.fields, "ratelimit-policy"), Some(r#""closed";q=0;w=3600"#));
+    assert_eq!(field(&refusal.headers(), "ratelimit-policy"), Some(r#""closed";q=0;w=3600"#));
 }
 
 #[test]
@@ -73,7 +74,7 @@ log: refused",
     );
     let mut logged = 0;
     for _ in 0..50 {
-        logged += usize::from(gate.refusal(&from("ann")).log.is_some());
+        logged += usize::from(gate.refusal(&from("ann")).is_logged);
         gate.wait(100_000);
     }
     assert_eq!(logged, 5);

@@ -197,7 +197,7 @@ limits: [{Url: /a, rules: [{actor: account, unit: day, rpu: 1, scope: SCOPE, ban
     worker.retire(old);
     let request = FakeRequest::get("/a/b").header("x-account-id", "ann");
     let verdict = new.decide(&request, &worker.clock);
-    matches!(verdict, Verdict::Refuse(refusal) if refusal.state.starts_with("banned "))
+    matches!(verdict, Verdict::Refuse(refusal) if refusal.by.state().starts_with("banned "))
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl Gateway {
         self.pass(1000);
         let request = FakeRequest::get("/").header("x-account-id", "ann");
         match self.decide(&request, server) {
-            Verdict::Refuse(refusal) => Some(refusal.state),
+            Verdict::Refuse(refusal) => Some(refusal.by.state()),
             Verdict::Admit(_) => None,
             other => panic!("{other:?}"),
         }

@@ -4,9 +4,11 @@
 //! only, never of what clients send: `diana.<namespace>.rule.<rule>.<what>`, from which Envoy's tag
 //! regex makes `diana_rule_<what>{namespace="…",rule="…"}`.
 
+use super::Outcome;
 use crate::fleet::desk::Happened;
 use crate::port::Metrics;
 use crate::store::shared::traffic::Traffic;
+use crate::time::Micros;
 
 /// Decisions of one rule since the last flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +34,22 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Counts a request that goes on, which the rule holds for so many ticks.
+    #[inline]
+    pub fn admit(&mut self, wait: Micros) {
+        self.allowed += 1;
+        self.held += u64::from(wait > 0);
+    }
+
+    /// Counts a request that the rule is the first to refuse, or would refuse if it were not in `shadow`.
+    pub fn refuse(&mut self, outcome: Outcome, shadow: bool) {
+        match outcome {
+            _ if shadow => self.shadow_refused += 1,
+            Outcome::Banned(_) => self.banned += 1,
+            Outcome::Admitted { .. } | Outcome::Refused(_) => self.refused += 1,
+        }
+    }
+
     /// Hands the counts on and starts again.
     pub fn flush(&mut self, namespace: &str, rule: &str, metrics: &dyn Metrics) {
         let counts = std::mem::take(self);

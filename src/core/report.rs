@@ -1,0 +1,85 @@
+//! What was decided about a request, as data. Whatever is told of it is made from that, each in its own
+//! place: headers, the filter state, which is also the line in the log, and metrics.
+
+pub mod headers;
+pub mod hot;
+pub mod metrics;
+pub mod state;
+
+use std::rc::Rc;
+
+use crate::decision::Retry;
+use crate::policy::{Response, Scope};
+use crate::time::Micros;
+
+/// What one rule decided about a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The rule's name.
+    pub rule: Rc<str>,
+    /// How widely usage was counted, which may be less than what was configured.
+    pub scope: Scope,
+    /// Whether the rule is only reported.
+    pub shadow: bool,
+    /// Whether the rule shows in headers.
+    pub shown: bool,
+    /// What it decided.
+    pub outcome: Outcome,
+    /// Quota in permits and window in ticks.
+    pub policy: (u64, Micros),
+    /// Permits left.
+    pub remaining: u64,
+    /// The caller's hash.
+    pub caller: u64,
+}
+
+/// What a rule decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The request may go on.
+    Admitted {
+        /// Ticks until its turn; zero is at once.
+        wait: Micros,
+    },
+    /// The request is refused, until then.
+    Refused(Retry),
+    /// The caller is banned for so many ticks more.
+    Banned(Micros),
+}
+
+impl Outcome {
+    /// When to come back, if the request is refused.
+    #[must_use]
+    pub fn retry(self) -> Option<Retry> {
+        match self {
+            Outcome::Admitted { .. } => None,
+            Outcome::Refused(retry) => Some(retry),
+            Outcome::Banned(left) => Some(Retry::After(left)),
+        }
+    }
+}
+
+/// What is told of a request that goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// All rules that applied, where headers were asked for.
+    pub records: Vec<Record>,
+    /// The rule that the access log names, where it was asked for, a rule holds the request, or one in
+    /// shadow refused it.
+    pub by: Option<Record>,
+}
+
+/// The answer to a refused request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Status, body and headers as configured.
+    pub response: Rc<Response>,
+    /// All rules that had a say.
+    pub records: Vec<Record>,
+    /// The first rule that refuses.
+    pub by: Record,
+    /// When all rules that refuse would admit such a request.
+    pub retry: Retry,
+    /// Whether the log is to have a line about it.
+    pub is_logged: bool,
+}

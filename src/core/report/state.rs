@@ -1,0 +1,48 @@
+//! Filter state `wasm.diana` for the access log, which is also the line in the log: what happened to the
+//! request, and by which rule.
+
+use super::{Outcome, Record};
+use crate::decision::Retry;
+use crate::policy::Scope;
+use crate::text::{decimal, digits};
+use crate::time::{Micros, SECOND};
+
+impl Record {
+    /// What happened to a request that is reported under this rule.
+    #[must_use]
+    pub fn state(&self) -> String {
+        let outcome = match self.outcome {
+            Outcome::Admitted { wait: 0 } => "admitted",
+            Outcome::Admitted { .. } => "held",
+            Outcome::Refused(_) | Outcome::Banned(_) if self.shadow => "shadow",
+            Outcome::Refused(_) => "refused",
+            Outcome::Banned(_) => "banned",
+        };
+        let scope = match self.scope {
+            Scope::Local => "local",
+            Scope::Gateway => "gateway",
+            Scope::Global => "global",
+        };
+        let mode = if self.shadow { "shadow" } else { "enforced" };
+        let mut state = String::with_capacity(self.rule.len() + 112);
+        let parts = [outcome, " rule=", &self.rule, " scope=", scope, " mode=", mode];
+        parts.iter().for_each(|part| state.push_str(part));
+        match self.outcome {
+            Outcome::Admitted { wait: 0 } => {}
+            Outcome::Admitted { wait } | Outcome::Banned(wait) => add_wait(&mut state, wait),
+            Outcome::Refused(Retry::After(wait)) => add_wait(&mut state, wait),
+            Outcome::Refused(Retry::Never) => state.push_str(" wait=never"),
+        }
+        state.push_str(" key=");
+        digits(&mut state, self.caller, 16, 1 << 60);
+        state
+    }
+}
+
+fn add_wait(state: &mut String, ticks: Micros) {
+    state.push_str(" wait=");
+    decimal(state, ticks / SECOND);
+    state.push('.');
+    digits(state, ticks % SECOND, 10, SECOND / 10);
+    state.push('s');
+}
