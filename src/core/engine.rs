@@ -22,6 +22,7 @@ use crate::algorithm::Algorithm;
 use crate::caller::Callers;
 use crate::fleet::desk::Desk;
 use crate::hot::spotter::Spotter;
+use crate::permit::Freed;
 use crate::policy::{Accepted, Except, Match, Rule};
 use crate::port::{Clock, Pseudo, Request};
 use crate::report::metrics::Counts;
@@ -80,6 +81,8 @@ pub struct Engine {
     asked: Tickets<Asked>,
     /// The requests that wait for permits which others hold.
     lent: Rows,
+    /// What clients gave back that left.
+    freed: Rc<Freed>,
     scratch: Scratch,
 }
 
@@ -151,6 +154,9 @@ impl Engine {
     /// Decides about a request, and charges for it if it is admitted. The clock is read once, and
     /// only if a rule applies.
     pub fn decide(&mut self, request: &dyn Request, clock: &dyn Clock) -> Verdict {
+        if self.freed.is_any() {
+            self.take_back(clock.now());
+        }
         self.scratch.patience = None;
         match self.is_plain {
             true => self.decide_by_one(request, clock),

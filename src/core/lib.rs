@@ -15,6 +15,7 @@ pub mod fleet;
 pub mod hot;
 pub mod json;
 pub mod key;
+pub mod permit;
 pub mod policy;
 pub mod port;
 pub mod report;

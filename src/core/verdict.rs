@@ -1,14 +1,15 @@
 //! What becomes of a request.
 
 use crate::key::Key;
+use crate::permit::Permit;
 use crate::report::{Refusal, Report};
 use crate::time::Micros;
 
 /// The decision of all rules about one request.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub enum Verdict {
     /// The request goes on. What is told of it, if anybody wants to know.
-    Admit(Option<Box<Report>>),
+    Admit(Permit, Option<Box<Report>>),
     /// The request goes on later.
     Hold(Held),
     /// The request is answered with a refusal.
@@ -21,26 +22,26 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The request goes on and nothing is reported.
-    pub const PASS: Verdict = Verdict::Admit(None);
+    /// The request goes on, nothing is reserved for it and nothing is told.
+    pub const PASS: Verdict = Verdict::Admit(Permit::NONE, None);
 
     /// Whether it is [`Verdict::PASS`].
     #[must_use]
     #[inline]
     pub fn is_pass(&self) -> bool {
-        matches!(self, Verdict::Admit(None))
+        matches!(self, Verdict::Admit(permit, None) if permit.is_none())
     }
 }
 
 /// A request that waits for its turn.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Held {
     /// The monotonic instant at which it may leave, and not earlier.
     pub until: Micros,
     /// The line in which it moves up.
     pub line: Option<Line>,
-    /// Its places, to be given back if the client leaves.
-    pub seats: Vec<Seat>,
+    /// Its places, which come back if the client leaves.
+    pub permit: Permit,
     /// What is told of it.
     pub report: Report,
 }
@@ -52,15 +53,4 @@ pub struct Line {
     pub rule: usize,
     /// The caller.
     pub key: Key,
-}
-
-/// A place in a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seat {
-    /// The rule's number in its engine.
-    pub rule: usize,
-    /// The caller.
-    pub key: Key,
-    /// Tells the place from others.
-    pub place: u64,
 }

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashTable;
 
+use diana_core::permit::Permit;
 use diana_core::time::Micros;
-use diana_core::verdict::{Held, Seat};
+use diana_core::verdict::Held;
 use line::{Lines, Name};
 
 /// When a place's turn comes, and, of those of one instant, which was taken first.
@@ -31,7 +32,7 @@ pub struct Queue {
 #[derive(Debug)]
 struct Place {
     whose: Whose,
-    seats: Vec<Seat>,
+    permit: Permit,
 }
 
 /// For whom a place is.
@@ -55,27 +56,28 @@ struct Waiting {
 impl Queue {
     /// Lets a request wait that an engine holds.
     pub fn join(&mut self, stream: u32, engine: u32, held: Held) {
-        let Held { until, line, seats, .. } = held;
+        let Held { until, line, permit, .. } = held;
         let turn = (until, self.joined);
         self.joined += 1;
         let name = line.map(|line| Name { engine, line });
         // Who could go before others in its line has a place of its own.
         let line = name.filter(|name| self.lines.join(*name, stream, turn));
         let whose = line.map_or(Whose::Stream(stream), Whose::First);
-        self.places.insert(turn, Place { whose, seats });
+        self.places.insert(turn, Place { whose, permit });
         let waiting = Waiting { stream, turn, line };
         self.waiting.insert_unique(hash(stream), waiting, |waiting| hash(waiting.stream));
     }
 
-    /// The next request whose turn has come by `now`; it waits no longer.
-    pub fn release(&mut self, now: Micros) -> Option<u32> {
+    /// The next request whose turn has come by `now`, with the permit of its place; it waits no longer.
+    pub fn release(&mut self, now: Micros) -> Option<(u32, Permit)> {
         let first = self.places.first_entry().filter(|first| first.key().0 <= now)?;
-        let stream = match first.remove().whose {
+        let Place { whose, permit } = first.remove();
+        let stream = match whose {
             Whose::Stream(stream) => stream,
             Whose::First(line) => self.lines.release(line)?,
         };
         self.forget(stream)?;
-        Some(stream)
+        Some((stream, permit))
     }
 
     /// When the next turn comes.
@@ -84,14 +86,14 @@ impl Queue {
         self.places.first_key_value().map(|((until, _), _)| *until)
     }
 
-    /// Forgets a request whose client left. The places that nobody needs any more, if it waited.
-    pub fn leave(&mut self, stream: u32) -> Option<Vec<Seat>> {
+    /// Forgets a request whose client left. The permit of the place that nobody needs any more, if it waited.
+    pub fn leave(&mut self, stream: u32) -> Option<Permit> {
         let Waiting { turn, line, .. } = self.forget(stream)?;
         let free = match line {
             Some(line) => self.lines.leave(line, turn)?,
             None => turn,
         };
-        self.places.remove(&free).map(|place| place.seats)
+        self.places.remove(&free).map(|place| place.permit)
     }
 
     fn forget(&mut self, stream: u32) -> Option<Waiting> {

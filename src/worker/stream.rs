@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use super::host::Host;
 use super::instance::Instance;
-use super::waiting::{Late, tell};
+use super::waiting::Late;
 use super::worker::Worker;
+use diana_core::permit::Permit;
 use diana_core::port::Request;
 use diana_core::verdict::Verdict;
 
@@ -14,9 +15,7 @@ pub struct Stream {
     instance: Rc<Instance>,
     /// The host's number of the stream.
     id: u32,
-    /// Headers to add to the upstream's response.
-    fields: Vec<(&'static str, String)>,
-    /// What its instance knows with it, once it waits for an answer.
+    /// What its instance knows with it, unless the request just goes on.
     late: Option<Rc<Late>>,
     /// Whether it may still wait.
     held: bool,
@@ -26,7 +25,7 @@ impl Stream {
     /// A stream whose request has not come yet, by the host's number.
     #[must_use]
     pub fn new(instance: Rc<Instance>, id: u32) -> Stream {
-        Stream { instance, id, fields: Vec::new(), late: None, held: false }
+        Stream { instance, id, late: None, held: false }
     }
 
     /// What it is judged by.
@@ -52,19 +51,19 @@ impl Stream {
     fn carry_out(&mut self, verdict: Verdict, worker: &Worker, host: &dyn Host) -> bool {
         host.decided(self.id, None, &verdict);
         match verdict {
-            Verdict::Admit(report) => {
-                self.fields = report.map(|report| tell(&report, host)).unwrap_or_default();
+            Verdict::Admit(permit, report) => {
+                self.late().admit(permit, report.as_deref(), host);
                 return true;
             }
             Verdict::Hold(held) => {
-                self.fields = tell(&held.report, host);
+                self.late().admit(Permit::NONE, Some(&held.report), host);
                 self.held = true;
                 worker.hold(self.id, &self.instance, held);
             }
             Verdict::Ask { ticket } => {
-                let late = self.late.insert(Rc::default());
+                let late = self.late().clone();
                 self.held = true;
-                self.instance.waiting().join(ticket, self.id, late.clone());
+                self.instance.waiting().join(ticket, self.id, late);
             }
             Verdict::Refuse(refusal) => host.refuse(&refusal),
         }
@@ -74,11 +73,11 @@ impl Stream {
     /// The response has come. The headers to be added to it.
     pub fn response(&mut self) -> Vec<(&'static str, String)> {
         self.held = false;
-        let mut fields = std::mem::take(&mut self.fields);
-        if let Some(late) = self.late.take() {
-            fields.append(&mut late.fields.take());
-        }
-        fields
+        self.late.take().map(|late| late.end()).unwrap_or_default()
+    }
+
+    fn late(&mut self) -> &Rc<Late> {
+        self.late.get_or_insert_default()
     }
 
     /// Whether the client may leave before its request went on, so that [`Stream::leave`] is to be called.

@@ -8,18 +8,36 @@ use super::host::{Host, Level};
 use super::instance::Instance;
 use super::worker::Worker;
 use diana_core::engine::Resumed;
+use diana_core::permit::{End, Permit};
 use diana_core::port::Answer;
 use diana_core::report::Report;
 use diana_core::tickets::Tickets;
 use diana_core::verdict::Verdict;
 
-/// What a stream and its instance know together of a request that waits.
+/// What a stream and its instance know together of a request that waits, or of which something is left to
+/// do when the response comes.
 #[derive(Default)]
 pub(crate) struct Late {
     /// Under which the answer comes.
-    ticket: Cell<u64>,
+    ticket: Cell<Option<u64>>,
     /// Headers to add to the upstream's response.
-    pub(crate) fields: Cell<Vec<(&'static str, String)>>,
+    fields: Cell<Vec<(&'static str, String)>>,
+    /// What is reserved for the request.
+    permit: Cell<Permit>,
+}
+
+impl Late {
+    /// The request goes on by a permit, at once or later, and this is told of it.
+    pub(crate) fn admit(&self, permit: Permit, report: Option<&Report>, host: &dyn Host) {
+        self.permit.set(permit);
+        report.into_iter().for_each(|report| self.fields.set(tell(report, host)));
+    }
+
+    /// The response has come. The headers to be added to it.
+    pub(crate) fn end(&self) -> Vec<(&'static str, String)> {
+        self.permit.take().finish(End::Served);
+        self.fields.take()
+    }
 }
 
 /// The requests of one instance that wait.
@@ -33,13 +51,13 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// Lets a stream wait.
     pub(crate) fn join(&self, ticket: u64, stream: u32, late: Rc<Late>) {
-        late.ticket.set(ticket);
+        late.ticket.set(Some(ticket));
         self.streams.borrow_mut().insert(ticket, (stream, late));
     }
 
     /// Forgets a stream that ended. Its ticket, if it still waited.
     pub(crate) fn leave(&self, late: &Late) -> Option<u64> {
-        let ticket = late.ticket.get();
+        let ticket = late.ticket.get()?;
         self.streams.borrow_mut().remove(ticket).map(|_| ticket)
     }
 
@@ -130,12 +148,12 @@ impl Worker {
         host: &dyn Host,
     ) {
         match verdict {
-            Verdict::Admit(report) => {
-                report.iter().for_each(|report| late.fields.set(tell(report, host)));
+            Verdict::Admit(permit, report) => {
+                late.admit(permit, report.as_deref(), host);
                 host.resume(stream);
             }
             Verdict::Hold(held) => {
-                late.fields.set(tell(&held.report, host));
+                late.admit(Permit::NONE, Some(&held.report), host);
                 self.hold(stream, instance, held);
             }
             Verdict::Refuse(refusal) => host.refuse(&refusal),
@@ -145,7 +163,7 @@ impl Worker {
 }
 
 /// Tells of a request that goes on. The headers for its response.
-pub(crate) fn tell(report: &Report, host: &dyn Host) -> Vec<(&'static str, String)> {
+fn tell(report: &Report, host: &dyn Host) -> Vec<(&'static str, String)> {
     if let Some(record) = &report.by {
         host.tell(&record.state());
     }

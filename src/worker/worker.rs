@@ -11,6 +11,7 @@ use super::instance::{Instance, Kept};
 use super::timer::Timers;
 use super::waiting::Late;
 use diana_core::fleet::desk::Way;
+use diana_core::permit::End;
 use diana_core::policy::Policy;
 use diana_core::port::Answer;
 use diana_core::store::remains::Remains;
@@ -84,10 +85,11 @@ impl Worker {
         if let Some(ticket) = ticket {
             instance.with_engine(host, |engine| engine.forget(ticket));
         }
-        let seats = self.queue.borrow_mut().leave(stream);
-        if let Some(seats) = seats {
+        let permit = self.queue.borrow_mut().leave(stream);
+        if let Some(permit) = permit {
+            permit.finish(End::Left);
             let now = instance.now(host);
-            instance.with_engine(host, |engine| engine.leave(&seats, now));
+            instance.with_engine(host, |engine| engine.take_back(now));
         }
         self.settle(host);
     }
@@ -151,7 +153,8 @@ impl Worker {
         while left > 0 {
             // The host may call again from within.
             let next = self.queue.borrow_mut().release(now);
-            let Some(stream) = next else { break };
+            let Some((stream, permit)) = next else { break };
+            permit.finish(End::Served);
             host.resume(stream);
             left -= 1;
         }

@@ -46,7 +46,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("report", &["decision", "fleet", "policy", "port", "store", "text", "time"]),
-    ("verdict", &["key", "report", "time"]),
+    ("permit", &["key"]),
+    ("verdict", &["key", "permit", "report", "time"]),
     ("sizing", &["hot", "policy", "store"]),
     (
         "engine",
@@ -57,6 +58,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "fleet",
             "hot",
             "key",
+            "permit",
             "policy",
             "port",
             "report",

@@ -11,12 +11,14 @@ mod holding;
 mod hot;
 mod lent;
 mod matching;
+mod permits;
 mod races;
 mod reports;
 mod survival;
 
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
+use diana_core::permit::End;
 use diana_core::port::Metrics;
 use diana_core::report::Refusal;
 use diana_core::time::Now;
@@ -59,7 +61,12 @@ impl Gate {
     }
 
     pub fn admits(&mut self, request: &FakeRequest) -> bool {
-        !matches!(self.decide(request), Verdict::Refuse(_))
+        match self.decide(request) {
+            Verdict::Hold(held) => held.permit.finish(End::Served),
+            Verdict::Refuse(_) => return false,
+            Verdict::Admit(..) | Verdict::Ask { .. } => {}
+        }
+        true
     }
 
     fn refusal(&mut self, request: &FakeRequest) -> Refusal {

@@ -1,12 +1,14 @@
 //! The requests that wait in a worker.
 
-mod model;
+pub mod model;
 
 use diana_core::key::Key;
+use diana_core::permit::{End, Freed, Permit, Seat};
 use diana_core::report::Report;
-use diana_core::verdict::{Held, Line, Seat};
+use diana_core::verdict::{Held, Line};
 use diana_worker::hold::Queue;
 use model::Model;
+use std::rc::Rc;
 
 const ANN: Line = Line { rule: 0, key: Key { hash: 1, spread: 1 } };
 const BOB: Line = Line { rule: 0, key: Key { hash: 2, spread: 2 } };
@@ -20,28 +22,44 @@ fn queue(lines: &[Option<Line>]) -> Queue {
     queue
 }
 
+thread_local! {
+    /// What comes back in this test.
+    static FREED: Rc<Freed> = Rc::default();
+}
+
 /// Its seat is numbered like its instant.
 fn held(until: u64, line: Option<Line>) -> Held {
     let Line { rule, key } = line.unwrap_or(ANN);
     let seats = vec![Seat { rule, key, place: until }];
-    Held { until, line, seats, report: Report::default() }
+    let permit = FREED.with(|freed| Permit::new(seats, freed));
+    Held { until, line, permit, report: Report::default() }
 }
 
 /// Who leaves at which instant.
 fn departures(mut queue: Queue) -> Vec<(u64, u32)> {
     let mut all = Vec::new();
     while let Some(until) = queue.next() {
-        assert_eq!(queue.release(until - 1), None, "before its turn");
-        all.push((until, queue.release(until).unwrap()));
+        assert_eq!(release(&mut queue, until - 1), None, "before its turn");
+        all.push((until, release(&mut queue, until).unwrap()));
     }
     all
 }
 
-/// The number of the one seat that nobody needs any more.
-fn freed(seats: Option<Vec<Seat>>) -> u64 {
-    let seats = seats.unwrap();
+/// Who goes on by now.
+fn release(queue: &mut Queue, now: u64) -> Option<u32> {
+    let (stream, permit) = queue.release(now)?;
+    permit.finish(End::Served);
+    assert_eq!(FREED.with(|freed| freed.take()), [], "what is used does not come back");
+    Some(stream)
+}
+
+/// The number of the one seat that comes back when a client leaves; nothing if it does not wait.
+fn leave(queue: &mut Queue, stream: u32) -> Option<u64> {
+    let permit = queue.leave(stream)?;
+    permit.finish(End::Left);
+    let seats = FREED.with(|freed| freed.take());
     assert_eq!(seats.len(), 1);
-    seats[0].place
+    Some(seats[0].place)
 }
 
 #[test]
@@ -58,7 +76,7 @@ fn whoever_is_behind_moves_up_by_one() {
     for gone in 1..=4 {
         let mut queue = queue(&[Some(ANN); 4]);
         // It is always the last place that nobody needs any more.
-        assert_eq!(freed(queue.leave(gone)), 40);
+        assert_eq!(leave(&mut queue, gone), Some(40));
         let others: Vec<u32> = (1..=4).filter(|&stream| stream != gone).collect();
         let expected: Vec<(u64, u32)> = (1..).map(|n| n * 10).zip(others).collect();
         assert_eq!(departures(queue), expected, "{gone} left");
@@ -68,7 +86,7 @@ fn whoever_is_behind_moves_up_by_one() {
 #[test]
 fn another_line_does_not_move() {
     let mut queue = queue(&[Some(ANN), Some(BOB), Some(ANN), Some(BOB), Some(ANN)]);
-    assert_eq!(freed(queue.leave(1)), 50);
+    assert_eq!(leave(&mut queue, 1), Some(50));
     assert_eq!(departures(queue), [(10, 3), (20, 2), (30, 5), (40, 4)]);
 }
 
@@ -76,27 +94,27 @@ fn another_line_does_not_move() {
 fn a_line_of_another_configuration_does_not_move() {
     let mut queue = queue(&[Some(ANN), Some(ANN)]);
     queue.join(3, 8, held(30, Some(ANN)));
-    assert_eq!(freed(queue.leave(1)), 20);
+    assert_eq!(leave(&mut queue, 1), Some(20));
     assert_eq!(departures(queue), [(10, 2), (30, 3)]);
 }
 
 #[test]
 fn whoever_several_rules_hold_neither_moves_up_nor_makes_room() {
     let mut queue = queue(&[Some(ANN), None, Some(ANN)]);
-    assert_eq!(freed(queue.leave(2)), 20);
+    assert_eq!(leave(&mut queue, 2), Some(20));
     assert_eq!(departures(queue), [(10, 1), (30, 3)]);
     let mut queue = self::queue(&[Some(ANN), None, Some(ANN)]);
-    assert_eq!(freed(queue.leave(1)), 30);
+    assert_eq!(leave(&mut queue, 1), Some(30));
     assert_eq!(departures(queue), [(10, 3), (20, 2)]);
 }
 
 #[test]
 fn whoever_waits_no_longer_frees_nothing() {
     let mut queue = queue(&[Some(ANN), Some(ANN)]);
-    assert_eq!(queue.release(10), Some(1));
-    assert_eq!(queue.leave(1), None);
-    assert_eq!(queue.leave(9), None);
-    assert_eq!(freed(queue.leave(2)), 20);
+    assert_eq!(release(&mut queue, 10), Some(1));
+    assert_eq!(leave(&mut queue, 1), None);
+    assert_eq!(leave(&mut queue, 9), None);
+    assert_eq!(leave(&mut queue, 2), Some(20));
     assert_eq!(queue.next(), None);
 }
 
@@ -110,7 +128,7 @@ fn a_random_crowd_loses_nobody() {
         let mut gone = Vec::new();
         for stream in 1..=lines.len() as u32 {
             if rng.u8(0..3) == 0 {
-                queue.leave(stream).unwrap();
+                leave(&mut queue, stream).unwrap();
                 gone.push(stream);
             }
         }
@@ -142,17 +160,17 @@ fn it_does_what_the_simple_model_does() {
             let last = line.and_then(|line| model.last(engine, line));
             let until = last.map_or(now, |last| last + 10) + rng.u64(..30) / 10 * 10;
             queue.join(stream, engine, held(until, line));
-            model.join(stream, engine, held(until, line));
+            model.join(stream, engine, until, line);
             streams.push(stream);
             while rng.u8(..5) < 2 && !streams.is_empty() {
                 let gone = streams.swap_remove(rng.usize(..streams.len()));
-                let seats = queue.leave(gone);
-                assert_eq!(seats, model.leave(gone));
-                left += usize::from(seats.is_some());
+                let seat = leave(&mut queue, gone);
+                assert_eq!(seat, model.leave(gone));
+                left += usize::from(seat.is_some());
             }
             now += rng.u64(..8);
             loop {
-                let released = queue.release(now);
+                let released = release(&mut queue, now);
                 assert_eq!(released, model.release(now));
                 if released.is_none() {
                     break;
@@ -172,7 +190,7 @@ fn it_does_what_the_simple_model_does() {
 fn who_comes_later_and_may_go_earlier_goes_earlier() {
     let mut queue = queue(&[Some(ANN); 3]);
     queue.join(4, 7, held(15, Some(ANN)));
-    assert_eq!(freed(queue.leave(1)), 30);
+    assert_eq!(leave(&mut queue, 1), Some(30));
     assert_eq!(departures(queue), [(10, 2), (15, 4), (20, 3)]);
 }
 
@@ -183,7 +201,7 @@ fn a_crowd_may_leave_at_once() {
     let mut queue = queue(&vec![Some(ANN); CROWD as usize]);
     for stream in 1..=CROWD / 2 {
         let last = u64::from(CROWD + 1 - stream) * 10;
-        assert_eq!(freed(queue.leave(stream)), last);
+        assert_eq!(leave(&mut queue, stream), Some(last));
     }
     assert_eq!(departures(queue)[0], (10, CROWD / 2 + 1));
 }

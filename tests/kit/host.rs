@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use diana_core::engine::Resumed;
 use diana_core::port::{Call, Callout, Environment, Metrics, Request, SharedData};
-use diana_core::time::{Micros, Now};
 use diana_core::report::Refusal;
+use diana_core::time::{Micros, Now};
 use diana_core::verdict::Verdict;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 
@@ -179,7 +179,7 @@ impl Streams for FakeHost {
 
     fn decided(&self, stream: u32, resumed: Option<&Resumed>, verdict: &Verdict) {
         let fate = match verdict {
-            Verdict::Admit(_) => Fate::Goes,
+            Verdict::Admit(..) => Fate::Goes,
             Verdict::Hold(held) => Fate::Held(held.until),
             Verdict::Refuse(_) => Fate::Refused,
             Verdict::Ask { ticket } => Fate::Asks(*ticket),

@@ -104,6 +104,7 @@ impl Engine {
     /// go on with: it has to be decided about anew.
     pub fn resume(&mut self, resumed: &Resumed, now: Now) -> Option<Verdict> {
         let asked = self.asked.remove(resumed.ticket)?;
+        self.take_back(now);
         self.receive(asked, &resumed.answered, now);
         if resumed.answered == Answered::Again {
             self.give_back();

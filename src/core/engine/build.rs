@@ -85,6 +85,7 @@ impl Engine {
             desk,
             asked: Tickets::default(),
             lent: Rows::default(),
+            freed: Rc::default(),
             traffic: stores.traffic,
             needs_path,
             reads_headers,

@@ -4,10 +4,11 @@
 use super::opinion::{Basis, Refused, Says};
 use super::{Engine, Judge, Opinion};
 use crate::decision::Retry;
+use crate::permit::{Permit, Seat};
 use crate::policy::{Accepted, Scope};
 use crate::report::{Record, Refusal, Report};
 use crate::time::{Micros, Now, SECOND};
-use crate::verdict::{Held, Line, Seat, Verdict};
+use crate::verdict::{Held, Line, Verdict};
 
 impl Engine {
     /// The verdict on a request that every rule admits or judges in shadow only, and that may leave
@@ -20,13 +21,14 @@ impl Engine {
         }
         let report = self.report(shadowed, delay);
         if delay == 0 {
-            return Verdict::Admit(Some(Box::new(report)));
+            return Verdict::Admit(Permit::NONE, Some(Box::new(report)));
         }
         let until = self.scratch.now.mono.saturating_add(delay);
         let seats = self.seats();
         // Who moves up takes the place of another in this line; elsewhere it has one of its own.
         let line = self.line().filter(|_| seats.len() == 1);
-        Verdict::Hold(Held { until, line, seats, report })
+        let permit = Permit::new(seats, &self.freed);
+        Verdict::Hold(Held { until, line, permit, report })
     }
 
     /// The places that the request takes in lines.

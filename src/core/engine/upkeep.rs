@@ -8,7 +8,6 @@ use crate::port::{Metrics, SharedData};
 use crate::report::metrics::{self, Counts};
 use crate::store::remains::Remains;
 use crate::time::{Micros, Now};
-use crate::verdict::Seat;
 
 /// When bans and hot keys were last seen to, which is not as urgent as to hand in permits.
 pub(super) struct Upkeep {
@@ -33,9 +32,10 @@ impl Upkeep {
 }
 
 impl Engine {
-    /// Gives back the places of a held request whose client left.
-    pub fn leave(&mut self, seats: &[Seat], now: Now) {
-        for seat in seats {
+    /// Takes back what was reserved for requests whose clients left. It is done before any other request
+    /// is decided about, and sooner where others count by the same state.
+    pub fn take_back(&mut self, now: Now) {
+        for seat in self.freed.take() {
             if let Some(judge) = self.rules.get_mut(seat.rule) {
                 judge.store.leave(seat.key, seat.place, now);
             }
@@ -51,6 +51,7 @@ impl Engine {
     /// Does what has to be done from time to time. Whether there is more to do soon, even if no
     /// request comes.
     pub fn tidy(&mut self, now: Now) -> bool {
+        self.take_back(now);
         let mut out = false;
         for judge in &mut self.rules {
             out |= judge.store.tidy(now);
@@ -128,6 +129,7 @@ impl Engine {
 
     /// Hands on the last counts, and takes this engine's callers back from the gauges.
     pub fn retire(&mut self, namespace: &str, now: Now, metrics: &dyn Metrics) {
+        self.take_back(now);
         for spotter in self.rules.iter_mut().filter_map(|judge| judge.hot.as_mut()) {
             spotter.close(now.mono);
         }

@@ -92,7 +92,7 @@ fn no_rule_no_clock() {
     let mut engine =
         Engine::alone(policy.unwrap(), Seed { k0: 0, k1: 0 }, Rc::new(FakeSharedData::default()))
             .unwrap();
-    assert_eq!(engine.decide(&FakeRequest::get("/b"), &Broken), Verdict::PASS);
+    assert!(engine.decide(&FakeRequest::get("/b"), &Broken).is_pass());
 }
 
 #[test]

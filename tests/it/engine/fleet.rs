@@ -76,7 +76,7 @@ impl Worker {
         match verdict {
             Verdict::Ask { ticket } => drop(self.waiting.insert(ticket, request.clone())),
             Verdict::Refuse(_) => self.verdicts.push(false),
-            Verdict::Admit(report) => {
+            Verdict::Admit(_, report) => {
                 self.verdicts.push(true);
                 self.fields = report.map(|report| report.headers()).unwrap_or_default();
             }

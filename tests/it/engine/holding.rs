@@ -1,5 +1,6 @@
 //! Requests that wait for their turn.
 
+use diana_core::permit::End;
 use diana_core::verdict::{Held, Verdict};
 use diana_worker::hold::Queue;
 use kit::fake::FakeRequest;
@@ -26,14 +27,13 @@ impl Gate {
     fn waits(&mut self, request: &FakeRequest) -> Option<u64> {
         let now = self.clock.0.get().mono;
         match self.decide(request) {
-            Verdict::Admit(_) => Some(0),
-            Verdict::Hold(held) => Some(held.until - now),
+            Verdict::Admit(..) => Some(0),
+            Verdict::Hold(held) => {
+                held.permit.finish(End::Served);
+                Some(held.until - now)
+            }
             Verdict::Refuse(_) | Verdict::Ask { .. } => None,
         }
-    }
-
-    fn leave(&mut self, held: &Held) {
-        self.engine.leave(&held.seats, self.clock.0.get());
     }
 }
 
@@ -124,10 +124,10 @@ fn the_last_place_comes_back_when_its_client_leaves() {
         let first = gate.held(&from("ann"));
         let last = gate.held(&from("ann"));
         gate.wait(50 * MS);
-        gate.leave(&last);
+        last.permit.finish(End::Left);
         assert_eq!(gate.waits(&from("ann")), Some(150 * MS));
         // The place of the one before passes unused: others have the turns behind it.
-        gate.leave(&first);
+        first.permit.finish(End::Left);
         assert_eq!(gate.waits(&from("ann")), Some(250 * MS));
     }
 }
@@ -139,7 +139,7 @@ fn a_place_that_came_back_ends_a_refusal() {
         assert_eq!(gate.waits(&from("ann")), Some(0));
         let last = gate.held(&from("ann"));
         assert_eq!(gate.waits(&from("ann")), None);
-        gate.leave(&last);
+        last.permit.finish(End::Left);
         assert_eq!(gate.waits(&from("ann")), Some(100 * MS));
     }
 }
@@ -153,13 +153,14 @@ fn those_behind_move_up_and_the_line_stays_whole() {
     for stream in 1..=4 {
         queue.join(stream, 0, gate.held(&from("ann")));
     }
-    let free = queue.leave(2).unwrap();
-    gate.engine.leave(&free, gate.clock.0.get());
+    queue.leave(2).unwrap().finish(End::Left);
     // Whoever comes now is behind all of them.
     queue.join(5, 0, gate.held(&from("ann")));
     for (turn, stream) in [(100, 1), (200, 3), (300, 4), (400, 5)] {
         assert_eq!(queue.next(), Some(start + turn * MS));
-        assert_eq!(queue.release(start + turn * MS), Some(stream));
+        let (released, permit) = queue.release(start + turn * MS).unwrap();
+        permit.finish(End::Served);
+        assert_eq!(released, stream);
     }
 }
 
@@ -192,8 +193,7 @@ fn who_moves_up_keeps_his_place_in_the_lines_of_others() {
     join(&mut gate, 1, "ann");
     join(&mut gate, 2, "bob");
     // Ann leaves. Bob may come earlier, but his own second is still taken.
-    let seats = queue.leave(1).unwrap();
-    gate.engine.leave(&seats, gate.clock.0.get());
+    queue.leave(1).unwrap().finish(End::Left);
     let bob = gate.waits(&from("bob"));
     assert!(bob.is_none_or(|wait| wait >= 1000 * MS), "{bob:?}");
 }

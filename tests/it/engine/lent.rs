@@ -95,7 +95,7 @@ impl Gateway {
     fn conclude(&mut self, worker: usize, verdict: Verdict, waited: u64) {
         let now = self.clock.0.get();
         match verdict {
-            Verdict::Admit(_) => {
+            Verdict::Admit(..) => {
                 self.past.push(Admission { at: now, leaves: now.mono, cost: self.rule.quota.cost });
             }
             Verdict::Ask { ticket } => {

@@ -3,6 +3,7 @@
 
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
+use diana_core::permit::End;
 use diana_core::policy::{Quota, Scope};
 use diana_core::store::Stores;
 use diana_core::store::tables::Tables;
@@ -82,8 +83,11 @@ impl Gateway {
         let Ok(mut engine) = self.workers[worker].try_borrow_mut() else { return };
         let now = self.clock.0.get();
         let leaves = match engine.decide(&from(&caller.to_string()), &self.clock) {
-            Verdict::Admit(_) => now.mono,
-            Verdict::Hold(held) => held.until,
+            Verdict::Admit(..) => now.mono,
+            Verdict::Hold(held) => {
+                held.permit.finish(End::Served);
+                held.until
+            }
             Verdict::Refuse(_) | Verdict::Ask { .. } => return,
         };
         for book in self.books.borrow_mut().iter_mut() {
@@ -113,10 +117,12 @@ impl Gateway {
             verdict = engine.decide_again(&resumed[0], &from(&caller.to_string()), &self.clock);
         }
         let (fields, admitted) = match verdict {
-            Verdict::Admit(Some(report)) => (report.headers(), true),
+            Verdict::Admit(_, Some(report)) => (report.headers(), true),
             Verdict::Hold(held) => (held.report.headers(), true),
             Verdict::Refuse(refusal) => (refusal.headers(), false),
-            Verdict::Admit(None) | Verdict::Ask { .. } => panic!("nobody to ask, and all is told"),
+            Verdict::Admit(_, None) | Verdict::Ask { .. } => {
+                panic!("nobody to ask, and all is told")
+            }
         };
         let limits = field(&fields, "ratelimit").unwrap().split(", ");
         let left = |limit: &str| {

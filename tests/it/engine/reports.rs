@@ -13,9 +13,9 @@ fn a_shadow_rule_reports_and_never_refuses() {
               - {name: dark, actor: all, unit: hour, rpu: 1, shadow: true, scope: local}
               - {name: live, actor: all, unit: hour, rpu: 3, scope: local}",
     );
-    assert_eq!(gate.decide(&from("ann")), Verdict::PASS);
+    assert!(gate.decide(&from("ann")).is_pass());
     match gate.decide(&from("ann")) {
-        Verdict::Admit(Some(report)) => {
+        Verdict::Admit(_, Some(report)) => {
             assert!(report.headers().is_empty());
             assert!(
                 report.by.unwrap().state().starts_with("shadow rule=dark scope=local mode=shadow")
@@ -50,7 +50,7 @@ fn accepted_requests_report_what_was_asked_for() {
               - {name: hidden, actor: all, unit: hour, rpu: 5, expose: false, scope: local}
 accepted: {headers: true, filter_state: true}",
     );
-    let Verdict::Admit(Some(report)) = gate.decide(&from("ann")) else { panic!("refused") };
+    let Verdict::Admit(_, Some(report)) = gate.decide(&from("ann")) else { panic!("refused") };
     let fields = report.headers();
     assert_eq!(field(&fields, "ratelimit"), Some(r#""wide";r=8, "near";r=1"#));
     assert_eq!(field(&fields, "ratelimit-policy"), Some(r#""wide";q=9;w=3600, "near";q=2;w=3600"#));

@@ -35,7 +35,7 @@ impl Worker {
 
     fn admits(&self, engine: &mut Engine) -> bool {
         let request = FakeRequest::get("/a/b").header("x-account-id", "ann").header("x-app", "m");
-        matches!(engine.decide(&request, &self.clock), Verdict::Admit(_))
+        matches!(engine.decide(&request, &self.clock), Verdict::Admit(..))
     }
 
     /// How many of so many requests are admitted.

@@ -1,6 +1,6 @@
 //! The queue as simple as it can be: places in order, and everybody behind moves up one by one.
 
-use diana_core::verdict::{Held, Line, Seat};
+use diana_core::verdict::Line;
 
 #[derive(Default)]
 pub struct Model(Vec<Place>);
@@ -9,15 +9,13 @@ struct Place {
     until: u64,
     stream: u32,
     line: Option<(u32, Line)>,
-    seats: Vec<Seat>,
 }
 
 impl Model {
-    pub fn join(&mut self, stream: u32, engine: u32, held: Held) {
-        let Held { until, line, seats, .. } = held;
+    pub fn join(&mut self, stream: u32, engine: u32, until: u64, line: Option<Line>) {
         let at = self.0.partition_point(|place| place.until <= until);
         let line = line.map(|line| (engine, line));
-        self.0.insert(at, Place { until, stream, line, seats });
+        self.0.insert(at, Place { until, stream, line });
     }
 
     pub fn release(&mut self, now: u64) -> Option<u32> {
@@ -35,7 +33,8 @@ impl Model {
         of_line.map(|place| place.until).next_back()
     }
 
-    pub fn leave(&mut self, stream: u32) -> Option<Vec<Seat>> {
+    /// The instant of the place that nobody needs any more.
+    pub fn leave(&mut self, stream: u32) -> Option<u64> {
         let mut free = self.0.iter().position(|place| place.stream == stream)?;
         let line = self.0[free].line;
         for behind in free + 1..self.0.len() {
@@ -44,6 +43,6 @@ impl Model {
                 free = behind;
             }
         }
-        Some(self.0.remove(free).seats)
+        Some(self.0.remove(free).until)
     }
 }

@@ -106,7 +106,7 @@ impl Gateway {
         let request = FakeRequest::get("/").header("x-account-id", "ann");
         match self.decide(&request, server) {
             Verdict::Refuse(refusal) => Some(refusal.by.state()),
-            Verdict::Admit(_) => None,
+            Verdict::Admit(..) => None,
             other => panic!("{other:?}"),
         }
     }
