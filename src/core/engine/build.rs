@@ -19,7 +19,7 @@ use crate::route::Router;
 use crate::store::tables::Tables;
 use crate::store::{Meter, NoCodec, Stores};
 use crate::tickets::Tickets;
-use crate::time::SECOND;
+use crate::time::{Micros, SECOND};
 
 /// A rule or an actor that nothing can be built from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,33 +50,23 @@ impl Engine {
     pub fn new(
         policy: Policy,
         seed: Seed,
-        mut stores: Stores<'_>,
+        stores: Stores<'_>,
         desk: Option<Desk>,
     ) -> Result<Engine, Unbuildable> {
-        if let Some(desk) = &desk {
-            stores = stores.with_fleet(desk.link());
-        }
         let is_plain = policy.is_plain();
         let actors = policy.actors.iter().map(sources).collect::<Result<Vec<_>, _>>()?;
         let reads_headers = reads_headers(&policy, &actors);
-        let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
-        let percentiles = rules().any(|rule| (1..100).contains(&rule.enforce));
         let router = Router::new(policy.limits.iter().map(|limit| &limit.url));
         let needs_path = router.needs_path() || excepts_paths(&policy);
-        let mut callers = Callers::new(actors, seed, percentiles);
-        desk.iter().for_each(|desk| callers.reseed(desk.seed()));
-        let (keys, beside) = (policy.keys, rules().count() > 1);
-        let mut builder = Builder { stores, callers, keys, beside };
+        let mut builder = Builder::new(&policy, actors, seed, stores, desk.as_ref());
         let (limits, judges) = builder.limits(policy.limits)?;
         let Builder { stores, callers, .. } = builder;
         let has_turn = |turn: &Turn| judges.iter().any(|judge| judge.turn == *turn);
-        let alone = judges.iter().all(|judge| judge.rule.is_local() && judge.hot.is_none());
-        let lends = judges.iter().any(|judge| judge.turn.lends());
-        let upkeep = if alone { SECOND } else { SECOND / 10 };
+        let (pace, upkeep) = paces(&judges);
         let mut engine = Engine {
             turns: Turn::ALL.into_iter().filter(has_turn).collect(),
             is_plain: is_plain && !needs_path,
-            pace: if lends { SECOND / 80 } else { upkeep },
+            pace,
             upkeep: Upkeep::every(upkeep),
             has_bans: judges.iter().any(|judge| judge.bans.is_some()),
             is_global: judges.iter().any(|judge| judge.rule.scope == Scope::Global),
@@ -128,7 +118,24 @@ struct Builder<'s> {
     beside: bool,
 }
 
-impl Builder<'_> {
+impl<'s> Builder<'s> {
+    fn new(
+        policy: &Policy,
+        actors: Vec<Sources>,
+        seed: Seed,
+        mut stores: Stores<'s>,
+        desk: Option<&Desk>,
+    ) -> Builder<'s> {
+        let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
+        let percentiles = rules().any(|rule| (1..100).contains(&rule.enforce));
+        let mut callers = Callers::new(actors, seed, percentiles);
+        if let Some(desk) = desk {
+            stores = stores.with_fleet(desk.link());
+            callers.reseed(desk.seed());
+        }
+        Builder { stores, callers, keys: policy.keys, beside: rules().count() > 1 }
+    }
+
     /// All entries, and their rules one after the other.
     fn limits(
         &mut self,
@@ -178,6 +185,14 @@ impl Builder<'_> {
 fn sources(actor: &Actor) -> Result<Sources, Unbuildable> {
     let unbuildable = |_| Unbuildable { name: actor.name.clone(), why: "no such source" };
     Sources::new(actor).map_err(unbuildable)
+}
+
+/// How often permits have to be handed in, and how often bans and hot callers are seen to, in ticks.
+fn paces(judges: &[Judge]) -> (Micros, Micros) {
+    let alone = judges.iter().all(|judge| judge.rule.is_local() && judge.hot.is_none());
+    let lends = judges.iter().any(|judge| judge.turn.lends());
+    let upkeep = if alone { SECOND } else { SECOND / 10 };
+    (if lends { SECOND / 80 } else { upkeep }, upkeep)
 }
 
 /// Headers that mark the requests of hot callers, each once.
