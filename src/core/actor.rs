@@ -91,7 +91,7 @@ pub struct Mistake {
 }
 
 /// A source, or every mistake in its configuration.
-pub type Built = Result<Rc<dyn Source>, Vec<Mistake>>;
+pub type BuiltSource = Result<Rc<dyn Source>, Vec<Mistake>>;
 
 /// A kind of source as the configuration knows it: a mapping whose main key is the kind's name.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ pub struct Kind {
     /// Keys that may stand beside the main key.
     pub options: &'static [&'static str],
     /// Builds the source from the main key's value and the options that are present.
-    pub build: fn(&Tree, &[(String, Tree)]) -> Built,
+    pub build: fn(&Tree, &[(String, Tree)]) -> BuiltSource,
 }
 
 /// All kinds of sources.
@@ -119,7 +119,7 @@ pub const REGISTRY: &[Kind] = &[
 ///
 /// # Errors
 /// Every mistake in it.
-pub fn build(wanted: &IdentitySource) -> Built {
+pub fn build(wanted: &IdentitySource) -> BuiltSource {
     match REGISTRY.iter().find(|kind| kind.name == wanted.kind) {
         Some(kind) => (kind.build)(&wanted.value, &wanted.options),
         None => {

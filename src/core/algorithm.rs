@@ -14,7 +14,7 @@ use std::fmt::Debug;
 
 use crate::decision::Decision;
 use crate::time::{Micros, Now};
-pub use entry::{Built, Can, Codec, Conflict, Entry, Key, Kind, Leasing};
+pub use entry::{BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Leasing, Setting};
 
 /// A pure step over a few machine words.
 ///

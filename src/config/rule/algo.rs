@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::fields::Fields;
 use crate::node::Node;
 use crate::values;
-use diana_core::algorithm::{Algorithm, Conflict, Entry, Key, Kind, REGISTRY};
+use diana_core::algorithm::{Algorithm, Conflict, Entry, Form, REGISTRY, Setting};
 use diana_core::policy::{MAX_PERMITS, Quota, Scope};
 use diana_core::time::Unit;
 
@@ -90,7 +90,7 @@ fn unit(fields: &Fields<'_>) -> Option<Unit> {
 }
 
 /// The optional keys that `entry` takes. Those of an unknown algorithm may be the keys of any.
-fn keys(entry: Option<&'static Entry>) -> Vec<&'static Key> {
+fn keys(entry: Option<&'static Entry>) -> Vec<&'static Setting> {
     match entry {
         Some(entry) => entry.keys.iter().collect(),
         None => REGISTRY.iter().flat_map(|entry| entry.keys).collect(),
@@ -110,9 +110,9 @@ fn options(fields: &Fields<'_>, entry: Option<&'static Entry>) -> (Quota, Vec<&'
             wrong.push(name);
             continue;
         };
-        let value = match key.kind {
-            Kind::Number => node.whole(key.min, key.max),
-            Kind::Duration => values::duration(node, key.min, key.max),
+        let value = match key.form {
+            Form::Number => node.whole(key.min, key.max),
+            Form::Duration => values::duration(node, key.min, key.max),
         };
         if value.is_none() {
             wrong.push(name);

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use super::{Built, Found, Kind, Mistake, Source};
+use super::{BuiltSource, Found, Kind, Mistake, Source};
 use crate::port::Request;
 use crate::tree::Tree;
 
@@ -19,7 +19,7 @@ struct Network {
     v6: u8,
 }
 
-fn build(value: &Tree, _options: &[(String, Tree)]) -> Built {
+fn build(value: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
     let mut network = Network { v4: 32, v6: 64 };
     let mut mistakes = Vec::new();
     let pairs: &[(String, Tree)] = match value {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Built, Found, Kind, Mistake, Source, form, text};
+use super::{BuiltSource, Found, Kind, Mistake, Source, form, text};
 use crate::port::{Request, Values};
 use crate::tree::Tree;
 
@@ -12,7 +12,7 @@ pub const KIND: Kind = Kind { name: "cookie", options: &[], build };
 #[derive(Debug)]
 struct Cookie(String);
 
-fn build(name: &Tree, _options: &[(String, Tree)]) -> Built {
+fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
     let name = text("cookie", name)?;
     if name.bytes().any(|byte| byte <= b' ' || b"=;,\x7f".contains(&byte)) {
         let message =

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Built, Found, Kind, Source, header_name};
+use super::{BuiltSource, Found, Kind, Source, header_name};
 use crate::port::{Request, Values};
 use crate::tree::Tree;
 
@@ -12,7 +12,7 @@ pub const KIND: Kind = Kind { name: "header", options: &[], build };
 #[derive(Debug)]
 struct Header(String);
 
-fn build(name: &Tree, _options: &[(String, Tree)]) -> Built {
+fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
     Ok(Rc::new(Header(header_name("header", name)?)))
 }
 

@@ -9,7 +9,7 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::metadata::Metadata;
-use super::{Built, Found, Kind, Mistake, Source, text};
+use super::{BuiltSource, Found, Kind, Mistake, Source, text};
 use crate::json;
 use crate::port::{Request, Values};
 use crate::tree::Tree;
@@ -28,7 +28,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 #[derive(Debug)]
 struct Unverified(String);
 
-fn build(claim: &Tree, options: &[(String, Tree)]) -> Built {
+fn build(claim: &Tree, options: &[(String, Tree)]) -> BuiltSource {
     let claim = text("jwt_claim", claim)?;
     let option = |name: &str| options.iter().find(|(key, _)| key == name).map(|(_, value)| value);
     match (option("payload"), option("unverified")) {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Built, Found, Kind, Mistake, Source};
+use super::{BuiltSource, Found, Kind, Mistake, Source};
 use crate::port::{Property, Request};
 use crate::tree::Tree;
 
@@ -13,7 +13,7 @@ pub const KIND: Kind = Kind { name: "metadata", options: &[], build };
 #[derive(Debug)]
 pub(super) struct Metadata(Property);
 
-fn build(value: &Tree, _options: &[(String, Tree)]) -> Built {
+fn build(value: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
     let Some(path) = names(value) else {
         let message = format!("found {}, allowed: a list of a namespace and keys", value.found());
         return Err(vec![Mistake { key: "metadata".into(), message }]);

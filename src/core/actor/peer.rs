@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Built, Found, Kind, Mistake, Source};
+use super::{BuiltSource, Found, Kind, Mistake, Source};
 use crate::port::{Property, Request};
 use crate::tree::Tree;
 
@@ -12,7 +12,7 @@ pub const KIND: Kind = Kind { name: "peer", options: &[], build };
 #[derive(Debug)]
 struct Peer(Property);
 
-fn build(value: &Tree, _options: &[(String, Tree)]) -> Built {
+fn build(value: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
     let property = match value.text() {
         Some("uri_san") => "uri_san_peer_certificate",
         Some("sha256") => "sha256_peer_certificate_digest",

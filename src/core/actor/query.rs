@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Built, Found, Kind, Source, form, text};
+use super::{BuiltSource, Found, Kind, Source, form, text};
 use crate::port::{Pseudo, Request};
 use crate::tree::Tree;
 
@@ -12,7 +12,7 @@ pub const KIND: Kind = Kind { name: "query", options: &[], build };
 #[derive(Debug)]
 struct Query(String);
 
-fn build(name: &Tree, _options: &[(String, Tree)]) -> Built {
+fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
     Ok(Rc::new(Query(text("query", name)?)))
 }
 

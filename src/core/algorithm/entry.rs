@@ -8,7 +8,7 @@ use crate::time::Micros;
 
 /// How the value of a key is written.
 #[derive(Debug)]
-pub enum Kind {
+pub enum Form {
     /// A whole number.
     Number,
     /// A duration such as `1500ms`, which is a number of ticks.
@@ -17,13 +17,13 @@ pub enum Kind {
 
 /// An optional key of a rule that an algorithm understands.
 #[derive(Debug)]
-pub struct Key {
+pub struct Setting {
     /// Its name in the configuration; the same in every algorithm that takes it.
     pub name: &'static str,
     /// Its place in a quota.
     pub field: fn(&mut Quota) -> &mut Option<u64>,
     /// How its value is written.
-    pub kind: Kind,
+    pub form: Form,
     /// Smallest value allowed.
     pub min: u64,
     /// Largest value allowed.
@@ -61,7 +61,7 @@ impl Conflict {
 }
 
 /// An algorithm, or every combination of its numbers that means nothing.
-pub type Built = Result<Rc<dyn Algorithm>, Vec<Conflict>>;
+pub type BuiltAlgorithm = Result<Rc<dyn Algorithm>, Vec<Conflict>>;
 
 /// How permits may be charged before they are needed, and kept to be spent without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,9 +128,9 @@ pub struct Entry {
     /// Long name, as the source documents write it.
     pub long: &'static str,
     /// Optional keys beyond those that every rule has.
-    pub keys: &'static [Key],
+    pub keys: &'static [Setting],
     /// Builds the algorithm, or names every combination that means nothing.
-    pub build: fn(&Quota) -> Built,
+    pub build: fn(&Quota) -> BuiltAlgorithm,
     /// What it can do with a quota that it can be built from.
     pub can: fn(&Quota) -> Can,
     /// How Redis counts by it, if it does. Without one no rule is `global`.
@@ -153,7 +153,7 @@ impl Entry {
     #[must_use]
     pub fn codec(&self, quota: &Quota) -> Option<&Codec> {
         let mut quota = *quota;
-        let mut knows = |key: &Key| key.global || (key.field)(&mut quota).is_none();
+        let mut knows = |key: &Setting| key.global || (key.field)(&mut quota).is_none();
         self.codec.as_ref().filter(|_| self.keys.iter().all(&mut knows))
     }
 }

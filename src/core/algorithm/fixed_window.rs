@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use super::{Algorithm, Built, Can, Codec, Conflict, Entry};
+use super::{Algorithm, BuiltAlgorithm, Can, Codec, Conflict, Entry};
 use crate::decision::Decision;
 use crate::policy::Quota;
 use crate::time::{Micros, Now};
@@ -45,7 +45,7 @@ struct Window {
     first: Micros,
 }
 
-fn build(quota: &Quota) -> Built {
+fn build(quota: &Quota) -> BuiltAlgorithm {
     if quota.cost > quota.rpu && quota.rpu > 0 {
         return Err(vec![Conflict::cost_above_rpu(quota)]);
     }

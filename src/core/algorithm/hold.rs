@@ -1,6 +1,6 @@
 //! Requests that come early and are held until their turn, instead of being refused.
 
-use super::{Codec, Key, Kind};
+use super::{Codec, Form, Setting};
 use crate::policy::{MAX_PERMITS, Quota};
 use crate::time::{Micros, SECOND};
 
@@ -9,11 +9,11 @@ use crate::time::{Micros, SECOND};
 pub(super) const LONGEST: Micros = 20 * SECOND;
 
 /// `max_delay`, in ticks, of a rule in which it means something from `min` on.
-pub(super) const fn max_delay(min: Micros) -> Key {
-    Key {
+pub(super) const fn max_delay(min: Micros) -> Setting {
+    Setting {
         name: "max_delay",
         field: |quota| &mut quota.max_delay,
-        kind: Kind::Duration,
+        form: Form::Duration,
         min,
         max: LONGEST,
         global: true,
@@ -21,10 +21,10 @@ pub(super) const fn max_delay(min: Micros) -> Key {
 }
 
 /// `max_queue`, in intervals.
-pub(super) const MAX_QUEUE: Key = Key {
+pub(super) const MAX_QUEUE: Setting = Setting {
     name: "max_queue",
     field: |quota| &mut quota.max_queue,
-    kind: Kind::Number,
+    form: Form::Number,
     min: 0,
     max: MAX_PERMITS,
     global: true,

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use super::debt::{self, Debt};
-use super::{Algorithm, Built, Can, Codec, Conflict, Entry, Leasing, hold, warm_up};
+use super::{Algorithm, BuiltAlgorithm, Can, Codec, Conflict, Entry, Leasing, hold, warm_up};
 use crate::decision::Decision;
 use crate::policy::Quota;
 use crate::time::{Micros, Now, SECOND, spell};
@@ -54,7 +54,7 @@ fn part(quota: &Quota, gateways: u64) -> Quota {
     Quota { max_delay: if part.rpu > 0 { Some(longest) } else { quota.max_delay }, ..part }
 }
 
-fn build(quota: &Quota) -> Built {
+fn build(quota: &Quota) -> BuiltAlgorithm {
     let unit = quota.period();
     let max_delay = max_delay(quota).max(1);
     let mut conflicts = warm_up::conflicts(quota);

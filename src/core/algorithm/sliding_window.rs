@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use super::{Algorithm, Built, Can, Codec, Conflict, Entry, Key, Kind, copy};
+use super::{Algorithm, BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Setting, copy};
 use crate::decision::Decision;
 use crate::policy::Quota;
 use crate::ring::Ring;
@@ -16,10 +16,10 @@ use crate::time::{Micros, Now, SECOND};
 pub const ENTRY: Entry = Entry {
     short: "SW",
     long: "sliding window",
-    keys: &[Key {
+    keys: &[Setting {
         name: "slices",
         field: |quota| &mut quota.slices,
-        kind: Kind::Number,
+        form: Form::Number,
         min: 1,
         max: 60,
         global: true,
@@ -54,7 +54,7 @@ struct SlidingWindow {
     ring: Ring,
 }
 
-fn build(quota: &Quota) -> Built {
+fn build(quota: &Quota) -> BuiltAlgorithm {
     if quota.cost > quota.rpu && quota.rpu > 0 {
         return Err(vec![Conflict::cost_above_rpu(quota)]);
     }

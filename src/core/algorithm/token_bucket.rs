@@ -7,7 +7,9 @@
 use std::rc::Rc;
 
 use super::debt::{self, Debt};
-use super::{Algorithm, Built, Can, Codec, Conflict, Entry, Key, Kind, Leasing, hold, warm_up};
+use super::{
+    Algorithm, BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Leasing, Setting, hold, warm_up,
+};
 use crate::decision::Decision;
 use crate::policy::{MAX_PERMITS, Quota};
 use crate::time::{Micros, Now, SECOND};
@@ -17,10 +19,10 @@ pub const ENTRY: Entry = Entry {
     short: "TB",
     long: "token bucket",
     keys: &[
-        Key {
+        Setting {
             name: "burst",
             field: |quota| &mut quota.burst,
-            kind: Kind::Number,
+            form: Form::Number,
             min: 1,
             max: MAX_PERMITS,
             global: true,
@@ -72,7 +74,7 @@ fn max_delay(quota: &Quota) -> Option<Micros> {
     quota.max_delay.filter(|delay| *delay > 0)
 }
 
-fn build(quota: &Quota) -> Built {
+fn build(quota: &Quota) -> BuiltAlgorithm {
     let mut conflicts = warm_up::conflicts(quota);
     if quota.rpu == 0 && quota.burst.is_some() {
         conflicts.push(Conflict::beside_nothing("burst"));

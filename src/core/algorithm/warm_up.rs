@@ -10,16 +10,16 @@
 use std::rc::Rc;
 
 use super::debt::{self, Debt};
-use super::{Algorithm, Conflict, Key, Kind};
+use super::{Algorithm, Conflict, Form, Setting};
 use crate::decision::Decision;
 use crate::policy::Quota;
 use crate::time::{Micros, Now, SECOND};
 
 /// `warm_up`, in ticks. With an hour at the largest `rpu` the store fits into 64 bits.
-pub(super) const KEY: Key = Key {
+pub(super) const KEY: Setting = Setting {
     name: "warm_up",
     field: |quota| &mut quota.warm_up,
-    kind: Kind::Duration,
+    form: Form::Duration,
     min: 1_000,
     max: 3_600 * SECOND,
     global: false,

@@ -10,7 +10,7 @@ use super::{Engine, Judge, Limit, Scratch};
 use crate::algorithm;
 use crate::caller::{Callers, Counted, Sources};
 use crate::fleet::desk::Desk;
-use crate::hot::spotter::{Place, Spotter};
+use crate::hot::spotter::{Spotter, Storage};
 use crate::key::Seed;
 use crate::policy::{self, Actor, Policy, Rule, Scope};
 use crate::port::SharedData;
@@ -158,7 +158,7 @@ impl<'s> Builder<'s> {
         let stores = &mut self.stores;
         let hot = rule.hot.take().map(|hot| {
             let (data, namespace) = (&stores.data, &stores.namespace);
-            Spotter::new(hot, Place::of(rule.scope, data, namespace, rule.identity))
+            Spotter::new(hot, Storage::of(rule.scope, data, namespace, rule.identity))
         });
         let mut store = stores
             .open(rule.scope, meter)

@@ -19,21 +19,21 @@ const LOOKS: u8 = 2;
 const ATTEMPTS: usize = 100;
 
 /// Where a rule's window is.
-pub enum Place {
+pub enum Storage {
     /// In this worker.
     Worker,
     /// In shared data, under a key.
     Gateway(Rc<dyn SharedData>, String),
 }
 
-impl Place {
+impl Storage {
     /// Where the window of a rule with an identity is that is counted so widely.
     #[must_use]
-    pub fn of(scope: Scope, data: &Rc<dyn SharedData>, namespace: &str, identity: u64) -> Place {
+    pub fn of(scope: Scope, data: &Rc<dyn SharedData>, namespace: &str, identity: u64) -> Storage {
         match scope {
-            Scope::Local => Place::Worker,
+            Scope::Local => Storage::Worker,
             Scope::Gateway | Scope::Global => {
-                Place::Gateway(data.clone(), format!("diana/1/{namespace}/{identity:016x}/hot"))
+                Storage::Gateway(data.clone(), format!("diana/1/{namespace}/{identity:016x}/hot"))
             }
         }
     }
@@ -42,7 +42,7 @@ impl Place {
 /// Finds the hot keys of one rule.
 pub struct Spotter {
     hot: Hot,
-    place: Place,
+    storage: Storage,
     /// The worker's own.
     window: Window,
     counts: Counts,
@@ -68,10 +68,10 @@ impl Spotter {
 
     /// Nobody is hot yet, as far as this worker knows.
     #[must_use]
-    pub fn new(hot: Hot, place: Place) -> Spotter {
+    pub fn new(hot: Hot, storage: Storage) -> Spotter {
         Spotter {
             hot,
-            place,
+            storage,
             window: Window::default(),
             counts: Counts::default(),
             marked: 0,
@@ -188,9 +188,9 @@ impl Spotter {
     }
 
     fn look(&mut self, slice: u64) -> (Window, Option<u32>) {
-        match &self.place {
-            Place::Worker => (std::mem::take(&mut self.window), None),
-            Place::Gateway(data, key) => match data.get(key) {
+        match &self.storage {
+            Storage::Worker => (std::mem::take(&mut self.window), None),
+            Storage::Gateway(data, key) => match data.get(key) {
                 Some((bytes, number)) => (Window::read(&bytes, self.hot.per, slice), Some(number)),
                 None => (Window::read(&[], self.hot.per, slice), None),
             },
@@ -198,9 +198,9 @@ impl Spotter {
     }
 
     fn write(&self, window: &Window, number: Option<u32>) -> bool {
-        match &self.place {
-            Place::Worker => true,
-            Place::Gateway(data, key) => data.swap(key, &window.bytes(), number),
+        match &self.storage {
+            Storage::Worker => true,
+            Storage::Gateway(data, key) => data.swap(key, &window.bytes(), number),
         }
     }
 }

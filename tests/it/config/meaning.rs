@@ -1,7 +1,7 @@
 //! What keys mean, and their defaults.
 
 use super::{policy, rule, with_rule};
-use diana_core::algorithm::Kind;
+use diana_core::algorithm::Form;
 use diana_core::policy::{Absent, Accepted, Ban, Scope, Test};
 use diana_core::time::{SECOND, Unit};
 
@@ -77,9 +77,9 @@ fn every_key_of_an_algorithm_reaches_it() {
     for entry in diana_core::algorithm::REGISTRY {
         for key in entry.keys {
             let base = format!("algo: {}, unit: second, rpu: 50", entry.long);
-            let (text, value) = match key.kind {
-                Kind::Number => ("9", 9),
-                Kind::Duration => ("900ms", 900_000),
+            let (text, value) = match key.form {
+                Form::Number => ("9", 9),
+                Form::Duration => ("900ms", 900_000),
             };
             // It means something in a token bucket only beside `max_delay`.
             let base =

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use diana_core::hot::spotter::{Place, Spotter};
+use diana_core::hot::spotter::{Spotter, Storage};
 use diana_core::policy::Hot;
 use diana_core::time::{Micros, SECOND};
 use fastrand::Rng;
@@ -65,8 +65,8 @@ impl Crowd {
         let (mut rng, data) = (Rng::with_seed(seed), Rc::new(FakeSharedData::default()));
         let now = 1_000 * SECOND + rng.u64(0..PER);
         let place = || match workers {
-            1 => Place::Worker,
-            _ => Place::Gateway(data.clone(), "hot".into()),
+            1 => Storage::Worker,
+            _ => Storage::Gateway(data.clone(), "hot".into()),
         };
         let workers =
             (0..workers).map(|_| (Spotter::new(hot(), place()), now + rng.u64(0..PACE))).collect();

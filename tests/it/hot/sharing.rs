@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana_core::hot::spotter::{Place, Spotter};
+use diana_core::hot::spotter::{Spotter, Storage};
 use diana_core::port::SharedData;
 use diana_core::time::SECOND;
 use kit::fake::FakeSharedData;
@@ -11,7 +11,7 @@ use kit::fake::FakeSharedData;
 use super::crowd::{OVER, PER, hot};
 
 fn spotter(data: &Rc<FakeSharedData>) -> Spotter {
-    Spotter::new(hot(), Place::Gateway(data.clone(), "hot".into()))
+    Spotter::new(hot(), Storage::Gateway(data.clone(), "hot".into()))
 }
 
 fn see(spotter: &mut Spotter, key: u64, times: u64) {

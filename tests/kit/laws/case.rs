@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::{Algorithm, Entry, Kind};
+use diana_core::algorithm::{Algorithm, Entry, Form};
 use diana_core::policy::Quota;
 use diana_core::time::Unit;
 use fastrand::Rng;
@@ -45,9 +45,9 @@ fn random_quota(entry: &Entry, rng: &mut Rng) -> Quota {
     quota.zone = rng.i64(-56..=56) * 900;
     for key in entry.keys {
         if rng.bool() {
-            let value = match key.kind {
-                Kind::Number => permits(rng),
-                Kind::Duration => ticks(rng),
+            let value = match key.form {
+                Form::Number => permits(rng),
+                Form::Duration => ticks(rng),
             };
             *(key.field)(&mut quota) = Some(value.clamp(key.min, key.max));
         }
