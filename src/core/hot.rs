@@ -23,7 +23,7 @@ fn cut(most: usize, above: &dyn Fn(u64) -> usize) -> u64 {
     }
     let mut low = high / 2;
     while low < high {
-        let middle = low + (high - low) / 2;
+        let middle = low.midpoint(high);
         if above(middle) > most {
             low = middle + 1;
         } else {

@@ -49,7 +49,7 @@ impl KeyHasher {
     /// that address; lengths keep `a` + `bc` apart from `ab` + `c`.
     pub fn part(&mut self, source: usize, value: &[u8]) {
         // No value is 2⁴⁸ bytes long.
-        self.0.write_u64((source as u64) << 48 | value.len() as u64);
+        self.0.write_u64(((source as u64) << 48) + value.len() as u64);
         self.0.write(value);
     }
 

@@ -119,11 +119,8 @@ pub trait Callout {
     /// What is wrong with the cluster.
     fn send(&self, call: &Call) -> Result<u32, &'static str>;
 
-    /// Who makes the calls: the host tells nobody of their answers once it has ended. Zero where nobody
-    /// ends.
-    fn caller(&self) -> u32 {
-        0
-    }
+    /// Who makes the calls: the host tells nobody of their answers once it has ended.
+    fn caller(&self) -> u32;
 }
 
 /// What came back on a call.

@@ -47,6 +47,10 @@ impl Callout for Calls {
     fn send(&self, call: &Call) -> Result<u32, &'static str> {
         self.fake.send(call)
     }
+
+    fn caller(&self) -> u32 {
+        self.fake.caller()
+    }
 }
 
 impl Calls {

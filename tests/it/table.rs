@@ -86,7 +86,7 @@ fn a_flood_of_newcomers_hands_nobody_a_fresh_bucket() {
             if admitted {
                 *old = new;
             }
-            assert!(table.len() <= 50);
+            assert!(table.callers() <= 50);
         }
         assert!(overflowed > 1000, "{}: the flood never filled the table", entry.short);
     }
@@ -105,7 +105,7 @@ fn a_newcomer_gets_a_row_as_soon_as_one_has_run_out() {
     for caller in 400..700 {
         assert_eq!(request(&mut table, &*algorithm, caller, later), (true, Place::New));
     }
-    assert_eq!(table.len(), 300);
+    assert_eq!(table.callers(), 300);
 }
 
 #[test]
@@ -161,4 +161,19 @@ fn everybody_together_get_no_row_that_is_free_for_others() {
     table.adopt(algorithm.clone(), 4);
     assert!(request(&mut table, &*algorithm, 3, now).0);
     assert!(!request_of(&mut table, &*algorithm, Key::ALL, now).0);
+}
+
+/// `rpu: 0` closes a rule for a while. Opened again it goes on with what was used.
+#[test]
+fn a_rule_that_was_closed_for_a_while_has_forgotten_nobody() {
+    for entry in REGISTRY {
+        let [closed, open] =
+            [0, 60].map(|rpu| algorithm(entry.short, Quota::new(Unit::Minute, rpu)));
+        let mut table = Table::new(open.clone(), 1);
+        while request(&mut table, &*open, 1, at(0)).0 {}
+        table.adopt(closed.clone(), 1);
+        assert!(!request(&mut table, &*closed, 2, at(1)).0);
+        table.adopt(open.clone(), 1);
+        assert!(!request(&mut table, &*open, 1, at(2)).0, "{}", entry.short);
+    }
 }

@@ -102,6 +102,10 @@ impl Callout for FakeCallout {
         sent.push(call.clone());
         Ok(sent.len() as u32 - 1)
     }
+
+    fn caller(&self) -> u32 {
+        0
+    }
 }
 
 /// A request made of parts.

@@ -102,14 +102,14 @@ impl Table {
 
     /// Callers with a row of their own.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn callers(&self) -> usize {
         self.index.len()
     }
 
     /// How many callers more have a row than when this was last asked.
     pub fn change(&mut self) -> i64 {
-        let change = self.len() as i64 - self.reported as i64;
-        self.reported = self.len();
+        let change = self.callers() as i64 - self.reported as i64;
+        self.reported = self.callers();
         change
     }
 
@@ -122,12 +122,6 @@ impl Table {
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
-    }
-
-    /// Whether no caller has a row.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
     }
 
     /// The instant to judge at: `now`, or later if state was dropped later.

@@ -1,5 +1,7 @@
 //! How large a filter is, and how often it is wrong.
 
+use std::collections::HashMap;
+
 use diana_core::bloom::{Filter, Shape};
 use diana_core::key::Key;
 use fastrand::Rng;
@@ -10,6 +12,9 @@ const ERRORS: [u64; 5] = [100_000, 30_000, 10_000, 1_000, 100];
 const MOST: [u64; 6] = [1, 2, 10, 200, 5_000, 1_000_000_000];
 
 const FILTERS: u64 = 10;
+
+/// Bytes of a piece: three numbers, then the counters of 64 lines.
+const PIECE: u64 = 24 + 64 * 62;
 
 fn random(rng: &mut Rng) -> Key {
     Key { hash: rng.u64(..), spread: rng.u64(..) }
@@ -87,5 +92,31 @@ fn a_count_is_never_less_than_the_truth_and_stops_at_the_highest() {
         }
         filter.clear();
         assert!(callers.iter().all(|caller| filter.count(*caller) == 0));
+    }
+}
+
+/// The counters of a fleet lie in Redis, in pieces: whoever is counted there is counted as here.
+#[test]
+fn counters_in_pieces_count_like_a_filter() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    for most in MOST {
+        let shape = Shape::new(3_000, 10_000, most);
+        let mut filter = Filter::new(shape);
+        let mut counters: HashMap<(u64, u16), u64> = HashMap::new();
+        let callers: Vec<Key> = (0..3_000).map(|_| random(&mut rng)).collect();
+        for _ in 0..10_000 {
+            let caller = callers[rng.usize(0..callers.len())];
+            let (piece, places) = shape.piece(caller);
+            let bits = || places.as_chunks().0.iter().map(|bit| u16::from_be_bytes(*bit));
+            let count = |bit| counters.get(&(piece, bit)).copied().unwrap_or(0);
+            let before = bits().map(count).min().unwrap_or(0);
+            assert_eq!(filter.add(caller, 1), before);
+            for bit in bits() {
+                let end = u64::from(bit) + shape.width();
+                assert!(end <= PIECE * 8, "beyond the end of the piece");
+                let counter = counters.entry((piece, bit)).or_default();
+                *counter = (before + 1).min(shape.most()).max(*counter);
+            }
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! A worker whose Redis answers, goes away, or knows of a ban first.
 
+mod leases;
+
 use diana_core::engine::Engine;
 use diana_core::fleet::desk::{Desk, Way};
 use diana_core::fleet::link::Link;
@@ -231,4 +233,69 @@ fn what_is_left_is_told_as_it_is() {
             assert_eq!(left, 1000 - number as u64, "{algo}");
         }
     }
+}
+
+/// Nobody knows then what the others admit.
+#[test]
+fn a_gateway_that_is_cut_off_admits_its_part() {
+    for (more, part) in [
+        ("algo: W", 5),
+        ("algo: SW", 5),
+        ("algo: TB", 5),
+        ("algo: TB, burst: 4", 2),
+        ("algo: TB, burst: 31", 16),
+    ] {
+        let rule = format!("actor: account, unit: day, rpu: 10, {more}, scope: global");
+        let mut worker = Worker::new(&rule);
+        let bob = FakeRequest::get("/").header("x-account-id", "bob");
+        worker.request(&bob);
+        // Two gateways live.
+        worker.step(&mut |_, _| Some(decides(&[&[0][..], &opinion(0, 9, 1)].concat())));
+        worker.request(&bob);
+        worker.steps(30, &mut |_, _| None);
+        assert!(!worker.engine.is_together());
+        worker.verdicts.clear();
+        (0..50).for_each(|_| worker.request(&ann()));
+        assert_eq!(worker.admitted(), part, "{more}");
+    }
+}
+
+/// Redis decides about requests that came at once before any of them has its turn in the line.
+#[test]
+fn what_redis_admitted_waits_for_its_turn_under_another_rule() {
+    let rules = "actor: account, unit: day, rpu: 10, algo: W, scope: global}, \
+                 {actor: account, unit: second, rpu: 10, algo: LB, scope: local";
+    let (mut worker, mut redis) = (Worker::new(rules), Redis::default());
+    (0..3).for_each(|_| worker.request(&ann()));
+    worker.steps(3, &mut |call, time| Some(redis.answer(&call.body, time)));
+    assert_eq!(worker.admitted(), 3);
+}
+
+/// Refusals are counted in Redis without anybody waiting, and what they lead to holds as soon as that is known.
+#[test]
+fn a_banned_caller_costs_no_question() {
+    let mut worker = Worker::new(
+        "actor: account, unit: day, rpu: 10, algo: W, scope: global, \
+         ban: {after: 3, within: 10s, for: 1m}",
+    );
+    let [hour, minute] = [3600, 60].map(|seconds: u64| (seconds * SECOND).cast_signed());
+    let mut asked = 0;
+    let mut redis = |_: &Call, _| {
+        asked += 1;
+        Some(match asked {
+            1 => decides(&[&[-1][..], &opinion(hour, 0, 0), &opinion(0, 0, 0)].concat()),
+            2 => decides(&[&[0][..], &opinion(0, minute, 1)].concat()),
+            _ => panic!("asked"),
+        })
+    };
+    for _ in 0..3 {
+        worker.request(&ann());
+        worker.steps(5, &mut redis);
+    }
+    // The refusal itself is not remembered for so long.
+    worker.clock.0.set(worker.clock.now().later(30 * SECOND));
+    worker.request(&ann());
+    worker.steps(5, &mut redis);
+    assert_eq!(worker.verdicts, [false; 4]);
+    assert_eq!(asked, 2);
 }

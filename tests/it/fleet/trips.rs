@@ -3,8 +3,10 @@
 use std::rc::Rc;
 
 use diana_core::fleet::desk::{Answered, Told};
+use diana_core::fleet::link::Link;
 use diana_core::fleet::script::{Ask, Back, Charge, Script};
 use diana_core::key::Seed;
+use diana_core::policy::redis::OnFailure;
 use kit::fake::FakeSharedData;
 
 use super::redis::{Seen, admits, no_script, other_seed};
@@ -184,4 +186,16 @@ fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
     let (_, call) = worker.calls.one();
     assert_eq!(Seen::of(&call).callers, [1, 1], "they are hashed under the new one");
     assert_ne!(OWN.k0, theirs.k0);
+}
+
+/// Redis may be slow for long, while callers come and go.
+#[test]
+fn what_is_only_given_back_takes_bounded_room() {
+    let link = Link::new(OnFailure::Gateway);
+    (0..20_000).for_each(|caller| link.send(0, back(caller)));
+    (0..10).for_each(|caller| link.send(0, more(caller)));
+    let errands = link.take(usize::MAX);
+    assert_eq!(errands.len(), 8192 + 10);
+    let asking = errands.iter().filter(|errand| errand.asks()).count();
+    assert_eq!(asking, 10, "what is asked for is never dropped");
 }

@@ -52,3 +52,17 @@ fn a_live_caller_takes_no_more_than_he_may() {
         assert!(gateway.overflowed.get() < KEYS / 200, "{}", gateway.overflowed.get());
     }
 }
+
+/// However many come, they take what the operator was told; and that is no idle threat.
+#[test]
+fn a_flood_takes_the_memory_that_was_said_and_no_more() {
+    const FEW: usize = 320;
+    for rule in rules() {
+        let words = rule.algorithm.words();
+        let memory = diana_core::store::memory(Scope::Gateway, words, FEW, false);
+        let gateway = Gateway::new(rule, FEW, 1);
+        (0..20_000).for_each(|caller| _ = gateway.request(0, caller));
+        let share = bytes(&gateway) as f64 / memory.shared as f64;
+        assert!((0.98..1.02).contains(&share), "{}: {share} of it", gateway.rule.short);
+    }
+}
