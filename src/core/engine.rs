@@ -20,11 +20,11 @@ use std::rc::Rc;
 
 use crate::algorithm::Algorithm;
 use crate::caller::Callers;
-use crate::fleet::desk::Desk;
 use crate::hot::spotter::Spotter;
 use crate::permit::Freed;
 use crate::policy::{Accepted, Except, Match, Rule};
 use crate::port::{Clock, Pseudo, Request};
+use crate::redis::client::Desk;
 use crate::report::metrics::Counts;
 use crate::route::Router;
 use crate::route::path::Path;

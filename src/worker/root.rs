@@ -7,10 +7,10 @@ use super::instance::Instance;
 use super::news::{self, News};
 use super::remote::{Access, Outcome, Poller};
 use super::worker::Worker;
-use diana_core::fleet::desk::Way;
-use diana_core::fleet::script::Login;
 use diana_core::policy::Policy;
 use diana_core::port::{Answer, Environment};
+use diana_core::redis::client::Way;
+use diana_core::redis::protocol::Login;
 
 /// A root of the host. [`Root::end`] is to be called when it ends.
 #[derive(Default)]

@@ -12,13 +12,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use diana_core::algorithm::fixed_window;
-use diana_core::fleet::desk::{Answered, Desk, Told, Way};
-use diana_core::fleet::link::Link;
-use diana_core::fleet::script::{Ask, Back, Charge, Login, Numbers};
 use diana_core::key::{Key, Seed};
 use diana_core::policy::Quota;
 use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Call, Callout};
+use diana_core::redis::client::{Answered, Desk, Told, Way};
+use diana_core::redis::link::Link;
+use diana_core::redis::protocol::{Ask, Back, Charge, Login, Numbers};
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::{FakeCallout, FakeSharedData};
 

@@ -1,6 +1,6 @@
 //! Redis's protocol: what is written, and what is believed of what comes back.
 
-use diana_core::fleet::resp::{Reply, command, replies, word};
+use diana_core::redis::protocol::resp::{Reply, command, replies, word};
 use fastrand::Rng;
 
 #[test]

@@ -2,12 +2,12 @@
 
 use diana_core::algorithm::fixed_window;
 use diana_core::decision::Retry;
-use diana_core::fleet::resp::{Reply, replies};
-use diana_core::fleet::script::{
-    Answer, Ask, Back, Charge, Decided, Failure, Login, Numbers, Opinion, Outcome, Script, Trip,
-};
 use diana_core::key::{Key, Seed};
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::resp::{Reply, replies};
+use diana_core::redis::protocol::{
+    Answer, Ask, Back, Charge, Decided, Failure, Login, Numbers, Opinion, Outcome, Script, Trip,
+};
 use diana_core::time::Unit;
 
 /// Two asks, the first about one rule, the second about none.

@@ -13,7 +13,7 @@ pub mod wire;
 
 use std::collections::HashMap;
 
-use diana_core::fleet::script::{Opinion, Outcome};
+use diana_core::redis::protocol::{Opinion, Outcome};
 use diana_core::time::{Now, SECOND};
 
 use crate::laws::case::Case;

@@ -1,9 +1,9 @@
 //! Rules, asks and trips of tests.
 
 use diana_core::algorithm::{Entry, REGISTRY};
-use diana_core::fleet::script::{Ask, Back, Charge, Trip};
 use diana_core::key::{Key, Seed};
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::{Ask, Back, Charge, Trip};
 use diana_core::time::Now;
 use fastrand::Rng;
 

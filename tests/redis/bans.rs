@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use diana_core::ban::WORDS;
 use diana_core::decision::Retry;
-use diana_core::fleet::script::{Ask, Back, Charge, Numbers, Trip};
 use diana_core::key::Key;
 use diana_core::policy::{Ban, Quota};
+use diana_core::redis::protocol::{Ask, Back, Charge, Numbers, Trip};
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 use gateway::Gateway;

@@ -1,7 +1,7 @@
 //! Redis's clock may be set back: nobody gets a permit twice, and nobody starves.
 
-use diana_core::fleet::script::Opinion;
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::Opinion;
 use diana_core::time::{SECOND, Unit};
 
 use crate::server::Server;
@@ -69,7 +69,7 @@ fn a_window_that_the_clock_comes_back_to_is_not_opened_again() {
 fn a_step_back_forgets_no_gateway_and_keeps_none() {
     let server = Server::start();
     let call = |gateway, time| {
-        let trip = diana_core::fleet::script::Trip { gateway, ..trip(Some(time), vec![]) };
+        let trip = diana_core::redis::protocol::Trip { gateway, ..trip(Some(time), vec![]) };
         server.decide(&trip).gateways
     };
     assert_eq!([call(1, START), call(2, START), call(3, START - HOUR)], [1, 2, 3]);

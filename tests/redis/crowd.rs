@@ -1,9 +1,9 @@
 //! Callers of a rule take bounded room in Redis, whatever they send, and none of them gets more.
 
 use diana_core::decision::Retry;
-use diana_core::fleet::script::{Ask, Back, Charge, Numbers, Opinion};
 use diana_core::key::Key;
 use diana_core::policy::{Ban, Quota};
+use diana_core::redis::protocol::{Ask, Back, Charge, Numbers, Opinion};
 use diana_core::time::{SECOND, Unit};
 
 use crate::server::Server;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use diana_core::bloom::{Filter, Shape};
 use diana_core::decision::Retry;
-use diana_core::fleet::script::{Ask, Back, Charge, Decided, Numbers};
 use diana_core::key::Key;
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::{Ask, Back, Charge, Decided, Numbers};
 use diana_core::time::Unit;
 use fastrand::Rng;
 

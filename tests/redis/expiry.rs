@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use diana_core::algorithm::REGISTRY;
-use diana_core::fleet::script::Opinion;
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::Opinion;
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 

@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 
-use diana_core::fleet::script::{Failure, Login, Script};
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::{Failure, Login, Script};
 use diana_core::time::Unit;
 
 use crate::server::{Server, spell};

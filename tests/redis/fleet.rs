@@ -1,9 +1,9 @@
 //! What gateways have in common: the seed, the register, the clock, and charges for all rules or none.
 
 use diana_core::decision::Retry;
-use diana_core::fleet::script::{Answer, Ask, Charge, Login, Trip};
 use diana_core::key::Seed;
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::{Answer, Ask, Charge, Login, Trip};
 use diana_core::time::{SECOND, Unit};
 
 use crate::server::Server;

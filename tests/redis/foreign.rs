@@ -1,8 +1,8 @@
 //! What lies under our keys and was not written by the script.
 
 use diana_core::algorithm::REGISTRY;
-use diana_core::fleet::script::Charge;
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::Charge;
 use diana_core::time::Unit;
 use fastrand::Rng;
 
@@ -13,10 +13,10 @@ use kit::seed;
 /// Writes bytes under a key.
 fn set(server: &Server, key: &str, bytes: &[u8]) {
     let mut out = Vec::new();
-    diana_core::fleet::resp::command(&mut out, 3);
+    diana_core::redis::protocol::resp::command(&mut out, 3);
     [b"SET", key.as_bytes(), bytes]
         .iter()
-        .for_each(|word| diana_core::fleet::resp::word(&mut out, word));
+        .for_each(|word| diana_core::redis::protocol::resp::word(&mut out, word));
     out.extend(spell(&["QUIT"]));
     assert!(server.exchange(&out).starts_with(b"+OK"));
 }

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use diana_core::algorithm::REGISTRY;
 use diana_core::decision::{Decision, Retry};
-use diana_core::fleet::script::{Back, Charge, Opinion};
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::{Back, Charge, Opinion};
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 

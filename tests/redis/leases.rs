@@ -2,7 +2,7 @@
 //! let through keeps the bound of the rule.
 
 use diana_core::algorithm::REGISTRY;
-use diana_core::fleet::script::{Back, Charge, Opinion};
+use diana_core::redis::protocol::{Back, Charge, Opinion};
 use diana_core::time::Now;
 use fastrand::Rng;
 

@@ -1,8 +1,8 @@
 //! What is lent is not used: who is refused for that only is told so, and for how long.
 
 use diana_core::decision::Retry;
-use diana_core::fleet::script::{Back, Charge, Opinion};
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::{Back, Charge, Opinion};
 use diana_core::time::{SECOND, Unit};
 
 use crate::server::Server;

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use diana_core::fleet::resp::{command, word};
+use diana_core::redis::protocol::resp::{command, word};
 use diana_core::time::Micros;
 
 use crate::server::Server;

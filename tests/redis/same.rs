@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use diana_core::algorithm::{Entry, REGISTRY};
-use diana_core::fleet::script::{Ask, Back, Charge};
+use diana_core::redis::protocol::{Ask, Back, Charge};
 use fastrand::Rng;
 
 use crate::server::Server;

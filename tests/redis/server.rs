@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use diana_core::fleet::resp::{Reply, command, replies, word};
-use diana_core::fleet::script::{Answer, Decided, Failure, Login, Script, Trip};
+use diana_core::redis::protocol::resp::{Reply, command, replies, word};
+use diana_core::redis::protocol::{Answer, Decided, Failure, Login, Script, Trip};
 
 pub struct Server {
     process: Child,

@@ -5,8 +5,8 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use diana_core::fleet::script::{Answer, Ask, Login, Script, Trip};
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::{Answer, Ask, Login, Script, Trip};
 use diana_core::time::Unit;
 
 use crate::server::Server;

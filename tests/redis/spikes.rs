@@ -1,7 +1,7 @@
 //! What goes wrong with leases where they are not counted with care.
 
-use diana_core::fleet::script::{Back, Charge, Opinion};
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::{Back, Charge, Opinion};
 use diana_core::time::{SECOND, Unit};
 
 use crate::server::Server;

@@ -90,7 +90,7 @@ impl Can {
     pub(super) const WINDOW: Can = Can { queues: false, holds: false, leasing: Leasing::Window };
 }
 
-/// How Redis counts by an algorithm: the part of the script in `fleet/script` that does.
+/// How Redis counts by an algorithm: the part of the script in `redis/protocol/script` that does.
 #[derive(Debug)]
 pub struct Codec {
     /// What the script calls it.

@@ -7,10 +7,10 @@
 use super::opinion::{Basis, Refused, Says};
 use super::{Engine, Judge, Opinion, Patience, Since};
 use crate::decision::Retry;
-use crate::fleet::desk::{Answered, Told};
-use crate::fleet::link::BANS;
-use crate::fleet::script::{Ask, Opinion as Answer, Outcome};
 use crate::port::{self, Callout, Clock, Request};
+use crate::redis::client::{Answered, Told};
+use crate::redis::link::BANS;
+use crate::redis::protocol::{Ask, Opinion as Answer, Outcome};
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
 

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::{Engine, Judge};
-use crate::fleet::desk::Desk;
 use crate::port::{Metrics, SharedData};
+use crate::redis::client::Desk;
 use crate::report::metrics::{self, Counts};
 use crate::store::remains::Remains;
 use crate::time::{Micros, Now};

@@ -5,8 +5,8 @@
 //! regex makes `diana_rule_<what>{namespace="…",rule="…"}`.
 
 use super::Outcome;
-use crate::fleet::desk::Happened;
 use crate::port::Metrics;
+use crate::redis::client::Happened;
 use crate::store::shared::traffic::Traffic;
 use crate::time::Micros;
 

@@ -5,8 +5,8 @@ pub(super) mod local;
 pub(super) mod set;
 pub(super) mod shared;
 
-use crate::fleet::script::{Charge, Opinion};
 use crate::key::Key;
+use crate::redis::protocol::{Charge, Opinion};
 use crate::time::Micros;
 
 /// What is needed for a set beside the set itself.

@@ -20,11 +20,11 @@ use super::shared::gather;
 use super::{Meter, Reservation, Store, Stores};
 use crate::algorithm::{Can, Codec, Leasing};
 use crate::decision::Decision;
-use crate::fleet::link::Link;
-use crate::fleet::script::Numbers;
 use crate::key::Key;
 use crate::policy::Quota;
 use crate::policy::redis::OnFailure;
+use crate::redis::link::Link;
+use crate::redis::protocol::Numbers;
 use crate::time::{Micros, Now, SECOND};
 use share::Share;
 

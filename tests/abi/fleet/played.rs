@@ -1,6 +1,6 @@
 //! What a Redis of the test's own says to a call.
 
-use diana_core::fleet::resp::{Reply, replies};
+use diana_core::redis::protocol::resp::{Reply, replies};
 
 use crate::host::call_out::{CallOut, Response};
 

@@ -1,10 +1,10 @@
 //! Policies that no document means, as a program might make them: none is bent until something can be built.
 
 use diana_core::engine::{Engine, Unbuildable};
-use diana_core::fleet::link::Link;
 use diana_core::key::Seed;
 use diana_core::policy::redis::OnFailure;
 use diana_core::policy::{Policy, Rule};
+use diana_core::redis::link::Link;
 use diana_core::store::Stores;
 use diana_core::store::tables::Tables;
 use kit::fake::FakeSharedData;

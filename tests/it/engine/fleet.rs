@@ -3,12 +3,12 @@
 mod leases;
 
 use diana_core::engine::Engine;
-use diana_core::fleet::desk::{Desk, Way};
-use diana_core::fleet::link::Link;
-use diana_core::fleet::script::Login;
 use diana_core::key::Seed;
 use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Call, Clock};
+use diana_core::redis::client::{Desk, Way};
+use diana_core::redis::link::Link;
+use diana_core::redis::protocol::Login;
 use diana_core::store::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use diana_core::fleet::desk::Answered;
-use diana_core::fleet::script::Failure;
+use diana_core::redis::client::Answered;
+use diana_core::redis::protocol::Failure;
 use diana_core::time::SECOND;
 use kit::fake::FakeSharedData;
 

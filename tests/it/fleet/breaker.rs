@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_core::fleet::desk::Answered;
+use diana_core::redis::client::Answered;
 use diana_core::time::SECOND;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;

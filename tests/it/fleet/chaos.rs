@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use diana_core::fleet::desk::{Answered, Told};
-use diana_core::fleet::script::{Back, Charge, Script};
 use diana_core::key::Seed;
 use diana_core::port::Call;
+use diana_core::redis::client::{Answered, Told};
+use diana_core::redis::protocol::{Back, Charge, Script};
 use diana_core::time::SECOND;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;

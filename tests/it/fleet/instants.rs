@@ -1,6 +1,6 @@
 //! What Redis decides is decided at an instant, however long its answer is under way.
 
-use diana_core::fleet::desk::Answered;
+use diana_core::redis::client::Answered;
 use diana_core::time::SECOND;
 use fastrand::Rng;
 

@@ -39,7 +39,7 @@ fn a_probe_that_finds_redis_without_the_script_brings_it_there() {
     for now in (0..3 * SECOND).step_by(MILLISECOND as usize) {
         workers[0].work(now);
         for (token, call) in workers[0].calls.fresh() {
-            let is_text = Seen::of(&call).script == diana_core::fleet::script::Script::Text;
+            let is_text = Seen::of(&call).script == diana_core::redis::protocol::Script::Text;
             let answer = if is_text { admits(&call) } else { no_script() };
             workers[0].answer(token, &ok(answer), now).unwrap();
         }

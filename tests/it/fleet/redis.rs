@@ -1,9 +1,9 @@
 //! What a Redis of the test's own says to calls.
 
-use diana_core::fleet::resp::{Reply, replies};
-use diana_core::fleet::script::Script;
 use diana_core::key::Seed;
 use diana_core::port::Call;
+use diana_core::redis::protocol::Script;
+use diana_core::redis::protocol::resp::{Reply, replies};
 
 /// A call as Redis sees it.
 #[derive(Debug)]

@@ -2,11 +2,9 @@
 
 use std::rc::Rc;
 
-use diana_core::fleet::desk::{Answered, Told};
-use diana_core::fleet::link::Link;
-use diana_core::fleet::script::{Ask, Back, Charge, Script};
 use diana_core::key::Seed;
-use diana_core::policy::redis::OnFailure;
+use diana_core::redis::client::{Answered, Told};
+use diana_core::redis::protocol::{Ask, Back, Charge, Script};
 use kit::fake::FakeSharedData;
 
 use super::redis::{Seen, admits, no_script, other_seed};

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use diana_core::algorithm::{Entry, token_bucket};
-use diana_core::fleet::link::Link;
 use diana_core::policy::redis::OnFailure;
 use diana_core::policy::{Quota, Scope};
+use diana_core::redis::link::Link;
 use diana_core::store::tables::Tables;
 use diana_core::store::{Meter, NoCodec, Stores};
 use diana_core::time::{SECOND, Unit};

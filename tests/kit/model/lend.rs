@@ -1,7 +1,7 @@
 //! What is lent to a caller, and for how long a refusal is one for what is out only.
 
 use diana_core::decision::{Decision, Retry};
-use diana_core::fleet::script::Opinion;
+use diana_core::redis::protocol::Opinion;
 use diana_core::time::Now;
 
 use super::look::{Look, NOTHING};

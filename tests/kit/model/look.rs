@@ -2,8 +2,8 @@
 
 use diana_core::algorithm::Algorithm;
 use diana_core::decision::{Decision, Retry};
-use diana_core::fleet::script::Opinion;
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::Opinion;
 use diana_core::time::Now;
 
 use super::bucket::Bucket;

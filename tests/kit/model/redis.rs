@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use diana_core::decision::Retry;
-use diana_core::fleet::script::{Opinion, Outcome};
+use diana_core::redis::protocol::{Opinion, Outcome};
 use diana_core::time::SECOND;
 
 use super::rule::Rule;

@@ -1,8 +1,8 @@
 //! A rule that the fleet counts.
 
 use diana_core::algorithm::{Entry, REGISTRY};
-use diana_core::fleet::script::Numbers;
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::Numbers;
 
 use crate::laws::case::Case;
 

@@ -1,8 +1,8 @@
 //! A call as Redis sees it: commands, and numbers in MessagePack.
 
 use diana_core::algorithm::REGISTRY;
-use diana_core::fleet::resp::{Reply, replies};
 use diana_core::policy::Quota;
+use diana_core::redis::protocol::resp::{Reply, replies};
 use diana_core::time::{SECOND, Unit};
 
 use super::Asked;

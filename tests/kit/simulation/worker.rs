@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
-use diana_core::fleet::desk::Answered;
 use diana_core::port::{self, Call};
+use diana_core::redis::client::Answered;
 use diana_core::time::{Micros, Now, SECOND};
 use diana_worker::{Instance, Root, Stream};
 

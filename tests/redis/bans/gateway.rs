@@ -1,13 +1,13 @@
 //! One gateway with one worker, whose calls reach a real Redis at once.
 
 use diana_core::engine::{Engine, Resumed};
-use diana_core::fleet::desk::{Desk, Way};
-use diana_core::fleet::link::Link;
-use diana_core::fleet::script::Login;
 use diana_core::key::{Key, KeyHasher, Seed};
 use diana_core::policy::Ban;
 use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Clock, Metrics};
+use diana_core::redis::client::{Desk, Way};
+use diana_core::redis::link::Link;
+use diana_core::redis::protocol::Login;
 use diana_core::store::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::{Now, SECOND};

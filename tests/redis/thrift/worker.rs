@@ -1,7 +1,7 @@
 //! A worker that leases, as simply as it can be done.
 
 use diana_core::decision::Retry;
-use diana_core::fleet::script::Outcome;
+use diana_core::redis::protocol::Outcome;
 use diana_core::time::SECOND;
 
 use kit::model::{Asked, Model, Receipts};

@@ -7,11 +7,11 @@
 
 use std::rc::Rc;
 
-use crate::fleet::link::{BANS, Link};
-use crate::fleet::script::{Back, Charge, Numbers};
 use crate::key::Key;
 use crate::policy::Ban;
 use crate::policy::redis::OnFailure;
+use crate::redis::link::{BANS, Link};
+use crate::redis::protocol::{Back, Charge, Numbers};
 
 /// The bans of one rule in the fleet.
 pub(in crate::store) struct Far {

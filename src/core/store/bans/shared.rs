@@ -9,10 +9,10 @@ use std::rc::Rc;
 
 use super::far::Far;
 use super::{Bans, set};
-use crate::fleet::script::{Charge, Opinion};
 use crate::key::Key;
 use crate::policy::Ban;
 use crate::port::SharedData;
+use crate::redis::protocol::{Charge, Opinion};
 use crate::store::shared::names::Names;
 use crate::store::shared::traffic::{Traffic, one_more};
 use crate::time::{Micros, SECOND};

@@ -2,8 +2,8 @@
 
 use super::Fleet;
 use crate::decision::{Decision, Retry};
-use crate::fleet::script::Opinion;
 use crate::key::Key;
+use crate::redis::protocol::Opinion;
 use crate::store::Reservation;
 use crate::store::lease::{Block, Refusal};
 use crate::time::{Micros, Now};

@@ -1,8 +1,8 @@
 //! What is asked of Redis.
 
 use super::Fleet;
-use crate::fleet::script::{Back, Charge};
 use crate::key::Key;
+use crate::redis::protocol::{Back, Charge};
 use crate::store::lease::{Block, Lease};
 use crate::time::{Micros, Now, SECOND};
 

@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use diana_core::fleet::resp::{Reply, replies};
-use diana_core::fleet::script::{Answer, Ask, Login, Trip};
+use diana_core::redis::protocol::resp::{Reply, replies};
+use diana_core::redis::protocol::{Answer, Ask, Login, Trip};
 use diana_core::key::Seed;
 use diana_core::policy::Quota;
 use diana_core::time::{SECOND, Unit};

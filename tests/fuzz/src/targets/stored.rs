@@ -2,7 +2,7 @@
 //! replaced, or could be ours.
 
 use diana_core::algorithm::REGISTRY;
-use diana_core::fleet::resp::{command, word};
+use diana_core::redis::protocol::resp::{command, word};
 use fastrand::Rng;
 
 use crate::server::{Server, spell};

@@ -25,6 +25,7 @@ mod failure;
 mod numbers;
 mod pack;
 mod read;
+pub mod resp;
 mod text;
 mod write;
 

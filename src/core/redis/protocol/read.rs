@@ -2,9 +2,9 @@
 
 use std::slice::Iter;
 
+use super::resp::{Reply, replies};
 use super::{Answer, Ask, Decided, Failure, Login, Opinion, Outcome, Trip};
 use crate::decision::Retry;
-use crate::fleet::resp::{Reply, replies};
 use crate::key::Seed;
 
 /// How the script says never.

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::script::Charge;
+use super::protocol::Charge;
 use crate::policy::redis::OnFailure;
 
 /// Most errands that wait. There is no more than one for each lease that wants something.

@@ -4,21 +4,22 @@
 //! trip. Nobody waits longer than the timeout: then the gateway counts alone, and only probes go out,
 //! which no request waits for.
 
-mod happened;
-mod out;
+mod batch;
+mod offset;
+mod stats;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::head::Head;
+use super::health::Head;
 use super::link::Link;
-use super::offset::Offset;
-use super::script::{Answer, Ask, Failure, Login, Opinion, Outcome, Script};
+use super::protocol::{Answer, Ask, Failure, Login, Opinion, Outcome, Script};
 use crate::key::{Key, Seed};
 use crate::port::{self, Callout, SharedData};
 use crate::time::{Micros, Now, SECOND};
-pub use happened::Happened;
-use out::{Flight, Wait};
+use batch::{Flight, Wait};
+use offset::Offset;
+pub use stats::Happened;
 
 /// Most rules in a trip: Redis does nothing else meanwhile.
 const MOST: usize = 256;

@@ -3,9 +3,9 @@
 use std::fmt::{self, Write};
 
 use super::pack::Array;
+use super::resp::{command, word};
 use super::text::{DIGEST, TEXT};
 use super::{Ask, Back, Charge, Login, Script, Trip};
-use crate::fleet::resp::{command, word};
 use crate::key::{Key, Seed};
 
 impl Login {

@@ -1,8 +1,6 @@
 //! One limit for the whole fleet: usage counted in Redis.
 
-pub mod desk;
-mod head;
+pub mod client;
+mod health;
 pub mod link;
-mod offset;
-pub mod resp;
-pub mod script;
+pub mod protocol;

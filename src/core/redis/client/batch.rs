@@ -1,11 +1,11 @@
 //! What goes out, and what is out.
 
 use super::{Answered, Desk, ERRANDS, FLIGHTS, GRACE, MOST, Told};
-use crate::fleet::head::Head;
-use crate::fleet::link::Errand;
-use crate::fleet::script::{Answer, Ask, Failure, Login, Outcome, Script, Trip};
 use crate::key::Key;
 use crate::port::{self, Call, Callout};
+use crate::redis::health::Head;
+use crate::redis::link::Errand;
+use crate::redis::protocol::{Answer, Ask, Failure, Login, Outcome, Script, Trip};
 use crate::time::{Micros, Now, SECOND};
 
 /// The shortest timeout that a host can tell.

@@ -4,16 +4,16 @@
 use const_sha1::sha1;
 
 const SOURCE: &str = concat!(
-    include_str!("head.lua"),
-    include_str!("clock.lua"),
-    include_str!("terms.lua"),
-    include_str!("keys.lua"),
-    include_str!("window.lua"),
-    include_str!("sliding.lua"),
-    include_str!("bucket.lua"),
-    include_str!("ban.lua"),
-    include_str!("quota.lua"),
-    include_str!("trip.lua"),
+    include_str!("script/head.lua"),
+    include_str!("script/clock.lua"),
+    include_str!("script/terms.lua"),
+    include_str!("script/keys.lua"),
+    include_str!("script/window.lua"),
+    include_str!("script/sliding.lua"),
+    include_str!("script/bucket.lua"),
+    include_str!("script/ban.lua"),
+    include_str!("script/quota.lua"),
+    include_str!("script/trip.lua"),
 );
 
 /// The script.
