@@ -73,7 +73,7 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
     };
     let mut tables = Tables::default();
     let mut stores = Stores::new("bench".into(), Rc::new(FakeSharedData::default()), &mut tables);
-    stores.open(Scope::Local, meter).unwrap_or_else(|why| panic!("{why:?}"))
+    stores.open(Scope::Local, meter)
 }
 
 fn is_admitted(store: &mut dyn Store, key: Key) -> bool {

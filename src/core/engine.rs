@@ -14,6 +14,7 @@ mod one;
 mod opinion;
 mod report;
 mod upkeep;
+mod usage;
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -25,11 +26,10 @@ use crate::permit::Freed;
 use crate::policy::{Accepted, Except, Match, Rule};
 use crate::port::{Clock, Pseudo, Request};
 use crate::redis::client::Desk;
+use crate::redis::handle::Handle;
 use crate::report::metrics::Counts;
 use crate::route::Router;
 use crate::route::path::Path;
-use crate::store::Store;
-use crate::store::bans::Bans;
 use crate::store::shared::traffic::Traffic;
 use crate::tickets::Tickets;
 use crate::time::{Micros, Now};
@@ -42,6 +42,7 @@ pub use lent::Patience;
 use lent::Rows;
 use opinion::Opinion;
 use upkeep::Upkeep;
+use usage::{Banned, Usage};
 
 /// Judges requests by the rules of one policy, and holds what was used.
 pub struct Engine {
@@ -77,6 +78,8 @@ pub struct Engine {
     reads_headers: bool,
     /// Through which the fleet is asked.
     desk: Option<Desk>,
+    /// What is to be asked, and how Redis is.
+    redis: Handle,
     /// The requests that wait for an answer, by their tickets.
     asked: Tickets<Asked>,
     /// The requests that wait for permits which others hold.
@@ -101,8 +104,8 @@ struct Judge {
     algorithm: Rc<dyn Algorithm>,
     /// Its actor's number in [`Callers`].
     actor: usize,
-    store: Box<dyn Store>,
-    bans: Option<Box<dyn Bans>>,
+    store: Usage,
+    bans: Option<Banned>,
     hot: Option<Spotter>,
     /// Whether requests have places in a line, which are given back if a client leaves.
     queues: bool,

@@ -1,6 +1,9 @@
 //! One limit for the whole fleet: usage counted in Redis.
 
+pub mod bans;
 pub mod client;
+pub mod handle;
 mod health;
-pub mod link;
+pub mod part;
 pub mod protocol;
+pub mod store;

@@ -3,14 +3,13 @@
 
 pub mod bans;
 pub mod daily;
-pub mod fleet;
 mod floor;
 mod kept;
-mod lease;
-mod leases;
+pub(crate) mod lease;
+pub(crate) mod leases;
 pub mod local;
 pub mod remains;
-mod reservation;
+pub(crate) mod reservation;
 pub mod shared;
 mod slab;
 mod state;
@@ -25,14 +24,9 @@ use crate::decision::Decision;
 use crate::key::Key;
 use crate::policy::{Ban, Memory, Quota, Scope};
 use crate::port::SharedData;
-use crate::redis::link::Link;
-use crate::redis::protocol::Numbers;
 use crate::time::{Micros, Now};
 use bans::Bans;
-use bans::far::Far;
 use daily::{Daily, Terms};
-use fleet::Fleet;
-pub(crate) use lease::RECHECK;
 use local::Local;
 pub use reservation::Reservation;
 use shared::Shared;
@@ -116,11 +110,6 @@ pub trait Store {
 
     /// Ends this store, unless it is asked again; the same as [`Store::change_in_keys`] for the last time.
     fn close(&mut self, now: Now) -> i64;
-
-    /// The store as one that asks the fleet, if it is one.
-    fn fleet(&mut self) -> Option<&mut Fleet> {
-        None
-    }
 }
 
 /// What a store counts by.
@@ -153,10 +142,6 @@ impl Meter {
     }
 }
 
-/// A rule is to be counted in Redis, which cannot count by its algorithm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoCodec;
-
 /// What all stores of a configuration have in common.
 pub struct Stores<'s> {
     /// Prefix of shared keys.
@@ -166,80 +151,59 @@ pub struct Stores<'s> {
     /// What was done with it.
     pub traffic: Rc<Traffic>,
     tables: &'s mut Tables,
-    /// What rules for the fleet are counted with, if they are.
-    fleet: Option<Rc<Link>>,
-    opened: usize,
 }
 
 impl<'s> Stores<'s> {
     /// Stores under a prefix of shared keys, which is also the namespace of `tables`.
     pub fn new(namespace: Rc<str>, data: Rc<dyn SharedData>, tables: &'s mut Tables) -> Stores<'s> {
-        Stores { namespace, data, traffic: Rc::default(), tables, fleet: None, opened: 0 }
+        Stores { namespace, data, traffic: Rc::default(), tables }
     }
 
-    /// The same, with rules for the fleet counted in what is behind `link`.
-    #[must_use]
-    pub fn with_fleet(mut self, link: Rc<Link>) -> Stores<'s> {
-        self.fleet = Some(link);
-        self
-    }
-
-    /// The store of the next rule.
-    ///
-    /// # Errors
-    /// If it is to be counted in Redis, which cannot count by its algorithm.
-    pub fn open(&mut self, scope: Scope, meter: Meter) -> Result<Box<dyn Store>, NoCodec> {
-        self.opened += 1;
-        if let Some(link) = self.fleet.clone().filter(|_| scope == Scope::Global) {
-            let numbers = match meter.daily {
-                Some(shape) => Numbers::of_quota(&meter.quota, shape),
-                None => Numbers::of_rule(meter.entry, &meter.quota).ok_or(NoCodec)?,
-            };
-            let number = self.opened - 1;
-            return Ok(Box::new(Fleet::new(meter, numbers, number, link, self)));
-        }
+    /// The store of a rule. What is to be counted wider than in a gateway is counted in the gateway.
+    pub fn open(&mut self, scope: Scope, meter: Meter) -> Box<dyn Store> {
         if let Some(daily) = self.open_daily(&meter) {
-            return Ok(Box::new(daily));
+            return Box::new(daily);
         }
-        Ok(match scope {
+        match scope {
             Scope::Local => {
                 let table = self.tables.open(&self.namespace, &meter);
                 Box::new(Local::new(meter, table))
             }
-            // Without a store for the fleet each gateway counts for itself.
             Scope::Gateway | Scope::Global => Box::new(self.opener()(meter)),
-        })
-    }
-
-    /// The bans of the rule whose store was opened last, which has an identity, made for so many
-    /// callers.
-    pub fn open_bans(&mut self, scope: Scope, ban: Ban, rule: u64, keys: usize) -> Box<dyn Bans> {
-        let identity = ban.identity(rule);
-        let link = self.fleet.clone().filter(|_| scope == Scope::Global);
-        let number = self.opened.saturating_sub(1);
-        match scope {
-            Scope::Local => {
-                let sets = self.tables.open_bans(&self.namespace, identity, keys);
-                Box::new(bans::local::Local::new(ban, sets))
-            }
-            Scope::Gateway | Scope::Global => {
-                let names = Names::new(&self.namespace, identity, keys);
-                let (data, traffic) = (self.data.clone(), self.traffic.clone());
-                let far = link.map(|link| Far::new(link, number, identity, &ban, keys));
-                Box::new(bans::shared::Shared::new(ban, names, keys, data, traffic, far))
-            }
         }
     }
 
+    /// The bans of a rule with this identity, made for so many callers.
+    pub fn open_bans(&mut self, scope: Scope, ban: Ban, rule: u64, keys: usize) -> Box<dyn Bans> {
+        match scope {
+            Scope::Local => {
+                let sets = self.tables.open_bans(&self.namespace, ban.identity(rule), keys);
+                Box::new(bans::local::Local::new(ban, sets))
+            }
+            Scope::Gateway | Scope::Global => Box::new(self.open_shared_bans(ban, rule, keys)),
+        }
+    }
+
+    /// The same, counted in the gateway.
+    pub(crate) fn open_shared_bans(
+        &self,
+        ban: Ban,
+        rule: u64,
+        keys: usize,
+    ) -> bans::shared::Shared {
+        let names = Names::new(&self.namespace, ban.identity(rule), keys);
+        bans::shared::Shared::new(ban, names, keys, self.data.clone(), self.traffic.clone())
+    }
+
     /// What counts many accounts by the day in this worker, if that is what is to be counted.
-    fn open_daily(&mut self, meter: &Meter) -> Option<Daily> {
+    pub(crate) fn open_daily(&mut self, meter: &Meter) -> Option<Daily> {
         let terms = Terms { shape: meter.daily?, cost: meter.cost, zone: meter.quota.ahead() };
         let section = self.tables.open_section(&self.namespace, meter, terms);
         Some(Daily::new(meter, section))
     }
 
     /// Opens stores of this gateway.
-    fn opener(&self) -> impl Fn(Meter) -> Shared + use<> {
+    pub(crate) fn opener(&self) -> impl Fn(Meter) -> Shared + use<> {
         let (namespace, data) = (self.namespace.clone(), self.data.clone());
         let traffic = self.traffic.clone();
         move |meter| Shared::new(meter, &namespace, data.clone(), traffic.clone())

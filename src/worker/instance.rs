@@ -11,7 +11,8 @@ use diana_core::engine::{Engine, Resumed};
 use diana_core::policy::Policy;
 use diana_core::port::{Clock, Request};
 use diana_core::redis::client::{Desk, Way};
-use diana_core::redis::link::Link;
+use diana_core::redis::handle::Handle;
+use diana_core::redis::part::Part;
 use diana_core::store::Stores;
 use diana_core::store::remains::Remains;
 use diana_core::store::tables::Tables;
@@ -43,8 +44,8 @@ pub struct Instance {
     /// How often upkeep is due, in ticks.
     pace: Micros,
     namespace: Rc<str>,
-    /// What its stores want to ask Redis, if there is one.
-    link: Option<Rc<Link>>,
+    /// Whether there is a Redis.
+    has_redis: bool,
     waiting: Waiting,
     /// When upkeep is due; nothing while there is nothing to keep up.
     upkeep: Cell<Option<Micros>>,
@@ -67,10 +68,10 @@ impl Instance {
     ) -> Result<Instance, String> {
         let data = host.data();
         let seed = seed::agree(&namespace, &*data, host);
-        let link = policy.redis.as_ref().map(|redis| Rc::new(Link::new(redis.on_failure)));
-        let desk = way.zip(link.clone()).map(|(way, link)| {
+        let has_redis = way.is_some();
+        let desk = way.map(|way| {
             let random = host.random() as u64;
-            Desk::new(way, namespace.clone(), data.clone(), link, seed, random)
+            Desk::new(way, namespace.clone(), data.clone(), seed, random)
         });
         let stores = Stores::new(namespace.clone(), data, kept.tables);
         let mut engine = Engine::new(policy, seed, stores, desk)
@@ -83,7 +84,7 @@ impl Instance {
             marks: std::mem::take(&mut engine.markers),
             pace: engine.pace(),
             engine: RefCell::new(engine),
-            link,
+            has_redis,
             waiting: Waiting::default(),
             upkeep: Cell::new(None),
             closed: Cell::new(false),
@@ -115,13 +116,13 @@ impl Instance {
     /// Whether its rules for the fleet are counted by this gateway alone.
     #[must_use]
     pub fn is_alone(&self) -> bool {
-        self.link.as_ref().is_some_and(|link| link.alone.get())
+        self.redis(|redis| redis.is_alone(Part::Whole)).unwrap_or(false)
     }
 
     /// How many gateways its rules for the fleet are divided among while they are, as last known.
     #[must_use]
     pub fn gateways(&self) -> u64 {
-        self.link.as_ref().map_or(1, |link| link.gateways.get())
+        self.redis(|redis| redis.gateways).unwrap_or(1)
     }
 
     /// How many requests have their answers and have not gone on yet: only so many go on in one call of the host.
@@ -132,7 +133,8 @@ impl Instance {
 
     /// Whether there is something to do for the fleet, of which its clock may not know yet.
     pub(crate) fn is_pressed(&self) -> bool {
-        self.link.as_ref().is_some_and(|link| link.has_errands() || link.alone.get())
+        let is_pressed = |redis: &Handle| redis.has_operations() || redis.is_alone(Part::Whole);
+        self.redis(is_pressed).unwrap_or(false)
     }
 
     /// Decides about the request that the host is calling about, and marks it if its caller is hot and it
@@ -267,8 +269,7 @@ impl Instance {
             self.upkeep.set(None);
             self.closed.set(true);
         }
-        // It waits for nothing that a Redis would be good for which is away.
-        self.link.iter().for_each(|link| link.in_use.set(false));
+        self.need_no_redis();
     }
 
     /// What its rules have in shared data.
@@ -283,8 +284,19 @@ impl Instance {
         if !self.closed.get() {
             self.close(host);
         }
-        self.link.iter().for_each(|link| link.in_use.set(false));
+        self.need_no_redis();
         self.next(Micros::MAX).is_none()
+    }
+
+    /// What is known of Redis, if there is one.
+    fn redis<T>(&self, read: impl FnOnce(&Handle) -> T) -> Option<T> {
+        let engine = self.has_redis.then(|| self.engine.try_borrow().ok()).flatten()?;
+        Some(read(engine.redis()))
+    }
+
+    /// It waits for nothing that a Redis would be good for which is away.
+    fn need_no_redis(&self) {
+        self.engine.try_borrow_mut().into_iter().for_each(|mut engine| engine.need_no_redis());
     }
 
     fn clock<'a>(&'a self, host: &'a dyn Host) -> Clocks<'a> {

@@ -29,21 +29,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("caller", &["actor", "key", "policy", "port"]),
     ("ban", &["policy", "ring", "time"]),
     ("hot", &["policy", "port", "ring", "time"]),
-    ("redis", &["algorithm", "bloom", "decision", "key", "policy", "port", "time", "words"]),
+    ("store", &["algorithm", "ban", "bloom", "decision", "key", "policy", "port", "time", "words"]),
+    // Its store and its bans go on with what `store` knows of a gateway; `store` knows nothing of Redis, and
+    // it is the engine that tells which of both counts a rule.
     (
-        "store",
-        &[
-            "algorithm",
-            "ban",
-            "bloom",
-            "decision",
-            "redis",
-            "key",
-            "policy",
-            "port",
-            "time",
-            "words",
-        ],
+        "redis",
+        &["algorithm", "bloom", "decision", "key", "policy", "port", "store", "time", "words"],
     ),
     ("report", &["decision", "redis", "policy", "port", "store", "text", "time"]),
     ("permit", &["key"]),

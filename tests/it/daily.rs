@@ -32,7 +32,7 @@ fn open(quota: Quota, accounts: u64, error: u64, tables: &mut Tables) -> Box<dyn
     let shape = Shape::new(accounts, error, quota.rpu / quota.cost);
     let meter = Meter { daily: Some(shape), ..Rule::new("W", quota).meter(1) };
     let mut stores = Stores::new("ns".into(), Rc::new(FakeSharedData::default()), tables);
-    stores.open(Scope::Local, meter).unwrap()
+    stores.open(Scope::Local, meter)
 }
 
 fn key(account: u64) -> Key {

@@ -17,7 +17,7 @@ use diana_core::policy::Quota;
 use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Call, Callout};
 use diana_core::redis::client::{Answered, Desk, Told, Way};
-use diana_core::redis::link::Link;
+use diana_core::redis::handle::{Handle, Operation};
 use diana_core::redis::protocol::{Ask, Back, Charge, Login, Numbers};
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::{FakeCallout, FakeSharedData};
@@ -31,7 +31,7 @@ pub const OWN: Seed = Seed { k0: 3, k1: 4 };
 /// One worker's desk with its calls, on a clock that the test moves.
 pub struct Worker {
     pub desk: Desk,
-    pub link: Rc<Link>,
+    pub handle: Handle,
     pub calls: Rc<Calls>,
 }
 
@@ -99,25 +99,39 @@ impl Worker {
     }
 
     pub fn with(data: &Rc<FakeSharedData>, timeout: u64) -> Worker {
-        let link = Rc::new(Link::new(OnFailure::Gateway));
         let way = Way { cluster: "redis".into(), timeout, login: Login::default() };
-        let desk = Desk::new(way, "test".into(), data.clone(), link.clone(), OWN, 77);
-        Worker { desk, link, calls: Rc::default() }
+        let desk = Desk::new(way, "test".into(), data.clone(), OWN, 77);
+        let mut handle = Handle::new(OnFailure::Gateway);
+        desk.tell(&mut handle);
+        Worker { desk, handle, calls: Rc::default() }
     }
 
     pub fn work(&mut self, now: u64) -> Vec<Told> {
-        self.desk.work(at(now), &*self.calls)
+        self.desk.work(at(now), &*self.calls, &mut self.handle)
     }
 
     pub fn answer(&mut self, token: u32, back: &Response, now: u64) -> Option<Vec<Told>> {
         let body = || Some(back.body.clone());
         let answer = Answer { status: back.status, size: back.body.len(), body: &body };
-        self.desk.answer(token, &answer, at(now), &*self.calls)
+        self.desk.answer(token, &answer, at(now), &*self.calls, &mut self.handle)
     }
 
     /// Asks, and sends what can be sent.
     pub fn ask(&mut self, caller: u64, now: u64) -> u64 {
-        self.desk.ask(ask(caller), now)
+        self.ask_for(ask(caller), now)
+    }
+
+    pub fn ask_for(&mut self, ask: Ask, since: u64) -> u64 {
+        self.desk.ask(ask, since, &mut self.handle)
+    }
+
+    pub fn next(&self, now: u64) -> Option<u64> {
+        self.desk.next(now, &self.handle)
+    }
+
+    /// A store wants something done.
+    pub fn send(&mut self, store: usize, charge: Charge) {
+        self.handle.add(Operation { store, charge });
     }
 
     /// Lets the first call of this worker fail, so that the gateway is alone.

@@ -5,11 +5,11 @@
 //! charge may be visible for a while that lets nobody through, and never the reverse.
 
 use super::opinion::{Basis, Refused, Says};
-use super::{Engine, Judge, Opinion, Patience, Since};
+use super::{Banned, Engine, Judge, Opinion, Patience, Since};
 use crate::decision::Retry;
 use crate::port::{self, Callout, Clock, Request};
 use crate::redis::client::{Answered, Told};
-use crate::redis::link::BANS;
+use crate::redis::handle::{BANS, Handle};
 use crate::redis::protocol::{Ask, Opinion as Answer, Outcome};
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
@@ -53,8 +53,19 @@ impl Engine {
     /// wait for permits.
     #[must_use]
     pub fn next(&self, now: Micros) -> Option<Micros> {
-        let desk = self.desk.as_ref().and_then(|desk| desk.next(now));
+        let desk = self.desk.as_ref().and_then(|desk| desk.next(now, &self.redis));
         [desk, self.lent.next()].into_iter().flatten().min()
+    }
+
+    /// How Redis is, and what is to be done there.
+    #[must_use]
+    pub fn redis(&self) -> &Handle {
+        &self.redis
+    }
+
+    /// Asks no more whether Redis is back, until it is needed again.
+    pub fn need_no_redis(&mut self) {
+        self.redis.in_use = false;
     }
 
     /// Lines for the log about Redis.
@@ -63,6 +74,7 @@ impl Engine {
     }
 
     /// Asks about the request in hand, which other rules hold for `delay`.
+    #[inline(never)]
     pub(super) fn ask(&mut self, delay: Micros) -> Verdict {
         let Some(desk) = &mut self.desk else { return Verdict::PASS };
         let mut ask = Ask { delay, rules: Vec::new() };
@@ -80,7 +92,7 @@ impl Engine {
                 Says::Nothing | Says::Admits { .. } | Says::Refuses(_) | Says::Bans(_) => continue,
             };
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
-            if let Some(store) = judge.store.fleet() {
+            if let Some(store) = judge.store.redis() {
                 ask.rules.push(store.question(
                     opinion.key,
                     self.scratch.now,
@@ -88,13 +100,13 @@ impl Engine {
                     tentative,
                 ));
             }
-            let bans = judge.bans.as_ref().filter(|_| opinion.is_own && !opinion.shadow);
-            let look = bans.and_then(|bans| bans.question(opinion.key));
+            let bans = judge.bans.as_mut().filter(|_| opinion.is_own && !opinion.shadow);
+            let look = bans.and_then(Banned::redis).map(|bans| bans.question(opinion.key));
             *ban = look.is_some();
             ask.rules.extend(look);
         }
         let (since, patience) = (self.scratch.since, self.scratch.patience);
-        let ticket = desk.ask(ask, since);
+        let ticket = desk.ask(ask, since, &mut self.redis);
         let opinions = std::mem::take(&mut self.scratch.opinions);
         self.asked.insert(ticket, Asked { since, patience, opinions, gone: false });
         Verdict::Ask { ticket }
@@ -115,7 +127,7 @@ impl Engine {
         }
         for opinion in &mut self.scratch.opinions {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
-            opinion.catch_up(judge, now);
+            opinion.catch_up(judge, now, &mut self.redis);
         }
         Some(self.conclude())
     }
@@ -144,7 +156,7 @@ impl Engine {
 
     /// Does what is due between the gateway and Redis. The requests whose answers have come.
     pub fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<Resumed> {
-        let told = self.desk.as_mut().map(|desk| desk.work(now, callout));
+        let told = self.desk.as_mut().map(|desk| desk.work(now, callout, &mut self.redis));
         let mut requests = self.hand_out(told.unwrap_or_default(), now);
         self.take_waiting(now, &mut requests);
         requests
@@ -158,7 +170,7 @@ impl Engine {
         now: Now,
         callout: &dyn Callout,
     ) -> Option<Vec<Resumed>> {
-        let told = self.desk.as_mut()?.answer(token, answer, now, callout)?;
+        let told = self.desk.as_mut()?.answer(token, answer, now, callout, &mut self.redis)?;
         Some(self.hand_out(told, now))
     }
 
@@ -172,7 +184,9 @@ impl Engine {
     pub(super) fn give_back(&mut self) {
         for opinion in &mut self.scratch.opinions {
             let judge = self.rules.get_mut(opinion.rule);
-            judge.into_iter().for_each(|judge| opinion.give_back(judge));
+            if let Some(judge) = judge {
+                opinion.give_back(judge, &mut self.redis);
+            }
         }
     }
 
@@ -193,14 +207,16 @@ impl Engine {
                 },
                 Told::Store(number, key, answer) if number >= BANS => {
                     let judge = self.rules.get_mut(number - BANS);
-                    let bans = judge.and_then(|judge| judge.bans.as_mut());
+                    let bans = judge.and_then(|judge| judge.bans.as_mut()?.redis());
                     if let (Some(bans), Some((opinion, _))) = (bans, answer) {
-                        bans.told(key, &opinion, now.mono);
+                        bans.told(key, &opinion, now.mono, &mut self.redis);
                     }
                 }
                 Told::Store(number, key, answer) => {
-                    let store = self.rules.get_mut(number).and_then(|judge| judge.store.fleet());
-                    store.into_iter().for_each(|store| store.brought(key, answer, now));
+                    let store = self.rules.get_mut(number).and_then(|judge| judge.store.redis());
+                    if let Some(store) = store {
+                        store.brought(key, answer, now, &mut self.redis);
+                    }
                     self.lent.wake(number, key);
                 }
             }
@@ -229,19 +245,23 @@ impl Engine {
                 Answered::Decided { outcome, sent, at } => {
                     let answer = outcome.rules.get(number);
                     let answer = answer.map(|answer| (answer, outcome, *sent, *at));
-                    answer.into_iter().for_each(|answer| opinion.hear(judge, answer, now));
+                    if let Some(answer) = answer {
+                        opinion.hear(judge, answer, now, &mut self.redis);
+                    }
                     if ban
                         && let Some(answer) = outcome.rules.get(number + 1)
-                        && let Some(bans) = &mut judge.bans
+                        && let Some(bans) = judge.bans.as_mut().and_then(Banned::redis)
                     {
-                        let left = bans.told(opinion.key, answer, now.mono);
-                        opinion.ban(judge, left);
+                        let left = bans.told(opinion.key, answer, now.mono, &mut self.redis);
+                        opinion.ban(judge, left, &mut self.redis);
                     }
                 }
                 Answered::Alone | Answered::Again | Answered::Anew => {
                     opinion.alone = true;
-                    let store = judge.store.fleet();
-                    store.into_iter().for_each(|store| store.brought(opinion.key, None, now));
+                    let store = judge.store.redis();
+                    if let Some(store) = store {
+                        store.brought(opinion.key, None, now, &mut self.redis);
+                    }
                 }
             }
             number += 1 + usize::from(ban);
@@ -254,12 +274,18 @@ impl Engine {
 
 impl Opinion {
     /// Takes what Redis says: asked at an instant, decided at another, and answered by now.
-    fn hear(&mut self, judge: &mut Judge, answer: (&Answer, &Outcome, Now, Micros), now: Now) {
+    fn hear(
+        &mut self,
+        judge: &mut Judge,
+        answer: (&Answer, &Outcome, Now, Micros),
+        now: Now,
+        redis: &mut Handle,
+    ) {
         let (answer, outcome, sent, at) = answer;
-        let Some(store) = judge.store.fleet() else { return };
+        let Some(store) = judge.store.redis() else { return };
         let wait = outcome.wait.filter(|_| answer.retry.is_none());
         let charged = if wait.is_some() { judge.rule.quota.cost } else { 0 };
-        store.told(self.key, answer, charged, sent, now);
+        store.told(self.key, answer, charged, (sent, now), redis);
         // What this worker has on lease is still the caller's.
         let left = store.left(self.key).unwrap_or(answer.remaining);
         self.is_own &= !answer.overflow;
@@ -281,9 +307,9 @@ impl Opinion {
     }
 
     /// Says what it says as of `now`.
-    fn catch_up(&mut self, judge: &mut Judge, now: Now) {
+    fn catch_up(&mut self, judge: &mut Judge, now: Now, redis: &mut Handle) {
         match &mut self.says {
-            Says::Nothing => self.check(judge, now),
+            Says::Nothing => self.check(judge, now, redis),
             Says::Admits { wait, by: Basis::Redis(grant) } => {
                 *wait = grant.until.saturating_sub(now.mono);
             }

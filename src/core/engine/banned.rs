@@ -13,8 +13,8 @@ impl Engine {
                 && opinion.is_own
                 && !opinion.shadow
             {
-                let left = bans.left(opinion.key, self.scratch.now.mono);
-                opinion.ban(judge, left);
+                let left = bans.left(opinion.key, self.scratch.now.mono, &mut self.redis);
+                opinion.ban(judge, left, &mut self.redis);
             }
         }
         self.heed_bans()

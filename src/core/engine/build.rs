@@ -6,18 +6,23 @@ use std::rc::Rc;
 use super::charge::Turn;
 use super::lent::Rows;
 use super::upkeep::Upkeep;
+use super::usage::{Banned, Usage};
 use super::{Engine, Judge, Limit, Scratch};
 use crate::algorithm;
 use crate::caller::{Callers, Counted, Sources};
 use crate::hot::spotter::{Spotter, Storage};
 use crate::key::Seed;
+use crate::policy::redis::{OnFailure, Redis};
 use crate::policy::{self, Actor, Policy, Rule, Scope};
 use crate::port::SharedData;
+use crate::redis::bans::RedisBans;
 use crate::redis::client::Desk;
+use crate::redis::handle::Handle;
+use crate::redis::store::{NoCodec, RedisStore};
 use crate::report::metrics::Counts;
 use crate::route::Router;
 use crate::store::tables::Tables;
-use crate::store::{Meter, NoCodec, Stores};
+use crate::store::{Meter, Stores};
 use crate::tickets::Tickets;
 use crate::time::{Micros, SECOND};
 
@@ -63,6 +68,7 @@ impl Engine {
         let Builder { stores, callers, .. } = builder;
         let has_turn = |turn: &Turn| judges.iter().any(|judge| judge.turn == *turn);
         let (pace, upkeep) = paces(&judges);
+        let redis = handle(policy.redis.as_ref(), desk.as_ref());
         let mut engine = Engine {
             turns: Turn::ALL.into_iter().filter(has_turn).collect(),
             is_plain: is_plain && !needs_path,
@@ -73,6 +79,7 @@ impl Engine {
             serves: false,
             mode: None,
             desk,
+            redis,
             asked: Tickets::default(),
             lent: Rows::default(),
             freed: Rc::default(),
@@ -116,6 +123,8 @@ struct Builder<'s> {
     keys: usize,
     /// Whether requests may be under other rules, too.
     beside: bool,
+    /// Whether rules for the fleet are counted in Redis. Otherwise each gateway counts for itself.
+    has_redis: bool,
 }
 
 impl<'s> Builder<'s> {
@@ -123,17 +132,15 @@ impl<'s> Builder<'s> {
         policy: &Policy,
         actors: Vec<Sources>,
         seed: Seed,
-        mut stores: Stores<'s>,
+        stores: Stores<'s>,
         desk: Option<&Desk>,
     ) -> Builder<'s> {
         let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
         let percentiles = rules().any(|rule| (1..100).contains(&rule.enforce));
         let mut callers = Callers::new(actors, seed, percentiles);
-        if let Some(desk) = desk {
-            stores = stores.with_fleet(desk.link());
-            callers.reseed(desk.seed());
-        }
-        Builder { stores, callers, keys: policy.keys, beside: rules().count() > 1 }
+        desk.into_iter().for_each(|desk| callers.reseed(desk.seed()));
+        let (keys, beside) = (policy.keys, rules().count() > 1);
+        Builder { stores, callers, keys, beside, has_redis: desk.is_some() }
     }
 
     /// All entries, and their rules one after the other.
@@ -145,14 +152,14 @@ impl<'s> Builder<'s> {
         for policy::Limit { matcher, except, rules, .. } in limits {
             let start = judges.len();
             for rule in rules {
-                judges.push(self.judge(rule)?);
+                judges.push(self.judge(judges.len(), rule)?);
             }
             built.push(Limit { matcher, except, rules: start..judges.len() });
         }
         Ok((built, judges))
     }
 
-    fn judge(&mut self, mut rule: Rule) -> Result<Judge, Unbuildable> {
+    fn judge(&mut self, number: usize, mut rule: Rule) -> Result<Judge, Unbuildable> {
         let meter = meter(&rule, self.keys, self.beside)?;
         let (keys, can, algorithm) = (meter.keys, meter.can(), meter.algorithm.clone());
         let stores = &mut self.stores;
@@ -160,12 +167,21 @@ impl<'s> Builder<'s> {
             let (data, namespace) = (&stores.data, &stores.namespace);
             Spotter::new(hot, Storage::of(rule.scope, data, namespace, rule.identity))
         });
-        let mut store = stores
-            .open(rule.scope, meter)
-            .map_err(|NoCodec| Unbuildable::new(&rule, "Redis cannot count by its algorithm"))?;
-        let bans = rule.ban.map(|ban| stores.open_bans(rule.scope, ban, rule.identity, keys));
-        let in_fleet = store.fleet().is_some();
-        let counted = if in_fleet { Counted::InFleet } else { Counted::Here };
+        let in_redis = self.has_redis && rule.scope == Scope::Global;
+        let no_codec = |NoCodec| Unbuildable::new(&rule, "Redis cannot count by its algorithm");
+        let store = match in_redis {
+            true => {
+                Usage::Redis(Box::new(RedisStore::new(meter, number, stores).map_err(no_codec)?))
+            }
+            false => Usage::Here(stores.open(rule.scope, meter)),
+        };
+        let bans = rule.ban.map(|ban| match in_redis {
+            true => {
+                Banned::Redis(Box::new(RedisBans::new(ban, rule.identity, keys, number, stores)))
+            }
+            false => Banned::Here(stores.open_bans(rule.scope, ban, rule.identity, keys)),
+        });
+        let counted = if in_redis { Counted::InFleet } else { Counted::Here };
         Ok(Judge {
             actor: self.callers.register(&rule.actor, counted),
             turn: Turn::of(&rule, can.leasing),
@@ -185,6 +201,14 @@ impl<'s> Builder<'s> {
 fn sources(actor: &Actor) -> Result<Sources, Unbuildable> {
     let unbuildable = |_| Unbuildable { name: actor.name.clone(), why: "no such source" };
     Sources::new(actor).map_err(unbuildable)
+}
+
+/// What rules that are counted in Redis go by, as far as is known.
+fn handle(redis: Option<&Redis>, desk: Option<&Desk>) -> Handle {
+    // Without a Redis nothing goes by it.
+    let mut handle = Handle::new(redis.map_or(OnFailure::Gateway, |redis| redis.on_failure));
+    desk.into_iter().for_each(|desk| desk.tell(&mut handle));
+    handle
 }
 
 /// How often permits have to be handed in, and how often bans and hot callers are seen to, in ticks.

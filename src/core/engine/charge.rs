@@ -88,7 +88,7 @@ impl Engine {
             && let Some(judge) = self.rules.get_mut(opinion.rule)
         {
             // No refusal of the rule's, so none that counts towards a ban.
-            opinion.refuse(judge, Retry::After(1), false);
+            opinion.refuse(judge, Retry::After(1), false, &mut self.redis);
         }
         Charged::Nothing
     }
@@ -102,13 +102,13 @@ impl Engine {
             let decision = match by {
                 Basis::Store(found) => judge.store.can_hold(found, delay),
                 // It was charged for the instant at which it would have left.
-                Basis::Redis(_) if judge.store.fleet().is_some_and(|store| store.holds()) => {
+                Basis::Redis(_) if judge.store.redis().is_some_and(|store| store.holds()) => {
                     Decision::retry(1)
                 }
                 Basis::Redis(_) | Basis::Agreed(_) => Decision::NOW,
             };
             if let Decision::Refuse { retry } = decision {
-                opinion.refuse(judge, retry, opinion.is_own);
+                opinion.refuse(judge, retry, opinion.is_own, &mut self.redis);
                 return false;
             }
         }
@@ -128,13 +128,15 @@ impl Engine {
                 };
                 // Nobody waits for a rule in shadow.
                 let delay = if opinion.shadow { *wait } else { delay };
-                let decision = judge.store.charge(found, delay);
+                let decision = judge.store.charge(found, delay, &mut self.redis);
                 if found.is_charged() {
                     continue;
                 }
                 match decision {
                     Decision::Admit { wait: longer } => *wait = longer,
-                    Decision::Refuse { retry } => opinion.refuse(judge, retry, opinion.is_own),
+                    Decision::Refuse { retry } => {
+                        opinion.refuse(judge, retry, opinion.is_own, &mut self.redis);
+                    }
                 }
                 if !opinion.shadow {
                     self.undo();
@@ -163,7 +165,7 @@ impl Engine {
             if let Says::Admits { by: Basis::Store(_), .. } = opinion.says
                 && let Some(judge) = self.rules.get_mut(opinion.rule)
             {
-                opinion.check(judge, self.scratch.now);
+                opinion.check(judge, self.scratch.now, &mut self.redis);
             }
         }
     }

@@ -72,7 +72,7 @@ impl Engine {
         for opinion in &mut self.scratch.opinions {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             if let Says::Nothing = opinion.says {
-                let found = judge.store.check(opinion.key, now);
+                let found = judge.store.check(opinion.key, now, &mut self.redis);
                 judge.counts.overflow += u64::from(found.is_overflow());
                 opinion.take(judge, found);
             }

@@ -12,7 +12,7 @@ use super::{Engine, Resumed, Scratch};
 use crate::decision::Retry;
 use crate::key::Key;
 use crate::redis::client::Answered;
-use crate::store::RECHECK;
+use crate::store::lease::RECHECK;
 use crate::tickets::Tickets;
 use crate::time::{Micros, Now, SECOND};
 

@@ -19,13 +19,13 @@ impl Engine {
         let now = clock.now();
         let Some(judge) = self.rules.first_mut() else { return Verdict::PASS };
         let banned = match &mut judge.bans {
-            Some(bans) if subject.is_own => bans.left(subject.key, now.mono),
+            Some(bans) if subject.is_own => bans.left(subject.key, now.mono, &mut self.redis),
             _ => 0,
         };
         if banned > 0 || subject.denied {
             return self.conclude_one(subject, banned, None, now);
         }
-        let reservation = judge.store.take(subject.key, now);
+        let reservation = judge.store.take(subject.key, now, &mut self.redis);
         if reservation.is_charged() {
             judge.counts.allowed += 1;
             return Verdict::PASS;
@@ -44,7 +44,7 @@ impl Engine {
     ) -> Verdict {
         let mut opinion = Opinion::of(subject);
         if let Some(judge) = self.rules.first_mut() {
-            opinion.ban(judge, banned);
+            opinion.ban(judge, banned, &mut self.redis);
             if let Some(found) = reservation {
                 judge.counts.overflow += u64::from(found.is_overflow());
                 opinion.take(judge, found);

@@ -4,6 +4,7 @@ use super::Judge;
 use super::ask::Grant;
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
+use crate::redis::handle::Handle;
 use crate::report::Outcome;
 use crate::store::Reservation;
 use crate::time::{Micros, Now};
@@ -88,10 +89,10 @@ impl Opinion {
     }
 
     /// Checks the request at `now`.
-    pub(super) fn check(&mut self, judge: &mut Judge, now: Now) {
-        let reservation = match judge.store.fleet() {
-            Some(store) if self.alone => store.unanswered(self.key, now),
-            _ => judge.store.check(self.key, now),
+    pub(super) fn check(&mut self, judge: &mut Judge, now: Now, redis: &mut Handle) {
+        let reservation = match judge.store.redis() {
+            Some(store) if self.alone => store.unanswered(self.key, now, redis),
+            _ => judge.store.check(self.key, now, redis),
         };
         self.take(judge, reservation);
     }
@@ -107,8 +108,14 @@ impl Opinion {
     }
 
     /// The rule refuses what it would have admitted. What Redis charged goes back.
-    pub(super) fn refuse(&mut self, judge: &mut Judge, retry: Retry, counts: bool) {
-        self.give_back(judge);
+    pub(super) fn refuse(
+        &mut self,
+        judge: &mut Judge,
+        retry: Retry,
+        counts: bool,
+        redis: &mut Handle,
+    ) {
+        self.give_back(judge, redis);
         self.says = match &self.says {
             Says::Admits { by: Basis::Store(found), .. } => refusal(judge, found, retry, counts),
             Says::Admits { by: Basis::Agreed(left), .. } => {
@@ -119,20 +126,20 @@ impl Opinion {
     }
 
     /// The rule bans the caller for so long, if for any time at all. What Redis charged goes back.
-    pub(super) fn ban(&mut self, judge: &mut Judge, left: Micros) {
+    pub(super) fn ban(&mut self, judge: &mut Judge, left: Micros, redis: &mut Handle) {
         if left > 0 {
-            self.give_back(judge);
+            self.give_back(judge, redis);
             self.says = Says::Bans(left);
         }
     }
 
     /// Gives back what Redis charged, if it did.
-    pub(super) fn give_back(&mut self, judge: &mut Judge) {
+    pub(super) fn give_back(&mut self, judge: &mut Judge, redis: &mut Handle) {
         if let Says::Admits { by, .. } = &mut self.says
             && let Basis::Redis(Grant { receipt, term, left, .. }) = *by
-            && let Some(store) = judge.store.fleet()
+            && let Some(store) = judge.store.redis()
         {
-            store.give_back(self.key, receipt, term);
+            store.give_back(self.key, receipt, term, redis);
             *by = Basis::Agreed(left);
         }
     }

@@ -120,7 +120,7 @@ impl Engine {
             if let Some(bans) = &mut judge.bans
                 && let Says::Refuses(Refused { counts: true, .. }) = opinion.says
             {
-                bans.refused(opinion.key, self.scratch.now.mono);
+                bans.refused(opinion.key, self.scratch.now.mono, &mut self.redis);
             }
             longest = longest.max(retry);
             first = first.or(Some((place, opinion.rule, outcome)));

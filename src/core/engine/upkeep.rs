@@ -37,7 +37,7 @@ impl Engine {
     pub fn take_back(&mut self, now: Now) {
         for seat in self.freed.take() {
             if let Some(judge) = self.rules.get_mut(seat.rule) {
-                judge.store.leave(seat.key, seat.place, now);
+                judge.store.leave(seat.key, seat.place, now, &mut self.redis);
             }
         }
     }
@@ -54,12 +54,14 @@ impl Engine {
         self.take_back(now);
         let mut out = false;
         for judge in &mut self.rules {
-            out |= judge.store.tidy(now);
+            out |= judge.store.tidy(now, &mut self.redis);
         }
         if self.upkeep.is_due(now.mono) {
             self.upkeep.more = false;
             for judge in &mut self.rules {
-                self.upkeep.more |= judge.bans.as_mut().is_some_and(|bans| bans.tidy(now.mono));
+                if let Some(bans) = &mut judge.bans {
+                    self.upkeep.more |= bans.tidy(now.mono, &mut self.redis);
+                }
                 self.upkeep.more |= judge.hot.as_mut().is_some_and(|hot| hot.tidy(now.mono));
             }
         }
@@ -136,8 +138,8 @@ impl Engine {
         self.flush(namespace, metrics);
         self.tell_mode(namespace, None, metrics);
         for judge in &mut self.rules {
-            judge.bans.as_mut().map(|bans| bans.tidy(now.mono));
-            let change = judge.store.close(now);
+            judge.bans.as_mut().map(|bans| bans.tidy(now.mono, &mut self.redis));
+            let change = judge.store.close(now, &mut self.redis);
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
         }
     }

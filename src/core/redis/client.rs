@@ -11,8 +11,9 @@ mod stats;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::handle::Handle;
 use super::health::Head;
-use super::link::Link;
+use super::part::Part;
 use super::protocol::{Answer, Ask, Failure, Login, Opinion, Outcome, Script};
 use crate::key::{Key, Seed};
 use crate::port::{self, Callout, SharedData};
@@ -83,7 +84,6 @@ pub struct Desk {
     data: Rc<dyn SharedData>,
     /// Where [`Head`] is kept.
     key: String,
-    link: Rc<Link>,
     /// The secret that callers are hashed with, as far as is known.
     seed: Seed,
     gateway: u64,
@@ -98,13 +98,12 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// A desk for the stores behind `link`. `own` is the secret that is proposed to the fleet, and
-    /// `random` the number that this gateway gets if it has none.
+    /// A client of one engine. `own` is the secret that is proposed to the fleet, and `random` the number
+    /// that this gateway gets if it has none.
     pub fn new(
         way: Way,
         namespace: Rc<str>,
         data: Rc<dyn SharedData>,
-        link: Rc<Link>,
         own: Seed,
         random: u64,
     ) -> Desk {
@@ -116,12 +115,11 @@ impl Desk {
             }
             is_new
         });
-        let mut desk = Desk {
+        Desk {
             way,
             namespace,
             data,
             key,
-            link,
             seed: head.seed().unwrap_or(own),
             gateway: head.gateway,
             tickets: 0,
@@ -130,9 +128,7 @@ impl Desk {
             head,
             offset: Offset::default(),
             happened: Happened::default(),
-        };
-        desk.follow(&head);
-        desk
+        }
     }
 
     /// The secret that callers of rules for the fleet are hashed with.
@@ -141,22 +137,16 @@ impl Desk {
         self.seed
     }
 
-    /// What the stores have in common with it.
-    #[must_use]
-    pub fn link(&self) -> Rc<Link> {
-        self.link.clone()
-    }
-
     /// Whether the fleet counts together.
     #[must_use]
     pub fn is_together(&self) -> bool {
-        !self.link.alone.get()
+        !self.head.is_alone()
     }
 
     /// Takes the ask of a request that has waited since then. The ticket under which the answer comes.
-    pub fn ask(&mut self, ask: Ask, since: Micros) -> u64 {
+    pub fn ask(&mut self, ask: Ask, since: Micros, handle: &mut Handle) -> u64 {
         self.tickets += 1;
-        self.link.in_use.set(true);
+        handle.in_use = true;
         let place = self.waiting.partition_point(|wait| wait.since <= since);
         self.waiting.insert(place, Wait { ticket: self.tickets, since, ask });
         self.tickets
@@ -164,37 +154,37 @@ impl Desk {
 
     /// When there is something to do the next time.
     #[must_use]
-    pub fn next(&self, now: Micros) -> Option<Micros> {
+    pub fn next(&self, now: Micros, handle: &Handle) -> Option<Micros> {
         let flights = self.flights.iter().map(|flight| flight.given_up());
-        let errands = self.flights.is_empty() && self.link.has_errands();
-        let leave = errands || !self.waiting.is_empty();
-        flights.chain(self.probe(now)).chain(leave.then_some(now)).min()
+        let operations = self.flights.is_empty() && handle.has_operations();
+        let leave = operations || !self.waiting.is_empty();
+        flights.chain(self.probe(now, handle)).chain(leave.then_some(now)).min()
     }
 
-    fn probe(&self, now: Micros) -> Option<Micros> {
-        self.head.probe(now).filter(|_| self.link.in_use.get())
+    fn probe(&self, now: Micros, handle: &Handle) -> Option<Micros> {
+        self.head.probe(now).filter(|_| handle.in_use)
     }
 
     /// Does what is due: sends what waits, gives up what does not come back.
-    pub fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<Told> {
+    pub fn work(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) -> Vec<Told> {
         let mut told = Vec::new();
         while let Some(late) = self.flights.iter().position(|it| it.given_up() <= now.mono) {
             let flight = self.flights.swap_remove(late);
-            self.fail(flight, &Failure::Timeout, now.mono, &mut told);
+            self.fail(flight, &Failure::Timeout, now.mono, &mut told, handle);
         }
         let head = Head::read(&*self.data, &self.key);
-        self.follow(&head);
+        self.follow(&head, handle);
         // Whatever the trips that are out bring, for those it comes too late.
         if self.waited(now.mono) >= self.way.timeout + GRACE {
-            self.failed(&Failure::Timeout, now.mono, now.mono, false);
+            self.failed(&Failure::Timeout, now.mono, now.mono, false, handle);
         }
-        if self.link.alone.get() {
-            self.give_up(&Answered::Alone, &mut told);
-            if self.probe(now.mono).is_some_and(|probe| probe <= now.mono) {
-                self.send_probe(now, callout, &mut told);
+        if handle.is_alone(Part::Whole) {
+            self.give_up(&Answered::Alone, &mut told, handle);
+            if self.probe(now.mono, handle).is_some_and(|probe| probe <= now.mono) {
+                self.send_probe(now, callout, &mut told, handle);
             }
         } else {
-            self.send_all(now, callout, &mut told);
+            self.send_all(now, callout, &mut told, handle);
         }
         told
     }
@@ -206,13 +196,14 @@ impl Desk {
         answer: &port::Answer<'_>,
         now: Now,
         callout: &dyn Callout,
+        handle: &mut Handle,
     ) -> Option<Vec<Told>> {
         let number = self.flights.iter().position(|flight| flight.token == token)?;
         let flight = self.flights.swap_remove(number);
         let mut told = Vec::new();
         match flight.read(&self.way.login, answer, now.mono) {
             Ok(Answer::Decided(decided)) => {
-                self.answered(now.mono, decided.gateways, flight.probing);
+                self.answered(now.mono, decided.gateways, flight.probing, handle);
                 self.happened.foreign += decided.foreign;
                 let at = self.offset.instant(decided.now, flight.sent.mono, now.mono);
                 flight.hand_out(decided.asks, at, &mut told);
@@ -220,20 +211,20 @@ impl Desk {
             Ok(Answer::Seed(seed)) => {
                 let probing = flight.probing;
                 flight.ask_again(&mut told);
-                self.reseed(seed, &mut told);
-                self.answered(now.mono, self.link.gateways.get(), probing);
+                self.reseed(seed, &mut told, handle);
+                self.answered(now.mono, handle.gateways, probing, handle);
             }
             Err(Failure::NoScript) if flight.script == Script::Digest => {
-                self.send_text(flight, now, callout, &mut told);
+                self.send_text(flight, now, callout, &mut told, handle);
             }
-            Err(failure) => self.fail(flight, &failure, now.mono, &mut told),
+            Err(failure) => self.fail(flight, &failure, now.mono, &mut told, handle),
         }
-        told.extend(self.work(now, callout));
+        told.extend(self.work(now, callout, handle));
         Some(told)
     }
 
     /// Redis answered.
-    fn answered(&mut self, now: Micros, gateways: u64, probing: bool) {
+    fn answered(&mut self, now: Micros, gateways: u64, probing: bool, handle: &mut Handle) {
         let seed = self.seed;
         let mut back = false;
         let head = Head::update(&*self.data, &self.key, |head| {
@@ -242,7 +233,7 @@ impl Desk {
             back = was_alone && !head.is_alone();
             head.agree(seed) || changed
         });
-        self.follow(&head);
+        self.follow(&head, handle);
         if back {
             let line = format!(
                 "rules for the fleet: Redis (cluster `{}`) is back; the fleet counts together",
@@ -253,13 +244,27 @@ impl Desk {
     }
 
     /// A trip came to nothing.
-    fn fail(&mut self, flight: Flight, failure: &Failure, now: Micros, told: &mut Vec<Told>) {
-        self.failed(failure, now, flight.sent.mono, flight.probing);
+    fn fail(
+        &mut self,
+        flight: Flight,
+        failure: &Failure,
+        now: Micros,
+        told: &mut Vec<Told>,
+        handle: &mut Handle,
+    ) {
+        self.failed(failure, now, flight.sent.mono, flight.probing, handle);
         flight.give_up(told);
     }
 
     /// Redis was asked in vain.
-    fn failed(&mut self, failure: &Failure, now: Micros, sent: Micros, probing: bool) {
+    fn failed(
+        &mut self,
+        failure: &Failure,
+        now: Micros,
+        sent: Micros,
+        probing: bool,
+        handle: &mut Handle,
+    ) {
         self.happened.fail(failure.name());
         let mut left = false;
         let head = Head::update(&*self.data, &self.key, |head| {
@@ -268,7 +273,7 @@ impl Desk {
             left = !was_alone && head.is_alone();
             changed
         });
-        self.follow(&head);
+        self.follow(&head, handle);
         if left {
             let line = format!(
                 "rules for the fleet: Redis (cluster `{}`) cannot be relied upon: {failure}; this gateway \
@@ -280,17 +285,22 @@ impl Desk {
     }
 
     /// The fleet's secret is this one. What goes by another is of no use any more.
-    fn reseed(&mut self, seed: Seed, told: &mut Vec<Told>) {
+    fn reseed(&mut self, seed: Seed, told: &mut Vec<Told>, handle: &mut Handle) {
         if self.seed != seed {
             self.seed = seed;
-            self.give_up(&Answered::Again, told);
+            self.give_up(&Answered::Again, told, handle);
         }
     }
 
+    /// Tells what is known of Redis.
+    pub fn tell(&self, handle: &mut Handle) {
+        handle.alone = self.head.is_alone();
+        handle.gateways = self.head.gateways.max(1);
+    }
+
     /// Goes by what all workers know.
-    fn follow(&mut self, head: &Head) {
-        self.link.alone.set(head.is_alone());
-        self.link.gateways.set(head.gateways.max(1));
+    fn follow(&mut self, head: &Head, handle: &mut Handle) {
         self.head = *head;
+        self.tell(handle);
     }
 }

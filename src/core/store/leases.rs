@@ -12,7 +12,7 @@ const BATCH: usize = 1024;
 
 /// A caller has one line where its lease can be.
 #[derive(Debug)]
-pub(super) struct Leases {
+pub(crate) struct Leases {
     lines: Vec<Lease>,
     most: usize,
     /// Lines in which a block may lie.
@@ -21,23 +21,23 @@ pub(super) struct Leases {
 
 impl Leases {
     /// Room for some of `callers`.
-    pub(super) fn new(callers: usize) -> Leases {
+    pub(crate) fn new(callers: usize) -> Leases {
         Leases { lines: Vec::new(), most: callers.clamp(1, LINES), list: Vec::new() }
     }
 
     /// Bytes that they take for that many callers.
-    pub(super) fn bytes(callers: usize) -> u64 {
+    pub(crate) fn bytes(callers: usize) -> u64 {
         (callers.clamp(1, LINES) * (size_of::<Lease>() + size_of::<usize>())) as u64
     }
 
     /// The line of a caller, if it is its.
-    pub(super) fn find(&mut self, key: Key) -> Option<&mut Lease> {
+    pub(crate) fn find(&mut self, key: Key) -> Option<&mut Lease> {
         let line = self.line(key);
         self.lines.get_mut(line).filter(|lease| lease.key() == key)
     }
 
     /// The line of a caller, made its unless another's permits lie there.
-    pub(super) fn claim(&mut self, key: Key) -> Option<&mut Lease> {
+    pub(crate) fn claim(&mut self, key: Key) -> Option<&mut Lease> {
         if self.lines.is_empty() {
             self.lines.resize(self.most, Lease::default());
         }
@@ -55,13 +55,13 @@ impl Leases {
     }
 
     /// A caller's new block, if it has a line.
-    pub(super) fn renew(&mut self, key: Key, block: Block, life: Micros, now: Now) {
+    pub(crate) fn renew(&mut self, key: Key, block: Block, life: Micros, now: Now) {
         self.find(key).into_iter().for_each(|lease| lease.renew(block, life, now));
         self.list(key);
     }
 
     /// A block for a caller that it may spend after the one in hand until `ends`, if it has a line.
-    pub(super) fn reserve(&mut self, key: Key, block: Block, begins: Micros, ends: Now) {
+    pub(crate) fn reserve(&mut self, key: Key, block: Block, begins: Micros, ends: Now) {
         self.find(key).into_iter().for_each(|lease| lease.reserve(block, begins, ends));
         self.list(key);
     }
@@ -79,13 +79,13 @@ impl Leases {
     }
 
     /// The caller's block is no longer out.
-    pub(super) fn forget(&mut self, key: Key) {
+    pub(crate) fn forget(&mut self, key: Key) {
         self.find(key).into_iter().for_each(Lease::forget);
     }
 
     /// Callers some of whose blocks should be given back, at most [`BATCH`] of them, and whether any
     /// block is out.
-    pub(super) fn idle(&mut self, now: Now, all: bool) -> (Vec<Key>, bool) {
+    pub(crate) fn idle(&mut self, now: Now, all: bool) -> (Vec<Key>, bool) {
         let mut idle = Vec::new();
         self.list.retain(|&line| {
             let Some(lease) = self.lines.get_mut(line) else { return false };
@@ -100,7 +100,7 @@ impl Leases {
     }
 
     /// Forgets everybody, and takes no memory until somebody is to be known again.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         (self.lines, self.list) = (Vec::new(), Vec::new());
     }
 

@@ -19,7 +19,7 @@ pub struct Local {
 }
 
 /// A caller's row as a request found it.
-pub(super) struct Row {
+pub(crate) struct Row {
     place: Place,
     /// The state of the table for which that is true.
     version: u64,

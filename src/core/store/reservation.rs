@@ -10,16 +10,16 @@ use crate::time::{Micros, Now};
 /// What [`Store::check`](super::Store::check) found out about a request, which is charged with it or
 /// dropped. To drop it leaves everything as it was.
 pub struct Reservation {
-    pub(super) key: Key,
-    pub(super) now: Now,
-    pub(super) decision: Decision,
+    pub(crate) key: Key,
+    pub(crate) now: Now,
+    pub(crate) decision: Decision,
     /// Why it is refused, if that is known here.
-    pub(super) refusal: Refusal,
-    pub(super) is_overflow: bool,
-    pub(super) is_charged: bool,
+    pub(crate) refusal: Refusal,
+    pub(crate) is_overflow: bool,
+    pub(crate) is_charged: bool,
     /// Whether the gateway's part of a limit decided in place of the fleet.
-    pub(super) is_alone: bool,
-    pub(super) by: By,
+    pub(crate) is_alone: bool,
+    pub(crate) by: By,
 }
 
 /// What decides about a request.
@@ -27,7 +27,7 @@ pub struct Reservation {
     clippy::large_enum_variant,
     reason = "an allocation for each look at the gateway costs more than what is moved"
 )]
-pub(super) enum By {
+pub(crate) enum By {
     /// A refusal that still lasts, or the configuration.
     Known,
     /// A block of permits that this worker holds.
@@ -47,7 +47,7 @@ pub(super) enum By {
 impl Reservation {
     /// Of a request that was decided about like this.
     #[inline]
-    pub(super) fn new(key: Key, now: Now, decision: Decision, by: By) -> Reservation {
+    pub(crate) fn new(key: Key, now: Now, decision: Decision, by: By) -> Reservation {
         Reservation {
             key,
             now,
@@ -61,7 +61,7 @@ impl Reservation {
     }
 
     /// Of a request that is refused for a reason that is known.
-    pub(super) fn refused(key: Key, now: Now, refusal: Refusal) -> Reservation {
+    pub(crate) fn refused(key: Key, now: Now, refusal: Refusal) -> Reservation {
         let decision = Decision::retry(refusal.retry);
         Reservation { refusal, ..Reservation::new(key, now, decision, By::Known) }
     }

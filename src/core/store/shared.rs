@@ -26,9 +26,9 @@ use crate::policy::Memory;
 use crate::port::SharedData;
 use crate::time::{Micros, Now};
 use names::Names;
-pub(super) use prepare::gather;
+pub(crate) use prepare::gather;
 use traffic::{Traffic, one_more};
-pub(super) use view::Look;
+pub(crate) use view::Look;
 use view::{Loan, View};
 
 /// The memory of a rule: leases in each worker, slots in the host.
@@ -68,7 +68,7 @@ impl Shared {
     }
 
     /// Charges what somebody else let through, unless that would never be let through here.
-    pub(super) fn note(&mut self, key: Key, permits: u64, now: Now) {
+    pub(crate) fn note(&mut self, key: Key, permits: u64, now: Now) {
         let mut look = self.nobody(key, now);
         while look.may_try() {
             self.look(&mut look);

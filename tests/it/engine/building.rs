@@ -2,9 +2,9 @@
 
 use diana_core::engine::{Engine, Unbuildable};
 use diana_core::key::Seed;
-use diana_core::policy::redis::OnFailure;
 use diana_core::policy::{Policy, Rule};
-use diana_core::redis::link::Link;
+use diana_core::redis::client::{Desk, Way};
+use diana_core::redis::protocol::Login;
 use diana_core::store::Stores;
 use diana_core::store::tables::Tables;
 use kit::fake::FakeSharedData;
@@ -12,14 +12,21 @@ use std::rc::Rc;
 
 /// What is wrong with a policy of one rule for the fleet, which was changed.
 fn wrong(change: impl FnOnce(&mut Policy)) -> Option<Unbuildable> {
+    built(true, change).err()
+}
+
+/// The same, with a Redis or without.
+fn built(has_redis: bool, change: impl FnOnce(&mut Policy)) -> Result<Engine, Unbuildable> {
     let text = b"limits: [{Url: /, rules: [{name: r, actor: account, unit: hour, rpu: 5, scope: global}]}]";
     let mut policy = diana_config::parse(text).unwrap();
     change(&mut policy);
     let data = Rc::new(FakeSharedData::default());
     let mut tables = Tables::default();
-    let stores = Stores::new("test".into(), data, &mut tables);
-    let stores = stores.with_fleet(Rc::new(Link::new(OnFailure::Gateway)));
-    Engine::new(policy, Seed { k0: 1, k1: 2 }, stores, None).err()
+    let stores = Stores::new("test".into(), data.clone(), &mut tables);
+    let seed = Seed { k0: 1, k1: 2 };
+    let way = Way { cluster: "redis".into(), timeout: 20_000, login: Login::default() };
+    let desk = has_redis.then(|| Desk::new(way, "test".into(), data, seed, 7));
+    Engine::new(policy, seed, stores, desk)
 }
 
 fn wrong_rule(change: impl FnOnce(&mut Rule)) -> Option<Unbuildable> {
@@ -39,6 +46,8 @@ fn what_nothing_can_be_built_from_is_refused() {
         wrong_rule(|rule| rule.quota.warm_up = Some(1_000_000)),
         says("r", "Redis cannot count by its algorithm")
     );
+    let warm_up = |policy: &mut Policy| policy.limits[0].rules[0].quota.warm_up = Some(1_000_000);
+    assert!(built(false, warm_up).is_ok(), "each gateway counts for itself");
     assert_eq!(
         wrong(|policy| policy.actors[0].sources[0].kind = "nobody"),
         says("account", "no such source")

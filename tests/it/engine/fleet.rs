@@ -7,7 +7,6 @@ use diana_core::key::Seed;
 use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Call, Clock};
 use diana_core::redis::client::{Desk, Way};
-use diana_core::redis::link::Link;
 use diana_core::redis::protocol::Login;
 use diana_core::store::Stores;
 use diana_core::store::tables::Tables;
@@ -49,11 +48,12 @@ impl Worker {
             "redis: {{cluster: redis}}\naccepted: {{headers: true}}\n\
              limits: [{{Url: /, rules: [{{{rule}}}]}}]"
         );
-        let policy =
+        let mut policy =
             diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-        let (data, link) = (Rc::new(FakeSharedData::default()), Rc::new(Link::new(on_failure)));
+        policy.redis.as_mut().unwrap().on_failure = on_failure;
+        let data = Rc::new(FakeSharedData::default());
         let way = Way { cluster: "redis".into(), timeout: SECOND / 50, login: Login::default() };
-        let desk = Desk::new(way, "test".into(), data.clone(), link, SEED, 7);
+        let desk = Desk::new(way, "test".into(), data.clone(), SEED, 7);
         let mut tables = Tables::default();
         let stores = Stores::new("test".into(), data, &mut tables);
         let worker = Worker {

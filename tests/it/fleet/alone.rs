@@ -117,9 +117,9 @@ fn a_worker_that_begins_while_the_gateway_is_alone_finds_the_way_back() {
     let mut fresh = Worker::of(&data);
     assert!(!fresh.desk.is_together());
     // Its requests ask for nothing, since the gateway is alone.
-    fresh.link.in_use.set(true);
+    fresh.handle.in_use = true;
     for now in (0..2 * SECOND).step_by(MILLISECOND as usize) {
-        if fresh.desk.next(now).is_some_and(|next| next <= now) {
+        if fresh.next(now).is_some_and(|next| next <= now) {
             fresh.work(now);
         }
         for (token, call) in fresh.calls.fresh() {

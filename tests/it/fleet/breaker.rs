@@ -35,7 +35,7 @@ pub fn run(
             workers[number].answer(token, &answer, now);
         }
         for (number, worker) in workers.iter_mut().enumerate() {
-            if worker.desk.next(now).is_some_and(|next| next <= now) {
+            if worker.next(now).is_some_and(|next| next <= now) {
                 worker.work(now);
             }
             for (token, call) in worker.calls.fresh() {

@@ -83,7 +83,7 @@ impl Play {
             let stranger = self.rng.u32(1_000_000..);
             assert_eq!(self.worker.answer(stranger, &ok(decides(&[])), now), None);
         }
-        if self.worker.desk.next(now).is_some_and(|next| next <= now) {
+        if self.worker.next(now).is_some_and(|next| next <= now) {
             let told = self.worker.work(now);
             self.hear(told);
         }
@@ -116,10 +116,10 @@ impl Play {
         let none = Charge { cost: 0, ..charge(self.callers) };
         if self.rng.bool() {
             let back = Back { receipt: 1, term: 0, block: 0, left: 1 };
-            self.worker.link.send(0, Charge { back, ..none });
+            self.worker.send(0, Charge { back, ..none });
             self.backs.insert(self.callers, false);
         } else {
-            self.worker.link.send(0, Charge { want: 5, ..none });
+            self.worker.send(0, Charge { want: 5, ..none });
             self.wants.insert(self.callers, 0);
         }
     }

@@ -108,5 +108,5 @@ fn a_worker_that_was_never_asked_never_probes() {
         workers[1].work(now);
     }
     assert!(workers[1].calls.none());
-    assert_eq!(workers[1].desk.next(5 * SECOND), None, "nor does it have a timer");
+    assert_eq!(workers[1].next(5 * SECOND), None, "nor does it have a timer");
 }

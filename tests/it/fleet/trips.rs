@@ -62,7 +62,7 @@ fn a_trip_is_as_long_as_redis_can_bear() {
     for rules in [1, 3, 40] {
         let mut worker = worker();
         for _ in 0..1000 {
-            worker.desk.ask(Ask { delay: 0, rules: vec![charge(1); rules] }, 0);
+            worker.ask_for(Ask { delay: 0, rules: vec![charge(1); rules] }, 0);
         }
         worker.work(0);
         for (_, call) in worker.calls.fresh() {
@@ -77,7 +77,7 @@ fn a_trip_is_as_long_as_redis_can_bear() {
 fn errands_go_with_the_next_trip_and_are_not_pushed_aside() {
     let mut worker = worker();
     for caller in 0..1000 {
-        worker.link.send(0, more(10_000 + caller));
+        worker.send(0, more(10_000 + caller));
     }
     let (mut brought, mut calls) = (0, Vec::new());
     for now in (0..TIMEOUT).step_by(MILLISECOND as usize) {
@@ -95,24 +95,24 @@ fn errands_go_with_the_next_trip_and_are_not_pushed_aside() {
 #[test]
 fn errands_leave_by_themselves() {
     let mut worker = worker();
-    assert_eq!(worker.desk.next(0), None);
-    worker.link.send(3, more(1));
-    worker.link.send(4, back(2));
-    assert_eq!(worker.desk.next(5), Some(5));
+    assert_eq!(worker.next(0), None);
+    worker.send(3, more(1));
+    worker.send(4, back(2));
+    assert_eq!(worker.next(5), Some(5));
     worker.work(5);
     let (token, call) = worker.calls.one();
     assert_eq!(Seen::of(&call).callers, [1, 2]);
     let told = worker.answer(token, &ok(admits(&call)), 6).unwrap();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(matches!(told[0], Told::Store(3, key, Some(_)) if key.hash == 1), "{told:?}");
-    assert_eq!(worker.desk.next(7), None);
+    assert_eq!(worker.next(7), None);
 }
 
 #[test]
 fn what_gives_back_is_not_sent_again_but_where_nothing_was_done() {
     let mut worker = worker();
-    worker.link.send(0, back(1));
-    worker.link.send(0, more(2));
+    worker.send(0, back(1));
+    worker.send(0, more(2));
     worker.work(0);
     let (token, call) = worker.calls.one();
     assert!(worker.answer(token, &ok(no_script()), 1).unwrap().is_empty());
@@ -138,7 +138,7 @@ fn errands_do_not_pile_up() {
     worker.work(0);
     let (token, call) = worker.calls.one();
     // While an answer is awaited, however many.
-    (0..100_000).for_each(|caller| worker.link.send(0, back(caller)));
+    (0..100_000).for_each(|caller| worker.send(0, back(caller)));
     let told = worker.answer(token, &ok(admits(&call)), MILLISECOND).unwrap();
     assert_eq!(told.len(), 1);
     let mut sent = 0;
@@ -152,10 +152,10 @@ fn errands_do_not_pile_up() {
     assert!(sent <= 20_000, "{sent}");
     // While the gateway is alone.
     worker.fail(TIMEOUT * 100);
-    (0..1000).for_each(|caller| worker.link.send(0, more(caller)));
+    (0..1000).for_each(|caller| worker.send(0, more(caller)));
     let told = worker.work(TIMEOUT * 100);
     assert_eq!(told.len(), 1000);
-    assert!(!worker.link.has_errands());
+    assert!(!worker.handle.has_operations());
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
     let calls = worker.calls.fresh();
     assert_eq!(calls.len(), 2);
     let third = worker.ask(3, TIMEOUT / 4);
-    worker.link.send(0, more(1));
+    worker.send(0, more(1));
     let told = worker.answer(calls[0].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 1).unwrap();
     let again = |ticket| (ticket, Answered::Again);
     assert_eq!(told.len(), 3);
@@ -178,7 +178,7 @@ fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
     assert!(worker.desk.seed() == theirs);
     // Asked anew under the new one, and this waits for the trip that is still out.
     worker.ask(1, TIMEOUT / 4 + 2);
-    worker.link.send(0, more(1));
+    worker.send(0, more(1));
     let told = worker.answer(calls[1].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 3).unwrap();
     assert_eq!(requests(told), [again(second)]);
     let (_, call) = worker.calls.one();

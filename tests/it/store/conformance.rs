@@ -39,7 +39,6 @@ impl Twin {
         let data = Rc::new(FakeSharedData::default());
         let mut tables = Tables::default();
         let store = Stores::new("test".into(), data, &mut tables).open(scope, rule.meter(1000));
-        let store = store.unwrap();
         // A bucket is not refilled while a lease is out, so it admits less for a while.
         let remembers = scope == Scope::Gateway;
         let leases = remembers && rule.meter(1).can().leasing == Leasing::Bucket;

@@ -21,7 +21,7 @@ const KEYS: usize = 200;
 fn stores(data: &Rc<FakeSharedData>, rule: &Rule) -> Box<dyn Store> {
     let mut tables = Tables::default();
     let mut stores = Stores::new("shop".into(), data.clone(), &mut tables);
-    stores.open(Scope::Gateway, rule.meter(KEYS)).unwrap()
+    stores.open(Scope::Gateway, rule.meter(KEYS))
 }
 
 fn remains(data: &Rc<FakeSharedData>, rule: &Rule, now: Now) -> Remains {

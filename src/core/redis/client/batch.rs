@@ -3,8 +3,9 @@
 use super::{Answered, Desk, ERRANDS, FLIGHTS, GRACE, MOST, Told};
 use crate::key::Key;
 use crate::port::{self, Call, Callout};
+use crate::redis::handle::{Handle, Operation};
 use crate::redis::health::Head;
-use crate::redis::link::Errand;
+use crate::redis::part::Part;
 use crate::redis::protocol::{Answer, Ask, Failure, Login, Outcome, Script, Trip};
 use crate::time::{Micros, Now, SECOND};
 
@@ -104,11 +105,11 @@ impl Flight {
         self.trip.asks.push(ask);
     }
 
-    fn add_errands(&mut self, errands: Vec<Errand>) {
-        self.rules += errands.len();
-        for errand in errands {
-            let asks = errand.asks();
-            let Errand { store, charge } = errand;
+    fn add_operations(&mut self, operations: Vec<Operation>) {
+        self.rules += operations.len();
+        for operation in operations {
+            let asks = operation.asks();
+            let Operation { store, charge } = operation;
             self.who.push(if asks { Who::Store(store, charge.caller) } else { Who::Nobody });
             self.trip.asks.push(Ask { delay: 0, rules: vec![charge] });
         }
@@ -117,28 +118,34 @@ impl Flight {
 
 impl Desk {
     /// Sends as much as may be on its way at once.
-    pub(super) fn send_all(&mut self, now: Now, callout: &dyn Callout, told: &mut Vec<Told>) {
-        while !self.link.alone.get() && self.may_send(now.mono) {
+    pub(super) fn send_all(
+        &mut self,
+        now: Now,
+        callout: &dyn Callout,
+        told: &mut Vec<Told>,
+        handle: &mut Handle,
+    ) {
+        while !handle.is_alone(Part::Whole) && self.may_send(now.mono, handle) {
             let waited = self.waited(now.mono);
             let mut flight = self.flight();
-            flight.add_errands(self.link.take(ERRANDS));
+            flight.add_operations(handle.take(ERRANDS));
             while flight.rules < MOST
                 && let Some(wait) = self.waiting.pop_front()
             {
                 flight.add_request(wait);
             }
-            flight.add_errands(self.link.take(MOST.saturating_sub(flight.rules)));
+            flight.add_operations(handle.take(MOST.saturating_sub(flight.rules)));
             flight.timeout = self.way.timeout.saturating_sub(waited).max(SHORTEST);
-            self.send(flight, now, callout, told);
+            self.send(flight, now, callout, told, handle);
         }
     }
 
     /// Whether there is something to be sent that should not wait for the trips that are out.
-    fn may_send(&self, now: Micros) -> bool {
+    fn may_send(&self, now: Micros, handle: &Handle) -> bool {
         let long = self.waited(now) >= self.way.timeout / FLIGHTS as u64;
         // Who asks for nothing is in nobody's way.
         match self.flights.iter().filter(|flight| !flight.probing).count() {
-            0 => !self.waiting.is_empty() || self.link.has_errands(),
+            0 => !self.waiting.is_empty() || handle.has_operations(),
             FLIGHTS.. => false,
             _ => self.waiting.len() >= MOST || !self.waiting.is_empty() && long,
         }
@@ -150,15 +157,21 @@ impl Desk {
     }
 
     /// Finds out whether Redis is back, unless another worker does.
-    pub(super) fn send_probe(&mut self, now: Now, callout: &dyn Callout, told: &mut Vec<Told>) {
+    pub(super) fn send_probe(
+        &mut self,
+        now: Now,
+        callout: &dyn Callout,
+        told: &mut Vec<Told>,
+        handle: &mut Handle,
+    ) {
         let mut takes = false;
         let head = Head::update(&*self.data, &self.key, |head| {
             takes = head.take_probe(now.mono);
             takes
         });
-        self.follow(&head);
+        self.follow(&head, handle);
         if takes {
-            self.send(Flight { probing: true, ..self.flight() }, now, callout, told);
+            self.send(Flight { probing: true, ..self.flight() }, now, callout, told, handle);
         }
     }
 
@@ -185,6 +198,7 @@ impl Desk {
         now: Now,
         callout: &dyn Callout,
         told: &mut Vec<Told>,
+        handle: &mut Handle,
     ) {
         (flight.sent, flight.caller) = (now, callout.caller());
         self.happened.trips += 1;
@@ -201,7 +215,7 @@ impl Desk {
                 flight.token = token;
                 self.flights.push(flight);
             }
-            Err(why) => self.fail(flight, &Failure::Other(why.into()), now.mono, told),
+            Err(why) => self.fail(flight, &Failure::Other(why.into()), now.mono, told, handle),
         }
     }
 
@@ -212,11 +226,12 @@ impl Desk {
         now: Now,
         callout: &dyn Callout,
         told: &mut Vec<Told>,
+        handle: &mut Handle,
     ) {
         let elapsed = now.mono.saturating_sub(flight.sent.mono);
         flight.timeout = flight.timeout.saturating_sub(elapsed).max(SHORTEST);
         flight.script = Script::Text;
-        self.send(flight, now, callout, told);
+        self.send(flight, now, callout, told, handle);
     }
 
     /// Who made calls has ended, and nobody will be told of their answers: that says nothing about Redis.
@@ -229,14 +244,19 @@ impl Desk {
     }
 
     /// Asks for nothing of all that waits.
-    pub(super) fn give_up(&mut self, answered: &Answered, told: &mut Vec<Told>) {
+    pub(super) fn give_up(
+        &mut self,
+        answered: &Answered,
+        told: &mut Vec<Told>,
+        handle: &mut Handle,
+    ) {
         for Wait { ticket, .. } in self.waiting.drain(..) {
             told.push(Told::Request(ticket, answered.clone()));
         }
-        let errands = self.link.take(usize::MAX);
-        told.extend(errands.into_iter().filter_map(|errand| {
-            let asks = errand.asks();
-            let Errand { store, charge } = errand;
+        let operations = handle.take(usize::MAX);
+        told.extend(operations.into_iter().filter_map(|operation| {
+            let asks = operation.asks();
+            let Operation { store, charge } = operation;
             asks.then_some(Told::Store(store, charge.caller, None))
         }));
     }

@@ -7,6 +7,7 @@ use super::resp::{command, word};
 use super::text::{DIGEST, TEXT};
 use super::{Ask, Back, Charge, Login, Script, Trip};
 use crate::key::{Key, Seed};
+use crate::redis::part::Part;
 
 impl Login {
     /// Commands that it takes.
@@ -45,8 +46,7 @@ impl Trip {
         word(&mut out, name);
         word(&mut out, what);
         word(&mut out, keys.to_string().as_bytes());
-        // The tag is not empty, whatever the namespace is.
-        let mut key = format!("diana:{{2:{}}}:", self.namespace);
+        let mut key = format!("diana:{}:", Part::Whole.tag(&self.namespace));
         let prefix = key.len();
         let mut write_key = |name: fmt::Arguments| {
             key.truncate(prefix);

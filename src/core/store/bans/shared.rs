@@ -7,12 +7,10 @@
 
 use std::rc::Rc;
 
-use super::far::Far;
 use super::{Bans, set};
 use crate::key::Key;
 use crate::policy::Ban;
 use crate::port::SharedData;
-use crate::redis::protocol::{Charge, Opinion};
 use crate::store::shared::names::Names;
 use crate::store::shared::traffic::{Traffic, one_more};
 use crate::time::{Micros, SECOND};
@@ -39,7 +37,7 @@ struct Line {
     recent: u64,
     /// Whether its line is on the list.
     listed: bool,
-    /// When the fleet was last asked about it.
+    /// When it was last to be looked for elsewhere.
     looked: Micros,
 }
 
@@ -58,7 +56,7 @@ struct Record {
 }
 
 /// The bans of one rule in this gateway.
-pub(in crate::store) struct Shared {
+pub(crate) struct Shared {
     ban: Ban,
     data: Rc<dyn SharedData>,
     traffic: Rc<Traffic>,
@@ -71,12 +69,24 @@ pub(in crate::store) struct Shared {
     /// Lines with refusals that were not passed on.
     list: Vec<usize>,
     begun: u64,
-    /// Where the fleet counts, if it does.
-    far: Option<Far>,
+    /// Whether somebody else counts refusals, and those that it is to count, by their callers.
+    hands_out: bool,
+    refusals: Vec<(Key, u64)>,
+}
+
+/// What somebody else who counts refusals says about a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Ticks for which it is still banned.
+    pub(crate) left: Micros,
+    /// Whether the ban began with what was just counted.
+    pub(crate) begins: bool,
+    /// Recent refusals, if any were just counted.
+    pub(crate) recent: u64,
 }
 
 /// Bytes that a worker takes for what it knows of so many callers.
-pub(in crate::store) fn bytes(callers: usize) -> u64 {
+pub(crate) fn bytes(callers: usize) -> u64 {
     (callers.min(LINES) * (size_of::<Line>() + size_of::<usize>())) as u64
 }
 
@@ -87,7 +97,6 @@ impl Shared {
         keys: usize,
         data: Rc<dyn SharedData>,
         traffic: Rc<Traffic>,
-        far: Option<Far>,
     ) -> Shared {
         Shared {
             ban,
@@ -100,8 +109,20 @@ impl Shared {
             lines: Vec::new(),
             list: Vec::new(),
             begun: 0,
-            far,
+            hands_out: false,
+            refusals: Vec::new(),
         }
+    }
+
+    /// The same, with refusals that somebody else counts.
+    pub(crate) fn counted_elsewhere(mut self) -> Shared {
+        self.hands_out = true;
+        self
+    }
+
+    /// Refusals that somebody else is to count.
+    pub(crate) fn take_refusals(&mut self) -> Vec<(Key, u64)> {
+        std::mem::take(&mut self.refusals)
     }
 
     /// Looks at the record, and puts `until` into it if a ban begins that ends then.
@@ -138,6 +159,11 @@ impl Shared {
         (set, number)
     }
 
+    /// The place where a caller's line can be.
+    fn place(&self, key: Key) -> usize {
+        (key.hash % self.lines.len().max(1) as u64) as usize
+    }
+
     /// The place of a caller's line, made its.
     fn claim(&mut self, key: Key, now: Micros) -> usize {
         if self.record.sets == 0 {
@@ -146,7 +172,7 @@ impl Shared {
         if self.lines.is_empty() {
             self.lines.resize(self.keys.clamp(1, LINES), NOBODY);
         }
-        let place = (key.hash % self.lines.len() as u64) as usize;
+        let place = self.place(key);
         if self.lines.get(place).is_some_and(|line| line.key != key) {
             self.pass_on(place, now);
             if let Some(line) = self.lines.get_mut(place) {
@@ -156,36 +182,59 @@ impl Shared {
         place
     }
 
-    /// Asks the fleet about a caller who keeps coming: a request under a lease does not.
-    fn look_far(&mut self, key: Key, now: Micros) {
+    /// Whether a caller who keeps coming is to be looked for elsewhere.
+    pub(crate) fn is_worth_a_look(&mut self, key: Key, now: Micros) -> bool {
         let place = self.claim(key, now);
-        if let (Some(line), Some(far)) = (self.lines.get_mut(place), &self.far)
-            && now.saturating_sub(line.looked) >= SECOND
-            && self.ban.left(line.until, now) == 0
-        {
+        let Some(line) = self.lines.get_mut(place) else { return false };
+        let looks =
+            now.saturating_sub(line.looked) >= SECOND && self.ban.left(line.until, now) == 0;
+        if looks {
             line.looked = now;
-            far.send(key, 0);
         }
+        looks
     }
 
-    /// Counts the refusals of a line for all workers.
+    /// Takes what somebody else says about a caller. Ticks for which it is still banned.
+    pub(crate) fn hear(&mut self, key: Key, known: Known, now: Micros) -> Micros {
+        let until = now.saturating_add(known.left);
+        let left = self.ban.left(until, now);
+        let place = self.claim(key, now);
+        let was_known =
+            self.lines.get(place).is_some_and(|line| self.ban.left(line.until, now) > 0);
+        // A look counts nothing, and does not tell.
+        let line = self.lines.get_mut(place).filter(|_| known.recent > 0);
+        line.into_iter().for_each(|line| line.recent = known.recent);
+        if left > 0 && !was_known {
+            self.change(key, set::Change::Ban(until), now);
+            self.begun += u64::from(known.begins);
+            self.learn(Some(until), now);
+            let (line, epoch) = (self.lines.get_mut(place).into_iter(), self.record.epoch);
+            line.for_each(|line| (line.until, line.epoch) = (until, epoch));
+        }
+        left
+    }
+
+    /// Has the refusals of a line counted.
     fn pass_on(&mut self, place: usize, now: Micros) {
         let Some(line) = self.lines.get_mut(place) else { return };
         let (key, refusals) = (line.key, std::mem::take(&mut line.refusals));
-        if refusals == 0 {
-            return;
+        match refusals {
+            0 => {}
+            _ if self.hands_out => self.refusals.push((key, refusals)),
+            _ => self.count(key, refusals, now),
         }
-        if self.far.as_ref().is_some_and(|far| far.send(key, refusals)) {
-            return;
-        }
+    }
+
+    /// Counts refusals of a caller for all workers.
+    pub(crate) fn count(&mut self, key: Key, refusals: u64, now: Micros) {
         let counted = self.change(key, set::Change::Count(refusals), now);
         self.begun += u64::from(counted.begins);
         if counted.begins || self.is_untold(counted.until, now) {
             self.learn(Some(counted.until), now);
         }
-        if let Some(line) = self.lines.get_mut(place) {
-            (line.until, line.recent) = (counted.until, counted.recent);
-            line.epoch = self.record.epoch;
+        let (place, epoch) = (self.place(key), self.record.epoch);
+        if let Some(line) = self.lines.get_mut(place).filter(|line| line.key == key) {
+            (line.until, line.recent, line.epoch) = (counted.until, counted.recent, epoch);
         }
     }
 
@@ -224,9 +273,6 @@ impl Bans for Shared {
         if now >= self.stale {
             self.learn(None, now);
         }
-        if self.far.is_some() {
-            self.look_far(key, now);
-        }
         if now >= self.record.latest {
             return 0;
         }
@@ -240,9 +286,6 @@ impl Bans for Shared {
     }
 
     fn refused(&mut self, key: Key, now: Micros) {
-        if self.far.as_ref().is_some_and(Far::denies) {
-            return;
-        }
         let place = self.claim(key, now);
         let Some(line) = self.lines.get_mut(place) else { return };
         line.refusals += 1;
@@ -261,28 +304,6 @@ impl Bans for Shared {
             self.lines.get_mut(place).into_iter().for_each(|line| line.listed = false);
         }
         false
-    }
-
-    fn question(&self, key: Key) -> Option<Charge> {
-        self.far.as_ref().map(|far| far.charge(key, 0))
-    }
-
-    fn told(&mut self, key: Key, opinion: &Opinion, now: Micros) -> Micros {
-        let until = now.saturating_add(opinion.remaining);
-        let (left, recent) = (self.ban.left(until, now), opinion.lease);
-        let place = self.claim(key, now);
-        let known = self.lines.get(place).is_some_and(|line| self.ban.left(line.until, now) > 0);
-        // A look counts nothing, and does not tell.
-        let line = self.lines.get_mut(place).filter(|_| recent > 0);
-        line.into_iter().for_each(|line| line.recent = recent);
-        if left > 0 && !known {
-            self.change(key, set::Change::Ban(until), now);
-            self.begun += opinion.receipt.min(1);
-            self.learn(Some(until), now);
-            let (line, epoch) = (self.lines.get_mut(place).into_iter(), self.record.epoch);
-            line.for_each(|line| (line.until, line.epoch) = (until, epoch));
-        }
-        left
     }
 
     fn begun(&mut self) -> u64 {

@@ -21,7 +21,7 @@ const MOST: u64 = 1 << 16;
 
 /// The demand of one caller.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::store) struct Demand {
+pub(crate) struct Demand {
     /// When the span under way began.
     since: Micros,
     during: u64,
@@ -32,7 +32,7 @@ pub(in crate::store) struct Demand {
 
 impl Demand {
     /// The caller came once more.
-    pub(in crate::store) fn see(&mut self, now: Now) {
+    pub(crate) fn see(&mut self, now: Now) {
         let age = now.mono.saturating_sub(self.since);
         if age >= 2 * SPAN {
             (self.since, self.before, self.during) = (now.mono, 0, 0);
@@ -45,18 +45,18 @@ impl Demand {
 
     /// Somebody who counts more closely says that the caller will need so many permits in the next
     /// tenth of a second.
-    pub(in crate::store) fn foresee(&mut self, permits: u64) {
+    pub(crate) fn foresee(&mut self, permits: u64) {
         self.expected = permits.min(MOST);
     }
 
     /// Whether the caller comes so often that a lease pays.
-    pub(in crate::store) fn pays(&self, now: Now) -> bool {
+    pub(crate) fn pays(&self, now: Now) -> bool {
         let recent = now.mono.saturating_sub(self.since) < 2 * SPAN;
         recent && self.before + self.during >= PAYS || self.expected >= EXPECTED
     }
 
     /// Permits that the caller needs in `ticks` at its pace, if each request takes `cost`.
-    pub(in crate::store) fn need(&self, cost: u64, ticks: Micros, now: Now) -> u64 {
+    pub(crate) fn need(&self, cost: u64, ticks: Micros, now: Now) -> u64 {
         let before = if self.before > 0 { SPAN } else { 0 };
         let elapsed = (before + now.mono.saturating_sub(self.since)).max(SHORTEST);
         let seen = self.before + self.during;
@@ -65,7 +65,7 @@ impl Demand {
 
     /// How many permits to ask for: what the caller needs in a [`SPAN`], or none if a lease does not
     /// pay.
-    pub(in crate::store) fn want(&mut self, cost: u64, now: Now) -> u64 {
+    pub(crate) fn want(&mut self, cost: u64, now: Now) -> u64 {
         if !self.pays(now) {
             return 0;
         }

@@ -11,18 +11,18 @@ pub(crate) const RECHECK: Micros = SECOND / 50;
 
 /// What the level above said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::store) struct Refusal {
+pub(crate) struct Refusal {
     /// Ticks after which the request would be admitted.
-    pub(in crate::store) retry: Micros,
+    pub(crate) retry: Micros,
     /// Ticks for which others may hold the permits that are missing; zero if those were used.
-    pub(in crate::store) loan: Micros,
+    pub(crate) loan: Micros,
     /// Permits left, too few for the request.
-    pub(in crate::store) left: u64,
+    pub(crate) left: u64,
 }
 
 /// The latest refusal of one caller.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::store) struct Remembered {
+pub(crate) struct Remembered {
     refusal: Refusal,
     since: Micros,
     until: Micros,
@@ -31,7 +31,7 @@ pub(in crate::store) struct Remembered {
 impl Remembered {
     /// Remembers a refusal for as long as it lasts. It was heard of at `now`, and decided no earlier than
     /// at `sent`.
-    pub(in crate::store) fn set(&mut self, refusal: Refusal, sent: Now, now: Now) {
+    pub(crate) fn set(&mut self, refusal: Refusal, sent: Now, now: Now) {
         (self.refusal, self.since) = (refusal, now.mono);
         self.until = match refusal.loan {
             0 => sent.mono.saturating_add(refusal.retry.min(LONGEST)),
@@ -45,25 +45,25 @@ impl Remembered {
 
     /// The same, but not so long that nobody would notice if it was caused by a charge that is taken
     /// back at once.
-    pub(in crate::store) fn set_shortly(&mut self, refusal: Refusal, now: Now) {
+    pub(crate) fn set_shortly(&mut self, refusal: Refusal, now: Now) {
         self.set(refusal, now, now);
         self.until = self.until.min(now.mono.saturating_add(RECHECK));
     }
 
     /// Forgets it.
-    pub(in crate::store) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Remembered::default();
     }
 
     /// Forgets it unless it is final.
-    pub(in crate::store) fn clear_lent(&mut self) {
+    pub(crate) fn clear_lent(&mut self) {
         if self.refusal.loan > 0 || self.until <= self.since.saturating_add(RECHECK) {
             self.clear();
         }
     }
 
     /// The refusal as it stands at `now`, if it still lasts.
-    pub(in crate::store) fn at(&self, now: Now) -> Option<Refusal> {
+    pub(crate) fn at(&self, now: Now) -> Option<Refusal> {
         let age = now.mono.saturating_sub(self.since);
         let Refusal { retry, loan, left } = self.refusal;
         let loan = if loan > 0 { loan.saturating_sub(age).max(1) } else { 0 };
@@ -72,7 +72,7 @@ impl Remembered {
     }
 
     /// Ticks since the last refusal.
-    pub(in crate::store) fn age(&self, now: Now) -> Micros {
+    pub(crate) fn age(&self, now: Now) -> Micros {
         now.mono.saturating_sub(self.since)
     }
 }

@@ -18,7 +18,7 @@ const GATHER: Micros = SECOND / 100;
 
 /// Ticks for which permits gather. No more comes back in that time than a small part of what there is
 /// room for, so nothing is lost.
-pub(in crate::store) fn gather(meter: &Meter) -> Micros {
+pub(crate) fn gather(meter: &Meter) -> Micros {
     match meter.can().leasing {
         Leasing::Bucket => GATHER.min(meter.algorithm.policy().1 / 32),
         Leasing::Window | Leasing::Never => 0,

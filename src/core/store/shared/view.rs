@@ -38,7 +38,7 @@ pub(super) enum Loan {
 }
 
 /// One caller as the gateway knew it when this worker looked, and what a charge writes in its place.
-pub(in crate::store) struct Look {
+pub(crate) struct Look {
     pub(super) key: Key,
     /// When this worker looked, and the instant that is decided about.
     pub(super) at: Now,

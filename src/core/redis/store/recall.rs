@@ -1,22 +1,31 @@
 //! What is decided without asking Redis: by a lease, by a refusal that lasts, or not yet.
 
-use super::Fleet;
+use super::RedisStore;
 use crate::decision::Decision;
 use crate::key::Key;
+use crate::redis::handle::Handle;
 use crate::store::Reservation;
 use crate::store::lease::{RECHECK, Refusal};
 use crate::store::reservation::By;
 use crate::time::Now;
 
-impl Fleet {
+impl RedisStore {
     /// Decides without asking Redis, if that can be done.
-    pub(super) fn recall(&mut self, key: Key, now: Now, is_alone: bool) -> Option<Reservation> {
+    pub(super) fn recall(
+        &mut self,
+        key: Key,
+        now: Now,
+        is_alone: bool,
+        handle: &mut Handle,
+    ) -> Option<Reservation> {
         let cost = self.meter.cost;
         let lease = self.leases.find(key)?;
         lease.demand.see(now);
         let before = lease.turn(cost, now);
         let lease = *lease;
-        before.into_iter().for_each(|(block, left)| self.give_back_block(key, block, left));
+        if let Some((block, left)) = before {
+            self.give_back_block(key, block, left, handle);
+        }
         if lease.has(cost, now) {
             return Some(Reservation::new(key, now, Decision::NOW, By::Lease));
         }
@@ -27,7 +36,7 @@ impl Fleet {
         let refused = |refusal| Some(Reservation::refused(key, now, refusal));
         if let Some(refusal) = lease.refusal.at(now) {
             if pressing && refusal.loan == 0 && refusal.retry <= self.ahead {
-                self.ask_for_more(key, now);
+                self.ask_for_more(key, now, handle);
             }
             return refused(refusal);
         }
@@ -35,13 +44,13 @@ impl Fleet {
             return None;
         }
         if self.gather > 0 && lease.is_crowded(now) {
-            self.ask_for_more(key, now);
+            self.ask_for_more(key, now, handle);
             return refused(Refusal { retry: self.patience, ..Refusal::default() });
         }
         // More is asked for once for all that wait, and its answer is what they wait for.
         let pause = lease.pause(self.gather, now).map(|(rest, _)| rest);
         if pause.is_none() && !lease.asking {
-            self.ask_for_more(key, now);
+            self.ask_for_more(key, now, handle);
         }
         let ticks = pause.unwrap_or(RECHECK);
         refused(Refusal { retry: ticks, loan: ticks, left: 0 })

@@ -7,24 +7,23 @@
 //! relied upon the gateway goes by its part of the limit.
 
 mod answer;
-mod errand;
+mod operations;
 mod recall;
 mod share;
 
-use std::rc::Rc;
-
-use super::lease::Lease;
-use super::leases::Leases;
-use super::reservation::By;
-use super::shared::gather;
-use super::{Meter, Reservation, Store, Stores};
+use super::handle::Handle;
+use super::part::Part;
+use super::protocol::Numbers;
 use crate::algorithm::{Can, Codec, Leasing};
 use crate::decision::Decision;
 use crate::key::Key;
 use crate::policy::Quota;
 use crate::policy::redis::OnFailure;
-use crate::redis::link::Link;
-use crate::redis::protocol::Numbers;
+use crate::store::lease::Lease;
+use crate::store::leases::Leases;
+use crate::store::reservation::By;
+use crate::store::shared::gather;
+use crate::store::{Meter, Reservation, Stores};
 use crate::time::{Micros, Now, SECOND};
 use share::Share;
 
@@ -32,9 +31,8 @@ use share::Share;
 const AWAY: Micros = SECOND;
 
 /// A rule that all gateways count together.
-pub struct Fleet {
-    link: Rc<Link>,
-    /// This store's number among those of the configuration.
+pub struct RedisStore {
+    /// The number of the rule among those of its engine.
     number: usize,
     meter: Meter,
     numbers: Numbers,
@@ -54,22 +52,30 @@ pub struct Fleet {
     never: bool,
 }
 
-impl Fleet {
-    /// A rule with this number, which the script in Redis counts by `numbers`.
+/// A rule is to be counted in Redis, which cannot count by its algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoCodec;
+
+impl RedisStore {
+    /// A rule with this number.
+    ///
+    /// # Errors
+    /// If Redis cannot count by its algorithm.
     pub fn new(
         meter: Meter,
-        numbers: Numbers,
         number: usize,
-        link: Rc<Link>,
         stores: &mut Stores<'_>,
-    ) -> Fleet {
+    ) -> Result<RedisStore, NoCodec> {
+        let numbers = match meter.daily {
+            Some(shape) => Numbers::of_quota(&meter.quota, shape),
+            None => Numbers::of_rule(meter.entry, &meter.quota).ok_or(NoCodec)?,
+        };
         let Can { holds, leasing, .. } = meter.can();
         let codec = meter.entry.codec(&meter.quota);
         let ticks = |of: fn(&Codec) -> fn(&Quota) -> Micros| {
             codec.map_or(0, |codec| of(codec)(&meter.quota))
         };
-        Fleet {
-            link,
+        Ok(RedisStore {
             number,
             numbers,
             leases: Leases::new(meter.keys),
@@ -81,7 +87,7 @@ impl Fleet {
             lends: leasing != Leasing::Never && meter.daily.is_none(),
             never: meter.cost > meter.algorithm.most_at_once(),
             meter,
-        }
+        })
     }
 
     /// Whether a request may have to wait for its turn.
@@ -91,49 +97,65 @@ impl Fleet {
     }
 
     /// Decides without Redis.
-    fn check_alone(&mut self, key: Key, now: Now) -> Reservation {
-        self.link.in_use.set(true);
-        match self.link.on_failure {
+    fn check_alone(&mut self, key: Key, now: Now, handle: &mut Handle) -> Reservation {
+        handle.in_use = true;
+        match handle.on_failure {
             OnFailure::Gateway => {
-                let gateways = self.link.gateways.get();
-                let reservation = self.share.part(gateways, now).check(key, now);
+                let reservation = self.share.part(handle.gateways, now).check(key, now);
                 Reservation { is_alone: true, ..reservation }
             }
             OnFailure::Allow => Reservation::new(key, now, Decision::NOW, By::Nobody),
             OnFailure::Deny => Reservation::new(key, now, Decision::retry(AWAY), By::Known),
         }
     }
-}
 
-impl Store for Fleet {
-    fn check(&mut self, key: Key, now: Now) -> Reservation {
+    /// As [`Store::check`].
+    pub fn check(&mut self, key: Key, now: Now, handle: &mut Handle) -> Reservation {
         if self.never {
             return Reservation::new(key, now, Decision::NEVER, By::Known);
         }
-        let is_alone = self.link.alone.get();
-        if let Some(known) = self.recall(key, now, is_alone) {
+        let is_alone = handle.is_alone(Part::of(key));
+        if let Some(known) = self.recall(key, now, is_alone, handle) {
             return known;
         }
         if is_alone {
-            return self.check_alone(key, now);
+            return self.check_alone(key, now, handle);
         }
         Reservation::new(key, now, Decision::NOW, By::Redis)
     }
 
-    fn look_again(&mut self, key: Key) {
+    /// As [`Store::take`].
+    pub fn take(&mut self, key: Key, now: Now, handle: &mut Handle) -> Reservation {
+        let mut reservation = self.check(key, now, handle);
+        if reservation.is_free() {
+            reservation.decision = self.charge(&mut reservation, 0, handle);
+        }
+        reservation
+    }
+
+    /// As [`Store::look_again`].
+    pub fn look_again(&mut self, key: Key) {
         self.leases.find(key).into_iter().for_each(Lease::look_again);
     }
 
-    fn wait(&mut self, key: Key, requests: usize) {
+    /// As [`Store::wait`].
+    pub fn wait(&mut self, key: Key, requests: usize) {
         let lease = self.leases.find(key);
         lease.into_iter().for_each(|lease| lease.waiting = requests as u64);
     }
 
-    fn crowd(&mut self, key: Key, now: Now) {
+    /// As [`Store::crowd`].
+    pub fn crowd(&mut self, key: Key, now: Now) {
         self.leases.find(key).into_iter().for_each(|lease| lease.crowd(now));
     }
 
-    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+    /// As [`Store::charge`].
+    pub fn charge(
+        &mut self,
+        reservation: &mut Reservation,
+        delay: Micros,
+        handle: &mut Handle,
+    ) -> Decision {
         if reservation.is_alone {
             let decision = self.share.last().charge(reservation, delay);
             reservation.is_alone = true;
@@ -149,7 +171,7 @@ impl Store for Fleet {
                 lease.spend(cost, now);
                 reservation.is_charged = true;
                 if lease.runs_low() || lease.ends_soon(self.ahead, now) {
-                    self.ask_for_more(key, now);
+                    self.ask_for_more(key, now, handle);
                 }
                 Decision::Admit { wait: delay }
             }
@@ -163,14 +185,16 @@ impl Store for Fleet {
         }
     }
 
-    fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+    /// As [`Store::can_hold`].
+    pub fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
         match reservation.is_alone {
             true => self.share.last().can_hold(reservation, delay),
             false => Decision::NOW,
         }
     }
 
-    fn undo(&mut self, reservation: &mut Reservation) {
+    /// As [`Store::undo`].
+    pub fn undo(&mut self, reservation: &mut Reservation) {
         if reservation.is_alone {
             return self.share.last().undo(reservation);
         }
@@ -181,7 +205,8 @@ impl Store for Fleet {
         }
     }
 
-    fn remaining(&mut self, reservation: &Reservation) -> u64 {
+    /// As [`Store::remaining`].
+    pub fn remaining(&mut self, reservation: &Reservation) -> u64 {
         match reservation.by {
             _ if reservation.is_alone => self.share.last().remaining(reservation),
             By::Lease => self.left(reservation.key).unwrap_or(0),
@@ -189,37 +214,39 @@ impl Store for Fleet {
         }
     }
 
-    fn receipt(&self, reservation: &Reservation) -> u64 {
+    /// As [`Store::receipt`].
+    pub fn receipt(&self, reservation: &Reservation) -> u64 {
         self.share.receipt(reservation)
     }
 
-    fn leave(&mut self, key: Key, receipt: u64, now: Now) {
-        if self.link.alone.get() {
+    /// As [`Store::leave`].
+    pub fn leave(&mut self, key: Key, receipt: u64, now: Now, handle: &mut Handle) {
+        if handle.is_alone(Part::of(key)) {
             self.share.last().leave(key, receipt, now);
         } else {
-            self.give_back(key, receipt, 0);
+            self.give_back(key, receipt, 0, handle);
         }
     }
 
-    fn foresee(&mut self, key: Key, permits: u64) {
+    /// As [`Store::foresee`].
+    pub fn foresee(&mut self, key: Key, permits: u64) {
         self.leases.claim(key).into_iter().for_each(|lease| lease.demand.foresee(permits));
     }
 
-    fn tidy(&mut self, now: Now) -> bool {
-        self.hand_in_blocks(now, false) | self.share.last().tidy(now)
+    /// As [`Store::tidy`].
+    pub fn tidy(&mut self, now: Now, handle: &mut Handle) -> bool {
+        self.hand_in_blocks(now, false, handle) | self.share.last().tidy(now)
     }
 
-    fn change_in_keys(&mut self) -> i64 {
+    /// As [`Store::change_in_keys`].
+    pub fn change_in_keys(&mut self) -> i64 {
         self.share.last().change_in_keys()
     }
 
-    fn close(&mut self, now: Now) -> i64 {
-        while self.hand_in_blocks(now, true) {}
+    /// As [`Store::close`].
+    pub fn close(&mut self, now: Now, handle: &mut Handle) -> i64 {
+        while self.hand_in_blocks(now, true, handle) {}
         self.leases.clear();
         self.share.last().close(now)
-    }
-
-    fn fleet(&mut self) -> Option<&mut Fleet> {
-        Some(self)
     }
 }

@@ -1,7 +1,8 @@
 //! What is asked of Redis.
 
-use super::Fleet;
+use super::RedisStore;
 use crate::key::Key;
+use crate::redis::handle::{Handle, Operation};
 use crate::redis::protocol::{Back, Charge};
 use crate::store::lease::{Block, Lease};
 use crate::time::{Micros, Now, SECOND};
@@ -10,7 +11,7 @@ use crate::time::{Micros, Now, SECOND};
 /// enough that all of it will be used.
 const SOON: Micros = SECOND / 50;
 
-impl Fleet {
+impl RedisStore {
     /// What a request asks, with a block for those that come next if the caller is worth one;
     /// `tentative` if it may be refused elsewhere.
     pub fn question(&mut self, key: Key, now: Now, shadow: bool, tentative: bool) -> Charge {
@@ -28,7 +29,7 @@ impl Fleet {
 
     /// Asks for another block before somebody has to wait for it; not yet where permits have to gather
     /// first.
-    pub(super) fn ask_for_more(&mut self, key: Key, now: Now) {
+    pub(super) fn ask_for_more(&mut self, key: Key, now: Now, handle: &mut Handle) {
         let cost = self.meter.cost;
         let mut charge = self.nothing(key);
         let Some(lease) = self.leases.find(key) else { return };
@@ -39,48 +40,53 @@ impl Fleet {
         (charge.want, charge.soon) = wishes(lease, cost, now);
         if charge.want > 0 {
             lease.ask(charge.soon, now);
-            self.link.send(self.number, charge);
+            handle.add(Operation { store: self.number, charge });
         }
     }
 
     /// Gives back the permits of a request that was charged under `receipt`, in `term` if tentatively.
-    pub fn give_back(&mut self, key: Key, receipt: u64, term: u64) {
+    pub fn give_back(&mut self, key: Key, receipt: u64, term: u64, handle: &mut Handle) {
         // What nobody can tell from others' is not given back.
         if self.meter.daily.is_none() {
             let back = Back { receipt, term, block: 0, left: self.meter.cost };
-            self.link.send(self.number, Charge { back, ..self.nothing(key) });
+            self.send_back(key, back, handle);
         }
     }
 
     /// Gives back what is left of the caller's blocks, but for one that is still used.
-    fn hand_in(&mut self, key: Key, now: Now, all: bool) {
+    fn hand_in(&mut self, key: Key, now: Now, all: bool, handle: &mut Handle) {
         let Some(lease) = self.leases.find(key) else { return };
         let keeps = !all && !lease.is_idle(now);
         let ((block, left), next) = (lease.block(), lease.take_next());
         if keeps {
-            return self.give_back_block(key, next, next.permits);
+            return self.give_back_block(key, next, next.permits, handle);
         }
         lease.forget();
-        self.give_back_block(key, block, left);
-        self.give_back_block(key, next, next.permits);
+        self.give_back_block(key, block, left, handle);
+        self.give_back_block(key, next, next.permits, handle);
     }
 
     /// Gives back a block of which so many permits are left.
-    pub(super) fn give_back_block(&self, key: Key, block: Block, left: u64) {
+    pub(super) fn give_back_block(&self, key: Key, block: Block, left: u64, handle: &mut Handle) {
         // Also one that was used up, since it counts as out until Redis hears of it.
         if block.permits == 0 {
             return;
         }
         let Block { permits, term, receipt } = block;
         let back = Back { receipt, term, block: permits, left };
-        self.link.send(self.number, Charge { back, ..self.nothing(key) });
+        self.send_back(key, back, handle);
     }
 
     /// Gives back all blocks that are idle, or all of them. Whether any is still out.
-    pub(super) fn hand_in_blocks(&mut self, now: Now, all: bool) -> bool {
+    pub(super) fn hand_in_blocks(&mut self, now: Now, all: bool, handle: &mut Handle) -> bool {
         let (keys, any) = self.leases.idle(now, all);
-        keys.into_iter().for_each(|key| self.hand_in(key, now, all));
+        keys.into_iter().for_each(|key| self.hand_in(key, now, all, handle));
         any
+    }
+
+    fn send_back(&self, key: Key, back: Back, handle: &mut Handle) {
+        let charge = Charge { back, ..self.nothing(key) };
+        handle.add(Operation { store: self.number, charge });
     }
 
     fn nothing(&self, caller: Key) -> Charge {

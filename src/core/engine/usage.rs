@@ -1,0 +1,187 @@
+//! Where a rule is counted, and its bans: here, or in Redis, which is asked for the engine.
+
+use crate::decision::Decision;
+use crate::key::Key;
+use crate::redis::bans::RedisBans;
+use crate::redis::handle::Handle;
+use crate::redis::store::RedisStore;
+use crate::store::bans::Bans;
+use crate::store::{Reservation, Store};
+use crate::time::{Micros, Now};
+
+/// The callers of one rule; its functions are those of [`Store`].
+pub(super) enum Usage {
+    /// Counted by this gateway.
+    Here(Box<dyn Store>),
+    /// Counted by all gateways.
+    Redis(Box<RedisStore>),
+}
+
+impl Usage {
+    /// What is counted in Redis, if it is.
+    pub(super) fn redis(&mut self) -> Option<&mut RedisStore> {
+        match self {
+            Usage::Here(_) => None,
+            Usage::Redis(store) => Some(store),
+        }
+    }
+
+    #[inline]
+    pub(super) fn check(&mut self, key: Key, now: Now, handle: &mut Handle) -> Reservation {
+        match self {
+            Usage::Here(store) => store.check(key, now),
+            Usage::Redis(store) => store.check(key, now, handle),
+        }
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self, key: Key, now: Now, handle: &mut Handle) -> Reservation {
+        match self {
+            Usage::Here(store) => store.take(key, now),
+            Usage::Redis(store) => store.take(key, now, handle),
+        }
+    }
+
+    #[inline]
+    pub(super) fn charge(
+        &mut self,
+        reservation: &mut Reservation,
+        delay: Micros,
+        handle: &mut Handle,
+    ) -> Decision {
+        match self {
+            Usage::Here(store) => store.charge(reservation, delay),
+            Usage::Redis(store) => store.charge(reservation, delay, handle),
+        }
+    }
+
+    pub(super) fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        match self {
+            Usage::Here(store) => store.can_hold(reservation, delay),
+            Usage::Redis(store) => store.can_hold(reservation, delay),
+        }
+    }
+
+    pub(super) fn undo(&mut self, reservation: &mut Reservation) {
+        match self {
+            Usage::Here(store) => store.undo(reservation),
+            Usage::Redis(store) => store.undo(reservation),
+        }
+    }
+
+    pub(super) fn remaining(&mut self, reservation: &Reservation) -> u64 {
+        match self {
+            Usage::Here(store) => store.remaining(reservation),
+            Usage::Redis(store) => store.remaining(reservation),
+        }
+    }
+
+    pub(super) fn look_again(&mut self, key: Key) {
+        match self {
+            Usage::Here(store) => store.look_again(key),
+            Usage::Redis(store) => store.look_again(key),
+        }
+    }
+
+    pub(super) fn wait(&mut self, key: Key, requests: usize) {
+        match self {
+            Usage::Here(store) => store.wait(key, requests),
+            Usage::Redis(store) => store.wait(key, requests),
+        }
+    }
+
+    pub(super) fn crowd(&mut self, key: Key, now: Now) {
+        match self {
+            Usage::Here(store) => store.crowd(key, now),
+            Usage::Redis(store) => store.crowd(key, now),
+        }
+    }
+
+    pub(super) fn receipt(&self, reservation: &Reservation) -> u64 {
+        match self {
+            Usage::Here(store) => store.receipt(reservation),
+            Usage::Redis(store) => store.receipt(reservation),
+        }
+    }
+
+    pub(super) fn leave(&mut self, key: Key, receipt: u64, now: Now, handle: &mut Handle) {
+        match self {
+            Usage::Here(store) => store.leave(key, receipt, now),
+            Usage::Redis(store) => store.leave(key, receipt, now, handle),
+        }
+    }
+
+    pub(super) fn foresee(&mut self, key: Key, permits: u64) {
+        match self {
+            Usage::Here(store) => store.foresee(key, permits),
+            Usage::Redis(store) => store.foresee(key, permits),
+        }
+    }
+
+    pub(super) fn tidy(&mut self, now: Now, handle: &mut Handle) -> bool {
+        match self {
+            Usage::Here(store) => store.tidy(now),
+            Usage::Redis(store) => store.tidy(now, handle),
+        }
+    }
+
+    pub(super) fn change_in_keys(&mut self) -> i64 {
+        match self {
+            Usage::Here(store) => store.change_in_keys(),
+            Usage::Redis(store) => store.change_in_keys(),
+        }
+    }
+
+    pub(super) fn close(&mut self, now: Now, handle: &mut Handle) -> i64 {
+        match self {
+            Usage::Here(store) => store.close(now),
+            Usage::Redis(store) => store.close(now, handle),
+        }
+    }
+}
+
+/// The bans of one rule; its functions are those of [`Bans`].
+pub(super) enum Banned {
+    /// Counted by this gateway.
+    Here(Box<dyn Bans>),
+    /// Counted by all gateways.
+    Redis(Box<RedisBans>),
+}
+
+impl Banned {
+    /// What is counted in Redis, if it is.
+    pub(super) fn redis(&mut self) -> Option<&mut RedisBans> {
+        match self {
+            Banned::Here(_) => None,
+            Banned::Redis(bans) => Some(bans),
+        }
+    }
+
+    pub(super) fn left(&mut self, key: Key, now: Micros, handle: &mut Handle) -> Micros {
+        match self {
+            Banned::Here(bans) => bans.left(key, now),
+            Banned::Redis(bans) => bans.left(key, now, handle),
+        }
+    }
+
+    pub(super) fn refused(&mut self, key: Key, now: Micros, handle: &mut Handle) {
+        match self {
+            Banned::Here(bans) => bans.refused(key, now),
+            Banned::Redis(bans) => bans.refused(key, now, handle),
+        }
+    }
+
+    pub(super) fn tidy(&mut self, now: Micros, handle: &mut Handle) -> bool {
+        match self {
+            Banned::Here(bans) => bans.tidy(now),
+            Banned::Redis(bans) => bans.tidy(now, handle),
+        }
+    }
+
+    pub(super) fn begun(&mut self) -> u64 {
+        match self {
+            Banned::Here(bans) => bans.begun(),
+            Banned::Redis(bans) => bans.begun(),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Bans of a fleet, which Redis counts.
+//!
+//! Refusals go there as operations, for which nobody waits; a request that asks Redis about the rule asks
+//! about the ban with it. What comes back is kept in the gateway's sets, where all its workers find
+//! it. While Redis cannot be relied upon the gateway counts for itself. Refusals are lost only with a
+//! trip that came to nothing.
+
+use super::handle::{BANS, Handle, Operation};
+use super::part::Part;
+use super::protocol::{Back, Charge, Numbers, Opinion};
+use crate::key::Key;
+use crate::policy::Ban;
+use crate::policy::redis::OnFailure;
+use crate::store::Stores;
+use crate::store::bans::Bans;
+use crate::store::bans::shared::{Known, Shared};
+use crate::time::Micros;
+
+/// The bans of one rule in the fleet.
+pub struct RedisBans {
+    /// What this gateway knows, and counts while it is alone.
+    gateway: Shared,
+    /// The number of the rule's store.
+    number: usize,
+    identity: u64,
+    numbers: Numbers,
+    keys: u64,
+}
+
+impl RedisBans {
+    /// The bans of the rule with this number and identity, made for so many callers.
+    #[must_use]
+    pub fn new(ban: Ban, rule: u64, keys: usize, number: usize, stores: &Stores<'_>) -> RedisBans {
+        let gateway = stores.open_shared_bans(ban, rule, keys).counted_elsewhere();
+        let (identity, numbers) = (ban.identity(rule), Numbers::of_ban(&ban));
+        RedisBans { gateway, number, identity, numbers, keys: keys as u64 }
+    }
+
+    /// As [`Bans::left`]; asks about a caller who keeps coming, since a request under a lease does not.
+    pub fn left(&mut self, key: Key, now: Micros, handle: &mut Handle) -> Micros {
+        let looks = self.gateway.is_worth_a_look(key, now);
+        self.pass_on(now, handle);
+        if looks && !handle.is_alone(Part::of(key)) {
+            self.send(key, 0, handle);
+        }
+        self.gateway.left(key, now)
+    }
+
+    /// As [`Bans::refused`].
+    pub fn refused(&mut self, key: Key, now: Micros, handle: &mut Handle) {
+        // Where everybody is refused it is nobody's own doing.
+        if handle.is_alone(Part::of(key)) && handle.on_failure == OnFailure::Deny {
+            return;
+        }
+        self.gateway.refused(key, now);
+        self.pass_on(now, handle);
+    }
+
+    /// As [`Bans::tidy`].
+    pub fn tidy(&mut self, now: Micros, handle: &mut Handle) -> bool {
+        let more = self.gateway.tidy(now);
+        self.pass_on(now, handle);
+        more
+    }
+
+    /// As [`Bans::begun`].
+    pub fn begun(&mut self) -> u64 {
+        self.gateway.begun()
+    }
+
+    /// What Redis is asked about a caller, together with the rule.
+    #[must_use]
+    pub fn question(&self, key: Key) -> Charge {
+        self.charge(key, 0)
+    }
+
+    /// Takes what Redis says. Ticks for which the caller is still banned.
+    pub fn told(
+        &mut self,
+        key: Key,
+        opinion: &Opinion,
+        now: Micros,
+        handle: &mut Handle,
+    ) -> Micros {
+        let Opinion { remaining: left, receipt, lease: recent, .. } = *opinion;
+        let left = self.gateway.hear(key, Known { left, begins: receipt > 0, recent }, now);
+        self.pass_on(now, handle);
+        left
+    }
+
+    /// Has refusals counted: in Redis, or here where that cannot be relied upon.
+    fn pass_on(&mut self, now: Micros, handle: &mut Handle) {
+        for (key, refusals) in self.gateway.take_refusals() {
+            match handle.is_alone(Part::of(key)) {
+                true => self.gateway.count(key, refusals, now),
+                false => self.send(key, refusals, handle),
+            }
+        }
+    }
+
+    fn send(&self, key: Key, refusals: u64, handle: &mut Handle) {
+        handle.add(Operation { store: BANS + self.number, charge: self.charge(key, refusals) });
+    }
+
+    /// What counts so many refusals; with none it only looks.
+    fn charge(&self, caller: Key, refusals: u64) -> Charge {
+        Charge {
+            identity: self.identity,
+            caller,
+            numbers: self.numbers,
+            cost: refusals,
+            grain: 1,
+            want: 0,
+            soon: 0,
+            shadow: false,
+            tentative: false,
+            keys: self.keys,
+            back: Back::default(),
+        }
+    }
+}
