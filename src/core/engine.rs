@@ -25,7 +25,7 @@ use crate::hot::spotter::Spotter;
 use crate::permit::Freed;
 use crate::policy::{Accepted, Except, Match, Rule};
 use crate::port::{Clock, Pseudo, Request};
-use crate::redis::client::Desk;
+use crate::redis::client::Client;
 use crate::redis::handle::Handle;
 use crate::report::metrics::Counts;
 use crate::route::Router;
@@ -77,7 +77,7 @@ pub struct Engine {
     traffic: Rc<Traffic>,
     reads_headers: bool,
     /// Through which the fleet is asked.
-    desk: Option<Desk>,
+    client: Option<Client>,
     /// What is to be asked, and how Redis is.
     redis: Handle,
     /// The requests that wait for an answer, by their tickets.

@@ -1,9 +1,12 @@
 //! One limit for the whole fleet: usage counted in Redis.
 
 pub mod bans;
+mod breaker;
 pub mod client;
 pub mod handle;
 mod health;
 pub mod part;
+pub mod pending;
 pub mod protocol;
 pub mod store;
+pub mod target;

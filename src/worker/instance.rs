@@ -10,7 +10,7 @@ use super::waiting::Waiting;
 use diana_core::engine::{Engine, Resumed};
 use diana_core::policy::Policy;
 use diana_core::port::{Clock, Request};
-use diana_core::redis::client::{Desk, Way};
+use diana_core::redis::client::{Client, Endpoint};
 use diana_core::redis::handle::Handle;
 use diana_core::redis::part::Part;
 use diana_core::store::Stores;
@@ -62,19 +62,19 @@ impl Instance {
     pub(crate) fn new(
         namespace: Rc<str>,
         policy: Policy,
-        way: Option<Way>,
+        way: Option<Endpoint>,
         kept: Kept<'_>,
         host: &dyn Host,
     ) -> Result<Instance, String> {
         let data = host.data();
         let seed = seed::agree(&namespace, &*data, host);
         let has_redis = way.is_some();
-        let desk = way.map(|way| {
+        let client = way.map(|way| {
             let random = host.random() as u64;
-            Desk::new(way, namespace.clone(), data.clone(), seed, random)
+            Client::new(way, namespace.clone(), data.clone(), seed, random)
         });
         let stores = Stores::new(namespace.clone(), data, kept.tables);
-        let mut engine = Engine::new(policy, seed, stores, desk)
+        let mut engine = Engine::new(policy, seed, stores, client)
             .map_err(|unbuildable| unbuildable.to_string())?;
         Ok(Instance {
             root: host.caller(),

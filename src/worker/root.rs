@@ -9,7 +9,7 @@ use super::remote::{Access, Outcome, Poller};
 use super::worker::Worker;
 use diana_core::policy::Policy;
 use diana_core::port::{Answer, Environment};
-use diana_core::redis::client::Way;
+use diana_core::redis::client::Endpoint;
 use diana_core::redis::protocol::Login;
 
 /// A root of the host. [`Root::end`] is to be called when it ends.
@@ -20,7 +20,7 @@ pub struct Root {
     /// Asks the configuration centre, if there is one.
     poller: Option<Box<Poller>>,
     /// How Redis is reached, if there is one.
-    way: Option<Way>,
+    way: Option<Endpoint>,
 }
 
 impl Root {
@@ -165,7 +165,7 @@ fn poller(policy: &Policy, namespace: &str, host: &dyn Host) -> Option<Result<Po
 /// # Errors
 ///
 /// If a variable is not there.
-fn way(policy: &Policy, environment: &dyn Environment) -> Result<Option<Way>, String> {
+fn way(policy: &Policy, environment: &dyn Environment) -> Result<Option<Endpoint>, String> {
     let Some(redis) = &policy.redis else { return Ok(None) };
     let variable = |key: &str, name: &Option<String>| {
         let Some(name) = name else { return Ok(None) };
@@ -179,7 +179,7 @@ fn way(policy: &Policy, environment: &dyn Environment) -> Result<Option<Way>, St
     let username = variable("username_env", &redis.username_env)?;
     let password = variable("password_env", &redis.password_env)?;
     let login = Login { username, password, db: redis.db };
-    Ok(Some(Way { cluster: redis.cluster.clone(), timeout: redis.timeout, login }))
+    Ok(Some(Endpoint { cluster: redis.cluster.clone(), timeout: redis.timeout, login }))
 }
 
 /// Counts a configuration and logs what there is to say about it.

@@ -120,7 +120,7 @@ impl Worker {
             let Some((stream, late)) = stream else {
                 let now = instance.now(host);
                 instance.with_engine(host, |engine| {
-                    engine.abandon(resumed.ticket, &resumed.answered, now);
+                    engine.abandon(&resumed, now);
                 });
                 continue;
             };

@@ -13,7 +13,7 @@ use super::waiting::Late;
 use diana_core::permit::End;
 use diana_core::policy::Policy;
 use diana_core::port::Answer;
-use diana_core::redis::client::Way;
+use diana_core::redis::client::Endpoint;
 use diana_core::store::remains::Remains;
 use diana_core::store::tables::Tables;
 use diana_core::time::Micros;
@@ -51,7 +51,7 @@ impl Worker {
         &self,
         namespace: Rc<str>,
         policy: Policy,
-        way: Option<Way>,
+        way: Option<Endpoint>,
         host: &dyn Host,
     ) -> Result<Rc<Instance>, String> {
         let number = self.number.replace(self.number.get().wrapping_add(1));

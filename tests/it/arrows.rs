@@ -34,7 +34,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     // it is the engine that tells which of both counts a rule.
     (
         "redis",
-        &["algorithm", "bloom", "decision", "key", "policy", "port", "store", "time", "words"],
+        &[
+            "algorithm",
+            "bloom",
+            "decision",
+            "key",
+            "policy",
+            "port",
+            "store",
+            "tickets",
+            "time",
+            "words",
+        ],
     ),
     ("report", &["decision", "redis", "policy", "port", "store", "text", "time"]),
     ("permit", &["key"]),

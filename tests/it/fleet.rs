@@ -16,9 +16,11 @@ use diana_core::key::{Key, Seed};
 use diana_core::policy::Quota;
 use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Call, Callout};
-use diana_core::redis::client::{Answered, Desk, Told, Way};
+use diana_core::redis::client::{Client, Completion, Endpoint};
 use diana_core::redis::handle::{Handle, Operation};
-use diana_core::redis::protocol::{Ask, Back, Charge, Login, Numbers};
+use diana_core::redis::pending::Settled;
+use diana_core::redis::protocol::{Back, Charge, Login, Numbers, Question};
+use diana_core::redis::target::Target;
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::{FakeCallout, FakeSharedData};
 
@@ -28,9 +30,9 @@ pub const TIMEOUT: u64 = 20 * MILLISECOND;
 /// The secret that a worker proposes.
 pub const OWN: Seed = Seed { k0: 3, k1: 4 };
 
-/// One worker's desk with its calls, on a clock that the test moves.
+/// One worker's client with its calls, on a clock that the test moves.
 pub struct Worker {
-    pub desk: Desk,
+    pub client: Client,
     pub handle: Handle,
     pub calls: Rc<Calls>,
 }
@@ -99,39 +101,42 @@ impl Worker {
     }
 
     pub fn with(data: &Rc<FakeSharedData>, timeout: u64) -> Worker {
-        let way = Way { cluster: "redis".into(), timeout, login: Login::default() };
-        let desk = Desk::new(way, "test".into(), data.clone(), OWN, 77);
+        let way = Endpoint { cluster: "redis".into(), timeout, login: Login::default() };
+        let client = Client::new(way, "test".into(), data.clone(), OWN, 77);
         let mut handle = Handle::new(OnFailure::Gateway);
-        desk.tell(&mut handle);
-        Worker { desk, handle, calls: Rc::default() }
+        client.tell(&mut handle);
+        Worker { client, handle, calls: Rc::default() }
     }
 
-    pub fn work(&mut self, now: u64) -> Vec<Told> {
-        self.desk.work(at(now), &*self.calls, &mut self.handle)
+    pub fn work(&mut self, now: u64) -> Vec<Completion> {
+        self.client.work(at(now), &*self.calls, &mut self.handle)
     }
 
-    pub fn answer(&mut self, token: u32, back: &Response, now: u64) -> Option<Vec<Told>> {
+    pub fn answer(&mut self, token: u32, back: &Response, now: u64) -> Option<Vec<Completion>> {
         let body = || Some(back.body.clone());
         let answer = Answer { status: back.status, size: back.body.len(), body: &body };
-        self.desk.answer(token, &answer, at(now), &*self.calls, &mut self.handle)
+        self.client.answer(token, &answer, at(now), &*self.calls, &mut self.handle)
     }
 
     /// Asks, and sends what can be sent.
     pub fn ask(&mut self, caller: u64, now: u64) -> u64 {
-        self.ask_for(ask(caller), now)
+        self.ask_for(vec![charge(caller)], now)
     }
 
-    pub fn ask_for(&mut self, ask: Ask, since: u64) -> u64 {
-        self.desk.ask(ask, since, &mut self.handle)
+    /// Asks about as many rules.
+    pub fn ask_for(&mut self, charges: Vec<Charge>, since: u64) -> u64 {
+        let questions = charges.into_iter().map(Question::Rule).enumerate();
+        let questions = questions.map(|(rule, question)| (Target::Rule(rule), question)).collect();
+        self.client.ask(0, questions, since, &mut self.handle)
     }
 
     pub fn next(&self, now: u64) -> Option<u64> {
-        self.desk.next(now, &self.handle)
+        self.client.next(now, &self.handle)
     }
 
-    /// A store wants something done.
-    pub fn send(&mut self, store: usize, charge: Charge) {
-        self.handle.add(Operation { store, charge });
+    /// Something is to be done.
+    pub fn send(&mut self, operation: Operation) {
+        self.handle.add(operation);
     }
 
     /// Lets the first call of this worker fail, so that the gateway is alone.
@@ -140,7 +145,7 @@ impl Worker {
         self.work(now);
         let (token, _) = self.calls.one();
         self.answer(token, &status(503), now).unwrap();
-        assert!(!self.desk.is_together());
+        assert!(!self.client.is_together());
     }
 }
 
@@ -165,15 +170,14 @@ pub fn charge(caller: u64) -> Charge {
     }
 }
 
-pub fn ask(caller: u64) -> Ask {
-    Ask { delay: 0, rules: vec![charge(caller)] }
-}
-
-/// The tickets among what is told, with what became of them.
-pub fn requests(told: Vec<Told>) -> Vec<(u64, Answered)> {
+/// The tickets among what is told, with what became of their first questions.
+pub fn requests(told: Vec<Completion>) -> Vec<(u64, Settled)> {
     let request = |told| match told {
-        Told::Request(ticket, answered) => Some((ticket, answered)),
-        Told::Store(..) => None,
+        Completion::Request(ticket, pending) => {
+            assert!(pending.is_complete());
+            Some((ticket, pending.settled(Target::Rule(0)).unwrap()))
+        }
+        Completion::Operation(..) => None,
     };
     told.into_iter().filter_map(request).collect()
 }

@@ -15,6 +15,7 @@ mod hot;
 mod json;
 mod keys;
 mod paths;
+mod pending;
 mod pointer;
 mod remote;
 mod resp;

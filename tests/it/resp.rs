@@ -1,6 +1,6 @@
 //! Redis's protocol: what is written, and what is believed of what comes back.
 
-use diana_core::redis::protocol::resp::{Reply, command, replies, word};
+use diana_core::redis::protocol::resp::{Value, command, values, word};
 use fastrand::Rng;
 
 #[test]
@@ -17,17 +17,17 @@ fn replies_are_read() {
     let bytes =
         b"+OK\r\n-ERR no\r\n:-7\r\n$3\r\na\r\n\r\n$-1\r\n*-1\r\n*2\r\n:1\r\n*0\r\n$0\r\n\r\n";
     let expected = vec![
-        Reply::Simple(b"OK"),
-        Reply::Error(b"ERR no"),
-        Reply::Integer(-7),
-        Reply::Bulk(b"a\r\n"),
-        Reply::Nil,
-        Reply::Nil,
-        Reply::Array(vec![Reply::Integer(1), Reply::Array(vec![])]),
-        Reply::Bulk(b""),
+        Value::Simple(b"OK"),
+        Value::Error(b"ERR no"),
+        Value::Integer(-7),
+        Value::Bulk(b"a\r\n"),
+        Value::Nil,
+        Value::Nil,
+        Value::Array(vec![Value::Integer(1), Value::Array(vec![])]),
+        Value::Bulk(b""),
     ];
-    assert_eq!(replies(bytes), Some(expected));
-    assert_eq!(replies(b""), Some(vec![]));
+    assert_eq!(values(bytes), Some(expected));
+    assert_eq!(values(b""), Some(vec![]));
 }
 
 #[test]
@@ -47,14 +47,14 @@ fn no_length_is_believed() {
         ",1.5\r\n",
         "upstream connect error or disconnect/reset before headers",
     ] {
-        assert_eq!(replies(bytes.as_bytes()), None, "{bytes}");
+        assert_eq!(values(bytes.as_bytes()), None, "{bytes}");
     }
     let deep = |depth: usize| "*1\r\n".repeat(depth) + ":1\r\n";
-    assert!(replies(deep(4).as_bytes()).is_some());
-    assert!(replies(deep(5).as_bytes()).is_none());
-    assert!(replies(deep(1_000_000).as_bytes()).is_none());
-    assert!(replies(":1\r\n".repeat(1 << 16).as_bytes()).is_some());
-    assert!(replies(":1\r\n".repeat((1 << 16) + 1).as_bytes()).is_none());
+    assert!(values(deep(4).as_bytes()).is_some());
+    assert!(values(deep(5).as_bytes()).is_none());
+    assert!(values(deep(1_000_000).as_bytes()).is_none());
+    assert!(values(":1\r\n".repeat(1 << 16).as_bytes()).is_some());
+    assert!(values(":1\r\n".repeat((1 << 16) + 1).as_bytes()).is_none());
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn any_bytes_are_replies_or_nothing() {
         let mut bytes = Vec::new();
         let count = rng.usize(0..4);
         (0..count).for_each(|_| random(&mut rng, 4, &mut bytes));
-        let read = replies(&bytes).expect("what is well formed is read");
+        let read = values(&bytes).expect("what is well formed is read");
         assert_eq!(read.len(), count);
         let mut back = Vec::new();
         read.iter().for_each(|reply| write(reply, &mut back));
@@ -73,13 +73,13 @@ fn any_bytes_are_replies_or_nothing() {
             continue;
         }
         let cut = rng.usize(0..bytes.len());
-        let shorter = replies(&bytes[..cut]).is_none_or(|read| read.len() < count);
+        let shorter = values(&bytes[..cut]).is_none_or(|read| read.len() < count);
         assert!(shorter, "truncated at {cut} it is still whole");
         for _ in 0..rng.usize(1..5) {
             let place = rng.usize(0..bytes.len());
             bytes[place] = if rng.bool() { rng.u8(..) } else { b"*$:+-\r\n0129"[rng.usize(0..11)] };
         }
-        _ = replies(&bytes);
+        _ = values(&bytes);
     }
 }
 
@@ -91,11 +91,11 @@ fn random(rng: &mut Rng, depth: usize, out: &mut Vec<u8>) {
         text.retain(|byte| *byte != b'\r');
     }
     let reply = match kind {
-        0 => Reply::Simple(&text),
-        1 => Reply::Error(&text),
-        2 => Reply::Integer(rng.i64(..) >> rng.u8(0..64)),
-        3 => Reply::Bulk(&text),
-        4 => Reply::Nil,
+        0 => Value::Simple(&text),
+        1 => Value::Error(&text),
+        2 => Value::Integer(rng.i64(..) >> rng.u8(0..64)),
+        3 => Value::Bulk(&text),
+        4 => Value::Nil,
         _ => {
             let count = rng.usize(0..4);
             out.extend(format!("*{count}\r\n").bytes());
@@ -105,18 +105,18 @@ fn random(rng: &mut Rng, depth: usize, out: &mut Vec<u8>) {
     write(&reply, out);
 }
 
-fn write(reply: &Reply, out: &mut Vec<u8>) {
+fn write(reply: &Value, out: &mut Vec<u8>) {
     let mut line = |kind: &[u8], line: &[u8]| out.extend([kind, line, b"\r\n"].concat());
     match reply {
-        Reply::Simple(text) => line(b"+", text),
-        Reply::Error(text) => line(b"-", text),
-        Reply::Integer(number) => line(b":", number.to_string().as_bytes()),
-        Reply::Bulk(text) => {
+        Value::Simple(text) => line(b"+", text),
+        Value::Error(text) => line(b"-", text),
+        Value::Integer(number) => line(b":", number.to_string().as_bytes()),
+        Value::Bulk(text) => {
             line(b"$", text.len().to_string().as_bytes());
             line(b"", text);
         }
-        Reply::Nil => line(b"$", b"-1"),
-        Reply::Array(replies) => {
+        Value::Nil => line(b"$", b"-1"),
+        Value::Array(replies) => {
             line(b"*", replies.len().to_string().as_bytes());
             replies.iter().for_each(|reply| write(reply, out));
         }

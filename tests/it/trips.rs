@@ -3,14 +3,16 @@
 use diana_core::algorithm::fixed_window;
 use diana_core::decision::Retry;
 use diana_core::key::{Key, Seed};
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::resp::{Reply, replies};
+use diana_core::policy::{Ban, Quota};
+use diana_core::redis::part::Part;
+use diana_core::redis::protocol::resp::{Value, values};
 use diana_core::redis::protocol::{
-    Answer, Ask, Back, Charge, Decided, Failure, Login, Numbers, Opinion, Outcome, Script, Trip,
+    Answer, Ask, Back, BanReply, Call, Charge, Decided, Failure, Login, Numbers, Outcome, Question,
+    Refusals, Reply, RuleReply, Script, Trip,
 };
 use diana_core::time::Unit;
 
-/// Two asks, the first about one rule, the second about none.
+/// One call of two asks, the first about one rule, the second about none.
 fn trip() -> Trip {
     let charge = Charge {
         identity: 1,
@@ -25,13 +27,27 @@ fn trip() -> Trip {
         keys: 100,
         back: Back::default(),
     };
+    let asks = vec![Ask { delay: 0, questions: vec![Question::Rule(charge)] }, Ask::default()];
+    of(vec![asks])
+}
+
+/// A trip of one call for each of these.
+fn of(calls: Vec<Vec<Ask>>) -> Trip {
+    let call = |asks| Call { part: Part::Whole, script: Script::Digest, asks };
     Trip {
         namespace: "shop".into(),
         seed: Seed { k0: 1, k1: 2 },
         gateway: 7,
         now: None,
-        asks: vec![Ask { delay: 0, rules: vec![charge] }, Ask::default()],
+        calls: calls.into_iter().map(call).collect(),
     }
+}
+
+/// The only one of the answers.
+fn first(body: &[u8]) -> Result<Answer, Failure> {
+    let mut answers = trip().answers(&login(), body);
+    assert_eq!(answers.len(), 1);
+    answers.remove(0)
 }
 
 fn login() -> Login {
@@ -39,7 +55,7 @@ fn login() -> Login {
 }
 
 fn answer(body: &str) -> Result<Decided, Failure> {
-    match trip().answer(&login(), body.as_bytes())? {
+    match first(body.as_bytes())? {
         Answer::Decided(decided) => Ok(decided),
         Answer::Seed(seed) => panic!("a seed, {:x} {:x}", seed.k0, seed.k1),
     }
@@ -47,16 +63,18 @@ fn answer(body: &str) -> Result<Decided, Failure> {
 
 /// The commands of a pipeline, each as its words.
 fn commands(login: &Login, script: Script) -> Vec<Vec<Vec<u8>>> {
-    let bytes = trip().pipeline(login, script);
-    let word = |reply: &Reply| match reply {
-        Reply::Bulk(word) => word.to_vec(),
+    let mut trip = trip();
+    trip.calls[0].script = script;
+    let bytes = trip.pipeline(login);
+    let word = |reply: &Value| match reply {
+        Value::Bulk(word) => word.to_vec(),
         other => panic!("a word, not {other:?}"),
     };
-    let words = |reply: Reply| match reply {
-        Reply::Array(words) => words.iter().map(word).collect(),
+    let words = |reply: Value| match reply {
+        Value::Array(words) => words.iter().map(word).collect(),
         other => panic!("a command, not {other:?}"),
     };
-    replies(&bytes).unwrap().into_iter().map(words).collect()
+    values(&bytes).unwrap().into_iter().map(words).collect()
 }
 
 #[test]
@@ -97,7 +115,7 @@ fn a_script_goes_by_its_digest_or_as_a_whole() {
 #[test]
 fn an_answer_is_read() {
     let decided = |wait, retry| {
-        let opinion = Opinion {
+        let opinion = RuleReply {
             retry,
             loan: 11,
             remaining: 5,
@@ -109,8 +127,10 @@ fn an_answer_is_read() {
             spend: 1,
             overflow: true,
         };
-        let asks =
-            vec![Outcome { wait, rules: vec![opinion] }, Outcome { wait: Some(0), rules: vec![] }];
+        let asks = vec![
+            Outcome { wait, replies: vec![Reply::Rule(opinion)] },
+            Outcome { wait: Some(0), replies: vec![] },
+        ];
         Decided { gateways: 9, now: 7, foreign: 1, asks }
     };
     let body = |wait, retry| {
@@ -129,7 +149,7 @@ fn an_answer_is_read() {
 fn a_seed_is_read() {
     let seed = |text: &str| {
         let body = format!("+OK\r\n+OK\r\n*1\r\n${}\r\n{text}\r\n+OK\r\n", text.len());
-        trip().answer(&login(), body.as_bytes())
+        first(body.as_bytes())
     };
     let Ok(Answer::Seed(found)) = seed("000000000000000a000000000000000b") else { panic!() };
     assert_eq!((found.k0, found.k1), (10, 11));
@@ -158,6 +178,107 @@ fn whatever_is_no_answer_is_garbage() {
         assert_eq!(answer(&body), Err(Failure::Garbage), "{body}");
     }
     assert!(answer(&format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(15))).is_ok());
+}
+
+/// Two calls, about one rule each, without a login.
+fn two() -> Trip {
+    let asks = trip().calls.remove(0).asks;
+    of(vec![vec![asks[0].clone()], vec![asks[0].clone()]])
+}
+
+/// What a call is told of one rule that admits, with so many permits left.
+fn admits(remaining: u64) -> String {
+    format!(":2 :0 :7 :0 :0 :0 :{remaining} :0 :0 :0 :0 :0 :0 :0 ").replace(' ', "\r\n")
+}
+
+/// What is left by each call, or why it came to nothing.
+fn each(body: &str) -> Vec<Result<u64, &'static str>> {
+    let said = |answer: Result<Answer, Failure>| match answer {
+        Ok(Answer::Decided(decided)) => {
+            let Reply::Rule(reply) = decided.asks[0].replies[0] else { panic!("about a rule") };
+            Ok(reply.remaining)
+        }
+        Ok(Answer::Seed(_)) => Err("seed"),
+        Err(failure) => Err(failure.name()),
+    };
+    two().answers(&Login::default(), body.as_bytes()).into_iter().map(said).collect()
+}
+
+#[test]
+fn calls_are_answered_by_their_places() {
+    let [five, nine] = [5, 9].map(|left| format!("*14\r\n{}", admits(left)));
+    let seed = "*1\r\n$32\r\n000000000000000a000000000000000b\r\n";
+    for (body, answers) in [
+        (format!("{five}{nine}+OK\r\n"), [Ok(5), Ok(9)]),
+        // One call's error is its own.
+        (format!("-MOVED 1 a:1\r\n{nine}+OK\r\n"), [Err("moved"), Ok(9)]),
+        (format!("{five}-NOSCRIPT No.\r\n+OK\r\n"), [Ok(5), Err("noscript")]),
+        (format!("{seed}-BUSY\r\n+OK\r\n"), [Err("seed"), Err("busy")]),
+        (format!(":1\r\n{nine}+OK\r\n"), [Err("garbage"), Ok(9)]),
+        (format!("*2\r\n:1\r\n:1\r\n{nine}+OK\r\n"), [Err("garbage"), Ok(9)]),
+        ("-OOM\r\n-READONLY\r\n+OK\r\n".into(), [Err("oom"), Err("readonly")]),
+        // Of what is cut off, or longer, nothing is believed but what says why.
+        (format!("{five}{nine}"), [Err("garbage"); 2]),
+        (format!("{five}-LOADING\r\n"), [Err("garbage"), Err("loading")]),
+        (five.clone(), [Err("garbage"); 2]),
+        (format!("{five}+OK\r\n"), [Err("garbage"); 2]),
+        (format!("{five}{nine}{nine}+OK\r\n"), [Err("garbage"); 2]),
+        (format!("{five}{nine}-ERR\r\n"), [Err("garbage"); 2]),
+        ("-NOAUTH\r\n".into(), [Err("noauth"), Err("garbage")]),
+        (String::new(), [Err("garbage"); 2]),
+    ] {
+        assert_eq!(each(&body), answers, "{body}");
+    }
+    // Who is not let in is answered nothing.
+    let body = format!("-WRONGPASS\r\n+OK\r\n{five}{nine}+OK\r\n");
+    let answers = two().answers(&login(), body.as_bytes());
+    assert!(answers.iter().all(|answer| matches!(answer, Err(Failure::WrongPass))));
+}
+
+#[test]
+fn calls_leave_together() {
+    let mut trip = two();
+    trip.calls[1].script = Script::Text;
+    let bytes = trip.pipeline(&login());
+    let sent = values(&bytes).unwrap();
+    let names = sent.iter().map(|command| match command {
+        Value::Array(words) => match words[0] {
+            Value::Bulk(name) => name,
+            ref other => panic!("a name, not {other:?}"),
+        },
+        other => panic!("a command, not {other:?}"),
+    });
+    let names: Vec<&[u8]> = names.collect();
+    let expected: [&[u8]; 5] = [b"AUTH", b"SELECT", b"EVALSHA", b"EVAL", b"QUIT"];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn a_ban_is_asked_about_and_told_of_in_its_own_words() {
+    let ban = Ban { after: 3, within: 8, period: 5, max: 6, halve_after: 7 };
+    let refusals = Refusals {
+        identity: 2,
+        caller: Key::ALL,
+        numbers: Numbers::of_ban(&ban),
+        refusals: 4,
+        keys: 100,
+    };
+    let mut trip = trip();
+    trip.calls[0].asks[0].questions.push(Question::Ban(refusals));
+    let bytes = trip.pipeline(&Login::default());
+    let sent = values(&bytes).unwrap();
+    let [Value::Array(words), _] = &sent[..] else { panic!("{sent:?}") };
+    let caller = format!("diana:{{2:shop}}:{:016x}:{:032x}", 2, 0);
+    assert_eq!(words[7], Value::Bulk(caller.as_bytes()));
+    let Some(Value::Bulk(numbers)) = words.last() else { panic!("{words:?}") };
+    let asked = [0xa1, b'B', 3, 2, 5, 6, 7, 4, 1, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0];
+    assert!(numbers.ends_with(&asked), "{numbers:?}");
+    let told = format!("*25\r\n{}:0 :0 :60 :1 :0 :0 :3 :0 :0 :0 :0 ", admits(5));
+    let answers =
+        trip.answers(&Login::default(), (told.replace(' ', "\r\n") + "+OK\r\n").as_bytes());
+    let [Ok(Answer::Decided(decided))] = &answers[..] else { panic!("no answer") };
+    let reply = BanReply { retry: None, left: 60, begins: true, recent: 3, overflow: false };
+    assert_eq!(decided.asks[0].replies[1], Reply::Ban(reply));
 }
 
 #[test]

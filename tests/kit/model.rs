@@ -13,7 +13,7 @@ pub mod wire;
 
 use std::collections::HashMap;
 
-use diana_core::redis::protocol::{Opinion, Outcome};
+use diana_core::redis::protocol::RuleReply;
 use diana_core::time::{Now, SECOND};
 
 use crate::laws::case::Case;
@@ -54,6 +54,15 @@ pub struct Asked {
     pub term: u64,
     pub block: u64,
     pub left: u64,
+}
+
+/// What becomes of an ask about rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Ticks until the request may leave; nothing if it was refused and nothing was charged.
+    pub wait: Option<u64>,
+    /// What each rule says.
+    pub rules: Vec<RuleReply>,
 }
 
 /// The model's receipts of a charge, of its cost and of its block.
@@ -120,7 +129,7 @@ impl Model {
         let mut opinions = Vec::new();
         for (mut look, seat) in looks.into_iter().zip(&seats) {
             let (opinion, receipt) = look.conclude(now, agreed.then_some(delay));
-            opinions.push(Opinion { overflow: seat.overflows(), ..opinion });
+            opinions.push(RuleReply { overflow: seat.overflows(), ..opinion });
             receipts.push(receipt);
             if let Some(state) = look.written(now) {
                 self.write(rules, look.asked.rule, seat, state, now.mono);

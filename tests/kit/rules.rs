@@ -3,7 +3,8 @@
 use diana_core::algorithm::{Entry, REGISTRY};
 use diana_core::key::{Key, Seed};
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Ask, Back, Charge, Trip};
+use diana_core::redis::part::Part;
+use diana_core::redis::protocol::{Ask, Back, Call, Charge, Question, Refusals, Script, Trip};
 use diana_core::time::Now;
 use fastrand::Rng;
 
@@ -62,11 +63,53 @@ impl Rule {
 
 /// A trip about asks of one rule each.
 pub fn trip(now: Option<u64>, charges: Vec<Charge>) -> Trip {
-    trip_of(now, charges.into_iter().map(|one| Ask { delay: 0, rules: vec![one] }).collect())
+    trip_of(now, charges.into_iter().map(|one| ask_of(0, vec![one])).collect())
 }
 
+/// An ask about rules that other rules hold for so long.
+pub fn ask_of(delay: u64, charges: Vec<Charge>) -> Ask {
+    Ask { delay, questions: charges.into_iter().map(Question::Rule).collect() }
+}
+
+/// A trip of one call.
 pub fn trip_of(now: Option<u64>, asks: Vec<Ask>) -> Trip {
-    Trip { namespace: "test".into(), seed: Seed { k0: 1, k1: 2 }, gateway: 1, now, asks }
+    trip_of_calls(now, vec![asks])
+}
+
+/// A trip of one call for each of these.
+pub fn trip_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Trip {
+    let call = |asks| Call { part: Part::Whole, script: Script::Digest, asks };
+    let calls = calls.into_iter().map(call).collect();
+    Trip { namespace: "test".into(), seed: Seed { k0: 1, k1: 2 }, gateway: 1, now, calls }
+}
+
+/// The same with calls that name the script otherwise.
+pub fn by(script: Script, trip: &Trip) -> Trip {
+    let mut trip = trip.clone();
+    trip.calls.iter_mut().for_each(|call| call.script = script);
+    trip
+}
+
+/// A trip of one question about a ban.
+pub fn trip_about(now: Option<u64>, refusals: Refusals) -> Trip {
+    trip_of(now, vec![Ask { delay: 0, questions: vec![Question::Ban(refusals)] }])
+}
+
+/// What nobody was let through for of what is given back.
+pub fn left(back: &mut Back) -> Option<&mut u64> {
+    match back {
+        Back::Nothing => None,
+        Back::Cost { permits, .. } => Some(permits),
+        Back::Block { left, .. } => Some(left),
+    }
+}
+
+/// Permits of the block that is given back.
+pub fn block(back: Back) -> u64 {
+    match back {
+        Back::Block { block, .. } => block,
+        Back::Nothing | Back::Cost { .. } => 0,
+    }
 }
 
 /// Redis has one clock.

@@ -8,29 +8,23 @@ use diana_core::ban::WORDS;
 use diana_core::decision::Retry;
 use diana_core::key::Key;
 use diana_core::policy::{Ban, Quota};
-use diana_core::redis::protocol::{Ask, Back, Charge, Numbers, Trip};
+use diana_core::redis::protocol::{Ask, Numbers, Question, Refusals, Trip};
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 use gateway::Gateway;
 
 use crate::server::Server;
-use kit::rules::{Rule, today, trip, trip_of};
+use kit::rules::{Rule, today, trip_about, trip_of};
 use kit::seed;
 
 /// Counts so many refusals of a caller; with none it only looks.
-fn charge(ban: &Ban, caller: u64, refusals: u64) -> Charge {
-    Charge {
+fn count(ban: &Ban, caller: u64, refusals: u64) -> Refusals {
+    Refusals {
         identity: ban.identity(1),
         caller: Key { hash: caller, spread: caller },
         numbers: Numbers::of_ban(ban),
-        cost: refusals,
-        grain: 1,
-        want: 0,
-        soon: 0,
-        shadow: false,
-        tentative: false,
+        refusals,
         keys: 100_000,
-        back: Back::default(),
     }
 }
 
@@ -67,7 +61,7 @@ fn redis_bans_like_the_step_in_rust() {
             now += pause(&mut rng, &ban);
             let caller = rng.usize(0..2);
             let refusals = [0, 1, 1, 2][rng.usize(0..4)];
-            let asked = trip(Some(now), vec![charge(&ban, caller as u64, refusals)]);
+            let asked = trip_about(Some(now), count(&ban, caller as u64, refusals));
             let decided = server.decide(&asked);
             // Keys live a second longer than need be, by a clock that the case does not use.
             if began.elapsed().as_millis() > 800 {
@@ -76,10 +70,10 @@ fn redis_bans_like_the_step_in_rust() {
             let state = &mut states[caller];
             let begins = refusals > 0 && ban.count(state, now, refusals);
             let left = ban.left(Ban::until(state), now);
-            let said = decided.asks[0].rules[0];
-            assert_eq!((decided.foreign, said.remaining), (0, left), "{ban:?}");
+            let said = decided.bans[0][0];
+            assert_eq!((decided.foreign, said.left), (0, left), "{ban:?}");
             if refusals > 0 {
-                assert_eq!((said.receipt, said.lease), (u64::from(begins), ban.recent(state, now)));
+                assert_eq!((said.begins, said.recent), (begins, ban.recent(state, now)));
                 assert_eq!(decided.asks[0].wait, Some(0), "counting is refused to nobody");
             } else {
                 looks += usize::from(left > 0);
@@ -105,13 +99,17 @@ fn who_is_banned_is_charged_nowhere() {
     let server = Server::start();
     let now = 1_700_000_000 * SECOND;
     let rule = Rule::new("W", Quota::new(Unit::Day, 10));
-    let ask =
-        |caller| Ask { delay: 0, rules: vec![rule.charge(caller, 1, 0), charge(&BAN, caller, 0)] };
-    let count = Ask { delay: 0, rules: vec![charge(&BAN, 1, 3)] };
-    let decided = server.decide(&trip_of(Some(now), vec![ask(1), count, ask(1), ask(2)])).asks;
-    let seen: Vec<_> = decided.iter().map(|ask| (ask.wait, ask.rules[0].remaining)).collect();
-    assert_eq!(seen, [(Some(0), 9), (Some(0), BAN.period), (None, 9), (Some(0), 9)]);
-    assert_eq!(decided[2].rules[1].retry, Some(Retry::After(BAN.period)));
+    let ask = |caller| {
+        let look = Question::Ban(count(&BAN, caller, 0));
+        Ask { delay: 0, questions: vec![Question::Rule(rule.charge(caller, 1, 0)), look] }
+    };
+    let count = Ask { delay: 0, questions: vec![Question::Ban(count(&BAN, 1, 3))] };
+    let decided = server.decide(&trip_of(Some(now), vec![ask(1), count, ask(1), ask(2)]));
+    let waits: Vec<_> = decided.asks.iter().map(|ask| ask.wait).collect();
+    assert_eq!(waits, [Some(0), Some(0), None, Some(0)]);
+    let remaining = [0, 2, 3].map(|ask| decided.asks[ask].rules[0].remaining);
+    assert_eq!((remaining, decided.bans[1][0].left), ([9, 9, 9], BAN.period));
+    assert_eq!(decided.bans[2][0].retry, Some(Retry::After(BAN.period)));
     // It ends, and what is left of it in Redis does, too.
     let later = server.decide(&trip_of(Some(now + BAN.period), vec![ask(1)])).asks;
     assert_eq!((later[0].wait, later[0].rules[0].remaining), (Some(0), 8));
@@ -121,11 +119,11 @@ fn who_is_banned_is_charged_nowhere() {
 fn what_is_not_ours_bans_nobody() {
     let server = Server::start();
     let now = 1_700_000_000 * SECOND;
-    server.decide(&trip(Some(now), vec![charge(&BAN, 1, 3)]));
+    server.decide(&trip_about(Some(now), count(&BAN, 1, 3)));
     let key = server.callers().remove(0);
     for value in ["", "x", "0123456789"] {
         server.command(&["SET", &key, value]);
-        let decided = server.decide(&trip(Some(now), vec![charge(&BAN, 1, 0)]));
+        let decided = server.decide(&trip_about(Some(now), count(&BAN, 1, 0)));
         assert_eq!((decided.foreign, decided.asks[0].wait), (1, Some(0)), "{value}");
     }
 }
@@ -200,8 +198,8 @@ fn a_caller_under_leases_is_banned_within_a_second() {
     assert!(send(&mut gateway, 500));
     // Somebody else has it banned.
     let (identity, caller) = (gateway.ban_identity(), gateway.caller());
-    let count = Charge { identity, caller, ..charge(&BAN, 0, BAN.after) };
-    server.decide(&Trip { gateway: 9, ..trip(None, vec![count]) });
+    let count = Refusals { identity, caller, ..count(&BAN, 0, BAN.after) };
+    server.decide(&Trip { gateway: 9, ..trip_about(None, count) });
     assert!(!send(&mut gateway, 1_500), "a millisecond apart");
     assert!(asked < admitted / 10, "{asked} of {admitted} asked Redis");
 }

@@ -1,7 +1,7 @@
 //! Redis's clock may be set back: nobody gets a permit twice, and nobody starves.
 
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::Opinion;
+use diana_core::redis::protocol::RuleReply;
 use diana_core::time::{SECOND, Unit};
 
 use crate::server::Server;
@@ -13,7 +13,7 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 
 /// What a rule says to a request when Redis tells `time`.
-fn ask(server: &Server, rule: &Rule, time: u64) -> Opinion {
+fn ask(server: &Server, rule: &Rule, time: u64) -> RuleReply {
     server.decide(&trip(Some(time), vec![rule.charge(1, 1, 0)])).asks[0].rules[0]
 }
 

@@ -3,11 +3,11 @@
 use diana_core::decision::Retry;
 use diana_core::key::Key;
 use diana_core::policy::{Ban, Quota};
-use diana_core::redis::protocol::{Ask, Back, Charge, Numbers, Opinion};
+use diana_core::redis::protocol::{Back, Charge, Numbers, Refusals, RuleReply};
 use diana_core::time::{SECOND, Unit};
 
 use crate::server::Server;
-use kit::rules::{Rule, trip, trip_of};
+use kit::rules::{Rule, ask_of, trip, trip_about, trip_of};
 
 /// A day began a minute ago.
 const START: u64 = 20_000 * 86_400 * SECOND + 60 * SECOND;
@@ -19,14 +19,14 @@ fn charge(rule: &Rule, caller: u64) -> Charge {
     Charge { keys: KEYS, ..rule.charge(caller, 1, 0) }
 }
 
-fn say(server: &Server, now: u64, charge: Charge) -> Opinion {
+fn say(server: &Server, now: u64, charge: Charge) -> RuleReply {
     server.decide(&trip(Some(now), vec![charge])).asks.remove(0).rules[0]
 }
 
 /// One request each of so many callers, in trips of a hundred. Who was told to share.
 fn come(server: &Server, rule: &Rule, now: u64, callers: std::ops::Range<u64>) -> usize {
     let callers: Vec<u64> = callers.collect();
-    let ask = |caller: &u64| Ask { delay: 0, rules: vec![charge(rule, *caller)] };
+    let ask = |caller: &u64| ask_of(0, vec![charge(rule, *caller)]);
     let mut shared = 0;
     for some in callers.chunks(100) {
         let decided = server.decide(&trip_of(Some(now), some.iter().map(ask).collect()));
@@ -96,10 +96,10 @@ fn what_was_charged_in_a_shared_bucket_comes_back() {
         server.command(&["FLUSHALL"]);
         let rule = Rule::new(short, Quota::new(Unit::Day, 3));
         come(&server, &rule, START, 0..KEYS);
-        let Opinion { receipt, term, remaining, overflow, .. } =
+        let RuleReply { receipt, term, remaining, overflow, .. } =
             say(&server, START, Charge { tentative: true, ..charge(&rule, 777) });
         assert_eq!((overflow, remaining), (true, 2), "{short}");
-        let back = Back { receipt, term, block: 0, left: 1 };
+        let back = Back::Cost { receipt, term, permits: 1 };
         let said = say(&server, START, Charge { back, cost: 0, ..charge(&rule, 777) });
         assert_eq!((said.overflow, said.remaining), (true, 3), "{short}");
         assert_eq!(server.keys("diana:*:o*").len(), 0, "{short}: it is empty again");
@@ -126,7 +126,7 @@ fn there_is_room_again_when_callers_are_gone_and_while_they_stay_there_is_none()
         for caller in 0..2 * KEYS {
             let said = say(&server, START, charge(&rule, caller));
             assert!(!said.overflow, "{short}");
-            let back = Back { receipt: said.receipt, term: 0, block: 0, left: 1 };
+            let back = Back::Cost { receipt: said.receipt, term: 0, permits: 1 };
             say(&server, START, Charge { back, cost: 0, ..charge(&rule, caller) });
         }
     }
@@ -142,19 +142,17 @@ fn a_ban_is_never_shared() {
         max: 3600 * SECOND,
         halve_after: 60 * SECOND,
     };
-    let plain = charge(&Rule::new("W", Quota::new(Unit::Day, 3)), 0);
-    let refused = |caller: u64, cost| Charge {
-        caller: Key { hash: caller, spread: caller },
-        numbers: Numbers::of_ban(&ban),
-        cost,
-        ..plain.clone()
+    let refused = |caller: u64, refusals| {
+        let (caller, numbers) = (Key { hash: caller, spread: caller }, Numbers::of_ban(&ban));
+        let refusals = Refusals { identity: 1, caller, numbers, refusals, keys: KEYS };
+        server.decide(&trip_about(Some(START), refusals)).bans[0][0]
     };
     for caller in 0..4 * KEYS {
-        let said = say(&server, START, refused(caller, 1));
+        let said = refused(caller, 1);
         assert_eq!(said.overflow, caller >= KEYS);
-        let known = say(&server, START, refused(caller, 0)).retry;
+        let known = refused(caller, 0).retry;
         assert_eq!(known, (caller < KEYS).then_some(Retry::After(ban.period)));
-        assert_eq!(said.receipt > 0, caller < KEYS, "a ban is told that nobody remembers");
+        assert_eq!(said.begins, caller < KEYS, "a ban is told that nobody remembers");
     }
     assert_eq!(server.callers().len() as u64, KEYS);
     assert_eq!(server.keys("diana:*:o*"), [""; 0]);
@@ -179,8 +177,7 @@ fn bytes_of_many(server: &Server, short: &str) -> u64 {
     server.command(&["FLUSHALL"]);
     let (rule, before) = (Rule::new(short, Quota::new(Unit::Day, 10)), used());
     for some in 0..131_u64 {
-        let ask =
-            |caller: u64| Ask { delay: 0, rules: vec![rule.charge(some * 1000 + caller, 1, 0)] };
+        let ask = |caller: u64| ask_of(0, vec![rule.charge(some * 1000 + caller, 1, 0)]);
         server.decide(&trip_of(Some(START), (0..1000).map(ask).collect()));
     }
     (used() - before) / 131_000

@@ -6,12 +6,12 @@ use diana_core::bloom::{Filter, Shape};
 use diana_core::decision::Retry;
 use diana_core::key::Key;
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Ask, Back, Charge, Decided, Numbers};
+use diana_core::redis::protocol::{Back, Charge, Numbers};
 use diana_core::time::Unit;
 use fastrand::Rng;
 
-use crate::server::Server;
-use kit::rules::trip_of;
+use crate::server::{Decided, Server};
+use kit::rules::{ask_of, trip_of};
 use kit::seed;
 
 const DAY: u64 = 86_400_000_000;
@@ -47,7 +47,7 @@ impl Rule {
 
     /// What becomes of one request of each caller.
     fn ask(&self, server: &Server, callers: &[Key], now: u64) -> Decided {
-        let ask = |caller: &Key| Ask { delay: 0, rules: vec![self.charge(*caller)] };
+        let ask = |caller: &Key| ask_of(0, vec![self.charge(*caller)]);
         server.decide(&trip_of(Some(now), callers.iter().map(ask).collect()))
     }
 

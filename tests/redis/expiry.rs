@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use diana_core::algorithm::REGISTRY;
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::Opinion;
+use diana_core::redis::protocol::RuleReply;
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
@@ -64,7 +64,7 @@ fn a_bucket_is_kept_while_its_permits_are_out() {
     let quota = Quota { burst: Some(800), ..Quota::new(Unit::Second, 1_000_000) };
     let began = Instant::now();
     let decided = server.decide(&trip(None, vec![Rule::new("TB", quota).charge(1, 1, 1000)]));
-    let Opinion { block, spend, .. } = decided.asks[0].rules[0];
+    let RuleReply { block, spend, .. } = decided.asks[0].rules[0];
     assert!(block > 0);
     let [key] = &server.callers()[..] else { panic!("not one key") };
     let (left, gone) = time_left(&server, key, began);

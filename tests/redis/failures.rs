@@ -7,7 +7,7 @@ use diana_core::redis::protocol::{Failure, Login, Script};
 use diana_core::time::Unit;
 
 use crate::server::{Server, spell};
-use kit::rules::{Rule, trip};
+use kit::rules::{Rule, by, trip};
 
 fn ask(server: &Server, login: &Login) -> Result<(), Failure> {
     let rule = Rule::new("TB", Quota::new(Unit::Second, 1000));
@@ -90,9 +90,8 @@ fn a_user_may_not_do_everything() {
 fn the_script_is_known_by_its_digest_once_it_was_seen() {
     let server = Server::start();
     let ask = |script| {
-        let trip = trip(None, vec![]);
-        let login = Login::default();
-        trip.answer(&login, &server.exchange(&trip.pipeline(&login, script))).map(drop)
+        let trip = by(script, &trip(None, vec![]));
+        server.answers(&trip, &Login::default()).remove(0).map(drop)
     };
     assert_eq!(ask(Script::Digest), Err(Failure::NoScript));
     assert_eq!(server.keys("*"), [""; 0], "something was done all the same");

@@ -3,11 +3,11 @@
 use diana_core::decision::Retry;
 use diana_core::key::Seed;
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Answer, Ask, Charge, Login, Trip};
+use diana_core::redis::protocol::{Answer, Charge, Login, Trip};
 use diana_core::time::{SECOND, Unit};
 
 use crate::server::Server;
-use kit::rules::{Rule, trip, trip_of};
+use kit::rules::{Rule, ask_of, trip, trip_of};
 
 const NOW: u64 = 1_700_000_000 * SECOND;
 
@@ -72,10 +72,8 @@ fn an_ask_is_charged_for_all_rules_or_none() {
     let server = Server::start();
     let rule = |identity, rpu| Rule { identity, ..Rule::new("W", Quota::new(Unit::Day, rpu)) };
     let (wide, narrow) = (rule(1, 10), rule(2, 2));
-    let ask = |shadow| Ask {
-        delay: 0,
-        rules: vec![wide.charge(1, 1, 0), Charge { shadow, ..narrow.charge(1, 1, 0) }],
-    };
+    let ask =
+        |shadow| ask_of(0, vec![wide.charge(1, 1, 0), Charge { shadow, ..narrow.charge(1, 1, 0) }]);
     let asks = vec![ask(false), ask(false), ask(false), ask(true)];
     let decided = server.decide(&trip_of(Some(NOW), asks)).asks;
     let remaining: Vec<_> = decided
@@ -91,10 +89,10 @@ fn a_request_leaves_at_the_first_instant_that_is_free_in_all_rules() {
     let server = Server::start();
     let rule = |identity, rpu| Rule { identity, ..Rule::new("LB", Quota::new(Unit::Second, rpu)) };
     let (slow, fast) = (rule(1, 4), rule(2, 8));
-    let both = || Ask { delay: 0, rules: vec![slow.charge(1, 1, 0), fast.charge(1, 1, 0)] };
-    let elsewhere = Ask { delay: 600_000, rules: vec![fast.charge(1, 1, 0)] };
-    let alone = Ask { delay: 0, rules: vec![fast.charge(1, 1, 0)] };
-    let too_late = Ask { delay: 1_200_000, rules: vec![slow.charge(1, 1, 0)] };
+    let both = || ask_of(0, vec![slow.charge(1, 1, 0), fast.charge(1, 1, 0)]);
+    let elsewhere = ask_of(600_000, vec![fast.charge(1, 1, 0)]);
+    let alone = ask_of(0, vec![fast.charge(1, 1, 0)]);
+    let too_late = ask_of(1_200_000, vec![slow.charge(1, 1, 0)]);
     let asks = vec![both(), both(), both(), elsewhere, alone, too_late];
     let decided = server.decide(&trip_of(Some(NOW), asks)).asks;
     let waits: Vec<_> = decided.iter().map(|ask| ask.wait).collect();
@@ -111,7 +109,7 @@ fn slots_do_not_drift() {
         ..Quota::new(Unit::Second, 3)
     };
     let rule = Rule::new("LB", quota);
-    let asks = (0..60).map(|_| Ask { delay: 0, rules: vec![rule.charge(1, 1, 0)] }).collect();
+    let asks = (0..60).map(|_| ask_of(0, vec![rule.charge(1, 1, 0)])).collect();
     let waits = server.decide(&trip_of(Some(NOW), asks)).asks.into_iter().map(|ask| ask.wait);
     assert!(waits.eq((0..60_u64).map(|slot| Some((slot * SECOND).div_ceil(3)))));
 }

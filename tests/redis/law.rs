@@ -6,14 +6,14 @@ use std::time::Instant;
 use diana_core::algorithm::REGISTRY;
 use diana_core::decision::{Decision, Retry};
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Back, Charge, Opinion};
+use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
 use crate::server::Server;
 use kit::model::rule::Rule;
 use kit::model::{NOTICE, TERM};
-use kit::rules::{at, today, trip};
+use kit::rules::{at, block, left, today, trip};
 use kit::seed;
 
 /// What somebody holds: a block of permits, or a tentative charge.
@@ -54,7 +54,7 @@ impl Play<'_> {
         Play { server, rule, rng, now, held, spent, careless, refused: [0; 2] }
     }
 
-    fn say(&mut self, charge: Charge) -> Opinion {
+    fn say(&mut self, charge: Charge) -> RuleReply {
         let decided = self.server.decide(&trip(Some(self.now), vec![charge]));
         assert_eq!(decided.foreign, 0);
         decided.asks[0].rules[0]
@@ -91,10 +91,10 @@ impl Play<'_> {
         let tentative = want == 0 && self.rng.u8(0..3) == 0;
         let plain = self.rule.charge(1, 1, want);
         let said = self.say(Charge { soon: want, tentative, ..plain });
-        let Opinion { receipt, term, lease, block, .. } = said;
+        let RuleReply { receipt, term, lease, block, .. } = said;
         match said.retry {
             None if tentative => {
-                let back = Back { receipt, term, block: 0, left: 1 };
+                let back = Back::Cost { receipt, term, permits: 1 };
                 let (from, until) = (self.now, self.now + 20_000);
                 self.holds(back, from, until);
             }
@@ -111,7 +111,7 @@ impl Play<'_> {
             }
         }
         if block > 0 {
-            let back = Back { receipt: lease, term, block, left: block };
+            let back = Back::Block { receipt: lease, term, block, left: block };
             let (from, until) = (self.now + said.starts, self.now + said.spend);
             self.holds(back, from, until);
         }
@@ -129,10 +129,11 @@ impl Play<'_> {
         }
         let place = self.rng.usize(0..self.held.len());
         let Held { back, at, from, until, .. } = &mut self.held[place];
-        if (*from..*until).contains(&self.now) && back.left > 0 && self.rng.u8(0..3) > 0 {
-            let permits = self.rng.u64(1..=back.left);
-            back.left -= permits;
-            let (certain, charged) = (back.block == 0, *at);
+        let (certain, left) = (block(*back) == 0, left(back).expect("it holds something"));
+        if (*from..*until).contains(&self.now) && *left > 0 && self.rng.u8(0..3) > 0 {
+            let permits = self.rng.u64(1..=*left);
+            *left -= permits;
+            let charged = *at;
             self.spends(permits, if certain { charged } else { self.now });
             if certain {
                 self.held.swap_remove(place);

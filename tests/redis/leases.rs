@@ -2,14 +2,14 @@
 //! let through keeps the bound of the rule.
 
 use diana_core::algorithm::REGISTRY;
-use diana_core::redis::protocol::{Back, Charge, Opinion};
+use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::Now;
 use fastrand::Rng;
 
 use crate::server::Server;
 use kit::laws::bound::{Admission, Promise, kept, promise};
 use kit::laws::stream;
-use kit::rules::{Rule, at, today, trip};
+use kit::rules::{Rule, at, block, left, today, trip};
 use kit::seed;
 
 /// What a gateway holds.
@@ -56,11 +56,11 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> (u64, u64) 
     };
     for (now, cost) in stream::from(at(today(rng)), &rule.case, rng, 120) {
         for lease in &mut leases {
-            let permits = rng.u64(0..=lease.back.left);
+            let permits = rng.u64(0..=left(&mut lease.back).copied().unwrap_or(0));
             if permits > 0 && (lease.from..lease.until).contains(&now.mono) && rng.bool() {
                 spend(now, 0, permits);
                 spent += permits;
-                lease.back.left -= permits;
+                left(&mut lease.back).into_iter().for_each(|left| *left -= permits);
             }
         }
         if rng.u8(0..4) == 0 {
@@ -71,7 +71,7 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> (u64, u64) 
         let gives_back = rng.u8(0..5) > 0;
         let back = std::mem::take(&mut lease.back);
         let charge = Charge {
-            back: if gives_back && back.block > 0 { back } else { Back::default() },
+            back: if gives_back && block(back) > 0 { back } else { Back::default() },
             grain: 1,
             soon: if rng.bool() { 0 } else { 1 << rng.u8(0..10) },
             ..rule.charge(caller, if rng.u8(0..3) == 0 { 0 } else { cost }, 1 << rng.u8(0..20))
@@ -86,8 +86,8 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> (u64, u64) 
             spend(now, wait, cost);
         }
         let opinion = outcome.rules[0];
-        let Opinion { lease: receipt, term, block, .. } = opinion;
-        lease.back = Back { receipt, term, block, left: block };
+        let RuleReply { lease: receipt, term, block, .. } = opinion;
+        lease.back = Back::Block { receipt, term, block, left: block };
         (lease.from, lease.until) = (now.mono + opinion.starts, now.mono + opinion.spend);
         ahead += u64::from(opinion.starts > 0);
         assert!(opinion.spend <= 100_000);

@@ -2,7 +2,7 @@
 
 use diana_core::decision::Retry;
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Back, Charge, Opinion};
+use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::{SECOND, Unit};
 
 use crate::server::Server;
@@ -16,24 +16,24 @@ fn ten_a_day(short: &str) -> Rule {
     Rule::new(short, Quota::new(Unit::Day, 10))
 }
 
-fn say(server: &Server, now: u64, charge: Charge) -> Opinion {
+fn say(server: &Server, now: u64, charge: Charge) -> RuleReply {
     server.decide(&trip(Some(now), vec![charge])).asks.remove(0).rules[0]
 }
 
-fn request(server: &Server, rule: &Rule, now: u64) -> Opinion {
+fn request(server: &Server, rule: &Rule, now: u64) -> RuleReply {
     say(server, now, rule.charge(1, 1, 0))
 }
 
 /// A request with a block for those that follow at once.
-fn lease(server: &Server, rule: &Rule, now: u64, block: u64) -> Opinion {
+fn lease(server: &Server, rule: &Rule, now: u64, block: u64) -> RuleReply {
     let opinion = say(server, now, Charge { soon: block * 2, ..rule.charge(1, 1, block * 2) });
     assert!(opinion.block >= block, "{opinion:?}");
     opinion
 }
 
-fn gives_back(rule: &Rule, lease: &Opinion, left: u64) -> Charge {
-    let Opinion { lease: receipt, term, block, .. } = *lease;
-    Charge { back: Back { receipt, term, block, left }, ..rule.charge(1, 0, 0) }
+fn gives_back(rule: &Rule, lease: &RuleReply, left: u64) -> Charge {
+    let RuleReply { lease: receipt, term, block, .. } = *lease;
+    Charge { back: Back::Block { receipt, term, block, left }, ..rule.charge(1, 0, 0) }
 }
 
 /// Uses up what there is.
@@ -116,8 +116,8 @@ fn a_tentative_charge_refuses_nobody_for_good() {
             let refused = request(&server, &rule, START + 1000);
             assert_eq!((refused.retry.is_some(), refused.loan), (true, 2 * TERM - 1000), "{short}");
             if comes_back {
-                let Opinion { receipt, term, .. } = charged;
-                let back = Back { receipt, term, block: 0, left: 1 };
+                let RuleReply { receipt, term, .. } = charged;
+                let back = Back::Cost { receipt, term, permits: 1 };
                 say(&server, START + 2000, Charge { back, ..rule.charge(1, 0, 0) });
                 let then = request(&server, &rule, START + 2000);
                 // What drained of it is missing until it has drained elsewhere.
@@ -138,7 +138,7 @@ fn a_cost_that_was_not_tentative_takes_no_other_for_certain() {
     let tentative = || Charge { tentative: true, ..rule.charge(1, 1, 0) };
     say(&server, START, tentative());
     let certain = request(&server, &rule, START);
-    let back = Back { receipt: certain.receipt, term: 0, block: 0, left: 1 };
+    let back = Back::Cost { receipt: certain.receipt, term: 0, permits: 1 };
     say(&server, START, Charge { back, ..rule.charge(1, 0, 0) });
     assert_eq!(request(&server, &rule, START).retry, None);
     assert_eq!(request(&server, &rule, START).loan, 2 * TERM);
@@ -172,10 +172,10 @@ fn a_bucket_with_a_line_takes_back_what_another_rule_refused_whoever_came_since(
             let charge = Charge { tentative: true, ..rule.charge(1, 1, 0) };
             say(&server, START + 1000 * number, charge)
         };
-        let charged: Vec<Opinion> = (0..4).map(charge).collect();
+        let charged: Vec<RuleReply> = (0..4).map(charge).collect();
         for (number, place) in order.into_iter().enumerate() {
-            let Opinion { receipt, term, .. } = charged[place];
-            let back = Back { receipt, term, block: 0, left: 1 };
+            let RuleReply { receipt, term, .. } = charged[place];
+            let back = Back::Cost { receipt, term, permits: 1 };
             let now = START + 5000 + 1000 * number as u64;
             say(&server, now, Charge { back, ..rule.charge(1, 0, 0) });
         }

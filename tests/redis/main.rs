@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "a real process runs on a real clock")]
 
 mod bans;
+mod calls;
 mod clocks;
 mod crowd;
 mod daily;

@@ -9,7 +9,7 @@ use fastrand::Rng;
 use crate::server::Server;
 use kit::laws::stream;
 use kit::model::{Asked, Model, Receipts};
-use kit::rules::{Rule, at, today, trip_of};
+use kit::rules::{Rule, ask_of, at, today, trip_of};
 use kit::seed;
 
 /// Keys live a second longer than need be. A machine that is slower than this sees them end while
@@ -147,7 +147,7 @@ impl Play {
         }
         assert_eq!((decided.asks.len(), decided.foreign), (expected.len(), 0));
         for ((seen, (outcome, receipts, asked)), ask) in
-            decided.asks.iter().zip(expected).zip(&trip.asks)
+            decided.asks.iter().zip(expected).zip(&trip.calls[0].asks)
         {
             let mut plain = seen.clone();
             plain.rules.iter_mut().for_each(|rule| (rule.receipt, rule.lease) = (0, 0));
@@ -196,7 +196,7 @@ impl Play {
             rules.push(charge);
             asked.push(one);
         }
-        (Ask { delay, rules }, asked)
+        (ask_of(delay, rules), asked)
     }
 
     fn charge(&mut self, rule: usize, cost: u64) -> (Charge, Asked) {
@@ -229,17 +229,18 @@ impl Play {
             // The cost of a request, or a lease.
             if held.block == 0 || held.cost > 0 && rng.u8(0..3) == 0 {
                 let term = if held.tentative { held.term } else { 0 };
-                charge.back = Back { receipt: held.receipts.cost, term, block: 0, left: held.cost };
+                charge.back = Back::Cost { receipt: held.receipts.cost, term, permits: held.cost };
                 (asked.receipt, asked.block, asked.left) = (held.own.cost, 0, held.cost);
+                asked.term = term;
                 self.held[place].cost = 0;
             } else {
                 let left = rng.u64(0..=held.block);
                 let Held { block, term, .. } = held;
-                charge.back = Back { receipt: held.receipts.lease, term, block, left };
+                charge.back = Back::Block { receipt: held.receipts.lease, term, block, left };
                 (asked.receipt, asked.block, asked.left) = (held.own.lease, held.block, left);
+                asked.term = term;
                 self.held[place].block = 0;
             }
-            asked.term = charge.back.term;
             if self.held[place].cost + self.held[place].block == 0 {
                 self.held.remove(place);
             }

@@ -6,8 +6,37 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use diana_core::redis::protocol::resp::{Reply, command, replies, word};
-use diana_core::redis::protocol::{Answer, Decided, Failure, Login, Script, Trip};
+use diana_core::redis::protocol;
+use diana_core::redis::protocol::resp::{Value, command, values, word};
+use diana_core::redis::protocol::{Answer, BanReply, Failure, Login, Reply, Script, Trip};
+
+use kit::model::Outcome;
+use kit::rules::by;
+
+/// What one call decided.
+#[derive(Debug)]
+pub struct Decided {
+    pub gateways: u64,
+    pub now: u64,
+    pub foreign: u64,
+    /// What became of each ask, and what its rules say.
+    pub asks: Vec<Outcome>,
+    /// What was said about bans in each ask.
+    pub bans: Vec<Vec<BanReply>>,
+}
+
+impl Decided {
+    pub fn of(decided: protocol::Decided) -> Decided {
+        let (mut asks, mut bans) = (Vec::new(), Vec::new());
+        for protocol::Outcome { wait, replies } in decided.asks {
+            let rules = replies.iter().filter_map(Reply::rule).copied().collect();
+            asks.push(Outcome { wait, rules });
+            bans.push(replies.iter().filter_map(Reply::ban).copied().collect());
+        }
+        let protocol::Decided { gateways, now, foreign, .. } = decided;
+        Decided { gateways, now, foreign, asks, bans }
+    }
+}
 
 pub struct Server {
     process: Child,
@@ -59,21 +88,25 @@ impl Server {
     pub fn command(&self, words: &[&str]) -> String {
         let mut out = spell(words);
         out.extend(spell(&["QUIT"]));
-        read(&replies(&self.exchange(&out)).unwrap()[0])
+        read(&values(&self.exchange(&out)).unwrap()[0])
     }
 
     pub fn ask(&self, trip: &Trip, login: &Login) -> Result<Answer, Failure> {
-        let ask = |script| trip.answer(login, &self.exchange(&trip.pipeline(login, script)));
-        match ask(Script::Digest) {
-            Err(Failure::NoScript) => ask(Script::Text),
+        match self.answers(&by(Script::Digest, trip), login).remove(0) {
+            Err(Failure::NoScript) => self.answers(&by(Script::Text, trip), login).remove(0),
             answer => answer,
         }
+    }
+
+    /// What each call is answered.
+    pub fn answers(&self, trip: &Trip, login: &Login) -> Vec<Result<Answer, Failure>> {
+        trip.answers(login, &self.exchange(&trip.pipeline(login)))
     }
 
     /// What was decided, where nothing can go wrong.
     pub fn decide(&self, trip: &Trip) -> Decided {
         match self.ask(trip, &Login::default()) {
-            Ok(Answer::Decided(decided)) => decided,
+            Ok(Answer::Decided(decided)) => Decided::of(decided),
             Ok(Answer::Seed(_)) => panic!("the seed is another"),
             Err(failure) => panic!("{failure}"),
         }
@@ -114,13 +147,13 @@ pub fn spell(words: &[&str]) -> Vec<u8> {
     out
 }
 
-fn read(reply: &Reply) -> String {
+fn read(reply: &Value) -> String {
     match reply {
-        Reply::Simple(text) | Reply::Error(text) | Reply::Bulk(text) => {
+        Value::Simple(text) | Value::Error(text) | Value::Bulk(text) => {
             String::from_utf8_lossy(text).into_owned()
         }
-        Reply::Integer(number) => number.to_string(),
-        Reply::Nil => "nil".into(),
-        Reply::Array(replies) => replies.iter().map(read).collect::<Vec<_>>().join(" "),
+        Value::Integer(number) => number.to_string(),
+        Value::Nil => "nil".into(),
+        Value::Array(replies) => replies.iter().map(read).collect::<Vec<_>>().join(" "),
     }
 }

@@ -6,11 +6,11 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Answer, Ask, Login, Script, Trip};
+use diana_core::redis::protocol::{Answer, Login, Trip};
 use diana_core::time::Unit;
 
 use crate::server::Server;
-use kit::rules::{Rule, trip_of};
+use kit::rules::{Rule, ask_of, trip_of};
 
 const ASKS: u64 = 500;
 const ROUNDS: u64 = 200;
@@ -46,9 +46,9 @@ fn an_ask_takes_microseconds() {
 
 /// Microseconds of its one processor that Redis takes for a trip.
 fn time(server: &Server, port: &str, rules: &[Rule], asks: u64, callers: u64) -> f64 {
-    let ask = |number| Ask {
-        delay: 0,
-        rules: rules.iter().map(|rule| rule.charge(number % callers, 1, 100)).collect(),
+    let ask = |number| {
+        let charge = |rule: &Rule| rule.charge(number % callers, 1, 100);
+        ask_of(0, rules.iter().map(charge).collect())
     };
     let trip = trip_of(None, (0..asks).map(ask).collect());
     server.command(&["FLUSHALL"]);
@@ -63,11 +63,13 @@ fn call(port: &str, trip: &Trip) {
     let [username, password] = ["gateway", "word"].map(|word| Some(word.into()));
     let login = Login { username, password, db: 0 };
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
-    stream.write_all(&trip.pipeline(&login, Script::Digest)).unwrap();
+    stream.write_all(&trip.pipeline(&login)).unwrap();
     let mut back = Vec::new();
     stream.read_to_end(&mut back).unwrap();
-    let Ok(Answer::Decided(decided)) = trip.answer(&login, &back) else { panic!("{back:?}") };
-    assert_eq!(decided.asks.len(), trip.asks.len());
+    let Ok(Answer::Decided(decided)) = trip.answers(&login, &back).remove(0) else {
+        panic!("{back:?}")
+    };
+    assert_eq!(decided.asks.len(), trip.calls[0].asks.len());
 }
 
 fn processor(server: &Server) -> f64 {

@@ -1,12 +1,12 @@
 //! What goes wrong with leases where they are not counted with care.
 
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Back, Charge, Opinion};
+use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::{SECOND, Unit};
 
 use crate::server::Server;
 use kit::model::TERM;
-use kit::rules::{Rule, trip};
+use kit::rules::{Rule, block, trip};
 
 /// The first tick of a term, so that leases are as long as they can be.
 const START: u64 = 1_700_000_000 * SECOND;
@@ -15,7 +15,7 @@ fn a_hundred(short: &str) -> Rule {
     Rule::new(short, Quota::new(Unit::Second, 100))
 }
 
-fn ask(server: &Server, now: u64, charge: Charge) -> (bool, Opinion) {
+fn ask(server: &Server, now: u64, charge: Charge) -> (bool, RuleReply) {
     let outcome = server.decide(&trip(Some(now), vec![charge])).asks.remove(0);
     (outcome.wait.is_some(), outcome.rules[0])
 }
@@ -28,8 +28,8 @@ fn take_all(server: &Server, rule: &Rule, now: u64) -> Back {
         if opinion.block == 0 {
             return back;
         }
-        let block = back.block + opinion.block;
-        back = Back { receipt: opinion.lease, term: opinion.term, block, left: block };
+        let block = block(back) + opinion.block;
+        back = Back::Block { receipt: opinion.lease, term: opinion.term, block, left: block };
     }
 }
 
@@ -43,7 +43,7 @@ fn a_spike_after_idleness_passes_once() {
     let server = Server::start();
     let rule = a_hundred("TB");
     let lent = take_all(&server, &rule, START);
-    assert_eq!(lent.block, 50, "half of the burst may be out");
+    assert_eq!(block(lent), 50, "half of the burst may be out");
     let (_, opinion) = ask(&server, START, rule.charge(1, 0, 0));
     assert_eq!(opinion.remaining, 50);
     // The bucket would be full again, were the leases not out; their holder may spend them now.
@@ -60,14 +60,14 @@ fn who_dies_holds_nothing_back_for_longer_than_two_terms() {
     for tenth in 1..20 {
         let now = START + tenth * TERM / 10;
         let (_, opinion) = ask(&server, now, rule.charge(1, 8, 8));
-        let Opinion { lease: receipt, term, block, .. } = opinion;
-        let back = Back { receipt, term, block, left: 0 };
+        let RuleReply { lease: receipt, term, block, .. } = opinion;
+        let back = Back::Block { receipt, term, block, left: 0 };
         ask(&server, now, Charge { back, ..rule.charge(1, 0, 0) });
     }
     let over = START + 2 * TERM;
-    assert_eq!(take_all(&server, &rule, over - 1).block, 0);
+    assert_eq!(block(take_all(&server, &rule, over - 1)), 0);
     // Fifty drain first.
-    assert_eq!(take_all(&server, &rule, over + SECOND / 20).block, 50);
+    assert_eq!(block(take_all(&server, &rule, over + SECOND / 20)), 50);
 }
 
 #[test]
@@ -79,10 +79,10 @@ fn what_is_given_back_is_there_at_once() {
         let (_, lease) = ask(&server, START, rule.charge(1, 1, 1000));
         assert_eq!((lease.block, lease.remaining), (12, 87), "an eighth of what is left");
         let term = lease.term;
-        let back = Back { receipt: lease.lease, term, block: 12, left: 9 };
+        let back = Back::Block { receipt: lease.lease, term, block: 12, left: 9 };
         let (_, opinion) = ask(&server, START + 10, Charge { back, ..rule.charge(1, 0, 0) });
         assert_eq!(opinion.remaining, 96);
-        let back = Back { receipt: lease.receipt, term: 0, block: 0, left: 1 };
+        let back = Back::Cost { receipt: lease.receipt, term: 0, permits: 1 };
         let (_, opinion) = ask(&server, START + 10, Charge { back, ..rule.charge(1, 0, 0) });
         assert_eq!(opinion.remaining, 97, "the cost of a request comes back too");
     }
@@ -90,7 +90,7 @@ fn what_is_given_back_is_there_at_once() {
     let rule = a_hundred("TB");
     server.command(&["FLUSHALL"]);
     let (_, lease) = ask(&server, START, rule.charge(1, 88, 1000));
-    let back = Back { receipt: lease.lease, term: lease.term, block: 1, left: 1 };
+    let back = Back::Block { receipt: lease.lease, term: lease.term, block: 1, left: 1 };
     for (after, remaining) in [(0, 12), (0, 12), (SECOND, 100)] {
         let (_, opinion) = ask(&server, START + after, Charge { back, ..rule.charge(1, 0, 0) });
         assert_eq!(opinion.remaining, remaining, "{after}");
@@ -119,7 +119,7 @@ fn what_is_held_and_what_is_small_is_never_leased() {
     let rules = [a_hundred("LB"), Rule::new("TB", held), Rule::new("TB", small)];
     for (identity, rule) in (0..).zip(rules) {
         let rule = Rule { identity, ..rule };
-        assert_eq!(take_all(&server, &rule, START).block, 0);
+        assert_eq!(block(take_all(&server, &rule, START)), 0);
         assert_eq!(ask(&server, START, rule.charge(1, 1, 1000)).1.block, 0);
     }
 }

@@ -7,10 +7,13 @@
 use super::opinion::{Basis, Refused, Says};
 use super::{Banned, Engine, Judge, Opinion, Patience, Since};
 use crate::decision::Retry;
+use crate::key::Key;
 use crate::port::{self, Callout, Clock, Request};
-use crate::redis::client::{Answered, Told};
-use crate::redis::handle::{BANS, Handle};
-use crate::redis::protocol::{Ask, Opinion as Answer, Outcome};
+use crate::redis::client::Completion;
+use crate::redis::handle::Handle;
+use crate::redis::pending::{Pending, Settled};
+use crate::redis::protocol::{Question, Reply, RuleReply};
+use crate::redis::target::Target;
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
 
@@ -32,8 +35,8 @@ pub struct Resumed {
     pub since: Micros,
     /// How long it may wait for permits, if it has waited for some.
     pub patience: Option<Patience>,
-    /// What the fleet's store said.
-    pub answered: Answered,
+    /// What became of what Redis was asked; nothing if it waited for permits and was not asked about.
+    pub answer: Option<Pending>,
 }
 
 /// What Redis charged for a request.
@@ -53,8 +56,8 @@ impl Engine {
     /// wait for permits.
     #[must_use]
     pub fn next(&self, now: Micros) -> Option<Micros> {
-        let desk = self.desk.as_ref().and_then(|desk| desk.next(now, &self.redis));
-        [desk, self.lent.next()].into_iter().flatten().min()
+        let client = self.client.as_ref().and_then(|client| client.next(now, &self.redis));
+        [client, self.lent.next()].into_iter().flatten().min()
     }
 
     /// How Redis is, and what is to be done there.
@@ -70,55 +73,54 @@ impl Engine {
 
     /// Lines for the log about Redis.
     pub fn news(&mut self) -> Vec<String> {
-        self.desk.as_mut().map(|desk| std::mem::take(&mut desk.happened.news)).unwrap_or_default()
+        self.client.as_mut().map(|it| std::mem::take(&mut it.stats.news)).unwrap_or_default()
     }
 
     /// Asks about the request in hand, which other rules hold for `delay`.
     #[inline(never)]
     pub(super) fn ask(&mut self, delay: Micros) -> Verdict {
-        let Some(desk) = &mut self.desk else { return Verdict::PASS };
-        let mut ask = Ask { delay, rules: Vec::new() };
+        let Some(client) = &mut self.client else { return Verdict::PASS };
+        let mut questions = Vec::new();
         // Rules that are counted elsewhere are judged anew when the answer comes.
-        let is_pending = |opinion: &Opinion| matches!(opinion.says, Says::Pending { .. });
+        let is_pending = |opinion: &Opinion| matches!(opinion.says, Says::Pending);
         let tentative = !self.scratch.opinions.iter().all(is_pending);
         for opinion in &mut self.scratch.opinions {
-            let ban = match &mut opinion.says {
-                Says::Pending { ban } => ban,
+            match &opinion.says {
+                Says::Pending => {}
                 // What is admitted is checked anew, and would be kept for nothing.
                 Says::Admits { by: Basis::Store(_), .. } => {
                     opinion.says = Says::Nothing;
                     continue;
                 }
                 Says::Nothing | Says::Admits { .. } | Says::Refuses(_) | Says::Bans(_) => continue,
-            };
+            }
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             if let Some(store) = judge.store.redis() {
-                ask.rules.push(store.question(
-                    opinion.key,
-                    self.scratch.now,
-                    opinion.shadow,
-                    tentative,
-                ));
+                let charge =
+                    store.question(opinion.key, self.scratch.now, opinion.shadow, tentative);
+                questions.push((Target::Rule(opinion.rule), Question::Rule(charge)));
             }
             let bans = judge.bans.as_mut().filter(|_| opinion.is_own && !opinion.shadow);
-            let look = bans.and_then(Banned::redis).map(|bans| bans.question(opinion.key));
-            *ban = look.is_some();
-            ask.rules.extend(look);
+            if let Some(bans) = bans.and_then(Banned::redis) {
+                let look = bans.question(opinion.key);
+                questions.push((Target::Ban(opinion.rule), Question::Ban(look)));
+            }
         }
         let (since, patience) = (self.scratch.since, self.scratch.patience);
-        let ticket = desk.ask(ask, since, &mut self.redis);
+        let ticket = client.ask(delay, questions, since, &mut self.redis);
         let opinions = std::mem::take(&mut self.scratch.opinions);
         self.asked.insert(ticket, Asked { since, patience, opinions, gone: false });
         Verdict::Ask { ticket }
     }
 
-    /// Goes on with a request whose answer has come. Where that was [`Answered::Again`] there is nothing to
-    /// go on with: it has to be decided about anew.
+    /// Goes on with a request whose answer has come. Where it was not asked about, or in vain, there is nothing
+    /// to go on with: it has to be decided about anew.
     pub fn resume(&mut self, resumed: &Resumed, now: Now) -> Option<Verdict> {
         let asked = self.asked.remove(resumed.ticket)?;
         self.take_back(now);
-        self.receive(asked, &resumed.answered, now);
-        if resumed.answered == Answered::Again {
+        let answer = resumed.answer.as_ref()?;
+        self.receive(asked, answer, now);
+        if answer.is_again() {
             self.give_back();
             return None;
         }
@@ -140,10 +142,10 @@ impl Engine {
         clock: &dyn Clock,
     ) -> Verdict {
         self.scratch.patience = resumed.patience;
-        let since = match resumed.answered {
+        let since = match resumed.answer {
             // What it has waited for has nothing to do with how long an answer takes.
-            Answered::Anew => Since::Now,
-            _ => Since::Then(resumed.since),
+            None => Since::Now,
+            Some(_) => Since::Then(resumed.since),
         };
         self.decide_since(since, request, clock)
     }
@@ -156,8 +158,9 @@ impl Engine {
 
     /// Does what is due between the gateway and Redis. The requests whose answers have come.
     pub fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<Resumed> {
-        let told = self.desk.as_mut().map(|desk| desk.work(now, callout, &mut self.redis));
-        let mut requests = self.hand_out(told.unwrap_or_default(), now);
+        let client = self.client.as_mut();
+        let completed = client.map(|client| client.work(now, callout, &mut self.redis));
+        let mut requests = self.hand_out(completed.unwrap_or_default(), now);
         self.take_waiting(now, &mut requests);
         requests
     }
@@ -170,101 +173,105 @@ impl Engine {
         now: Now,
         callout: &dyn Callout,
     ) -> Option<Vec<Resumed>> {
-        let told = self.desk.as_mut()?.answer(token, answer, now, callout, &mut self.redis)?;
-        Some(self.hand_out(told, now))
+        let client = self.client.as_mut()?;
+        let completed = client.answer(token, answer, now, callout, &mut self.redis)?;
+        Some(self.hand_out(completed, now))
     }
 
     /// Forgets the calls that were made by one who has ended, as [`Engine::work`].
     pub fn lose(&mut self, caller: u32, now: Now) -> Vec<Resumed> {
-        let told = self.desk.as_mut().map(|desk| desk.lose(caller));
-        self.hand_out(told.unwrap_or_default(), now)
+        let completed = self.client.as_mut().map(|client| client.lose(caller));
+        self.hand_out(completed.unwrap_or_default(), now)
     }
 
     /// Gives back what Redis charged for the request in hand.
     pub(super) fn give_back(&mut self) {
         for opinion in &mut self.scratch.opinions {
-            let judge = self.rules.get_mut(opinion.rule);
-            if let Some(judge) = judge {
+            if let Some(judge) = self.rules.get_mut(opinion.rule) {
                 opinion.give_back(judge, &mut self.redis);
             }
         }
     }
 
-    fn hand_out(&mut self, told: Vec<Told>, now: Now) -> Vec<Resumed> {
-        if let Some(desk) = &self.desk {
-            self.callers.reseed(desk.seed());
+    fn hand_out(&mut self, completed: Vec<Completion>, now: Now) -> Vec<Resumed> {
+        if let Some(client) = &self.client {
+            self.callers.reseed(client.seed());
         }
         let mut requests = Vec::new();
-        for told in told {
-            match told {
-                Told::Request(ticket, answered) => match self.asked.get(ticket) {
+        for completion in completed {
+            match completion {
+                Completion::Request(ticket, answer) => match self.asked.get(ticket) {
                     Some(Asked { gone: false, since, patience, .. }) => {
                         let patience = *patience;
                         let since = patience.map_or(*since, |patience| patience.since);
-                        requests.push(Resumed { ticket, since, patience, answered });
+                        requests.push(Resumed { ticket, since, patience, answer: Some(answer) });
                     }
-                    _ => self.abandon(ticket, &answered, now),
+                    _ => self.receive_for_nobody(ticket, &answer, now),
                 },
-                Told::Store(number, key, answer) if number >= BANS => {
-                    let judge = self.rules.get_mut(number - BANS);
-                    let bans = judge.and_then(|judge| judge.bans.as_mut()?.redis());
-                    if let (Some(bans), Some((opinion, _))) = (bans, answer) {
-                        bans.told(key, &opinion, now.mono, &mut self.redis);
-                    }
-                }
-                Told::Store(number, key, answer) => {
-                    let store = self.rules.get_mut(number).and_then(|judge| judge.store.redis());
-                    if let Some(store) = store {
-                        store.brought(key, answer, now, &mut self.redis);
-                    }
-                    self.lent.wake(number, key);
+                Completion::Operation(target, key, reply) => {
+                    self.complete(target, key, reply, now);
                 }
             }
         }
         requests
     }
 
+    /// Takes what became of an operation.
+    fn complete(&mut self, target: Target, key: Key, reply: Option<(Reply, Now)>, now: Now) {
+        match target {
+            Target::Rule(rule) => {
+                let reply = reply.and_then(|(reply, sent)| Some((*reply.rule()?, sent)));
+                if let Some(store) = self.rules.get_mut(rule).and_then(|it| it.store.redis()) {
+                    store.complete(key, reply, now, &mut self.redis);
+                }
+                self.lent.wake(rule, key);
+            }
+            Target::Ban(rule) => {
+                let bans = self.rules.get_mut(rule).and_then(|it| it.bans.as_mut()?.redis());
+                if let (Some(bans), Some((Reply::Ban(reply), _))) = (bans, reply) {
+                    bans.take(key, &reply, now.mono, &mut self.redis);
+                }
+            }
+        }
+    }
+
     /// Gives back what was charged for a request that does not go on.
-    pub fn abandon(&mut self, ticket: u64, answered: &Answered, now: Now) {
+    pub fn abandon(&mut self, resumed: &Resumed, now: Now) {
+        if let Some(answer) = &resumed.answer {
+            self.receive_for_nobody(resumed.ticket, answer, now);
+        }
+    }
+
+    fn receive_for_nobody(&mut self, ticket: u64, answer: &Pending, now: Now) {
         if let Some(asked) = self.asked.remove(ticket) {
-            self.receive(asked, answered, now);
+            self.receive(asked, answer, now);
             self.give_back();
         }
     }
 
     /// Takes what was answered about a request, and makes it the one in hand.
-    fn receive(&mut self, asked: Asked, answered: &Answered, now: Now) {
+    fn receive(&mut self, asked: Asked, answer: &Pending, now: Now) {
         (self.scratch.now, self.scratch.since) = (now, asked.since);
         (self.scratch.opinions, self.scratch.patience) = (asked.opinions, asked.patience);
-        let mut number = 0;
         for opinion in &mut self.scratch.opinions {
-            let Says::Pending { ban } = opinion.says else { continue };
+            if !matches!(opinion.says, Says::Pending) {
+                continue;
+            }
             opinion.says = Says::Nothing;
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
-            match answered {
-                Answered::Decided { outcome, sent, at } => {
-                    let answer = outcome.rules.get(number);
-                    let answer = answer.map(|answer| (answer, outcome, *sent, *at));
-                    if let Some(answer) = answer {
-                        opinion.hear(judge, answer, now, &mut self.redis);
-                    }
-                    if ban
-                        && let Some(answer) = outcome.rules.get(number + 1)
-                        && let Some(bans) = judge.bans.as_mut().and_then(Banned::redis)
-                    {
-                        let left = bans.told(opinion.key, answer, now.mono, &mut self.redis);
-                        opinion.ban(judge, left, &mut self.redis);
-                    }
+            match answer.settled(Target::Rule(opinion.rule)) {
+                Some(Settled::Decided { reply: Reply::Rule(reply), wait, sent, at }) => {
+                    opinion.hear(judge, &reply, (wait, at), (sent, now), &mut self.redis);
                 }
-                Answered::Alone | Answered::Again | Answered::Anew => {
-                    opinion.alone = true;
-                    let store = judge.store.redis();
-                    if let Some(store) = store {
-                        store.brought(opinion.key, None, now, &mut self.redis);
-                    }
-                }
+                _ => opinion.hear_nothing(judge, now, &mut self.redis),
             }
-            number += 1 + usize::from(ban);
+            if let Some(Settled::Decided { reply: Reply::Ban(reply), .. }) =
+                answer.settled(Target::Ban(opinion.rule))
+                && let Some(bans) = judge.bans.as_mut().and_then(Banned::redis)
+            {
+                let left = bans.take(opinion.key, &reply, now.mono, &mut self.redis);
+                opinion.ban(judge, left, &mut self.redis);
+            }
             if opinion.loan() == 0 {
                 self.lent.wake(opinion.rule, opinion.key);
             }
@@ -273,37 +280,46 @@ impl Engine {
 }
 
 impl Opinion {
-    /// Takes what Redis says: asked at an instant, decided at another, and answered by now.
+    /// Takes what Redis replied: that the request may leave after `wait`, decided at an instant, asked at
+    /// another and answered by now.
     fn hear(
         &mut self,
         judge: &mut Judge,
-        answer: (&Answer, &Outcome, Now, Micros),
-        now: Now,
+        reply: &RuleReply,
+        (wait, at): (Option<Micros>, Micros),
+        (sent, now): (Now, Now),
         redis: &mut Handle,
     ) {
-        let (answer, outcome, sent, at) = answer;
         let Some(store) = judge.store.redis() else { return };
-        let wait = outcome.wait.filter(|_| answer.retry.is_none());
+        let wait = wait.filter(|_| reply.retry.is_none());
         let charged = if wait.is_some() { judge.rule.quota.cost } else { 0 };
-        store.told(self.key, answer, charged, (sent, now), redis);
+        store.receive(self.key, reply, charged, (sent, now), redis);
         // What this worker has on lease is still the caller's.
-        let left = store.left(self.key).unwrap_or(answer.remaining);
-        self.is_own &= !answer.overflow;
-        judge.counts.overflow += u64::from(answer.overflow);
-        self.says = match (answer.retry, wait) {
+        let left = store.left(self.key).unwrap_or(reply.remaining);
+        self.is_own &= !reply.overflow;
+        judge.counts.overflow += u64::from(reply.overflow);
+        self.says = match (reply.retry, wait) {
             (Some(retry), _) => {
                 let left = if retry == Retry::Never { 0 } else { left };
-                Says::Refuses(Refused { retry, loan: answer.loan, counts: self.is_own, left })
+                Says::Refuses(Refused { retry, loan: reply.loan, counts: self.is_own, left })
             }
             (None, Some(wait)) => {
                 let wait = if store.holds() { wait } else { 0 };
-                let Answer { receipt, term, .. } = *answer;
+                let RuleReply { receipt, term, .. } = *reply;
                 let until = at.saturating_add(wait);
                 let by = Basis::Redis(Grant { until, receipt, term, left });
                 Says::Admits { wait: until.saturating_sub(now.mono), by }
             }
             (None, None) => Says::Admits { wait: 0, by: Basis::Agreed(left) },
         };
+    }
+
+    /// Redis was asked in vain.
+    fn hear_nothing(&mut self, judge: &mut Judge, now: Now, redis: &mut Handle) {
+        self.alone = true;
+        if let Some(store) = judge.store.redis() {
+            store.complete(self.key, None, now, redis);
+        }
     }
 
     /// Says what it says as of `now`.
@@ -313,7 +329,7 @@ impl Opinion {
             Says::Admits { wait, by: Basis::Redis(grant) } => {
                 *wait = grant.until.saturating_sub(now.mono);
             }
-            Says::Admits { .. } | Says::Pending { .. } | Says::Refuses(_) | Says::Bans(_) => {}
+            Says::Admits { .. } | Says::Pending | Says::Refuses(_) | Says::Bans(_) => {}
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::policy::redis::{OnFailure, Redis};
 use crate::policy::{self, Actor, Policy, Rule, Scope};
 use crate::port::SharedData;
 use crate::redis::bans::RedisBans;
-use crate::redis::client::Desk;
+use crate::redis::client::Client;
 use crate::redis::handle::Handle;
 use crate::redis::store::{NoCodec, RedisStore};
 use crate::report::metrics::Counts;
@@ -56,19 +56,19 @@ impl Engine {
         policy: Policy,
         seed: Seed,
         stores: Stores<'_>,
-        desk: Option<Desk>,
+        client: Option<Client>,
     ) -> Result<Engine, Unbuildable> {
         let is_plain = policy.is_plain();
         let actors = policy.actors.iter().map(sources).collect::<Result<Vec<_>, _>>()?;
         let reads_headers = reads_headers(&policy, &actors);
         let router = Router::new(policy.limits.iter().map(|limit| &limit.url));
         let needs_path = router.needs_path() || excepts_paths(&policy);
-        let mut builder = Builder::new(&policy, actors, seed, stores, desk.as_ref());
+        let mut builder = Builder::new(&policy, actors, seed, stores, client.as_ref());
         let (limits, judges) = builder.limits(policy.limits)?;
         let Builder { stores, callers, .. } = builder;
         let has_turn = |turn: &Turn| judges.iter().any(|judge| judge.turn == *turn);
         let (pace, upkeep) = paces(&judges);
-        let redis = handle(policy.redis.as_ref(), desk.as_ref());
+        let redis = handle(policy.redis.as_ref(), client.as_ref());
         let mut engine = Engine {
             turns: Turn::ALL.into_iter().filter(has_turn).collect(),
             is_plain: is_plain && !needs_path,
@@ -78,7 +78,7 @@ impl Engine {
             is_global: judges.iter().any(|judge| judge.rule.scope == Scope::Global),
             serves: false,
             mode: None,
-            desk,
+            client,
             redis,
             asked: Tickets::default(),
             lent: Rows::default(),
@@ -133,14 +133,14 @@ impl<'s> Builder<'s> {
         actors: Vec<Sources>,
         seed: Seed,
         stores: Stores<'s>,
-        desk: Option<&Desk>,
+        client: Option<&Client>,
     ) -> Builder<'s> {
         let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
         let percentiles = rules().any(|rule| (1..100).contains(&rule.enforce));
         let mut callers = Callers::new(actors, seed, percentiles);
-        desk.into_iter().for_each(|desk| callers.reseed(desk.seed()));
+        client.into_iter().for_each(|client| callers.reseed(client.seed()));
         let (keys, beside) = (policy.keys, rules().count() > 1);
-        Builder { stores, callers, keys, beside, has_redis: desk.is_some() }
+        Builder { stores, callers, keys, beside, has_redis: client.is_some() }
     }
 
     /// All entries, and their rules one after the other.
@@ -204,10 +204,10 @@ fn sources(actor: &Actor) -> Result<Sources, Unbuildable> {
 }
 
 /// What rules that are counted in Redis go by, as far as is known.
-fn handle(redis: Option<&Redis>, desk: Option<&Desk>) -> Handle {
+fn handle(redis: Option<&Redis>, client: Option<&Client>) -> Handle {
     // Without a Redis nothing goes by it.
     let mut handle = Handle::new(redis.map_or(OnFailure::Gateway, |redis| redis.on_failure));
-    desk.into_iter().for_each(|desk| desk.tell(&mut handle));
+    client.into_iter().for_each(|client| client.tell(&mut handle));
     handle
 }
 

@@ -63,7 +63,7 @@ impl Engine {
             let (mut delay, mut is_pending) = (0, false);
             for opinion in &self.scratch.opinions {
                 match &opinion.says {
-                    Says::Pending { .. } => is_pending = true,
+                    Says::Pending => is_pending = true,
                     // Nobody waits for a rule in shadow, nor is refused by it.
                     _ if opinion.shadow => {}
                     Says::Admits { wait, .. } => delay = delay.max(*wait),

@@ -11,7 +11,6 @@ use super::opinion::{Refused, Says};
 use super::{Engine, Resumed, Scratch};
 use crate::decision::Retry;
 use crate::key::Key;
-use crate::redis::client::Answered;
 use crate::store::lease::RECHECK;
 use crate::tickets::Tickets;
 use crate::time::{Micros, Now, SECOND};
@@ -227,7 +226,7 @@ impl Engine {
     pub(super) fn take_waiting(&mut self, now: Now, requests: &mut Vec<Resumed>) {
         while let Some((Waiting { ticket, .. }, patience)) = self.lent.take(now.mono) {
             let (since, patience) = (patience.since, Some(patience));
-            requests.push(Resumed { ticket, since, patience, answered: Answered::Anew });
+            requests.push(Resumed { ticket, since, patience, answer: None });
         }
     }
 }

@@ -42,9 +42,8 @@ pub(super) struct Opinion {
 pub(super) enum Says {
     /// It has not been checked, or has to be checked anew.
     Nothing,
-    /// Redis has to be asked before anything can be said, or is being asked: about a `ban` of the caller,
-    /// too, or not.
-    Pending { ban: bool },
+    /// Redis has to be asked before anything can be said, or is being asked.
+    Pending,
     /// The request may go on after `wait` ticks.
     Admits { wait: Micros, by: Basis },
     /// The request is refused.
@@ -101,7 +100,7 @@ impl Opinion {
     pub(super) fn take(&mut self, judge: &mut Judge, found: Reservation) {
         self.is_own &= !found.is_overflow();
         match found.decision() {
-            _ if found.asks() => self.says = Says::Pending { ban: false },
+            _ if found.asks() => self.says = Says::Pending,
             Decision::Admit { wait } => self.says = Says::Admits { wait, by: Basis::Store(found) },
             Decision::Refuse { retry } => self.says = refusal(judge, &found, retry, self.is_own),
         }
@@ -150,7 +149,7 @@ impl Opinion {
         match &self.says {
             Says::Refuses(refused) => Outcome::Refused(refused.retry),
             Says::Bans(left) => Outcome::Banned(*left),
-            Says::Nothing | Says::Pending { .. } | Says::Admits { .. } => {
+            Says::Nothing | Says::Pending | Says::Admits { .. } => {
                 Outcome::Admitted { wait: self.wait() }
             }
         }
@@ -159,7 +158,7 @@ impl Opinion {
     /// Permits left after the decision.
     pub(super) fn remaining(&self, judge: &mut Judge) -> u64 {
         match &self.says {
-            Says::Nothing | Says::Pending { .. } | Says::Bans(_) => 0,
+            Says::Nothing | Says::Pending | Says::Bans(_) => 0,
             Says::Admits { by: Basis::Store(found), .. } => judge.store.remaining(found),
             Says::Admits { by: Basis::Redis(grant), .. } => grant.left,
             Says::Admits { by: Basis::Agreed(left), .. } => *left,

@@ -61,7 +61,7 @@ impl Engine {
         for (place, opinion) in self.scratch.opinions.iter().enumerate() {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             match opinion.says {
-                Says::Nothing | Says::Pending { .. } | Says::Admits { .. } => {
+                Says::Nothing | Says::Pending | Says::Admits { .. } => {
                     judge.counts.admit(opinion.wait());
                 }
                 Says::Refuses(_) | Says::Bans(_) => {

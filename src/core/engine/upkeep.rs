@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::{Engine, Judge};
 use crate::port::{Metrics, SharedData};
-use crate::redis::client::Desk;
+use crate::redis::client::Client;
 use crate::report::metrics::{self, Counts};
 use crate::store::remains::Remains;
 use crate::time::{Micros, Now};
@@ -75,8 +75,8 @@ impl Engine {
         self.serves |= self.rules.iter().any(|judge| judge.counts != Counts::default());
         let mode = if self.is_together() { "fleet" } else { "gateway" };
         self.tell_mode(namespace, (self.is_global && self.serves).then_some(mode), metrics);
-        if let Some(desk) = &mut self.desk {
-            metrics::flush_fleet(namespace, &mut desk.happened, metrics);
+        if let Some(client) = &mut self.client {
+            metrics::flush_fleet(namespace, &mut client.stats, metrics);
         }
         metrics::flush_traffic(namespace, &self.traffic, metrics);
         for judge in &mut self.rules {
@@ -94,7 +94,7 @@ impl Engine {
     /// Whether rules for the fleet are counted together with the other gateways.
     #[must_use]
     pub fn is_together(&self) -> bool {
-        self.desk.as_ref().is_some_and(Desk::is_together)
+        self.client.as_ref().is_some_and(Client::is_together)
     }
 
     fn tell_mode(&mut self, namespace: &str, mode: Option<&'static str>, metrics: &dyn Metrics) {

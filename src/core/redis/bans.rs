@@ -5,9 +5,9 @@
 //! it. While Redis cannot be relied upon the gateway counts for itself. Refusals are lost only with a
 //! trip that came to nothing.
 
-use super::handle::{BANS, Handle, Operation};
+use super::handle::{Handle, Operation};
 use super::part::Part;
-use super::protocol::{Back, Charge, Numbers, Opinion};
+use super::protocol::{BanReply, Numbers, Refusals};
 use crate::key::Key;
 use crate::policy::Ban;
 use crate::policy::redis::OnFailure;
@@ -20,7 +20,7 @@ use crate::time::Micros;
 pub struct RedisBans {
     /// What this gateway knows, and counts while it is alone.
     gateway: Shared,
-    /// The number of the rule's store.
+    /// The number of the rule among those of its engine.
     number: usize,
     identity: u64,
     numbers: Numbers,
@@ -70,20 +70,14 @@ impl RedisBans {
 
     /// What Redis is asked about a caller, together with the rule.
     #[must_use]
-    pub fn question(&self, key: Key) -> Charge {
-        self.charge(key, 0)
+    pub fn question(&self, key: Key) -> Refusals {
+        self.refusals(key, 0)
     }
 
     /// Takes what Redis says. Ticks for which the caller is still banned.
-    pub fn told(
-        &mut self,
-        key: Key,
-        opinion: &Opinion,
-        now: Micros,
-        handle: &mut Handle,
-    ) -> Micros {
-        let Opinion { remaining: left, receipt, lease: recent, .. } = *opinion;
-        let left = self.gateway.hear(key, Known { left, begins: receipt > 0, recent }, now);
+    pub fn take(&mut self, key: Key, reply: &BanReply, now: Micros, handle: &mut Handle) -> Micros {
+        let BanReply { left, begins, recent, .. } = *reply;
+        let left = self.gateway.hear(key, Known { left, begins, recent }, now);
         self.pass_on(now, handle);
         left
     }
@@ -99,23 +93,11 @@ impl RedisBans {
     }
 
     fn send(&self, key: Key, refusals: u64, handle: &mut Handle) {
-        handle.add(Operation { store: BANS + self.number, charge: self.charge(key, refusals) });
+        handle.add(Operation::Ban(self.number, self.refusals(key, refusals)));
     }
 
-    /// What counts so many refusals; with none it only looks.
-    fn charge(&self, caller: Key, refusals: u64) -> Charge {
-        Charge {
-            identity: self.identity,
-            caller,
-            numbers: self.numbers,
-            cost: refusals,
-            grain: 1,
-            want: 0,
-            soon: 0,
-            shadow: false,
-            tentative: false,
-            keys: self.keys,
-            back: Back::default(),
-        }
+    fn refusals(&self, caller: Key, refusals: u64) -> Refusals {
+        let RedisBans { identity, numbers, keys, .. } = *self;
+        Refusals { identity, caller, numbers, refusals, keys }
     }
 }

@@ -1,36 +1,30 @@
-//! Where asks of requests and errands of stores become trips to Redis, and answers are handed out.
+//! Where questions of requests and operations of stores become calls to Redis, and replies are handed out.
 //!
-//! While a trip is out the next asks gather, so that the busier a worker is, the more of them share a
-//! trip. Nobody waits longer than the timeout: then the gateway counts alone, and only probes go out,
+//! While a batch is out the next questions gather, so that the busier a worker is, the more of them share a
+//! batch. Nobody waits longer than the timeout: then the gateway counts alone, and only probes go out,
 //! which no request waits for.
 
 mod batch;
 mod offset;
+mod send;
 mod stats;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::handle::Handle;
-use super::health::Head;
+use super::health::Health;
 use super::part::Part;
-use super::protocol::{Answer, Ask, Failure, Login, Opinion, Outcome, Script};
+use super::pending::{Pending, Settled};
+use super::protocol::{Answer, Ask, Call, Failure, Login, Question, Reply, Script};
+use super::target::Target;
 use crate::key::{Key, Seed};
 use crate::port::{self, Callout, SharedData};
+use crate::tickets::Tickets;
 use crate::time::{Micros, Now, SECOND};
-use batch::{Flight, Wait};
+use batch::{Batch, Wait, Who};
 use offset::Offset;
-pub use stats::Happened;
-
-/// Most rules in a trip: Redis does nothing else meanwhile.
-const MOST: usize = 256;
-
-/// How many of them are for errands, however many requests wait.
-const ERRANDS: usize = MOST / 4;
-
-/// Trips that may be out at once: if Redis is far away, asks wait no longer than a part of the timeout
-/// before they leave.
-const FLIGHTS: usize = 4;
+pub use stats::Stats;
 
 /// How long after its timeout an answer is given up; the host makes one up before, unless it was busy
 /// or has forgotten who asked.
@@ -38,7 +32,7 @@ const GRACE: Micros = SECOND / 250;
 
 /// How Redis is reached.
 #[derive(Clone)]
-pub struct Way {
+pub struct Endpoint {
     /// The host's name for the bridge to Redis.
     pub cluster: String,
     /// Ticks that an answer may take.
@@ -47,87 +41,74 @@ pub struct Way {
     pub login: Login,
 }
 
-/// What became of the ask of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answered {
-    /// Redis decided.
-    Decided {
-        /// As it said.
-        outcome: Outcome,
-        /// When it was asked.
-        sent: Now,
-        /// When it decided, on this gateway's monotonic clock.
-        at: Micros,
-    },
-    /// The gateway has to decide alone.
-    Alone,
-    /// The question came to nothing, since callers are hashed with another secret from now on or since no
-    /// answer will be told: the request is to be judged anew, and has waited meanwhile.
-    Again,
-    /// It was not asked about at all, but waited for permits: it is to be judged anew.
-    Anew,
-}
-
 /// What there is to hand out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
-    /// To the request with this ticket.
-    Request(u64, Answered),
-    /// To the store with this number: what became of an errand; nothing if it came to nothing.
-    Store(usize, Key, Option<(Opinion, Now)>),
+pub enum Completion {
+    /// To the request with this ticket: all that it was asked about.
+    Request(u64, Pending),
+    /// To whom an operation is about, and its caller: what was replied, and when it was asked; nothing if it
+    /// came to nothing.
+    Operation(Target, Key, Option<(Reply, Now)>),
 }
 
 /// The one place of an engine from which Redis is asked.
-pub struct Desk {
-    way: Way,
+pub struct Client {
+    endpoint: Endpoint,
     namespace: Rc<str>,
     data: Rc<dyn SharedData>,
-    /// Where [`Head`] is kept.
+    /// Where [`Health`] is kept.
     key: String,
     /// The secret that callers are hashed with, as far as is known.
     seed: Seed,
     gateway: u64,
     tickets: u64,
+    /// The requests that wait for replies.
+    pending: Tickets<Pending>,
+    /// Their asks that have not left yet.
     waiting: VecDeque<Wait>,
-    flights: Vec<Flight>,
+    batches: Vec<Batch>,
+    /// What there is to hand out.
+    completed: Vec<Completion>,
     /// What all workers knew when this one last looked.
-    head: Head,
+    health: Health,
     offset: Offset,
-    /// See [`Happened`].
-    pub happened: Happened,
+    /// See [`Stats`].
+    pub stats: Stats,
 }
 
-impl Desk {
+impl Client {
     /// A client of one engine. `own` is the secret that is proposed to the fleet, and `random` the number
     /// that this gateway gets if it has none.
     pub fn new(
-        way: Way,
+        endpoint: Endpoint,
         namespace: Rc<str>,
         data: Rc<dyn SharedData>,
         own: Seed,
         random: u64,
-    ) -> Desk {
+    ) -> Client {
         let key = format!("diana/1/{namespace}/fleet");
-        let head = Head::update(&*data, &key, |head| {
-            let is_new = head.gateway == 0;
+        let health = Health::update(&*data, &key, |health| {
+            let is_new = health.gateway == 0;
             if is_new {
-                head.gateway = random.max(1);
+                health.gateway = random.max(1);
             }
             is_new
         });
-        Desk {
-            way,
+        Client {
+            endpoint,
             namespace,
             data,
             key,
-            seed: head.seed().unwrap_or(own),
-            gateway: head.gateway,
+            seed: health.seed().unwrap_or(own),
+            gateway: health.gateway,
             tickets: 0,
+            pending: Tickets::default(),
             waiting: VecDeque::new(),
-            flights: Vec::new(),
-            head,
+            batches: Vec::new(),
+            completed: Vec::new(),
+            health,
             offset: Offset::default(),
-            happened: Happened::default(),
+            stats: Stats::default(),
         }
     }
 
@@ -140,56 +121,79 @@ impl Desk {
     /// Whether the fleet counts together.
     #[must_use]
     pub fn is_together(&self) -> bool {
-        !self.head.is_alone()
+        !self.health.breaker.is_open()
     }
 
-    /// Takes the ask of a request that has waited since then. The ticket under which the answer comes.
-    pub fn ask(&mut self, ask: Ask, since: Micros, handle: &mut Handle) -> u64 {
+    /// Takes the questions of a request, one at least, that other rules hold for `delay` and that has waited
+    /// since then. The ticket under which it is completed.
+    pub fn ask(
+        &mut self,
+        delay: Micros,
+        questions: Vec<(Target, Question)>,
+        since: Micros,
+        handle: &mut Handle,
+    ) -> u64 {
         self.tickets += 1;
         handle.in_use = true;
+        let ticket = self.tickets;
+        self.pending.insert(ticket, Pending::new(questions.iter().map(|(target, _)| *target)));
         let place = self.waiting.partition_point(|wait| wait.since <= since);
-        self.waiting.insert(place, Wait { ticket: self.tickets, since, ask });
-        self.tickets
+        for (target, question) in questions {
+            let part = Part::of(question.caller());
+            let mut own = self.waiting.iter_mut().skip(place).take_while(|it| it.ticket == ticket);
+            match own.find(|wait| wait.part == part) {
+                Some(wait) => wait.add(target, question),
+                None => {
+                    let ask = Ask { delay, questions: vec![question] };
+                    let wait = Wait { ticket, since, part, targets: vec![target], ask };
+                    self.waiting.insert(place, wait);
+                }
+            }
+        }
+        ticket
     }
 
     /// When there is something to do the next time.
     #[must_use]
     pub fn next(&self, now: Micros, handle: &Handle) -> Option<Micros> {
-        let flights = self.flights.iter().map(|flight| flight.given_up());
-        let operations = self.flights.is_empty() && handle.has_operations();
+        let batches = self.batches.iter().map(Batch::given_up);
+        let operations = self.batches.is_empty() && handle.has_operations();
         let leave = operations || !self.waiting.is_empty();
-        flights.chain(self.probe(now, handle)).chain(leave.then_some(now)).min()
+        batches.chain(self.probe(now, handle)).chain(leave.then_some(now)).min()
     }
 
     fn probe(&self, now: Micros, handle: &Handle) -> Option<Micros> {
-        self.head.probe(now).filter(|_| handle.in_use)
+        self.health.breaker.probe(now).filter(|_| handle.in_use)
     }
 
     /// Does what is due: sends what waits, gives up what does not come back.
-    pub fn work(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) -> Vec<Told> {
-        let mut told = Vec::new();
-        while let Some(late) = self.flights.iter().position(|it| it.given_up() <= now.mono) {
-            let flight = self.flights.swap_remove(late);
-            self.fail(flight, &Failure::Timeout, now.mono, &mut told, handle);
+    pub fn work(
+        &mut self,
+        now: Now,
+        callout: &dyn Callout,
+        handle: &mut Handle,
+    ) -> Vec<Completion> {
+        while let Some(late) = self.batches.iter().position(|it| it.given_up() <= now.mono) {
+            let batch = self.batches.swap_remove(late);
+            self.fail_all(batch, &Failure::Timeout, now.mono, handle);
         }
-        let head = Head::read(&*self.data, &self.key);
-        self.follow(&head, handle);
-        // Whatever the trips that are out bring, for those it comes too late.
-        if self.waited(now.mono) >= self.way.timeout + GRACE {
+        self.follow(Health::read(&*self.data, &self.key), handle);
+        // Whatever the batches that are out bring, for those it comes too late.
+        if self.waited(now.mono) >= self.endpoint.timeout + GRACE {
             self.failed(&Failure::Timeout, now.mono, now.mono, false, handle);
         }
         if handle.is_alone(Part::Whole) {
-            self.give_up(&Answered::Alone, &mut told, handle);
+            self.give_up(Settled::Alone, handle);
             if self.probe(now.mono, handle).is_some_and(|probe| probe <= now.mono) {
-                self.send_probe(now, callout, &mut told, handle);
+                self.send_probe(now, callout, handle);
             }
         } else {
-            self.send_all(now, callout, &mut told, handle);
+            self.send_all(now, callout, handle);
         }
-        told
+        std::mem::take(&mut self.completed)
     }
 
-    /// Takes the answer to a call; nothing if the call was made by somebody else.
+    /// Takes the answer to a batch; nothing if that was sent by somebody else.
     pub fn answer(
         &mut self,
         token: u32,
@@ -197,63 +201,78 @@ impl Desk {
         now: Now,
         callout: &dyn Callout,
         handle: &mut Handle,
-    ) -> Option<Vec<Told>> {
-        let number = self.flights.iter().position(|flight| flight.token == token)?;
-        let flight = self.flights.swap_remove(number);
-        let mut told = Vec::new();
-        match flight.read(&self.way.login, answer, now.mono) {
+    ) -> Option<Vec<Completion>> {
+        let number = self.batches.iter().position(|batch| batch.token == token)?;
+        let mut batch = self.batches.swap_remove(number);
+        let answers = batch.read(&self.endpoint.login, answer, now.mono);
+        let mut again = Vec::new();
+        for ((call, who), answer) in batch.take().into_iter().zip(answers) {
+            match answer {
+                Err(Failure::NoScript) if call.script == Script::Digest => {
+                    again.push((Call { script: Script::Text, ..call }, who));
+                }
+                answer => self.take(&batch, who, answer, now.mono, handle),
+            }
+        }
+        if !again.is_empty() {
+            self.send_again(batch, again, now, callout, handle);
+        }
+        Some(self.work(now, callout, handle))
+    }
+
+    /// Takes what one call of a batch came to.
+    fn take(
+        &mut self,
+        batch: &Batch,
+        who: Vec<Who>,
+        answer: Result<Answer, Failure>,
+        now: Micros,
+        handle: &mut Handle,
+    ) {
+        match answer {
             Ok(Answer::Decided(decided)) => {
-                self.answered(now.mono, decided.gateways, flight.probing, handle);
-                self.happened.foreign += decided.foreign;
-                let at = self.offset.instant(decided.now, flight.sent.mono, now.mono);
-                flight.hand_out(decided.asks, at, &mut told);
+                self.answered(now, decided.gateways, batch.probing, handle);
+                self.stats.foreign += decided.foreign;
+                let at = self.offset.instant(decided.now, batch.sent.mono, now);
+                self.hand_out(who, decided.asks, batch.sent, at);
             }
             Ok(Answer::Seed(seed)) => {
-                let probing = flight.probing;
-                flight.ask_again(&mut told);
-                self.reseed(seed, &mut told, handle);
-                self.answered(now.mono, handle.gateways, probing, handle);
+                self.settle_all(who, Settled::Again);
+                self.reseed(seed, handle);
+                self.answered(now, handle.gateways, batch.probing, handle);
             }
-            Err(Failure::NoScript) if flight.script == Script::Digest => {
-                self.send_text(flight, now, callout, &mut told, handle);
+            Err(failure) => {
+                self.failed(&failure, now, batch.sent.mono, batch.probing, handle);
+                self.settle_all(who, Settled::Alone);
             }
-            Err(failure) => self.fail(flight, &failure, now.mono, &mut told, handle),
         }
-        told.extend(self.work(now, callout, handle));
-        Some(told)
     }
 
     /// Redis answered.
     fn answered(&mut self, now: Micros, gateways: u64, probing: bool, handle: &mut Handle) {
         let seed = self.seed;
         let mut back = false;
-        let head = Head::update(&*self.data, &self.key, |head| {
-            let was_alone = head.is_alone();
-            let changed = head.answered(now, gateways, probing);
-            back = was_alone && !head.is_alone();
-            head.agree(seed) || changed
+        let health = Health::update(&*self.data, &self.key, |health| {
+            let was_open = health.breaker.is_open();
+            let changed = health.answered(now, gateways, probing);
+            back = was_open && !health.breaker.is_open();
+            health.agree(seed) || changed
         });
-        self.follow(&head, handle);
+        self.follow(health, handle);
         if back {
             let line = format!(
                 "rules for the fleet: Redis (cluster `{}`) is back; the fleet counts together",
-                self.way.cluster
+                self.endpoint.cluster
             );
-            self.happened.news.push(line);
+            self.stats.news.push(line);
         }
     }
 
-    /// A trip came to nothing.
-    fn fail(
-        &mut self,
-        flight: Flight,
-        failure: &Failure,
-        now: Micros,
-        told: &mut Vec<Told>,
-        handle: &mut Handle,
-    ) {
-        self.failed(failure, now, flight.sent.mono, flight.probing, handle);
-        flight.give_up(told);
+    /// All calls of a batch came to nothing.
+    fn fail_all(&mut self, mut batch: Batch, failure: &Failure, now: Micros, handle: &mut Handle) {
+        for (_, who) in batch.take() {
+            self.take(&batch, who, Err(failure.clone()), now, handle);
+        }
     }
 
     /// Redis was asked in vain.
@@ -265,42 +284,42 @@ impl Desk {
         probing: bool,
         handle: &mut Handle,
     ) {
-        self.happened.fail(failure.name());
+        self.stats.fail(failure.name());
         let mut left = false;
-        let head = Head::update(&*self.data, &self.key, |head| {
-            let was_alone = head.is_alone();
-            let changed = head.failed(now, sent, probing);
-            left = !was_alone && head.is_alone();
+        let health = Health::update(&*self.data, &self.key, |health| {
+            let was_open = health.breaker.is_open();
+            let changed = health.breaker.failed(now, sent, probing);
+            left = !was_open && health.breaker.is_open();
             changed
         });
-        self.follow(&head, handle);
+        self.follow(health, handle);
         if left {
             let line = format!(
                 "rules for the fleet: Redis (cluster `{}`) cannot be relied upon: {failure}; this gateway \
                  goes by itself until it is back",
-                self.way.cluster
+                self.endpoint.cluster
             );
-            self.happened.news.push(line);
+            self.stats.news.push(line);
         }
     }
 
     /// The fleet's secret is this one. What goes by another is of no use any more.
-    fn reseed(&mut self, seed: Seed, told: &mut Vec<Told>, handle: &mut Handle) {
+    fn reseed(&mut self, seed: Seed, handle: &mut Handle) {
         if self.seed != seed {
             self.seed = seed;
-            self.give_up(&Answered::Again, told, handle);
+            self.give_up(Settled::Again, handle);
         }
     }
 
     /// Tells what is known of Redis.
     pub fn tell(&self, handle: &mut Handle) {
-        handle.alone = self.head.is_alone();
-        handle.gateways = self.head.gateways.max(1);
+        handle.alone = self.health.breaker.is_open();
+        handle.gateways = self.health.gateways.max(1);
     }
 
     /// Goes by what all workers know.
-    fn follow(&mut self, head: &Head, handle: &mut Handle) {
-        self.head = *head;
+    fn follow(&mut self, health: Health, handle: &mut Handle) {
+        self.health = health;
         self.tell(handle);
     }
 }

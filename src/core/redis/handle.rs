@@ -1,28 +1,43 @@
 //! What rules that are counted in Redis go by, and what they want done there.
 
 use super::part::Part;
-use super::protocol::Charge;
+use super::protocol::{Charge, Question, Refusals};
+use super::target::Target;
 use crate::policy::redis::OnFailure;
 
 /// Most operations that wait. There is no more than one for each lease that wants something.
 const MOST: usize = 8192;
 
-/// Added to the number of a store, it is that of the bans of the same rule.
-pub const BANS: usize = 1 << 31;
-
-/// Something that a store wants done with the next trip, for which no request waits.
-pub struct Operation {
-    /// The number of the store.
-    pub store: usize,
-    /// What is asked, at no cost; or refusals that may lead to a ban.
-    pub charge: Charge,
+/// Something to be done with the next batch, for which no request waits.
+#[derive(Debug, Clone)]
+pub enum Operation {
+    /// The rule with this number wants permits for a caller, and takes the reply.
+    Renew(usize, Charge),
+    /// Permits come back, and nobody is told.
+    GiveBack(Charge),
+    /// Refusals count towards a ban by the rule with this number, whose bans take the reply; with none it
+    /// only looks.
+    Ban(usize, Refusals),
 }
 
 impl Operation {
-    /// Whether the store waits for an answer; otherwise it only gives something back.
+    /// Who takes the reply, if anybody does.
     #[must_use]
-    pub fn asks(&self) -> bool {
-        self.charge.want > 0 || self.store >= BANS
+    pub fn target(&self) -> Option<Target> {
+        match self {
+            Operation::Renew(rule, _) => Some(Target::Rule(*rule)),
+            Operation::GiveBack(_) => None,
+            Operation::Ban(rule, _) => Some(Target::Ban(*rule)),
+        }
+    }
+
+    /// What Redis is asked.
+    #[must_use]
+    pub fn question(self) -> Question {
+        match self {
+            Operation::Renew(_, charge) | Operation::GiveBack(charge) => Question::Rule(charge),
+            Operation::Ban(_, refusals) => Question::Ban(refusals),
+        }
     }
 }
 
@@ -56,9 +71,9 @@ impl Handle {
         }
     }
 
-    /// Has something done with the next trip. Where too much waits, only what asks for permits still goes.
+    /// Has something done with the next batch. Where too much waits, only what asks for permits still goes.
     pub fn add(&mut self, operation: Operation) {
-        if self.operations.len() < MOST || operation.charge.want > 0 {
+        if self.operations.len() < MOST || matches!(operation, Operation::Renew(..)) {
             self.operations.push(operation);
         }
     }

@@ -10,9 +10,6 @@ pub enum Part {
 }
 
 impl Part {
-    /// Where the secret seed and the register of the gateways lie.
-    pub const HOME: Part = Part::Whole;
-
     /// Where the values of a caller lie.
     #[must_use]
     pub fn of(_caller: Key) -> Part {

@@ -1,11 +1,12 @@
 //! What Redis is asked, and what it answers: usage counted by a script that runs there.
 //!
-//! One call of the script decides about several asks, each of which is charged for all of its rules
+//! A trip has one call of the script for each part of Redis that it concerns, and an answer or an error to
+//! each of them, by its place. One call decides about several asks, each of which is charged for all of its rules
 //! or for none. The script is the same pure steps as in [`crate::algorithm`], on one clock, that of
 //! Redis. Numbers in Lua are exact below 2⁵³, so a debt is whole permits and a rest below one unit
 //! in place of their product: exact for every configuration, and free of `rpu`, which may change.
 //!
-//! All keys of a namespace have one hash tag, so that a cluster keeps them where one script reaches
+//! All keys of a part have one hash tag ([`Part`]), so that a cluster keeps them where one script reaches
 //! them all, and end by themselves a second after they have lost their meaning; only the secret seed
 //! and the clock stay. What lies under a key and was not written by the script counts as empty, is
 //! counted, and is replaced by the next charge.
@@ -22,9 +23,11 @@
 //! A late return is taken all the same, as far as that breaks no bound.
 
 mod failure;
+mod key;
 mod numbers;
 mod pack;
 mod read;
+mod reply;
 pub mod resp;
 mod text;
 mod write;
@@ -33,8 +36,9 @@ use std::rc::Rc;
 
 pub use failure::Failure;
 pub use numbers::Numbers;
+pub use reply::{Answer, BanReply, Decided, Outcome, Reply, RuleReply};
 
-use crate::decision::Retry;
+use super::part::Part;
 use crate::key::{Key, Seed};
 use crate::time::Micros;
 
@@ -58,7 +62,7 @@ pub enum Script {
     Text,
 }
 
-/// What one call asks; asks are decided in order. Without any it only says that the gateway lives.
+/// Calls that are made at once.
 #[derive(Clone)]
 pub struct Trip {
     /// Gateways that name the same one share usage.
@@ -69,17 +73,38 @@ pub struct Trip {
     pub gateway: u64,
     /// The clock, in tests; otherwise Redis reads its own.
     pub now: Option<Micros>,
+    /// The calls, each of which is answered by itself.
+    pub calls: Vec<Call>,
+}
+
+/// What one call of the script asks; asks are decided in order. Without any it only says that the gateway
+/// lives.
+#[derive(Clone)]
+pub struct Call {
+    /// Where everything lies that it asks about.
+    pub part: Part,
+    /// How it names the script.
+    pub script: Script,
     /// What is to be decided.
     pub asks: Vec<Ask>,
 }
 
-/// Rules that are charged together or not at all.
+/// Questions of which the rules are charged together or not at all.
 #[derive(Debug, Clone, Default)]
 pub struct Ask {
     /// Ticks for which rules that are counted elsewhere hold the request.
     pub delay: Micros,
-    /// The rules, each at most once.
-    pub rules: Vec<Charge>,
+    /// The questions, each about something else.
+    pub questions: Vec<Question>,
+}
+
+/// A question about one value in Redis.
+#[derive(Debug, Clone)]
+pub enum Question {
+    /// About a caller of a rule; the reply is a [`RuleReply`].
+    Rule(Charge),
+    /// About its ban; the reply is a [`BanReply`].
+    Ban(Refusals),
 }
 
 /// What is asked of one rule.
@@ -96,7 +121,7 @@ pub struct Charge {
     /// Permits that one request takes, at least one; a lease is a multiple of it.
     pub grain: u64,
     /// Permits to be leased beyond the cost; the block will often be smaller. If it is empty and there
-    /// is no cost, the opinion tells when there will be permits for a request.
+    /// is no cost, the reply tells when there will be permits for a request.
     pub want: u64,
     /// How many of those are needed at once, so that they are leased even if that is most of what is
     /// left.
@@ -114,72 +139,60 @@ pub struct Charge {
 /// What is given back of an earlier charge. It must not be sent a second time, not even if the
 /// answer got lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Back {
-    /// [`Opinion::lease`] for a lease, [`Opinion::receipt`] for the cost of a request.
-    pub receipt: u64,
-    /// [`Opinion::term`]; zero for a cost that was not charged tentatively.
-    pub term: u64,
-    /// The block that was leased; zero for the cost of a request.
-    pub block: u64,
-    /// Permits that nobody was let through for.
-    pub left: u64,
+pub enum Back {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The cost of a request.
+    Cost {
+        /// [`RuleReply::receipt`].
+        receipt: u64,
+        /// [`RuleReply::term`]; zero if it was not charged tentatively.
+        term: u64,
+        /// Its permits.
+        permits: u64,
+    },
+    /// A block that was leased.
+    Block {
+        /// [`RuleReply::lease`].
+        receipt: u64,
+        /// [`RuleReply::term`].
+        term: u64,
+        /// Its permits.
+        block: u64,
+        /// Those that nobody was let through for.
+        left: u64,
+    },
 }
 
-/// What Redis answers.
-#[derive(Clone)]
-pub enum Answer {
-    /// The namespace's seed is another, and nothing was decided.
-    Seed(Seed),
-    /// What was decided.
-    Decided(Decided),
+/// Refusals that may lead to a ban.
+#[derive(Debug, Clone)]
+pub struct Refusals {
+    /// The bans of a rule, as they are known across configurations.
+    pub identity: u64,
+    /// The caller.
+    pub caller: Key,
+    /// When it is banned, and for how long.
+    pub numbers: Numbers,
+    /// How many refusals are to be counted; with none it only looks, and a request is refused whose caller is
+    /// banned.
+    pub refusals: u64,
+    /// How many callers may have a value of their own in Redis.
+    pub keys: u64,
 }
 
-/// See [`Answer::Decided`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decided {
-    /// Gateways that have called within the last four or five seconds, this one included.
-    pub gateways: u64,
-    /// The instant of the trip on Redis's monotonic clock.
-    pub now: Micros,
-    /// Values that were not ours, and counted as empty.
-    pub foreign: u64,
-    /// One for each ask.
-    pub asks: Vec<Outcome>,
-}
+impl Question {
+    /// Whom it is about.
+    #[must_use]
+    pub fn caller(&self) -> Key {
+        match self {
+            Question::Rule(charge) => charge.caller,
+            Question::Ban(refusals) => refusals.caller,
+        }
+    }
 
-/// What became of an ask.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    /// Ticks until the request may leave; nothing if it was refused and nothing was charged.
-    pub wait: Option<Micros>,
-    /// One for each rule.
-    pub rules: Vec<Opinion>,
-}
-
-/// What one rule says. Of a rule that was not charged only the first three mean something, and
-/// [`Opinion::overflow`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opinion {
-    /// When to come back, if it refuses. What lies more than 2⁵³ ticks ahead is said to be that far.
-    pub retry: Option<Retry>,
-    /// Where it would not refuse if all that is out came back: ticks until that is over. A refusal
-    /// without is one for what was used.
-    pub loan: Micros,
-    /// Permits left, those of the lease not counted.
-    pub remaining: u64,
-    /// Under which the cost can be given back.
-    pub receipt: u64,
-    /// The term in which both count as out.
-    pub term: u64,
-    /// Permits leased beyond the cost.
-    pub block: u64,
-    /// Under which the block can be given back.
-    pub lease: u64,
-    /// Ticks after which the block may be spent, counted from after the call, if it was charged in the next
-    /// slice: until that begins.
-    pub starts: Micros,
-    /// Ticks in which the block has to be spent, counted from before the call.
-    pub spend: Micros,
-    /// Whether the caller shares a value with others, since the rule has as many as it may.
-    pub overflow: bool,
+    /// Whether a refusal is only reported.
+    fn is_shadow(&self) -> bool {
+        matches!(self, Question::Rule(Charge { shadow: true, .. }))
+    }
 }

@@ -6,7 +6,7 @@
 
 use super::Outcome;
 use crate::port::Metrics;
-use crate::redis::client::Happened;
+use crate::redis::client::Stats;
 use crate::store::shared::traffic::Traffic;
 use crate::time::Micros;
 
@@ -116,7 +116,7 @@ pub fn flush_mode(namespace: &str, mode: &str, change: i64, metrics: &dyn Metric
 }
 
 /// Hands on what happened between the gateway and Redis.
-pub fn flush_fleet(namespace: &str, happened: &mut Happened, metrics: &dyn Metrics) {
+pub fn flush_fleet(namespace: &str, happened: &mut Stats, metrics: &dyn Metrics) {
     for (what, count) in [
         ("trips", &mut happened.trips),
         ("asks", &mut happened.asks),

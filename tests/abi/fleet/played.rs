@@ -1,6 +1,6 @@
 //! What a Redis of the test's own says to a call.
 
-use diana_core::redis::protocol::resp::{Reply, replies};
+use diana_core::redis::protocol::resp::{Value, values};
 
 use crate::host::call_out::{CallOut, Response};
 
@@ -23,9 +23,9 @@ impl Rule {
 
 /// How many asks of one rule each a call carries.
 pub fn asks(call: &CallOut) -> usize {
-    let replies = replies(&call.body).expect("a pipeline");
-    let Some(Reply::Array(words)) = replies.first() else { panic!("{replies:?}") };
-    let Some(Reply::Bulk(keys)) = words.get(2) else { panic!("{words:?}") };
+    let replies = values(&call.body).expect("a pipeline");
+    let Some(Value::Array(words)) = replies.first() else { panic!("{replies:?}") };
+    let Some(Value::Bulk(keys)) = words.get(2) else { panic!("{words:?}") };
     let keys: usize = std::str::from_utf8(keys).unwrap().parse().unwrap();
     // The seed, the clock, and the register of gateways come first.
     keys - 3

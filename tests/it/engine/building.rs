@@ -3,7 +3,7 @@
 use diana_core::engine::{Engine, Unbuildable};
 use diana_core::key::Seed;
 use diana_core::policy::{Policy, Rule};
-use diana_core::redis::client::{Desk, Way};
+use diana_core::redis::client::{Client, Endpoint};
 use diana_core::redis::protocol::Login;
 use diana_core::store::Stores;
 use diana_core::store::tables::Tables;
@@ -24,9 +24,9 @@ fn built(has_redis: bool, change: impl FnOnce(&mut Policy)) -> Result<Engine, Un
     let mut tables = Tables::default();
     let stores = Stores::new("test".into(), data.clone(), &mut tables);
     let seed = Seed { k0: 1, k1: 2 };
-    let way = Way { cluster: "redis".into(), timeout: 20_000, login: Login::default() };
-    let desk = has_redis.then(|| Desk::new(way, "test".into(), data, seed, 7));
-    Engine::new(policy, seed, stores, desk)
+    let way = Endpoint { cluster: "redis".into(), timeout: 20_000, login: Login::default() };
+    let client = has_redis.then(|| Client::new(way, "test".into(), data, seed, 7));
+    Engine::new(policy, seed, stores, client)
 }
 
 fn wrong_rule(change: impl FnOnce(&mut Rule)) -> Option<Unbuildable> {

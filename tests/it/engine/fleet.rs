@@ -6,7 +6,7 @@ use diana_core::engine::Engine;
 use diana_core::key::Seed;
 use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Call, Clock};
-use diana_core::redis::client::{Desk, Way};
+use diana_core::redis::client::{Client, Endpoint};
 use diana_core::redis::protocol::Login;
 use diana_core::store::Stores;
 use diana_core::store::tables::Tables;
@@ -52,12 +52,13 @@ impl Worker {
             diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         policy.redis.as_mut().unwrap().on_failure = on_failure;
         let data = Rc::new(FakeSharedData::default());
-        let way = Way { cluster: "redis".into(), timeout: SECOND / 50, login: Login::default() };
-        let desk = Desk::new(way, "test".into(), data.clone(), SEED, 7);
+        let way =
+            Endpoint { cluster: "redis".into(), timeout: SECOND / 50, login: Login::default() };
+        let client = Client::new(way, "test".into(), data.clone(), SEED, 7);
         let mut tables = Tables::default();
         let stores = Stores::new("test".into(), data, &mut tables);
         let worker = Worker {
-            engine: Engine::new(policy, SEED, stores, Some(desk)).unwrap(),
+            engine: Engine::new(policy, SEED, stores, Some(client)).unwrap(),
             clock: FakeClock::default(),
             callout: FakeCallout::default(),
             answered: 0,

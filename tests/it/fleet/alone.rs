@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_core::redis::client::Answered;
+use diana_core::redis::pending::Settled;
 use diana_core::redis::protocol::Failure;
 use diana_core::time::SECOND;
 use kit::fake::FakeSharedData;
@@ -25,10 +25,10 @@ fn a_cluster_that_cannot_be_called_is_a_failure_like_any_other() {
     }
     assert_eq!(
         told,
-        tickets.into_iter().map(|ticket| (ticket, Answered::Alone)).collect::<Vec<_>>()
+        tickets.into_iter().map(|ticket| (ticket, Settled::Alone)).collect::<Vec<_>>()
     );
-    assert!(worker.desk.happened.news[0].contains("no such cluster"));
-    assert_eq!(worker.desk.happened.news.len(), 1);
+    assert!(worker.client.stats.news[0].contains("no such cluster"));
+    assert_eq!(worker.client.stats.news.len(), 1);
     worker.calls.fake.refusal.set(None);
     for now in (0..2 * SECOND).step_by(MILLISECOND as usize) {
         worker.work(now);
@@ -36,7 +36,7 @@ fn a_cluster_that_cannot_be_called_is_a_failure_like_any_other() {
             worker.answer(token, &ok(admits(&call)), now);
         }
     }
-    assert!(worker.desk.is_together());
+    assert!(worker.client.is_together());
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn an_answer_that_comes_late_is_nobodys() {
     let (token, call) = worker.calls.one();
     assert!(worker.work(TIMEOUT).is_empty(), "the host is going to say so");
     let told = worker.work(TIMEOUT + 5 * MILLISECOND);
-    assert_eq!(requests(told), [(ticket, Answered::Alone)]);
+    assert_eq!(requests(told), [(ticket, Settled::Alone)]);
     assert_eq!(worker.answer(token, &ok(admits(&call)), TIMEOUT + 11 * MILLISECOND), None);
     assert_eq!(worker.answer(token + 9, &ok(admits(&call)), TIMEOUT + 12 * MILLISECOND), None);
 }
@@ -60,7 +60,7 @@ fn an_answer_that_comes_twice_counts_once() {
     let (token, call) = worker.calls.one();
     assert_eq!(worker.answer(token, &ok(admits(&call)), 1).unwrap().len(), 1);
     assert_eq!(worker.answer(token, &ok(admits(&call)), 2), None);
-    assert!(worker.desk.is_together());
+    assert!(worker.client.is_together());
 }
 
 #[test]
@@ -87,8 +87,8 @@ fn failures_have_names_and_are_counted() {
         worker.work(0);
         let (token, _) = worker.calls.one();
         let told = worker.answer(token, &response, 1).unwrap();
-        assert_eq!(requests(told), [(ticket, Answered::Alone)], "{name}");
-        let named: Vec<_> = worker.desk.happened.failures.iter().collect();
+        assert_eq!(requests(told), [(ticket, Settled::Alone)], "{name}");
+        let named: Vec<_> = worker.client.stats.failures.iter().collect();
         assert_eq!(named, [&(name, 1)], "{:.80}", format!("{response:?}"));
     }
     assert_eq!(Failure::Timeout.name(), "timeout");
@@ -105,8 +105,8 @@ fn what_happened_takes_no_more_room_however_long_redis_is_away() {
             worker.answer(token, &status(503), now);
         }
     }
-    assert!(worker.desk.happened.failures.len() <= 16);
-    assert!(worker.desk.happened.news.len() <= 16);
+    assert!(worker.client.stats.failures.len() <= 16);
+    assert!(worker.client.stats.news.len() <= 16);
 }
 
 /// A worker begins anew when its configuration changes, or its VM was lost.
@@ -115,7 +115,7 @@ fn a_worker_that_begins_while_the_gateway_is_alone_finds_the_way_back() {
     let data = Rc::new(FakeSharedData::default());
     Worker::of(&data).fail(0);
     let mut fresh = Worker::of(&data);
-    assert!(!fresh.desk.is_together());
+    assert!(!fresh.client.is_together());
     // Its requests ask for nothing, since the gateway is alone.
     fresh.handle.in_use = true;
     for now in (0..2 * SECOND).step_by(MILLISECOND as usize) {
@@ -126,7 +126,7 @@ fn a_worker_that_begins_while_the_gateway_is_alone_finds_the_way_back() {
             fresh.answer(token, &ok(admits(&call)), now);
         }
     }
-    assert!(fresh.desk.is_together());
+    assert!(fresh.client.is_together());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_core::redis::client::Answered;
+use diana_core::redis::pending::Settled;
 use diana_core::time::SECOND;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
@@ -48,7 +48,7 @@ pub fn run(
                 coming.push((now + after, number, token, answer));
             }
         }
-        let together = workers.iter().filter(|worker| worker.desk.is_together()).count();
+        let together = workers.iter().filter(|worker| worker.client.is_together()).count();
         if probes.first.is_none() && together > 0 {
             probes.first = Some(now);
         }
@@ -89,16 +89,16 @@ fn one_failure_makes_all_workers_alone() {
             asked.push((ticket, worker.calls.one().0));
         }
         let told = workers[0].answer(asked[0].1, &bad, 5).unwrap();
-        assert_eq!(requests(told), [(asked[0].0, Answered::Alone)], "{bad:?}");
+        assert_eq!(requests(told), [(asked[0].0, Settled::Alone)], "{bad:?}");
         for worker in &mut workers[1..] {
             assert!(worker.work(MILLISECOND).is_empty(), "what is out is waited for");
             let late = worker.ask(2, MILLISECOND);
             let told = worker.work(MILLISECOND);
-            assert_eq!(requests(told), [(late, Answered::Alone)]);
-            assert!(!worker.desk.is_together() && worker.calls.none());
+            assert_eq!(requests(told), [(late, Settled::Alone)]);
+            assert!(!worker.client.is_together() && worker.calls.none());
         }
-        assert_eq!(workers[0].desk.happened.news.len(), 1);
-        assert!(workers[1].desk.happened.news.is_empty(), "one line for each change");
+        assert_eq!(workers[0].client.stats.news.len(), 1);
+        assert!(workers[1].client.stats.news.is_empty(), "one line for each change");
     }
 }
 
@@ -131,7 +131,7 @@ fn two_good_answers_bring_all_workers_back() {
             workers[number].work(now);
             for (token, call) in workers[number].calls.fresh() {
                 assert!(
-                    workers.iter().all(|worker| !worker.desk.is_together()),
+                    workers.iter().all(|worker| !worker.client.is_together()),
                     "{good} was enough"
                 );
                 good += usize::from(Seen::of(&call).callers.is_empty());
@@ -144,8 +144,8 @@ fn two_good_answers_bring_all_workers_back() {
     }
     assert_eq!(good, 2);
     workers.iter_mut().for_each(|worker| drop(worker.work(SECOND)));
-    assert!(workers.iter().all(|worker| worker.desk.is_together()));
-    let news: Vec<_> = workers.iter().flat_map(|worker| &worker.desk.happened.news).collect();
+    assert!(workers.iter().all(|worker| worker.client.is_together()));
+    let news: Vec<_> = workers.iter().flat_map(|worker| &worker.client.stats.news).collect();
     assert_eq!(news.len(), 2, "{news:?}");
     assert!(news[0].contains("cannot be reached") && news[1].contains("is back"), "{news:?}");
 }
@@ -196,7 +196,7 @@ fn the_fleet_is_together_within_two_seconds_of_the_return_of_redis() {
             if rng.u8(0..4) == 0 {
                 // Another worker's trip fails, or a worker is new.
                 let one = rng.usize(0..workers.len());
-                if workers[one].desk.is_together() {
+                if workers[one].client.is_together() {
                     workers[one].ask(1, now);
                     workers[one].work(now);
                     for (token, _) in workers[one].calls.fresh() {
@@ -260,7 +260,7 @@ fn whatever_lies_in_shared_data_the_fleet_comes_together() {
             }
             now += MILLISECOND;
         }
-        assert!(workers.iter().all(|worker| worker.desk.is_together()));
+        assert!(workers.iter().all(|worker| worker.client.is_together()));
     }
 }
 
@@ -274,13 +274,13 @@ fn workers_that_write_at_the_same_time_lose_nothing() {
     let other = std::cell::RefCell::new(workers.remove(1));
     *data.before_swap.borrow_mut() = Some(Box::new(move |_, _| {
         let mut other = other.borrow_mut();
-        if other.desk.is_together() {
+        if other.client.is_together() {
             other.fail(7);
         }
     }));
     workers[0].answer(token, &reset(), 8).unwrap();
     data.before_swap.borrow_mut().take();
-    assert!(!workers[0].desk.is_together());
-    let lines = &workers[0].desk.happened.news;
+    assert!(!workers[0].client.is_together());
+    let lines = &workers[0].client.stats.news;
     assert!(lines.is_empty(), "the other one told: {lines:?}");
 }

@@ -5,8 +5,11 @@ use std::rc::Rc;
 
 use diana_core::key::Seed;
 use diana_core::port::Call;
-use diana_core::redis::client::{Answered, Told};
+use diana_core::redis::client::Completion;
+use diana_core::redis::handle::Operation;
+use diana_core::redis::pending::Settled;
 use diana_core::redis::protocol::{Back, Charge, Script};
+use diana_core::redis::target::Target;
 use diana_core::time::SECOND;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
@@ -88,7 +91,7 @@ impl Play {
             self.hear(told);
         }
         self.send();
-        // Who is not answered by the host is let go by the desk.
+        // Who is not answered by the host is let go by the client.
         let longest = self.timeout + 10 * MILLISECOND;
         for (ticket, since) in &self.waiting {
             assert!(now - since <= longest, "{ticket} waits for {} µs", now - since);
@@ -115,24 +118,25 @@ impl Play {
         self.callers += 1;
         let none = Charge { cost: 0, ..charge(self.callers) };
         if self.rng.bool() {
-            let back = Back { receipt: 1, term: 0, block: 0, left: 1 };
-            self.worker.send(0, Charge { back, ..none });
+            let back = Back::Cost { receipt: 1, term: 0, permits: 1 };
+            self.worker.send(Operation::GiveBack(Charge { back, ..none }));
             self.backs.insert(self.callers, false);
         } else {
-            self.worker.send(0, Charge { want: 5, ..none });
+            self.worker.send(Operation::Renew(0, Charge { want: 5, ..none }));
             self.wants.insert(self.callers, 0);
         }
     }
 
-    fn hear(&mut self, told: Vec<Told>) {
+    fn hear(&mut self, told: Vec<Completion>) {
         for told in told {
             match told {
-                Told::Request(ticket, answered) => {
+                Completion::Request(ticket, answered) => {
                     let since = self.waiting.remove(&ticket);
                     assert!(since.is_some(), "{ticket} is answered twice: {answered:?}");
-                    self.alone += usize::from(answered == Answered::Alone);
+                    self.alone +=
+                        usize::from(answered.settled(Target::Rule(0)) == Some(Settled::Alone));
                 }
-                Told::Store(_, key, _) => *self.wants.get_mut(&key.hash).unwrap() += 1,
+                Completion::Operation(_, key, _) => *self.wants.get_mut(&key.hash).unwrap() += 1,
             }
         }
     }

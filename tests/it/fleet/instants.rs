@@ -1,6 +1,6 @@
 //! What Redis decides is decided at an instant, however long its answer is under way.
 
-use diana_core::redis::client::Answered;
+use diana_core::redis::pending::Settled;
 use diana_core::time::SECOND;
 use fastrand::Rng;
 
@@ -24,7 +24,7 @@ fn ask(worker: &mut Worker, now: u64, ahead: u64, there: u64, back: u64) -> (u64
     let one = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
     let told = worker.answer(token, &ok(decides_at(decided + ahead, &one)), decided + back);
     match requests(told.unwrap()).as_slice() {
-        [(_, Answered::Decided { at, .. })] => (decided, *at),
+        [(_, Settled::Decided { at, .. })] => (decided, *at),
         other => panic!("{other:?}"),
     }
 }

@@ -3,7 +3,7 @@
 use diana_core::key::Seed;
 use diana_core::port::Call;
 use diana_core::redis::protocol::Script;
-use diana_core::redis::protocol::resp::{Reply, replies};
+use diana_core::redis::protocol::resp::{Value, values};
 
 /// A call as Redis sees it.
 #[derive(Debug)]
@@ -16,9 +16,9 @@ pub struct Seen {
 
 impl Seen {
     pub fn of(call: &Call) -> Seen {
-        let replies = replies(&call.body).unwrap();
-        let [Reply::Array(eval), Reply::Array(quit)] = &replies[..] else { panic!("{replies:?}") };
-        assert_eq!(quit[..], [Reply::Bulk(b"QUIT")]);
+        let replies = values(&call.body).unwrap();
+        let [Value::Array(eval), Value::Array(quit)] = &replies[..] else { panic!("{replies:?}") };
+        assert_eq!(quit[..], [Value::Bulk(b"QUIT")]);
         let words: Vec<&[u8]> = eval.iter().map(bulk).collect();
         let text = |place: usize| String::from_utf8_lossy(words[place]).into_owned();
         let keys: usize = text(2).parse().unwrap();
@@ -34,9 +34,9 @@ impl Seen {
     }
 }
 
-fn bulk<'b>(reply: &Reply<'b>) -> &'b [u8] {
+fn bulk<'b>(reply: &Value<'b>) -> &'b [u8] {
     match reply {
-        Reply::Bulk(bytes) => bytes,
+        Value::Bulk(bytes) => bytes,
         other => panic!("{other:?}"),
     }
 }

@@ -3,8 +3,11 @@
 use std::rc::Rc;
 
 use diana_core::key::Seed;
-use diana_core::redis::client::{Answered, Told};
-use diana_core::redis::protocol::{Ask, Back, Charge, Script};
+use diana_core::redis::client::Completion;
+use diana_core::redis::handle::Operation;
+use diana_core::redis::pending::Settled;
+use diana_core::redis::protocol::{Back, Charge, Script};
+use diana_core::redis::target::Target;
 use kit::fake::FakeSharedData;
 
 use super::redis::{Seen, admits, no_script, other_seed};
@@ -15,7 +18,7 @@ fn worker() -> Worker {
 }
 
 fn back(caller: u64) -> Charge {
-    Charge { cost: 0, back: Back { receipt: 4, term: 0, block: 0, left: 1 }, ..charge(caller) }
+    Charge { cost: 0, back: Back::Cost { receipt: 4, term: 0, permits: 1 }, ..charge(caller) }
 }
 
 fn more(caller: u64) -> Charge {
@@ -62,7 +65,7 @@ fn a_trip_is_as_long_as_redis_can_bear() {
     for rules in [1, 3, 40] {
         let mut worker = worker();
         for _ in 0..1000 {
-            worker.ask_for(Ask { delay: 0, rules: vec![charge(1); rules] }, 0);
+            worker.ask_for(vec![charge(1); rules], 0);
         }
         worker.work(0);
         for (_, call) in worker.calls.fresh() {
@@ -77,14 +80,14 @@ fn a_trip_is_as_long_as_redis_can_bear() {
 fn errands_go_with_the_next_trip_and_are_not_pushed_aside() {
     let mut worker = worker();
     for caller in 0..1000 {
-        worker.send(0, more(10_000 + caller));
+        worker.send(Operation::Renew(0, more(10_000 + caller)));
     }
     let (mut brought, mut calls) = (0, Vec::new());
     for now in (0..TIMEOUT).step_by(MILLISECOND as usize) {
         (0..1200).for_each(|caller| _ = worker.ask(caller, now));
         for (token, call) in std::mem::take(&mut calls) {
             let told = worker.answer(token, &ok(admits(&call)), now).unwrap();
-            brought += told.iter().filter(|told| matches!(told, Told::Store(..))).count();
+            brought += told.iter().filter(|told| matches!(told, Completion::Operation(..))).count();
         }
         worker.work(now);
         calls = worker.calls.fresh();
@@ -96,23 +99,26 @@ fn errands_go_with_the_next_trip_and_are_not_pushed_aside() {
 fn errands_leave_by_themselves() {
     let mut worker = worker();
     assert_eq!(worker.next(0), None);
-    worker.send(3, more(1));
-    worker.send(4, back(2));
+    worker.send(Operation::Renew(3, more(1)));
+    worker.send(Operation::GiveBack(back(2)));
     assert_eq!(worker.next(5), Some(5));
     worker.work(5);
     let (token, call) = worker.calls.one();
     assert_eq!(Seen::of(&call).callers, [1, 2]);
     let told = worker.answer(token, &ok(admits(&call)), 6).unwrap();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(matches!(told[0], Told::Store(3, key, Some(_)) if key.hash == 1), "{told:?}");
+    assert!(
+        matches!(told[0], Completion::Operation(Target::Rule(3), key, Some(_)) if key.hash == 1),
+        "{told:?}"
+    );
     assert_eq!(worker.next(7), None);
 }
 
 #[test]
 fn what_gives_back_is_not_sent_again_but_where_nothing_was_done() {
     let mut worker = worker();
-    worker.send(0, back(1));
-    worker.send(0, more(2));
+    worker.send(Operation::GiveBack(back(1)));
+    worker.send(Operation::Renew(0, more(2)));
     worker.work(0);
     let (token, call) = worker.calls.one();
     assert!(worker.answer(token, &ok(no_script()), 1).unwrap().is_empty());
@@ -121,7 +127,7 @@ fn what_gives_back_is_not_sent_again_but_where_nothing_was_done() {
     assert_eq!((seen.script, seen.callers), (Script::Text, Seen::of(&call).callers));
     // Nobody knows whether this was done.
     let told = worker.answer(token, &status(504), TIMEOUT).unwrap();
-    assert!(matches!(told[..], [Told::Store(0, _, None)]), "{told:?}");
+    assert!(matches!(told[..], [Completion::Operation(Target::Rule(0), _, None)]), "{told:?}");
     for now in 0..3000 {
         worker.work(TIMEOUT + now * MILLISECOND);
         for (token, call) in worker.calls.fresh() {
@@ -138,7 +144,7 @@ fn errands_do_not_pile_up() {
     worker.work(0);
     let (token, call) = worker.calls.one();
     // While an answer is awaited, however many.
-    (0..100_000).for_each(|caller| worker.send(0, back(caller)));
+    (0..100_000).for_each(|caller| worker.send(Operation::GiveBack(back(caller))));
     let told = worker.answer(token, &ok(admits(&call)), MILLISECOND).unwrap();
     assert_eq!(told.len(), 1);
     let mut sent = 0;
@@ -152,7 +158,7 @@ fn errands_do_not_pile_up() {
     assert!(sent <= 20_000, "{sent}");
     // While the gateway is alone.
     worker.fail(TIMEOUT * 100);
-    (0..1000).for_each(|caller| worker.send(0, more(caller)));
+    (0..1000).for_each(|caller| worker.send(Operation::Renew(0, more(caller))));
     let told = worker.work(TIMEOUT * 100);
     assert_eq!(told.len(), 1000);
     assert!(!worker.handle.has_operations());
@@ -170,15 +176,15 @@ fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
     let calls = worker.calls.fresh();
     assert_eq!(calls.len(), 2);
     let third = worker.ask(3, TIMEOUT / 4);
-    worker.send(0, more(1));
+    worker.send(Operation::Renew(0, more(1)));
     let told = worker.answer(calls[0].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 1).unwrap();
-    let again = |ticket| (ticket, Answered::Again);
+    let again = |ticket| (ticket, Settled::Again);
     assert_eq!(told.len(), 3);
     assert_eq!(requests(told), [again(first), again(third)]);
-    assert!(worker.desk.seed() == theirs);
+    assert!(worker.client.seed() == theirs);
     // Asked anew under the new one, and this waits for the trip that is still out.
     worker.ask(1, TIMEOUT / 4 + 2);
-    worker.send(0, more(1));
+    worker.send(Operation::Renew(0, more(1)));
     let told = worker.answer(calls[1].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 3).unwrap();
     assert_eq!(requests(told), [again(second)]);
     let (_, call) = worker.calls.one();

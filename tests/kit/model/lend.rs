@@ -1,7 +1,7 @@
 //! What is lent to a caller, and for how long a refusal is one for what is out only.
 
 use diana_core::decision::{Decision, Retry};
-use diana_core::redis::protocol::Opinion;
+use diana_core::redis::protocol::RuleReply;
 use diana_core::time::Now;
 
 use super::look::{Look, NOTHING};
@@ -42,7 +42,7 @@ impl Look<'_> {
     }
 
     /// A block of the next slice, if only that is asked for and it begins soon.
-    pub(super) fn lend_ahead(&mut self, now: u64) -> Option<(Opinion, Receipts)> {
+    pub(super) fn lend_ahead(&mut self, now: u64) -> Option<(RuleReply, Receipts)> {
         let slices = self.slices.filter(|_| self.asked.cost == 0 && self.asked.want > 0)?;
         let (over, rpu) = (self.ends(now), self.quota.rpu);
         let State { words, next, .. } = &mut self.state;
@@ -59,7 +59,7 @@ impl Look<'_> {
         let remaining = self.left(Now { mono: now, wall: now });
         let starts = begins - now;
         let (term, spend) = (self.state.terms.term, ends - now);
-        let opinion = Opinion { remaining, term, block, starts, spend, ..NOTHING };
+        let opinion = RuleReply { remaining, term, block, starts, spend, ..NOTHING };
         Some((opinion, Receipts { cost: 0, lease }))
     }
 

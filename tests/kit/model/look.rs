@@ -3,7 +3,7 @@
 use diana_core::algorithm::Algorithm;
 use diana_core::decision::{Decision, Retry};
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::Opinion;
+use diana_core::redis::protocol::RuleReply;
 use diana_core::time::Now;
 
 use super::bucket::Bucket;
@@ -13,7 +13,7 @@ use super::{Asked, FAR, LEASE, NOTICE, Receipts, State, TERM};
 use crate::laws::case::Case;
 
 /// An opinion that says nothing.
-pub(super) const NOTHING: Opinion = Opinion {
+pub(super) const NOTHING: RuleReply = RuleReply {
     retry: None,
     loan: 0,
     remaining: 0,
@@ -98,7 +98,7 @@ impl<'m> Look<'m> {
     }
 
     /// Charges it if all agreed, to leave `delay` later.
-    pub fn conclude(&mut self, now: Now, delay: Option<u64>) -> (Opinion, Receipts) {
+    pub fn conclude(&mut self, now: Now, delay: Option<u64>) -> (RuleReply, Receipts) {
         let mut refusal = self.decision;
         let mut block = 0;
         let mut charged = false;
@@ -149,7 +149,7 @@ impl<'m> Look<'m> {
             false if self.holds => self.turn_of(words),
             false => self.algorithm.receipt(words),
         };
-        let said = Opinion { retry, loan, remaining, term, block, spend, ..NOTHING };
+        let said = RuleReply { retry, loan, remaining, term, block, spend, ..NOTHING };
         (said, Receipts { cost: own, lease: own })
     }
 

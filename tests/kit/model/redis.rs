@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use diana_core::decision::Retry;
-use diana_core::redis::protocol::{Opinion, Outcome};
+use diana_core::redis::protocol::RuleReply;
 use diana_core::time::SECOND;
 
 use super::rule::Rule;
 use super::wire::{Asking, commands};
-use super::{Asked, Model, Receipts};
+use super::{Asked, Model, Outcome, Receipts};
 
 /// A gateway says once a second that it lives, and is believed for five.
 const ALIVE: u64 = SECOND;
@@ -97,7 +97,8 @@ fn tell(outcome: &Outcome, asked: &[Asked], receipts: &[Receipts], to: &mut Vec<
     let number = |number: u64| number.cast_signed();
     to.push(outcome.wait.map_or(-1, number));
     for ((opinion, asked), own) in outcome.rules.iter().zip(asked).zip(receipts) {
-        let Opinion { retry, loan, remaining, term, block, starts, spend, overflow, .. } = *opinion;
+        let RuleReply { retry, loan, remaining, term, block, starts, spend, overflow, .. } =
+            *opinion;
         let charged = outcome.wait.is_some() && retry.is_none() && asked.cost + block > 0;
         to.push(match retry {
             None => 0,

@@ -2,7 +2,7 @@
 
 use diana_core::algorithm::REGISTRY;
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::resp::{Reply, replies};
+use diana_core::redis::protocol::resp::{Value, values};
 use diana_core::time::{SECOND, Unit};
 
 use super::Asked;
@@ -23,15 +23,15 @@ pub struct Asking<'b> {
 /// The words of the commands in `body`.
 pub fn commands(body: &[u8]) -> Vec<Vec<&[u8]>> {
     let words = |command| match command {
-        Reply::Array(words) => words.into_iter().map(bulk).collect(),
+        Value::Array(words) => words.into_iter().map(bulk).collect(),
         other => panic!("no command: {other:?}"),
     };
-    replies(body).expect("commands").into_iter().map(words).collect()
+    values(body).expect("commands").into_iter().map(words).collect()
 }
 
-fn bulk(word: Reply<'_>) -> &[u8] {
+fn bulk(word: Value<'_>) -> &[u8] {
     match word {
-        Reply::Bulk(bytes) => bytes,
+        Value::Bulk(bytes) => bytes,
         other => panic!("no word: {other:?}"),
     }
 }

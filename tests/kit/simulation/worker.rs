@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use diana_core::port::{self, Call};
-use diana_core::redis::client::Answered;
+use diana_core::redis::pending::{Pending, Settled};
+use diana_core::redis::protocol::{Reply, RuleReply};
+use diana_core::redis::target::Target;
 use diana_core::time::{Micros, Now, SECOND};
 use diana_worker::{Instance, Root, Stream};
 
@@ -174,8 +176,10 @@ impl Worker {
         let resumed = resumed.expect("it has waited");
         let (stream, caller, ticket) = self.waiting.remove(&number).expect("somebody waits");
         assert_eq!(resumed.ticket, ticket);
-        let asked = self.asked.remove(&number) || resumed.answered != Answered::Anew;
-        let (charged, at) = self.charged(&resumed.answered, now);
+        let asked = self.asked.remove(&number) || resumed.answer.is_some();
+        let settled = |answer: &Pending| answer.settled(Target::Rule(0));
+        let settled = resumed.answer.as_ref().and_then(settled);
+        let (charged, at) = self.charged(settled, now);
         let mono = self.gateway.clocks.mono;
         let admitted = match fate {
             Fate::Goes => Some(charged.unwrap_or(now)),
@@ -190,7 +194,7 @@ impl Worker {
             }
         };
         self.host.end(number);
-        let alone = self.instance.is_alone() || resumed.answered == Answered::Alone;
+        let alone = self.instance.is_alone() || settled == Some(Settled::Alone);
         let alone = (alone && charged.is_none()).then(|| self.part());
         let waited = mono + now - resumed.since;
         let exempt = waited >= LONGEST || self.is_crowded(caller, now);
@@ -199,12 +203,12 @@ impl Worker {
 
     /// When the request was charged, if Redis charged it: when that decided, not when its answer came. And when it was
     /// decided by whoever did.
-    fn charged(&mut self, answered: &Answered, now: Micros) -> (Option<Micros>, Micros) {
+    fn charged(&mut self, settled: Option<Settled>, now: Micros) -> (Option<Micros>, Micros) {
         let decided = self.answered.pop_front().expect("its answer has come");
-        match (answered, decided) {
-            (Answered::Decided { outcome, .. }, Some(decided)) => {
-                let fits = outcome.rules[0].retry.is_none();
-                (outcome.wait.filter(|_| fits).map(|wait| decided + wait), decided)
+        match (settled, decided) {
+            (Some(Settled::Decided { reply, wait, .. }), Some(decided)) => {
+                let fits = matches!(reply, Reply::Rule(RuleReply { retry: None, .. }));
+                (wait.filter(|_| fits).map(|wait| decided + wait), decided)
             }
             _ => (None, now),
         }

@@ -1,9 +1,9 @@
 //! A worker that leases, as simply as it can be done.
 
 use diana_core::decision::Retry;
-use diana_core::redis::protocol::Outcome;
 use diana_core::time::SECOND;
 
+use kit::model::Outcome;
 use kit::model::{Asked, Model, Receipts};
 use kit::rules::Rule;
 

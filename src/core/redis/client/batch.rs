@@ -1,263 +1,144 @@
-//! What goes out, and what is out.
+//! A batch: what goes out at once, and who waits for it.
 
-use super::{Answered, Desk, ERRANDS, FLIGHTS, GRACE, MOST, Told};
+use super::GRACE;
 use crate::key::Key;
-use crate::port::{self, Call, Callout};
-use crate::redis::handle::{Handle, Operation};
-use crate::redis::health::Head;
+use crate::port;
+use crate::redis::handle::Operation;
 use crate::redis::part::Part;
-use crate::redis::protocol::{Answer, Ask, Failure, Login, Outcome, Script, Trip};
-use crate::time::{Micros, Now, SECOND};
+use crate::redis::protocol::{Answer, Ask, Call, Failure, Login, Question, Script, Trip};
+use crate::redis::target::Target;
+use crate::time::{Micros, Now};
 
-/// The shortest timeout that a host can tell.
-const SHORTEST: Micros = SECOND / 1000;
-
-/// A request's ask that has not left yet.
+/// A request's ask of one part that has not left yet.
 pub(super) struct Wait {
     pub(super) ticket: u64,
     pub(super) since: Micros,
+    pub(super) part: Part,
+    /// What each of its questions is about.
+    pub(super) targets: Vec<Target>,
     pub(super) ask: Ask,
 }
 
+impl Wait {
+    /// Asks more of the same part.
+    pub(super) fn add(&mut self, target: Target, question: Question) {
+        self.targets.push(target);
+        self.ask.questions.push(question);
+    }
+}
+
 /// For whom an ask is on its way.
-enum Who {
-    Request(u64),
-    Store(usize, Key),
+pub(super) enum Who {
+    /// The request with this ticket, about this.
+    Request(u64, Vec<Target>),
+    /// Whoever wanted it done, for this caller.
+    Operation(Target, Key),
     /// What only gives something back.
     Nobody,
 }
 
-/// A trip that is out.
-pub(super) struct Flight {
+/// Calls that are made at once, in one call of the host.
+pub(super) struct Batch {
     pub(super) token: u32,
     pub(super) trip: Trip,
-    /// How it names the script.
-    pub(super) script: Script,
     /// Whether it only finds out if Redis is back.
     pub(super) probing: bool,
     /// Who is told of its answer.
-    caller: u32,
+    pub(super) caller: u32,
     pub(super) sent: Now,
-    timeout: Micros,
-    who: Vec<Who>,
-    /// Rules that it is about, those of all asks added up.
-    rules: usize,
+    pub(super) timeout: Micros,
+    /// For whom the asks of each call are.
+    who: Vec<Vec<Who>>,
+    /// Questions of all calls.
+    pub(super) questions: usize,
 }
 
-impl Flight {
+impl Batch {
+    /// One that asks nothing yet, and has this much time.
+    pub(super) fn new(trip: Trip, timeout: Micros) -> Batch {
+        Batch {
+            token: 0,
+            trip,
+            probing: false,
+            caller: 0,
+            sent: Now::default(),
+            timeout,
+            who: Vec::new(),
+            questions: 0,
+        }
+    }
+
     /// When its answer is not waited for any more.
     pub(super) fn given_up(&self) -> Micros {
         self.sent.mono.saturating_add(self.timeout + GRACE)
     }
 
-    /// What an answer says.
+    /// Asks in all calls.
+    pub(super) fn asks(&self) -> u64 {
+        self.who.iter().map(|who| who.len() as u64).sum()
+    }
+
+    /// What the host's answer says to each call.
     pub(super) fn read(
         &self,
         login: &Login,
         answer: &port::Answer<'_>,
         now: Micros,
-    ) -> Result<Answer, Failure> {
-        match answer.status {
-            None if now.saturating_sub(self.sent.mono) < self.timeout => Err(Failure::Reset),
-            None | Some(504) => Err(Failure::Timeout),
-            Some(503) => Err(Failure::Unreachable),
-            Some(200) => self.trip.answer(login, &(answer.body)().unwrap_or_default()),
-            Some(_) => Err(Failure::Garbage),
-        }
-    }
-
-    /// Hands out what Redis decided at this instant.
-    pub(super) fn hand_out(self, outcomes: Vec<Outcome>, at: Micros, told: &mut Vec<Told>) {
-        let sent = self.sent;
-        told.extend(self.who.into_iter().zip(outcomes).filter_map(|(who, outcome)| match who {
-            Who::Request(ticket) => {
-                Some(Told::Request(ticket, Answered::Decided { outcome, sent, at }))
-            }
-            Who::Store(store, key) => {
-                let opinion = outcome.rules.first().map(|opinion| (*opinion, sent));
-                Some(Told::Store(store, key, opinion))
-            }
-            Who::Nobody => None,
-        }));
-    }
-
-    /// Leaves those who wait for it to the gateway.
-    pub(super) fn give_up(self, told: &mut Vec<Told>) {
-        self.tell(&Answered::Alone, told);
-    }
-
-    /// Has those who wait for it judged anew.
-    pub(super) fn ask_again(self, told: &mut Vec<Told>) {
-        self.tell(&Answered::Again, told);
-    }
-
-    fn tell(self, answered: &Answered, told: &mut Vec<Told>) {
-        told.extend(self.who.into_iter().filter_map(|who| match who {
-            Who::Request(ticket) => Some(Told::Request(ticket, answered.clone())),
-            Who::Store(store, key) => Some(Told::Store(store, key, None)),
-            Who::Nobody => None,
-        }));
-    }
-
-    fn add_request(&mut self, Wait { ticket, ask, .. }: Wait) {
-        self.rules += ask.rules.len();
-        self.who.push(Who::Request(ticket));
-        self.trip.asks.push(ask);
-    }
-
-    fn add_operations(&mut self, operations: Vec<Operation>) {
-        self.rules += operations.len();
-        for operation in operations {
-            let asks = operation.asks();
-            let Operation { store, charge } = operation;
-            self.who.push(if asks { Who::Store(store, charge.caller) } else { Who::Nobody });
-            self.trip.asks.push(Ask { delay: 0, rules: vec![charge] });
-        }
-    }
-}
-
-impl Desk {
-    /// Sends as much as may be on its way at once.
-    pub(super) fn send_all(
-        &mut self,
-        now: Now,
-        callout: &dyn Callout,
-        told: &mut Vec<Told>,
-        handle: &mut Handle,
-    ) {
-        while !handle.is_alone(Part::Whole) && self.may_send(now.mono, handle) {
-            let waited = self.waited(now.mono);
-            let mut flight = self.flight();
-            flight.add_operations(handle.take(ERRANDS));
-            while flight.rules < MOST
-                && let Some(wait) = self.waiting.pop_front()
-            {
-                flight.add_request(wait);
-            }
-            flight.add_operations(handle.take(MOST.saturating_sub(flight.rules)));
-            flight.timeout = self.way.timeout.saturating_sub(waited).max(SHORTEST);
-            self.send(flight, now, callout, told, handle);
-        }
-    }
-
-    /// Whether there is something to be sent that should not wait for the trips that are out.
-    fn may_send(&self, now: Micros, handle: &Handle) -> bool {
-        let long = self.waited(now) >= self.way.timeout / FLIGHTS as u64;
-        // Who asks for nothing is in nobody's way.
-        match self.flights.iter().filter(|flight| !flight.probing).count() {
-            0 => !self.waiting.is_empty() || handle.has_operations(),
-            FLIGHTS.. => false,
-            _ => self.waiting.len() >= MOST || !self.waiting.is_empty() && long,
-        }
-    }
-
-    /// How long the oldest ask has waited.
-    pub(super) fn waited(&self, now: Micros) -> Micros {
-        self.waiting.front().map_or(0, |wait| now.saturating_sub(wait.since))
-    }
-
-    /// Finds out whether Redis is back, unless another worker does.
-    pub(super) fn send_probe(
-        &mut self,
-        now: Now,
-        callout: &dyn Callout,
-        told: &mut Vec<Told>,
-        handle: &mut Handle,
-    ) {
-        let mut takes = false;
-        let head = Head::update(&*self.data, &self.key, |head| {
-            takes = head.take_probe(now.mono);
-            takes
-        });
-        self.follow(&head, handle);
-        if takes {
-            self.send(Flight { probing: true, ..self.flight() }, now, callout, told, handle);
-        }
-    }
-
-    /// A trip that nobody asks for anything yet.
-    pub(super) fn flight(&self) -> Flight {
-        let (namespace, seed, gateway) = (self.namespace.clone(), self.seed, self.gateway);
-        Flight {
-            token: 0,
-            trip: Trip { namespace, seed, gateway, now: None, asks: Vec::new() },
-            script: Script::Digest,
-            probing: false,
-            caller: 0,
-            sent: Now::default(),
-            timeout: self.way.timeout,
-            who: Vec::new(),
-            rules: 0,
-        }
-    }
-
-    /// Sends a trip.
-    pub(super) fn send(
-        &mut self,
-        mut flight: Flight,
-        now: Now,
-        callout: &dyn Callout,
-        told: &mut Vec<Told>,
-        handle: &mut Handle,
-    ) {
-        (flight.sent, flight.caller) = (now, callout.caller());
-        self.happened.trips += 1;
-        self.happened.asks += flight.trip.asks.len() as u64;
-        let pseudo = [(":method", "POST"), (":path", "/"), (":authority", &self.way.cluster)];
-        let call = Call {
-            cluster: self.way.cluster.clone(),
-            headers: pseudo.map(|(name, value)| (name.into(), value.into())).into(),
-            body: flight.trip.pipeline(&self.way.login, flight.script),
-            timeout: flight.timeout,
+    ) -> Vec<Result<Answer, Failure>> {
+        let failure = match answer.status {
+            None if now.saturating_sub(self.sent.mono) < self.timeout => Failure::Reset,
+            None | Some(504) => Failure::Timeout,
+            Some(503) => Failure::Unreachable,
+            Some(200) => return self.trip.answers(login, &(answer.body)().unwrap_or_default()),
+            Some(_) => Failure::Garbage,
         };
-        match callout.send(&call) {
-            Ok(token) => {
-                flight.token = token;
-                self.flights.push(flight);
+        self.trip.all(&failure)
+    }
+
+    /// Its calls, and for whom the asks of each are.
+    pub(super) fn take(&mut self) -> Vec<(Call, Vec<Who>)> {
+        let calls = std::mem::take(&mut self.trip.calls);
+        calls.into_iter().zip(std::mem::take(&mut self.who)).collect()
+    }
+
+    /// Adds a call.
+    pub(super) fn add(&mut self, call: Call, who: Vec<Who>) {
+        self.questions += call.asks.iter().map(|ask| ask.questions.len()).sum::<usize>();
+        self.trip.calls.push(call);
+        self.who.push(who);
+    }
+
+    /// Adds a call that only says that the gateway lives.
+    pub(super) fn add_empty(&mut self, part: Part) {
+        self.add(Call { part, script: Script::Digest, asks: Vec::new() }, Vec::new());
+    }
+
+    pub(super) fn add_request(&mut self, wait: Wait) {
+        let Wait { ticket, part, targets, ask, .. } = wait;
+        self.add_ask(part, ask, Who::Request(ticket, targets));
+    }
+
+    pub(super) fn add_operations(&mut self, operations: Vec<Operation>) {
+        for operation in operations {
+            let target = operation.target();
+            let question = operation.question();
+            let caller = question.caller();
+            let who = target.map_or(Who::Nobody, |target| Who::Operation(target, caller));
+            let ask = Ask { delay: 0, questions: vec![question] };
+            self.add_ask(Part::of(caller), ask, who);
+        }
+    }
+
+    /// Adds an ask to the call about its part.
+    fn add_ask(&mut self, part: Part, ask: Ask, who: Who) {
+        let calls = self.trip.calls.iter_mut().zip(&mut self.who);
+        match calls.into_iter().find(|(call, _)| call.part == part) {
+            Some((call, all)) => {
+                self.questions += ask.questions.len();
+                call.asks.push(ask);
+                all.push(who);
             }
-            Err(why) => self.fail(flight, &Failure::Other(why.into()), now.mono, told, handle),
+            None => self.add(Call { part, script: Script::Digest, asks: vec![ask] }, vec![who]),
         }
-    }
-
-    /// Sends a trip again with the text of the script, which Redis does not know yet.
-    pub(super) fn send_text(
-        &mut self,
-        mut flight: Flight,
-        now: Now,
-        callout: &dyn Callout,
-        told: &mut Vec<Told>,
-        handle: &mut Handle,
-    ) {
-        let elapsed = now.mono.saturating_sub(flight.sent.mono);
-        flight.timeout = flight.timeout.saturating_sub(elapsed).max(SHORTEST);
-        flight.script = Script::Text;
-        self.send(flight, now, callout, told, handle);
-    }
-
-    /// Who made calls has ended, and nobody will be told of their answers: that says nothing about Redis.
-    pub fn lose(&mut self, caller: u32) -> Vec<Told> {
-        let mut told = Vec::new();
-        for lost in self.flights.extract_if(.., |flight| flight.caller == caller) {
-            lost.ask_again(&mut told);
-        }
-        told
-    }
-
-    /// Asks for nothing of all that waits.
-    pub(super) fn give_up(
-        &mut self,
-        answered: &Answered,
-        told: &mut Vec<Told>,
-        handle: &mut Handle,
-    ) {
-        for Wait { ticket, .. } in self.waiting.drain(..) {
-            told.push(Told::Request(ticket, answered.clone()));
-        }
-        let operations = handle.take(usize::MAX);
-        told.extend(operations.into_iter().filter_map(|operation| {
-            let asks = operation.asks();
-            let Operation { store, charge } = operation;
-            asks.then_some(Told::Store(store, charge.caller, None))
-        }));
     }
 }

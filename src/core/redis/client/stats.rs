@@ -2,8 +2,8 @@
 
 /// What happened since the last flush.
 #[derive(Debug, Default)]
-pub struct Happened {
-    /// Trips sent, and the asks in them.
+pub struct Stats {
+    /// Batches sent, and the asks in them.
     pub trips: u64,
     /// See `trips`.
     pub asks: u64,
@@ -15,7 +15,7 @@ pub struct Happened {
     pub news: Vec<String>,
 }
 
-impl Happened {
+impl Stats {
     pub(super) fn fail(&mut self, name: &'static str) {
         match self.failures.iter_mut().find(|(known, _)| *known == name) {
             Some((_, amount)) => *amount += 1,

@@ -36,8 +36,6 @@ impl Numbers {
 
     /// The numbers of a rule's bans, which are counted as if they were a rule of their own: what
     /// costs something counts so many refusals, what costs nothing is refused while it is banned.
-    /// The answer tells what is left of the ban as what remains, whether it begins as the receipt,
-    /// and recent refusals as the lease.
     #[must_use]
     pub fn of_ban(ban: &Ban) -> Numbers {
         let own = [ban.period, ban.max, ban.halve_after].map(Codec::signed);

@@ -2,8 +2,10 @@
 
 use std::slice::Iter;
 
-use super::resp::{Reply, replies};
-use super::{Answer, Ask, Decided, Failure, Login, Opinion, Outcome, Trip};
+use super::resp::{Value, values};
+use super::{
+    Answer, Ask, BanReply, Call, Decided, Failure, Login, Outcome, Question, Reply, RuleReply, Trip,
+};
 use crate::decision::Retry;
 use crate::key::Seed;
 
@@ -11,37 +13,49 @@ use crate::key::Seed;
 const NEVER: i64 = -1;
 
 impl Trip {
-    /// The answer that `body` is, to this trip with this login.
-    ///
-    /// # Errors
-    ///
-    /// If Redis refuses the trip, or these bytes are no answer to it.
-    pub fn answer(&self, login: &Login, body: &[u8]) -> Result<Answer, Failure> {
-        let replies = replies(body).ok_or(Failure::Garbage)?;
-        for (number, reply) in replies.iter().enumerate() {
-            match reply {
-                Reply::Error(message) if number < login.commands() => {
-                    return Err(Failure::of_login(message));
-                }
-                Reply::Error(message) => return Err(Failure::of(message)),
-                _ => {}
+    /// What `body` answers to each call of this trip with this login. Where Redis did not let it in, or these
+    /// bytes are no answer to it as a whole, that is so for all calls; otherwise an error is one call's own.
+    #[must_use]
+    pub fn answers(&self, login: &Login, body: &[u8]) -> Vec<Result<Answer, Failure>> {
+        let values = values(body).unwrap_or_default();
+        let (logged_in, rest) = values.split_at(login.commands().min(values.len()));
+        if let Some(message) = logged_in.iter().find_map(Value::error) {
+            return self.all(&Failure::of_login(message));
+        }
+        let ok = |value: &Value| *value == Value::Simple(b"OK");
+        let is_whole = match rest.split_last() {
+            Some((quit, rest)) => {
+                rest.len() == self.calls.len() && logged_in.iter().chain([quit]).all(ok)
             }
-        }
-        let (logged_in, rest) =
-            replies.split_at_checked(login.commands()).ok_or(Failure::Garbage)?;
-        let [Reply::Array(answer), quit] = rest else { return Err(Failure::Garbage) };
-        let ok = |reply: &Reply| *reply == Reply::Simple(b"OK");
-        if !(logged_in.iter().all(ok) && ok(quit)) {
-            return Err(Failure::Garbage);
-        }
-        let answer = match answer.as_slice() {
-            [Reply::Bulk(seed)] => unhex(seed).map(Answer::Seed),
+            None => false,
+        };
+        // What is cut off may still say why.
+        let mut values = rest.iter();
+        let answers = self.calls.iter().map(|call| match values.next() {
+            Some(Value::Error(message)) => Err(Failure::of(message)),
+            Some(Value::Array(answer)) if is_whole => call.answer(answer),
+            _ => Err(Failure::Garbage),
+        });
+        answers.collect()
+    }
+
+    /// All calls came to nothing.
+    #[must_use]
+    pub fn all(&self, failure: &Failure) -> Vec<Result<Answer, Failure>> {
+        self.calls.iter().map(|_| Err(failure.clone())).collect()
+    }
+}
+
+impl Call {
+    fn answer(&self, values: &[Value]) -> Result<Answer, Failure> {
+        let answer = match values {
+            [Value::Bulk(seed)] => unhex(seed).map(Answer::Seed),
             numbers => self.decided(numbers).map(Answer::Decided),
         };
         answer.ok_or(Failure::Garbage)
     }
 
-    fn decided(&self, numbers: &[Reply]) -> Option<Decided> {
+    fn decided(&self, numbers: &[Value]) -> Option<Decided> {
         let mut numbers = Numbers(numbers.iter());
         let (gateways, foreign, now) = (numbers.count()?, numbers.count()?, numbers.count()?);
         let mut asks = Vec::with_capacity(self.asks.len());
@@ -53,12 +67,12 @@ impl Trip {
 }
 
 /// The numbers of an answer.
-struct Numbers<'r>(Iter<'r, Reply<'r>>);
+struct Numbers<'r>(Iter<'r, Value<'r>>);
 
 impl Numbers<'_> {
     fn number(&mut self) -> Option<i64> {
         match self.0.next()? {
-            Reply::Integer(number) => Some(*number),
+            Value::Integer(number) => Some(*number),
             _ => None,
         }
     }
@@ -74,33 +88,49 @@ impl Numbers<'_> {
             number => Some(Some(u64::try_from(number).ok()?)),
         }
     }
-}
 
-fn outcome(ask: &Ask, numbers: &mut Numbers) -> Option<Outcome> {
-    let wait = numbers.or_never()?;
-    let mut rules = Vec::with_capacity(ask.rules.len());
-    for _ in &ask.rules {
-        rules.push(Opinion {
-            retry: match numbers.or_never()? {
+    fn reply(&mut self) -> Option<RuleReply> {
+        Some(RuleReply {
+            retry: match self.or_never()? {
                 None => Some(Retry::Never),
                 Some(0) => None,
                 Some(ticks) => Some(Retry::After(ticks)),
             },
-            loan: numbers.count()?,
-            remaining: numbers.count()?,
-            receipt: numbers.count()?,
-            term: numbers.count()?,
-            block: numbers.count()?,
-            lease: numbers.count()?,
-            starts: numbers.count()?,
-            spend: numbers.count()?,
-            overflow: numbers.count()? > 0,
+            loan: self.count()?,
+            remaining: self.count()?,
+            receipt: self.count()?,
+            term: self.count()?,
+            block: self.count()?,
+            lease: self.count()?,
+            starts: self.count()?,
+            spend: self.count()?,
+            overflow: self.count()? > 0,
+        })
+    }
+}
+
+fn outcome(ask: &Ask, numbers: &mut Numbers) -> Option<Outcome> {
+    let wait = numbers.or_never()?;
+    let mut replies = Vec::with_capacity(ask.questions.len());
+    let mut is_refused = false;
+    for question in &ask.questions {
+        let reply = numbers.reply()?;
+        let RuleReply { retry, remaining, receipt, lease, overflow, .. } = reply;
+        is_refused |= retry.is_some() && !question.is_shadow();
+        replies.push(match question {
+            Question::Rule(_) => Reply::Rule(reply),
+            // The script replies to both in the same numbers.
+            Question::Ban(_) => Reply::Ban(BanReply {
+                retry,
+                left: remaining,
+                begins: receipt > 0,
+                recent: lease,
+                overflow,
+            }),
         });
     }
     // Who is refused is refused by a rule.
-    let mut enforced = ask.rules.iter().zip(&rules).filter(|(charge, _)| !charge.shadow);
-    let refused = enforced.any(|(_, opinion)| opinion.retry.is_some());
-    (wait.is_some() || refused).then_some(Outcome { wait, rules })
+    (wait.is_some() || is_refused).then_some(Outcome { wait, replies })
 }
 
 fn unhex(text: &[u8]) -> Option<Seed> {

@@ -9,9 +9,9 @@ const DEPTH: usize = 4;
 /// Most replies, those inside arrays counted.
 const MOST: usize = 1 << 16;
 
-/// One reply.
+/// One value, as RESP calls it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply<'b> {
+pub enum Value<'b> {
     /// A word such as `OK`.
     Simple(&'b [u8]),
     /// A failure: a code in capitals and a message.
@@ -23,7 +23,7 @@ pub enum Reply<'b> {
     /// Nothing.
     Nil,
     /// Several replies.
-    Array(Vec<Reply<'b>>),
+    Array(Vec<Value<'b>>),
 }
 
 /// Begins a command of `words` words, each of which [`word`] has to add.
@@ -46,13 +46,24 @@ fn line(out: &mut Vec<u8>, kind: u8, length: usize) {
 
 /// The replies that `bytes` consists of; nothing if it is anything else.
 #[must_use]
-pub fn replies(bytes: &[u8]) -> Option<Vec<Reply<'_>>> {
+pub fn values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
     let mut reader = Reader { rest: bytes, left: MOST };
     let mut replies = Vec::new();
     while !reader.rest.is_empty() {
         replies.push(reader.reply(DEPTH)?);
     }
     Some(replies)
+}
+
+impl<'b> Value<'b> {
+    /// The failure that it tells of, if it does.
+    #[must_use]
+    pub fn error(&self) -> Option<&'b [u8]> {
+        match self {
+            Value::Error(message) => Some(message),
+            _ => None,
+        }
+    }
 }
 
 struct Reader<'b> {
@@ -62,31 +73,31 @@ struct Reader<'b> {
 }
 
 impl<'b> Reader<'b> {
-    fn reply(&mut self, depth: usize) -> Option<Reply<'b>> {
+    fn reply(&mut self, depth: usize) -> Option<Value<'b>> {
         self.left = self.left.checked_sub(1)?;
         let (kind, line) = self.line()?.split_first()?;
         match kind {
-            b'+' => Some(Reply::Simple(line)),
-            b'-' => Some(Reply::Error(line)),
-            b':' => Some(Reply::Integer(number(line)?)),
+            b'+' => Some(Value::Simple(line)),
+            b'-' => Some(Value::Error(line)),
+            b':' => Some(Value::Integer(number(line)?)),
             b'$' => self.bulk(number(line)?),
             b'*' => self.array(number(line)?, depth.checked_sub(1)?),
             _ => None,
         }
     }
 
-    fn bulk(&mut self, length: i64) -> Option<Reply<'b>> {
+    fn bulk(&mut self, length: i64) -> Option<Value<'b>> {
         if length == -1 {
-            return Some(Reply::Nil);
+            return Some(Value::Nil);
         }
         let (bytes, rest) = self.rest.split_at_checked(usize::try_from(length).ok()?)?;
         self.rest = rest.strip_prefix(b"\r\n")?;
-        Some(Reply::Bulk(bytes))
+        Some(Value::Bulk(bytes))
     }
 
-    fn array(&mut self, length: i64, depth: usize) -> Option<Reply<'b>> {
+    fn array(&mut self, length: i64, depth: usize) -> Option<Value<'b>> {
         if length == -1 {
-            return Some(Reply::Nil);
+            return Some(Value::Nil);
         }
         let length = usize::try_from(length).ok().filter(|length| *length <= self.left)?;
         // Grows with what really came.
@@ -94,7 +105,7 @@ impl<'b> Reader<'b> {
         for _ in 0..length {
             replies.push(self.reply(depth)?);
         }
-        Some(Reply::Array(replies))
+        Some(Value::Array(replies))
     }
 
     fn line(&mut self) -> Option<&'b [u8]> {

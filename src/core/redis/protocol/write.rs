@@ -1,13 +1,13 @@
 //! A trip as commands.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
+use super::key::{Name, prefix};
 use super::pack::Array;
 use super::resp::{command, word};
 use super::text::{DIGEST, TEXT};
-use super::{Ask, Back, Charge, Login, Script, Trip};
-use crate::key::{Key, Seed};
-use crate::redis::part::Part;
+use super::{Ask, Back, Call, Charge, Login, Question, Refusals, Script, Trip};
+use crate::key::Seed;
 
 impl Login {
     /// Commands that it takes.
@@ -33,60 +33,56 @@ impl Login {
 impl Trip {
     /// The bytes to be sent. Redis closes the connection after its answer.
     #[must_use]
-    pub fn pipeline(&self, login: &Login, script: Script) -> Vec<u8> {
+    pub fn pipeline(&self, login: &Login) -> Vec<u8> {
         let mut out = Vec::new();
         login.write(&mut out);
-        let charges = || self.asks.iter().flat_map(|ask| &ask.rules);
-        let keys = 3 + charges().count();
-        command(&mut out, 3 + keys + 4);
-        let [name, what]: [&[u8]; 2] = match script {
-            Script::Digest => [b"EVALSHA", DIGEST],
-            Script::Text => [b"EVAL", TEXT],
-        };
-        word(&mut out, name);
-        word(&mut out, what);
-        word(&mut out, keys.to_string().as_bytes());
-        let mut key = format!("diana:{}:", Part::Whole.tag(&self.namespace));
-        let prefix = key.len();
-        let mut write_key = |name: fmt::Arguments| {
-            key.truncate(prefix);
-            // Writing to a string cannot fail.
-            _ = key.write_fmt(name);
-            word(&mut out, key.as_bytes());
-        };
-        write_key(format_args!("seed"));
-        write_key(format_args!("clock"));
-        write_key(format_args!("gateways"));
-        for Charge { identity, caller, numbers, .. } in charges() {
-            match numbers.daily {
-                Some(shape) => {
-                    write_key(format_args!("{identity:016x}:{:x}", shape.piece(*caller).0));
-                }
-                None => {
-                    let Key { hash, spread } = caller;
-                    write_key(format_args!("{identity:016x}:{hash:016x}{spread:016x}"));
-                }
-            }
-        }
-        let now = self.now.map(|now| now.to_string()).unwrap_or_default();
-        word(&mut out, now.as_bytes());
-        word(&mut out, format!("{:016x}", self.gateway).as_bytes());
-        let Seed { k0, k1 } = self.seed;
-        word(&mut out, format!("{k0:016x}{k1:016x}").as_bytes());
-        let mut numbers = Array::default();
-        self.asks.iter().for_each(|ask| ask.pack(&mut numbers));
-        word(&mut out, &numbers.finish());
+        self.calls.iter().for_each(|call| self.write(call, &mut out));
         command(&mut out, 1);
         word(&mut out, b"QUIT");
         out
+    }
+
+    fn write(&self, call: &Call, out: &mut Vec<u8>) {
+        let questions = || call.asks.iter().flat_map(|ask| &ask.questions);
+        let keys = 3 + questions().count();
+        command(out, 3 + keys + 4);
+        let [name, what]: [&[u8]; 2] = match call.script {
+            Script::Digest => [b"EVALSHA", DIGEST],
+            Script::Text => [b"EVAL", TEXT],
+        };
+        word(out, name);
+        word(out, what);
+        word(out, keys.to_string().as_bytes());
+        let mut key = prefix(&call.part.tag(&self.namespace));
+        let prefix = key.len();
+        let names = [Name::Seed, Name::Clock, Name::Gateways].into_iter();
+        for name in names.chain(questions().map(Name::of)) {
+            key.truncate(prefix);
+            // Writing to a string cannot fail.
+            _ = write!(key, "{name}");
+            word(out, key.as_bytes());
+        }
+        let now = self.now.map(|now| now.to_string()).unwrap_or_default();
+        word(out, now.as_bytes());
+        word(out, format!("{:016x}", self.gateway).as_bytes());
+        let Seed { k0, k1 } = self.seed;
+        word(out, format!("{k0:016x}{k1:016x}").as_bytes());
+        let mut numbers = Array::default();
+        call.asks.iter().for_each(|ask| ask.pack(&mut numbers));
+        word(out, &numbers.finish());
     }
 }
 
 impl Ask {
     fn pack(&self, to: &mut Array) {
-        to.count(self.rules.len() as u64);
+        to.count(self.questions.len() as u64);
         to.count(self.delay);
-        self.rules.iter().for_each(|charge| charge.pack(to));
+        for question in &self.questions {
+            match question {
+                Question::Rule(charge) => charge.pack(to),
+                Question::Ban(refusals) => refusals.pack(to),
+            }
+        }
     }
 }
 
@@ -94,10 +90,23 @@ impl Charge {
     fn pack(&self, to: &mut Array) {
         let Charge { caller, numbers, cost, grain, want, soon, keys, back, .. } = *self;
         let [shadow, tentative] = [self.shadow, self.tentative].map(u64::from);
-        let Back { receipt, term, block, left } = back;
+        let [receipt, term, block, left] = match back {
+            Back::Nothing => [0; 4],
+            Back::Cost { receipt, term, permits } => [receipt, term, 0, permits],
+            Back::Block { receipt, term, block, left } => [receipt, term, block, left],
+        };
         numbers.pack(caller, to);
         [cost, grain, want, soon, shadow, tentative, keys, receipt, term, block, left]
             .into_iter()
             .for_each(|number| to.count(number));
+    }
+}
+
+impl Refusals {
+    /// To the script they are the cost of one more rule.
+    fn pack(&self, to: &mut Array) {
+        let Refusals { caller, numbers, refusals, keys, .. } = *self;
+        numbers.pack(caller, to);
+        [refusals, 1, 0, 0, 0, 0, keys, 0, 0, 0, 0].into_iter().for_each(|number| to.count(number));
     }
 }

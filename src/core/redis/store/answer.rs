@@ -1,10 +1,10 @@
 //! What Redis answers.
 
 use super::RedisStore;
-use crate::decision::{Decision, Retry};
+use crate::decision::Retry;
 use crate::key::Key;
 use crate::redis::handle::Handle;
-use crate::redis::protocol::Opinion;
+use crate::redis::protocol::RuleReply;
 use crate::store::Reservation;
 use crate::store::lease::{Block, Refusal};
 use crate::time::{Micros, Now};
@@ -12,28 +12,28 @@ use crate::time::{Micros, Now};
 impl RedisStore {
     /// Takes what Redis said about a request that was asked about at `sent`, of which `permits` were
     /// charged: the cost, or none.
-    pub fn told(
+    pub fn receive(
         &mut self,
         key: Key,
-        opinion: &Opinion,
+        reply: &RuleReply,
         permits: u64,
         (sent, now): (Now, Now),
         handle: &mut Handle,
     ) {
-        if permits + opinion.block > 0 {
-            self.share.note(key, permits + opinion.block, now);
+        if permits + reply.block > 0 {
+            self.share.note(key, permits + reply.block, now);
         }
         let is_leased = self.meter.daily.is_none();
-        let mut left = opinion.remaining;
-        if is_leased && (opinion.block > 0 || opinion.retry.is_none()) {
-            left = left.saturating_add(self.lend(key, opinion, (sent, now), handle));
+        let mut left = reply.remaining;
+        if is_leased && (reply.block > 0 || reply.retry.is_none()) {
+            left = left.saturating_add(self.lend(key, reply, (sent, now), handle));
         }
         self.leases.find(key).into_iter().for_each(|lease| lease.hear(left, now));
-        if let Some(Retry::After(ticks)) = opinion.retry
+        if let Some(Retry::After(ticks)) = reply.retry
             && let Some(lease) = self.leases.claim(key)
         {
             lease.asking = false;
-            let refusal = Refusal { retry: ticks, loan: opinion.loan, left: opinion.remaining };
+            let refusal = Refusal { retry: ticks, loan: reply.loan, left: reply.remaining };
             lease.refuse(refusal, sent, now);
         }
     }
@@ -45,16 +45,16 @@ impl RedisStore {
         Some(lease.above.saturating_add(lease.left()))
     }
 
-    /// Takes what became of an errand.
-    pub fn brought(
+    /// Takes what became of an operation.
+    pub fn complete(
         &mut self,
         key: Key,
-        answer: Option<(Opinion, Now)>,
+        reply: Option<(RuleReply, Now)>,
         now: Now,
         handle: &mut Handle,
     ) {
-        match answer {
-            Some((opinion, sent)) => self.told(key, &opinion, 0, (sent, now), handle),
+        match reply {
+            Some((reply, sent)) => self.receive(key, &reply, 0, (sent, now), handle),
             None => self.not_asking(key),
         }
     }
@@ -68,27 +68,18 @@ impl RedisStore {
         self.leases.find(key).into_iter().for_each(|lease| lease.asking = false);
     }
 
-    /// How long a refusal of Redis lasts here.
-    #[must_use]
-    pub fn refusal(&self, retry: Retry) -> Decision {
-        match retry {
-            Retry::After(ticks) => Decision::retry(ticks),
-            Retry::Never => Decision::NEVER,
-        }
-    }
-
     /// Takes a block, in place of what is left of the one before. How much of that goes back.
     fn lend(
         &mut self,
         key: Key,
-        opinion: &Opinion,
+        reply: &RuleReply,
         (sent, now): (Now, Now),
         handle: &mut Handle,
     ) -> u64 {
-        let block = Block { permits: opinion.block, term: opinion.term, receipt: opinion.lease };
-        if opinion.starts > 0 {
-            let begins = now.mono.saturating_add(opinion.starts);
-            return self.lend_ahead(key, block, (begins, sent.later(opinion.spend)), handle);
+        let block = Block { permits: reply.block, term: reply.term, receipt: reply.lease };
+        if reply.starts > 0 {
+            let begins = now.mono.saturating_add(reply.starts);
+            return self.lend_ahead(key, block, (begins, sent.later(reply.spend)), handle);
         }
         let (before, left) = match self.leases.claim(key) {
             Some(lease) => lease.block(),
@@ -102,7 +93,7 @@ impl RedisStore {
             return 0;
         }
         self.give_back_block(key, before, left, handle);
-        self.leases.renew(key, block, opinion.spend, sent);
+        self.leases.renew(key, block, reply.spend, sent);
         left
     }
 

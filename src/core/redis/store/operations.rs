@@ -40,7 +40,7 @@ impl RedisStore {
         (charge.want, charge.soon) = wishes(lease, cost, now);
         if charge.want > 0 {
             lease.ask(charge.soon, now);
-            handle.add(Operation { store: self.number, charge });
+            handle.add(Operation::Renew(self.number, charge));
         }
     }
 
@@ -48,7 +48,7 @@ impl RedisStore {
     pub fn give_back(&mut self, key: Key, receipt: u64, term: u64, handle: &mut Handle) {
         // What nobody can tell from others' is not given back.
         if self.meter.daily.is_none() {
-            let back = Back { receipt, term, block: 0, left: self.meter.cost };
+            let back = Back::Cost { receipt, term, permits: self.meter.cost };
             self.send_back(key, back, handle);
         }
     }
@@ -73,7 +73,7 @@ impl RedisStore {
             return;
         }
         let Block { permits, term, receipt } = block;
-        let back = Back { receipt, term, block: permits, left };
+        let back = Back::Block { receipt, term, block: permits, left };
         self.send_back(key, back, handle);
     }
 
@@ -85,8 +85,7 @@ impl RedisStore {
     }
 
     fn send_back(&self, key: Key, back: Back, handle: &mut Handle) {
-        let charge = Charge { back, ..self.nothing(key) };
-        handle.add(Operation { store: self.number, charge });
+        handle.add(Operation::GiveBack(Charge { back, ..self.nothing(key) }));
     }
 
     fn nothing(&self, caller: Key) -> Charge {

@@ -3,9 +3,8 @@
 
 use std::rc::Rc;
 
-use diana_core::redis::protocol::resp::{Reply, replies};
-use diana_core::redis::protocol::{Answer, Ask, Login, Trip};
-use diana_core::key::Seed;
+use diana_core::redis::protocol::resp::{Value, values};
+use diana_core::redis::protocol::{Answer, Ask, Call, Failure, Login};
 use diana_core::policy::Quota;
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
@@ -13,7 +12,7 @@ use kit::fake::FakeSharedData;
 
 use crate::worker::{MILLISECOND, Response, Worker};
 use kit::model::redis::Redis;
-use kit::rules::Rule;
+use kit::rules::{Rule, ask_of, trip_of_calls};
 
 pub fn run(input: &[u8]) {
     read(input);
@@ -47,19 +46,27 @@ pub fn run(input: &[u8]) {
 fn read(input: &[u8]) {
     let Some((shape, body)) = input.split_first() else { return };
     let rule = Rule::new("W", Quota::new(Unit::Second, 5));
-    let ask = |rules| Ask { delay: 0, rules: vec![rule.charge(1, 1, 0); rules] };
+    let ask = |rules| ask_of(0, vec![rule.charge(1, 1, 0); rules]);
     let asks: Vec<Ask> =
-        (0..shape % 4).map(|ask_of| ask(usize::from(shape / 4 % 4 + ask_of))).collect();
-    let seed = Seed { k0: 1, k1: 2 };
-    let trip = Trip { namespace: "test".into(), seed, gateway: 1, now: None, asks };
+        (0..shape % 4).map(|number| ask(usize::from(shape / 4 % 4 + number))).collect();
+    let calls = vec![asks; usize::from(shape / 16 % 3)];
+    let trip = trip_of_calls(None, calls);
     let most = 256 * input.len() + (8 << 10);
-    let answer = crate::bounded::to(most, || trip.answer(&Login::default(), body));
+    let answers = crate::bounded::to(most, || trip.answers(&Login::default(), body));
+    assert_eq!(answers.len(), trip.calls.len());
+    for (call, answer) in trip.calls.iter().zip(answers) {
+        check(call, answer);
+    }
+}
+
+/// The answer to a call has the call's shape, or is none.
+fn check(call: &Call, answer: Result<Answer, Failure>) {
     match answer {
         Ok(Answer::Decided(decided)) => {
-            assert_eq!(decided.asks.len(), trip.asks.len());
-            for (outcome, ask) in decided.asks.iter().zip(&trip.asks) {
-                assert_eq!(outcome.rules.len(), ask.rules.len());
-                let refuses = outcome.rules.iter().any(|rule| rule.retry.is_some());
+            assert_eq!(decided.asks.len(), call.asks.len());
+            for (outcome, ask) in decided.asks.iter().zip(&call.asks) {
+                assert_eq!(outcome.replies.len(), ask.questions.len());
+                let refuses = outcome.replies.iter().any(|reply| reply.retry().is_some());
                 assert!(outcome.wait.is_some() || refuses, "refused, and nobody says so");
             }
         }
@@ -94,10 +101,10 @@ fn response(real: Option<Vec<u8>>, rng: &mut Rng) -> Option<Response> {
 
 /// A true answer, some of whose numbers are not.
 fn changed(real: &[u8], rng: &mut Rng) -> Vec<u8> {
-    let read = replies(real);
-    let Some([Reply::Array(answer), _]) = read.as_deref() else { return real.into() };
+    let read = values(real);
+    let Some([Value::Array(answer), _]) = read.as_deref() else { return real.into() };
     let numbers = answer.iter().filter_map(|reply| match reply {
-        Reply::Integer(number) => Some(*number),
+        Value::Integer(number) => Some(*number),
         _ => None,
     });
     let mut numbers: Vec<i64> = numbers.collect();

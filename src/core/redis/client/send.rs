@@ -1,0 +1,193 @@
+//! What goes out, and what becomes of those who wait for it.
+
+use super::batch::{Batch, Wait, Who};
+use super::{Client, Completion};
+use crate::port::Callout;
+use crate::redis::handle::Handle;
+use crate::redis::health::Health;
+use crate::redis::part::Part;
+use crate::redis::pending::Settled;
+use crate::redis::protocol::{Call, Failure, Outcome, Trip};
+use crate::redis::target::Target;
+use crate::time::{Micros, Now, SECOND};
+
+/// Most questions in a batch: Redis does nothing else meanwhile.
+const MOST: usize = 256;
+
+/// How many of them are for operations, however many requests wait.
+const OPERATIONS: usize = MOST / 4;
+
+/// Batches that may be out at once: if Redis is far away, asks wait no longer than a part of the timeout
+/// before they leave.
+const BATCHES: usize = 4;
+
+/// The shortest timeout that a host can tell.
+const SHORTEST: Micros = SECOND / 1000;
+
+impl Client {
+    /// Sends as much as may be on its way at once.
+    pub(super) fn send_all(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
+        while !handle.is_alone(Part::Whole) && self.may_send(now.mono, handle) {
+            let waited = self.waited(now.mono);
+            let timeout = self.endpoint.timeout.saturating_sub(waited).max(SHORTEST);
+            let mut batch = Batch::new(self.trip(), timeout);
+            batch.add_operations(handle.take(OPERATIONS));
+            while batch.questions < MOST
+                && let Some(wait) = self.waiting.pop_front()
+            {
+                batch.add_request(wait);
+            }
+            batch.add_operations(handle.take(MOST.saturating_sub(batch.questions)));
+            self.send(batch, now, callout, handle);
+        }
+    }
+
+    /// Whether there is something to be sent that should not wait for the batches that are out.
+    fn may_send(&self, now: Micros, handle: &Handle) -> bool {
+        let long = self.waited(now) >= self.endpoint.timeout / BATCHES as u64;
+        // A probe asks for nothing, and keeps nobody waiting.
+        match self.batches.iter().filter(|batch| !batch.probing).count() {
+            0 => !self.waiting.is_empty() || handle.has_operations(),
+            BATCHES.. => false,
+            _ => self.waiting.len() >= MOST || !self.waiting.is_empty() && long,
+        }
+    }
+
+    /// How long the oldest ask has waited.
+    pub(super) fn waited(&self, now: Micros) -> Micros {
+        self.waiting.front().map_or(0, |wait| now.saturating_sub(wait.since))
+    }
+
+    /// Finds out whether Redis is back, unless another worker does.
+    pub(super) fn send_probe(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
+        let mut takes = false;
+        let health = Health::update(&*self.data, &self.key, |health| {
+            takes = health.breaker.take_probe(now.mono);
+            takes
+        });
+        self.follow(health, handle);
+        if takes {
+            let mut probe = Batch::new(self.trip(), self.endpoint.timeout);
+            probe.probing = true;
+            probe.add_empty(Part::Whole);
+            self.send(probe, now, callout, handle);
+        }
+    }
+
+    /// A trip that asks nothing yet.
+    fn trip(&self) -> Trip {
+        let (namespace, seed, gateway) = (self.namespace.clone(), self.seed, self.gateway);
+        Trip { namespace, seed, gateway, now: None, calls: Vec::new() }
+    }
+
+    /// Sends a batch.
+    fn send(&mut self, mut batch: Batch, now: Now, callout: &dyn Callout, handle: &mut Handle) {
+        (batch.sent, batch.caller) = (now, callout.caller());
+        self.stats.trips += 1;
+        self.stats.asks += batch.asks();
+        let cluster = &self.endpoint.cluster;
+        let pseudo = [(":method", "POST"), (":path", "/"), (":authority", cluster)];
+        let call = crate::port::Call {
+            cluster: cluster.clone(),
+            headers: pseudo.map(|(name, value)| (name.into(), value.into())).into(),
+            body: batch.trip.pipeline(&self.endpoint.login),
+            timeout: batch.timeout,
+        };
+        match callout.send(&call) {
+            Ok(token) => {
+                batch.token = token;
+                self.batches.push(batch);
+            }
+            Err(why) => self.fail_all(batch, &Failure::Other(why.into()), now.mono, handle),
+        }
+    }
+
+    /// Sends those calls of a batch again that came to nothing without blame.
+    pub(super) fn send_again(
+        &mut self,
+        mut batch: Batch,
+        calls: Vec<(Call, Vec<Who>)>,
+        now: Now,
+        callout: &dyn Callout,
+        handle: &mut Handle,
+    ) {
+        let elapsed = now.mono.saturating_sub(batch.sent.mono);
+        batch.timeout = batch.timeout.saturating_sub(elapsed).max(SHORTEST);
+        batch.questions = 0;
+        calls.into_iter().for_each(|(call, who)| batch.add(call, who));
+        self.send(batch, now, callout, handle);
+    }
+
+    /// Whoever made calls has ended, and nobody will be told of their answers: that says nothing about Redis.
+    pub fn lose(&mut self, caller: u32) -> Vec<Completion> {
+        let lost: Vec<Batch> =
+            self.batches.extract_if(.., |batch| batch.caller == caller).collect();
+        for (_, who) in lost.into_iter().flat_map(|mut batch| batch.take()) {
+            self.settle_all(who, Settled::Again);
+        }
+        std::mem::take(&mut self.completed)
+    }
+
+    /// Asks for nothing of all that waits.
+    pub(super) fn give_up(&mut self, settled: Settled, handle: &mut Handle) {
+        for Wait { ticket, targets, .. } in std::mem::take(&mut self.waiting) {
+            targets.into_iter().for_each(|target| self.settle(ticket, target, settled));
+        }
+        for operation in handle.take(usize::MAX) {
+            if let Some(target) = operation.target() {
+                let caller = operation.question().caller();
+                self.completed.push(Completion::Operation(target, caller, None));
+            }
+        }
+    }
+
+    /// Hands out what Redis decided at this instant.
+    pub(super) fn hand_out(
+        &mut self,
+        who: Vec<Who>,
+        outcomes: Vec<Outcome>,
+        sent: Now,
+        at: Micros,
+    ) {
+        for (who, Outcome { wait, replies }) in who.into_iter().zip(outcomes) {
+            match who {
+                Who::Request(ticket, targets) => {
+                    for (target, reply) in targets.into_iter().zip(replies) {
+                        self.settle(ticket, target, Settled::Decided { reply, wait, sent, at });
+                    }
+                }
+                Who::Operation(target, caller) => {
+                    let reply = replies.first().map(|reply| (*reply, sent));
+                    self.completed.push(Completion::Operation(target, caller, reply));
+                }
+                Who::Nobody => {}
+            }
+        }
+    }
+
+    /// Tells all for whom a call was that it came to nothing.
+    pub(super) fn settle_all(&mut self, who: Vec<Who>, settled: Settled) {
+        for who in who {
+            match who {
+                Who::Request(ticket, targets) => {
+                    targets.into_iter().for_each(|target| self.settle(ticket, target, settled));
+                }
+                Who::Operation(target, caller) => {
+                    self.completed.push(Completion::Operation(target, caller, None));
+                }
+                Who::Nobody => {}
+            }
+        }
+    }
+
+    /// Notes what became of a question; with the last one its request is completed.
+    fn settle(&mut self, ticket: u64, target: Target, settled: Settled) {
+        let Some(pending) = self.pending.get_mut(ticket) else { return };
+        pending.settle(target, settled);
+        if pending.is_complete()
+            && let Some(pending) = self.pending.remove(ticket)
+        {
+            self.completed.push(Completion::Request(ticket, pending));
+        }
+    }
+}

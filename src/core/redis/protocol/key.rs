@@ -1,0 +1,67 @@
+//! What the values in Redis are called.
+
+use std::fmt;
+
+use super::Question;
+use crate::key::Key;
+
+/// What lies under a key of its own. All of a part begin with [`prefix`].
+pub(super) enum Name {
+    /// The secret that callers are hashed with.
+    Seed,
+    /// The clock that never goes back.
+    Clock,
+    /// The gateways, and when each said last that it lives.
+    Gateways,
+    /// What a caller used of a rule, or its ban.
+    Caller {
+        /// The rule, or its bans.
+        identity: u64,
+        /// Whose it is.
+        caller: Key,
+    },
+    /// A piece of a filter that counts many accounts by the day.
+    Piece {
+        /// The rule.
+        identity: u64,
+        /// The number of the piece.
+        piece: u64,
+    },
+}
+
+/// What keys of a namespace with this hash tag begin with.
+pub(super) fn prefix(tag: &str) -> String {
+    format!("diana:{tag}:")
+}
+
+impl Name {
+    /// What a question is about.
+    pub(super) fn of(question: &Question) -> Name {
+        match question {
+            Question::Rule(charge) => match charge.numbers.daily {
+                Some(shape) => {
+                    let piece = shape.piece(charge.caller).0;
+                    Name::Piece { identity: charge.identity, piece }
+                }
+                None => Name::Caller { identity: charge.identity, caller: charge.caller },
+            },
+            Question::Ban(refusals) => {
+                Name::Caller { identity: refusals.identity, caller: refusals.caller }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Name::Seed => f.write_str("seed"),
+            Name::Clock => f.write_str("clock"),
+            Name::Gateways => f.write_str("gateways"),
+            Name::Caller { identity, caller: Key { hash, spread } } => {
+                write!(f, "{identity:016x}:{hash:016x}{spread:016x}")
+            }
+            Name::Piece { identity, piece } => write!(f, "{identity:016x}:{piece:x}"),
+        }
+    }
+}

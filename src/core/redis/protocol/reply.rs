@@ -1,0 +1,117 @@
+//! What Redis replies.
+
+use crate::decision::Retry;
+use crate::key::Seed;
+use crate::time::Micros;
+
+/// What one call of the script answers.
+#[derive(Clone)]
+pub enum Answer {
+    /// The namespace's seed is another, and nothing was decided.
+    Seed(Seed),
+    /// What was decided.
+    Decided(Decided),
+}
+
+/// See [`Answer::Decided`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// Gateways that have called within the last four or five seconds, this one included.
+    pub gateways: u64,
+    /// What Redis's clock shows that never goes back.
+    pub now: Micros,
+    /// Values that were not what the script had written, and counted as empty.
+    pub foreign: u64,
+    /// One for each ask.
+    pub asks: Vec<Outcome>,
+}
+
+/// What became of an ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Ticks until the request may leave; nothing if it was refused and nothing was charged.
+    pub wait: Option<Micros>,
+    /// One for each question.
+    pub replies: Vec<Reply>,
+}
+
+/// What is replied to one question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// About a caller of a rule.
+    Rule(RuleReply),
+    /// About its ban.
+    Ban(BanReply),
+}
+
+/// What one rule says. Of a rule that was not charged only the first three mean something, and
+/// [`RuleReply::overflow`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RuleReply {
+    /// When to come back, if it refuses. What lies more than 2⁵³ ticks ahead is said to be that far.
+    pub retry: Option<Retry>,
+    /// Where it would not refuse if all that is out came back: ticks until that is over. A refusal
+    /// without is one for what was used.
+    pub loan: Micros,
+    /// Permits left, those of the lease not counted.
+    pub remaining: u64,
+    /// Under which the cost can be given back.
+    pub receipt: u64,
+    /// The term in which both count as out.
+    pub term: u64,
+    /// Permits leased beyond the cost.
+    pub block: u64,
+    /// Under which the block can be given back.
+    pub lease: u64,
+    /// Ticks after which the block may be spent, counted from after the call, if it was charged in the next
+    /// slice: until that begins.
+    pub starts: Micros,
+    /// Ticks in which the block has to be spent, counted from before the call.
+    pub spend: Micros,
+    /// Whether the caller shares a value with others, since the rule has as many as it may.
+    pub overflow: bool,
+}
+
+/// What is known of a ban.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BanReply {
+    /// When to come back, if a request is refused for it.
+    pub retry: Option<Retry>,
+    /// Ticks for which the caller is still banned; zero if it is not.
+    pub left: Micros,
+    /// Whether the ban begins with the refusals that were counted.
+    pub begins: bool,
+    /// Recent refusals, if any were counted.
+    pub recent: u64,
+    /// Whether too many have a value of their own, so that nothing was counted.
+    pub overflow: bool,
+}
+
+impl Reply {
+    /// What a rule says, if it is that.
+    #[must_use]
+    pub fn rule(&self) -> Option<&RuleReply> {
+        match self {
+            Reply::Rule(reply) => Some(reply),
+            Reply::Ban(_) => None,
+        }
+    }
+
+    /// What is known of a ban, if it is that.
+    #[must_use]
+    pub fn ban(&self) -> Option<&BanReply> {
+        match self {
+            Reply::Rule(_) => None,
+            Reply::Ban(reply) => Some(reply),
+        }
+    }
+
+    /// When to come back, if a request is refused for it.
+    #[must_use]
+    pub fn retry(&self) -> Option<Retry> {
+        match self {
+            Reply::Rule(reply) => reply.retry,
+            Reply::Ban(reply) => reply.retry,
+        }
+    }
+}

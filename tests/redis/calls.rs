@@ -1,0 +1,60 @@
+//! Several calls in one trip: what one comes to is nothing to the others.
+
+use diana_core::policy::Quota;
+use diana_core::redis::protocol::{Answer, Failure, Login, Script, Trip};
+use diana_core::time::{SECOND, Unit};
+
+use crate::server::{Decided, Server};
+use kit::rules::{Rule, ask_of, by, trip_of_calls};
+
+const NOW: u64 = 1_700_000_000 * SECOND;
+
+/// One request under each of two rules, in a call each.
+fn two() -> Trip {
+    let rule = |identity| Rule { identity, ..Rule::new("W", Quota::new(Unit::Day, 10)) };
+    let asks = |identity| vec![ask_of(0, vec![rule(identity).charge(1, 1, 0)])];
+    trip_of_calls(Some(NOW), vec![asks(1), asks(2)])
+}
+
+/// What is left of each rule, or why its call came to nothing.
+fn each(server: &Server, trip: &Trip, login: &Login) -> Vec<Result<u64, Failure>> {
+    let left = |answer| match answer {
+        Ok(Answer::Decided(decided)) => Ok(Decided::of(decided).asks[0].rules[0].remaining),
+        Ok(Answer::Seed(_)) => panic!("the seed is another"),
+        Err(failure) => Err(failure),
+    };
+    server.answers(trip, login).into_iter().map(left).collect()
+}
+
+#[test]
+fn calls_of_one_trip_are_charged_each() {
+    let server = Server::start();
+    let (login, two) = (Login::default(), two());
+    assert_eq!(each(&server, &two, &login), [Err(Failure::NoScript), Err(Failure::NoScript)]);
+    // The second one finds what the first one brought.
+    let mut mixed = two.clone();
+    mixed.calls[0].script = Script::Text;
+    assert_eq!(each(&server, &mixed, &login), [Ok(9), Ok(9)]);
+    assert_eq!(each(&server, &two, &login), [Ok(8), Ok(8)]);
+    server.command(&["SCRIPT", "FLUSH"]);
+    mixed.calls.reverse();
+    assert_eq!(each(&server, &mixed, &login), [Err(Failure::NoScript), Ok(7)]);
+    assert_eq!(each(&server, &by(Script::Digest, &two), &login), [Ok(6), Ok(7)]);
+}
+
+#[test]
+fn one_call_that_fails_does_not_fail_the_other() {
+    let server = Server::start();
+    let mut two = two();
+    assert_eq!(each(&server, &by(Script::Text, &two), &Login::default()), [Ok(9), Ok(9)]);
+    // A user who may use the keys of the first rule only.
+    let own =
+        ["~diana:*}:0000000000000001:*", "~diana:*}:seed", "~diana:*}:clock", "~diana:*}:gateways"];
+    let user = [&["ACL", "SETUSER", "half", "on", ">pass", "+@all"], &own[..]].concat();
+    assert_eq!(server.command(&user), "OK");
+    let login = Login { username: Some("half".into()), password: Some("pass".into()), db: 0 };
+    assert_eq!(each(&server, &two, &login), [Ok(8), Err(Failure::NoPerm)]);
+    two.calls.reverse();
+    assert_eq!(each(&server, &two, &login), [Err(Failure::NoPerm), Ok(7)]);
+    assert_eq!(each(&server, &two, &Login::default()), [Ok(8), Ok(6)], "nothing else was charged");
+}
