@@ -133,8 +133,7 @@ impl Instance {
 
     /// Whether there is something to do for the fleet, of which its clock may not know yet.
     pub(crate) fn is_pressed(&self) -> bool {
-        let is_pressed = |redis: &Handle| redis.has_operations() || redis.is_alone(Part::Whole);
-        self.redis(is_pressed).unwrap_or(false)
+        self.has_redis && self.redis_is_pressed()
     }
 
     /// Decides about the request that the host is calling about, and marks it if its caller is hot and it
@@ -286,6 +285,12 @@ impl Instance {
         }
         self.need_no_redis();
         self.next(Micros::MAX).is_none()
+    }
+
+    #[inline(never)]
+    fn redis_is_pressed(&self) -> bool {
+        let is_pressed = |redis: &Handle| redis.has_operations() || redis.is_alone(Part::Whole);
+        self.redis(is_pressed).unwrap_or(false)
     }
 
     /// What is known of Redis, if there is one.
