@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
+use diana_core::policy::Quota;
 use diana_core::redis::protocol::resp::{Value, values};
 use diana_core::redis::protocol::{Answer, Ask, Call, Failure, Login};
-use diana_core::policy::Quota;
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;

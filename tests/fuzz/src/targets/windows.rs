@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use diana_core::hot::spotter::{Place, Spotter};
+use diana_core::hot::spotter::{Spotter, Storage};
 use diana_core::policy::Hot;
 use diana_core::port::SharedData;
 use diana_core::time::SECOND;
@@ -21,7 +21,7 @@ pub fn run(input: &[u8]) {
     let mut rng = Rng::with_seed(0);
     let data: Rc<FakeSharedData> = Rc::default();
     let hot = Hot { over: OVER, per: PER, header: None, top: 3, reveal: rng.bool() };
-    let spotter = || Spotter::new(hot.clone(), Place::Gateway(data.clone(), "hot".into()));
+    let spotter = || Spotter::new(hot.clone(), Storage::Gateway(data.clone(), "hot".into()));
     let mut workers = [spotter(), spotter()];
     let mut now = rng.u64(0..1 << 40);
     for _ in 0..rng.usize(0..40) {
