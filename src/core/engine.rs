@@ -64,7 +64,7 @@ pub struct Engine {
     /// admits.
     is_plain: bool,
     /// How often upkeep is due, in ticks.
-    pace: Micros,
+    tick_interval: Micros,
     upkeep: Upkeep,
     /// Whether any rule has judged a request.
     serves: bool,

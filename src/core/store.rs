@@ -3,7 +3,6 @@
 
 pub mod bans;
 pub mod daily;
-mod floor;
 mod kept;
 pub(crate) mod lease;
 pub(crate) mod leases;
@@ -15,6 +14,7 @@ mod slab;
 mod state;
 pub mod table;
 pub mod tables;
+mod watermark;
 
 use std::rc::Rc;
 
@@ -99,7 +99,7 @@ pub trait Store {
     fn leave(&mut self, key: Key, receipt: u64, now: Now);
 
     /// The caller is hot: it is going to need about so many permits in the next tenth of a second.
-    fn foresee(&mut self, _key: Key, _permits: u64) {}
+    fn hint_demand(&mut self, _key: Key, _permits: u64) {}
 
     /// Does what has to be done from time to time. Whether there is more to do soon, even if no
     /// request comes.
@@ -198,8 +198,8 @@ impl<'s> Stores<'s> {
     /// What counts many accounts by the day in this worker, if that is what is to be counted.
     pub(crate) fn open_daily(&mut self, meter: &Meter) -> Option<Daily> {
         let terms = Terms { shape: meter.daily?, cost: meter.cost, zone: meter.quota.ahead() };
-        let section = self.tables.open_section(&self.namespace, meter, terms);
-        Some(Daily::new(meter, section))
+        let filter = self.tables.open_daily(&self.namespace, meter, terms);
+        Some(Daily::new(meter, filter))
     }
 
     /// Opens stores of this gateway.

@@ -42,7 +42,7 @@ pub struct Instance {
     /// Headers that mark requests.
     marks: Vec<Rc<str>>,
     /// How often upkeep is due, in ticks.
-    pace: Micros,
+    interval: Micros,
     namespace: Rc<str>,
     /// Whether there is a Redis.
     has_redis: bool,
@@ -82,7 +82,7 @@ impl Instance {
             offset: kept.offset,
             reads_headers: engine.reads_headers(),
             marks: std::mem::take(&mut engine.markers),
-            pace: engine.pace(),
+            interval: engine.tick_interval(),
             engine: RefCell::new(engine),
             has_redis,
             waiting: Waiting::default(),
@@ -225,7 +225,7 @@ impl Instance {
     pub(crate) fn begin_upkeep(&self, host: &dyn Host) -> bool {
         let is_new = self.upkeep.get().is_none() && !self.closed.get();
         if is_new {
-            self.upkeep.set(Some(host.monotonic().saturating_add(self.pace)));
+            self.upkeep.set(Some(host.monotonic().saturating_add(self.interval)));
         }
         is_new
     }
@@ -252,7 +252,7 @@ impl Instance {
             return self.close(host);
         }
         let goes_on = more || self.is_old.get();
-        self.upkeep.set(goes_on.then(|| now.mono.saturating_add(self.pace)));
+        self.upkeep.set(goes_on.then(|| now.mono.saturating_add(self.interval)));
     }
 
     /// Another one of its namespace has come: it may be that one that gets the requests from now on.

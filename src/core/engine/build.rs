@@ -67,12 +67,12 @@ impl Engine {
         let (limits, judges) = builder.limits(policy.limits)?;
         let Builder { stores, callers, .. } = builder;
         let has_turn = |turn: &Turn| judges.iter().any(|judge| judge.turn == *turn);
-        let (pace, upkeep) = paces(&judges);
+        let (tick_interval, upkeep) = intervals(&judges);
         let redis = handle(policy.redis.as_ref(), client.as_ref());
         let mut engine = Engine {
             turns: Turn::ALL.into_iter().filter(has_turn).collect(),
             is_plain: is_plain && !needs_path,
-            pace,
+            tick_interval,
             upkeep: Upkeep::every(upkeep),
             has_bans: judges.iter().any(|judge| judge.bans.is_some()),
             is_global: judges.iter().any(|judge| judge.rule.scope == Scope::Global),
@@ -212,7 +212,7 @@ fn handle(redis: Option<&Redis>, client: Option<&Client>) -> Handle {
 }
 
 /// How often permits have to be handed in, and how often bans and hot callers are seen to, in ticks.
-fn paces(judges: &[Judge]) -> (Micros, Micros) {
+fn intervals(judges: &[Judge]) -> (Micros, Micros) {
     let alone = judges.iter().all(|judge| judge.rule.is_local() && judge.hot.is_none());
     let lends = judges.iter().any(|judge| judge.turn.lends());
     let upkeep = if alone { SECOND } else { SECOND / 10 };

@@ -44,8 +44,8 @@ impl Engine {
 
     /// How often [`Engine::tidy`] and [`Engine::flush`] are due, in ticks.
     #[must_use]
-    pub fn pace(&self) -> Micros {
-        self.pace
+    pub fn tick_interval(&self) -> Micros {
+        self.tick_interval
     }
 
     /// Does what has to be done from time to time. Whether there is more to do soon, even if no

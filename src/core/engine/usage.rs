@@ -111,10 +111,10 @@ impl Usage {
         }
     }
 
-    pub(super) fn foresee(&mut self, key: Key, permits: u64) {
+    pub(super) fn hint_demand(&mut self, key: Key, permits: u64) {
         match self {
-            Usage::Here(store) => store.foresee(key, permits),
-            Usage::Redis(store) => store.foresee(key, permits),
+            Usage::Here(store) => store.hint_demand(key, permits),
+            Usage::Redis(store) => store.hint_demand(key, permits),
         }
     }
 

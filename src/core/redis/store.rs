@@ -228,9 +228,9 @@ impl RedisStore {
         }
     }
 
-    /// As [`Store::foresee`].
-    pub fn foresee(&mut self, key: Key, permits: u64) {
-        self.leases.claim(key).into_iter().for_each(|lease| lease.demand.foresee(permits));
+    /// As [`Store::hint_demand`].
+    pub fn hint_demand(&mut self, key: Key, permits: u64) {
+        self.leases.claim(key).into_iter().for_each(|lease| lease.demand.hint(permits));
     }
 
     /// As [`Store::tidy`].

@@ -3,7 +3,7 @@
 //! They are charged when all other rules have been, and nothing is given back: a counter that somebody
 //! else shares does not tell whose permits it holds.
 
-mod section;
+mod filter;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::bloom::Shape;
 use crate::decision::Decision;
 use crate::key::Key;
 use crate::time::{Micros, Now};
-pub use section::Section;
+pub use filter::DailyFilter;
 
 /// What a quota is counted in.
 #[derive(Debug, Clone, Copy)]
@@ -27,20 +27,20 @@ pub(super) struct Terms {
     pub(super) zone: i64,
 }
 
-/// A rule's section.
+/// A rule's filter.
 pub struct Daily {
     rpu: u64,
     /// The part of it that is given out here.
     part: u64,
     cost: u64,
-    section: Rc<RefCell<Section>>,
+    filter: Rc<RefCell<DailyFilter>>,
 }
 
 impl Daily {
-    /// A rule that counts in `section`.
-    pub fn new(meter: &Meter, section: Rc<RefCell<Section>>) -> Daily {
+    /// A rule that counts in `filter`.
+    pub fn new(meter: &Meter, filter: Rc<RefCell<DailyFilter>>) -> Daily {
         let rpu = meter.quota.rpu;
-        Daily { rpu, part: rpu, cost: meter.cost, section }
+        Daily { rpu, part: rpu, cost: meter.cost, filter }
     }
 
     /// Gives out no more than the part of one of so many.
@@ -50,28 +50,28 @@ impl Daily {
 
     /// Charges what somebody else let through.
     pub fn note(&mut self, key: Key, permits: u64, now: Now) {
-        let mut section = self.section.borrow_mut();
-        section.begin(now);
-        section.charge(key, permits);
+        let mut filter = self.filter.borrow_mut();
+        filter.begin(now);
+        filter.charge(key, permits);
     }
 }
 
 impl Store for Daily {
     fn check(&mut self, key: Key, now: Now) -> Reservation {
-        let mut section = self.section.borrow_mut();
-        section.begin(now);
-        let decision = if section.used(key).saturating_add(self.cost) <= section.most(self.part) {
+        let mut filter = self.filter.borrow_mut();
+        filter.begin(now);
+        let decision = if filter.used(key).saturating_add(self.cost) <= filter.most(self.part) {
             Decision::NOW
         } else {
-            Decision::retry(section.left(now))
+            Decision::retry(filter.left(now))
         };
-        let is_overflow = section.is_crowded();
-        let by = By::Account(section.charges());
+        let is_overflow = filter.is_crowded();
+        let by = By::Account(filter.charges());
         Reservation { is_overflow, ..Reservation::new(key, now, decision, by) }
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let charges = self.section.borrow().charges();
+        let charges = self.filter.borrow().charges();
         // Others were charged since the request was checked, with some of whom it shares counters.
         if !matches!(reservation.by, By::Account(before) if before == charges) {
             *reservation = self.check(reservation.key, reservation.now);
@@ -80,7 +80,7 @@ impl Store for Daily {
         if !decision.is_admitted() {
             return decision;
         }
-        self.section.borrow_mut().charge(key, self.cost);
+        self.filter.borrow_mut().charge(key, self.cost);
         reservation.is_charged = true;
         Decision::Admit { wait: delay }
     }
@@ -92,8 +92,8 @@ impl Store for Daily {
     fn undo(&mut self, _reservation: &mut Reservation) {}
 
     fn remaining(&mut self, reservation: &Reservation) -> u64 {
-        let section = self.section.borrow();
-        section.most(self.part).saturating_sub(section.used(reservation.key))
+        let filter = self.filter.borrow();
+        filter.most(self.part).saturating_sub(filter.used(reservation.key))
     }
 
     fn receipt(&self, _reservation: &Reservation) -> u64 {
@@ -104,16 +104,16 @@ impl Store for Daily {
 
     fn tidy(&mut self, now: Now) -> bool {
         // So that the accounts of yesterday are no longer told of when nobody comes.
-        self.section.borrow_mut().begin(now);
+        self.filter.borrow_mut().begin(now);
         false
     }
 
     fn change_in_keys(&mut self) -> i64 {
-        self.section.borrow_mut().change()
+        self.filter.borrow_mut().change()
     }
 
     fn close(&mut self, _now: Now) -> i64 {
-        // A section that another configuration goes on with keeps its accounts.
-        if Rc::strong_count(&self.section) > 1 { 0 } else { self.section.borrow_mut().withdraw() }
+        // A filter that another configuration goes on with keeps its accounts.
+        if Rc::strong_count(&self.filter) > 1 { 0 } else { self.filter.borrow_mut().withdraw() }
     }
 }

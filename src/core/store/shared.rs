@@ -248,8 +248,8 @@ impl Store for Shared {
         self.take_back(receipt, 0, &mut look);
     }
 
-    fn foresee(&mut self, key: Key, permits: u64) {
-        self.leases.claim(key).into_iter().for_each(|lease| lease.demand.foresee(permits));
+    fn hint_demand(&mut self, key: Key, permits: u64) {
+        self.leases.claim(key).into_iter().for_each(|lease| lease.demand.hint(permits));
     }
 
     fn tidy(&mut self, now: Now) -> bool {

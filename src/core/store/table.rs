@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use hashbrown::HashTable;
 
-use super::floor::Floor;
 use super::slab::Slab;
+use super::watermark::Watermark;
 use crate::algorithm::Algorithm;
 use crate::key::Key;
 use crate::time::{Micros, Now};
@@ -47,7 +47,7 @@ pub struct Table {
     /// A row of zeros, the state of nobody.
     nobody: Box<[u64]>,
     /// The latest instant at which state was dropped; nothing is judged at an earlier one.
-    floor: Floor,
+    watermark: Watermark,
     /// The next row to look at for state that has run out.
     cursor: u32,
     /// Rows looked at since one was last dropped, and when the first of them runs out.
@@ -73,7 +73,7 @@ impl Table {
             rows: Slab::new(words + 1),
             overflow: None,
             nobody: vec![0; words].into(),
-            floor: Floor::default(),
+            watermark: Watermark::default(),
             cursor: 0,
             barren: 0,
             earliest: Micros::MAX,
@@ -127,7 +127,7 @@ impl Table {
     /// The instant to judge at: `now`, or later if state was dropped later.
     #[must_use]
     pub fn judging(&self, now: Now) -> Now {
-        self.floor.judging(now, self.window)
+        self.watermark.judging(now, self.window)
     }
 
     /// Finds the place of a caller, making room if it is new and the table is full.
@@ -230,7 +230,7 @@ impl Table {
             if let Ok(entry) = self.index.find_entry(hash, |&other| other == row) {
                 entry.remove();
                 self.rows.give(row);
-                self.floor.raise(now);
+                self.watermark.raise(now);
                 self.version = self.version.wrapping_add(1);
                 self.barren = 0;
                 return true;

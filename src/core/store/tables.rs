@@ -1,11 +1,11 @@
-//! What this worker counts in: the tables of its rules, the sections of its quotas, and its bans.
+//! What this worker counts in: the tables of its rules, the daily of its quotas, and its bans.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::Meter;
 use super::bans::local::Sets;
-use super::daily::{Section, Terms};
+use super::daily::{DailyFilter, Terms};
 use super::kept::Kept;
 use super::table::Table;
 
@@ -13,7 +13,7 @@ use super::table::Table;
 #[derive(Debug, Default)]
 pub struct Tables {
     tables: Kept<Table>,
-    sections: Kept<Section>,
+    daily: Kept<DailyFilter>,
     bans: Kept<Sets>,
 }
 
@@ -28,18 +28,18 @@ impl Tables {
         self.tables.keep(namespace, meter.identity, table)
     }
 
-    /// The section of a rule, likewise.
-    pub(super) fn open_section(
+    /// The filter of a rule, likewise.
+    pub(super) fn open_daily(
         &mut self,
         namespace: &Rc<str>,
         meter: &Meter,
         terms: Terms,
-    ) -> Rc<RefCell<Section>> {
-        if let Some(section) = self.sections.find(namespace, meter.identity) {
-            section.borrow_mut().adopt(terms);
-            return section;
+    ) -> Rc<RefCell<DailyFilter>> {
+        if let Some(filter) = self.daily.find(namespace, meter.identity) {
+            filter.borrow_mut().adopt(terms);
+            return filter;
         }
-        self.sections.keep(namespace, meter.identity, Section::new(terms))
+        self.daily.keep(namespace, meter.identity, DailyFilter::new(terms))
     }
 
     /// The bans of a rule, likewise.

@@ -40,7 +40,7 @@ fn rule(scope: &str, rest: &str) -> String {
 fn a_hot_caller_is_marked_for_as_long_as_he_is_hot() {
     for scope in ["local", "gateway", "global"] {
         let mut gate = Gate::new(&rule(scope, ""));
-        assert!(gate.engine.pace() <= TICK);
+        assert!(gate.engine.tick_interval() <= TICK);
         for _ in 0..11 {
             assert_eq!(gate.marks(&from("ann")), []);
         }

@@ -45,7 +45,7 @@ impl Demand {
 
     /// Somebody who counts more closely says that the caller will need so many permits in the next
     /// tenth of a second.
-    pub(crate) fn foresee(&mut self, permits: u64) {
+    pub(crate) fn hint(&mut self, permits: u64) {
         self.expected = permits.min(MOST);
     }
 

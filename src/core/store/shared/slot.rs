@@ -1,14 +1,14 @@
 //! A slot of shared data: some callers of one rule in one value, so that the host's overhead for a
 //! key is paid once for all of them.
 //!
-//! Words of 64 bits, little endian: a mark with the number of words of a state, the floor on both
+//! Words of 64 bits, little endian: a mark with the number of words of a state, the watermark on both
 //! clocks, until when newcomers may have usage in an overflow bucket; then for each caller the hash,
 //! what is out on lease, and the state.
 
 use super::lent::Lent;
 use crate::algorithm::Algorithm;
-use crate::store::floor::Floor;
 use crate::store::remains::Found;
+use crate::store::watermark::Watermark;
 use crate::time::{Micros, Now};
 
 /// Words before the first caller.
@@ -55,8 +55,8 @@ impl Slot {
     }
 
     /// The latest instant at which somebody's state was dropped.
-    pub(super) fn floor(&self) -> Floor {
-        Floor(Now { mono: self.get(1), wall: self.get(2) })
+    pub(super) fn watermark(&self) -> Watermark {
+        Watermark(Now { mono: self.get(1), wall: self.get(2) })
     }
 
     /// The monotonic instant until which callers of this slot may have usage in an overflow bucket.
@@ -109,10 +109,10 @@ impl Slot {
             lent.settle(algorithm, state, scratch, now.mono);
             if algorithm.expires(state, now) <= now.mono {
                 self.remove(place);
-                let mut floor = self.floor();
-                floor.raise(now);
-                self.set(1, floor.0.mono);
-                self.set(2, floor.0.wall);
+                let mut watermark = self.watermark();
+                watermark.raise(now);
+                self.set(1, watermark.0.mono);
+                self.set(2, watermark.0.wall);
             }
         }
     }
@@ -155,7 +155,7 @@ pub(in crate::store) fn look(bytes: Vec<u8>, algorithm: &dyn Algorithm, now: Now
     if slot.len() == 0 {
         return Found::Empty;
     }
-    let now = slot.floor().judging(now, algorithm.policy().1);
+    let now = slot.watermark().judging(now, algorithm.policy().1);
     slot.sweep(algorithm, now, &mut state, &mut scratch);
     let ends = (0..slot.len()).map(|place| {
         slot.load(place, &mut state);

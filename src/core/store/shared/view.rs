@@ -129,7 +129,7 @@ impl View {
         look.decided = None;
         let Look { key, at, slot: Draft { slot, .. }, state, .. } = look;
         let (algorithm, scratch) = (&*self.algorithm, &mut self.scratch);
-        let now = slot.floor().judging(*at, self.window);
+        let now = slot.watermark().judging(*at, self.window);
         look.now = now;
         if let Some(place) = slot.find(key.hash) {
             look.home = Home::Slot;

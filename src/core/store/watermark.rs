@@ -7,10 +7,10 @@ const LATEST: Micros = 1 << 57;
 
 /// The instant below which a store judges as at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Floor(pub(super) Now);
+pub(super) struct Watermark(pub(super) Now);
 
-impl Floor {
-    /// The instant to judge at: `now`, or the floor if that is later. `window` is how long state of
+impl Watermark {
+    /// The instant to judge at: `now`, or the watermark if that is later. `window` is how long state of
     /// one caller lives at most by the monotonic clock.
     pub(super) fn judging(self, now: Now, window: Micros) -> Now {
         let Now { mono, wall } = self.0;

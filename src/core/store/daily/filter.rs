@@ -16,7 +16,7 @@ const DAY: Micros = Unit::Day.micros();
 
 /// The count of one rule in this worker.
 #[derive(Debug)]
-pub struct Section {
+pub struct DailyFilter {
     filter: Filter,
     /// What the next day is counted in.
     next: Terms,
@@ -36,9 +36,9 @@ pub struct Section {
     reported: u64,
 }
 
-impl Section {
-    pub(in crate::store) fn new(terms: Terms) -> Section {
-        Section {
+impl DailyFilter {
+    pub(in crate::store) fn new(terms: Terms) -> DailyFilter {
+        DailyFilter {
             filter: Filter::new(terms.shape),
             grain: terms.cost,
             next: terms,
@@ -117,7 +117,7 @@ impl Section {
         change
     }
 
-    /// As [`Section::change`], when the section is given up.
+    /// As [`DailyFilter::change`], when the filter is given up.
     pub(super) fn withdraw(&mut self) -> i64 {
         -(std::mem::take(&mut self.reported) as i64)
     }
