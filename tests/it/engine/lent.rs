@@ -224,3 +224,20 @@ fn whoever_uses_exactly_its_limit_gets_all_of_it_and_not_one_more() {
         }
     }
 }
+
+/// A bucket does not fill up while its permits are lent, also those of them that were used by then.
+#[test]
+fn what_a_bucket_missed_while_permits_were_lent_is_waited_for() {
+    let mut gateway = Gateway::new(Rule::new("TB", Quota::new(Unit::Second, 1000)), 2);
+    for _ in 0..3 {
+        (0..20).for_each(|_| gateway.request(0));
+        gateway.pass();
+    }
+    (0..40).for_each(|_| gateway.pass());
+    while gateway.waited + gateway.refused == 0 {
+        (0..5).for_each(|_| gateway.request(1));
+        gateway.pass();
+    }
+    gateway.settle();
+    assert!(gateway.waited > 0 && gateway.refused == 0);
+}

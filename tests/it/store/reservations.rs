@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use diana_core::algorithm::REGISTRY;
 use diana_core::decision::Decision;
-use diana_core::policy::Scope;
+use diana_core::policy::{Quota, Scope};
 use diana_core::store::tables::Tables;
 use diana_core::store::{Reservation, Store, Stores};
-use diana_core::time::Now;
+use diana_core::time::{Now, Unit};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
@@ -92,6 +92,23 @@ fn who_is_undone_takes_nobody_along() {
             };
             let (left, most) = (left(&mut *store), left(&mut *alone));
             assert!(left <= most, "{} {scope:?}: {left} left, {most} at most", rule.short);
+        }
+    }
+}
+
+/// Another rule may refuse again and again what this one has charged.
+#[test]
+fn what_is_undone_can_be_used() {
+    for short in ["W", "SW", "TB"] {
+        for scope in [Scope::Local, Scope::Gateway] {
+            let mut store = open(&Rule::new(short, Quota::new(Unit::Day, 1000)), scope);
+            let mut admitted = 0;
+            while store.take(key(1), START).is_charged() {
+                admitted += 1;
+                let mut refused_elsewhere = store.take(key(1), START);
+                store.undo(&mut refused_elsewhere);
+            }
+            assert_eq!(admitted, 1000, "{short} {scope:?}");
         }
     }
 }

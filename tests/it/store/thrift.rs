@@ -101,3 +101,17 @@ fn a_hot_caller_costs_few_writes() {
         }
     }
 }
+
+/// What others hold may come back, but not so soon that each request had to look for it.
+#[test]
+fn while_others_hold_what_is_left_a_flood_asks_once() {
+    for short in ["W", "SW"] {
+        let gateway = Gateway::new(Rule::new(short, Quota::new(Unit::Day, 1000)), 100, 2);
+        (0..100).for_each(|_| _ = gateway.request(0, 1));
+        while gateway.request(1, 1).unwrap().is_admitted() {}
+        assert!(gateway.past(1).len() < 1000, "the other worker holds nothing");
+        let before = gateway.asked.get();
+        (0..100).for_each(|_| _ = gateway.request(1, 1));
+        assert_eq!(gateway.asked.get(), before, "{short}");
+    }
+}

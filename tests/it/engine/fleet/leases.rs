@@ -83,3 +83,18 @@ fn the_next_slice_is_asked_for_when_redis_lends_of_it() {
         }
     }
 }
+
+/// Nobody asks for each request that waits: more is asked for once for all of them.
+#[test]
+fn a_caller_who_wants_too_much_costs_few_questions() {
+    for algo in ["W", "SW", "TB"] {
+        let rule = format!("actor: account, unit: second, rpu: 500, algo: {algo}, scope: global");
+        let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
+        for _ in 0..2000 {
+            (0..5).for_each(|_| worker.request(&ann()));
+            worker.step(&mut |call, time| Some(redis.answer(&call.body, time)));
+        }
+        println!("{algo}: {} asks", redis.asks);
+        assert!(redis.asks < 500, "{algo}: {} asks", redis.asks);
+    }
+}
