@@ -25,7 +25,7 @@ impl RedisStore {
         }
         let is_leased = self.meter.daily.is_none();
         let mut left = reply.remaining;
-        if is_leased && (reply.block > 0 || reply.retry.is_none()) {
+        if is_leased && reply.retry.is_none() {
             left = left.saturating_add(self.lend(key, reply, (sent, now), handle));
         }
         self.leases.find(key).into_iter().for_each(|lease| lease.hear(left, now));
