@@ -7,6 +7,7 @@ mod ask;
 mod banned;
 mod build;
 mod charge;
+mod hear;
 mod hot;
 mod judge;
 mod lent;

@@ -4,15 +4,14 @@
 //! judged anew then. Should one refuse by now, Redis gets its permits back with the next trip. So a
 //! charge may be visible for a while that lets nobody through, and never the reverse.
 
-use super::opinion::{Basis, Refused, Says};
-use super::{Banned, Engine, Judge, Opinion, Patience, Since};
-use crate::decision::Retry;
+use super::opinion::{Basis, Says};
+use super::{Banned, Engine, Opinion, Patience, Since};
 use crate::key::Key;
 use crate::port::{self, Callout, Clock, Request};
 use crate::redis::client::Completion;
 use crate::redis::handle::Handle;
 use crate::redis::pending::{Pending, Settled};
-use crate::redis::protocol::{Question, Reply, RuleReply};
+use crate::redis::protocol::{Question, Reply};
 use crate::redis::target::Target;
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
@@ -43,7 +42,7 @@ pub struct Resumed {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grant {
     /// When the request may leave.
-    until: Micros,
+    pub(super) until: Micros,
     /// Under which the charge can be given back, and the term in which it may.
     pub(super) receipt: u64,
     pub(super) term: u64,
@@ -275,61 +274,6 @@ impl Engine {
             if opinion.loan() == 0 {
                 self.lent.wake(opinion.rule, opinion.key);
             }
-        }
-    }
-}
-
-impl Opinion {
-    /// Takes what Redis replied: that the request may leave after `wait`, decided at an instant, asked at
-    /// another and answered by now.
-    fn hear(
-        &mut self,
-        judge: &mut Judge,
-        reply: &RuleReply,
-        (wait, at): (Option<Micros>, Micros),
-        (sent, now): (Now, Now),
-        redis: &mut Handle,
-    ) {
-        let Some(store) = judge.store.redis() else { return };
-        let wait = wait.filter(|_| reply.retry.is_none());
-        let charged = if wait.is_some() { judge.rule.quota.cost } else { 0 };
-        store.receive(self.key, reply, charged, (sent, now), redis);
-        // What this worker has on lease is still the caller's.
-        let left = store.left(self.key).unwrap_or(reply.remaining);
-        self.is_own &= !reply.overflow;
-        judge.counts.overflow += u64::from(reply.overflow);
-        self.says = match (reply.retry, wait) {
-            (Some(retry), _) => {
-                let left = if retry == Retry::Never { 0 } else { left };
-                Says::Refuses(Refused { retry, loan: reply.loan, counts: self.is_own, left })
-            }
-            (None, Some(wait)) => {
-                let wait = if store.holds() { wait } else { 0 };
-                let RuleReply { receipt, term, .. } = *reply;
-                let until = at.saturating_add(wait);
-                let by = Basis::Redis(Grant { until, receipt, term, left });
-                Says::Admits { wait: until.saturating_sub(now.mono), by }
-            }
-            (None, None) => Says::Admits { wait: 0, by: Basis::Agreed(left) },
-        };
-    }
-
-    /// Redis was asked in vain.
-    fn hear_nothing(&mut self, judge: &mut Judge, now: Now, redis: &mut Handle) {
-        self.alone = true;
-        if let Some(store) = judge.store.redis() {
-            store.complete(self.key, None, now, redis);
-        }
-    }
-
-    /// Says what it says as of `now`.
-    fn catch_up(&mut self, judge: &mut Judge, now: Now, redis: &mut Handle) {
-        match &mut self.says {
-            Says::Nothing => self.check(judge, now, redis),
-            Says::Admits { wait, by: Basis::Redis(grant) } => {
-                *wait = grant.until.saturating_sub(now.mono);
-            }
-            Says::Admits { .. } | Says::Pending | Says::Refuses(_) | Says::Bans(_) => {}
         }
     }
 }

@@ -71,7 +71,7 @@ impl Engine {
                     Says::Nothing => {}
                 }
             }
-            if !self.can_hold(delay) {
+            if delay > 0 && !self.can_hold(delay) {
                 return Charged::Nothing;
             }
             if is_pending {

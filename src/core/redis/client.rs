@@ -5,6 +5,7 @@
 //! which no request waits for.
 
 mod batch;
+mod follow;
 mod offset;
 mod send;
 mod stats;
@@ -248,78 +249,10 @@ impl Client {
         }
     }
 
-    /// Redis answered.
-    fn answered(&mut self, now: Micros, gateways: u64, probing: bool, handle: &mut Handle) {
-        let seed = self.seed;
-        let mut back = false;
-        let health = Health::update(&*self.data, &self.key, |health| {
-            let was_open = health.breaker.is_open();
-            let changed = health.answered(now, gateways, probing);
-            back = was_open && !health.breaker.is_open();
-            health.agree(seed) || changed
-        });
-        self.follow(health, handle);
-        if back {
-            let line = format!(
-                "rules for the fleet: Redis (cluster `{}`) is back; the fleet counts together",
-                self.endpoint.cluster
-            );
-            self.stats.news.push(line);
-        }
-    }
-
     /// All calls of a batch came to nothing.
     fn fail_all(&mut self, mut batch: Batch, failure: &Failure, now: Micros, handle: &mut Handle) {
         for (_, who) in batch.take() {
             self.take(&batch, who, Err(failure.clone()), now, handle);
         }
-    }
-
-    /// Redis was asked in vain.
-    fn failed(
-        &mut self,
-        failure: &Failure,
-        now: Micros,
-        sent: Micros,
-        probing: bool,
-        handle: &mut Handle,
-    ) {
-        self.stats.fail(failure.name());
-        let mut left = false;
-        let health = Health::update(&*self.data, &self.key, |health| {
-            let was_open = health.breaker.is_open();
-            let changed = health.breaker.failed(now, sent, probing);
-            left = !was_open && health.breaker.is_open();
-            changed
-        });
-        self.follow(health, handle);
-        if left {
-            let line = format!(
-                "rules for the fleet: Redis (cluster `{}`) cannot be relied upon: {failure}; this gateway \
-                 goes by itself until it is back",
-                self.endpoint.cluster
-            );
-            self.stats.news.push(line);
-        }
-    }
-
-    /// The fleet's secret is this one. What goes by another is of no use any more.
-    fn reseed(&mut self, seed: Seed, handle: &mut Handle) {
-        if self.seed != seed {
-            self.seed = seed;
-            self.give_up(Settled::Again, handle);
-        }
-    }
-
-    /// Tells what is known of Redis.
-    pub fn tell(&self, handle: &mut Handle) {
-        handle.alone = self.health.breaker.is_open();
-        handle.gateways = self.health.gateways.max(1);
-    }
-
-    /// Goes by what all workers know.
-    fn follow(&mut self, health: Health, handle: &mut Handle) {
-        self.health = health;
-        self.tell(handle);
     }
 }

@@ -109,7 +109,7 @@ impl RedisStore {
         }
     }
 
-    /// As [`Store::check`].
+    /// As [`Store::check`](crate::store::Store::check).
     pub fn check(&mut self, key: Key, now: Now, handle: &mut Handle) -> Reservation {
         if self.never {
             return Reservation::new(key, now, Decision::NEVER, By::Known);
@@ -124,7 +124,7 @@ impl RedisStore {
         Reservation::new(key, now, Decision::NOW, By::Redis)
     }
 
-    /// As [`Store::take`].
+    /// As [`Store::take`](crate::store::Store::take).
     pub fn take(&mut self, key: Key, now: Now, handle: &mut Handle) -> Reservation {
         let mut reservation = self.check(key, now, handle);
         if reservation.is_free() {
@@ -133,23 +133,23 @@ impl RedisStore {
         reservation
     }
 
-    /// As [`Store::look_again`].
+    /// As [`Store::look_again`](crate::store::Store::look_again).
     pub fn look_again(&mut self, key: Key) {
         self.leases.find(key).into_iter().for_each(Lease::look_again);
     }
 
-    /// As [`Store::wait`].
+    /// As [`Store::wait`](crate::store::Store::wait).
     pub fn wait(&mut self, key: Key, requests: usize) {
         let lease = self.leases.find(key);
         lease.into_iter().for_each(|lease| lease.waiting = requests as u64);
     }
 
-    /// As [`Store::crowd`].
+    /// As [`Store::crowd`](crate::store::Store::crowd).
     pub fn crowd(&mut self, key: Key, now: Now) {
         self.leases.find(key).into_iter().for_each(|lease| lease.crowd(now));
     }
 
-    /// As [`Store::charge`].
+    /// As [`Store::charge`](crate::store::Store::charge).
     pub fn charge(
         &mut self,
         reservation: &mut Reservation,
@@ -185,7 +185,7 @@ impl RedisStore {
         }
     }
 
-    /// As [`Store::can_hold`].
+    /// As [`Store::can_hold`](crate::store::Store::can_hold).
     pub fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
         match reservation.is_alone {
             true => self.share.last().can_hold(reservation, delay),
@@ -193,7 +193,7 @@ impl RedisStore {
         }
     }
 
-    /// As [`Store::undo`].
+    /// As [`Store::undo`](crate::store::Store::undo).
     pub fn undo(&mut self, reservation: &mut Reservation) {
         if reservation.is_alone {
             return self.share.last().undo(reservation);
@@ -205,7 +205,7 @@ impl RedisStore {
         }
     }
 
-    /// As [`Store::remaining`].
+    /// As [`Store::remaining`](crate::store::Store::remaining).
     pub fn remaining(&mut self, reservation: &Reservation) -> u64 {
         match reservation.by {
             _ if reservation.is_alone => self.share.last().remaining(reservation),
@@ -214,12 +214,12 @@ impl RedisStore {
         }
     }
 
-    /// As [`Store::receipt`].
+    /// As [`Store::receipt`](crate::store::Store::receipt).
     pub fn receipt(&self, reservation: &Reservation) -> u64 {
         self.share.receipt(reservation)
     }
 
-    /// As [`Store::leave`].
+    /// As [`Store::leave`](crate::store::Store::leave).
     pub fn leave(&mut self, key: Key, receipt: u64, now: Now, handle: &mut Handle) {
         if handle.is_alone(Part::of(key)) {
             self.share.last().leave(key, receipt, now);
@@ -228,22 +228,22 @@ impl RedisStore {
         }
     }
 
-    /// As [`Store::hint_demand`].
+    /// As [`Store::hint_demand`](crate::store::Store::hint_demand).
     pub fn hint_demand(&mut self, key: Key, permits: u64) {
         self.leases.claim(key).into_iter().for_each(|lease| lease.demand.hint(permits));
     }
 
-    /// As [`Store::tidy`].
+    /// As [`Store::tidy`](crate::store::Store::tidy).
     pub fn tidy(&mut self, now: Now, handle: &mut Handle) -> bool {
         self.hand_in_blocks(now, false, handle) | self.share.last().tidy(now)
     }
 
-    /// As [`Store::change_in_keys`].
+    /// As [`Store::change_in_keys`](crate::store::Store::change_in_keys).
     pub fn change_in_keys(&mut self) -> i64 {
         self.share.last().change_in_keys()
     }
 
-    /// As [`Store::close`].
+    /// As [`Store::close`](crate::store::Store::close).
     pub fn close(&mut self, now: Now, handle: &mut Handle) -> i64 {
         while self.hand_in_blocks(now, true, handle) {}
         self.leases.clear();

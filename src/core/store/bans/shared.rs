@@ -5,6 +5,8 @@
 //! so that where nobody is banned nothing else is asked, and how many bans have begun, so that what a
 //! worker knows of a caller is known until the next one begins.
 
+mod elsewhere;
+
 use std::rc::Rc;
 
 use super::{Bans, set};
@@ -114,17 +116,6 @@ impl Shared {
         }
     }
 
-    /// The same, with refusals that somebody else counts.
-    pub(crate) fn counted_elsewhere(mut self) -> Shared {
-        self.hands_out = true;
-        self
-    }
-
-    /// Refusals that somebody else is to count.
-    pub(crate) fn take_refusals(&mut self) -> Vec<(Key, u64)> {
-        std::mem::take(&mut self.refusals)
-    }
-
     /// Looks at the record, and puts `until` into it if a ban begins that ends then.
     fn learn(&mut self, begins: Option<Micros>, now: Micros) {
         self.stale = now.saturating_add(STALE);
@@ -180,38 +171,6 @@ impl Shared {
             }
         }
         place
-    }
-
-    /// Whether a caller who keeps coming is to be looked for elsewhere.
-    pub(crate) fn is_worth_a_look(&mut self, key: Key, now: Micros) -> bool {
-        let place = self.claim(key, now);
-        let Some(line) = self.lines.get_mut(place) else { return false };
-        let looks =
-            now.saturating_sub(line.looked) >= SECOND && self.ban.left(line.until, now) == 0;
-        if looks {
-            line.looked = now;
-        }
-        looks
-    }
-
-    /// Takes what somebody else says about a caller. Ticks for which it is still banned.
-    pub(crate) fn hear(&mut self, key: Key, known: Known, now: Micros) -> Micros {
-        let until = now.saturating_add(known.left);
-        let left = self.ban.left(until, now);
-        let place = self.claim(key, now);
-        let was_known =
-            self.lines.get(place).is_some_and(|line| self.ban.left(line.until, now) > 0);
-        // A look counts nothing, and does not tell.
-        let line = self.lines.get_mut(place).filter(|_| known.recent > 0);
-        line.into_iter().for_each(|line| line.recent = known.recent);
-        if left > 0 && !was_known {
-            self.change(key, set::Change::Ban(until), now);
-            self.begun += u64::from(known.begins);
-            self.learn(Some(until), now);
-            let (line, epoch) = (self.lines.get_mut(place).into_iter(), self.record.epoch);
-            line.for_each(|line| (line.until, line.epoch) = (until, epoch));
-        }
-        left
     }
 
     /// Has the refusals of a line counted.

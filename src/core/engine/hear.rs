@@ -1,0 +1,64 @@
+//! What a rule says once Redis has replied.
+
+use super::ask::Grant;
+use super::opinion::{Basis, Refused, Says};
+use super::{Judge, Opinion};
+use crate::decision::Retry;
+use crate::redis::handle::Handle;
+use crate::redis::protocol::RuleReply;
+use crate::time::{Micros, Now};
+
+impl Opinion {
+    /// Takes what Redis replied: that the request may leave after `wait`, decided at an instant, asked at
+    /// another and answered by now.
+    pub(super) fn hear(
+        &mut self,
+        judge: &mut Judge,
+        reply: &RuleReply,
+        (wait, at): (Option<Micros>, Micros),
+        (sent, now): (Now, Now),
+        redis: &mut Handle,
+    ) {
+        let Some(store) = judge.store.redis() else { return };
+        let wait = wait.filter(|_| reply.retry.is_none());
+        let charged = if wait.is_some() { judge.rule.quota.cost } else { 0 };
+        store.receive(self.key, reply, charged, (sent, now), redis);
+        // What this worker has on lease is still the caller's.
+        let left = store.left(self.key).unwrap_or(reply.remaining);
+        self.is_own &= !reply.overflow;
+        judge.counts.overflow += u64::from(reply.overflow);
+        self.says = match (reply.retry, wait) {
+            (Some(retry), _) => {
+                let left = if retry == Retry::Never { 0 } else { left };
+                Says::Refuses(Refused { retry, loan: reply.loan, counts: self.is_own, left })
+            }
+            (None, Some(wait)) => {
+                let wait = if store.holds() { wait } else { 0 };
+                let RuleReply { receipt, term, .. } = *reply;
+                let until = at.saturating_add(wait);
+                let by = Basis::Redis(Grant { until, receipt, term, left });
+                Says::Admits { wait: until.saturating_sub(now.mono), by }
+            }
+            (None, None) => Says::Admits { wait: 0, by: Basis::Agreed(left) },
+        };
+    }
+
+    /// Redis was asked in vain.
+    pub(super) fn hear_nothing(&mut self, judge: &mut Judge, now: Now, redis: &mut Handle) {
+        self.alone = true;
+        if let Some(store) = judge.store.redis() {
+            store.complete(self.key, None, now, redis);
+        }
+    }
+
+    /// Says what it says as of `now`.
+    pub(super) fn catch_up(&mut self, judge: &mut Judge, now: Now, redis: &mut Handle) {
+        match &mut self.says {
+            Says::Nothing => self.check(judge, now, redis),
+            Says::Admits { wait, by: Basis::Redis(grant) } => {
+                *wait = grant.until.saturating_sub(now.mono);
+            }
+            Says::Admits { .. } | Says::Pending | Says::Refuses(_) | Says::Bans(_) => {}
+        }
+    }
+}
