@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::entry::Context;
+use super::context::Context;
 use super::fields::Fields;
 use super::node::{self, Node};
 use super::place::{Part, Place};

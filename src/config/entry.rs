@@ -1,10 +1,8 @@
 //! An entry of `limits`: a path, what else must hold, and the rules.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::actors::Known;
+use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
 use super::rule::{self, identity};
@@ -14,19 +12,6 @@ use diana_core::policy::{Limit, Prefix, Response};
 const WHAT: &str = "a mapping such as `{Url: /, rules: […]}`";
 const URL: &str = "a path such as `/sample`";
 const RULES: &str = "a list of rules such as `{actor: device, unit: second, rpu: 10}`";
-
-/// What all entries share while they are read.
-#[derive(Debug)]
-pub struct Context<'c> {
-    /// The actors that rules may name.
-    pub actors: &'c [Known],
-    /// Seconds that local time is ahead of UTC.
-    pub zone: i64,
-    /// The names that rules were given, each with the number that would follow it.
-    pub names: RefCell<BTreeMap<String, usize>>,
-    /// Bytes that the quotas of the rules so far take in a worker.
-    pub quotas: Cell<u64>,
-}
 
 /// Reads an entry; `outer` is the response of the document.
 pub fn read(node: &Node<'_>, outer: &Rc<Response>, context: &Context<'_>) -> Option<Limit> {

@@ -7,6 +7,7 @@ pub mod problem;
 
 mod actors;
 mod advice;
+mod context;
 mod document;
 mod entry;
 mod except;

@@ -9,7 +9,7 @@ mod quota;
 
 use std::rc::Rc;
 
-use super::entry::Context;
+use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
 use super::{except, keys, response, values};

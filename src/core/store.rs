@@ -3,6 +3,7 @@
 
 pub mod bans;
 pub mod daily;
+mod found;
 mod kept;
 pub(crate) mod lease;
 pub(crate) mod leases;

@@ -1,5 +1,6 @@
 //! One configuration in one worker: what its root and its streams have in common.
 
+mod redis;
 mod upkeep;
 
 use std::cell::{Cell, RefCell};

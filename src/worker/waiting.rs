@@ -4,15 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::host::{Host, Level};
-use super::instance::Instance;
-use super::worker::Worker;
+use super::host::Host;
 use diana_core::engine::Resumed;
 use diana_core::permit::{End, Permit};
-use diana_core::port::Answer;
 use diana_core::report::Report;
 use diana_core::tickets::Tickets;
-use diana_core::verdict::Verdict;
 
 /// What a stream and its instance know together of a request that waits, or of which something is left to
 /// do when the response comes.
@@ -43,9 +39,9 @@ impl Late {
 /// The requests of one instance that wait.
 #[derive(Default)]
 pub(crate) struct Waiting {
-    streams: RefCell<Tickets<(u32, Rc<Late>)>>,
+    pub(crate) streams: RefCell<Tickets<(u32, Rc<Late>)>>,
     /// Those whose answers have come.
-    ready: RefCell<VecDeque<Resumed>>,
+    pub(crate) ready: RefCell<VecDeque<Resumed>>,
 }
 
 impl Waiting {
@@ -69,96 +65,6 @@ impl Waiting {
     /// How many answers have come with which nobody went on yet.
     pub(crate) fn answered(&self) -> usize {
         self.ready.borrow().len()
-    }
-}
-
-impl Instance {
-    /// Does what is due between the gateway and Redis.
-    pub(crate) fn work_for_fleet(&self, host: &dyn Host) {
-        let now = self.now(host);
-        let ready = self.with_engine(host, |engine| engine.work(now, host));
-        self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
-    }
-
-    /// Takes the answer to a call, if it is one of this instance's. Whether it is.
-    pub(crate) fn take_answer(&self, token: u32, answer: &Answer<'_>, host: &dyn Host) -> bool {
-        let now = self.now(host);
-        let ready = self.with_engine(host, |engine| engine.answer(token, answer, now, host));
-        let ready = ready.flatten();
-        let taken = ready.is_some();
-        if taken {
-            // It may bring permits that nobody comes for.
-            self.begin_upkeep(host);
-        }
-        self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
-        taken
-    }
-
-    /// Forgets the calls that the root made which has ended.
-    pub(crate) fn lose_calls(&self, host: &dyn Host) {
-        let now = self.now(host);
-        let ready = self.with_engine(host, |engine| engine.lose(host.caller(), now));
-        self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
-    }
-
-    /// Writes to the log what there is to tell about Redis.
-    pub(crate) fn tell_news(&self, host: &dyn Host) {
-        let news = self.with_engine(host, |engine| engine.news()).unwrap_or_default();
-        news.iter().for_each(|line| host.log(Level::Warn, line));
-    }
-}
-
-impl Worker {
-    /// Lets requests of an instance go on whose answers have come, at most `left`.
-    pub(crate) fn go_on(&self, instance: &Instance, host: &dyn Host, left: &mut usize) {
-        while *left > 0 {
-            let next = instance.waiting().ready.borrow_mut().pop_front();
-            let Some(resumed) = next else { return };
-            // It may bring permits, whether its client is still there or not.
-            instance.open(host);
-            let stream = instance.waiting().streams.borrow_mut().remove(resumed.ticket);
-            let Some((stream, late)) = stream else {
-                let now = instance.now(host);
-                instance.with_engine(host, |engine| {
-                    engine.abandon(&resumed, now);
-                });
-                continue;
-            };
-            *left -= 1;
-            let now = instance.now(host);
-            if resumed.patience.is_none() {
-                let waited = now.mono.saturating_sub(resumed.since);
-                let name = format!("diana.{}.fleet.wait_us", instance.namespace());
-                host.record(&name, waited);
-            }
-            host.enter(stream);
-            let verdict = instance.resume(&resumed, now, host);
-            host.decided(stream, Some(&resumed), &verdict);
-            self.carry_out(verdict, instance, stream, &late, host);
-            host.enter(host.caller());
-        }
-    }
-
-    fn carry_out(
-        &self,
-        verdict: Verdict,
-        instance: &Instance,
-        stream: u32,
-        late: &Rc<Late>,
-        host: &dyn Host,
-    ) {
-        match verdict {
-            Verdict::Admit(permit, report) => {
-                late.admit(permit, report.as_deref(), host);
-                host.resume(stream);
-            }
-            Verdict::Hold(held) => {
-                late.admit(Permit::NONE, Some(&held.report), host);
-                self.hold(stream, instance, held);
-            }
-            Verdict::Refuse(refusal) => host.refuse(&refusal),
-            Verdict::Ask { ticket } => instance.waiting().join(ticket, stream, late.clone()),
-        }
     }
 }
 

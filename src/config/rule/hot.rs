@@ -1,7 +1,7 @@
 //! `hot` of a rule.
 
 use crate::actors::Known;
-use crate::entry::Context;
+use crate::context::Context;
 use crate::fields::Fields;
 use crate::headers;
 use crate::values;

@@ -1,6 +1,6 @@
 //! `quota` of a rule: many accounts in fixed memory.
 
-use crate::entry::Context;
+use crate::context::Context;
 use crate::fields::Fields;
 use crate::node::Node;
 use crate::rule::algo::Limiter;

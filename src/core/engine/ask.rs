@@ -38,18 +38,6 @@ pub struct Resumed {
     pub answer: Option<Pending>,
 }
 
-/// What Redis charged for a request.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Grant {
-    /// When the request may leave.
-    pub(super) until: Micros,
-    /// Under which the charge can be given back, and the term in which it may.
-    pub(super) receipt: u64,
-    pub(super) term: u64,
-    /// Permits left after it.
-    pub(super) left: u64,
-}
-
 impl Engine {
     /// When there is something to do the next time: between the gateway and Redis, or about requests that
     /// wait for permits.

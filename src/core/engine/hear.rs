@@ -1,7 +1,6 @@
 //! What a rule says once Redis has replied.
 
-use super::ask::Grant;
-use super::opinion::{Basis, Refused, Says};
+use super::opinion::{Basis, Grant, Refused, Says};
 use super::{Judge, Opinion};
 use crate::decision::Retry;
 use crate::redis::handle::Handle;

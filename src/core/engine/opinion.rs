@@ -1,7 +1,6 @@
 //! What the rules that apply to a request say about it.
 
 use super::Judge;
-use super::ask::Grant;
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::redis::handle::Handle;
@@ -203,4 +202,16 @@ fn refusal(judge: &mut Judge, found: &Reservation, retry: Retry, counts: bool) -
         Retry::Never => 0,
     };
     Says::Refuses(Refused { retry, loan: found.loan(), counts, left })
+}
+
+/// What Redis charged for a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Grant {
+    /// When the request may leave.
+    pub(super) until: Micros,
+    /// Under which the charge can be given back, and the term in which it may.
+    pub(super) receipt: u64,
+    pub(super) term: u64,
+    /// Permits left after it.
+    pub(super) left: u64,
 }

@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use super::bans::set;
+use super::found::Found;
 use super::shared::names::Names;
 use super::shared::slot;
 use crate::algorithm::Algorithm;
@@ -43,16 +44,6 @@ pub struct Remains {
 enum Kind {
     Callers(Rc<dyn Algorithm>),
     Bans(Ban),
-}
-
-/// What a value is found to be.
-pub(super) enum Found {
-    /// As empty as it can be.
-    Empty,
-    /// Something in it counts, until then at most; zero if that is not known.
-    InUse(Micros),
-    /// All of it has run out; this is to be written in its place.
-    Over(Vec<u8>),
 }
 
 impl Remains {

@@ -5,7 +5,7 @@
 //! newcomer takes the place of the one with the least to lose, and never that of one who is banned: many
 //! addresses that are refused a few times each drop nobody who was refused more often than they.
 
-use super::super::remains::Found;
+use super::super::found::Found;
 use crate::ban::WORDS;
 use crate::policy::Ban;
 use crate::time::Micros;

@@ -7,7 +7,7 @@
 
 use super::lent::Lent;
 use crate::algorithm::Algorithm;
-use crate::store::remains::Found;
+use crate::store::found::Found;
 use crate::store::watermark::Watermark;
 use crate::time::{Micros, Now};
 

@@ -1,0 +1,19 @@
+//! What all entries and rules share while they are read.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use super::actors::Known;
+
+/// What all entries share while they are read.
+#[derive(Debug)]
+pub struct Context<'c> {
+    /// The actors that rules may name.
+    pub actors: &'c [Known],
+    /// Seconds that local time is ahead of UTC.
+    pub zone: i64,
+    /// The names that rules were given, each with the number that would follow it.
+    pub names: RefCell<BTreeMap<String, usize>>,
+    /// Bytes that the quotas of the rules so far take in a worker.
+    pub quotas: Cell<u64>,
+}

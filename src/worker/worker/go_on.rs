@@ -1,0 +1,64 @@
+//! Requests that go on since their answers have come.
+
+use std::rc::Rc;
+
+use super::Worker;
+use crate::host::Host;
+use crate::instance::Instance;
+use crate::waiting::Late;
+use diana_core::permit::Permit;
+use diana_core::verdict::Verdict;
+
+impl Worker {
+    /// Lets requests of an instance go on whose answers have come, at most `left`.
+    pub(crate) fn go_on(&self, instance: &Instance, host: &dyn Host, left: &mut usize) {
+        while *left > 0 {
+            let next = instance.waiting().ready.borrow_mut().pop_front();
+            let Some(resumed) = next else { return };
+            // It may bring permits, whether its client is still there or not.
+            instance.open(host);
+            let stream = instance.waiting().streams.borrow_mut().remove(resumed.ticket);
+            let Some((stream, late)) = stream else {
+                let now = instance.now(host);
+                instance.with_engine(host, |engine| {
+                    engine.abandon(&resumed, now);
+                });
+                continue;
+            };
+            *left -= 1;
+            let now = instance.now(host);
+            if resumed.patience.is_none() {
+                let waited = now.mono.saturating_sub(resumed.since);
+                let name = format!("diana.{}.fleet.wait_us", instance.namespace());
+                host.record(&name, waited);
+            }
+            host.enter(stream);
+            let verdict = instance.resume(&resumed, now, host);
+            host.decided(stream, Some(&resumed), &verdict);
+            self.carry_out(verdict, instance, stream, &late, host);
+            host.enter(host.caller());
+        }
+    }
+
+    fn carry_out(
+        &self,
+        verdict: Verdict,
+        instance: &Instance,
+        stream: u32,
+        late: &Rc<Late>,
+        host: &dyn Host,
+    ) {
+        match verdict {
+            Verdict::Admit(permit, report) => {
+                late.admit(permit, report.as_deref(), host);
+                host.resume(stream);
+            }
+            Verdict::Hold(held) => {
+                late.admit(Permit::NONE, Some(&held.report), host);
+                self.hold(stream, instance, held);
+            }
+            Verdict::Refuse(refusal) => host.refuse(&refusal),
+            Verdict::Ask { ticket } => instance.waiting().join(ticket, stream, late.clone()),
+        }
+    }
+}
