@@ -59,8 +59,8 @@ def start_gateway(binary, name, password):
 
 
 def serve(processes):
-    """Until all gateways serve; then tells what to try, and waits until one of them ends."""
-    while not all(local.ready(admin) for _, admin in GATEWAYS.values()):
+    """Until all gateways go by the centre's rules; then tells what to try, and waits until one of them ends."""
+    while not all(is_ready(admin) for _, admin in GATEWAYS.values()):
         watch(processes, processes)
         time.sleep(0.1)
     say(told(processes["Redis"].pid))
@@ -68,6 +68,12 @@ def serve(processes):
         # Whoever ends Redis wants to see what the gateways do about it.
         watch(processes, GATEWAYS)
         time.sleep(0.2)
+
+
+def is_ready(admin):
+    """Whether a gateway serves, and each of its workers goes by the centre's rules, as its main thread does."""
+    workers = local.stat(admin, "envoy_server_concurrency") if local.ready(admin) else None
+    return workers is not None and local.stat(admin, "diana_remote_in_force") == workers + 1
 
 
 def watch(processes, names):
