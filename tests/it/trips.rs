@@ -7,8 +7,8 @@ use diana_core::policy::{Ban, Quota};
 use diana_core::redis::part::Part;
 use diana_core::redis::protocol::resp::{Value, values};
 use diana_core::redis::protocol::{
-    Answer, Ask, Back, BanReply, Call, Charge, Decided, Failure, Login, Numbers, Outcome, Question,
-    Refusals, Reply, RuleReply, Script, Trip,
+    Ask, AskReply, Back, BanReply, Charge, Decided, Failure, Login, Numbers, Question, Refusals,
+    Reply, RuleReply, Script, ScriptAnswer, ScriptCall, Trip,
 };
 use diana_core::time::Unit;
 
@@ -33,7 +33,7 @@ fn trip() -> Trip {
 
 /// A trip of one call for each of these.
 fn of(calls: Vec<Vec<Ask>>) -> Trip {
-    let call = |asks| Call { part: Part::Whole, script: Script::Digest, asks };
+    let call = |asks| ScriptCall { part: Part::Whole, script: Script::Digest, asks };
     Trip {
         namespace: "shop".into(),
         seed: Seed { k0: 1, k1: 2 },
@@ -44,7 +44,7 @@ fn of(calls: Vec<Vec<Ask>>) -> Trip {
 }
 
 /// The only one of the answers.
-fn first(body: &[u8]) -> Result<Answer, Failure> {
+fn first(body: &[u8]) -> Result<ScriptAnswer, Failure> {
     let mut answers = trip().answers(&login(), body);
     assert_eq!(answers.len(), 1);
     answers.remove(0)
@@ -56,8 +56,8 @@ fn login() -> Login {
 
 fn answer(body: &str) -> Result<Decided, Failure> {
     match first(body.as_bytes())? {
-        Answer::Decided(decided) => Ok(decided),
-        Answer::Seed(seed) => panic!("a seed, {:x} {:x}", seed.k0, seed.k1),
+        ScriptAnswer::Decided(decided) => Ok(decided),
+        ScriptAnswer::Seed(seed) => panic!("a seed, {:x} {:x}", seed.k0, seed.k1),
     }
 }
 
@@ -128,8 +128,8 @@ fn an_answer_is_read() {
             overflow: true,
         };
         let asks = vec![
-            Outcome { wait, replies: vec![Reply::Rule(opinion)] },
-            Outcome { wait: Some(0), replies: vec![] },
+            AskReply { wait, replies: vec![Reply::Rule(opinion)] },
+            AskReply { wait: Some(0), replies: vec![] },
         ];
         Decided { gateways: 9, now: 7, foreign: 1, asks }
     };
@@ -151,7 +151,7 @@ fn a_seed_is_read() {
         let body = format!("+OK\r\n+OK\r\n*1\r\n${}\r\n{text}\r\n+OK\r\n", text.len());
         first(body.as_bytes())
     };
-    let Ok(Answer::Seed(found)) = seed("000000000000000a000000000000000b") else { panic!() };
+    let Ok(ScriptAnswer::Seed(found)) = seed("000000000000000a000000000000000b") else { panic!() };
     assert_eq!((found.k0, found.k1), (10, 11));
     for text in ["", "000000000000000a", "000000000000000g000000000000000b"] {
         assert!(matches!(seed(text), Err(Failure::Garbage)), "{text}");
@@ -193,12 +193,12 @@ fn admits(remaining: u64) -> String {
 
 /// What is left by each call, or why it came to nothing.
 fn each(body: &str) -> Vec<Result<u64, &'static str>> {
-    let said = |answer: Result<Answer, Failure>| match answer {
-        Ok(Answer::Decided(decided)) => {
+    let said = |answer: Result<ScriptAnswer, Failure>| match answer {
+        Ok(ScriptAnswer::Decided(decided)) => {
             let Reply::Rule(reply) = decided.asks[0].replies[0] else { panic!("about a rule") };
             Ok(reply.remaining)
         }
-        Ok(Answer::Seed(_)) => Err("seed"),
+        Ok(ScriptAnswer::Seed(_)) => Err("seed"),
         Err(failure) => Err(failure.name()),
     };
     two().answers(&Login::default(), body.as_bytes()).into_iter().map(said).collect()
@@ -276,7 +276,7 @@ fn a_ban_is_asked_about_and_told_of_in_its_own_words() {
     let told = format!("*25\r\n{}:0 :0 :60 :1 :0 :0 :3 :0 :0 :0 :0 ", admits(5));
     let answers =
         trip.answers(&Login::default(), (told.replace(' ', "\r\n") + "+OK\r\n").as_bytes());
-    let [Ok(Answer::Decided(decided))] = &answers[..] else { panic!("no answer") };
+    let [Ok(ScriptAnswer::Decided(decided))] = &answers[..] else { panic!("no answer") };
     let reply = BanReply { retry: None, left: 60, begins: true, recent: 3, overflow: false };
     assert_eq!(decided.asks[0].replies[1], Reply::Ban(reply));
 }

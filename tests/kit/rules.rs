@@ -4,7 +4,9 @@ use diana_core::algorithm::{Entry, REGISTRY};
 use diana_core::key::{Key, Seed};
 use diana_core::policy::Quota;
 use diana_core::redis::part::Part;
-use diana_core::redis::protocol::{Ask, Back, Call, Charge, Question, Refusals, Script, Trip};
+use diana_core::redis::protocol::{
+    Ask, Back, Charge, Question, Refusals, Script, ScriptCall, Trip,
+};
 use diana_core::time::Now;
 use fastrand::Rng;
 
@@ -78,7 +80,7 @@ pub fn trip_of(now: Option<u64>, asks: Vec<Ask>) -> Trip {
 
 /// A trip of one call for each of these.
 pub fn trip_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Trip {
-    let call = |asks| Call { part: Part::Whole, script: Script::Digest, asks };
+    let call = |asks| ScriptCall { part: Part::Whole, script: Script::Digest, asks };
     let calls = calls.into_iter().map(call).collect();
     Trip { namespace: "test".into(), seed: Seed { k0: 1, k1: 2 }, gateway: 1, now, calls }
 }

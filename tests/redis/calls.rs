@@ -1,7 +1,7 @@
 //! Several calls in one trip: what one comes to is nothing to the others.
 
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Answer, Failure, Login, Script, Trip};
+use diana_core::redis::protocol::{Failure, Login, Script, ScriptAnswer, Trip};
 use diana_core::time::{SECOND, Unit};
 
 use crate::server::{Decided, Server};
@@ -19,8 +19,8 @@ fn two() -> Trip {
 /// What is left of each rule, or why its call came to nothing.
 fn each(server: &Server, trip: &Trip, login: &Login) -> Vec<Result<u64, Failure>> {
     let left = |answer| match answer {
-        Ok(Answer::Decided(decided)) => Ok(Decided::of(decided).asks[0].rules[0].remaining),
-        Ok(Answer::Seed(_)) => panic!("the seed is another"),
+        Ok(ScriptAnswer::Decided(decided)) => Ok(Decided::of(decided).asks[0].rules[0].remaining),
+        Ok(ScriptAnswer::Seed(_)) => panic!("the seed is another"),
         Err(failure) => Err(failure),
     };
     server.answers(trip, login).into_iter().map(left).collect()

@@ -3,7 +3,7 @@
 use diana_core::decision::Retry;
 use diana_core::key::Seed;
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Answer, Charge, Login, Trip};
+use diana_core::redis::protocol::{Charge, Login, ScriptAnswer, Trip};
 use diana_core::time::{SECOND, Unit};
 
 use crate::server::Server;
@@ -18,7 +18,8 @@ fn who_comes_first_chooses_the_seed() {
     let first = trip(Some(NOW), vec![rule.charge(1, 1, 0)]);
     let second = Trip { seed: Seed { k0: 3, k1: u64::MAX }, gateway: 2, ..first.clone() };
     assert_eq!(server.decide(&first).asks[0].rules[0].remaining, 9);
-    let Ok(Answer::Seed(Seed { k0: 1, k1: 2 })) = server.ask(&second, &Login::default()) else {
+    let Ok(ScriptAnswer::Seed(Seed { k0: 1, k1: 2 })) = server.ask(&second, &Login::default())
+    else {
         panic!("the second gateway was not told the seed");
     };
     let decided = server.decide(&first);
@@ -30,7 +31,7 @@ fn who_comes_first_chooses_the_seed() {
     // After a loss of everything whoever comes first brings its seed back.
     server.command(&["FLUSHALL"]);
     assert_eq!(server.decide(&first).asks[0].rules[0].remaining, 9);
-    assert!(matches!(server.ask(&second, &Login::default()), Ok(Answer::Seed(_))));
+    assert!(matches!(server.ask(&second, &Login::default()), Ok(ScriptAnswer::Seed(_))));
 }
 
 #[test]

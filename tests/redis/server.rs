@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use diana_core::redis::protocol;
 use diana_core::redis::protocol::resp::{Value, command, values, word};
-use diana_core::redis::protocol::{Answer, BanReply, Failure, Login, Reply, Script, Trip};
+use diana_core::redis::protocol::{BanReply, Failure, Login, Reply, Script, ScriptAnswer, Trip};
 
 use kit::model::Outcome;
 use kit::rules::by;
@@ -28,7 +28,7 @@ pub struct Decided {
 impl Decided {
     pub fn of(decided: protocol::Decided) -> Decided {
         let (mut asks, mut bans) = (Vec::new(), Vec::new());
-        for protocol::Outcome { wait, replies } in decided.asks {
+        for protocol::AskReply { wait, replies } in decided.asks {
             let rules = replies.iter().filter_map(Reply::rule).copied().collect();
             asks.push(Outcome { wait, rules });
             bans.push(replies.iter().filter_map(Reply::ban).copied().collect());
@@ -91,7 +91,7 @@ impl Server {
         read(&values(&self.exchange(&out)).unwrap()[0])
     }
 
-    pub fn ask(&self, trip: &Trip, login: &Login) -> Result<Answer, Failure> {
+    pub fn ask(&self, trip: &Trip, login: &Login) -> Result<ScriptAnswer, Failure> {
         match self.answers(&by(Script::Digest, trip), login).remove(0) {
             Err(Failure::NoScript) => self.answers(&by(Script::Text, trip), login).remove(0),
             answer => answer,
@@ -99,15 +99,15 @@ impl Server {
     }
 
     /// What each call is answered.
-    pub fn answers(&self, trip: &Trip, login: &Login) -> Vec<Result<Answer, Failure>> {
+    pub fn answers(&self, trip: &Trip, login: &Login) -> Vec<Result<ScriptAnswer, Failure>> {
         trip.answers(login, &self.exchange(&trip.pipeline(login)))
     }
 
     /// What was decided, where nothing can go wrong.
     pub fn decide(&self, trip: &Trip) -> Decided {
         match self.ask(trip, &Login::default()) {
-            Ok(Answer::Decided(decided)) => Decided::of(decided),
-            Ok(Answer::Seed(_)) => panic!("the seed is another"),
+            Ok(ScriptAnswer::Decided(decided)) => Decided::of(decided),
+            Ok(ScriptAnswer::Seed(_)) => panic!("the seed is another"),
             Err(failure) => panic!("{failure}"),
         }
     }

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Answer, Login, Trip};
+use diana_core::redis::protocol::{Login, ScriptAnswer, Trip};
 use diana_core::time::Unit;
 
 use crate::server::Server;
@@ -66,7 +66,7 @@ fn call(port: &str, trip: &Trip) {
     stream.write_all(&trip.pipeline(&login)).unwrap();
     let mut back = Vec::new();
     stream.read_to_end(&mut back).unwrap();
-    let Ok(Answer::Decided(decided)) = trip.answers(&login, &back).remove(0) else {
+    let Ok(ScriptAnswer::Decided(decided)) = trip.answers(&login, &back).remove(0) else {
         panic!("{back:?}")
     };
     assert_eq!(decided.asks.len(), trip.calls[0].asks.len());

@@ -17,7 +17,7 @@ use super::handle::Handle;
 use super::health::Health;
 use super::part::Part;
 use super::pending::{Pending, Settled};
-use super::protocol::{Answer, Ask, Call, Failure, Login, Question, Reply, Script};
+use super::protocol::{Ask, Failure, Login, Question, Reply, Script, ScriptAnswer, ScriptCall};
 use super::target::Target;
 use crate::key::{Key, Seed};
 use crate::port::{self, Callout, SharedData};
@@ -210,7 +210,7 @@ impl Client {
         for ((call, who), answer) in batch.take().into_iter().zip(answers) {
             match answer {
                 Err(Failure::NoScript) if call.script == Script::Digest => {
-                    again.push((Call { script: Script::Text, ..call }, who));
+                    again.push((ScriptCall { script: Script::Text, ..call }, who));
                 }
                 answer => self.take(&batch, who, answer, now.mono, handle),
             }
@@ -226,18 +226,18 @@ impl Client {
         &mut self,
         batch: &Batch,
         who: Vec<Who>,
-        answer: Result<Answer, Failure>,
+        answer: Result<ScriptAnswer, Failure>,
         now: Micros,
         handle: &mut Handle,
     ) {
         match answer {
-            Ok(Answer::Decided(decided)) => {
+            Ok(ScriptAnswer::Decided(decided)) => {
                 self.answered(now, decided.gateways, batch.probing, handle);
                 self.stats.foreign += decided.foreign;
                 let at = self.offset.instant(decided.now, batch.sent.mono, now);
                 self.hand_out(who, decided.asks, batch.sent, at);
             }
-            Ok(Answer::Seed(seed)) => {
+            Ok(ScriptAnswer::Seed(seed)) => {
                 self.settle_all(who, Settled::Again);
                 self.reseed(seed, handle);
                 self.answered(now, handle.gateways, batch.probing, handle);

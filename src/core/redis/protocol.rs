@@ -36,7 +36,7 @@ use std::rc::Rc;
 
 pub use failure::Failure;
 pub use numbers::Numbers;
-pub use reply::{Answer, BanReply, Decided, Outcome, Reply, RuleReply};
+pub use reply::{AskReply, BanReply, Decided, Reply, RuleReply, ScriptAnswer};
 
 use super::part::Part;
 use crate::key::{Key, Seed};
@@ -74,13 +74,13 @@ pub struct Trip {
     /// The clock, in tests; otherwise Redis reads its own.
     pub now: Option<Micros>,
     /// The calls, each of which is answered by itself.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ScriptCall>,
 }
 
 /// What one call of the script asks; asks are decided in order. Without any it only says that the gateway
 /// lives.
 #[derive(Clone)]
-pub struct Call {
+pub struct ScriptCall {
     /// Where everything lies that it asks about.
     pub part: Part,
     /// How it names the script.

@@ -5,7 +5,9 @@ use crate::key::Key;
 use crate::port;
 use crate::redis::handle::Operation;
 use crate::redis::part::Part;
-use crate::redis::protocol::{Answer, Ask, Call, Failure, Login, Question, Script, Trip};
+use crate::redis::protocol::{
+    Ask, Failure, Login, Question, Script, ScriptAnswer, ScriptCall, Trip,
+};
 use crate::redis::target::Target;
 use crate::time::{Micros, Now};
 
@@ -84,7 +86,7 @@ impl Batch {
         login: &Login,
         answer: &port::Answer<'_>,
         now: Micros,
-    ) -> Vec<Result<Answer, Failure>> {
+    ) -> Vec<Result<ScriptAnswer, Failure>> {
         let failure = match answer.status {
             None if now.saturating_sub(self.sent.mono) < self.timeout => Failure::Reset,
             None | Some(504) => Failure::Timeout,
@@ -96,13 +98,13 @@ impl Batch {
     }
 
     /// Its calls, and for whom the asks of each are.
-    pub(super) fn take(&mut self) -> Vec<(Call, Vec<Who>)> {
+    pub(super) fn take(&mut self) -> Vec<(ScriptCall, Vec<Who>)> {
         let calls = std::mem::take(&mut self.trip.calls);
         calls.into_iter().zip(std::mem::take(&mut self.who)).collect()
     }
 
     /// Adds a call.
-    pub(super) fn add(&mut self, call: Call, who: Vec<Who>) {
+    pub(super) fn add(&mut self, call: ScriptCall, who: Vec<Who>) {
         self.questions += call.asks.iter().map(|ask| ask.questions.len()).sum::<usize>();
         self.trip.calls.push(call);
         self.who.push(who);
@@ -110,7 +112,7 @@ impl Batch {
 
     /// Adds a call that only says that the gateway lives.
     pub(super) fn add_empty(&mut self, part: Part) {
-        self.add(Call { part, script: Script::Digest, asks: Vec::new() }, Vec::new());
+        self.add(ScriptCall { part, script: Script::Digest, asks: Vec::new() }, Vec::new());
     }
 
     pub(super) fn add_request(&mut self, wait: Wait) {
@@ -138,7 +140,9 @@ impl Batch {
                 call.asks.push(ask);
                 all.push(who);
             }
-            None => self.add(Call { part, script: Script::Digest, asks: vec![ask] }, vec![who]),
+            None => {
+                self.add(ScriptCall { part, script: Script::Digest, asks: vec![ask] }, vec![who])
+            }
         }
     }
 }

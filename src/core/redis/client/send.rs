@@ -7,7 +7,7 @@ use crate::redis::handle::Handle;
 use crate::redis::health::Health;
 use crate::redis::part::Part;
 use crate::redis::pending::Settled;
-use crate::redis::protocol::{Call, Failure, Outcome, Trip};
+use crate::redis::protocol::{AskReply, Failure, ScriptCall, Trip};
 use crate::redis::target::Target;
 use crate::time::{Micros, Now, SECOND};
 
@@ -106,7 +106,7 @@ impl Client {
     pub(super) fn send_again(
         &mut self,
         mut batch: Batch,
-        calls: Vec<(Call, Vec<Who>)>,
+        calls: Vec<(ScriptCall, Vec<Who>)>,
         now: Now,
         callout: &dyn Callout,
         handle: &mut Handle,
@@ -145,11 +145,11 @@ impl Client {
     pub(super) fn hand_out(
         &mut self,
         who: Vec<Who>,
-        outcomes: Vec<Outcome>,
+        outcomes: Vec<AskReply>,
         sent: Now,
         at: Micros,
     ) {
-        for (who, Outcome { wait, replies }) in who.into_iter().zip(outcomes) {
+        for (who, AskReply { wait, replies }) in who.into_iter().zip(outcomes) {
             match who {
                 Who::Request(ticket, targets) => {
                     for (target, reply) in targets.into_iter().zip(replies) {

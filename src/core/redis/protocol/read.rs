@@ -4,7 +4,8 @@ use std::slice::Iter;
 
 use super::resp::{Value, values};
 use super::{
-    Answer, Ask, BanReply, Call, Decided, Failure, Login, Outcome, Question, Reply, RuleReply, Trip,
+    Ask, AskReply, BanReply, Decided, Failure, Login, Question, Reply, RuleReply, ScriptAnswer,
+    ScriptCall, Trip,
 };
 use crate::decision::Retry;
 use crate::key::Seed;
@@ -16,7 +17,7 @@ impl Trip {
     /// What `body` answers to each call of this trip with this login. Where Redis did not let it in, or these
     /// bytes are no answer to it as a whole, that is so for all calls; otherwise an error is one call's own.
     #[must_use]
-    pub fn answers(&self, login: &Login, body: &[u8]) -> Vec<Result<Answer, Failure>> {
+    pub fn answers(&self, login: &Login, body: &[u8]) -> Vec<Result<ScriptAnswer, Failure>> {
         let values = values(body).unwrap_or_default();
         let (logged_in, rest) = values.split_at(login.commands().min(values.len()));
         if let Some(message) = logged_in.iter().find_map(Value::error) {
@@ -41,16 +42,16 @@ impl Trip {
 
     /// All calls came to nothing.
     #[must_use]
-    pub fn all(&self, failure: &Failure) -> Vec<Result<Answer, Failure>> {
+    pub fn all(&self, failure: &Failure) -> Vec<Result<ScriptAnswer, Failure>> {
         self.calls.iter().map(|_| Err(failure.clone())).collect()
     }
 }
 
-impl Call {
-    fn answer(&self, values: &[Value]) -> Result<Answer, Failure> {
+impl ScriptCall {
+    fn answer(&self, values: &[Value]) -> Result<ScriptAnswer, Failure> {
         let answer = match values {
-            [Value::Bulk(seed)] => unhex(seed).map(Answer::Seed),
-            numbers => self.decided(numbers).map(Answer::Decided),
+            [Value::Bulk(seed)] => unhex(seed).map(ScriptAnswer::Seed),
+            numbers => self.decided(numbers).map(ScriptAnswer::Decided),
         };
         answer.ok_or(Failure::Garbage)
     }
@@ -109,7 +110,7 @@ impl Numbers<'_> {
     }
 }
 
-fn outcome(ask: &Ask, numbers: &mut Numbers) -> Option<Outcome> {
+fn outcome(ask: &Ask, numbers: &mut Numbers) -> Option<AskReply> {
     let wait = numbers.or_never()?;
     let mut replies = Vec::with_capacity(ask.questions.len());
     let mut is_refused = false;
@@ -130,7 +131,7 @@ fn outcome(ask: &Ask, numbers: &mut Numbers) -> Option<Outcome> {
         });
     }
     // Who is refused is refused by a rule.
-    (wait.is_some() || is_refused).then_some(Outcome { wait, replies })
+    (wait.is_some() || is_refused).then_some(AskReply { wait, replies })
 }
 
 fn unhex(text: &[u8]) -> Option<Seed> {

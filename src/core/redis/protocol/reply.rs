@@ -6,14 +6,14 @@ use crate::time::Micros;
 
 /// What one call of the script answers.
 #[derive(Clone)]
-pub enum Answer {
+pub enum ScriptAnswer {
     /// The namespace's seed is another, and nothing was decided.
     Seed(Seed),
     /// What was decided.
     Decided(Decided),
 }
 
-/// See [`Answer::Decided`].
+/// See [`ScriptAnswer::Decided`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decided {
     /// Gateways that have called within the last four or five seconds, this one included.
@@ -23,12 +23,12 @@ pub struct Decided {
     /// Values that were not what the script had written, and counted as empty.
     pub foreign: u64,
     /// One for each ask.
-    pub asks: Vec<Outcome>,
+    pub asks: Vec<AskReply>,
 }
 
 /// What became of an ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct AskReply {
     /// Ticks until the request may leave; nothing if it was refused and nothing was charged.
     pub wait: Option<Micros>,
     /// One for each question.

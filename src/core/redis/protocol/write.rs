@@ -6,7 +6,7 @@ use super::key::{Name, prefix};
 use super::pack::Array;
 use super::resp::{command, word};
 use super::text::{DIGEST, TEXT};
-use super::{Ask, Back, Call, Charge, Login, Question, Refusals, Script, Trip};
+use super::{Ask, Back, Charge, Login, Question, Refusals, Script, ScriptCall, Trip};
 use crate::key::Seed;
 
 impl Login {
@@ -42,7 +42,7 @@ impl Trip {
         out
     }
 
-    fn write(&self, call: &Call, out: &mut Vec<u8>) {
+    fn write(&self, call: &ScriptCall, out: &mut Vec<u8>) {
         let questions = || call.asks.iter().flat_map(|ask| &ask.questions);
         let keys = 3 + questions().count();
         command(out, 3 + keys + 4);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use diana_core::policy::Quota;
 use diana_core::redis::protocol::resp::{Value, values};
-use diana_core::redis::protocol::{Answer, Ask, Call, Failure, Login};
+use diana_core::redis::protocol::{Ask, Failure, Login, ScriptAnswer, ScriptCall};
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
@@ -60,9 +60,9 @@ fn read(input: &[u8]) {
 }
 
 /// The answer to a call has the call's shape, or is none.
-fn check(call: &Call, answer: Result<Answer, Failure>) {
+fn check(call: &ScriptCall, answer: Result<ScriptAnswer, Failure>) {
     match answer {
-        Ok(Answer::Decided(decided)) => {
+        Ok(ScriptAnswer::Decided(decided)) => {
             assert_eq!(decided.asks.len(), call.asks.len());
             for (outcome, ask) in decided.asks.iter().zip(&call.asks) {
                 assert_eq!(outcome.replies.len(), ask.questions.len());
@@ -70,7 +70,7 @@ fn check(call: &Call, answer: Result<Answer, Failure>) {
                 assert!(outcome.wait.is_some() || refuses, "refused, and nobody says so");
             }
         }
-        Ok(Answer::Seed(_)) => {}
+        Ok(ScriptAnswer::Seed(_)) => {}
         Err(failure) => {
             let told = failure.to_string();
             assert!(told.len() < 1000 && !told.contains(['\n', '\r']), "{told}");
