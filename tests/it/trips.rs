@@ -1,5 +1,7 @@
 //! What becomes of an answer to a trip, whoever gave it.
 
+mod calls;
+
 use diana_core::algorithm::fixed_window;
 use diana_core::decision::Retry;
 use diana_core::key::{Key, Seed};
@@ -180,77 +182,9 @@ fn whatever_is_no_answer_is_garbage() {
     assert!(answer(&format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(15))).is_ok());
 }
 
-/// Two calls, about one rule each, without a login.
-fn two() -> Trip {
-    let asks = trip().calls.remove(0).asks;
-    of(vec![vec![asks[0].clone()], vec![asks[0].clone()]])
-}
-
 /// What a call is told of one rule that admits, with so many permits left.
 fn admits(remaining: u64) -> String {
     format!(":2 :0 :7 :0 :0 :0 :{remaining} :0 :0 :0 :0 :0 :0 :0 ").replace(' ', "\r\n")
-}
-
-/// What is left by each call, or why it came to nothing.
-fn each(body: &str) -> Vec<Result<u64, &'static str>> {
-    let said = |answer: Result<ScriptAnswer, Failure>| match answer {
-        Ok(ScriptAnswer::Decided(decided)) => {
-            let Reply::Rule(reply) = decided.asks[0].replies[0] else { panic!("about a rule") };
-            Ok(reply.remaining)
-        }
-        Ok(ScriptAnswer::Seed(_)) => Err("seed"),
-        Err(failure) => Err(failure.name()),
-    };
-    two().answers(&Login::default(), body.as_bytes()).into_iter().map(said).collect()
-}
-
-#[test]
-fn calls_are_answered_by_their_places() {
-    let [five, nine] = [5, 9].map(|left| format!("*14\r\n{}", admits(left)));
-    let seed = "*1\r\n$32\r\n000000000000000a000000000000000b\r\n";
-    for (body, answers) in [
-        (format!("{five}{nine}+OK\r\n"), [Ok(5), Ok(9)]),
-        // One call's error is its own.
-        (format!("-MOVED 1 a:1\r\n{nine}+OK\r\n"), [Err("moved"), Ok(9)]),
-        (format!("{five}-NOSCRIPT No.\r\n+OK\r\n"), [Ok(5), Err("noscript")]),
-        (format!("{seed}-BUSY\r\n+OK\r\n"), [Err("seed"), Err("busy")]),
-        (format!(":1\r\n{nine}+OK\r\n"), [Err("garbage"), Ok(9)]),
-        (format!("*2\r\n:1\r\n:1\r\n{nine}+OK\r\n"), [Err("garbage"), Ok(9)]),
-        ("-OOM\r\n-READONLY\r\n+OK\r\n".into(), [Err("oom"), Err("readonly")]),
-        // Of what is cut off, or longer, nothing is believed but what says why.
-        (format!("{five}{nine}"), [Err("garbage"); 2]),
-        (format!("{five}-LOADING\r\n"), [Err("garbage"), Err("loading")]),
-        (five.clone(), [Err("garbage"); 2]),
-        (format!("{five}+OK\r\n"), [Err("garbage"); 2]),
-        (format!("{five}{nine}{nine}+OK\r\n"), [Err("garbage"); 2]),
-        (format!("{five}{nine}-ERR\r\n"), [Err("garbage"); 2]),
-        ("-NOAUTH\r\n".into(), [Err("noauth"), Err("garbage")]),
-        (String::new(), [Err("garbage"); 2]),
-    ] {
-        assert_eq!(each(&body), answers, "{body}");
-    }
-    // Who is not let in is answered nothing.
-    let body = format!("-WRONGPASS\r\n+OK\r\n{five}{nine}+OK\r\n");
-    let answers = two().answers(&login(), body.as_bytes());
-    assert!(answers.iter().all(|answer| matches!(answer, Err(Failure::WrongPass))));
-}
-
-#[test]
-fn calls_leave_together() {
-    let mut trip = two();
-    trip.calls[1].script = Script::Text;
-    let bytes = trip.pipeline(&login());
-    let sent = values(&bytes).unwrap();
-    let names = sent.iter().map(|command| match command {
-        Value::Array(words) => match words[0] {
-            Value::Bulk(name) => name,
-            ref other => panic!("a name, not {other:?}"),
-        },
-        other => panic!("a command, not {other:?}"),
-    });
-    let names: Vec<&[u8]> = names.collect();
-    let expected: [&[u8]; 5] = [b"AUTH", b"SELECT", b"EVALSHA", b"EVAL", b"QUIT"];
-    assert_eq!(names, expected);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A worker whose Redis answers, goes away, or knows of a ban first.
 
+mod bans;
 mod leases;
 
 use diana_core::engine::Engine;
@@ -19,7 +20,6 @@ use std::rc::Rc;
 use crate::fleet::redis::decides;
 use crate::store::gateway::START;
 use kit::model::redis::Redis;
-use kit::model::wire::{Asking, commands};
 
 const MILLISECOND: u64 = SECOND / 1000;
 const SEED: Seed = Seed { k0: 1, k1: 2 };
@@ -153,44 +153,6 @@ fn opinion(retry: i64, remaining: i64, receipt: i64) -> [i64; 10] {
     [retry, 0, remaining, receipt, 0, 0, 0, 0, 0, 0]
 }
 
-/// The receipts under which something comes back with a call.
-fn receipts(call: &Call) -> Vec<(u64, u64)> {
-    let words = commands(&call.body);
-    let mut asking = Asking::read(&words[0]);
-    let mut receipts = Vec::new();
-    while let Some((rules, _)) = asking.ask() {
-        for _ in 0..rules {
-            let (_, asked) = asking.rule(0, 0);
-            receipts.extend((asked.left > 0).then_some((asked.receipt, asked.left)));
-        }
-    }
-    receipts
-}
-
-/// Redis answers a request in order: it charges the rule, and then the ban that is known there only has
-/// the request refused. What was charged goes back.
-#[test]
-fn a_grant_goes_back_when_a_ban_is_learnt_with_it() {
-    let mut worker = Worker::new(
-        "actor: account, unit: day, rpu: 10, algo: W, scope: global, \
-         ban: {after: 3, within: 10s, for: 1m}",
-    );
-    worker.request(&ann());
-    let (mut asked, mut back) = (0, Vec::new());
-    let minute = (60 * SECOND).cast_signed();
-    let mut redis = |call: &Call, _| {
-        back.extend(receipts(call));
-        asked += 1;
-        Some(match asked {
-            1 => decides(&[&[0][..], &opinion(0, 9, 41), &opinion(0, minute, 0)].concat()),
-            _ => decides(&[&[0][..], &opinion(0, 10, 0)].concat()),
-        })
-    };
-    worker.steps(50, &mut redis);
-    assert_eq!(worker.verdicts, [false], "banned");
-    assert_eq!(back, [(41, 1)]);
-}
-
 #[test]
 fn nobody_tells_of_a_limit_that_nobody_counts_by() {
     let rule = "actor: account, unit: day, rpu: 10, scope: global";
@@ -270,33 +232,4 @@ fn what_redis_admitted_waits_for_its_turn_under_another_rule() {
     (0..3).for_each(|_| worker.request(&ann()));
     worker.steps(3, &mut |call, time| Some(redis.answer(&call.body, time)));
     assert_eq!(worker.admitted(), 3);
-}
-
-/// Refusals are counted in Redis without anybody waiting, and what they lead to holds as soon as that is known.
-#[test]
-fn a_banned_caller_costs_no_question() {
-    let mut worker = Worker::new(
-        "actor: account, unit: day, rpu: 10, algo: W, scope: global, \
-         ban: {after: 3, within: 10s, for: 1m}",
-    );
-    let [hour, minute] = [3600, 60].map(|seconds: u64| (seconds * SECOND).cast_signed());
-    let mut asked = 0;
-    let mut redis = |_: &Call, _| {
-        asked += 1;
-        Some(match asked {
-            1 => decides(&[&[-1][..], &opinion(hour, 0, 0), &opinion(0, 0, 0)].concat()),
-            2 => decides(&[&[0][..], &opinion(0, minute, 1)].concat()),
-            _ => panic!("asked"),
-        })
-    };
-    for _ in 0..3 {
-        worker.request(&ann());
-        worker.steps(5, &mut redis);
-    }
-    // The refusal itself is not remembered for so long.
-    worker.clock.0.set(worker.clock.now().later(30 * SECOND));
-    worker.request(&ann());
-    worker.steps(5, &mut redis);
-    assert_eq!(worker.verdicts, [false; 4]);
-    assert_eq!(asked, 2);
 }
