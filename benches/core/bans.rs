@@ -13,7 +13,7 @@ use diana_core::time::SECOND;
 use kit::fake::FakeSharedData;
 
 use crate::case::KEYS;
-use crate::{BATCH, BATCHES, allocator};
+use crate::{BATCH, BATCHES};
 
 /// Nanoseconds that a look may take.
 const NANOSECONDS: f64 = 100.0;

@@ -4,7 +4,6 @@
 // A bench may panic, and it is the one place where real time is measured.
 #![allow(clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
 
-mod allocator;
 mod bans;
 mod case;
 

@@ -13,8 +13,6 @@ use diana_core::store::{Meter, Store, Stores};
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::FakeSharedData;
 
-use super::allocator;
-
 const NOON: Now = Now { mono: 50_000 * SECOND, wall: 20_000 * 86_400 * SECOND + 43_200 * SECOND };
 
 /// What was seen.

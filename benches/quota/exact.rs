@@ -4,7 +4,6 @@ use std::hint::black_box;
 
 use hashbrown::HashTable;
 
-use super::allocator;
 use super::day::{key, median_of_batches};
 
 /// What was seen.

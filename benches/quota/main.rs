@@ -4,8 +4,6 @@
 // A bench may panic, and measures real time.
 #![allow(clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
 
-#[path = "../core/allocator.rs"]
-mod allocator;
 mod claim;
 mod day;
 mod exact;

@@ -15,7 +15,7 @@ use diana_core::store::{Meter, Store, Stores};
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::FakeSharedData;
 
-use crate::store::rule::Rule;
+use kit::store::rule::Rule;
 
 const DAY: u64 = Unit::Day.micros();
 

@@ -8,3 +8,4 @@ pub mod model;
 pub mod rules;
 pub mod seed;
 pub mod simulation;
+pub mod store;

@@ -11,7 +11,6 @@ mod same;
 #[allow(dead_code, reason = "others share it and use the rest")]
 mod server;
 mod spoil;
-mod store;
 mod targets;
 mod worker;
 

@@ -18,8 +18,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::fleet::redis::decides;
-use crate::store::gateway::START;
 use kit::model::redis::Redis;
+use kit::store::gateway::START;
 
 const MILLISECOND: u64 = SECOND / 1000;
 const SEED: Seed = Seed { k0: 1, k1: 2 };

@@ -14,10 +14,10 @@ use kit::fake::{FakeClock, FakeSharedData};
 use std::rc::Rc;
 
 use super::from;
-use crate::store::gateway::{PACE, START};
-use crate::store::rule::Rule;
 use kit::laws::bound::Admission;
 use kit::seed;
+use kit::store::gateway::{PACE, START};
+use kit::store::rule::Rule;
 
 const MS: u64 = 1000;
 

@@ -18,7 +18,7 @@ use kit::seed;
 
 use super::{Lines, from};
 use crate::hold::model::Model;
-use crate::store::gateway::START;
+use kit::store::gateway::START;
 
 const CALLERS: usize = 3;
 

@@ -16,10 +16,10 @@ use std::rc::Rc;
 
 use super::lent::Nobody;
 use super::{Lines, field, from};
-use crate::store::gateway::{PACE, START};
-use crate::store::rule::Rule;
 use kit::laws::bound::Admission;
 use kit::seed;
+use kit::store::gateway::{PACE, START};
+use kit::store::rule::Rule;
 
 const CALLERS: usize = 2;
 

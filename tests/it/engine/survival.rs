@@ -9,7 +9,7 @@ use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
 
 use super::Lines;
-use crate::store::gateway::START;
+use kit::store::gateway::START;
 
 /// A worker whose configuration changes.
 #[derive(Default)]

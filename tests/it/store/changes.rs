@@ -8,9 +8,9 @@ use diana_core::policy::Quota;
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
-use super::gateway::{Gateway, open};
 use super::races::{gap, interrupted, rounds};
-use super::rule::Rule;
+use kit::store::gateway::{Gateway, open};
+use kit::store::rule::Rule;
 
 /// The same rule with other numbers.
 fn changed(rule: &Rule, rng: &mut Rng) -> Rule {

@@ -1,23 +1,10 @@
 //! Wall clocks that are set back, where state is dropped or moves.
 
-use diana_core::decision::Decision;
 use diana_core::policy::Quota;
 use diana_core::time::{SECOND, Unit};
 
-use super::gateway::{Gateway, START};
-use super::rule::Rule;
-
-impl Gateway {
-    /// Sets the clock to so long after the start, and the wall clock to so much less.
-    fn set(&self, ticks: u64, behind: u64) {
-        let now = START.later(ticks);
-        self.clock.set(diana_core::time::Now { wall: now.wall - behind, ..now });
-    }
-
-    fn admits(&self, caller: u64) -> bool {
-        self.request(0, caller).is_some_and(Decision::is_admitted)
-    }
-}
+use kit::store::gateway::Gateway;
+use kit::store::rule::Rule;
 
 #[test]
 fn nothing_is_judged_before_the_instant_at_which_state_was_dropped() {

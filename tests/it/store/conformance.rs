@@ -12,10 +12,10 @@ use diana_core::time::{Now, SECOND};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
-use super::gateway::{PACE, START, key};
 use super::races::{gap, rounds};
-use super::rule::Rule;
 use kit::laws::bound;
+use kit::store::gateway::{PACE, START, key};
+use kit::store::rule::Rule;
 
 const HOUR: u64 = 3600 * SECOND;
 

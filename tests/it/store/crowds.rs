@@ -8,9 +8,9 @@ use diana_core::store::tables::Tables;
 use diana_core::time::{SECOND, Unit};
 use kit::fake::FakeSharedData;
 
-use super::gateway::{Gateway, START, interrupt, key, open};
 use super::races::{gap, rounds};
-use super::rule::Rule;
+use kit::store::gateway::{Gateway, START, interrupt, key, open};
+use kit::store::rule::Rule;
 
 #[test]
 fn nobody_gets_more_by_moving_between_a_bucket_and_a_place_of_his_own() {

@@ -8,9 +8,9 @@ use diana_core::port::SharedData;
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
-use super::gateway::{Gateway, START};
 use super::races::{gap, rounds};
-use super::rule::Rule;
+use kit::store::gateway::{Gateway, START};
+use kit::store::rule::Rule;
 
 /// Rules whose permits are gone once used, for so long that nothing else comes back.
 fn lasting(short: &str) -> Rule {

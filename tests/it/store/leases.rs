@@ -7,8 +7,8 @@ use diana_core::policy::Quota;
 use diana_core::time::{Now, SECOND, Unit};
 use fastrand::Rng;
 
-use super::gateway::{Gateway, PACE, START, interrupt};
-use super::rule::Rule;
+use kit::store::gateway::{Gateway, PACE, START, interrupt};
+use kit::store::rule::Rule;
 
 const MS: u64 = 1000;
 
@@ -21,30 +21,6 @@ fn gateway(short: &str, quota: Quota, workers: usize) -> Gateway {
 
 fn second(rpu: u64) -> Quota {
     Quota::new(Unit::Second, rpu)
-}
-
-impl Gateway {
-    /// Sets the clock to so long after the start; nobody tidies up.
-    fn at(&self, ticks: u64) {
-        self.clock.set(START.later(ticks));
-    }
-
-    /// Requests until one is refused; how many were admitted.
-    fn flood(&self, worker: usize) -> u64 {
-        let admitted = |_: &u64| self.request(worker, 1).unwrap().is_admitted();
-        (0..100_000).take_while(admitted).count() as u64
-    }
-
-    /// Requests until the worker holds at least so many permits; how many were admitted.
-    fn take(&self, worker: usize, permits: u64) -> u64 {
-        let held = |given| 1000 - given - self.left(1);
-        (1..)
-            .find(|&given| {
-                assert!(self.request(worker, 1).unwrap().is_admitted());
-                held(given) >= permits
-            })
-            .unwrap()
-    }
 }
 
 #[test]

@@ -5,8 +5,8 @@ use diana_core::policy::{Quota, Scope};
 use diana_core::port::SharedData;
 use diana_core::time::{SECOND, Unit};
 
-use super::gateway::Gateway;
-use super::rule::Rule;
+use kit::store::gateway::Gateway;
+use kit::store::rule::Rule;
 
 /// What the host needs for a value beside the value itself.
 const HOST: usize = 192;

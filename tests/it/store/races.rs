@@ -7,9 +7,9 @@ use diana_core::policy::Quota;
 use diana_core::time::Unit;
 use fastrand::Rng;
 
-use super::gateway::{Gateway, PACE, interrupt};
-use super::rule::Rule;
 use kit::seed;
+use kit::store::gateway::{Gateway, PACE, interrupt};
+use kit::store::rule::Rule;
 
 /// Runs `rounds` of a test for each algorithm, each replayable by its own seed.
 pub fn rounds(rounds: u64, mut round: impl FnMut(Rule, &mut Rng)) {

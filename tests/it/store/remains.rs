@@ -13,8 +13,8 @@ use diana_core::time::{Now, SECOND};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
-use super::gateway::{START, key};
-use super::rule::Rule;
+use kit::store::gateway::{START, key};
+use kit::store::rule::Rule;
 
 const KEYS: usize = 200;
 

@@ -11,10 +11,10 @@ use diana_core::time::{Now, Unit};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
-use super::gateway::{START, key};
 use super::races::{gap, rounds};
-use super::rule::Rule;
 use kit::laws::bound::Admission;
+use kit::store::gateway::{START, key};
+use kit::store::rule::Rule;
 
 fn open(rule: &Rule, scope: Scope) -> Box<dyn Store> {
     let data = Rc::new(FakeSharedData::default());

@@ -10,7 +10,7 @@ use diana_core::store::{Meter, Stores};
 use diana_core::time::{SECOND, Unit};
 use kit::fake::FakeSharedData;
 
-use super::rule::Rule;
+use kit::store::rule::Rule;
 
 /// An algorithm that the script in Redis does not know.
 static UNKNOWN: Entry = Entry { codec: None, ..token_bucket::ENTRY };

@@ -4,9 +4,9 @@ use diana_core::policy::Quota;
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
-use super::gateway::{Gateway, PACE};
-use super::rule::Rule;
 use kit::seed;
+use kit::store::gateway::{Gateway, PACE};
+use kit::store::rule::Rule;
 
 const WORKERS: usize = 4;
 

@@ -7,8 +7,8 @@ use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
 use crate::spoil::spoil_words;
-use crate::store::gateway::Gateway;
-use crate::store::rule::Rule;
+use kit::store::gateway::Gateway;
+use kit::store::rule::Rule;
 
 pub fn run(input: &[u8]) {
     fastrand::feed(input);

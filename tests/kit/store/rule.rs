@@ -8,8 +8,8 @@ use diana_core::store::Meter;
 use diana_core::time::{Now, Unit};
 use fastrand::Rng;
 
-use kit::laws::bound::{self, Admission, Promise};
-use kit::laws::case::Case;
+use crate::laws::bound::{self, Admission, Promise};
+use crate::laws::case::Case;
 
 /// A rule's numbers, and the algorithm made of them.
 pub struct Rule {

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use crate::fake::FakeSharedData;
 use diana_core::decision::Decision;
 use diana_core::key::{Key, KeyHasher, Seed};
 use diana_core::policy::Scope;
@@ -14,10 +15,9 @@ use diana_core::store::tables::Tables;
 use diana_core::store::{Store, Stores};
 use diana_core::time::{Now, SECOND};
 use fastrand::Rng;
-use kit::fake::FakeSharedData;
 
 use super::rule::Rule;
-use kit::laws::bound::Admission;
+use crate::laws::bound::Admission;
 
 /// A full minute on the wall clock.
 pub const START: Now = Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 };
@@ -193,6 +193,41 @@ impl Gateway {
     /// Holds what everybody was given against what is promised.
     pub fn judge(&self) {
         self.books.borrow().values().for_each(|book| self.rule.judge(&book.past));
+    }
+}
+
+impl Gateway {
+    /// Sets the clock to so long after the start, and the wall clock to so much less.
+    pub fn set(&self, ticks: u64, behind: u64) {
+        let now = START.later(ticks);
+        self.clock.set(Now { wall: now.wall - behind, ..now });
+    }
+
+    /// Whether a request in the first worker is admitted.
+    pub fn admits(&self, caller: u64) -> bool {
+        self.request(0, caller).is_some_and(Decision::is_admitted)
+    }
+
+    /// Sets the clock to so long after the start; nobody tidies up.
+    pub fn at(&self, ticks: u64) {
+        self.clock.set(START.later(ticks));
+    }
+
+    /// Requests until one is refused; how many were admitted.
+    pub fn flood(&self, worker: usize) -> u64 {
+        let admitted = |_: &u64| self.request(worker, 1).unwrap().is_admitted();
+        (0..100_000).take_while(admitted).count() as u64
+    }
+
+    /// Requests until the worker holds at least so many permits; how many were admitted.
+    pub fn take(&self, worker: usize, permits: u64) -> u64 {
+        let held = |given| 1000 - given - self.left(1);
+        (1..)
+            .find(|&given| {
+                assert!(self.request(worker, 1).unwrap().is_admitted());
+                held(given) >= permits
+            })
+            .unwrap()
     }
 }
 

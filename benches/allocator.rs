@@ -27,7 +27,6 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 /// Allocations so far.
-#[allow(dead_code, reason = "not every bench counts them")]
 pub fn allocations() -> u64 {
     ALLOCATIONS.load(Relaxed)
 }

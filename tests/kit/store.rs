@@ -1,0 +1,4 @@
+//! Stores of several workers, and rules for them.
+
+pub mod gateway;
+pub mod rule;
