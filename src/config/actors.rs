@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::node::Node;
 use super::values::{self, is_name};
-use diana_core::actor::{self, Mistake, REGISTRY, Source, client_address, header};
+use diana_core::identity::{self, Mistake, REGISTRY, Source, client_address, header};
 use diana_core::policy::{Actor, IdentitySource};
 use diana_core::tree::Tree;
 
@@ -55,7 +55,7 @@ fn standard(name: &str, sources: Vec<(&'static str, Tree)>) -> Known {
 }
 
 fn build(wanted: IdentitySource) -> Result<Built, Vec<Mistake>> {
-    actor::build(&wanted).map(|source| (wanted, source))
+    identity::build(&wanted).map(|source| (wanted, source))
 }
 
 fn describe(name: &str, built: Vec<Built>) -> Known {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::node::Node;
-use diana_core::route::header::{is_name, is_value};
+use diana_core::matching::header::{is_name, is_value};
 
 const VALUE: &str = "at most 1024 visible ASCII characters, and spaces only between them";
 const MAX_HEADERS: usize = 32;

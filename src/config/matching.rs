@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::fields::Fields;
 use super::keys;
 use super::node::Node;
+use diana_core::matching::header::is_name;
 use diana_core::policy::{Condition, Host, Match, Test};
-use diana_core::route::header::is_name;
 use diana_core::tree::Tree;
 
 const WHAT: &str = "a mapping such as `{methods: [POST], hosts: [\"*.example.com\"]}`";

@@ -21,16 +21,16 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::algorithm::Algorithm;
-use crate::caller::Callers;
 use crate::hot::spotter::Spotter;
+use crate::identity::caller::Callers;
+use crate::matching::PathIndex;
+use crate::matching::path::Path;
 use crate::permit::Freed;
 use crate::policy::{Accepted, Except, Match, Rule};
 use crate::port::{Clock, Pseudo, Request};
 use crate::redis::client::Client;
 use crate::redis::handle::Handle;
 use crate::report::metrics::Counts;
-use crate::route::Router;
-use crate::route::path::Path;
 use crate::store::shared::traffic::Traffic;
 use crate::tickets::Tickets;
 use crate::time::{Micros, Now};
@@ -47,7 +47,7 @@ use usage::{Banned, Usage};
 
 /// Judges requests by the rules of one policy, and holds what was used.
 pub struct Engine {
-    router: Router,
+    paths: PathIndex,
     limits: Vec<Limit>,
     rules: Vec<Judge>,
     callers: Callers,
@@ -175,7 +175,7 @@ impl Engine {
         self.callers.begin();
         self.scratch.opinions.clear();
         if self.needs_path {
-            self.route(request);
+            self.match_path(request);
         }
         if self.except.is_empty() || !self.except.covers(request, &self.scratch.path) {
             self.apply_all(request);
@@ -226,13 +226,13 @@ impl Engine {
     }
 
     /// Fills the scratch with the entries that may apply.
-    fn route(&mut self, request: &dyn Request) {
+    fn match_path(&mut self, request: &dyn Request) {
         let raw = request.pseudo(Pseudo::Path);
         // Requests without a path fall under the root.
-        self.route_to(raw.as_deref().filter(|raw| *raw != b"*").unwrap_or(b"/"));
+        self.find_limits(raw.as_deref().filter(|raw| *raw != b"*").unwrap_or(b"/"));
     }
 
-    fn route_to(&mut self, path: &[u8]) {
+    fn find_limits(&mut self, path: &[u8]) {
         let Scratch { path: plain, limits, .. } = &mut self.scratch;
         limits.clear();
         let path = Path::of(path);
@@ -240,6 +240,6 @@ impl Engine {
         if path.is_plain {
             plain.extend_from_slice(path.text);
         }
-        self.router.covering(path, limits);
+        self.paths.covering(path, limits);
     }
 }

@@ -3,24 +3,23 @@
 //! It knows no host, reads no clock, and runs in a browser page as well as in a proxy.
 //! `ARCHITECTURE.md` shows the whole.
 
-pub mod actor;
 pub mod address;
 pub mod algorithm;
 pub mod ban;
 pub mod bloom;
-pub mod caller;
 pub mod decision;
 pub mod engine;
 pub mod hot;
+pub mod identity;
 pub mod json;
 pub mod key;
+pub mod matching;
 pub mod permit;
 pub mod policy;
 pub mod port;
 pub mod redis;
 pub mod report;
 pub mod ring;
-pub mod route;
 pub mod sizing;
 pub mod store;
 pub mod text;

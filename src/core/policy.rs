@@ -1,7 +1,7 @@
 //! What is to be done, as plain values: what a valid configuration means. An engine is built from it.
 //!
 //! Nothing here knows how anything is done: algorithms, sources and stores are built from these values, and
-//! what a value means for a request stands where that is decided, in `route`, `actor`, `ban` and `hot`.
+//! what a value means for a request stands where that is decided, in `matching`, `identity`, `ban` and `hot`.
 
 mod actor;
 mod ban;

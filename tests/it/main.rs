@@ -1,6 +1,5 @@
 //! Tests of the core, natively and without a host.
 
-mod actors;
 mod arrows;
 mod bans;
 mod charges;
@@ -12,6 +11,7 @@ mod engine;
 mod fleet;
 mod hold;
 mod hot;
+mod identity;
 mod json;
 mod keys;
 mod paths;

@@ -4,21 +4,21 @@ mod law;
 mod oracle;
 mod readers;
 
+use diana_core::matching::PathIndex;
+use diana_core::matching::path::Path;
 use diana_core::policy::Prefix;
-use diana_core::route::Router;
-use diana_core::route::path::Path;
 use fastrand::Rng;
 
-fn router(urls: &[(&str, bool)]) -> Router {
+fn index(urls: &[(&str, bool)]) -> PathIndex {
     let parse = |(url, folds): &(&str, bool)| Prefix::parse(url, *folds).unwrap();
-    Router::new(urls.iter().map(parse).collect::<Vec<Prefix>>().iter())
+    PathIndex::new(urls.iter().map(parse).collect::<Vec<Prefix>>().iter())
 }
 
 /// The entries that cover a path, in their order.
-fn covering(router: &Router, path: &str) -> Vec<usize> {
+fn covering(index: &PathIndex, path: &str) -> Vec<usize> {
     // What was found before must not matter.
     let mut hits = vec![7];
-    router.covering(Path::of(path.as_bytes()), &mut hits);
+    index.covering(Path::of(path.as_bytes()), &mut hits);
     hits
 }
 
@@ -44,7 +44,7 @@ fn spelling(random: &mut Rng) -> String {
 
 #[test]
 fn spellings_of_a_path() {
-    let router = router(&[("/share/qq", false)]);
+    let index = index(&[("/share/qq", false)]);
     for spelling in [
         "/share/qq",
         "/share/qq/",
@@ -87,13 +87,13 @@ fn spellings_of_a_path() {
         "/share/x//../qq",
         "/share/x//../../qq",
     ] {
-        assert_eq!(covering(&router, spelling), [0], "{spelling}");
+        assert_eq!(covering(&index, spelling), [0], "{spelling}");
     }
 }
 
 #[test]
 fn different_paths_stay_different() {
-    let router = router(&[("/share/qq", false)]);
+    let index = index(&[("/share/qq", false)]);
     for path in [
         "/",
         "",
@@ -121,26 +121,26 @@ fn different_paths_stay_different() {
         "/share?/qq",
         "/?/share/qq",
     ] {
-        assert!(covering(&router, path).is_empty(), "{path}");
+        assert!(covering(&index, path).is_empty(), "{path}");
     }
-    let router = self::router(&[("/分", false), ("/a%", false), ("/%zz", false)]);
+    let index = self::index(&[("/分", false), ("/a%", false), ("/%zz", false)]);
     for (path, entry) in [("/%E5%88%86", 0), ("/分/x", 0), ("/a%", 1), ("/a%/..", 1), ("/%zz", 2)]
     {
-        assert_eq!(covering(&router, path), [entry], "{path}");
+        assert_eq!(covering(&index, path), [entry], "{path}");
     }
 }
 
 #[test]
 fn a_path_with_too_many_readings_falls_under_every_entry() {
     let urls = [("/hello", false), ("/a/b", true), ("/c", false)];
-    let router = router(&urls);
+    let index = index(&urls);
     let odd = "/x%2fy/..;".repeat(500) + "/..".repeat(500).as_str();
-    assert_eq!(covering(&router, &odd), [2, 1, 0]);
+    assert_eq!(covering(&index, &odd), [2, 1, 0]);
     // A long path with many marks, as links within links have them, is still told.
     let link = "/c/https%3A%2F%2Fexample.com".to_owned() + &"%2Fa%20b;c".repeat(200) + "/x/../d";
-    assert_eq!(covering(&router, &link), [2]);
+    assert_eq!(covering(&index, &link), [2]);
     let wandering = "/c".to_owned() + &"/a%2fb/x;y".repeat(20) + &"/..".repeat(10);
-    assert_eq!(covering(&router, &wandering), [2]);
+    assert_eq!(covering(&index, &wandering), [2]);
 }
 
 #[test]
@@ -148,13 +148,13 @@ fn a_very_long_path_takes_time_in_proportion() {
     let urls: Vec<String> = (0..1_000).map(|at| format!("/a/{at}")).collect();
     let urls: Vec<(&str, bool)> =
         urls.iter().map(|url| (url.as_str(), url.len() % 2 == 0)).collect();
-    let router = router(&urls);
+    let index = index(&urls);
     for piece in
         ["/", "/a", "/..", "/a/..", ";", "%2f", ".", "/a%2f..;/", "\\", "/%2e%2e/a;", "/a//.."]
     {
         let raw = piece.repeat(1_000_000 / piece.len());
-        covering(&router, &raw);
-        covering(&router, &(raw + &"/%2e%2e".repeat(100)));
+        covering(&index, &raw);
+        covering(&index, &(raw + &"/%2e%2e".repeat(100)));
     }
 }
 
@@ -181,14 +181,14 @@ fn entries_cover_whole_segments_shortest_first() {
         ("/", true),
     ];
     let prefixes = urls.map(|(url, folds)| Prefix::parse(url, folds).unwrap());
-    let router = router(&urls);
-    let covering = |path: &str| covering(&router, path);
+    let index = index(&urls);
+    let covering = |path: &str| covering(&index, path);
     assert_eq!(covering("/"), [1, 6]);
     assert_eq!(covering("/samples"), [1, 6]);
     assert_eq!(covering("/sample"), [1, 6, 2, 3, 5]);
     assert_eq!(covering("/SAMPLE/x"), [1, 6, 3]);
     assert_eq!(covering("/sample/deep/er"), [1, 6, 2, 3, 5, 0]);
-    // The router finds what the prefixes themselves say.
+    // The index finds what the prefixes themselves say.
     for path in ["/", "/a", "/sample", "/sampl", "/sAmple/deep", "/sample/deep", "/other/x/y/z"] {
         let mut said: Vec<usize> =
             (0..urls.len()).filter(|&at| prefixes[at].covers(path.as_bytes())).collect();

@@ -9,9 +9,10 @@ use super::upkeep::Upkeep;
 use super::usage::{Banned, Usage};
 use super::{Engine, Judge, Limit, Scratch};
 use crate::algorithm;
-use crate::caller::{Callers, Counted, Sources};
 use crate::hot::spotter::{Spotter, Storage};
+use crate::identity::caller::{Callers, Counted, Sources};
 use crate::key::Seed;
+use crate::matching::PathIndex;
 use crate::policy::redis::{OnFailure, Redis};
 use crate::policy::{self, Actor, Policy, Rule, Scope};
 use crate::port::SharedData;
@@ -20,7 +21,6 @@ use crate::redis::client::Client;
 use crate::redis::handle::Handle;
 use crate::redis::store::{NoCodec, RedisStore};
 use crate::report::metrics::Counts;
-use crate::route::Router;
 use crate::store::tables::Tables;
 use crate::store::{Meter, Stores};
 use crate::tickets::Tickets;
@@ -61,8 +61,8 @@ impl Engine {
         let is_plain = policy.is_plain();
         let actors = policy.actors.iter().map(sources).collect::<Result<Vec<_>, _>>()?;
         let reads_headers = reads_headers(&policy, &actors);
-        let router = Router::new(policy.limits.iter().map(|limit| &limit.url));
-        let needs_path = router.needs_path() || excepts_paths(&policy);
+        let paths = PathIndex::new(policy.limits.iter().map(|limit| &limit.url));
+        let needs_path = paths.needs_path() || excepts_paths(&policy);
         let mut builder = Builder::new(&policy, actors, seed, stores, client.as_ref());
         let (limits, judges) = builder.limits(policy.limits)?;
         let Builder { stores, callers, .. } = builder;
@@ -86,7 +86,7 @@ impl Engine {
             traffic: stores.traffic,
             needs_path,
             reads_headers,
-            router,
+            paths,
             limits,
             markers: markers(&judges),
             rules: judges,
@@ -98,7 +98,7 @@ impl Engine {
             scratch: Scratch::default(),
         };
         // Where nothing depends on the path, the same entries cover all of them.
-        engine.route_to(b"/");
+        engine.find_limits(b"/");
         Ok(engine)
     }
 

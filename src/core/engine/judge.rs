@@ -2,7 +2,7 @@
 
 use super::opinion::{Says, Subject};
 use super::{Engine, Judge, Opinion};
-use crate::caller::Caller;
+use crate::identity::caller::Caller;
 use crate::key::Key;
 use crate::policy::Absent;
 use crate::port::Request;

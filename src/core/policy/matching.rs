@@ -1,4 +1,4 @@
-//! Which requests rules are for. What it means for a request to match stands in `route`.
+//! Which requests rules are for. What it means for a request to match stands in `matching`.
 
 use std::net::Ipv6Addr;
 

@@ -21,7 +21,7 @@ mod windows;
 
 use std::rc::Rc;
 
-use diana_core::actor::{Found, Kind, Source};
+use diana_core::identity::{Found, Kind, Source};
 use diana_core::tree::Tree;
 use kit::fake::FakeRequest;
 

@@ -61,7 +61,7 @@ nokey: 5
             assert!(shown || key == "url", "{key} is not shown");
         }
     }
-    for source in diana_core::actor::REGISTRY.iter().flat_map(|kind| kind.options) {
+    for source in diana_core::identity::REGISTRY.iter().flat_map(|kind| kind.options) {
         assert!(REFERENCE.contains(&format!("{source}: ")), "{source} is not shown");
     }
 }

@@ -2,7 +2,7 @@
 
 use kit::fake::FakeRequest;
 
-use super::{Rng, covering, oracle, router, spelling};
+use super::{Rng, covering, index, oracle, spelling};
 use crate::engine::Gate;
 use kit::seed;
 
@@ -19,7 +19,7 @@ fn an_entry_covers_what_any_reading_falls_under() {
         ("/hello/b", true),
         ("/a/b", false),
     ];
-    let router = router(&urls);
+    let index = index(&urls);
     let mut random = Rng::with_seed(seed::fresh());
     let mut seen = [0; 9];
     for _ in 0..30_000 {
@@ -28,7 +28,7 @@ fn an_entry_covers_what_any_reading_falls_under() {
         let covers = |at: &usize| oracle::covers(urls[*at].0, urls[*at].1, &readings);
         let mut wanted: Vec<usize> = (0..urls.len()).filter(covers).collect();
         wanted.sort_by_key(|at| urls[*at].0.len());
-        let found = covering(&router, &path);
+        let found = covering(&index, &path);
         assert_eq!(found, wanted, "{path}");
         found.iter().for_each(|at| seen[*at] += 1);
     }

@@ -1,6 +1,6 @@
 //! Routers and upstreams as they are: what each of them makes of a path, step by step on its text.
 
-use super::{Rng, covering, router, spelling};
+use super::{Rng, covering, index, spelling};
 use kit::seed;
 
 fn decode(path: &str, wanted: impl Fn(u8) -> bool) -> String {
@@ -92,12 +92,12 @@ fn falls_under(path: &str, prefix: &str) -> bool {
 #[test]
 fn whoever_reads_a_path_reads_nothing_unjudged() {
     const PREFIXES: [&str; 4] = ["/hello", "/a", "/a/hello", "/a/b"];
-    let router = router(&PREFIXES.map(|prefix| (prefix, false)));
+    let index = index(&PREFIXES.map(|prefix| (prefix, false)));
     let mut random = Rng::with_seed(seed::fresh());
     let mut odd = 0;
     for _ in 0..300 {
         let path = spelling(&mut random);
-        let judged = covering(&router, &path);
+        let judged = covering(&index, &path);
         let bare = path.split(['?', '#']).next().unwrap();
         for routed in (0..8).map(|settings| envoy(bare, settings)) {
             for seen in (0..1 << 9).map(|steps| upstream(&routed, steps)).chain([routed.clone()]) {

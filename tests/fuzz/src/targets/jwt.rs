@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use diana_core::actor::jwt_claim::KIND;
+use diana_core::identity::jwt_claim::KIND;
 use diana_core::json::member;
 use diana_core::tree::Tree;
 use kit::fake::FakeRequest;

@@ -1,6 +1,6 @@
 //! Query parameters: neither another spelling nor another order makes another caller.
 
-use diana_core::actor::query::KIND;
+use diana_core::identity::query::KIND;
 use kit::fake::FakeRequest;
 
 pub fn run(input: &[u8]) {

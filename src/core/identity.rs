@@ -1,5 +1,6 @@
-//! Who is calling. A new source of identity is one file in `actor/` and one line in [`REGISTRY`].
+//! Who is calling. A new source of identity is one file in `identity/` and one line in [`REGISTRY`].
 
+pub mod caller;
 pub mod client_address;
 pub mod cookie;
 pub mod header;
@@ -11,9 +12,9 @@ pub mod query;
 use std::fmt::Debug;
 use std::rc::Rc;
 
+use crate::matching::path::decoded;
 use crate::policy::IdentitySource;
 use crate::port::Request;
-use crate::route::path::decoded;
 use crate::tree::Tree;
 
 /// What a source found in a request.
@@ -153,7 +154,7 @@ fn header_name(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {
         let message = "`host` says which service is called, not who calls".into();
         return Err(vec![Mistake { key: key.into(), message }]);
     }
-    if crate::route::header::is_name(&name) {
+    if crate::matching::header::is_name(&name) {
         return Ok(name);
     }
     let message = format!("found `{name}`, allowed: a header's name");

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use diana_core::actor::{Found, REGISTRY, Source};
+use diana_core::identity::{Found, REGISTRY, Source};
 use diana_core::tree::Tree;
 use kit::fake::FakeRequest;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
-use crate::actor::{self, Found, Mistake, Source};
+use super::{Found, Mistake, Source};
 use crate::key::{Key, KeyHasher, Seed};
 use crate::policy::Actor;
 use crate::port::Request;
@@ -185,7 +185,7 @@ impl Sources {
     /// # Errors
     /// Every mistake in them.
     pub fn new(actor: &Actor) -> Result<Sources, Vec<Mistake>> {
-        actor.sources.iter().map(actor::build).collect::<Result<_, _>>().map(Sources)
+        actor.sources.iter().map(super::build).collect::<Result<_, _>>().map(Sources)
     }
 
     /// Whether headers are looked at.

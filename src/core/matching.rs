@@ -16,17 +16,17 @@ use tree::Tree;
 
 /// Finds entries by path: one look-up per leading segment, however many entries there are.
 #[derive(Debug)]
-pub struct Router {
+pub struct PathIndex {
     /// Entries in the order in which they are judged; the trees know them by their places here.
     order: Vec<usize>,
     exact: Tree,
-    /// Prefixes that ignore case.
+    /// PathIndex that ignore case.
     folded: Tree,
 }
 
-impl Router {
-    /// A router over prefixes; an entry is known by its place among them.
-    pub fn new<'a>(prefixes: impl Iterator<Item = &'a Prefix>) -> Router {
+impl PathIndex {
+    /// An index of prefixes; an entry is known by its place among them.
+    pub fn new<'a>(prefixes: impl Iterator<Item = &'a Prefix>) -> PathIndex {
         let mut sorted: Vec<(usize, &Prefix)> = Vec::new();
         for (entry, prefix) in prefixes.enumerate() {
             let length = prefix.path().len();
@@ -38,7 +38,7 @@ impl Router {
             let tree = if prefix.ignores_case() { &mut folded } else { &mut exact };
             tree.insert(prefix.path(), place);
         }
-        Router { order: sorted.iter().map(|(entry, _)| *entry).collect(), exact, folded }
+        PathIndex { order: sorted.iter().map(|(entry, _)| *entry).collect(), exact, folded }
     }
 
     /// Whether there is any prefix but `/`, so that a request's path matters.
