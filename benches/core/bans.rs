@@ -73,5 +73,5 @@ fn measure(bans: &mut dyn Bans, callers: u64) -> (f64, f64, f64) {
 /// A caller, as evenly spread as a hash is.
 fn key(n: u64) -> Key {
     let hash = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    Key { hash, spread: (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 8 }
+    Key { hash, second_hash: (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 8 }
 }

@@ -9,7 +9,7 @@ use diana_core::bloom::Shape;
 use diana_core::key::Key;
 use diana_core::policy::{Quota, Scope};
 use diana_core::store::tables::Tables;
-use diana_core::store::{Meter, Store, Stores};
+use diana_core::store::{CounterSpec, Store, Stores};
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::FakeSharedData;
 
@@ -59,7 +59,7 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
     let quota = Quota::new(Unit::Day, permits);
     let algorithm = (fixed_window::ENTRY.build)(&quota).unwrap_or_else(|why| panic!("{why:?}"));
     let daily = Some(Shape::new(accounts, error, permits));
-    let meter = Meter {
+    let spec = CounterSpec {
         entry: &fixed_window::ENTRY,
         quota,
         algorithm,
@@ -71,7 +71,7 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
     };
     let mut tables = Tables::default();
     let mut stores = Stores::new("bench".into(), Rc::new(FakeSharedData::default()), &mut tables);
-    stores.open(Scope::Local, meter)
+    stores.open(Scope::Local, spec)
 }
 
 fn is_admitted(store: &mut dyn Store, key: Key) -> bool {
@@ -113,7 +113,7 @@ fn shuffled(place: u64, round: u64, end: u64) -> u64 {
 
 /// What an account is hashed to: random bits.
 pub fn key(account: u64) -> Key {
-    Key { hash: mixed(account * 2), spread: mixed(account * 2 + 1) }
+    Key { hash: mixed(account * 2), second_hash: mixed(account * 2 + 1) }
 }
 
 /// SplitMix64 of Steele, Lea and Flood (2014).

@@ -18,15 +18,15 @@ pub struct Seed {
 pub struct Key {
     /// Finds the caller's state. Two callers share one only by a 64-bit chance.
     pub hash: u64,
-    /// Independent bits, for choosing an overflow bucket.
-    pub spread: u64,
+    /// A second hash, independent of the first, for choosing an overflow bucket.
+    pub second_hash: u64,
 }
 
 impl Key {
     /// The one key of a rule for `all`.
-    pub const ALL: Key = Key { hash: 0, spread: 0 };
+    pub const ALL: Key = Key { hash: 0, second_hash: 0 };
     /// The one key of all requests without the actor, where they share.
-    pub const SHARE: Key = Key { hash: 1, spread: 1 };
+    pub const SHARE: Key = Key { hash: 1, second_hash: 1 };
 }
 
 /// Builds a [`Key`] from the parts of a compound actor.
@@ -57,6 +57,6 @@ impl KeyHasher {
     #[must_use]
     pub fn finish(&self) -> Key {
         let Hash128 { h1, h2 } = self.0.finish128();
-        Key { hash: h1, spread: h2 }
+        Key { hash: h1, second_hash: h2 }
     }
 }

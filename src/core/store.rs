@@ -4,7 +4,6 @@
 pub mod bans;
 pub mod daily;
 mod found;
-mod kept;
 pub(crate) mod lease;
 pub(crate) mod leases;
 pub mod local;
@@ -16,6 +15,7 @@ mod state;
 pub mod table;
 pub mod tables;
 mod watermark;
+mod weak_registry;
 
 use std::rc::Rc;
 
@@ -113,9 +113,9 @@ pub trait Store {
     fn close(&mut self, now: Now) -> i64;
 }
 
-/// What a store counts by.
+/// What a store counts, and by what.
 #[derive(Debug, Clone)]
-pub struct Meter {
+pub struct CounterSpec {
     /// What its algorithm is known by.
     pub entry: &'static Entry,
     /// How much it allows.
@@ -135,7 +135,7 @@ pub struct Meter {
     pub beside: bool,
 }
 
-impl Meter {
+impl CounterSpec {
     /// What the algorithm can do.
     #[must_use]
     pub fn can(&self) -> Can {
@@ -161,16 +161,16 @@ impl<'s> Stores<'s> {
     }
 
     /// The store of a rule. What is to be counted wider than in a gateway is counted in the gateway.
-    pub fn open(&mut self, scope: Scope, meter: Meter) -> Box<dyn Store> {
-        if let Some(daily) = self.open_daily(&meter) {
+    pub fn open(&mut self, scope: Scope, spec: CounterSpec) -> Box<dyn Store> {
+        if let Some(daily) = self.open_daily(&spec) {
             return Box::new(daily);
         }
         match scope {
             Scope::Local => {
-                let table = self.tables.open(&self.namespace, &meter);
-                Box::new(Local::new(meter, table))
+                let table = self.tables.open(&self.namespace, &spec);
+                Box::new(Local::new(spec, table))
             }
-            Scope::Gateway | Scope::Global => Box::new(self.opener()(meter)),
+            Scope::Gateway | Scope::Global => Box::new(self.opener()(spec)),
         }
     }
 
@@ -197,16 +197,16 @@ impl<'s> Stores<'s> {
     }
 
     /// What counts many accounts by the day in this worker, if that is what is to be counted.
-    pub(crate) fn open_daily(&mut self, meter: &Meter) -> Option<Daily> {
-        let terms = Terms { shape: meter.daily?, cost: meter.cost, zone: meter.quota.ahead() };
-        let filter = self.tables.open_daily(&self.namespace, meter, terms);
-        Some(Daily::new(meter, filter))
+    pub(crate) fn open_daily(&mut self, spec: &CounterSpec) -> Option<Daily> {
+        let terms = Terms { shape: spec.daily?, cost: spec.cost, zone: spec.quota.ahead() };
+        let filter = self.tables.open_daily(&self.namespace, spec, terms);
+        Some(Daily::new(spec, filter))
     }
 
     /// Opens stores of this gateway.
-    pub(crate) fn opener(&self) -> impl Fn(Meter) -> Shared + use<> {
+    pub(crate) fn opener(&self) -> impl Fn(CounterSpec) -> Shared + use<> {
         let (namespace, data) = (self.namespace.clone(), self.data.clone());
         let traffic = self.traffic.clone();
-        move |meter| Shared::new(meter, &namespace, data.clone(), traffic.clone())
+        move |spec| Shared::new(spec, &namespace, data.clone(), traffic.clone())
     }
 }

@@ -35,7 +35,7 @@ pub struct Poller {
     /// The document in force here; 0 is none.
     version: u64,
     /// A document that only other workers understand.
-    foreign: u64,
+    not_understood: u64,
     waiting: Option<Waiting>,
     next: Micros,
     is_counted: bool,
@@ -104,7 +104,7 @@ impl Poller {
             id,
             born,
             version: 0,
-            foreign: 0,
+            not_understood: 0,
             waiting: None,
             next: 0,
             is_counted: false,
@@ -133,7 +133,7 @@ impl Poller {
         }
         self.next = access.now + LOOK;
         let (mut head, number) = Head::read(access.data, &self.head);
-        let mut outcome = if ![0, self.version, self.foreign].contains(&head.version) {
+        let mut outcome = if ![0, self.version, self.not_understood].contains(&head.version) {
             self.follow(head, number, access)
         } else if self.lead(&mut head, number, access) {
             self.ask(&head, access)
@@ -177,7 +177,7 @@ impl Poller {
                 outcome.policy = Some(policy);
             }
             Some(Err(_)) => {
-                self.foreign = version;
+                self.not_understood = version;
                 let what = format!("another worker took version {version:016x}");
                 outcome.troubles.push(self.line(&what, "this one does not understand it"));
             }

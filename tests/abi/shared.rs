@@ -19,7 +19,7 @@ fn config() -> String {
 }
 
 /// What somebody else might leave behind.
-fn foreign(value: &mut Vec<u8>, random: &mut Rng) {
+fn corrupt(value: &mut Vec<u8>, random: &mut Rng) {
     match random.u8(..7) {
         0 => value.clear(),
         1 => value.truncate(random.usize(..=value.len())),
@@ -44,7 +44,7 @@ fn nothing_that_is_done_to_shared_data_traps() {
         proxy.run(random.u64(0..SECOND / 50));
         match random.u8(..60) {
             0 => host.shared_data().clear(),
-            1 => host.shared_data().spoil(|value| foreign(value, &mut random)),
+            1 => host.shared_data().spoil(|value| corrupt(value, &mut random)),
             _ => {}
         }
         let path = ["/W", "/SW", "/TB", "/LB"][random.usize(..4)];

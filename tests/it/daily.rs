@@ -11,7 +11,7 @@ use diana_core::bloom::Shape;
 use diana_core::key::{Key, KeyHasher, Seed};
 use diana_core::policy::{Quota, Scope};
 use diana_core::store::tables::Tables;
-use diana_core::store::{Meter, Store, Stores};
+use diana_core::store::{CounterSpec, Store, Stores};
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::FakeSharedData;
 
@@ -30,9 +30,9 @@ fn by_day(rpu: u64) -> Quota {
 /// A store for so many accounts, who are refused too early with a chance of so many millionths.
 fn open(quota: Quota, accounts: u64, error: u64, tables: &mut Tables) -> Box<dyn Store> {
     let shape = Shape::new(accounts, error, quota.rpu / quota.cost);
-    let meter = Meter { daily: Some(shape), ..Rule::new("W", quota).meter(1) };
+    let spec = CounterSpec { daily: Some(shape), ..Rule::new("W", quota).spec(1) };
     let mut stores = Stores::new("ns".into(), Rc::new(FakeSharedData::default()), tables);
-    stores.open(Scope::Local, meter)
+    stores.open(Scope::Local, spec)
 }
 
 fn key(account: u64) -> Key {

@@ -157,10 +157,10 @@ pub fn at(now: u64) -> Now {
 pub fn charge(caller: u64) -> Charge {
     Charge {
         identity: 5,
-        caller: Key { hash: caller, spread: caller },
+        caller: Key { hash: caller, second_hash: caller },
         numbers: Numbers::of_rule(&fixed_window::ENTRY, &Quota::new(Unit::Second, 100)).unwrap(),
         cost: 1,
-        grain: 1,
+        unit_cost: 1,
         want: 0,
         soon: 0,
         shadow: false,

@@ -10,8 +10,8 @@ use diana_worker::hold::Queue;
 use model::Model;
 use std::rc::Rc;
 
-const ANN: Line = Line { rule: 0, key: Key { hash: 1, spread: 1 } };
-const BOB: Line = Line { rule: 0, key: Key { hash: 2, spread: 2 } };
+const ANN: Line = Line { rule: 0, key: Key { hash: 1, second_hash: 1 } };
+const BOB: Line = Line { rule: 0, key: Key { hash: 2, second_hash: 2 } };
 
 /// A queue in which request `stream` waits until ten times that instant, in the line given.
 fn queue(lines: &[Option<Line>]) -> Queue {

@@ -8,7 +8,7 @@ fn hash(seed: u64, parts: &[(usize, &str)]) -> (u64, u64) {
         hasher.part(*source, value.as_bytes());
     }
     let key = hasher.finish();
-    (key.hash, key.spread)
+    (key.hash, key.second_hash)
 }
 
 #[test]

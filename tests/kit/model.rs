@@ -44,7 +44,7 @@ pub struct Asked {
     pub rule: usize,
     pub caller: u64,
     pub cost: u64,
-    pub grain: u64,
+    pub unit_cost: u64,
     pub want: u64,
     pub soon: u64,
     pub shadow: bool,
@@ -108,7 +108,7 @@ impl Model {
         let seats: Vec<Seat> = ask
             .iter_mut()
             .map(|asked| {
-                let needs = (asked.keys, asked.grain);
+                let needs = (asked.keys, asked.unit_cost);
                 let seat = self.seat(rules, asked.rule, asked.caller, needs, now.mono);
                 // What is shared is not lent.
                 if seat.overflows() {

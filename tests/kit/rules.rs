@@ -49,10 +49,10 @@ impl Rule {
     pub fn charge(&self, caller: u64, cost: u64, want: u64) -> Charge {
         Charge {
             identity: self.identity,
-            caller: Key { hash: caller, spread: !caller },
+            caller: Key { hash: caller, second_hash: !caller },
             numbers: self.numbers,
             cost,
-            grain: self.case.quota.cost,
+            unit_cost: self.case.quota.cost,
             want,
             soon: 0,
             shadow: false,

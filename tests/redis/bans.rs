@@ -21,7 +21,7 @@ use kit::seed;
 fn count(ban: &Ban, caller: u64, refusals: u64) -> Refusals {
     Refusals {
         identity: ban.identity(1),
-        caller: Key { hash: caller, spread: caller },
+        caller: Key { hash: caller, second_hash: caller },
         numbers: Numbers::of_ban(ban),
         refusals,
         keys: 100_000,
@@ -71,7 +71,7 @@ fn redis_bans_like_the_step_in_rust() {
             let begins = refusals > 0 && ban.count(state, now, refusals);
             let left = ban.left(Ban::until(state), now);
             let said = decided.bans[0][0];
-            assert_eq!((decided.foreign, said.left), (0, left), "{ban:?}");
+            assert_eq!((decided.corrupt, said.left), (0, left), "{ban:?}");
             if refusals > 0 {
                 assert_eq!((said.begins, said.recent), (begins, ban.recent(state, now)));
                 assert_eq!(decided.asks[0].wait, Some(0), "counting is refused to nobody");
@@ -124,7 +124,7 @@ fn what_is_not_ours_bans_nobody() {
     for value in ["", "x", "0123456789"] {
         server.command(&["SET", &key, value]);
         let decided = server.decide(&trip_about(Some(now), count(&BAN, 1, 0)));
-        assert_eq!((decided.foreign, decided.asks[0].wait), (1, Some(0)), "{value}");
+        assert_eq!((decided.corrupt, decided.asks[0].wait), (1, Some(0)), "{value}");
     }
 }
 

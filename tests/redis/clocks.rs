@@ -86,6 +86,6 @@ fn a_lost_clock_is_a_lost_state() {
         let counter = server.keys("diana:*:n").remove(0);
         server.command(&["DEL", "diana:{2:test}:clock", &counter]);
         let decided = server.decide(&trip(Some(START - 1), vec![rule.charge(1, 1, 0)]));
-        assert_eq!(decided.foreign, 1, "{short} believes what lies in the future");
+        assert_eq!(decided.corrupt, 1, "{short} believes what lies in the future");
     }
 }

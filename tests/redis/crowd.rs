@@ -30,7 +30,7 @@ fn come(server: &Server, rule: &Rule, now: u64, callers: std::ops::Range<u64>) -
     let mut shared = 0;
     for some in callers.chunks(100) {
         let decided = server.decide(&trip_of(Some(now), some.iter().map(ask).collect()));
-        assert_eq!(decided.foreign, 0);
+        assert_eq!(decided.corrupt, 0);
         shared += decided.asks.iter().filter(|ask| ask.rules[0].overflow).count();
     }
     shared
@@ -143,7 +143,7 @@ fn a_ban_is_never_shared() {
         halve_after: 60 * SECOND,
     };
     let refused = |caller: u64, refusals| {
-        let (caller, numbers) = (Key { hash: caller, spread: caller }, Numbers::of_ban(&ban));
+        let (caller, numbers) = (Key { hash: caller, second_hash: caller }, Numbers::of_ban(&ban));
         let refusals = Refusals { identity: 1, caller, numbers, refusals, keys: KEYS };
         server.decide(&trip_about(Some(START), refusals)).bans[0][0]
     };

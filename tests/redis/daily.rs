@@ -35,7 +35,7 @@ impl Rule {
             caller,
             numbers: Numbers::of_quota(&self.quota, self.shape),
             cost: self.quota.cost,
-            grain: self.quota.cost,
+            unit_cost: self.quota.cost,
             want: 0,
             soon: 0,
             shadow: false,
@@ -61,7 +61,7 @@ impl Rule {
 }
 
 fn caller(rng: &mut Rng) -> Key {
-    Key { hash: rng.u64(..), spread: rng.u64(..) }
+    Key { hash: rng.u64(..), second_hash: rng.u64(..) }
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn redis_counts_like_the_filter_in_rust_however_crowded_it_is() {
         for _ in 0..60 {
             let asked: Vec<Key> = (0..40).map(|_| callers[rng.usize(0..600)]).collect();
             let decided = rule.ask(&server, &asked, NOON);
-            assert_eq!(decided.foreign, 0);
+            assert_eq!(decided.corrupt, 0);
             for (key, outcome) in asked.into_iter().zip(decided.asks) {
                 let fits = filter.count(key) * cost + cost <= most;
                 assert_eq!(outcome.wait.is_some(), fits, "{rpu}");
@@ -129,7 +129,7 @@ fn each_day_gives_each_account_its_permits() {
 fn a_clock_that_is_set_back_reopens_no_day_and_ends_one_after_a_day() {
     let server = Server::start();
     let rule = Rule::new(1, 1, 1_000);
-    let one = Key { hash: 1 << 40, spread: 5 };
+    let one = Key { hash: 1 << 40, second_hash: 5 };
     let midnight = NOON + DAY / 2;
     assert!(rule.one(&server, one, midnight - 5).0);
     assert!(rule.one(&server, one, midnight).0, "the next day");
@@ -146,17 +146,17 @@ fn a_clock_that_is_set_back_reopens_no_day_and_ends_one_after_a_day() {
 fn what_others_wrote_counts_as_empty_and_is_replaced() {
     let server = Server::start();
     let rule = Rule::new(1, 1, 1_000);
-    let one = Key { hash: 1 << 40, spread: 5 };
+    let one = Key { hash: 1 << 40, second_hash: 5 };
     assert!(rule.one(&server, one, NOON).0);
     let key = &server.pieces()[0];
     for spoil in [["SET", key, "short"], ["LPUSH", key, "x"], ["SADD", key, "x"]] {
         server.command(&["DEL", key]);
         server.command(&spoil);
-        assert_eq!(rule.ask(&server, &[one], NOON).foreign, 1, "{spoil:?}");
+        assert_eq!(rule.ask(&server, &[one], NOON).corrupt, 1, "{spoil:?}");
         assert!(!rule.one(&server, one, NOON).0);
     }
     server.command(&["SET", key, &"x".repeat(4_000)]);
-    assert_eq!(rule.ask(&server, &[one], NOON).foreign, 1);
+    assert_eq!(rule.ask(&server, &[one], NOON).corrupt, 1);
 }
 
 #[test]

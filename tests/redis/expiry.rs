@@ -35,9 +35,9 @@ fn a_key_lives_as_long_as_its_state_and_a_second_longer() {
         server.command(&["FLUSHALL"]);
         for (now, cost) in stream::from(at(today(&mut rng)), &rules[0].case, &mut rng, 20) {
             let time = now.mono - if rng.u8(0..10) == 0 { rng.u64(0..3_000_000) } else { 0 };
-            let (caller, grain) = (1, rules[0].case.quota.cost);
+            let (caller, unit_cost) = (1, rules[0].case.quota.cost);
             let want = if rng.bool() { 1000 } else { 0 };
-            let asked = Asked { caller, cost, grain, want, keys: 1, ..Asked::default() };
+            let asked = Asked { caller, cost, unit_cost, want, keys: 1, ..Asked::default() };
             let now = model.at(time);
             model.ask(&rules, now, 0, &[asked]);
             let life = model.life(&rules, 0, caller, now);

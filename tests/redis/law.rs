@@ -56,7 +56,7 @@ impl Play<'_> {
 
     fn say(&mut self, charge: Charge) -> RuleReply {
         let decided = self.server.decide(&trip(Some(self.now), vec![charge]));
-        assert_eq!(decided.foreign, 0);
+        assert_eq!(decided.corrupt, 0);
         decided.asks[0].rules[0]
     }
 

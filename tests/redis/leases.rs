@@ -72,7 +72,7 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> (u64, u64) 
         let back = std::mem::take(&mut lease.back);
         let charge = Charge {
             back: if gives_back && block(back) > 0 { back } else { Back::default() },
-            grain: 1,
+            unit_cost: 1,
             soon: if rng.bool() { 0 } else { 1 << rng.u8(0..10) },
             ..rule.charge(caller, if rng.u8(0..3) == 0 { 0 } else { cost }, 1 << rng.u8(0..20))
         };

@@ -7,12 +7,12 @@
 mod bans;
 mod calls;
 mod clocks;
+mod corrupt;
 mod crowd;
 mod daily;
 mod expiry;
 mod failures;
 mod fleet;
-mod foreign;
 mod law;
 mod leases;
 mod loans;

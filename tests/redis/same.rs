@@ -145,7 +145,7 @@ impl Play {
         if began.elapsed() > PATIENCE {
             return;
         }
-        assert_eq!((decided.asks.len(), decided.foreign), (expected.len(), 0));
+        assert_eq!((decided.asks.len(), decided.corrupt), (expected.len(), 0));
         for ((seen, (outcome, receipts, asked)), ask) in
             decided.asks.iter().zip(expected).zip(&trip.calls[0].asks)
         {
@@ -212,14 +212,14 @@ impl Play {
         let want = if rng.bool() { 0 } else { 1 << rng.u8(0..20) };
         // In a trip it is always the same, and where nothing is lent that matters.
         let whole = self.rules[rule].entry.short == "LB" || rng.bool();
-        let grain = if whole { quota.cost } else { 1 };
+        let unit_cost = if whole { quota.cost } else { 1 };
         let shadow = rng.u8(0..6) == 0;
         let soon = if rng.bool() { 0 } else { rng.u64(0..=want) };
         let tentative = rng.u8(0..3) == 0;
         let plain = self.rules[rule].charge(caller, cost, want);
         let keys = [1, 2, 100][rng.usize(0..3)];
-        let mut charge = Charge { grain, soon, shadow, tentative, keys, ..plain };
-        let plain = Asked { rule, caller, cost, grain, want, soon, ..Asked::default() };
+        let mut charge = Charge { unit_cost, soon, shadow, tentative, keys, ..plain };
+        let plain = Asked { rule, caller, cost, unit_cost, want, soon, ..Asked::default() };
         let mut asked = Asked { shadow, tentative, keys, ..plain };
         let mine = |held: &Held| held.rule == rule && held.caller == caller;
         if rng.bool()

@@ -18,7 +18,7 @@ use kit::rules::by;
 pub struct Decided {
     pub gateways: u64,
     pub now: u64,
-    pub foreign: u64,
+    pub corrupt: u64,
     /// What became of each ask, and what its rules say.
     pub asks: Vec<Outcome>,
     /// What was said about bans in each ask.
@@ -33,8 +33,8 @@ impl Decided {
             asks.push(Outcome { wait, rules });
             bans.push(replies.iter().filter_map(Reply::ban).copied().collect());
         }
-        let protocol::Decided { gateways, now, foreign, .. } = decided;
-        Decided { gateways, now, foreign, asks, bans }
+        let protocol::Decided { gateways, now, corrupt, .. } = decided;
+        Decided { gateways, now, corrupt, asks, bans }
     }
 }
 

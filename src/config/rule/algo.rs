@@ -106,7 +106,7 @@ fn options(fields: &Fields<'_>, entry: Option<&'static Entry>) -> (Quota, Vec<&'
     for name in crate::keys::algorithms() {
         let Some(node) = fields.get(name) else { continue };
         let Some(key) = known.iter().find(|key| key.name == name) else {
-            entry.iter().for_each(|entry| foreign(node, name, entry));
+            entry.iter().for_each(|entry| misplaced(node, name, entry));
             wrong.push(name);
             continue;
         };
@@ -123,7 +123,7 @@ fn options(fields: &Fields<'_>, entry: Option<&'static Entry>) -> (Quota, Vec<&'
 }
 
 /// Reports a key that other algorithms take.
-fn foreign(node: &Node<'_>, name: &str, entry: &Entry) {
+fn misplaced(node: &Node<'_>, name: &str, entry: &Entry) {
     let takes = |entry: &&Entry| entry.keys.iter().any(|key| key.name == name);
     let takers: Vec<&str> = REGISTRY.iter().filter(takes).map(|entry| entry.short).collect();
     let (short, takers) = (entry.short, takers.join(", "));

@@ -105,7 +105,7 @@ impl Line {
 /// Word and shift of each of a caller's counters.
 pub(super) fn counters(shape: &Shape, key: Key) -> impl Iterator<Item = (usize, u32)> + use<> {
     let Shape { width, rows, places, .. } = *shape;
-    let mut bits = key.spread;
+    let mut bits = key.second_hash;
     (0..rows).map(move |row| {
         // Steele and Vigna, "Computationally Easy, Spectrally Good Multipliers" (2021).
         bits = bits.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);

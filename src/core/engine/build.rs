@@ -22,7 +22,7 @@ use crate::redis::handle::Handle;
 use crate::redis::store::{NoCodec, RedisStore};
 use crate::report::metrics::Counts;
 use crate::store::tables::Tables;
-use crate::store::{Meter, Stores};
+use crate::store::{CounterSpec, Stores};
 use crate::tickets::Tickets;
 use crate::time::{Micros, SECOND};
 
@@ -160,8 +160,8 @@ impl<'s> Builder<'s> {
     }
 
     fn judge(&mut self, number: usize, mut rule: Rule) -> Result<Judge, Unbuildable> {
-        let meter = meter(&rule, self.keys, self.beside)?;
-        let (keys, can, algorithm) = (meter.keys, meter.can(), meter.algorithm.clone());
+        let spec = counter_spec(&rule, self.keys, self.beside)?;
+        let (keys, can, algorithm) = (spec.keys, spec.can(), spec.algorithm.clone());
         let stores = &mut self.stores;
         let hot = rule.hot.take().map(|hot| {
             let (data, namespace) = (&stores.data, &stores.namespace);
@@ -171,9 +171,9 @@ impl<'s> Builder<'s> {
         let no_codec = |NoCodec| Unbuildable::new(&rule, "Redis cannot count by its algorithm");
         let store = match in_redis {
             true => {
-                Usage::Redis(Box::new(RedisStore::new(meter, number, stores).map_err(no_codec)?))
+                Usage::Redis(Box::new(RedisStore::new(spec, number, stores).map_err(no_codec)?))
             }
-            false => Usage::Here(stores.open(rule.scope, meter)),
+            false => Usage::Here(stores.open(rule.scope, spec)),
         };
         let bans = rule.ban.map(|ban| match in_redis {
             true => {
@@ -238,11 +238,11 @@ fn excepts_paths(policy: &Policy) -> bool {
 }
 
 /// What a rule's store is made from.
-fn meter(rule: &Rule, keys: usize, beside: bool) -> Result<Meter, Unbuildable> {
+fn counter_spec(rule: &Rule, keys: usize, beside: bool) -> Result<CounterSpec, Unbuildable> {
     let entry = algorithm::entry(rule.algo);
     let entry = entry.ok_or_else(|| Unbuildable::new(rule, "no such algorithm"))?;
     let algorithm = (entry.build)(&rule.quota);
-    Ok(Meter {
+    Ok(CounterSpec {
         entry,
         quota: rule.quota,
         algorithm: algorithm.map_err(|_| Unbuildable::new(rule, "its numbers mean nothing"))?,

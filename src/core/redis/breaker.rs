@@ -71,8 +71,8 @@ impl Breaker {
         match self.state {
             State::Closed => None,
             State::Open(probe) | State::HalfOpen(probe) => {
-                let foreign = probe > now.saturating_add(LONGEST);
-                Some(if foreign { now } else { probe })
+                let corrupt = probe > now.saturating_add(LONGEST);
+                Some(if corrupt { now } else { probe })
             }
         }
     }

@@ -233,7 +233,7 @@ impl Client {
         match answer {
             Ok(ScriptAnswer::Decided(decided)) => {
                 self.answered(now, decided.gateways, batch.probing, handle);
-                self.stats.foreign += decided.foreign;
+                self.stats.corrupt += decided.corrupt;
                 let at = self.offset.instant(decided.now, batch.sent.mono, now);
                 self.hand_out(who, decided.asks, batch.sent, at);
             }

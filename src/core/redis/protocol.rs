@@ -119,7 +119,7 @@ pub struct Charge {
     /// Permits to be charged. With none it agrees to everything, and may still lend.
     pub cost: u64,
     /// Permits that one request takes, at least one; a lease is a multiple of it.
-    pub grain: u64,
+    pub unit_cost: u64,
     /// Permits to be leased beyond the cost; the block will often be smaller. If it is empty and there
     /// is no cost, the reply tells when there will be permits for a request.
     pub want: u64,

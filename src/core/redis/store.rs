@@ -23,7 +23,7 @@ use crate::store::lease::Lease;
 use crate::store::leases::Leases;
 use crate::store::reservation::By;
 use crate::store::shared::gather;
-use crate::store::{Meter, Reservation, Stores};
+use crate::store::{CounterSpec, Reservation, Stores};
 use crate::time::{Micros, Now, SECOND};
 use share::Share;
 
@@ -34,7 +34,7 @@ const AWAY: Micros = SECOND;
 pub struct RedisStore {
     /// The number of the rule among those of its engine.
     number: usize,
-    meter: Meter,
+    spec: CounterSpec,
     numbers: Numbers,
     leases: Leases,
     share: Share,
@@ -62,31 +62,31 @@ impl RedisStore {
     /// # Errors
     /// If Redis cannot count by its algorithm.
     pub fn new(
-        meter: Meter,
+        spec: CounterSpec,
         number: usize,
         stores: &mut Stores<'_>,
     ) -> Result<RedisStore, NoCodec> {
-        let numbers = match meter.daily {
-            Some(shape) => Numbers::of_quota(&meter.quota, shape),
-            None => Numbers::of_rule(meter.entry, &meter.quota).ok_or(NoCodec)?,
+        let numbers = match spec.daily {
+            Some(shape) => Numbers::of_quota(&spec.quota, shape),
+            None => Numbers::of_rule(spec.entry, &spec.quota).ok_or(NoCodec)?,
         };
-        let Can { holds, leasing, .. } = meter.can();
-        let codec = meter.entry.codec(&meter.quota);
+        let Can { holds, leasing, .. } = spec.can();
+        let codec = spec.entry.codec(&spec.quota);
         let ticks = |of: fn(&Codec) -> fn(&Quota) -> Micros| {
-            codec.map_or(0, |codec| of(codec)(&meter.quota))
+            codec.map_or(0, |codec| of(codec)(&spec.quota))
         };
         Ok(RedisStore {
             number,
             numbers,
-            leases: Leases::new(meter.keys),
-            share: Share::new(meter.clone(), stores),
-            gather: gather(&meter),
+            leases: Leases::new(spec.keys),
+            share: Share::new(spec.clone(), stores),
+            gather: gather(&spec),
             ahead: ticks(|codec| codec.ahead),
-            patience: ticks(|codec| codec.patience).max(gather(&meter)),
+            patience: ticks(|codec| codec.patience).max(gather(&spec)),
             holds,
-            lends: leasing != Leasing::Never && meter.daily.is_none(),
-            never: meter.cost > meter.algorithm.most_at_once(),
-            meter,
+            lends: leasing != Leasing::Never && spec.daily.is_none(),
+            never: spec.cost > spec.algorithm.most_at_once(),
+            spec,
         })
     }
 
@@ -164,7 +164,7 @@ impl RedisStore {
         let Reservation { key, now, decision, .. } = *reservation;
         match reservation.by {
             By::Lease => {
-                let cost = self.meter.cost;
+                let cost = self.spec.cost;
                 let lease = self.leases.find(key).filter(|lease| lease.has(cost, now));
                 // Somebody else has spent it meanwhile.
                 let Some(lease) = lease else { return Decision::retry(1) };
@@ -199,7 +199,7 @@ impl RedisStore {
             return self.share.last().undo(reservation);
         }
         if std::mem::take(&mut reservation.is_charged) && matches!(reservation.by, By::Lease) {
-            let cost = self.meter.cost;
+            let cost = self.spec.cost;
             let lease = self.leases.find(reservation.key);
             lease.into_iter().for_each(|lease| lease.unspend(cost));
         }

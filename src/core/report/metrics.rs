@@ -101,7 +101,7 @@ pub fn flush_traffic(namespace: &str, traffic: &Traffic, metrics: &dyn Metrics) 
         ("writes", &traffic.writes),
         ("conflicts", &traffic.conflicts),
         ("exhausted", &traffic.exhausted),
-        ("foreign", &traffic.foreign),
+        ("foreign", &traffic.corrupt),
     ] {
         let amount = count.take();
         if amount > 0 {
@@ -120,7 +120,7 @@ pub fn flush_fleet(namespace: &str, happened: &mut Stats, metrics: &dyn Metrics)
     for (what, count) in [
         ("trips", &mut happened.trips),
         ("asks", &mut happened.asks),
-        ("foreign", &mut happened.foreign),
+        ("foreign", &mut happened.corrupt),
     ] {
         let amount = std::mem::take(count);
         if amount > 0 {

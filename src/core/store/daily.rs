@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::reservation::By;
-use super::{Meter, Reservation, Store};
+use super::{CounterSpec, Reservation, Store};
 use crate::bloom::Shape;
 use crate::decision::Decision;
 use crate::key::Key;
@@ -38,9 +38,9 @@ pub struct Daily {
 
 impl Daily {
     /// A rule that counts in `filter`.
-    pub fn new(meter: &Meter, filter: Rc<RefCell<DailyFilter>>) -> Daily {
-        let rpu = meter.quota.rpu;
-        Daily { rpu, part: rpu, cost: meter.cost, filter }
+    pub fn new(spec: &CounterSpec, filter: Rc<RefCell<DailyFilter>>) -> Daily {
+        let rpu = spec.quota.rpu;
+        Daily { rpu, part: rpu, cost: spec.cost, filter }
     }
 
     /// Gives out no more than the part of one of so many.

@@ -30,7 +30,7 @@ const CROWDED: Micros = 10 * SECOND;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lease {
     hash: u64,
-    spread: u64,
+    second_hash: u64,
     /// Permits left of a block.
     left: u64,
     block: Block,
@@ -77,11 +77,11 @@ pub(crate) struct Block {
 
 impl Lease {
     pub(crate) fn of(key: Key) -> Lease {
-        Lease { hash: key.hash, spread: key.spread, ..Lease::default() }
+        Lease { hash: key.hash, second_hash: key.second_hash, ..Lease::default() }
     }
 
     pub(crate) fn key(&self) -> Key {
-        Key { hash: self.hash, spread: self.spread }
+        Key { hash: self.hash, second_hash: self.second_hash }
     }
 
     /// The block, and what is left of it.

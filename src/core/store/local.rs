@@ -7,14 +7,14 @@ use std::rc::Rc;
 use super::reservation::By;
 use super::state::State;
 use super::table::{Place, Table};
-use super::{Meter, Reservation, Store};
+use super::{CounterSpec, Reservation, Store};
 use crate::decision::Decision;
 use crate::key::Key;
 use crate::time::{Micros, Now};
 
 /// A rule's table.
 pub struct Local {
-    meter: Meter,
+    spec: CounterSpec,
     table: Rc<RefCell<Table>>,
 }
 
@@ -33,14 +33,14 @@ pub(crate) struct Row {
 
 impl Local {
     /// A rule that counts in `table`.
-    pub fn new(meter: Meter, table: Rc<RefCell<Table>>) -> Local {
-        Local { meter, table }
+    pub fn new(spec: CounterSpec, table: Rc<RefCell<Table>>) -> Local {
+        Local { spec, table }
     }
 
     /// A request's caller as it is found, and what would become of it.
     #[inline]
     fn find(&self, table: &mut Table, key: Key, now: Now) -> Reservation {
-        let Meter { algorithm, cost, .. } = &self.meter;
+        let CounterSpec { algorithm, cost, .. } = &self.spec;
         let place = table.find(key, now);
         let at = table.judging(now);
         let state = table.state(key, place);
@@ -53,7 +53,8 @@ impl Local {
 
     /// Works out what a charge writes of a request that leaves `delay` later, if that is possible.
     fn reserve(&self, table: &Table, key: Key, row: &mut Row, delay: Micros) -> Decision {
-        let (Meter { algorithm, cost, .. }, state) = (&self.meter, table.state(key, row.place));
+        let (CounterSpec { algorithm, cost, .. }, state) =
+            (&self.spec, table.state(key, row.place));
         let decision = algorithm.reserve(state, row.at, delay, *cost, &mut row.other);
         if decision.is_admitted() {
             row.delay = delay;
@@ -129,13 +130,13 @@ impl Store for Local {
         let mut table = self.table.borrow_mut();
         let is_current = row.version == table.version();
         let place = if is_current { row.place } else { table.find(*key, *now) };
-        self.meter.algorithm.remaining(table.state(*key, place), row.at)
+        self.spec.algorithm.remaining(table.state(*key, place), row.at)
     }
 
     fn receipt(&self, reservation: &Reservation) -> u64 {
         let By::Row(row) = &reservation.by else { return 0 };
         // The same step again as when it was charged.
-        let (Meter { algorithm, cost, .. }, mut after) = (&self.meter, row.other.clone());
+        let (CounterSpec { algorithm, cost, .. }, mut after) = (&self.spec, row.other.clone());
         if algorithm.step(&row.other, row.at, *cost, &mut after).wait() != row.delay {
             algorithm.reserve(&row.other, row.at, row.delay, *cost, &mut after);
         }
@@ -143,7 +144,7 @@ impl Store for Local {
     }
 
     fn leave(&mut self, key: Key, receipt: u64, now: Now) {
-        let Meter { algorithm, cost, .. } = &self.meter;
+        let CounterSpec { algorithm, cost, .. } = &self.spec;
         let mut table = self.table.borrow_mut();
         let place = table.find(key, now);
         let state = table.state(key, place);

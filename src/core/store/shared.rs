@@ -19,7 +19,7 @@ use std::rc::Rc;
 use super::lease::{Lease, Refusal};
 use super::leases::Leases;
 use super::reservation::By;
-use super::{Meter, Reservation, Store};
+use super::{CounterSpec, Reservation, Store};
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::policy::Memory;
@@ -39,7 +39,7 @@ pub(super) fn memory(words: usize, keys: usize) -> Memory {
 
 /// A rule that all workers count together.
 pub struct Shared {
-    meter: Meter,
+    spec: CounterSpec,
     traffic: Rc<Traffic>,
     leases: Leases,
     view: View,
@@ -52,18 +52,18 @@ pub struct Shared {
 impl Shared {
     /// A rule of a namespace.
     pub fn new(
-        meter: Meter,
+        spec: CounterSpec,
         namespace: &str,
         data: Rc<dyn SharedData>,
         traffic: Rc<Traffic>,
     ) -> Shared {
         Shared {
-            leases: Leases::new(meter.keys),
-            view: View::new(&meter, namespace, data, traffic.clone()),
+            leases: Leases::new(spec.keys),
+            view: View::new(&spec, namespace, data, traffic.clone()),
             traffic,
-            never: meter.cost > meter.algorithm.most_at_once(),
-            gather: gather(&meter),
-            meter,
+            never: spec.cost > spec.algorithm.most_at_once(),
+            gather: gather(&spec),
+            spec,
         }
     }
 
@@ -80,7 +80,7 @@ impl Shared {
 
     /// A caller before the first look.
     fn nobody(&self, key: Key, now: Now) -> Look {
-        Look::new(key, now, self.meter.algorithm.words())
+        Look::new(key, now, self.spec.algorithm.words())
     }
 
     /// Asks the gateway about the caller, as if this worker had given back what it holds for it.
@@ -95,7 +95,7 @@ impl Shared {
     fn recall(&mut self, key: Key, now: Now) -> Option<Reservation> {
         let lease = self.leases.find(key)?;
         lease.demand.see(now);
-        if lease.has(self.meter.cost, now) {
+        if lease.has(self.spec.cost, now) {
             return Some(Reservation::new(key, now, Decision::NOW, By::Lease));
         }
         let pause = || {
@@ -109,7 +109,7 @@ impl Shared {
     /// Finds out why the gateway refuses for so long.
     fn explain(&mut self, look: &Look, retry: Micros) -> Refusal {
         let is_crowded = self.leases.find(look.key).is_some_and(|lease| lease.is_crowded(look.at));
-        let (retry, loan) = match self.view.loan(look, self.meter.cost, retry) {
+        let (retry, loan) = match self.view.loan(look, self.spec.cost, retry) {
             Loan::Out(ticks) => (retry, ticks),
             Loan::Gathers(ticks) => (retry, if is_crowded { 0 } else { ticks }),
             Loan::None(retry) => (retry, 0),
@@ -152,14 +152,14 @@ impl Store for Shared {
         }
         let mut look = self.nobody(key, now);
         self.look(&mut look);
-        let mut decision = self.step(&mut look, self.meter.cost);
+        let mut decision = self.step(&mut look, self.spec.cost);
         look.decided = Some(decision);
         let mut refusal = Refusal::default();
         if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
             refusal = self.explain(&look, ticks);
             decision = Decision::retry(refusal.retry);
             match self.leases.claim(key) {
-                Some(lease) if self.meter.beside => lease.refuse_shortly(refusal, now),
+                Some(lease) if self.spec.beside => lease.refuse_shortly(refusal, now),
                 Some(lease) => lease.refuse(refusal, now, now),
                 None => {}
             }
@@ -190,7 +190,7 @@ impl Store for Shared {
             return decision;
         }
         if matches!(reservation.by, By::Lease) {
-            let cost = self.meter.cost;
+            let cost = self.spec.cost;
             if let Some(lease) = self.leases.find(key).filter(|lease| lease.has(cost, now)) {
                 lease.spend(cost, now);
                 reservation.is_charged = true;
@@ -211,7 +211,7 @@ impl Store for Shared {
         let key = reservation.key;
         match &mut reservation.by {
             By::Lease => {
-                let cost = self.meter.cost;
+                let cost = self.spec.cost;
                 self.leases.find(key).into_iter().for_each(|lease| lease.unspend(cost));
             }
             By::Gateway(look) => self.undo_charge(look),
@@ -237,7 +237,7 @@ impl Store for Shared {
 
     fn receipt(&self, reservation: &Reservation) -> u64 {
         match &reservation.by {
-            By::Gateway(look) => self.meter.algorithm.receipt(&look.after),
+            By::Gateway(look) => self.spec.algorithm.receipt(&look.after),
             _ => 0,
         }
     }

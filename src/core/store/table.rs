@@ -245,5 +245,5 @@ fn hash(rows: &Slab, row: u32) -> u64 {
 }
 
 fn bucket(key: Key) -> u32 {
-    (key.spread % OVERFLOW_BUCKETS) as u32
+    (key.second_hash % OVERFLOW_BUCKETS) as u32
 }

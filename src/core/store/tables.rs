@@ -3,43 +3,43 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::Meter;
+use super::CounterSpec;
 use super::bans::local::Sets;
 use super::daily::{DailyFilter, Terms};
-use super::kept::Kept;
 use super::table::Table;
+use super::weak_registry::WeakRegistry;
 
 /// All that one worker counts in.
 #[derive(Debug, Default)]
 pub struct Tables {
-    tables: Kept<Table>,
-    daily: Kept<DailyFilter>,
-    bans: Kept<Sets>,
+    tables: WeakRegistry<Table>,
+    daily: WeakRegistry<DailyFilter>,
+    bans: WeakRegistry<Sets>,
 }
 
 impl Tables {
     /// The table of a rule: the one that an earlier configuration counts in, or a new one.
-    pub(super) fn open(&mut self, namespace: &Rc<str>, meter: &Meter) -> Rc<RefCell<Table>> {
-        if let Some(table) = self.tables.find(namespace, meter.identity) {
-            table.borrow_mut().adopt(meter.algorithm.clone(), meter.keys);
+    pub(super) fn open(&mut self, namespace: &Rc<str>, spec: &CounterSpec) -> Rc<RefCell<Table>> {
+        if let Some(table) = self.tables.find(namespace, spec.identity) {
+            table.borrow_mut().adopt(spec.algorithm.clone(), spec.keys);
             return table;
         }
-        let table = Table::new(meter.algorithm.clone(), meter.keys);
-        self.tables.keep(namespace, meter.identity, table)
+        let table = Table::new(spec.algorithm.clone(), spec.keys);
+        self.tables.keep(namespace, spec.identity, table)
     }
 
     /// The filter of a rule, likewise.
     pub(super) fn open_daily(
         &mut self,
         namespace: &Rc<str>,
-        meter: &Meter,
+        spec: &CounterSpec,
         terms: Terms,
     ) -> Rc<RefCell<DailyFilter>> {
-        if let Some(filter) = self.daily.find(namespace, meter.identity) {
+        if let Some(filter) = self.daily.find(namespace, spec.identity) {
             filter.borrow_mut().adopt(terms);
             return filter;
         }
-        self.daily.keep(namespace, meter.identity, DailyFilter::new(terms))
+        self.daily.keep(namespace, spec.identity, DailyFilter::new(terms))
     }
 
     /// The bans of a rule, likewise.

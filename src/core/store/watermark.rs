@@ -19,8 +19,8 @@ impl Watermark {
         let over = now.mono >= mono.saturating_add(window);
         // What others can write to may say anything: judged there, every window would have ended, or
         // none would ever end.
-        let foreign = mono > now.mono.saturating_add(window) || wall > LATEST;
-        if over || foreign { now } else { now.max(self.0) }
+        let corrupt = mono > now.mono.saturating_add(window) || wall > LATEST;
+        if over || corrupt { now } else { now.max(self.0) }
     }
 
     /// State was dropped at `now`.

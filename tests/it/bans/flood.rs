@@ -24,7 +24,7 @@ fn open(scope: Scope, data: &Rc<FakeSharedData>) -> Box<dyn Bans> {
 }
 
 pub(super) fn key(rng: &mut fastrand::Rng) -> Key {
-    Key { hash: rng.u64(..), spread: rng.u64(..) }
+    Key { hash: rng.u64(..), second_hash: rng.u64(..) }
 }
 
 /// Has so many new callers banned, and returns them with the ends of their bans.

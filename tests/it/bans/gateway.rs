@@ -23,7 +23,7 @@ const BAN: Ban = Ban {
     max: 400 * SECOND,
     halve_after: 400 * SECOND,
 };
-const ANN: Key = Key { hash: 0xa55, spread: 5 };
+const ANN: Key = Key { hash: 0xa55, second_hash: 5 };
 
 fn open(data: &Rc<FakeSharedData>) -> Box<dyn Bans> {
     let mut tables = Tables::default();
@@ -146,7 +146,7 @@ fn shared_data_that_is_lost_or_spoiled_bans_nobody_for_longer_than_a_ban_can_las
 fn what_a_worker_knew_before_a_ban_it_does_not_rely_on_after_it() {
     let data: Rc<FakeSharedData> = Rc::default();
     let (mut ours, mut theirs) = (open(&data), open(&data));
-    let bob = Key { hash: 0xb0b, spread: 9 };
+    let bob = Key { hash: 0xb0b, second_hash: 9 };
     (0..BAN.after).for_each(|_| theirs.refused(bob, 0));
     // Somebody is banned, so ours asks about her, too.
     assert_eq!((ours.left(bob, 0), ours.left(ANN, 0)), (BAN.period, 0));

@@ -17,7 +17,7 @@ const FILTERS: u64 = 10;
 const PIECE: u64 = 24 + 64 * 62;
 
 fn random(rng: &mut Rng) -> Key {
-    Key { hash: rng.u64(..), spread: rng.u64(..) }
+    Key { hash: rng.u64(..), second_hash: rng.u64(..) }
 }
 
 /// The smallest load in bytes for a caller, by the formula with floats.

@@ -85,8 +85,8 @@ fn what_others_left_is_taken_for_nothing() {
         worker.tidy(5_000 * SECOND);
         data.get("hot").unwrap().0
     };
-    let foreign = [vec![], vec![1; 7], vec![0xff; 80], vec![0xff; 400], longer(&sound), ahead];
-    for bytes in foreign {
+    let corrupt = [vec![], vec![1; 7], vec![0xff; 80], vec![0xff; 400], longer(&sound), ahead];
+    for bytes in corrupt {
         data.set("hot", &bytes);
         let mut worker = spotter(&data);
         see(&mut worker, 9, 3);

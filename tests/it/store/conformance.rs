@@ -38,10 +38,10 @@ impl Twin {
     fn new(rule: Rule, scope: Scope) -> Twin {
         let data = Rc::new(FakeSharedData::default());
         let mut tables = Tables::default();
-        let store = Stores::new("test".into(), data, &mut tables).open(scope, rule.meter(1000));
+        let store = Stores::new("test".into(), data, &mut tables).open(scope, rule.spec(1000));
         // A bucket is not refilled while a lease is out, so it admits less for a while.
         let remembers = scope == Scope::Gateway;
-        let leases = remembers && rule.meter(1).can().leasing == Leasing::Bucket;
+        let leases = remembers && rule.spec(1).can().leasing == Leasing::Bucket;
         Twin { store, rule, leases, remembers, set: 0, states: HashMap::new(), waiting: Vec::new() }
     }
 

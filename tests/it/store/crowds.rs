@@ -81,7 +81,7 @@ fn a_charge_of_a_bucket_is_undone_in_the_bucket() {
         let rule = Rule::new("TB", Quota::new(Unit::Second, 10));
         let mut tables = Tables::default();
         let data = Rc::new(FakeSharedData::default());
-        let mut store = Stores::new("test".into(), data, &mut tables).open(scope, rule.meter(1000));
+        let mut store = Stores::new("test".into(), data, &mut tables).open(scope, rule.spec(1000));
         for caller in 0..callers {
             let uses = if caller < 600 { 10 } else { 1 };
             for _ in 0..uses {
@@ -100,7 +100,7 @@ fn a_charge_of_a_bucket_is_undone_in_the_bucket() {
         let same_bucket = |caller: &u64| {
             let (one, other) = (key(*caller), key(newcomer));
             let bits = if scope == Scope::Local {
-                one.spread ^ other.spread
+                one.second_hash ^ other.second_hash
             } else {
                 one.hash ^ other.hash
             };

@@ -58,8 +58,8 @@ fn garbage(old: &[u8], rng: &mut Rng) -> Vec<u8> {
 }
 
 #[test]
-fn foreign_bytes_break_nothing() {
-    let mut foreign = 0;
+fn corrupt_bytes_break_nothing() {
+    let mut corrupt = 0;
     rounds(100, |rule, rng| {
         let gateway = Gateway::new(rule, rng.usize(1..40), 2);
         let many = rng.u64(1..100);
@@ -73,9 +73,9 @@ fn foreign_bytes_break_nothing() {
                 gateway.data.set(name, &garbage(&old, rng));
             }
         }
-        foreign += gateway.traffic(0).foreign.get();
+        corrupt += gateway.traffic(0).corrupt.get();
     });
-    assert!(foreign > 0);
+    assert!(corrupt > 0);
 }
 
 #[test]
@@ -89,12 +89,12 @@ fn bytes_of_another_layout_count_as_nothing_and_are_counted() {
     let one_word_more = [&bytes[..], &[0; 8]].concat();
     let other_words = [&bytes[..6], &[9], &bytes[7..]].concat();
     let other_mark = [&[0], &bytes[1..]].concat();
-    for (number, foreign) in [one_word_more, other_words, other_mark].into_iter().enumerate() {
-        gateway.data.set(slot, &foreign);
+    for (number, corrupt) in [one_word_more, other_words, other_mark].into_iter().enumerate() {
+        gateway.data.set(slot, &corrupt);
         assert_eq!(gateway.left(1), 1000);
         gateway.pass(SECOND);
         assert!(gateway.request(0, 1).unwrap().is_admitted());
-        assert_eq!(traffic.foreign.get(), number as u64 + 1);
+        assert_eq!(traffic.corrupt.get(), number as u64 + 1);
         assert_eq!(gateway.left(1), 999, "and it is replaced");
     }
 }
@@ -127,9 +127,9 @@ fn a_number_of_slots_that_is_not_ours_does_not_fill_the_memory() {
     gateway.request(0, 1);
     let keys = gateway.data.keys();
     let count = keys.iter().find(|name| name.ends_with("slots")).unwrap();
-    for foreign in [u64::MAX.to_le_bytes().to_vec(), vec![0; 8], vec![7; 9], Vec::new()] {
+    for corrupt in [u64::MAX.to_le_bytes().to_vec(), vec![0; 8], vec![7; 9], Vec::new()] {
         gateway.data.clear();
-        gateway.data.set(count, &foreign);
+        gateway.data.set(count, &corrupt);
         gateway.crash(0);
         gateway.request(0, 1);
         let names = gateway.data.keys();

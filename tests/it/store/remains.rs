@@ -21,11 +21,11 @@ const KEYS: usize = 200;
 fn stores(data: &Rc<FakeSharedData>, rule: &Rule) -> Box<dyn Store> {
     let mut tables = Tables::default();
     let mut stores = Stores::new("shop".into(), data.clone(), &mut tables);
-    stores.open(Scope::Gateway, rule.meter(KEYS))
+    stores.open(Scope::Gateway, rule.spec(KEYS))
 }
 
 fn remains(data: &Rc<FakeSharedData>, rule: &Rule, now: Now) -> Remains {
-    let identity = rule.meter(KEYS).identity;
+    let identity = rule.spec(KEYS).identity;
     Remains::of_callers("shop".into(), data.clone(), identity, rule.algorithm.clone(), now.mono)
 }
 

@@ -20,7 +20,7 @@ fn open(rule: &Rule, scope: Scope) -> Box<dyn Store> {
     let data = Rc::new(FakeSharedData::default());
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), data, &mut tables);
-    stores.open(scope, rule.meter(100))
+    stores.open(scope, rule.spec(100))
 }
 
 fn charge(store: &mut dyn Store, reservation: &mut Reservation) -> Decision {

@@ -6,7 +6,7 @@ use diana_core::algorithm::{Entry, token_bucket};
 use diana_core::policy::Quota;
 use diana_core::redis::store::{NoCodec, RedisStore};
 use diana_core::store::tables::Tables;
-use diana_core::store::{Meter, Stores};
+use diana_core::store::{CounterSpec, Stores};
 use diana_core::time::{SECOND, Unit};
 use kit::fake::FakeSharedData;
 
@@ -18,14 +18,14 @@ static UNKNOWN: Entry = Entry { codec: None, ..token_bucket::ENTRY };
 #[test]
 fn what_redis_cannot_count_is_not_counted_elsewhere_in_silence() {
     let quota = Quota::new(Unit::Second, 5);
-    let known = || Rule::new("TB", quota).meter(10);
-    let unknown = Meter { entry: &UNKNOWN, ..known() };
-    let cold = Rule::new("TB", Quota { warm_up: Some(SECOND), ..quota }).meter(10);
-    for (meter, fails) in [(known(), false), (unknown, true), (cold, true)] {
+    let known = || Rule::new("TB", quota).spec(10);
+    let unknown = CounterSpec { entry: &UNKNOWN, ..known() };
+    let cold = Rule::new("TB", Quota { warm_up: Some(SECOND), ..quota }).spec(10);
+    for (spec, fails) in [(known(), false), (unknown, true), (cold, true)] {
         let mut tables = Tables::default();
         let data = Rc::new(FakeSharedData::default());
         let mut stores = Stores::new("test".into(), data, &mut tables);
-        let opened = RedisStore::new(meter, 0, &mut stores).err();
+        let opened = RedisStore::new(spec, 0, &mut stores).err();
         assert_eq!(opened, fails.then_some(NoCodec));
     }
 }

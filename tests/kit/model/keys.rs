@@ -71,7 +71,7 @@ impl Seat {
 
 impl Rule {
     /// How long a state lives at most.
-    fn life(&self, grain: u64) -> u64 {
+    fn life(&self, unit_cost: u64) -> u64 {
         let Case { quota, .. } = &self.case;
         let (unit, slices) = (quota.period(), quota.slices.unwrap_or(10));
         let ticks = |permits: u64| match quota.rpu {
@@ -88,7 +88,7 @@ impl Rule {
                 let delay = quota.max_delay.unwrap_or(0);
                 ticks(quota.burst.unwrap_or(quota.rpu)).max(2 * TERM) + delay
             }
-            _ => ticks(grain).max(2 * TERM) + quota.max_delay.unwrap_or(SECOND),
+            _ => ticks(unit_cost).max(2 * TERM) + quota.max_delay.unwrap_or(SECOND),
         }
     }
 }
@@ -103,8 +103,8 @@ impl Model {
         ask: (u64, u64),
         now: u64,
     ) -> Seat {
-        let (keys, grain) = ask;
-        let slice = (rules[rule].life(grain) + SECOND).min(FAR).div_ceil(8);
+        let (keys, unit_cost) = ask;
+        let slice = (rules[rule].life(unit_cost) + SECOND).min(FAR).div_ceil(8);
         let (who, bucket) = (Who::Caller(caller), Who::Bucket(caller % BUCKETS));
         let state = self.states.get(&(rule, who)).cloned();
         let mut seat = Seat { who, state, slice, was: None };

@@ -29,7 +29,7 @@ impl Look<'_> {
 
     /// A block out of what is left, which can be spent for `life` ticks.
     fn block_of(&self, left: u64, life: u64) -> u64 {
-        let Asked { want, soon, grain, .. } = *self.asked;
+        let Asked { want, soon, unit_cost, .. } = *self.asked;
         let part = |permits: u64, span| match life {
             _ if life < span => (permits * life).div_ceil(span),
             _ => permits,
@@ -38,7 +38,7 @@ impl Look<'_> {
         let want = part(want, IDLE).max(soon);
         let left = (left / 8).max(soon.min(left));
         let room = self.algorithm.most_out().saturating_sub(self.state.terms.lent());
-        want.min(left).min(room).min(1 << 16) / grain * grain
+        want.min(left).min(room).min(1 << 16) / unit_cost * unit_cost
     }
 
     /// A block of the next slice, if only that is asked for and it begins soon.

@@ -119,7 +119,7 @@ impl<'m> Look<'m> {
             charged = self.asked.cost + block > 0;
             self.changed |= charged;
             if !charged && self.asked.want > 0 {
-                wanted = self.asked.grain;
+                wanted = self.asked.unit_cost;
                 refusal = self.fits(now, 0, wanted);
             }
         }

@@ -70,10 +70,10 @@ impl<'b> Asking<'b> {
             unit: numbers.count(),
             own: [numbers.number(), numbers.number(), numbers.number()],
         };
-        let [cost, grain, want, soon] = std::array::from_fn(|_| numbers.count());
+        let [cost, unit_cost, want, soon] = std::array::from_fn(|_| numbers.count());
         let [shadow, tentative] = std::array::from_fn(|_| numbers.count() == 1);
         let [keys, receipt, term, block, left] = std::array::from_fn(|_| numbers.count());
-        let needs = Asked { rule, caller, cost, grain, want, soon, ..Asked::default() };
+        let needs = Asked { rule, caller, cost, unit_cost, want, soon, ..Asked::default() };
         (limit, Asked { shadow, tentative, keys, receipt, term, block, left, ..needs })
     }
 }

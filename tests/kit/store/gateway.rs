@@ -234,7 +234,7 @@ impl Gateway {
 pub fn open(rule: &Rule, keys: usize, data: Rc<dyn SharedData>) -> Worker {
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), data, &mut tables);
-    let store = stores.open(Scope::Gateway, rule.meter(keys));
+    let store = stores.open(Scope::Gateway, rule.spec(keys));
     Worker { store, traffic: stores.traffic }
 }
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use diana_core::algorithm::{Algorithm, Entry, REGISTRY};
 use diana_core::policy::Quota;
-use diana_core::store::Meter;
+use diana_core::store::CounterSpec;
 use diana_core::time::{Now, Unit};
 use fastrand::Rng;
 
@@ -56,9 +56,9 @@ impl Rule {
     }
 
     /// What a store counts by.
-    pub fn meter(&self, keys: usize) -> Meter {
+    pub fn spec(&self, keys: usize) -> CounterSpec {
         let Rule { entry, algorithm, quota, .. } = self;
-        Meter {
+        CounterSpec {
             entry,
             quota: *quota,
             algorithm: algorithm.clone(),

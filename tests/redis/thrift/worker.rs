@@ -90,7 +90,7 @@ impl Worker {
         }
         self.waited += self.waiting;
         let mut asks =
-            vec![Asked { grain: 1, keys: 1, ..Asked::default() }; self.waiting.max(1) as usize];
+            vec![Asked { unit_cost: 1, keys: 1, ..Asked::default() }; self.waiting.max(1) as usize];
         let cost = self.waiting.min(1);
         asks.iter_mut().for_each(|ask| ask.cost = cost);
         (asks[0].receipt, asks[0].block, asks[0].left) = (self.receipt, self.block, self.left);

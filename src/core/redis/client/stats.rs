@@ -7,8 +7,8 @@ pub struct Stats {
     pub trips: u64,
     /// See `trips`.
     pub asks: u64,
-    /// Values in Redis that were not ours.
-    pub foreign: u64,
+    /// Values in Redis that were not ours. The metric is called `foreign`.
+    pub corrupt: u64,
     /// Failures by their names, and how many of each.
     pub failures: Vec<(&'static str, u64)>,
     /// Lines for the log.

@@ -58,8 +58,8 @@ impl fmt::Display for Name {
             Name::Seed => f.write_str("seed"),
             Name::Clock => f.write_str("clock"),
             Name::Gateways => f.write_str("gateways"),
-            Name::Caller { identity, caller: Key { hash, spread } } => {
-                write!(f, "{identity:016x}:{hash:016x}{spread:016x}")
+            Name::Caller { identity, caller: Key { hash, second_hash } } => {
+                write!(f, "{identity:016x}:{hash:016x}{second_hash:016x}")
             }
             Name::Piece { identity, piece } => write!(f, "{identity:016x}:{piece:x}"),
         }

@@ -58,12 +58,12 @@ impl ScriptCall {
 
     fn decided(&self, numbers: &[Value]) -> Option<Decided> {
         let mut numbers = Numbers(numbers.iter());
-        let (gateways, foreign, now) = (numbers.count()?, numbers.count()?, numbers.count()?);
+        let (gateways, corrupt, now) = (numbers.count()?, numbers.count()?, numbers.count()?);
         let mut asks = Vec::with_capacity(self.asks.len());
         for ask in &self.asks {
             asks.push(outcome(ask, &mut numbers)?);
         }
-        numbers.0.as_slice().is_empty().then_some(Decided { gateways, now, foreign, asks })
+        numbers.0.as_slice().is_empty().then_some(Decided { gateways, now, corrupt, asks })
     }
 }
 

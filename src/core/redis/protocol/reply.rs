@@ -21,7 +21,7 @@ pub struct Decided {
     /// What Redis's clock shows that never goes back.
     pub now: Micros,
     /// Values that were not what the script had written, and counted as empty.
-    pub foreign: u64,
+    pub corrupt: u64,
     /// One for each ask.
     pub asks: Vec<AskReply>,
 }

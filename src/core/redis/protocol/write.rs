@@ -88,7 +88,7 @@ impl Ask {
 
 impl Charge {
     fn pack(&self, to: &mut Array) {
-        let Charge { caller, numbers, cost, grain, want, soon, keys, back, .. } = *self;
+        let Charge { caller, numbers, cost, unit_cost, want, soon, keys, back, .. } = *self;
         let [shadow, tentative] = [self.shadow, self.tentative].map(u64::from);
         let [receipt, term, block, left] = match back {
             Back::Nothing => [0; 4],
@@ -96,7 +96,7 @@ impl Charge {
             Back::Block { receipt, term, block, left } => [receipt, term, block, left],
         };
         numbers.pack(caller, to);
-        [cost, grain, want, soon, shadow, tentative, keys, receipt, term, block, left]
+        [cost, unit_cost, want, soon, shadow, tentative, keys, receipt, term, block, left]
             .into_iter()
             .for_each(|number| to.count(number));
     }

@@ -23,7 +23,7 @@ impl RedisStore {
         if permits + reply.block > 0 {
             self.share.note(key, permits + reply.block, now);
         }
-        let is_leased = self.meter.daily.is_none();
+        let is_leased = self.spec.daily.is_none();
         let mut left = reply.remaining;
         if is_leased && reply.retry.is_none() {
             left = left.saturating_add(self.lend(key, reply, (sent, now), handle));

@@ -15,7 +15,7 @@ impl RedisStore {
     /// What a request asks, with a block for those that come next if the caller is worth one;
     /// `tentative` if it may be refused elsewhere.
     pub fn question(&mut self, key: Key, now: Now, shadow: bool, tentative: bool) -> Charge {
-        let cost = self.meter.cost;
+        let cost = self.spec.cost;
         let mut charge = Charge { cost, shadow, tentative, ..self.nothing(key) };
         if self.lends
             && let Some(lease) = self.leases.claim(key)
@@ -30,7 +30,7 @@ impl RedisStore {
     /// Asks for another block before somebody has to wait for it; not yet where permits have to gather
     /// first.
     pub(super) fn ask_for_more(&mut self, key: Key, now: Now, handle: &mut Handle) {
-        let cost = self.meter.cost;
+        let cost = self.spec.cost;
         let mut charge = self.nothing(key);
         let Some(lease) = self.leases.find(key) else { return };
         let gathers = lease.is_short(now) && lease.since_asked(now) < self.gather;
@@ -47,8 +47,8 @@ impl RedisStore {
     /// Gives back the permits of a request that was charged under `receipt`, in `term` if tentatively.
     pub fn give_back(&mut self, key: Key, receipt: u64, term: u64, handle: &mut Handle) {
         // What nobody can tell from others' is not given back.
-        if self.meter.daily.is_none() {
-            let back = Back::Cost { receipt, term, permits: self.meter.cost };
+        if self.spec.daily.is_none() {
+            let back = Back::Cost { receipt, term, permits: self.spec.cost };
             self.send_back(key, back, handle);
         }
     }
@@ -90,16 +90,16 @@ impl RedisStore {
 
     fn nothing(&self, caller: Key) -> Charge {
         Charge {
-            identity: self.meter.identity,
+            identity: self.spec.identity,
             caller,
             numbers: self.numbers,
             cost: 0,
-            grain: self.meter.cost,
+            unit_cost: self.spec.cost,
             want: 0,
             soon: 0,
             shadow: false,
             tentative: false,
-            keys: self.meter.keys as u64,
+            keys: self.spec.keys as u64,
             back: Back::default(),
         }
     }

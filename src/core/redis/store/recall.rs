@@ -18,7 +18,7 @@ impl RedisStore {
         is_alone: bool,
         handle: &mut Handle,
     ) -> Option<Reservation> {
-        let cost = self.meter.cost;
+        let cost = self.spec.cost;
         let lease = self.leases.find(key)?;
         lease.demand.see(now);
         let before = lease.turn(cost, now);

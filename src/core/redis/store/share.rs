@@ -8,13 +8,13 @@ use std::rc::Rc;
 use crate::key::Key;
 use crate::store::daily::Daily;
 use crate::store::shared::Shared;
-use crate::store::{Meter, Reservation, Store, Stores};
+use crate::store::{CounterSpec, Reservation, Store, Stores};
 use crate::time::Now;
 
 /// The gateway's part of one rule.
 pub(super) struct Share {
-    meter: Meter,
-    open: Box<dyn Fn(Meter) -> Shared>,
+    spec: CounterSpec,
+    open: Box<dyn Fn(CounterSpec) -> Shared>,
     /// Counts by the whole limit.
     whole: Shared,
     /// Counts by the part, and for how many gateways that was worked out.
@@ -25,11 +25,11 @@ pub(super) struct Share {
 }
 
 impl Share {
-    pub(super) fn new(meter: Meter, stores: &mut Stores<'_>) -> Share {
+    pub(super) fn new(spec: CounterSpec, stores: &mut Stores<'_>) -> Share {
         let open = stores.opener();
-        let (whole, part) = (open(meter.clone()), open(meter.clone()));
-        let daily = stores.open_daily(&meter);
-        Share { meter, open: Box::new(open), whole, part, gateways: 1, daily }
+        let (whole, part) = (open(spec.clone()), open(spec.clone()));
+        let daily = stores.open_daily(&spec);
+        Share { spec, open: Box::new(open), whole, part, gateways: 1, daily }
     }
 
     /// The part of one of so many gateways.
@@ -68,10 +68,10 @@ impl Share {
     }
 
     /// How one of so many gateways counts.
-    fn of_one(&self, gateways: u64) -> Meter {
-        let quota = (self.meter.entry.part)(&self.meter.quota, gateways);
-        let built = (self.meter.entry.build)(&quota).ok();
-        let algorithm = built.unwrap_or_else(|| Rc::clone(&self.meter.algorithm));
-        Meter { algorithm, quota, ..self.meter.clone() }
+    fn of_one(&self, gateways: u64) -> CounterSpec {
+        let quota = (self.spec.entry.part)(&self.spec.quota, gateways);
+        let built = (self.spec.entry.build)(&quota).ok();
+        let algorithm = built.unwrap_or_else(|| Rc::clone(&self.spec.algorithm));
+        CounterSpec { algorithm, quota, ..self.spec.clone() }
     }
 }

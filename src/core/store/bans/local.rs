@@ -24,7 +24,7 @@ impl Sets {
     }
 
     fn place(&self, key: Key) -> usize {
-        (key.spread % self.number) as usize
+        (key.second_hash % self.number) as usize
     }
 }
 

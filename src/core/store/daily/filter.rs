@@ -21,7 +21,7 @@ pub struct DailyFilter {
     /// What the next day is counted in.
     next: Terms,
     /// Permits that one count stands for.
-    grain: u64,
+    unit_cost: u64,
     /// The day, in days since the epoch by local time.
     day: u64,
     /// When it began here, by the monotonic clock.
@@ -40,7 +40,7 @@ impl DailyFilter {
     pub(in crate::store) fn new(terms: Terms) -> DailyFilter {
         DailyFilter {
             filter: Filter::new(terms.shape),
-            grain: terms.cost,
+            unit_cost: terms.cost,
             next: terms,
             day: 0,
             began: 0,
@@ -85,17 +85,17 @@ impl DailyFilter {
 
     /// Permits that an account has used; never less than the truth.
     pub(super) fn used(&self, key: Key) -> u64 {
-        self.filter.count(key).saturating_mul(self.grain)
+        self.filter.count(key).saturating_mul(self.unit_cost)
     }
 
     /// Permits that an account may use where the rule says `rpu`: no more than can be counted.
     pub(super) fn most(&self, rpu: u64) -> u64 {
-        rpu.min(self.filter.shape().most().saturating_mul(self.grain))
+        rpu.min(self.filter.shape().most().saturating_mul(self.unit_cost))
     }
 
     /// Charges an account.
     pub(super) fn charge(&mut self, key: Key, permits: u64) {
-        let counts = if permits == self.grain { 1 } else { permits.div_ceil(self.grain) };
+        let counts = if permits == self.unit_cost { 1 } else { permits.div_ceil(self.unit_cost) };
         self.accounts += u64::from(self.filter.add(key, counts) == 0);
         self.charges = self.charges.wrapping_add(1);
     }
@@ -124,7 +124,7 @@ impl DailyFilter {
 
     fn empty(&mut self) {
         self.accounts = 0;
-        self.grain = self.next.cost;
+        self.unit_cost = self.next.cost;
         if *self.filter.shape() == self.next.shape {
             self.filter.clear();
         } else {

@@ -28,7 +28,7 @@ impl Shared {
 
     /// Undoes a charge that the gateway was asked for, and gives back the block that came with it.
     pub(super) fn undo_charge(&mut self, look: &mut Look) {
-        let receipt = self.meter.algorithm.receipt(&look.after);
+        let receipt = self.spec.algorithm.receipt(&look.after);
         let since = look.now.mono;
         while look.may_try() && self.view.is_untouched(look) {
             if self.view.keep(look) {
@@ -46,7 +46,7 @@ impl Shared {
             if look.home == Home::New {
                 return;
             }
-            self.view.take_back(look, receipt, self.meter.cost, since);
+            self.view.take_back(look, receipt, self.spec.cost, since);
             if self.view.keep(look) {
                 return self.leases.forget(look.key);
             }

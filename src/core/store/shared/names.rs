@@ -79,7 +79,7 @@ impl Names {
         if key == Key::ALL {
             return self.numbered("all", None);
         }
-        self.numbered("", Some((self.slots, key.spread % self.slots.max(1))))
+        self.numbered("", Some((self.slots, key.second_hash % self.slots.max(1))))
     }
 
     /// The slot of a caller's bucket.

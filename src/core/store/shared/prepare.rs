@@ -1,7 +1,7 @@
 //! What a charge writes: the state after the request, and a block for those that come next.
 
 use super::view::Look;
-use super::{Meter, Shared, lent};
+use super::{CounterSpec, Shared, lent};
 use crate::algorithm::Leasing;
 use crate::decision::Decision;
 use crate::store::lease::Block;
@@ -18,22 +18,22 @@ const GATHER: Micros = SECOND / 100;
 
 /// Ticks for which permits gather. No more comes back in that time than a small part of what there is
 /// room for, so nothing is lost.
-pub(crate) fn gather(meter: &Meter) -> Micros {
-    match meter.can().leasing {
-        Leasing::Bucket => GATHER.min(meter.algorithm.policy().1 / 32),
+pub(crate) fn gather(spec: &CounterSpec) -> Micros {
+    match spec.can().leasing {
+        Leasing::Bucket => GATHER.min(spec.algorithm.policy().1 / 32),
         Leasing::Window | Leasing::Never => 0,
     }
 }
 
 impl Shared {
     pub(super) fn step(&self, look: &mut Look, permits: u64) -> Decision {
-        self.meter.algorithm.step(&look.state, look.now, permits, &mut look.after)
+        self.spec.algorithm.step(&look.state, look.now, permits, &mut look.after)
     }
 
     /// The state after the charge of one request that leaves `delay` later, and of a new block if
     /// the caller is worth one.
     pub(super) fn prepare(&mut self, look: &mut Look, delay: Micros) -> Result<u64, Decision> {
-        let cost = self.meter.cost;
+        let cost = self.spec.cost;
         let decision = match look.decided.take() {
             Some(decision) => decision,
             None => self.step(look, cost),
@@ -43,7 +43,7 @@ impl Shared {
             // Its own turn is not rounded to a tick, so that nothing adds up.
             Decision::Admit { wait } if wait < delay => {
                 let Look { state, now, after, .. } = look;
-                match self.meter.algorithm.reserve(state, *now, delay, cost, after) {
+                match self.spec.algorithm.reserve(state, *now, delay, cost, after) {
                     Decision::Admit { .. } => Ok(0),
                     refusal @ Decision::Refuse { .. } => Err(refusal),
                 }
@@ -56,7 +56,7 @@ impl Shared {
 
     /// Charges a block beside the request, if there is one to be had.
     fn prepare_block(&mut self, look: &mut Look) -> u64 {
-        let (Meter { algorithm, cost, .. }, at) = (&self.meter, look.at);
+        let (CounterSpec { algorithm, cost, .. }, at) = (&self.spec, look.at);
         if look.is_overflow() || algorithm.spend_by(&look.after, look.now).is_none() {
             return 0;
         }
@@ -73,7 +73,7 @@ impl Shared {
 
     /// What the caller may spend later and what was charged for it.
     pub(super) fn remember(&mut self, look: &Look, permits: u64) {
-        let (algorithm, Look { key, at, now, after, lent, .. }) = (&self.meter.algorithm, look);
+        let (algorithm, Look { key, at, now, after, lent, .. }) = (&self.spec.algorithm, look);
         let block = Block { permits, term: lent.term(), receipt: algorithm.receipt(after) };
         let until = algorithm.spend_by(after, *now).unwrap_or(0);
         let life = until.saturating_sub(now.mono).min(lent::life(at.mono));

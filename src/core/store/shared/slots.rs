@@ -41,7 +41,7 @@ impl Slots {
             return Draft { slot: Slot::empty(self.words), number: None };
         };
         let slot = Slot::read(bytes, self.words).unwrap_or_else(|| {
-            one_more(&self.traffic.foreign);
+            one_more(&self.traffic.corrupt);
             Slot::empty(self.words)
         });
         Draft { slot, number: Some(number) }
@@ -61,7 +61,7 @@ impl Slots {
             if let Some((bytes, _)) = known {
                 match <[u8; 8]>::try_from(bytes).map(u64::from_le_bytes) {
                     Ok(agreed) if agreed > 0 => return agreed,
-                    _ => one_more(&self.traffic.foreign),
+                    _ => one_more(&self.traffic.corrupt),
                 }
             }
             if self.swap_bytes(name, &own.to_le_bytes(), number) {

@@ -11,8 +11,9 @@ pub struct Traffic {
     pub conflicts: Cell<u64>,
     /// Requests refused because too many in a row were lost.
     pub exhausted: Cell<u64>,
-    /// Values under our keys that are not ours; they count as empty and are replaced.
-    pub foreign: Cell<u64>,
+    /// Values under our keys that are not ours; they count as empty and are replaced. The metric is called
+    /// `foreign`.
+    pub corrupt: Cell<u64>,
 }
 
 /// Counts one more.

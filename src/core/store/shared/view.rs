@@ -10,7 +10,7 @@ use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::port::SharedData;
-use crate::store::Meter;
+use crate::store::CounterSpec;
 use crate::store::lease::{LIFE, Lease};
 use crate::store::state::State;
 use crate::time::{Micros, Now};
@@ -96,16 +96,16 @@ pub(super) struct View {
 
 impl View {
     pub(super) fn new(
-        meter: &Meter,
+        spec: &CounterSpec,
         namespace: &str,
         data: Rc<dyn SharedData>,
         traffic: Rc<Traffic>,
     ) -> View {
-        let algorithm = meter.algorithm.clone();
+        let algorithm = spec.algorithm.clone();
         View {
             slots: Slots::new(data, traffic, algorithm.words()),
             window: algorithm.policy().1,
-            names: Names::new(namespace, meter.identity, meter.keys),
+            names: Names::new(namespace, spec.identity, spec.keys),
             scratch: vec![0; algorithm.words()].into(),
             algorithm,
         }

@@ -29,7 +29,7 @@ fn open(data: &Rc<FakeSharedData>) -> Box<dyn Bans> {
 }
 
 fn key(caller: u64) -> Key {
-    Key { hash: caller.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, spread: caller }
+    Key { hash: caller.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, second_hash: caller }
 }
 
 pub fn run(input: &[u8]) {

@@ -49,7 +49,7 @@ fn play(server: &Server, rng: &mut Rng) {
     come_anew();
     let again = server.decide(&trip);
     assert_eq!(again.asks.len(), 1);
-    if is_caller && again.foreign == 1 {
+    if is_caller && again.corrupt == 1 {
         assert_eq!(again.asks, fresh.asks, "it did not count as empty");
     }
     let (outcome, limit) =
@@ -59,7 +59,7 @@ fn play(server: &Server, rng: &mut Rng) {
     let third = server.decide(&trip);
     // What refuses charges nothing, and writes nothing.
     assert!(
-        third.foreign == 0 || outcome.wait.is_none(),
+        third.corrupt == 0 || outcome.wait.is_none(),
         "{key} was not replaced: {:?}, then {:?}",
         again,
         third

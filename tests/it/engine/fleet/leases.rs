@@ -75,7 +75,7 @@ fn the_next_slice_is_asked_for_when_redis_lends_of_it() {
             let ahead = (codec.ahead)(&quota);
             let mut model = Model::default();
             let now = model.at(20_000 * Unit::Day.micros() - ahead);
-            let many = Asked { want: 1000, soon: 1000, grain: 1, keys: 1, ..Asked::default() };
+            let many = Asked { want: 1000, soon: 1000, unit_cost: 1, keys: 1, ..Asked::default() };
             let (outcome, _) = model.ask(&[Rule::new("SW", quota)], now, 0, &[many]);
             let lent = outcome.rules[0];
             assert!(lent.block > 0, "{slices} slices of a {name}");

@@ -146,7 +146,7 @@ local function bucket()
   function TB.receipt(r) return r.b<0 and now or turn(r) end
   TB.lease=TB.receipt
   function TB.spend() return FAR end
-  function TB.life(r) return max(ticks(r,r.a<0 and r.grain or r.a,0),2*TERM)+max(r.b,0) end
+  function TB.life(r) return max(ticks(r,r.a<0 and r.unit_cost or r.a,0),2*TERM)+max(r.b,0) end
   function TB.ends(r)
     local s=r.s
     local ends=s[3]+ticks(r,s[1],s[2])

@@ -11,13 +11,13 @@ if not wall then
 end
 -- The clock that never goes back; see clock.lua.
 local now
-local foreign=0
+local corrupt=0
 -- What lies under a key; other types than strings are not ours.
 local function get(...)
   local value=redis.pcall(...)
   if type(value)~='table' then return value end
   if not value.err:find('WRONGTYPE',1,true) then return call(...) end
-  foreign=foreign+1
+  corrupt=corrupt+1
 end
 local function whole(x) return x and x>=0 and x<FAR and x%1==0 end
 local function read(value,size)
@@ -38,6 +38,6 @@ local function load(key,size)
   if not value then return zeros(size),false end
   local ok,s=pcall(read,value,size)
   if ok and s then return s,true end
-  foreign=foreign+1
+  corrupt=corrupt+1
   return zeros(size),0
 end

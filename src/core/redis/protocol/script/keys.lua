@@ -9,7 +9,7 @@ local function counter(r)
   local c=counters[name]
   if c then return c end
   local s,newest=load(name..'n',3+RING),floor(now/r.slice)
-  if s[1]==r.slice and s[2]>newest then foreign,s=foreign+1,zeros(3+RING) end
+  if s[1]==r.slice and s[2]>newest then corrupt,s=corrupt+1,zeros(3+RING) end
   if s[1]~=r.slice then
     -- Under other numbers values end at other times, and are counted anew.
     local shared=s[3]

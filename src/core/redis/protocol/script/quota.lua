@@ -16,7 +16,7 @@ local function quota()
     local s=#head==HEAD and {struct.unpack('>ddd',head)} or {-1}
     for i=1,3 do
       if not whole(s[i]) then
-        foreign=foreign+1
+        corrupt=corrupt+1
         return zeros(3)
       end
     end
@@ -33,7 +33,7 @@ local function quota()
     if s[2]>now then return end
     r.fresh,r.count,r.charged=s[3]==0 or Q.spend(r)<=0,0,false
     if r.fresh then
-      s[1],s[2],s[3]=floor(here(r)/r.unit),now,r.grain
+      s[1],s[2],s[3]=floor(here(r)/r.unit),now,r.unit_cost
     else
       r.counts=fields(r,function(c,n,size,bit) c[n+1],c[n+2],c[n+3]='GET',size,bit end)
       r.count=min(spread(r.counts))

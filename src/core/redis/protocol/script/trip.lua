@@ -26,7 +26,7 @@ local function rule(r)
     made[w[p+1]]=kind
   end
   r.kind,r.rpu,r.unit,r.a,r.b,r.c=kind,w[p+2],w[p+3],w[p+4],w[p+5],w[p+6]
-  r.cost,r.grain,r.want,r.soon,r.shadow=w[p+7],w[p+8],w[p+9],w[p+10],w[p+11]==1
+  r.cost,r.unit_cost,r.want,r.soon,r.shadow=w[p+7],w[p+8],w[p+9],w[p+10],w[p+11]==1
   r.tentative,r.keys=w[p+12]==1,w[p+13]
   r.receipt,r.term,r.block,r.back=w[p+14],w[p+15],w[p+16],w[p+17]
   r.own,r.lift,r.changed=KEYS[keys],0,r.block+r.back>0
@@ -48,7 +48,7 @@ local function rule(r)
   end
   -- What was written later than now was not written by this clock.
   if not kind.open(r) then
-    foreign,r.s=foreign+1,zeros(size)
+    corrupt,r.s=corrupt+1,zeros(size)
     kind.open(r)
   end
   r.retry,r.wait,r.term=0,0,0
@@ -90,7 +90,7 @@ local function block_of(r,left,life)
   local soon=part(r.soon,life,SOON)
   local want=max(part(r.want,life,IDLE),soon)
   local most=min(want,max(floor(left/8),min(soon,left)),r.kind.room(r),65536)
-  return max(0,most-most%r.grain)
+  return max(0,most-most%r.unit_cost)
 end
 -- What is lent, or may come back, is out from now on.
 local function out_goes(r,lent,cost)
@@ -124,7 +124,7 @@ local function charge(r,delay)
   end
   if cost+lent==0 then
     if r.want>0 then
-      r.cost=r.grain
+      r.cost=r.unit_cost
       r.retry=(kind.judge(r,0))
     end
     return 0,0,0,0,0
@@ -170,5 +170,5 @@ while place<#words do
   end
 end
 save_counters()
-answer[2]=foreign
+answer[2]=corrupt
 return answer

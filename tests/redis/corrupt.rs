@@ -46,10 +46,10 @@ fn packed(rng: &mut Rng, size: usize) -> Vec<u8> {
 }
 
 #[test]
-fn foreign_bytes_count_as_empty_and_are_replaced() {
+fn corrupt_bytes_count_as_empty_and_are_replaced() {
     let server = Server::start();
     let mut rng = Rng::with_seed(seed::fresh());
-    let (mut foreign, mut believed) = (0, 0);
+    let (mut corrupt, mut believed) = (0, 0);
     for number in 0..1200 {
         let rule = Rule::random(&REGISTRY[number % REGISTRY.len()], &mut rng);
         let charge = rule.charge(1, rule.case.quota.cost, 100);
@@ -75,16 +75,16 @@ fn foreign_bytes_count_as_empty_and_are_replaced() {
             }
         }
         let again = server.decide(&trip(now, vec![charge]));
-        if again.foreign == 1 {
+        if again.corrupt == 1 {
             assert_eq!(again.asks, fresh.asks, "it did not count as empty");
             assert_eq!(server.command(&["TYPE", &key]), "string");
-            foreign += 1;
+            corrupt += 1;
         } else {
             believed += 1;
         }
     }
-    println!("{foreign} were foreign, {believed} could not be told from ours");
-    assert!(foreign > 300 && believed > 50);
+    println!("{corrupt} were corrupt, {believed} could not be told from ours");
+    assert!(corrupt > 300 && believed > 50);
 }
 
 #[test]
@@ -107,10 +107,10 @@ fn what_cannot_be_ours_is_told_by_its_numbers() {
         let trip = trip(now, vec![charge]);
         let fresh = server.decide(&trip);
         let key = server.callers().pop().unwrap();
-        let check = |bytes: &[u8], foreign| {
+        let check = |bytes: &[u8], corrupt| {
             set(&server, &key, bytes);
             let said = server.decide(&trip);
-            assert_eq!((said.foreign, &said.asks), (foreign, &fresh.asks), "{short} {bytes:x?}");
+            assert_eq!((said.corrupt, &said.asks), (corrupt, &fresh.asks), "{short} {bytes:x?}");
         };
         let zeros = |size: usize| [&[0xdc, 0, size as u8][..], &vec![0; size]].concat();
         check(&zeros(size), 0);
@@ -142,13 +142,13 @@ fn a_clock_of_another_age_is_replaced() {
         server.command(&["FLUSHALL"]);
         set(&server, "diana:{2:test}:clock", &bytes(latest, ahead));
         let ask = || server.decide(&trip(None, vec![rule.charge(1, 1, 0)]));
-        let said = [ask(), ask()].map(|said| (said.foreign, said.asks[0].rules[0].remaining));
+        let said = [ask(), ask()].map(|said| (said.corrupt, said.asks[0].rules[0].remaining));
         assert_eq!(said, [(1, 9), (0, 8)], "{latest} and {ahead} are believed");
     }
 }
 
 #[test]
-fn a_foreign_seed_clock_or_register_is_replaced() {
+fn a_corrupt_seed_clock_or_register_is_replaced() {
     let server = Server::start();
     for spoil in [
         ["LPUSH", "diana:{2:test}:seed", "x"],
@@ -169,10 +169,10 @@ fn a_foreign_seed_clock_or_register_is_replaced() {
 }
 
 #[test]
-fn foreign_counts_and_shared_buckets_stop_nothing() {
+fn corrupt_counts_and_shared_buckets_stop_nothing() {
     let server = Server::start();
     let mut rng = Rng::with_seed(seed::fresh());
-    let (mut foreign, mut shared) = (0, 0);
+    let (mut corrupt, mut shared) = (0, 0);
     for number in 0..600 {
         let rule = Rule::random(&REGISTRY[number % REGISTRY.len()], &mut rng);
         let cost = rule.case.quota.cost;
@@ -195,10 +195,10 @@ fn foreign_counts_and_shared_buckets_stop_nothing() {
         }
         for after in [0, 1, 1_000_000] {
             let said = server.decide(&trip(Some(now + after), (0..9).map(ask).collect()));
-            foreign += said.foreign;
+            corrupt += said.corrupt;
             shared += said.asks.iter().filter(|ask| ask.rules[0].overflow).count();
         }
     }
-    println!("{foreign} were foreign; {shared} asks were decided by a shared bucket");
-    assert!(foreign > 300 && shared > 1000);
+    println!("{corrupt} were corrupt; {shared} asks were decided by a shared bucket");
+    assert!(corrupt > 300 && shared > 1000);
 }

@@ -6,34 +6,34 @@ use std::rc::{Rc, Weak};
 
 /// Values by the identity of the rule that they belong to.
 #[derive(Debug)]
-pub(super) struct Kept<T>(Vec<Known<T>>);
+pub(super) struct WeakRegistry<T>(Vec<Known<T>>);
 
 #[derive(Debug)]
 struct Known<T> {
     namespace: Rc<str>,
     identity: u64,
-    kept: Weak<RefCell<T>>,
+    value: Weak<RefCell<T>>,
 }
 
-impl<T> Default for Kept<T> {
-    fn default() -> Kept<T> {
-        Kept(Vec::new())
+impl<T> Default for WeakRegistry<T> {
+    fn default() -> WeakRegistry<T> {
+        WeakRegistry(Vec::new())
     }
 }
 
-impl<T> Kept<T> {
+impl<T> WeakRegistry<T> {
     /// What a rule counts in, if an earlier configuration had it.
     pub(super) fn find(&mut self, namespace: &str, identity: u64) -> Option<Rc<RefCell<T>>> {
-        self.0.retain(|known| known.kept.strong_count() > 0);
+        self.0.retain(|known| known.value.strong_count() > 0);
         let same = |known: &&Known<T>| known.identity == identity && *known.namespace == *namespace;
-        self.0.iter().find(same).and_then(|known| known.kept.upgrade())
+        self.0.iter().find(same).and_then(|known| known.value.upgrade())
     }
 
     /// What a rule counts in from now on.
     pub(super) fn keep(&mut self, namespace: &Rc<str>, identity: u64, new: T) -> Rc<RefCell<T>> {
         let new = Rc::new(RefCell::new(new));
-        let kept = Rc::downgrade(&new);
-        self.0.push(Known { namespace: namespace.clone(), identity, kept });
+        let value = Rc::downgrade(&new);
+        self.0.push(Known { namespace: namespace.clone(), identity, value });
         new
     }
 }
