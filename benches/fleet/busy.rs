@@ -44,7 +44,7 @@ pub fn print() {
             table::ASKS,
             table::PROCESSORS,
             table::WAITING,
-            table::LENT,
+            table::FOR_PERMITS,
             table::WAITS,
         ],
     );
@@ -71,7 +71,7 @@ pub fn print() {
             table::ASKS,
             table::PROCESSORS,
             table::WAITING,
-            table::LENT,
+            table::FOR_PERMITS,
             table::WAITS,
             table::FAILED,
             table::ALONE,

@@ -29,7 +29,7 @@ pub fn print() {
             table::IN_ERROR,
             table::CALLS,
             table::WAITING,
-            table::LENT,
+            table::FOR_PERMITS,
             table::WAITS,
         ],
     );

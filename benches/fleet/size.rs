@@ -27,7 +27,7 @@ pub fn print() {
             table::ASKS,
             table::PROCESSORS,
             table::WAITING,
-            table::LENT,
+            table::FOR_PERMITS,
             table::WAITS,
         ],
     );

@@ -65,7 +65,7 @@ pub const IN_ERROR: Column = ("refused although it fitted", |_, seen| thousands(
 pub const CALLS: Column = ("calls/s", |_, seen| thousands(seen.calls as u64));
 pub const ASKS: Column = ("asks/s", |_, seen| thousands(seen.asks as u64));
 pub const WAITING: Column = ("decisions that wait for Redis", |_, seen| per_cent(seen.waiting));
-pub const LENT: Column = ("for lent permits", |_, seen| per_cent(seen.lent));
+pub const FOR_PERMITS: Column = ("for permits", |_, seen| per_cent(seen.waited_for_permits));
 pub const WAITS: Column = ("p50, p99 of waits", |_, seen| {
     let [half, most, _] = seen.waits.map(|wait| wait as f64 / 1000.0);
     format!("{half:.1}, {most:.1} ms")

@@ -10,9 +10,9 @@ mod charge;
 mod hear;
 mod hot;
 mod judge;
-mod lent;
 mod one;
 mod opinion;
+mod permit_queue;
 mod report;
 mod upkeep;
 mod usage;
@@ -39,9 +39,9 @@ use ask::Asked;
 pub use ask::Resumed;
 pub use build::Unbuildable;
 use charge::{Charged, Turn};
-pub use lent::Patience;
-use lent::Rows;
 use opinion::Opinion;
+pub use permit_queue::Patience;
+use permit_queue::PermitQueues;
 use upkeep::Upkeep;
 use usage::{Banned, Usage};
 
@@ -84,7 +84,7 @@ pub struct Engine {
     /// The requests that wait for an answer, by their tickets.
     asked: Tickets<Asked>,
     /// The requests that wait for permits which others hold.
-    lent: Rows,
+    permit_queues: PermitQueues,
     /// What clients gave back that left.
     freed: Rc<Freed>,
     scratch: Scratch,
@@ -216,7 +216,7 @@ impl Engine {
             Charged::Asks(delay) => self.ask(delay),
             Charged::Nothing => {
                 self.give_back();
-                if let Some(ticket) = self.wait_for_lent() {
+                if let Some(ticket) = self.wait_for_permits() {
                     return Verdict::Ask { ticket };
                 }
                 self.end_wait();

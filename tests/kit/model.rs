@@ -79,7 +79,7 @@ pub struct State {
     terms: Terms,
     /// Ticks for which too little drained.
     slack: u64,
-    /// Lent of the next slice.
+    /// Leased of the next slice.
     next: u64,
 }
 
@@ -110,7 +110,7 @@ impl Model {
             .map(|asked| {
                 let needs = (asked.keys, asked.unit_cost);
                 let seat = self.seat(rules, asked.rule, asked.caller, needs, now.mono);
-                // What is shared is not lent.
+                // What is shared is not leased.
                 if seat.overflows() {
                     (asked.want, asked.soon) = (0, 0);
                 }
@@ -156,7 +156,7 @@ impl State {
             ("W", [_, _, first]) => first + quota.period(),
             ("SW", _) if self.next > 0 => Slices::new(quota).after(&self.words),
             ("TB" | "LB", [_, _, at]) => {
-                let leases = if self.terms.lent() > 0 { (self.terms.term + 2) * TERM } else { 0 };
+                let leases = if self.terms.leased() > 0 { (self.terms.term + 2) * TERM } else { 0 };
                 expires.min(at + FAR).max(leases)
             }
             _ => expires,

@@ -1,4 +1,4 @@
-//! The law of what is lent: several holders are granted permits, spend them and give them back, early,
+//! The law of what is outstanding: several holders are granted permits, spend them and give them back, early,
 //! late or never. Whoever is refused for good would break the limit by what was spent already.
 
 use std::time::Instant;
@@ -197,7 +197,7 @@ fn play(short: &str, careless: bool) {
             play.is_true();
         }
     }
-    println!("{short}: {refused:?} refused for good and for what is lent");
+    println!("{short}: {refused:?} refused for good and for what is outstanding");
     assert!(refused.iter().all(|count| *count > 20), "too tame");
 }
 

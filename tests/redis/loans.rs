@@ -1,4 +1,4 @@
-//! What is lent is not used: who is refused for that only is told so, and for how long.
+//! What is outstanding is not used: who is refused for that only is told so, and for how long.
 
 use diana_core::decision::Retry;
 use diana_core::policy::Quota;
@@ -48,8 +48,8 @@ fn who_is_refused_for_what_is_lent_is_told_so_until_that_is_over() {
         server.command(&["FLUSHALL"]);
         let rule = ten_a_day(short);
         let at = START + 10;
-        let lent = lease(&server, &rule, at, 4);
-        assert_eq!(lent.spend, LEASE, "{short}");
+        let leased = lease(&server, &rule, at, 4);
+        assert_eq!(leased.spend, LEASE, "{short}");
         use_up(&server, &rule, at);
         let refused = |after| request(&server, &rule, at + after).loan;
         assert_eq!(refused(0), 2 * TERM - 10, "{short}");
@@ -68,11 +68,11 @@ fn what_comes_back_is_had_at_once_and_what_was_used_refuses_for_good() {
         for (after, left) in [(0, 1), (TERM, 2), (2 * TERM - 1, 3), (5 * TERM, 2)] {
             server.command(&["FLUSHALL"]);
             let rule = ten_a_day(short);
-            let lent = lease(&server, &rule, START, 4);
-            let used = 1 + lent.block + use_up(&server, &rule, START);
+            let leased = lease(&server, &rule, START, 4);
+            let used = 1 + leased.block + use_up(&server, &rule, START);
             assert_eq!(used, 10, "{short}");
             let now = START + after;
-            say(&server, now, gives_back(&rule, &lent, left));
+            say(&server, now, gives_back(&rule, &leased, left));
             let had = use_up(&server, &rule, now);
             // A bucket that took them for lost has let some drain, less than one here.
             let drained = u64::from(short == "TB" && after >= 2 * TERM);
@@ -91,14 +91,14 @@ fn a_window_that_began_since_takes_nothing_back() {
     let server = Server::start();
     let rule = Rule::new("W", Quota::new(Unit::Second, 10));
     let end = START + SECOND - 10_000;
-    let lent = lease(&server, &rule, end, 4);
+    let leased = lease(&server, &rule, end, 4);
     let next = START + SECOND;
     let other = lease(&server, &rule, next, 4);
     use_up(&server, &rule, next);
-    say(&server, next, gives_back(&rule, &lent, lent.block));
+    say(&server, next, gives_back(&rule, &leased, leased.block));
     let refused = request(&server, &rule, next);
-    assert!(refused.retry.is_some(), "the new window was given what the old one had lent");
-    assert_eq!(refused.loan, 2 * TERM, "what this one has lent is still out");
+    assert!(refused.retry.is_some(), "the new window was given what the old one had leased");
+    assert_eq!(refused.loan, 2 * TERM, "what this one has leased is still out");
     say(&server, next, gives_back(&rule, &other, 0));
     assert_eq!(request(&server, &rule, next).loan, 0);
 }
@@ -190,11 +190,11 @@ fn a_bucket_that_was_held_back_refuses_nobody_for_good_meanwhile() {
     // One permit drains in two terms, but nothing while four are out; they were all spent.
     let quota = Quota { burst: Some(10), ..Quota::new(Unit::Second, SECOND / (2 * TERM)) };
     let rule = Rule::new("TB", quota);
-    let lent = say(&server, START, Charge { soon: 4, ..rule.charge(1, 0, 4) });
+    let leased = say(&server, START, Charge { soon: 4, ..rule.charge(1, 0, 4) });
     let now = START + 2 * TERM - 1;
-    say(&server, now, gives_back(&rule, &lent, 0));
+    say(&server, now, gives_back(&rule, &leased, 0));
     let used = use_up(&server, &rule, now);
-    assert_eq!((lent.block, used), (4, 6));
+    assert_eq!((leased.block, used), (4, 6));
     let refused = request(&server, &rule, now);
     assert_eq!((refused.retry, refused.loan), (Some(Retry::After(1)), 0));
     let refused = request(&server, &rule, now + 1);

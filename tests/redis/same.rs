@@ -37,13 +37,13 @@ struct Held {
 fn redis_answers_like_the_steps_in_rust() {
     let server = Server::start();
     let start = seed::fresh();
-    let (mut trips, mut lent, mut given_back, mut refused, mut held) = (0, 0, 0, 0, 0);
+    let (mut trips, mut leased, mut given_back, mut refused, mut held) = (0, 0, 0, 0, 0);
     let (mut ahead, mut lends, mut shared) = (0, 0, 0);
     for number in 0..160 {
         let seed = start.wrapping_add(number);
         let play = play(&server, &REGISTRY[number as usize % REGISTRY.len()], seed);
         trips += play.trips;
-        lent += play.lent;
+        leased += play.leased;
         ahead += play.ahead;
         lends += play.lends;
         shared += play.shared;
@@ -53,10 +53,13 @@ fn redis_answers_like_the_steps_in_rust() {
         server.command(&["FLUSHALL"]);
     }
     println!(
-        "{trips} trips: {lent} leases ({ahead} for later), {given_back} back, {refused} refused, {lends} for loans, {held} held, {shared} by shared buckets"
+        "{trips} trips: {leased} leases ({ahead} for later), {given_back} back, {refused} refused, {lends} for loans, {held} held, {shared} by shared buckets"
     );
     assert!(ahead > 5 && lends > 50 && shared > 400, "too tame");
-    assert!([trips, lent, given_back, refused, held].iter().all(|count| *count > 400), "too tame");
+    assert!(
+        [trips, leased, given_back, refused, held].iter().all(|count| *count > 400),
+        "too tame"
+    );
 }
 
 /// Plays one case to Redis and to the model.
@@ -82,7 +85,7 @@ pub struct Play {
     rules: Vec<Rule>,
     model: Model,
     held: Vec<Held>,
-    lent: usize,
+    leased: usize,
     ahead: usize,
     given_back: usize,
     refused: usize,
@@ -106,7 +109,7 @@ impl Play {
             model,
             held,
             trips: 0,
-            lent: 0,
+            leased: 0,
             ahead: 0,
             given_back: 0,
             refused: 0,
@@ -165,7 +168,7 @@ impl Play {
             self.waited += usize::from(wait > 0);
             for ((opinion, own), asked) in seen.rules.iter().zip(receipts).zip(asked) {
                 if opinion.retry.is_none() && asked.cost + opinion.block > 0 {
-                    self.lent += usize::from(opinion.block > 0);
+                    self.leased += usize::from(opinion.block > 0);
                     self.ahead += usize::from(opinion.starts > 0);
                     let receipts = Receipts { cost: opinion.receipt, lease: opinion.lease };
                     let Asked { rule, caller, cost, tentative, .. } = asked;
@@ -210,7 +213,7 @@ impl Play {
             _ => cost,
         };
         let want = if rng.bool() { 0 } else { 1 << rng.u8(0..20) };
-        // In a trip it is always the same, and where nothing is lent that matters.
+        // In a trip it is always the same, and where nothing is leased that matters.
         let whole = self.rules[rule].entry.short == "LB" || rng.bool();
         let unit_cost = if whole { quota.cost } else { 1 };
         let shadow = rng.u8(0..6) == 0;

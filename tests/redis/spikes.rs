@@ -42,8 +42,8 @@ fn spike(server: &Server, rule: &Rule, now: u64) -> u64 {
 fn a_spike_after_idleness_passes_once() {
     let server = Server::start();
     let rule = a_hundred("TB");
-    let lent = take_all(&server, &rule, START);
-    assert_eq!(block(lent), 50, "half of the burst may be out");
+    let leased = take_all(&server, &rule, START);
+    assert_eq!(block(leased), 50, "half of the burst may be out");
     let (_, opinion) = ask(&server, START, rule.charge(1, 0, 0));
     assert_eq!(opinion.remaining, 50);
     // The bucket would be full again, were the leases not out; their holder may spend them now.
@@ -157,7 +157,7 @@ fn what_is_lent_for_the_next_slice_is_not_let_through_before_the_limit_has_room(
     assert_eq!(spike(&server, &rule, full), 100);
     let now = START + SECOND + 95_000;
     let (_, next) = ask(&server, now, rule.charge(1, 0, 1000));
-    assert!(next.block > 0, "nothing is lent ahead");
+    assert!(next.block > 0, "nothing is leased ahead");
     assert!(now + next.starts >= full + SECOND, "a hundred and {} in a second", next.block);
     // Where there is room already it is let through in its slice, too, or it would count for longer.
     let quiet = rule.charge(2, 0, 1000);

@@ -79,7 +79,7 @@ fn at_twice_the_limit_most_of_it_is_used() {
         let seen = run(&Plan { rpu, demand: 2 * rpu, ..plan });
         assert!(seen.used >= 0.95, "{}", seen.used);
         assert_eq!(seen.extremes.fullest.over(), 0);
-        // Who waits for what is lent may be let through in the next slice, where the counter refused it.
+        // Who waits for what is outstanding may be let through in the next slice, where the counter refused it.
         assert!(seen.used <= 1.01, "a leased limit gives more than one that is not: {}", seen.used);
     }
 }

@@ -44,7 +44,7 @@ impl Engine {
     #[must_use]
     pub fn next(&self, now: Micros) -> Option<Micros> {
         let client = self.client.as_ref().and_then(|client| client.next(now, &self.redis));
-        [client, self.lent.next()].into_iter().flatten().min()
+        [client, self.permit_queues.next()].into_iter().flatten().min()
     }
 
     /// How Redis is, and what is to be done there.
@@ -139,7 +139,7 @@ impl Engine {
 
     /// The client of a request left that waits.
     pub fn forget(&mut self, ticket: u64) {
-        self.lent.leave(ticket);
+        self.permit_queues.leave(ticket);
         self.asked.get_mut(ticket).into_iter().for_each(|asked| asked.gone = true);
     }
 
@@ -211,7 +211,7 @@ impl Engine {
                 if let Some(store) = self.rules.get_mut(rule).and_then(|it| it.store.redis()) {
                     store.complete(key, reply, now, &mut self.redis);
                 }
-                self.lent.wake(rule, key);
+                self.permit_queues.wake(rule, key);
             }
             Target::Ban(rule) => {
                 let bans = self.rules.get_mut(rule).and_then(|it| it.bans.as_mut()?.redis());
@@ -260,7 +260,7 @@ impl Engine {
                 opinion.ban(judge, left, &mut self.redis);
             }
             if opinion.loan() == 0 {
-                self.lent.wake(opinion.rule, opinion.key);
+                self.permit_queues.wake(opinion.rule, opinion.key);
             }
         }
     }

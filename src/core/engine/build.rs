@@ -4,7 +4,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::charge::Turn;
-use super::lent::Rows;
+use super::permit_queue::PermitQueues;
 use super::upkeep::Upkeep;
 use super::usage::{Banned, Usage};
 use super::{Engine, Judge, Limit, Scratch};
@@ -81,7 +81,7 @@ impl Engine {
             client,
             redis,
             asked: Tickets::default(),
-            lent: Rows::default(),
+            permit_queues: PermitQueues::default(),
             freed: Rc::default(),
             traffic: stores.traffic,
             needs_path,

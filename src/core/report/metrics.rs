@@ -26,7 +26,7 @@ pub struct Counts {
     /// Requests that it held until their turn.
     pub held: u64,
     /// Requests that waited since others held the permits that they needed.
-    pub lent: u64,
+    pub waited_for_permits: u64,
     /// Requests of hot callers.
     pub hot: u64,
     /// Requests judged by an overflow bucket, since the table was full of live callers.
@@ -60,7 +60,7 @@ impl Counts {
             ("banned", counts.banned),
             ("bans", counts.bans),
             ("held", counts.held),
-            ("lent", counts.lent),
+            ("lent", counts.waited_for_permits),
             ("hot", counts.hot),
             ("overflow", counts.overflow),
         ] {

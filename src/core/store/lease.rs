@@ -169,7 +169,7 @@ impl Lease {
     /// refused for good.
     pub(crate) fn look_again(&mut self) {
         self.short = 0;
-        self.refusal.clear_lent();
+        self.refusal.clear_unless_final();
     }
 
     /// Too many of the caller's requests wait.

@@ -6,8 +6,8 @@
 //! is missing is told so, and waits for it.
 
 mod back;
-mod lent;
 pub(super) mod names;
+mod outstanding;
 mod prepare;
 pub(super) mod slot;
 mod slots;

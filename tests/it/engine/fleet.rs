@@ -179,7 +179,7 @@ fn a_rule_that_refuses_everything_asks_nobody() {
     assert_eq!(worker.verdicts, [false; 3]);
 }
 
-/// Permits that are left, as a caller is told, are all that there are, also where some were lent to it.
+/// Permits that are left, as a caller is told, are all that there are, also where some were leased to it.
 #[test]
 fn what_is_left_is_told_as_it_is() {
     for algo in ["W", "SW", "TB"] {

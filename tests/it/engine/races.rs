@@ -14,7 +14,7 @@ use kit::fake::{FakeClock, FakeSharedData};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::lent::Nobody;
+use super::permit_queue::Nobody;
 use super::{Lines, field, from};
 use kit::laws::bound::Admission;
 use kit::seed;

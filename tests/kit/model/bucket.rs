@@ -31,7 +31,7 @@ impl Bucket<'_> {
 
     /// Holds back what is out on lease, term by term.
     pub fn settle(self, state: &mut State, now: u64) {
-        let (mut out, mut term) = (state.terms.lent(), state.terms.term);
+        let (mut out, mut term) = (state.terms.leased(), state.terms.term);
         while out > 0 {
             let at = ((term + 1) * TERM).min(now);
             let held = u128::from(out) * u128::from(self.unit);
@@ -44,7 +44,7 @@ impl Bucket<'_> {
             if at == now && now < (term + 1) * TERM {
                 break;
             }
-            out = if term == state.terms.term { state.terms.lent_last() } else { 0 };
+            out = if term == state.terms.term { state.terms.leased_last() } else { 0 };
             term += 1;
         }
     }

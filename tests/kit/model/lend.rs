@@ -1,4 +1,4 @@
-//! What is lent to a caller, and for how long a refusal is one for what is out only.
+//! What is leased to a caller, and for how long a refusal is one for what is out only.
 
 use diana_core::decision::{Decision, Retry};
 use diana_core::redis::protocol::RuleReply;
@@ -37,7 +37,7 @@ impl Look<'_> {
         let soon = part(soon, SOON);
         let want = part(want, IDLE).max(soon);
         let left = (left / 8).max(soon.min(left));
-        let room = self.algorithm.most_out().saturating_sub(self.state.terms.lent());
+        let room = self.algorithm.most_out().saturating_sub(self.state.terms.leased());
         want.min(left).min(room).min(1 << 16) / unit_cost * unit_cost
     }
 

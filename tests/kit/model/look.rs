@@ -158,7 +158,7 @@ impl<'m> Look<'m> {
         let expires = self.algorithm.expires(&self.state.words, now);
         let lives = match self.slices {
             Some(slices) => slices.used(&self.state.words, self.state.next, now.mono) > 0,
-            None => expires > now.mono || self.refills() && self.state.terms.lent() > 0,
+            None => expires > now.mono || self.refills() && self.state.terms.leased() > 0,
         };
         self.changed.then(|| lives.then(|| self.state.clone()))
     }

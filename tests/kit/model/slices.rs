@@ -1,4 +1,4 @@
-//! What is lent of a sliding window's next slice, before it begins. The steps in Rust know nothing of
+//! What is leased of a sliding window's next slice, before it begins. The steps in Rust know nothing of
 //! it: it counts in the slice in force as well, so that it can only make the window admit less.
 
 use diana_core::decision::Decision;
@@ -42,7 +42,7 @@ impl Slices {
         slice / slices * unit + (slice % slices * unit).div_ceil(slices)
     }
 
-    /// Begins the slice in force, and counts what was lent of it.
+    /// Begins the slice in force, and counts what was leased of it.
     pub fn turn(self, words: &mut [u64], next: &mut u64, now: u64) {
         let begun = self.ring().newest(words) + 1;
         if *next > 0 && self.at(now) >= begun {
@@ -56,7 +56,7 @@ impl Slices {
         self.ring().add(words, self.at(now), cost);
     }
 
-    /// The answer to a request that nothing but what is lent of the next slice keeps from fitting.
+    /// The answer to a request that nothing but what is leased of the next slice keeps from fitting.
     pub fn wait(self, now: u64) -> Decision {
         Decision::retry(self.start(self.at(now) + self.slices + 1) - now)
     }
@@ -81,7 +81,7 @@ impl Slices {
         self.ring().sum(words, self.at(now)) + next
     }
 
-    /// When what is lent of the next slice is forgotten.
+    /// When what is leased of the next slice is forgotten.
     pub fn after(self, words: &[u64]) -> u64 {
         self.start(self.ring().newest(words) + self.slices + 2)
     }

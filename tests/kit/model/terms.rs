@@ -6,7 +6,7 @@ use super::TERM;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Terms {
     pub term: u64,
-    lent: [u64; 2],
+    leased: [u64; 2],
     tentative: [u64; 2],
 }
 
@@ -17,16 +17,16 @@ impl Terms {
         match current - self.term {
             0 => return,
             1 => {
-                self.lent = [self.lent[1], 0];
+                self.leased = [self.leased[1], 0];
                 self.tentative = [self.tentative[1], 0];
             }
-            _ => (self.lent, self.tentative) = ([0; 2], [0; 2]),
+            _ => (self.leased, self.tentative) = ([0; 2], [0; 2]),
         }
         self.term = current;
     }
 
-    pub fn goes_out(&mut self, lent: u64, tentative: u64) {
-        self.lent[1] += lent;
+    pub fn goes_out(&mut self, leased: u64, tentative: u64) {
+        self.leased[1] += leased;
         self.tentative[1] += tentative;
     }
 
@@ -35,7 +35,7 @@ impl Terms {
         let Some(age @ 0..2) = self.term.checked_sub(term) else { return false };
         let (counts, permits) = match block {
             0 => (&mut self.tentative, cost),
-            _ => (&mut self.lent, block),
+            _ => (&mut self.leased, block),
         };
         let count = &mut counts[1 - age as usize];
         let left = count.checked_sub(permits);
@@ -44,27 +44,27 @@ impl Terms {
     }
 
     pub fn nothing_is_out(&mut self) {
-        (self.lent, self.tentative) = ([0; 2], [0; 2]);
+        (self.leased, self.tentative) = ([0; 2], [0; 2]);
     }
 
     /// What is out on lease.
-    pub fn lent(&self) -> u64 {
-        self.lent.iter().sum()
+    pub fn leased(&self) -> u64 {
+        self.leased.iter().sum()
     }
 
     /// What is out on lease of this term.
-    pub fn lent_last(&self) -> u64 {
-        self.lent[1]
+    pub fn leased_last(&self) -> u64 {
+        self.leased[1]
     }
 
     /// All that is out.
     pub fn out(&self) -> u64 {
-        self.lent() + self.tentative.iter().sum::<u64>()
+        self.leased() + self.tentative.iter().sum::<u64>()
     }
 
     /// When none of it is out any more.
     pub fn over(&self) -> u64 {
-        let this = self.lent[1] + self.tentative[1] > 0;
+        let this = self.leased[1] + self.tentative[1] > 0;
         (self.term + if this { 2 } else { 1 }) * TERM
     }
 }

@@ -21,7 +21,7 @@ pub struct Seen {
     /// permits which others held; what half of both waits, 99 of 100, and all of them did not exceed, in
     /// ticks.
     pub waiting: f64,
-    pub lent: f64,
+    pub waited_for_permits: f64,
     pub waits: [Micros; 3],
     /// The share of requests that came while their gateway went by itself, and when the last one came.
     pub alone: f64,

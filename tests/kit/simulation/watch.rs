@@ -137,7 +137,7 @@ impl Watch {
             failed: share(network.failed, network.calls),
             processors: network.busy / plan.end() as f64,
             waiting: share(self.asked, self.decided),
-            lent: share(self.waits.len() as u64 - self.asked, self.decided),
+            waited_for_permits: share(self.waits.len() as u64 - self.asked, self.decided),
             waits: [50, 99, 100].map(wait),
             alone: share(self.alone, self.requests),
             last_alone: self.last_alone,

@@ -216,10 +216,12 @@ impl Worker {
 
     fn wait(&mut self, number: u32, (stream, caller, ticket): (Stream, u32, u64), now: Micros) {
         self.waiting.insert(number, (stream, caller, ticket));
-        let lent = |ticket: u64| ticket >> 63 == 1;
-        let same =
-            self.waiting.values().filter(|(_, other, ticket)| lent(*ticket) && *other == caller);
-        if lent(ticket) && same.count() >= MOST {
+        let waits_for_permits = |ticket: u64| ticket >> 63 == 1;
+        let same = self
+            .waiting
+            .values()
+            .filter(|(_, other, ticket)| waits_for_permits(*ticket) && *other == caller);
+        if waits_for_permits(ticket) && same.count() >= MOST {
             self.crowded.insert(caller, now);
         }
     }

@@ -7,7 +7,7 @@ const SPAN: Micros = SECOND / 10;
 
 /// Requests in one to two spans from which on a lease pays, which is a hundred to two hundred a second.
 /// Below that each request asks for itself, so that a caller whose few requests are spread over many
-/// workers finds none of its permits lent to another.
+/// workers finds none of its permits leased to another.
 const PAYS: u64 = 20;
 
 /// Permits expected within a span from which on a lease pays, too.

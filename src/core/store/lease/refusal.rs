@@ -56,7 +56,7 @@ impl Remembered {
     }
 
     /// Forgets it unless it is final.
-    pub(crate) fn clear_lent(&mut self) {
+    pub(crate) fn clear_unless_final(&mut self) {
         if self.refusal.loan > 0 || self.until <= self.since.saturating_add(RECHECK) {
             self.clear();
         }

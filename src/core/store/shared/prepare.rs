@@ -1,7 +1,7 @@
 //! What a charge writes: the state after the request, and a block for those that come next.
 
 use super::view::Look;
-use super::{CounterSpec, Shared, lent};
+use super::{CounterSpec, Shared, outstanding};
 use crate::algorithm::Leasing;
 use crate::decision::Decision;
 use crate::store::lease::Block;
@@ -65,7 +65,10 @@ impl Shared {
         let waits = self.gather > 0 && lease.is_short(at);
         let soon = if waits { lease.demand.need(*cost, self.gather, at) } else { 0 };
         let left = algorithm.remaining(&look.after, look.now);
-        let room = algorithm.most_out().saturating_sub(look.lent.out()).min(look.lent.room());
+        let room = algorithm
+            .most_out()
+            .saturating_sub(look.outstanding.out())
+            .min(look.outstanding.room());
         let most = (left / SHARE).max(soon.min(left).min(algorithm.most_out() / SHARE));
         let block = want.min(most).min(room) / cost * cost;
         if block > 0 && self.step(look, *cost + block) == Decision::NOW { block } else { 0 }
@@ -73,10 +76,11 @@ impl Shared {
 
     /// What the caller may spend later and what was charged for it.
     pub(super) fn remember(&mut self, look: &Look, permits: u64) {
-        let (algorithm, Look { key, at, now, after, lent, .. }) = (&self.spec.algorithm, look);
-        let block = Block { permits, term: lent.term(), receipt: algorithm.receipt(after) };
+        let (algorithm, Look { key, at, now, after, outstanding, .. }) =
+            (&self.spec.algorithm, look);
+        let block = Block { permits, term: outstanding.term(), receipt: algorithm.receipt(after) };
         let until = algorithm.spend_by(after, *now).unwrap_or(0);
-        let life = until.saturating_sub(now.mono).min(lent::life(at.mono));
+        let life = until.saturating_sub(now.mono).min(outstanding::life(at.mono));
         if permits > 0 {
             let above = algorithm.remaining(after, *now);
             self.leases.find(*key).into_iter().for_each(|lease| lease.above = above);

@@ -5,7 +5,7 @@
 //! clocks, until when newcomers may have usage in an overflow bucket; then for each caller the hash,
 //! what is out on lease, and the state.
 
-use super::lent::Lent;
+use super::outstanding::Outstanding;
 use crate::algorithm::Algorithm;
 use crate::store::found::Found;
 use crate::store::watermark::Watermark;
@@ -78,7 +78,7 @@ impl Slot {
         (0..self.len()).find(|&place| self.get(self.start(place)) == hash)
     }
 
-    /// Copies the state at `place`; what is out on lease, as [`Lent`] packs it.
+    /// Copies the state at `place`; what is out on lease, as [`Outstanding`] packs it.
     pub(super) fn load(&self, place: usize, state: &mut [u64]) -> u64 {
         let start = self.start(place) + CALLER;
         state.iter_mut().enumerate().for_each(|(n, word)| *word = self.get(start + n));
@@ -86,13 +86,13 @@ impl Slot {
     }
 
     /// Writes a caller's state, into a place of its own.
-    pub(super) fn put(&mut self, hash: u64, lent: u64, state: &[u64]) {
+    pub(super) fn put(&mut self, hash: u64, outstanding: u64, state: &[u64]) {
         let place = self.find(hash).unwrap_or(self.len());
         let start = self.start(place);
         let end = (start + self.width()) * WORD;
         self.bytes.resize(self.bytes.len().max(end), 0);
         self.set(start, hash);
-        self.set(start + 1, lent);
+        self.set(start + 1, outstanding);
         state.iter().enumerate().for_each(|(n, word)| self.set(start + CALLER + n, *word));
     }
 
@@ -105,8 +105,8 @@ impl Slot {
         scratch: &mut [u64],
     ) {
         for place in (0..self.len()).rev() {
-            let mut lent = Lent::unpack(self.load(place, state), now.mono);
-            lent.settle(algorithm, state, scratch, now.mono);
+            let mut outstanding = Outstanding::unpack(self.load(place, state), now.mono);
+            outstanding.settle(algorithm, state, scratch, now.mono);
             if algorithm.expires(state, now) <= now.mono {
                 self.remove(place);
                 let mut watermark = self.watermark();

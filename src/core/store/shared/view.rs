@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::lent::{self, Lent};
 use super::names::{Names, bucket};
+use super::outstanding::{self, Outstanding};
 use super::slots::{ATTEMPTS, Draft, Slots};
 use super::traffic::Traffic;
 use crate::algorithm::Algorithm;
@@ -47,7 +47,7 @@ pub(crate) struct Look {
     bucket: Draft,
     pub(super) home: Home,
     /// What is out on lease.
-    pub(super) lent: Lent,
+    pub(super) outstanding: Outstanding,
     /// The state to decide from, and the state after the charge.
     pub(super) state: State,
     pub(super) after: State,
@@ -67,7 +67,7 @@ impl Look {
             slot: Draft::default(),
             bucket: Draft::default(),
             home: Home::New,
-            lent: Lent::default(),
+            outstanding: Outstanding::default(),
             state: State::nobody(words),
             after: State::nobody(words),
             decided: None,
@@ -133,10 +133,10 @@ impl View {
         look.now = now;
         if let Some(place) = slot.find(key.hash) {
             look.home = Home::Slot;
-            look.lent = Lent::unpack(slot.load(place, state), now.mono);
-            look.lent.settle(algorithm, state, scratch, now.mono);
-            if look.lent.was_any() && algorithm.expires(state, now) <= now.mono {
-                look.lent.forget();
+            look.outstanding = Outstanding::unpack(slot.load(place, state), now.mono);
+            look.outstanding.settle(algorithm, state, scratch, now.mono);
+            if look.outstanding.was_any() && algorithm.expires(state, now) <= now.mono {
+                look.outstanding.forget();
             }
             return;
         }
@@ -145,7 +145,7 @@ impl View {
             slot.sweep(algorithm, now, state, scratch);
         }
         look.home = if slot.len() < 2 * expected { Home::New } else { Home::Overflow };
-        look.lent = Lent::unpack(0, now.mono);
+        look.outstanding = Outstanding::unpack(0, now.mono);
         state.fill(0);
         let spilled = slot.spilled();
         if look.is_overflow() || now.mono < spilled {
@@ -167,22 +167,22 @@ impl View {
         if look.home != Home::Slot || block.permits == 0 {
             return false;
         }
-        if let Some(lent) = look.lent.without(block.permits, block.term) {
-            look.lent = lent;
+        if let Some(outstanding) = look.outstanding.without(block.permits, block.term) {
+            look.outstanding = outstanding;
             self.algorithm.refund(&look.state, block.receipt, left, &mut self.scratch);
             look.state.swap_with_slice(&mut self.scratch);
         } else {
             // It comes late, and was not held back since it was over.
-            self.take_back(look, block.receipt, left, lent::over(block.term));
+            self.take_back(look, block.receipt, left, outstanding::over(block.term));
         }
         true
     }
 
     /// Why a request of `cost` permits is refused for `retry` ticks.
     pub(super) fn loan(&mut self, look: &Look, cost: u64, retry: Micros) -> Loan {
-        let out = look.lent.out();
+        let out = look.outstanding.out();
         if out > 0 {
-            let ends = look.lent.ends().saturating_sub(look.now.mono).max(1);
+            let ends = look.outstanding.ends().saturating_sub(look.now.mono).max(1);
             match self.retry_without(look, out, cost) {
                 Some(0) => return Loan::Out(ends),
                 Some(without) if without < retry => return Loan::None(without),
@@ -192,7 +192,7 @@ impl View {
         // A bucket does not drain below what is out, so it may have been charged too much by what
         // drains while a lease lives.
         let drains = self.algorithm.most_out() < u64::MAX && retry <= 2 * LIFE;
-        if drains && look.lent.was_any() { Loan::Gathers(retry) } else { Loan::None(retry) }
+        if drains && look.outstanding.was_any() { Loan::Gathers(retry) } else { Loan::None(retry) }
     }
 
     /// Ticks until a request would be admitted if `out` permits had come back.
@@ -221,7 +221,7 @@ impl View {
         if look.is_overflow() {
             return self.write_bucket(look);
         }
-        look.slot.slot.put(look.key.hash, look.lent.with(block).pack(), &look.after);
+        look.slot.slot.put(look.key.hash, look.outstanding.with(block).pack(), &look.after);
         self.swap_slot(look)
     }
 

@@ -84,7 +84,7 @@ impl Seen {
         let waited = |hit: &&Hit| hit.shot.received - hit.shot.due > LONGEST_WAIT;
         let during = |hit: &Hit| hit.shot.due..hit.shot.received;
         let mut during: Vec<_> = self.hits.iter().filter(waited).map(during).collect();
-        // Others had waited for lent permits before, which is no fault. The machine is to blame if it kept as
+        // Others had waited for outstanding permits before, which is no fault. The machine is to blame if it kept as
         // many of all these as waited too long.
         during.sort_by_key(|during| Reverse(stood_still(during)));
         during.truncate(usize::try_from(count).unwrap());

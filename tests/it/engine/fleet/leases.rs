@@ -50,13 +50,13 @@ fn a_steady_caller_costs_few_questions_and_keeps_little_from_others() {
 #[test]
 fn while_permits_are_lent_a_worker_wants_no_more_than_wait_for_them() {
     let mut worker = Worker::new("actor: account, unit: second, rpu: 1000, cost: 2, scope: global");
-    let lent = (100 * MILLISECOND).cast_signed();
+    let leased = (100 * MILLISECOND).cast_signed();
     let mut wanted = Vec::new();
     (0..30).for_each(|_| worker.request(&ann()));
     worker.steps(60, &mut |call, _| {
         let wants = wants(call);
         // One permit is left, too few for a request.
-        let refused = [-1, lent, lent, 1, 0, 0, 0, 0, 0, 0, 0];
+        let refused = [-1, leased, leased, 1, 0, 0, 0, 0, 0, 0, 0];
         let numbers = refused.repeat(wants.len());
         wanted.extend(wants.into_iter().filter(|want| *want > 0));
         Some(decides(&numbers))
@@ -77,9 +77,9 @@ fn the_next_slice_is_asked_for_when_redis_lends_of_it() {
             let now = model.at(20_000 * Unit::Day.micros() - ahead);
             let many = Asked { want: 1000, soon: 1000, unit_cost: 1, keys: 1, ..Asked::default() };
             let (outcome, _) = model.ask(&[Rule::new("SW", quota)], now, 0, &[many]);
-            let lent = outcome.rules[0];
-            assert!(lent.block > 0, "{slices} slices of a {name}");
-            assert_eq!(lent.starts, ahead, "{slices} slices of a {name}");
+            let leased = outcome.rules[0];
+            assert!(leased.block > 0, "{slices} slices of a {name}");
+            assert_eq!(leased.starts, ahead, "{slices} slices of a {name}");
         }
     }
 }

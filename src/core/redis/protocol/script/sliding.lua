@@ -1,5 +1,5 @@
--- State: newest slice, what is lent of the next one, then a ring of counters, one for each slice and
--- one more, and what is out. What is lent of the next slice counts in this one, too: so it can only
+-- State: newest slice, what is leased of the next one, then a ring of counters, one for each slice and
+-- one more, and what is out. What is leased of the next slice counts in this one, too: so it can only
 -- admit less.
 local function sliding()
   local SW={size=function(r) return r.a+8 end,terms=function(r) return r.a+4 end}

@@ -1,4 +1,4 @@
--- What is out of a caller's permits, by the term in which it went out: the newest term, what was lent in
+-- What is out of a caller's permits, by the term in which it went out: the newest term, what was leased in
 -- the term before it and in it, and what was charged tentatively in the two. It lies in a state from t
 -- on. What went out in a term can come back until the end of the next one.
 local current=floor(now/TERM)

@@ -92,46 +92,46 @@ local function block_of(r,left,life)
   local most=min(want,max(floor(left/8),min(soon,left)),r.kind.room(r),65536)
   return max(0,most-most%r.unit_cost)
 end
--- What is lent, or may come back, is out from now on.
-local function out_goes(r,lent,cost)
+-- What is leased, or may come back, is out from now on.
+local function out_goes(r,block,cost)
   local s,t=r.s,r.t
   r.changed=true
   if not t then return end
   r.term=current
-  s[t+2]=s[t+2]+lent
+  s[t+2]=s[t+2]+block
   if r.tentative then s[t+4]=s[t+4]+cost end
 end
 local function lend_ahead(r,left)
   local kind=r.kind
   local starts,ends=kind.next(r)
   local spend=min(ends,life)
-  local lent=block_of(r,left,spend-starts)
-  if lent==0 then return end
-  kind.lend_ahead(r,lent)
-  out_goes(r,lent,0)
-  return 0,lent,kind.lease(r)+1,starts,spend
+  local block=block_of(r,left,spend-starts)
+  if block==0 then return end
+  kind.lend_ahead(r,block)
+  out_goes(r,block,0)
+  return 0,block,kind.lease(r)+1,starts,spend
 end
 local function charge(r,delay)
-  local kind,cost,lent=r.kind,r.cost,0
+  local kind,cost,block=r.kind,r.cost,0
   if kind.is_never_shared and r.overflow==1 then return 0,0,0,0,0 end
   local left=cost==0 and r.want>0 and kind.ahead and kind.ahead(r)
   if left then
-    local receipt,lent,lease,starts,spend=lend_ahead(r,left)
-    if lent then return receipt,lent,lease,starts,spend end
+    local receipt,block,lease,starts,spend=lend_ahead(r,left)
+    if block then return receipt,block,lease,starts,spend end
   end
   if r.want>0 and (r.shadow and r.wait or delay)==0 then
-    lent=block_of(r,kind.left(r)-cost,min(life,kind.spend(r)))
+    block=block_of(r,kind.left(r)-cost,min(life,kind.spend(r)))
   end
-  if cost+lent==0 then
+  if cost+block==0 then
     if r.want>0 then
       r.cost=r.unit_cost
       r.retry=(kind.judge(r,0))
     end
     return 0,0,0,0,0
   end
-  kind.charge(r,cost+lent,r.lift)
-  out_goes(r,lent,cost)
-  return kind.receipt(r),lent,kind.lease(r),0,min(life,kind.spend(r))
+  kind.charge(r,cost+block,r.lift)
+  out_goes(r,block,cost)
+  return kind.receipt(r),block,kind.lease(r),0,min(life,kind.spend(r))
 end
 local function save(r)
   if r.kind.save then return r.kind.save(r) end
@@ -159,11 +159,11 @@ while place<#words do
   answer[said]=leaves or NEVER
   for i=1,count do
     local r=rules[i]
-    local receipt,lent,lease,starts,spend=0,0,0,0,0
-    if leaves and r.retry==0 then receipt,lent,lease,starts,spend=charge(r,leaves) end
+    local receipt,block,lease,starts,spend=0,0,0,0,0
+    if leaves and r.retry==0 then receipt,block,lease,starts,spend=charge(r,leaves) end
     answer[said+1],answer[said+2]=refusal(r)
     answer[said+3]=r.kind.left(r)
-    answer[said+4],answer[said+5],answer[said+6]=receipt,r.term,lent
+    answer[said+4],answer[said+5],answer[said+6]=receipt,r.term,block
     answer[said+7],answer[said+8],answer[said+9],answer[said+10]=lease,starts,spend,r.overflow
     if r.changed then save(r) end
     said=said+10

@@ -27,9 +27,9 @@ const NUMBER: u32 = 17;
 /// Most permits that one count holds.
 const MOST: u64 = (1 << COUNT) - 1;
 
-/// Permits out on lease.
+/// The sum of all leases of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Lent {
+pub(super) struct Outstanding {
     /// The latest term in which there was a look.
     term: u64,
     /// Permits of leases that were taken in the term before it.
@@ -50,19 +50,24 @@ pub(super) fn life(now: Micros) -> Micros {
     over(now / TERM).saturating_sub(now).saturating_sub(NOTICE).min(LIFE)
 }
 
-impl Lent {
+impl Outstanding {
     /// Reads the word at `now`. It has 17 bits of the term's number, which come again after three and a
     /// half hours: then a lease that nobody gave back counts for a moment more.
-    pub(super) fn unpack(word: u64, now: Micros) -> Lent {
+    pub(super) fn unpack(word: u64, now: Micros) -> Outstanding {
         let current = now / TERM;
         if word == 0 {
-            return Lent { term: current, ..Lent::default() };
+            return Outstanding { term: current, ..Outstanding::default() };
         }
         let term = nearest(word >> (2 * COUNT), current);
         // This worker may have read its clock a while ago, and others went on.
         let term = if term > current + LATE { current } else { term };
-        let lent = Lent { term, before: word >> COUNT & MOST, during: word & MOST, ever: true };
-        if lent.out() == 0 { Lent { term: term.max(current), ..lent } } else { lent }
+        let outstanding =
+            Outstanding { term, before: word >> COUNT & MOST, during: word & MOST, ever: true };
+        if outstanding.out() == 0 {
+            Outstanding { term: term.max(current), ..outstanding }
+        } else {
+            outstanding
+        }
     }
 
     /// The word; zero if nothing was ever out.
@@ -102,16 +107,16 @@ impl Lent {
     }
 
     /// With a lease more.
-    pub(super) fn with(self, permits: u64) -> Lent {
-        Lent { during: self.during + permits, ever: self.ever || permits > 0, ..self }
+    pub(super) fn with(self, permits: u64) -> Outstanding {
+        Outstanding { during: self.during + permits, ever: self.ever || permits > 0, ..self }
     }
 
     /// Without a lease that was counted in `term`; nothing if it is not counted any more.
-    pub(super) fn without(self, permits: u64, term: u64) -> Option<Lent> {
+    pub(super) fn without(self, permits: u64, term: u64) -> Option<Outstanding> {
         if term == self.term {
-            Some(Lent { during: self.during.checked_sub(permits)?, ..self })
+            Some(Outstanding { during: self.during.checked_sub(permits)?, ..self })
         } else if term + 1 == self.term {
-            Some(Lent { before: self.before.checked_sub(permits)?, ..self })
+            Some(Outstanding { before: self.before.checked_sub(permits)?, ..self })
         } else {
             None
         }
@@ -136,7 +141,7 @@ impl Lent {
             if now < end {
                 return;
             }
-            *self = Lent { term: self.term + 1, before: self.during, during: 0, ..*self };
+            *self = Outstanding { term: self.term + 1, before: self.during, during: 0, ..*self };
         }
         self.term = self.term.max(now / TERM);
     }

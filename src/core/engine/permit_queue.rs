@@ -1,6 +1,6 @@
 //! Requests that wait for permits which others hold, and which may come back.
 //!
-//! Such a request has been charged nowhere. Those of one caller under one rule stand in a row: from time to
+//! Such a request has been charged nowhere. Those of one caller under one rule stand in a queue: from time to
 //! time the first of them is decided about anew, and as soon as one of them is decided the next one is, too.
 //! None waits longer than its time, so nobody has to tell this worker that permits came back. All that is
 //! asked again is asked at instants [`RECHECK`] apart, so that it shares a call.
@@ -21,8 +21,8 @@ pub(super) const LONGEST: Micros = SECOND / 5;
 /// Requests of one caller under one rule that wait at most.
 const MOST: usize = 64;
 
-/// Rows at most.
-const ROWS: usize = 1024;
+/// Queues at most.
+const QUEUES: usize = 1024;
 
 /// Tickets of these requests have this bit, those of requests that wait for Redis have not.
 const TICKETS: u64 = 1 << 63;
@@ -47,7 +47,7 @@ pub(super) struct Waiting {
 
 /// The requests of one caller under one rule, those first that came first.
 #[derive(Debug)]
-struct Row {
+struct Queue {
     rule: usize,
     key: Key,
     requests: VecDeque<Waiting>,
@@ -57,9 +57,9 @@ struct Row {
 
 /// All requests that wait.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
-    rows: Vec<Row>,
-    /// In whose row each request stands.
+pub(super) struct PermitQueues {
+    queues: Vec<Queue>,
+    /// In whose queue each request stands.
     places: Tickets<(usize, Key)>,
     tickets: u64,
 }
@@ -74,13 +74,13 @@ fn fine_grid(instant: Micros) -> Micros {
     instant - instant % (RECHECK / 4)
 }
 
-impl Row {
+impl Queue {
     fn next(&self) -> Option<Micros> {
         Some(self.requests.front()?.until.min(self.due))
     }
 }
 
-impl Rows {
+impl PermitQueues {
     /// Lets a request wait that has come at `since` and was decided about at `now`: in front of the others
     /// if it has waited before, with the `patience` that it has left. Its ticket; nothing if too many wait.
     pub(super) fn join(
@@ -90,16 +90,16 @@ impl Rows {
         since: Micros,
         now: Micros,
     ) -> Option<u64> {
-        let is_full = self.rows.len() >= ROWS;
-        let row = match self.find(rule, key) {
-            Some(place) => self.rows.get_mut(place)?,
+        let is_full = self.queues.len() >= QUEUES;
+        let queue = match self.find(rule, key) {
+            Some(place) => self.queues.get_mut(place)?,
             None if is_full => return None,
             None => {
-                self.rows.push(Row { rule, key, requests: VecDeque::new(), due: 0 });
-                self.rows.last_mut()?
+                self.queues.push(Queue { rule, key, requests: VecDeque::new(), due: 0 });
+                self.queues.last_mut()?
             }
         };
-        if row.requests.len() >= MOST {
+        if queue.requests.len() >= MOST {
             return None;
         }
         self.tickets += 1;
@@ -107,65 +107,66 @@ impl Rows {
         let longest = || fine_grid(now.saturating_add(LONGEST));
         let until = patience.map_or_else(longest, |patience| patience.until);
         let since = patience.map_or(since, |patience| patience.since);
-        let place = row.requests.partition_point(|waiting| waiting.until <= until);
-        row.requests.insert(place, Waiting { ticket, since, until });
-        row.due = grid(now.saturating_add(RECHECK));
+        let place = queue.requests.partition_point(|waiting| waiting.until <= until);
+        queue.requests.insert(place, Waiting { ticket, since, until });
+        queue.due = grid(now.saturating_add(RECHECK));
         self.places.insert(ticket, (rule, key));
         Some(ticket)
     }
 
     /// When the next request is to be decided about anew.
     pub(super) fn next(&self) -> Option<Micros> {
-        self.rows.iter().filter_map(Row::next).min()
+        self.queues.iter().filter_map(Queue::next).min()
     }
 
     /// A request that is to be decided about anew by `now`; it does not wait any more.
     pub(super) fn take(&mut self, now: Micros) -> Option<(Waiting, Patience)> {
-        let place = self.rows.iter().position(|row| row.next().is_some_and(|next| next <= now))?;
-        let row = self.rows.get_mut(place)?;
-        let waiting = row.requests.pop_front()?;
+        let place =
+            self.queues.iter().position(|queue| queue.next().is_some_and(|next| next <= now))?;
+        let queue = self.queues.get_mut(place)?;
+        let waiting = queue.requests.pop_front()?;
         self.places.remove(waiting.ticket);
         let Waiting { since, until, .. } = waiting;
-        let patience = Patience { rule: row.rule, key: row.key, since, until };
-        row.due = grid(now.saturating_add(RECHECK));
-        if row.requests.is_empty() {
-            self.rows.swap_remove(place);
+        let patience = Patience { rule: queue.rule, key: queue.key, since, until };
+        queue.due = grid(now.saturating_add(RECHECK));
+        if queue.requests.is_empty() {
+            self.queues.swap_remove(place);
         }
         Some((waiting, patience))
     }
 
     /// How many requests of a caller wait.
     fn waiting(&self, rule: usize, key: Key) -> usize {
-        let row = self.find(rule, key).and_then(|place| self.rows.get(place));
-        row.map_or(0, |row| row.requests.len())
+        let queue = self.find(rule, key).and_then(|place| self.queues.get(place));
+        queue.map_or(0, |queue| queue.requests.len())
     }
 
     /// Something became known about the caller: the next of its requests need not wait.
     pub(super) fn wake(&mut self, rule: usize, key: Key) {
-        let row = self.find(rule, key).and_then(|place| self.rows.get_mut(place));
-        row.into_iter().for_each(|row| row.due = 0);
+        let queue = self.find(rule, key).and_then(|place| self.queues.get_mut(place));
+        queue.into_iter().for_each(|queue| queue.due = 0);
     }
 
     /// Forgets a request whose client left, if it waits here.
     pub(super) fn leave(&mut self, ticket: u64) {
         let Some((rule, key)) = self.places.remove(ticket) else { return };
         let Some(place) = self.find(rule, key) else { return };
-        let Some(row) = self.rows.get_mut(place) else { return };
-        row.requests.retain(|waiting| waiting.ticket != ticket);
-        if row.requests.is_empty() {
-            self.rows.swap_remove(place);
+        let Some(queue) = self.queues.get_mut(place) else { return };
+        queue.requests.retain(|waiting| waiting.ticket != ticket);
+        if queue.requests.is_empty() {
+            self.queues.swap_remove(place);
         }
     }
 
     fn find(&self, rule: usize, key: Key) -> Option<usize> {
-        self.rows.iter().position(|row| row.rule == rule && row.key == key)
+        self.queues.iter().position(|queue| queue.rule == rule && queue.key == key)
     }
 }
 
 impl Engine {
     /// Lets the request in hand wait if nothing refuses it but that others hold the permits that it needs.
     /// Its ticket; nothing if it is refused.
-    pub(super) fn wait_for_lent(&mut self) -> Option<u64> {
+    pub(super) fn wait_for_permits(&mut self) -> Option<u64> {
         let refused = || self.scratch.opinions.iter().filter(|opinion| opinion.is_refusal());
         if refused().any(|opinion| opinion.loan() == 0) {
             return None;
@@ -173,15 +174,15 @@ impl Engine {
         let place = refused().next().map(|opinion| (opinion.rule, opinion.key))?;
         let Scratch { now: Now { mono: now, .. }, since, patience, .. } = self.scratch;
         if patience.is_none_or(|patience| now < patience.until) {
-            let ticket = self.lent.join(place, patience, since, now);
+            let ticket = self.permit_queues.join(place, patience, since, now);
             if let (Some(_), Some(judge)) = (ticket, self.rules.get_mut(place.0)) {
-                judge.counts.lent += u64::from(patience.is_none());
+                judge.counts.waited_for_permits += u64::from(patience.is_none());
                 self.tell_waiting(place);
                 return ticket;
             }
             self.crowd(place);
         }
-        // The loan is shorter than what was lent may be missing for, and the caller has used nothing up.
+        // The loan is shorter than what is outstanding may be missing for, and the caller has used nothing up.
         for opinion in self.scratch.opinions.iter_mut().filter(|opinion| !opinion.shadow) {
             if let Says::Refuses(Refused { retry, loan, counts, .. }) = &mut opinion.says {
                 (*retry, *counts) = (Retry::After(*loan), false);
@@ -192,7 +193,7 @@ impl Engine {
 
     /// Tells a store how many of a caller's requests wait.
     fn tell_waiting(&mut self, (rule, key): (usize, Key)) {
-        let waiting = self.lent.waiting(rule, key);
+        let waiting = self.permit_queues.waiting(rule, key);
         if let Some(judge) = self.rules.get_mut(rule) {
             judge.store.wait(key, waiting);
         }
@@ -201,7 +202,7 @@ impl Engine {
     /// The request in hand is decided: if it has waited for permits, the next one that does has its turn.
     pub(super) fn end_wait(&mut self) {
         if let Some(patience) = self.scratch.patience.take() {
-            self.lent.wake(patience.rule, patience.key);
+            self.permit_queues.wake(patience.rule, patience.key);
             self.tell_waiting((patience.rule, patience.key));
         }
     }
@@ -224,7 +225,7 @@ impl Engine {
 
     /// The requests that are to be decided about anew.
     pub(super) fn take_waiting(&mut self, now: Now, requests: &mut Vec<Resumed>) {
-        while let Some((Waiting { ticket, .. }, patience)) = self.lent.take(now.mono) {
+        while let Some((Waiting { ticket, .. }, patience)) = self.permit_queues.take(now.mono) {
             let (since, patience) = (patience.since, Some(patience));
             requests.push(Resumed { ticket, since, patience, answer: None });
         }

@@ -1,4 +1,4 @@
-//! Lent is not used: a request that fits what its caller was given so far is admitted, by whichever workers
+//! What is outstanding is not used: a request that fits what its caller was given so far is admitted, by whichever workers
 //! it and the others come. It may have to wait, but not for long.
 
 use diana_core::engine::{Engine, Resumed};
@@ -225,7 +225,7 @@ fn whoever_uses_exactly_its_limit_gets_all_of_it_and_not_one_more() {
     }
 }
 
-/// A bucket does not fill up while its permits are lent, also those of them that were used by then.
+/// A bucket does not fill up while its permits are outstanding, also those of them that were used by then.
 #[test]
 fn what_a_bucket_missed_while_permits_were_lent_is_waited_for() {
     let mut gateway = Gateway::new(Rule::new("TB", Quota::new(Unit::Second, 1000)), 2);
