@@ -14,6 +14,7 @@ mod one;
 mod opinion;
 mod permit_queue;
 mod report;
+mod round;
 mod upkeep;
 mod usage;
 

@@ -23,6 +23,19 @@ pub struct Key {
 }
 
 impl Key {
+    /// What decides where its state lies among those that several machines keep: evenly distributed.
+    #[must_use]
+    pub fn place(self) -> u16 {
+        (self.second_hash >> 48) as u16
+    }
+
+    /// The key of a caller that lies where `other` does.
+    #[must_use]
+    pub fn beside(self, other: Key) -> Key {
+        const OTHER: u64 = 0xffff << 48;
+        Key { hash: self.hash, second_hash: self.second_hash & !OTHER | other.second_hash & OTHER }
+    }
+
     /// The one key of a rule for `all`.
     pub const ALL: Key = Key { hash: 0, second_hash: 0 };
     /// The one key of all requests without the actor, where they share.

@@ -1,4 +1,4 @@
-//! Small records in shared data: a fixed number of words that all workers read and write.
+//! Small records in shared data: words that all workers read and write, mostly a fixed number of them.
 
 use crate::port::SharedData;
 
@@ -16,6 +16,16 @@ pub fn read<const N: usize>(data: &dyn SharedData, key: &str) -> ([u64; N], Opti
     (words, Some(number))
 }
 
+/// As [`read`], of as many words as there are; none if the bytes are no words.
+pub fn read_all(data: &dyn SharedData, key: &str) -> (Vec<u64>, Option<u32>) {
+    let Some((bytes, number)) = data.get(key) else { return (Vec::new(), None) };
+    let words = match bytes.as_chunks() {
+        (words, []) => words.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect(),
+        _ => Vec::new(),
+    };
+    (words, Some(number))
+}
+
 /// Writes them, if nobody else did since they were read. Whether they were written.
 #[inline(never)]
 pub fn write<const N: usize>(
@@ -25,4 +35,10 @@ pub fn write<const N: usize>(
     number: Option<u32>,
 ) -> bool {
     data.swap(key, words.map(u64::to_le_bytes).as_flattened(), number)
+}
+
+/// As [`write`], of as many words as there are.
+pub fn write_all(words: &[u64], data: &dyn SharedData, key: &str, number: Option<u32>) -> bool {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    data.swap(key, &bytes, number)
 }

@@ -15,7 +15,6 @@ use diana_core::policy::Policy;
 use diana_core::port::{Clock, Request};
 use diana_core::redis::client::{Client, Endpoint};
 use diana_core::redis::handle::Handle;
-use diana_core::redis::part::Part;
 use diana_core::store::Stores;
 use diana_core::store::remains::Remains;
 use diana_core::store::tables::Tables;
@@ -70,7 +69,7 @@ impl Instance {
         let has_redis = way.is_some();
         let client = way.map(|way| {
             let random = host.random() as u64;
-            Client::new(way, namespace.clone(), data.clone(), seed, random)
+            Client::new(way, &namespace, data.clone(), seed, random)
         });
         let stores = Stores::new(namespace.clone(), data, kept.tables);
         let mut engine = Engine::new(policy, seed, stores, client)
@@ -112,10 +111,10 @@ impl Instance {
         &self.marks
     }
 
-    /// Whether its rules for the fleet are counted by this gateway alone.
+    /// How many parts of Redis cannot be relied upon, so that this gateway counts alone what lies there.
     #[must_use]
-    pub fn is_alone(&self) -> bool {
-        self.redis(|redis| redis.is_alone(Part::Whole)).unwrap_or(false)
+    pub fn away(&self) -> usize {
+        self.redis(Handle::away).unwrap_or(0)
     }
 
     /// How many gateways its rules for the fleet are divided among while they are, as last known.
@@ -186,9 +185,9 @@ impl Instance {
         host: &dyn Host,
         act: impl FnOnce(&mut Engine) -> T,
     ) -> Option<T> {
-        let was_alone = self.is_alone();
+        let were_away = self.away();
         let done = self.engine.try_borrow_mut().ok().map(|mut engine| act(&mut engine));
-        if self.is_alone() != was_alone {
+        if self.away() != were_away {
             // The metrics tell it, even if no request comes.
             self.begin_upkeep(host);
         }
@@ -221,7 +220,7 @@ impl Instance {
 
     #[inline(never)]
     fn redis_is_pressed(&self) -> bool {
-        let is_pressed = |redis: &Handle| redis.has_operations() || redis.is_alone(Part::Whole);
+        let is_pressed = |redis: &Handle| redis.has_operations() || redis.away() > 0;
         self.redis(is_pressed).unwrap_or(false)
     }
 

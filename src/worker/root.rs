@@ -10,6 +10,7 @@ use super::worker::Worker;
 use diana_core::policy::Policy;
 use diana_core::port::{Answer, Environment};
 use diana_core::redis::client::Endpoint;
+use diana_core::redis::part::Parts;
 use diana_core::redis::protocol::Login;
 
 /// A root of the host. [`Root::end`] is to be called when it ends.
@@ -179,7 +180,8 @@ fn way(policy: &Policy, environment: &dyn Environment) -> Result<Option<Endpoint
     let username = variable("username_env", &redis.username_env)?;
     let password = variable("password_env", &redis.password_env)?;
     let login = Login { username, password, db: redis.db };
-    Ok(Some(Endpoint { cluster: redis.cluster.clone(), timeout: redis.timeout, login }))
+    let (cluster, timeout) = (redis.cluster.clone(), redis.timeout);
+    Ok(Some(Endpoint { cluster, timeout, login, parts: Parts::new(redis.parts) }))
 }
 
 /// Counts a configuration and logs what there is to say about it.

@@ -18,6 +18,7 @@ use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Call, Callout};
 use diana_core::redis::client::{Client, Completion, Endpoint};
 use diana_core::redis::handle::{Handle, Operation};
+use diana_core::redis::part::Parts;
 use diana_core::redis::pending::Settled;
 use diana_core::redis::protocol::{Back, Charge, Login, Numbers, Question};
 use diana_core::redis::target::Target;
@@ -101,9 +102,14 @@ impl Worker {
     }
 
     pub fn with(data: &Rc<FakeSharedData>, timeout: u64) -> Worker {
-        let way = Endpoint { cluster: "redis".into(), timeout, login: Login::default() };
-        let client = Client::new(way, "test".into(), data.clone(), OWN, 77);
-        let mut handle = Handle::new(OnFailure::Gateway);
+        let way = Endpoint {
+            cluster: "redis".into(),
+            timeout,
+            login: Login::default(),
+            parts: Parts::ONE,
+        };
+        let client = Client::new(way, "test", data.clone(), OWN, 77);
+        let mut handle = Handle::new(OnFailure::Gateway, Parts::ONE);
         client.tell(&mut handle);
         Worker { client, handle, calls: Rc::default() }
     }
@@ -130,6 +136,11 @@ impl Worker {
         self.client.ask(0, questions, since, &mut self.handle)
     }
 
+    /// Whether every part can be relied upon.
+    pub fn is_together(&self) -> bool {
+        self.handle.away() == 0
+    }
+
     pub fn next(&self, now: u64) -> Option<u64> {
         self.client.next(now, &self.handle)
     }
@@ -145,7 +156,7 @@ impl Worker {
         self.work(now);
         let (token, _) = self.calls.one();
         self.answer(token, &status(503), now).unwrap();
-        assert!(!self.client.is_together());
+        assert!(!self.is_together());
     }
 }
 

@@ -6,7 +6,7 @@ use diana_core::algorithm::fixed_window;
 use diana_core::decision::Retry;
 use diana_core::key::{Key, Seed};
 use diana_core::policy::{Ban, Quota};
-use diana_core::redis::part::Part;
+use diana_core::redis::part::{Part, Parts, Tags};
 use diana_core::redis::protocol::resp::{Value, values};
 use diana_core::redis::protocol::{
     Ask, AskReply, Back, BanReply, Charge, Decided, Failure, Login, Numbers, Question, Refusals,
@@ -35,9 +35,9 @@ fn trip() -> Trip {
 
 /// A trip of one call for each of these.
 fn of(calls: Vec<Vec<Ask>>) -> Trip {
-    let call = |asks| ScriptCall { part: Part::Whole, script: Script::Digest, asks };
+    let call = |asks| ScriptCall { part: Part::FIRST, script: Script::Digest, asks };
     Trip {
-        namespace: "shop".into(),
+        tags: Tags::new("shop", Parts::ONE),
         seed: Seed { k0: 1, k1: 2 },
         gateway: 7,
         now: None,

@@ -3,7 +3,7 @@
 use diana_core::algorithm::{Entry, REGISTRY};
 use diana_core::key::{Key, Seed};
 use diana_core::policy::Quota;
-use diana_core::redis::part::Part;
+use diana_core::redis::part::{Part, Parts, Tags};
 use diana_core::redis::protocol::{
     Ask, Back, Charge, Question, Refusals, Script, ScriptCall, Trip,
 };
@@ -80,9 +80,15 @@ pub fn trip_of(now: Option<u64>, asks: Vec<Ask>) -> Trip {
 
 /// A trip of one call for each of these.
 pub fn trip_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Trip {
-    let call = |asks| ScriptCall { part: Part::Whole, script: Script::Digest, asks };
+    let call = |asks| ScriptCall { part: Part::FIRST, script: Script::Digest, asks };
     let calls = calls.into_iter().map(call).collect();
-    Trip { namespace: "test".into(), seed: Seed { k0: 1, k1: 2 }, gateway: 1, now, calls }
+    Trip {
+        tags: Tags::new("test", Parts::ONE),
+        seed: Seed { k0: 1, k1: 2 },
+        gateway: 1,
+        now,
+        calls,
+    }
 }
 
 /// The same with calls that name the script otherwise.

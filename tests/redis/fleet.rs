@@ -3,6 +3,7 @@
 use diana_core::decision::Retry;
 use diana_core::key::Seed;
 use diana_core::policy::Quota;
+use diana_core::redis::part::{Parts, Tags};
 use diana_core::redis::protocol::{Charge, Login, ScriptAnswer, Trip};
 use diana_core::time::{SECOND, Unit};
 
@@ -26,7 +27,7 @@ fn who_comes_first_chooses_the_seed() {
     assert_eq!(decided.asks[0].rules[0].remaining, 8, "it was charged under the wrong seed");
     assert_eq!(decided.gateways, 1);
     // Another namespace is another fleet.
-    let other = Trip { namespace: "other".into(), ..second.clone() };
+    let other = Trip { tags: Tags::new("other", Parts::ONE), ..second.clone() };
     assert_eq!(server.decide(&other).asks[0].rules[0].remaining, 9);
     // After a loss of everything whoever comes first brings its seed back.
     server.command(&["FLUSHALL"]);

@@ -11,6 +11,14 @@ const LINES: u64 = 64;
 const HEAD: u64 = 24 * 8;
 
 impl Shape {
+    /// How one of so many equal parts of it is laid out, in which a caller is counted as it would be in the whole.
+    #[must_use]
+    pub fn of_part(self, parts: u64) -> Shape {
+        let parts = parts.max(1);
+        let (callers, lines) = (self.callers.div_ceil(parts), self.lines.div_ceil(parts));
+        Shape { callers, lines, ..self }
+    }
+
     /// The number of the piece in which a caller is counted, and where its counters lie in it: the bit
     /// at which each of them begins, in two bytes, the upper one first. At most 26 bytes.
     #[must_use]

@@ -5,6 +5,7 @@
 //! charge may be visible for a while that lets nobody through, and never the reverse.
 
 use super::opinion::{Basis, Says};
+use super::round::Round;
 use super::{Banned, Engine, Opinion, Patience, Since};
 use crate::key::Key;
 use crate::port::{self, Callout, Clock, Request};
@@ -68,11 +69,14 @@ impl Engine {
     pub(super) fn ask(&mut self, delay: Micros) -> Verdict {
         let Some(client) = &mut self.client else { return Verdict::PASS };
         let mut questions = Vec::new();
-        // Rules that are counted elsewhere are judged anew when the answer comes.
-        let is_pending = |opinion: &Opinion| matches!(opinion.says, Says::Pending);
-        let tentative = !self.scratch.opinions.iter().all(is_pending);
+        let round = Round::of(&self.scratch.opinions, &self.rules, self.redis.parts);
+        if round.follows {
+            // It is asked about once more, and has as long for that.
+            self.scratch.since = self.scratch.now.mono;
+        }
         for opinion in &mut self.scratch.opinions {
             match &opinion.says {
+                Says::Pending if round.waits(opinion, &self.rules) => continue,
                 Says::Pending => {}
                 // What is admitted is checked anew, and would be kept for nothing.
                 Says::Admits { by: Basis::Store(_), .. } => {
@@ -83,8 +87,8 @@ impl Engine {
             }
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             if let Some(store) = judge.store.redis() {
-                let charge =
-                    store.question(opinion.key, self.scratch.now, opinion.shadow, tentative);
+                let (now, shadow) = (self.scratch.now, opinion.shadow);
+                let charge = store.question(opinion.key, now, shadow, round.tentative);
                 questions.push((Target::Rule(opinion.rule), Question::Rule(charge)));
             }
             let bans = judge.bans.as_mut().filter(|_| opinion.is_own && !opinion.shadow);
@@ -244,9 +248,13 @@ impl Engine {
             if !matches!(opinion.says, Says::Pending) {
                 continue;
             }
+            let target = Target::Rule(opinion.rule);
+            if !answer.is_about(target) {
+                continue;
+            }
             opinion.says = Says::Nothing;
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
-            match answer.settled(Target::Rule(opinion.rule)) {
+            match answer.settled(target) {
                 Some(Settled::Decided { reply: Reply::Rule(reply), wait, sent, at }) => {
                     opinion.hear(judge, &reply, (wait, at), (sent, now), &mut self.redis);
                 }

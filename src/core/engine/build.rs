@@ -19,6 +19,7 @@ use crate::port::SharedData;
 use crate::redis::bans::RedisBans;
 use crate::redis::client::Client;
 use crate::redis::handle::Handle;
+use crate::redis::part::Parts;
 use crate::redis::store::{NoCodec, RedisStore};
 use crate::report::metrics::Counts;
 use crate::store::tables::Tables;
@@ -123,8 +124,9 @@ struct Builder<'s> {
     keys: usize,
     /// Whether requests may be under other rules, too.
     beside: bool,
-    /// Whether rules for the fleet are counted in Redis. Otherwise each gateway counts for itself.
-    has_redis: bool,
+    /// Into how many parts the keys of Redis fall, if rules for the fleet are counted there. Otherwise each gateway
+    /// counts for itself.
+    parts: Option<Parts>,
 }
 
 impl<'s> Builder<'s> {
@@ -140,7 +142,7 @@ impl<'s> Builder<'s> {
         let mut callers = Callers::new(actors, seed, percentiles);
         client.into_iter().for_each(|client| callers.reseed(client.seed()));
         let (keys, beside) = (policy.keys, rules().count() > 1);
-        Builder { stores, callers, keys, beside, has_redis: client.is_some() }
+        Builder { stores, callers, keys, beside, parts: client.map(Client::parts) }
     }
 
     /// All entries, and their rules one after the other.
@@ -167,21 +169,23 @@ impl<'s> Builder<'s> {
             let (data, namespace) = (&stores.data, &stores.namespace);
             Spotter::new(hot, Storage::of(rule.scope, data, namespace, rule.identity))
         });
-        let in_redis = self.has_redis && rule.scope == Scope::Global;
+        let in_redis = self.parts.filter(|_| rule.scope == Scope::Global);
         let no_codec = |NoCodec| Unbuildable::new(&rule, "Redis cannot count by its algorithm");
         let store = match in_redis {
-            true => {
-                Usage::Redis(Box::new(RedisStore::new(spec, number, stores).map_err(no_codec)?))
+            Some(parts) => {
+                let store = RedisStore::new(spec, number, parts, stores).map_err(no_codec)?;
+                Usage::Redis(Box::new(store))
             }
-            false => Usage::Here(stores.open(rule.scope, spec)),
+            None => Usage::Here(stores.open(rule.scope, spec)),
         };
         let bans = rule.ban.map(|ban| match in_redis {
-            true => {
-                Banned::Redis(Box::new(RedisBans::new(ban, rule.identity, keys, number, stores)))
+            Some(parts) => {
+                let place = (number, parts);
+                Banned::Redis(Box::new(RedisBans::new(ban, rule.identity, keys, place, stores)))
             }
-            false => Banned::Here(stores.open_bans(rule.scope, ban, rule.identity, keys)),
+            None => Banned::Here(stores.open_bans(rule.scope, ban, rule.identity, keys)),
         });
-        let counted = if in_redis { Counted::InFleet } else { Counted::Here };
+        let counted = if in_redis.is_some() { Counted::InFleet } else { Counted::Here };
         Ok(Judge {
             actor: self.callers.register(&rule.actor, counted),
             turn: Turn::of(&rule, can.leasing),
@@ -206,7 +210,8 @@ fn sources(actor: &Actor) -> Result<Sources, Unbuildable> {
 /// What rules that are counted in Redis go by, as far as is known.
 fn handle(redis: Option<&Redis>, client: Option<&Client>) -> Handle {
     // Without a Redis nothing goes by it.
-    let mut handle = Handle::new(redis.map_or(OnFailure::Gateway, |redis| redis.on_failure));
+    let on_failure = redis.map_or(OnFailure::Gateway, |redis| redis.on_failure);
+    let mut handle = Handle::new(on_failure, client.map_or(Parts::ONE, Client::parts));
     client.into_iter().for_each(|client| client.tell(&mut handle));
     handle
 }

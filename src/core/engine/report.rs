@@ -145,11 +145,12 @@ impl Engine {
 
     /// What one rule decided.
     fn record(&mut self, place: usize) -> Option<Record> {
-        let is_together = self.is_together();
         let opinion = self.scratch.opinions.get(place)?;
         let judge = self.rules.get_mut(opinion.rule)?;
         let scope = match judge.rule.scope {
-            Scope::Global if !is_together => Scope::Gateway,
+            Scope::Global if self.client.is_none() || self.redis.is_alone(opinion.key) => {
+                Scope::Gateway
+            }
             scope => scope,
         };
         Some(Record {

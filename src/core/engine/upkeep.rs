@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use super::{Engine, Judge};
 use crate::port::{Metrics, SharedData};
-use crate::redis::client::Client;
 use crate::report::metrics::{self, Counts};
 use crate::store::remains::Remains;
 use crate::time::{Micros, Now};
@@ -91,10 +90,10 @@ impl Engine {
         }
     }
 
-    /// Whether rules for the fleet are counted together with the other gateways.
+    /// Whether all callers of rules for the fleet are counted together with the other gateways.
     #[must_use]
     pub fn is_together(&self) -> bool {
-        self.client.as_ref().is_some_and(Client::is_together)
+        self.client.is_some() && self.redis.away() == 0
     }
 
     fn tell_mode(&mut self, namespace: &str, mode: Option<&'static str>, metrics: &dyn Metrics) {

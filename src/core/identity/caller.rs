@@ -151,6 +151,10 @@ impl Callers {
         });
         let mut public = self.percentiles.then(KeyHasher::public);
         let mut shared = false;
+        // Rules that begin with the same actor have their states in the same part of Redis, so that one call
+        // charges them together.
+        let goes_on = *counted == Counted::InFleet && parts.len() > 1;
+        let mut first = None;
         for actor in parts.iter().filter_map(|&part| self.actors.get(part)) {
             let found = actor.find(request, &mut |source, value| {
                 secret.part(source, value);
@@ -159,6 +163,7 @@ impl Callers {
                 }
             });
             match found {
+                Found::Value if goes_on => _ = first.get_or_insert_with(|| secret.finish()),
                 Found::Value => {}
                 Found::Repeated => shared = true,
                 Found::Absent => return Caller::Absent,
@@ -172,7 +177,8 @@ impl Callers {
             return Caller::Shared;
         }
         let percentile = public.map_or(0, |public| (public.finish().hash % 100) as u8);
-        Caller::Known { key: secret.finish(), percentile }
+        let key = secret.finish();
+        Caller::Known { key: first.map_or(key, |first| key.beside(first)), percentile }
     }
 }
 

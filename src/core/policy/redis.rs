@@ -17,6 +17,8 @@ pub struct Redis {
     pub password_env: Option<String>,
     /// The number of the database.
     pub db: u32,
+    /// Into how many parts its keys fall, 1 … 1,024: a cluster or a proxy may keep each elsewhere.
+    pub parts: u16,
 }
 
 /// What becomes of `global` rules while Redis does not answer.

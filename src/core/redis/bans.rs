@@ -6,7 +6,7 @@
 //! trip that came to nothing.
 
 use super::handle::{Handle, Operation};
-use super::part::Part;
+use super::part::Parts;
 use super::protocol::{BanReply, Numbers, Refusals};
 use crate::key::Key;
 use crate::policy::Ban;
@@ -28,19 +28,25 @@ pub struct RedisBans {
 }
 
 impl RedisBans {
-    /// The bans of the rule with this number and identity, made for so many callers.
+    /// The bans of the rule with this number and identity, made for so many callers, in a Redis of so many parts.
     #[must_use]
-    pub fn new(ban: Ban, rule: u64, keys: usize, number: usize, stores: &Stores<'_>) -> RedisBans {
+    pub fn new(
+        ban: Ban,
+        rule: u64,
+        keys: usize,
+        (number, parts): (usize, Parts),
+        stores: &Stores<'_>,
+    ) -> RedisBans {
         let gateway = stores.open_shared_bans(ban, rule, keys).counted_elsewhere();
         let (identity, numbers) = (ban.identity(rule), Numbers::of_ban(&ban));
-        RedisBans { gateway, number, identity, numbers, keys: keys as u64 }
+        RedisBans { gateway, number, identity, numbers, keys: parts.share(keys as u64) }
     }
 
     /// As [`Bans::left`]; asks about a caller who keeps coming, since a request under a lease does not.
     pub fn left(&mut self, key: Key, now: Micros, handle: &mut Handle) -> Micros {
         let looks = self.gateway.is_worth_a_look(key, now);
         self.pass_on(now, handle);
-        if looks && !handle.is_alone(Part::of(key)) {
+        if looks && !handle.is_alone(key) {
             self.send(key, 0, handle);
         }
         self.gateway.left(key, now)
@@ -49,7 +55,7 @@ impl RedisBans {
     /// As [`Bans::refused`].
     pub fn refused(&mut self, key: Key, now: Micros, handle: &mut Handle) {
         // Where everybody is refused it is nobody's own doing.
-        if handle.is_alone(Part::of(key)) && handle.on_failure == OnFailure::Deny {
+        if handle.is_alone(key) && handle.on_failure == OnFailure::Deny {
             return;
         }
         self.gateway.refused(key, now);
@@ -85,7 +91,7 @@ impl RedisBans {
     /// Has refusals counted: in Redis, or here where that cannot be relied upon.
     fn pass_on(&mut self, now: Micros, handle: &mut Handle) {
         for (key, refusals) in self.gateway.take_refusals() {
-            match handle.is_alone(Part::of(key)) {
+            match handle.is_alone(key) {
                 true => self.gateway.count(key, refusals, now),
                 false => self.send(key, refusals, handle),
             }

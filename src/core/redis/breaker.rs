@@ -60,6 +60,11 @@ impl Breaker {
         [probe, self.pause, good, self.since]
     }
 
+    /// Whether it is as good as one that never opened.
+    pub(super) fn is_calm(&self, now: Micros) -> bool {
+        !self.is_open() && now.saturating_sub(self.since) >= CALM
+    }
+
     /// Whether nothing is to be sent but probes.
     pub(super) fn is_open(&self) -> bool {
         self.state != State::Closed

@@ -13,9 +13,10 @@ mod stats;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::breaker::Breaker;
 use super::handle::Handle;
 use super::health::Health;
-use super::part::Part;
+use super::part::{Part, Parts, Tags};
 use super::pending::{Pending, Settled};
 use super::protocol::{Ask, Failure, Login, Question, Reply, Script, ScriptAnswer, ScriptCall};
 use super::target::Target;
@@ -31,6 +32,9 @@ pub use stats::Stats;
 /// or has forgotten who asked.
 const GRACE: Micros = SECOND / 250;
 
+/// Most probes that are out at once: each asks about one part, since one that hangs would keep the others waiting.
+const PROBES: usize = 16;
+
 /// How Redis is reached.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -40,6 +44,8 @@ pub struct Endpoint {
     pub timeout: Micros,
     /// How to get in.
     pub login: Login,
+    /// Into how many parts its keys fall.
+    pub parts: Parts,
 }
 
 /// What there is to hand out.
@@ -55,7 +61,7 @@ pub enum Completion {
 /// The one place of an engine from which Redis is asked.
 pub struct Client {
     endpoint: Endpoint,
-    namespace: Rc<str>,
+    tags: Tags,
     data: Rc<dyn SharedData>,
     /// Where [`Health`] is kept.
     key: String,
@@ -72,7 +78,10 @@ pub struct Client {
     completed: Vec<Completion>,
     /// What all workers knew when this one last looked.
     health: Health,
-    offset: Offset,
+    /// How far the clock of each part is off.
+    offsets: Vec<Offset>,
+    /// When the first part was last asked.
+    asked_first: Option<Micros>,
     /// See [`Stats`].
     pub stats: Stats,
 }
@@ -82,13 +91,13 @@ impl Client {
     /// that this gateway gets if it has none.
     pub fn new(
         endpoint: Endpoint,
-        namespace: Rc<str>,
+        namespace: &str,
         data: Rc<dyn SharedData>,
         own: Seed,
         random: u64,
     ) -> Client {
         let key = format!("diana/1/{namespace}/fleet");
-        let health = Health::update(&*data, &key, |health| {
+        let health = Health::update(&*data, &key, 0, |health| {
             let is_new = health.gateway == 0;
             if is_new {
                 health.gateway = random.max(1);
@@ -96,8 +105,10 @@ impl Client {
             is_new
         });
         Client {
+            tags: Tags::new(namespace, endpoint.parts),
+            offsets: vec![Offset::default(); usize::from(endpoint.parts.number())],
+            asked_first: None,
             endpoint,
-            namespace,
             data,
             key,
             seed: health.seed().unwrap_or(own),
@@ -108,7 +119,6 @@ impl Client {
             batches: Vec::new(),
             completed: Vec::new(),
             health,
-            offset: Offset::default(),
             stats: Stats::default(),
         }
     }
@@ -119,10 +129,10 @@ impl Client {
         self.seed
     }
 
-    /// Whether the fleet counts together.
+    /// Into how many parts its keys fall.
     #[must_use]
-    pub fn is_together(&self) -> bool {
-        !self.health.breaker.is_open()
+    pub fn parts(&self) -> Parts {
+        self.endpoint.parts
     }
 
     /// Takes the questions of a request, one at least, that other rules hold for `delay` and that has waited
@@ -140,7 +150,7 @@ impl Client {
         self.pending.insert(ticket, Pending::new(questions.iter().map(|(target, _)| *target)));
         let place = self.waiting.partition_point(|wait| wait.since <= since);
         for (target, question) in questions {
-            let part = Part::of(question.caller());
+            let part = self.endpoint.parts.of(question.caller());
             let mut own = self.waiting.iter_mut().skip(place).take_while(|it| it.ticket == ticket);
             match own.find(|wait| wait.part == part) {
                 Some(wait) => wait.add(target, question),
@@ -163,8 +173,21 @@ impl Client {
         batches.chain(self.probe(now, handle)).chain(leave.then_some(now)).min()
     }
 
+    /// When the next part is to be probed.
     fn probe(&self, now: Micros, handle: &Handle) -> Option<Micros> {
-        self.health.breaker.probe(now).filter(|_| handle.in_use)
+        let can = handle.in_use && self.probes() < PROBES;
+        self.open().filter_map(|(_, breaker)| breaker.probe(now)).min().filter(|_| can)
+    }
+
+    /// The parts that cannot be relied upon, and their breakers.
+    fn open(&self) -> impl Iterator<Item = (Part, Breaker)> + use<'_> {
+        let parts = self.endpoint.parts.number();
+        self.health.open().filter(move |(part, _)| part.number() < parts).copied()
+    }
+
+    /// Probes that are out.
+    fn probes(&self) -> usize {
+        self.batches.iter().filter(|batch| batch.probing).count()
     }
 
     /// Does what is due: sends what waits, gives up what does not come back.
@@ -180,18 +203,21 @@ impl Client {
         }
         self.follow(Health::read(&*self.data, &self.key), handle);
         // Whatever the batches that are out bring, for those it comes too late.
-        if self.waited(now.mono) >= self.endpoint.timeout + GRACE {
-            self.failed(&Failure::Timeout, now.mono, now.mono, false, handle);
+        let is_late = |wait: &&Wait| now.mono.saturating_sub(wait.since) >= self.timeout();
+        let late = self.waiting.iter().take_while(is_late);
+        let late: Vec<_> = late.map(|wait| (wait.part, Err(Failure::Timeout))).collect();
+        self.note(&late, (now.mono, false), now.mono, handle);
+        if handle.away() > 0 {
+            self.give_up_away(handle);
+            self.send_probes(now, callout, handle);
         }
-        if handle.is_alone(Part::Whole) {
-            self.give_up(Settled::Alone, handle);
-            if self.probe(now.mono, handle).is_some_and(|probe| probe <= now.mono) {
-                self.send_probe(now, callout, handle);
-            }
-        } else {
-            self.send_all(now, callout, handle);
-        }
+        self.send_all(now, callout, handle);
         std::mem::take(&mut self.completed)
+    }
+
+    /// How long an ask waits at most until it has left.
+    fn timeout(&self) -> Micros {
+        self.endpoint.timeout + GRACE
     }
 
     /// Takes the answer to a batch; nothing if that was sent by somebody else.
@@ -206,53 +232,63 @@ impl Client {
         let number = self.batches.iter().position(|batch| batch.token == token)?;
         let mut batch = self.batches.swap_remove(number);
         let answers = batch.read(&self.endpoint.login, answer, now.mono);
-        let mut again = Vec::new();
+        let (mut again, mut answered) = (Vec::new(), Vec::new());
         for ((call, who), answer) in batch.take().into_iter().zip(answers) {
             match answer {
                 Err(Failure::NoScript) if call.script == Script::Digest => {
                     again.push((ScriptCall { script: Script::Text, ..call }, who));
                 }
-                answer => self.take(&batch, who, answer, now.mono, handle),
+                answer => answered.push((call.part, who, answer)),
             }
         }
+        self.take(&batch, answered, now.mono, handle);
         if !again.is_empty() {
             self.send_again(batch, again, now, callout, handle);
         }
         Some(self.work(now, callout, handle))
     }
 
-    /// Takes what one call of a batch came to.
+    /// Takes what calls of a batch came to.
     fn take(
         &mut self,
         batch: &Batch,
-        who: Vec<Who>,
-        answer: Result<ScriptAnswer, Failure>,
+        mut answers: Vec<(Part, Vec<Who>, Result<ScriptAnswer, Failure>)>,
         now: Micros,
         handle: &mut Handle,
     ) {
-        match answer {
-            Ok(ScriptAnswer::Decided(decided)) => {
-                self.answered(now, decided.gateways, batch.probing, handle);
-                self.stats.corrupt += decided.corrupt;
-                let at = self.offset.instant(decided.now, batch.sent.mono, now);
-                self.hand_out(who, decided.asks, batch.sent, at);
-            }
-            Ok(ScriptAnswer::Seed(seed)) => {
-                self.settle_all(who, Settled::Again);
-                self.reseed(seed, handle);
-                self.answered(now, handle.gateways, batch.probing, handle);
-            }
-            Err(failure) => {
-                self.failed(&failure, now, batch.sent.mono, batch.probing, handle);
-                self.settle_all(who, Settled::Alone);
+        let mut outcomes = Vec::new();
+        for (part, who, answer) in &mut answers {
+            let outcome = match answer {
+                Ok(ScriptAnswer::Decided(decided)) => Ok(decided.gateways),
+                Ok(ScriptAnswer::Seed(seed)) => {
+                    self.settle_all(std::mem::take(who), Settled::Again);
+                    self.reseed(*seed, handle);
+                    Ok(handle.gateways)
+                }
+                Err(failure) => Err(failure.clone()),
+            };
+            outcomes.push((*part, outcome));
+        }
+        self.note(&outcomes, (batch.sent.mono, batch.probing), now, handle);
+        for (part, who, answer) in answers {
+            match answer {
+                Ok(ScriptAnswer::Decided(decided)) => {
+                    self.stats.corrupt += decided.corrupt;
+                    let offset = self.offsets.get_mut(usize::from(part.number()));
+                    let instant = |it: &mut Offset| it.instant(decided.now, batch.sent.mono, now);
+                    let at = offset.map_or(now, instant);
+                    self.hand_out(who, decided.asks, batch.sent, at);
+                }
+                Ok(ScriptAnswer::Seed(_)) => {}
+                Err(_) => self.settle_all(who, Settled::Alone),
             }
         }
     }
 
     /// All calls of a batch came to nothing.
     fn fail_all(&mut self, mut batch: Batch, failure: &Failure, now: Micros, handle: &mut Handle) {
-        for (_, who) in batch.take() {
-            self.take(&batch, who, Err(failure.clone()), now, handle);
-        }
+        let failed = |(call, who): (ScriptCall, _)| (call.part, who, Err(failure.clone()));
+        let answers = batch.take().into_iter().map(failed).collect();
+        self.take(&batch, answers, now, handle);
     }
 }

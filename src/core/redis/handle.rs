@@ -1,8 +1,9 @@
 //! What rules that are counted in Redis go by, and what they want done there.
 
-use super::part::Part;
+use super::part::{Part, Parts};
 use super::protocol::{Charge, Question, Refusals};
 use super::target::Target;
+use crate::key::Key;
 use crate::policy::redis::OnFailure;
 
 /// Most operations that wait. There is no more than one for each lease that wants something.
@@ -31,6 +32,15 @@ impl Operation {
         }
     }
 
+    /// Whom it is about.
+    #[must_use]
+    pub fn caller(&self) -> Key {
+        match self {
+            Operation::Renew(_, charge) | Operation::GiveBack(charge) => charge.caller,
+            Operation::Ban(_, refusals) => refusals.caller,
+        }
+    }
+
     /// What Redis is asked.
     #[must_use]
     pub fn question(self) -> Question {
@@ -51,24 +61,37 @@ pub struct Handle {
     /// Whether Redis was ever wanted here. The host also runs the filter where no request comes, and
     /// from where Redis cannot be reached.
     pub in_use: bool,
-    /// Whether Redis cannot be relied upon.
-    pub(super) alone: bool,
+    /// Into how many parts its keys fall.
+    pub parts: Parts,
+    /// Those that cannot be relied upon, in order.
+    pub(super) away: Vec<Part>,
     operations: Vec<Operation>,
 }
 
 impl Handle {
-    /// With a Redis that can be relied upon.
+    /// With a Redis of so many parts that can be relied upon.
     #[must_use]
-    pub fn new(on_failure: OnFailure) -> Handle {
-        Handle { on_failure, gateways: 1, in_use: false, alone: false, operations: Vec::new() }
+    pub fn new(on_failure: OnFailure, parts: Parts) -> Handle {
+        let (away, operations) = (Vec::new(), Vec::new());
+        Handle { on_failure, gateways: 1, in_use: false, parts, away, operations }
     }
 
-    /// Whether a part cannot be relied upon, so that the gateway counts alone what lies there.
+    /// Whether a part cannot be relied upon.
     #[must_use]
-    pub fn is_alone(&self, part: Part) -> bool {
-        match part {
-            Part::Whole => self.alone,
-        }
+    pub fn is_away(&self, part: Part) -> bool {
+        self.away.binary_search(&part).is_ok()
+    }
+
+    /// How many parts cannot be relied upon.
+    #[must_use]
+    pub fn away(&self) -> usize {
+        self.away.len()
+    }
+
+    /// Whether the part cannot be relied upon where the values of a caller lie, so that the gateway counts it alone.
+    #[must_use]
+    pub fn is_alone(&self, caller: Key) -> bool {
+        !self.away.is_empty() && self.is_away(self.parts.of(caller))
     }
 
     /// Has something done with the next batch. Where too much waits, only what asks for permits still goes.
@@ -82,6 +105,13 @@ impl Handle {
     pub fn take(&mut self, most: usize) -> Vec<Operation> {
         let rest = self.operations.split_off(most.min(self.operations.len()));
         std::mem::replace(&mut self.operations, rest)
+    }
+
+    /// All operations that concern parts which cannot be relied upon.
+    pub(super) fn take_away(&mut self) -> Vec<Operation> {
+        let (away, parts) = (&self.away, self.parts);
+        let is_away = |it: &mut Operation| away.binary_search(&parts.of(it.caller())).is_ok();
+        self.operations.extract_if(.., is_away).collect()
     }
 
     /// Whether there are any.

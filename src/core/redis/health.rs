@@ -1,10 +1,11 @@
-//! What the workers of a gateway tell each other about Redis: whether it can be relied upon, how many
+//! What the workers of a gateway tell each other about Redis: which parts of it can be relied upon, how many
 //! gateways share it, and the secret that callers are hashed with there.
 //!
 //! One worker that gets no answer speaks for all of them, so that no more requests wait for what
-//! will not come. From then on the gateway counts alone, until the breaker closes.
+//! will not come. From then on the gateway counts alone what lies in that part, until its breaker closes.
 
 use super::breaker::Breaker;
+use super::part::Part;
 use crate::key::Seed;
 use crate::port::SharedData;
 use crate::time::Micros;
@@ -14,7 +15,7 @@ use crate::words;
 const ATTEMPTS: usize = 100;
 
 /// The record, as it lies in shared data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Health {
     /// The gateway's number in Redis; 0 is none yet.
     pub(super) gateway: u64,
@@ -22,42 +23,66 @@ pub(super) struct Health {
     pub(super) gateways: u64,
     /// The secret of the fleet, where Redis has told it.
     seed: (u64, u64),
-    /// Whether Redis can be relied upon.
-    pub(super) breaker: Breaker,
+    /// The breakers that have something to remember, in the order of their parts.
+    breakers: Vec<(Part, Breaker)>,
 }
 
 impl Health {
     /// What is known.
     pub(super) fn read(data: &dyn SharedData, key: &str) -> Health {
-        Health::of(words::read(data, key).0)
+        Health::of(&words::read_all(data, key).0)
     }
 
-    /// Changes what is known, as far as `change` says that there is something to write. What was
+    /// Changes what is known at an instant, as far as `change` says that there is something to write. What was
     /// written, or found in its place.
     pub(super) fn update(
         data: &dyn SharedData,
         key: &str,
+        now: Micros,
         mut change: impl FnMut(&mut Health) -> bool,
     ) -> Health {
         let mut health = Health::default();
         for _ in 0..ATTEMPTS {
-            let (words, number) = words::read(data, key);
-            health = Health::of(words);
-            if !change(&mut health) || words::write(health.words(), data, key, number) {
+            let (words, number) = words::read_all(data, key);
+            health = Health::of(&words);
+            if !change(&mut health) {
+                break;
+            }
+            health.breakers.retain(|(_, breaker)| !breaker.is_calm(now));
+            if words::write_all(&health.words(), data, key, number) {
                 break;
             }
         }
         health
     }
 
-    fn of([gateway, gateways, k0, k1, breaker @ ..]: [u64; 8]) -> Health {
-        Health { gateway, gateways, seed: (k0, k1), breaker: Breaker::of(breaker) }
+    fn of(words: &[u64]) -> Health {
+        let Some(([gateway, gateways, k0, k1], rest)) = words.split_first_chunk() else {
+            return Health::default();
+        };
+        let (breakers, rest) = rest.as_chunks();
+        // Whatever is no such record is taken for an empty one.
+        if !rest.is_empty() {
+            return Health::default();
+        }
+        let breaker = |[part, words @ ..]: &[u64; 5]| {
+            u16::try_from(*part).ok().map(|part| (Part::new(part), Breaker::of(*words)))
+        };
+        let mut breakers: Vec<_> = breakers.iter().filter_map(breaker).collect();
+        // One that is found by its part has to be the only one.
+        breakers.sort_unstable_by_key(|(part, _)| *part);
+        breakers.dedup_by_key(|(part, _)| *part);
+        Health { gateway: *gateway, gateways: *gateways, seed: (*k0, *k1), breakers }
     }
 
-    fn words(&self) -> [u64; 8] {
-        let Health { gateway, gateways, seed: (k0, k1), breaker } = *self;
-        let [probe, pause, good, since] = breaker.words();
-        [gateway, gateways, k0, k1, probe, pause, good, since]
+    fn words(&self) -> Vec<u64> {
+        let Health { gateway, gateways, seed: (k0, k1), breakers } = self;
+        let mut words = vec![*gateway, *gateways, *k0, *k1];
+        for (part, breaker) in breakers {
+            words.push(part.number().into());
+            words.extend(breaker.words());
+        }
+        words
     }
 
     /// The secret of the fleet.
@@ -72,9 +97,35 @@ impl Health {
         std::mem::replace(&mut self.seed, seed) != seed
     }
 
-    /// Redis answered. Whether there is something to write.
-    pub(super) fn answered(&mut self, now: Micros, gateways: u64, probing: bool) -> bool {
-        let before = std::mem::replace(&mut self.gateways, gateways);
-        self.breaker.answered(now, probing) || before != gateways
+    /// Notes how many gateways there are. Whether that is another number.
+    pub(super) fn count(&mut self, gateways: u64) -> bool {
+        std::mem::replace(&mut self.gateways, gateways) != gateways
+    }
+
+    /// Changes a breaker. What `change` says.
+    pub(super) fn change(&mut self, part: Part, change: impl FnOnce(&mut Breaker) -> bool) -> bool {
+        let place = self.breakers.binary_search_by_key(&part, |(part, _)| *part);
+        let known = place.ok().and_then(|place| self.breakers.get_mut(place));
+        let mut new = Breaker::default();
+        match (known, place) {
+            (Some((_, breaker)), _) => change(breaker),
+            (None, Ok(place) | Err(place)) => {
+                let changed = change(&mut new);
+                if changed {
+                    self.breakers.insert(place.min(self.breakers.len()), (part, new));
+                }
+                changed
+            }
+        }
+    }
+
+    /// The parts that cannot be relied upon, in order, and their breakers.
+    pub(super) fn open(&self) -> impl Iterator<Item = &(Part, Breaker)> {
+        self.breakers.iter().filter(|(_, breaker)| breaker.is_open())
+    }
+
+    /// Whether a part cannot be relied upon.
+    pub(super) fn is_open(&self, part: Part) -> bool {
+        self.open().any(|(open, _)| *open == part)
     }
 }

@@ -39,6 +39,12 @@ impl Pending {
         Pending { questions: targets.into_iter().map(|target| (target, None)).collect() }
     }
 
+    /// Whether there is a question about it.
+    #[must_use]
+    pub fn is_about(&self, target: Target) -> bool {
+        self.questions.iter().any(|(other, _)| *other == target)
+    }
+
     /// Notes what became of a question. What is known already stays.
     pub fn settle(&mut self, target: Target, settled: Settled) {
         let question = self.questions.iter_mut().find(|(other, _)| *other == target);

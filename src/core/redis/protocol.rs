@@ -32,13 +32,11 @@ pub mod resp;
 mod text;
 mod write;
 
-use std::rc::Rc;
-
 pub use failure::Failure;
 pub use numbers::Numbers;
 pub use reply::{AskReply, BanReply, Decided, Reply, RuleReply, ScriptAnswer};
 
-use super::part::Part;
+use super::part::{Part, Tags};
 use crate::key::{Key, Seed};
 use crate::time::Micros;
 
@@ -65,8 +63,8 @@ pub enum Script {
 /// Calls that are made at once.
 #[derive(Clone)]
 pub struct Trip {
-    /// Gateways that name the same one share usage.
-    pub namespace: Rc<str>,
+    /// Where the keys of each part lie. Gateways that have the same ones share usage.
+    pub tags: Tags,
     /// What callers were hashed with.
     pub seed: Seed,
     /// The gateway's own random number.

@@ -12,7 +12,7 @@ mod recall;
 mod share;
 
 use super::handle::Handle;
-use super::part::Part;
+use super::part::Parts;
 use super::protocol::Numbers;
 use crate::algorithm::{Can, Codec, Leasing};
 use crate::decision::Decision;
@@ -44,6 +44,8 @@ pub struct RedisStore {
     ahead: Micros,
     /// How long a caller is told to wait that is refused while more is asked for.
     patience: Micros,
+    /// How many callers may have a value of their own in one part of Redis.
+    keys: u64,
     /// Whether the rule can hold requests.
     holds: bool,
     /// Whether permits are leased.
@@ -57,17 +59,18 @@ pub struct RedisStore {
 pub struct NoCodec;
 
 impl RedisStore {
-    /// A rule with this number.
+    /// A rule with this number, in a Redis of so many parts.
     ///
     /// # Errors
     /// If Redis cannot count by its algorithm.
     pub fn new(
         spec: CounterSpec,
         number: usize,
+        parts: Parts,
         stores: &mut Stores<'_>,
     ) -> Result<RedisStore, NoCodec> {
         let numbers = match spec.daily {
-            Some(shape) => Numbers::of_quota(&spec.quota, shape),
+            Some(shape) => Numbers::of_quota(&spec.quota, shape.of_part(parts.number().into())),
             None => Numbers::of_rule(spec.entry, &spec.quota).ok_or(NoCodec)?,
         };
         let Can { holds, leasing, .. } = spec.can();
@@ -79,6 +82,7 @@ impl RedisStore {
             number,
             numbers,
             leases: Leases::new(spec.keys),
+            keys: parts.share(spec.keys as u64),
             share: Share::new(spec.clone(), stores),
             gather: gather(&spec),
             ahead: ticks(|codec| codec.ahead),
@@ -114,7 +118,7 @@ impl RedisStore {
         if self.never {
             return Reservation::new(key, now, Decision::NEVER, By::Known);
         }
-        let is_alone = handle.is_alone(Part::of(key));
+        let is_alone = handle.is_alone(key);
         if let Some(known) = self.recall(key, now, is_alone, handle) {
             return known;
         }
@@ -221,7 +225,7 @@ impl RedisStore {
 
     /// As [`Store::leave`](crate::store::Store::leave).
     pub fn leave(&mut self, key: Key, receipt: u64, now: Now, handle: &mut Handle) {
-        if handle.is_alone(Part::of(key)) {
+        if handle.is_alone(key) {
             self.share.last().leave(key, receipt, now);
         } else {
             self.give_back(key, receipt, 0, handle);

@@ -17,6 +17,7 @@ fn defaults() {
         username_env: None,
         password_env: None,
         db: 0,
+        parts: 1,
     };
     assert_eq!(redis("{cluster: diana_redis}"), wanted);
     assert_eq!(policy("limits: []").redis, None);
@@ -31,6 +32,7 @@ fn every_key() {
         username_env: Some("DIANA_REDIS_USERNAME".into()),
         password_env: Some("DIANA_REDIS_PASSWORD".into()),
         db: 65_535,
+        parts: 1,
     };
     let settings = "
   cluster: outbound|6379||redis.local
@@ -52,4 +54,11 @@ fn the_gateways_own_stays_in_force_under_remote_rules() {
     let remote = parse_remote(b"limits: []", &local.own()).unwrap();
     assert!(remote.redis.is_some_and(|redis| redis.db == 5));
     assert_eq!(parse_remote(b"limits: []", &policy("limits: []").own()).unwrap().redis, None);
+}
+
+#[test]
+fn parts() {
+    assert_eq!(redis("{cluster: c, proxied: true}").parts, 1);
+    assert_eq!(redis("{cluster: c, proxied: true, parts: 1024}").parts, 1024);
+    assert_eq!(redis("{cluster: c, proxied: false, parts: 1}").parts, 1);
 }

@@ -4,6 +4,7 @@ use diana_core::engine::{Engine, Unbuildable};
 use diana_core::key::Seed;
 use diana_core::policy::{Policy, Rule};
 use diana_core::redis::client::{Client, Endpoint};
+use diana_core::redis::part::Parts;
 use diana_core::redis::protocol::Login;
 use diana_core::store::Stores;
 use diana_core::store::tables::Tables;
@@ -24,8 +25,13 @@ fn built(has_redis: bool, change: impl FnOnce(&mut Policy)) -> Result<Engine, Un
     let mut tables = Tables::default();
     let stores = Stores::new("test".into(), data.clone(), &mut tables);
     let seed = Seed { k0: 1, k1: 2 };
-    let way = Endpoint { cluster: "redis".into(), timeout: 20_000, login: Login::default() };
-    let client = has_redis.then(|| Client::new(way, "test".into(), data, seed, 7));
+    let way = Endpoint {
+        cluster: "redis".into(),
+        timeout: 20_000,
+        login: Login::default(),
+        parts: Parts::ONE,
+    };
+    let client = has_redis.then(|| Client::new(way, "test", data, seed, 7));
     Engine::new(policy, seed, stores, client)
 }
 

@@ -8,6 +8,7 @@ use diana_core::key::Seed;
 use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Call, Clock};
 use diana_core::redis::client::{Client, Endpoint};
+use diana_core::redis::part::Parts;
 use diana_core::redis::protocol::Login;
 use diana_core::store::Stores;
 use diana_core::store::tables::Tables;
@@ -52,9 +53,13 @@ impl Worker {
             diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         policy.redis.as_mut().unwrap().on_failure = on_failure;
         let data = Rc::new(FakeSharedData::default());
-        let way =
-            Endpoint { cluster: "redis".into(), timeout: SECOND / 50, login: Login::default() };
-        let client = Client::new(way, "test".into(), data.clone(), SEED, 7);
+        let way = Endpoint {
+            cluster: "redis".into(),
+            timeout: SECOND / 50,
+            login: Login::default(),
+            parts: Parts::ONE,
+        };
+        let client = Client::new(way, "test", data.clone(), SEED, 7);
         let mut tables = Tables::default();
         let stores = Stores::new("test".into(), data, &mut tables);
         let worker = Worker {

@@ -36,7 +36,7 @@ fn a_cluster_that_cannot_be_called_is_a_failure_like_any_other() {
             worker.answer(token, &ok(admits(&call)), now);
         }
     }
-    assert!(worker.client.is_together());
+    assert!(worker.is_together());
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn an_answer_that_comes_twice_counts_once() {
     let (token, call) = worker.calls.one();
     assert_eq!(worker.answer(token, &ok(admits(&call)), 1).unwrap().len(), 1);
     assert_eq!(worker.answer(token, &ok(admits(&call)), 2), None);
-    assert!(worker.client.is_together());
+    assert!(worker.is_together());
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_worker_that_begins_while_the_gateway_is_alone_finds_the_way_back() {
     let data = Rc::new(FakeSharedData::default());
     Worker::of(&data).fail(0);
     let mut fresh = Worker::of(&data);
-    assert!(!fresh.client.is_together());
+    assert!(!fresh.is_together());
     // Its requests ask for nothing, since the gateway is alone.
     fresh.handle.in_use = true;
     for now in (0..2 * SECOND).step_by(MILLISECOND as usize) {
@@ -126,7 +126,7 @@ fn a_worker_that_begins_while_the_gateway_is_alone_finds_the_way_back() {
             fresh.answer(token, &ok(admits(&call)), now);
         }
     }
-    assert!(fresh.client.is_together());
+    assert!(fresh.is_together());
 }
 
 #[test]

@@ -24,11 +24,11 @@ fn a_probe_that_learns_the_secret_is_a_good_answer() {
             let answer = if own { admits(&call) } else { other_seed(theirs) };
             workers[0].answer(token, &ok(answer), now).unwrap();
         }
-        if workers[0].client.is_together() {
+        if workers[0].is_together() {
             break;
         }
     }
-    assert!(workers[0].client.is_together());
+    assert!(workers[0].is_together());
     assert!(sent[sent.len() - 1] - sent[0] <= SECOND / 10, "{sent:?}");
 }
 
@@ -44,7 +44,7 @@ fn a_probe_that_finds_redis_without_the_script_brings_it_there() {
             workers[0].answer(token, &ok(answer), now).unwrap();
         }
     }
-    assert!(workers[0].client.is_together());
+    assert!(workers[0].is_together());
 }
 
 #[test]
@@ -69,10 +69,10 @@ fn what_was_sent_before_redis_was_back_does_not_count_any_more() {
             }
         }
     }
-    assert!(worker.client.is_together());
+    assert!(worker.is_together());
     for token in [old, stuck[0]] {
         worker.answer(token, &status(504), SECOND).unwrap();
-        assert!(worker.client.is_together());
+        assert!(worker.is_together());
     }
 }
 

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use diana_core::algorithm::{Entry, token_bucket};
 use diana_core::policy::Quota;
+use diana_core::redis::part::Parts;
 use diana_core::redis::store::{NoCodec, RedisStore};
 use diana_core::store::tables::Tables;
 use diana_core::store::{CounterSpec, Stores};
@@ -25,7 +26,7 @@ fn what_redis_cannot_count_is_not_counted_elsewhere_in_silence() {
         let mut tables = Tables::default();
         let data = Rc::new(FakeSharedData::default());
         let mut stores = Stores::new("test".into(), data, &mut tables);
-        let opened = RedisStore::new(spec, 0, &mut stores).err();
+        let opened = RedisStore::new(spec, 0, Parts::ONE, &mut stores).err();
         assert_eq!(opened, fails.then_some(NoCodec));
     }
 }

@@ -156,7 +156,7 @@ impl Worker {
 
     /// By which part of the limit the gateway goes, if it is alone.
     pub fn alone(&self) -> Option<u64> {
-        self.instance.is_alone().then(|| self.part())
+        (self.instance.away() > 0).then(|| self.part())
     }
 
     fn part(&self) -> u64 {
@@ -194,7 +194,7 @@ impl Worker {
             }
         };
         self.host.end(number);
-        let alone = self.instance.is_alone() || settled == Some(Settled::Alone);
+        let alone = self.instance.away() > 0 || settled == Some(Settled::Alone);
         let alone = (alone && charged.is_none()).then(|| self.part());
         let waited = mono + now - resumed.since;
         let exempt = waited >= LONGEST || self.is_crowded(caller, now);

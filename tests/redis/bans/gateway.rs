@@ -5,6 +5,7 @@ use diana_core::key::{Key, KeyHasher, Seed};
 use diana_core::policy::Ban;
 use diana_core::port::{Answer, Clock, Metrics};
 use diana_core::redis::client::{Client, Endpoint};
+use diana_core::redis::part::Parts;
 use diana_core::redis::protocol::Login;
 use diana_core::store::Stores;
 use diana_core::store::tables::Tables;
@@ -48,8 +49,13 @@ impl Gateway {
         let rule = &policy.limits[0].rules[0];
         let (rule, ban) = (rule.identity, rule.ban.unwrap());
         let data = Rc::new(FakeSharedData::default());
-        let way = Endpoint { cluster: "redis".into(), timeout: 20_000, login: Login::default() };
-        let client = Client::new(way, "test".into(), data.clone(), SEED, fastrand::u64(1..));
+        let way = Endpoint {
+            cluster: "redis".into(),
+            timeout: 20_000,
+            login: Login::default(),
+            parts: Parts::ONE,
+        };
+        let client = Client::new(way, "test", data.clone(), SEED, fastrand::u64(1..));
         let mut tables = Tables::default();
         let stores = Stores::new("test".into(), data, &mut tables);
         let mut gateway = Gateway {

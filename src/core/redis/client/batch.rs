@@ -4,7 +4,7 @@ use super::GRACE;
 use crate::key::Key;
 use crate::port;
 use crate::redis::handle::Operation;
-use crate::redis::part::Part;
+use crate::redis::part::{Part, Parts};
 use crate::redis::protocol::{
     Ask, Failure, Login, Question, Script, ScriptAnswer, ScriptCall, Trip,
 };
@@ -110,6 +110,11 @@ impl Batch {
         self.who.push(who);
     }
 
+    /// Whether it has a call about a part.
+    pub(super) fn asks_of(&self, part: Part) -> bool {
+        self.trip.calls.iter().any(|call| call.part == part)
+    }
+
     /// Adds a call that only says that the gateway lives.
     pub(super) fn add_empty(&mut self, part: Part) {
         self.add(ScriptCall { part, script: Script::Digest, asks: Vec::new() }, Vec::new());
@@ -120,14 +125,14 @@ impl Batch {
         self.add_ask(part, ask, Who::Request(ticket, targets));
     }
 
-    pub(super) fn add_operations(&mut self, operations: Vec<Operation>) {
+    pub(super) fn add_operations(&mut self, operations: Vec<Operation>, parts: Parts) {
         for operation in operations {
             let target = operation.target();
             let question = operation.question();
             let caller = question.caller();
             let who = target.map_or(Who::Nobody, |target| Who::Operation(target, caller));
             let ask = Ask { delay: 0, questions: vec![question] };
-            self.add_ask(Part::of(caller), ask, who);
+            self.add_ask(parts.of(caller), ask, who);
         }
     }
 

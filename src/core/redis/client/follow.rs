@@ -4,62 +4,93 @@ use super::Client;
 use crate::key::Seed;
 use crate::redis::handle::Handle;
 use crate::redis::health::Health;
+use crate::redis::part::{Part, Parts};
 use crate::redis::pending::Settled;
 use crate::redis::protocol::Failure;
 use crate::time::Micros;
 
-impl Client {
-    /// Redis answered.
-    pub(super) fn answered(
-        &mut self,
-        now: Micros,
-        gateways: u64,
-        probing: bool,
-        handle: &mut Handle,
-    ) {
-        let seed = self.seed;
-        let mut back = false;
-        let health = Health::update(&*self.data, &self.key, |health| {
-            let was_open = health.breaker.is_open();
-            let changed = health.answered(now, gateways, probing);
-            back = was_open && !health.breaker.is_open();
-            health.agree(seed) || changed
-        });
-        self.follow(health, handle);
-        if back {
-            let line = format!(
-                "rules for the fleet: Redis (cluster `{}`) is back; the fleet counts together",
-                self.endpoint.cluster
-            );
-            self.stats.news.push(line);
-        }
-    }
+/// Most parts that one line of the log names.
+const NAMED: usize = 16;
 
-    /// Redis was asked in vain.
-    pub(super) fn failed(
+impl Client {
+    /// Notes what became of calls about parts, by now: how many gateways there are, or why it came to nothing.
+    /// They were sent at an instant, as probes or not.
+    pub(super) fn note(
         &mut self,
-        failure: &Failure,
+        calls: &[(Part, Result<u64, Failure>)],
+        (sent, probing): (Micros, bool),
         now: Micros,
-        sent: Micros,
-        probing: bool,
         handle: &mut Handle,
     ) {
-        self.stats.fail(failure.name());
-        let mut left = false;
-        let health = Health::update(&*self.data, &self.key, |health| {
-            let was_open = health.breaker.is_open();
-            let changed = health.breaker.failed(now, sent, probing);
-            left = !was_open && health.breaker.is_open();
+        if calls.is_empty() {
+            return;
+        }
+        let seed = self.seed;
+        let (mut opened, mut closed) = (Vec::new(), Vec::new());
+        let health = Health::update(&*self.data, &self.key, now, |health| {
+            opened.clear();
+            closed.clear();
+            let mut changed = false;
+            for (part, outcome) in calls {
+                let was_open = health.is_open(*part);
+                changed |= match outcome {
+                    Ok(gateways) => {
+                        let is_first = *part == Part::FIRST;
+                        let learnt = is_first && health.count(*gateways) | health.agree(seed);
+                        health.change(*part, |breaker| breaker.answered(now, probing)) | learnt
+                    }
+                    Err(_) => health.change(*part, |it| it.failed(now, sent, probing)),
+                };
+                match (was_open, health.is_open(*part)) {
+                    (false, true) => opened.push(*part),
+                    (true, false) => closed.push(*part),
+                    _ => {}
+                }
+            }
             changed
         });
         self.follow(health, handle);
-        if left {
-            let line = format!(
-                "rules for the fleet: Redis (cluster `{}`) cannot be relied upon: {failure}; this gateway \
-                 goes by itself until it is back",
-                self.endpoint.cluster
-            );
-            self.stats.news.push(line);
+        let failures = || calls.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
+        failures().for_each(|failure| self.stats.fail(failure.name()));
+        self.tell_closed(&closed, handle);
+        if let Some(failure) = failures().next() {
+            self.tell_opened(&opened, failure);
+        }
+    }
+
+    fn tell_opened(&mut self, parts: &[Part], failure: &Failure) {
+        if let Some(names) = self.names(parts) {
+            let whom = if self.endpoint.parts == Parts::ONE { "itself" } else { "itself there" };
+            self.stats.news.push(format!(
+                "rules for the fleet: {names} cannot be relied upon: {failure}; this gateway goes by {whom} until it \
+                 is back"
+            ));
+        }
+    }
+
+    fn tell_closed(&mut self, parts: &[Part], handle: &Handle) {
+        if let Some(names) = self.names(parts) {
+            let rest = match handle.away() {
+                0 => "the fleet counts together".into(),
+                away => format!("parts that are still away: {away}"),
+            };
+            self.stats.news.push(format!("rules for the fleet: {names} is back; {rest}"));
+        }
+    }
+
+    /// How parts are called in the log; nothing if there are none.
+    fn names(&self, parts: &[Part]) -> Option<String> {
+        let (number, cluster) = (self.endpoint.parts.number(), &self.endpoint.cluster);
+        let named: Vec<String> =
+            parts.iter().take(NAMED).map(|part| part.number().to_string()).collect();
+        let more = if parts.len() > NAMED { ", …" } else { "" };
+        match parts {
+            [] => None,
+            _ if number == 1 => Some(format!("Redis (cluster `{cluster}`)")),
+            _ => Some(format!(
+                "part {}{more} of {number} of Redis (cluster `{cluster}`)",
+                named.join(", ")
+            )),
         }
     }
 
@@ -67,14 +98,23 @@ impl Client {
     pub(super) fn reseed(&mut self, seed: Seed, handle: &mut Handle) {
         if self.seed != seed {
             self.seed = seed;
-            self.give_up(Settled::Again, handle);
+            self.give_up_all(Settled::Again, handle);
         }
     }
 
     /// Tells what is known of Redis.
     pub fn tell(&self, handle: &mut Handle) {
-        handle.alone = self.health.breaker.is_open();
         handle.gateways = self.health.gateways.max(1);
+        handle.away = self.open().map(|(part, _)| part).collect();
+        if handle.is_away(Part::FIRST) && !self.is_agreed() {
+            handle.away = handle.parts.all().collect();
+        }
+    }
+
+    /// Whether it is known what callers are hashed with, as far as that matters. A gateway whose secret is not that
+    /// of the others would count on its own in all parts but the first.
+    pub(super) fn is_agreed(&self) -> bool {
+        self.endpoint.parts == Parts::ONE || self.health.seed().is_some()
     }
 
     /// Goes by what all workers know.

@@ -3,7 +3,8 @@
 use super::batch::{Batch, Wait, Who};
 use super::{Client, Completion};
 use crate::port::Callout;
-use crate::redis::handle::Handle;
+use crate::redis::breaker::Breaker;
+use crate::redis::handle::{Handle, Operation};
 use crate::redis::health::Health;
 use crate::redis::part::Part;
 use crate::redis::pending::Settled;
@@ -21,23 +22,33 @@ const OPERATIONS: usize = MOST / 4;
 /// before they leave.
 const BATCHES: usize = 4;
 
+/// How often the first part hears of this gateway, whatever the others are asked.
+const ALIVE: Micros = SECOND;
+
 /// The shortest timeout that a host can tell.
 const SHORTEST: Micros = SECOND / 1000;
 
 impl Client {
     /// Sends as much as may be on its way at once.
     pub(super) fn send_all(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
-        while !handle.is_alone(Part::Whole) && self.may_send(now.mono, handle) {
+        if !self.is_agreed() {
+            return self.send_first(now, callout, handle);
+        }
+        while self.may_send(now.mono, handle) {
             let waited = self.waited(now.mono);
             let timeout = self.endpoint.timeout.saturating_sub(waited).max(SHORTEST);
             let mut batch = Batch::new(self.trip(), timeout);
-            batch.add_operations(handle.take(OPERATIONS));
+            batch.add_operations(handle.take(OPERATIONS), handle.parts);
             while batch.questions < MOST
                 && let Some(wait) = self.waiting.pop_front()
             {
                 batch.add_request(wait);
             }
-            batch.add_operations(handle.take(MOST.saturating_sub(batch.questions)));
+            batch.add_operations(handle.take(MOST.saturating_sub(batch.questions)), handle.parts);
+            let asked = self.asked_first.is_some_and(|it| now.mono.saturating_sub(it) < ALIVE);
+            if !asked && !handle.is_away(Part::FIRST) && !batch.asks_of(Part::FIRST) {
+                batch.add_empty(Part::FIRST);
+            }
             self.send(batch, now, callout, handle);
         }
     }
@@ -58,31 +69,56 @@ impl Client {
         self.waiting.front().map_or(0, |wait| now.saturating_sub(wait.since))
     }
 
-    /// Finds out whether Redis is back, unless another worker does.
-    pub(super) fn send_probe(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
-        let mut takes = false;
-        let health = Health::update(&*self.data, &self.key, |health| {
-            takes = health.breaker.take_probe(now.mono);
-            takes
-        });
-        self.follow(health, handle);
-        if takes {
-            let mut probe = Batch::new(self.trip(), self.endpoint.timeout);
-            probe.probing = true;
-            probe.add_empty(Part::Whole);
-            self.send(probe, now, callout, handle);
+    /// Finds out by what callers are hashed before any other part is asked.
+    fn send_first(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
+        let wanted = !self.waiting.is_empty() || handle.has_operations();
+        if wanted && self.batches.is_empty() && !handle.is_away(Part::FIRST) {
+            let mut batch = Batch::new(self.trip(), self.endpoint.timeout);
+            batch.add_empty(Part::FIRST);
+            self.send(batch, now, callout, handle);
         }
+    }
+
+    /// Finds out whether parts are back, unless another worker does.
+    pub(super) fn send_probes(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
+        while let Some(part) = self.probed(now.mono, handle) {
+            let mut takes = false;
+            let health = Health::update(&*self.data, &self.key, now.mono, |health| {
+                takes = false;
+                health.change(part, |breaker| {
+                    takes = breaker.take_probe(now.mono);
+                    takes
+                })
+            });
+            self.follow(health, handle);
+            if takes {
+                let mut probe = Batch::new(self.trip(), self.endpoint.timeout);
+                probe.probing = true;
+                probe.add_empty(part);
+                self.send(probe, now, callout, handle);
+            }
+        }
+    }
+
+    /// The part that is to be probed now.
+    fn probed(&self, now: Micros, handle: &Handle) -> Option<Part> {
+        self.probe(now, handle).filter(|probe| *probe <= now)?;
+        let is_due = |breaker: &Breaker| breaker.probe(now).is_some_and(|probe| probe <= now);
+        self.open().find(|(_, breaker)| is_due(breaker)).map(|(part, _)| part)
     }
 
     /// A trip that asks nothing yet.
     fn trip(&self) -> Trip {
-        let (namespace, seed, gateway) = (self.namespace.clone(), self.seed, self.gateway);
-        Trip { namespace, seed, gateway, now: None, calls: Vec::new() }
+        let (tags, seed, gateway) = (self.tags.clone(), self.seed, self.gateway);
+        Trip { tags, seed, gateway, now: None, calls: Vec::new() }
     }
 
     /// Sends a batch.
     fn send(&mut self, mut batch: Batch, now: Now, callout: &dyn Callout, handle: &mut Handle) {
         (batch.sent, batch.caller) = (now, callout.caller());
+        if batch.asks_of(Part::FIRST) {
+            self.asked_first = Some(now.mono);
+        }
         self.stats.trips += 1;
         self.stats.asks += batch.asks();
         let cluster = &self.endpoint.cluster;
@@ -129,14 +165,26 @@ impl Client {
     }
 
     /// Asks for nothing of all that waits.
-    pub(super) fn give_up(&mut self, settled: Settled, handle: &mut Handle) {
-        for Wait { ticket, targets, .. } in std::mem::take(&mut self.waiting) {
+    pub(super) fn give_up_all(&mut self, settled: Settled, handle: &mut Handle) {
+        let waiting = std::mem::take(&mut self.waiting).into();
+        self.give_up(waiting, handle.take(usize::MAX), settled);
+    }
+
+    /// Asks for nothing of what waits for parts that cannot be relied upon.
+    pub(super) fn give_up_away(&mut self, handle: &mut Handle) {
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let (away, rest): (Vec<_>, Vec<_>) = waiting.partition(|it| handle.is_away(it.part));
+        self.waiting = rest.into();
+        self.give_up(away, handle.take_away(), Settled::Alone);
+    }
+
+    fn give_up(&mut self, waiting: Vec<Wait>, operations: Vec<Operation>, settled: Settled) {
+        for Wait { ticket, targets, .. } in waiting {
             targets.into_iter().for_each(|target| self.settle(ticket, target, settled));
         }
-        for operation in handle.take(usize::MAX) {
+        for operation in operations {
             if let Some(target) = operation.target() {
-                let caller = operation.question().caller();
-                self.completed.push(Completion::Operation(target, caller, None));
+                self.completed.push(Completion::Operation(target, operation.caller(), None));
             }
         }
     }

@@ -31,7 +31,7 @@ pub(super) enum Name {
 
 /// What keys of a namespace with this hash tag begin with.
 pub(super) fn prefix(tag: &str) -> String {
-    format!("diana:{tag}:")
+    format!("diana:{{{tag}}}:")
 }
 
 impl Name {

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::decision::Retry;
 use crate::key::Seed;
+use crate::redis::part::Part;
 
 /// How the script says never.
 const NEVER: i64 = -1;
@@ -58,7 +59,15 @@ impl ScriptCall {
 
     fn decided(&self, numbers: &[Value]) -> Option<Decided> {
         let mut numbers = Numbers(numbers.iter());
-        let (gateways, corrupt, now) = (numbers.count()?, numbers.count()?, numbers.count()?);
+        let gateways = match self.part {
+            Part::FIRST => numbers.count()?,
+            part => {
+                // What is another's answer says nothing.
+                (numbers.number()? == -i64::from(part.number())).then_some(())?;
+                0
+            }
+        };
+        let (corrupt, now) = (numbers.count()?, numbers.count()?);
         let mut asks = Vec::with_capacity(self.asks.len());
         for ask in &self.asks {
             asks.push(outcome(ask, &mut numbers)?);

@@ -8,6 +8,7 @@ use super::resp::{command, word};
 use super::text::{DIGEST, TEXT};
 use super::{Ask, Back, Charge, Login, Question, Refusals, Script, ScriptCall, Trip};
 use crate::key::Seed;
+use crate::redis::part::Part;
 
 impl Login {
     /// Commands that it takes.
@@ -53,7 +54,7 @@ impl Trip {
         word(out, name);
         word(out, what);
         word(out, keys.to_string().as_bytes());
-        let mut key = prefix(&call.part.tag(&self.namespace));
+        let mut key = prefix(self.tags.of(call.part));
         let prefix = key.len();
         let names = [Name::Seed, Name::Clock, Name::Gateways].into_iter();
         for name in names.chain(questions().map(Name::of)) {
@@ -66,7 +67,11 @@ impl Trip {
         word(out, now.as_bytes());
         word(out, format!("{:016x}", self.gateway).as_bytes());
         let Seed { k0, k1 } = self.seed;
-        word(out, format!("{k0:016x}{k1:016x}").as_bytes());
+        let what = match call.part {
+            Part::FIRST => format!("{k0:016x}{k1:016x}"),
+            part => part.number().to_string(),
+        };
+        word(out, what.as_bytes());
         let mut numbers = Array::default();
         call.asks.iter().for_each(|ask| ask.pack(&mut numbers));
         word(out, &numbers.finish());

@@ -99,7 +99,7 @@ impl RedisStore {
             soon: 0,
             shadow: false,
             tentative: false,
-            keys: self.spec.keys as u64,
+            keys: self.keys,
             back: Back::default(),
         }
     }

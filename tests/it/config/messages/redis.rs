@@ -19,9 +19,9 @@ fn shape() {
     assert_snapshot!(of("on"), @"redis: found `on`, allowed: a mapping such as `{cluster: diana_redis}`");
     assert_snapshot!(of("{}"), @"redis.cluster: required, allowed: the name of a cluster in Envoy, up to 255 visible ASCII characters");
     assert_snapshot!(with("clutser: x, host: 10.0.0.1, password: secret"), @"
-    redis.clutser: unknown key, allowed: cluster, timeout, on_failure, username_env, password_env, db; did you mean `cluster`?
-    redis.host: unknown key, allowed: cluster, timeout, on_failure, username_env, password_env, db
-    redis.password: unknown key, allowed: cluster, timeout, on_failure, username_env, password_env, db; did you mean `password_env`?
+    redis.clutser: unknown key, allowed: cluster, timeout, on_failure, username_env, password_env, db, proxied, parts; did you mean `cluster`?
+    redis.host: unknown key, allowed: cluster, timeout, on_failure, username_env, password_env, db, proxied, parts
+    redis.password: unknown key, allowed: cluster, timeout, on_failure, username_env, password_env, db, proxied, parts; did you mean `password_env`?
     ");
     assert_snapshot!(messages("limits: []\nreddis: {cluster: c}"), @"reddis: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, redis, remote; did you mean `redis`?");
 }
@@ -72,4 +72,18 @@ fn secrets() {
     ");
     assert_snapshot!(with("username_env: DIANA_REDIS_USERNAME"), @"redis.username_env: means nothing without `password_env`");
     assert_snapshot!(with("password_env: {env: A}"), @"redis.password_env: found a mapping, allowed: the name of a variable: A-Z, a-z, 0-9 and `_`");
+}
+
+#[test]
+fn proxies() {
+    assert_snapshot!(with("proxied: true, username_env: U, password_env: P, db: 0"), @"
+    redis.username_env: means nothing with `proxied: true`: the proxy logs in, to database 0
+    redis.password_env: means nothing with `proxied: true`: the proxy logs in, to database 0
+    redis.db: means nothing with `proxied: true`: the proxy logs in, to database 0
+    ");
+    assert_snapshot!(with("parts: 2"), @"redis.parts: means nothing without `proxied: true`: Redis itself is one part");
+    assert_snapshot!(with("proxied: no, parts: 2"), @"redis.proxied: found `no`, allowed: true or false");
+    assert_snapshot!(with("proxied: true, parts: 0"), @"redis.parts: found `0`, allowed: a whole number, 1 … 1024");
+    assert_snapshot!(with("proxied: true, parts: 1025"), @"redis.parts: found `1025`, allowed: a whole number, 1 … 1024");
+    assert_snapshot!(with("proxied: true, parts: sixteen"), @"redis.parts: found `sixteen`, allowed: a whole number, 1 … 1024");
 }

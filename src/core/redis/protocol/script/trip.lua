@@ -1,20 +1,27 @@
+local proposed=ARGV[3]
+local is_first=#proposed==32
 -- Each gateway proposes the seed that it uses; asks under another are not decided.
-local seed=get('GET',KEYS[1])
-if seed~=ARGV[3] then
-  if seed and #seed==32 and not seed:find('[^0-9a-f]') then return {seed} end
-  call('SET',KEYS[1],ARGV[3])
+if is_first then
+  local seed=get('GET',KEYS[1])
+  if seed~=proposed then
+    if seed and #seed==32 and not seed:find('[^0-9a-f]') then return {seed} end
+    call('SET',KEYS[1],proposed)
+  end
 end
 call('SET',KEYS[2],pack(clock))
 -- It is enough if a gateway says once a second that it lives.
-local gateways=KEYS[3]
-local lived=redis.pcall('ZSCORE',gateways,ARGV[2])
-if type(lived)~='string' or now-lived>=ALIVE then
-  if not ({zset=1,none=1})[call('TYPE',gateways).ok] then call('DEL',gateways) end
-  call('ZADD',gateways,now,ARGV[2])
-  call('ZREMRANGEBYSCORE',gateways,'-inf',now-5*ALIVE)
-  call('PEXPIRE',gateways,5*ALIVE/1000)
+local function count_gateways(gateways)
+  local lived=redis.pcall('ZSCORE',gateways,ARGV[2])
+  if type(lived)~='string' or now-lived>=ALIVE then
+    if not ({zset=1,none=1})[call('TYPE',gateways).ok] then call('DEL',gateways) end
+    call('ZADD',gateways,now,ARGV[2])
+    call('ZREMRANGEBYSCORE',gateways,'-inf',now-5*ALIVE)
+    call('PEXPIRE',gateways,5*ALIVE/1000)
+  end
+  return call('ZCOUNT',gateways,now-5*ALIVE+1,'+inf')
 end
-local answer,said={call('ZCOUNT',gateways,now-5*ALIVE+1,'+inf'),0,now},3
+-- Other parts than the first keep neither, and only say which they are.
+local answer,said={is_first and count_gateways(KEYS[3]) or -proposed,0,now},3
 local words,place,keys=unpack(ARGV[4]),0,3
 local made={}
 local function rule(r)
