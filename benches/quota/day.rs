@@ -8,8 +8,9 @@ use diana_core::algorithm::fixed_window;
 use diana_core::bloom::Shape;
 use diana_core::key::Key;
 use diana_core::policy::{Quota, Scope};
+use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Store, Stores};
+use diana_core::store::{CounterSpec, Store};
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::FakeSharedData;
 

@@ -32,7 +32,7 @@ use crate::port::{Clock, Pseudo, Request};
 use crate::redis::client::Client;
 use crate::redis::handle::Handle;
 use crate::report::metrics::Counts;
-use crate::store::shared::traffic::Traffic;
+use crate::store::slots::traffic::Traffic;
 use crate::tickets::Tickets;
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;

@@ -2,7 +2,7 @@
 
 use crate::hot::spotter::Spotter;
 use crate::policy::{Limit, Memory, Policy};
-use crate::store;
+use crate::store::stores;
 
 /// A line for the log: what was configured and how much memory it can take.
 #[must_use]
@@ -29,10 +29,10 @@ pub fn memory(limits: &[Limit], keys: usize) -> Memory {
     for rule in limits.iter().flat_map(|limit| &limit.rules) {
         let callers = if rule.actor.is_empty() { 1 } else { keys };
         let words = rule.words;
-        let mut of = store::memory(rule.scope, words, callers, rule.ban.is_some());
+        let mut of = stores::memory(rule.scope, words, callers, rule.ban.is_some());
         if let Some(shape) = rule.daily {
             // All but its bans lies in the filter.
-            let rows = store::memory(rule.scope, words, callers, false);
+            let rows = stores::memory(rule.scope, words, callers, false);
             of.worker = of.worker - rows.worker + shape.bytes();
             of.shared -= rows.shared;
         }

@@ -10,8 +10,9 @@ use std::rc::Rc;
 use diana_core::bloom::Shape;
 use diana_core::key::{Key, KeyHasher, Seed};
 use diana_core::policy::{Quota, Scope};
+use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Store, Stores};
+use diana_core::store::{CounterSpec, Store};
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::FakeSharedData;
 

@@ -22,8 +22,9 @@ use crate::redis::handle::Handle;
 use crate::redis::part::Parts;
 use crate::redis::store::{NoCodec, RedisStore};
 use crate::report::metrics::Counts;
+use crate::store::CounterSpec;
+use crate::store::stores::Stores;
 use crate::store::tables::Tables;
-use crate::store::{CounterSpec, Stores};
 use crate::tickets::Tickets;
 use crate::time::{Micros, SECOND};
 

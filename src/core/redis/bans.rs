@@ -11,9 +11,9 @@ use super::protocol::{BanReply, Numbers, Refusals};
 use crate::key::Key;
 use crate::policy::Ban;
 use crate::policy::redis::OnFailure;
-use crate::store::Stores;
 use crate::store::bans::Bans;
 use crate::store::bans::shared::{Known, Shared};
+use crate::store::stores::Stores;
 use crate::time::Micros;
 
 /// The bans of one rule in the fleet.

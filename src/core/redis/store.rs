@@ -23,7 +23,8 @@ use crate::store::lease::Lease;
 use crate::store::leases::Leases;
 use crate::store::reservation::By;
 use crate::store::shared::gather;
-use crate::store::{CounterSpec, Reservation, Stores};
+use crate::store::stores::Stores;
+use crate::store::{CounterSpec, Reservation};
 use crate::time::{Micros, Now, SECOND};
 use share::Share;
 

@@ -7,7 +7,7 @@
 use super::Outcome;
 use crate::port::Metrics;
 use crate::redis::client::Stats;
-use crate::store::shared::traffic::Traffic;
+use crate::store::slots::traffic::Traffic;
 use crate::time::Micros;
 
 /// Decisions of one rule since the last flush.

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::reservation::By;
+use super::row::Row;
 use super::state::State;
 use super::table::{Place, Table};
 use super::{CounterSpec, Reservation, Store};
@@ -16,19 +17,6 @@ use crate::time::{Micros, Now};
 pub struct Local {
     spec: CounterSpec,
     table: Rc<RefCell<Table>>,
-}
-
-/// A caller's row as a request found it.
-pub(crate) struct Row {
-    place: Place,
-    /// The state of the table for which that is true.
-    version: u64,
-    /// The instant that is decided about.
-    at: Now,
-    /// The state after a charge of a request that leaves so many ticks later; once it was charged, the
-    /// state before.
-    other: State,
-    delay: Micros,
 }
 
 impl Local {

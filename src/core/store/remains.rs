@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use super::bans::set;
 use super::found::Found;
-use super::shared::names::Names;
-use super::shared::slot;
+use super::slots::names::Names;
+use super::slots::slot;
 use crate::algorithm::Algorithm;
 use crate::key::Key;
 use crate::policy::Ban;

@@ -1,8 +1,8 @@
 //! What a store found out about one request.
 
 use super::lease::Refusal;
-use super::local::Row;
-use super::shared::Look;
+use super::row::Row;
+use super::slots::transaction::Transaction;
 use crate::decision::Decision;
 use crate::key::Key;
 use crate::time::{Micros, Now};
@@ -25,7 +25,7 @@ pub struct Reservation {
 /// What decides about a request.
 #[allow(
     clippy::large_enum_variant,
-    reason = "an allocation for each look at the gateway costs more than what is moved"
+    reason = "an allocation for each transaction at the gateway costs more than what is moved"
 )]
 pub(crate) enum By {
     /// A refusal that still lasts, or the configuration.
@@ -35,7 +35,7 @@ pub(crate) enum By {
     /// A caller's state in this worker.
     Row(Row),
     /// A caller's state in the gateway.
-    Gateway(Look),
+    Gateway(Transaction),
     /// An account's counters, which had been charged so many times.
     Account(u64),
     /// Redis, which has to be asked.

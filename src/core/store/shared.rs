@@ -6,30 +6,25 @@
 //! is missing is told so, and waits for it.
 
 mod back;
-pub(super) mod names;
-mod outstanding;
 mod prepare;
-pub(super) mod slot;
-mod slots;
-pub mod traffic;
-mod view;
 
 use std::rc::Rc;
 
 use super::lease::{Lease, Refusal};
 use super::leases::Leases;
 use super::reservation::By;
+use super::slots::names::Names;
+use super::slots::slot;
+use super::slots::traffic::{Traffic, one_more};
+use super::slots::transaction::Transaction;
+use super::slots::transactions::{Missing, Transactions};
 use super::{CounterSpec, Reservation, Store};
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::policy::Memory;
 use crate::port::SharedData;
 use crate::time::{Micros, Now};
-use names::Names;
 pub(crate) use prepare::gather;
-use traffic::{Traffic, one_more};
-pub(crate) use view::Look;
-use view::{Loan, View};
 
 /// The memory of a rule: leases in each worker, slots in the host.
 pub(super) fn memory(words: usize, keys: usize) -> Memory {
@@ -42,7 +37,7 @@ pub struct Shared {
     spec: CounterSpec,
     traffic: Rc<Traffic>,
     leases: Leases,
-    view: View,
+    transactions: Transactions,
     /// Whether the rule never admits anybody.
     never: bool,
     /// Ticks for which permits gather for a caller that comes often and was refused.
@@ -59,7 +54,7 @@ impl Shared {
     ) -> Shared {
         Shared {
             leases: Leases::new(spec.keys),
-            view: View::new(&spec, namespace, data, traffic.clone()),
+            transactions: Transactions::new(&spec, namespace, data, traffic.clone()),
             traffic,
             never: spec.cost > spec.algorithm.most_at_once(),
             gather: gather(&spec),
@@ -69,25 +64,27 @@ impl Shared {
 
     /// Charges what somebody else let through, unless that would never be let through here.
     pub(crate) fn note(&mut self, key: Key, permits: u64, now: Now) {
-        let mut look = self.nobody(key, now);
-        while look.may_try() {
-            self.look(&mut look);
-            if !self.step(&mut look, permits).is_admitted() || self.view.write(&mut look, 0) {
+        let mut transaction = self.begin(key, now);
+        while transaction.may_try() {
+            self.read(&mut transaction);
+            if !self.step(&mut transaction, permits).is_admitted()
+                || self.transactions.write(&mut transaction, 0)
+            {
                 return;
             }
         }
     }
 
-    /// A caller before the first look.
-    fn nobody(&self, key: Key, now: Now) -> Look {
-        Look::new(key, now, self.spec.algorithm.words())
+    /// A caller before it is read.
+    fn begin(&self, key: Key, now: Now) -> Transaction {
+        Transaction::new(key, now, self.spec.algorithm.words())
     }
 
     /// Asks the gateway about the caller, as if this worker had given back what it holds for it.
-    fn look(&mut self, look: &mut Look) {
-        self.view.look(look);
-        if let Some(lease) = self.leases.find(look.key) {
-            self.view.give_back(look, lease);
+    fn read(&mut self, transaction: &mut Transaction) {
+        self.transactions.read(transaction);
+        if let Some(lease) = self.leases.find(transaction.key) {
+            self.transactions.give_back(transaction, lease);
         }
     }
 
@@ -107,35 +104,36 @@ impl Shared {
     }
 
     /// Finds out why the gateway refuses for so long.
-    fn explain(&mut self, look: &Look, retry: Micros) -> Refusal {
-        let is_crowded = self.leases.find(look.key).is_some_and(|lease| lease.is_crowded(look.at));
-        let (retry, loan) = match self.view.loan(look, self.spec.cost, retry) {
-            Loan::Out(ticks) => (retry, ticks),
-            Loan::Gathers(ticks) => (retry, if is_crowded { 0 } else { ticks }),
-            Loan::None(retry) => (retry, 0),
+    fn explain(&mut self, transaction: &Transaction, retry: Micros) -> Refusal {
+        let is_crowded =
+            self.leases.find(transaction.key).is_some_and(|lease| lease.is_crowded(transaction.at));
+        let (retry, loan) = match self.transactions.missing(transaction, self.spec.cost, retry) {
+            Missing::Out(ticks) => (retry, ticks),
+            Missing::Gathers(ticks) => (retry, if is_crowded { 0 } else { ticks }),
+            Missing::Used(retry) => (retry, 0),
         };
-        Refusal { retry, loan, left: self.view.left(look) }
+        Refusal { retry, loan, left: self.transactions.left(transaction) }
     }
 
     /// Charges the gateway, whatever others charge it meanwhile.
     fn charge_gateway(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
         let Reservation { refusal, is_charged, by, .. } = reservation;
-        let By::Gateway(look) = by else { return reservation.decision };
-        while look.may_try() {
-            let block = match self.prepare(look, delay) {
+        let By::Gateway(transaction) = by else { return reservation.decision };
+        while transaction.may_try() {
+            let block = match self.prepare(transaction, delay) {
                 Ok(block) => block,
                 Err(Decision::Refuse { retry: Retry::After(ticks) }) => {
-                    *refusal = self.explain(look, ticks);
+                    *refusal = self.explain(transaction, ticks);
                     return Decision::retry(refusal.retry);
                 }
                 Err(decision) => return decision,
             };
-            if self.view.write(look, block) {
-                self.remember(look, block);
+            if self.transactions.write(transaction, block) {
+                self.remember(transaction, block);
                 *is_charged = true;
                 return Decision::Admit { wait: delay };
             }
-            self.look(look);
+            self.read(transaction);
         }
         one_more(&self.traffic.exhausted);
         Decision::retry(1)
@@ -150,13 +148,13 @@ impl Store for Shared {
         if let Some(known) = self.recall(key, now) {
             return known;
         }
-        let mut look = self.nobody(key, now);
-        self.look(&mut look);
-        let mut decision = self.step(&mut look, self.spec.cost);
-        look.decided = Some(decision);
+        let mut transaction = self.begin(key, now);
+        self.read(&mut transaction);
+        let mut decision = self.step(&mut transaction, self.spec.cost);
+        transaction.decided = Some(decision);
         let mut refusal = Refusal::default();
         if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
-            refusal = self.explain(&look, ticks);
+            refusal = self.explain(&transaction, ticks);
             decision = Decision::retry(refusal.retry);
             match self.leases.claim(key) {
                 Some(lease) if self.spec.beside => lease.refuse_shortly(refusal, now),
@@ -164,8 +162,8 @@ impl Store for Shared {
                 None => {}
             }
         }
-        let is_overflow = look.is_overflow();
-        let by = By::Gateway(look);
+        let is_overflow = transaction.is_overflow();
+        let by = By::Gateway(transaction);
         Reservation { refusal, is_overflow, ..Reservation::new(key, now, decision, by) }
     }
 
@@ -179,7 +177,9 @@ impl Store for Shared {
 
     fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
         match &mut reservation.by {
-            By::Gateway(look) => self.prepare(look, delay).err().unwrap_or(Decision::NOW),
+            By::Gateway(transaction) => {
+                self.prepare(transaction, delay).err().unwrap_or(Decision::NOW)
+            }
             _ => Decision::NOW,
         }
     }
@@ -197,9 +197,9 @@ impl Store for Shared {
                 return Decision::NOW;
             }
             // Somebody else has spent it meanwhile.
-            let mut look = self.nobody(key, now);
-            self.look(&mut look);
-            reservation.by = By::Gateway(look);
+            let mut transaction = self.begin(key, now);
+            self.read(&mut transaction);
+            reservation.by = By::Gateway(transaction);
         }
         self.charge_gateway(reservation, delay)
     }
@@ -214,7 +214,7 @@ impl Store for Shared {
                 let cost = self.spec.cost;
                 self.leases.find(key).into_iter().for_each(|lease| lease.unspend(cost));
             }
-            By::Gateway(look) => self.undo_charge(look),
+            By::Gateway(transaction) => self.undo_charge(transaction),
             _ => {}
         }
     }
@@ -223,29 +223,29 @@ impl Store for Shared {
         let Reservation { key, now, .. } = *reservation;
         match &reservation.by {
             By::Lease => {
-                let mut look = self.nobody(key, now);
-                self.look(&mut look);
-                self.view.left(&look)
+                let mut transaction = self.begin(key, now);
+                self.read(&mut transaction);
+                self.transactions.left(&transaction)
             }
-            By::Gateway(look) if reservation.is_charged => {
-                self.view.left_after(look, self.leases.find(key))
+            By::Gateway(transaction) if reservation.is_charged => {
+                self.transactions.left_after(transaction, self.leases.find(key))
             }
-            By::Gateway(look) => self.view.left(look),
+            By::Gateway(transaction) => self.transactions.left(transaction),
             _ => reservation.refusal.left,
         }
     }
 
     fn receipt(&self, reservation: &Reservation) -> u64 {
         match &reservation.by {
-            By::Gateway(look) => self.spec.algorithm.receipt(&look.after),
+            By::Gateway(transaction) => self.spec.algorithm.receipt(&transaction.after),
             _ => 0,
         }
     }
 
     fn leave(&mut self, key: Key, receipt: u64, now: Now) {
-        let mut look = self.nobody(key, now);
+        let mut transaction = self.begin(key, now);
         // A place comes back by its number, whenever it was taken.
-        self.take_back(receipt, 0, &mut look);
+        self.take_back(receipt, 0, &mut transaction);
     }
 
     fn hint_demand(&mut self, key: Key, permits: u64) {

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::CounterSpec;
 use super::bans::local::Sets;
+use super::counter_spec::CounterSpec;
 use super::daily::{DailyFilter, Terms};
 use super::table::Table;
 use super::weak_registry::WeakRegistry;

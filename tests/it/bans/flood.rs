@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use diana_core::key::Key;
 use diana_core::policy::{Ban, Scope};
-use diana_core::store::Stores;
 use diana_core::store::bans::Bans;
+use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;
 use kit::fake::FakeSharedData;

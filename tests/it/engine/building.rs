@@ -6,7 +6,7 @@ use diana_core::policy::{Policy, Rule};
 use diana_core::redis::client::{Client, Endpoint};
 use diana_core::redis::part::Parts;
 use diana_core::redis::protocol::Login;
-use diana_core::store::Stores;
+use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use kit::fake::FakeSharedData;
 use std::rc::Rc;

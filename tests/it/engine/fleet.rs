@@ -10,7 +10,7 @@ use diana_core::port::{Answer, Call, Clock};
 use diana_core::redis::client::{Client, Endpoint};
 use diana_core::redis::part::Parts;
 use diana_core::redis::protocol::Login;
-use diana_core::store::Stores;
+use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;
 use diana_core::verdict::Verdict;

@@ -2,7 +2,7 @@
 
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
-use diana_core::store::Stores;
+use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::{Now, SECOND};
 use kit::fake::{FakeRequest, FakeSharedData};

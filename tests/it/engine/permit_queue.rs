@@ -5,7 +5,7 @@ use diana_core::engine::{Engine, Resumed};
 use diana_core::key::Seed;
 use diana_core::policy::Quota;
 use diana_core::port::{Call, Callout};
-use diana_core::store::Stores;
+use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::Unit;
 use diana_core::verdict::Verdict;

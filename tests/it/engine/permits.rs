@@ -7,7 +7,7 @@ use std::rc::Rc;
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
 use diana_core::permit::{End, Permit};
-use diana_core::store::Stores;
+use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::Micros;
 use diana_core::verdict::Verdict;

@@ -5,7 +5,7 @@ use diana_core::engine::Engine;
 use diana_core::key::Seed;
 use diana_core::permit::End;
 use diana_core::policy::{Quota, Scope};
-use diana_core::store::Stores;
+use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::Now;
 use diana_core::verdict::Verdict;

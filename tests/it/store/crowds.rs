@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use diana_core::policy::{Quota, Scope};
-use diana_core::store::Stores;
+use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::{SECOND, Unit};
 use kit::fake::FakeSharedData;

@@ -34,8 +34,12 @@ fn a_live_caller_takes_no_more_than_he_may() {
     for rule in rules() {
         let slices = if rule.short == "SW" { rule.quota.slices.unwrap_or(10) } else { 0 };
         let most = 64 + 4 * slices;
-        let memory =
-            diana_core::store::memory(Scope::Gateway, rule.algorithm.words(), KEYS as usize, false);
+        let memory = diana_core::store::stores::memory(
+            Scope::Gateway,
+            rule.algorithm.words(),
+            KEYS as usize,
+            false,
+        );
         let gateway = Gateway::new(rule, KEYS as usize, 1);
         let mut last = 0;
         // Others come in the place of those who have run out, and still there is no more.
@@ -59,7 +63,7 @@ fn a_flood_takes_the_memory_that_was_said_and_no_more() {
     const FEW: usize = 320;
     for rule in rules() {
         let words = rule.algorithm.words();
-        let memory = diana_core::store::memory(Scope::Gateway, words, FEW, false);
+        let memory = diana_core::store::stores::memory(Scope::Gateway, words, FEW, false);
         let gateway = Gateway::new(rule, FEW, 1);
         (0..20_000).for_each(|caller| _ = gateway.request(0, caller));
         let share = bytes(&gateway) as f64 / memory.shared as f64;

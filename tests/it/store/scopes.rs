@@ -6,8 +6,9 @@ use diana_core::algorithm::{Entry, token_bucket};
 use diana_core::policy::Quota;
 use diana_core::redis::part::Parts;
 use diana_core::redis::store::{NoCodec, RedisStore};
+use diana_core::store::CounterSpec;
+use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Stores};
 use diana_core::time::{SECOND, Unit};
 use kit::fake::FakeSharedData;
 

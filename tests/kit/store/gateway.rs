@@ -10,9 +10,10 @@ use diana_core::decision::Decision;
 use diana_core::key::{Key, KeyHasher, Seed};
 use diana_core::policy::Scope;
 use diana_core::port::SharedData;
-use diana_core::store::shared::traffic::Traffic;
+use diana_core::store::Store;
+use diana_core::store::slots::traffic::Traffic;
+use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
-use diana_core::store::{Store, Stores};
 use diana_core::time::{Now, SECOND};
 use fastrand::Rng;
 

@@ -7,7 +7,7 @@ use diana_core::port::{Answer, Clock, Metrics};
 use diana_core::redis::client::{Client, Endpoint};
 use diana_core::redis::part::Parts;
 use diana_core::redis::protocol::Login;
-use diana_core::store::Stores;
+use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::{Now, SECOND};
 use diana_core::verdict::Verdict;

@@ -8,7 +8,8 @@ use std::rc::Rc;
 use crate::key::Key;
 use crate::store::daily::Daily;
 use crate::store::shared::Shared;
-use crate::store::{CounterSpec, Reservation, Store, Stores};
+use crate::store::stores::Stores;
+use crate::store::{CounterSpec, Reservation, Store};
 use crate::time::Now;
 
 /// The gateway's part of one rule.

@@ -13,8 +13,8 @@ use super::{Bans, set};
 use crate::key::Key;
 use crate::policy::Ban;
 use crate::port::SharedData;
-use crate::store::shared::names::Names;
-use crate::store::shared::traffic::{Traffic, one_more};
+use crate::store::slots::names::Names;
+use crate::store::slots::traffic::{Traffic, one_more};
 use crate::time::{Micros, SECOND};
 use crate::words;
 

@@ -1,8 +1,8 @@
 //! What goes back to the gateway: blocks, charges, and places in a line.
 
 use super::Shared;
-use super::view::{Home, Look};
 use crate::key::Key;
+use crate::store::slots::transaction::{Home, Transaction};
 use crate::time::{Micros, Now};
 
 impl Shared {
@@ -14,12 +14,13 @@ impl Shared {
     }
 
     fn hand_in(&mut self, key: Key, now: Now) {
-        let mut look = self.nobody(key, now);
-        while look.may_try() {
-            self.view.look(&mut look);
+        let mut transaction = self.begin(key, now);
+        while transaction.may_try() {
+            self.transactions.read(&mut transaction);
             let lease = self.leases.find(key);
-            let counted = lease.is_some_and(|lease| self.view.give_back(&mut look, lease));
-            if !counted || self.view.keep(&mut look) {
+            let counted =
+                lease.is_some_and(|lease| self.transactions.give_back(&mut transaction, lease));
+            if !counted || self.transactions.keep(&mut transaction) {
                 break;
             }
         }
@@ -27,28 +28,28 @@ impl Shared {
     }
 
     /// Undoes a charge that the gateway was asked for, and gives back the block that came with it.
-    pub(super) fn undo_charge(&mut self, look: &mut Look) {
-        let receipt = self.spec.algorithm.receipt(&look.after);
-        let since = look.now.mono;
-        while look.may_try() && self.view.is_untouched(look) {
-            if self.view.keep(look) {
-                return self.leases.forget(look.key);
+    pub(super) fn undo_charge(&mut self, transaction: &mut Transaction) {
+        let receipt = self.spec.algorithm.receipt(&transaction.after);
+        let since = transaction.now.mono;
+        while transaction.may_try() && self.transactions.is_untouched(transaction) {
+            if self.transactions.keep(transaction) {
+                return self.leases.forget(transaction.key);
             }
         }
-        self.take_back(receipt, since, look);
+        self.take_back(receipt, since, transaction);
     }
 
     /// Takes back the permits of one request that was charged under `receipt` at `since`, and what is
     /// left of a block.
-    pub(super) fn take_back(&mut self, receipt: u64, since: Micros, look: &mut Look) {
-        while look.may_try() {
-            self.look(look);
-            if look.home == Home::New {
+    pub(super) fn take_back(&mut self, receipt: u64, since: Micros, transaction: &mut Transaction) {
+        while transaction.may_try() {
+            self.read(transaction);
+            if transaction.home == Home::New {
                 return;
             }
-            self.view.take_back(look, receipt, self.spec.cost, since);
-            if self.view.keep(look) {
-                return self.leases.forget(look.key);
+            self.transactions.take_back(transaction, receipt, self.spec.cost, since);
+            if self.transactions.keep(transaction) {
+                return self.leases.forget(transaction.key);
             }
         }
     }

@@ -1,10 +1,11 @@
 //! What a charge writes: the state after the request, and a block for those that come next.
 
-use super::view::Look;
-use super::{CounterSpec, Shared, outstanding};
+use super::{CounterSpec, Shared};
 use crate::algorithm::Leasing;
 use crate::decision::Decision;
 use crate::store::lease::Block;
+use crate::store::slots::outstanding;
+use crate::store::slots::transaction::Transaction;
 use crate::time::{Micros, SECOND};
 
 /// A block is at most this part of what is left, so that blocks shrink to one as the limit nears; but
@@ -26,58 +27,69 @@ pub(crate) fn gather(spec: &CounterSpec) -> Micros {
 }
 
 impl Shared {
-    pub(super) fn step(&self, look: &mut Look, permits: u64) -> Decision {
-        self.spec.algorithm.step(&look.state, look.now, permits, &mut look.after)
+    pub(super) fn step(&self, transaction: &mut Transaction, permits: u64) -> Decision {
+        self.spec.algorithm.step(
+            &transaction.state,
+            transaction.now,
+            permits,
+            &mut transaction.after,
+        )
     }
 
     /// The state after the charge of one request that leaves `delay` later, and of a new block if
     /// the caller is worth one.
-    pub(super) fn prepare(&mut self, look: &mut Look, delay: Micros) -> Result<u64, Decision> {
+    pub(super) fn prepare(
+        &mut self,
+        transaction: &mut Transaction,
+        delay: Micros,
+    ) -> Result<u64, Decision> {
         let cost = self.spec.cost;
-        let decision = match look.decided.take() {
+        let decision = match transaction.decided.take() {
             Some(decision) => decision,
-            None => self.step(look, cost),
+            None => self.step(transaction, cost),
         };
         match decision {
             Decision::Admit { wait } if wait > delay => Err(Decision::Admit { wait }),
             // Its own turn is not rounded to a tick, so that nothing adds up.
             Decision::Admit { wait } if wait < delay => {
-                let Look { state, now, after, .. } = look;
+                let Transaction { state, now, after, .. } = transaction;
                 match self.spec.algorithm.reserve(state, *now, delay, cost, after) {
                     Decision::Admit { .. } => Ok(0),
                     refusal @ Decision::Refuse { .. } => Err(refusal),
                 }
             }
             Decision::Admit { .. } if delay > 0 => Ok(0),
-            Decision::Admit { .. } => Ok(self.prepare_block(look)),
+            Decision::Admit { .. } => Ok(self.prepare_block(transaction)),
             refusal @ Decision::Refuse { .. } => Err(refusal),
         }
     }
 
     /// Charges a block beside the request, if there is one to be had.
-    fn prepare_block(&mut self, look: &mut Look) -> u64 {
-        let (CounterSpec { algorithm, cost, .. }, at) = (&self.spec, look.at);
-        if look.is_overflow() || algorithm.spend_by(&look.after, look.now).is_none() {
+    fn prepare_block(&mut self, transaction: &mut Transaction) -> u64 {
+        let (CounterSpec { algorithm, cost, .. }, at) = (&self.spec, transaction.at);
+        if transaction.is_overflow()
+            || algorithm.spend_by(&transaction.after, transaction.now).is_none()
+        {
             return 0;
         }
-        let Some(lease) = self.leases.claim(look.key) else { return 0 };
+        let Some(lease) = self.leases.claim(transaction.key) else { return 0 };
         let want = lease.demand.want(*cost, at);
         let waits = self.gather > 0 && lease.is_short(at);
         let soon = if waits { lease.demand.need(*cost, self.gather, at) } else { 0 };
-        let left = algorithm.remaining(&look.after, look.now);
+        let left = algorithm.remaining(&transaction.after, transaction.now);
         let room = algorithm
             .most_out()
-            .saturating_sub(look.outstanding.out())
-            .min(look.outstanding.room());
+            .saturating_sub(transaction.outstanding.out())
+            .min(transaction.outstanding.room());
         let most = (left / SHARE).max(soon.min(left).min(algorithm.most_out() / SHARE));
         let block = want.min(most).min(room) / cost * cost;
-        if block > 0 && self.step(look, *cost + block) == Decision::NOW { block } else { 0 }
+        if block > 0 && self.step(transaction, *cost + block) == Decision::NOW { block } else { 0 }
     }
 
     /// What the caller may spend later and what was charged for it.
-    pub(super) fn remember(&mut self, look: &Look, permits: u64) {
-        let (algorithm, Look { key, at, now, after, outstanding, .. }) =
-            (&self.spec.algorithm, look);
+    pub(super) fn remember(&mut self, transaction: &Transaction, permits: u64) {
+        let (algorithm, Transaction { key, at, now, after, outstanding, .. }) =
+            (&self.spec.algorithm, transaction);
         let block = Block { permits, term: outstanding.term(), receipt: algorithm.receipt(after) };
         let until = algorithm.spend_by(after, *now).unwrap_or(0);
         let life = until.saturating_sub(now.mono).min(outstanding::life(at.mono));

@@ -22,13 +22,13 @@ const MARK: u64 = u64::from_le_bytes(*b"diana\0\0\0");
 const HOST: usize = 192;
 
 /// Bytes that the host needs for a slot with `callers` callers with `words` words of state.
-pub(super) fn bytes(words: usize, callers: u64) -> u64 {
+pub(in crate::store) fn bytes(words: usize, callers: u64) -> u64 {
     (HOST + HEAD * WORD) as u64 + callers * ((CALLER + words) * WORD) as u64
 }
 
 /// A copy of a slot.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(in crate::store) struct Slot {
     bytes: Vec<u8>,
     /// Words of a caller's state.
     words: usize,
@@ -36,57 +36,57 @@ pub(super) struct Slot {
 
 impl Slot {
     /// A slot of callers with `words` words of state, with nobody in it.
-    pub(super) fn empty(words: usize) -> Slot {
+    pub(in crate::store) fn empty(words: usize) -> Slot {
         let mut slot = Slot { bytes: vec![0; HEAD * WORD], words };
         slot.set(0, mark(words));
         slot
     }
 
     /// A slot as it was written; nothing if these bytes were not written as one.
-    pub(super) fn read(bytes: Vec<u8>, words: usize) -> Option<Slot> {
+    pub(in crate::store) fn read(bytes: Vec<u8>, words: usize) -> Option<Slot> {
         let slot = Slot { bytes, words };
         let callers = slot.bytes.len().checked_sub(HEAD * WORD)?;
         let whole = callers.is_multiple_of(slot.width() * WORD);
         (whole && slot.get(0) == mark(words)).then_some(slot)
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(in crate::store) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The latest instant at which somebody's state was dropped.
-    pub(super) fn watermark(&self) -> Watermark {
+    pub(in crate::store) fn watermark(&self) -> Watermark {
         Watermark(Now { mono: self.get(1), wall: self.get(2) })
     }
 
     /// The monotonic instant until which callers of this slot may have usage in an overflow bucket.
-    pub(super) fn spilled(&self) -> Micros {
+    pub(in crate::store) fn spilled(&self) -> Micros {
         self.get(3)
     }
 
-    pub(super) fn spill(&mut self, until: Micros) {
+    pub(in crate::store) fn spill(&mut self, until: Micros) {
         self.set(3, self.spilled().max(until));
     }
 
     /// Callers in it.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::store) fn len(&self) -> usize {
         (self.bytes.len() / WORD).saturating_sub(HEAD) / self.width()
     }
 
     /// The place of a caller.
-    pub(super) fn find(&self, hash: u64) -> Option<usize> {
+    pub(in crate::store) fn find(&self, hash: u64) -> Option<usize> {
         (0..self.len()).find(|&place| self.get(self.start(place)) == hash)
     }
 
     /// Copies the state at `place`; what is out on lease, as [`Outstanding`] packs it.
-    pub(super) fn load(&self, place: usize, state: &mut [u64]) -> u64 {
+    pub(in crate::store) fn load(&self, place: usize, state: &mut [u64]) -> u64 {
         let start = self.start(place) + CALLER;
         state.iter_mut().enumerate().for_each(|(n, word)| *word = self.get(start + n));
         self.get(start - 1)
     }
 
     /// Writes a caller's state, into a place of its own.
-    pub(super) fn put(&mut self, hash: u64, outstanding: u64, state: &[u64]) {
+    pub(in crate::store) fn put(&mut self, hash: u64, outstanding: u64, state: &[u64]) {
         let place = self.find(hash).unwrap_or(self.len());
         let start = self.start(place);
         let end = (start + self.width()) * WORD;
@@ -97,7 +97,7 @@ impl Slot {
     }
 
     /// Drops everybody whose state has run out; `state` is used to look at them.
-    pub(super) fn sweep(
+    pub(in crate::store) fn sweep(
         &mut self,
         algorithm: &dyn Algorithm,
         now: Now,

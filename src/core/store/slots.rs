@@ -1,10 +1,17 @@
 //! Getting slots of shared data, and writing them back unless somebody else was faster.
 
+pub(super) mod names;
+pub(super) mod outstanding;
+pub(super) mod slot;
+pub mod traffic;
+pub(super) mod transaction;
+pub(super) mod transactions;
+
 use std::rc::Rc;
 
-use super::slot::Slot;
-use super::traffic::{Traffic, one_more};
 use crate::port::SharedData;
+use slot::Slot;
+use traffic::{Traffic, one_more};
 
 /// Compare-and-swaps that may be lost for one request before it is refused.
 pub(super) const ATTEMPTS: usize = 1_000;

@@ -29,8 +29,8 @@ const MOST: u64 = (1 << COUNT) - 1;
 
 /// The sum of all leases of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Outstanding {
-    /// The latest term in which there was a look.
+pub(in crate::store) struct Outstanding {
+    /// The latest term in which the caller was read.
     term: u64,
     /// Permits of leases that were taken in the term before it.
     before: u64,
@@ -41,19 +41,19 @@ pub(super) struct Outstanding {
 }
 
 /// The instant at which a lease that was taken in `term` is over.
-pub(super) fn over(term: u64) -> Micros {
+pub(in crate::store) fn over(term: u64) -> Micros {
     term.saturating_add(2).saturating_mul(TERM)
 }
 
 /// Ticks for which a lease may be spent that is taken at `now`.
-pub(super) fn life(now: Micros) -> Micros {
+pub(in crate::store) fn life(now: Micros) -> Micros {
     over(now / TERM).saturating_sub(now).saturating_sub(NOTICE).min(LIFE)
 }
 
 impl Outstanding {
     /// Reads the word at `now`. It has 17 bits of the term's number, which come again after three and a
     /// half hours: then a lease that nobody gave back counts for a moment more.
-    pub(super) fn unpack(word: u64, now: Micros) -> Outstanding {
+    pub(in crate::store) fn unpack(word: u64, now: Micros) -> Outstanding {
         let current = now / TERM;
         if word == 0 {
             return Outstanding { term: current, ..Outstanding::default() };
@@ -71,48 +71,48 @@ impl Outstanding {
     }
 
     /// The word; zero if nothing was ever out.
-    pub(super) fn pack(self) -> u64 {
+    pub(in crate::store) fn pack(self) -> u64 {
         let number = 1 << NUMBER | self.term & ((1 << NUMBER) - 1);
         if self.ever { number << (2 * COUNT) | self.before << COUNT | self.during } else { 0 }
     }
 
     /// Whether permits are out, or were so since the caller last owed nothing.
-    pub(super) fn was_any(self) -> bool {
+    pub(in crate::store) fn was_any(self) -> bool {
         self.ever
     }
 
     /// The caller owes nothing.
-    pub(super) fn forget(&mut self) {
+    pub(in crate::store) fn forget(&mut self) {
         self.ever &= self.out() > 0;
     }
 
     /// When all that is out now is over.
-    pub(super) fn ends(self) -> Micros {
+    pub(in crate::store) fn ends(self) -> Micros {
         over(if self.during > 0 { self.term } else { self.term.saturating_sub(1) })
     }
 
     /// All permits that are out.
-    pub(super) fn out(self) -> u64 {
+    pub(in crate::store) fn out(self) -> u64 {
         self.before + self.during
     }
 
     /// How many more can be counted.
-    pub(super) fn room(self) -> u64 {
+    pub(in crate::store) fn room(self) -> u64 {
         MOST - self.during
     }
 
     /// The term in which a lease that is taken now is counted.
-    pub(super) fn term(self) -> u64 {
+    pub(in crate::store) fn term(self) -> u64 {
         self.term
     }
 
     /// With a lease more.
-    pub(super) fn with(self, permits: u64) -> Outstanding {
+    pub(in crate::store) fn with(self, permits: u64) -> Outstanding {
         Outstanding { during: self.during + permits, ever: self.ever || permits > 0, ..self }
     }
 
     /// Without a lease that was counted in `term`; nothing if it is not counted any more.
-    pub(super) fn without(self, permits: u64, term: u64) -> Option<Outstanding> {
+    pub(in crate::store) fn without(self, permits: u64, term: u64) -> Option<Outstanding> {
         if term == self.term {
             Some(Outstanding { during: self.during.checked_sub(permits)?, ..self })
         } else if term + 1 == self.term {
@@ -124,7 +124,7 @@ impl Outstanding {
 
     /// Brings it and `state` to `now`: what is out on lease counts as not yet spent for as long as it
     /// is out.
-    pub(super) fn settle(
+    pub(in crate::store) fn settle(
         &mut self,
         algorithm: &dyn Algorithm,
         state: &mut [u64],

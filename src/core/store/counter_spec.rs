@@ -1,0 +1,37 @@
+//! What a store counts, and by what: all that it is told of its rule.
+
+use std::rc::Rc;
+
+use crate::algorithm::{Algorithm, Can, Entry};
+use crate::bloom::Shape;
+use crate::policy::Quota;
+
+/// What a store counts, and by what.
+#[derive(Debug, Clone)]
+pub struct CounterSpec {
+    /// What its algorithm is known by.
+    pub entry: &'static Entry,
+    /// How much it allows.
+    pub quota: Quota,
+    /// The algorithm, built from both.
+    pub algorithm: Rc<dyn Algorithm>,
+    /// Permits that a request takes.
+    pub cost: u64,
+    /// Tells the rule apart from all others of its namespace; equal across configurations as long
+    /// as it is the same rule.
+    pub identity: u64,
+    /// How many live callers room is made for.
+    pub keys: usize,
+    /// The filter in which accounts are counted by the day, if they are.
+    pub daily: Option<Shape>,
+    /// Whether requests may be under other rules, too, so that a charge may be taken back.
+    pub beside: bool,
+}
+
+impl CounterSpec {
+    /// What the algorithm can do.
+    #[must_use]
+    pub fn can(&self) -> Can {
+        (self.entry.can)(&self.quota)
+    }
+}

@@ -1,0 +1,262 @@
+//! How callers of slots are read, and changed by compare-and-swap.
+
+use std::rc::Rc;
+
+use super::names::{Names, bucket};
+use super::outstanding::{self, Outstanding};
+use super::traffic::Traffic;
+use super::transaction::{Home, Transaction};
+use super::{Draft, Slots};
+use crate::algorithm::Algorithm;
+use crate::decision::{Decision, Retry};
+use crate::key::Key;
+use crate::port::SharedData;
+use crate::store::counter_spec::CounterSpec;
+use crate::store::lease::{LIFE, Lease};
+use crate::time::Micros;
+
+/// Why permits are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Missing {
+    /// They were used, and come back in so many ticks.
+    Used(Micros),
+    /// Others hold them, for so many ticks at most.
+    Out(Micros),
+    /// They are about to come back one by one, and might have come already.
+    Gathers(Micros),
+}
+
+/// The transactions of one rule. To read costs one question, or two where buckets are in use.
+pub(in crate::store) struct Transactions {
+    slots: Slots,
+    algorithm: Rc<dyn Algorithm>,
+    window: Micros,
+    names: Names,
+    scratch: Box<[u64]>,
+}
+
+impl Transactions {
+    pub(in crate::store) fn new(
+        spec: &CounterSpec,
+        namespace: &str,
+        data: Rc<dyn SharedData>,
+        traffic: Rc<Traffic>,
+    ) -> Transactions {
+        let algorithm = spec.algorithm.clone();
+        Transactions {
+            slots: Slots::new(data, traffic, algorithm.words()),
+            window: algorithm.policy().1,
+            names: Names::new(namespace, spec.identity, spec.keys),
+            scratch: vec![0; algorithm.words()].into(),
+            algorithm,
+        }
+    }
+
+    /// Permits left.
+    pub(in crate::store) fn left(&self, transaction: &Transaction) -> u64 {
+        self.algorithm.remaining(&transaction.state, transaction.now)
+    }
+
+    /// Permits left after the charge, those included that a lease has left.
+    pub(in crate::store) fn left_after(
+        &mut self,
+        transaction: &Transaction,
+        lease: Option<&mut Lease>,
+    ) -> u64 {
+        let (block, left) = lease.map(|lease| lease.block()).unwrap_or_default();
+        self.algorithm.refund(&transaction.after, block.receipt, left, &mut self.scratch);
+        self.algorithm.remaining(&self.scratch, transaction.now)
+    }
+
+    /// Asks about the caller.
+    pub(in crate::store) fn read(&mut self, transaction: &mut Transaction) {
+        transaction.slot = self.get_slot(transaction);
+        transaction.decided = None;
+        let Transaction { key, at, slot: Draft { slot, .. }, state, .. } = transaction;
+        let (algorithm, scratch) = (&*self.algorithm, &mut self.scratch);
+        let now = slot.watermark().judging(*at, self.window);
+        transaction.now = now;
+        if let Some(place) = slot.find(key.hash) {
+            transaction.home = Home::Slot;
+            transaction.outstanding = Outstanding::unpack(slot.load(place, state), now.mono);
+            transaction.outstanding.settle(algorithm, state, scratch, now.mono);
+            if transaction.outstanding.was_any() && algorithm.expires(state, now) <= now.mono {
+                transaction.outstanding.forget();
+            }
+            return;
+        }
+        let expected = self.names.callers();
+        if slot.len() >= expected {
+            slot.sweep(algorithm, now, state, scratch);
+        }
+        transaction.home = if slot.len() < 2 * expected { Home::New } else { Home::Overflow };
+        transaction.outstanding = Outstanding::unpack(0, now.mono);
+        state.fill(0);
+        let spilled = slot.spilled();
+        if transaction.is_overflow() || now.mono < spilled {
+            self.look_into_bucket(transaction);
+        }
+    }
+
+    /// Takes the usage of the caller's bucket, which is at least its own.
+    fn look_into_bucket(&mut self, transaction: &mut Transaction) {
+        transaction.bucket = self.slots.get(self.names.bucket(transaction.key));
+        if let Some(place) = transaction.bucket.slot.find(bucket(transaction.key)) {
+            transaction.bucket.slot.load(place, &mut transaction.state);
+        }
+    }
+
+    /// Takes back what a lease has left. Whether there was anything to take back.
+    pub(in crate::store) fn give_back(
+        &mut self,
+        transaction: &mut Transaction,
+        lease: &Lease,
+    ) -> bool {
+        let (block, left) = lease.block();
+        if transaction.home != Home::Slot || block.permits == 0 {
+            return false;
+        }
+        if let Some(outstanding) = transaction.outstanding.without(block.permits, block.term) {
+            transaction.outstanding = outstanding;
+            self.algorithm.refund(&transaction.state, block.receipt, left, &mut self.scratch);
+            transaction.state.swap_with_slice(&mut self.scratch);
+        } else {
+            // It comes late, and was not held back since it was over.
+            self.take_back(transaction, block.receipt, left, outstanding::over(block.term));
+        }
+        true
+    }
+
+    /// Why a request of `cost` permits is refused for `retry` ticks.
+    pub(in crate::store) fn missing(
+        &mut self,
+        transaction: &Transaction,
+        cost: u64,
+        retry: Micros,
+    ) -> Missing {
+        let out = transaction.outstanding.out();
+        if out > 0 {
+            let ends = transaction.outstanding.ends().saturating_sub(transaction.now.mono).max(1);
+            match self.retry_without(transaction, out, cost) {
+                Some(0) => return Missing::Out(ends),
+                Some(without) if without < retry => return Missing::Used(without),
+                _ => {}
+            }
+        }
+        // A bucket does not drain below what is out, so it may have been charged too much by what
+        // drains while a lease lives.
+        let drains = self.algorithm.most_out() < u64::MAX && retry <= 2 * LIFE;
+        if drains && transaction.outstanding.was_any() {
+            Missing::Gathers(retry)
+        } else {
+            Missing::Used(retry)
+        }
+    }
+
+    /// Ticks until a request would be admitted if `out` permits had come back.
+    fn retry_without(&mut self, transaction: &Transaction, out: u64, cost: u64) -> Option<Micros> {
+        if self.left(transaction).saturating_add(out) >= cost {
+            return Some(0);
+        }
+        let receipt = self.algorithm.receipt(&transaction.state);
+        let mut without = transaction.state.clone();
+        self.algorithm.refund(&transaction.state, receipt, out, &mut without);
+        match self.algorithm.step(&without, transaction.now, cost, &mut self.scratch) {
+            Decision::Refuse { retry: Retry::After(ticks) } => Some(ticks),
+            Decision::Refuse { retry: Retry::Never } => None,
+            Decision::Admit { .. } => Some(0),
+        }
+    }
+
+    /// Takes back permits that were charged under `receipt` at `since`.
+    pub(in crate::store) fn take_back(
+        &mut self,
+        transaction: &mut Transaction,
+        receipt: u64,
+        permits: u64,
+        since: Micros,
+    ) {
+        self.algorithm.take_back(&transaction.state, receipt, permits, since, &mut self.scratch);
+        transaction.state.swap_with_slice(&mut self.scratch);
+    }
+
+    /// Writes the state after the charge, with a block that goes out on lease. Whether nobody was faster.
+    pub(in crate::store) fn write(&mut self, transaction: &mut Transaction, block: u64) -> bool {
+        if transaction.is_overflow() {
+            return self.write_bucket(transaction);
+        }
+        transaction.slot.slot.put(
+            transaction.key.hash,
+            transaction.outstanding.with(block).pack(),
+            &transaction.after,
+        );
+        self.swap_slot(transaction)
+    }
+
+    /// Writes the state as it was found, with what was given back.
+    pub(in crate::store) fn keep(&mut self, transaction: &mut Transaction) -> bool {
+        std::mem::swap(&mut transaction.state, &mut transaction.after);
+        let written = self.write(transaction, 0);
+        std::mem::swap(&mut transaction.state, &mut transaction.after);
+        written
+    }
+
+    /// Whether the caller's state is still the one after the charge. The next write is on top of what is
+    /// there now.
+    pub(in crate::store) fn is_untouched(&mut self, transaction: &mut Transaction) -> bool {
+        transaction.slot = self.get_slot(transaction);
+        let (draft, hash) = if transaction.is_overflow() {
+            transaction.bucket = self.slots.get(self.names.bucket(transaction.key));
+            (&transaction.bucket, bucket(transaction.key))
+        } else {
+            (&transaction.slot, transaction.key.hash)
+        };
+        let Some(place) = draft.slot.find(hash) else { return false };
+        draft.slot.load(place, &mut self.scratch);
+        *self.scratch == *transaction.after
+    }
+
+    /// Charges the bucket, and then sees to it that whoever finds room for the caller in the
+    /// meantime looks into the bucket after the charge: its write would fail.
+    fn write_bucket(&mut self, transaction: &mut Transaction) -> bool {
+        transaction.bucket.slot.put(bucket(transaction.key), 0, &transaction.after);
+        if !self.slots.swap(self.names.bucket(transaction.key), &transaction.bucket) {
+            transaction.lost += 1;
+            return false;
+        }
+        // Should the wall clock be set back, a window lasts longer than it seems now, though no longer
+        // than one more.
+        let longest = transaction.now.mono.saturating_add(self.window);
+        let until = self.algorithm.expires(&transaction.after, transaction.now).max(longest);
+        while transaction.may_try() {
+            transaction.slot.slot.spill(until);
+            if self.swap_slot(transaction) {
+                return true;
+            }
+            transaction.slot = self.get_slot(transaction);
+            if transaction.slot.slot.find(transaction.key.hash).is_some() {
+                // It has room of its own by now, without this charge.
+                return false;
+            }
+        }
+        false
+    }
+
+    fn swap_slot(&mut self, transaction: &mut Transaction) -> bool {
+        let written = self.slots.swap(self.names.slot(transaction.key), &transaction.slot);
+        transaction.lost += usize::from(!written);
+        written
+    }
+
+    fn get_slot(&mut self, transaction: &mut Transaction) -> Draft {
+        let found = self.slots.get(self.names.slot(transaction.key));
+        if found.is_new() && transaction.key != Key::ALL {
+            let own = self.names.slots();
+            let agreed = self.slots.agree(self.names.count(), own, &mut transaction.lost);
+            if self.names.recount(agreed) {
+                return self.slots.get(self.names.slot(transaction.key));
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,99 @@
+//! What opens the stores of a configuration, and how much memory they take.
+
+use std::rc::Rc;
+
+use super::bans::{self, Bans};
+use super::daily::{Daily, Terms};
+use super::local::Local;
+use super::shared::{self, Shared};
+use super::slots::names::Names;
+use super::slots::traffic::Traffic;
+use super::table::Table;
+use super::tables::Tables;
+use super::{CounterSpec, Store};
+use crate::policy::{Ban, Memory, Scope};
+use crate::port::SharedData;
+
+/// The memory for `keys` callers with `words` words of state each, counted as widely as `scope` says, and
+/// for as many bans where there are any.
+#[must_use]
+#[inline(never)]
+pub fn memory(scope: Scope, words: usize, keys: usize, bans: bool) -> Memory {
+    let sets = if bans { bans::bytes(keys) } else { 0 };
+    match scope {
+        Scope::Local => Memory { worker: Table::bytes(words, keys) + sets, shared: 0 },
+        Scope::Gateway | Scope::Global => {
+            let Memory { worker, shared } = shared::memory(words, keys);
+            let lines = if bans { bans::shared::bytes(keys) } else { 0 };
+            Memory { worker: worker + lines, shared: shared + sets }
+        }
+    }
+}
+
+/// What all stores of a configuration have in common.
+pub struct Stores<'s> {
+    /// Prefix of shared keys.
+    pub namespace: Rc<str>,
+    /// What all workers share.
+    pub data: Rc<dyn SharedData>,
+    /// What was done with it.
+    pub traffic: Rc<Traffic>,
+    tables: &'s mut Tables,
+}
+
+impl<'s> Stores<'s> {
+    /// Stores under a prefix of shared keys, which is also the namespace of `tables`.
+    pub fn new(namespace: Rc<str>, data: Rc<dyn SharedData>, tables: &'s mut Tables) -> Stores<'s> {
+        Stores { namespace, data, traffic: Rc::default(), tables }
+    }
+
+    /// The store of a rule. What is to be counted wider than in a gateway is counted in the gateway.
+    pub fn open(&mut self, scope: Scope, spec: CounterSpec) -> Box<dyn Store> {
+        if let Some(daily) = self.open_daily(&spec) {
+            return Box::new(daily);
+        }
+        match scope {
+            Scope::Local => {
+                let table = self.tables.open(&self.namespace, &spec);
+                Box::new(Local::new(spec, table))
+            }
+            Scope::Gateway | Scope::Global => Box::new(self.opener()(spec)),
+        }
+    }
+
+    /// The bans of a rule with this identity, made for so many callers.
+    pub fn open_bans(&mut self, scope: Scope, ban: Ban, rule: u64, keys: usize) -> Box<dyn Bans> {
+        match scope {
+            Scope::Local => {
+                let sets = self.tables.open_bans(&self.namespace, ban.identity(rule), keys);
+                Box::new(bans::local::Local::new(ban, sets))
+            }
+            Scope::Gateway | Scope::Global => Box::new(self.open_shared_bans(ban, rule, keys)),
+        }
+    }
+
+    /// The same, counted in the gateway.
+    pub(crate) fn open_shared_bans(
+        &self,
+        ban: Ban,
+        rule: u64,
+        keys: usize,
+    ) -> bans::shared::Shared {
+        let names = Names::new(&self.namespace, ban.identity(rule), keys);
+        bans::shared::Shared::new(ban, names, keys, self.data.clone(), self.traffic.clone())
+    }
+
+    /// What counts many accounts by the day in this worker, if that is what is to be counted.
+    pub(crate) fn open_daily(&mut self, spec: &CounterSpec) -> Option<Daily> {
+        let terms = Terms { shape: spec.daily?, cost: spec.cost, zone: spec.quota.ahead() };
+        let filter = self.tables.open_daily(&self.namespace, spec, terms);
+        Some(Daily::new(spec, filter))
+    }
+
+    /// Opens stores of this gateway.
+    pub(crate) fn opener(&self) -> impl Fn(CounterSpec) -> Shared + use<> {
+        let (namespace, data) = (self.namespace.clone(), self.data.clone());
+        let traffic = self.traffic.clone();
+        move |spec| Shared::new(spec, &namespace, data.clone(), traffic.clone())
+    }
+}
