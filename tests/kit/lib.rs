@@ -1,11 +1,15 @@
-//! What the tests have in common: fakes of the host, the laws, a model of Redis's script, fleets that are
-//! simulated.
+//! What the tests have in common: fakes of the host, the laws, a model of Redis's script and a Redis of the test's
+//! own, fleets that are simulated.
 
+#[cfg(unix)]
+pub mod compare;
 pub mod fake;
 pub mod host;
 pub mod laws;
 pub mod model;
 pub mod rules;
 pub mod seed;
+#[cfg(unix)]
+pub mod server;
 pub mod simulation;
 pub mod store;

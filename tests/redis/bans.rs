@@ -13,9 +13,9 @@ use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 use gateway::Gateway;
 
-use crate::server::Server;
 use kit::rules::{Rule, today, trip_about, trip_of};
 use kit::seed;
+use kit::server::Server;
 
 /// Counts so many refusals of a caller; with none it only looks.
 fn count(ban: &Ban, caller: u64, refusals: u64) -> Refusals {

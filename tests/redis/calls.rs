@@ -4,8 +4,8 @@ use diana_core::policy::Quota;
 use diana_core::redis::protocol::{Failure, Login, Script, ScriptAnswer, Trip};
 use diana_core::time::{SECOND, Unit};
 
-use crate::server::{Decided, Server};
 use kit::rules::{Rule, ask_of, by, trip_of_calls};
+use kit::server::{Decided, Server};
 
 const NOW: u64 = 1_700_000_000 * SECOND;
 

@@ -4,8 +4,8 @@ use diana_core::policy::Quota;
 use diana_core::redis::protocol::RuleReply;
 use diana_core::time::{SECOND, Unit};
 
-use crate::server::Server;
 use kit::rules::{Rule, trip};
+use kit::server::Server;
 
 /// The first tick of a minute.
 const START: u64 = 28_000_000 * MINUTE;

@@ -6,9 +6,9 @@ use diana_core::redis::protocol::Charge;
 use diana_core::time::Unit;
 use fastrand::Rng;
 
-use crate::server::{Server, spell};
 use kit::rules::{Rule, today, trip};
 use kit::seed;
+use kit::server::{Server, spell};
 
 /// Writes bytes under a key.
 fn set(server: &Server, key: &str, bytes: &[u8]) {

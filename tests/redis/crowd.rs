@@ -6,8 +6,8 @@ use diana_core::policy::{Ban, Quota};
 use diana_core::redis::protocol::{Back, Charge, Numbers, Refusals, RuleReply};
 use diana_core::time::{SECOND, Unit};
 
-use crate::server::Server;
 use kit::rules::{Rule, ask_of, trip, trip_about, trip_of};
+use kit::server::Server;
 
 /// A day began a minute ago.
 const START: u64 = 20_000 * 86_400 * SECOND + 60 * SECOND;

@@ -10,9 +10,9 @@ use diana_core::redis::protocol::{Back, Charge, Numbers};
 use diana_core::time::Unit;
 use fastrand::Rng;
 
-use crate::server::{Decided, Server};
 use kit::rules::{ask_of, trip_of};
 use kit::seed;
+use kit::server::{Decided, Server};
 
 const DAY: u64 = 86_400_000_000;
 const NOON: u64 = 20_000 * DAY + DAY / 2;

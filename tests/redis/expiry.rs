@@ -8,11 +8,11 @@ use diana_core::redis::protocol::RuleReply;
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
-use crate::server::Server;
 use kit::laws::stream;
 use kit::model::{Asked, Model};
 use kit::rules::{Rule, at, today, trip};
 use kit::seed;
+use kit::server::Server;
 
 /// Microseconds that a key still has, and those that have passed.
 fn time_left(server: &Server, key: &str, began: Instant) -> (u64, u64) {

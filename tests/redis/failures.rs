@@ -6,8 +6,8 @@ use diana_core::policy::Quota;
 use diana_core::redis::protocol::{Failure, Login, Script};
 use diana_core::time::Unit;
 
-use crate::server::{Server, spell};
 use kit::rules::{Rule, by, trip};
+use kit::server::{Server, spell};
 
 fn ask(server: &Server, login: &Login) -> Result<(), Failure> {
     let rule = Rule::new("TB", Quota::new(Unit::Second, 1000));

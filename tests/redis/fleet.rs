@@ -7,8 +7,8 @@ use diana_core::redis::part::{Parts, Tags};
 use diana_core::redis::protocol::{Charge, Login, ScriptAnswer, Trip};
 use diana_core::time::{SECOND, Unit};
 
-use crate::server::Server;
 use kit::rules::{Rule, ask_of, trip, trip_of};
+use kit::server::Server;
 
 const NOW: u64 = 1_700_000_000 * SECOND;
 

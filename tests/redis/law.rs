@@ -10,11 +10,11 @@ use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
-use crate::server::Server;
 use kit::model::rule::Rule;
 use kit::model::{NOTICE, TERM};
 use kit::rules::{at, block, left, today, trip};
 use kit::seed;
+use kit::server::Server;
 
 /// What somebody holds: a block of permits, or a tentative charge.
 struct Held {

@@ -6,11 +6,11 @@ use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::Now;
 use fastrand::Rng;
 
-use crate::server::Server;
 use kit::laws::bound::{Admission, Promise, kept, promise};
 use kit::laws::stream;
 use kit::rules::{Rule, at, block, left, today, trip};
 use kit::seed;
+use kit::server::Server;
 
 /// What a gateway holds.
 #[derive(Default)]

@@ -5,9 +5,9 @@ use diana_core::policy::Quota;
 use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::{SECOND, Unit};
 
-use crate::server::Server;
 use kit::model::{LEASE, NOTICE, TERM};
 use kit::rules::{Rule, trip, trip_of};
+use kit::server::Server;
 
 /// The first tick of a term, a minute after a day began.
 const START: u64 = 20_000 * 86_400 * SECOND + 60 * SECOND;

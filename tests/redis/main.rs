@@ -18,7 +18,6 @@ mod leases;
 mod loans;
 mod played;
 mod same;
-mod server;
 mod speed;
 mod spikes;
 mod thrift;

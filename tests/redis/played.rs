@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use diana_core::redis::protocol::resp::{command, word};
 use diana_core::time::Micros;
 
-use crate::server::Server;
 use kit::model::redis::Redis as Model;
 use kit::model::wire::commands;
 use kit::seed;
+use kit::server::Server;
 use kit::simulation::Simulation;
 use kit::simulation::network::Redis;
 use kit::simulation::plan::{Line, Plan};

@@ -9,8 +9,8 @@ use diana_core::policy::Quota;
 use diana_core::redis::protocol::{Login, ScriptAnswer, Trip};
 use diana_core::time::Unit;
 
-use crate::server::Server;
 use kit::rules::{Rule, ask_of, trip_of};
+use kit::server::Server;
 
 const ASKS: u64 = 500;
 const ROUNDS: u64 = 200;

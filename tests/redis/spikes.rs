@@ -4,9 +4,9 @@ use diana_core::policy::Quota;
 use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::{SECOND, Unit};
 
-use crate::server::Server;
 use kit::model::TERM;
 use kit::rules::{Rule, block, trip};
+use kit::server::Server;
 
 /// The first tick of a term, so that leases are as long as they can be.
 const START: u64 = 1_700_000_000 * SECOND;

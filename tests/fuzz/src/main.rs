@@ -4,12 +4,6 @@
 #![no_main]
 
 mod bounded;
-#[path = "../../redis/same.rs"]
-#[allow(dead_code, unused_imports, reason = "others share it and use the rest")]
-mod same;
-#[path = "../../redis/server.rs"]
-#[allow(dead_code, reason = "others share it and use the rest")]
-mod server;
 mod spoil;
 mod targets;
 mod worker;

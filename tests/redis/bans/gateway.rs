@@ -15,7 +15,7 @@ use kit::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::server::Server;
+use kit::server::Server;
 
 const RULES: &str = "
 limits: [{Url: /, rules: [{name: r, actor: account, LIMIT, scope: global,

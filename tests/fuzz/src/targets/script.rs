@@ -2,8 +2,8 @@
 
 use diana_core::algorithm::REGISTRY;
 
-use crate::same;
-use crate::server::Server;
+use kit::compare;
+use kit::server::Server;
 
 thread_local! {
     // Ended by who started this process, with it.
@@ -15,6 +15,6 @@ pub fn run(input: &[u8]) {
     fastrand::feed(rest);
     SERVER.with(|server| {
         server.command(&["FLUSHALL"]);
-        same::play(server, &REGISTRY[usize::from(*first) % REGISTRY.len()], 0);
+        compare::play(server, &REGISTRY[usize::from(*first) % REGISTRY.len()], 0);
     });
 }

@@ -5,8 +5,8 @@ use diana_core::algorithm::REGISTRY;
 use diana_core::redis::protocol::resp::{command, word};
 use fastrand::Rng;
 
-use crate::server::{Server, spell};
 use kit::rules::{Rule, today, trip};
+use kit::server::{Server, spell};
 
 thread_local! {
     // Ended by who started this process, with it.

@@ -10,8 +10,8 @@ use diana_core::redis::protocol;
 use diana_core::redis::protocol::resp::{Value, command, values, word};
 use diana_core::redis::protocol::{BanReply, Failure, Login, Reply, Script, ScriptAnswer, Trip};
 
-use kit::model::Outcome;
-use kit::rules::by;
+use crate::model::Outcome;
+use crate::rules::by;
 
 /// What one call decided.
 #[derive(Debug)]

@@ -1,0 +1,225 @@
+//! Random asks about random rules, to a real Redis and to the model of its script, by a clock that steps back.
+
+use std::time::{Duration, Instant};
+
+use diana_core::algorithm::Entry;
+use diana_core::redis::protocol::{Ask, Back, Charge};
+use fastrand::Rng;
+
+use crate::laws::stream;
+use crate::model::{Asked, Model, Receipts};
+use crate::rules::{Rule, ask_of, at, today, trip_of};
+use crate::server::Server;
+
+/// Keys live a second longer than need be. A machine that is slower than this sees them end while
+/// the clock of the case still stands.
+const PATIENCE: Duration = Duration::from_millis(800);
+
+const DAY: u64 = 86_400_000_000;
+
+/// A charge that can be given back.
+#[derive(Clone)]
+struct Held {
+    rule: usize,
+    caller: u64,
+    cost: u64,
+    block: u64,
+    term: u64,
+    tentative: bool,
+    /// Those of Redis.
+    receipts: Receipts,
+    /// Those of the model.
+    own: Receipts,
+}
+
+/// Plays one case to Redis and to the model.
+#[allow(clippy::disallowed_methods, reason = "keys of a real Redis end by a real clock")]
+pub fn play(server: &Server, entry: &'static Entry, seed: u64) -> Play {
+    let mut play = Play::new(entry, seed);
+    println!("{} seed {seed}: {:?}", entry.short, play.rules[0].case.quota);
+    let began = Instant::now();
+    for (now, cost) in play.arrivals() {
+        let back = if play.rng.u8(0..25) == 0 { play.rng.u64(0..20_000_000) } else { 0 };
+        play.turn(server, now.saturating_sub(back), cost, began);
+        if began.elapsed() > PATIENCE {
+            break;
+        }
+        play.trips += 1;
+    }
+    play
+}
+
+/// One case, and what became of its asks.
+pub struct Play {
+    rng: Rng,
+    pub trips: usize,
+    rules: Vec<Rule>,
+    model: Model,
+    held: Vec<Held>,
+    pub leased: usize,
+    pub ahead: usize,
+    pub given_back: usize,
+    pub refused: usize,
+    pub waited: usize,
+    pub lends: usize,
+    pub shared: usize,
+}
+
+impl Play {
+    fn new(entry: &'static Entry, seed: u64) -> Play {
+        let mut rng = Rng::with_seed(seed);
+        let mut rules = vec![Rule::random(entry, &mut rng)];
+        for identity in 1..rng.u64(1..5) {
+            let rule = rules[0].beside(&mut rng);
+            rules.push(Rule { identity, ..rule });
+        }
+        let (model, held) = (Model::default(), Vec::new());
+        Play {
+            rng,
+            rules,
+            model,
+            held,
+            trips: 0,
+            leased: 0,
+            ahead: 0,
+            given_back: 0,
+            refused: 0,
+            waited: 0,
+            lends: 0,
+            shared: 0,
+        }
+    }
+
+    fn arrivals(&mut self) -> Vec<(u64, u64)> {
+        // A machine without a battery believes after each start that its clock began today.
+        let rng = &mut self.rng;
+        let now = if rng.u8(0..8) == 0 { rng.u64(0..DAY) } else { today(rng) };
+        let arrivals = stream::from(at(now), &self.rules[0].case, &mut self.rng, 120);
+        arrivals.into_iter().map(|(now, cost)| (now.mono, cost)).collect()
+    }
+
+    /// One trip at `now`.
+    fn turn(&mut self, server: &Server, now: u64, cost: u64, began: Instant) {
+        if self.rng.u8(0..40) == 0 {
+            let rule = self.rng.usize(0..self.rules.len());
+            self.rules[rule].change(&mut self.rng);
+        }
+        let at = self.model.at(now);
+        let mut asks = Vec::new();
+        let mut expected = Vec::new();
+        for _ in 0..self.rng.usize(1..5) {
+            let delay = if self.rng.u8(0..4) == 0 { self.rng.u64(0..2_000_000) } else { 0 };
+            let (ask, asked) = self.ask(delay, cost);
+            let (outcome, receipts) = self.model.ask(&self.rules, at, delay, &asked);
+            asks.push(ask);
+            expected.push((outcome, receipts, asked));
+        }
+        let trip = trip_of(Some(now), asks);
+        let decided = server.decide(&trip);
+        if began.elapsed() > PATIENCE {
+            return;
+        }
+        assert_eq!((decided.asks.len(), decided.corrupt), (expected.len(), 0));
+        for ((seen, (outcome, receipts, asked)), ask) in
+            decided.asks.iter().zip(expected).zip(&trip.calls[0].asks)
+        {
+            let mut plain = seen.clone();
+            plain.rules.iter_mut().for_each(|rule| (rule.receipt, rule.lease) = (0, 0));
+            // Where it cannot be spent nothing is promised of it.
+            plain.rules.iter_mut().filter(|rule| rule.block == 0).for_each(|rule| rule.spend = 0);
+            self.shared += seen.rules.iter().filter(|rule| rule.overflow).count();
+            self.lends += seen.rules.iter().filter(|rule| rule.loan > 0).count();
+            let mut outcome = outcome;
+            outcome.rules.iter_mut().filter(|rule| rule.block == 0).for_each(|rule| rule.spend = 0);
+            assert_eq!(plain, outcome, "at {now}: {ask:?} {asked:?}");
+            let Some(wait) = seen.wait else {
+                self.refused += 1;
+                continue;
+            };
+            self.waited += usize::from(wait > 0);
+            for ((opinion, own), asked) in seen.rules.iter().zip(receipts).zip(asked) {
+                if opinion.retry.is_none() && asked.cost + opinion.block > 0 {
+                    self.leased += usize::from(opinion.block > 0);
+                    self.ahead += usize::from(opinion.starts > 0);
+                    let receipts = Receipts { cost: opinion.receipt, lease: opinion.lease };
+                    let Asked { rule, caller, cost, tentative, .. } = asked;
+                    self.held.push(Held {
+                        rule,
+                        caller,
+                        cost,
+                        block: opinion.block,
+                        term: opinion.term,
+                        tentative,
+                        receipts,
+                        own,
+                    });
+                }
+            }
+        }
+        self.held.drain(..self.held.len().saturating_sub(30));
+    }
+
+    /// A random ask.
+    fn ask(&mut self, delay: u64, cost: u64) -> (Ask, Vec<Asked>) {
+        let (mut rules, mut asked) = (Vec::new(), Vec::new());
+        for rule in 0..self.rules.len() {
+            if rule > 0 && self.rng.bool() {
+                continue;
+            }
+            let (charge, one) = self.charge(rule, cost);
+            rules.push(charge);
+            asked.push(one);
+        }
+        (ask_of(delay, rules), asked)
+    }
+
+    fn charge(&mut self, rule: usize, cost: u64) -> (Charge, Asked) {
+        let rng = &mut self.rng;
+        // Two of them have the same bucket, should there be no room for them.
+        let caller = [0, 1, 1024][rng.usize(0..3)];
+        let quota = self.rules[rule].case.quota;
+        let cost = match rng.u8(0..6) {
+            0 => 0,
+            1..=3 => quota.cost,
+            _ => cost,
+        };
+        let want = if rng.bool() { 0 } else { 1 << rng.u8(0..20) };
+        // In a trip it is always the same, and where nothing is leased that matters.
+        let whole = self.rules[rule].entry.short == "LB" || rng.bool();
+        let unit_cost = if whole { quota.cost } else { 1 };
+        let shadow = rng.u8(0..6) == 0;
+        let soon = if rng.bool() { 0 } else { rng.u64(0..=want) };
+        let tentative = rng.u8(0..3) == 0;
+        let plain = self.rules[rule].charge(caller, cost, want);
+        let keys = [1, 2, 100][rng.usize(0..3)];
+        let mut charge = Charge { unit_cost, soon, shadow, tentative, keys, ..plain };
+        let plain = Asked { rule, caller, cost, unit_cost, want, soon, ..Asked::default() };
+        let mut asked = Asked { shadow, tentative, keys, ..plain };
+        let mine = |held: &Held| held.rule == rule && held.caller == caller;
+        if rng.bool()
+            && let Some(place) = self.held.iter().rposition(mine)
+        {
+            let held = self.held[place].clone();
+            // The cost of a request, or a lease.
+            if held.block == 0 || held.cost > 0 && rng.u8(0..3) == 0 {
+                let term = if held.tentative { held.term } else { 0 };
+                charge.back = Back::Cost { receipt: held.receipts.cost, term, permits: held.cost };
+                (asked.receipt, asked.block, asked.left) = (held.own.cost, 0, held.cost);
+                asked.term = term;
+                self.held[place].cost = 0;
+            } else {
+                let left = rng.u64(0..=held.block);
+                let Held { block, term, .. } = held;
+                charge.back = Back::Block { receipt: held.receipts.lease, term, block, left };
+                (asked.receipt, asked.block, asked.left) = (held.own.lease, held.block, left);
+                asked.term = term;
+                self.held[place].block = 0;
+            }
+            if self.held[place].cost + self.held[place].block == 0 {
+                self.held.remove(place);
+            }
+            self.given_back += 1;
+        }
+        (charge, asked)
+    }
+}
