@@ -5,6 +5,7 @@ mod clock;
 mod keys;
 mod lend;
 mod look;
+pub mod proxy;
 pub mod redis;
 pub mod rule;
 mod slices;

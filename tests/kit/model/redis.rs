@@ -36,24 +36,32 @@ impl Redis {
         let commands = commands(body);
         let [eval, quit] = &commands[..] else { panic!("{} commands", commands.len()) };
         assert_eq!(quit[..], [b"QUIT"]);
+        (self.command(eval, time) + "+OK\r\n").into_bytes()
+    }
+
+    /// The answer to one call of the script.
+    pub(super) fn command(&mut self, eval: &[&[u8]], time: u64) -> String {
         let mut asking = Asking::read(eval);
         self.knows_script |= asking.brings_text;
-        let mut answer = if self.knows_script {
-            self.eval(&mut asking, time)
-        } else {
-            "-NOSCRIPT No matching script. Please use EVAL.\r\n".into()
-        };
-        answer += "+OK\r\n";
-        answer.into_bytes()
+        match self.knows_script {
+            true => self.eval(&mut asking, time),
+            false => "-NOSCRIPT No matching script. Please use EVAL.\r\n".into(),
+        }
     }
 
     fn eval(&mut self, asking: &mut Asking<'_>, time: u64) -> String {
-        let seed = self.seed.get_or_insert_with(|| asking.seed.into());
-        if *seed != asking.seed {
-            return format!("*1\r\n$32\r\n{}\r\n", String::from_utf8_lossy(seed));
+        if asking.part.is_none() {
+            let seed = self.seed.get_or_insert_with(|| asking.seed.into());
+            if *seed != asking.seed {
+                return format!("*1\r\n$32\r\n{}\r\n", String::from_utf8_lossy(seed));
+            }
         }
         let now = self.model.at(time);
-        let mut numbers = vec![self.alive(asking.gateway, now.mono), 0, now.mono.cast_signed()];
+        let first = match asking.part {
+            None => self.alive(asking.gateway, now.mono),
+            Some(part) => -part,
+        };
+        let mut numbers = vec![first, 0, now.mono.cast_signed()];
         let mut keys = std::mem::take(&mut asking.keys).into_iter();
         while let Some((count, delay)) = asking.ask() {
             let asked: Vec<Asked> = keys

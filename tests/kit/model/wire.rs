@@ -15,6 +15,8 @@ pub struct Asking<'b> {
     pub brings_text: bool,
     pub gateway: &'b [u8],
     pub seed: &'b [u8],
+    /// The number of the part that it is about, if that is not the first.
+    pub part: Option<i64>,
     /// Identity and caller of each rule of each ask.
     pub keys: Vec<(u64, u64)>,
     numbers: Numbers<'b>,
@@ -50,6 +52,7 @@ impl<'b> Asking<'b> {
             brings_text: words[0] == b"EVAL",
             gateway: rest[1],
             seed: rest[2],
+            part: (rest[2].len() < 32).then(|| text(rest[2]).parse().unwrap()),
             keys: keys[3..].iter().map(key).collect(),
             numbers: Numbers(&rest[3][5..]),
         }

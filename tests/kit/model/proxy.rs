@@ -1,0 +1,48 @@
+//! A proxy with a Redis for each part of the keys.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::redis::Redis;
+use super::wire::commands;
+
+/// Each hash tag lies elsewhere.
+#[derive(Default)]
+pub struct Proxy {
+    parts: HashMap<Vec<u8>, Redis>,
+    /// Numbers of the parts that are away.
+    pub away: BTreeSet<usize>,
+}
+
+impl Proxy {
+    /// The answer to a POST that comes when the clock shows `time`.
+    pub fn answer(&mut self, body: &[u8], time: u64) -> Vec<u8> {
+        let commands = commands(body);
+        let (quit, calls) = commands.split_last().expect("commands");
+        assert_eq!(quit[..], [b"QUIT"]);
+        let answers = calls.iter().map(|call| {
+            let tag = tag(call[3]);
+            match self.away.contains(&number(tag)) {
+                true => "-upstream failure\r\n".into(),
+                false => self.parts.entry(tag.into()).or_default().command(call, time),
+            }
+        });
+        (answers.collect::<String>() + "+OK\r\n").into_bytes()
+    }
+
+    /// Parts that were ever asked.
+    pub fn parts(&self) -> usize {
+        self.parts.len()
+    }
+}
+
+/// What stands between the braces of a key.
+fn tag(key: &[u8]) -> &[u8] {
+    let rest = key.split(|byte| *byte == b'{').nth(1).expect("a tag");
+    rest.split(|byte| *byte == b'}').next().expect("a tag")
+}
+
+/// The number of the part with this tag: `2:namespace:number:…`, or `2:namespace` where there is one.
+fn number(tag: &[u8]) -> usize {
+    let number = tag.split(|byte| *byte == b':').nth(2);
+    number.map_or(0, |number| str::from_utf8(number).unwrap().parse().unwrap())
+}

@@ -1,0 +1,114 @@
+//! A gateway of one worker whose requests have an account and a device.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use diana_core::port::{self, Call};
+use diana_core::time::{Micros, Now};
+use diana_worker::{Root, Stream};
+use kit::fake::{FakeRequest, FakeSharedData};
+use kit::host::{FakeHost, Fate};
+
+/// A request: the number of its account, and that of its device.
+pub type Who = (usize, usize);
+
+/// A request that is decided.
+#[derive(Debug, Clone, Copy)]
+pub struct Done {
+    pub who: Who,
+    pub came: Micros,
+    pub at: Micros,
+    pub admitted: bool,
+}
+
+pub struct Gateway {
+    host: FakeHost,
+    clocks: Now,
+    worker: diana_worker::Worker,
+    root: Root,
+    streams: u32,
+    waiting: HashMap<u32, (Stream, Who, Micros)>,
+}
+
+impl Gateway {
+    /// One whose clocks show this when that of the simulation shows zero.
+    pub fn new(configuration: &str, clocks: Now, random: u64) -> Gateway {
+        let host = FakeHost::new(Rc::new(FakeSharedData::default()), random.into());
+        host.set_clocks(clocks);
+        let (worker, mut root) = (diana_worker::Worker::default(), Root::default());
+        assert!(root.configure(configuration.as_bytes(), b"gateway", &worker, &host));
+        Gateway { host, clocks, worker, root, streams: 0, waiting: HashMap::new() }
+    }
+
+    /// A request comes. What became of it, if that is clear at once.
+    pub fn request(&mut self, who: Who, now: Micros) -> Option<Done> {
+        self.host.set_clocks(self.clocks.later(now));
+        self.streams += 1;
+        let (account, device) = who;
+        let request = FakeRequest::get("/")
+            .header("x-account-id", account.to_string())
+            .header("x-device-id", device.to_string());
+        let instance = self.root.instance().expect("it is configured");
+        let mut stream = Stream::new(instance, self.streams);
+        let goes_on = stream.request(&request, &self.worker, &self.host);
+        let fate = self.host.decided().pop().map_or(Fate::Goes, |decided| decided.fate);
+        assert_eq!(goes_on, fate == Fate::Goes);
+        if let Fate::Asks(_) = fate {
+            self.host.begin(self.streams, Rc::new(request));
+            self.waiting.insert(self.streams, (stream, who, now));
+            return None;
+        }
+        Some(Done { who, came: now, at: now, admitted: fate != Fate::Refused })
+    }
+
+    /// The client of some request that waits leaves.
+    pub fn leave(&mut self, any: usize, now: Micros) {
+        self.host.set_clocks(self.clocks.later(now));
+        let mut numbers: Vec<u32> = self.waiting.keys().copied().collect();
+        numbers.sort_unstable();
+        if let Some(number) = numbers.get(any % numbers.len().max(1))
+            && let Some((stream, ..)) = self.waiting.remove(number)
+        {
+            stream.leave(&self.worker, &self.host);
+            self.host.end(*number);
+        }
+    }
+
+    /// The host calls if it was asked to, and brings answers.
+    pub fn work(&mut self, answers: &[(u32, Option<Vec<u8>>)], now: Micros) -> Vec<Done> {
+        let local = self.clocks.later(now);
+        self.host.set_clocks(local);
+        for (token, body) in answers {
+            let fetch = || body.clone();
+            let status = Some(if body.is_some() { 200 } else { 504 });
+            let size = body.as_ref().map_or(0, Vec::len);
+            let answer = port::Answer { status, size, body: &fetch };
+            self.root.answer(*token, &answer, &self.worker, &self.host);
+        }
+        if self.host.fires().is_some_and(|at| at <= local.mono) {
+            self.host.fire();
+            self.root.tick(&self.worker, &self.host);
+        }
+        let decided = self.host.decided();
+        decided.into_iter().filter_map(|it| self.decided(it.stream, it.fate, now)).collect()
+    }
+
+    fn decided(&mut self, number: u32, fate: Fate, now: Micros) -> Option<Done> {
+        if let Fate::Asks(_) = fate {
+            return None;
+        }
+        let (_, who, came) = self.waiting.remove(&number)?;
+        self.host.end(number);
+        Some(Done { who, came, at: now, admitted: fate != Fate::Refused })
+    }
+
+    /// Calls made since this was last asked.
+    pub fn calls(&self) -> Vec<(u32, Call)> {
+        self.host.calls()
+    }
+
+    /// Requests that wait.
+    pub fn waits(&self) -> usize {
+        self.waiting.len()
+    }
+}
