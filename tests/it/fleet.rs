@@ -4,6 +4,7 @@ mod alone;
 mod breaker;
 mod chaos;
 mod instants;
+mod parts;
 mod probes;
 pub mod redis;
 mod trips;
@@ -102,14 +103,18 @@ impl Worker {
     }
 
     pub fn with(data: &Rc<FakeSharedData>, timeout: u64) -> Worker {
-        let way = Endpoint {
-            cluster: "redis".into(),
-            timeout,
-            login: Login::default(),
-            parts: Parts::ONE,
-        };
+        Worker::open(data, timeout, Parts::ONE)
+    }
+
+    /// One whose Redis has parts.
+    pub fn of_parts(data: &Rc<FakeSharedData>, parts: Parts) -> Worker {
+        Worker::open(data, TIMEOUT, parts)
+    }
+
+    fn open(data: &Rc<FakeSharedData>, timeout: u64, parts: Parts) -> Worker {
+        let way = Endpoint { cluster: "redis".into(), timeout, login: Login::default(), parts };
         let client = Client::new(way, "test", data.clone(), OWN, 77);
-        let mut handle = Handle::new(OnFailure::Gateway, Parts::ONE);
+        let mut handle = Handle::new(OnFailure::Gateway, parts);
         client.tell(&mut handle);
         Worker { client, handle, calls: Rc::default() }
     }

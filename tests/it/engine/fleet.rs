@@ -2,6 +2,7 @@
 
 mod bans;
 mod leases;
+mod parts;
 
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
@@ -45,19 +46,25 @@ impl Worker {
     }
 
     fn with(rule: &str, on_failure: OnFailure) -> Worker {
-        let text = format!(
-            "redis: {{cluster: redis}}\naccepted: {{headers: true}}\n\
-             limits: [{{Url: /, rules: [{{{rule}}}]}}]"
-        );
+        Worker::of(
+            &format!("redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{{rule}}}]}}]"),
+            on_failure,
+        )
+    }
+
+    fn of(text: &str, on_failure: OnFailure) -> Worker {
+        let text = format!("accepted: {{headers: true}}\n{text}");
         let mut policy =
             diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-        policy.redis.as_mut().unwrap().on_failure = on_failure;
+        let redis = policy.redis.as_mut().unwrap();
+        redis.on_failure = on_failure;
+        let parts = Parts::new(redis.parts);
         let data = Rc::new(FakeSharedData::default());
         let way = Endpoint {
             cluster: "redis".into(),
             timeout: SECOND / 50,
             login: Login::default(),
-            parts: Parts::ONE,
+            parts,
         };
         let client = Client::new(way, "test", data.clone(), SEED, 7);
         let mut tables = Tables::default();

@@ -105,7 +105,7 @@ fn what_happened_takes_no_more_room_however_long_redis_is_away() {
             worker.answer(token, &status(503), now);
         }
     }
-    assert!(worker.client.stats.failures.len() <= 16);
+    assert!(worker.client.stats.failures.len() <= 20);
     assert!(worker.client.stats.news.len() <= 16);
 }
 

@@ -29,6 +29,11 @@ impl Proxy {
         (answers.collect::<String>() + "+OK\r\n").into_bytes()
     }
 
+    /// Asks that were decided.
+    pub fn asks(&self) -> u64 {
+        self.parts.values().map(|redis| redis.asks).sum()
+    }
+
     /// Parts that were ever asked.
     pub fn parts(&self) -> usize {
         self.parts.len()

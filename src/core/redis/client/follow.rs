@@ -80,18 +80,16 @@ impl Client {
 
     /// How parts are called in the log; nothing if there are none.
     fn names(&self, parts: &[Part]) -> Option<String> {
-        let (number, cluster) = (self.endpoint.parts.number(), &self.endpoint.cluster);
-        let named: Vec<String> =
-            parts.iter().take(NAMED).map(|part| part.number().to_string()).collect();
-        let more = if parts.len() > NAMED { ", …" } else { "" };
-        match parts {
-            [] => None,
-            _ if number == 1 => Some(format!("Redis (cluster `{cluster}`)")),
-            _ => Some(format!(
-                "part {}{more} of {number} of Redis (cluster `{cluster}`)",
-                named.join(", ")
-            )),
-        }
+        let (all, cluster) = (self.endpoint.parts.number(), &self.endpoint.cluster);
+        let numbers: Vec<_> = parts.iter().take(NAMED).map(|it| it.number().to_string()).collect();
+        let which = match parts {
+            [] => return None,
+            _ if all == 1 => String::new(),
+            [_] => format!("part {} of {all} of ", numbers.concat()),
+            _ if parts.len() > NAMED => format!("parts {}, … of {all} of ", numbers.join(", ")),
+            _ => format!("parts {} of {all} of ", numbers.join(", ")),
+        };
+        Some(format!("{which}Redis (cluster `{cluster}`)"))
     }
 
     /// The fleet's secret is this one. What goes by another is of no use any more.

@@ -21,6 +21,14 @@ pub enum Failure {
     Moved,
     /// A cluster keeps the keys in several places.
     CrossSlot,
+    /// The cluster does not serve all of its slots.
+    ClusterDown,
+    /// The slot is on its way to another node, and the keys are in both.
+    TryAgain,
+    /// The proxy has no node for the keys: none is known, or none is healthy.
+    NoHost,
+    /// The proxy got nothing from the node, or an answer that it keeps to itself.
+    Upstream,
     /// This is a replica.
     ReadOnly,
     /// Its memory is full, and it may not evict.
@@ -50,6 +58,8 @@ const CODES: &[(&str, Failure, &str)] = &[
     ("NOPERM", Failure::NoPerm, "noperm"),
     ("MOVED", Failure::Moved, "moved"),
     ("CROSSSLOT", Failure::CrossSlot, "crossslot"),
+    ("CLUSTERDOWN", Failure::ClusterDown, "clusterdown"),
+    ("TRYAGAIN", Failure::TryAgain, "tryagain"),
     ("READONLY", Failure::ReadOnly, "readonly"),
     ("OOM", Failure::OutOfMemory, "oom"),
     ("NOSCRIPT", Failure::NoScript, "noscript"),
@@ -59,6 +69,13 @@ const CODES: &[(&str, Failure, &str)] = &[
     // user executing the script can't do.
     ("unauthenticated", Failure::NoAuth, "noauth"),
     ("can't", Failure::NoPerm, "noperm"),
+];
+
+/// What Envoy's proxy says in place of Redis, and the names of those failures in metrics.
+const PROXY: &[(&str, Failure, &str)] = &[
+    ("no upstream host", Failure::NoHost, "nohost"),
+    ("upstream failure", Failure::Upstream, "upstream"),
+    ("upstream protocol error", Failure::Upstream, "upstream"),
 ];
 
 /// What is said to logins, also by old versions.
@@ -83,6 +100,10 @@ impl Failure {
                 return failure.clone();
             }
         }
+        let by_proxy = |(words, ..): &&(&str, _, _)| message == words.as_bytes();
+        if let Some((_, failure, _)) = PROXY.iter().find(by_proxy) {
+            return failure.clone();
+        }
         let plain = |c: char| if c.is_control() { ' ' } else { c };
         let text = String::from_utf8_lossy(message);
         let text = text.split(QUOTES).next().unwrap_or_default();
@@ -103,7 +124,7 @@ impl Failure {
     /// Its name in metrics.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        let known = CODES.iter().find(|(_, failure, _)| failure == self);
+        let known = CODES.iter().chain(PROXY).find(|(_, failure, _)| failure == self);
         match (known, self) {
             (Some((.., name)), _) => name,
             (None, Failure::Garbage) => "garbage",
@@ -126,6 +147,10 @@ impl fmt::Display for Failure {
             Failure::NoPerm => "the user may not run the script or use its keys (NOPERM)",
             Failure::Moved => "this is a node of a cluster, not a primary or a proxy (MOVED)",
             Failure::CrossSlot => "the cluster keeps a namespace in several places (CROSSSLOT)",
+            Failure::ClusterDown => "the cluster does not serve all of its slots (CLUSTERDOWN)",
+            Failure::TryAgain => "the cluster moves the keys to another node (TRYAGAIN)",
+            Failure::NoHost => "the proxy has no node for the keys (no upstream host)",
+            Failure::Upstream => "the proxy gets no answer from the node (upstream failure)",
             Failure::ReadOnly => "this is a replica, not a primary (READONLY)",
             Failure::OutOfMemory => "Redis has no memory left (OOM)",
             Failure::NoScript => "Redis does not know the script (NOSCRIPT)",

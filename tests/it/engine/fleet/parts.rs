@@ -1,0 +1,59 @@
+//! Rules of one request that lie in several parts of Redis.
+
+use diana_core::policy::redis::OnFailure;
+use diana_core::time::SECOND;
+use kit::fake::FakeRequest;
+use kit::model::proxy::Proxy;
+use kit::store::gateway::START;
+
+use super::Worker;
+
+const TEXT: &str = "
+actors: {account: [{header: x-account-id}], device: [{header: x-device-id}]}
+redis: {cluster: redis, proxied: true, parts: 64}
+limits:
+  - Url: /
+    rules:
+      - {actor: account, unit: day, rpu: 1, algo: W, scope: global}
+      - {actor: device, unit: second, rpu: 100, algo: LB, scope: global}
+";
+
+fn request(account: &str) -> FakeRequest {
+    FakeRequest::get("/").header("x-account-id", account).header("x-device-id", "phone")
+}
+
+/// What comes of a request to a gateway of its own after some seconds, and how many asks are decided for that.
+fn one(proxy: &mut Proxy, account: &str, seconds: u64) -> (usize, u64) {
+    let before = proxy.asks();
+    let mut worker = Worker::of(TEXT, OnFailure::Gateway);
+    worker.clock.0.set(START.later(seconds * SECOND));
+    worker.request(&request(account));
+    worker.steps(400, &mut |call, time| Some(proxy.answer(&call.body, time)));
+    (worker.admitted(), proxy.asks() - before)
+}
+
+#[test]
+fn a_place_in_a_line_is_taken_when_all_others_have_agreed() {
+    let mut proxy = Proxy::default();
+    assert_eq!(one(&mut proxy, "ann", 0), (1, 2));
+    // Nobody could give the place back.
+    assert_eq!(one(&mut proxy, "ann", 1), (0, 1));
+    assert_eq!(one(&mut proxy, "bob", 2), (1, 2));
+    assert_eq!(proxy.parts(), 4, "the first part, two accounts and a device");
+}
+
+#[test]
+fn what_one_part_charged_comes_back_where_another_refuses() {
+    let text = TEXT.replace("unit: second, rpu: 100, algo: LB", "unit: day, rpu: 2, algo: W");
+    let mut proxy = Proxy::default();
+    let mut admitted = |account: &str| {
+        let mut worker = Worker::of(&text, OnFailure::Gateway);
+        worker.request(&request(account));
+        worker.steps(400, &mut |call, time| Some(proxy.answer(&call.body, time)));
+        worker.admitted()
+    };
+    assert_eq!(admitted("ann"), 1);
+    // Each charges the device until it is known that the account has used up what it may.
+    assert_eq!([0; 5].map(|_| admitted("ann")), [0; 5]);
+    assert_eq!(["bob", "cid"].map(admitted), [1, 0]);
+}

@@ -1,0 +1,203 @@
+//! A Redis whose keys fall into parts.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use diana_core::key::Key;
+use diana_core::redis::part::{Part, Parts, Tags};
+use diana_core::redis::pending::Settled;
+use diana_core::time::SECOND;
+use kit::fake::FakeSharedData;
+use kit::model::proxy::Proxy;
+
+use super::{MILLISECOND, Worker, charge, ok, requests, status};
+
+const EPOCH: u64 = 1_700_000_000 * SECOND;
+
+/// The slot of a cluster that a tag falls into, by the text of the cluster's specification.
+fn slot(tag: &str) -> u32 {
+    let mut crc = 0_u32;
+    for byte in tag.bytes() {
+        crc ^= u32::from(byte) << 8;
+        for _ in 0..8 {
+            crc = if crc & 0x8000 > 0 { crc << 1 ^ 0x1021 } else { crc << 1 } & 0xffff;
+        }
+    }
+    crc % 16_384
+}
+
+/// A caller that lies in this part of sixteen.
+fn caller(part: u64) -> u64 {
+    part << 60 | 1
+}
+
+fn worker() -> Worker {
+    Worker::of_parts(&Rc::new(FakeSharedData::default()), Parts::new(16))
+}
+
+/// Lets the proxy answer whatever is asked, for so many milliseconds. What became of requests.
+fn steps(worker: &mut Worker, proxy: &mut Proxy, from: u64, count: u64) -> Vec<(u64, Settled)> {
+    let mut told = Vec::new();
+    for now in (from..).step_by(MILLISECOND as usize).take(count as usize) {
+        told.extend(requests(worker.work(now)));
+        for (token, call) in worker.calls.fresh() {
+            let body = proxy.answer(&call.body, EPOCH + now);
+            told.extend(requests(worker.answer(token, &ok(body), now).unwrap()));
+        }
+    }
+    told
+}
+
+#[test]
+fn each_part_has_its_own_share_of_a_clusters_slots() {
+    assert_eq!(slot("123456789"), 0x31c3);
+    for number in [2, 3, 16, 100, 1024] {
+        let parts = Parts::new(number);
+        let tags = Tags::new("shop", parts);
+        for part in parts.all() {
+            let tag = tags.of(part);
+            assert!(tag.starts_with(&format!("2:shop:{}:", part.number())), "{tag}");
+            assert_eq!(slot(tag) * u32::from(number) / 16_384, u32::from(part.number()), "{tag}");
+        }
+    }
+    assert_eq!(Tags::new("shop", Parts::ONE).of(Part::FIRST), "2:shop");
+}
+
+#[test]
+fn callers_fall_evenly_into_parts_and_each_part_has_room_for_its_own() {
+    let mut counts = [0; 16];
+    let parts = Parts::new(16);
+    for _ in 0..16_000 {
+        counts[usize::from(parts.of(Key { hash: 0, second_hash: fastrand::u64(..) }).number())] +=
+            1;
+    }
+    assert!(counts.iter().all(|count| *count <= parts.share(16_000)), "{counts:?}");
+    assert_eq!([Parts::ONE.share(100), parts.share(0), parts.share(3)], [100, 0, 3]);
+}
+
+#[test]
+fn nothing_is_asked_before_it_is_known_what_callers_are_hashed_with() {
+    let (mut worker, mut proxy) = (worker(), Proxy::default());
+    let ticket = worker.ask(caller(5), 0);
+    assert!(worker.work(0).is_empty());
+    let (token, call) = worker.calls.one();
+    assert!(worker.work(1).is_empty() && worker.calls.none(), "it waits for the first part");
+    worker.answer(token, &ok(proxy.answer(&call.body, EPOCH)), 2);
+    assert_eq!(proxy.parts(), 1);
+    let told = steps(&mut worker, &mut proxy, 2, 3);
+    assert!(matches!(told[..], [(told, Settled::Decided { .. })] if told == ticket), "{told:?}");
+    assert_eq!(proxy.parts(), 2);
+}
+
+#[test]
+fn without_the_first_part_nobody_is_asked_before_it_was_there_once() {
+    let (mut worker, mut proxy) = (worker(), Proxy::default());
+    proxy.away.insert(0);
+    let ticket = worker.ask(caller(5), 0);
+    assert_eq!(steps(&mut worker, &mut proxy, 0, 3), [(ticket, Settled::Alone)]);
+    assert_eq!((worker.handle.away(), proxy.parts()), (16, 0));
+    proxy.away.clear();
+    steps(&mut worker, &mut proxy, 10 * MILLISECOND, 500);
+    assert!(worker.is_together());
+    // From then on the others do without it.
+    proxy.away.insert(0);
+    let now = SECOND;
+    let tickets = [0, 5, 9].map(|part| worker.ask(caller(part), now));
+    let told = steps(&mut worker, &mut proxy, now, 10);
+    let alone = |ticket| told.contains(&(ticket, Settled::Alone));
+    assert_eq!(tickets.map(alone), [true, false, false], "{told:?}");
+    assert_eq!(worker.handle.away(), 1);
+}
+
+#[test]
+fn a_part_that_fails_is_asked_for_nothing_and_comes_back_by_itself() {
+    let (mut worker, mut proxy) = (worker(), Proxy::default());
+    steps_together(&mut worker, &mut proxy);
+    proxy.away.extend([3, 7]);
+    let tickets = [3, 5, 7].map(|part| worker.ask(caller(part), SECOND));
+    let told = steps(&mut worker, &mut proxy, SECOND, 5);
+    assert_eq!(told.iter().filter(|(_, settled)| *settled == Settled::Alone).count(), 2);
+    assert!(!told.contains(&(tickets[1], Settled::Alone)));
+    assert_eq!(
+        worker.client.stats.news,
+        [
+            "rules for the fleet: parts 3, 7 of 16 of Redis (cluster `redis`) cannot be relied upon: the \
+          proxy gets no answer from the node (upstream failure); this gateway goes by itself there until it is back"
+        ]
+    );
+    // Its callers wait for nothing, and probes travel alone.
+    let ticket = worker.ask(caller(7), SECOND + 6 * MILLISECOND);
+    assert_eq!(requests(worker.work(SECOND + 6 * MILLISECOND)), [(ticket, Settled::Alone)]);
+    proxy.away.remove(&7);
+    steps(&mut worker, &mut proxy, SECOND + 7 * MILLISECOND, 1200);
+    assert_eq!(worker.handle.away(), 1);
+    proxy.away.clear();
+    steps(&mut worker, &mut proxy, 3 * SECOND, 2000);
+    assert!(worker.is_together());
+    assert!(worker.client.stats.news[1].contains("part 7 of 16"), "{:?}", worker.client.stats.news);
+    assert!(worker.client.stats.news[1].ends_with("is back; parts that are still away: 1"));
+    assert!(worker.client.stats.news[2].ends_with("is back; the fleet counts together"));
+}
+
+#[test]
+fn the_first_part_hears_once_a_second_that_the_gateway_lives() {
+    let (mut worker, mut proxy) = (worker(), Proxy::default());
+    steps_together(&mut worker, &mut proxy);
+    let mut asked = 0;
+    for now in (SECOND..5 * SECOND).step_by(10 * MILLISECOND as usize) {
+        worker.ask(caller(5), now);
+        worker.work(now);
+        for (token, call) in worker.calls.fresh() {
+            asked += usize::from(String::from_utf8_lossy(&call.body).contains("{2:test:0:"));
+            worker.answer(token, &ok(proxy.answer(&call.body, EPOCH + now)), now);
+        }
+    }
+    assert!((3..=5).contains(&asked), "{asked}");
+}
+
+#[test]
+fn an_answer_about_another_part_counts_for_nothing() {
+    let (mut worker, mut proxy) = (worker(), Proxy::default());
+    steps_together(&mut worker, &mut proxy);
+    // They have seen the script.
+    [5, 6].into_iter().for_each(|part| _ = worker.ask(caller(part), SECOND / 2));
+    steps(&mut worker, &mut proxy, SECOND / 2, 5);
+    let tickets = [5, 6].map(|part| worker.ask(caller(part), SECOND));
+    worker.work(SECOND);
+    let (token, call) = worker.calls.one();
+    let body = String::from_utf8(proxy.answer(&call.body, EPOCH + SECOND)).unwrap();
+    let swapped = body.replace(":-5\r\n", ":-9\r\n").replace(":-6\r\n", ":-5\r\n");
+    let told = requests(
+        worker.answer(token, &ok(swapped.replace(":-9\r\n", ":-6\r\n").into()), SECOND).unwrap(),
+    );
+    assert_eq!(told, tickets.map(|ticket| (ticket, Settled::Alone)));
+}
+
+#[test]
+fn where_the_proxy_is_missing_all_parts_that_were_asked_are_away() {
+    let (mut worker, mut proxy) = (worker(), Proxy::default());
+    steps_together(&mut worker, &mut proxy);
+    let asked: HashSet<u64> = [1, 2, 3].map(|part| worker.ask(caller(part), SECOND)).into();
+    worker.work(SECOND);
+    let (token, _) = worker.calls.one();
+    let told = requests(worker.answer(token, &status(503), SECOND).unwrap());
+    assert!(told.iter().all(|(_, settled)| *settled == Settled::Alone));
+    assert_eq!(told.iter().map(|(ticket, _)| *ticket).collect::<HashSet<_>>(), asked);
+    assert_eq!(worker.client.stats.failures, [("unreachable", 3)]);
+    assert_eq!(worker.handle.away(), 3);
+    steps(&mut worker, &mut proxy, SECOND, 2000);
+    assert!(worker.is_together());
+}
+
+/// The gateway knows what callers are hashed with.
+fn steps_together(worker: &mut Worker, proxy: &mut Proxy) {
+    worker.ask(caller(0), 0);
+    assert_eq!(steps(worker, proxy, 0, 4).len(), 1);
+    assert!(worker.is_together());
+}
+
+/// A charge of a caller says where it lies.
+#[test]
+fn what_is_charged_lies_where_its_caller_does() {
+    assert_eq!(Parts::new(16).of(charge(caller(11)).caller), Part::new(11));
+}
