@@ -68,11 +68,14 @@ impl Health {
         let breaker = |[part, words @ ..]: &[u64; 5]| {
             u16::try_from(*part).ok().map(|part| (Part::new(part), Breaker::of(*words)))
         };
-        let mut breakers: Vec<_> = breakers.iter().filter_map(breaker).collect();
-        // One that is found by its part has to be the only one.
-        breakers.sort_unstable_by_key(|(part, _)| *part);
-        breakers.dedup_by_key(|(part, _)| *part);
-        Health { gateway: *gateway, gateways: *gateways, seed: (*k0, *k1), breakers }
+        let mut known: Vec<(Part, Breaker)> = Vec::new();
+        for one in breakers.iter().filter_map(breaker) {
+            // They are found by their parts, in order and each once.
+            if known.last().is_none_or(|(last, _)| *last < one.0) {
+                known.push(one);
+            }
+        }
+        Health { gateway: *gateway, gateways: *gateways, seed: (*k0, *k1), breakers: known }
     }
 
     fn words(&self) -> Vec<u64> {

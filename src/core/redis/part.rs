@@ -68,11 +68,12 @@ impl Parts {
     }
 
     /// How many of so many keys of one rule may lie in one part. Callers fall into parts by chance, which is worth
-    /// four standard deviations.
+    /// at least four standard deviations, and eight at most.
     #[must_use]
     pub fn share(self, keys: u64) -> u64 {
         let mean = keys.div_ceil(self.0.into());
-        if self == Parts::ONE { keys } else { mean.saturating_add(4 * mean.isqrt()).min(keys) }
+        let deviations = 8 << (mean.max(1).ilog2() / 2);
+        if self == Parts::ONE { keys } else { mean.saturating_add(deviations).min(keys) }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the client learns of Redis, which all workers of the gateway go by.
 
+use std::fmt::Write;
+
 use super::Client;
 use crate::key::Seed;
 use crate::redis::handle::Handle;
@@ -9,8 +11,8 @@ use crate::redis::pending::Settled;
 use crate::redis::protocol::Failure;
 use crate::time::Micros;
 
-/// Most parts that one line of the log names.
-const NAMED: usize = 16;
+/// Most parts that one line of the log names beside the first.
+const NAMED: usize = 15;
 
 impl Client {
     /// Notes what became of calls about parts, by now: how many gateways there are, or why it came to nothing.
@@ -81,13 +83,19 @@ impl Client {
     /// How parts are called in the log; nothing if there are none.
     fn names(&self, parts: &[Part]) -> Option<String> {
         let (all, cluster) = (self.endpoint.parts.number(), &self.endpoint.cluster);
-        let numbers: Vec<_> = parts.iter().take(NAMED).map(|it| it.number().to_string()).collect();
         let which = match parts {
             [] => return None,
             _ if all == 1 => String::new(),
-            [_] => format!("part {} of {all} of ", numbers.concat()),
-            _ if parts.len() > NAMED => format!("parts {}, … of {all} of ", numbers.join(", ")),
-            _ => format!("parts {} of {all} of ", numbers.join(", ")),
+            [one] => format!("part {} of {all} of ", one.number()),
+            [first, rest @ ..] => {
+                let mut names = format!("parts {}", first.number());
+                for part in rest.iter().take(NAMED) {
+                    // Writing to a string cannot fail.
+                    _ = write!(names, ", {}", part.number());
+                }
+                let more = if rest.len() > NAMED { ", …" } else { "" };
+                format!("{names}{more} of {all} of ")
+            }
         };
         Some(format!("{which}Redis (cluster `{cluster}`)"))
     }

@@ -166,19 +166,28 @@ impl Client {
 
     /// Asks for nothing of all that waits.
     pub(super) fn give_up_all(&mut self, settled: Settled, handle: &mut Handle) {
-        let waiting = std::mem::take(&mut self.waiting).into();
+        let waiting = std::mem::take(&mut self.waiting);
         self.give_up(waiting, handle.take(usize::MAX), settled);
     }
 
     /// Asks for nothing of what waits for parts that cannot be relied upon.
     pub(super) fn give_up_away(&mut self, handle: &mut Handle) {
-        let waiting = std::mem::take(&mut self.waiting).into_iter();
-        let (away, rest): (Vec<_>, Vec<_>) = waiting.partition(|it| handle.is_away(it.part));
-        self.waiting = rest.into();
+        let mut away = Vec::new();
+        for wait in std::mem::take(&mut self.waiting) {
+            match handle.is_away(wait.part) {
+                true => away.push(wait),
+                false => self.waiting.push_back(wait),
+            }
+        }
         self.give_up(away, handle.take_away(), Settled::Alone);
     }
 
-    fn give_up(&mut self, waiting: Vec<Wait>, operations: Vec<Operation>, settled: Settled) {
+    fn give_up(
+        &mut self,
+        waiting: impl IntoIterator<Item = Wait>,
+        operations: Vec<Operation>,
+        settled: Settled,
+    ) {
         for Wait { ticket, targets, .. } in waiting {
             targets.into_iter().for_each(|target| self.settle(ticket, target, settled));
         }
