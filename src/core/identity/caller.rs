@@ -151,10 +151,6 @@ impl Callers {
         });
         let mut public = self.percentiles.then(KeyHasher::public);
         let mut shared = false;
-        // Rules that begin with the same actor have their states in the same part of Redis, so that one call
-        // charges them together.
-        let goes_on = *counted == Counted::InFleet && parts.len() > 1;
-        let mut first = None;
         for actor in parts.iter().filter_map(|&part| self.actors.get(part)) {
             let found = actor.find(request, &mut |source, value| {
                 secret.part(source, value);
@@ -163,7 +159,6 @@ impl Callers {
                 }
             });
             match found {
-                Found::Value if goes_on => _ = first.get_or_insert_with(|| secret.finish()),
                 Found::Value => {}
                 Found::Repeated => shared = true,
                 Found::Absent => return Caller::Absent,
@@ -178,7 +173,22 @@ impl Callers {
         }
         let percentile = public.map_or(0, |public| (public.finish().hash % 100) as u8);
         let key = secret.finish();
-        Caller::Known { key: first.map_or(key, |first| key.beside(first)), percentile }
+        let key = match (parts.get(..2), counted) {
+            (Some([first, _]), Counted::InFleet) => self.beside(key, *first, request),
+            _ => key,
+        };
+        Caller::Known { key, percentile }
+    }
+
+    /// The key in the fleet of a caller whose first actor is this one. Rules that begin with the same actor have
+    /// their states in the same part of Redis, so that one call charges them together.
+    #[inline(never)]
+    fn beside(&self, key: Key, first: usize, request: &dyn Request) -> Key {
+        let mut secret = KeyHasher::new(&self.seeds.1);
+        if let Some(actor) = self.actors.get(first) {
+            actor.find(request, &mut |source, value| secret.part(source, value));
+        }
+        key.beside(secret.finish())
     }
 }
 
