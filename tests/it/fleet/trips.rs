@@ -205,3 +205,16 @@ fn what_is_only_given_back_takes_bounded_room() {
     let asking = operations.iter().filter(|operation| operation.target().is_some()).count();
     assert_eq!(asking, 10, "what is asked for is never dropped");
 }
+
+#[test]
+fn who_waits_for_a_call_of_a_root_that_ended_is_judged_anew_and_the_loss_is_counted() {
+    let mut worker = Worker::of(&Rc::new(FakeSharedData::default()));
+    let ticket = worker.ask(1, 0);
+    worker.work(0);
+    let (token, call) = worker.calls.one();
+    assert!(worker.client.lose(9).is_empty(), "somebody else has ended");
+    assert_eq!(requests(worker.client.lose(0)), [(ticket, Settled::Again)]);
+    assert_eq!(worker.answer(token, &ok(admits(&call)), 1), None);
+    assert_eq!(worker.client.stats.failures, [("lost", 1)]);
+    assert!(worker.is_together(), "Redis is not to blame");
+}

@@ -159,6 +159,7 @@ impl Client {
         let lost: Vec<Batch> =
             self.batches.extract_if(.., |batch| batch.caller == caller).collect();
         for (_, who) in lost.into_iter().flat_map(|mut batch| batch.take()) {
+            self.stats.fail("lost");
             self.settle_all(who, Settled::Again);
         }
         std::mem::take(&mut self.completed)
