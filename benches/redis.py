@@ -10,11 +10,11 @@ import time
 from statistics import median
 
 from bootstrap import bootstrap
-from bridge import CLUSTER, with_bridge
 from filters import wasm
 from measure import measure
 from server import Envoy
 from table import rate
+from to_redis import CLUSTER, with_redis
 from variant import ACTORS, Variant, entry, rule
 
 ALGORITHMS = ("TB", "W", "SW")
@@ -35,7 +35,7 @@ def fleet(binary, module, rounds, seconds, pins):
     runs, calls, waits = [], [], ""
     for n in range(rounds):
         with Redis() as redis:
-            configuration = with_bridge(bootstrap(found), redis.port)
+            configuration = with_redis(bootstrap(found), redis.port)
             with Envoy(binary, configuration, pin_envoy) as server:
                 runs.append(measure(server, found, seconds, pin_load, SLICE))
                 served = server.served()

@@ -35,7 +35,7 @@ def validate(change):
 class Schemas(unittest.TestCase):
     def test_every_manifest_is_valid(self):
         names = sorted(path.name for path in FOLDER.iterdir())
-        self.assertEqual(names, ["envoyfilter.yaml", "wasmplugin.yaml"])
+        self.assertEqual(names, ["envoyfilter.yaml", "redis.yaml", "wasmplugin.yaml"])
         for name in names:
             self.assertEqual(problems(manifest(name)), [], name)
 
@@ -84,6 +84,13 @@ class Contents(unittest.TestCase):
     def test_envoy_takes_the_filter(self):
         done = validate(lambda _: self.in_envoy(self.patches[0]["patch"]["value"]))
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_way_to_redis_is_the_tested_one(self):
+        redis = manifest("redis.yaml")["spec"]["configPatches"][0]["patch"]["value"]
+        fleet = yaml.safe_load((ROOT / "envoy/fleet.yaml").read_text())["static_resources"]["clusters"]
+        tested = next(cluster for cluster in fleet if cluster["name"] == "diana_redis")
+        self.assertEqual(redis.pop("load_assignment")["cluster_name"], tested.pop("load_assignment")["cluster_name"])
+        self.assertEqual(redis, tested)
 
     def test_diana_takes_the_plugin_config(self):
         def with_plugin_config(filter):

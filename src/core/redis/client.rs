@@ -38,7 +38,7 @@ const PROBES: usize = 16;
 /// How Redis is reached.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// The host's name for the bridge to Redis.
+    /// The host's name for Redis.
     pub cluster: String,
     /// Ticks that an answer may take.
     pub timeout: Micros,

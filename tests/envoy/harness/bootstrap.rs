@@ -1,8 +1,8 @@
 //! The Envoy configuration of a test: one listener, the filter of envoy.yaml with the test's rules,
 //! and a route that answers 200.
 
-mod bridge;
 mod listeners;
+mod redis;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::upstream::Upstream;
 use super::{shifted_clock, shipped, trapdoor};
 pub use listeners::{FIRST, SECOND};
+use redis::ToRedis;
 
 /// A gateway as a test wants it.
 #[derive(Clone)]
@@ -31,7 +32,7 @@ pub struct Gateway {
     gives_memory_back: bool,
     clusters: Vec<Value>,
     environment: Value,
-    bridge: Option<shipped::Bridge>,
+    redis: Option<ToRedis>,
     clock_ahead: Option<i64>,
     drain: Option<u32>,
     second: Option<Value>,
@@ -73,7 +74,7 @@ impl Gateway {
             gives_memory_back: false,
             clusters: Vec::new(),
             environment: json!({}),
-            bridge: None,
+            redis: None,
             clock_ahead: None,
             drain: None,
             second: None,
@@ -270,7 +271,7 @@ impl Gateway {
             "stats_config": shipped::stats_config(),
             "admin": {"address": loopback()},
         });
-        self.add_bridge(&mut bootstrap);
+        self.add_redis(&mut bootstrap);
         bootstrap
     }
 

@@ -41,31 +41,16 @@ pub fn filter(configuration: &Value) -> Value {
     filter
 }
 
-/// The way from a filter to Redis, as envoy/fleet.yaml has it.
-#[derive(Clone)]
-pub struct Bridge {
-    pub extensions: Value,
-    pub listener: Value,
-    /// The bridge, and behind it Redis on the port that the test wants.
-    pub clusters: [Value; 2],
-}
-
-/// The bridge to a Redis on a port of loopback.
-pub fn bridge(port: u16) -> Bridge {
+/// The cluster of envoy/fleet.yaml that is Redis, at a port of loopback.
+pub fn redis(port: u16) -> Value {
     let mut fleet = read("envoy/fleet.yaml");
-    let mut named = |kind: &str, name: &str| {
-        let all = fleet["static_resources"][kind].as_array_mut().unwrap();
-        let found = all.iter_mut().find(|resource| resource["name"] == name);
-        found.unwrap_or_else(|| panic!("fleet.yaml has `{name}` among its {kind}")).take()
-    };
-    let listener = named("listeners", "diana_redis");
-    let clusters = ["diana_redis", "redis"].map(|name| named("clusters", name));
-    let mut bridge =
-        Bridge { extensions: fleet["bootstrap_extensions"].take(), listener, clusters };
+    let clusters = fleet["static_resources"]["clusters"].as_array_mut().unwrap();
+    let found = clusters.iter_mut().find(|cluster| cluster["name"] == "diana_redis");
+    let mut redis = found.expect("fleet.yaml has `diana_redis` among its clusters").take();
     let place =
         "/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address/socket_address/port_value";
-    *bridge.clusters[1].pointer_mut(place).expect("Redis has an address") = port.into();
-    bridge
+    *redis.pointer_mut(place).expect("Redis has an address") = port.into();
+    redis
 }
 
 /// The rules of envoy/hot.yaml, and its routes to the clusters `upstream` and `hot`.

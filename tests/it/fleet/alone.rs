@@ -94,6 +94,20 @@ fn failures_have_names_and_are_counted() {
     assert_eq!(Failure::Timeout.name(), "timeout");
 }
 
+/// The host's timer may run out some milliseconds before the timeout, and tells no more than of a reset.
+#[test]
+fn what_ends_long_after_it_was_sent_was_not_in_time() {
+    for (now, name) in [(TIMEOUT / 2 - 1, "reset"), (TIMEOUT / 2, "timeout")] {
+        let mut worker = worker();
+        worker.ask(1, 0);
+        worker.work(0);
+        let (token, _) = worker.calls.one();
+        worker.answer(token, &reset(), now).unwrap();
+        let named: Vec<_> = worker.client.stats.failures.iter().collect();
+        assert_eq!(named, [&(name, 1)], "after {now} µs");
+    }
+}
+
 /// Nobody may ask for metrics for days.
 #[test]
 fn what_happened_takes_no_more_room_however_long_redis_is_away() {

@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use crate::harness::{
-    Envoy, Fault, Gateway, OpenLoad, Redis, Reply, Response, Wire, alone, eventually, exchange,
-    pipeline, request, start_all,
+    Certificates, Envoy, Fault, Gateway, OpenLoad, Redis, Reply, Response, Wire, alone, eventually,
+    exchange, free_port, pipeline, request, start_all,
 };
 
 const COUNT: &[&[&str]] = &[&["INCR", "count"], &["QUIT"]];
@@ -22,6 +22,11 @@ fn post(commands: &[&[&str]]) -> Vec<u8> {
 /// A gateway in front of Redis itself.
 fn gateway(port: u16) -> Gateway {
     Gateway::with("limits: []").redis(port).into_redis()
+}
+
+/// The same by the way that envoy/fleet.yaml had before, which users may still have.
+fn older_gateway(port: u16) -> Gateway {
+    Gateway::with("limits: []").redis_by_listener(port).into_redis()
 }
 
 #[track_caller]
@@ -42,7 +47,9 @@ fn breaks_off(envoy: &Envoy) {
     let error = exchange(envoy.port, &post(COUNT)).expect_err("half an answer");
     assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
     eventually("the connection to be closed", || {
-        (envoy.stat("cluster.redis.upstream_cx_active") == Some(0)).then_some(())
+        let redis =
+            ["redis", "diana_redis"].map(|name| format!("cluster.{name}.upstream_cx_active"));
+        (redis.iter().find_map(|name| envoy.stat(name)) == Some(0)).then_some(())
     });
 }
 
@@ -77,8 +84,98 @@ fn a_long_pipeline_comes_back_whole() {
     assert_eq!(answer.body, format!("{numbers}+OK\r\n$100000\r\n{value}\r\n+OK\r\n"));
 }
 
+/// Makes Redis listen for TLS as well, on the port that is returned.
+fn tls(redis: &Redis, certificates: &Certificates) -> u16 {
+    let port = free_port();
+    for (setting, file) in [
+        ("tls-cert-file", "server.pem"),
+        ("tls-key-file", "server.key"),
+        ("tls-ca-cert-file", "ca.pem"),
+    ] {
+        redis.configure(setting, certificates.folder().join(file).to_str().unwrap());
+    }
+    redis.configure("tls-auth-clients", "no");
+    redis.configure("tls-port", &port.to_string());
+    port
+}
+
+#[test]
+fn over_tls() {
+    let certificates = Certificates::new("redis");
+    for gateway in [gateway, older_gateway] {
+        over_tls_to(gateway, &certificates);
+    }
+}
+
+fn over_tls_to(gateway: fn(u16) -> Gateway, certificates: &Certificates) {
+    let mut redis = Redis::with_password("sesame");
+    let port = tls(&redis, certificates);
+    let to = |server: &str| {
+        let socket = certificates.socket_to(server);
+        gateway(port).redis_with(|redis| redis["transport_socket"] = socket.clone()).start()
+    };
+    let envoy = to("localhost");
+    // More than the filter ever asks for. What Redis cannot write in one go, from 64 KiB on, is lost over TLS: it
+    // drops the rest when it hears that the caller has said all.
+    let value = "x".repeat(50_000);
+    let commands: [&[&str]; 4] =
+        [&["AUTH", "sesame"], &["SET", "long", &value], &["GET", "long"], &["QUIT"]];
+    for _ in 0..20 {
+        let answer = exchange(envoy.port, &post(&commands)).unwrap();
+        assert_eq!(answer.body, format!("+OK\r\n+OK\r\n$50000\r\n{value}\r\n+OK\r\n"));
+    }
+    redis.freeze();
+    // The handshake is part of connecting.
+    assert_eq!(count(&envoy).status, 503);
+    redis.thaw();
+    let stranger = to("redis.example.com");
+    assert_eq!(count(&stranger).status, 503);
+    redis.kill();
+    assert_eq!(count(&envoy).status, 503);
+    envoy.assert_unharmed();
+    stranger.assert_unharmed();
+}
+
+/// Redis closes each connection. One that is being closed must not get the next call, which the filter makes
+/// while it hears the answer to the one before.
+#[test]
+fn each_call_of_the_filter_has_a_connection_of_its_own() {
+    let by = |caller: usize| request("GET", "/", &[("x-account-id", &format!("caller-{caller}"))]);
+    let requests: Vec<Vec<u8>> = (0..1_000).map(by).collect();
+    let rules = "namespace: shop\nredis: {cluster: diana_redis, timeout: 1s}\n\
+                 limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 1, scope: global}]}]";
+    let filter = Gateway::with(rules).workers(2);
+    for gateway in [Gateway::redis, Gateway::redis_by_listener] {
+        let redis = Redis::start();
+        let envoy = gateway(filter.clone(), redis.port).start();
+        let before = redis.info("total_connections_received");
+        let load = OpenLoad {
+            gateways: &[(envoy.port, 1)],
+            rate: 500,
+            lasting: Duration::from_secs(2),
+            patience: 50,
+            requests: &requests,
+        };
+        assert!(load.fire().iter().all(|hit| hit.shot.status == 200));
+        // One is that which asks.
+        let connections = redis.info("total_connections_received") - before - 1;
+        eventually("as many calls as connections", || {
+            let trips = envoy.stat("wasmcustom.diana.shop.fleet.trips");
+            (trips == Some(connections)).then_some(())
+        });
+        assert_eq!(envoy.sum("wasmcustom.diana.shop.fleet.failed"), 0, "{}", envoy.log());
+        envoy.assert_unharmed();
+    }
+}
+
 #[test]
 fn faults_of_the_wire() {
+    for gateway in [gateway, older_gateway] {
+        faults_of_the_wire_to(gateway);
+    }
+}
+
+fn faults_of_the_wire_to(gateway: fn(u16) -> Gateway) {
     let redis = Redis::start();
     let mut wire = Wire::to(redis.port);
     let envoy = gateway(wire.port).start();

@@ -1,0 +1,89 @@
+//! Gateways with a Redis, which they reach as envoy/fleet.yaml says, or as it used to say.
+
+use serde_json::{Value, json};
+
+use super::{Gateway, hcm_filter, shipped};
+
+/// The cluster that the filter calls.
+const CLUSTER: &str = "diana_redis";
+
+/// What of an Envoy leads to Redis.
+#[derive(Clone)]
+pub(super) struct ToRedis {
+    clusters: Vec<Value>,
+    /// What the older way needs beside them.
+    bridge: Option<Value>,
+}
+
+impl Gateway {
+    /// With a cluster `diana_redis` that leads to the Redis on a port of loopback.
+    pub fn redis(mut self, port: u16) -> Self {
+        self.redis = Some(ToRedis { clusters: vec![shipped::redis(port)], bridge: None });
+        self
+    }
+
+    /// By a listener without a port, whose route ends in Redis: four blocks in place of one, which users may still have.
+    pub fn redis_by_listener(self, port: u16) -> Self {
+        let mut redis = shipped::redis(port);
+        redis["name"] = "redis".into();
+        let settings = redis.as_object_mut().expect("a cluster");
+        settings.retain(|name, _| {
+            !["upstream_config", "typed_extension_protocol_options"].contains(&name.as_str())
+        });
+        let here = json!({"envoy_internal_address": {"server_listener_name": CLUSTER}});
+        let endpoint = json!({"lb_endpoints": [{"endpoint": {"address": here}}]});
+        let calls = json!({
+            "name": CLUSTER,
+            "load_assignment": {"cluster_name": CLUSTER, "endpoints": [endpoint]},
+        });
+        let to_redis = ToRedis { clusters: vec![calls, redis], bridge: Some(bridge()) };
+        Self { redis: Some(to_redis), ..self }
+    }
+
+    /// Changes the cluster that is Redis itself.
+    pub fn redis_with(mut self, change: impl Fn(&mut Value)) -> Self {
+        let redis = self.redis.as_mut().and_then(|to_redis| to_redis.clusters.last_mut());
+        change(redis.expect("there is a Redis"));
+        self
+    }
+
+    /// Hands the bodies of its own callers to Redis, and gives it half a second.
+    pub fn into_redis(mut self) -> Self {
+        self.route = json!({"cluster": CLUSTER, "timeout": "0.5s"});
+        self
+    }
+
+    pub(super) fn add_redis(&self, bootstrap: &mut Value) {
+        let Some(ToRedis { clusters, bridge }) = &self.redis else { return };
+        let resources = &mut bootstrap["static_resources"];
+        resources["clusters"].as_array_mut().unwrap().extend(clusters.clone());
+        if let Some(bridge) = bridge {
+            resources["listeners"] = json!([bridge]);
+            let kind = "type.googleapis.com/envoy.extensions.bootstrap.internal_listener.v3.InternalListener";
+            bootstrap["bootstrap_extensions"] = json!([
+                {"name": "envoy.bootstrap.internal_listener", "typed_config": {"@type": kind}}
+            ]);
+        }
+        bootstrap["stats_flush_interval"] = "0.2s".into();
+    }
+}
+
+/// A listener that sends the body of a POST to the cluster `redis` as it is.
+fn bridge() -> Value {
+    let connect = json!({"upgrade_type": "CONNECT", "connect_config": {"allow_post": true}});
+    let route = json!({"cluster": "redis", "timeout": "2s", "upgrade_configs": [connect]});
+    let all = json!({
+        "name": "redis", "domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": route}],
+    });
+    let manager = json!({
+        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": CLUSTER,
+        "generate_request_id": false,
+        "upgrade_configs": [{"upgrade_type": "CONNECT"}],
+        "http_filters": [hcm_filter("envoy.filters.http.router", "router", "Router", json!({}))],
+        "route_config": {"virtual_hosts": [all]},
+    });
+    let filter =
+        json!({"name": "envoy.filters.network.http_connection_manager", "typed_config": manager});
+    json!({"name": CLUSTER, "internal_listener": {}, "filter_chains": [{"filters": [filter]}]})
+}
