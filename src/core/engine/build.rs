@@ -170,7 +170,9 @@ impl<'s> Builder<'s> {
             let (data, namespace) = (&stores.data, &stores.namespace);
             Spotter::new(hot, Storage::of(rule.scope, data, namespace, rule.identity))
         });
-        let in_redis = self.parts.filter(|_| rule.scope == Scope::Global);
+        // Those who have the same first actor lie in one part, which may thus have to hold all of them.
+        let even = |parts| if rule.actor.len() > 1 { Parts::ONE } else { parts };
+        let in_redis = self.parts.filter(|_| rule.scope == Scope::Global).map(even);
         let no_codec = |NoCodec| Unbuildable::new(&rule, "Redis cannot count by its algorithm");
         let store = match in_redis {
             Some(parts) => {

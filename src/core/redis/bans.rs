@@ -28,7 +28,8 @@ pub struct RedisBans {
 }
 
 impl RedisBans {
-    /// The bans of the rule with this number and identity, made for so many callers, in a Redis of so many parts.
+    /// The bans of the rule with this number and identity, made for so many callers, who fall evenly into so many
+    /// parts of Redis.
     #[must_use]
     pub fn new(
         ban: Ban,

@@ -60,7 +60,7 @@ pub struct RedisStore {
 pub struct NoCodec;
 
 impl RedisStore {
-    /// A rule with this number, in a Redis of so many parts.
+    /// A rule with this number, whose callers fall evenly into so many parts of Redis.
     ///
     /// # Errors
     /// If Redis cannot count by its algorithm.

@@ -57,3 +57,22 @@ fn what_one_part_charged_comes_back_where_another_refuses() {
     assert_eq!([0; 5].map(|_| admitted("ann")), [0; 5]);
     assert_eq!(["bob", "cid"].map(admitted), [1, 0]);
 }
+
+/// They lie where their first actor does, and are not refused room that others do not use.
+#[test]
+fn callers_by_two_actors_have_the_room_of_all_parts() {
+    let rule = "{actor: [account, device], unit: day, rpu: 1, algo: W, scope: global}";
+    let (head, _) = TEXT.split_once("      - {").unwrap();
+    let text = format!("keys: 1000\n{head}      - {rule}\n");
+    let mut proxy = Proxy::default();
+    let mut worker = Worker::of(&text, OnFailure::Gateway);
+    for device in 0..600 {
+        let device = format!("phone-{device}");
+        let request =
+            FakeRequest::get("/").header("x-account-id", "ann").header("x-device-id", device);
+        worker.request(&request);
+        worker.steps(5, &mut |call, time| Some(proxy.answer(&call.body, time)));
+    }
+    assert_eq!(worker.admitted(), 600);
+    assert!(proxy.parts() <= 2, "the first part, and that of the account");
+}
