@@ -16,6 +16,7 @@ mod fleet;
 mod law;
 mod leases;
 mod loans;
+mod parts;
 mod played;
 mod same;
 mod speed;

@@ -1,0 +1,84 @@
+//! Parts of the keys, in one Redis.
+
+use diana_core::bloom::Shape;
+use diana_core::key::Key;
+use diana_core::policy::Quota;
+use diana_core::redis::part::{Part, Parts, Tags};
+use diana_core::redis::protocol::{Login, Numbers, Script, ScriptAnswer, Trip};
+use diana_core::time::{SECOND, Unit};
+use fastrand::Rng;
+
+use kit::rules::{Rule, ask_of, by, trip_of_calls};
+use kit::seed;
+use kit::server::{Decided, Server};
+
+const DAY: u64 = 86_400 * SECOND;
+const NOW: u64 = 20_000 * DAY + DAY / 2;
+
+/// The same calls, each about the next part of so many.
+fn over(parts: u16, trip: Trip) -> Trip {
+    let mut trip = by(Script::Text, &trip);
+    trip.tags = Tags::new("test", Parts::new(parts));
+    (0..).zip(&mut trip.calls).for_each(|(number, call)| call.part = Part::new(number));
+    trip
+}
+
+fn decided(server: &Server, trip: &Trip) -> Vec<Decided> {
+    let decided = |answer| match answer {
+        Ok(ScriptAnswer::Decided(decided)) => Decided::of(decided),
+        Ok(ScriptAnswer::Seed(_)) => panic!("another seed"),
+        Err(failure) => panic!("{failure}"),
+    };
+    server.answers(trip, &Login::default()).into_iter().map(decided).collect()
+}
+
+#[test]
+fn every_part_counts_by_itself_and_only_the_first_knows_the_gateways() {
+    let server = Server::start();
+    let rule = Rule::new("W", Quota::new(Unit::Day, 10));
+    let asks = || vec![ask_of(0, vec![rule.charge(1, 1, 0)])];
+    let trip = over(3, trip_of_calls(Some(NOW), vec![asks(), asks(), asks()]));
+    for left in [9, 8] {
+        let told = decided(&server, &trip);
+        assert_eq!([0, 1, 2].map(|part: usize| told[part].asks[0].rules[0].remaining), [left; 3]);
+        assert_eq!([0, 1, 2].map(|part: usize| told[part].gateways), [1, 0, 0]);
+    }
+    for (part, agreed) in [(0, 1), (1, 0), (2, 0)] {
+        for what in ["seed", "gateways"] {
+            assert_eq!(server.keys(&format!("diana:{{2:test:{part}:*}}:{what}")).len(), agreed);
+        }
+        assert_eq!(server.keys(&format!("diana:{{2:test:{part}:*}}:clock")).len(), 1);
+    }
+    // Another secret is the first part's business alone.
+    let other = Trip { seed: diana_core::key::Seed { k0: 7, k1: 7 }, ..trip };
+    let answers = server.answers(&other, &Login::default());
+    assert!(matches!(answers[0], Ok(ScriptAnswer::Seed(_))));
+    assert!(answers[1..].iter().all(|it| matches!(it, Ok(ScriptAnswer::Decided(_)))));
+}
+
+/// Each part holds as many accounts as its share of all, as exactly as the whole would.
+#[test]
+fn quotas_of_many_accounts_fit_into_parts() {
+    let server = Server::start();
+    let mut rng = Rng::with_seed(seed::fresh());
+    let (parts, quota) = (Parts::new(8), Quota::new(Unit::Day, 2));
+    let shape = Shape::new(8_000, 10_000, 2).of_part(parts.number().into());
+    let mut refused = 0;
+    for _ in 0..8_000 / 40 {
+        let mut calls = vec![Vec::new(); 8];
+        for _ in 0..40 {
+            let caller = Key { hash: rng.u64(..), second_hash: rng.u64(..) };
+            let numbers = Numbers::of_quota(&quota, shape);
+            let rule = Rule::new("W", quota);
+            let charge =
+                diana_core::redis::protocol::Charge { caller, numbers, ..rule.charge(1, 1, 0) };
+            calls[usize::from(parts.of(caller).number())].push(ask_of(0, vec![charge]));
+        }
+        for told in decided(&server, &over(8, trip_of_calls(Some(NOW), calls))) {
+            refused += told.asks.iter().filter(|ask| ask.wait.is_none()).count();
+        }
+    }
+    // The last ones are refused in error with a chance of one in a hundred, the first ones never.
+    assert!(refused <= 60, "{refused} of 8,000 were refused at their first request");
+    assert!(server.pieces().len() <= 8 * 3, "{:?}", server.pieces().len());
+}
