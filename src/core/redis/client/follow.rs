@@ -55,7 +55,8 @@ impl Client {
         let failures = || calls.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
         failures().for_each(|failure| self.stats.fail(failure.name()));
         self.tell_closed(&closed, handle);
-        if let Some(failure) = failures().next() {
+        let why = |part: &Part| calls.iter().find(|(other, _)| other == part)?.1.as_ref().err();
+        if let Some(failure) = opened.first().and_then(why) {
             self.tell_opened(&opened, failure);
         }
     }
