@@ -14,8 +14,8 @@ build: ## build target/diana.wasm, the finished module
 run: build ## start Envoy with envoy/envoy.yaml and the module, ready for curl (ENVOY=1.38.2 takes another version)
 	@python3 tools/run.py $(ENVOY)
 
-fleet: build ## start two gateways that count together, a Redis and a configuration centre, ready for curl
-	@python3 tools/fleet.py $(ENVOY)
+fleet: build ## start two gateways that count together, a Redis and a configuration centre, ready for curl (REDIS=cluster, shards, sentinel)
+	@python3 tools/fleet.py $(or $(REDIS),one) $(ENVOY)
 
 test: ## run all checks, or some: make test STAGES="native envoy"; the envoy stage, alone, takes most of the time
 	@python3 tools/check.py $(STAGES)

@@ -1,4 +1,5 @@
-"""Starts two gateways, a Redis and a configuration centre with envoy/fleet.yaml; Ctrl-C stops them all."""
+"""Starts two gateways, a configuration centre and one Redis or many, by envoy/fleet.yaml or a file of envoy/redis/; Ctrl-C
+stops them all."""
 
 import functools
 import http.server
@@ -6,22 +7,29 @@ import os
 import secrets
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
 
 import envoy
 import local
-import needs
-from console import ROOT, TARGET, die, relative, say
+import redis_cluster
+import redis_node
+import redis_one
+import redis_sentinel
+import redis_shards
+from console import ROOT, die, relative, say
+from redis_node import FOLDER
 
-CONFIG = "envoy/fleet.yaml"
-FOLDER = TARGET / "fleet"
-REDIS, CENTRE = 16379, 18080
+CENTRE = 18080
+# How Redis may be set up. A new way is a module and a line here.
+WAYS = {"one": redis_one, "cluster": redis_cluster, "shards": redis_shards, "sentinel": redis_sentinel}
 # The ports of a gateway and of its admin interface; those of the first stand in the file.
 GATEWAYS = {"first": (10000, 9901), "second": (10010, 9911)}
+# Where a gateway's own proxy of Redis listens, if it has one.
+SOCKET = "target/redis.sock"
 RULES = FOLDER / "centre/rules.yaml"
+
 
 class Centre(http.server.SimpleHTTPRequestHandler):
     """A plain file server that keeps silent: it is asked all the time."""
@@ -39,18 +47,9 @@ def start_centre():
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
-def start_redis(binary, password):
-    # By its standard input, so that the list of processes does not show the password.
-    config = f'bind 127.0.0.1\nport {REDIS}\nrequirepass {password}\nsave ""\nappendonly no\n'
-    redis = subprocess.Popen([binary, "-"], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    redis.stdin.write(config)
-    redis.stdin.close()
-    return redis
-
-
-def start_gateway(binary, name, password):
-    """The same file on every machine; on one machine each gateway needs ports of its own."""
-    config = (ROOT / CONFIG).read_text()
+def start_gateway(binary, name, way, password):
+    """The same file on every machine; on one machine each gateway needs ports and a socket of its own."""
+    config = (ROOT / way.CONFIG).read_text().replace(SOCKET, relative(socket(name)))
     for port, own in zip(GATEWAYS["first"], GATEWAYS[name]):
         config = config.replace(f"port_value: {port} ", f"port_value: {own} ")
     path = FOLDER / f"{name}.yaml"
@@ -58,22 +57,30 @@ def start_gateway(binary, name, password):
     return local.envoy(binary, path, {**os.environ, "DIANA_REDIS_PASSWORD": password}, f"{name} ")
 
 
-def serve(processes):
-    """Until all gateways go by the centre's rules; then tells what to try, and waits until one of them ends."""
-    while not all(is_ready(admin) for _, admin in GATEWAYS.values()):
+def socket(name):
+    return FOLDER / f"{name}.sock"
+
+
+def serve(processes, way, password):
+    """Until all gateways are ready; then tells what to try, and waits until one of them ends."""
+    while not (way.is_ready(password) and all(is_ready(name, way.KEYS) for name in GATEWAYS)):
         watch(processes, processes)
         time.sleep(0.1)
-    say(told(processes["Redis"].pid))
+    say(told(way, processes))
     while True:
         # Whoever ends Redis wants to see what the gateways do about it.
         watch(processes, GATEWAYS)
         time.sleep(0.2)
 
 
-def is_ready(admin):
-    """Whether a gateway serves, and each of its workers goes by the centre's rules, as its main thread does."""
+def is_ready(name, keys):
+    """Whether a gateway serves, each of its workers goes by the centre's rules, as its main thread does, and its proxy of
+    Redis reaches these keys."""
+    _, admin = GATEWAYS[name]
     workers = local.stat(admin, "envoy_server_concurrency") if local.ready(admin) else None
-    return workers is not None and local.stat(admin, "diana_remote_in_force") == workers + 1
+    if workers is None or local.stat(admin, "diana_remote_in_force") != workers + 1:
+        return False
+    return all(redis_node.ask_gateway(socket(name), "EVAL", "return 1", 1, key) == "1" for key in keys)
 
 
 def watch(processes, names):
@@ -82,11 +89,11 @@ def watch(processes, names):
             die(f"{name} has ended, see above")
 
 
-def told(redis):
+def told(way, processes):
     """What to try."""
     return f"""
 Two gateways are ready at http://127.0.0.1:10000 and http://127.0.0.1:10010 (admin: 9901 and 9911). They count together
-in the Redis at 127.0.0.1:{REDIS}, by the rules that http://127.0.0.1:{CENTRE}/rules.yaml serves. In another terminal, try:
+{way.WHERE}, by the rules that http://127.0.0.1:{CENTRE}/rules.yaml serves. In another terminal, try:
 
   hello() {{ for port in 10000 10010; do for i in 1 2 3 4 5 6 7; do
     curl -s -o /dev/null -w '%{{http_code}} ' http://127.0.0.1:$port/hello; done; echo; done; }}
@@ -100,30 +107,40 @@ Break them, and see that the last good ones stay; then put them right again:
 
   echo nonsense >> {relative(RULES)}; sleep 3; hello
   sed -i '/nonsense/d' {relative(RULES)}
+{way.told(processes)}
+See how each gateway counts, and what has failed:
 
-Stop Redis, and see that no request fails and each gateway limits by itself; then let it go on:
-
-  kill -STOP {redis}; hello; kill -CONT {redis}
-  curl -s http://127.0.0.1:9901/stats/prometheus | grep -E '^diana_(mode|rule|remote)'
+  curl -s http://127.0.0.1:9901/stats/prometheus | grep -E '^diana_(mode|rule|remote|fleet_failed)'
 
 Each line of the log below begins with the gateway that it comes from. Ctrl-C stops everything.
 """
 
 
+def chosen(way="one", *version):
+    if way not in WAYS:
+        die(f"REDIS={way} is not known; there are {', '.join(WAYS)}")
+    return WAYS[way], envoy.path(*version)
+
+
+def start(processes, way, binary, password):
+    start_centre()
+    way.start(processes, password)
+    for name in GATEWAYS:
+        processes[name] = start_gateway(binary, name, way, password)
+
+
 def main():
-    binary = envoy.path(*sys.argv[1:2])
-    redis = needs.program("redis-server")
-    for port in (REDIS, CENTRE, *sum(GATEWAYS.values(), ())):
-        local.free(port, CONFIG)
+    way, binary = chosen(*sys.argv[1:3])
+    for port in (*way.PORTS, CENTRE, *sum(GATEWAYS.values(), ())):
+        local.free(port, way.CONFIG)
     password = secrets.token_hex(16)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    redis_node.keep(password)
+    for sent in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sent, lambda *_: sys.exit(0))
     processes = {}
     try:
-        start_centre()
-        processes["Redis"] = start_redis(redis, password)
-        for name in GATEWAYS:
-            processes[name] = start_gateway(binary, name, password)
-        serve(processes)
+        start(processes, way, binary, password)
+        serve(processes, way, password)
     except KeyboardInterrupt:
         pass
     finally:

@@ -15,6 +15,7 @@ DEBIAN = {
     "etcd": "etcd-server",
     "node": "nodejs",
     "openssl": "openssl",
+    "redis-cli": "redis-tools",
     "redis-server": "redis-server",
 }
 

@@ -91,7 +91,7 @@ def real_envoy():
     needs.program("redis-server")
     for version in (envoy.NEWEST, envoy.OLDEST):
         binary = envoy.path(version)
-        for example in ("envoy.yaml", "fleet.yaml", "hot.yaml"):
+        for example in ("envoy.yaml", "fleet.yaml", "hot.yaml", *(f"redis/{way}.yaml" for way in ("cluster", "shards", "sentinel"))):
             command = [binary, "--mode", "validate", "-c", f"envoy/{example}", "-l", "error"]
             # Any password will do: nobody is asked.
             yield step(*command, DIANA_REDIS_PASSWORD="any")

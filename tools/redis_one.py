@@ -1,0 +1,28 @@
+"""A single Redis for `make fleet`."""
+
+import redis_node
+
+CONFIG = "envoy/fleet.yaml"
+PORTS = [16379]
+# Gateways log in by themselves.
+KEYS = []
+WHERE = "in the Redis at 127.0.0.1:16379"
+
+
+def start(processes, password):
+    # It wants the password of whoever has no name.
+    processes["Redis"] = redis_node.spawn(PORTS[0], [], f"requirepass {password}", 'save ""')
+
+
+def is_ready(_password):
+    # A gateway that comes before Redis finds it later.
+    return True
+
+
+def told(processes):
+    redis = processes["Redis"].pid
+    return f"""
+Stop Redis, and see that no request fails and each gateway limits by itself; then let it go on:
+
+  kill -STOP {redis}; hello; kill -CONT {redis}
+"""
