@@ -6,23 +6,24 @@ mod faults;
 mod modes;
 mod quotas;
 mod roots;
+mod scale;
 mod totals;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::harness::{
-    Envoy, Gateway, Histogram, Hit, OpenLoad, Redis, Shot, Wire, eventually, request, start_all,
+    Envoy, Gateway, Histogram, Hit, OpenLoad, PASSWORD, Redis, Shot, Wire, eventually, request,
+    start_all,
 };
 
 const GATEWAYS: usize = 3;
 const WORKERS: u32 = 2;
 const SECOND: u64 = 1_000_000;
-const PASSWORD: &str = "sesame";
 
-/// Each gateway has a wire of its own to one Redis.
-struct Fleet {
-    redis: Redis,
+/// Each gateway has a wire of its own to one Redis, or none to a Redis that is several.
+struct Fleet<R = Redis> {
+    redis: R,
     wires: Vec<Wire>,
     envoys: Arc<Vec<Envoy>>,
 }
@@ -63,7 +64,9 @@ impl Fleet {
         let gateways = [0; GATEWAYS].map(|_| gateway.clone());
         Fleet { envoys: start_all(&gateways).into(), redis, wires: vec![] }
     }
+}
 
+impl<R> Fleet<R> {
     /// The ports of the gateways, and their shares of a load.
     fn shared_as(&self, shares: [u32; GATEWAYS]) -> Vec<(u16, u32)> {
         self.envoys.iter().map(|envoy| envoy.port).zip(shares).collect()

@@ -2,14 +2,14 @@
 //! promised, and the fleet counts together again soon.
 
 mod judged;
-mod trial;
+pub mod trial;
 
 use std::time::Duration;
 
-use super::{Fleet, PASSWORD};
-use crate::harness::{Fault as Wrong, alone};
-use judged::print_head;
-use trial::{Fault, RULES, TIMEOUT, try_out};
+use super::Fleet;
+use crate::harness::{Fault as Wrong, PASSWORD, alone};
+pub use judged::print_head;
+use trial::{Fault, RECOVERY, RULES, TIMEOUT, try_out};
 
 /// Sets a fault on the wires of the first gateways.
 fn wires(fault: Wrong, count: usize) -> impl Fn(&mut Fleet) {
@@ -22,8 +22,16 @@ fn of_redis() {
     let mut fleet = Fleet::start_at_redis(TIMEOUT, RULES);
     fleet.comes_together("/hot");
     print_head();
-    let fault =
-        |name, failure, begin, end| Fault { name, cut_off: 3, emptied: 0, begin, end, failure };
+    let fault = |name, failure, begin, end| Fault {
+        name,
+        cut_off: 3,
+        kept_from: 3,
+        recovery: RECOVERY,
+        emptied: 0,
+        begin,
+        end,
+        failure,
+    };
     try_out(
         &mut fleet,
         &fault("stopped (SIGSTOP)", Some("timeout"), &|fleet| fleet.redis.freeze(), &|fleet| {
@@ -40,7 +48,7 @@ fn of_redis() {
     );
     try_out(&mut fleet, &Fault { emptied: 1, ..killed });
     let emptied = fault("emptied", None, &|fleet| fleet.redis.flush(), &|_| {});
-    try_out(&mut fleet, &Fault { cut_off: 0, emptied: 1, ..emptied });
+    try_out(&mut fleet, &Fault { cut_off: 0, kept_from: 0, emptied: 1, ..emptied });
     try_out(
         &mut fleet,
         &fault(
@@ -90,7 +98,16 @@ fn of_the_wire() {
     ] {
         let count = if cut_off == 1 { 1 } else { 3 };
         let (begin, end) = (wires(wrong, count), wires(Wrong::None, count));
-        let fault = Fault { name, cut_off, emptied: 0, begin: &begin, end: &end, failure };
+        let fault = Fault {
+            name,
+            cut_off,
+            kept_from: cut_off,
+            recovery: RECOVERY,
+            emptied: 0,
+            begin: &begin,
+            end: &end,
+            failure,
+        };
         try_out(&mut fleet, &fault);
     }
     fleet.assert_unharmed();

@@ -2,6 +2,7 @@
 //! and a route that answers 200.
 
 mod listeners;
+mod proxied;
 mod redis;
 
 use std::ffi::OsString;
@@ -176,7 +177,7 @@ impl Gateway {
 
     /// What Envoy's environment has beyond ours.
     pub fn environment(&self, folder: &Path) -> Vec<(&'static str, OsString)> {
-        let mut variables = Vec::new();
+        let mut variables: Vec<_> = self.password().into_iter().collect();
         if self.has_precise_timers {
             variables.push(("EVENT_PRECISE_TIMER", "1".into()));
         }
@@ -271,7 +272,7 @@ impl Gateway {
             "stats_config": shipped::stats_config(),
             "admin": {"address": loopback()},
         });
-        self.add_redis(&mut bootstrap);
+        self.add_redis(&mut bootstrap, folder);
         bootstrap
     }
 

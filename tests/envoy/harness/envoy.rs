@@ -21,7 +21,7 @@ use super::{shifted_clock, shipped};
 /// A running Envoy; dropping it stops it.
 pub struct Envoy {
     process: Child,
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     admin: u16,
     /// Where its gateway listens on loopback.
     pub port: u16,
@@ -37,6 +37,7 @@ impl Gateway {
     fn launch(&self) -> Envoy {
         let folder = new_folder();
         write(&folder.join("lds.json"), &self.listeners(&folder));
+        write(&folder.join("cds.json"), &self.clusters_in_file());
         write(&folder.join("bootstrap.json"), &self.dynamic(&folder));
         Envoy { process: spawn(&folder, self), folder, admin: 0, port: 0 }
     }
@@ -124,29 +125,6 @@ impl Envoy {
     pub fn access_log(&self) -> Vec<String> {
         let bytes = fs::read(self.folder.join("access.log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
-    }
-
-    /// Puts another gateway into the listener's file; Envoy takes it up by itself.
-    pub fn put(&self, gateway: &Gateway) {
-        let part = self.folder.join("lds.part");
-        write(&part, &gateway.listeners(&self.folder));
-        fs::rename(part, self.folder.join("lds.json")).unwrap();
-    }
-
-    /// Puts another gateway into the listener's file, and waits until Envoy has accepted it.
-    #[track_caller]
-    pub fn update(&self, gateway: &Gateway) {
-        let accepted = || self.stat("listener_manager.lds.update_success");
-        let before = accepted();
-        self.put(gateway);
-        eventually("Envoy to accept the update", || (accepted() > before).then_some(()));
-    }
-
-    /// Takes the listener away.
-    pub fn remove_listener(&self) {
-        let part = self.folder.join("lds.part");
-        write(&part, &Gateway::no_listeners());
-        fs::rename(part, self.folder.join("lds.json")).unwrap();
     }
 
     /// Kibibytes of memory that the process has in use, once that has been the same for a second.
@@ -281,7 +259,7 @@ fn new_folder() -> PathBuf {
     folder
 }
 
-fn write(path: &Path, content: &Value) {
+pub fn write(path: &Path, content: &Value) {
     fs::write(path, content.to_string()).unwrap();
 }
 

@@ -1,5 +1,6 @@
 //! A real Redis that can be stopped, killed and emptied.
 
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
 use super::machine::watch_process;
@@ -10,24 +11,29 @@ use super::wait::eventually;
 /// A Redis on loopback that writes nothing to disk; dropping it kills it.
 pub struct Redis {
     pub port: u16,
-    password: Option<&'static str>,
+    /// Lines of its configuration.
+    settings: Vec<String>,
+    /// How tests log in, if they have to.
+    login: Vec<&'static str>,
     process: Child,
 }
 
 impl Redis {
     /// Anybody may use it.
     pub fn start() -> Self {
-        Self::with(None)
+        Self::with(vec![], vec![])
     }
 
     /// It wants this password.
     pub fn with_password(password: &'static str) -> Self {
-        Self::with(Some(password))
+        Self::with(vec![format!("requirepass {password}")], vec!["AUTH", password])
     }
 
-    fn with(password: Option<&'static str>) -> Self {
+    /// With these lines in its configuration; `login` is the command by which tests log in.
+    pub fn with(settings: Vec<String>, login: Vec<&'static str>) -> Self {
         let port = port::free();
-        let redis = Self { port, password, process: spawn(port, password) };
+        let process = spawn(port, &settings);
+        let redis = Self { port, settings, login, process };
         redis.wait();
         redis
     }
@@ -47,9 +53,10 @@ impl Redis {
     }
 
     fn replies(&self, commands: &[&[&str]]) -> std::io::Result<Vec<Reply>> {
-        let Some(password) = self.password else { return call(self.port, commands) };
-        let login: &[&str] = &["AUTH", password];
-        let mut replies = call(self.port, &[&[login], commands].concat())?;
+        if self.login.is_empty() {
+            return call(self.port, commands);
+        }
+        let mut replies = call(self.port, &[&[self.login.as_slice()], commands].concat())?;
         replies.remove(0);
         Ok(replies)
     }
@@ -70,7 +77,7 @@ impl Redis {
     /// Wants another password from now on.
     pub fn change_password(&mut self, password: &'static str) {
         self.configure("requirepass", password);
-        self.password = Some(password);
+        self.login = vec!["AUTH", password];
     }
 
     /// Changes a setting.
@@ -100,10 +107,19 @@ impl Redis {
         self.process.wait().unwrap();
     }
 
-    /// Starts it again where it was, empty.
+    /// Starts it again where it was, empty, as it was at first.
     pub fn restart(&mut self) {
-        self.process = spawn(self.port, self.password);
+        self.process = spawn(self.port, &self.settings);
         self.wait();
+    }
+
+    /// Has it go on, or starts it again.
+    pub fn revive(&mut self) {
+        if self.process.try_wait().unwrap().is_some() {
+            self.restart();
+        } else {
+            self.thaw();
+        }
     }
 
     fn signal(&self, name: &str) {
@@ -119,12 +135,16 @@ impl Drop for Redis {
     }
 }
 
-fn spawn(port: u16, password: Option<&str>) -> Child {
-    Command::new("redis-server")
-        .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
-        .args(["--save", "", "--appendonly", "no", "--dir", env!("CARGO_TARGET_TMPDIR")])
-        .args(password.into_iter().flat_map(|password| ["--requirepass", password]))
+fn spawn(port: u16, settings: &[String]) -> Child {
+    let mut process = Command::new("redis-server")
+        .arg("-")
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
-        .expect("redis-server is installed: `make test STAGES=envoy` sees to that")
+        .expect("redis-server is installed: `make test STAGES=envoy` sees to that");
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    let all =
+        format!("port {port}\nbind 127.0.0.1\nsave \"\"\ndir {folder}\n{}\n", settings.join("\n"));
+    process.stdin.take().unwrap().write_all(all.as_bytes()).unwrap();
+    process
 }

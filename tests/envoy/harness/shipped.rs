@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+/// The password of every Redis that wants one.
+pub const PASSWORD: &str = "sesame";
+
 /// The project's root, from where the module's path in envoy.yaml counts.
 pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -23,8 +26,12 @@ pub fn bootstrap() -> Value {
 }
 
 fn read(path: &str) -> Value {
-    let text = fs::read_to_string(root().join(path)).unwrap();
-    serde_yaml::from_str(&text).unwrap()
+    serde_yaml::from_str(&text(path)).unwrap()
+}
+
+/// A file of the project.
+pub fn text(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// The wasm filter of envoy.yaml, with another plugin configuration.
@@ -51,6 +58,44 @@ pub fn redis(port: u16) -> Value {
         "/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address/socket_address/port_value";
     *redis.pointer_mut(place).expect("Redis has an address") = port.into();
     redis
+}
+
+/// The way to Redis of a file of envoy/redis/.
+pub struct Proxied {
+    pub listeners: Vec<Value>,
+    pub clusters: Vec<Value>,
+    /// What the filter is told of it: the block `redis`.
+    pub redis: Value,
+}
+
+/// That of a file in whose text something is replaced.
+#[track_caller]
+pub fn proxied(file: &str, replaced: &[(&str, &str)]) -> Proxied {
+    let mut text = text(&format!("envoy/redis/{file}.yaml"));
+    for (old, new) in replaced {
+        assert!(text.contains(old), "{file}.yaml has no `{old}`");
+        text = text.replace(old, new);
+    }
+    let mut file: Value = serde_yaml::from_str(&text).unwrap();
+    let filter =
+        "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/http_filters/0";
+    let rules = file.pointer(&format!("{filter}/typed_config/config/configuration/value"));
+    let rules = rules.and_then(Value::as_str).expect("the filter has a text");
+    let redis = serde_yaml::from_str::<Value>(rules).unwrap()["redis"].take();
+    let mut all_but = |kind: &str, name: &str| -> Vec<Value> {
+        let Value::Array(mut all) = file["static_resources"][kind].take() else { panic!("{kind}") };
+        all.retain(|resource| resource["name"] != name);
+        all
+    };
+    let listeners = all_but("listeners", "gateway");
+    Proxied { listeners, clusters: all_but("clusters", "config_centre"), redis }
+}
+
+/// The users of envoy/redis/users.conf, a line each, whose password is [`PASSWORD`].
+pub fn users() -> Vec<String> {
+    let text = text("envoy/redis/users.conf");
+    let lines = text.lines().filter(|line| line.starts_with("user "));
+    lines.map(|line| line.replace(">PASSWORD", &format!(">{PASSWORD}"))).collect()
 }
 
 /// The rules of envoy/hot.yaml, and its routes to the clusters `upstream` and `hot`.

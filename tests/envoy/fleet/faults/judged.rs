@@ -13,8 +13,6 @@ use crate::harness::{Complaint, Histogram, Hit, NO_EXCUSE, stood_still};
 /// No wait may be longer: the timeout and 10 ms.
 const LONGEST_WAIT: u64 = TIMEOUT + 10_000;
 
-const RECOVERY: Duration = Duration::from_secs(2);
-
 impl Seen {
     fn hits(&self, kind: Kind) -> impl Iterator<Item = &Hit> {
         self.hits.iter().filter(move |hit| Kind::of(hit.shot.path) == kind)
@@ -22,7 +20,7 @@ impl Seen {
 
     /// What no delay of the machine excuses.
     #[track_caller]
-    pub fn assert_kept(&self, fault: &Fault<'_>) {
+    pub fn assert_kept<R>(&self, fault: &Fault<'_, R>) {
         let unhindered = self.hits(Kind::Each).all(|hit| hit.shot.status == 200);
         let name = fault.name;
         assert!(unhindered, "{name}: somebody was refused who is below his limit; {NO_EXCUSE}");
@@ -59,19 +57,24 @@ impl Seen {
     }
 
     /// What is wrong, unless the machine caused it.
-    pub fn complaints(&self, fault: &Fault<'_>) -> Vec<Complaint> {
+    pub fn complaints<R>(&self, fault: &Fault<'_, R>) -> Vec<Complaint> {
         let alone = self.alone_without_cause(fault);
         let stingy = (0..fault.cut_off).filter_map(|gateway| self.stingy(gateway));
-        alone.into_iter().chain(self.too_long()).chain(self.too_late()).chain(stingy).collect()
+        alone
+            .into_iter()
+            .chain(self.too_long())
+            .chain(self.too_late(fault.recovery))
+            .chain(stingy)
+            .collect()
     }
 
     /// Gateways that counted alone although they could reach Redis.
-    fn alone_without_cause(&self, fault: &Fault<'_>) -> Vec<Complaint> {
+    fn alone_without_cause<R>(&self, fault: &Fault<'_, R>) -> Vec<Complaint> {
         let caused = self.fault.start..self.fault.end + TIMEOUT + NOTICED_LATER;
         let alone = self
             .alone
             .iter()
-            .filter(|alone| alone.gateway >= fault.cut_off || !caused.contains(&alone.logged));
+            .filter(|alone| alone.gateway >= fault.kept_from || !caused.contains(&alone.logged));
         without_cause(alone, TIMEOUT)
     }
 
@@ -95,9 +98,9 @@ impl Seen {
         })
     }
 
-    fn too_late(&self) -> Option<Complaint> {
+    fn too_late(&self, most: Duration) -> Option<Complaint> {
         let took = self.recovery.as_micros() as u64;
-        (self.recovery > RECOVERY).then(|| {
+        (self.recovery > most).then(|| {
             let what = format!("together again after {:?}", self.recovery);
             Complaint::new(what, self.fault.end..self.fault.end + took, delaying(TIMEOUT))
         })
@@ -121,7 +124,7 @@ impl Seen {
     }
 
     /// A row of the table in the docs.
-    pub fn row(&self, fault: &Fault<'_>) -> String {
+    pub fn row<R>(&self, fault: &Fault<'_, R>) -> String {
         let passed = admitted(self.hits(Kind::Hot));
         let mut seconds: Vec<u64> = passed.iter().map(|shot| shot.sent / SECOND).collect();
         seconds.sort_unstable();

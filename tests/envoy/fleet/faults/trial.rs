@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::super::modes::{Alone, Modes};
 use super::super::{Fleet, GATEWAYS, assert_none_failed, counts_alone};
-use crate::harness::{Clock, Histogram, Hit, OpenLoad, eventually, request, try_until_undisturbed};
+use crate::harness::{
+    Clock, Histogram, Hit, OpenLoad, Redis, eventually, request, try_until_undisturbed,
+};
 
 /// What everybody together may per second, and what each gateway may if it is alone.
 pub const LIMIT: u32 = 30;
@@ -20,6 +22,9 @@ pub const RATE: u32 = 300;
 /// What the gateways wait for Redis, in microseconds. Longer than the default, which other work on the
 /// machine can exceed: then a gateway would count alone although nothing is wrong with Redis.
 pub const TIMEOUT: u64 = 250_000;
+
+/// How long a fleet may take to count together once Redis is back.
+pub const RECOVERY: Duration = Duration::from_secs(2);
 
 /// How long a fault lasts. A whole second of the clock lies in it.
 const LASTING: Duration = Duration::from_millis(2_400);
@@ -33,14 +38,18 @@ limits:
 ";
 
 /// Something that goes wrong.
-pub struct Fault<'f> {
+pub struct Fault<'f, R = Redis> {
     pub name: &'static str,
     /// Gateways that cannot reach Redis meanwhile: so many, from the first one on.
     pub cut_off: usize,
+    /// Gateways that may find for a while that they cannot, counted likewise.
+    pub kept_from: usize,
     /// How often Redis forgets everything.
     pub emptied: u32,
-    pub begin: &'f dyn Fn(&mut Fleet),
-    pub end: &'f dyn Fn(&mut Fleet),
+    pub begin: &'f dyn Fn(&mut Fleet<R>),
+    pub end: &'f dyn Fn(&mut Fleet<R>),
+    /// How long it may take at its end until the fleet counts together.
+    pub recovery: Duration,
     /// The failure that is counted.
     pub failure: Option<&'static str>,
 }
@@ -91,7 +100,7 @@ pub fn requests(count: usize) -> Vec<Vec<u8>> {
 
 /// Tries a fault out until the machine leaves no doubt.
 #[track_caller]
-pub fn try_out(fleet: &mut Fleet, fault: &Fault<'_>) {
+pub fn try_out<R>(fleet: &mut Fleet<R>, fault: &Fault<'_, R>) {
     let seen = try_until_undisturbed(fault.name, || {
         let seen = Seen::of(fleet, fault);
         seen.assert_kept(fault);
@@ -103,9 +112,9 @@ pub fn try_out(fleet: &mut Fleet, fault: &Fault<'_>) {
 
 impl Seen {
     #[track_caller]
-    fn of(fleet: &mut Fleet, fault: &Fault<'_>) -> Seen {
+    fn of<R>(fleet: &mut Fleet<R>, fault: &Fault<'_, R>) -> Seen {
         let before = fleet.waits();
-        let named = |fleet: &Fleet| match fault.failure {
+        let named = |fleet: &Fleet<R>| match fault.failure {
             Some(name) => {
                 fleet.envoys[0].sum(&format!("wasmcustom.diana.shop.fleet.failed.{name}"))
             }
@@ -133,7 +142,7 @@ impl Seen {
 
     /// Lets the fault happen.
     #[track_caller]
-    fn during(fleet: &mut Fleet, fault: &Fault<'_>, modes: Modes, clock: Clock) -> Seen {
+    fn during<R>(fleet: &mut Fleet<R>, fault: &Fault<'_, R>, modes: Modes, clock: Clock) -> Seen {
         thread::sleep(Duration::from_millis(300));
         let (start, began) = (clock.now(), Instant::now());
         (fault.begin)(fleet);

@@ -1,5 +1,7 @@
 //! Gateways with a Redis, which they reach as envoy/fleet.yaml says, or as it used to say.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::{Gateway, hcm_filter, shipped};
@@ -7,18 +9,24 @@ use super::{Gateway, hcm_filter, shipped};
 /// The cluster that the filter calls.
 const CLUSTER: &str = "diana_redis";
 
+/// Where the files of envoy/redis/ have Envoy's proxy of Redis listen.
+const SOCKET: &str = "target/redis.sock";
+
 /// What of an Envoy leads to Redis.
 #[derive(Clone)]
 pub(super) struct ToRedis {
-    clusters: Vec<Value>,
-    /// What the older way needs beside them.
-    bridge: Option<Value>,
+    pub clusters: Vec<Value>,
+    /// What some ways need beside them.
+    pub listeners: Vec<Value>,
+    /// Clusters that a test wants to change while Envoy runs.
+    pub in_file: Vec<Value>,
 }
 
 impl Gateway {
     /// With a cluster `diana_redis` that leads to the Redis on a port of loopback.
     pub fn redis(mut self, port: u16) -> Self {
-        self.redis = Some(ToRedis { clusters: vec![shipped::redis(port)], bridge: None });
+        let clusters = vec![shipped::redis(port)];
+        self.redis = Some(ToRedis { clusters, listeners: vec![], in_file: vec![] });
         self
     }
 
@@ -36,8 +44,8 @@ impl Gateway {
             "name": CLUSTER,
             "load_assignment": {"cluster_name": CLUSTER, "endpoints": [endpoint]},
         });
-        let to_redis = ToRedis { clusters: vec![calls, redis], bridge: Some(bridge()) };
-        Self { redis: Some(to_redis), ..self }
+        let (clusters, listeners) = (vec![calls, redis], vec![bridge()]);
+        Self { redis: Some(ToRedis { clusters, listeners, in_file: vec![] }), ..self }
     }
 
     /// Changes the cluster that is Redis itself.
@@ -53,19 +61,30 @@ impl Gateway {
         self
     }
 
-    pub(super) fn add_redis(&self, bootstrap: &mut Value) {
-        let Some(ToRedis { clusters, bridge }) = &self.redis else { return };
+    pub(super) fn add_redis(&self, bootstrap: &mut Value, folder: &Path) {
+        let Some(ToRedis { clusters, listeners, in_file }) = &self.redis else { return };
         let resources = &mut bootstrap["static_resources"];
-        resources["clusters"].as_array_mut().unwrap().extend(clusters.clone());
-        if let Some(bridge) = bridge {
-            resources["listeners"] = json!([bridge]);
+        resources["clusters"].as_array_mut().unwrap().extend(with_socket_in(folder, clusters));
+        if !listeners.is_empty() {
+            resources["listeners"] = with_socket_in(folder, listeners).into();
             let kind = "type.googleapis.com/envoy.extensions.bootstrap.internal_listener.v3.InternalListener";
             bootstrap["bootstrap_extensions"] = json!([
                 {"name": "envoy.bootstrap.internal_listener", "typed_config": {"@type": kind}}
             ]);
         }
+        if !in_file.is_empty() {
+            let file = json!({"path_config_source": {"path": folder.join("cds.json")}});
+            bootstrap["dynamic_resources"]["cds_config"] = file;
+        }
         bootstrap["stats_flush_interval"] = "0.2s".into();
     }
+}
+
+/// The same with a socket of its own for each Envoy.
+fn with_socket_in(folder: &Path, all: &[Value]) -> Vec<Value> {
+    let socket = folder.join("redis.sock");
+    let text = json!(all).to_string().replace(SOCKET, socket.to_str().unwrap());
+    serde_json::from_str(&text).unwrap()
 }
 
 /// A listener that sends the body of a POST to the cluster `redis` as it is.

@@ -1,0 +1,24 @@
+//! The user of the gateways in envoy/redis/users.conf has no right that nobody uses; that it has enough of them,
+//! `together` finds out.
+
+use std::fs;
+use std::path::Path;
+
+use crate::harness::users;
+
+/// What Diana has Redis do, and what Envoy asks a Redis Cluster.
+const BESIDE_THE_SCRIPT: [&str; 4] = ["evalsha", "eval", "cluster|slots", "asking"];
+
+#[test]
+fn are_the_least() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/core/redis/protocol/script");
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let script: String = files.map(|file| fs::read_to_string(file).unwrap()).collect();
+    let users = users();
+    let user = users.iter().find(|user| user.starts_with("user diana ")).unwrap();
+    assert!(user.contains(" ~diana:* resetchannels -@all "), "{user}");
+    for right in user.split(' ').filter_map(|word| word.strip_prefix('+')) {
+        let is_called = script.contains(&format!("'{}'", right.to_uppercase()));
+        assert!(is_called || BESIDE_THE_SCRIPT.contains(&right), "nobody needs +{right}");
+    }
+}

@@ -1,0 +1,39 @@
+//! Redis that know nothing of each other.
+
+use super::Way;
+use super::nodes::{Nodes, node};
+use crate::harness::{PASSWORD, Redis};
+
+pub struct Shards {
+    pub nodes: Nodes,
+}
+
+impl Way for Shards {
+    const FILE: &'static str = "shards";
+
+    fn ports(&self) -> Vec<u16> {
+        self.nodes.all().iter().map(|node| node.port).collect()
+    }
+}
+
+impl Shards {
+    pub fn start() -> Shards {
+        Shards::of(|| node(vec![]))
+    }
+
+    /// Without users: whoever knows the password may do everything.
+    pub fn without_users() -> Shards {
+        Shards::of(|| Redis::with_password(PASSWORD))
+    }
+
+    /// Strikes the shard that has the caller under test.
+    #[track_caller]
+    pub fn strike(&mut self, how: impl FnOnce(&mut Redis)) {
+        self.nodes.revive();
+        self.nodes.strike(self.nodes.holder(), how);
+    }
+
+    fn of(node: impl Fn() -> Redis) -> Shards {
+        Shards { nodes: Nodes::new(vec![node(), node()]) }
+    }
+}

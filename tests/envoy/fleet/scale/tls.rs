@@ -1,0 +1,58 @@
+//! TLS to Redis by what the files show as a comment: the certificate is verified, by who signed it and by its name.
+
+use super::cluster::Cluster;
+use super::sentinel::Sentinels;
+use super::{Way, gateway, reach_redis, start};
+use crate::harness::{Certificates, Gateway, alone, eventually, shipped_text};
+
+const RULES: &str = "
+limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 40, algo: W, scope: global}]}]
+";
+
+/// A gateway with TLS, as a comment of the file has it, that trusts this authority; `name` is what the certificate must say.
+fn secure<W: Way>(way: &W, authority: &Certificates, name: &str) -> Gateway {
+    let file = shipped_text(&format!("envoy/redis/{}.yaml", W::FILE));
+    let (_, comment) = file.split_once("# For a Redis with TLS:\n").expect("the file shows TLS");
+    let (comment, _) = comment.split_once("\n\n").unwrap();
+    let trusted = authority.folder().join("ca.pem");
+    let block = comment
+        .replace("    # ", "    ")
+        .replace("/etc/ssl/certs/ca-certificates.crt", trusted.to_str().unwrap())
+        .replace("redis.example.com", name);
+    gateway(way, &[(comment, &block)], RULES)
+}
+
+#[track_caller]
+fn verify<W: Way>(start_way: impl Fn(&Certificates) -> W, name: &str) {
+    alone();
+    let [certificates, strangers] =
+        ["own", "strangers"].map(|of| Certificates::new(&format!("{name}-{of}")));
+    certificates.sign("redis", "DNS:redis.example.com");
+    let way = start_way(&certificates);
+    for (authority, name) in
+        [(&strangers, "redis.example.com"), (&certificates, "other.example.com")]
+    {
+        let envoy = secure(&way, authority, name).start();
+        assert_eq!(envoy.get("/", &[]).status, 200);
+        eventually("certificates to be refused", || {
+            let refused = envoy.stat("cluster.redis.ssl.fail_verify_error")?
+                + envoy.stat("cluster.redis.ssl.fail_verify_san")?;
+            (refused > 0).then_some(())
+        });
+        assert_eq!(super::super::mode(&envoy, "fleet"), 0);
+    }
+    let gateway = secure(&way, &certificates, "redis.example.com");
+    let fleet = start(way, &gateway);
+    reach_redis(&fleet, "/");
+    fleet.assert_unharmed();
+}
+
+#[test]
+fn of_a_cluster() {
+    verify(|certificates| Cluster::start(Some(certificates)), "cluster");
+}
+
+#[test]
+fn of_whom_sentinels_name() {
+    verify(|certificates| Sentinels::start(Some(certificates)), "sentinel");
+}
