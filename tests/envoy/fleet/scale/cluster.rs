@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::Way;
+use super::faults::Replicated;
 use super::nodes::{Nodes, is_primary, node, ok, replicas, text, with_tls};
 use crate::harness::{Certificates, PASSWORD, Redis, Reply, eventually, free_port};
 
@@ -103,27 +104,28 @@ impl Cluster {
     }
 }
 
-/// What happens to the primary that has the caller under test.
-impl Cluster {
+impl Replicated for Cluster {
     #[track_caller]
-    pub fn strike(&mut self, how: impl FnOnce(&mut Redis)) {
+    fn strike(&mut self, how: impl FnOnce(&mut Redis)) {
         self.heals();
         self.nodes.strike(self.nodes.holder(), how);
     }
 
-    /// Waits until a replica has taken over.
     #[track_caller]
-    pub fn has_taken_over(&self) {
+    fn has_taken_over(&self) {
         let primaries = || self.nodes.rest().filter(|node| is_primary(node)).count();
         eventually("a replica to take over", || (primaries() == PRIMARIES).then_some(()));
     }
 
     #[track_caller]
-    pub fn heals(&mut self) {
+    fn heals(&mut self) {
         self.nodes.revive();
         self.is_whole();
     }
+}
 
+/// What is planned for the primary that has the caller under test.
+impl Cluster {
     /// A replica takes over as planned.
     #[track_caller]
     pub fn fail_over(&self) {

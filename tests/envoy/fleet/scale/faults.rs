@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::cluster::Cluster;
 use super::sentinel::Sentinels;
 use super::shards::Shards;
-use super::{GATEWAYS, gateway, start};
+use super::{Fleet, GATEWAYS, Way, gateway, start};
 use crate::fleet::faults::print_head;
 use crate::fleet::faults::trial::{Fault, RECOVERY, RULES, try_out};
 use crate::harness::{Redis, alone};
@@ -14,48 +14,78 @@ use crate::harness::{Redis, alone};
 /// Envoy asks a node of a cluster once a second who has which keys, and another one if that does not answer.
 const RELEARNT: Duration = Duration::from_secs(2);
 
-#[test]
-fn of_a_cluster() {
-    alone();
-    let cluster = Cluster::start(None);
-    let gateway = gateway(&cluster, &[], RULES);
-    let mut fleet = start(cluster, &gateway);
+/// Whose replicas take over.
+pub trait Replicated: Way {
+    /// Strikes the primary that has the caller under test.
+    fn strike(&mut self, how: impl FnOnce(&mut Redis));
+
+    /// Waits until a replica has taken over.
+    fn has_taken_over(&self);
+
+    /// Waits until all is as it was, but for who is the primary.
+    fn heals(&mut self);
+}
+
+/// Starts gateways, and counts one caller.
+#[track_caller]
+fn under_load<W: Way>(way: W) -> Fleet<W> {
+    let gateway = gateway(&way, &[], RULES);
+    let fleet = start(way, &gateway);
     fleet.comes_together("/hot");
-    fleet.redis.nodes.find_caller();
     print_head();
-    let lost = Fault::<Cluster> {
+    fleet
+}
+
+/// That a primary is killed, and that another one hangs.
+#[track_caller]
+fn lose_primaries<W: Replicated>(fleet: &mut Fleet<W>, recovery: Duration) {
+    let killed = Fault::<W> {
         name: "a primary killed",
         cut_off: GATEWAYS,
         kept_from: GATEWAYS,
-        recovery: RECOVERY + RELEARNT,
         emptied: 1,
+        recovery,
         begin: &|fleet| fleet.redis.strike(Redis::kill),
         end: &|fleet| fleet.redis.has_taken_over(),
         failure: None,
     };
-    try_out(&mut fleet, &lost);
-    fleet.redis.heals();
-    let hung = Fault::<Cluster> {
-        name: "a primary stopped",
+    let hung = Fault::<W> {
+        name: "a primary stopped (SIGSTOP)",
         begin: &|fleet| fleet.redis.strike(|node| node.freeze()),
-        ..lost
+        ..killed
     };
-    try_out(&mut fleet, &hung);
-    fleet.redis.heals();
-    let planned = Fault::<Cluster> {
-        name: "a planned failover",
+    for fault in [killed, hung] {
+        try_out(fleet, &fault);
+        fleet.redis.heals();
+    }
+}
+
+/// What gateways may notice of what nobody does by force, if nothing is lost.
+fn by_plan<W>(name: &'static str) -> Fault<'static, W> {
+    Fault {
+        name,
         cut_off: 0,
+        kept_from: GATEWAYS,
         emptied: 0,
-        begin: &|fleet| fleet.redis.fail_over(),
+        recovery: RECOVERY,
+        begin: &|_| {},
         end: &|_| {},
-        ..lost
-    };
-    try_out(&mut fleet, &planned);
+        failure: None,
+    }
+}
+
+#[test]
+fn of_a_cluster() {
+    alone();
+    let mut fleet = under_load(Cluster::start(None));
+    fleet.redis.nodes.find_caller();
+    lose_primaries(&mut fleet, RECOVERY + RELEARNT);
+    let planned = by_plan::<Cluster>("a planned failover");
+    try_out(&mut fleet, &Fault { begin: &|fleet| fleet.redis.fail_over(), ..planned });
     let moved = Fault::<Cluster> {
-        name: "a slot that moves",
         begin: &|fleet| fleet.redis.begin_to_move(),
         end: &|fleet| fleet.redis.has_moved(),
-        ..planned
+        ..by_plan("a slot that moves")
     };
     try_out(&mut fleet, &moved);
     fleet.assert_unharmed();
@@ -64,67 +94,40 @@ fn of_a_cluster() {
 #[test]
 fn of_shards() {
     alone();
-    let shards = Shards::start();
-    let gateway = gateway(&shards, &[], RULES);
-    let mut fleet = start(shards, &gateway);
-    fleet.comes_together("/hot");
+    let mut fleet = under_load(Shards::start());
     fleet.redis.nodes.find_caller();
-    print_head();
     let hung = Fault::<Shards> {
-        name: "a shard stopped",
+        name: "a shard stopped (SIGSTOP)",
         cut_off: GATEWAYS,
         kept_from: GATEWAYS,
-        recovery: RECOVERY,
         emptied: 0,
+        recovery: RECOVERY,
         begin: &|fleet| fleet.redis.strike(|node| node.freeze()),
         end: &|fleet| fleet.redis.nodes.revive(),
         failure: None,
     };
     try_out(&mut fleet, &hung);
-    let lost = Fault::<Shards> {
+    let killed = Fault::<Shards> {
         name: "a shard killed, and started empty",
         emptied: 1,
         begin: &|fleet| fleet.redis.strike(Redis::kill),
-        end: &|fleet| fleet.redis.nodes.revive(),
         ..hung
     };
-    try_out(&mut fleet, &lost);
+    try_out(&mut fleet, &killed);
     fleet.assert_unharmed();
 }
 
 #[test]
 fn of_whom_sentinels_name() {
     alone();
-    let sentinels = Sentinels::start(None);
-    let gateway = gateway(&sentinels, &[], RULES);
-    let mut fleet = start(sentinels, &gateway);
-    fleet.comes_together("/hot");
-    print_head();
-    let lost = Fault::<Sentinels> {
-        name: "the primary killed",
-        cut_off: GATEWAYS,
-        kept_from: GATEWAYS,
-        recovery: RECOVERY,
-        emptied: 1,
-        begin: &|fleet| fleet.redis.strike(Redis::kill),
-        end: &|fleet| fleet.redis.has_taken_over(),
-        failure: None,
-    };
-    try_out(&mut fleet, &lost);
-    fleet.redis.heals();
-    let hung = Fault::<Sentinels> {
-        name: "the primary stopped",
-        begin: &|fleet| fleet.redis.strike(|node| node.freeze()),
-        ..lost
-    };
-    try_out(&mut fleet, &hung);
-    fleet.redis.heals();
+    let mut fleet = under_load(Sentinels::start(None));
+    lose_primaries(&mut fleet, RECOVERY);
     let planned = Fault::<Sentinels> {
-        name: "a planned failover",
-        cut_off: 0,
+        // The old primary serves for a while beside the new one.
+        emptied: 1,
         begin: &|fleet| fleet.redis.fail_over(),
         end: &|fleet| fleet.redis.has_taken_over(),
-        ..lost
+        ..by_plan("a planned failover")
     };
     try_out(&mut fleet, &planned);
     fleet.assert_unharmed();

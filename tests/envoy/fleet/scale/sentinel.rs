@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use super::Way;
+use super::faults::Replicated;
 use super::nodes::{Nodes, node, replicas, with_tls};
 use crate::harness::{Certificates, PASSWORD, Redis, Reply, call, eventually, free_port};
 
@@ -85,35 +86,12 @@ impl Sentinels {
         self.nodes.all().iter().position(is_it).expect("a node")
     }
 
-    #[track_caller]
-    pub fn strike(&mut self, how: impl FnOnce(&mut Redis)) {
-        self.heals();
-        let primary = self.primary();
-        self.nodes.strike(primary, how);
-        self.was = Some(primary);
-    }
-
     /// Another node becomes the primary as planned.
     #[track_caller]
     pub fn fail_over(&mut self) {
         self.heals();
         self.was = Some(self.primary());
         assert_eq!(self.ask(&["SENTINEL", "FAILOVER", "main"]), Some(Reply::Simple("OK".into())));
-    }
-
-    /// Waits until another node is the primary.
-    #[track_caller]
-    pub fn has_taken_over(&self) {
-        eventually("another primary", || {
-            let primary = self.primary();
-            (Some(primary) != self.was && replicas(&self.nodes.all()[primary]) > 0).then_some(())
-        });
-    }
-
-    #[track_caller]
-    pub fn heals(&mut self) {
-        self.nodes.revive();
-        self.is_whole();
     }
 
     /// Waits until the primary has two replicas, and all sentinels would agree on another one.
@@ -132,6 +110,30 @@ impl Sentinels {
             self.ports.iter().all(|port| agree(port).is_some()).then_some(())?;
             (replicas(&self.nodes.all()[self.primary()]) == SIZE - 1).then_some(())
         });
+    }
+}
+
+impl Replicated for Sentinels {
+    #[track_caller]
+    fn strike(&mut self, how: impl FnOnce(&mut Redis)) {
+        self.heals();
+        let primary = self.primary();
+        self.nodes.strike(primary, how);
+        self.was = Some(primary);
+    }
+
+    #[track_caller]
+    fn has_taken_over(&self) {
+        eventually("another primary", || {
+            let primary = self.primary();
+            (Some(primary) != self.was && replicas(&self.nodes.all()[primary]) > 0).then_some(())
+        });
+    }
+
+    #[track_caller]
+    fn heals(&mut self) {
+        self.nodes.revive();
+        self.is_whole();
     }
 }
 
