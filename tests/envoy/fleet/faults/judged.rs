@@ -130,8 +130,12 @@ impl Seen {
         seconds.sort_unstable();
         let busiest = seconds.chunk_by(|one, next| one == next).max_by_key(|hits| hits.len());
         let (second, most) = busiest.map_or((0, 0), |hits| (hits[0], hits.len()));
+        let further = match fault.emptied {
+            0 => String::new(),
+            times => format!(" + {}", LIMIT * times),
+        };
         format!(
-            "| {} | {} | 0 | {:.0} ms | {most} of {} | {:.1} s |",
+            "| {} | {} | 0 | {:.0} ms | {most} of {}{further} | {:.1} s |",
             fault.name,
             self.all,
             self.longest_wait() / 1_000.0,
