@@ -14,9 +14,8 @@ def start(processes, password):
     processes["Redis"] = redis_node.spawn(PORTS[0], [], f"requirepass {password}", 'save ""')
 
 
-def is_ready(_password):
-    # A gateway that comes before Redis finds it later.
-    return True
+def is_ready(password):
+    return redis_node.cli(["-p", PORTS[0], "PING"], {"REDISCLI_AUTH": password}) == "PONG"
 
 
 def told(processes):
