@@ -29,6 +29,11 @@ pub struct FakeHost {
     requests: RefCell<HashMap<u32, Rc<dyn Request>>>,
     entered: Cell<u32>,
     decided: Cell<Vec<Decided>>,
+    /// Why calls come to nothing, if they do.
+    pub no_way: Cell<Option<&'static str>>,
+    /// What the access log says of the last request that was refused.
+    refused: Cell<Option<String>>,
+    counts: RefCell<HashMap<String, u64>>,
 }
 
 /// What became of a request.
@@ -67,7 +72,20 @@ impl FakeHost {
             requests: RefCell::default(),
             entered: Cell::new(ROOT),
             decided: Cell::default(),
+            no_way: Cell::default(),
+            refused: Cell::default(),
+            counts: RefCell::default(),
         }
+    }
+
+    /// What the access log says of the last request that was refused, since this was last asked.
+    pub fn refused(&self) -> Option<String> {
+        self.refused.take()
+    }
+
+    /// How much was counted under this name.
+    pub fn counted(&self, name: &str) -> u64 {
+        self.counts.borrow().get(name).copied().unwrap_or(0)
     }
 
     pub fn set_clocks(&self, now: Now) {
@@ -113,6 +131,9 @@ fn push<T>(list: &Cell<Vec<T>>, one: T) {
 
 impl Callout for FakeHost {
     fn send(&self, call: &Call) -> Result<u32, &'static str> {
+        if let Some(why) = self.no_way.get() {
+            return Err(why);
+        }
         let token = self.made.get();
         self.made.set(token + 1);
         push(&self.calls, (token, call.clone()));
@@ -154,7 +175,9 @@ impl Log for FakeHost {
 }
 
 impl Metrics for FakeHost {
-    fn count(&self, _: &str, _: u64) {}
+    fn count(&self, name: &str, amount: u64) {
+        *self.counts.borrow_mut().entry(name.into()).or_default() += amount;
+    }
 
     fn gauge(&self, _: &str, _: i64) {}
 
@@ -171,7 +194,9 @@ impl Streams for FakeHost {
 
     fn tell(&self, _: &str) {}
 
-    fn refuse(&self, _: &Refusal) {}
+    fn refuse(&self, refusal: &Refusal) {
+        self.refused.set(Some(refusal.by.state()));
+    }
 
     fn resume(&self, _: u32) {
         self.entered.set(ROOT);
