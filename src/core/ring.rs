@@ -63,7 +63,7 @@ impl Ring {
     pub fn add(&self, state: &mut [u64], slice: u64, amount: u64) {
         let newest = self.newest(state);
         let slice = slice.max(newest);
-        let oldest = slice.saturating_sub(self.counters as u64 - 1);
+        let oldest = slice.saturating_sub(self.counters as u64);
         for gone in oldest.max(newest.saturating_add(1))..slice.saturating_add(1) {
             self.set(state, gone, 0);
         }

@@ -8,6 +8,7 @@ mod faults;
 mod leases;
 mod memory;
 mod races;
+mod recall;
 mod remains;
 mod reservations;
 mod scopes;

@@ -182,7 +182,7 @@ impl Lease {
     /// level above can be asked now.
     pub(crate) fn pause(&self, pause: Micros, now: Now) -> Option<(Micros, bool)> {
         let rest = pause.checked_sub(self.refusal.age(now)).filter(|rest| *rest > 0)?;
-        let pauses = self.is_short(now) && self.demand.pays(now);
+        let pauses = self.is_short(now) && self.demand.pays();
         pauses.then_some((rest, now.mono >= self.crowded))
     }
 
@@ -218,7 +218,7 @@ impl Lease {
 
     /// Whether that is so and the caller comes often, so that more is asked for without anybody waiting.
     pub(crate) fn is_pressing(&self, now: Now) -> bool {
-        self.is_short(now) && self.demand.pays(now)
+        self.is_short(now) && self.demand.pays()
     }
 
     /// Whether others hold what there is, so that no more is to be taken than is used at once.
@@ -228,7 +228,7 @@ impl Lease {
 
     /// Whether what is left will not last much longer.
     pub(crate) fn runs_low(&self) -> bool {
-        self.block.permits > 0 && self.left <= self.block.permits / 2
+        self.left <= self.block.permits / 2
     }
 
     /// A new block that may be kept for `life` ticks, of which nothing is spent yet; what was left of

@@ -27,7 +27,7 @@ impl Leases {
 
     /// Bytes that they take for that many callers.
     pub(crate) fn bytes(callers: usize) -> u64 {
-        (callers.clamp(1, LINES) * (size_of::<Lease>() + size_of::<usize>())) as u64
+        (callers.clamp(1, LINES) * size_of::<(Lease, usize)>()) as u64
     }
 
     /// The line of a caller, if it is its.

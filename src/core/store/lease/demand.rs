@@ -49,10 +49,9 @@ impl Demand {
         self.expected = permits.min(MOST);
     }
 
-    /// Whether the caller comes so often that a lease pays.
-    pub(crate) fn pays(&self, now: Now) -> bool {
-        let recent = now.mono.saturating_sub(self.since) < 2 * SPAN;
-        recent && self.before + self.during >= PAYS || self.expected >= EXPECTED
+    /// Whether the caller, who has just been seen, comes so often that a lease pays.
+    pub(crate) fn pays(&self) -> bool {
+        self.before + self.during >= PAYS || self.expected >= EXPECTED
     }
 
     /// Permits that the caller needs in `ticks` at its pace, if each request takes `cost`.
@@ -66,7 +65,7 @@ impl Demand {
     /// How many permits to ask for: what the caller needs in a [`SPAN`], or none if a lease does not
     /// pay.
     pub(crate) fn want(&mut self, cost: u64, now: Now) -> u64 {
-        if !self.pays(now) {
+        if !self.pays() {
             return 0;
         }
         let expected = std::mem::take(&mut self.expected);

@@ -55,9 +55,9 @@ impl Remembered {
         *self = Remembered::default();
     }
 
-    /// Forgets it unless it is final.
+    /// Forgets it unless it is final: one that is not is remembered for a moment only.
     pub(crate) fn clear_unless_final(&mut self) {
-        if self.refusal.loan > 0 || self.until <= self.since.saturating_add(RECHECK) {
+        if self.until <= self.since.saturating_add(RECHECK) {
             self.clear();
         }
     }

@@ -9,7 +9,7 @@ use kit::model::rule::Rule;
 use kit::model::wire::{Asking, commands};
 use kit::model::{Asked, Model};
 
-use super::{MILLISECOND, Worker, ann};
+use super::{MILLISECOND, Worker, ann, opinion};
 use crate::fleet::redis::decides;
 
 /// The permits for later that each ask of a call wants.
@@ -97,4 +97,76 @@ fn a_caller_who_wants_too_much_costs_few_questions() {
         println!("{algo}: {} asks", redis.asks);
         assert!(redis.asks < 500, "{algo}: {} asks", redis.asks);
     }
+}
+
+/// A block is asked for before the one in hand is used up or its slice ends.
+#[test]
+fn a_steady_caller_waits_for_no_block() {
+    for more in ["algo: W", "algo: SW", "algo: SW, slices: 10", "algo: TB"] {
+        let rule = format!("actor: account, unit: second, rpu: 100000, {more}, scope: global");
+        let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
+        for tick in 0..1500 {
+            (0..5).for_each(|_| worker.request(&ann()));
+            assert!(tick < 20 || worker.waiting.is_empty(), "{more}: at {tick} ms");
+            worker.step(&mut |call, time| Some(redis.answer(&call.body, time)));
+        }
+    }
+}
+
+/// Wherever in a slice it stops: of what it had of this slice and of the next one nothing is lost.
+#[test]
+fn what_a_caller_leaves_unused_comes_back() {
+    let rule = "actor: account, unit: minute, rpu: 1000000, slices: 60, algo: SW, scope: global";
+    for stops in (920..1060).step_by(5) {
+        let (mut worker, mut redis) = (Worker::new(rule), Redis::default());
+        for tick in 0..stops + 300 {
+            (0..if tick < stops { 5 } else { 0 }).for_each(|_| worker.request(&ann()));
+            if tick % 20 == 0 {
+                worker.engine.tidy(worker.clock.0.get());
+            }
+            worker.step(&mut |call, time| Some(redis.answer(&call.body, time)));
+        }
+        let admitted = worker.admitted();
+        let mut other = Worker::new(rule);
+        other.clock.0.set(worker.clock.0.get());
+        other.request(&ann());
+        other.steps(2, &mut |call, time| Some(redis.answer(&call.body, time)));
+        let left = format!("r={}", 1_000_000 - admitted - 1);
+        let told = super::super::field(&other.fields, "ratelimit").unwrap();
+        assert!(told.contains(&left), "stopped after {stops} ms: {told}, not {left}");
+    }
+}
+
+/// That the last permit was taken by a caller who comes rarely does not make it one who has to wait.
+#[test]
+fn whoever_comes_often_wants_a_block_though_the_last_permit_was_its_own() {
+    let mut worker = Worker::new("actor: account, unit: second, rpu: 1000, scope: global");
+    let mut most = 0;
+    for _ in 0..30 {
+        worker.request(&ann());
+        worker.step(&mut |call, _| {
+            let wants = wants(call);
+            most = wants.iter().copied().max().unwrap_or(0).max(most);
+            Some(decides(&[&[0][..], &opinion(0, 0, 1)].concat().repeat(wants.len())))
+        });
+    }
+    assert!(most > 0);
+}
+
+/// A refusal for what was used says nothing of others who hold something.
+#[test]
+fn whoever_used_up_its_permits_wants_a_block_when_they_are_there_again() {
+    let mut worker = Worker::new("actor: account, unit: second, rpu: 1000, scope: global");
+    let mut most = 0;
+    let refused = [-1, 5 * MILLISECOND.cast_signed(), 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    (0..25).for_each(|_| worker.request(&ann()));
+    worker.step(&mut |call, _| Some(decides(&refused.repeat(wants(call).len()))));
+    worker.steps(10, &mut |_, _| panic!("the refusal is remembered"));
+    worker.request(&ann());
+    worker.steps(3, &mut |call, _| {
+        let wants = wants(call);
+        most = wants.iter().copied().max().unwrap_or(0).max(most);
+        Some(decides(&[&[0][..], &opinion(0, 900, 1)].concat().repeat(wants.len())))
+    });
+    assert!(most > 0);
 }

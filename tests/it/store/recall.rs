@@ -1,0 +1,299 @@
+//! What a worker knows of a caller without asking the gateway, and for how long.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use diana_core::decision::Decision;
+use diana_core::key::Key;
+use diana_core::policy::{Quota, Scope};
+use diana_core::port::SharedData;
+use diana_core::store::stores::{self, Stores};
+use diana_core::store::tables::Tables;
+use diana_core::store::{CounterSpec, Reservation, Store};
+use diana_core::time::{Now, SECOND, Unit};
+use kit::fake::FakeSharedData;
+use kit::store::gateway::{START, key};
+use kit::store::rule::Rule;
+
+const MS: u64 = 1000;
+
+/// Workers of a gateway that come to decisions one by one.
+struct Office {
+    workers: Vec<Box<dyn Store>>,
+    data: Rc<Asked>,
+    ann: Key,
+    start: Now,
+}
+
+/// Shared data that counts how often it is asked and written.
+#[derive(Default)]
+struct Asked {
+    data: FakeSharedData,
+    reads: Cell<u64>,
+    writes: Cell<u64>,
+}
+
+impl SharedData for Asked {
+    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        self.reads.set(self.reads.get() + 1);
+        self.data.get(key)
+    }
+
+    fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
+        self.writes.set(self.writes.get() + 1);
+        self.data.swap(key, value, number)
+    }
+}
+
+impl Office {
+    /// Two workers with a rule; `beside` if a request has others, too.
+    fn new(short: &str, quota: Quota, beside: bool) -> Office {
+        let data = Rc::<Asked>::default();
+        let open = || {
+            let mut tables = Tables::default();
+            let spec = Rule::new(short, quota).spec(4096);
+            let spec = CounterSpec { beside, ..spec };
+            Stores::new("test".into(), data.clone(), &mut tables).open(Scope::Gateway, spec)
+        };
+        Office { workers: vec![open(), open()], data: data.clone(), ann: key(1), start: START }
+    }
+
+    fn check(&mut self, worker: usize, ticks: u64) -> Reservation {
+        self.workers[worker].check(self.ann, self.start.later(ticks))
+    }
+
+    /// Takes a permit. Whether there was one.
+    fn take(&mut self, worker: usize, ticks: u64) -> bool {
+        let mut reservation = self.check(worker, ticks);
+        reservation.decision().is_admitted()
+            && self.workers[worker].charge(&mut reservation, 0) == Decision::NOW
+    }
+
+    /// Takes a permit, and a block for a caller who is said to come often.
+    fn take_block(&mut self, worker: usize, ticks: u64) {
+        self.workers[worker].hint_demand(self.ann, 20);
+        assert!(self.take(worker, ticks));
+    }
+
+    /// Takes all permits that are to be had; how many.
+    fn flood(&mut self, worker: usize, ticks: u64) -> u64 {
+        (0..10_000).take_while(|_| self.take(worker, ticks)).count() as u64
+    }
+}
+
+fn day(rpu: u64) -> Quota {
+    Quota::new(Unit::Day, rpu)
+}
+
+/// It may have come of a charge that another rule had taken back.
+#[test]
+fn a_refusal_beside_other_rules_is_asked_about_anew_soon() {
+    for (beside, again) in [(true, 20 * MS), (false, SECOND)] {
+        let mut office = Office::new("W", day(1), beside);
+        let mut taken = office.check(1, 0);
+        assert!(office.workers[1].charge(&mut taken, 0).is_admitted());
+        assert!(!office.take(0, 0));
+        office.workers[1].undo(&mut taken);
+        assert!(!office.take(0, again - 1), "it is remembered, {beside}");
+        assert!(office.take(0, again), "{beside}");
+    }
+}
+
+/// Somebody who waits is told to look again: at what others may have given back, not at what was used.
+#[test]
+fn who_looks_again_asks_unless_the_refusal_was_final() {
+    for (beside, asks) in [(false, false), (true, true)] {
+        let mut office = Office::new("W", day(1), beside);
+        assert!(office.take(1, 0));
+        assert!(!office.take(0, 0));
+        let before = office.data.reads.get();
+        office.workers[0].look_again(office.ann);
+        assert!(!office.take(0, 1));
+        assert_eq!(office.data.reads.get() > before, asks, "beside others: {beside}");
+    }
+    let mut office = Office::new("W", day(1000), false);
+    office.take_block(1, 0);
+    office.flood(0, 0);
+    assert!(office.check(0, 1).loan() > 0, "the other worker holds what is left");
+    office.workers[1].close(START.later(2));
+    assert!(!office.take(0, 2), "it is remembered for a moment");
+    office.workers[0].look_again(office.ann);
+    assert!(office.take(0, 2));
+}
+
+#[test]
+fn a_closed_store_knows_nobody() {
+    let mut office = Office::new("W", day(1), false);
+    let mut taken = office.check(1, 0);
+    assert!(office.workers[1].charge(&mut taken, 0).is_admitted());
+    assert!(!office.take(0, 0));
+    office.workers[1].undo(&mut taken);
+    office.workers[0].close(START);
+    assert!(office.take(0, 1), "the refusal was forgotten");
+}
+
+/// Twenty requests in one to two tenths of a second make a caller who comes often, wherever a tenth begins. The
+/// first of all is not counted: nothing is known of its caller yet.
+#[test]
+fn a_block_is_for_whoever_comes_often() {
+    for (first, then, at, lends) in [
+        (20, 0, 0, false),
+        (21, 0, 0, true),
+        (15, 5, 150 * MS, false),
+        (15, 6, 150 * MS, true),
+        (15, 15, 200 * MS, false),
+    ] {
+        let mut office = Office::new("W", day(100_000), false);
+        assert!((0..first).all(|_| office.take(0, 0)));
+        assert!((0..then).all(|_| office.take(0, at)));
+        let reservation = office.check(1, at);
+        let left = office.workers[1].remaining(&reservation);
+        assert_eq!(left < 100_000 - first - then, lends, "{first}, and {then} at {at}");
+    }
+}
+
+/// Whoever comes all at once will go on like that, as far as can be told.
+#[test]
+fn the_first_block_is_sized_by_the_pace_so_far() {
+    let mut office = Office::new("W", day(100_000), false);
+    assert!((0..21).all(|_| office.take(0, 0)));
+    let reservation = office.check(1, 0);
+    let out = 100_000 - 21 - office.workers[1].remaining(&reservation);
+    // As in an eightieth of a second, the shortest time that a pace is told from.
+    assert_eq!(out, 8 * 20);
+}
+
+/// No call of the host takes long, however many are idle.
+#[test]
+fn blocks_go_back_in_portions() {
+    let mut office = Office::new("W", day(1000), false);
+    let now = START;
+    let mut out = 0;
+    for caller in 0..4000 {
+        let store = &mut office.workers[0];
+        store.hint_demand(key(caller), 20);
+        let mut reservation = store.check(key(caller), now);
+        assert!(store.charge(&mut reservation, 0).is_admitted());
+        let reservation = office.workers[1].check(key(caller), now);
+        out += usize::from(office.workers[1].remaining(&reservation) < 999);
+    }
+    assert!(out > 1100, "callers share lines: {out}");
+    let mut portions = Vec::new();
+    for _ in 0..8 {
+        let before = office.data.writes.get();
+        office.workers[0].tidy(now.later(60 * MS));
+        portions.push(office.data.writes.get() - before);
+    }
+    assert_eq!(portions[0], 1024);
+    assert_eq!(portions.iter().sum::<u64>(), out as u64);
+}
+
+/// As far as a worker remembers callers at all.
+#[test]
+fn the_memory_for_leases_is_in_proportion_to_the_callers() {
+    let of = |keys| stores::memory(Scope::Gateway, 1, keys, false).worker;
+    assert!((100..=1000).contains(&of(1)), "{}", of(1));
+    assert_eq!(of(4096), 4096 * of(1));
+    assert_eq!(of(100_000), of(4096));
+}
+
+/// Permits of a bucket that drained more slowly while some were out might be there already; if it takes
+/// longer than a lease can have mattered, or none was ever out, they were used.
+#[test]
+fn a_request_waits_for_permits_that_gather_only_where_a_lease_can_have_held_them_back() {
+    // Terms of leases have numbers, one of which is zero.
+    let zero = (1 << 17) * SECOND / 10;
+    for start in [START, Now { mono: zero, ..START }] {
+        for (burst, lent, at, waits) in [
+            (248, true, 0, true),
+            (245, true, 0, true),
+            (244, true, 0, false),
+            (248, false, 0, false),
+            (248, true, 10 * SECOND, false),
+        ] {
+            let quota = Quota { cost: 15, burst: Some(burst), ..Quota::new(Unit::Second, 50) };
+            let mut office = Office { start, ..Office::new("TB", quota, false) };
+            if lent {
+                office.take_block(0, 0);
+                office.workers[0].close(start);
+            }
+            assert!(office.flood(1, at) >= 15);
+            let reservation = office.check(1, at);
+            let told = reservation.decision();
+            assert_eq!(reservation.loan() > 0, waits, "{burst}, {lent}, at {at}: {told:?}");
+        }
+    }
+}
+
+/// A caller that comes often and was refused waits while permits gather, unless too many of its requests waited
+/// within ten seconds.
+#[test]
+fn a_crowd_does_not_wait_for_permits_that_gather() {
+    let mut office = Office::new("TB", Quota::new(Unit::Second, 1000), false);
+    let refused = |office: &mut Office, at| {
+        office.flood(0, at);
+        office.check(0, at + 2 * MS - 1).loan()
+    };
+    assert!(refused(&mut office, 0) > 0);
+    office.workers[0].crowd(office.ann, office.start);
+    assert_eq!(refused(&mut office, 5 * MS), 0);
+    assert_eq!(refused(&mut office, 10 * SECOND - 3 * MS), 0);
+    assert!(refused(&mut office, 10 * SECOND) > 0);
+}
+
+#[test]
+fn what_is_left_is_told_as_it_is_by_a_lease_too() {
+    let mut office = Office::new("W", day(1000), false);
+    office.take_block(0, 0);
+    for taken in 1..20 {
+        let mut reservation = office.check(0, 0);
+        assert_eq!(office.workers[0].remaining(&reservation), 1000 - taken);
+        office.workers[0].charge(&mut reservation, 0);
+        assert_eq!(office.workers[0].remaining(&reservation), 1000 - taken - 1);
+    }
+}
+
+#[test]
+fn what_is_charged_twice_is_charged_once() {
+    let mut office = Office::new("W", day(1000), false);
+    let mut reservation = office.check(0, 0);
+    for _ in 0..2 {
+        assert_eq!(office.workers[0].charge(&mut reservation, 0), Decision::NOW);
+    }
+    let found = office.check(1, 0);
+    assert_eq!(office.workers[1].remaining(&found), 999);
+}
+
+/// A lease counts in the term in which it is taken and in the next one, also if others are charged meanwhile.
+#[test]
+fn a_lease_is_out_until_the_end_of_the_next_term() {
+    for again in [0, 500 * MS] {
+        let mut office = Office::new("W", day(1000), false);
+        if again > 0 {
+            // One that came back leaves nothing behind.
+            office.take_block(1, 0);
+            office.workers[1].close(START);
+        }
+        office.take_block(0, again);
+        assert!(office.take(1, again + 100 * MS));
+        assert!(office.flood(1, again + 150 * MS) > 900);
+        assert_eq!(office.check(1, again + 150 * MS).loan(), 50 * MS, "{again}");
+        office.workers[1].look_again(office.ann);
+        let late = office.check(1, again + 200 * MS);
+        assert!(!late.decision().is_admitted());
+        assert_eq!(late.loan(), 0, "it was not given back: {again}");
+    }
+}
+
+/// A worker that looks with a clock of a while ago finds what others have out since then; a lease of so much later
+/// than a minute is taken for one of hours ago, since the numbers of terms come again.
+#[test]
+fn a_worker_may_be_a_minute_late() {
+    let lease = 200 * MS;
+    for (late, loan) in [(60 * SECOND, 60 * SECOND + lease), (60 * SECOND + lease / 2, lease)] {
+        let mut office = Office::new("W", day(1000), false);
+        office.take_block(0, 80 * SECOND);
+        office.flood(1, 80 * SECOND - late);
+        assert_eq!(office.check(1, 80 * SECOND - late).loan(), loan, "{late}");
+    }
+}
