@@ -12,6 +12,7 @@ mod hot;
 mod matching;
 mod permit_queue;
 mod permits;
+mod queueing;
 mod races;
 mod reports;
 mod survival;

@@ -59,3 +59,29 @@ fn what_nothing_can_be_built_from_is_refused() {
         says("account", "no such source")
     );
 }
+
+/// Ticks between two calls of a worker by which it sees to what is not asked for.
+#[test]
+fn a_worker_is_called_as_often_as_what_it_keeps_demands() {
+    let interval = |rule: &str| {
+        let text = format!("limits: [{{Url: /, rules: [{{actor: account, unit: day, {rule}}}]}}]");
+        let data = Rc::new(FakeSharedData::default());
+        let mut tables = Tables::default();
+        let stores = Stores::new("test".into(), data, &mut tables);
+        let policy =
+            diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        Engine::new(policy, Seed { k0: 1, k1: 2 }, stores, None).unwrap().tick_interval()
+    };
+    for (rule, wanted) in [
+        // Permits go back soon.
+        ("algo: W, rpu: 5, scope: gateway", 12_500),
+        ("algo: TB, rpu: 5, scope: gateway", 12_500),
+        // Nobody holds places in advance.
+        ("algo: LB, rpu: 100000, max_delay: 9s, scope: gateway", 100_000),
+        ("algo: W, rpu: 5, scope: local", 1_000_000),
+        ("algo: W, rpu: 5, scope: local, hot: {over: 9, per: 1s}", 100_000),
+        ("algo: W, rpu: 5, scope: local, quota: {accounts: 1000}", 1_000_000),
+    ] {
+        assert_eq!(interval(rule), wanted, "{rule}");
+    }
+}

@@ -95,6 +95,10 @@ impl Gateway {
         }
     }
 
+    fn decide(&self, worker: usize, caller: usize) -> Verdict {
+        self.workers[worker].borrow_mut().decide(&from(&caller.to_string()), &self.clock)
+    }
+
     /// Lets time pass while all workers tidy up.
     fn wait(&self, mut ticks: u64) {
         while ticks > 0 {
@@ -198,4 +202,50 @@ fn all_rules_are_charged_or_none_whoever_comes_between() {
             }
         }
     }
+}
+
+/// Two workers, the second of which decides about a caller's request just before the first one writes for the `time`th
+/// time. What becomes of both.
+fn overtaken(text: &str, time: usize, caller: usize) -> (Rc<Gateway>, [Verdict; 2]) {
+    let gateway = Rc::new(Gateway::new(text.into(), 2));
+    let (here, other) = (Rc::downgrade(&gateway), Rc::new(RefCell::new(None)));
+    let (there, mut writes) = (other.clone(), 0);
+    *gateway.data.before_swap.borrow_mut() = Some(Box::new(move |_, _| {
+        writes += 1;
+        if writes == time {
+            let gateway = here.upgrade().unwrap();
+            *there.borrow_mut() = Some(gateway.decide(1, caller));
+        }
+    }));
+    let own = gateway.decide(0, caller);
+    gateway.data.before_swap.borrow_mut().take();
+    let other = other.borrow_mut().take().expect("it came between");
+    (gateway, [own, other])
+}
+
+/// Nobody can tell whose a count is, to give it back.
+#[test]
+fn no_quota_is_charged_where_somebody_takes_the_last_permit_of_another_rule() {
+    let text = "limits: [{Url: /, rules: [
+        {name: posts, actor: account, unit: day, rpu: 5, algo: W, scope: local, quota: {accounts: 1000}},
+        {name: once, actor: account, unit: minute, rpu: 1, algo: W, scope: gateway}]}]";
+    let (gateway, [own, other]) = overtaken(text, 1, 0);
+    assert!(matches!(own, Verdict::Refuse(_)) && matches!(other, Verdict::Admit(..)));
+    for minute in 0..5 {
+        gateway.clock.0.set(gateway.clock.0.get().later(60_000_000));
+        assert!(matches!(gateway.decide(0, 0), Verdict::Admit(..)), "in minute {minute}");
+    }
+}
+
+/// Of places in a line only the last one comes back.
+#[test]
+fn no_place_in_a_line_is_taken_before_a_permit_that_somebody_may_take() {
+    let text = "accepted: {headers: true}\nlimits: [{Url: /, rules: [
+        {name: line, actor: all, unit: second, rpu: 1, algo: LB, max_delay: 9s, scope: gateway},
+        {name: once, actor: account, unit: day, rpu: 1, algo: W, scope: gateway}]}]";
+    let (gateway, verdicts) = overtaken(text, 2, 0);
+    let admitted = verdicts.iter().filter(|verdict| !matches!(verdict, Verdict::Refuse(_)));
+    assert_eq!(admitted.count(), 1);
+    let Verdict::Hold(held) = gateway.decide(0, 1) else { panic!("somebody went before") };
+    assert_eq!(held.until, START.mono + 1_000_000);
 }
