@@ -16,7 +16,7 @@ use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;
 use diana_core::verdict::Verdict;
 use kit::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use crate::fleet::redis::decides;
@@ -30,8 +30,11 @@ struct Worker {
     engine: Engine,
     clock: FakeClock,
     callout: FakeCallout,
-    /// Calls that were answered.
-    answered: usize,
+    /// Calls that Redis got.
+    called: usize,
+    /// How many milliseconds an answer takes, half of them until Redis has the call, and those that are on their way: when they come, to which call.
+    late: u64,
+    coming: VecDeque<(u64, u32, Option<Vec<u8>>)>,
     /// Callers of the requests that wait.
     waiting: HashMap<u64, FakeRequest>,
     /// What became of those that waited or did not, in order.
@@ -73,7 +76,9 @@ impl Worker {
             engine: Engine::new(policy, SEED, stores, Some(client)).unwrap(),
             clock: FakeClock::default(),
             callout: FakeCallout::default(),
-            answered: 0,
+            called: 0,
+            late: 0,
+            coming: VecDeque::new(),
             waiting: HashMap::new(),
             verdicts: Vec::new(),
             fields: Vec::new(),
@@ -105,14 +110,18 @@ impl Worker {
         let now = self.clock.0.get().later(MILLISECOND);
         self.clock.0.set(now);
         let mut ready = self.engine.work(now, &self.callout);
-        let fresh = self.callout.sent.borrow()[self.answered..].to_vec();
+        let fresh = self.callout.sent.borrow()[self.called..].to_vec();
         for call in fresh {
-            let body = redis(&call, now.wall);
+            let comes = now.mono + self.late * MILLISECOND;
+            let there = now.later(self.late * MILLISECOND / 2);
+            self.coming.push_back((comes, self.called as u32, redis(&call, there.wall)));
+            self.called += 1;
+        }
+        while self.coming.front().is_some_and(|(comes, ..)| *comes <= now.mono) {
+            let Some((_, token, body)) = self.coming.pop_front() else { return };
             let fetch = || body.clone();
             let status = Some(if body.is_some() { 200 } else { 503 });
             let answer = Answer { status, size: 9, body: &fetch };
-            let token = self.answered as u32;
-            self.answered += 1;
             ready
                 .extend(self.engine.answer(token, &answer, now, &self.callout).unwrap_or_default());
         }

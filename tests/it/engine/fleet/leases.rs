@@ -99,15 +99,21 @@ fn a_caller_who_wants_too_much_costs_few_questions() {
     }
 }
 
-/// A block is asked for before the one in hand is used up or its slice ends.
+/// A block is asked for before the one in hand is used up. That of the next slice lies ready when it begins, as far as
+/// the worker can know: a call is on its way for two milliseconds, and its answer as well, so that the slice begins two
+/// sooner there and seems to begin two later here.
 #[test]
-fn a_steady_caller_waits_for_no_block() {
-    for more in ["algo: W", "algo: SW", "algo: SW, slices: 10", "algo: TB"] {
-        let rule = format!("actor: account, unit: second, rpu: 100000, {more}, scope: global");
+fn a_steady_caller_waits_no_longer_than_an_answer_is_on_its_way() {
+    for (more, slice) in [("SW", 100), ("SW, slices: 2", 500), ("TB", 2000)] {
+        let rule =
+            format!("actor: account, unit: second, rpu: 100000, algo: {more}, scope: global");
         let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
+        worker.late = 4;
         for tick in 0..1500 {
+            let before = worker.waiting.len();
             (0..5).for_each(|_| worker.request(&ann()));
-            assert!(tick < 20 || worker.waiting.is_empty(), "{more}: at {tick} ms");
+            let waits = worker.waiting.len() > before;
+            assert!(!waits || (tick + 2) % slice < 4 || tick < 20, "{more}: at {tick} ms");
             worker.step(&mut |call, time| Some(redis.answer(&call.body, time)));
         }
     }
@@ -169,4 +175,24 @@ fn whoever_used_up_its_permits_wants_a_block_when_they_are_there_again() {
         Some(decides(&[&[0][..], &opinion(0, 900, 1)].concat().repeat(wants.len())))
     });
     assert!(most > 0);
+}
+
+/// Where nothing is left others may wait for what is taken now; where something is left the next block is asked for.
+#[test]
+fn a_worker_wants_blocks_as_long_as_something_is_left() {
+    for (left, wants_blocks) in [(0, false), (1, true)] {
+        let mut worker = Worker::new("actor: account, unit: second, rpu: 1000, scope: global");
+        let mut wanted = Vec::new();
+        for _ in 0..80 {
+            worker.request(&ann());
+            worker.step(&mut |call, _| {
+                let wants = wants(call);
+                wanted.extend(wants.iter().copied().filter(|want| *want > 0));
+                Some(decides(&[&[0][..], &opinion(0, left, 1)].concat().repeat(wants.len())))
+            });
+        }
+        // A tenth of a second takes a hundred, and twenty wait at most until Redis is asked again.
+        let most = wanted.iter().skip(1).max().copied().unwrap_or(0);
+        assert!(wanted[0] > 50 && (most > 50) == wants_blocks, "{left} left: {wanted:?}");
+    }
 }
