@@ -114,7 +114,7 @@ impl Algorithm for TokenBucket {
     fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
         // What has its token, as most have, needs no look at the queue.
         let debt = Debt::load(old).drained(now.mono, self.rpu).charged(cost, self.unit);
-        if cost <= self.burst && debt.amount() <= self.capacity {
+        if debt.amount() <= self.capacity {
             debt.save(new);
             return Decision::NOW;
         }
