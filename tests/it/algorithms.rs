@@ -10,9 +10,13 @@ use kit::store::rule::Rule;
 fn a_rule_tells_its_quota_and_its_unit() {
     let quota = Quota::new(Unit::Hour, 7);
     for entry in REGISTRY.iter() {
-        let algorithm = Rule::new(entry.short, Quota { max_delay: entry_delay(entry.short), ..quota }).algorithm;
+        let algorithm =
+            Rule::new(entry.short, Quota { max_delay: entry_delay(entry.short), ..quota })
+                .algorithm;
         assert_eq!(algorithm.policy(), (7, 3600 * SECOND), "{}", entry.short);
     }
+    let warm = Rule::new("TB", Quota { warm_up: Some(SECOND), ..quota }).algorithm;
+    assert_eq!(warm.policy(), (7, 3600 * SECOND));
 }
 
 /// For how long a line of seven an hour has to hold requests so that anybody can wait for the next slot.

@@ -1,5 +1,6 @@
 //! Tests of the core, natively and without a host.
 
+mod algorithms;
 mod arrows;
 mod bans;
 mod charges;

@@ -110,6 +110,10 @@ fn when_one_is_decided_the_next_one_is_at_once() {
         assert!(matches!(pair.again("ann", &due[0]), Verdict::Admit(..)));
     }
     assert_eq!(pair.next(), None);
+    let lines = super::Lines::default();
+    pair.other.flush("ns", &lines);
+    let lines = lines.0.take();
+    assert!(lines.iter().any(|line| line.contains("lent") && line.ends_with("2")), "{lines:?}");
 }
 
 #[test]

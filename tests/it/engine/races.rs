@@ -249,3 +249,21 @@ fn no_place_in_a_line_is_taken_before_a_permit_that_somebody_may_take() {
     let Verdict::Hold(held) = gateway.decide(0, 1) else { panic!("somebody went before") };
     assert_eq!(held.until, START.mono + 1_000_000);
 }
+
+/// Each time it is to be charged somebody else has taken its place, so it gets none in the end: from the rule that has
+/// none, whatever stands before it.
+#[test]
+fn whoever_is_always_overtaken_is_refused_by_the_rule_under_which_that_happens() {
+    let text = "limits: [{Url: /, rules: [
+        {name: shy, actor: account, unit: minute, rpu: 9, algo: W, scope: local, shadow: true},
+        {name: line, actor: all, unit: second, rpu: 1000, algo: LB, max_delay: 9s, scope: gateway}]}]";
+    let gateway = Rc::new(Gateway::new(text.into(), 2));
+    let here = Rc::downgrade(&gateway);
+    *gateway.data.before_swap.borrow_mut() =
+        Some(Box::new(move |_, _| here.upgrade().unwrap().request(1, 1)));
+    let Verdict::Refuse(refusal) = gateway.decide(0, 0) else { panic!("there was no place") };
+    assert!(refusal.by.state().contains("rule=line"), "{}", refusal.by.state());
+    assert_eq!(field(&refusal.headers(), "retry-after"), Some("1"));
+    gateway.data.before_swap.borrow_mut().take();
+    assert!(!matches!(gateway.decide(0, 0), Verdict::Refuse(_)));
+}

@@ -143,56 +143,61 @@ fn what_a_caller_leaves_unused_comes_back() {
     }
 }
 
+/// What is wanted for later in a millisecond in which each ask gets the same answer.
+fn wanted(worker: &mut Worker, answer: &[i64]) -> Vec<u64> {
+    let mut wanted = Vec::new();
+    worker.step(&mut |call, _| {
+        let wants = wants(call);
+        wanted.extend(wants.iter().copied().filter(|want| *want > 0));
+        Some(decides(&answer.repeat(wants.len())))
+    });
+    wanted
+}
+
+/// An answer that admits, beyond which so many permits are left.
+fn admits(left: i64) -> Vec<i64> {
+    [&[0][..], &opinion(0, left, 1)].concat()
+}
+
+fn often() -> Worker {
+    Worker::new("actor: account, unit: second, rpu: 1000, scope: global")
+}
+
 /// That the last permit was taken by a caller who comes rarely does not make it one who has to wait.
 #[test]
 fn whoever_comes_often_wants_a_block_though_the_last_permit_was_its_own() {
-    let mut worker = Worker::new("actor: account, unit: second, rpu: 1000, scope: global");
-    let mut most = 0;
+    let mut worker = often();
+    let mut wants = 0;
     for _ in 0..30 {
         worker.request(&ann());
-        worker.step(&mut |call, _| {
-            let wants = wants(call);
-            most = wants.iter().copied().max().unwrap_or(0).max(most);
-            Some(decides(&[&[0][..], &opinion(0, 0, 1)].concat().repeat(wants.len())))
-        });
+        wants += wanted(&mut worker, &admits(0)).len();
     }
-    assert!(most > 0);
+    assert!(wants > 0);
 }
 
 /// A refusal for what was used says nothing of others who hold something.
 #[test]
 fn whoever_used_up_its_permits_wants_a_block_when_they_are_there_again() {
-    let mut worker = Worker::new("actor: account, unit: second, rpu: 1000, scope: global");
-    let mut most = 0;
-    let refused = [-1, 5 * MILLISECOND.cast_signed(), 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let mut worker = often();
     (0..25).for_each(|_| worker.request(&ann()));
-    worker.step(&mut |call, _| Some(decides(&refused.repeat(wants(call).len()))));
+    wanted(&mut worker, &[-1, 5 * MILLISECOND.cast_signed(), 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     worker.steps(10, &mut |_, _| panic!("the refusal is remembered"));
     worker.request(&ann());
-    worker.steps(3, &mut |call, _| {
-        let wants = wants(call);
-        most = wants.iter().copied().max().unwrap_or(0).max(most);
-        Some(decides(&[&[0][..], &opinion(0, 900, 1)].concat().repeat(wants.len())))
-    });
-    assert!(most > 0);
+    assert!(!wanted(&mut worker, &admits(900)).is_empty());
 }
 
 /// Where nothing is left others may wait for what is taken now; where something is left the next block is asked for.
 #[test]
 fn a_worker_wants_blocks_as_long_as_something_is_left() {
     for (left, wants_blocks) in [(0, false), (1, true)] {
-        let mut worker = Worker::new("actor: account, unit: second, rpu: 1000, scope: global");
-        let mut wanted = Vec::new();
+        let mut worker = often();
+        let mut all = Vec::new();
         for _ in 0..80 {
             worker.request(&ann());
-            worker.step(&mut |call, _| {
-                let wants = wants(call);
-                wanted.extend(wants.iter().copied().filter(|want| *want > 0));
-                Some(decides(&[&[0][..], &opinion(0, left, 1)].concat().repeat(wants.len())))
-            });
+            all.extend(wanted(&mut worker, &admits(left)));
         }
         // A tenth of a second takes a hundred, and twenty wait at most until Redis is asked again.
-        let most = wanted.iter().skip(1).max().copied().unwrap_or(0);
-        assert!(wanted[0] > 50 && (most > 50) == wants_blocks, "{left} left: {wanted:?}");
+        let most = all.iter().skip(1).max().copied().unwrap_or(0);
+        assert!(all[0] > 50 && (most > 50) == wants_blocks, "{left} left: {all:?}");
     }
 }
