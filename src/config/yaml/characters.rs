@@ -21,7 +21,7 @@ pub fn check(bytes: &[u8]) -> Result<&str, Problems> {
         Problems::one(None, message)
     })?;
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    let (mut line, mut column, mut directives) = (1, 1, 0_usize);
+    let (mut line, mut column, mut directives, mut before) = (1, 1, 0_usize, ' ');
     for found in text.chars() {
         if found == '%' && column == 1 {
             directives += 1;
@@ -32,7 +32,13 @@ pub fn check(bytes: &[u8]) -> Result<&str, Problems> {
         } else if directives > MAX_DIRECTIVES {
             format!("found more than {MAX_DIRECTIVES} lines that begin with `%`")
         } else {
-            (line, column) = if found == '\n' { (line + 1, 1) } else { (line, column + 1) };
+            // A carriage return ends a line, with the line feed behind it or alone.
+            (line, column) = match (before, found) {
+                ('\r', '\n') => (line, column),
+                (_, '\r' | '\n') => (line + 1, 1),
+                _ => (line, column + 1),
+            };
+            before = found;
             continue;
         };
         return Err(Problems::one(Some((line, column)), message));

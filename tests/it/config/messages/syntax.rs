@@ -24,6 +24,8 @@ fn no_yaml() {
 #[test]
 fn characters() {
     assert_snapshot!(problems("limits: []\n# \u{7}\n"), @"2:3 found the character U+0007, which YAML allows only escaped");
+    // A carriage return ends a line, with a line feed or alone.
+    assert_snapshot!(problems("limits: []\r\n# a\r# \u{7}\n"), @"3:3 found the character U+0007, which YAML allows only escaped");
     let bytes = parse(b"limits: \xff").expect_err("not UTF-8").to_string();
     assert_snapshot!(bytes, @"found a byte that is not UTF-8 at offset 8");
 }
