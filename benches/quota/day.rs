@@ -65,7 +65,7 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
         quota,
         algorithm,
         cost: 1,
-        identity: 1,
+        fingerprint: 1,
         keys: 1,
         daily,
         beside: false,

@@ -9,7 +9,7 @@ use super::fields::Fields;
 use super::node::{self, Node};
 use super::place::{Part, Place};
 use super::report::Report;
-use super::rule::{identity, naming};
+use super::rule::{fingerprint, naming};
 use super::{actors, advice, entry, except, keys, remote, response, settings, values};
 use diana_core::policy::Policy;
 use diana_core::policy::remote::Own;
@@ -97,7 +97,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> Policy {
     let response = response::read(top, &Rc::new(response::standard()));
     let mut limits: Vec<_> =
         entries.iter().filter_map(|node| entry::read(node, &response, &context)).collect();
-    identity::fill(&mut limits, &actors);
+    fingerprint::fill(&mut limits, &actors);
     naming::fill(&mut limits, &actors, context.names.into_inner());
     let is_own = own.is_none();
     let own = own.cloned().unwrap_or_else(|| settings::own(top));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
-use super::rule::{self, identity};
+use super::rule::{self, fingerprint};
 use super::{except, keys, matching, response};
 use diana_core::policy::{Limit, Prefix, Response};
 
@@ -26,8 +26,8 @@ pub fn read(node: &Node<'_>, outer: &Rc<Response>, context: &Context<'_>) -> Opt
     let rules =
         rules.iter().filter_map(|node| rule::read(node, &response, ignore_case, context)).collect();
     let url = url?;
-    let identity = identity::of_entry(&url, fields.get("match").map(Node::tree));
-    Some(Limit { url, matcher, except, rules, identity })
+    let fingerprint = fingerprint::of_entry(&url, fields.get("match").map(Node::tree));
+    Some(Limit { url, matcher, except, rules, fingerprint })
 }
 
 fn url(fields: &Fields<'_>, ignore_case: bool) -> Option<Prefix> {

@@ -2,8 +2,8 @@
 
 mod algo;
 mod ban;
+pub(crate) mod fingerprint;
 mod hot;
-pub(crate) mod identity;
 pub(crate) mod naming;
 mod quota;
 
@@ -54,7 +54,7 @@ pub fn read(
     Some(Rule {
         name,
         // Known once all rules are.
-        identity: 0,
+        fingerprint: 0,
         actor: actor?,
         quota: limiter.quota,
         algo: limiter.entry.short,

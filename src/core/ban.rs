@@ -24,7 +24,7 @@ const MOST_LEVELS: u64 = 64;
 impl Ban {
     /// What makes it the same ban in the next configuration: the rule, and every number.
     #[must_use]
-    pub fn identity(&self, rule: u64) -> u64 {
+    pub fn fingerprint(&self, rule: u64) -> u64 {
         // Each step is one-to-one, so that one number that changes changes the result.
         let mix = |hash: u64, number: u64| (hash ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let Ban { after, within, period, max, halve_after } = *self;

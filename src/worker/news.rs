@@ -12,7 +12,7 @@ const SLOTS: u64 = 8;
 /// How long an accepted configuration is no news, in ticks: all workers get it within that time.
 const FOR: Micros = 10 * SECOND;
 
-/// Bytes of rules' identities that are remembered, the latest ones.
+/// Bytes of rules' fingerprints that are remembered, the latest ones.
 const KNOWN: usize = 4096 * 8;
 
 /// What is new.
@@ -48,14 +48,14 @@ pub(crate) fn anew(namespace: &str, policy: &Policy, data: &dyn SharedData) -> V
     let key = format!("diana/1/{namespace}/rules");
     let before = data.get(&key).map(|(bytes, _)| bytes);
     let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
-    let now = rules().flat_map(|rule| rule.identity.to_le_bytes());
+    let now = rules().flat_map(|rule| rule.fingerprint.to_le_bytes());
     // What a rule used may still be there when it comes back, or belong to another plugin.
     let mut known: Vec<u8> = now.chain(before.clone().unwrap_or_default()).collect();
     known.truncate(KNOWN);
     write(data, &key, &known);
     let Some(before) = before else { return Vec::new() };
     let is_known = |rule: &Rule| {
-        before.chunks_exact(8).any(|identity| identity == rule.identity.to_le_bytes())
+        before.chunks_exact(8).any(|fingerprint| fingerprint == rule.fingerprint.to_le_bytes())
     };
     rules().filter(|rule| !is_known(rule)).map(|rule| rule.name.clone()).collect()
 }

@@ -1,8 +1,8 @@
 //! The configuration: what documents mean, and what is said about bad ones.
 
+mod fingerprint;
 mod forms;
 mod hostile;
-mod identity;
 mod meaning;
 mod messages;
 mod mutation;

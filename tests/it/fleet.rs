@@ -172,7 +172,7 @@ pub fn at(now: u64) -> Now {
 
 pub fn charge(caller: u64) -> Charge {
     Charge {
-        identity: 5,
+        fingerprint: 5,
         caller: Key { hash: caller, second_hash: caller },
         numbers: Numbers::of_rule(&fixed_window::ENTRY, &Quota::new(Unit::Second, 100)).unwrap(),
         cost: 1,

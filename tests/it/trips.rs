@@ -17,7 +17,7 @@ use diana_core::time::Unit;
 /// One call of two asks, the first about one rule, the second about none.
 fn trip() -> Trip {
     let charge = Charge {
-        identity: 1,
+        fingerprint: 1,
         caller: Key::ALL,
         numbers: Numbers::of_rule(&fixed_window::ENTRY, &Quota::new(Unit::Second, 5)).unwrap(),
         cost: 1,
@@ -191,7 +191,7 @@ fn admits(remaining: u64) -> String {
 fn a_ban_is_asked_about_and_told_of_in_its_own_words() {
     let ban = Ban { after: 3, within: 8, period: 5, max: 6, halve_after: 7 };
     let refusals = Refusals {
-        identity: 2,
+        fingerprint: 2,
         caller: Key::ALL,
         numbers: Numbers::of_ban(&ban),
         refusals: 4,

@@ -69,9 +69,9 @@ impl Play {
     fn new(entry: &'static Entry, seed: u64) -> Play {
         let mut rng = Rng::with_seed(seed);
         let mut rules = vec![Rule::random(entry, &mut rng)];
-        for identity in 1..rng.u64(1..5) {
+        for fingerprint in 1..rng.u64(1..5) {
             let rule = rules[0].beside(&mut rng);
-            rules.push(Rule { identity, ..rule });
+            rules.push(Rule { fingerprint, ..rule });
         }
         let (model, held) = (Model::default(), Vec::new());
         Play {

@@ -41,14 +41,14 @@ impl Rule {
             Rule::of(self.entry, next).filter(|_| same)
         });
         if let Some(next) = next {
-            *self = Rule { identity: self.identity, ..next };
+            *self = Rule { fingerprint: self.fingerprint, ..next };
         }
     }
 
     /// What one request asks.
     pub fn charge(&self, caller: u64, cost: u64, want: u64) -> Charge {
         Charge {
-            identity: self.identity,
+            fingerprint: self.fingerprint,
             caller: Key { hash: caller, second_hash: !caller },
             numbers: self.numbers,
             cost,

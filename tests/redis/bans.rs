@@ -20,7 +20,7 @@ use kit::server::Server;
 /// Counts so many refusals of a caller; with none it only looks.
 fn count(ban: &Ban, caller: u64, refusals: u64) -> Refusals {
     Refusals {
-        identity: ban.identity(1),
+        fingerprint: ban.fingerprint(1),
         caller: Key { hash: caller, second_hash: caller },
         numbers: Numbers::of_ban(ban),
         refusals,
@@ -200,8 +200,8 @@ fn a_caller_under_leases_is_banned_within_a_second() {
     };
     assert!(send(&mut gateway, 500));
     // Somebody else has it banned.
-    let (identity, caller) = (gateway.ban_identity(), gateway.caller());
-    let count = Refusals { identity, caller, ..count(&BAN, 0, BAN.after) };
+    let (fingerprint, caller) = (gateway.ban_fingerprint(), gateway.caller());
+    let count = Refusals { fingerprint, caller, ..count(&BAN, 0, BAN.after) };
     server.decide(&Trip { gateway: 9, ..trip_about(None, count) });
     assert!(!send(&mut gateway, 1_500), "a millisecond apart");
     assert!(asked < admitted / 10, "{asked} of {admitted} asked Redis");

@@ -11,8 +11,8 @@ const NOW: u64 = 1_700_000_000 * SECOND;
 
 /// One request under each of two rules, in a call each.
 fn two() -> Trip {
-    let rule = |identity| Rule { identity, ..Rule::new("W", Quota::new(Unit::Day, 10)) };
-    let asks = |identity| vec![ask_of(0, vec![rule(identity).charge(1, 1, 0)])];
+    let rule = |fingerprint| Rule { fingerprint, ..Rule::new("W", Quota::new(Unit::Day, 10)) };
+    let asks = |fingerprint| vec![ask_of(0, vec![rule(fingerprint).charge(1, 1, 0)])];
     trip_of_calls(Some(NOW), vec![asks(1), asks(2)])
 }
 

@@ -31,7 +31,7 @@ impl Rule {
 
     fn charge(&self, caller: Key) -> Charge {
         Charge {
-            identity: 3,
+            fingerprint: 3,
             caller,
             numbers: Numbers::of_quota(&self.quota, self.shape),
             cost: self.quota.cost,

@@ -74,8 +74,8 @@ fn a_bucket_is_kept_while_its_permits_are_out() {
 #[test]
 fn nothing_stays_but_the_seed_and_the_clock() {
     let server = Server::start();
-    for (identity, short) in (0..).zip(["W", "SW", "TB", "LB"]) {
-        let rule = Rule { identity, ..Rule::new(short, Quota::new(Unit::Second, 1000)) };
+    for (fingerprint, short) in (0..).zip(["W", "SW", "TB", "LB"]) {
+        let rule = Rule { fingerprint, ..Rule::new(short, Quota::new(Unit::Second, 1000)) };
         let decided = server.decide(&trip(None, vec![rule.charge(7, 5, 50)]));
         assert_eq!(decided.asks[0].wait, Some(0), "{short}");
     }

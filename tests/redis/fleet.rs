@@ -72,7 +72,8 @@ fn redis_reads_its_own_clock() {
 #[test]
 fn an_ask_is_charged_for_all_rules_or_none() {
     let server = Server::start();
-    let rule = |identity, rpu| Rule { identity, ..Rule::new("W", Quota::new(Unit::Day, rpu)) };
+    let rule =
+        |fingerprint, rpu| Rule { fingerprint, ..Rule::new("W", Quota::new(Unit::Day, rpu)) };
     let (wide, narrow) = (rule(1, 10), rule(2, 2));
     let ask =
         |shadow| ask_of(0, vec![wide.charge(1, 1, 0), Charge { shadow, ..narrow.charge(1, 1, 0) }]);
@@ -89,7 +90,8 @@ fn an_ask_is_charged_for_all_rules_or_none() {
 #[test]
 fn a_request_leaves_at_the_first_instant_that_is_free_in_all_rules() {
     let server = Server::start();
-    let rule = |identity, rpu| Rule { identity, ..Rule::new("LB", Quota::new(Unit::Second, rpu)) };
+    let rule =
+        |fingerprint, rpu| Rule { fingerprint, ..Rule::new("LB", Quota::new(Unit::Second, rpu)) };
     let (slow, fast) = (rule(1, 4), rule(2, 8));
     let both = || ask_of(0, vec![slow.charge(1, 1, 0), fast.charge(1, 1, 0)]);
     let elsewhere = ask_of(600_000, vec![fast.charge(1, 1, 0)]);

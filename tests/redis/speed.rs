@@ -37,7 +37,7 @@ fn an_ask_takes_microseconds() {
         ("W, SW, TB", &["W", "SW", "TB"], ASKS),
     ] {
         let mut rules: Vec<Rule> = shorts.iter().map(|short| rule(short)).collect();
-        (0..).zip(&mut rules).for_each(|(identity, rule)| rule.identity = identity);
+        (0..).zip(&mut rules).for_each(|(fingerprint, rule)| rule.fingerprint = fingerprint);
         let each = (time(&server, &port, &rules, ASKS, callers) - overhead) / ASKS as f64;
         println!("{name}: {each:.2} µs an ask of {ASKS}");
         assert!(each < 200.0, "{name} takes {each} µs");

@@ -117,8 +117,8 @@ fn what_is_held_and_what_is_small_is_never_leased() {
     let held = Quota { max_delay: Some(SECOND), ..Quota::new(Unit::Second, 100) };
     let small = Quota { burst: Some(7), ..Quota::new(Unit::Second, 100) };
     let rules = [a_hundred("LB"), Rule::new("TB", held), Rule::new("TB", small)];
-    for (identity, rule) in (0..).zip(rules) {
-        let rule = Rule { identity, ..rule };
+    for (fingerprint, rule) in (0..).zip(rules) {
+        let rule = Rule { fingerprint, ..rule };
         assert_eq!(block(take_all(&server, &rule, START)), 0);
         assert_eq!(ask(&server, START, rule.charge(1, 1, 1000)).1.block, 0);
     }

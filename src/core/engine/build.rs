@@ -168,7 +168,7 @@ impl<'s> Builder<'s> {
         let stores = &mut self.stores;
         let hot = rule.hot.take().map(|hot| {
             let (data, namespace) = (&stores.data, &stores.namespace);
-            Spotter::new(hot, Storage::of(rule.scope, data, namespace, rule.identity))
+            Spotter::new(hot, Storage::of(rule.scope, data, namespace, rule.fingerprint))
         });
         // Those who have the same first actor lie in one part, which may thus have to hold all of them.
         let even = |parts| if rule.actor.len() > 1 { Parts::ONE } else { parts };
@@ -184,9 +184,9 @@ impl<'s> Builder<'s> {
         let bans = rule.ban.map(|ban| match in_redis {
             Some(parts) => {
                 let place = (number, parts);
-                Banned::Redis(Box::new(RedisBans::new(ban, rule.identity, keys, place, stores)))
+                Banned::Redis(Box::new(RedisBans::new(ban, rule.fingerprint, keys, place, stores)))
             }
-            None => Banned::Here(stores.open_bans(rule.scope, ban, rule.identity, keys)),
+            None => Banned::Here(stores.open_bans(rule.scope, ban, rule.fingerprint, keys)),
         });
         let counted = if in_redis.is_some() { Counted::InFleet } else { Counted::Here };
         Ok(Judge {
@@ -255,7 +255,7 @@ fn counter_spec(rule: &Rule, keys: usize, beside: bool) -> Result<CounterSpec, U
         quota: rule.quota,
         algorithm: algorithm.map_err(|_| Unbuildable::new(rule, "its numbers mean nothing"))?,
         cost: rule.quota.cost,
-        identity: rule.identity,
+        fingerprint: rule.fingerprint,
         keys: if rule.actor.is_empty() { 1 } else { keys },
         daily: rule.daily,
         beside,

@@ -117,13 +117,13 @@ impl Engine {
         for Judge { rule, algorithm, .. } in
             self.rules.iter().filter(|judge| !judge.rule.is_local())
         {
-            let ((name, data), identity) = (of_all(), rule.identity);
+            let ((name, data), fingerprint) = (of_all(), rule.fingerprint);
             if rule.daily.is_none() {
                 let algorithm = algorithm.clone();
-                all.push(Remains::of_callers(name, data, identity, algorithm, now));
+                all.push(Remains::of_callers(name, data, fingerprint, algorithm, now));
             }
             let (name, data) = of_all();
-            all.extend(rule.ban.map(|ban| Remains::of_bans(name, data, identity, ban, now)));
+            all.extend(rule.ban.map(|ban| Remains::of_bans(name, data, fingerprint, ban, now)));
         }
         all
     }

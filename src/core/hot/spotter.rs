@@ -27,14 +27,20 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// Where the window of a rule with an identity is that is counted so widely.
+    /// Where the window of a rule with a fingerprint is that is counted so widely.
     #[must_use]
-    pub fn of(scope: Scope, data: &Rc<dyn SharedData>, namespace: &str, identity: u64) -> Storage {
+    pub fn of(
+        scope: Scope,
+        data: &Rc<dyn SharedData>,
+        namespace: &str,
+        fingerprint: u64,
+    ) -> Storage {
         match scope {
             Scope::Local => Storage::Worker,
-            Scope::Gateway | Scope::Global => {
-                Storage::Gateway(data.clone(), format!("diana/1/{namespace}/{identity:016x}/hot"))
-            }
+            Scope::Gateway | Scope::Global => Storage::Gateway(
+                data.clone(),
+                format!("diana/1/{namespace}/{fingerprint:016x}/hot"),
+            ),
         }
     }
 }

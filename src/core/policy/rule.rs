@@ -17,7 +17,7 @@ pub struct Limit {
     /// Its rules in document order.
     pub rules: Vec<Rule>,
     /// A hash of the path and of what else must hold.
-    pub identity: u64,
+    pub fingerprint: u64,
 }
 
 /// One rule.
@@ -27,7 +27,7 @@ pub struct Rule {
     pub name: String,
     /// Tells the rule apart from all others of its namespace; equal in configurations in which it
     /// counts on.
-    pub identity: u64,
+    pub fingerprint: u64,
     /// Indices into [`Policy::actors`](super::Policy::actors); several make a compound key, none is `all`.
     pub actor: Vec<usize>,
     /// The rule's numbers.

@@ -22,13 +22,13 @@ pub struct RedisBans {
     gateway: Shared,
     /// The number of the rule among those of its engine.
     number: usize,
-    identity: u64,
+    fingerprint: u64,
     numbers: Numbers,
     keys: u64,
 }
 
 impl RedisBans {
-    /// The bans of the rule with this number and identity, made for so many callers, who fall evenly into so many
+    /// The bans of the rule with this number and fingerprint, made for so many callers, who fall evenly into so many
     /// parts of Redis.
     #[must_use]
     pub fn new(
@@ -39,8 +39,8 @@ impl RedisBans {
         stores: &Stores<'_>,
     ) -> RedisBans {
         let gateway = stores.open_shared_bans(ban, rule, keys).counted_elsewhere();
-        let (identity, numbers) = (ban.identity(rule), Numbers::of_ban(&ban));
-        RedisBans { gateway, number, identity, numbers, keys: parts.share(keys as u64) }
+        let (fingerprint, numbers) = (ban.fingerprint(rule), Numbers::of_ban(&ban));
+        RedisBans { gateway, number, fingerprint, numbers, keys: parts.share(keys as u64) }
     }
 
     /// As [`Bans::left`]; asks about a caller who keeps coming, since a request under a lease does not.
@@ -104,7 +104,7 @@ impl RedisBans {
     }
 
     fn refusals(&self, caller: Key, refusals: u64) -> Refusals {
-        let RedisBans { identity, numbers, keys, .. } = *self;
-        Refusals { identity, caller, numbers, refusals, keys }
+        let RedisBans { fingerprint, numbers, keys, .. } = *self;
+        Refusals { fingerprint, caller, numbers, refusals, keys }
     }
 }

@@ -109,7 +109,7 @@ pub enum Question {
 #[derive(Debug, Clone)]
 pub struct Charge {
     /// The rule, as it is known across configurations.
-    pub identity: u64,
+    pub fingerprint: u64,
     /// The caller.
     pub caller: Key,
     /// How much it allows.
@@ -167,7 +167,7 @@ pub enum Back {
 #[derive(Debug, Clone)]
 pub struct Refusals {
     /// The bans of a rule, as they are known across configurations.
-    pub identity: u64,
+    pub fingerprint: u64,
     /// The caller.
     pub caller: Key,
     /// When it is banned, and for how long.

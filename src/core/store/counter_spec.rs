@@ -19,7 +19,7 @@ pub struct CounterSpec {
     pub cost: u64,
     /// Tells the rule apart from all others of its namespace; equal across configurations as long
     /// as it is the same rule.
-    pub identity: u64,
+    pub fingerprint: u64,
     /// How many live callers room is made for.
     pub keys: usize,
     /// The filter in which accounts are counted by the day, if they are.

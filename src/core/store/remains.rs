@@ -27,7 +27,7 @@ const TIMES: u8 = 3;
 pub struct Remains {
     data: Rc<dyn SharedData>,
     namespace: Rc<str>,
-    identity: u64,
+    fingerprint: u64,
     kind: Kind,
     names: Names,
     /// When there is something to do the next time.
@@ -51,11 +51,11 @@ impl Remains {
     pub fn of_callers(
         namespace: Rc<str>,
         data: Rc<dyn SharedData>,
-        identity: u64,
+        fingerprint: u64,
         algorithm: Rc<dyn Algorithm>,
         now: Micros,
     ) -> Remains {
-        Remains::new(namespace, data, identity, Kind::Callers(algorithm), now)
+        Remains::new(namespace, data, fingerprint, Kind::Callers(algorithm), now)
     }
 
     /// What is left of the bans of a rule.
@@ -66,20 +66,20 @@ impl Remains {
         ban: Ban,
         now: Micros,
     ) -> Remains {
-        Remains::new(namespace, data, ban.identity(rule), Kind::Bans(ban), now)
+        Remains::new(namespace, data, ban.fingerprint(rule), Kind::Bans(ban), now)
     }
 
     fn new(
         namespace: Rc<str>,
         data: Rc<dyn SharedData>,
-        identity: u64,
+        fingerprint: u64,
         kind: Kind,
         now: Micros,
     ) -> Remains {
-        let names = Names::new(&namespace, identity, 1);
+        let names = Names::new(&namespace, fingerprint, 1);
         let due = now.saturating_add(kind.lasts());
         let (place, in_use, over, times) = (0, false, 0, 0);
-        Remains { data, namespace, identity, kind, names, due, place, in_use, over, times }
+        Remains { data, namespace, fingerprint, kind, names, due, place, in_use, over, times }
     }
 
     /// The same, if there is anything.
@@ -93,7 +93,7 @@ impl Remains {
     /// Whether it is what the same rule left.
     #[must_use]
     pub fn is_of(&self, other: &Remains) -> bool {
-        self.identity == other.identity && self.namespace == other.namespace
+        self.fingerprint == other.fingerprint && self.namespace == other.namespace
     }
 
     /// When there is something to do the next time.

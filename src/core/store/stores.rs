@@ -61,11 +61,11 @@ impl<'s> Stores<'s> {
         }
     }
 
-    /// The bans of a rule with this identity, made for so many callers.
+    /// The bans of a rule with this fingerprint, made for so many callers.
     pub fn open_bans(&mut self, scope: Scope, ban: Ban, rule: u64, keys: usize) -> Box<dyn Bans> {
         match scope {
             Scope::Local => {
-                let sets = self.tables.open_bans(&self.namespace, ban.identity(rule), keys);
+                let sets = self.tables.open_bans(&self.namespace, ban.fingerprint(rule), keys);
                 Box::new(bans::local::Local::new(ban, sets))
             }
             Scope::Gateway | Scope::Global => Box::new(self.open_shared_bans(ban, rule, keys)),
@@ -79,7 +79,7 @@ impl<'s> Stores<'s> {
         rule: u64,
         keys: usize,
     ) -> bans::shared::Shared {
-        let names = Names::new(&self.namespace, ban.identity(rule), keys);
+        let names = Names::new(&self.namespace, ban.fingerprint(rule), keys);
         bans::shared::Shared::new(ban, names, keys, self.data.clone(), self.traffic.clone())
     }
 

@@ -20,12 +20,12 @@ pub struct Tables {
 impl Tables {
     /// The table of a rule: the one that an earlier configuration counts in, or a new one.
     pub(super) fn open(&mut self, namespace: &Rc<str>, spec: &CounterSpec) -> Rc<RefCell<Table>> {
-        if let Some(table) = self.tables.find(namespace, spec.identity) {
+        if let Some(table) = self.tables.find(namespace, spec.fingerprint) {
             table.borrow_mut().adopt(spec.algorithm.clone(), spec.keys);
             return table;
         }
         let table = Table::new(spec.algorithm.clone(), spec.keys);
-        self.tables.keep(namespace, spec.identity, table)
+        self.tables.keep(namespace, spec.fingerprint, table)
     }
 
     /// The filter of a rule, likewise.
@@ -35,23 +35,23 @@ impl Tables {
         spec: &CounterSpec,
         terms: Terms,
     ) -> Rc<RefCell<DailyFilter>> {
-        if let Some(filter) = self.daily.find(namespace, spec.identity) {
+        if let Some(filter) = self.daily.find(namespace, spec.fingerprint) {
             filter.borrow_mut().adopt(terms);
             return filter;
         }
-        self.daily.keep(namespace, spec.identity, DailyFilter::new(terms))
+        self.daily.keep(namespace, spec.fingerprint, DailyFilter::new(terms))
     }
 
     /// The bans of a rule, likewise.
     pub(super) fn open_bans(
         &mut self,
         namespace: &Rc<str>,
-        identity: u64,
+        fingerprint: u64,
         keys: usize,
     ) -> Rc<RefCell<Sets>> {
-        match self.bans.find(namespace, identity) {
+        match self.bans.find(namespace, fingerprint) {
             Some(sets) => sets,
-            None => self.bans.keep(namespace, identity, Sets::new(keys)),
+            None => self.bans.keep(namespace, fingerprint, Sets::new(keys)),
         }
     }
 }

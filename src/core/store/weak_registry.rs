@@ -1,17 +1,17 @@
 //! What this worker counts in, by rule. It outlives a change of the configuration as long as a rule
-//! with the same identity follows: while requests under the old one are under way both share it.
+//! with the same fingerprint follows: while requests under the old one are under way both share it.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
-/// Values by the identity of the rule that they belong to.
+/// Values by the fingerprint of the rule that they belong to.
 #[derive(Debug)]
 pub(super) struct WeakRegistry<T>(Vec<Known<T>>);
 
 #[derive(Debug)]
 struct Known<T> {
     namespace: Rc<str>,
-    identity: u64,
+    fingerprint: u64,
     value: Weak<RefCell<T>>,
 }
 
@@ -23,17 +23,18 @@ impl<T> Default for WeakRegistry<T> {
 
 impl<T> WeakRegistry<T> {
     /// What a rule counts in, if an earlier configuration had it.
-    pub(super) fn find(&mut self, namespace: &str, identity: u64) -> Option<Rc<RefCell<T>>> {
+    pub(super) fn find(&mut self, namespace: &str, fingerprint: u64) -> Option<Rc<RefCell<T>>> {
         self.0.retain(|known| known.value.strong_count() > 0);
-        let same = |known: &&Known<T>| known.identity == identity && *known.namespace == *namespace;
+        let same =
+            |known: &&Known<T>| known.fingerprint == fingerprint && *known.namespace == *namespace;
         self.0.iter().find(same).and_then(|known| known.value.upgrade())
     }
 
     /// What a rule counts in from now on.
-    pub(super) fn keep(&mut self, namespace: &Rc<str>, identity: u64, new: T) -> Rc<RefCell<T>> {
+    pub(super) fn keep(&mut self, namespace: &Rc<str>, fingerprint: u64, new: T) -> Rc<RefCell<T>> {
         let new = Rc::new(RefCell::new(new));
         let value = Rc::downgrade(&new);
-        self.0.push(Known { namespace: namespace.clone(), identity, value });
+        self.0.push(Known { namespace: namespace.clone(), fingerprint, value });
         new
     }
 }

@@ -64,7 +64,7 @@ fn modes(host: &Host) -> [u64; 2] {
 #[test]
 fn memory_and_gauges_are_as_after_the_first() {
     let mut host = host(40);
-    // The record of the identities of rules is as long as it can be: it would grow until some eight
+    // The record of the fingerprints of rules is as long as it can be: it would grow until some eight
     // hundred updates of so few rules.
     host.shared_data().set(b"diana/1/shop/rules", &[0; 32 << 10], 0).unwrap();
     let mut proxy = host.start_proxy(1, &config(0)).unwrap();

@@ -232,7 +232,7 @@ fn many_documents_leave_neither_memory_nor_keys_behind() {
         memory.push(proxy.workers[0].memory());
         keys.push(host.shared_keys());
     }
-    // By then the record of the identities of rules is as long as it can be.
+    // By then the record of the fingerprints of rules is as long as it can be.
     assert_eq!(memory[memory.len() - 1], memory[100], "{memory:?}");
     assert_eq!(keys[keys.len() - 1], keys[10], "{keys:?}");
 }

@@ -32,7 +32,7 @@ fn open(data: &Rc<FakeSharedData>) -> Box<dyn Bans> {
 
 /// What a value of the rule is called.
 fn name(what: &str) -> String {
-    format!("diana/2/test/{:016x}/{what}", BAN.identity(1))
+    format!("diana/2/test/{:016x}/{what}", BAN.fingerprint(1))
 }
 
 #[test]

@@ -55,10 +55,10 @@ fn bans() {
     assert_eq!(ban(", max: 1h, halve_after: 60s"), Ban { max, halve_after: minute, ..plain });
     assert_eq!(rule(&with_rule("rpu: 10")).ban, None);
     // Every number makes it another ban, and so does another rule.
-    let identities =
-        ["", ", max: 2m", ", max: 2m, halve_after: 1m"].map(|more| ban(more).identity(1));
-    assert!(identities[0] != identities[1] && identities[1] != identities[2]);
-    assert_ne!(identities[0], plain.identity(2));
+    let fingerprints =
+        ["", ", max: 2m", ", max: 2m, halve_after: 1m"].map(|more| ban(more).fingerprint(1));
+    assert!(fingerprints[0] != fingerprints[1] && fingerprints[1] != fingerprints[2]);
+    assert_ne!(fingerprints[0], plain.fingerprint(2));
 }
 
 #[test]

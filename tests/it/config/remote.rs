@@ -95,11 +95,11 @@ fn a_document_replaces_as_a_whole_and_the_gateway_keeps_its_own() {
 
 #[test]
 fn a_rule_is_the_same_wherever_it_comes_from() {
-    let local = policy(LOCAL).limits[0].rules[0].identity;
+    let local = policy(LOCAL).limits[0].rules[0].fingerprint;
     let same = "{name: mine, actor: tenant, unit: day, rpu: 9}";
     let there = "actors: {tenant: [{cookie: t}]}\ntime_zone: '+08:00'\nlimits";
     let found = of_centre(&format!("{there}: [{{Url: /b, rules: [{same}]}}]"));
-    assert_eq!(found.limits[0].rules[0].identity, local);
+    assert_eq!(found.limits[0].rules[0].fingerprint, local);
 }
 
 #[test]

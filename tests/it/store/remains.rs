@@ -26,8 +26,8 @@ fn stores(data: &Rc<FakeSharedData>, rule: &Rule) -> Box<dyn Store> {
 }
 
 fn remains(data: &Rc<FakeSharedData>, rule: &Rule, now: Now) -> Remains {
-    let identity = rule.spec(KEYS).identity;
-    Remains::of_callers("shop".into(), data.clone(), identity, rule.algorithm.clone(), now.mono)
+    let fingerprint = rule.spec(KEYS).fingerprint;
+    Remains::of_callers("shop".into(), data.clone(), fingerprint, rule.algorithm.clone(), now.mono)
 }
 
 fn bytes(data: &FakeSharedData) -> usize {

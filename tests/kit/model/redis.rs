@@ -23,7 +23,7 @@ pub struct Redis {
     /// When each gateway last said that it lives.
     gateways: BTreeMap<Vec<u8>, u64>,
     rules: Vec<Rule>,
-    /// The rules by their identities.
+    /// The rules by their fingerprints.
     places: HashMap<u64, usize>,
     model: Model,
     /// Asks that were decided.
@@ -88,13 +88,13 @@ impl Redis {
     }
 
     /// What is asked of the next rule.
-    fn rule(&mut self, asking: &mut Asking<'_>, identity: u64, caller: u64) -> Asked {
-        let place = *self.places.entry(identity).or_insert(self.rules.len());
+    fn rule(&mut self, asking: &mut Asking<'_>, fingerprint: u64, caller: u64) -> Asked {
+        let place = *self.places.entry(fingerprint).or_insert(self.rules.len());
         let (limit, asked) = asking.rule(place, caller);
         match self.rules.get_mut(place) {
             Some(rule) if limit.is_of(rule) => {}
-            Some(rule) => *rule = limit.rule(identity),
-            None => self.rules.push(limit.rule(identity)),
+            Some(rule) => *rule = limit.rule(fingerprint),
+            None => self.rules.push(limit.rule(fingerprint)),
         }
         asked
     }

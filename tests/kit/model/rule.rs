@@ -10,7 +10,7 @@ pub struct Rule {
     pub entry: &'static Entry,
     pub case: Case,
     pub numbers: Numbers,
-    pub identity: u64,
+    pub fingerprint: u64,
 }
 
 impl Rule {
@@ -23,6 +23,6 @@ impl Rule {
     /// Nothing if the fleet does not count such rules.
     pub fn of(entry: &'static Entry, case: Case) -> Option<Rule> {
         let numbers = Numbers::of_rule(entry, &case.quota)?;
-        Some(Rule { entry, case, numbers, identity: 0 })
+        Some(Rule { entry, case, numbers, fingerprint: 0 })
     }
 }

@@ -17,7 +17,7 @@ pub struct Asking<'b> {
     pub seed: &'b [u8],
     /// The number of the part that it is about, if that is not the first.
     pub part: Option<i64>,
-    /// Identity and caller of each rule of each ask.
+    /// Fingerprint and caller of each rule of each ask.
     pub keys: Vec<(u64, u64)>,
     numbers: Numbers<'b>,
 }
@@ -45,8 +45,8 @@ impl<'b> Asking<'b> {
         let (keys, rest) = words[3..].split_at(count);
         let key = |key: &&[u8]| {
             let mut parts = text(key).rsplitn(3, ':');
-            let (caller, identity) = (parts.next().unwrap(), parts.next().unwrap());
-            (hex(identity), hex(&caller[..16]))
+            let (caller, fingerprint) = (parts.next().unwrap(), parts.next().unwrap());
+            (hex(fingerprint), hex(&caller[..16]))
         };
         Asking {
             brings_text: words[0] == b"EVAL",
@@ -110,11 +110,11 @@ impl Limit<'_> {
     }
 
     /// The rule.
-    pub fn rule(&self, identity: u64) -> Rule {
+    pub fn rule(&self, fingerprint: u64) -> Rule {
         let entry = REGISTRY.iter().find(|entry| entry.short == self.kind).unwrap();
         let quota = self.quota();
         let algorithm = (entry.build)(&quota).unwrap();
-        Rule { identity, ..Rule::of(entry, Case { quota, algorithm }).unwrap() }
+        Rule { fingerprint, ..Rule::of(entry, Case { quota, algorithm }).unwrap() }
     }
 }
 

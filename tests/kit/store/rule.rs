@@ -63,7 +63,7 @@ impl Rule {
             quota: *quota,
             algorithm: algorithm.clone(),
             cost: quota.cost,
-            identity: 7,
+            fingerprint: 7,
             keys,
             daily: None,
             beside: false,

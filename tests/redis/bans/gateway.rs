@@ -53,7 +53,7 @@ impl Gateway {
         host.set_clocks(now);
         let (worker, mut root) = (diana_worker::Worker::default(), Root::default());
         assert!(root.configure(text.as_bytes(), b"test", &worker, &host));
-        let (rule, ban) = (rule.identity, rule.ban.unwrap());
+        let (rule, ban) = (rule.fingerprint, rule.ban.unwrap());
         let mut gateway =
             Gateway { host, worker, root, now, streams: 0, rule, ban, trips: 0, bans: 0 };
         gateway.work(server);
@@ -61,8 +61,8 @@ impl Gateway {
     }
 
     /// What Redis knows its bans by, and the caller.
-    pub fn ban_identity(&self) -> u64 {
-        self.ban.identity(self.rule)
+    pub fn ban_fingerprint(&self) -> u64 {
+        self.ban.fingerprint(self.rule)
     }
 
     pub fn caller(&self) -> Key {

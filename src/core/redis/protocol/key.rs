@@ -16,14 +16,14 @@ pub(super) enum Name {
     /// What a caller used of a rule, or its ban.
     Caller {
         /// The rule, or its bans.
-        identity: u64,
+        fingerprint: u64,
         /// Whose it is.
         caller: Key,
     },
     /// A piece of a filter that counts many accounts by the day.
     Piece {
         /// The rule.
-        identity: u64,
+        fingerprint: u64,
         /// The number of the piece.
         piece: u64,
     },
@@ -41,12 +41,12 @@ impl Name {
             Question::Rule(charge) => match charge.numbers.daily {
                 Some(shape) => {
                     let piece = shape.piece(charge.caller).0;
-                    Name::Piece { identity: charge.identity, piece }
+                    Name::Piece { fingerprint: charge.fingerprint, piece }
                 }
-                None => Name::Caller { identity: charge.identity, caller: charge.caller },
+                None => Name::Caller { fingerprint: charge.fingerprint, caller: charge.caller },
             },
             Question::Ban(refusals) => {
-                Name::Caller { identity: refusals.identity, caller: refusals.caller }
+                Name::Caller { fingerprint: refusals.fingerprint, caller: refusals.caller }
             }
         }
     }
@@ -58,10 +58,10 @@ impl fmt::Display for Name {
             Name::Seed => f.write_str("seed"),
             Name::Clock => f.write_str("clock"),
             Name::Gateways => f.write_str("gateways"),
-            Name::Caller { identity, caller: Key { hash, second_hash } } => {
-                write!(f, "{identity:016x}:{hash:016x}{second_hash:016x}")
+            Name::Caller { fingerprint, caller: Key { hash, second_hash } } => {
+                write!(f, "{fingerprint:016x}:{hash:016x}{second_hash:016x}")
             }
-            Name::Piece { identity, piece } => write!(f, "{identity:016x}:{piece:x}"),
+            Name::Piece { fingerprint, piece } => write!(f, "{fingerprint:016x}:{piece:x}"),
         }
     }
 }

@@ -90,7 +90,7 @@ impl RedisStore {
 
     fn nothing(&self, caller: Key) -> Charge {
         Charge {
-            identity: self.spec.identity,
+            fingerprint: self.spec.fingerprint,
             caller,
             numbers: self.numbers,
             cost: 0,

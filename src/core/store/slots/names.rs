@@ -33,8 +33,8 @@ pub(in crate::store) struct Names {
 
 impl Names {
     /// Names for about `keys` callers of a rule.
-    pub(in crate::store) fn new(namespace: &str, identity: u64, keys: usize) -> Names {
-        let name = format!("diana/2/{namespace}/{identity:016x}/");
+    pub(in crate::store) fn new(namespace: &str, fingerprint: u64, keys: usize) -> Names {
+        let name = format!("diana/2/{namespace}/{fingerprint:016x}/");
         Names { prefix: name.len(), name, keys, slots: Names::slots_for(keys) }
     }
 

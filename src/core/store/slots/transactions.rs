@@ -46,7 +46,7 @@ impl Transactions {
         Transactions {
             slots: Slots::new(data, traffic, algorithm.words()),
             window: algorithm.policy().1,
-            names: Names::new(namespace, spec.identity, spec.keys),
+            names: Names::new(namespace, spec.fingerprint, spec.keys),
             scratch: vec![0; algorithm.words()].into(),
             algorithm,
         }

@@ -9,7 +9,7 @@ use diana_core::key::KeyHasher;
 use diana_core::policy::{Limit, Prefix, Rule, Scope};
 use diana_core::tree::Tree;
 
-/// The identity of an entry: its path, and what else must hold as it is written.
+/// The fingerprint of an entry: its path, and what else must hold as it is written.
 pub fn of_entry(url: &Prefix, conditions: Option<&Tree>) -> u64 {
     let mut hasher = KeyHasher::public();
     hasher.part(usize::from(url.ignores_case()), url.path());
@@ -17,12 +17,12 @@ pub fn of_entry(url: &Prefix, conditions: Option<&Tree>) -> u64 {
     hasher.finish().hash
 }
 
-/// Gives every rule its identity. Names that were not given are still empty.
+/// Gives every rule its fingerprint. Names that were not given are still empty.
 pub fn fill(limits: &mut [Limit], actors: &[Known]) {
     let mut kinds = Vec::new();
     for limit in limits {
         for rule in &mut limit.rules {
-            let kind = kind(limit.identity, rule, actors);
+            let kind = kind(limit.fingerprint, rule, actors);
             // They stay sorted, so that thousands of rules take no longer than they have to.
             let (first, behind) = (
                 kinds.partition_point(|known| *known < kind),
@@ -31,7 +31,7 @@ pub fn fill(limits: &mut [Limit], actors: &[Known]) {
             kinds.insert(behind, kind);
             let mut hasher = KeyHasher::public();
             hasher.part(behind - first, &kind.to_le_bytes());
-            rule.identity = hasher.finish().hash;
+            rule.fingerprint = hasher.finish().hash;
         }
     }
 }

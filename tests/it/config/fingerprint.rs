@@ -2,7 +2,7 @@
 
 #[test]
 fn a_new_version_finds_what_the_one_before_counted() {
-    for (identity, rule) in [
+    for (fingerprint, rule) in [
         (0xb9ce19e0d9ee33dd, "actor: account, unit: second, rpu: 5"),
         (0xacd3a0481da0a82c, "actor: account, unit: second, rpu: 5, warm_up: 1s"),
         (0xef8808385f76cd7b, "actor: device, unit: day, rpu: 5, algo: W, scope: global"),
@@ -24,6 +24,6 @@ limits: [{{Url: /a, match: {{methods: [GET]}}, rules: [{{{rule}}}]}}]"
         );
         let policy =
             diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-        assert_eq!(policy.limits[0].rules[0].identity, identity, "{rule}");
+        assert_eq!(policy.limits[0].rules[0].fingerprint, fingerprint, "{rule}");
     }
 }
