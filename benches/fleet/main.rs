@@ -4,6 +4,7 @@ mod busy;
 mod demand;
 mod faults;
 mod outage;
+mod parts;
 mod size;
 mod table;
 
@@ -16,6 +17,7 @@ const TABLES: &[Table] = &[
     ("busy", busy::print),
     ("faults", faults::print),
     ("outage", outage::print),
+    ("parts", parts::print),
 ];
 
 fn main() {

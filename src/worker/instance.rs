@@ -11,6 +11,7 @@ use super::host::{Host, Level};
 use super::seed;
 use super::waiting::Waiting;
 use diana_core::engine::{Engine, Resumed};
+use diana_core::key::Key;
 use diana_core::policy::Policy;
 use diana_core::port::{Clock, Request};
 use diana_core::redis::client::{Client, Endpoint};
@@ -115,6 +116,12 @@ impl Instance {
     #[must_use]
     pub fn away(&self) -> usize {
         self.redis(Handle::away).unwrap_or(0)
+    }
+
+    /// Whether this gateway counts a caller of a rule for the fleet alone.
+    #[must_use]
+    pub fn is_alone(&self, caller: Key) -> bool {
+        self.redis(|redis| redis.is_alone(caller)).unwrap_or(false)
     }
 
     /// How many gateways its rules for the fleet are divided among while they are, as last known.

@@ -122,7 +122,7 @@ impl<R: Redis> Simulation<R> {
         let first = self.rng.u8(0..100) < self.plan.skew;
         let gateway = if first { 0 } else { self.rng.usize(0..self.plan.gateways) };
         let number = gateway * self.plan.workers + self.rng.usize(0..self.plan.workers);
-        self.watch.request(caller, self.workers[number].alone().is_some(), now);
+        self.watch.request(caller, self.workers[number].alone(caller).is_some(), now);
         let done = self.workers[number].request(caller, now);
         self.after(number, done, now);
     }
@@ -140,7 +140,7 @@ impl<R: Redis> Simulation<R> {
             }
             Some(Event::Answer(response)) => self.workers[number].answer(&response, now),
             Some(Event::Call(call)) => {
-                let (at, response) = self.network.arrive(call, now);
+                let (at, response) = self.network.arrive(call, now, &mut self.rng);
                 return self.add(at, number, Event::Answer(response));
             }
             None => return,

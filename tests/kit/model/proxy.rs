@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use diana_core::redis::protocol::resp::{command, word};
+
 use super::redis::Redis;
 use super::wire::commands;
 
@@ -38,6 +40,21 @@ impl Proxy {
     pub fn parts(&self) -> usize {
         self.parts.len()
     }
+}
+
+/// What the proxy makes of a POST: one for each of its calls, with the number of the part that it is about.
+pub fn split(body: &[u8]) -> Vec<(usize, Vec<u8>)> {
+    let commands = commands(body);
+    let (quit, calls) = commands.split_last().expect("commands");
+    let post = |call: &Vec<&[u8]>| {
+        let mut out = Vec::new();
+        for words in [call, quit] {
+            command(&mut out, words.len());
+            words.iter().for_each(|one| word(&mut out, one));
+        }
+        (number(tag(call[3])), out)
+    };
+    calls.iter().map(post).collect()
 }
 
 /// What stands between the braces of a key.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use diana_core::key::{Key, KeyHasher, Seed};
 use diana_core::port::{Property, Pseudo, Request, Values};
 use fastrand::Rng;
 
@@ -36,6 +37,15 @@ pub struct Caller([u8; 8]);
 impl Caller {
     pub fn new(number: u32) -> Caller {
         Caller(std::array::from_fn(|place| b'a' + (number >> (4 * place) & 15) as u8))
+    }
+}
+
+impl Caller {
+    /// As a rule that counts in Redis knows it.
+    pub fn key(&self, seed: &Seed) -> Key {
+        let mut hasher = KeyHasher::new(seed);
+        hasher.part(0, &self.0);
+        hasher.finish()
     }
 }
 

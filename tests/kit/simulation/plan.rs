@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use diana_core::algorithm::{Algorithm, REGISTRY};
+use diana_core::key::Seed;
 use diana_core::policy::Quota;
+use diana_core::redis::part::Parts;
 use diana_core::time::{Micros, SECOND, Unit};
 
 /// A fleet, its rule, and what comes its way.
@@ -45,11 +47,23 @@ pub struct Line {
     /// Whether calls wait for each other, since Redis has one processor; otherwise it has as many as it
     /// needs.
     pub queues: bool,
+    /// Several Redis behind a proxy; nothing if gateways call the only one themselves.
+    pub proxy: Option<Proxied>,
+}
+
+/// How keys are spread behind the proxy that each worker has of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Proxied {
+    /// Parts into which the keys fall.
+    pub parts: usize,
+    /// Processes of Redis, each with a processor and the same number of parts.
+    pub nodes: usize,
 }
 
 impl Default for Line {
     fn default() -> Line {
-        Line { latency: 1000, timeout: 20_000, lost: 0, away: 0..0, cut_off: 0, queues: false }
+        let (latency, timeout) = (1000, 20_000);
+        Line { latency, timeout, lost: 0, away: 0..0, cut_off: 0, queues: false, proxy: None }
     }
 }
 
@@ -77,15 +91,27 @@ impl Plan {
     pub fn configuration(&self) -> String {
         let Plan { algo, rpu, .. } = self;
         let actor = if self.callers > 1 { "account" } else { "all" };
+        let proxied = |Proxied { parts, .. }| format!(", proxied: true, parts: {parts}");
         format!(
             "keys: {}\n\
-             redis: {{cluster: redis, timeout: {}ms}}\n\
+             redis: {{cluster: redis, timeout: {}ms{}}}\n\
              limits: [{{Url: /, rules: [{{actor: {actor}, unit: second, rpu: {rpu}, algo: {algo}, \
              scope: global}}]}}]\n",
             // Room for all of them, or those beyond it would share buckets.
             self.callers.max(50_000),
-            self.line.timeout / 1000
+            self.line.timeout / 1000,
+            self.line.proxy.map(proxied).unwrap_or_default()
         )
+    }
+
+    /// Into how many parts keys fall.
+    pub fn parts(&self) -> Parts {
+        self.line.proxy.map_or(Parts::ONE, |it| Parts::new(it.parts as u16))
+    }
+
+    /// The same as a secret that callers are hashed with.
+    pub fn seed_of_callers(&self) -> Seed {
+        Seed { k0: self.seed, k1: !self.seed }
     }
 
     /// The secret that all gateways propose, as shared data has it.

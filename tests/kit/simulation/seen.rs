@@ -15,8 +15,11 @@ pub struct Seen {
     pub calls: f64,
     pub asks: f64,
     pub failed: f64,
-    /// Processors of Redis that were busy on average.
+    /// Calls of the script, per second: of one call to a proxy there is one for each part.
+    pub scripts: f64,
+    /// Processors of Redis that were busy on average; and how much of its own that of one Redis was which had most to do.
     pub processors: f64,
+    pub busiest: f64,
     /// The share of all decisions that waited for an answer of Redis, and of those that only waited for
     /// permits which others held; what half of both waits, 99 of 100, and all of them did not exceed, in
     /// ticks.

@@ -3,7 +3,9 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
+use diana_core::key::{Key, Seed};
 use diana_core::port::{self, Call};
+use diana_core::redis::part::Parts;
 use diana_core::redis::pending::{Pending, Settled};
 use diana_core::redis::protocol::{Reply, RuleReply};
 use diana_core::redis::target::Target;
@@ -54,8 +56,8 @@ pub struct Response {
     pub token: u32,
     pub status: u16,
     pub body: Vec<u8>,
-    /// When Redis decided.
-    pub decided: Micros,
+    /// When Redis decided about each part of its keys that it was asked about.
+    pub decided: Vec<(usize, Micros)>,
 }
 
 pub struct Worker {
@@ -67,6 +69,9 @@ pub struct Worker {
     root: Root,
     instance: Rc<Instance>,
     rpu: u64,
+    parts: Parts,
+    /// What callers are hashed with; nothing if a rule counts all together.
+    seed: Option<Seed>,
     streams: u32,
     /// The requests that wait, their callers, and under which tickets.
     waiting: HashMap<u32, (Stream, u32, u64)>,
@@ -75,7 +80,7 @@ pub struct Worker {
     /// When so many of a caller's requests waited last that no more could.
     crowded: HashMap<u32, Micros>,
     /// When Redis decided about each of those whose answers have come, if it did.
-    answered: VecDeque<Option<Micros>>,
+    answered: VecDeque<Rc<[(usize, Micros)]>>,
 }
 
 impl Worker {
@@ -93,6 +98,8 @@ impl Worker {
             worker,
             root,
             rpu: plan.rpu,
+            parts: plan.parts(),
+            seed: (plan.callers > 1).then(|| plan.seed_of_callers()),
             streams: 0,
             waiting: HashMap::new(),
             asked: HashSet::new(),
@@ -110,7 +117,7 @@ impl Worker {
         let goes_on = stream.request(&*request, &self.worker, &self.host);
         let fate = self.host.decided().pop().map_or(Fate::Goes, |decided| decided.fate);
         assert_eq!(goes_on, fate == Fate::Goes);
-        let (alone, exempt) = (self.alone(), self.is_crowded(caller, now));
+        let (alone, exempt) = (self.alone(caller), self.is_crowded(caller, now));
         let done = |admitted| {
             Some(Done { caller, admitted, alone, waited: None, asked: false, at: now, exempt })
         };
@@ -131,7 +138,7 @@ impl Worker {
         self.set_clock(now);
         self.host.fire();
         self.root.tick(&self.worker, &self.host);
-        self.decided(None, now)
+        self.decided(&[], now)
     }
 
     /// The host brings an answer.
@@ -141,7 +148,7 @@ impl Worker {
         let fetch = || Some(body.clone());
         let answer = port::Answer { status: Some(*status), size: body.len(), body: &fetch };
         self.root.answer(*token, &answer, &self.worker, &self.host);
-        self.decided(Some(*decided), now)
+        self.decided(decided, now)
     }
 
     /// Calls made since this was last asked.
@@ -154,9 +161,14 @@ impl Worker {
         self.host.fires().map(|at| at - self.gateway.clocks.mono)
     }
 
-    /// By which part of the limit the gateway goes, if it is alone.
-    pub fn alone(&self) -> Option<u64> {
-        (self.instance.away() > 0).then(|| self.part())
+    /// By which part of the limit the gateway goes, if it counts this caller alone.
+    pub fn alone(&self, caller: u32) -> Option<u64> {
+        self.instance.is_alone(self.key(caller)).then(|| self.part())
+    }
+
+    /// The caller, as the rule has it.
+    fn key(&self, caller: u32) -> Key {
+        self.seed.map_or(Key::ALL, |seed| Caller::new(caller).key(&seed))
     }
 
     fn part(&self) -> u64 {
@@ -164,10 +176,10 @@ impl Worker {
     }
 
     /// What became of the requests that waited, after the host called with an answer of Redis or without one.
-    fn decided(&mut self, answer: Option<Micros>, now: Micros) -> Vec<Done> {
+    fn decided(&mut self, answer: &[(usize, Micros)], now: Micros) -> Vec<Done> {
         let decided = self.host.decided();
         let answered = self.instance.answered() + decided.len();
-        self.answered.resize(answered, answer);
+        self.answered.resize(answered, answer.into());
         decided.into_iter().filter_map(|decided| self.resumed(decided, now)).collect()
     }
 
@@ -179,7 +191,7 @@ impl Worker {
         let asked = self.asked.remove(&number) || resumed.answer.is_some();
         let settled = |answer: &Pending| answer.settled(Target::Rule(0));
         let settled = resumed.answer.as_ref().and_then(settled);
-        let (charged, at) = self.charged(settled, now);
+        let (charged, at) = self.charged(caller, settled, now);
         let mono = self.gateway.clocks.mono;
         let admitted = match fate {
             Fate::Goes => Some(charged.unwrap_or(now)),
@@ -194,7 +206,7 @@ impl Worker {
             }
         };
         self.host.end(number);
-        let alone = self.instance.away() > 0 || settled == Some(Settled::Alone);
+        let alone = self.alone(caller).is_some() || settled == Some(Settled::Alone);
         let alone = (alone && charged.is_none()).then(|| self.part());
         let waited = mono + now - resumed.since;
         let exempt = waited >= LONGEST || self.is_crowded(caller, now);
@@ -203,8 +215,17 @@ impl Worker {
 
     /// When the request was charged, if Redis charged it: when that decided, not when its answer came. And when it was
     /// decided by whoever did.
-    fn charged(&mut self, settled: Option<Settled>, now: Micros) -> (Option<Micros>, Micros) {
-        let decided = self.answered.pop_front().expect("its answer has come");
+    fn charged(
+        &mut self,
+        caller: u32,
+        settled: Option<Settled>,
+        now: Micros,
+    ) -> (Option<Micros>, Micros) {
+        let answer = self.answered.pop_front().expect("its answer has come");
+        let part = usize::from(self.parts.of(self.key(caller)).number());
+        let decided = answer.iter().find(|(of, _)| *of == part).map(|(_, at)| *at);
+        let is_decided = matches!(settled, Some(Settled::Decided { .. }));
+        assert!(!is_decided || answer.is_empty() || decided.is_some(), "another part decided");
         match (settled, decided) {
             (Some(Settled::Decided { reply, wait, .. }), Some(decided)) => {
                 let fits = matches!(reply, Reply::Rule(RuleReply { retry: None, .. }));

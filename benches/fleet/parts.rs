@@ -1,0 +1,71 @@
+//! What a proxy brings that spreads the keys over several Redis: up to a million asks a second.
+
+use crate::table::{self, Column, thousands};
+use kit::simulation::plan::{Line, Plan, Proxied};
+
+const DEMAND: Column = ("requests/s", |plan, _| thousands(plan.demand));
+const PARTS: Column = ("parts", |plan, _| proxied(plan).parts.to_string());
+const NODES: Column = ("primaries", |plan, _| proxied(plan).nodes.to_string());
+const CONNECTIONS: Column = ("connections each", |plan, _| {
+    // Every worker of Envoy keeps one to every primary.
+    thousands((plan.gateways * plan.workers) as u64)
+});
+const SCRIPTS: Column = ("script calls/s", |_, seen| thousands(seen.scripts as u64));
+const BUSIEST: Column = ("busiest", |_, seen| format!("{:.0} %", 100.0 * seen.busiest));
+const WAITS: Column = ("p50, p99, most of waits", |_, seen| {
+    let [half, most, all] = seen.waits.map(|wait| wait as f64 / 1000.0);
+    format!("{half:.1}, {most:.1}, {all:.1} ms")
+});
+
+const COLUMNS: &[Column] = &[
+    table::GATEWAYS,
+    DEMAND,
+    PARTS,
+    NODES,
+    CONNECTIONS,
+    table::CALLS,
+    SCRIPTS,
+    table::ASKS,
+    table::PROCESSORS,
+    BUSIEST,
+    WAITS,
+    table::FAILED,
+    table::ALONE,
+    table::FULLEST,
+    table::OVER,
+    table::IN_ERROR,
+];
+
+/// Everybody comes seldom, so that each request asks.
+fn crowd(gateways: usize, demand: u64, parts: usize, nodes: usize) -> Plan {
+    let proxy = Some(Proxied { parts, nodes });
+    let line = Line { queues: true, timeout: 50_000, proxy, ..Line::default() };
+    let callers = 1_000_000;
+    Plan { gateways, demand, callers, rpu: 10, seconds: 1, line, ..Plan::default() }
+}
+
+fn proxied(plan: &Plan) -> Proxied {
+    plan.line.proxy.unwrap_or(Proxied { parts: 1, nodes: 1 })
+}
+
+pub fn print() {
+    let mut plans = Vec::new();
+    for gateways in [10, 30, 100] {
+        for (demand, nodes) in [
+            (10_000, &[1, 2][..]),
+            (50_000, &[4, 8]),
+            (200_000, &[16, 32]),
+            (1_000_000, &[32, 64, 128]),
+        ] {
+            plans.extend(nodes.iter().map(|nodes| crowd(gateways, demand, *nodes, *nodes)));
+        }
+    }
+    // More parts than primaries.
+    plans.extend([2, 4].map(|parts| crowd(30, 200_000, 32 * parts, 32)));
+    table::print(
+        "TB, account, 10/s, 1,000,000 callers all alike, 4 workers a gateway, 1 ms to primaries of one processor each \
+         behind Envoy's proxy, timeout 50 ms, 1 s",
+        plans,
+        COLUMNS,
+    );
+}
