@@ -22,7 +22,7 @@ def measure(envoy, variants, seconds, pin, slice=SLICE):
     with ExitStack() as stack:
         loads = []
         for n, variant in enumerate(variants):
-            loads.append(stack.enter_context(Wrk(envoy.ports()[n], variant.load, pin)))
+            loads.append(stack.enter_context(Wrk(envoy.ports()[n], variant.load, variant.connections, pin)))
             warm_up(envoy, n, loads[n], variant.warm_up)
         before = envoy.served()
         wall, cpu = [0.0] * len(loads), [0.0] * len(loads)

@@ -124,6 +124,13 @@ class Redis:
                 time.sleep(0.02)
         raise RuntimeError("Redis does not start")
 
+    def info(self):
+        """What it says of itself."""
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            connection.sendall(b"INFO everything\r\nQUIT\r\n")
+            said = b"".join(iter(lambda: connection.recv(1 << 16), b"")).decode()
+        return dict(line.split(":", 1) for line in said.splitlines() if ":" in line)
+
     def __exit__(self, *_):
         self.process.kill()
         self.process.wait()

@@ -18,6 +18,7 @@ from contention import contention
 from measure import measure
 from redis import fleet
 from server import Envoy, pins
+from shards import shards
 from table import noise, table
 from variant import variants
 
@@ -38,6 +39,7 @@ def main():
     met = in_envoy(found, *((3, 1) if args.quick else (7, 3)))
     met &= contention(envoy(), MODULE, *((3, 1) if args.quick else (5, 2)))
     met &= fleet(envoy(), MODULE, *((3, 1) if args.quick else (5, 2)), pins())
+    shards(envoy(), MODULE, *((3, 1) if args.quick else (5, 2)), pins())
     met &= core()
     if args.check and not met:
         sys.exit("a budget is missed")

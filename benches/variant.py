@@ -16,6 +16,7 @@ class Variant(NamedTuple):
     filter: Optional[dict]  # the HTTP filter in front of the router
     budget: Optional[float] = None  # least share of the no-op filter's throughput
     warm_up: int = 1_000  # requests before anything is measured
+    connections: int = 64  # of the load
 
 
 def variants(noop, module):

@@ -7,7 +7,6 @@ import tempfile
 import time
 from pathlib import Path
 
-CONNECTIONS = 64
 PATH = "/svc/25/items/7?page=2"
 KEYS = ["-s", str(Path(__file__).with_name("keys.lua"))]
 # What is written before the URL, and after it.
@@ -21,12 +20,12 @@ LOADS = {
 class Wrk:
     """Runs from the start until the end of a `with`; `halt` and `go` stop and continue it."""
 
-    def __init__(self, port, load, pin):
+    def __init__(self, port, load, connections, pin):
         self.output = tempfile.TemporaryFile("w+")
         options, arguments = LOADS[load]
         url = f"http://127.0.0.1:{port}{PATH}"
         self.process = subprocess.Popen(
-            ["wrk", "-t1", f"-c{CONNECTIONS}", "-d1h", *options, url, *arguments],
+            ["wrk", "-t1", f"-c{connections}", "-d1h", *options, url, *arguments],
             preexec_fn=pin, stdout=self.output, stderr=subprocess.STDOUT,
         )
 

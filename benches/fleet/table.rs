@@ -4,9 +4,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use kit::model::proxy::Proxy;
-use kit::model::redis::Redis;
-use kit::simulation::Simulation;
+use kit::simulation;
 use kit::simulation::fullest::Fullest;
 use kit::simulation::plan::Plan;
 use kit::simulation::seen::Seen;
@@ -26,7 +24,7 @@ pub fn print(title: &str, plans: Vec<Plan>, columns: &[Column]) {
             let (left, done) = (&left, done.clone());
             scope.spawn(move || {
                 while let Some((number, plan)) = { left.lock().unwrap().next() } {
-                    done.send((number, run(plan))).unwrap();
+                    done.send((number, simulation::run(plan))).unwrap();
                 }
             });
         }
@@ -43,13 +41,6 @@ pub fn print(title: &str, plans: Vec<Plan>, columns: &[Column]) {
             }
         }
     });
-}
-
-fn run(plan: &Plan) -> Seen {
-    match plan.line.proxy {
-        None => Simulation::new(plan, Redis::default()).run(),
-        Some(_) => Simulation::new(plan, Proxy::default()).run(),
-    }
 }
 
 pub const GATEWAYS: Column = ("gateways", |plan, _| plan.gateways.to_string());

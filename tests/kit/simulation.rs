@@ -15,6 +15,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::fake::FakeSharedData;
+use crate::model;
 use diana_core::time::{Micros, Now, SECOND};
 use fastrand::Rng;
 
@@ -36,6 +37,14 @@ enum Event {
     Answer(Response),
     /// A call of it reaches Redis.
     Call(network::Call),
+}
+
+/// What there is to see with the model in place of Redis, one or several.
+pub fn run(plan: &Plan) -> Seen {
+    match plan.line.proxy {
+        None => Simulation::new(plan, model::redis::Redis::default()).run(),
+        Some(_) => Simulation::new(plan, model::proxy::Proxy::default()).run(),
+    }
 }
 
 pub struct Simulation<R> {
@@ -121,6 +130,10 @@ impl<R: Redis> Simulation<R> {
         let caller = self.crowd.pick(&mut self.rng);
         let first = self.rng.u8(0..100) < self.plan.skew;
         let gateway = if first { 0 } else { self.rng.usize(0..self.plan.gateways) };
+        // It comes where nobody is yet.
+        if now * (self.plan.gateways as u64) < gateway as u64 * self.plan.joins {
+            return;
+        }
         let number = gateway * self.plan.workers + self.rng.usize(0..self.plan.workers);
         self.watch.request(caller, self.workers[number].alone(caller).is_some(), now);
         let done = self.workers[number].request(caller, now);

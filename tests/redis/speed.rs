@@ -22,12 +22,7 @@ type Way<'w> = &'w dyn Fn(&Trip);
 
 #[test]
 fn an_ask_takes_microseconds() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let port = port.to_string();
-    let user = ["--user", "gateway", "on", ">word", "~*", "+@all"];
-    let listen = ["--port", &port, "--bind", "127.0.0.1"];
-    let server = Server::with(&[&listen[..], &user].concat());
-    let rule = |short: &str| Rule::new(short, Quota::new(Unit::Second, 1_000_000));
+    let (server, port) = start();
     let direct: Way = &|trip| call(&port, trip);
     let stream = kept(&port);
     let kept: Way = &|trip| call_on(&stream, trip);
@@ -56,13 +51,55 @@ fn an_ask_takes_microseconds() {
     }
 }
 
-/// Microseconds of its one processor that Redis takes for a trip.
-fn time(server: &Server, way: Way, rules: &[Rule], asks: u64, callers: u64) -> f64 {
+/// Where processors are fewer than shards, each finds its caches cold if calls come to all in turn, and warm if they come
+/// to one after the other.
+#[test]
+fn an_ask_takes_as_long_on_shards() {
+    let trip = trip(&[rule("TB")], 16, 16);
+    let calls = 16 * ROUNDS as usize;
+    for count in [1, 2, 4] {
+        let shards: Vec<_> = (0..count).map(|_| start()).collect();
+        let streams: Vec<_> = shards.iter().map(|(_, port)| kept(port)).collect();
+        shards.iter().for_each(|(server, _)| drop(server.decide(&trip)));
+        let spent = || shards.iter().map(|(server, _)| processor(server)).sum::<f64>();
+        let each = |shard: &dyn Fn(usize) -> usize| {
+            let began = spent();
+            (0..calls).for_each(|number| call_on(&streams[shard(number)], &trip));
+            (spent() - began) / (16 * calls) as f64
+        };
+        let in_turn = each(&|number| number % count);
+        let after = each(&|number| number * count / calls);
+        println!(
+            "{count} shards: {after:.1} µs an ask of 16, {in_turn:.1} if all are called in turn"
+        );
+        assert!(in_turn.max(after) < 200.0);
+    }
+}
+
+/// A Redis with a user, and its port.
+fn start() -> (Server, String) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = port.to_string();
+    let user = ["--user", "gateway", "on", ">word", "~*", "+@all"];
+    let listen = ["--port", &port, "--bind", "127.0.0.1"];
+    (Server::with(&[&listen[..], &user].concat()), port)
+}
+
+fn rule(short: &str) -> Rule {
+    Rule::new(short, Quota::new(Unit::Second, 1_000_000))
+}
+
+fn trip(rules: &[Rule], asks: u64, callers: u64) -> Trip {
     let ask = |number| {
         let charge = |rule: &Rule| rule.charge(number % callers, 1, 100);
         ask_of(0, rules.iter().map(charge).collect())
     };
-    let trip = trip_of(None, (0..asks).map(ask).collect());
+    trip_of(None, (0..asks).map(ask).collect())
+}
+
+/// Microseconds of its one processor that Redis takes for a trip.
+fn time(server: &Server, way: Way, rules: &[Rule], asks: u64, callers: u64) -> f64 {
+    let trip = trip(rules, asks, callers);
     server.command(&["FLUSHALL"]);
     server.decide(&trip);
     let began = processor(server);

@@ -3,16 +3,15 @@
 use diana_core::time::SECOND;
 use fastrand::Rng;
 
-use kit::model::redis::Redis;
 use kit::seed;
-use kit::simulation::Simulation;
-use kit::simulation::plan::{Line, Plan};
+use kit::simulation;
+use kit::simulation::plan::{Line, Plan, Proxied};
 use kit::simulation::seen::Seen;
 
 const ALGORITHMS: [&str; 4] = ["W", "SW", "TB", "LB"];
 
 fn run(plan: &Plan) -> Seen {
-    let seen = Simulation::new(plan, Redis::default()).run();
+    let seen = simulation::run(plan);
     println!("{plan:?}\n{seen:?}");
     seen
 }
@@ -46,7 +45,12 @@ fn never_over_the_limit_while_redis_answers() {
         // All at once, where it hurts most: at the edges of windows and slices.
         let edge = rng.u64(1..=10) * SECOND / 10;
         let pulse = if rng.bool() { 0..SECOND } else { edge - rng.u64(1..100_000)..edge };
-        let seen = run(&Plan { callers, zipf: 1.1, demand, pulse, seconds: 8, ..plan });
+        // Some behind a proxy, where each caller's permits lie with one of several Redis.
+        let nodes = rng.usize(1..=4);
+        let proxied = Proxied { parts: nodes * rng.usize(1..=4), nodes };
+        let line = Line { proxy: rng.bool().then_some(proxied), ..plan.line };
+        let plan = Plan { callers, zipf: 1.1, demand, pulse, seconds: 8, line, ..plan };
+        let seen = run(&plan);
         assert_eq!((seen.failed, seen.alone), (0.0, 0.0));
         assert_eq!(seen.extremes.fullest.over(), 0);
         // A leaky bucket holds what fits; its line is another matter.

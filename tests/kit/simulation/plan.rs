@@ -28,6 +28,8 @@ pub struct Plan {
     /// Per cent of them that go to the first gateway; the rest goes to all alike.
     pub skew: u8,
     pub seconds: u64,
+    /// Within this time gateways join one after the other; until then no requests come to them.
+    pub joins: Micros,
     pub line: Line,
 }
 
@@ -81,6 +83,7 @@ impl Default for Plan {
             pulse: 0..SECOND,
             skew: 0,
             seconds: 30,
+            joins: 0,
             line: Line::default(),
         }
     }
@@ -123,6 +126,11 @@ impl Plan {
     pub fn algorithm(&self) -> Rc<dyn Algorithm> {
         let entry = REGISTRY.iter().find(|entry| entry.short == self.algo).unwrap();
         (entry.build)(&Quota::new(Unit::Second, self.rpu)).unwrap()
+    }
+
+    /// In how many seconds the whole fleet would have got as many requests.
+    pub fn full_seconds(&self) -> f64 {
+        (self.end() - self.joins / 2) as f64 / SECOND as f64
     }
 
     /// How long the simulation lasts.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use diana_core::algorithm::Algorithm;
-use diana_core::time::{Micros, Now};
+use diana_core::time::{Micros, Now, SECOND};
 
 use super::EPOCH;
 use super::fullest::{Admission, extremes};
@@ -124,7 +124,7 @@ impl Watch {
         let in_error = self.refused_in_error();
         let last = self.waits.len().saturating_sub(1);
         let wait = |per_cent| self.waits.get(last * per_cent / 100).copied().unwrap_or(0);
-        let rate = |count: u64| count as f64 / plan.seconds as f64;
+        let rate = |count: u64| count as f64 / plan.full_seconds();
         let share = |count: u64, of: u64| count as f64 / of.max(1) as f64;
         // Who waited until the end was counted by nobody else.
         let in_time = self.admissions.iter().filter(|admission| admission.at < plan.end()).count();
@@ -136,7 +136,7 @@ impl Watch {
             asks: rate(network.asks()),
             failed: share(network.failed, network.calls),
             scripts: rate(network.scripts),
-            processors: network.busy() / plan.end() as f64,
+            processors: network.busy() / (plan.full_seconds() * SECOND as f64),
             busiest: network.busiest() / plan.end() as f64,
             waiting: share(self.asked, self.decided),
             waited_for_permits: share(self.waits.len() as u64 - self.asked, self.decided),
