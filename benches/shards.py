@@ -1,4 +1,4 @@
-"""What a request of a seldom caller costs Redis: called directly, and through Envoy's proxy over some shards."""
+"""What a seldom caller costs Redis: called directly, and through Envoy's proxy over some shards."""
 
 import json
 import sys
