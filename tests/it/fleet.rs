@@ -111,9 +111,18 @@ impl Worker {
         Worker::open(data, TIMEOUT, parts)
     }
 
+    /// One that proposes another secret.
+    pub fn with_secret(data: &Rc<FakeSharedData>, parts: Parts, own: Seed) -> Worker {
+        Worker::propose(data, TIMEOUT, parts, own)
+    }
+
     fn open(data: &Rc<FakeSharedData>, timeout: u64, parts: Parts) -> Worker {
+        Worker::propose(data, timeout, parts, OWN)
+    }
+
+    fn propose(data: &Rc<FakeSharedData>, timeout: u64, parts: Parts, own: Seed) -> Worker {
         let way = Endpoint { cluster: "redis".into(), timeout, login: Login::default(), parts };
-        let client = Client::new(way, "test", data.clone(), OWN, 77);
+        let client = Client::new(way, "test", data.clone(), own, 77);
         let mut handle = Handle::new(OnFailure::Gateway, parts);
         client.tell(&mut handle);
         Worker { client, handle, calls: Rc::default() }

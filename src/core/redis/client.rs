@@ -13,7 +13,6 @@ mod stats;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::breaker::Breaker;
 use super::handle::Handle;
 use super::health::Health;
 use super::part::{Part, Parts, Tags};
@@ -31,9 +30,6 @@ pub use stats::Stats;
 /// How long after its timeout an answer is given up; the host makes one up before, unless it was busy
 /// or has forgotten who asked.
 const GRACE: Micros = SECOND / 250;
-
-/// Most probes that are out at once: each asks about one part, since one that hangs would keep the others waiting.
-const PROBES: usize = 16;
 
 /// How Redis is reached.
 #[derive(Clone)]
@@ -82,6 +78,9 @@ pub struct Client {
     offsets: Vec<Offset>,
     /// When the first part was last asked.
     asked_first: Option<Micros>,
+    /// When the log was last told of parts that cannot be relied upon any more, and that can again.
+    told_opened: Option<Micros>,
+    told_closed: Option<Micros>,
     /// See [`Stats`].
     pub stats: Stats,
 }
@@ -96,7 +95,11 @@ impl Client {
         own: Seed,
         random: u64,
     ) -> Client {
-        let key = format!("diana/1/{namespace}/fleet");
+        // Parts with the same number are others where there are more of them.
+        let key = match endpoint.parts {
+            Parts::ONE => format!("diana/1/{namespace}/fleet"),
+            parts => format!("diana/1/{namespace}/fleet/{}", parts.number()),
+        };
         let health = Health::update(&*data, &key, 0, |health| {
             let is_new = health.gateway == 0;
             if is_new {
@@ -108,6 +111,8 @@ impl Client {
             tags: Tags::new(namespace, endpoint.parts),
             offsets: vec![Offset::default(); usize::from(endpoint.parts.number())],
             asked_first: None,
+            told_opened: None,
+            told_closed: None,
             endpoint,
             data,
             key,
@@ -171,23 +176,6 @@ impl Client {
         let operations = self.batches.is_empty() && handle.has_operations();
         let leave = operations || !self.waiting.is_empty();
         batches.chain(self.probe(now, handle)).chain(leave.then_some(now)).min()
-    }
-
-    /// When the next part is to be probed.
-    fn probe(&self, now: Micros, handle: &Handle) -> Option<Micros> {
-        let can = handle.in_use && self.probes() < PROBES;
-        self.open().filter_map(|(_, breaker)| breaker.probe(now)).min().filter(|_| can)
-    }
-
-    /// The parts that cannot be relied upon, and their breakers.
-    fn open(&self) -> impl Iterator<Item = (Part, Breaker)> + use<'_> {
-        let parts = self.endpoint.parts.number();
-        self.health.open().filter(move |(part, _)| part.number() < parts).copied()
-    }
-
-    /// Probes that are out.
-    fn probes(&self) -> usize {
-        self.batches.iter().filter(|batch| batch.probing).count()
     }
 
     /// Does what is due: sends what waits, gives up what does not come back.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use diana_core::key::Key;
+use diana_core::key::{Key, Seed};
 use diana_core::redis::part::{Part, Parts, Tags};
 use diana_core::redis::pending::Settled;
 use diana_core::time::SECOND;
@@ -177,15 +177,15 @@ fn an_answer_about_another_part_counts_for_nothing() {
 fn where_the_proxy_is_missing_all_parts_that_were_asked_are_away() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());
     steps_together(&mut worker, &mut proxy);
-    let asked: HashSet<u64> = [1, 2, 3].map(|part| worker.ask(caller(part), SECOND)).into();
-    worker.work(SECOND);
+    let asked: HashSet<u64> = [1, 2, 3].map(|part| worker.ask(caller(part), SECOND / 2)).into();
+    worker.work(SECOND / 2);
     let (token, _) = worker.calls.one();
-    let told = requests(worker.answer(token, &status(503), SECOND).unwrap());
+    let told = requests(worker.answer(token, &status(503), SECOND / 2).unwrap());
     assert!(told.iter().all(|(_, settled)| *settled == Settled::Alone));
     assert_eq!(told.iter().map(|(ticket, _)| *ticket).collect::<HashSet<_>>(), asked);
     assert_eq!(worker.client.stats.failures, [("unreachable", 3)]);
     assert_eq!(worker.handle.away(), 3);
-    steps(&mut worker, &mut proxy, SECOND, 2000);
+    steps(&mut worker, &mut proxy, SECOND / 2, 2000);
     assert!(worker.is_together());
 }
 
@@ -200,4 +200,42 @@ fn steps_together(worker: &mut Worker, proxy: &mut Proxy) {
 #[test]
 fn what_is_charged_lies_where_its_caller_does() {
     assert_eq!(Parts::new(16).of(charge(caller(11)).caller), Part::new(11));
+}
+
+/// Its own secret is another, and no part but the first would say so.
+#[test]
+fn a_worker_that_comes_late_goes_by_the_secret_of_the_others() {
+    for first_is_away in [false, true] {
+        let data = Rc::new(FakeSharedData::default());
+        let open = |own| Worker::with_secret(&data, Parts::new(16), own);
+        let (mut early, mut late) = (open(Seed { k0: 7, k1: 7 }), open(Seed { k0: 8, k1: 8 }));
+        let mut proxy = Proxy::default();
+        steps_together(&mut early, &mut proxy);
+        if first_is_away {
+            proxy.away.insert(0);
+        }
+        let ticket = late.ask(caller(5), SECOND);
+        let told = steps(&mut late, &mut proxy, SECOND, 5);
+        assert_eq!(told, [(ticket, Settled::Again)], "it is hashed with another");
+        assert!(late.client.seed() == early.client.seed());
+        assert_eq!(proxy.parts(), 1, "nobody was asked under a secret of its own");
+    }
+}
+
+/// Each would have a line of its own, and another one when it is back.
+#[test]
+fn the_log_is_not_flooded_by_many_parts() {
+    let (mut worker, mut proxy) = (worker(), Proxy::default());
+    steps_together(&mut worker, &mut proxy);
+    proxy.away.extend(0..16);
+    for part in 0..16 {
+        let now = SECOND / 2 + 20 * MILLISECOND * part;
+        worker.ask(caller(part), now);
+        steps(&mut worker, &mut proxy, now, 5);
+    }
+    assert_eq!((worker.handle.away(), worker.client.stats.news.len()), (16, 1));
+    proxy.away.clear();
+    steps(&mut worker, &mut proxy, SECOND, 3000);
+    let news = &worker.client.stats.news;
+    assert!(news.len() <= 5 && news.last().unwrap().ends_with("counts together"), "{news:?}");
 }

@@ -9,7 +9,7 @@ use crate::redis::health::Health;
 use crate::redis::part::{Part, Parts};
 use crate::redis::pending::Settled;
 use crate::redis::protocol::Failure;
-use crate::time::Micros;
+use crate::time::{Micros, SECOND};
 
 /// Most parts that one line of the log names beside the first.
 const NAMED: usize = 15;
@@ -54,16 +54,23 @@ impl Client {
         self.follow(health, handle);
         let failures = || calls.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
         failures().for_each(|failure| self.stats.fail(failure.name()));
-        self.tell_closed(&closed, handle);
+        let parts = self.endpoint.parts;
+        if !closed.is_empty() && (handle.away() == 0 || may_tell(&mut self.told_closed, parts, now))
+        {
+            self.tell_closed(&closed, handle);
+        }
         let why = |part: &Part| calls.iter().find(|(other, _)| other == part)?.1.as_ref().err();
-        if let Some(failure) = opened.first().and_then(why) {
-            self.tell_opened(&opened, failure);
+        if let Some(failure) = opened.first().and_then(why)
+            && may_tell(&mut self.told_opened, parts, now)
+        {
+            self.tell_opened(&opened, failure, handle);
         }
     }
 
-    fn tell_opened(&mut self, parts: &[Part], failure: &Failure) {
+    fn tell_opened(&mut self, parts: &[Part], failure: &Failure, handle: &Handle) {
         if let Some(names) = self.names(parts) {
-            let whom = if self.endpoint.parts == Parts::ONE { "itself" } else { "itself there" };
+            let all = usize::from(self.endpoint.parts.number());
+            let whom = if handle.away() == all { "itself" } else { "itself there" };
             self.stats.news.push(format!(
                 "rules for the fleet: {names} cannot be relied upon: {failure}; this gateway goes by {whom} until it \
                  is back"
@@ -127,6 +134,19 @@ impl Client {
     /// Goes by what all workers know.
     pub(super) fn follow(&mut self, health: Health, handle: &mut Handle) {
         self.health = health;
+        // Only the first part would say so, and only where it is asked.
+        if let Some(seed) = self.health.seed() {
+            self.reseed(seed, handle);
+        }
         self.tell(handle);
     }
+}
+
+/// Whether a line may be logged: each of many parts would have its own, and then another one.
+fn may_tell(last: &mut Option<Micros>, parts: Parts, now: Micros) -> bool {
+    let may = parts == Parts::ONE || last.is_none_or(|last| now.saturating_sub(last) >= SECOND);
+    if may {
+        *last = Some(now);
+    }
+    may
 }

@@ -8,7 +8,7 @@ use crate::redis::handle::{Handle, Operation};
 use crate::redis::health::Health;
 use crate::redis::part::Part;
 use crate::redis::pending::Settled;
-use crate::redis::protocol::{AskReply, Failure, ScriptCall, Trip};
+use crate::redis::protocol::{AskReply, Failure, Script, ScriptCall, Trip};
 use crate::redis::target::Target;
 use crate::time::{Micros, Now, SECOND};
 
@@ -24,6 +24,9 @@ const BATCHES: usize = 4;
 
 /// How often the first part hears of this gateway, whatever the others are asked.
 const ALIVE: Micros = SECOND;
+
+/// Most probes that are out at once: each asks about one part, since one that hangs would keep the others waiting.
+const PROBES: usize = 16;
 
 /// The shortest timeout that a host can tell.
 const SHORTEST: Micros = SECOND / 1000;
@@ -74,9 +77,28 @@ impl Client {
         let wanted = !self.waiting.is_empty() || handle.has_operations();
         if wanted && self.batches.is_empty() && !handle.is_away(Part::FIRST) {
             let mut batch = Batch::new(self.trip(), self.endpoint.timeout);
-            batch.add_empty(Part::FIRST);
+            // Requests wait for this trip and for their own, so it should be no more than one.
+            let (part, script, asks) = (Part::FIRST, Script::Text, Vec::new());
+            batch.add(ScriptCall { part, script, asks }, Vec::new());
             self.send(batch, now, callout, handle);
         }
+    }
+
+    /// When the next part is to be probed.
+    pub(super) fn probe(&self, now: Micros, handle: &Handle) -> Option<Micros> {
+        let can = handle.in_use && self.probes() < PROBES;
+        self.open().filter_map(|(_, breaker)| breaker.probe(now)).min().filter(|_| can)
+    }
+
+    /// The parts that cannot be relied upon, and their breakers.
+    pub(super) fn open(&self) -> impl Iterator<Item = (Part, Breaker)> + use<'_> {
+        let parts = self.endpoint.parts.number();
+        self.health.open().filter(move |(part, _)| part.number() < parts).copied()
+    }
+
+    /// Probes that are out.
+    fn probes(&self) -> usize {
+        self.batches.iter().filter(|batch| batch.probing).count()
     }
 
     /// Finds out whether parts are back, unless another worker does.

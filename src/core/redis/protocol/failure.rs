@@ -149,7 +149,9 @@ impl fmt::Display for Failure {
             Failure::CrossSlot => "the cluster keeps a namespace in several places (CROSSSLOT)",
             Failure::ClusterDown => "the cluster does not serve all of its slots (CLUSTERDOWN)",
             Failure::TryAgain => "the cluster moves the keys to another node (TRYAGAIN)",
-            Failure::NoHost => "the proxy has no node for the keys (no upstream host)",
+            Failure::NoHost => {
+                "the proxy has no route for the keys, or no primary (no upstream host)"
+            }
             Failure::Upstream => "the proxy gets no answer from the node (upstream failure)",
             Failure::ReadOnly => "this is a replica, not a primary (READONLY)",
             Failure::OutOfMemory => "Redis has no memory left (OOM)",

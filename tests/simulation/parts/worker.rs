@@ -1,4 +1,4 @@
-//! A gateway of one worker whose requests have an account and a device.
+//! A worker of a gateway whose requests have an account and a device.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ pub struct Done {
     pub admitted: bool,
 }
 
-pub struct Gateway {
+pub struct Worker {
     host: FakeHost,
     clocks: Now,
     worker: diana_worker::Worker,
@@ -30,14 +30,14 @@ pub struct Gateway {
     waiting: HashMap<u32, (Stream, Who, Micros)>,
 }
 
-impl Gateway {
+impl Worker {
     /// One whose clocks show this when that of the simulation shows zero.
-    pub fn new(configuration: &str, clocks: Now, random: u64) -> Gateway {
-        let host = FakeHost::new(Rc::new(FakeSharedData::default()), random.into());
+    pub fn new(configuration: &str, data: &Rc<FakeSharedData>, clocks: Now, random: u64) -> Worker {
+        let host = FakeHost::new(data.clone(), random.into());
         host.set_clocks(clocks);
         let (worker, mut root) = (diana_worker::Worker::default(), Root::default());
         assert!(root.configure(configuration.as_bytes(), b"gateway", &worker, &host));
-        Gateway { host, clocks, worker, root, streams: 0, waiting: HashMap::new() }
+        Worker { host, clocks, worker, root, streams: 0, waiting: HashMap::new() }
     }
 
     /// A request comes. What became of it, if that is clear at once.
