@@ -79,7 +79,9 @@ impl<R> Fleet<R> {
             gateways: &self.shared_as([1; GATEWAYS]),
             rate: 100,
             lasting: Duration::from_secs(60),
-            patience: 30,
+            // No multiple of the gateways, or each sender would come to one of them only, with a connection that may
+            // lead to the same worker as all others.
+            patience: 10 * GATEWAYS + 1,
             requests: &[request("GET", path, &[])],
         };
         load.fire_during(|| self.is_together_again());
