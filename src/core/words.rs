@@ -37,7 +37,7 @@ pub fn write<const N: usize>(
     data.swap(key, words.map(u64::to_le_bytes).as_flattened(), number)
 }
 
-/// As [`write`], of as many words as there are.
+/// As [`write()`], of as many words as there are.
 pub fn write_all(words: &[u64], data: &dyn SharedData, key: &str, number: Option<u32>) -> bool {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     data.swap(key, &bytes, number)
