@@ -8,6 +8,12 @@ use crate::host::{Host, Proxy};
 
 const UPDATES: usize = 200;
 
+/// So many that some three hundred bytes of each would be seen.
+const MANY: usize = 2 * UPDATES;
+
+/// By which the memory of a VM grows.
+const PAGE: usize = 1 << 16;
+
 const RULES: usize = 5;
 
 /// Rules of which each keeps what it knows of callers.
@@ -69,7 +75,7 @@ fn memory_and_gauges_are_as_after_the_first() {
     host.shared_data().set(b"diana/1/shop/rules", &[0; 32 << 10], 0).unwrap();
     let mut proxy = host.start_proxy(1, &config(0)).unwrap();
     let (mut worker, mut main) = (Vec::new(), Vec::new());
-    for number in 1..=UPDATES {
+    for number in 1..=MANY {
         serve(&mut proxy.workers[0]);
         update(&mut proxy, number);
         worker.push(proxy.workers[0].memory());
@@ -80,8 +86,10 @@ fn memory_and_gauges_are_as_after_the_first() {
         proxy.run(MILLISECOND);
         answer_all(&mut proxy.workers[0], 0);
     }
-    assert_eq!(worker[UPDATES - 1], worker[99], "{worker:?}");
-    assert_eq!(main[UPDATES - 1], main[99], "{main:?}");
+    // Where the free blocks lie it may take one page more for once, after a hundred updates or so.
+    assert_eq!(worker[MANY - 1], worker[MANY / 2 - 1], "{worker:?}");
+    assert_eq!(main[MANY - 1], main[MANY / 2 - 1], "{main:?}");
+    assert!(worker[MANY - 1] <= worker[9] + PAGE, "{worker:?}");
     assert_eq!(modes(&host), [1, 0]);
     assert!(!proxy.main.has_timer());
 }
