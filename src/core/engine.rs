@@ -104,8 +104,8 @@ struct Judge {
     /// Its name, which records share.
     name: Rc<str>,
     algorithm: Rc<dyn Algorithm>,
-    /// Its actor's number in [`Callers`].
-    actor: usize,
+    /// Its actor's number in [`Callers`]; none for `all`.
+    actor: Option<usize>,
     store: Usage,
     bans: Option<Banned>,
     hot: Option<Spotter>,
@@ -183,7 +183,7 @@ impl Engine {
         }
         self.callers.count(since == Since::New);
         if self.scratch.opinions.is_empty() {
-            return Verdict::PASS;
+            return Verdict::pass();
         }
         let now = clock.now();
         self.scratch.now = now;

@@ -38,14 +38,14 @@ pub trait Store {
     /// request that long.
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision;
 
-    /// Checks a request to which no other rule has to agree: it is charged with it if it may leave at
-    /// once and nobody shares its caller's bucket.
-    fn take(&mut self, key: Key, now: Now) -> Reservation {
+    /// Checks a request to which no other rule has to agree, and charges it if it may leave at once and
+    /// nobody shares its caller's bucket. Then there is nothing else to say of it: `None`.
+    fn take(&mut self, key: Key, now: Now) -> Option<Reservation> {
         let mut reservation = self.check(key, now);
         if reservation.is_free() {
             reservation.decision = self.charge(&mut reservation, 0);
         }
-        reservation
+        (!reservation.is_charged).then_some(reservation)
     }
 
     /// Whether a request can be held for `delay` ticks, because another rule asks for it: an

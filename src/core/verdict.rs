@@ -23,9 +23,14 @@ pub enum Verdict {
 
 impl Verdict {
     /// The request goes on, nothing is reserved for it and nothing is told.
-    pub const PASS: Verdict = Verdict::Admit(Permit::NONE, None);
+    // A constant would be copied whole, with its padding, for every request.
+    #[must_use]
+    #[inline]
+    pub fn pass() -> Verdict {
+        Verdict::Admit(Permit::NONE, None)
+    }
 
-    /// Whether it is [`Verdict::PASS`].
+    /// Whether it is [`Verdict::pass`].
     #[must_use]
     #[inline]
     pub fn is_pass(&self) -> bool {

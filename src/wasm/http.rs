@@ -40,10 +40,18 @@ impl HttpContext for Http {
     }
 
     fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
-        // Added, not set: an upstream's own fields stay.
-        for (name, value) in self.stream.response() {
-            abi::add_header(abi::RESPONSE_HEADERS, name, &value);
+        if let Some(headers) = self.stream.response() {
+            add(headers);
         }
         Action::Continue
+    }
+}
+
+/// Adds headers to the response.
+#[inline(never)]
+fn add(headers: Vec<(&'static str, String)>) {
+    // Not set: an upstream's own fields stay.
+    for (name, value) in headers {
+        abi::add_header(abi::RESPONSE_HEADERS, name, &value);
     }
 }

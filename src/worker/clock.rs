@@ -37,19 +37,26 @@ impl Clock for Clocks<'_> {
         let mut mono = self.host.monotonic();
         let Offset { ahead, read } = self.offset;
         if read.get().is_none_or(|read| mono.saturating_sub(read) >= SECOND) {
-            let anew = read_both(self.host, &mut mono);
-            let back = ahead.get().saturating_sub(anew);
-            // Slewing by a time server moves it by less than a millisecond in a second.
-            if read.replace(Some(mono)).is_some() && back > SECOND as i64 {
-                self.stepped_back(back.unsigned_abs());
-            }
-            ahead.set(anew);
+            self.read_anew(&mut mono);
         }
         Now { mono, wall: mono.saturating_add_signed(ahead.get()) }
     }
 }
 
 impl Clocks<'_> {
+    /// Reads how far the wall clock is ahead, and with it the monotonic one.
+    #[cold]
+    fn read_anew(&self, mono: &mut Micros) {
+        let Offset { ahead, read } = self.offset;
+        let anew = read_both(self.host, mono);
+        let back = ahead.get().saturating_sub(anew);
+        // Slewing by a time server moves it by less than a millisecond in a second.
+        if read.replace(Some(*mono)).is_some() && back > SECOND as i64 {
+            self.stepped_back(back.unsigned_abs());
+        }
+        ahead.set(anew);
+    }
+
     /// Tells that the wall clock stepped back.
     #[cold]
     fn stepped_back(&self, by: Micros) {

@@ -146,10 +146,8 @@ impl Instance {
     pub(crate) fn decide(&self, request: &dyn Request, host: &dyn Host) -> Verdict {
         self.judge(host, |engine| {
             let verdict = engine.decide(request, &self.clock(host));
-            if !matches!(verdict, Verdict::Refuse(_)) {
-                for (header, rule) in engine.marks() {
-                    host.mark(header, rule);
-                }
+            if engine.is_hot() && !matches!(verdict, Verdict::Refuse(_)) {
+                mark(engine, host);
             }
             verdict
         })
@@ -158,7 +156,7 @@ impl Instance {
     /// The same, about one that has waited for an answer that was of no use.
     fn decide_again(&self, resumed: &Resumed, host: &dyn Host) -> Verdict {
         self.judge(host, |engine| {
-            let mut verdict = Verdict::PASS;
+            let mut verdict = Verdict::pass();
             host.read(self.reads_headers, &mut |request| {
                 verdict = engine.decide_again(resumed, request, &self.clock(host));
             });
@@ -176,7 +174,7 @@ impl Instance {
         // The host never calls about one stream while it is in a call about another.
         let Ok(mut engine) = self.engine.try_borrow_mut() else {
             host.log(Level::Error, "a request was not judged: another one still is");
-            return Verdict::PASS;
+            return Verdict::pass();
         };
         judge(&mut engine)
     }
@@ -244,5 +242,13 @@ impl Instance {
 
     fn clock<'a>(&'a self, host: &'a dyn Host) -> Clocks<'a> {
         Clocks { offset: &self.offset, host, namespace: &self.namespace }
+    }
+}
+
+/// Marks the request in hand for every rule whose caller is hot.
+#[inline(never)]
+fn mark(engine: &Engine, host: &dyn Host) {
+    for (header, rule) in engine.marks() {
+        host.mark(header, rule);
     }
 }

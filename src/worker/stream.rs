@@ -70,10 +70,11 @@ impl Stream {
         false
     }
 
-    /// The response has come. The headers to be added to it.
-    pub fn response(&mut self) -> Vec<(&'static str, String)> {
+    /// The response has come. The headers to be added to it, if anything is left to do.
+    pub fn response(&mut self) -> Option<Vec<(&'static str, String)>> {
         self.held = false;
-        self.late.take().map(|late| late.end()).unwrap_or_default()
+        let late = self.late.take()?;
+        Some(late.end())
     }
 
     fn late(&mut self) -> &Rc<Late> {

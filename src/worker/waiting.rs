@@ -30,6 +30,7 @@ impl Late {
     }
 
     /// The response has come. The headers to be added to it.
+    #[inline(never)]
     pub(crate) fn end(&self) -> Vec<(&'static str, String)> {
         self.permit.take().finish(End::Served);
         self.fields.take()

@@ -67,7 +67,7 @@ impl Engine {
     /// Asks about the request in hand, which other rules hold for `delay`.
     #[inline(never)]
     pub(super) fn ask(&mut self, delay: Micros) -> Verdict {
-        let Some(client) = &mut self.client else { return Verdict::PASS };
+        let Some(client) = &mut self.client else { return Verdict::pass() };
         let mut questions = Vec::new();
         let round = Round::of(&self.scratch.opinions, &self.rules, self.redis.parts);
         if round.follows {

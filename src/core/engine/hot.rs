@@ -6,6 +6,13 @@ use crate::port::Request;
 use crate::report::hot::HotCallers;
 
 impl Engine {
+    /// Whether the caller of the request in hand is hot for any rule.
+    #[must_use]
+    #[inline]
+    pub fn is_hot(&self) -> bool {
+        !self.scratch.hot.is_empty()
+    }
+
     /// The marks of the request that was decided about last: headers, and the rules that they name. Where
     /// several rules have the same header it is to name the last.
     pub fn marks(&self) -> impl Iterator<Item = (&str, &str)> {

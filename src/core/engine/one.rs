@@ -15,9 +15,9 @@ impl Engine {
         self.begin(Since::New);
         let subject = self.subject(0, request);
         self.callers.count(true);
-        let Some(subject) = subject else { return Verdict::PASS };
+        let Some(subject) = subject else { return Verdict::pass() };
         let now = clock.now();
-        let Some(judge) = self.rules.first_mut() else { return Verdict::PASS };
+        let Some(judge) = self.rules.first_mut() else { return Verdict::pass() };
         let banned = match &mut judge.bans {
             Some(bans) if subject.is_own => bans.left(subject.key, now.mono, &mut self.redis),
             _ => 0,
@@ -25,12 +25,12 @@ impl Engine {
         if banned > 0 || subject.denied {
             return self.conclude_one(subject, banned, None, now);
         }
-        let reservation = judge.store.take(subject.key, now, &mut self.redis);
-        if reservation.is_charged() {
+        let found = judge.store.take(subject.key, now, &mut self.redis);
+        if found.is_none() {
             judge.counts.allowed += 1;
-            return Verdict::PASS;
+            return Verdict::pass();
         }
-        self.conclude_one(subject, banned, Some(reservation), now)
+        self.conclude_one(subject, banned, found, now)
     }
 
     /// Concludes about a request that the one rule does not admit at once.
@@ -39,13 +39,13 @@ impl Engine {
         &mut self,
         subject: Subject,
         banned: Micros,
-        reservation: Option<Reservation>,
+        found: Option<Reservation>,
         now: Now,
     ) -> Verdict {
         let mut opinion = Opinion::of(subject);
         if let Some(judge) = self.rules.first_mut() {
             opinion.ban(judge, banned, &mut self.redis);
-            if let Some(found) = reservation {
+            if let Some(found) = found {
                 judge.counts.overflow += u64::from(found.is_overflow());
                 opinion.take(judge, found);
             }

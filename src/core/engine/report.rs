@@ -17,7 +17,7 @@ impl Engine {
         let shadowed = self.count();
         let is_silent = shadowed.is_none() && delay == 0 && self.accepted == Accepted::default();
         if is_silent {
-            return Verdict::PASS;
+            return Verdict::pass();
         }
         let report = self.report(shadowed, delay);
         if delay == 0 {
@@ -125,11 +125,11 @@ impl Engine {
             longest = longest.max(retry);
             first = first.or(Some((place, opinion.rule, outcome)));
         }
-        let Some((place, rule, outcome)) = first else { return Verdict::PASS };
+        let Some((place, rule, outcome)) = first else { return Verdict::pass() };
         let records = self.records();
         let (Some(judge), Some(by)) = (self.rules.get_mut(rule), records.get(place).cloned())
         else {
-            return Verdict::PASS;
+            return Verdict::pass();
         };
         judge.counts.refuse(outcome, false);
         let is_logged = self.log_refused && judge.may_log(self.scratch.now);

@@ -33,6 +33,7 @@ impl Upkeep {
 impl Engine {
     /// Takes back what was reserved for requests whose clients left. It is done before any other request
     /// is decided about, and sooner where others count by the same state.
+    #[inline(never)]
     pub fn take_back(&mut self, now: Now) {
         for seat in self.freed.take() {
             if let Some(judge) = self.rules.get_mut(seat.rule) {

@@ -35,7 +35,7 @@ impl Usage {
     }
 
     #[inline]
-    pub(super) fn take(&mut self, key: Key, now: Now, handle: &mut Handle) -> Reservation {
+    pub(super) fn take(&mut self, key: Key, now: Now, handle: &mut Handle) -> Option<Reservation> {
         match self {
             Usage::Here(store) => store.take(key, now),
             Usage::Redis(store) => store.take(key, now, handle),
@@ -157,6 +157,7 @@ impl Banned {
         }
     }
 
+    #[inline(never)]
     pub(super) fn left(&mut self, key: Key, now: Micros, handle: &mut Handle) -> Micros {
         match self {
             Banned::Here(bans) => bans.left(key, now),

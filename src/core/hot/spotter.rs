@@ -108,7 +108,7 @@ impl Spotter {
 
     /// Counts a request. If its caller is hot, how many are to be expected in a tenth of a second: as
     /// many as it made here in the one before, or as it makes on average at least.
-    #[inline]
+    #[inline(never)]
     pub fn see(&mut self, hash: u64) -> Option<u64> {
         let pace = u64::from(self.counts.add(hash)?);
         Some(pace.max(self.hot.over / (self.hot.per / PACE).max(1)))

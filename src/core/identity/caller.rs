@@ -73,16 +73,20 @@ impl Callers {
         }
     }
 
-    /// The number by which [`Callers::of`] knows a compound actor.
-    pub fn register(&mut self, actor: &[usize], counted: Counted) -> usize {
+    /// The number by which [`Callers::of`] knows a compound actor; none for `all`, where nobody is to be
+    /// recognised.
+    pub fn register(&mut self, actor: &[usize], counted: Counted) -> Option<usize> {
+        if actor.is_empty() {
+            return None;
+        }
         let compound = (actor.to_vec(), counted);
         if let Some(known) = self.compounds.iter().position(|known| *known == compound) {
             self.repeats = true;
-            return known;
+            return Some(known);
         }
         self.compounds.push(compound);
         self.found.push(None);
-        self.compounds.len() - 1
+        Some(self.compounds.len() - 1)
     }
 
     /// Hashes those whom the fleet counts under another secret.
@@ -106,8 +110,12 @@ impl Callers {
 
     /// The caller of `request` by a registered compound actor.
     #[inline]
-    pub fn of(&mut self, compound: usize, request: &dyn Request) -> Caller {
-        if self.repeats { self.once(compound, request) } else { self.find(compound, request) }
+    pub fn of(&mut self, compound: Option<usize>, request: &dyn Request) -> Caller {
+        match compound {
+            None => Caller::ALL,
+            Some(compound) if self.repeats => self.once(compound, request),
+            Some(compound) => self.find(compound, request),
+        }
     }
 
     fn once(&mut self, compound: usize, request: &dyn Request) -> Caller {
@@ -124,9 +132,10 @@ impl Callers {
     /// How the caller of `request` is called, as it may stand in the log: addresses spelled out, `+`
     /// between the parts of a compound actor, `?` in the place of what would look odd.
     #[must_use]
-    pub fn name(&self, compound: usize, request: &dyn Request) -> String {
+    pub fn name(&self, compound: Option<usize>, request: &dyn Request) -> String {
         let mut name = String::new();
-        let Some((parts, _)) = self.compounds.get(compound) else { return name };
+        let compound = compound.and_then(|compound| self.compounds.get(compound));
+        let Some((parts, _)) = compound else { return name };
         for actor in parts.iter().filter_map(|&part| self.actors.get(part)) {
             if !name.is_empty() {
                 name.push('+');
@@ -142,9 +151,6 @@ impl Callers {
     #[inline(never)]
     fn find(&mut self, compound: usize, request: &dyn Request) -> Caller {
         let Some((parts, counted)) = self.compounds.get(compound) else { return Caller::Absent };
-        if parts.is_empty() {
-            return Caller::ALL;
-        }
         let mut secret = KeyHasher::new(match counted {
             Counted::Here => &self.seeds.0,
             Counted::InFleet => &self.seeds.1,

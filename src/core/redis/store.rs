@@ -130,12 +130,12 @@ impl RedisStore {
     }
 
     /// As [`Store::take`](crate::store::Store::take).
-    pub fn take(&mut self, key: Key, now: Now, handle: &mut Handle) -> Reservation {
+    pub fn take(&mut self, key: Key, now: Now, handle: &mut Handle) -> Option<Reservation> {
         let mut reservation = self.check(key, now, handle);
         if reservation.is_free() {
             reservation.decision = self.charge(&mut reservation, 0, handle);
         }
-        reservation
+        (!reservation.is_charged).then_some(reservation)
     }
 
     /// As [`Store::look_again`](crate::store::Store::look_again).

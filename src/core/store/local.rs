@@ -16,27 +16,15 @@ use crate::time::{Micros, Now};
 /// A rule's table.
 pub struct Local {
     spec: CounterSpec,
+    /// Words of a caller's state.
+    words: usize,
     table: Rc<RefCell<Table>>,
 }
 
 impl Local {
     /// A rule that counts in `table`.
     pub fn new(spec: CounterSpec, table: Rc<RefCell<Table>>) -> Local {
-        Local { spec, table }
-    }
-
-    /// A request's caller as it is found, and what would become of it.
-    #[inline]
-    fn find(&self, table: &mut Table, key: Key, now: Now) -> Reservation {
-        let CounterSpec { algorithm, cost, .. } = &self.spec;
-        let place = table.find(key, now);
-        let at = table.judging(now);
-        let state = table.state(key, place);
-        let mut other = State::nobody(state.len());
-        let decision = algorithm.step(state, at, *cost, &mut other);
-        let row = Row { place, version: table.version(), at, other, delay: decision.wait() };
-        let is_overflow = place == Place::Overflow;
-        Reservation { is_overflow, ..Reservation::new(key, now, decision, By::Row(row)) }
+        Local { words: spec.algorithm.words(), spec, table }
     }
 
     /// Works out what a charge writes of a request that leaves `delay` later, if that is possible.
@@ -53,16 +41,21 @@ impl Local {
 
 impl Store for Local {
     fn check(&mut self, key: Key, now: Now) -> Reservation {
-        self.find(&mut self.table.borrow_mut(), key, now)
+        let mut table = self.table.borrow_mut();
+        let mut after = State::nobody(self.words);
+        let (place, decision) = find(&self.spec, &mut table, key, now, &mut after);
+        reservation(&table, key, now, place, after, decision)
     }
 
-    fn take(&mut self, key: Key, now: Now) -> Reservation {
+    fn take(&mut self, key: Key, now: Now) -> Option<Reservation> {
         let mut table = self.table.borrow_mut();
-        let mut reservation = self.find(&mut table, key, now);
-        if reservation.is_free() {
-            write(&mut table, &mut reservation);
+        let mut after = State::nobody(self.words);
+        let (place, decision) = find(&self.spec, &mut table, key, now, &mut after);
+        if decision == Decision::NOW && place != Place::Overflow {
+            table.swap(key, place, &mut after);
+            return None;
         }
-        reservation
+        Some(reservation(&table, key, now, place, after, decision))
     }
 
     fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
@@ -153,6 +146,36 @@ impl Store for Local {
         // A table that another configuration goes on with keeps its callers.
         if Rc::strong_count(&self.table) > 1 { 0 } else { self.table.borrow_mut().withdraw() }
     }
+}
+
+/// Finds a request's caller, and works out what would become of it.
+#[inline]
+fn find(
+    spec: &CounterSpec,
+    table: &mut Table,
+    key: Key,
+    now: Now,
+    after: &mut State,
+) -> (Place, Decision) {
+    let place = table.find(key, now);
+    let state = table.state(key, place);
+    (place, spec.algorithm.step(state, table.judging(now), spec.cost, after))
+}
+
+/// What was found out about a request.
+#[inline(never)]
+fn reservation(
+    table: &Table,
+    key: Key,
+    now: Now,
+    place: Place,
+    after: State,
+    decision: Decision,
+) -> Reservation {
+    let (version, at) = (table.version(), table.judging(now));
+    let row = Row { place, version, at, other: after, delay: decision.wait() };
+    let is_overflow = place == Place::Overflow;
+    Reservation { is_overflow, ..Reservation::new(key, now, decision, By::Row(row)) }
 }
 
 /// Writes what was worked out for a request that is admitted.

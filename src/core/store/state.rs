@@ -18,7 +18,7 @@ impl State {
     /// The state of nobody.
     #[inline]
     pub(super) fn nobody(words: usize) -> State {
-        let many = if words > FEW { vec![0; words].into() } else { Box::default() };
+        let many = if words > FEW { many(words) } else { Box::default() };
         State { words, few: [0; FEW], many }
     }
 }
@@ -35,4 +35,9 @@ impl DerefMut for State {
     fn deref_mut(&mut self) -> &mut [u64] {
         self.few.get_mut(..self.words).unwrap_or(&mut self.many)
     }
+}
+
+#[inline(never)]
+fn many(words: usize) -> Box<[u64]> {
+    vec![0; words].into()
 }

@@ -137,6 +137,12 @@ impl Table {
         if rows.rows() == 1 && !self.index.is_empty() && hash(rows, 0) == key.hash {
             return Place::Row(0);
         }
+        self.find_among(key, now)
+    }
+
+    #[inline(never)]
+    fn find_among(&mut self, key: Key, now: Now) -> Place {
+        let rows = &self.rows;
         let found = self.index.find(key.hash, |&row| hash(rows, row) == key.hash);
         if let Some(&row) = found {
             return Place::Row(row);
@@ -206,6 +212,7 @@ impl Table {
     }
 
     /// Drops one caller whose state has run out, if one is found among the next rows.
+    #[inline(never)]
     fn make_room(&mut self, now: Now) -> bool {
         if self.barren >= self.rows.rows() {
             if now.mono < self.earliest {
