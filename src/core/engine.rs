@@ -31,7 +31,7 @@ use crate::policy::{Accepted, Except, Match, Rule};
 use crate::port::{Clock, Pseudo, Request};
 use crate::redis::client::Client;
 use crate::redis::handle::Handle;
-use crate::report::metrics::Counts;
+use crate::report::metrics::RuleCounts;
 use crate::store::slots::traffic::Traffic;
 use crate::tickets::Tickets;
 use crate::time::{Micros, Now};
@@ -112,7 +112,7 @@ struct Judge {
     /// Whether requests have places in a line, which are given back if a client leaves.
     queues: bool,
     turn: Turn,
-    counts: Counts,
+    counts: RuleCounts,
     /// When its last line was logged.
     logged: Option<Micros>,
 }

@@ -5,23 +5,23 @@ pub mod header;
 pub mod host;
 pub mod matcher;
 pub mod path;
+mod path_tree;
 mod piece;
 mod reading;
-mod tree;
 
 use path::Path;
 
 use crate::policy::Prefix;
-use tree::Tree;
+use path_tree::PathTree;
 
 /// Finds entries by path: one look-up per leading segment, however many entries there are.
 #[derive(Debug)]
 pub struct PathIndex {
     /// Entries in the order in which they are judged; the trees know them by their places here.
     order: Vec<usize>,
-    exact: Tree,
+    exact: PathTree,
     /// PathIndex that ignore case.
-    folded: Tree,
+    folded: PathTree,
 }
 
 impl PathIndex {
@@ -33,7 +33,7 @@ impl PathIndex {
             let place = sorted.partition_point(|(_, other)| other.path().len() <= length);
             sorted.insert(place, (entry, prefix));
         }
-        let (mut exact, mut folded) = (Tree::new(false), Tree::new(true));
+        let (mut exact, mut folded) = (PathTree::new(false), PathTree::new(true));
         for (place, (_, prefix)) in sorted.iter().enumerate() {
             let tree = if prefix.ignores_case() { &mut folded } else { &mut exact };
             tree.insert(prefix.path(), place);
@@ -66,8 +66,8 @@ impl PathIndex {
 }
 
 /// Finds the entries that cover a path that is spelled plainly, in ascending order.
-fn plain(tree: &Tree, path: &[u8], mut take: impl FnMut(usize)) {
-    let mut at = Tree::ROOT;
+fn plain(tree: &PathTree, path: &[u8], mut take: impl FnMut(usize)) {
+    let mut at = PathTree::ROOT;
     tree.entries(at).iter().copied().for_each(&mut take);
     if tree.len() == 1 {
         return;
@@ -83,7 +83,7 @@ fn plain(tree: &Tree, path: &[u8], mut take: impl FnMut(usize)) {
 
 /// Adds the entries that cover any reading of a path; whether that could be told.
 #[inline(never)]
-fn odd(tree: &Tree, path: &[u8], hits: &mut Vec<usize>) -> bool {
+fn odd(tree: &PathTree, path: &[u8], hits: &mut Vec<usize>) -> bool {
     if tree.len() == 1 {
         plain(tree, path, |entry| add(hits, entry));
         return true;

@@ -12,6 +12,7 @@ mod engine;
 mod fleet;
 mod hold;
 mod hot;
+mod house;
 mod identity;
 mod json;
 mod keys;

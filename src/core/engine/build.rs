@@ -21,7 +21,7 @@ use crate::redis::client::Client;
 use crate::redis::handle::Handle;
 use crate::redis::part::Parts;
 use crate::redis::store::{NoCodec, RedisStore};
-use crate::report::metrics::Counts;
+use crate::report::metrics::RuleCounts;
 use crate::store::CounterSpec;
 use crate::store::stores::Stores;
 use crate::store::tables::Tables;
@@ -193,7 +193,7 @@ impl<'s> Builder<'s> {
             actor: self.callers.register(&rule.actor, counted),
             turn: Turn::of(&rule, can.leasing),
             queues: can.queues,
-            counts: Counts::default(),
+            counts: RuleCounts::default(),
             logged: None,
             name: rule.name.as_str().into(),
             rule,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::{Engine, Judge};
 use crate::port::{Metrics, SharedData};
-use crate::report::metrics::{self, Counts};
+use crate::report::metrics::{self, RuleCounts};
 use crate::store::remains::Remains;
 use crate::time::{Micros, Now};
 
@@ -72,7 +72,7 @@ impl Engine {
     pub fn flush(&mut self, namespace: &str, metrics: &dyn Metrics) {
         metrics::flush_metadata(namespace, &mut self.callers.without_metadata, metrics);
         // Envoy's main thread has a VM, too, which no request reaches.
-        self.serves |= self.rules.iter().any(|judge| judge.counts != Counts::default());
+        self.serves |= self.rules.iter().any(|judge| judge.counts != RuleCounts::default());
         let mode = if self.is_together() { "fleet" } else { "gateway" };
         self.tell_mode(namespace, (self.is_global && self.serves).then_some(mode), metrics);
         if let Some(client) = &mut self.client {

@@ -6,8 +6,8 @@
 //! far down the tree of configured paths it has come, and how many names lie beyond, so thousands of
 //! readings are a few states.
 
+use super::path_tree::PathTree;
 use super::piece::{self, Piece, Pieces, Step};
-use super::tree::Tree;
 
 /// How much is compared before it is given up to tell where a path leads.
 const MOST_WORK: usize = 1 << 14;
@@ -24,7 +24,7 @@ struct State {
 
 /// Reads one path.
 struct Reader<'t> {
-    tree: &'t Tree,
+    tree: &'t PathTree,
     states: Vec<State>,
     next: Vec<State>,
     /// By node, whether a reading ends at or below it.
@@ -36,7 +36,7 @@ struct Reader<'t> {
 
 /// Which nodes of the tree cover a reading of `path`, by their numbers; nothing if there are too many
 /// readings to tell.
-pub fn covering(tree: &Tree, path: &[u8]) -> Option<Vec<bool>> {
+pub fn covering(tree: &PathTree, path: &[u8]) -> Option<Vec<bool>> {
     let (states, next) = (Vec::new(), Vec::new());
     let mut reader =
         Reader { tree, states, next, covered: vec![false; tree.len()], climbs: 0, work: 0 };
@@ -59,7 +59,7 @@ impl Reader<'_> {
     fn read(&mut self, path: &[u8], resolves: bool, dots: usize) -> Option<()> {
         self.climbs = dots;
         self.states.clear();
-        self.states.push(State { node: Tree::ROOT, beyond: 0, goes_on: false });
+        self.states.push(State { node: PathTree::ROOT, beyond: 0, goes_on: false });
         let mut pieces = Pieces::of(path);
         loop {
             // A name more matters only if something leads up again.
@@ -147,7 +147,7 @@ impl Reader<'_> {
     }
 }
 
-fn after(tree: &Tree, state: State, step: Step<'_>) -> State {
+fn after(tree: &PathTree, state: State, step: Step<'_>) -> State {
     let State { node, beyond, .. } = state;
     let (node, beyond) = match step {
         Step::Stay => (node, beyond),

@@ -12,7 +12,7 @@ use crate::time::Micros;
 
 /// Decisions of one rule since the last flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct RuleCounts {
     /// Admitted requests that it judged and admits.
     pub allowed: u64,
     /// Requests that it was the first to refuse.
@@ -33,7 +33,7 @@ pub struct Counts {
     pub overflow: u64,
 }
 
-impl Counts {
+impl RuleCounts {
     /// Counts a request that goes on, which the rule holds for so many ticks.
     #[inline]
     pub fn admit(&mut self, wait: Micros) {

@@ -6,7 +6,7 @@ use super::path::decoded;
 
 /// Paths as a tree of names; a node is known by its number, a parent's is lower than its children's.
 #[derive(Debug)]
-pub struct Tree {
+pub struct PathTree {
     nodes: Vec<Node>,
     /// Whether names are in lower case, and those of requests are taken as if they were.
     folds: bool,
@@ -21,13 +21,13 @@ struct Node {
     entries: Vec<usize>,
 }
 
-impl Tree {
+impl PathTree {
     /// The node of `/`.
     pub const ROOT: usize = 0;
 
     /// A tree that has no path but `/`.
-    pub fn new(folds: bool) -> Tree {
-        Tree { nodes: vec![Node::default()], folds }
+    pub fn new(folds: bool) -> PathTree {
+        PathTree { nodes: vec![Node::default()], folds }
     }
 
     /// The number of nodes.
@@ -37,7 +37,7 @@ impl Tree {
 
     /// Adds an entry, higher than those before, at a path in normal form.
     pub fn insert(&mut self, path: &[u8], entry: usize) {
-        let mut at = Tree::ROOT;
+        let mut at = PathTree::ROOT;
         for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
             at = self.grow(at, name);
         }
@@ -76,7 +76,7 @@ impl Tree {
 
     /// The node above, which for `/` is `/`.
     pub fn parent(&self, at: usize) -> usize {
-        self.nodes.get(at).map_or(Tree::ROOT, |node| node.parent)
+        self.nodes.get(at).map_or(PathTree::ROOT, |node| node.parent)
     }
 
     /// What ends at a node.

@@ -1,0 +1,56 @@
+//! What holds for every file of the source: its size, its names, and where `unsafe` may stand.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::arrows::files;
+
+const CRATES: [&str; 4] = ["config", "core", "wasm", "worker"];
+const LINES: usize = 300;
+
+fn texts(name: &str) -> Vec<(PathBuf, String)> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src").join(name);
+    let files = files(&source);
+    assert!(!files.is_empty(), "{} has no files", source.display());
+    files.into_iter().map(|file| (file.clone(), fs::read_to_string(file).unwrap())).collect()
+}
+
+#[test]
+fn no_file_is_long() {
+    for (file, text) in CRATES.into_iter().flat_map(texts) {
+        let lines = text.lines().count();
+        assert!(lines <= LINES, "{}: {lines} lines, at most {LINES}", file.display());
+    }
+}
+
+#[test]
+fn no_two_public_types_of_a_crate_have_one_name() {
+    for name in CRATES {
+        let mut known: BTreeMap<String, PathBuf> = BTreeMap::new();
+        for (file, text) in texts(name) {
+            let types = ["pub struct ", "pub enum ", "pub trait ", "pub type "];
+            for line in text.lines() {
+                let Some(rest) = types.iter().find_map(|word| line.strip_prefix(word)) else {
+                    continue;
+                };
+                let of_word = |letter: &char| letter.is_ascii_alphanumeric();
+                let word: String = rest.chars().take_while(of_word).collect();
+                if let Some(other) = known.insert(word.clone(), file.clone()) {
+                    panic!("{word} is in {} and in {}", other.display(), file.display());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn only_one_file_is_unsafe() {
+    for (file, text) in CRATES.into_iter().flat_map(texts) {
+        let is_unsafe = text.lines().any(|line| {
+            !line.trim_start().starts_with("//")
+                && (line.contains("unsafe {") || line.contains("unsafe extern"))
+        });
+        assert_eq!(is_unsafe, file.ends_with("wasm/abi.rs"), "{}", file.display());
+    }
+}
