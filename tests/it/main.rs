@@ -1,6 +1,7 @@
 //! Tests of the core, natively and without a host.
 
 mod algorithms;
+mod allocated;
 mod arrows;
 mod bans;
 mod charges;
@@ -16,6 +17,7 @@ mod house;
 mod identity;
 mod json;
 mod keys;
+mod memory;
 mod paths;
 mod pending;
 mod pointer;

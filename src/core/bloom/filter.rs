@@ -55,8 +55,9 @@ impl Filter {
     /// Adds to the count of a caller, which stops at [`Shape::most`]. What it was before.
     pub fn add(&mut self, key: Key, amount: u64) -> u64 {
         let (page, line) = self.place(key);
+        let lines = (self.shape.lines as usize).saturating_sub(page * PAGE).min(PAGE);
         let Some(page) = self.pages.get_mut(page) else { return 0 };
-        let page = page.get_or_insert_with(|| vec![Line([0; WORDS]); PAGE].into());
+        let page = page.get_or_insert_with(|| vec![Line([0; WORDS]); lines].into());
         let Some(line) = page.get_mut(line) else { return 0 };
         if line.age() != self.age {
             *line = Line([0, 0, 0, 0, 0, 0, 0, u64::from(self.age) << AGE]);

@@ -168,7 +168,10 @@ impl Spotter {
             self.marked = hot;
             self.names.clear();
             self.counts.renew(window.hot(over, slice).map(|(_, hash)| hash));
-            self.window = window;
+            // One in shared data is not to lie here, too.
+            if matches!(self.storage, Storage::Worker) {
+                self.window = window;
+            }
             break;
         }
         self.looks > 0 || self.marked > 0

@@ -96,6 +96,7 @@ impl Window {
             add(&mut self.missed, slice, least);
             self.lower(least, slice);
         }
+        self.rows.shrink_to(ROWS);
     }
 
     /// Lowers all counts, from the oldest slice on, and drops those that are zero.

@@ -7,8 +7,8 @@ pub(crate) mod shared;
 use crate::key::Key;
 use crate::time::Micros;
 
-/// What is needed for a set beside the set itself.
-const VALUE: usize = 192;
+/// What the host needs for a value beside the value itself.
+const HOST: usize = 192;
 
 /// The bans of one rule.
 pub trait Bans {
@@ -27,6 +27,7 @@ pub trait Bans {
 }
 
 /// Bytes that the bans of so many callers take where they are kept.
-pub(super) fn bytes(callers: usize) -> u64 {
-    set::number(callers) * (VALUE + set::SIZE * 8) as u64
+pub(super) fn bytes(callers: usize, is_local: bool) -> u64 {
+    let beside = if is_local { size_of::<Vec<u64>>() } else { HOST };
+    set::number(callers) * (beside + set::SIZE * 8) as u64
 }

@@ -18,6 +18,11 @@ impl Slab {
         Slab { width, pages: Vec::new(), free: Vec::new(), rows: 0 }
     }
 
+    /// Bytes that so many rows take.
+    pub(super) fn bytes(width: usize, rows: usize) -> u64 {
+        (rows.next_multiple_of(PAGE) * width * size_of::<u64>()) as u64
+    }
+
     /// A row of zeros.
     pub(super) fn take(&mut self) -> u32 {
         if let Some(row) = self.free.pop() {

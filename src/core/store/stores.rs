@@ -19,7 +19,7 @@ use crate::port::SharedData;
 #[must_use]
 #[inline(never)]
 pub fn memory(scope: Scope, words: usize, keys: usize, bans: bool) -> Memory {
-    let sets = if bans { bans::bytes(keys) } else { 0 };
+    let sets = if bans { bans::bytes(keys, scope == Scope::Local) } else { 0 };
     match scope {
         Scope::Local => Memory { worker: Table::bytes(words, keys) + sets, shared: 0 },
         Scope::Gateway | Scope::Global => {

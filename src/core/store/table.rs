@@ -94,10 +94,9 @@ impl Table {
     /// Bytes that a table of `capacity` callers grows to, for the log.
     #[must_use]
     pub fn bytes(words: usize, capacity: usize) -> u64 {
-        let (words, capacity) = (words as u64, capacity as u64);
         // hashbrown keeps seven eighths of a power of two of slots, five bytes each.
-        let index = (capacity * 8 / 7).next_power_of_two() * 5;
-        (words + 1) * 8 * capacity + index + words * 8 * OVERFLOW_BUCKETS
+        let index = (capacity as u64 * 8 / 7).next_power_of_two() * 5;
+        Slab::bytes(words + 1, capacity) + index + Slab::bytes(words, OVERFLOW_BUCKETS as usize)
     }
 
     /// Callers with a row of their own.

@@ -1,0 +1,117 @@
+//! What the operator is told that callers take, held against what is allocated.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::policy::Memory;
+use diana_core::port::SharedData;
+use diana_core::sizing;
+use diana_core::time::{Now, SECOND};
+use fastrand::Rng;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
+
+use crate::allocated;
+
+/// What the host needs for a value beside the value itself.
+const HOST: u64 = 192;
+
+/// Shared data that knows what itself has allocated.
+#[derive(Default)]
+struct Shared {
+    data: FakeSharedData,
+    allocated: Cell<i64>,
+}
+
+impl Shared {
+    fn bytes(&self) -> u64 {
+        let value = |name: &String| self.data.get(name).map_or(0, |(value, _)| value.len() as u64);
+        self.data.keys().iter().map(|name| HOST + value(name)).sum()
+    }
+}
+
+impl SharedData for Shared {
+    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        self.data.get(key)
+    }
+
+    fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
+        let before = allocated::bytes();
+        let written = self.data.swap(key, value, number);
+        self.allocated.set(self.allocated.get() + allocated::bytes() - before);
+        written
+    }
+}
+
+/// A rule of many callers, each of whom comes three times; what that takes, and what it was said to take.
+fn flood(rule: &str, keys: u64, callers: u64) -> (Memory, Memory) {
+    let text = format!("keys: {keys}\nlimits: [{{Url: /, rules: [{{{rule}}}]}}]");
+    let policy = diana_config::parse(text.as_bytes()).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let said = sizing::memory(&policy.limits, policy.keys);
+    let shared = Rc::<Shared>::default();
+    let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 }, shared.clone()).unwrap();
+    let clock = FakeClock::default();
+    let mut now = Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 };
+    let before = allocated::bytes();
+    for caller in 0..callers {
+        // The last one comes after everything was seen to.
+        if caller % 1000 == 0 || caller + 1 == callers {
+            now = now.later(SECOND / 10);
+            engine.tidy(now);
+        }
+        clock.0.set(now);
+        let request = FakeRequest::get("/").header("x-account-id", caller.to_string());
+        (0..3).for_each(|_| drop(engine.decide(&request, &clock)));
+    }
+    let worker = (allocated::bytes() - before - shared.allocated.get()) as u64;
+    (Memory { worker, shared: shared.bytes() }, said)
+}
+
+/// What stands in a rule beside its numbers, and how many callers fill the memory of which parts.
+const RULES: [(&str, u64, Full); 13] = [
+    ("algo: W, scope: local", 8_000, Full::Worker),
+    ("algo: SW, slices: 60, scope: local", 8_000, Full::Worker),
+    ("algo: TB, scope: local", 8_000, Full::Worker),
+    ("algo: W, scope: gateway", 20_000, Full::Both),
+    ("algo: SW, slices: 60, scope: gateway", 20_000, Full::Both),
+    ("algo: TB, scope: gateway", 20_000, Full::Both),
+    ("algo: W, scope: local, ban: {after: 2, within: 1m, for: 1h}", 20_000, Full::Worker),
+    ("algo: W, scope: gateway, ban: {after: 2, within: 1m, for: 1h}", 20_000, Full::Both),
+    ("algo: W, scope: local, hot: {over: 9, per: 10s}", 2_000, Full::Worker),
+    ("algo: W, scope: gateway, hot: {over: 9, per: 10s}", 2_000, Full::Neither),
+    ("algo: W, scope: gateway, hot: {over: 9, per: 10s}", 20_000, Full::Neither),
+    ("algo: W, scope: local, quota: {accounts: 5000}", 20_000, Full::Worker),
+    (
+        "algo: W, scope: global, quota: {accounts: 5000}, ban: {after: 2, within: 1m, for: 1h}",
+        20_000,
+        Full::Both,
+    ),
+];
+
+/// What a flood is to fill.
+#[derive(Clone, Copy, PartialEq)]
+enum Full {
+    Worker,
+    Both,
+    Neither,
+}
+
+#[test]
+fn callers_take_what_was_said_and_no_more() {
+    let mut rng = Rng::with_seed(kit::seed::fresh());
+    for (rule, callers, full) in RULES {
+        for keys in [rng.u64(2..16), rng.u64(100..1000)] {
+            let rule = format!("actor: account, unit: day, rpu: 1, {rule}");
+            let (taken, said) = flood(&rule, keys, callers);
+            // An engine has some memory for whoever comes, and shared data a value or two for the whole rule.
+            let most = |said: u64| said + said / 100 + 4096;
+            let is_enough = taken.worker <= most(said.worker) && taken.shared <= most(said.shared);
+            assert!(is_enough, "{taken:?} of {said:?} with {keys} keys: {rule}");
+            let least = Memory { worker: said.worker * 9 / 10, shared: said.shared * 9 / 10 };
+            let fills = (full == Full::Neither || taken.worker >= least.worker)
+                && (full != Full::Both || taken.shared >= least.shared);
+            assert!(fills, "{taken:?} of {said:?} with {keys} keys: {rule}");
+        }
+    }
+}
