@@ -6,6 +6,7 @@ mod conformance;
 mod crowds;
 mod faults;
 mod leases;
+mod lent;
 mod memory;
 mod races;
 mod recall;

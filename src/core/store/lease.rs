@@ -206,7 +206,7 @@ impl Lease {
         self.above = left;
         let short = if left < self.soon { now.mono.saturating_add(SHORT) } else { 0 };
         self.short = self.short.max(short);
-        if left == 0 && short > 0 {
+        if left == 0 {
             self.dry = self.dry.max(short);
         }
     }

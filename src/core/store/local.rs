@@ -109,8 +109,7 @@ impl Store for Local {
     fn remaining(&mut self, reservation: &Reservation) -> u64 {
         let Reservation { key, now, by: By::Row(row), .. } = reservation else { return 0 };
         let mut table = self.table.borrow_mut();
-        let is_current = row.version == table.version();
-        let place = if is_current { row.place } else { table.find(*key, *now) };
+        let place = table.find(*key, *now);
         self.spec.algorithm.remaining(table.state(*key, place), row.at)
     }
 

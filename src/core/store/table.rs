@@ -222,7 +222,7 @@ impl Table {
         if self.barren == 0 {
             self.earliest = Micros::MAX;
         }
-        for _ in 0..SCAN.min(self.rows.rows() - self.barren) {
+        for _ in 0..SCAN.min(self.rows.rows()) {
             let row = self.cursor;
             self.cursor = if row + 1 < self.rows.rows() { row + 1 } else { 0 };
             self.barren += 1;

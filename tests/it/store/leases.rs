@@ -172,6 +172,20 @@ fn a_slow_worker_does_not_forget_what_others_took_in_the_meantime() {
     gateway.judge();
 }
 
+/// Nobody could tell whose they were, or when their turn in the line had been.
+#[test]
+fn nothing_is_held_of_a_bucket_that_is_shared_or_of_a_line() {
+    let lined = Quota { max_delay: Some(SECOND), burst: Some(1000), ..second(1000) };
+    for (short, quota, others) in
+        [("W", second(1000), 32), ("TB", second(1000), 32), ("TB", lined, 0)]
+    {
+        let gateway = Gateway::new(Rule::new(short, quota), 16, 1);
+        (100..100 + others).for_each(|other| _ = gateway.request(0, other));
+        (0..100).for_each(|_| _ = gateway.request(0, 1));
+        assert_eq!(gateway.left(1), 900, "{short}");
+    }
+}
+
 #[test]
 fn a_refusal_is_remembered_and_its_end_is_told_as_it_is() {
     let gateway = gateway("W", Quota::new(Unit::Minute, 1), 2);

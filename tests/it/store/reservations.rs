@@ -69,6 +69,33 @@ fn admission(rule: &Rule, now: Now, decision: Decision) -> Admission {
     Admission { at: now, leaves: now.mono + decision.wait(), cost: rule.quota.cost }
 }
 
+#[test]
+fn what_is_charged_twice_is_charged_once() {
+    for scope in [Scope::Local, Scope::Gateway] {
+        let mut store = open(&Rule::new("W", Quota::new(Unit::Day, 1000)), scope);
+        let mut reservation = store.check(key(1), START);
+        (0..2).for_each(|_| assert_eq!(charge(&mut *store, &mut reservation), Decision::NOW));
+        let found = store.check(key(1), START);
+        assert_eq!(store.remaining(&found), 999, "{scope:?}");
+    }
+}
+
+/// Whoever watches the sum of all changes sees how many callers there are, whatever configurations come and go.
+#[test]
+fn callers_are_told_of_once_by_rules_that_share_a_table() {
+    let rule = Rule::new("W", Quota::new(Unit::Day, 1000));
+    let mut tables = Tables::default();
+    let data = Rc::new(FakeSharedData::default());
+    let mut stores = Stores::new("test".into(), data, &mut tables);
+    let [mut old, mut new] = [(); 2].map(|_| stores.open(Scope::Local, rule.spec(100)));
+    assert!(old.take(key(1), START).is_charged());
+    assert!(new.take(key(2), START).is_charged());
+    assert_eq!(old.change_in_keys() + new.change_in_keys(), 2);
+    assert_eq!(old.close(START), 0, "the other one goes on");
+    drop(old);
+    assert_eq!(new.close(START), -2);
+}
+
 /// A charge that is taken back leaves what others were charged meanwhile.
 #[test]
 fn who_is_undone_takes_nobody_along() {

@@ -58,7 +58,6 @@ impl Shared {
                     refusal @ Decision::Refuse { .. } => Err(refusal),
                 }
             }
-            Decision::Admit { .. } if delay > 0 => Ok(0),
             Decision::Admit { .. } => Ok(self.prepare_block(transaction)),
             refusal @ Decision::Refuse { .. } => Err(refusal),
         }
@@ -74,8 +73,7 @@ impl Shared {
         }
         let Some(lease) = self.leases.claim(transaction.key) else { return 0 };
         let want = lease.demand.want(*cost, at);
-        let waits = self.gather > 0 && lease.is_short(at);
-        let soon = if waits { lease.demand.need(*cost, self.gather, at) } else { 0 };
+        let soon = if lease.is_short(at) { lease.demand.need(*cost, self.gather, at) } else { 0 };
         let left = algorithm.remaining(&transaction.after, transaction.now);
         let room = algorithm
             .most_out()

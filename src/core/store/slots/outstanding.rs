@@ -61,13 +61,7 @@ impl Outstanding {
         let term = nearest(word >> (2 * COUNT), current);
         // This worker may have read its clock a while ago, and others went on.
         let term = if term > current + LATE { current } else { term };
-        let outstanding =
-            Outstanding { term, before: word >> COUNT & MOST, during: word & MOST, ever: true };
-        if outstanding.out() == 0 {
-            Outstanding { term: term.max(current), ..outstanding }
-        } else {
-            outstanding
-        }
+        Outstanding { term, before: word >> COUNT & MOST, during: word & MOST, ever: true }
     }
 
     /// The word; zero if nothing was ever out.

@@ -1,0 +1,113 @@
+//! Whether newcomers get room in a full table, and what it costs to look for some.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use diana_core::algorithm::Algorithm;
+use diana_core::decision::Decision;
+use diana_core::policy::Quota;
+use diana_core::store::table::{Place, Table};
+use diana_core::time::{Micros, Now, SECOND, Unit};
+use fastrand::Rng;
+
+use super::{algorithm, at, key, request};
+
+/// Rows looked at for one newcomer at most.
+const SCAN: u64 = 512;
+
+/// An algorithm that counts how often it is asked when a state has run out.
+#[derive(Debug)]
+struct Looked {
+    algorithm: Rc<dyn Algorithm>,
+    looks: Cell<u64>,
+}
+
+impl Algorithm for Looked {
+    fn words(&self) -> usize {
+        self.algorithm.words()
+    }
+
+    fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
+        self.algorithm.step(old, now, cost, new)
+    }
+
+    fn receipt(&self, charged: &[u64]) -> u64 {
+        self.algorithm.receipt(charged)
+    }
+
+    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
+        self.algorithm.refund(old, receipt, permits, new);
+    }
+
+    fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros> {
+        self.algorithm.spend_by(charged, now)
+    }
+
+    fn most_at_once(&self) -> u64 {
+        self.algorithm.most_at_once()
+    }
+
+    fn remaining(&self, state: &[u64], now: Now) -> u64 {
+        self.algorithm.remaining(state, now)
+    }
+
+    fn expires(&self, state: &[u64], now: Now) -> Micros {
+        self.looks.set(self.looks.get() + 1);
+        self.algorithm.expires(state, now)
+    }
+
+    fn policy(&self) -> (u64, Micros) {
+        self.algorithm.policy()
+    }
+}
+
+/// At any instant newcomers find room for as many as have run out by then, after a few have looked, and whoever looks
+/// looks at a bounded number of rows, and at none where nothing can have run out since all were looked at.
+#[test]
+fn whoever_has_run_out_makes_room_and_the_others_are_not_looked_at_in_vain() {
+    let mut rng = Rng::with_seed(kit::seed::fresh());
+    for _ in 0..40 {
+        let rows = rng.u64(1..1500);
+        // One permit is back after a second.
+        let quota = Quota { burst: Some(5), ..Quota::new(Unit::Second, 1) };
+        let looked = Rc::new(Looked { algorithm: algorithm("TB", quota), looks: Cell::new(0) });
+        let mut table = Table::new(looked.clone(), 1500);
+        let mut ends = Vec::new();
+        for caller in 0..rows {
+            let now = rng.u64(0..SECOND / 2);
+            let uses = rng.u64(1..4);
+            (0..uses).for_each(|_| assert!(request(&mut table, &*looked, caller, at(now)).0));
+            ends.push(now + uses * SECOND);
+        }
+        // From now on it is full.
+        table.adopt(looked.clone(), rows as usize);
+        let around = rows.div_ceil(SCAN);
+        let mut now = SECOND / 2;
+        for _ in 0..20 {
+            // Often the very tick in which somebody runs out.
+            now = match rng.choice(&ends) {
+                Some(end) if *end > now && rng.bool() => *end,
+                _ => now + rng.u64(0..SECOND / 4),
+            };
+            let mut in_vain = 0;
+            while in_vain <= around {
+                let before = looked.looks.get();
+                let place = table.find(key(1 << 40), at(now));
+                assert!(looked.looks.get() - before <= SCAN);
+                // A row that came back is free for whoever is charged.
+                in_vain = if place == Place::New { 0 } else { in_vain + 1 };
+                if place == Place::New {
+                    table.adopt(looked.clone(), table.callers());
+                }
+            }
+            ends.retain(|end| *end > now);
+            assert_eq!(table.callers(), ends.len(), "of {rows} at {now}");
+            let before = looked.looks.get();
+            table.find(key(1 << 40), at(now));
+            assert_eq!(looked.looks.get(), before, "nobody can have run out since");
+            if ends.is_empty() {
+                break;
+            }
+        }
+    }
+}
