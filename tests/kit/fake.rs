@@ -74,6 +74,29 @@ impl SharedData for FakeSharedData {
     }
 }
 
+/// Shared data that counts how often it is asked and written.
+#[derive(Default)]
+pub struct Asked {
+    /// What lies there.
+    pub data: FakeSharedData,
+    /// How often it was asked.
+    pub reads: Cell<u64>,
+    /// How often it was to be written.
+    pub writes: Cell<u64>,
+}
+
+impl SharedData for Asked {
+    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        self.reads.set(self.reads.get() + 1);
+        self.data.get(key)
+    }
+
+    fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
+        self.writes.set(self.writes.get() + 1);
+        self.data.swap(key, value, number)
+    }
+}
+
 /// An environment with these variables.
 #[derive(Debug, Default)]
 pub struct FakeEnvironment(pub HashMap<String, String>);

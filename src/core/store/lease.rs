@@ -183,7 +183,7 @@ impl Lease {
     pub(crate) fn pause(&self, pause: Micros, now: Now) -> Option<(Micros, bool)> {
         let rest = pause.checked_sub(self.refusal.age(now)).filter(|rest| *rest > 0)?;
         let pauses = self.is_short(now) && self.demand.pays();
-        pauses.then_some((rest, now.mono >= self.crowded))
+        pauses.then_some((rest, !self.is_crowded(now)))
     }
 
     /// Whether too many of the caller's requests waited not long ago.

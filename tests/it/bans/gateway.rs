@@ -11,7 +11,7 @@ use diana_core::store::bans::Bans;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;
-use kit::fake::FakeSharedData;
+use kit::fake::{Asked, FakeSharedData};
 
 use super::flood::key;
 
@@ -25,7 +25,7 @@ const BAN: Ban = Ban {
 };
 const ANN: Key = Key { hash: 0xa55, second_hash: 5 };
 
-fn open(data: &Rc<FakeSharedData>) -> Box<dyn Bans> {
+fn open<D: SharedData + 'static>(data: &Rc<D>) -> Box<dyn Bans> {
     let mut tables = Tables::default();
     Stores::new("test".into(), data.clone(), &mut tables).open_bans(Scope::Gateway, BAN, 1, 1000)
 }
@@ -39,7 +39,7 @@ fn name(what: &str) -> String {
 fn refusals_of_all_workers_lead_to_one_ban_and_all_soon_know_it() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     for workers in 1..5 {
-        let data = Rc::default();
+        let data: Rc<FakeSharedData> = Rc::default();
         let mut workers: Vec<_> = (0..workers).map(|_| open(&data)).collect();
         let (mut now, mut refusals, mut begun) = (rng.u64(0..1 << 40), 0, None);
         let mut known_by = vec![None; workers.len()];
@@ -100,6 +100,68 @@ fn no_refusal_is_lost_when_workers_write_at_once() {
     assert_eq!(ours.left(ANN, 0), 0);
     ours.refused(ANN, 0);
     assert_eq!(ours.left(ANN, 0), BAN.period);
+}
+
+/// How often shared data was asked and written while something was done.
+fn cost(data: &Asked, does: impl FnOnce()) -> (u64, u64) {
+    let before = (data.reads.get(), data.writes.get());
+    does();
+    (data.reads.get() - before.0, data.writes.get() - before.1)
+}
+
+/// Refusals are counted by one write a tick, and the record is looked at and written when a ban begins, not later.
+#[test]
+fn refusals_cost_one_write_a_tick_and_a_ban_one_more() {
+    let data: Rc<Asked> = Rc::default();
+    let mut bans = open(&data);
+    assert_eq!(cost(&data, || bans.refused(ANN, 0)), (1, 1), "how many sets there are");
+    let mut costs = |refusals: u64, now: u64| {
+        cost(&data, || {
+            (0..refusals).for_each(|_| bans.refused(ANN, now));
+            bans.tidy(now);
+        })
+    };
+    assert_eq!(costs(3, 0), (1, 1));
+    assert_eq!(costs(0, 0), (0, 0));
+    assert_eq!(costs(5, 1), (1, 1));
+    assert_eq!(costs(1, 1), (2, 2), "a ban begins");
+    for now in [2, BAN.period, BAN.period + 1, BAN.period + 2] {
+        assert_eq!(costs(1, now), (1, 1), "at {now}");
+    }
+}
+
+/// Callers who were looked for once are known until the next ban begins.
+#[test]
+fn where_somebody_is_banned_others_are_looked_for_once() {
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let data: Rc<Asked> = Rc::default();
+    let mut bans = open(&data);
+    (0..BAN.after).for_each(|_| bans.refused(ANN, 0));
+    let others: Vec<Key> = (0..100).map(|_| key(&mut rng)).collect();
+    let mut all = || cost(&data, || others.iter().for_each(|other| _ = bans.left(*other, 0))).0;
+    assert_eq!(all(), 100);
+    // A few share a line.
+    let again = all();
+    assert!(again < 30, "{again}");
+}
+
+/// What is said of a ban that is longer than any can be is not told on.
+#[test]
+fn a_ban_that_was_not_written_here_is_not_told_of() {
+    let data: Rc<FakeSharedData> = Rc::default();
+    let mut bans = open(&data);
+    bans.refused(ANN, 0);
+    bans.tidy(0);
+    let set = data.keys().into_iter().find(|key| *key != name("slots")).unwrap();
+    let (mut value, _) = data.get(&set).unwrap();
+    let mut rows = value.chunks_exact_mut(8 * (1 + WORDS));
+    let row = rows.find(|row| row[..8] == ANN.hash.to_le_bytes()).unwrap();
+    row[8..16].fill(0x7f);
+    data.set(&set, &value);
+    let (before, _) = data.get(&name("slots")).unwrap();
+    bans.refused(ANN, TICK);
+    bans.tidy(TICK);
+    assert_eq!(data.get(&name("slots")).unwrap().0, before);
 }
 
 #[test]

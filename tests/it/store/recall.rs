@@ -1,17 +1,15 @@
 //! What a worker knows of a caller without asking the gateway, and for how long.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use diana_core::decision::Decision;
 use diana_core::key::Key;
 use diana_core::policy::{Quota, Scope};
-use diana_core::port::SharedData;
 use diana_core::store::stores::{self, Stores};
 use diana_core::store::tables::Tables;
 use diana_core::store::{CounterSpec, Reservation, Store};
 use diana_core::time::{Now, SECOND, Unit};
-use kit::fake::FakeSharedData;
+use kit::fake::Asked;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
@@ -23,26 +21,6 @@ struct Office {
     data: Rc<Asked>,
     ann: Key,
     start: Now,
-}
-
-/// Shared data that counts how often it is asked and written.
-#[derive(Default)]
-struct Asked {
-    data: FakeSharedData,
-    reads: Cell<u64>,
-    writes: Cell<u64>,
-}
-
-impl SharedData for Asked {
-    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
-        self.reads.set(self.reads.get() + 1);
-        self.data.get(key)
-    }
-
-    fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
-        self.writes.set(self.writes.get() + 1);
-        self.data.swap(key, value, number)
-    }
 }
 
 impl Office {
@@ -195,6 +173,9 @@ fn the_memory_for_leases_is_in_proportion_to_the_callers() {
     assert!((100..=1000).contains(&of(1)), "{}", of(1));
     assert_eq!(of(4096), 4096 * of(1));
     assert_eq!(of(100_000), of(4096));
+    // Nobody shares a bucket of a rule for everybody.
+    let shared = |keys| stores::memory(Scope::Gateway, 1, keys, false).shared;
+    assert!(10 * shared(1) < shared(2));
 }
 
 /// Permits of a bucket that drained more slowly while some were out might be there already; if it takes

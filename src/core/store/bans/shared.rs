@@ -200,11 +200,10 @@ impl Shared {
     /// Whether a ban is in force that the record does not tell of: whoever wrote it may have ended before
     /// telling, or either value was spoiled. The caller would be neither banned nor counted.
     fn is_untold(&mut self, until: Micros, now: Micros) -> bool {
-        let may_be = self.ban.left(until, now) > 0 && until > self.record.latest;
-        if may_be {
+        if until > self.record.latest {
             self.learn(None, now);
         }
-        may_be && until > self.record.latest
+        until > self.record.latest && self.ban.left(until, now) > 0
     }
 
     /// Changes a caller's state.
