@@ -28,7 +28,7 @@ const IDLE: Micros = 50 * MS;
 const IDLE_WHEN_DRY: Micros = 20 * MS;
 
 /// A block, and what is left of it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 struct Held {
     receipt: u64,
     permits: u64,
@@ -170,13 +170,7 @@ impl Desk {
         let mut reservation = self.store.check(self.ann, now, &mut self.handle);
         if !can {
             let pressing = now.mono < self.books.short;
-            let Books { hand, next, .. } = &self.books;
-            assert_eq!(
-                reservation.asks(),
-                !pressing,
-                "at {now:?} {:?} {hand:?} {next:?} {cost}",
-                reservation.decision()
-            );
+            assert_eq!(reservation.asks(), !pressing, "at {now:?}");
             let wants = pressing && now.mono >= self.books.dry;
             self.done(wants);
             if pressing {

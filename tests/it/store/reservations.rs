@@ -88,8 +88,8 @@ fn callers_are_told_of_once_by_rules_that_share_a_table() {
     let data = Rc::new(FakeSharedData::default());
     let mut stores = Stores::new("test".into(), data, &mut tables);
     let [mut old, mut new] = [(); 2].map(|_| stores.open(Scope::Local, rule.spec(100)));
-    assert!(old.take(key(1), START).is_charged());
-    assert!(new.take(key(2), START).is_charged());
+    assert!(old.take(key(1), START).is_none());
+    assert!(new.take(key(2), START).is_none());
     assert_eq!(old.change_in_keys() + new.change_in_keys(), 2);
     assert_eq!(old.close(START), 0, "the other one goes on");
     drop(old);
