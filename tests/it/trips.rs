@@ -133,7 +133,7 @@ fn an_answer_is_read() {
             AskReply { wait, replies: vec![Reply::Rule(opinion)] },
             AskReply { wait: Some(0), replies: vec![] },
         ];
-        Decided { gateways: 9, now: 7, corrupt: 1, asks }
+        Decided { gateways: 9, is_apart: false, now: 7, corrupt: 1, asks }
     };
     let body = |wait, retry| {
         let numbers = format!(":9 :1 :7 :{wait} :{retry} :11 :5 :4 :12 :3 :2 :8 :1 :1 :0 ");

@@ -17,6 +17,7 @@ use crate::rules::by;
 #[derive(Debug)]
 pub struct Decided {
     pub gateways: u64,
+    pub is_apart: bool,
     pub now: u64,
     pub corrupt: u64,
     /// What became of each ask, and what its rules say.
@@ -33,8 +34,8 @@ impl Decided {
             asks.push(Outcome { wait, rules });
             bans.push(replies.iter().filter_map(Reply::ban).copied().collect());
         }
-        let protocol::Decided { gateways, now, corrupt, .. } = decided;
-        Decided { gateways, now, corrupt, asks, bans }
+        let protocol::Decided { gateways, is_apart, now, corrupt, .. } = decided;
+        Decided { gateways, is_apart, now, corrupt, asks, bans }
     }
 }
 

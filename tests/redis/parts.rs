@@ -56,6 +56,49 @@ fn every_part_counts_by_itself_and_only_the_first_knows_the_gateways() {
     assert!(answers[1..].iter().all(|it| matches!(it, Ok(ScriptAnswer::Decided(_)))));
 }
 
+/// What gateways agree upon lies where all of them look, whichever number they go by.
+#[test]
+fn gateways_are_told_that_not_all_go_by_the_same_number_of_parts() {
+    let server = Server::start();
+    let rule = Rule::new("W", Quota::new(Unit::Day, 10));
+    let ask = |gateway, parts, after| {
+        let calls = vec![vec![ask_of(0, vec![rule.charge(1, 1, 0)])]];
+        let trip = over(parts, trip_of_calls(Some(NOW + after), calls));
+        let Decided { gateways, is_apart, asks, .. } =
+            decided(&server, &Trip { gateway, ..trip }).remove(0);
+        (gateways, is_apart, asks[0].rules[0].remaining)
+    };
+    assert_eq!([ask(1, 8, 0), ask(2, 8, 0)], [(1, false, 9), (2, false, 8)]);
+    assert_eq!(ask(3, 2, SECOND), (3, true, 7), "a caller of the first part stays there");
+    assert_eq!(ask(1, 8, SECOND), (3, true, 6));
+    assert_eq!(ask(2, 8, 6 * SECOND - 1), (3, true, 5));
+    assert_eq!(ask(2, 8, 6 * SECOND), (1, false, 4), "the one who said so has gone");
+    // Without parts it lies elsewhere, and nobody is told.
+    assert_eq!(ask(4, 1, 6 * SECOND), (1, false, 9));
+    server.command(&["SET", &server.keys("*:parts")[0], "x"]);
+    assert_eq!(ask(2, 8, 6 * SECOND), (1, false, 3), "what is not ours is replaced");
+    server.command(&["FLUSHALL"]);
+    assert_eq!(ask(2, 8, 6 * SECOND), (1, false, 9));
+}
+
+/// Filters of different sizes lie apart, or the counts of one would be noise to the other.
+#[test]
+fn a_quota_over_another_number_of_parts_is_another_filter() {
+    let server = Server::start();
+    let (quota, rule) = (Quota::new(Unit::Day, 2), Rule::new("W", Quota::new(Unit::Day, 2)));
+    for (parts, filters) in [(2, 1), (8, 2), (2, 2)] {
+        let shape = Shape::new(8_000, 10_000, 2).of_part(parts.into());
+        let numbers = Numbers::of_quota(&quota, shape);
+        let charge = diana_core::redis::protocol::Charge { numbers, ..rule.charge(1, 1, 0) };
+        let told = decided(
+            &server,
+            &over(parts, trip_of_calls(Some(NOW), vec![vec![ask_of(0, vec![charge])]])),
+        );
+        assert_eq!(told[0].asks[0].wait, Some(0), "{parts}");
+        assert_eq!(server.pieces().len(), filters);
+    }
+}
+
 /// Each part holds as many accounts as its share of all, as exactly as the whole would.
 #[test]
 fn quotas_of_many_accounts_fit_into_parts() {

@@ -1,5 +1,6 @@
 //! Rules of one request that lie in several parts of Redis: accounts and devices, each with a rule of its own.
 
+mod numbers;
 mod worker;
 
 use std::rc::Rc;
@@ -47,7 +48,8 @@ struct Plan {
 }
 
 impl Plan {
-    fn configuration(&self) -> String {
+    /// What a gateway goes by.
+    fn configuration(&self, parts: usize) -> String {
         let rule = |actor: &str, place: usize| {
             let (rpu, algo) = (self.rpu[place], self.algo[place]);
             let unit = if algo == "LB" { "second" } else { "day" };
@@ -59,7 +61,7 @@ impl Plan {
              limits: [{{Url: /, rules: [{}, {}]}}]\n",
             // Before anybody knows the script or the secret a request takes several trips.
             if self.acquainted > 0 { 30 } else { 200 },
-            self.parts,
+            parts,
             rule("account", 0),
             rule("device", 1)
         )
@@ -87,7 +89,7 @@ struct World {
 impl World {
     fn new(plan: Plan) -> World {
         let mut rng = Rng::with_seed(plan.seed);
-        let configuration = plan.configuration();
+        let configuration = plan.configuration(plan.parts);
         let clocks = |rng: &mut Rng| Now { mono: rng.u64(0..1 << 40), wall: EPOCH };
         let mut workers = Vec::new();
         for _ in 0..plan.gateways {
@@ -101,8 +103,14 @@ impl World {
 
     /// Lets requests come for so long, and all that follows from them happen.
     fn run(&mut self, lasts: Micros) {
+        self.run_with(lasts, |_, _| ());
+    }
+
+    /// As [`World::run`], and something else at any time.
+    fn run_with(&mut self, lasts: Micros, mut something: impl FnMut(&mut World, Micros)) {
         let acquainted = self.plan.acquainted;
         for now in (0..lasts + SECOND).step_by(MILLISECOND as usize) {
+            something(self, now);
             if now > acquainted && now < lasts {
                 self.happen(now);
             }

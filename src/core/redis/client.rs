@@ -14,10 +14,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::handle::Handle;
-use super::health::Health;
+use super::health::{Fleet, Health};
 use super::part::{Part, Parts, Tags};
 use super::pending::{Pending, Settled};
-use super::protocol::{Ask, Failure, Login, Question, Reply, Script, ScriptAnswer, ScriptCall};
+use super::protocol::{
+    Ask, Decided, Failure, Login, Question, Reply, Script, ScriptAnswer, ScriptCall,
+};
 use super::target::Target;
 use crate::key::{Key, Seed};
 use crate::port::{self, Callout, SharedData};
@@ -78,9 +80,8 @@ pub struct Client {
     offsets: Vec<Offset>,
     /// When the first part was last asked.
     asked_first: Option<Micros>,
-    /// When the log was last told of parts that cannot be relied upon any more, and that can again.
-    told_opened: Option<Micros>,
-    told_closed: Option<Micros>,
+    /// What the log was told of parts, and when the last time.
+    told: Vec<(&'static str, Micros)>,
     /// See [`Stats`].
     pub stats: Stats,
 }
@@ -111,8 +112,7 @@ impl Client {
             tags: Tags::new(namespace, endpoint.parts),
             offsets: vec![Offset::default(); usize::from(endpoint.parts.number())],
             asked_first: None,
-            told_opened: None,
-            told_closed: None,
+            told: Vec::new(),
             endpoint,
             data,
             key,
@@ -247,11 +247,14 @@ impl Client {
         let mut outcomes = Vec::new();
         for (part, who, answer) in &mut answers {
             let outcome = match answer {
-                Ok(ScriptAnswer::Decided(decided)) => Ok(decided.gateways),
+                Ok(ScriptAnswer::Decided(Decided { gateways, is_apart, .. })) => {
+                    self.stats.apart += u64::from(*is_apart);
+                    Ok(Fleet { gateways: *gateways, is_apart: *is_apart })
+                }
                 Ok(ScriptAnswer::Seed(seed)) => {
                     self.settle_all(std::mem::take(who), Settled::Again);
                     self.reseed(*seed, handle);
-                    Ok(handle.gateways)
+                    Ok(self.health.fleet)
                 }
                 Err(failure) => Err(failure.clone()),
             };

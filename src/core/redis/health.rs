@@ -14,13 +14,22 @@ use crate::words;
 /// Writes that may be lost to other workers in a row.
 const ATTEMPTS: usize = 100;
 
+/// What the first part knows of the gateways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Fleet {
+    /// Those that were active when Redis last answered; 0 if it never did.
+    pub(super) gateways: u64,
+    /// Whether the keys fall into another number of parts for some of them.
+    pub(super) is_apart: bool,
+}
+
 /// The record, as it lies in shared data.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Health {
     /// The gateway's number in Redis; 0 is none yet.
     pub(super) gateway: u64,
-    /// Gateways that were active when Redis last answered; 0 if it never did.
-    pub(super) gateways: u64,
+    /// The gateways that share Redis.
+    pub(super) fleet: Fleet,
     /// The secret of the fleet, where Redis has told it.
     seed: (u64, u64),
     /// The breakers that have something to remember, in the order of their parts.
@@ -57,7 +66,7 @@ impl Health {
     }
 
     fn of(words: &[u64]) -> Health {
-        let Some(([gateway, gateways, k0, k1], rest)) = words.split_first_chunk() else {
+        let Some(([gateway, gateways, apart, k0, k1], rest)) = words.split_first_chunk() else {
             return Health::default();
         };
         let (breakers, rest) = rest.as_chunks();
@@ -75,12 +84,13 @@ impl Health {
                 known.push(one);
             }
         }
-        Health { gateway: *gateway, gateways: *gateways, seed: (*k0, *k1), breakers: known }
+        let fleet = Fleet { gateways: *gateways, is_apart: *apart > 0 };
+        Health { gateway: *gateway, fleet, seed: (*k0, *k1), breakers: known }
     }
 
     fn words(&self) -> Vec<u64> {
-        let Health { gateway, gateways, seed: (k0, k1), breakers } = self;
-        let mut words = vec![*gateway, *gateways, *k0, *k1];
+        let Health { gateway, fleet, seed: (k0, k1), breakers } = self;
+        let mut words = vec![*gateway, fleet.gateways, fleet.is_apart.into(), *k0, *k1];
         for (part, breaker) in breakers {
             words.push(part.number().into());
             words.extend(breaker.words());
@@ -100,9 +110,9 @@ impl Health {
         std::mem::replace(&mut self.seed, seed) != seed
     }
 
-    /// Notes how many gateways there are. Whether that is another number.
-    pub(super) fn count(&mut self, gateways: u64) -> bool {
-        std::mem::replace(&mut self.gateways, gateways) != gateways
+    /// Notes what is known of the gateways. Whether that is something else.
+    pub(super) fn count(&mut self, fleet: Fleet) -> bool {
+        std::mem::replace(&mut self.fleet, fleet) != fleet
     }
 
     /// Changes a breaker. What `change` says.

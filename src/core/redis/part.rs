@@ -91,15 +91,23 @@ impl Tags {
         let tag = |part: Part| {
             let stem = format!("2:{namespace}:{}:", part.0);
             let crc = crc16(0, stem.as_bytes());
+            // The first one is the same however many there are: what gateways agree upon lies there.
+            let all = if part == Part::FIRST { Parts::MOST } else { parts.0 };
             let is_own = |n: &String| {
                 let slot = u32::from(crc16(crc, n.as_bytes())) % SLOTS;
-                slot * u32::from(parts.0) / SLOTS == u32::from(part.0)
+                slot * u32::from(all) / SLOTS == u32::from(part.0)
             };
             // One of a thousand fits where there are a thousand parts.
             let own = (0..=u16::MAX).map(|n| n.to_string()).find(is_own).unwrap_or_default();
             (stem + &own).into()
         };
         Tags(parts.all().map(tag).collect())
+    }
+
+    /// How many parts there are.
+    #[must_use]
+    pub fn parts(&self) -> Parts {
+        Parts::new(self.0.len() as u16)
     }
 
     /// The tag of a part, without its braces. It is not empty, whatever the namespace is.

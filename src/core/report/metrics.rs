@@ -121,6 +121,7 @@ pub fn flush_fleet(namespace: &str, happened: &mut Stats, metrics: &dyn Metrics)
         ("trips", &mut happened.trips),
         ("asks", &mut happened.asks),
         ("foreign", &mut happened.corrupt),
+        ("apart", &mut happened.apart),
     ] {
         let amount = std::mem::take(count);
         if amount > 0 {

@@ -1,8 +1,10 @@
 //! Redis that is several, reached through Envoy's own proxy by the files of envoy/redis/ as users get them.
 
+mod bad;
 mod cluster;
 mod faults;
 mod nodes;
+mod numbers;
 mod rights;
 mod rotation;
 mod sentinel;

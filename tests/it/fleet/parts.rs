@@ -1,5 +1,7 @@
 //! A Redis whose keys fall into parts.
 
+mod numbers;
+
 use std::collections::HashSet;
 use std::rc::Rc;
 
@@ -59,6 +61,7 @@ fn each_part_has_its_own_share_of_a_clusters_slots() {
             assert!(tag.starts_with(&format!("2:shop:{}:", part.number())), "{tag}");
             assert_eq!(slot(tag) * u32::from(number) / 16_384, u32::from(part.number()), "{tag}");
         }
+        assert_eq!(tags.of(Part::FIRST), Tags::new("shop", Parts::new(2)).of(Part::FIRST));
     }
     assert_eq!(Tags::new("shop", Parts::ONE).of(Part::FIRST), "2:shop");
 }
@@ -171,6 +174,12 @@ fn an_answer_about_another_part_counts_for_nothing() {
         worker.answer(token, &ok(swapped.replace(":-9\r\n", ":-6\r\n").into()), SECOND).unwrap(),
     );
     assert_eq!(told, tickets.map(|ticket| (ticket, Settled::Alone)));
+    assert_eq!(worker.client.stats.failures, [("garbage", 2)]);
+    let news = &worker.client.stats.news;
+    assert!(
+        news[0].contains("parts 5, 6 of 16") && news[0].contains("not come from Redis"),
+        "{news:?}"
+    );
 }
 
 #[test]
@@ -220,6 +229,33 @@ fn a_worker_that_comes_late_goes_by_the_secret_of_the_others() {
         assert!(late.client.seed() == early.client.seed());
         assert_eq!(proxy.parts(), 1, "nobody was asked under a secret of its own");
     }
+}
+
+/// Whatever else the log has just told: a part that is away is told of once.
+#[test]
+fn the_log_names_every_reason() {
+    let (mut worker, mut proxy) = (worker(), Proxy::default());
+    steps_together(&mut worker, &mut proxy);
+    let now = SECOND / 2;
+    [3, 5, 7].into_iter().for_each(|part| _ = worker.ask(caller(part), now));
+    worker.work(now);
+    let (token, _) = worker.calls.one();
+    let (here, there) = ("-READONLY a replica\r\n", "-LOADING its data\r\n");
+    worker.answer(token, &ok([here, there, here, "+OK\r\n"].concat().into()), now).unwrap();
+    for (part, failed) in
+        [(9, "-TRYAGAIN it moves\r\n+OK\r\n"), (11, "-LOADING its data\r\n+OK\r\n")]
+    {
+        let now = now + part * MILLISECOND;
+        worker.ask(caller(part), now);
+        worker.work(now);
+        let token = worker.calls.fresh().pop().unwrap().0;
+        worker.answer(token, &ok(failed.into()), now).unwrap();
+    }
+    assert_eq!(worker.handle.away(), 5);
+    let told = ["parts 3, 7 of", "READONLY", "part 5 of", "LOADING", "part 9 of", "TRYAGAIN"];
+    let news = &worker.client.stats.news;
+    let names = |(line, told): (&String, &[&str])| told.iter().all(|told| line.contains(told));
+    assert!(news.iter().zip(told.chunks(2)).all(names) && news.len() == 3, "{news:?}");
 }
 
 /// Each would have a line of its own, and another one when it is back.

@@ -14,14 +14,18 @@ use super::{Asked, Model, Outcome, Receipts};
 /// A gateway says once a second that it lives, and is believed for five.
 const ALIVE: u64 = SECOND;
 
+/// When each was last said to be there.
+type Alive = BTreeMap<Vec<u8>, u64>;
+
 /// A Redis that knows one script.
 #[derive(Default)]
 pub struct Redis {
     /// Whether it has seen the text of the script.
     knows_script: bool,
     seed: Option<Vec<u8>>,
-    /// When each gateway last said that it lives.
-    gateways: BTreeMap<Vec<u8>, u64>,
+    /// When each gateway last said that it lives, and when each number of parts was last said.
+    gateways: Alive,
+    parts: Alive,
     rules: Vec<Rule>,
     /// The rules by their fingerprints.
     places: HashMap<u64, usize>,
@@ -58,10 +62,11 @@ impl Redis {
         }
         let now = self.model.at(time);
         let first = match asking.part {
-            None => self.alive(asking.gateway, now.mono),
+            None => alive(&mut self.gateways, asking.gateway, now.mono),
             Some(part) => -part,
         };
         let mut numbers = vec![first, 0, now.mono.cast_signed()];
+        numbers.extend(asking.parts.map(|parts| alive(&mut self.parts, parts, now.mono)));
         let mut keys = std::mem::take(&mut asking.keys).into_iter();
         while let Some((count, delay)) = asking.ask() {
             let asked: Vec<Asked> = keys
@@ -78,15 +83,6 @@ impl Redis {
         answer
     }
 
-    /// Gateways that live, now that this one calls.
-    fn alive(&mut self, gateway: &[u8], now: u64) -> i64 {
-        if self.gateways.get(gateway).is_none_or(|lived| now - lived >= ALIVE) {
-            self.gateways.insert(gateway.into(), now);
-            self.gateways.retain(|_, lived| *lived + 5 * ALIVE > now);
-        }
-        self.gateways.values().filter(|lived| **lived + 5 * ALIVE > now).count() as i64
-    }
-
     /// What is asked of the next rule.
     fn rule(&mut self, asking: &mut Asking<'_>, fingerprint: u64, caller: u64) -> Asked {
         let place = *self.places.entry(fingerprint).or_insert(self.rules.len());
@@ -98,6 +94,15 @@ impl Redis {
         }
         asked
     }
+}
+
+/// How many live, now that one of them calls.
+fn alive(all: &mut Alive, one: &[u8], now: u64) -> i64 {
+    if all.get(one).is_none_or(|lived| now - lived >= ALIVE) {
+        all.insert(one.into(), now);
+        all.retain(|_, lived| *lived + 5 * ALIVE > now);
+    }
+    all.values().filter(|lived| **lived + 5 * ALIVE > now).count() as i64
 }
 
 /// Adds the numbers of an outcome.

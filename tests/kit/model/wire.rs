@@ -19,6 +19,8 @@ pub struct Asking<'b> {
     pub part: Option<i64>,
     /// Fingerprint and caller of each rule of each ask.
     pub keys: Vec<(u64, u64)>,
+    /// By how many parts the gateway goes, if it says so.
+    pub parts: Option<&'b [u8]>,
     numbers: Numbers<'b>,
 }
 
@@ -54,6 +56,7 @@ impl<'b> Asking<'b> {
             seed: rest[2],
             part: (rest[2].len() < 32).then(|| text(rest[2]).parse().unwrap()),
             keys: keys[3..].iter().map(key).collect(),
+            parts: rest.get(4).copied(),
             numbers: Numbers(&rest[3][5..]),
         }
     }

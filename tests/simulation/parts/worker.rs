@@ -40,6 +40,17 @@ impl Worker {
         Worker { host, clocks, worker, root, streams: 0, waiting: HashMap::new() }
     }
 
+    /// Another configuration comes into force.
+    pub fn configure(&mut self, configuration: &str, now: Micros) {
+        self.host.set_clocks(self.clocks.later(now));
+        assert!(self.root.configure(
+            configuration.as_bytes(),
+            b"gateway",
+            &self.worker,
+            &self.host
+        ));
+    }
+
     /// A request comes. What became of it, if that is clear at once.
     pub fn request(&mut self, who: Who, now: Micros) -> Option<Done> {
         self.host.set_clocks(self.clocks.later(now));

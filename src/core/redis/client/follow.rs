@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::Client;
 use crate::key::Seed;
 use crate::redis::handle::Handle;
-use crate::redis::health::Health;
+use crate::redis::health::{Fleet, Health};
 use crate::redis::part::{Part, Parts};
 use crate::redis::pending::Settled;
 use crate::redis::protocol::Failure;
@@ -15,11 +15,11 @@ use crate::time::{Micros, SECOND};
 const NAMED: usize = 15;
 
 impl Client {
-    /// Notes what became of calls about parts, by now: how many gateways there are, or why it came to nothing.
+    /// Notes what became of calls about parts, by now: what gateways there are, or why it came to nothing.
     /// They were sent at an instant, as probes or not.
     pub(super) fn note(
         &mut self,
-        calls: &[(Part, Result<u64, Failure>)],
+        calls: &[(Part, Result<Fleet, Failure>)],
         (sent, probing): (Micros, bool),
         now: Micros,
         handle: &mut Handle,
@@ -28,17 +28,18 @@ impl Client {
             return;
         }
         let seed = self.seed;
-        let (mut opened, mut closed) = (Vec::new(), Vec::new());
+        let (mut opened, mut closed, mut was_apart) = (Vec::new(), Vec::new(), false);
         let health = Health::update(&*self.data, &self.key, now, |health| {
             opened.clear();
             closed.clear();
+            was_apart = health.fleet.is_apart;
             let mut changed = false;
             for (part, outcome) in calls {
                 let was_open = health.is_open(*part);
                 changed |= match outcome {
-                    Ok(gateways) => {
+                    Ok(fleet) => {
                         let is_first = *part == Part::FIRST;
-                        let learnt = is_first && health.count(*gateways) | health.agree(seed);
+                        let learnt = is_first && health.count(*fleet) | health.agree(seed);
                         health.change(*part, |breaker| breaker.answered(now, probing)) | learnt
                     }
                     Err(_) => health.change(*part, |it| it.failed(now, sent, probing)),
@@ -51,20 +52,60 @@ impl Client {
             }
             changed
         });
+        if was_apart != health.fleet.is_apart {
+            self.tell_apart(health.fleet.is_apart);
+        }
         self.follow(health, handle);
         let failures = || calls.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
         failures().for_each(|failure| self.stats.fail(failure.name()));
-        let parts = self.endpoint.parts;
-        if !closed.is_empty() && (handle.away() == 0 || may_tell(&mut self.told_closed, parts, now))
-        {
-            self.tell_closed(&closed, handle);
+        let of = |part: Part| calls.iter().find(|(other, _)| *other == part)?.1.as_ref().err();
+        let opened = opened.into_iter().filter_map(|part| Some((part, of(part)?))).collect();
+        self.tell_changes(opened, &closed, now, handle);
+    }
+
+    /// Tells which parts cannot be relied upon any more, and why, and which can again.
+    fn tell_changes(
+        &mut self,
+        mut opened: Vec<(Part, &Failure)>,
+        closed: &[Part],
+        now: Micros,
+        handle: &Handle,
+    ) {
+        if !closed.is_empty() && (handle.away() == 0 || self.may_tell("back", now)) {
+            self.tell_closed(closed, handle);
         }
-        let why = |part: &Part| calls.iter().find(|(other, _)| other == part)?.1.as_ref().err();
-        if let Some(failure) = opened.first().and_then(why)
-            && may_tell(&mut self.told_opened, parts, now)
-        {
-            self.tell_opened(&opened, failure, handle);
+        while let Some((_, failure)) = opened.first().copied() {
+            let alike = opened.extract_if(.., |(_, other)| other.name() == failure.name());
+            let parts: Vec<Part> = alike.map(|(part, _)| part).collect();
+            if self.may_tell(failure.name(), now) {
+                self.tell_opened(&parts, failure, handle);
+            }
         }
+    }
+
+    /// Whether a line may be logged about parts: each of many would have its own, and then another one.
+    fn may_tell(&mut self, what: &'static str, now: Micros) -> bool {
+        if self.endpoint.parts == Parts::ONE {
+            return true;
+        }
+        match self.told.iter_mut().find(|(told, _)| *told == what) {
+            Some((_, last)) if now.saturating_sub(*last) < SECOND => return false,
+            Some((_, last)) => *last = now,
+            None => self.told.push((what, now)),
+        }
+        true
+    }
+
+    /// Tells that gateways have begun to go by different numbers of parts, or go by the same one again.
+    fn tell_apart(&mut self, is_apart: bool) {
+        let parts = self.endpoint.parts.number();
+        self.stats.news.push(match is_apart {
+            true => format!(
+                "rules for the fleet: not all gateways go by `redis.parts` = {parts} as this one does; each number counts \
+                 apart, up to a limit of its own"
+            ),
+            false => format!("rules for the fleet: all gateways go by `redis.parts` = {parts} now"),
+        });
     }
 
     fn tell_opened(&mut self, parts: &[Part], failure: &Failure, handle: &Handle) {
@@ -118,7 +159,7 @@ impl Client {
 
     /// Tells what is known of Redis.
     pub fn tell(&self, handle: &mut Handle) {
-        handle.gateways = self.health.gateways.max(1);
+        handle.gateways = self.health.fleet.gateways.max(1);
         handle.away = self.open().map(|(part, _)| part).collect();
         if handle.is_away(Part::FIRST) && !self.is_agreed() {
             handle.away = handle.parts.all().collect();
@@ -140,13 +181,4 @@ impl Client {
         }
         self.tell(handle);
     }
-}
-
-/// Whether a line may be logged: each of many parts would have its own, and then another one.
-fn may_tell(last: &mut Option<Micros>, parts: Parts, now: Micros) -> bool {
-    let may = parts == Parts::ONE || last.is_none_or(|last| now.saturating_sub(last) >= SECOND);
-    if may {
-        *last = Some(now);
-    }
-    may
 }

@@ -9,6 +9,8 @@ pub struct Stats {
     pub asks: u64,
     /// Values in Redis that were not ours. The metric is called `foreign`.
     pub corrupt: u64,
+    /// Answers by which other gateways have the keys fall into another number of parts.
+    pub apart: u64,
     /// Failures by their names, and how many of each.
     pub failures: Vec<(&'static str, u64)>,
     /// Lines for the log.

@@ -24,6 +24,8 @@ pub(super) enum Name {
     Piece {
         /// The rule.
         fingerprint: u64,
+        /// How many lines the filter has: it is another one where there are other parts.
+        lines: u64,
         /// The number of the piece.
         piece: u64,
     },
@@ -40,8 +42,9 @@ impl Name {
         match question {
             Question::Rule(charge) => match charge.numbers.daily {
                 Some(shape) => {
+                    let [lines, ..] = shape.layout();
                     let piece = shape.piece(charge.caller).0;
-                    Name::Piece { fingerprint: charge.fingerprint, piece }
+                    Name::Piece { fingerprint: charge.fingerprint, lines, piece }
                 }
                 None => Name::Caller { fingerprint: charge.fingerprint, caller: charge.caller },
             },
@@ -61,7 +64,9 @@ impl fmt::Display for Name {
             Name::Caller { fingerprint, caller: Key { hash, second_hash } } => {
                 write!(f, "{fingerprint:016x}:{hash:016x}{second_hash:016x}")
             }
-            Name::Piece { fingerprint, piece } => write!(f, "{fingerprint:016x}:{piece:x}"),
+            Name::Piece { fingerprint, lines, piece } => {
+                write!(f, "{fingerprint:016x}:{lines:x}/{piece:x}")
+            }
         }
     }
 }

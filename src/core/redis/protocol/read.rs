@@ -35,7 +35,9 @@ impl Trip {
         let mut values = rest.iter();
         let answers = self.calls.iter().map(|call| match values.next() {
             Some(Value::Error(message)) => Err(Failure::of(message)),
-            Some(Value::Array(answer)) if is_whole => call.answer(answer),
+            Some(Value::Array(answer)) if is_whole => {
+                call.answer(answer, self.told_parts(call).is_some())
+            }
             _ => Err(Failure::Garbage),
         });
         answers.collect()
@@ -49,15 +51,16 @@ impl Trip {
 }
 
 impl ScriptCall {
-    fn answer(&self, values: &[Value]) -> Result<ScriptAnswer, Failure> {
+    /// What it is answered; if it says so, also by how many numbers of parts gateways go.
+    fn answer(&self, values: &[Value], tells_parts: bool) -> Result<ScriptAnswer, Failure> {
         let answer = match values {
             [Value::Bulk(seed)] => unhex(seed).map(ScriptAnswer::Seed),
-            numbers => self.decided(numbers).map(ScriptAnswer::Decided),
+            numbers => self.decided(numbers, tells_parts).map(ScriptAnswer::Decided),
         };
         answer.ok_or(Failure::Garbage)
     }
 
-    fn decided(&self, numbers: &[Value]) -> Option<Decided> {
+    fn decided(&self, numbers: &[Value], tells_parts: bool) -> Option<Decided> {
         let mut numbers = Numbers(numbers.iter());
         let gateways = match self.part {
             Part::FIRST => numbers.count()?,
@@ -68,11 +71,13 @@ impl ScriptCall {
             }
         };
         let (corrupt, now) = (numbers.count()?, numbers.count()?);
+        let is_apart = tells_parts && numbers.count()? > 1;
         let mut asks = Vec::with_capacity(self.asks.len());
         for ask in &self.asks {
             asks.push(outcome(ask, &mut numbers)?);
         }
-        numbers.0.as_slice().is_empty().then_some(Decided { gateways, now, corrupt, asks })
+        let is_all = numbers.0.as_slice().is_empty();
+        is_all.then_some(Decided { gateways, is_apart, now, corrupt, asks })
     }
 }
 

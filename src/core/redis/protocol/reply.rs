@@ -18,6 +18,8 @@ pub enum ScriptAnswer {
 pub struct Decided {
     /// Gateways that have called within the last four or five seconds, this one included.
     pub gateways: u64,
+    /// Whether the keys fall into another number of parts for some of these.
+    pub is_apart: bool,
     /// What Redis's clock shows that never goes back.
     pub now: Micros,
     /// Values that were not what the script had written, and counted as empty.

@@ -8,7 +8,7 @@ use super::resp::{command, word};
 use super::text::{DIGEST, TEXT};
 use super::{Ask, Back, Charge, Login, Question, Refusals, Script, ScriptCall, Trip};
 use crate::key::Seed;
-use crate::redis::part::Part;
+use crate::redis::part::{Part, Parts};
 
 impl Login {
     /// Commands that it takes.
@@ -46,7 +46,8 @@ impl Trip {
     fn write(&self, call: &ScriptCall, out: &mut Vec<u8>) {
         let questions = || call.asks.iter().flat_map(|ask| &ask.questions);
         let keys = 3 + questions().count();
-        command(out, 3 + keys + 4);
+        let parts = self.told_parts(call);
+        command(out, 3 + keys + 4 + usize::from(parts.is_some()));
         let [name, what]: [&[u8]; 2] = match call.script {
             Script::Digest => [b"EVALSHA", DIGEST],
             Script::Text => [b"EVAL", TEXT],
@@ -75,6 +76,13 @@ impl Trip {
         let mut numbers = Array::default();
         call.asks.iter().for_each(|ask| ask.pack(&mut numbers));
         word(out, &numbers.finish());
+        parts.into_iter().for_each(|parts| word(out, parts.number().to_string().as_bytes()));
+    }
+
+    /// Into how many parts this gateway has the keys fall, where others may say another number.
+    pub(super) fn told_parts(&self, call: &ScriptCall) -> Option<Parts> {
+        let parts = self.tags.parts();
+        (call.part == Part::FIRST && parts != Parts::ONE).then_some(parts)
     }
 }
 

@@ -9,7 +9,7 @@ use super::shards::Shards;
 use super::{Fleet, GATEWAYS, Way, gateway, start};
 use crate::fleet::faults::print_head;
 use crate::fleet::faults::trial::{Fault, RECOVERY, RULES, try_out};
-use crate::harness::{Redis, alone};
+use crate::harness::{PASSWORD, Redis, alone};
 
 /// Once a second Envoy asks some node of the cluster who has which keys, for half a second at most. One of six is the
 /// one that hangs: four times in a row in one of a thousand trials.
@@ -115,6 +115,18 @@ fn of_shards() {
         ..hung
     };
     try_out(&mut fleet, &killed);
+    fleet.redis.nodes.revive();
+    let locked = Fault::<Shards> {
+        name: "shards want another password",
+        emptied: 0,
+        begin: &|fleet| fleet.redis.nodes.change_password("simsim", ["USER", "diana"]),
+        // Envoy does not log in anew on a connection that it has.
+        end: &|fleet| fleet.redis.nodes.change_password(PASSWORD, ["TYPE", "normal"]),
+        // It is then taken for `default`, who may only ask for roles.
+        failure: Some("noperm"),
+        ..hung
+    };
+    try_out(&mut fleet, &locked);
     fleet.assert_unharmed();
 }
 

@@ -72,6 +72,15 @@ impl Nodes {
         self.struck = Some(number);
     }
 
+    /// All want another password of gateways, and end these connections.
+    #[track_caller]
+    pub fn change_password(&self, password: &str, connections: [&str; 2]) {
+        for node in &self.all {
+            ok(node, &["ACL", "SETUSER", "diana", "resetpass", &format!(">{password}")]);
+            node.command(&[&["CLIENT", "KILL"], &connections[..]].concat());
+        }
+    }
+
     pub fn revive(&mut self) {
         if let Some(number) = self.struck.take() {
             self.all[number].revive();

@@ -1,11 +1,14 @@
-//! A password of Redis that changes while gateways count: they learn the new one by the file of their clusters, without
-//! a restart and without a request that fails.
+//! A password of Redis that changes while gateways count: they learn the new one by the file of their clusters, or by a file
+//! that has nothing else in it, without a restart and without a request that fails.
 
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::cluster::Cluster;
-use super::nodes::ok;
-use super::{gateway, reach_redis, start};
+use super::nodes::{Nodes, ok};
+use super::shards::Shards;
+use super::{Fleet, gateway, reach_redis, start};
 use crate::harness::{Envoy, OpenLoad, PASSWORD, alone, request};
 
 const RULES: &str = "
@@ -14,21 +17,19 @@ limits: [{Url: /, rules: [{actor: all, unit: second, rpu: 30, algo: W, scope: gl
 
 const NEXT: &str = "simsim";
 
+/// Where the files of envoy/redis/ have the password.
+const SOURCE: &str = "{ environment_variable: DIANA_REDIS_PASSWORD }";
+
 /// What Redis said against the password.
 fn locked_out(envoy: &Envoy) -> u64 {
     let of = |name| envoy.sum(&format!("wasmcustom.diana.shop.fleet.failed.{name}"));
     ["noauth", "wrongpass", "noperm"].map(of).iter().sum()
 }
 
-#[test]
-fn of_a_password_needs_no_restart() {
-    alone();
-    let cluster = Cluster::start(None);
-    let before = gateway(&cluster, &[], RULES).with_clusters_in_a_file();
-    let source = ("{ environment_variable: DIANA_REDIS_PASSWORD }", "{ inline_string: simsim }");
-    let after = gateway(&cluster, &[source], RULES).with_clusters_in_a_file();
-    let fleet = start(cluster, &before);
-    reach_redis(&fleet, "/");
+/// Redis takes another password, which the gateways learn meanwhile.
+#[track_caller]
+fn change<R>(fleet: &Fleet<R>, nodes: &Nodes, learn: impl FnOnce()) {
+    reach_redis(fleet, "/");
     let load = OpenLoad {
         gateways: &fleet.shared_as([1; super::GATEWAYS]),
         rate: 150,
@@ -37,19 +38,14 @@ fn of_a_password_needs_no_restart() {
         requests: &[request("GET", "/", &[])],
     };
     let set = |rule: &str| {
-        fleet
-            .redis
-            .nodes
-            .all()
-            .iter()
-            .for_each(|node| ok(node, &["ACL", "SETUSER", "diana", rule]));
+        nodes.all().iter().for_each(|node| ok(node, &["ACL", "SETUSER", "diana", rule]));
     };
     let (hits, ()) = load.fire_during(|| {
         set(&format!(">{NEXT}"));
-        fleet.envoys.iter().for_each(|envoy| envoy.put_clusters(&after));
+        learn();
         set(&format!("<{PASSWORD}"));
         // Whoever logged in with the old password is still in.
-        for node in fleet.redis.nodes.all() {
+        for node in nodes.all() {
             node.command(&["CLIENT", "KILL", "USER", "diana"]);
         }
         fleet.is_together_again();
@@ -57,4 +53,50 @@ fn of_a_password_needs_no_restart() {
     super::super::assert_none_failed(&hits);
     assert_eq!(fleet.envoys.iter().map(locked_out).sum::<u64>(), 0);
     fleet.assert_unharmed();
+}
+
+#[test]
+fn of_a_password_needs_no_restart() {
+    alone();
+    let cluster = Cluster::start(None);
+    let before = gateway(&cluster, &[], RULES).with_clusters_in_a_file();
+    let source = (SOURCE, "{ inline_string: simsim }");
+    let after = gateway(&cluster, &[source], RULES).with_clusters_in_a_file();
+    let fleet = start(cluster, &before);
+    change(&fleet, &fleet.redis.nodes, || {
+        fleet.envoys.iter().for_each(|envoy| envoy.put_clusters(&after));
+    });
+}
+
+/// A file of its own, which Envoy reads whenever it connects.
+struct PasswordFile(PathBuf);
+
+impl PasswordFile {
+    fn with(password: &str) -> PasswordFile {
+        let name = format!("password-{}", std::process::id());
+        let file = PasswordFile(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name));
+        file.write(password);
+        file
+    }
+
+    fn write(&self, password: &str) {
+        fs::write(&self.0, password).unwrap();
+    }
+}
+
+impl Drop for PasswordFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn of_a_password_in_a_file_needs_nothing_else() {
+    alone();
+    let shards = Shards::start();
+    let file = PasswordFile::with(PASSWORD);
+    let source = format!("{{ filename: {} }}", file.0.display());
+    let gateway = gateway(&shards, &[(SOURCE, &source)], RULES);
+    let fleet = start(shards, &gateway);
+    change(&fleet, &fleet.redis.nodes, || file.write(NEXT));
 }

@@ -9,19 +9,21 @@ if is_first then
   end
 end
 call('SET',KEYS[2],pack(clock))
--- It is enough if a gateway says once a second that it lives.
-local function count_gateways(gateways)
-  local lived=redis.pcall('ZSCORE',gateways,ARGV[2])
+-- It is enough if a gateway says once a second that it lives, and into how many parts the keys fall for it.
+local function count_alive(all,own)
+  local lived=redis.pcall('ZSCORE',all,own)
   if type(lived)~='string' or now-lived>=ALIVE then
-    if not ({zset=1,none=1})[call('TYPE',gateways).ok] then call('DEL',gateways) end
-    call('ZADD',gateways,now,ARGV[2])
-    call('ZREMRANGEBYSCORE',gateways,'-inf',now-5*ALIVE)
-    call('PEXPIRE',gateways,5*ALIVE/1000)
+    if not ({zset=1,none=1})[call('TYPE',all).ok] then call('DEL',all) end
+    call('ZADD',all,now,own)
+    call('ZREMRANGEBYSCORE',all,'-inf',now-5*ALIVE)
+    call('PEXPIRE',all,5*ALIVE/1000)
   end
-  return call('ZCOUNT',gateways,now-5*ALIVE+1,'+inf')
+  return call('ZCOUNT',all,now-5*ALIVE+1,'+inf')
 end
 -- Other parts than the first keep neither, and only say which they are.
-local answer,said={is_first and count_gateways(KEYS[3]) or -proposed,0,now},3
+local answer={is_first and count_alive(KEYS[3],ARGV[2]) or -proposed,0,now}
+if ARGV[5] then answer[4]=count_alive(KEYS[3]..':parts',ARGV[5]) end
+local said=#answer
 local words,place,keys=unpack(ARGV[4]),0,3
 local made={}
 local function rule(r)

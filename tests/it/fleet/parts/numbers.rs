@@ -1,0 +1,70 @@
+//! Gateways of one namespace that go by different numbers of parts.
+
+use diana_core::time::SECOND;
+use kit::fake::FakeSharedData;
+use kit::model::proxy::Proxy;
+
+use super::{Parts, Rc, Worker, caller, steps};
+
+fn gateway(parts: u16) -> Worker {
+    Worker::of_parts(&Rc::new(FakeSharedData::default()), Parts::new(parts))
+}
+
+/// For so many seconds from one on, each gateway asks twice a second.
+fn live(gateways: &mut [&mut Worker], proxy: &mut Proxy, seconds: std::ops::Range<u64>) {
+    for half in 2 * seconds.start..2 * seconds.end {
+        for worker in gateways.iter_mut() {
+            worker.ask(caller(5), half * SECOND / 2);
+            assert_eq!(steps(worker, proxy, half * SECOND / 2, 5).len(), 1);
+            assert!(worker.is_together());
+        }
+    }
+}
+
+#[test]
+fn say_so_once_and_once_more_when_all_go_by_the_same() {
+    let ([mut one, mut two, mut other], mut proxy) = ([8, 8, 2].map(gateway), Proxy::default());
+    live(&mut [&mut one, &mut two], &mut proxy, 0..3);
+    assert_eq!((one.client.stats.apart, one.client.stats.news.len()), (0, 0), "they are the same");
+    live(&mut [&mut one, &mut two, &mut other], &mut proxy, 3..10);
+    for (worker, parts) in [(&one, 8), (&two, 8), (&other, 2)] {
+        let say = format!(
+            "rules for the fleet: not all gateways go by `redis.parts` = {parts} as this one does; each number counts \
+             apart, up to a limit of its own"
+        );
+        assert_eq!(worker.client.stats.news, [say]);
+        let counted = worker.client.stats.apart;
+        assert!((5..=15).contains(&counted), "asked once a second, {counted} answers said so");
+    }
+    // Its gateway has been restarted.
+    live(&mut [&mut one, &mut two], &mut proxy, 10..18);
+    for worker in [one, two] {
+        assert_eq!(
+            worker.client.stats.news[1..],
+            ["rules for the fleet: all gateways go by `redis.parts` = 8 now"]
+        );
+    }
+}
+
+/// What one worker was told the others do not tell again.
+#[test]
+fn say_so_once_for_all_workers() {
+    let data = Rc::new(FakeSharedData::default());
+    let [mut one, mut two] = [8, 8].map(|parts| Worker::of_parts(&data, Parts::new(parts)));
+    let (mut other, mut proxy) = (gateway(3), Proxy::default());
+    live(&mut [&mut other, &mut one, &mut two], &mut proxy, 0..5);
+    let news = [&one, &two].map(|worker| worker.client.stats.news.len());
+    assert_eq!(news.iter().sum::<usize>(), 1, "{news:?}");
+    assert!(one.client.stats.apart > 0 && two.client.stats.apart > 0);
+}
+
+/// Where the keys do not fall into parts nobody can say another number, and nothing is asked for it.
+#[test]
+fn one_part_is_asked_as_ever() {
+    let mut worker = gateway(1);
+    worker.ask(caller(5), 0);
+    worker.work(0);
+    let (_, call) = worker.calls.one();
+    let commands = kit::model::wire::commands(&call.body);
+    assert_eq!(commands[0].len(), 3 + 4 + 4);
+}
