@@ -7,13 +7,16 @@ use crate::time::{Micros, Now};
 /// Callers that are known at a time.
 const LINES: usize = 4096;
 
+/// Lines that take memory at once. What each configuration takes anew and gives back leaves no large holes.
+const PAGE: usize = 64;
+
 /// Blocks given back at once.
 const BATCH: usize = 1024;
 
 /// A caller has one line where its lease can be.
 #[derive(Debug)]
 pub(crate) struct Leases {
-    lines: Vec<Lease>,
+    pages: Vec<Box<[Lease]>>,
     most: usize,
     /// Lines in which a block may lie.
     list: Vec<usize>,
@@ -22,27 +25,34 @@ pub(crate) struct Leases {
 impl Leases {
     /// Room for some of `callers`.
     pub(crate) fn new(callers: usize) -> Leases {
-        Leases { lines: Vec::new(), most: callers.clamp(1, LINES), list: Vec::new() }
+        Leases { pages: Vec::new(), most: callers.clamp(1, LINES), list: Vec::new() }
     }
 
     /// Bytes that they take for that many callers.
     pub(crate) fn bytes(callers: usize) -> u64 {
-        (callers.clamp(1, LINES) * size_of::<(Lease, usize)>()) as u64
+        let lines = callers.clamp(1, LINES);
+        let pages = lines.div_ceil(PAGE);
+        (pages * (PAGE * size_of::<Lease>() + size_of::<Box<[Lease]>>())
+            + lines * size_of::<usize>()) as u64
     }
 
     /// The line of a caller, if it is its.
     pub(crate) fn find(&mut self, key: Key) -> Option<&mut Lease> {
         let line = self.line(key);
-        self.lines.get_mut(line).filter(|lease| lease.key() == key)
+        at(&mut self.pages, line).filter(|lease| lease.key() == key)
     }
 
     /// The line of a caller, made its unless another's permits lie there.
     pub(crate) fn claim(&mut self, key: Key) -> Option<&mut Lease> {
-        if self.lines.is_empty() {
-            self.lines.resize(self.most, Lease::default());
-        }
         let line = self.line(key);
-        let lease = self.lines.get_mut(line)?;
+        if self.pages.is_empty() {
+            self.pages.resize_with(self.most.div_ceil(PAGE), Box::default);
+        }
+        let page = self.pages.get_mut(line / PAGE)?;
+        if page.is_empty() {
+            *page = vec![Lease::default(); PAGE].into();
+        }
+        let lease = page.get_mut(line % PAGE)?;
         if lease.key() != key {
             if lease.is_out() {
                 return None;
@@ -88,7 +98,7 @@ impl Leases {
     pub(crate) fn idle(&mut self, now: Now, all: bool) -> (Vec<Key>, bool) {
         let mut idle = Vec::new();
         self.list.retain(|&line| {
-            let Some(lease) = self.lines.get_mut(line) else { return false };
+            let Some(lease) = at(&mut self.pages, line) else { return false };
             lease.listed = lease.is_out();
             let is_idle = all || lease.is_idle(now) || lease.is_next_over(now);
             if idle.len() < BATCH && lease.is_out() && is_idle {
@@ -101,10 +111,15 @@ impl Leases {
 
     /// Forgets everybody, and takes no memory until somebody is to be known again.
     pub(crate) fn clear(&mut self) {
-        (self.lines, self.list) = (Vec::new(), Vec::new());
+        (self.pages, self.list) = (Vec::new(), Vec::new());
     }
 
     fn line(&self, key: Key) -> usize {
-        (key.hash % self.lines.len().max(1) as u64) as usize
+        (key.hash % self.most as u64) as usize
     }
+}
+
+/// What lies in a line, if it was ever used.
+fn at(pages: &mut [Box<[Lease]>], line: usize) -> Option<&mut Lease> {
+    pages.get_mut(line / PAGE)?.get_mut(line % PAGE)
 }
