@@ -19,7 +19,7 @@ pub(crate) struct Leases {
     pages: Vec<Box<[Lease]>>,
     most: usize,
     /// Lines in which a block may lie.
-    list: Vec<usize>,
+    list: Vec<u16>,
 }
 
 impl Leases {
@@ -30,10 +30,9 @@ impl Leases {
 
     /// Bytes that they take for that many callers.
     pub(crate) fn bytes(callers: usize) -> u64 {
-        let lines = callers.clamp(1, LINES);
-        let pages = lines.div_ceil(PAGE);
-        (pages * (PAGE * size_of::<Lease>() + size_of::<Box<[Lease]>>())
-            + lines * size_of::<usize>()) as u64
+        // A word has room for a line's part of its page's place and for its number in the list.
+        let line = size_of::<Lease>() + size_of::<u64>();
+        (callers.clamp(1, LINES) * line) as u64
     }
 
     /// The line of a caller, if it is its.
@@ -50,7 +49,8 @@ impl Leases {
         }
         let page = self.pages.get_mut(line / PAGE)?;
         if page.is_empty() {
-            *page = vec![Lease::default(); PAGE].into();
+            let lines = PAGE.min(self.most - line / PAGE * PAGE);
+            *page = vec![Lease::default(); lines].into();
         }
         let lease = page.get_mut(line % PAGE)?;
         if lease.key() != key {
@@ -84,7 +84,7 @@ impl Leases {
             && !lease.listed
         {
             lease.listed = true;
-            self.list.push(line);
+            self.list.push(line as u16);
         }
     }
 
@@ -98,7 +98,7 @@ impl Leases {
     pub(crate) fn idle(&mut self, now: Now, all: bool) -> (Vec<Key>, bool) {
         let mut idle = Vec::new();
         self.list.retain(|&line| {
-            let Some(lease) = at(&mut self.pages, line) else { return false };
+            let Some(lease) = at(&mut self.pages, usize::from(line)) else { return false };
             lease.listed = lease.is_out();
             let is_idle = all || lease.is_idle(now) || lease.is_next_over(now);
             if idle.len() < BATCH && lease.is_out() && is_idle {
