@@ -1,8 +1,8 @@
 //! When a worker is called again: as often as something waits in it, and not at all when nothing does.
 //!
-//! Each root has a timer of its own, and the host sets that of the root that it is calling about. Since
-//! every tick does what is due for the whole worker, whichever root is called sees to it that it is called
-//! again in time for whatever waits by then. A root that ends hands this on to another one.
+//! Each root has a timer of its own. Whatever waits in the worker waits for that of the latest root: calls leave when
+//! it fires, and who is told of their answers should be there for as long as possible. An earlier root ends as soon as
+//! its listener has drained, and nobody would ever hear what became of its calls. A root that ends hands this on.
 
 use std::cell::RefCell;
 
@@ -41,17 +41,38 @@ impl Timers {
         self.change(root, |timer| timer.own = Some(instant));
     }
 
-    /// Sees to it that the host calls in time for what `next` says. Called about a root, as whatever is here.
+    /// Whether whatever waits in the worker waits for this root.
+    pub(crate) fn is_latest(&self, root: u32) -> bool {
+        self.latest().is_none_or(|latest| latest.root == root)
+    }
+
+    /// Sees to it that the host calls in time for what `next` says. Called about a root, as whatever is here, which is
+    /// also the one that is entered afterwards.
     pub(crate) fn settle(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) {
-        let timer = self.of(host.caller());
+        let timer = self.latest().unwrap_or(Timer::off(host.caller()));
         // By the earliest instant that could be meant, which mostly spares the look at the clock.
         let Some(soonest) = timer.next(next(0)) else { return };
         if timer.fires <= soonest {
             return;
         }
+        self.wake(timer.root, host, &next);
+    }
+
+    /// Sees to it that the host calls about a root in time.
+    #[inline(never)]
+    fn wake(&self, root: u32, host: &dyn Host, next: &dyn Fn(Micros) -> Option<Micros>) {
         let now = host.monotonic();
-        if let Some(due) = timer.next(next(now)) {
-            self.change(timer.root, |timer| timer.wake(due, now, host));
+        let Some(due) = self.of(root).next(next(now)) else { return };
+        let caller = host.caller();
+        if root == caller {
+            self.change(root, |timer| timer.wake(due, now, host));
+        } else if host.enter(root) {
+            self.change(root, |timer| timer.wake(due, now, host));
+            host.enter(caller);
+        } else {
+            // The host has forgotten it, and did not say so.
+            self.forget(root);
+            self.settle(host, next);
         }
     }
 
@@ -59,8 +80,12 @@ impl Timers {
     /// which the host's period begins anew.
     pub(crate) fn rest(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) {
         let root = host.caller();
-        let (period, now) = self.pause(root, host, next);
+        let is_latest = self.is_latest(root);
+        let (period, now) = self.pause(root, host, |now| next(now).filter(|_| is_latest));
         self.change(root, |timer| timer.set(period, now, host));
+        if !is_latest {
+            self.settle(host, next);
+        }
     }
 
     /// The period after which something is due for a root, and now.
@@ -80,7 +105,7 @@ impl Timers {
     pub(crate) fn end(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) -> bool {
         let root = host.caller();
         self.change(root, |timer| timer.set(0, 0, host));
-        self.timers.borrow_mut().retain(|timer| timer.root != root);
+        self.forget(root);
         let others: Vec<u32> = self.timers.borrow().iter().rev().map(|timer| timer.root).collect();
         let heir = others.into_iter().find(|other| host.enter(*other));
         if let Some(heir) = heir {
@@ -90,6 +115,14 @@ impl Timers {
         }
         host.enter(root);
         heir.is_some()
+    }
+
+    fn latest(&self) -> Option<Timer> {
+        self.timers.borrow().last().copied()
+    }
+
+    fn forget(&self, root: u32) {
+        self.timers.borrow_mut().retain(|timer| timer.root != root);
     }
 
     fn of(&self, root: u32) -> Timer {

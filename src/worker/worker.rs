@@ -99,8 +99,11 @@ impl Worker {
     /// Lets go on whose turn has come, and does what is due, for all instances.
     pub(crate) fn tick(&self, host: &dyn Host) {
         let mut left = self.release(host, RELEASES);
+        let sends = self.timers.is_latest(host.caller());
         for instance in self.all() {
-            instance.work_for_fleet(host);
+            if sends {
+                instance.work_for_fleet(host);
+            }
             self.go_on(&instance, host, &mut left);
             instance.tell_news(host);
             instance.keep_up(host);
@@ -113,8 +116,9 @@ impl Worker {
     /// Takes the answer to a call, if one of the instances made it. Whether it did.
     pub(crate) fn answer(&self, token: u32, answer: &Answer<'_>, host: &dyn Host) -> bool {
         let mut left = RELEASES;
+        let sends = self.timers.is_latest(host.caller());
         let taken = self.all().iter().any(|instance| {
-            let taken = instance.take_answer(token, answer, host);
+            let taken = instance.take_answer(token, answer, sends, host);
             if taken {
                 self.go_on(instance, host, &mut left);
                 instance.tell_news(host);

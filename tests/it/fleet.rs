@@ -135,7 +135,9 @@ impl Worker {
     pub fn answer(&mut self, token: u32, back: &Response, now: u64) -> Option<Vec<Completion>> {
         let body = || Some(back.body.clone());
         let answer = Answer { status: back.status, size: back.body.len(), body: &body };
-        self.client.answer(token, &answer, at(now), &*self.calls, &mut self.handle)
+        let mut completed = self.client.answer(token, &answer, at(now), &mut self.handle)?;
+        completed.extend(self.work(now));
+        Some(completed)
     }
 
     /// Asks, and sends what can be sent.

@@ -156,16 +156,15 @@ impl Engine {
         requests
     }
 
-    /// Takes the answer to a call, as [`Engine::work`]; nothing if it is not one of this engine's.
+    /// Takes the answer to a call, as [`Engine::work`]; nothing if it is not one of this engine's. What follows from
+    /// it leaves with the next work.
     pub fn answer(
         &mut self,
         token: u32,
         answer: &port::Answer<'_>,
         now: Now,
-        callout: &dyn Callout,
     ) -> Option<Vec<Resumed>> {
-        let client = self.client.as_mut()?;
-        let completed = client.answer(token, answer, now, callout, &mut self.redis)?;
+        let completed = self.client.as_mut()?.answer(token, answer, now, &mut self.redis)?;
         Some(self.hand_out(completed, now))
     }
 

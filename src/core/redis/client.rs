@@ -72,6 +72,8 @@ pub struct Client {
     /// Their asks that have not left yet.
     waiting: VecDeque<Wait>,
     batches: Vec<Batch>,
+    /// Calls that are to be sent again with their script, and the batches that they were in.
+    again: Vec<(Batch, Vec<(ScriptCall, Vec<Who>)>)>,
     /// What there is to hand out.
     completed: Vec<Completion>,
     /// What all workers knew when this one last looked.
@@ -122,6 +124,7 @@ impl Client {
             pending: Tickets::default(),
             waiting: VecDeque::new(),
             batches: Vec::new(),
+            again: Vec::new(),
             completed: Vec::new(),
             health,
             stats: Stats::default(),
@@ -174,7 +177,7 @@ impl Client {
     pub fn next(&self, now: Micros, handle: &Handle) -> Option<Micros> {
         let batches = self.batches.iter().map(Batch::given_up);
         let operations = self.batches.is_empty() && handle.has_operations();
-        let leave = operations || !self.waiting.is_empty();
+        let leave = operations || !self.waiting.is_empty() || !self.again.is_empty();
         batches.chain(self.probe(now, handle)).chain(leave.then_some(now)).min()
     }
 
@@ -199,6 +202,9 @@ impl Client {
             self.give_up_away(handle);
             self.send_probes(now, callout, handle);
         }
+        for (batch, calls) in std::mem::take(&mut self.again) {
+            self.send_again(batch, calls, now, callout, handle);
+        }
         self.send_all(now, callout, handle);
         std::mem::take(&mut self.completed)
     }
@@ -208,13 +214,12 @@ impl Client {
         self.endpoint.timeout + GRACE
     }
 
-    /// Takes the answer to a batch; nothing if that was sent by somebody else.
+    /// Takes the answer to a batch; nothing if that was sent by somebody else. More may have to be sent then.
     pub fn answer(
         &mut self,
         token: u32,
         answer: &port::Answer<'_>,
         now: Now,
-        callout: &dyn Callout,
         handle: &mut Handle,
     ) -> Option<Vec<Completion>> {
         let number = self.batches.iter().position(|batch| batch.token == token)?;
@@ -231,9 +236,9 @@ impl Client {
         }
         self.take(&batch, answered, now.mono, handle);
         if !again.is_empty() {
-            self.send_again(batch, again, now, callout, handle);
+            self.again.push((batch, again));
         }
-        Some(self.work(now, callout, handle))
+        Some(std::mem::take(&mut self.completed))
     }
 
     /// Takes what calls of a batch came to.

@@ -12,10 +12,23 @@ impl Instance {
         self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
     }
 
-    /// Takes the answer to a call, if it is one of this instance's. Whether it is.
-    pub(crate) fn take_answer(&self, token: u32, answer: &Answer<'_>, host: &dyn Host) -> bool {
+    /// Takes the answer to a call, if it is one of this instance's, and does what is due if this root `sends`.
+    /// Whether it is.
+    pub(crate) fn take_answer(
+        &self,
+        token: u32,
+        answer: &Answer<'_>,
+        sends: bool,
+        host: &dyn Host,
+    ) -> bool {
         let now = self.now(host);
-        let ready = self.with_engine(host, |engine| engine.answer(token, answer, now, host));
+        let ready = self.with_engine(host, |engine| {
+            let mut ready = engine.answer(token, answer, now)?;
+            if sends {
+                ready.append(&mut engine.work(now, host));
+            }
+            Some(ready)
+        });
         let ready = ready.flatten();
         let taken = ready.is_some();
         if taken {

@@ -122,8 +122,8 @@ impl Worker {
             let fetch = || body.clone();
             let status = Some(if body.is_some() { 200 } else { 503 });
             let answer = Answer { status, size: 9, body: &fetch };
-            ready
-                .extend(self.engine.answer(token, &answer, now, &self.callout).unwrap_or_default());
+            ready.extend(self.engine.answer(token, &answer, now).unwrap_or_default());
+            ready.extend(self.engine.work(now, &self.callout));
         }
         for resumed in ready {
             let request = self.waiting.remove(&resumed.ticket).expect("it waits");
