@@ -64,7 +64,7 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
         entry: &fixed_window::ENTRY,
         quota,
         algorithm,
-        cost: 1,
+        unit_cost: 1,
         fingerprint: 1,
         keys: 1,
         daily,
@@ -76,11 +76,11 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
 }
 
 fn is_admitted(store: &mut dyn Store, key: Key) -> bool {
-    store.check(key, NOON).decision().is_admitted()
+    store.check(key, 1, NOON).decision().is_admitted()
 }
 
 fn admits(store: &mut dyn Store, key: Key) -> bool {
-    let mut reservation = store.check(key, NOON);
+    let mut reservation = store.check(key, 1, NOON);
     let admitted =
         reservation.decision().is_admitted() && store.charge(&mut reservation, 0).is_admitted();
     black_box(admitted)

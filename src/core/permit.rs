@@ -35,6 +35,8 @@ pub struct Seat {
     pub key: Key,
     /// Tells the place from others.
     pub place: u64,
+    /// How many permits it is long.
+    pub cost: u64,
 }
 
 impl Permit {

@@ -29,8 +29,8 @@ pub use reservation::Reservation;
 
 /// The callers of one rule.
 pub trait Store {
-    /// Checks a request and charges nothing.
-    fn check(&mut self, key: Key, now: Now) -> Reservation;
+    /// Checks a request that takes `cost` permits and charges nothing.
+    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation;
 
     /// Charges a request, to leave `delay` ticks after it was checked, which is no less than the
     /// wait that this rule asked for. Where the decision is not an admission with a wait of at
@@ -40,8 +40,8 @@ pub trait Store {
 
     /// Checks a request to which no other rule has to agree, and charges it if it may leave at once and
     /// nobody shares its caller's bucket. Then there is nothing else to say of it: `None`.
-    fn take(&mut self, key: Key, now: Now) -> Option<Reservation> {
-        let mut reservation = self.check(key, now);
+    fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
+        let mut reservation = self.check(key, cost, now);
         if reservation.is_free() {
             reservation.decision = self.charge(&mut reservation, 0);
         }
@@ -71,8 +71,8 @@ pub trait Store {
     /// What [`Store::leave`] needs to give the place of a request back that was charged.
     fn receipt(&self, reservation: &Reservation) -> u64;
 
-    /// Gives the place of a held request back, if it still is the last in its line.
-    fn leave(&mut self, key: Key, receipt: u64, now: Now);
+    /// Gives the place of a held request of so many permits back, if it still is the last in its line.
+    fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now);
 
     /// The caller is hot: it is going to need about so many permits in the next tenth of a second.
     fn hint_demand(&mut self, _key: Key, _permits: u64) {}

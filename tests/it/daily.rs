@@ -43,6 +43,11 @@ fn key(account: u64) -> Key {
 }
 
 fn admits(store: &mut dyn Store, account: u64, now: Now) -> bool {
-    let mut reservation = store.check(key(account), now);
+    admits_of(store, account, 1, now)
+}
+
+/// Whether a request of so many permits is admitted.
+fn admits_of(store: &mut dyn Store, account: u64, cost: u64, now: Now) -> bool {
+    let mut reservation = store.check(key(account), cost, now);
     reservation.decision().is_admitted() && store.charge(&mut reservation, 0).is_admitted()
 }

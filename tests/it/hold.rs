@@ -30,7 +30,7 @@ thread_local! {
 /// Its seat is numbered like its instant.
 fn held(until: u64, line: Option<Line>) -> Held {
     let Line { rule, key } = line.unwrap_or(ANN);
-    let seats = vec![Seat { rule, key, place: until }];
+    let seats = vec![Seat { rule, key, place: until, cost: 1 }];
     let permit = FREED.with(|freed| Permit::new(seats, freed));
     Held { until, line, permit, report: Report::default() }
 }

@@ -88,7 +88,8 @@ impl Engine {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             if let Some(store) = judge.store.redis() {
                 let (now, shadow) = (self.scratch.now, opinion.shadow);
-                let charge = store.question(opinion.key, now, shadow, round.tentative);
+                let charge =
+                    store.question((opinion.key, opinion.cost), now, shadow, round.tentative);
                 questions.push((Target::Rule(opinion.rule), Question::Rule(charge)));
             }
             let bans = judge.bans.as_mut().filter(|_| opinion.is_own && !opinion.shadow);

@@ -254,7 +254,7 @@ fn counter_spec(rule: &Rule, keys: usize, beside: bool) -> Result<CounterSpec, U
         entry,
         quota: rule.quota,
         algorithm: algorithm.map_err(|_| Unbuildable::new(rule, "its numbers mean nothing"))?,
-        cost: rule.quota.cost,
+        unit_cost: rule.quota.cost,
         fingerprint: rule.fingerprint,
         keys: if rule.actor.is_empty() { 1 } else { keys },
         daily: rule.daily,

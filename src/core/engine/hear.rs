@@ -20,8 +20,8 @@ impl Opinion {
     ) {
         let Some(store) = judge.store.redis() else { return };
         let wait = wait.filter(|_| reply.retry.is_none());
-        let charged = if wait.is_some() { judge.rule.quota.cost } else { 0 };
-        store.receive(self.key, reply, charged, (sent, now), redis);
+        let charged = if wait.is_some() { self.cost } else { 0 };
+        store.receive(self.key, reply, (self.cost, charged), (sent, now), redis);
         // What this worker has on lease is still the caller's.
         let left = store.left(self.key).unwrap_or(reply.remaining);
         self.is_own &= !reply.overflow;

@@ -32,9 +32,10 @@ impl Engine {
         if !rule.except.is_empty() && rule.except.covers(request, &self.scratch.path) {
             return;
         }
+        let cost = rule.quota.cost;
         let subject = self.subject(number, request);
         if let Some(subject) = subject {
-            self.scratch.opinions.push(Opinion::of(subject));
+            self.scratch.opinions.push(Opinion::of(subject, cost));
         }
     }
 
@@ -72,7 +73,7 @@ impl Engine {
         for opinion in &mut self.scratch.opinions {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             if let Says::Nothing = opinion.says {
-                let found = judge.store.check(opinion.key, now, &mut self.redis);
+                let found = judge.store.check(opinion.key, opinion.cost, now, &mut self.redis);
                 judge.counts.overflow += u64::from(found.is_overflow());
                 opinion.take(judge, found);
             }

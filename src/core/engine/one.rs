@@ -25,7 +25,7 @@ impl Engine {
         if banned > 0 || subject.denied {
             return self.conclude_one(subject, banned, None, now);
         }
-        let found = judge.store.take(subject.key, now, &mut self.redis);
+        let found = judge.store.take(subject.key, judge.rule.quota.cost, now, &mut self.redis);
         if found.is_none() {
             judge.counts.allowed += 1;
             return Verdict::pass();
@@ -42,7 +42,8 @@ impl Engine {
         found: Option<Reservation>,
         now: Now,
     ) -> Verdict {
-        let mut opinion = Opinion::of(subject);
+        let cost = self.rules.first().map_or(1, |judge| judge.rule.quota.cost);
+        let mut opinion = Opinion::of(subject, cost);
         if let Some(judge) = self.rules.first_mut() {
             opinion.ban(judge, banned, &mut self.redis);
             if let Some(found) = found {

@@ -24,6 +24,8 @@ pub(super) struct Subject {
 pub(super) struct Opinion {
     pub(super) rule: usize,
     pub(super) key: Key,
+    /// Permits that the request takes.
+    pub(super) cost: u64,
     /// Check and report only.
     pub(super) shadow: bool,
     /// Whether the caller has a name, so that it is its own doing if the request is refused.
@@ -77,20 +79,20 @@ pub(super) struct Refused {
 }
 
 impl Opinion {
-    pub(super) fn of(subject: Subject) -> Opinion {
+    pub(super) fn of(subject: Subject, cost: u64) -> Opinion {
         let Subject { rule, key, shadow, is_own, denied } = subject;
         let says = match denied {
             true => Says::Refuses(Refused { retry: Retry::Never, loan: 0, counts: false, left: 0 }),
             false => Says::Nothing,
         };
-        Opinion { rule, key, shadow, is_own, alone: false, says }
+        Opinion { rule, key, cost, shadow, is_own, alone: false, says }
     }
 
     /// Checks the request at `now`.
     pub(super) fn check(&mut self, judge: &mut Judge, now: Now, redis: &mut Handle) {
         let reservation = match judge.store.redis() {
-            Some(store) if self.alone => store.unanswered(self.key, now, redis),
-            _ => judge.store.check(self.key, now, redis),
+            Some(store) if self.alone => store.unanswered(self.key, self.cost, now, redis),
+            _ => judge.store.check(self.key, self.cost, now, redis),
         };
         self.take(judge, reservation);
     }
@@ -137,7 +139,7 @@ impl Opinion {
             && let Basis::Redis(Grant { receipt, term, left, .. }) = *by
             && let Some(store) = judge.store.redis()
         {
-            store.give_back(self.key, receipt, term, redis);
+            store.give_back(self.key, (receipt, term), self.cost, redis);
             *by = Basis::Agreed(left);
         }
     }

@@ -41,7 +41,7 @@ impl Engine {
                 Basis::Redis(grant) => grant.receipt,
                 Basis::Agreed(_) => return None,
             };
-            Some(Seat { rule: opinion.rule, key: opinion.key, place })
+            Some(Seat { rule: opinion.rule, key: opinion.key, place, cost: opinion.cost })
         };
         self.scratch.opinions.iter().filter(|opinion| !opinion.shadow).filter_map(seat).collect()
     }

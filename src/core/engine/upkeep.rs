@@ -37,7 +37,7 @@ impl Engine {
     pub fn take_back(&mut self, now: Now) {
         for seat in self.freed.take() {
             if let Some(judge) = self.rules.get_mut(seat.rule) {
-                judge.store.leave(seat.key, seat.place, now, &mut self.redis);
+                judge.store.leave(seat.key, seat.place, seat.cost, now, &mut self.redis);
             }
         }
     }

@@ -27,18 +27,30 @@ impl Usage {
     }
 
     #[inline]
-    pub(super) fn check(&mut self, key: Key, now: Now, handle: &mut Handle) -> Reservation {
+    pub(super) fn check(
+        &mut self,
+        key: Key,
+        cost: u64,
+        now: Now,
+        handle: &mut Handle,
+    ) -> Reservation {
         match self {
-            Usage::Here(store) => store.check(key, now),
-            Usage::Redis(store) => store.check(key, now, handle),
+            Usage::Here(store) => store.check(key, cost, now),
+            Usage::Redis(store) => store.check(key, cost, now, handle),
         }
     }
 
     #[inline]
-    pub(super) fn take(&mut self, key: Key, now: Now, handle: &mut Handle) -> Option<Reservation> {
+    pub(super) fn take(
+        &mut self,
+        key: Key,
+        cost: u64,
+        now: Now,
+        handle: &mut Handle,
+    ) -> Option<Reservation> {
         match self {
-            Usage::Here(store) => store.take(key, now),
-            Usage::Redis(store) => store.take(key, now, handle),
+            Usage::Here(store) => store.take(key, cost, now),
+            Usage::Redis(store) => store.take(key, cost, now, handle),
         }
     }
 
@@ -104,10 +116,17 @@ impl Usage {
         }
     }
 
-    pub(super) fn leave(&mut self, key: Key, receipt: u64, now: Now, handle: &mut Handle) {
+    pub(super) fn leave(
+        &mut self,
+        key: Key,
+        receipt: u64,
+        cost: u64,
+        now: Now,
+        handle: &mut Handle,
+    ) {
         match self {
-            Usage::Here(store) => store.leave(key, receipt, now),
-            Usage::Redis(store) => store.leave(key, receipt, now, handle),
+            Usage::Here(store) => store.leave(key, receipt, cost, now),
+            Usage::Redis(store) => store.leave(key, receipt, cost, now, handle),
         }
     }
 

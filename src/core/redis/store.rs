@@ -51,8 +51,8 @@ pub struct RedisStore {
     holds: bool,
     /// Whether permits are leased.
     lends: bool,
-    /// Whether the rule never admits anybody.
-    never: bool,
+    /// Permits beyond which a request is never admitted.
+    most: u64,
 }
 
 /// A rule is to be counted in Redis, which cannot count by its algorithm.
@@ -90,7 +90,7 @@ impl RedisStore {
             patience: ticks(|codec| codec.patience).max(gather(&spec)),
             holds,
             lends: leasing != Leasing::Never && spec.daily.is_none(),
-            never: spec.cost > spec.algorithm.most_at_once(),
+            most: spec.algorithm.most_at_once(),
             spec,
         })
     }
@@ -102,36 +102,42 @@ impl RedisStore {
     }
 
     /// Decides without Redis.
-    fn check_alone(&mut self, key: Key, now: Now, handle: &mut Handle) -> Reservation {
+    fn check_alone(&mut self, key: Key, cost: u64, now: Now, handle: &mut Handle) -> Reservation {
         handle.in_use = true;
         match handle.on_failure {
             OnFailure::Gateway => {
-                let reservation = self.share.part(handle.gateways, now).check(key, now);
+                let reservation = self.share.part(handle.gateways, now).check(key, cost, now);
                 Reservation { is_alone: true, ..reservation }
             }
-            OnFailure::Allow => Reservation::new(key, now, Decision::NOW, By::Nobody),
-            OnFailure::Deny => Reservation::new(key, now, Decision::retry(AWAY), By::Known),
+            OnFailure::Allow => Reservation::new(key, cost, now, Decision::NOW, By::Nobody),
+            OnFailure::Deny => Reservation::new(key, cost, now, Decision::retry(AWAY), By::Known),
         }
     }
 
     /// As [`Store::check`](crate::store::Store::check).
-    pub fn check(&mut self, key: Key, now: Now, handle: &mut Handle) -> Reservation {
-        if self.never {
-            return Reservation::new(key, now, Decision::NEVER, By::Known);
+    pub fn check(&mut self, key: Key, cost: u64, now: Now, handle: &mut Handle) -> Reservation {
+        if cost > self.most {
+            return Reservation::new(key, cost, now, Decision::NEVER, By::Known);
         }
         let is_alone = handle.is_alone(key);
-        if let Some(known) = self.recall(key, now, is_alone, handle) {
+        if let Some(known) = self.recall((key, cost), now, is_alone, handle) {
             return known;
         }
         if is_alone {
-            return self.check_alone(key, now, handle);
+            return self.check_alone(key, cost, now, handle);
         }
-        Reservation::new(key, now, Decision::NOW, By::Redis)
+        Reservation::new(key, cost, now, Decision::NOW, By::Redis)
     }
 
     /// As [`Store::take`](crate::store::Store::take).
-    pub fn take(&mut self, key: Key, now: Now, handle: &mut Handle) -> Option<Reservation> {
-        let mut reservation = self.check(key, now, handle);
+    pub fn take(
+        &mut self,
+        key: Key,
+        cost: u64,
+        now: Now,
+        handle: &mut Handle,
+    ) -> Option<Reservation> {
+        let mut reservation = self.check(key, cost, now, handle);
         if reservation.is_free() {
             reservation.decision = self.charge(&mut reservation, 0, handle);
         }
@@ -166,10 +172,9 @@ impl RedisStore {
             reservation.is_alone = true;
             return decision;
         }
-        let Reservation { key, now, decision, .. } = *reservation;
+        let Reservation { key, cost, now, decision, .. } = *reservation;
         match reservation.by {
             By::Lease => {
-                let cost = self.spec.cost;
                 let lease = self.leases.find(key).filter(|lease| lease.has(cost, now));
                 // Somebody else has spent it meanwhile.
                 let Some(lease) = lease else { return Decision::retry(1) };
@@ -204,9 +209,8 @@ impl RedisStore {
             return self.share.last().undo(reservation);
         }
         if std::mem::take(&mut reservation.is_charged) && matches!(reservation.by, By::Lease) {
-            let cost = self.spec.cost;
             let lease = self.leases.find(reservation.key);
-            lease.into_iter().for_each(|lease| lease.unspend(cost));
+            lease.into_iter().for_each(|lease| lease.unspend(reservation.cost));
         }
     }
 
@@ -225,11 +229,11 @@ impl RedisStore {
     }
 
     /// As [`Store::leave`](crate::store::Store::leave).
-    pub fn leave(&mut self, key: Key, receipt: u64, now: Now, handle: &mut Handle) {
+    pub fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now, handle: &mut Handle) {
         if handle.is_alone(key) {
-            self.share.last().leave(key, receipt, now);
+            self.share.last().leave(key, receipt, cost, now);
         } else {
-            self.give_back(key, receipt, 0, handle);
+            self.give_back(key, (receipt, 0), cost, handle);
         }
     }
 

@@ -15,8 +15,8 @@ pub struct CounterSpec {
     pub quota: Quota,
     /// The algorithm, built from both.
     pub algorithm: Rc<dyn Algorithm>,
-    /// Permits that a request takes.
-    pub cost: u64,
+    /// Permits of which what a request takes is a multiple; where nothing is leased, the most that it takes.
+    pub unit_cost: u64,
     /// Tells the rule apart from all others of its namespace; equal across configurations as long
     /// as it is the same rule.
     pub fingerprint: u64,

@@ -32,7 +32,6 @@ pub struct Daily {
     rpu: u64,
     /// The part of it that is given out here.
     part: u64,
-    cost: u64,
     filter: Rc<RefCell<DailyFilter>>,
 }
 
@@ -40,7 +39,7 @@ impl Daily {
     /// A rule that counts in `filter`.
     pub fn new(spec: &CounterSpec, filter: Rc<RefCell<DailyFilter>>) -> Daily {
         let rpu = spec.quota.rpu;
-        Daily { rpu, part: rpu, cost: spec.cost, filter }
+        Daily { rpu, part: rpu, filter }
     }
 
     /// Gives out no more than the part of one of so many.
@@ -57,30 +56,30 @@ impl Daily {
 }
 
 impl Store for Daily {
-    fn check(&mut self, key: Key, now: Now) -> Reservation {
+    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
         let mut filter = self.filter.borrow_mut();
         filter.begin(now);
-        let decision = if filter.used(key).saturating_add(self.cost) <= filter.most(self.part) {
+        let decision = if filter.used(key).saturating_add(cost) <= filter.most(self.part) {
             Decision::NOW
         } else {
             Decision::retry(filter.left(now))
         };
         let is_overflow = filter.is_crowded();
         let by = By::Account(filter.charges());
-        Reservation { is_overflow, ..Reservation::new(key, now, decision, by) }
+        Reservation { is_overflow, ..Reservation::new(key, cost, now, decision, by) }
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
         let charges = self.filter.borrow().charges();
         // Others were charged since the request was checked, with some of whom it shares counters.
         if !matches!(reservation.by, By::Account(before) if before == charges) {
-            *reservation = self.check(reservation.key, reservation.now);
+            *reservation = self.check(reservation.key, reservation.cost, reservation.now);
         }
-        let Reservation { key, decision, .. } = *reservation;
+        let Reservation { key, cost, decision, .. } = *reservation;
         if !decision.is_admitted() {
             return decision;
         }
-        self.filter.borrow_mut().charge(key, self.cost);
+        self.filter.borrow_mut().charge(key, cost);
         reservation.is_charged = true;
         Decision::Admit { wait: delay }
     }
@@ -100,7 +99,7 @@ impl Store for Daily {
         0
     }
 
-    fn leave(&mut self, _key: Key, _receipt: u64, _now: Now) {}
+    fn leave(&mut self, _key: Key, _receipt: u64, _cost: u64, _now: Now) {}
 
     fn tidy(&mut self, now: Now) -> bool {
         // So that the accounts of yesterday are no longer told of when nobody comes.

@@ -28,10 +28,16 @@ impl Local {
     }
 
     /// Works out what a charge writes of a request that leaves `delay` later, if that is possible.
-    fn reserve(&self, table: &Table, key: Key, row: &mut Row, delay: Micros) -> Decision {
-        let (CounterSpec { algorithm, cost, .. }, state) =
-            (&self.spec, table.state(key, row.place));
-        let decision = algorithm.reserve(state, row.at, delay, *cost, &mut row.other);
+    fn reserve(
+        &self,
+        table: &Table,
+        key: Key,
+        cost: u64,
+        row: &mut Row,
+        delay: Micros,
+    ) -> Decision {
+        let (algorithm, state) = (&self.spec.algorithm, table.state(key, row.place));
+        let decision = algorithm.reserve(state, row.at, delay, cost, &mut row.other);
         if decision.is_admitted() {
             row.delay = delay;
         }
@@ -40,27 +46,29 @@ impl Local {
 }
 
 impl Store for Local {
-    fn check(&mut self, key: Key, now: Now) -> Reservation {
+    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
         let mut table = self.table.borrow_mut();
         let mut after = State::nobody(self.words);
-        let (place, decision) = find(&self.spec, &mut table, key, now, &mut after);
-        reservation(&table, key, now, place, after, decision)
+        let (place, decision) = find(&self.spec, &mut table, key, cost, now, &mut after);
+        reservation(&table, key, cost, now, place, after, decision)
     }
 
-    fn take(&mut self, key: Key, now: Now) -> Option<Reservation> {
+    fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
         let mut table = self.table.borrow_mut();
         let mut after = State::nobody(self.words);
-        let (place, decision) = find(&self.spec, &mut table, key, now, &mut after);
+        let (place, decision) = find(&self.spec, &mut table, key, cost, now, &mut after);
         if decision == Decision::NOW && place != Place::Overflow {
             table.swap(key, place, &mut after);
             return None;
         }
-        Some(reservation(&table, key, now, place, after, decision))
+        Some(reservation(&table, key, cost, now, place, after, decision))
     }
 
     fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let By::Row(row) = &mut reservation.by else { return reservation.decision };
-        self.reserve(&self.table.borrow(), reservation.key, row, delay)
+        let Reservation { key, cost, by: By::Row(row), .. } = reservation else {
+            return reservation.decision;
+        };
+        self.reserve(&self.table.borrow(), *key, *cost, row, delay)
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
@@ -68,17 +76,18 @@ impl Store for Local {
         if !matches!(&reservation.by, By::Row(row) if row.version == table.version()) {
             // Somebody else was charged, or dropped, since the request was checked.
             drop(table);
-            *reservation = self.check(reservation.key, reservation.now);
+            *reservation = self.check(reservation.key, reservation.cost, reservation.now);
             table = self.table.borrow_mut();
         }
-        let Reservation { key, decision, is_charged, by: By::Row(row), .. } = reservation else {
+        let Reservation { key, cost, decision, is_charged, by: By::Row(row), .. } = reservation
+        else {
             return reservation.decision;
         };
         if *is_charged || !matches!(decision, Decision::Admit { wait } if *wait <= delay) {
             return *decision;
         }
         if row.delay != delay {
-            let decision = self.reserve(&table, *key, row, delay);
+            let decision = self.reserve(&table, *key, *cost, row, delay);
             if !decision.is_admitted() {
                 return decision;
             }
@@ -92,7 +101,7 @@ impl Store for Local {
             return;
         }
         let receipt = self.receipt(reservation);
-        let Reservation { key, now, is_charged, by: By::Row(row), .. } = reservation else {
+        let Reservation { key, cost, now, is_charged, by: By::Row(row), .. } = reservation else {
             return;
         };
         *is_charged = false;
@@ -102,7 +111,7 @@ impl Store for Local {
             row.version = table.version();
         } else {
             drop(table);
-            self.leave(*key, receipt, *now);
+            self.leave(*key, receipt, *cost, *now);
         }
     }
 
@@ -114,22 +123,21 @@ impl Store for Local {
     }
 
     fn receipt(&self, reservation: &Reservation) -> u64 {
-        let By::Row(row) = &reservation.by else { return 0 };
+        let Reservation { cost, by: By::Row(row), .. } = reservation else { return 0 };
         // The same step again as when it was charged.
-        let (CounterSpec { algorithm, cost, .. }, mut after) = (&self.spec, row.other.clone());
+        let (algorithm, mut after) = (&self.spec.algorithm, row.other.clone());
         if algorithm.step(&row.other, row.at, *cost, &mut after).wait() != row.delay {
             algorithm.reserve(&row.other, row.at, row.delay, *cost, &mut after);
         }
         algorithm.receipt(&after)
     }
 
-    fn leave(&mut self, key: Key, receipt: u64, now: Now) {
-        let CounterSpec { algorithm, cost, .. } = &self.spec;
+    fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now) {
         let mut table = self.table.borrow_mut();
         let place = table.find(key, now);
         let state = table.state(key, place);
         let mut after = State::nobody(state.len());
-        algorithm.refund(state, receipt, *cost, &mut after);
+        self.spec.algorithm.refund(state, receipt, cost, &mut after);
         table.swap(key, place, &mut after);
     }
 
@@ -153,12 +161,13 @@ fn find(
     spec: &CounterSpec,
     table: &mut Table,
     key: Key,
+    cost: u64,
     now: Now,
     after: &mut State,
 ) -> (Place, Decision) {
     let place = table.find(key, now);
     let state = table.state(key, place);
-    (place, spec.algorithm.step(state, table.judging(now), spec.cost, after))
+    (place, spec.algorithm.step(state, table.judging(now), cost, after))
 }
 
 /// What was found out about a request.
@@ -166,6 +175,7 @@ fn find(
 fn reservation(
     table: &Table,
     key: Key,
+    cost: u64,
     now: Now,
     place: Place,
     after: State,
@@ -174,7 +184,7 @@ fn reservation(
     let (version, at) = (table.version(), table.judging(now));
     let row = Row { place, version, at, other: after, delay: decision.wait() };
     let is_overflow = place == Place::Overflow;
-    Reservation { is_overflow, ..Reservation::new(key, now, decision, By::Row(row)) }
+    Reservation { is_overflow, ..Reservation::new(key, cost, now, decision, By::Row(row)) }
 }
 
 /// Writes what was worked out for a request that is admitted.

@@ -11,6 +11,7 @@ use crate::time::{Micros, Now};
 /// dropped. To drop it leaves everything as it was.
 pub struct Reservation {
     pub(crate) key: Key,
+    pub(crate) cost: u64,
     pub(crate) now: Now,
     pub(crate) decision: Decision,
     /// Why it is refused, if that is known here.
@@ -47,9 +48,10 @@ pub(crate) enum By {
 impl Reservation {
     /// Of a request that was decided about like this.
     #[inline]
-    pub(crate) fn new(key: Key, now: Now, decision: Decision, by: By) -> Reservation {
+    pub(crate) fn new(key: Key, cost: u64, now: Now, decision: Decision, by: By) -> Reservation {
         Reservation {
             key,
+            cost,
             now,
             decision,
             refusal: Refusal::default(),
@@ -61,9 +63,9 @@ impl Reservation {
     }
 
     /// Of a request that is refused for a reason that is known.
-    pub(crate) fn refused(key: Key, now: Now, refusal: Refusal) -> Reservation {
+    pub(crate) fn refused(key: Key, cost: u64, now: Now, refusal: Refusal) -> Reservation {
         let decision = Decision::retry(refusal.retry);
-        Reservation { refusal, ..Reservation::new(key, now, decision, By::Known) }
+        Reservation { refusal, ..Reservation::new(key, cost, now, decision, By::Known) }
     }
 
     /// The decision.

@@ -38,8 +38,8 @@ pub struct Shared {
     traffic: Rc<Traffic>,
     leases: Leases,
     transactions: Transactions,
-    /// Whether the rule never admits anybody.
-    never: bool,
+    /// Permits beyond which a request is never admitted.
+    most: u64,
     /// Ticks for which permits gather for a caller that comes often and was refused.
     gather: Micros,
 }
@@ -56,7 +56,7 @@ impl Shared {
             leases: Leases::new(spec.keys),
             transactions: Transactions::new(&spec, namespace, data, traffic.clone()),
             traffic,
-            never: spec.cost > spec.algorithm.most_at_once(),
+            most: spec.algorithm.most_at_once(),
             gather: gather(&spec),
             spec,
         }
@@ -89,41 +89,41 @@ impl Shared {
     }
 
     /// Decides without asking the gateway, if that can be done.
-    fn recall(&mut self, key: Key, now: Now) -> Option<Reservation> {
+    fn recall(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
         let lease = self.leases.find(key)?;
         lease.demand.see(now);
-        if lease.has(self.spec.cost, now) {
-            return Some(Reservation::new(key, now, Decision::NOW, By::Lease));
+        if lease.has(cost, now) {
+            return Some(Reservation::new(key, cost, now, Decision::NOW, By::Lease));
         }
         let pause = || {
             let (rest, waits) = lease.pause(self.gather, now)?;
-            Some(Refusal { retry: rest, loan: if waits { rest } else { 0 }, left: 0 })
+            Some(Refusal { cost, retry: rest, loan: if waits { rest } else { 0 }, left: 0 })
         };
-        let refusal = lease.refusal.at(now).or_else(pause)?;
-        Some(Reservation::refused(key, now, refusal))
+        let refusal = lease.refusal.at(cost, now).or_else(pause)?;
+        Some(Reservation::refused(key, cost, now, refusal))
     }
 
     /// Finds out why the gateway refuses for so long.
-    fn explain(&mut self, transaction: &Transaction, retry: Micros) -> Refusal {
+    fn explain(&mut self, transaction: &Transaction, cost: u64, retry: Micros) -> Refusal {
         let is_crowded =
             self.leases.find(transaction.key).is_some_and(|lease| lease.is_crowded(transaction.at));
-        let (retry, loan) = match self.transactions.missing(transaction, self.spec.cost, retry) {
+        let (retry, loan) = match self.transactions.missing(transaction, cost, retry) {
             Missing::Out(ticks) => (retry, ticks),
             Missing::Gathers(ticks) => (retry, if is_crowded { 0 } else { ticks }),
             Missing::Used(retry) => (retry, 0),
         };
-        Refusal { retry, loan, left: self.transactions.left(transaction) }
+        Refusal { cost, retry, loan, left: self.transactions.left(transaction) }
     }
 
     /// Charges the gateway, whatever others charge it meanwhile.
     fn charge_gateway(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let Reservation { refusal, is_charged, by, .. } = reservation;
+        let Reservation { cost, refusal, is_charged, by, .. } = reservation;
         let By::Gateway(transaction) = by else { return reservation.decision };
         while transaction.may_try() {
-            let block = match self.prepare(transaction, delay) {
+            let block = match self.prepare(transaction, *cost, delay) {
                 Ok(block) => block,
                 Err(Decision::Refuse { retry: Retry::After(ticks) }) => {
-                    *refusal = self.explain(transaction, ticks);
+                    *refusal = self.explain(transaction, *cost, ticks);
                     return Decision::retry(refusal.retry);
                 }
                 Err(decision) => return decision,
@@ -141,20 +141,20 @@ impl Shared {
 }
 
 impl Store for Shared {
-    fn check(&mut self, key: Key, now: Now) -> Reservation {
-        if self.never {
-            return Reservation::new(key, now, Decision::NEVER, By::Known);
+    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
+        if cost > self.most {
+            return Reservation::new(key, cost, now, Decision::NEVER, By::Known);
         }
-        if let Some(known) = self.recall(key, now) {
+        if let Some(known) = self.recall(key, cost, now) {
             return known;
         }
         let mut transaction = self.begin(key, now);
         self.read(&mut transaction);
-        let mut decision = self.step(&mut transaction, self.spec.cost);
+        let mut decision = self.step(&mut transaction, cost);
         transaction.decided = Some(decision);
         let mut refusal = Refusal::default();
         if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
-            refusal = self.explain(&transaction, ticks);
+            refusal = self.explain(&transaction, cost, ticks);
             decision = Decision::retry(refusal.retry);
             match self.leases.claim(key) {
                 Some(lease) if self.spec.beside => lease.refuse_shortly(refusal, now),
@@ -164,7 +164,7 @@ impl Store for Shared {
         }
         let is_overflow = transaction.is_overflow();
         let by = By::Gateway(transaction);
-        Reservation { refusal, is_overflow, ..Reservation::new(key, now, decision, by) }
+        Reservation { refusal, is_overflow, ..Reservation::new(key, cost, now, decision, by) }
     }
 
     fn look_again(&mut self, key: Key) {
@@ -176,21 +176,21 @@ impl Store for Shared {
     }
 
     fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        let cost = reservation.cost;
         match &mut reservation.by {
             By::Gateway(transaction) => {
-                self.prepare(transaction, delay).err().unwrap_or(Decision::NOW)
+                self.prepare(transaction, cost, delay).err().unwrap_or(Decision::NOW)
             }
             _ => Decision::NOW,
         }
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let Reservation { key, now, decision, is_charged, .. } = *reservation;
+        let Reservation { key, cost, now, decision, is_charged, .. } = *reservation;
         if is_charged || !decision.is_admitted() {
             return decision;
         }
         if matches!(reservation.by, By::Lease) {
-            let cost = self.spec.cost;
             if let Some(lease) = self.leases.find(key).filter(|lease| lease.has(cost, now)) {
                 lease.spend(cost, now);
                 reservation.is_charged = true;
@@ -208,13 +208,12 @@ impl Store for Shared {
         if !std::mem::take(&mut reservation.is_charged) {
             return;
         }
-        let key = reservation.key;
+        let Reservation { key, cost, .. } = *reservation;
         match &mut reservation.by {
             By::Lease => {
-                let cost = self.spec.cost;
                 self.leases.find(key).into_iter().for_each(|lease| lease.unspend(cost));
             }
-            By::Gateway(transaction) => self.undo_charge(transaction),
+            By::Gateway(transaction) => self.undo_charge(cost, transaction),
             _ => {}
         }
     }
@@ -242,10 +241,10 @@ impl Store for Shared {
         }
     }
 
-    fn leave(&mut self, key: Key, receipt: u64, now: Now) {
+    fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now) {
         let mut transaction = self.begin(key, now);
         // A place comes back by its number, whenever it was taken.
-        self.take_back(receipt, 0, &mut transaction);
+        self.take_back((receipt, cost), 0, &mut transaction);
     }
 
     fn hint_demand(&mut self, key: Key, permits: u64) {

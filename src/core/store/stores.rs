@@ -85,7 +85,7 @@ impl<'s> Stores<'s> {
 
     /// What counts many accounts by the day in this worker, if that is what is to be counted.
     pub(crate) fn open_daily(&mut self, spec: &CounterSpec) -> Option<Daily> {
-        let terms = Terms { shape: spec.daily?, cost: spec.cost, zone: spec.quota.ahead() };
+        let terms = Terms { shape: spec.daily?, cost: spec.unit_cost, zone: spec.quota.ahead() };
         let filter = self.tables.open_daily(&self.namespace, spec, terms);
         Some(Daily::new(spec, filter))
     }

@@ -14,9 +14,9 @@ fn what_was_used_stays_used_under_other_numbers() {
     for (rpu, cost, accounts) in [(7, 1, 1_000), (6, 2, 50_000), (7, 3, 10)] {
         let quota = Quota { cost, ..by_day(rpu) };
         let mut new = open(quota, accounts, 10_000, &mut tables);
-        let reservation = new.check(super::key(1), START);
+        let reservation = new.check(super::key(1), cost, START);
         assert_eq!(new.remaining(&reservation), rpu - 4);
-        assert!(admits(&mut *new, 2, START));
+        assert!(super::admits_of(&mut *new, 2, cost, START));
     }
     let mut same = open(by_day(5), 1_000, 10_000, &mut tables);
     assert!(admits(&mut *same, 1, START));

@@ -48,7 +48,7 @@ fn every_day_gives_each_account_what_the_oracle_says() {
             days += u64::from(now.wall / DAY != before);
             let account = rng.u64(0..20);
             let (given, lasts) = oracle.given(account, now);
-            let mut reservation = store.check(key(account), now);
+            let mut reservation = store.check(key(account), cost, now);
             let decision = reservation.decision();
             if given + cost <= rpu {
                 assert_eq!(decision, Decision::NOW, "{given} given at {now:?}");
@@ -94,7 +94,7 @@ fn a_day_begins_at_midnight_of_its_zone() {
         let midnight = (30_000 * DAY).saturating_add_signed(-hours * 3600 * SECOND as i64);
         let at = |wall| Now { mono: wall, wall };
         assert!(admits(&mut *store, 7, at(midnight - DAY)));
-        let decision = store.check(key(7), at(midnight - 1)).decision();
+        let decision = store.check(key(7), 1, at(midnight - 1)).decision();
         assert_eq!(decision, Decision::retry(1));
         assert!(admits(&mut *store, 7, at(midnight)));
         assert!(!admits(&mut *store, 7, at(midnight + DAY - 1)));

@@ -130,7 +130,7 @@ fn a_rule_for_everybody_that_becomes_one_for_each_has_room_for_them() {
     let rule = || Rule::new("W", Quota::new(Unit::Day, 10));
     let mut gateway = Gateway::new(rule(), 1, 1);
     let mut everybody = open(&gateway.rule, 1, gateway.data.clone());
-    assert!(everybody.store.take(Key::ALL, gateway.clock.get()).is_none());
+    assert!(everybody.store.take(Key::ALL, 1, gateway.clock.get()).is_none());
     gateway.join(Rc::new(rule()), 1000);
     (0..1000).for_each(|caller| _ = gateway.request(1, caller));
     assert_eq!(gateway.overflowed.get(), 0);

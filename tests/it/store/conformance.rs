@@ -52,7 +52,7 @@ impl Twin {
     }
 
     fn request(&mut self, caller: u64, now: Now, rng: &mut Rng) {
-        let mut reservation = self.store.check(key(caller), now);
+        let mut reservation = self.store.check(key(caller), self.rule.quota.cost, now);
         let decision = reservation.decision();
         assert!(!reservation.is_overflow(), "there is room for everybody");
         let (old, cost) = (self.state(caller), self.rule.quota.cost);
@@ -99,7 +99,7 @@ impl Twin {
         let (caller, place) = self.waiting.swap_remove(rng.usize(0..self.waiting.len()));
         let mut new = self.state(caller);
         self.rule.algorithm.refund(&self.state(caller), place, self.rule.quota.cost, &mut new);
-        self.store.leave(key(caller), place, now);
+        self.store.leave(key(caller), place, self.rule.quota.cost, now);
         self.states.insert(caller, new);
     }
 

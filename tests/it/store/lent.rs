@@ -167,7 +167,7 @@ impl Desk {
         let turned = self.books.back.len();
         let can = self.books.can_spend(cost, now);
         self.seen[3] += (self.books.back.len() - turned) as u64;
-        let mut reservation = self.store.check(self.ann, now, &mut self.handle);
+        let mut reservation = self.store.check(self.ann, cost, now, &mut self.handle);
         if !can {
             let pressing = now.mono < self.books.short;
             assert_eq!(reservation.asks(), !pressing, "at {now:?}");
@@ -176,7 +176,7 @@ impl Desk {
             if pressing {
                 self.seen[1] += 1;
             } else if self.rng.bool() {
-                let charge = self.store.question(self.ann, now, false, false);
+                let charge = self.store.question((self.ann, cost), now, false, false);
                 if !self.books.asking {
                     (self.books.asking, self.books.soon) = (true, charge.soon);
                 }
@@ -240,7 +240,7 @@ impl Desk {
             spend,
             overflow: false,
         };
-        self.store.receive(self.ann, &reply, 0, (sent, now), &mut self.handle);
+        self.store.receive(self.ann, &reply, (self.cost, 0), (sent, now), &mut self.handle);
         let books = &mut self.books;
         books.asking = false;
         let begins = now.mono + starts;

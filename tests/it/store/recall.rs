@@ -20,6 +20,7 @@ struct Office {
     workers: Vec<Box<dyn Store>>,
     data: Rc<Asked>,
     ann: Key,
+    cost: u64,
     start: Now,
 }
 
@@ -33,11 +34,17 @@ impl Office {
             let spec = CounterSpec { beside, ..spec };
             Stores::new("test".into(), data.clone(), &mut tables).open(Scope::Gateway, spec)
         };
-        Office { workers: vec![open(), open()], data: data.clone(), ann: key(1), start: START }
+        Office {
+            workers: vec![open(), open()],
+            data: data.clone(),
+            ann: key(1),
+            cost: quota.cost,
+            start: START,
+        }
     }
 
     fn check(&mut self, worker: usize, ticks: u64) -> Reservation {
-        self.workers[worker].check(self.ann, self.start.later(ticks))
+        self.workers[worker].check(self.ann, self.cost, self.start.later(ticks))
     }
 
     /// Takes a permit. Whether there was one.
@@ -150,9 +157,9 @@ fn blocks_go_back_in_portions() {
     for caller in 0..4000 {
         let store = &mut office.workers[0];
         store.hint_demand(key(caller), 20);
-        let mut reservation = store.check(key(caller), now);
+        let mut reservation = store.check(key(caller), 1, now);
         assert!(store.charge(&mut reservation, 0).is_admitted());
-        let reservation = office.workers[1].check(key(caller), now);
+        let reservation = office.workers[1].check(key(caller), 1, now);
         out += usize::from(office.workers[1].remaining(&reservation) < 999);
     }
     assert!(out > 1100, "callers share lines: {out}");

@@ -50,7 +50,7 @@ fn work_off(mut remains: Remains, mut now: Now) -> Now {
 }
 
 fn send(store: &mut dyn Store, caller: u64, now: Now) -> Decision {
-    let mut reservation = store.check(key(caller), now);
+    let mut reservation = store.check(key(caller), 1, now);
     match reservation.decision() {
         Decision::Admit { wait } => store.charge(&mut reservation, wait),
         refusal => refusal,

@@ -44,7 +44,7 @@ fn no_order_of_charges_gives_anybody_too_much() {
                 let callers: Vec<usize> = (0..rng.usize(1..6)).map(|_| rng.usize(0..3)).collect();
                 let mut under_way: Vec<_> = callers
                     .into_iter()
-                    .map(|caller| (caller, store.check(key(caller as u64), now)))
+                    .map(|caller| (caller, store.check(key(caller as u64), rule.quota.cost, now)))
                     .collect();
                 rng.shuffle(&mut under_way);
                 for (caller, mut reservation) in under_way {
@@ -73,9 +73,9 @@ fn admission(rule: &Rule, now: Now, decision: Decision) -> Admission {
 fn what_is_charged_twice_is_charged_once() {
     for scope in [Scope::Local, Scope::Gateway] {
         let mut store = open(&Rule::new("W", Quota::new(Unit::Day, 1000)), scope);
-        let mut reservation = store.check(key(1), START);
+        let mut reservation = store.check(key(1), 1, START);
         (0..2).for_each(|_| assert_eq!(charge(&mut *store, &mut reservation), Decision::NOW));
-        let found = store.check(key(1), START);
+        let found = store.check(key(1), 1, START);
         assert_eq!(store.remaining(&found), 999, "{scope:?}");
     }
 }
@@ -88,8 +88,8 @@ fn callers_are_told_of_once_by_rules_that_share_a_table() {
     let data = Rc::new(FakeSharedData::default());
     let mut stores = Stores::new("test".into(), data, &mut tables);
     let [mut old, mut new] = [(); 2].map(|_| stores.open(Scope::Local, rule.spec(100)));
-    assert!(old.take(key(1), START).is_none());
-    assert!(new.take(key(2), START).is_none());
+    assert!(old.take(key(1), 1, START).is_none());
+    assert!(new.take(key(2), 1, START).is_none());
     assert_eq!(old.change_in_keys() + new.change_in_keys(), 2);
     assert_eq!(old.close(START), 0, "the other one goes on");
     drop(old);
@@ -104,18 +104,18 @@ fn who_is_undone_takes_nobody_along() {
         for scope in [Scope::Local, Scope::Gateway] {
             let rule = Rule::random(entry, &mut rng);
             let (mut store, mut alone) = (open(&rule, scope), open(&rule, scope));
-            let mut first = store.check(key(1), START);
+            let mut first = store.check(key(1), rule.quota.cost, START);
             charge(&mut *store, &mut first);
-            let mut second = store.check(key(1), START);
+            let mut second = store.check(key(1), rule.quota.cost, START);
             let decision = charge(&mut *store, &mut second);
             if !decision.is_admitted() {
                 continue;
             }
             store.undo(&mut first);
-            let mut only = alone.check(key(1), START);
+            let mut only = alone.check(key(1), rule.quota.cost, START);
             charge(&mut *alone, &mut only);
             let left = |store: &mut dyn Store| {
-                let reservation = store.check(key(1), START);
+                let reservation = store.check(key(1), rule.quota.cost, START);
                 store.remaining(&reservation)
             };
             let (left, most) = (left(&mut *store), left(&mut *alone));
@@ -131,9 +131,9 @@ fn what_is_undone_can_be_used() {
         for scope in [Scope::Local, Scope::Gateway] {
             let mut store = open(&Rule::new(short, Quota::new(Unit::Day, 1000)), scope);
             let mut admitted = 0;
-            while store.take(key(1), START).is_none() {
+            while store.take(key(1), 1, START).is_none() {
                 admitted += 1;
-                let mut refused_elsewhere = store.check(key(1), START);
+                let mut refused_elsewhere = store.check(key(1), 1, START);
                 store.charge(&mut refused_elsewhere, 0);
                 store.undo(&mut refused_elsewhere);
             }

@@ -104,7 +104,7 @@ impl Gateway {
         let Worker { store, traffic } = &mut *worker;
         let now = self.clock.get();
         let before = traffic.writes.get();
-        let mut reservation = store.check(key(caller), now);
+        let mut reservation = store.check(key(caller), rule.quota.cost, now);
         let mut decision = reservation.decision();
         let overflow = u64::from(reservation.is_overflow());
         self.overflowed.set(self.overflowed.get() + overflow);
@@ -113,7 +113,7 @@ impl Gateway {
             match decision {
                 // Somebody was faster, and the turn is later.
                 Decision::Admit { wait: later } if later > wait => {
-                    reservation = store.check(key(caller), now);
+                    reservation = store.check(key(caller), rule.quota.cost, now);
                     decision = reservation.decision();
                 }
                 Decision::Admit { wait } => {
@@ -179,7 +179,7 @@ impl Gateway {
     /// What shared data has left for a caller.
     pub fn left(&self, caller: u64) -> u64 {
         let mut worker = open(&self.rule, self.desks[0].keys, self.data.clone());
-        let reservation = worker.store.check(key(caller), self.clock.get());
+        let reservation = worker.store.check(key(caller), 1, self.clock.get());
         worker.store.remaining(&reservation)
     }
 

@@ -62,7 +62,7 @@ impl Rule {
             entry,
             quota: *quota,
             algorithm: algorithm.clone(),
-            cost: quota.cost,
+            unit_cost: quota.cost,
             fingerprint: 7,
             keys,
             daily: None,

@@ -10,13 +10,13 @@ use crate::store::lease::{Block, Refusal};
 use crate::time::{Micros, Now};
 
 impl RedisStore {
-    /// Takes what Redis said about a request that was asked about at `sent`, of which `permits` were
-    /// charged: the cost, or none.
+    /// Takes what Redis said about a request of `cost` permits that was asked about at `sent`, of which `permits`
+    /// were charged: the cost, or none.
     pub fn receive(
         &mut self,
         key: Key,
         reply: &RuleReply,
-        permits: u64,
+        (cost, permits): (u64, u64),
         (sent, now): (Now, Now),
         handle: &mut Handle,
     ) {
@@ -33,7 +33,7 @@ impl RedisStore {
             && let Some(lease) = self.leases.claim(key)
         {
             lease.asking = false;
-            let refusal = Refusal { retry: ticks, loan: reply.loan, left: reply.remaining };
+            let refusal = Refusal { cost, retry: ticks, loan: reply.loan, left: reply.remaining };
             lease.refuse(refusal, sent, now);
         }
     }
@@ -54,14 +54,22 @@ impl RedisStore {
         handle: &mut Handle,
     ) {
         match reply {
-            Some((reply, sent)) => self.receive(key, &reply, 0, (sent, now), handle),
+            Some((reply, sent)) => {
+                self.receive(key, &reply, (self.spec.unit_cost, 0), (sent, now), handle);
+            }
             None => self.not_asking(key),
         }
     }
 
     /// Decides about a request about which no answer came.
-    pub fn unanswered(&mut self, key: Key, now: Now, handle: &mut Handle) -> Reservation {
-        self.check_alone(key, now, handle)
+    pub fn unanswered(
+        &mut self,
+        key: Key,
+        cost: u64,
+        now: Now,
+        handle: &mut Handle,
+    ) -> Reservation {
+        self.check_alone(key, cost, now, handle)
     }
 
     fn not_asking(&mut self, key: Key) {

@@ -14,8 +14,13 @@ const SOON: Micros = SECOND / 50;
 impl RedisStore {
     /// What a request asks, with a block for those that come next if the caller is worth one;
     /// `tentative` if it may be refused elsewhere.
-    pub fn question(&mut self, key: Key, now: Now, shadow: bool, tentative: bool) -> Charge {
-        let cost = self.spec.cost;
+    pub fn question(
+        &mut self,
+        (key, cost): (Key, u64),
+        now: Now,
+        shadow: bool,
+        tentative: bool,
+    ) -> Charge {
         let mut charge = Charge { cost, shadow, tentative, ..self.nothing(key) };
         if self.lends
             && let Some(lease) = self.leases.claim(key)
@@ -30,25 +35,30 @@ impl RedisStore {
     /// Asks for another block before somebody has to wait for it; not yet where permits have to gather
     /// first.
     pub(super) fn ask_for_more(&mut self, key: Key, now: Now, handle: &mut Handle) {
-        let cost = self.spec.cost;
         let mut charge = self.nothing(key);
         let Some(lease) = self.leases.find(key) else { return };
         let gathers = lease.is_short(now) && lease.since_asked(now) < self.gather;
         if lease.asking || gathers {
             return;
         }
-        (charge.want, charge.soon) = wishes(lease, cost, now);
+        (charge.want, charge.soon) = wishes(lease, self.spec.unit_cost, now);
         if charge.want > 0 {
             lease.ask(charge.soon, now);
             handle.add(Operation::Renew(self.number, charge));
         }
     }
 
-    /// Gives back the permits of a request that was charged under `receipt`, in `term` if tentatively.
-    pub fn give_back(&mut self, key: Key, receipt: u64, term: u64, handle: &mut Handle) {
+    /// Gives back the permits of a request that were charged under `receipt`, in `term` if tentatively.
+    pub fn give_back(
+        &mut self,
+        key: Key,
+        (receipt, term): (u64, u64),
+        permits: u64,
+        handle: &mut Handle,
+    ) {
         // What nobody can tell from others' is not given back.
         if self.spec.daily.is_none() {
-            let back = Back::Cost { receipt, term, permits: self.spec.cost };
+            let back = Back::Cost { receipt, term, permits };
             self.send_back(key, back, handle);
         }
     }
@@ -94,7 +104,7 @@ impl RedisStore {
             caller,
             numbers: self.numbers,
             cost: 0,
-            unit_cost: self.spec.cost,
+            unit_cost: self.spec.unit_cost,
             want: 0,
             soon: 0,
             shadow: false,

@@ -13,12 +13,11 @@ impl RedisStore {
     /// Decides without asking Redis, if that can be done.
     pub(super) fn recall(
         &mut self,
-        key: Key,
+        (key, cost): (Key, u64),
         now: Now,
         is_alone: bool,
         handle: &mut Handle,
     ) -> Option<Reservation> {
-        let cost = self.spec.cost;
         let lease = self.leases.find(key)?;
         lease.demand.see(now);
         let before = lease.turn(cost, now);
@@ -27,14 +26,14 @@ impl RedisStore {
             self.give_back_block(key, block, left, handle);
         }
         if lease.has(cost, now) {
-            return Some(Reservation::new(key, now, Decision::NOW, By::Lease));
+            return Some(Reservation::new(key, cost, now, Decision::NOW, By::Lease));
         }
         if is_alone {
             return None;
         }
         let pressing = self.lends && lease.is_pressing(now);
-        let refused = |refusal| Some(Reservation::refused(key, now, refusal));
-        if let Some(refusal) = lease.refusal.at(now) {
+        let refused = |refusal| Some(Reservation::refused(key, cost, now, refusal));
+        if let Some(refusal) = lease.refusal.at(cost, now) {
             if pressing && refusal.loan == 0 && refusal.retry <= self.ahead {
                 self.ask_for_more(key, now, handle);
             }
@@ -53,6 +52,6 @@ impl RedisStore {
             self.ask_for_more(key, now, handle);
         }
         let ticks = pause.unwrap_or(RECHECK);
-        refused(Refusal { retry: ticks, loan: ticks, left: 0 })
+        refused(Refusal { cost, retry: ticks, loan: ticks, left: 0 })
     }
 }

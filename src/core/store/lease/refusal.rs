@@ -12,6 +12,8 @@ pub(crate) const RECHECK: Micros = SECOND / 50;
 /// What the level above said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Refusal {
+    /// What the request takes that was refused; what takes less may be admitted.
+    pub(crate) cost: u64,
     /// Ticks after which the request would be admitted.
     pub(crate) retry: Micros,
     /// Ticks for which others may hold the permits that are missing; zero if those were used.
@@ -62,13 +64,14 @@ impl Remembered {
         }
     }
 
-    /// The refusal as it stands at `now`, if it still lasts.
-    pub(crate) fn at(&self, now: Now) -> Option<Refusal> {
+    /// The refusal as it stands at `now` for a request that takes `cost` permits, if it still lasts. One that takes
+    /// more than the one that was refused may have to wait for longer, and hears of it then.
+    pub(crate) fn at(&self, cost: u64, now: Now) -> Option<Refusal> {
         let age = now.mono.saturating_sub(self.since);
-        let Refusal { retry, loan, left } = self.refusal;
+        let Refusal { cost: least, retry, loan, left } = self.refusal;
         let loan = if loan > 0 { loan.saturating_sub(age).max(1) } else { 0 };
-        let refusal = Refusal { retry: retry.saturating_sub(age).max(1), loan, left };
-        (now.mono < self.until).then_some(refusal)
+        let refusal = Refusal { cost: least, retry: retry.saturating_sub(age).max(1), loan, left };
+        (now.mono < self.until && cost >= least).then_some(refusal)
     }
 
     /// Ticks since the last refusal.

@@ -28,7 +28,7 @@ impl Shared {
     }
 
     /// Undoes a charge that the gateway was asked for, and gives back the block that came with it.
-    pub(super) fn undo_charge(&mut self, transaction: &mut Transaction) {
+    pub(super) fn undo_charge(&mut self, cost: u64, transaction: &mut Transaction) {
         let receipt = self.spec.algorithm.receipt(&transaction.after);
         let since = transaction.now.mono;
         while transaction.may_try() && self.transactions.is_untouched(transaction) {
@@ -36,18 +36,23 @@ impl Shared {
                 return self.leases.forget(transaction.key);
             }
         }
-        self.take_back(receipt, since, transaction);
+        self.take_back((receipt, cost), since, transaction);
     }
 
-    /// Takes back the permits of one request that was charged under `receipt` at `since`, and what is
+    /// Takes back the permits of one request that were charged under `receipt` at `since`, and what is
     /// left of a block.
-    pub(super) fn take_back(&mut self, receipt: u64, since: Micros, transaction: &mut Transaction) {
+    pub(super) fn take_back(
+        &mut self,
+        (receipt, permits): (u64, u64),
+        since: Micros,
+        transaction: &mut Transaction,
+    ) {
         while transaction.may_try() {
             self.read(transaction);
             if transaction.home == Home::New {
                 return;
             }
-            self.transactions.take_back(transaction, receipt, self.spec.cost, since);
+            self.transactions.take_back(transaction, receipt, permits, since);
             if self.transactions.keep(transaction) {
                 return self.leases.forget(transaction.key);
             }

@@ -41,9 +41,9 @@ impl Shared {
     pub(super) fn prepare(
         &mut self,
         transaction: &mut Transaction,
+        cost: u64,
         delay: Micros,
     ) -> Result<u64, Decision> {
-        let cost = self.spec.cost;
         let decision = match transaction.decided.take() {
             Some(decision) => decision,
             None => self.step(transaction, cost),
@@ -58,30 +58,30 @@ impl Shared {
                     refusal @ Decision::Refuse { .. } => Err(refusal),
                 }
             }
-            Decision::Admit { .. } => Ok(self.prepare_block(transaction)),
+            Decision::Admit { .. } => Ok(self.prepare_block(transaction, cost)),
             refusal @ Decision::Refuse { .. } => Err(refusal),
         }
     }
 
     /// Charges a block beside the request, if there is one to be had.
-    fn prepare_block(&mut self, transaction: &mut Transaction) -> u64 {
-        let (CounterSpec { algorithm, cost, .. }, at) = (&self.spec, transaction.at);
+    fn prepare_block(&mut self, transaction: &mut Transaction, cost: u64) -> u64 {
+        let (CounterSpec { algorithm, unit_cost, .. }, at) = (&self.spec, transaction.at);
         if transaction.is_overflow()
             || algorithm.spend_by(&transaction.after, transaction.now).is_none()
         {
             return 0;
         }
         let Some(lease) = self.leases.claim(transaction.key) else { return 0 };
-        let want = lease.demand.want(*cost, at);
-        let soon = if lease.is_short(at) { lease.demand.need(*cost, self.gather, at) } else { 0 };
+        let want = lease.demand.want(cost, at);
+        let soon = if lease.is_short(at) { lease.demand.need(cost, self.gather, at) } else { 0 };
         let left = algorithm.remaining(&transaction.after, transaction.now);
         let room = algorithm
             .most_out()
             .saturating_sub(transaction.outstanding.out())
             .min(transaction.outstanding.room());
         let most = (left / SHARE).max(soon.min(left).min(algorithm.most_out() / SHARE));
-        let block = want.min(most).min(room) / cost * cost;
-        if block > 0 && self.step(transaction, *cost + block) == Decision::NOW { block } else { 0 }
+        let block = want.min(most).min(room) / unit_cost * unit_cost;
+        if block > 0 && self.step(transaction, cost + block) == Decision::NOW { block } else { 0 }
     }
 
     /// What the caller may spend later and what was charged for it.
