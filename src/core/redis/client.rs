@@ -72,8 +72,8 @@ pub struct Client {
     /// Their asks that have not left yet.
     waiting: VecDeque<Wait>,
     batches: Vec<Batch>,
-    /// Calls that are to be sent again with their script, and the batches that they were in.
-    again: Vec<(Batch, Vec<(ScriptCall, Vec<Who>)>)>,
+    /// Those that are to be sent again, now with their script.
+    again: Vec<Batch>,
     /// What there is to hand out.
     completed: Vec<Completion>,
     /// What all workers knew when this one last looked.
@@ -202,8 +202,8 @@ impl Client {
             self.give_up_away(handle);
             self.send_probes(now, callout, handle);
         }
-        for (batch, calls) in std::mem::take(&mut self.again) {
-            self.send_again(batch, calls, now, callout, handle);
+        for batch in std::mem::take(&mut self.again) {
+            self.send_again(batch, now, callout, handle);
         }
         self.send_all(now, callout, handle);
         std::mem::take(&mut self.completed)
@@ -236,7 +236,9 @@ impl Client {
         }
         self.take(&batch, answered, now.mono, handle);
         if !again.is_empty() {
-            self.again.push((batch, again));
+            batch.questions = 0;
+            again.into_iter().for_each(|(call, who)| batch.add(call, who));
+            self.again.push(batch);
         }
         Some(std::mem::take(&mut self.completed))
     }

@@ -160,19 +160,16 @@ impl Client {
         }
     }
 
-    /// Sends those calls of a batch again that came to nothing without blame.
+    /// Sends a batch again, as long as its requests may wait.
     pub(super) fn send_again(
         &mut self,
         mut batch: Batch,
-        calls: Vec<(ScriptCall, Vec<Who>)>,
         now: Now,
         callout: &dyn Callout,
         handle: &mut Handle,
     ) {
         let elapsed = now.mono.saturating_sub(batch.sent.mono);
         batch.timeout = batch.timeout.saturating_sub(elapsed).max(SHORTEST);
-        batch.questions = 0;
-        calls.into_iter().for_each(|(call, who)| batch.add(call, who));
         self.send(batch, now, callout, handle);
     }
 
