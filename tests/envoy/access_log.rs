@@ -8,7 +8,7 @@ fn a_refusal_names_its_rule() {
         "limits: [{Url: /, rules: [{name: only, actor: account, unit: hour, rpu: 1, scope: local}]}]",
     )
     .start();
-    assert_eq!(envoy.statuses(2, "/", &[("x-account-id", "very-secret-ada")]), [200, 503]);
+    assert_eq!(envoy.statuses(2, "/", &[("x-account-id", "very-secret-zoe")]), [200, 503]);
     let lines = eventually("two lines of access log", || {
         Some(envoy.access_log()).filter(|lines| lines.len() == 2)
     });
@@ -18,5 +18,5 @@ fn a_refusal_names_its_rule() {
     for part in ["only", "local"] {
         assert!(state.contains(part), "{part} is missing in {state}");
     }
-    assert!(!state.contains("ada"), "the caller is named in {state}");
+    assert!(!state.contains("zoe"), "the caller is named in {state}");
 }
