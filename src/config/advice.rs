@@ -1,6 +1,7 @@
 //! Lines for the log about what is allowed and probably not meant.
 
 use super::actors::Known;
+use diana_core::identity::header;
 use diana_core::policy::{Except, Limit, Rule, Scope};
 use diana_core::time::Unit;
 
@@ -28,6 +29,12 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
             is_caller_chosen(rule, actors)
                 && rule.daily.is_none()
                 && matches!(rule.quota.unit, Unit::Hour | Unit::Day)
+        }),
+    ));
+    lines.extend(line(
+        "callers choose what their requests take by these rules, unless a proxy in front sets the header of `cost`",
+        those(limits, &|rule| {
+            rule.told.as_ref().is_some_and(|told| told.source.kind == header::KIND.name)
         }),
     ));
     lines.extend(line(

@@ -2,6 +2,7 @@
 
 mod algo;
 mod ban;
+mod cost;
 pub(crate) mod fingerprint;
 mod hot;
 pub(crate) mod naming;
@@ -57,6 +58,7 @@ pub fn read(
         fingerprint: 0,
         actor: actor?,
         quota: limiter.quota,
+        told: limiter.told,
         algo: limiter.entry.short,
         words: limiter.algorithm.words(),
         scope,

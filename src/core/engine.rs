@@ -22,6 +22,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::algorithm::Algorithm;
+use crate::cost::Teller;
 use crate::hot::spotter::Spotter;
 use crate::identity::caller::Callers;
 use crate::matching::PathIndex;
@@ -104,6 +105,8 @@ struct Judge {
     /// Its name, which records share.
     name: Rc<str>,
     algorithm: Rc<dyn Algorithm>,
+    /// Reads what requests take, if they do not all take the same.
+    teller: Option<Box<Teller>>,
     /// Its actor's number in [`Callers`]; none for `all`.
     actor: Option<usize>,
     store: Usage,

@@ -5,6 +5,7 @@
 
 mod actor;
 mod ban;
+mod cost;
 mod hot;
 mod matching;
 mod quota;
@@ -15,6 +16,7 @@ mod scope;
 
 pub use actor::{Actor, IdentitySource};
 pub use ban::Ban;
+pub use cost::Told;
 pub use hot::Hot;
 pub use matching::{Condition, Except, Host, Match, Prefix, Test};
 pub use quota::{MAX_PERMITS, Quota};
@@ -62,6 +64,7 @@ impl Policy {
             && matcher.is_empty()
             && [&self.except, except, &rule.except].iter().all(|except| except.is_empty())
             && rule.enforce == 100
+            && rule.told.is_none()
             && !rule.shadow
     }
 

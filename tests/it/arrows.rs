@@ -26,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("algorithm", &["decision", "policy", "ring", "time"]),
     ("matching", &["policy", "port"]),
     ("identity", &["json", "key", "matching", "policy", "port", "tree"]),
+    ("cost", &["identity", "policy", "port"]),
     ("ban", &["policy", "ring", "time"]),
     ("hot", &["policy", "port", "ring", "time"]),
     ("store", &["algorithm", "ban", "bloom", "decision", "key", "policy", "port", "time", "words"]),
@@ -54,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "engine",
         &[
             "algorithm",
+            "cost",
             "identity",
             "decision",
             "redis",

@@ -8,6 +8,7 @@ mod charges;
 mod clocks;
 mod conditions;
 mod config;
+mod cost;
 mod daily;
 mod engine;
 mod fleet;

@@ -3,17 +3,20 @@
 
 use std::rc::Rc;
 
+use super::cost::{self, Cost};
 use crate::fields::Fields;
 use crate::node::Node;
 use crate::values;
 use diana_core::algorithm::{Algorithm, Conflict, Entry, Form, REGISTRY, Setting};
-use diana_core::policy::{MAX_PERMITS, Quota, Scope};
+use diana_core::policy::{MAX_PERMITS, Quota, Scope, Told};
 use diana_core::time::Unit;
 
 /// A rule's algorithm and what it was built from.
 pub struct Limiter {
     /// The numbers.
     pub quota: Quota,
+    /// Where requests say what they take, if they do.
+    pub told: Option<Told>,
     /// What the algorithm is known by.
     pub entry: &'static Entry,
     /// The algorithm.
@@ -29,17 +32,18 @@ pub fn read(fields: &Fields<'_>, zone: i64, scope: Scope) -> Option<Limiter> {
     let unit = unit(fields);
     let permits = format!("a whole number, 0 … {MAX_PERMITS}");
     let rpu = fields.require("rpu", &permits).and_then(|node| node.whole(0, MAX_PERMITS));
-    let cost = fields.get("cost").map_or(Some(1), |node| node.whole(1, MAX_PERMITS));
+    let cost = cost::read(fields);
     let (options, mut wrong) = options(fields, entry);
     let common = [("unit", unit.is_none()), ("rpu", rpu.is_none()), ("cost", cost.is_none())];
     wrong.extend(common.iter().filter(|(_, wrong)| *wrong).map(|(key, _)| *key));
     let entry = entry?;
     // Something else stands in for what is wrong, so that conflicts of the other keys show.
-    let (unit, rpu, cost) = (unit.unwrap_or(Unit::Second), rpu.unwrap_or(1), cost.unwrap_or(1));
+    let Cost { most: cost, told } = cost.unwrap_or(Cost { most: 1, told: None });
+    let (unit, rpu) = (unit.unwrap_or(Unit::Second), rpu.unwrap_or(1));
     let quota = Quota { unit, rpu, cost, zone, ..options };
     match (entry.build)(&quota) {
         Ok(algorithm) if wrong.is_empty() => {
-            return Some(Limiter { quota, entry, algorithm });
+            return Some(Limiter { quota, told, entry, algorithm });
         }
         Ok(_) => {}
         Err(conflicts) => {

@@ -70,12 +70,13 @@ pub fn read(
 
 /// What else stands in the rule must suit a quota.
 fn blame_what_does_not_fit(rule: &Fields<'_>, limiter: &Limiter, scope: Scope, is_all: bool) {
-    let Limiter { quota, entry, .. } = limiter;
+    let Limiter { quota, told, entry, .. } = limiter;
     let by_day = REGISTRY.iter().filter(|entry| entry.by_day).map(|entry| entry.short);
     for (key, is_wrong, allowed) in [
         ("unit", quota.unit != Unit::Day, "day"),
         ("algo", !entry.by_day, &*by_day.collect::<Vec<_>>().join(", ")),
         ("rpu", quota.rpu == 0, "1 or more"),
+        ("cost", told.is_some(), "a number, the same for all requests"),
         ("scope", scope == Scope::Gateway, "local, global"),
         ("actor", is_all, "one that tells callers apart"),
     ] {

@@ -8,13 +8,15 @@ use super::permit_queue::PermitQueues;
 use super::upkeep::Upkeep;
 use super::usage::{Banned, Usage};
 use super::{Engine, Judge, Limit, Scratch};
-use crate::algorithm;
+use crate::algorithm::{self, Leasing};
+use crate::cost::Teller;
 use crate::hot::spotter::{Spotter, Storage};
+use crate::identity;
 use crate::identity::caller::{Callers, Counted, Sources};
 use crate::key::Seed;
 use crate::matching::PathIndex;
 use crate::policy::redis::{OnFailure, Redis};
-use crate::policy::{self, Actor, Policy, Rule, Scope};
+use crate::policy::{self, Actor, Policy, Rule, Scope, Told};
 use crate::port::SharedData;
 use crate::redis::bans::RedisBans;
 use crate::redis::client::Client;
@@ -164,6 +166,8 @@ impl<'s> Builder<'s> {
 
     fn judge(&mut self, number: usize, mut rule: Rule) -> Result<Judge, Unbuildable> {
         let spec = counter_spec(&rule, self.keys, self.beside)?;
+        let teller = rule.told.as_ref().map(|told| Teller::new(told, rule.quota.cost)).transpose();
+        let teller = teller.map_err(|_| Unbuildable::new(&rule, "no such source of a cost"))?;
         let (keys, can, algorithm) = (spec.keys, spec.can(), spec.algorithm.clone());
         let stores = &mut self.stores;
         let hot = rule.hot.take().map(|hot| {
@@ -198,6 +202,7 @@ impl<'s> Builder<'s> {
             name: rule.name.as_str().into(),
             rule,
             algorithm,
+            teller: teller.map(Box::new),
             store,
             bans,
             hot,
@@ -250,11 +255,13 @@ fn counter_spec(rule: &Rule, keys: usize, beside: bool) -> Result<CounterSpec, U
     let entry = algorithm::entry(rule.algo);
     let entry = entry.ok_or_else(|| Unbuildable::new(rule, "no such algorithm"))?;
     let algorithm = (entry.build)(&rule.quota);
+    let lends = (entry.can)(&rule.quota).leasing != Leasing::Never;
+    let is_even = rule.told.is_none() || !lends;
     Ok(CounterSpec {
         entry,
         quota: rule.quota,
         algorithm: algorithm.map_err(|_| Unbuildable::new(rule, "its numbers mean nothing"))?,
-        unit_cost: rule.quota.cost,
+        unit_cost: if is_even { rule.quota.cost } else { 1 },
         fingerprint: rule.fingerprint,
         keys: if rule.actor.is_empty() { 1 } else { keys },
         daily: rule.daily,
@@ -265,7 +272,12 @@ fn counter_spec(rule: &Rule, keys: usize, beside: bool) -> Result<CounterSpec, U
 /// Whether more of a request's headers matters than its path, so that all of them are best read at once.
 fn reads_headers(policy: &Policy, actors: &[Sources]) -> bool {
     let by_actor = |actor: &usize| actors.get(*actor).is_some_and(Sources::reads_headers);
-    let by_rule = |rule: &Rule| rule.except.reads_headers() || rule.actor.iter().any(by_actor);
+    let by_cost = |told: &Told| told.source.kind == identity::header::KIND.name;
+    let by_rule = |rule: &Rule| {
+        rule.except.reads_headers()
+            || rule.actor.iter().any(by_actor)
+            || rule.told.as_ref().is_some_and(by_cost)
+    };
     let by_limit = |limit: &policy::Limit| {
         !limit.matcher.is_empty() || limit.except.reads_headers() || limit.rules.iter().any(by_rule)
     };

@@ -28,7 +28,7 @@ impl Engine {
         let Some(judge) = self.rules.get_mut(number) else { return };
         let Some(spotter) = &mut judge.hot else { return };
         judge.counts.hot += 1;
-        judge.store.hint_demand(key, pace.saturating_mul(judge.rule.quota.cost));
+        judge.store.hint_demand(key, pace.saturating_mul(judge.rule.usual_cost()));
         if spotter.is_nameless(key.hash) {
             spotter.learn(key.hash, self.callers.name(judge.actor, request));
         }

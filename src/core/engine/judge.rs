@@ -28,11 +28,12 @@ impl Engine {
 
     /// Notes that a rule applies to this request, if it does.
     fn apply(&mut self, number: usize, request: &dyn Request) {
-        let Some(Judge { rule, .. }) = self.rules.get(number) else { return };
+        let Some(Judge { rule, teller, .. }) = self.rules.get(number) else { return };
         if !rule.except.is_empty() && rule.except.covers(request, &self.scratch.path) {
             return;
         }
-        let cost = rule.quota.cost;
+        let told = teller.as_ref().map(|teller| teller.cost(request));
+        let cost = told.unwrap_or(rule.quota.cost);
         let subject = self.subject(number, request);
         if let Some(subject) = subject {
             self.scratch.opinions.push(Opinion::of(subject, cost));

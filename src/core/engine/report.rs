@@ -52,7 +52,10 @@ impl Engine {
         let mut holding = self.scratch.opinions.iter().filter(|opinion| opinion.wait() > 0);
         let (Some(opinion), None) = (holding.next(), holding.next()) else { return None };
         let Judge { rule, queues, .. } = self.rules.get(opinion.rule)?;
-        (*queues && rule.is_local()).then_some(Line { rule: opinion.rule, key: opinion.key })
+        // Places are of one length, or whoever moved up would leave too early for the one behind.
+        let is_even = rule.told.is_none();
+        (*queues && rule.is_local() && is_even)
+            .then_some(Line { rule: opinion.rule, key: opinion.key })
     }
 
     /// Counts a request that goes on. The place of the first rule in shadow that would have refused it.

@@ -13,7 +13,7 @@ pub struct Quota {
     pub unit: Unit,
     /// Permits per unit, 0 ..= [`MAX_PERMITS`]; 0 refuses everything.
     pub rpu: u64,
-    /// Permits that one request takes, 1 ..= [`MAX_PERMITS`].
+    /// Permits that one request takes, or takes at most, 1 ..= [`MAX_PERMITS`].
     pub cost: u64,
     /// Size of a token bucket in permits, 1 ..= [`MAX_PERMITS`]; by default `rpu`.
     pub burst: Option<u64>,

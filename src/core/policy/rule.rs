@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Ban, Except, Hot, Match, Prefix, Quota, Scope};
+use super::{Ban, Except, Hot, Match, Prefix, Quota, Scope, Told};
 use crate::bloom::Shape;
 
 /// One entry of `limits`.
@@ -32,6 +32,8 @@ pub struct Rule {
     pub actor: Vec<usize>,
     /// The rule's numbers.
     pub quota: Quota,
+    /// Where requests say what they take, if they do.
+    pub told: Option<Told>,
     /// Short name of the algorithm, such as `TB`, by which it stands in the registry.
     pub algo: &'static str,
     /// Words that its algorithm keeps of a caller.
@@ -59,6 +61,12 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Permits that most requests take, as far as is known.
+    #[must_use]
+    pub fn usual_cost(&self) -> u64 {
+        self.told.as_ref().map_or(self.quota.cost, |told| told.default)
+    }
+
     /// Whether each worker counts for itself.
     #[must_use]
     pub fn is_local(&self) -> bool {

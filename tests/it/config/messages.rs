@@ -1,6 +1,7 @@
 //! One mistake each: a stranger must be able to act on what is said.
 
 mod actors;
+mod cost;
 mod daily;
 mod document;
 mod entry;

@@ -32,7 +32,7 @@ struct Twin {
     set: u64,
     states: HashMap<u64, Vec<u64>>,
     /// Caller and place of everybody who may still be waiting.
-    waiting: Vec<(u64, u64)>,
+    waiting: Vec<(u64, u64, u64)>,
 }
 
 impl Twin {
@@ -52,15 +52,21 @@ impl Twin {
     }
 
     fn request(&mut self, caller: u64, now: Now, rng: &mut Rng) {
-        let mut reservation = self.store.check(key(caller), self.rule.quota.cost, now);
+        let cost = self.rule.cost(rng);
+        let mut reservation = self.store.check(key(caller), cost, now);
         let decision = reservation.decision();
         assert!(!reservation.is_overflow(), "there is room for everybody");
-        let (old, cost) = (self.state(caller), self.rule.quota.cost);
+        let old = self.state(caller);
         let mut new = old.clone();
         let algorithm = self.rule.algorithm.clone();
         let expected = algorithm.step(&old, now, cost, &mut new);
         let stingy = self.leases || self.remembers && now.mono < self.set + SECOND;
         if stingy && !decision.is_admitted() {
+            return;
+        }
+        if self.remembers && !self.rule.is_even && !expected.is_admitted() {
+            // One that took less was refused a moment ago, and comes back first.
+            assert!(retry(decision) <= retry(expected), "{decision:?} at {now:?}");
             return;
         }
         assert_eq!(told(decision), told(expected), "at {now:?}");
@@ -85,7 +91,7 @@ impl Twin {
             self.store.undo(&mut reservation);
             return;
         }
-        self.waiting.push((caller, self.store.receipt(&reservation)));
+        self.waiting.push((caller, self.store.receipt(&reservation), cost));
         let left = algorithm.remaining(&new, now);
         let told = self.store.remaining(&reservation);
         assert!(told == left || self.leases && told < left, "{told} told, {left} left");
@@ -96,10 +102,10 @@ impl Twin {
         if self.waiting.is_empty() || bound::max_delay(self.rule.short, &self.rule.quota) == 0 {
             return;
         }
-        let (caller, place) = self.waiting.swap_remove(rng.usize(0..self.waiting.len()));
+        let (caller, place, cost) = self.waiting.swap_remove(rng.usize(0..self.waiting.len()));
         let mut new = self.state(caller);
-        self.rule.algorithm.refund(&self.state(caller), place, self.rule.quota.cost, &mut new);
-        self.store.leave(key(caller), place, self.rule.quota.cost, now);
+        self.rule.algorithm.refund(&self.state(caller), place, cost, &mut new);
+        self.store.leave(key(caller), place, cost, now);
         self.states.insert(caller, new);
     }
 
@@ -122,6 +128,13 @@ impl Twin {
 }
 
 /// A decision, in which all waits of ages are the same.
+fn retry(decision: Decision) -> Option<Retry> {
+    match decision {
+        Decision::Admit { .. } => None,
+        Decision::Refuse { retry } => Some(retry),
+    }
+}
+
 fn told(decision: Decision) -> Decision {
     match decision {
         Decision::Refuse { retry: Retry::After(ticks) } if ticks > 1 << 62 => {

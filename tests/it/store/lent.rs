@@ -1,5 +1,7 @@
 //! What a worker holds of a caller's permits in Redis, against a record of every block.
 
+mod books;
+
 use std::rc::Rc;
 
 use diana_core::algorithm::sliding_window;
@@ -8,7 +10,7 @@ use diana_core::policy::Quota;
 use diana_core::policy::redis::OnFailure;
 use diana_core::redis::handle::{Handle, Operation};
 use diana_core::redis::part::Parts;
-use diana_core::redis::protocol::{Back, RuleReply};
+use diana_core::redis::protocol::RuleReply;
 use diana_core::redis::store::RedisStore;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
@@ -18,46 +20,15 @@ use kit::fake::FakeSharedData;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
+use books::{Books, Held, WHILE};
+
 const MS: Micros = SECOND / 1000;
-
-/// Whoever finds too little wants more for so long; a block is spent for as long at most.
-const WHILE: Micros = 100 * MS;
-
-/// From which nothing was spent for so long goes back, and where nothing is left above.
-const IDLE: Micros = 50 * MS;
-const IDLE_WHEN_DRY: Micros = 20 * MS;
-
-/// A block, and what is left of it.
-#[derive(Clone, Copy, Default)]
-struct Held {
-    receipt: u64,
-    permits: u64,
-    left: u64,
-    begins: Micros,
-    ends: Now,
-}
-
-/// What a worker knows of its caller, and what it should do.
-#[derive(Default)]
-struct Books {
-    hand: Held,
-    next: Held,
-    used: Micros,
-    above: u64,
-    asking: bool,
-    /// Permits that were needed soon when more was asked for.
-    soon: u64,
-    short: Micros,
-    dry: Micros,
-    /// Blocks that are to go back.
-    back: Vec<Back>,
-}
 
 /// A worker with one caller.
 struct Desk {
     store: RedisStore,
     handle: Handle,
-    cost: u64,
+    rule: Rule,
     /// How long before its end another block is asked for.
     ahead: Micros,
     now: Now,
@@ -65,82 +36,34 @@ struct Desk {
     books: Books,
     rng: Rng,
     receipts: u64,
-    /// What came to pass: spent, refused for a moment, asked for, turned to the next block.
-    seen: [u64; 4],
-}
-
-impl Held {
-    fn has(&self, permits: u64, now: Now) -> bool {
-        self.left >= permits && now.mono < self.ends.mono && now.wall < self.ends.wall
-    }
-}
-
-impl Books {
-    fn give_back(&mut self, Held { receipt, permits, left, .. }: Held) {
-        if permits > 0 {
-            self.back.push(Back::Block { receipt, term: receipt + 1, block: permits, left });
-        }
-    }
-
-    /// Whether a request can be admitted at once.
-    fn can_spend(&mut self, cost: u64, now: Now) -> bool {
-        let turns =
-            !self.hand.has(cost, now) && self.next.permits > 0 && now.mono >= self.next.begins;
-        if turns {
-            self.give_back(self.hand);
-            (self.hand, self.next) = (self.next, Held::default());
-        }
-        self.hand.has(cost, now)
-    }
-
-    fn is_out(&self) -> bool {
-        self.hand.permits + self.next.permits > 0
-    }
-
-    /// Gives back what is idle, or over.
-    fn tidy(&mut self, now: Now) {
-        let longest = if self.above == 0 { IDLE_WHEN_DRY } else { IDLE };
-        let over = !self.hand.has(0, now) && self.next.permits == 0;
-        if self.is_out() && (over || now.mono - self.used >= longest) {
-            self.give_back(self.hand);
-            self.give_back(self.next);
-            (self.hand, self.next, self.short) = (Held::default(), Held::default(), 0);
-        } else if now.mono >= self.next.ends.mono {
-            self.give_back(self.next);
-            self.next = Held::default();
-        }
-    }
-
-    /// Instants at which something changes.
-    fn turns(&self) -> [Micros; 8] {
-        let Books { hand, next, used, short, dry, .. } = self;
-        let [idle, idle_when_dry] = [IDLE, IDLE_WHEN_DRY].map(|ticks| used + ticks);
-        [hand.ends.mono, next.begins, next.ends.mono, *short, *dry, idle, idle_when_dry, *used]
-    }
+    /// What came to pass: spent, refused for a moment, asked for, turned to the next block, given back since it was
+    /// too little.
+    seen: [u64; 5],
 }
 
 impl Desk {
     fn new(mut rng: Rng) -> Desk {
         let quota = Quota {
             slices: Some(rng.u64(5..20)),
-            cost: rng.u64(1..4),
+            cost: rng.u64(1..9),
             ..Quota::new(Unit::Second, 1 << 40)
         };
         let data = Rc::new(FakeSharedData::default());
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data, &mut tables);
-        let spec = Rule::new("SW", quota).spec(100);
+        let rule = Rule { is_even: rng.bool(), ..Rule::new("SW", quota) };
+        let spec = rule.spec(100);
         Desk {
             store: RedisStore::new(spec, 3, Parts::ONE, &mut stores).unwrap(),
             handle: Handle::new(OnFailure::Gateway, Parts::ONE),
-            cost: quota.cost,
+            rule,
             ahead: (sliding_window::ENTRY.codec(&quota).unwrap().ahead)(&quota),
             now: START,
             ann: key(1),
             books: Books::default(),
             rng,
             receipts: 0,
-            seen: [0; 4],
+            seen: [0; 5],
         }
     }
 
@@ -161,7 +84,7 @@ impl Desk {
     }
 
     fn request(&mut self) {
-        let Desk { now, cost, .. } = *self;
+        let (now, cost) = (self.now, self.rule.cost(&mut self.rng));
         // It comes often.
         self.store.hint_demand(self.ann, 50);
         let turned = self.books.back.len();
@@ -169,6 +92,11 @@ impl Desk {
         self.seen[3] += (self.books.back.len() - turned) as u64;
         let mut reservation = self.store.check(self.ann, cost, now, &mut self.handle);
         if !can {
+            let too_little = self.books.hand.has(1, now);
+            if too_little {
+                self.books.hand_in();
+                self.seen[4] += 1;
+            }
             let pressing = now.mono < self.books.short;
             assert_eq!(reservation.asks(), !pressing, "at {now:?}");
             let wants = pressing && now.mono >= self.books.dry;
@@ -224,7 +152,7 @@ impl Desk {
         let ago = self.rng.u64(0..5 * MS);
         let sent = Now { mono: now.mono - ago, wall: now.wall - ago };
         let later = self.rng.u8(0..3) == 0;
-        let permits = self.cost * self.rng.u64(u64::from(later)..20);
+        let permits = self.rule.spec(1).unit_cost * self.rng.u64(u64::from(later)..20);
         let starts = if later { self.rng.u64(1..40 * MS) } else { 0 };
         let spend = self.rng.u64(1..3 * WHILE / 2);
         let above = *self.rng.choice(&[0, 1, 20, 1 << 30]).unwrap();
@@ -240,7 +168,13 @@ impl Desk {
             spend,
             overflow: false,
         };
-        self.store.receive(self.ann, &reply, (self.cost, 0), (sent, now), &mut self.handle);
+        self.store.receive(
+            self.ann,
+            &reply,
+            (self.rule.quota.cost, 0),
+            (sent, now),
+            &mut self.handle,
+        );
         let books = &mut self.books;
         books.asking = false;
         let begins = now.mono + starts;
@@ -286,8 +220,8 @@ impl Desk {
 #[test]
 fn every_block_is_spent_in_its_time_and_goes_back_once() {
     let mut rng = Rng::with_seed(kit::seed::fresh());
-    let mut seen = [0; 4];
-    for _ in 0..200 {
+    let mut seen = [0; 5];
+    for _ in 0..600 {
         let mut desk = Desk::new(rng.fork());
         (0..500).for_each(|_| desk.step());
         desk.books.give_back(desk.books.hand);

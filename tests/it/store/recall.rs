@@ -304,3 +304,22 @@ fn a_worker_may_be_a_minute_late() {
         assert_eq!(office.check(1, 80 * SECOND - late).loan(), loan, "{late}");
     }
 }
+
+/// What takes as much as what was refused is refused without a look; what takes less may fit.
+#[test]
+fn a_refusal_is_remembered_for_what_takes_as_much() {
+    let mut office = Office::new("W", Quota::new(Unit::Day, 10), false);
+    let check = |office: &mut Office, cost: u64, ticks: u64| {
+        office.cost = cost;
+        let before = office.data.reads.get();
+        let is_admitted = office.check(0, ticks).decision().is_admitted();
+        (is_admitted, office.data.reads.get() - before)
+    };
+    office.cost = 6;
+    assert!(office.take(0, 0));
+    assert_eq!(check(&mut office, 5, 1), (false, 1));
+    assert_eq!(check(&mut office, 5, 2), (false, 0), "it is remembered");
+    assert_eq!(check(&mut office, 9, 3), (false, 0), "it takes more");
+    assert_eq!(check(&mut office, 4, 4), (true, 1), "it takes less, and fits");
+    assert_eq!(check(&mut office, 10, 2 * SECOND), (false, 1), "not for ever");
+}

@@ -19,6 +19,7 @@ use fastrand::Rng;
 
 use super::rule::Rule;
 use crate::laws::bound::Admission;
+use crate::seed;
 
 /// A full minute on the wall clock.
 pub const START: Now = Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 };
@@ -53,6 +54,7 @@ pub struct Gateway {
     pub clock: Cell<Now>,
     /// Requests that a bucket decided about.
     pub overflowed: Cell<u64>,
+    rng: RefCell<Rng>,
     desks: Vec<Desk>,
     books: RefCell<HashMap<u64, Book>>,
 }
@@ -72,6 +74,7 @@ impl Gateway {
             asked: Rc::default(),
             clock: Cell::new(START),
             overflowed: Cell::default(),
+            rng: RefCell::new(Rng::with_seed(seed::fresh())),
             desks: Vec::new(),
             books: RefCell::default(),
         };
@@ -99,12 +102,18 @@ impl Gateway {
 
     /// A request, unless the worker is in the middle of another one.
     pub fn request(&self, worker: usize, caller: u64) -> Option<Decision> {
-        let Desk { rule, worker, .. } = &self.desks[worker];
+        let cost = self.desks[worker].rule.cost(&mut self.rng.borrow_mut());
+        self.request_of(worker, caller, cost)
+    }
+
+    /// The same, of so many permits.
+    pub fn request_of(&self, worker: usize, caller: u64, cost: u64) -> Option<Decision> {
+        let Desk { worker, .. } = &self.desks[worker];
         let mut worker = worker.try_borrow_mut().ok()?;
         let Worker { store, traffic } = &mut *worker;
         let now = self.clock.get();
         let before = traffic.writes.get();
-        let mut reservation = store.check(key(caller), rule.quota.cost, now);
+        let mut reservation = store.check(key(caller), cost, now);
         let mut decision = reservation.decision();
         let overflow = u64::from(reservation.is_overflow());
         self.overflowed.set(self.overflowed.get() + overflow);
@@ -113,11 +122,11 @@ impl Gateway {
             match decision {
                 // Somebody was faster, and the turn is later.
                 Decision::Admit { wait: later } if later > wait => {
-                    reservation = store.check(key(caller), rule.quota.cost, now);
+                    reservation = store.check(key(caller), cost, now);
                     decision = reservation.decision();
                 }
                 Decision::Admit { wait } => {
-                    let one = Admission { at: now, leaves: now.mono + wait, cost: rule.quota.cost };
+                    let one = Admission { at: now, leaves: now.mono + wait, cost };
                     self.give(caller, one, traffic.writes.get() > before);
                     return Some(decision);
                 }

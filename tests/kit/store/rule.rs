@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::{Algorithm, Entry, REGISTRY};
+use diana_core::algorithm::{Algorithm, Entry, Leasing, REGISTRY};
 use diana_core::policy::Quota;
 use diana_core::store::CounterSpec;
 use diana_core::time::{Now, Unit};
@@ -17,6 +17,8 @@ pub struct Rule {
     pub entry: &'static Entry,
     pub quota: Quota,
     pub algorithm: Rc<dyn Algorithm>,
+    /// Whether all requests take the same.
+    pub is_even: bool,
 }
 
 impl Rule {
@@ -27,7 +29,7 @@ impl Rule {
     pub fn try_new(short: &str, quota: Quota) -> Option<Rule> {
         let entry = REGISTRY.iter().find(|entry| entry.short == short)?;
         let algorithm = (entry.build)(&quota).ok()?;
-        Some(Rule { short: entry.short, entry, quota, algorithm })
+        Some(Rule { short: entry.short, entry, quota, algorithm, is_even: true })
     }
 
     /// Whether requests are held until their turn.
@@ -40,7 +42,8 @@ impl Rule {
     pub fn random(entry: &'static Entry, rng: &mut Rng) -> Rule {
         if rng.u8(0..4) == 0 {
             let Case { quota, algorithm } = Case::random(entry, rng);
-            return Rule { short: entry.short, entry, quota, algorithm };
+            let is_even = rng.bool();
+            return Rule { short: entry.short, entry, quota, algorithm, is_even };
         }
         loop {
             let unit = if rng.u8(0..4) == 0 { Unit::Minute } else { Unit::Second };
@@ -50,19 +53,31 @@ impl Rule {
             let burst = quota.burst.map(|_| cost * rng.u64(1..300));
             let quota = Quota { unit, rpu, cost, burst, ..quota };
             if let Ok(algorithm) = (entry.build)(&quota) {
-                return Rule { short: entry.short, entry, quota, algorithm };
+                let is_even = rng.bool();
+                return Rule { short: entry.short, entry, quota, algorithm, is_even };
             }
+        }
+    }
+
+    /// What one more request takes.
+    pub fn cost(&self, rng: &mut Rng) -> u64 {
+        match rng.u8(0..3) {
+            _ if self.is_even => self.quota.cost,
+            0 => 1,
+            1 => rng.u64(1..=self.quota.cost.div_ceil(8)),
+            _ => rng.u64(1..=self.quota.cost),
         }
     }
 
     /// What a store counts by.
     pub fn spec(&self, keys: usize) -> CounterSpec {
-        let Rule { entry, algorithm, quota, .. } = self;
+        let Rule { entry, algorithm, quota, is_even, .. } = self;
+        let lends = (entry.can)(quota).leasing != Leasing::Never;
         CounterSpec {
             entry,
             quota: *quota,
             algorithm: algorithm.clone(),
-            unit_cost: quota.cost,
+            unit_cost: if *is_even || !lends { quota.cost } else { 1 },
             fingerprint: 7,
             keys,
             daily: None,

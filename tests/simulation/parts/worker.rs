@@ -9,8 +9,8 @@ use diana_worker::{Root, Stream};
 use kit::fake::{FakeRequest, FakeSharedData};
 use kit::host::{FakeHost, Fate};
 
-/// A request: the number of its account, and that of its device.
-pub type Who = (usize, usize);
+/// A request: the number of its account, that of its device, and the permits that it takes.
+pub type Who = (usize, usize, u64);
 
 /// A request that is decided.
 #[derive(Debug, Clone, Copy)]
@@ -55,10 +55,11 @@ impl Worker {
     pub fn request(&mut self, who: Who, now: Micros) -> Option<Done> {
         self.host.set_clocks(self.clocks.later(now));
         self.streams += 1;
-        let (account, device) = who;
+        let (account, device, cost) = who;
         let request = FakeRequest::get("/")
             .header("x-account-id", account.to_string())
-            .header("x-device-id", device.to_string());
+            .header("x-device-id", device.to_string())
+            .header("x-cost", cost.to_string());
         let instance = self.root.instance().expect("it is configured");
         let mut stream = Stream::new(instance, self.streams);
         let goes_on = stream.request(&request, &self.worker, &self.host);

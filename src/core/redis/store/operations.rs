@@ -64,7 +64,7 @@ impl RedisStore {
     }
 
     /// Gives back what is left of the caller's blocks, but for one that is still used.
-    fn hand_in(&mut self, key: Key, now: Now, all: bool, handle: &mut Handle) {
+    pub(super) fn hand_in(&mut self, key: Key, now: Now, all: bool, handle: &mut Handle) {
         let Some(lease) = self.leases.find(key) else { return };
         let keeps = !all && !lease.is_idle(now);
         let ((block, left), next) = (lease.block(), lease.take_next());

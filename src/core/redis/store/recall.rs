@@ -28,6 +28,11 @@ impl RedisStore {
         if lease.has(cost, now) {
             return Some(Reservation::new(key, cost, now, Decision::NOW, By::Lease));
         }
+        if lease.has(1, now) {
+            // What is left is too little for this one, and not to be held back from it.
+            self.hand_in(key, now, true, handle);
+            return None;
+        }
         if is_alone {
             return None;
         }

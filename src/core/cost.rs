@@ -1,0 +1,77 @@
+//! What a request says that it takes.
+
+use std::rc::Rc;
+
+use crate::identity::{self, Found, Mistake, Source};
+use crate::policy::Told;
+use crate::port::Request;
+
+/// Reads what requests take.
+#[derive(Debug)]
+pub struct Teller {
+    source: Rc<dyn Source>,
+    form: Form,
+    default: u64,
+    most: u64,
+}
+
+/// How a number is written.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    /// In decimals.
+    Text,
+    /// As the host hands out numbers in metadata: a 64-bit float, the lowest byte first.
+    Float,
+}
+
+impl Teller {
+    /// Reads what is told where `told` says, `most` permits at most.
+    ///
+    /// # Errors
+    /// Every mistake in its source.
+    pub fn new(told: &Told, most: u64) -> Result<Teller, Vec<Mistake>> {
+        let source = identity::build(&told.source)?;
+        let is_text = told.is_text || source.header().is_some();
+        let form = if is_text { Form::Text } else { Form::Float };
+        Ok(Teller { source, form, default: told.default, most })
+    }
+
+    /// What a request takes, at least one permit: what nobody can tell of several values is the most.
+    pub fn cost(&self, request: &dyn Request) -> u64 {
+        let mut told = None;
+        let mut take = |value: &[u8]| {
+            told = match self.form {
+                // Proxies join repeated headers like this.
+                Form::Text if value.contains(&b',') => Some(u64::MAX),
+                Form::Text => decimal(value),
+                Form::Float => float(value),
+            };
+        };
+        let cost = match self.source.find(request, &mut take) {
+            Found::Repeated => self.most,
+            Found::Value => told.unwrap_or(self.default),
+            Found::Absent | Found::NoMetadata => self.default,
+        };
+        cost.clamp(1, self.most.max(1))
+    }
+}
+
+/// A number in decimals that is not negative, rounded up; the largest one if there is no such.
+fn decimal(text: &[u8]) -> Option<u64> {
+    let mut parts = text.splitn(2, |byte| *byte == b'.');
+    let (whole, part) = (parts.next()?, parts.next());
+    let is_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    if !is_digits(whole) || part.is_some_and(|part| !is_digits(part)) {
+        return None;
+    }
+    let add = |sum: u64, byte: &u8| sum.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
+    let more = part.is_some_and(|part| part.iter().any(|byte| *byte != b'0'));
+    Some(whole.iter().fold(0, add).saturating_add(u64::from(more)))
+}
+
+/// A number that is not negative, rounded up.
+fn float(bytes: &[u8]) -> Option<u64> {
+    let number = f64::from_le_bytes(bytes.try_into().ok()?);
+    // What is too large becomes the largest one.
+    (number >= 0.0).then_some(number.ceil() as u64)
+}
