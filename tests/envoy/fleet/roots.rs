@@ -126,3 +126,64 @@ fn update_often(draining: impl Fn(Gateway) -> Gateway, ended: impl Fn(&Envoy) ->
     assert!(late < early + 40 * 1024, "{memory:?}");
     envoy.assert_unharmed();
 }
+
+/// Requests of each caller, which are all that it may send.
+const LIMIT: usize = 120;
+
+/// Sends all that callers may send, in turn and over connections that are kept until they are closed, and as much
+/// again. How many were let through of each.
+fn use_up(port: u16, callers: &[usize]) -> Vec<usize> {
+    let mut client = Client::connect(port).unwrap();
+    let mut admitted = vec![0; callers.len()];
+    for _ in 0..2 * LIMIT {
+        for (place, caller) in callers.iter().enumerate() {
+            let answer = client.send(&by(*caller)).unwrap_or_else(|_| {
+                client = Client::connect(port).unwrap();
+                client.send(&by(*caller)).unwrap()
+            });
+            admitted[place] += usize::from(answer.status == 200);
+            if answer.header("connection") == Some("close") {
+                client = Client::connect(port).unwrap();
+            }
+        }
+    }
+    admitted
+}
+
+/// Who had a call out when its root ended asked again, and was charged twice.
+#[test]
+fn updates_that_drain_quickly_cost_nobody_a_permit() {
+    alone();
+    let redis = Redis::start();
+    let mut wire = Wire::to(redis.port);
+    wire.set(Fault::Late(Duration::from_millis(5)));
+    let gateway = |number: u64| {
+        let rules = rules(400 + number as u16, 1).replace("100000", &LIMIT.to_string());
+        let rules = rules.replace("minute", "day");
+        Gateway::with(&rules)
+            .without_access_log()
+            .precise_timers()
+            .redis(wire.port)
+            .workers(2)
+            .drains_for(1)
+    };
+    let envoy = gateway(0).start();
+    let admitted: Vec<usize> = thread::scope(|scope| {
+        let port = envoy.port;
+        let busy: Vec<_> = (0..8)
+            .map(|n| scope.spawn(move || use_up(port, &[n * 10, n * 10 + 1, n * 10 + 2])))
+            .collect();
+        let mut number = 0;
+        while busy.iter().any(|thread| !thread.is_finished()) {
+            number += 1;
+            envoy.update(&gateway(number % 90));
+            thread::sleep(Duration::from_millis(300));
+        }
+        println!("{number} updates");
+        busy.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let lost = envoy.sum("wasmcustom.diana.shop.fleet.failed.lost");
+    assert_eq!(lost, 0, "{admitted:?}");
+    assert!(admitted.iter().all(|admitted| *admitted == LIMIT), "{admitted:?}");
+    envoy.assert_unharmed();
+}
