@@ -27,7 +27,7 @@ pub fn summary(policy: &Policy) -> String {
 pub fn memory(limits: &[Limit], keys: usize) -> Memory {
     let mut sum = Memory::default();
     for rule in limits.iter().flat_map(|limit| &limit.rules) {
-        let callers = if rule.actor.is_empty() { 1 } else { keys };
+        let callers = (!rule.actor.is_empty()).then_some(keys);
         let words = rule.words;
         let mut of = stores::memory(rule.scope, words, callers, rule.ban.is_some());
         if let Some(shape) = rule.daily {

@@ -101,7 +101,7 @@ enum Full {
 fn callers_take_what_was_said_and_no_more() {
     let mut rng = Rng::with_seed(kit::seed::fresh());
     for (rule, callers, full) in RULES {
-        for keys in [rng.u64(2..16), rng.u64(100..1000)] {
+        for keys in [1, rng.u64(2..16), rng.u64(100..1000)] {
             let rule = format!("actor: account, unit: day, rpu: 1, {rule}");
             let (taken, said) = flood(&rule, keys, callers);
             // An engine has some memory for whoever comes, and shared data a value or two for the whole rule.

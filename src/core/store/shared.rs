@@ -27,9 +27,9 @@ use crate::time::{Micros, Now};
 pub(crate) use prepare::gather;
 
 /// The memory of a rule: leases in each worker, slots in the host.
-pub(super) fn memory(words: usize, keys: usize) -> Memory {
-    let shared = Names::most(keys).map(|(slots, callers)| slots * slot::bytes(words, callers));
-    Memory { worker: Leases::bytes(keys), shared: shared.iter().sum() }
+pub(super) fn memory(words: usize, callers: Option<usize>) -> Memory {
+    let shared = Names::most(callers).map(|(slots, callers)| slots * slot::bytes(words, callers));
+    Memory { worker: Leases::bytes(callers.unwrap_or(1)), shared: shared.iter().sum() }
 }
 
 /// A rule that all workers count together.

@@ -14,16 +14,17 @@ use super::{CounterSpec, Store};
 use crate::policy::{Ban, Memory, Scope};
 use crate::port::SharedData;
 
-/// The memory for `keys` callers with `words` words of state each, counted as widely as `scope` says, and
-/// for as many bans where there are any.
+/// The memory for so many callers, or for everybody as one, with `words` words of state each, counted as widely as
+/// `scope` says, and for as many bans where there are any.
 #[must_use]
 #[inline(never)]
-pub fn memory(scope: Scope, words: usize, keys: usize, bans: bool) -> Memory {
+pub fn memory(scope: Scope, words: usize, callers: Option<usize>, bans: bool) -> Memory {
+    let keys = callers.unwrap_or(1);
     let sets = if bans { bans::bytes(keys, scope == Scope::Local) } else { 0 };
     match scope {
         Scope::Local => Memory { worker: Table::bytes(words, keys) + sets, shared: 0 },
         Scope::Gateway | Scope::Global => {
-            let Memory { worker, shared } = shared::memory(words, keys);
+            let Memory { worker, shared } = shared::memory(words, callers);
             let lines = if bans { bans::shared::bytes(keys) } else { 0 };
             Memory { worker: worker + lines, shared: shared + sets }
         }

@@ -38,11 +38,12 @@ impl Names {
         Names { prefix: name.len(), name, keys, slots: Names::slots_for(keys) }
     }
 
-    /// Slots and callers in each of them, as many as may be live at once where `keys` callers are
-    /// asked for; and the same of the slots that hold buckets, which one caller never needs.
-    pub(in crate::store) fn most(keys: usize) -> [(u64, u64); 2] {
-        let buckets = if keys > 1 { BUCKET_SLOTS } else { 0 };
-        [(Names::slots_for(keys), 2 * CALLERS as u64), (buckets, BUCKETS / BUCKET_SLOTS)]
+    /// Slots and callers in each of them, as many as may be live at once where so many callers are
+    /// asked for; and the same of the slots that hold buckets, which everybody together never need.
+    pub(in crate::store) fn most(callers: Option<usize>) -> [(u64, u64); 2] {
+        let buckets = if callers.is_some() { BUCKET_SLOTS } else { 0 };
+        let slots = Names::slots_for(callers.unwrap_or(1));
+        [(slots, 2 * CALLERS as u64), (buckets, BUCKETS / BUCKET_SLOTS)]
     }
 
     fn slots_for(keys: usize) -> u64 {
