@@ -1,5 +1,6 @@
 //! Scenarios of whole decisions.
 
+mod asking;
 mod bans;
 mod building;
 mod callers;
