@@ -3,6 +3,7 @@
 mod bans;
 mod leases;
 mod parts;
+mod single;
 
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
