@@ -17,6 +17,7 @@ mod queueing;
 mod races;
 mod reports;
 mod survival;
+mod upkeep;
 
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
