@@ -87,6 +87,18 @@ fn of_a_held_request_it_is_told_which_rule_holds_it() {
     }
 }
 
+/// Nobody waits for a rule in shadow, and none is said to.
+#[test]
+fn a_line_in_shadow_holds_nobody() {
+    let mut gate = Gate::new(
+        "limits: [{Url: /, rules: [{name: dark, actor: all, unit: second, rpu: 2, algo: LB, scope: local,
+           shadow: true}]}]",
+    );
+    (0..2).for_each(|_| assert!(gate.decide(&from("ann")).is_pass()));
+    let told = gate.metrics();
+    assert_eq!(told, ["diana.ns.rule.dark.allowed 2", "diana.ns.rule.dark.keys +1"]);
+}
+
 /// Without a Redis each gateway counts by itself.
 #[test]
 fn it_is_told_how_widely_a_rule_is_counted() {
