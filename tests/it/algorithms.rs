@@ -66,3 +66,47 @@ fn the_part_of_a_gateway_means_something_wherever_the_whole_does() {
         }
     }
 }
+
+/// A gateway that goes by itself has its part of everything that is counted out, rounded up.
+#[test]
+fn a_part_is_one_of_so_many_rounded_up() {
+    let quota = Quota {
+        burst: Some(20),
+        max_queue: Some(9),
+        max_delay: Some(SECOND),
+        cost: 7,
+        zone: 3600,
+        ..Quota::new(Unit::Minute, 31)
+    };
+    let part = Quota { rpu: 8, burst: Some(5), max_queue: Some(3), cost: 1, ..quota };
+    assert_eq!(quota.part(4), part);
+    assert_eq!(quota.part(1), Quota { cost: 1, ..quota });
+    assert_eq!(quota.part(0), quota.part(1));
+}
+
+/// What the script in Redis is told of a quota besides `rpu` and the unit.
+#[test]
+fn redis_is_told_the_numbers_of_an_algorithm() {
+    let numbers = |short, quota: Quota| {
+        let rule = Rule::new(short, quota);
+        (rule.entry.codec(&quota).unwrap().numbers)(&quota)
+    };
+    let quota = Quota { zone: 3600, ..Quota::new(Unit::Hour, 70) };
+    let line =
+        Quota { max_delay: Some(9 * SECOND), max_queue: Some(4), ..Quota::new(Unit::Second, 70) };
+    let huge = Quota { max_delay: Some(u64::MAX), max_queue: Some(u64::MAX), ..line };
+    for (short, quota, wanted) in [
+        ("W", quota, [3_600_000_000, 0, 0]),
+        ("SW", quota, [10, 0, 0]),
+        ("SW", Quota { slices: Some(60), ..quota }, [60, 0, 0]),
+        ("TB", quota, [70, -1, 70]),
+        ("TB", Quota { burst: Some(3), ..quota }, [3, -1, 70]),
+        ("TB", Quota { max_delay: Some(0), ..quota }, [70, -1, 70]),
+        ("TB", line, [70, 9_000_000, 4]),
+        ("LB", line, [-1, 9_000_000, 4]),
+        ("LB", Quota { max_delay: None, max_queue: None, ..line }, [-1, 1_000_000, 70]),
+        ("LB", huge, [-1, i64::MAX, i64::MAX]),
+    ] {
+        assert_eq!(numbers(short, quota), wanted, "{short} {quota:?}");
+    }
+}

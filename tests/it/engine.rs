@@ -1,5 +1,6 @@
 //! Scenarios of whole decisions.
 
+mod asking;
 mod bans;
 mod building;
 mod callers;
@@ -16,6 +17,7 @@ mod queueing;
 mod races;
 mod reports;
 mod survival;
+mod upkeep;
 
 use diana_core::engine::Engine;
 use diana_core::key::Seed;

@@ -144,6 +144,13 @@ fn a_claim_of_an_unverified_token() {
     assert_eq!(with(&token(r#"{"sub":42}"#)).unwrap(), b"42");
     assert_eq!(with(&token(r#"{"sub":"bob"}"#).replace("Bearer", "bEARER")).unwrap(), b"bob");
     assert_eq!(with(&token(r#"{"sub":"bob"}"#).replace("Bearer ", " Bearer  ")).unwrap(), b"bob");
+    /// Most bytes of claims that are read.
+    const LONGEST: usize = 12_288;
+    let claims_of = |bytes: usize| {
+        let claims = r#"{"sub":"bob","p":""}"#;
+        token(&claims.replace("\"\"}", &format!("\"{}\"}}", "x".repeat(bytes - claims.len()))))
+    };
+    assert_eq!(with(&claims_of(LONGEST)).unwrap(), b"bob");
     for absent in [
         token("{}"),
         token(r#"{"sub":""}"#),
@@ -153,6 +160,7 @@ fn a_claim_of_an_unverified_token() {
         token(&format!("{{\"sub\":\"bob\",\"p\":[{}1]}}", "1,".repeat(9_000))),
         token(r#"{"sub":1.5}"#),
         token(r#"["sub","bob"]"#),
+        claims_of(LONGEST + 1),
         "Bearer a.b".into(),
         "Bearer ".into(),
         "Basic e30.e30.x".into(),
@@ -182,6 +190,11 @@ fn metadata_and_peer() {
     assert_eq!(find(&*source, &request), Err(Found::NoMetadata));
     let there = request.property(&["metadata", "filter_metadata", "ns.with.dots", "a", "b"], "v");
     assert_eq!(find(&*source, &there).unwrap(), b"v");
+    for bad in ["", "a\0b"] {
+        for names in [[bad, "name"], ["space", bad]] {
+            assert!(build("metadata", Tree::List(names.map(text).to_vec()), &[]).is_none());
+        }
+    }
     assert!(build("metadata", Tree::List(vec![text("only")]), &[]).is_none());
 
     let peer = build("peer", text("uri_san"), &[]).unwrap();
@@ -190,4 +203,38 @@ fn metadata_and_peer() {
     let there = request.property(&["connection", "uri_san_peer_certificate"], "spiffe://a/b");
     assert_eq!(find(&*peer, &there).unwrap(), b"spiffe://a/b");
     assert!(build("peer", text("name"), &[]).is_none());
+}
+
+/// What a source says of itself: whether callers choose the value, and which header holds nothing but it.
+#[test]
+fn a_source_says_whose_word_it_takes() {
+    let unverified = ("unverified", Tree::Bool(true));
+    let path = Tree::List(vec![text("space"), text("name")]);
+    let nothing = Tree::Map(Vec::new());
+    for (kind, value, options, is_chosen, header) in [
+        ("header", text("X-Account"), vec![], true, Some("x-account")),
+        ("cookie", text("sid"), vec![], true, None),
+        ("query", text("token"), vec![], true, None),
+        ("jwt_claim", text("sub"), vec![unverified], true, None),
+        ("jwt_claim", text("sub"), vec![("payload", text("p"))], false, None),
+        ("metadata", path, vec![], false, None),
+        ("peer", text("sha256"), vec![], false, None),
+        ("client_address", nothing, vec![], false, None),
+    ] {
+        let source = build(kind, value, &options).unwrap();
+        assert_eq!((source.is_caller_chosen(), source.header()), (is_chosen, header), "{source:?}");
+    }
+}
+
+#[test]
+fn a_name_is_not_empty_and_holds_no_nul() {
+    for kind in ["header", "cookie", "query", "jwt_claim"] {
+        let options = if kind == "jwt_claim" { vec![("payload", text("p"))] } else { Vec::new() };
+        for (name, is_one) in [("a", true), ("", false), ("a\0b", false), ("\0", false)] {
+            assert_eq!(build(kind, text(name), &options).is_some(), is_one, "{kind}: {name:?}");
+        }
+    }
+    for payload in ["", "a\0b"] {
+        assert!(build("jwt_claim", text("sub"), &[("payload", text(payload))]).is_none());
+    }
 }

@@ -139,6 +139,9 @@ fn a_path_with_too_many_readings_falls_under_every_entry() {
     // A long path with many marks, as links within links have them, is still told.
     let link = "/c/https%3A%2F%2Fexample.com".to_owned() + &"%2Fa%20b;c".repeat(200) + "/x/../d";
     assert_eq!(covering(&index, &link), [2]);
+    // Names beyond a configured path do not matter any more once nothing leads up again.
+    let settled = "/x/..".repeat(20) + "/c" + &"%2Fa%20b;c".repeat(500);
+    assert_eq!(covering(&index, &settled), [2]);
     let wandering = "/c".to_owned() + &"/a%2fb/x;y".repeat(20) + &"/..".repeat(10);
     assert_eq!(covering(&index, &wandering), [2]);
 }
@@ -166,7 +169,19 @@ fn a_configured_path_must_be_in_normal_form() {
     for bad in ["", "a", "/a//b", "/a/../b", "/a?b", "/a%20b", "/a;b", "/a\\b"] {
         assert!(Prefix::parse(bad, false).is_err(), "{bad}");
     }
-    assert!(Prefix::parse("/a//b", false).unwrap_err().contains("`/a/b`"));
+    for (written, normal) in [
+        ("/a//b", "/a/b"),
+        ("/a;v=1/b;w", "/a/b"),
+        ("/a/./b/.", "/a/b"),
+        ("/a/x/../b", "/a/b"),
+        ("/x/../../a/b", "/a/b"),
+        ("/a/b/..", "/a"),
+        ("/a/..", "/"),
+        ("/%61\\b?x", "/a/b"),
+    ] {
+        let why = Prefix::parse(written, false).unwrap_err();
+        assert!(why.contains(&format!("write `{normal}`")), "{written}: {why}");
+    }
 }
 
 #[test]

@@ -42,6 +42,7 @@ fn it_does_what_it_can(entry: &Entry, Case { quota, algorithm }: &Case, rng: &mu
     let Can { holds, leasing, .. } = (entry.can)(quota);
     assert_eq!(holds, bound::max_delay(entry.short, quota) > 0);
     let nobody = vec![0; algorithm.words()];
+    assert_eq!(algorithm.expires(&nobody, Now::default()), 0, "nobody's state is to be kept");
     let is_leased = algorithm.spend_by(&nobody, Now::default()).is_some();
     assert_eq!(is_leased, leasing != Leasing::Never);
     let is_bucket = is_leased && algorithm.most_out() < u64::MAX;

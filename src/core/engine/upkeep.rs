@@ -60,7 +60,7 @@ impl Engine {
             self.upkeep.more = false;
             for judge in &mut self.rules {
                 if let Some(bans) = &mut judge.bans {
-                    self.upkeep.more |= bans.tidy(now.mono, &mut self.redis);
+                    bans.tidy(now.mono, &mut self.redis);
                 }
                 self.upkeep.more |= judge.hot.as_mut().is_some_and(|hot| hot.tidy(now.mono));
             }
@@ -138,7 +138,7 @@ impl Engine {
         self.flush(namespace, metrics);
         self.tell_mode(namespace, None, metrics);
         for judge in &mut self.rules {
-            judge.bans.as_mut().map(|bans| bans.tidy(now.mono, &mut self.redis));
+            judge.bans.iter_mut().for_each(|bans| bans.tidy(now.mono, &mut self.redis));
             let change = judge.store.close(now, &mut self.redis);
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
         }

@@ -191,7 +191,7 @@ impl Banned {
         }
     }
 
-    pub(super) fn tidy(&mut self, now: Micros, handle: &mut Handle) -> bool {
+    pub(super) fn tidy(&mut self, now: Micros, handle: &mut Handle) {
         match self {
             Banned::Here(bans) => bans.tidy(now),
             Banned::Redis(bans) => bans.tidy(now, handle),

@@ -62,7 +62,7 @@ fn address(host: &[u8]) -> Option<Ipv6Addr> {
 /// The host of `user@host:port`; an IPv6 host keeps its brackets.
 fn bare(authority: &[u8]) -> &[u8] {
     let mut host = authority.rsplit(|&byte| byte == b'@').next().unwrap_or_default();
-    let bracket = host.iter().position(|&byte| byte == b']').map_or(0, |bracket| bracket + 1);
+    let bracket = host.iter().position(|&byte| byte == b']').unwrap_or_default();
     let port = host.iter().skip(bracket).position(|&byte| byte == b':');
     if let Some((name, _)) = port.and_then(|port| host.split_at_checked(bracket + port)) {
         host = name;

@@ -133,7 +133,7 @@ fn next_decoded(bytes: &mut (impl Iterator<Item = u8> + Clone)) -> Option<u8> {
     match (ahead.next().and_then(hex), ahead.next().and_then(hex)) {
         (Some(high), Some(low)) => {
             *bytes = ahead;
-            Some(high << 4 | low)
+            Some(high * 16 + low)
         }
         _ => Some(byte),
     }

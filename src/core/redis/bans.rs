@@ -64,10 +64,9 @@ impl RedisBans {
     }
 
     /// As [`Bans::tidy`].
-    pub fn tidy(&mut self, now: Micros, handle: &mut Handle) -> bool {
-        let more = self.gateway.tidy(now);
+    pub fn tidy(&mut self, now: Micros, handle: &mut Handle) {
+        self.gateway.tidy(now);
         self.pass_on(now, handle);
-        more
     }
 
     /// As [`Bans::begun`].

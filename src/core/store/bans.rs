@@ -18,9 +18,8 @@ pub trait Bans {
     /// The rule refused it.
     fn refused(&mut self, key: Key, now: Micros);
 
-    /// Does what has to be done from time to time. Whether there is more to do soon, even if no
-    /// request comes.
-    fn tidy(&mut self, now: Micros) -> bool;
+    /// Does what has to be done from time to time.
+    fn tidy(&mut self, now: Micros);
 
     /// Bans that began here since this was last asked.
     fn begun(&mut self) -> u64;

@@ -93,7 +93,7 @@ fn more_bans_than_there_is_room_for_leave_the_others_as_they_are() {
                 begun.push(key);
             }
         }
-        assert!(!bans.tidy(0), "there is nothing to do soon");
+        bans.tidy(0);
         assert!(begun.len() > KEYS && begun.len() < 3 * KEYS, "{scope:?}: {}", begun.len());
         assert_eq!(bans.begun(), begun.len() as u64);
         assert!(begun.iter().all(|key| bans.left(*key, 0) == BAN.period), "{scope:?}");

@@ -47,7 +47,7 @@ fn refusals_of_all_workers_lead_to_one_ban_and_all_soon_know_it() {
         while known_by.iter().any(Option::is_none) {
             now += rng.u64(0..SECOND / 50);
             if now >= next_tick {
-                workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
+                workers.iter_mut().for_each(|worker| worker.tidy(now));
                 next_tick = now + TICK;
             }
             let number = rng.usize(0..workers.len());

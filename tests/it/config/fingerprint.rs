@@ -1,5 +1,7 @@
 //! Rules go on with what was used under a new version of the module, too: it is kept under these numbers.
 
+use diana_core::policy::Ban;
+
 #[test]
 fn a_new_version_finds_what_the_one_before_counted() {
     for (fingerprint, rule) in [
@@ -26,4 +28,11 @@ limits: [{{Url: /a, match: {{methods: [GET]}}, rules: [{{{rule}}}]}}]"
             diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         assert_eq!(policy.limits[0].rules[0].fingerprint, fingerprint, "{rule}");
     }
+}
+
+/// Bans, too.
+#[test]
+fn a_new_version_finds_whom_the_one_before_banned() {
+    let ban = Ban { after: 3, within: 5, period: 7, max: 11, halve_after: 13 };
+    assert_eq!(ban.fingerprint(17), 4_426_261_223_196_934_013);
 }

@@ -46,7 +46,9 @@ fn says(name: &str, why: &'static str) -> Option<Unbuildable> {
 #[test]
 fn what_nothing_can_be_built_from_is_refused() {
     assert_eq!(wrong(|_| {}), None);
-    assert_eq!(wrong_rule(|rule| rule.algo = "XY"), says("r", "no such algorithm"));
+    let wrong_algo = wrong_rule(|rule| rule.algo = "XY");
+    assert_eq!(wrong_algo, says("r", "no such algorithm"));
+    assert_eq!(wrong_algo.unwrap().to_string(), "`r`: no such algorithm");
     assert_eq!(wrong_rule(|rule| rule.quota.cost = 6), says("r", "its numbers mean nothing"));
     assert_eq!(
         wrong_rule(|rule| rule.quota.warm_up = Some(1_000_000)),

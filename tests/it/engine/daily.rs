@@ -50,10 +50,17 @@ fn a_quota_is_charged_only_for_what_is_let_through() {
 
 #[test]
 fn a_quota_tells_how_many_accounts_it_counts_and_when_they_are_too_many() {
-    let mut gate = Gate::new(
-        "{Url: /, rules: [{name: posts, actor: account, unit: day, rpu: 2, algo: W, scope: local,
-           quota: {accounts: 100, error: 0.0001}}]}",
-    );
+    // By itself, and as one of several would be.
+    for more in ["", "accepted: {headers: true}"] {
+        tells_when_they_are_too_many(more);
+    }
+}
+
+fn tells_when_they_are_too_many(more: &str) {
+    let mut gate = Gate::new(&format!(
+        "limits: [{{Url: /, rules: [{{name: posts, actor: account, unit: day, rpu: 2, algo: W, scope: local,
+           quota: {{accounts: 100, error: 0.0001}}}}]}}]\n{more}"
+    ));
     let account = |number: u32| from(&format!("account-{number}"));
     assert!((0..101).all(|number| gate.admits(&account(number))));
     assert_eq!(

@@ -3,6 +3,8 @@
 mod bans;
 mod leases;
 mod parts;
+mod single;
+mod strays;
 
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
@@ -39,8 +41,9 @@ struct Worker {
     waiting: HashMap<u64, FakeRequest>,
     /// What became of those that waited or did not, in order.
     verdicts: Vec<bool>,
-    /// The headers of the last one that went on.
+    /// The headers of the last one that went on, and its line in the log.
     fields: Vec<(&'static str, String)>,
+    state: Option<String>,
 }
 
 impl Worker {
@@ -56,7 +59,12 @@ impl Worker {
     }
 
     fn of(text: &str, on_failure: OnFailure) -> Worker {
-        let text = format!("accepted: {{headers: true}}\n{text}");
+        Worker::sealed(text, on_failure, SEED)
+    }
+
+    /// One of a gateway that has a secret of its own.
+    fn sealed(text: &str, on_failure: OnFailure, own: Seed) -> Worker {
+        let text = format!("accepted: {{headers: true, filter_state: true}}\n{text}");
         let mut policy =
             diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let redis = policy.redis.as_mut().unwrap();
@@ -73,7 +81,7 @@ impl Worker {
         let mut tables = Tables::default();
         let stores = Stores::new("test".into(), data, &mut tables);
         let worker = Worker {
-            engine: Engine::new(policy, SEED, stores, Some(client)).unwrap(),
+            engine: Engine::new(policy, own, stores, Some(client)).unwrap(),
             clock: FakeClock::default(),
             callout: FakeCallout::default(),
             called: 0,
@@ -82,6 +90,7 @@ impl Worker {
             waiting: HashMap::new(),
             verdicts: Vec::new(),
             fields: Vec::new(),
+            state: None,
         };
         worker.clock.0.set(START);
         worker
@@ -98,6 +107,7 @@ impl Worker {
             Verdict::Refuse(_) => self.verdicts.push(false),
             Verdict::Admit(_, report) => {
                 self.verdicts.push(true);
+                self.state = report.as_ref().and_then(|it| Some(it.by.as_ref()?.state()));
                 self.fields = report.map(|report| report.headers()).unwrap_or_default();
             }
             Verdict::Hold(_) => self.verdicts.push(true),

@@ -211,3 +211,18 @@ fn a_request_that_a_rule_cannot_hold_long_enough_writes_nothing() {
     assert!(refusal.by.state().starts_with("refused rule=fast"), "{}", refusal.by.state());
     assert!(!gate.metrics().iter().any(|line| line.contains("shared.writes")));
 }
+
+/// A rule that cannot hold a request for as long as another one does refuses it, and tells what it has left.
+#[test]
+fn a_rule_that_cannot_hold_a_request_tells_what_is_left() {
+    for scope in ["local", "gateway"] {
+        let rules = "{name: slow, actor: all, unit: second, rpu: 2, algo: LB},
+            {name: hasty, actor: all, unit: second, rpu: 10, algo: TB, max_delay: 100ms}";
+        let mut gate = gate(rules, scope);
+        assert!(gate.admits(&from("ann")));
+        let refusal = gate.refusal(&from("ann"));
+        assert_eq!((&*refusal.by.rule, refusal.by.remaining), ("hasty", 9), "{scope}");
+        gate.wait(500 * MS);
+        assert_eq!(gate.waits(&from("ann")), Some(0), "nothing was charged");
+    }
+}

@@ -47,7 +47,9 @@ fn a_hot_caller_is_marked_for_as_long_as_he_is_hot() {
         (0..10).for_each(|_| assert_eq!(gate.marks(&from("bob")), []));
         assert!(gate.tick() && gate.tick(), "{scope}");
         assert_eq!(gate.marks(&from("ann")), one("x-hot-key", "r"), "{scope}");
+        assert!(gate.engine.is_hot());
         assert_eq!(gate.marks(&from("bob")), [], "{scope}");
+        assert!(!gate.engine.is_hot());
         assert_eq!(gate.marks(&FakeRequest::get("/")), [], "who has no name is nobody");
         let metrics = gate.metrics();
         assert!(metrics.contains(&"diana.ns.rule.r.hot 1".into()), "{metrics:?}");

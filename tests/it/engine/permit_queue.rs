@@ -241,3 +241,54 @@ fn what_a_bucket_missed_while_permits_were_lent_is_waited_for() {
     gateway.settle();
     assert!(gateway.waited > 0 && gateway.refused == 0);
 }
+
+/// What other rules say is one thing: a request waits for permits if nothing but these refuses it.
+#[test]
+fn who_waits_for_permits_does_so_beside_other_rules() {
+    const SHORT: &str =
+        "{name: short, actor: account, unit: hour, rpu: 1000, algo: W, scope: gateway}";
+    let beside = |rpu, shadow| {
+        format!(
+            "{{name: beside, actor: all, unit: day, rpu: {rpu}, algo: W, scope: local, shadow: {shadow}}}"
+        )
+    };
+    for (rules, waits) in [
+        (SHORT.into(), true),
+        (format!("{SHORT}, {}", beside(2_000, false)), true),
+        (format!("{}, {SHORT}", beside(2_000, false)), true),
+        (format!("{SHORT}, {}", beside(0, true)), true),
+        (format!("{}, {SHORT}", beside(0, true)), true),
+        (format!("{SHORT}, {}", beside(0, false)), false),
+    ] {
+        let data = Rc::new(FakeSharedData::default());
+        let mut engines = [SHORT.to_owned(), rules.clone()].map(|rules| {
+            let text = format!("limits: [{{Url: /, rules: [{rules}]}}]");
+            let mut tables = Tables::default();
+            let stores = Stores::new("test".into(), data.clone(), &mut tables);
+            let policy = diana_config::parse(text.as_bytes()).unwrap();
+            Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None).unwrap()
+        });
+        let clock = FakeClock::default();
+        clock.0.set(START);
+        let mut given = 0;
+        // One worker is given some permits for later, and the other one finds the rest.
+        let holder = &mut engines[0];
+        while given < 300 {
+            assert!(matches!(holder.decide(&from("ann"), &clock), Verdict::Admit(..)));
+            clock.0.set(clock.0.get().later(MS));
+            given += 1;
+        }
+        let mut last = None;
+        for _ in 0..1000 {
+            match engines[1].decide(&from("ann"), &clock) {
+                Verdict::Admit(..) => given += 1,
+                other => {
+                    last = Some(other);
+                    break;
+                }
+            }
+        }
+        assert!(given < 1000, "nothing is out");
+        assert_eq!(matches!(last, Some(Verdict::Ask { .. })), waits, "{rules}: {last:?}");
+    }
+}

@@ -58,6 +58,60 @@ accepted: {headers: true, filter_state: true}",
 }
 
 #[test]
+fn nothing_is_told_that_was_not_asked_for() {
+    for (headers, filter_state) in [(true, false), (false, true), (true, true)] {
+        let mut gate = Gate::new(&format!(
+            "limits: [{{Url: /, rules: [{{name: r, actor: all, unit: hour, rpu: 9, scope: local}}]}}]
+accepted: {{headers: {headers}, filter_state: {filter_state}}}"
+        ));
+        let Verdict::Admit(_, Some(report)) = gate.decide(&from("ann")) else { panic!("refused") };
+        assert_eq!((!report.headers().is_empty(), report.by.is_some()), (headers, filter_state));
+    }
+}
+
+/// Whatever is told of other requests: it is the rule that holds it for longest.
+#[test]
+fn of_a_held_request_it_is_told_which_rule_holds_it() {
+    for more in ["", "accepted: {headers: true}", "accepted: {filter_state: true}"] {
+        let line = |name, rpu| {
+            format!(
+                "{{name: {name}, actor: all, unit: second, rpu: {rpu}, algo: LB, scope: local}}"
+            )
+        };
+        let rules = [line("fast", 100), line("slow", 2), line("quick", 50)].join(", ");
+        let mut gate = Gate::new(&format!("limits: [{{Url: /, rules: [{rules}]}}]\n{more}"));
+        assert!(gate.admits(&from("ann")));
+        let Verdict::Hold(held) = gate.decide(&from("ann")) else { panic!("not held") };
+        let state = held.report.by.as_ref().expect("a rule").state();
+        assert!(state.starts_with("held rule=slow "), "{state}");
+    }
+}
+
+/// Nobody waits for a rule in shadow, and none is said to.
+#[test]
+fn a_line_in_shadow_holds_nobody() {
+    let mut gate = Gate::new(
+        "limits: [{Url: /, rules: [{name: dark, actor: all, unit: second, rpu: 2, algo: LB, scope: local,
+           shadow: true}]}]",
+    );
+    (0..2).for_each(|_| assert!(gate.decide(&from("ann")).is_pass()));
+    let told = gate.metrics();
+    assert_eq!(told, ["diana.ns.rule.dark.allowed 2", "diana.ns.rule.dark.keys +1"]);
+}
+
+/// Without a Redis each gateway counts by itself.
+#[test]
+fn it_is_told_how_widely_a_rule_is_counted() {
+    for (scope, told) in [("local", "local"), ("gateway", "gateway"), ("global", "gateway")] {
+        let mut gate = Gate::new(&format!(
+            "limits: [{{Url: /, rules: [{{name: r, actor: all, unit: hour, rpu: 0, scope: {scope}}}]}}]"
+        ));
+        let state = gate.refusal(&from("ann")).by.state();
+        assert!(state.starts_with(&format!("refused rule=r scope={told} ")), "{state}");
+    }
+}
+
+#[test]
 fn what_refuses_everything_tells_its_unit() {
     let mut gate = Gate::new(
         "limits: [{Url: /, rules: [{name: closed, actor: all, unit: hour, rpu: 0, scope: local}]}]",

@@ -66,9 +66,7 @@ impl Bans for Local {
         self.begun += u64::from(counted.begins);
     }
 
-    fn tidy(&mut self, _now: Micros) -> bool {
-        false
-    }
+    fn tidy(&mut self, _now: Micros) {}
 
     fn begun(&mut self) -> u64 {
         std::mem::take(&mut self.begun)

@@ -256,12 +256,11 @@ impl Bans for Shared {
         }
     }
 
-    fn tidy(&mut self, now: Micros) -> bool {
+    fn tidy(&mut self, now: Micros) {
         for place in std::mem::take(&mut self.list) {
             self.pass_on(place, now);
             self.lines.get_mut(place).into_iter().for_each(|line| line.listed = false);
         }
-        false
     }
 
     fn begun(&mut self) -> u64 {

@@ -8,7 +8,7 @@ use super::{Worker, ann, opinion};
 use crate::fleet::redis::decides;
 
 /// The receipts under which something comes back with a call.
-fn receipts(call: &Call) -> Vec<(u64, u64)> {
+pub fn receipts(call: &Call) -> Vec<(u64, u64)> {
     let words = commands(&call.body);
     let mut asking = Asking::read(&words[0]);
     let mut receipts = Vec::new();

@@ -1,9 +1,11 @@
 //! Rules of one request that lie in several parts of Redis.
 
 use diana_core::policy::redis::OnFailure;
+use diana_core::port::Call;
 use diana_core::time::SECOND;
 use kit::fake::FakeRequest;
 use kit::model::proxy::Proxy;
+use kit::model::wire::{Asking, commands};
 use kit::store::gateway::START;
 
 use super::Worker;
@@ -75,4 +77,52 @@ fn callers_by_two_actors_have_the_room_of_all_parts() {
     }
     assert_eq!(worker.admitted(), 600);
     assert!(proxy.parts() <= 2, "the first part, and that of the account");
+}
+
+/// Of each rule that a call charges, whether that may have to be taken back.
+fn tentative(call: &Call) -> Vec<bool> {
+    let commands = commands(&call.body);
+    let (_, calls) = commands.split_last().expect("commands");
+    let mut all = Vec::new();
+    for words in calls {
+        let mut asking = Asking::read(words);
+        while let Some((rules, _)) = asking.ask() {
+            all.extend((0..rules).map(|_| asking.rule(0, 0).1.tentative));
+        }
+    }
+    all
+}
+
+/// What another rule may still refuse, in another part or in the gateway, is out until all have agreed, and no more
+/// than out to others.
+#[test]
+fn what_may_have_to_be_taken_back_is_charged_tentatively() {
+    let fleet = |actor| format!("{{actor: {actor}, unit: day, rpu: 100, algo: W, scope: global}}");
+    let other = "{actor: account, unit: hour, rpu: 100, algo: SW, scope: global}";
+    let here = "{actor: account, unit: day, rpu: 100, algo: W, scope: local}";
+    let line = "{actor: device, unit: second, rpu: 100, algo: LB, scope: global}";
+    let (head, _) = TEXT.split_once("      - {").unwrap();
+    let account = fleet("account");
+    for (rules, wanted) in [
+        (vec![&*account], vec![false]),
+        (vec![&*account, other], vec![false, false]),
+        (vec![&*account, here], vec![true]),
+        (vec![here, &*account], vec![true]),
+        (vec![&*account, &*fleet("device")], vec![true, true]),
+        // Places in a line are asked for when all others have agreed.
+        (vec![&*account, line], vec![true]),
+        (vec![line], vec![false]),
+    ] {
+        let text = format!("{head}      - {}\n", rules.join("\n      - "));
+        let mut worker = Worker::of(&text, OnFailure::Gateway);
+        let mut proxy = Proxy::default();
+        worker.request(&request("ann"));
+        worker.steps(400, &mut |call, time| Some(proxy.answer(&call.body, time)));
+        let sent = worker.callout.sent.borrow().len();
+        worker.request(&request("bob"));
+        worker.engine.work(worker.clock.0.get().later(1), &worker.callout);
+        let calls = worker.callout.sent.borrow();
+        let found: Vec<bool> = calls[sent..].iter().flat_map(tentative).collect();
+        assert_eq!(found, wanted, "{rules:?}");
+    }
 }

@@ -1,0 +1,174 @@
+//! Requests that leave while Redis is asked about them, roots that end, and what a worker says of Redis.
+
+use diana_core::engine::Resumed;
+use diana_core::key::Seed;
+use diana_core::policy::redis::OnFailure;
+use diana_core::port::{Answer, Call, Clock};
+use diana_core::time::SECOND;
+use diana_core::verdict::Verdict;
+use kit::model::redis::Redis;
+
+use super::bans::receipts;
+use super::{MILLISECOND, SEED, Worker, ann, opinion};
+use crate::engine::Lines;
+use crate::fleet::redis::decides;
+
+const RULE: &str = "name: r, actor: account, unit: day, rpu: 10, algo: W, scope: global";
+
+/// What Redis grants to one request, under a receipt.
+fn grants() -> Vec<u8> {
+    decides(&[&[0][..], &opinion(0, 9, 41)].concat())
+}
+
+impl Worker {
+    /// Sends what is due, to nobody. What was sent since.
+    fn send(&mut self) -> Vec<Call> {
+        let now = self.clock.now().later(MILLISECOND);
+        self.clock.0.set(now);
+        assert!(self.engine.work(now, &self.callout).is_empty());
+        let fresh = self.callout.sent.borrow()[self.called..].to_vec();
+        self.called += fresh.len();
+        fresh
+    }
+
+    fn asks(&mut self) -> u64 {
+        let verdict = self.engine.decide(&ann(), &self.clock);
+        let Verdict::Ask { ticket } = verdict else { panic!("{verdict:?}") };
+        ticket
+    }
+
+    /// The last call is answered.
+    fn hears(&mut self, body: Vec<u8>) -> Vec<Resumed> {
+        let token = self.called as u32 - 1;
+        let answer = Answer { status: Some(200), size: 9, body: &|| Some(body.clone()) };
+        self.engine.answer(token, &answer, self.clock.now()).expect("its call")
+    }
+}
+
+/// A client leaves before its answer comes, or when it has come: what was charged goes back.
+#[test]
+fn what_was_charged_for_a_client_that_left_goes_back() {
+    for is_late in [false, true] {
+        let mut worker = Worker::new(RULE);
+        let ticket = worker.asks();
+        assert_eq!(worker.send().len(), 1);
+        if !is_late {
+            worker.engine.forget(ticket);
+        }
+        let resumed = worker.hears(grants());
+        assert_eq!(resumed.len(), usize::from(is_late));
+        for resumed in resumed {
+            worker.engine.abandon(&resumed, worker.clock.now());
+        }
+        let back: Vec<(u64, u64)> = worker.send().iter().flat_map(receipts).collect();
+        assert_eq!(back, [(41, 1)], "late: {is_late}");
+    }
+}
+
+/// Nobody is told of the answers to a root that ended: what it asked is asked again.
+#[test]
+fn what_a_root_asked_that_ended_is_asked_again() {
+    let mut worker = Worker::new(RULE);
+    let ticket = worker.asks();
+    assert_eq!(worker.send().len(), 1);
+    assert!(worker.engine.lose(77, worker.clock.now()).is_empty(), "another root");
+    let resumed = worker.engine.lose(0, worker.clock.now());
+    assert_eq!(resumed.iter().map(|it| it.ticket).collect::<Vec<_>>(), [ticket]);
+    let [resumed] = resumed.as_slice() else { unreachable!() };
+    assert!(worker.engine.resume(resumed, worker.clock.now()).is_none());
+    assert!(worker.engine.is_together(), "it was no fault of Redis");
+    let again = worker.engine.decide_again(resumed, &ann(), &worker.clock);
+    assert!(matches!(again, Verdict::Ask { .. }));
+    assert_eq!(worker.send().len(), 1);
+    let [resumed] = &worker.hears(grants())[..] else { panic!("not answered") };
+    assert!(matches!(worker.engine.resume(resumed, worker.clock.now()), Some(Verdict::Admit(..))));
+}
+
+#[test]
+fn redis_is_looked_for_as_long_as_it_is_needed_and_spoken_of_once() {
+    let mut worker = Worker::new(RULE);
+    worker.request(&ann());
+    worker.steps(100, &mut |_, _| None);
+    assert!(!worker.engine.is_together());
+    let news = worker.engine.news();
+    assert!(news.iter().any(|line| line.contains("Redis")), "{news:?}");
+    assert_eq!(worker.engine.news(), Vec::<String>::new());
+    let mut probes = 0;
+    let mut away = |_: &Call, _| {
+        probes += 1;
+        None
+    };
+    worker.steps(3000, &mut away);
+    worker.engine.need_no_redis();
+    // One may be on its way.
+    worker.steps(100, &mut away);
+    assert!(probes > 0);
+    worker.steps(3000, &mut |_, _| panic!("asked for nobody"));
+}
+
+/// Which secret a gateway has of its own is all the same.
+#[test]
+fn a_caller_is_one_and_the_same_for_all_gateways() {
+    let sent = |own| {
+        let text = format!("redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{{RULE}}}]}}]");
+        let mut worker = Worker::sealed(&text, OnFailure::Gateway, own);
+        worker.asks();
+        worker.send()
+    };
+    let one = sent(SEED);
+    assert_eq!(one.len(), 1);
+    assert_eq!(sent(Seed { k0: 8, k1: 9 }), one);
+}
+
+#[test]
+fn a_record_tells_whether_the_fleet_counts() {
+    let (mut worker, mut redis) = (Worker::new(RULE), Redis::default());
+    let states = |worker: &Worker| worker.state.clone().unwrap();
+    worker.request(&ann());
+    worker.steps(9, &mut |call, time| Some(redis.answer(&call.body, time)));
+    assert!(states(&worker).starts_with("admitted rule=r scope=global "), "{}", states(&worker));
+    let lines = Lines::default();
+    worker.engine.flush("ns", &lines);
+    assert!(lines.0.take().contains(&"diana.ns.mode.fleet +1".into()));
+    worker.request(&ann());
+    worker.steps(60, &mut |_, _| None);
+    assert!(states(&worker).starts_with("admitted rule=r scope=gateway "), "{}", states(&worker));
+    worker.engine.flush("ns", &lines);
+    let lines = lines.0.take();
+    assert!(lines.contains(&"diana.ns.mode.fleet -1".into()), "{lines:?}");
+    assert!(lines.contains(&"diana.ns.mode.gateway +1".into()), "{lines:?}");
+}
+
+/// Who has no room of its own in Redis shares, and is not banned for what others did.
+#[test]
+fn a_refusal_that_others_brought_about_counts_towards_no_ban() {
+    let mut worker = Worker::new(&format!("{RULE}, ban: {{after: 1, within: 10s, for: 1m}}"));
+    let hour = (3600 * SECOND).cast_signed();
+    let mut shares = opinion(hour, 3, 0);
+    shares[9] = 1;
+    worker.asks();
+    worker.send();
+    let answer = decides(&[&[-1][..], &shares, &opinion(0, 0, 0)].concat());
+    let [resumed] = &worker.hears(answer)[..] else { panic!("not answered") };
+    let verdict = worker.engine.resume(resumed, worker.clock.now());
+    assert!(matches!(verdict, Some(Verdict::Refuse(_))));
+    assert!(worker.send().is_empty(), "told Redis of it");
+    let lines = Lines::default();
+    worker.engine.flush("ns", &lines);
+    assert!(lines.0.take().contains(&"diana.ns.rule.r.overflow 1".into()));
+}
+
+/// What is left is no use to a request that takes more than there ever is.
+#[test]
+fn of_a_request_that_never_fits_nothing_is_left() {
+    for (retry, left) in [(-1, 0), (1_000_000, 3)] {
+        let mut worker = Worker::new(RULE);
+        worker.asks();
+        worker.send();
+        let answer = decides(&[&[-1][..], &opinion(retry, 3, 0)].concat());
+        let [resumed] = &worker.hears(answer)[..] else { panic!("not answered") };
+        let verdict = worker.engine.resume(resumed, worker.clock.now());
+        let Some(Verdict::Refuse(refusal)) = verdict else { panic!("{verdict:?}") };
+        assert_eq!(refusal.by.remaining, left);
+    }
+}

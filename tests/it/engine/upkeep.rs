@@ -1,0 +1,106 @@
+//! What an engine does between requests, and what it has in shared data.
+
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::port::{Clock, SharedData};
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::time::SECOND;
+use diana_core::verdict::Verdict;
+use kit::fake::{Asked, FakeClock};
+use kit::store::gateway::START;
+use std::rc::Rc;
+
+use super::{Gate, from};
+
+const MILLISECOND: u64 = SECOND / 1000;
+
+fn engine(rules: &str, data: Rc<dyn SharedData>) -> Engine {
+    let text = format!("limits: [{{Url: /, rules: [{rules}]}}]");
+    let policy =
+        diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+    let mut tables = Tables::default();
+    let stores = Stores::new("test".into(), data, &mut tables);
+    Engine::new(policy, Seed { k0: 1, k1: 2 }, stores, None).unwrap()
+}
+
+/// Permits that a worker holds, and callers that are hot, have to be seen to though no request comes.
+#[test]
+fn there_is_more_to_do_while_permits_are_out_or_a_caller_is_hot() {
+    const SHARED: &str = "{actor: account, unit: second, rpu: 100000, algo: W, scope: gateway}";
+    const HOT: &str = "{actor: account, unit: second, rpu: 100000, algo: W, scope: local, \
+                       hot: {over: 10, per: 1s}}";
+    const LOCAL: &str = "{actor: account, unit: second, rpu: 100000, algo: W, scope: local}";
+    for (rules, more) in [
+        (vec![LOCAL], false),
+        (vec![SHARED], true),
+        (vec![SHARED, LOCAL], true),
+        (vec![LOCAL, SHARED], true),
+        (vec![HOT], true),
+        (vec![HOT, LOCAL], true),
+        (vec![SHARED, HOT], true),
+    ] {
+        let mut gate = Gate::new(&format!("limits: [{{Url: /, rules: [{}]}}]", rules.join(", ")));
+        for _ in 0..300 {
+            assert!(gate.admits(&from("ann")));
+            gate.wait(MILLISECOND);
+        }
+        let mut tidy = || {
+            let more = gate.engine.tidy(gate.clock.now());
+            gate.wait(20 * MILLISECOND);
+            more
+        };
+        assert_eq!(tidy(), more, "{rules:?}");
+        // What is hot is seen to at times only; that there is more to do is known meanwhile.
+        assert!(tidy() || !rules.contains(&HOT), "{rules:?}");
+        (0..400).for_each(|_| _ = tidy());
+        assert!(!tidy(), "{rules:?}");
+    }
+}
+
+/// What workers refuse is counted together, by and by: a write for each refusal would be one for each request.
+#[test]
+fn refusals_are_passed_on_at_times() {
+    const RULE: &str = "{actor: account, unit: day, rpu: 1, algo: W, scope: gateway, \
+                        ban: {after: 100, within: 10s, for: 1m}}";
+    let data = Rc::new(Asked::default());
+    let mut workers = [(); 2].map(|()| engine(RULE, data.clone()));
+    let clock = FakeClock::default();
+    clock.0.set(START);
+    let mut is_banned = |number: usize, tidies: bool| {
+        let verdict = workers[number].decide(&from("ann"), &clock);
+        clock.0.set(clock.now().later(MILLISECOND));
+        if tidies {
+            workers[number].tidy(clock.now());
+        }
+        matches!(verdict, Verdict::Refuse(it) if it.by.state().starts_with("banned "))
+    };
+    assert!(!is_banned(0, false));
+    let writes = data.writes.get();
+    assert!((0..98).all(|number| !is_banned(number % 2, true)));
+    let writes = data.writes.get() - writes;
+    assert!((2..20).contains(&writes), "{writes} writes");
+    clock.0.set(clock.now().later(SECOND));
+    // Each has refused fewer than it takes.
+    let refused = (0..8).take_while(|number| !is_banned(number % 2, true)).count();
+    assert!((1..8).contains(&refused), "{refused}");
+}
+
+/// What ended rules leave: callers and bans of those that are counted in the gateway, but for quotas.
+#[test]
+fn rules_of_a_gateway_leave_something_in_shared_data() {
+    const BAN: &str = "ban: {after: 3, within: 10s, for: 1m}";
+    for (rule, remains) in [
+        ("scope: local", 0),
+        ("scope: gateway", 1),
+        ("scope: global", 1),
+        (&*format!("scope: local, {BAN}"), 0),
+        (&*format!("scope: gateway, {BAN}"), 2),
+        ("scope: local, quota: {accounts: 1000}", 0),
+    ] {
+        let data: Rc<dyn SharedData> = Rc::new(Asked::default());
+        let rule = format!("{{actor: account, unit: day, rpu: 9, algo: W, {rule}}}");
+        let engine = engine(&format!("{rule}, {rule}"), data.clone());
+        assert_eq!(engine.remains(&"test".into(), &data, 0).len(), 2 * remains, "{rule}");
+    }
+}
