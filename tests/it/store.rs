@@ -5,6 +5,7 @@ mod clocks;
 mod conformance;
 mod crowds;
 mod faults;
+mod fleet;
 mod leases;
 mod lent;
 mod memory;

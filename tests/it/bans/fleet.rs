@@ -112,9 +112,14 @@ fn whoever_keeps_coming_is_looked_for_once_a_second() {
     };
     let start = SECOND;
     // Whoever comes for the first time is not known to keep coming.
-    for (after, expected) in
-        [(0, 0), (SECOND - 1, 0), (SECOND, 1), (SECOND + 1, 0), (2 * SECOND - 1, 0), (2 * SECOND, 1)]
-    {
+    for (after, expected) in [
+        (0, 0),
+        (SECOND - 1, 0),
+        (SECOND, 1),
+        (SECOND + 1, 0),
+        (2 * SECOND - 1, 0),
+        (2 * SECOND, 1),
+    ] {
         assert_eq!(looks(&mut bans, start + after), expected, "{after} later");
     }
     bans.take(ANN, &says(BAN.period, false, 0), start, &mut handle);
