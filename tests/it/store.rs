@@ -1,5 +1,6 @@
 //! The stores, held against what they promise.
 
+mod blocks;
 mod changes;
 mod clocks;
 mod conformance;

@@ -11,7 +11,7 @@ use super::redis::{Seen, admits};
 use super::{MILLISECOND, Response, TIMEOUT, Worker, ok, requests, reset, status};
 use kit::seed;
 
-const KEY: &str = "diana/1/test/fleet";
+pub const KEY: &str = "diana/1/test/fleet";
 
 pub fn gateway(workers: usize) -> (Rc<FakeSharedData>, Vec<Worker>) {
     let data = Rc::new(FakeSharedData::default());
@@ -66,7 +66,7 @@ pub fn run(
 pub struct Probes {
     sent: Vec<(u64, usize)>,
     first: Option<u64>,
-    all: Option<u64>,
+    pub all: Option<u64>,
 }
 
 #[test]
@@ -280,92 +280,4 @@ fn workers_that_write_at_the_same_time_lose_nothing() {
     assert!(!workers[0].is_together());
     let lines = &workers[0].client.stats.news;
     assert!(lines.is_empty(), "the other one told: {lines:?}");
-}
-
-/// Has Redis come back: two probes are answered. When the breaker closed.
-fn come_back(worker: &mut Worker, mut now: u64) -> u64 {
-    while !worker.is_together() {
-        now = worker.next(now).unwrap();
-        worker.work(now);
-        let (token, call) = worker.calls.one();
-        worker.answer(token, &ok(admits(&call)), now);
-    }
-    now
-}
-
-#[test]
-fn what_fails_again_within_ten_seconds_is_probed_later() {
-    for (calm, pause) in
-        [(SECOND, 200), (10 * SECOND - 1, 200), (10 * SECOND, 100), (60 * SECOND, 100)]
-    {
-        let (_, mut workers) = gateway(1);
-        let worker = &mut workers[0];
-        worker.fail(0);
-        assert_eq!(worker.next(0), Some(100 * MILLISECOND));
-        let closed = come_back(worker, 0);
-        assert_eq!(closed, 150 * MILLISECOND);
-        let again = closed + calm;
-        worker.fail(again);
-        assert_eq!(worker.next(again), Some(again + pause * MILLISECOND), "{calm} later");
-    }
-}
-
-/// What was sent before says nothing of whether Redis is there now.
-#[test]
-fn only_what_answers_probes_closes_it() {
-    let data = Rc::new(FakeSharedData::default());
-    let mut workers = [(); 3].map(|()| Worker::with(&data, SECOND));
-    let mut out = Vec::new();
-    for worker in &mut workers[1..] {
-        worker.ask(1, 0);
-        worker.work(0);
-        out.push(worker.calls.one());
-    }
-    workers[0].fail(0);
-    let (token, call) = out.remove(0);
-    workers[1].answer(token, &ok(admits(&call)), MILLISECOND);
-    assert_eq!(workers[0].next(MILLISECOND), Some(100 * MILLISECOND));
-    workers[0].work(100 * MILLISECOND);
-    let (token, call) = workers[0].calls.one();
-    workers[0].answer(token, &ok(admits(&call)), 101 * MILLISECOND);
-    let (token, call) = out.remove(0);
-    workers[2].answer(token, &ok(admits(&call)), 102 * MILLISECOND);
-    workers[0].work(103 * MILLISECOND);
-    assert!(workers.iter().all(|worker| !worker.is_together()));
-    assert_eq!(workers[0].next(103 * MILLISECOND), Some(151 * MILLISECOND));
-}
-
-/// A breaker that never opened, or long ago, has nothing to remember.
-#[test]
-fn the_record_does_not_grow_for_ever() {
-    const WORD: usize = 8;
-    let (data, mut workers) = gateway(1);
-    let worker = &mut workers[0];
-    let length = || diana_core::port::SharedData::get(&*data, KEY).unwrap().0.len();
-    let answer = |worker: &mut Worker, gateways: u64, now| {
-        worker.ask(1, now);
-        worker.work(now);
-        let (token, call) = worker.calls.one();
-        let mut body = String::from_utf8(admits(&call)).unwrap();
-        body = body.replacen(":2", &format!(":{gateways}"), 1);
-        worker.answer(token, &ok(body.into_bytes()), now);
-    };
-    worker.fail(0);
-    let closed = come_back(worker, 0);
-    for (gateways, later, breakers) in [(3, 10 * SECOND - 1, 1), (4, 10 * SECOND, 0)] {
-        answer(worker, gateways, closed + later);
-        assert_eq!(length(), (5 + breakers * 5) * WORD, "{later} later");
-    }
-}
-
-#[test]
-fn a_part_that_is_there_twice_comes_back_all_the_same() {
-    let (data, mut workers) = gateway(2);
-    workers[0].fail(0);
-    let (mut record, _) = diana_core::port::SharedData::get(&*data, KEY).unwrap();
-    let breaker = record[record.len() - 5 * 8..].to_vec();
-    record.extend(breaker);
-    data.set(KEY, &record);
-    workers[1].ask(1, 0);
-    assert!(run(&mut workers, 0, 2 * SECOND, |_| None).all.is_some());
 }

@@ -13,24 +13,24 @@ use kit::fake::Asked;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
-const MS: u64 = 1000;
+pub(super) const MS: u64 = 1000;
 
 /// Workers of a gateway that come to decisions one by one.
-struct Office {
-    workers: Vec<Box<dyn Store>>,
-    data: Rc<Asked>,
-    ann: Key,
+pub(super) struct Office {
+    pub(super) workers: Vec<Box<dyn Store>>,
+    pub(super) data: Rc<Asked>,
+    pub(super) ann: Key,
     start: Now,
 }
 
 impl Office {
     /// Two workers with a rule; `beside` if a request has others, too.
-    fn new(short: &str, quota: Quota, beside: bool) -> Office {
+    pub(super) fn new(short: &str, quota: Quota, beside: bool) -> Office {
         Office::of(4096, short, quota, beside)
     }
 
     /// The same, with room for so many callers.
-    fn of(keys: usize, short: &str, quota: Quota, beside: bool) -> Office {
+    pub(super) fn of(keys: usize, short: &str, quota: Quota, beside: bool) -> Office {
         let data = Rc::<Asked>::default();
         let open = || {
             let mut tables = Tables::default();
@@ -41,30 +41,30 @@ impl Office {
         Office { workers: vec![open(), open()], data: data.clone(), ann: key(1), start: START }
     }
 
-    fn check(&mut self, worker: usize, ticks: u64) -> Reservation {
+    pub(super) fn check(&mut self, worker: usize, ticks: u64) -> Reservation {
         self.workers[worker].check(self.ann, self.start.later(ticks))
     }
 
     /// Takes a permit. Whether there was one.
-    fn take(&mut self, worker: usize, ticks: u64) -> bool {
+    pub(super) fn take(&mut self, worker: usize, ticks: u64) -> bool {
         let mut reservation = self.check(worker, ticks);
         reservation.decision().is_admitted()
             && self.workers[worker].charge(&mut reservation, 0) == Decision::NOW
     }
 
     /// Takes a permit, and a block for a caller who is said to come often.
-    fn take_block(&mut self, worker: usize, ticks: u64) {
+    pub(super) fn take_block(&mut self, worker: usize, ticks: u64) {
         self.workers[worker].hint_demand(self.ann, 20);
         assert!(self.take(worker, ticks));
     }
 
     /// Takes all permits that are to be had; how many.
-    fn flood(&mut self, worker: usize, ticks: u64) -> u64 {
+    pub(super) fn flood(&mut self, worker: usize, ticks: u64) -> u64 {
         (0..10_000).take_while(|_| self.take(worker, ticks)).count() as u64
     }
 }
 
-fn day(rpu: u64) -> Quota {
+pub(super) fn day(rpu: u64) -> Quota {
     Quota::new(Unit::Day, rpu)
 }
 
@@ -301,60 +301,4 @@ fn a_worker_may_be_a_minute_late() {
         office.flood(1, 80 * SECOND - late);
         assert_eq!(office.check(1, 80 * SECOND - late).loan(), loan, "{late}");
     }
-}
-
-/// Where permits come back all at once, none of them gather.
-#[test]
-fn nobody_waits_for_permits_of_a_window_that_were_used() {
-    for short in ["W", "SW"] {
-        let mut office = Office::new(short, Quota::new(Unit::Second, 100), false);
-        office.take_block(0, 0);
-        office.workers[0].close(START);
-        assert!(office.flood(1, 900 * MS) > 90);
-        assert_eq!(office.check(1, 900 * MS).loan(), 0, "{short}");
-    }
-}
-
-/// Of what gathered a caller that was refused gets as much as it needs while more gathers, in one block: a share of
-/// it would be used up by the next request.
-#[test]
-fn whoever_was_refused_gets_what_gathered_at_once() {
-    let mut office = Office::new("TB", Quota::new(Unit::Second, 1000), false);
-    assert!(office.flood(0, 0) >= 1000);
-    let before = office.data.writes.get();
-    assert!((0..10).all(|_| office.take(0, 10 * MS)));
-    assert_eq!(office.data.writes.get() - before, 1);
-}
-
-/// It is kept a while for whoever comes again, and others do not miss it as long as there is more.
-#[test]
-fn a_block_goes_back_when_nothing_was_spent_of_it_for_fifty_milliseconds() {
-    let mut office = Office::new("W", day(1000), false);
-    let left = |office: &mut Office, at| {
-        let reservation = office.check(1, at);
-        office.workers[1].remaining(&reservation)
-    };
-    office.take_block(0, 0);
-    for (at, back) in [(50 * MS - 1, false), (50 * MS, true)] {
-        office.workers[0].tidy(START.later(at));
-        assert_eq!(left(&mut office, at) == 999, back, "at {at}");
-    }
-}
-
-/// Shared data was lost, and others have taken the caller's place: what it holds is not what was taken out of the
-/// bucket that it shares now.
-#[test]
-fn a_lease_does_not_count_as_given_back_to_a_bucket() {
-    let mut office = Office::of(16, "W", day(1000), false);
-    let ann = office.ann;
-    office.take_block(0, 0);
-    office.data.data.clear();
-    for other in 2..34 {
-        office.ann = key(other);
-        assert!(office.take(1, 0));
-    }
-    office.ann = ann;
-    assert!((0..10).all(|_| office.take(1, 0)));
-    let reservation = office.check(0, 0);
-    assert_eq!(office.workers[0].remaining(&reservation), 990);
 }
