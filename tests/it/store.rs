@@ -9,6 +9,7 @@ mod faults;
 mod fleet;
 mod leases;
 mod lent;
+mod loans;
 mod memory;
 mod races;
 mod recall;

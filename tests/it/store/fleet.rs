@@ -30,7 +30,7 @@ fn open(spec: &CounterSpec) -> Option<RedisStore> {
 }
 
 /// One whose Redis cannot be relied upon.
-fn away() -> Handle {
+pub(super) fn away() -> Handle {
     let mut worker = Worker::of(&Rc::default());
     worker.fail(0);
     worker.handle
