@@ -145,6 +145,8 @@ fn two_good_answers_bring_all_workers_back() {
     let news: Vec<_> = workers.iter().flat_map(|worker| &worker.client.stats.news).collect();
     assert_eq!(news.len(), 2, "{news:?}");
     assert!(news[0].contains("cannot be reached") && news[1].contains("is back"), "{news:?}");
+    let whole = "rules for the fleet: Redis (cluster `redis`) ";
+    assert!(news.iter().all(|line| line.starts_with(whole)), "{news:?}");
 }
 
 #[test]

@@ -197,3 +197,19 @@ fn what_is_counted_and_forgotten_and_told_is_what_was_said() {
         }
     }
 }
+
+/// Lowered is by the least number by which there is room for the rest.
+#[test]
+fn a_window_that_is_too_full_keeps_as_many_as_it_has_room_for() {
+    let data = Rc::new(FakeSharedData::default());
+    let hot = Hot { over: OVER, per: PER, header: None, top: TOP, reveal: false };
+    let mut spotter = Spotter::new(hot, Storage::Gateway(data.clone(), "hot".into()));
+    for caller in 0..WINDOW as u64 + 100 {
+        let times = if caller < WINDOW as u64 { 5 } else { 3 };
+        (0..times).for_each(|_| _ = spotter.see(caller));
+    }
+    spotter.tidy(SECOND);
+    let (missed, _, rows) = read(&data.get("hot").unwrap().0, 0);
+    assert_eq!((missed, rows.len()), (3, WINDOW));
+    assert!(rows.values().all(|count| *count == 2));
+}
