@@ -63,7 +63,8 @@ impl Default for House {
 impl House {
     /// It calls about a root, or about a stream of that.
     pub fn begin(&self, root: u32, about: u32) {
-        (self.caller.set(root), self.entered.set(about));
+        self.caller.set(root);
+        self.entered.set(about);
     }
 
     /// Sets both clocks.
