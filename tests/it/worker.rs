@@ -3,6 +3,7 @@
 mod calls;
 mod configurations;
 mod host;
+mod replies;
 mod time;
 mod turns;
 

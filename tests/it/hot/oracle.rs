@@ -212,4 +212,16 @@ fn a_window_that_is_too_full_keeps_as_many_as_it_has_room_for() {
     let (missed, _, rows) = read(&data.get("hot").unwrap().0, 0);
     assert_eq!((missed, rows.len()), (3, WINDOW));
     assert!(rows.values().all(|count| *count == 2));
+    // What is just full is read as it was written.
+    spotter.see(0);
+    spotter.tidy(SECOND);
+    let (missed, _, rows) = read(&data.get("hot").unwrap().0, 0);
+    assert_eq!((missed, rows.len(), rows[&0]), (3, WINDOW, 3));
+    // What has a row more was not.
+    let (mut bytes, _) = data.get("hot").unwrap();
+    bytes.extend_from_within(bytes.len() - 40..);
+    data.set("hot", &bytes);
+    spotter.see(0);
+    spotter.tidy(SECOND);
+    assert_eq!(read(&data.get("hot").unwrap().0, 0).2, HashMap::from([(0, 1)]));
 }
