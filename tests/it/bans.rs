@@ -1,5 +1,6 @@
 //! Bans: the step, and who is remembered.
 
+mod fleet;
 mod flood;
 mod gateway;
 mod law;

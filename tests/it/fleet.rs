@@ -6,8 +6,10 @@ mod chaos;
 mod instants;
 mod parts;
 mod probes;
+mod record;
 pub mod redis;
 mod trips;
+mod waits;
 
 use std::cell::Cell;
 use std::rc::Rc;

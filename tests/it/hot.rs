@@ -2,4 +2,5 @@
 
 mod crowd;
 mod law;
+mod oracle;
 mod sharing;

@@ -30,6 +30,7 @@ mod table;
 mod text;
 mod trips;
 mod warm_up;
+mod worker;
 
 use kit::seed;
 

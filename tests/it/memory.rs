@@ -4,10 +4,12 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use diana_core::engine::Engine;
-use diana_core::key::Seed;
-use diana_core::policy::Memory;
+use diana_core::key::{Key, Seed};
+use diana_core::policy::{Ban, Memory, Scope};
 use diana_core::port::SharedData;
 use diana_core::sizing;
+use diana_core::store::stores::{self, Stores};
+use diana_core::store::tables::Tables;
 use diana_core::time::{Now, SECOND};
 use fastrand::Rng;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
@@ -114,4 +116,29 @@ fn callers_take_what_was_said_and_no_more() {
             assert!(fills, "{taken:?} of {said:?} with {keys} keys: {rule}");
         }
     }
+}
+
+/// However many are refused between two looks at what is to be passed on.
+#[test]
+fn what_a_worker_knows_of_the_bans_of_a_gateway_takes_what_was_said() {
+    const KEYS: usize = 4096;
+    let of = |bans| stores::memory(Scope::Gateway, 1, Some(KEYS), bans).worker;
+    let said = of(true) - of(false);
+    let ban =
+        Ban { after: 3, within: 60 * SECOND, period: SECOND, max: SECOND, halve_after: SECOND };
+    let shared = Rc::<Shared>::default();
+    let mut tables = Tables::default();
+    let mut bans = Stores::new("test".into(), shared.clone(), &mut tables).open_bans(
+        Scope::Gateway,
+        ban,
+        1,
+        KEYS,
+    );
+    let before = allocated::bytes();
+    let mut rng = Rng::with_seed(kit::seed::fresh());
+    for _ in 0..20 * KEYS {
+        bans.refused(Key { hash: rng.u64(..), second_hash: rng.u64(..) }, SECOND);
+    }
+    let taken = (allocated::bytes() - before - shared.allocated.get()) as u64;
+    assert!(taken.abs_diff(said) < 1024, "{taken} of {said}");
 }

@@ -1,12 +1,15 @@
 //! The stores, held against what they promise.
 
+mod blocks;
 mod changes;
 mod clocks;
 mod conformance;
 mod crowds;
 mod faults;
+mod fleet;
 mod leases;
 mod lent;
+mod loans;
 mod memory;
 mod races;
 mod recall;

@@ -207,12 +207,15 @@ fn a_ban_is_asked_about_and_told_of_in_its_own_words() {
     let Some(Value::Bulk(numbers)) = words.last() else { panic!("{words:?}") };
     let asked = [0xa1, b'B', 3, 2, 5, 6, 7, 4, 1, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0];
     assert!(numbers.ends_with(&asked), "{numbers:?}");
-    let told = format!("*25\r\n{}:0 :0 :60 :1 :0 :0 :3 :0 :0 :0 :0 ", admits(5));
-    let answers =
-        trip.answers(&Login::default(), (told.replace(' ', "\r\n") + "+OK\r\n").as_bytes());
-    let [Ok(ScriptAnswer::Decided(decided))] = &answers[..] else { panic!("no answer") };
-    let reply = BanReply { retry: None, left: 60, begins: true, recent: 3, overflow: false };
-    assert_eq!(decided.asks[0].replies[1], Reply::Ban(reply));
+    for begins in [true, false] {
+        let told =
+            format!("*25\r\n{}:0 :0 :60 :{} :0 :0 :3 :0 :0 :0 :0 ", admits(5), u8::from(begins));
+        let told = told.replace(' ', "\r\n") + "+OK\r\n";
+        let answers = trip.answers(&Login::default(), told.as_bytes());
+        let [Ok(ScriptAnswer::Decided(decided))] = &answers[..] else { panic!("no answer") };
+        let reply = BanReply { retry: None, left: 60, begins, recent: 3, overflow: false };
+        assert_eq!(decided.asks[0].replies[1], Reply::Ban(reply));
+    }
 }
 
 #[test]

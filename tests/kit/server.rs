@@ -29,10 +29,14 @@ pub struct Decided {
 impl Decided {
     pub fn of(decided: protocol::Decided) -> Decided {
         let (mut asks, mut bans) = (Vec::new(), Vec::new());
+        let ban = |reply: &Reply| match reply {
+            Reply::Rule(_) => None,
+            Reply::Ban(reply) => Some(*reply),
+        };
         for protocol::AskReply { wait, replies } in decided.asks {
             let rules = replies.iter().filter_map(Reply::rule).copied().collect();
             asks.push(Outcome { wait, rules });
-            bans.push(replies.iter().filter_map(Reply::ban).copied().collect());
+            bans.push(replies.iter().filter_map(ban).collect());
         }
         let protocol::Decided { gateways, is_apart, now, corrupt, .. } = decided;
         Decided { gateways, is_apart, now, corrupt, asks, bans }

@@ -84,13 +84,11 @@ impl Breaker {
 
     /// Takes the probe if it is due.
     pub(super) fn take_probe(&mut self, now: Micros) -> bool {
-        let takes = self.probe(now).is_some_and(|probe| probe <= now);
-        let next = now.saturating_add(self.pause.clamp(SHORTEST, LONGEST));
-        match &mut self.state {
-            State::Open(probe) | State::HalfOpen(probe) if takes => *probe = next,
-            _ => {}
+        let is_due = self.probe(now).is_some_and(|probe| probe <= now);
+        if is_due && let State::Open(probe) | State::HalfOpen(probe) = &mut self.state {
+            *probe = now.saturating_add(self.pause.clamp(SHORTEST, LONGEST));
         }
-        takes
+        is_due
     }
 
     /// What was sent at an instant came to nothing. Whether it changes.

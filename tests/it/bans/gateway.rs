@@ -258,3 +258,16 @@ fn nobody_keeps_a_place_for_ever_whatever_is_written_there() {
     bans.tidy(TICK);
     assert_eq!(bans.left(ANN, TICK), BAN.period);
 }
+
+#[test]
+fn a_ban_that_was_told_of_is_not_told_of_again() {
+    let data: Rc<FakeSharedData> = Rc::default();
+    let (mut ours, mut theirs) = (open(&data), open(&data));
+    // Ours looks at the record before the ban begins, and not again so soon.
+    assert_eq!(ours.left(ANN, 0), 0);
+    (0..BAN.after).for_each(|_| theirs.refused(ANN, 0));
+    let (told, _) = data.get(&name("slots")).unwrap();
+    (0..BAN.after).for_each(|_| ours.refused(ANN, 1));
+    assert_eq!(ours.left(ANN, 1), BAN.period - 1);
+    assert_eq!(data.get(&name("slots")).unwrap().0, told);
+}

@@ -11,7 +11,7 @@ use super::redis::{Seen, admits};
 use super::{MILLISECOND, Response, TIMEOUT, Worker, ok, requests, reset, status};
 use kit::seed;
 
-const KEY: &str = "diana/1/test/fleet";
+pub const KEY: &str = "diana/1/test/fleet";
 
 pub fn gateway(workers: usize) -> (Rc<FakeSharedData>, Vec<Worker>) {
     let data = Rc::new(FakeSharedData::default());
@@ -66,7 +66,7 @@ pub fn run(
 pub struct Probes {
     sent: Vec<(u64, usize)>,
     first: Option<u64>,
-    all: Option<u64>,
+    pub all: Option<u64>,
 }
 
 #[test]
@@ -145,6 +145,8 @@ fn two_good_answers_bring_all_workers_back() {
     let news: Vec<_> = workers.iter().flat_map(|worker| &worker.client.stats.news).collect();
     assert_eq!(news.len(), 2, "{news:?}");
     assert!(news[0].contains("cannot be reached") && news[1].contains("is back"), "{news:?}");
+    let whole = "rules for the fleet: Redis (cluster `redis`) ";
+    assert!(news.iter().all(|line| line.starts_with(whole)), "{news:?}");
 }
 
 #[test]

@@ -38,7 +38,12 @@ fn worker() -> Worker {
 }
 
 /// Lets the proxy answer whatever is asked, for so many milliseconds. What became of requests.
-fn steps(worker: &mut Worker, proxy: &mut Proxy, from: u64, count: u64) -> Vec<(u64, Settled)> {
+pub(super) fn steps(
+    worker: &mut Worker,
+    proxy: &mut Proxy,
+    from: u64,
+    count: u64,
+) -> Vec<(u64, Settled)> {
     let mut told = Vec::new();
     for now in (from..).step_by(MILLISECOND as usize).take(count as usize) {
         told.extend(requests(worker.work(now)));
@@ -76,6 +81,16 @@ fn callers_fall_evenly_into_parts_and_each_part_has_room_for_its_own() {
     }
     assert!(counts.iter().all(|count| *count <= parts.share(16_000)), "{counts:?}");
     assert_eq!([Parts::ONE.share(100), parts.share(0), parts.share(3)], [100, 0, 3]);
+    // Four to eight standard deviations more than its part of them.
+    for keys in (0..1000).map(|_| fastrand::u64(1..1 << 40)) {
+        let mean = keys.div_ceil(16) as f64;
+        let deviations = (parts.share(keys) as f64 - mean) / mean.sqrt();
+        let is_all = parts.share(keys) == keys;
+        assert!(
+            is_all && mean < 20.0 || (4.0..=8.0).contains(&deviations),
+            "{deviations} of {keys}"
+        );
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use diana_core::hot::spotter::{Spotter, Storage};
+use diana_core::policy::Hot;
 use diana_core::port::SharedData;
 use diana_core::time::SECOND;
 use kit::fake::FakeSharedData;
@@ -109,4 +110,71 @@ fn memory_is_bounded() {
     worker.tidy(51 * SECOND);
     let bytes = data.get("hot").unwrap().0.len() as u64;
     assert!(bytes <= Spotter::memory(false).shared, "{bytes}");
+}
+
+/// The gauge still tells of those who were hot by the window as it was.
+#[test]
+fn a_window_of_another_length_begins_anew_and_takes_back_who_was_hot() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut before = spotter(&data);
+    see(&mut before, 7, 2 * OVER);
+    see(&mut before, 8, 2 * OVER);
+    before.tidy(100 * SECOND);
+    assert_eq!(before.change, 2);
+    let storage = Storage::Gateway(data.clone(), "hot".into());
+    let mut after = Spotter::new(Hot { per: 2 * PER, ..hot() }, storage);
+    see(&mut after, 7, 1);
+    after.tidy(100 * SECOND);
+    assert!(!after.is_hot(7));
+    assert_eq!(after.change, -2);
+}
+
+/// Clocks of workers are not read at one instant.
+#[test]
+fn what_lies_a_slice_ahead_counts_and_what_lies_further_ahead_does_not() {
+    let slice = PER / 5;
+    for (ahead, counts) in [(0, true), (slice, true), (2 * slice, false)] {
+        let data = Rc::new(FakeSharedData::default());
+        let (mut one, mut two) = (spotter(&data), spotter(&data));
+        see(&mut one, 7, OVER / 2 + 1);
+        see(&mut two, 7, OVER / 2);
+        one.tidy(100 * SECOND + ahead);
+        two.tidy(100 * SECOND);
+        assert_eq!(two.is_hot(7), counts, "{ahead} ahead");
+    }
+}
+
+/// A worker looks twice more for what others add, and writes only what is new.
+#[test]
+fn who_is_idle_looks_twice_more_and_writes_nothing() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = spotter(&data);
+    see(&mut worker, 7, 1);
+    assert!(worker.tidy(100 * SECOND));
+    let (_, written) = data.get("hot").unwrap();
+    assert!(worker.tidy(100 * SECOND + SECOND / 10));
+    assert!(!worker.tidy(100 * SECOND + SECOND / 5));
+    assert_eq!(data.get("hot").unwrap().1, written);
+}
+
+#[test]
+fn nobody_is_told_of_who_is_hot_no_more() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = spotter(&data);
+    see(&mut worker, 7, 2 * OVER);
+    worker.tidy(100 * SECOND);
+    assert!(!worker.is_calm());
+    worker.tidy(200 * SECOND);
+    assert!(worker.is_calm() && worker.list.is_none());
+}
+
+#[test]
+fn names_are_wanted_of_hot_callers_where_they_may_be_told_and_until_they_are_known() {
+    for reveal in [true, false] {
+        let mut worker = Spotter::new(Hot { reveal, ..hot() }, Storage::Worker);
+        assert_eq!(worker.is_nameless(7), reveal);
+        worker.learn(7, "ann".into());
+        assert!(!worker.is_nameless(7));
+        assert_eq!(worker.is_nameless(8), reveal);
+    }
 }

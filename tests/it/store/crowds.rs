@@ -130,3 +130,17 @@ fn a_caller_who_dies_with_a_lease_makes_room_like_any_other() {
     }
     assert_eq!(gateway.overflowed.get(), 0);
 }
+
+/// Once what was charged to buckets has run out, a newcomer's slot is all that is looked at.
+#[test]
+fn a_bucket_is_asked_for_no_longer_than_something_in_it_can_count() {
+    for (at, reads) in [(60 * SECOND - 1, 2), (60 * SECOND, 1)] {
+        let gateway = Gateway::new(Rule::new("W", Quota::new(Unit::Minute, 10)), 16, 1);
+        (0..33).for_each(|caller| assert!(gateway.admits(caller)));
+        assert_eq!(gateway.overflowed.get(), 1);
+        gateway.at(at);
+        let before = gateway.asked.get();
+        assert!(gateway.admits(100));
+        assert_eq!(gateway.asked.get() - before, reads, "at {at}");
+    }
+}

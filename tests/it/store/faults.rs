@@ -9,7 +9,7 @@ use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
 use super::races::{gap, rounds};
-use kit::store::gateway::{Gateway, START};
+use kit::store::gateway::{Gateway, START, key, open};
 use kit::store::rule::Rule;
 
 /// Rules whose permits are gone once used, for so long that nothing else comes back.
@@ -97,6 +97,25 @@ fn bytes_of_another_layout_count_as_nothing_and_are_counted() {
         assert_eq!(traffic.corrupt.get(), number as u64 + 1);
         assert_eq!(gateway.left(1), 999, "and it is replaced");
     }
+}
+
+/// As after a change of the rule that keeps its fingerprint; some rows of one are as long as one of the other.
+#[test]
+fn callers_whose_states_have_another_length_count_as_nothing() {
+    let gateway = Gateway::new(lasting("W"), 1, 1);
+    let width = |rule: &Rule| 2 + rule.algorithm.words();
+    let sliding = |slices| Quota { slices: Some(slices), ..Quota::new(Unit::Day, 1000) };
+    let longer = (1..60).map(|slices| Rule::new("SW", sliding(slices)));
+    let longer = longer
+        .filter(|rule| width(rule) > width(&gateway.rule))
+        .find(|rule| width(rule) % width(&gateway.rule) == 0);
+    let longer = longer.expect("a multiple");
+    for caller in 0..width(&longer) / width(&gateway.rule) {
+        assert!(gateway.admits(caller as u64));
+    }
+    let mut worker = open(&longer, 1, gateway.data.clone());
+    let reservation = worker.store.check(key(0), 1, START);
+    assert_eq!((worker.store.remaining(&reservation), worker.traffic.corrupt.get()), (1000, 1));
 }
 
 #[test]

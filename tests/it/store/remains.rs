@@ -4,15 +4,16 @@ use std::rc::Rc;
 
 use diana_core::algorithm::REGISTRY;
 use diana_core::decision::Decision;
-use diana_core::policy::{Ban, Scope};
+use diana_core::key::Key;
+use diana_core::policy::{Ban, Quota, Scope};
 use diana_core::port::SharedData;
 use diana_core::store::Store;
 use diana_core::store::remains::Remains;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
-use diana_core::time::{Now, SECOND};
+use diana_core::time::{Now, SECOND, Unit};
 use fastrand::Rng;
-use kit::fake::FakeSharedData;
+use kit::fake::{Asked, FakeSharedData};
 
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -71,7 +72,10 @@ fn what_a_rule_left_goes_when_it_has_run_out_and_not_before() {
         store.close(START);
         let (full, keys) = (bytes(&data), data.keys());
         // Some rules admit nobody.
-        let Some(mut left) = remains(&data, &rule, START).if_there() else { continue };
+        let Some(mut left) = remains(&data, &rule, START).if_there() else {
+            assert!(keys.is_empty(), "{keys:?}");
+            continue;
+        };
         let early = later(START, left.due() - START.mono - 1);
         assert!(left.work(early) && bytes(&data) == full);
         work_off(left, START);
@@ -142,4 +146,130 @@ fn bans_go_when_they_are_over_and_forgotten() {
     let over = work_off(of_bans(START.mono), START);
     assert!(bytes(&data) <= 64, "{} of {full}", bytes(&data));
     assert_eq!(banned(&mut *bans, over), 0);
+}
+
+/// A rule of one permit in a minute, of which everything has run out 62 seconds later: those of a window,
+/// and two for blocks on lease.
+fn minutely() -> Rule {
+    Rule::new("W", Quota::new(Unit::Minute, 1))
+}
+
+const OVER: u64 = 62 * SECOND;
+
+#[test]
+fn every_value_is_looked_at_once_a_few_at_a_time_and_none_before_it_is_due() {
+    let rule = minutely();
+    let shared = Rc::new(Asked::default());
+    let mut tables = Tables::default();
+    let mut stores = Stores::new("shop".into(), shared.clone(), &mut tables);
+    // 200 slots, 64 of buckets, and the one of everybody together.
+    let mut store = stores.open(Scope::Gateway, rule.spec(3_200));
+    (0..500).for_each(|caller| _ = send(&mut *store, caller, START));
+    let (namespace, algorithm) = ("shop".into(), rule.algorithm.clone());
+    let fingerprint = rule.spec(1).fingerprint;
+    let mut left =
+        Remains::of_callers(namespace, shared.clone(), fingerprint, algorithm, START.mono);
+    assert_eq!(left.due(), START.mono + OVER);
+    let before = shared.reads.get();
+    assert!(left.work(later(START, OVER - 1)));
+    assert_eq!(shared.reads.get(), before);
+    let mut now = later(START, OVER);
+    let mut reads = Vec::new();
+    loop {
+        let before = shared.reads.get();
+        let more = left.work(now);
+        reads.push(shared.reads.get() - before);
+        if !more {
+            break;
+        }
+        assert_eq!(left.due(), now.mono + SECOND / 100);
+        now = later(now, SECOND / 100);
+    }
+    // With the first ones, how many slots there are.
+    assert_eq!(reads, [65, 64, 64, 64, 9]);
+}
+
+/// Looks at all values once. Whether that is to be done again.
+fn pass(left: &mut Remains, now: &mut Now) -> bool {
+    loop {
+        let more = left.work(*now);
+        let pause = left.due().saturating_sub(now.mono);
+        if !more || pause > SECOND {
+            return more;
+        }
+        *now = later(*now, pause);
+    }
+}
+
+/// A worker that does not know of the change, and one that takes what is left for its own.
+#[test]
+fn what_still_counts_is_looked_at_again_twice_at_most() {
+    for passes in 1..=5 {
+        let rule = minutely();
+        let data = Rc::new(FakeSharedData::default());
+        let mut store = stores(&data, &rule);
+        let mut left = remains(&data, &rule, Now { mono: START.mono - OVER, ..START });
+        let mut now = START;
+        let mut done = 0;
+        loop {
+            if done + 1 < passes {
+                assert!(send(&mut *store, 1, now).is_admitted());
+            }
+            let full = bytes(&data);
+            let more = pass(&mut left, &mut now);
+            done += 1;
+            assert_eq!(bytes(&data) < full, done == passes && passes > 1);
+            if !more {
+                break;
+            }
+            assert_eq!(left.due(), now.mono + OVER);
+            now = later(now, OVER);
+        }
+        assert_eq!(done, passes.min(3));
+    }
+}
+
+#[test]
+fn what_somebody_writes_meanwhile_is_not_written_empty() {
+    let rule = minutely();
+    let data = Rc::new(FakeSharedData::default());
+    let mut store = stores(&data, &rule);
+    assert!(send(&mut *store, 1, START).is_admitted());
+    let mut now = later(START, OVER);
+    let mut left = remains(&data, &rule, START);
+    let mut other = Some(stores(&data, &rule));
+    *data.before_swap.borrow_mut() = Some(Box::new(move |_, _| {
+        if let Some(mut other) = other.take() {
+            assert!(send(&mut *other, 1, now).is_admitted());
+        }
+    }));
+    assert!(pass(&mut left, &mut now), "it is looked at again");
+    assert!(!send(&mut *stores(&data, &rule), 1, now).is_admitted());
+    let full = bytes(&data);
+    now = later(now, OVER);
+    assert!(!pass(&mut left, &mut now));
+    assert!(bytes(&data) < full);
+}
+
+#[test]
+fn they_are_those_of_one_rule_of_one_namespace_if_there_are_any() {
+    let rule = minutely();
+    let data = Rc::new(FakeSharedData::default());
+    let of = |namespace: &str, fingerprint| {
+        let algorithm = rule.algorithm.clone();
+        Remains::of_callers(namespace.into(), data.clone(), fingerprint, algorithm, START.mono)
+    };
+    let mine = of("shop", 7);
+    assert!(mine.is_of(&of("shop", 7)));
+    assert!(!mine.is_of(&of("shop", 8)) && !mine.is_of(&of("bank", 7)));
+    assert!(mine.if_there().is_none());
+    // Callers one by one, and everybody together, who have no number of slots.
+    for caller in [key(1), Key::ALL] {
+        data.clear();
+        let mut store = stores(&data, &rule);
+        let mut reservation = store.check(caller, 1, START);
+        assert!(store.charge(&mut reservation, 0).is_admitted());
+        let there = |namespace: &str, fingerprint| of(namespace, fingerprint).if_there().is_some();
+        assert!(there("shop", 7) && !there("shop", 8) && !there("bank", 7), "{caller:?}");
+    }
 }

@@ -72,3 +72,28 @@ fn calls_leave_together() {
     let expected: [&[u8]; 5] = [b"AUTH", b"SELECT", b"EVALSHA", b"EVAL", b"QUIT"];
     assert_eq!(names, expected);
 }
+
+#[test]
+fn who_asks_says_who_it_is_first() {
+    let names = |username: Option<&str>, db| {
+        let login =
+            Login { username: username.map(Into::into), password: Some("secret".into()), db };
+        let bytes = two().pipeline(&login);
+        let commands = values(&bytes).unwrap();
+        let words = |command: &Value| match command {
+            Value::Array(words) => words.iter().map(word).collect::<Vec<String>>(),
+            other => panic!("{other:?}"),
+        };
+        commands.iter().map(words).take(commands.len() - 3).collect::<Vec<_>>()
+    };
+    assert_eq!(names(None, 0), [vec!["AUTH", "secret"]]);
+    assert_eq!(names(Some("ann"), 0), [vec!["AUTH", "ann", "secret"]]);
+    assert_eq!(names(Some("ann"), 3), [vec!["AUTH", "ann", "secret"], vec!["SELECT", "3"]]);
+}
+
+fn word(value: &Value) -> String {
+    match value {
+        Value::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        other => panic!("{other:?}"),
+    }
+}

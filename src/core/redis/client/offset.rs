@@ -32,10 +32,12 @@ impl Offset {
         let known = during.into_iter().chain(before).min();
         // Redis's clock is not the one it was, if by this difference it was read before the call.
         let known = known.filter(|known| *known >= difference(sent));
-        let least = known.map_or(difference(now), |known| known.min(difference(now)));
+        let new = difference(now);
+        let least = known.map_or(new, |known| known.min(new));
+        // What was known before this span began is forgotten with the one before it.
         self.least = match known {
-            Some(_) => [Some(during.map_or(least, |during| during.min(difference(now)))), before],
-            None => [Some(least), None],
+            Some(_) => [Some(during.map_or(new, |during| during.min(new))), before],
+            None => [Some(new), None],
         };
         there.wrapping_add_signed(least)
     }

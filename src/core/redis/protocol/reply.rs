@@ -98,22 +98,4 @@ impl Reply {
             Reply::Ban(_) => None,
         }
     }
-
-    /// What is known of a ban, if it is that.
-    #[must_use]
-    pub fn ban(&self) -> Option<&BanReply> {
-        match self {
-            Reply::Rule(_) => None,
-            Reply::Ban(reply) => Some(reply),
-        }
-    }
-
-    /// When to come back, if a request is refused for it.
-    #[must_use]
-    pub fn retry(&self) -> Option<Retry> {
-        match self {
-            Reply::Rule(reply) => reply.retry,
-            Reply::Ban(reply) => reply.retry,
-        }
-    }
 }

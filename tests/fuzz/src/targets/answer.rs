@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use diana_core::policy::Quota;
 use diana_core::redis::protocol::resp::{Value, values};
-use diana_core::redis::protocol::{Ask, Failure, Login, ScriptAnswer, ScriptCall};
+use diana_core::redis::protocol::{Ask, Failure, Login, Reply, ScriptAnswer, ScriptCall};
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
@@ -66,7 +66,11 @@ fn check(call: &ScriptCall, answer: Result<ScriptAnswer, Failure>) {
             assert_eq!(decided.asks.len(), call.asks.len());
             for (outcome, ask) in decided.asks.iter().zip(&call.asks) {
                 assert_eq!(outcome.replies.len(), ask.questions.len());
-                let refuses = outcome.replies.iter().any(|reply| reply.retry().is_some());
+                let retry = |reply: &Reply| match reply {
+                    Reply::Rule(reply) => reply.retry,
+                    Reply::Ban(reply) => reply.retry,
+                };
+                let refuses = outcome.replies.iter().any(|reply| retry(reply).is_some());
                 assert!(outcome.wait.is_some() || refuses, "refused, and nobody says so");
             }
         }

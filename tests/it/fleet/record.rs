@@ -1,0 +1,195 @@
+//! What the workers of a gateway remember of Redis together.
+
+use std::rc::Rc;
+
+use diana_core::port::SharedData;
+use diana_core::redis::part::Parts;
+use diana_core::time::SECOND;
+use kit::fake::FakeSharedData;
+use kit::model::proxy::Proxy;
+
+use super::breaker::{KEY, gateway, run};
+use super::parts::steps;
+use super::redis::admits;
+use super::{MILLISECOND, TIMEOUT, Worker, charge, ok};
+
+/// Has Redis come back: two probes are answered. When the breaker closed.
+fn come_back(worker: &mut Worker, mut now: u64) -> u64 {
+    while !worker.is_together() {
+        now = worker.next(now).unwrap();
+        worker.work(now);
+        let (token, call) = worker.calls.one();
+        worker.answer(token, &ok(admits(&call)), now);
+    }
+    now
+}
+
+#[test]
+fn what_fails_again_within_ten_seconds_is_probed_later() {
+    for (calm, pause) in
+        [(SECOND, 200), (10 * SECOND - 1, 200), (10 * SECOND, 100), (60 * SECOND, 100)]
+    {
+        let (_, mut workers) = gateway(1);
+        let worker = &mut workers[0];
+        worker.fail(0);
+        assert_eq!(worker.next(0), Some(100 * MILLISECOND));
+        let closed = come_back(worker, 0);
+        assert_eq!(closed, 150 * MILLISECOND);
+        let again = closed + calm;
+        worker.fail(again);
+        assert_eq!(worker.next(again), Some(again + pause * MILLISECOND), "{calm} later");
+    }
+}
+
+/// What was sent before says nothing of whether Redis is there now.
+#[test]
+fn only_what_answers_probes_closes_it() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut workers = [(); 3].map(|()| Worker::with(&data, SECOND));
+    let mut out = Vec::new();
+    for worker in &mut workers[1..] {
+        worker.ask(1, 0);
+        worker.work(0);
+        out.push(worker.calls.one());
+    }
+    workers[0].fail(0);
+    let (token, call) = out.remove(0);
+    workers[1].answer(token, &ok(admits(&call)), MILLISECOND);
+    assert_eq!(workers[0].next(MILLISECOND), Some(100 * MILLISECOND));
+    workers[0].work(100 * MILLISECOND);
+    let (token, call) = workers[0].calls.one();
+    workers[0].answer(token, &ok(admits(&call)), 101 * MILLISECOND);
+    let (token, call) = out.remove(0);
+    workers[2].answer(token, &ok(admits(&call)), 102 * MILLISECOND);
+    workers[0].work(103 * MILLISECOND);
+    assert!(workers.iter().all(|worker| !worker.is_together()));
+    assert_eq!(workers[0].next(103 * MILLISECOND), Some(151 * MILLISECOND));
+}
+
+/// A breaker that never opened, or long ago, has nothing to remember.
+#[test]
+fn the_record_does_not_grow_for_ever() {
+    const WORD: usize = 8;
+    let (data, mut workers) = gateway(1);
+    let worker = &mut workers[0];
+    let length = || data.get(KEY).unwrap().0.len();
+    let answer = |worker: &mut Worker, gateways: u64, now| {
+        worker.ask(1, now);
+        worker.work(now);
+        let (token, call) = worker.calls.one();
+        let mut body = String::from_utf8(admits(&call)).unwrap();
+        body = body.replacen(":2", &format!(":{gateways}"), 1);
+        worker.answer(token, &ok(body.into_bytes()), now);
+    };
+    worker.fail(0);
+    let closed = come_back(worker, 0);
+    for (gateways, later, breakers) in [(3, 10 * SECOND - 1, 1), (4, 10 * SECOND, 0)] {
+        answer(worker, gateways, closed + later);
+        assert_eq!(length(), (5 + breakers * 5) * WORD, "{later} later");
+    }
+}
+
+#[test]
+fn a_part_that_is_there_twice_comes_back_all_the_same() {
+    let (data, mut workers) = gateway(2);
+    workers[0].fail(0);
+    let (mut record, _) = data.get(KEY).unwrap();
+    let breaker = record[record.len() - 5 * 8..].to_vec();
+    record.extend(breaker);
+    data.set(KEY, &record);
+    workers[1].ask(1, 0);
+    assert!(run(&mut workers, 0, 2 * SECOND, |_| None).all.is_some());
+}
+
+/// What lies there says something of parts only that there are.
+#[test]
+fn a_part_that_there_is_not_is_not_away() {
+    let (data, mut workers) = gateway(1);
+    workers[0].fail(0);
+    let (mut record, _) = data.get(KEY).unwrap();
+    let part = record.len() - 5 * 8;
+    for (number, is_together) in [(0, false), (1, true), (7, true)] {
+        record[part] = number;
+        data.set(KEY, &record);
+        assert_eq!(Worker::of(&data).is_together(), is_together, "part {number}");
+    }
+}
+
+#[test]
+fn what_is_known_already_is_not_written_again() {
+    let (data, mut workers) = gateway(1);
+    let worker = &mut workers[0];
+    let mut ask = |now| {
+        worker.ask(1, now);
+        worker.work(now);
+        let (token, call) = worker.calls.one();
+        worker.answer(token, &ok(admits(&call)), now);
+        data.get(KEY).unwrap().1
+    };
+    let first = ask(0);
+    assert_eq!([ask(MILLISECOND), ask(SECOND), ask(60 * SECOND)], [first; 3]);
+}
+
+/// Each line says when this gateway cannot rely upon Redis, or can again: once a second at most of parts that fail
+/// in the same way one after the other.
+#[test]
+fn many_parts_that_fail_are_told_of_once_a_second() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = Worker::of_parts(&data, Parts::new(64));
+    let mut proxy = Proxy::default();
+    steps(&mut worker, &mut proxy, 0, 5);
+    let mut fail = |parts: std::ops::Range<u64>, now| {
+        let asks: Vec<_> = parts.rev().map(|part| charge(part << 58 | 1)).collect();
+        proxy.away.extend(asks.iter().map(|ask| (ask.caller.second_hash >> 58) as usize));
+        worker.ask_for(asks, now);
+        steps(&mut worker, &mut proxy, now, 2);
+        std::mem::take(&mut worker.client.stats.news)
+    };
+    let names = |lines: &[String]| {
+        let of = |line: &String| line.split(" cannot").next().unwrap().to_owned();
+        lines.iter().map(of).collect::<Vec<_>>()
+    };
+    let told = |first: u64, last: u64, more: &str| {
+        let parts: Vec<String> = (first..=last).map(|part| part.to_string()).collect();
+        let parts = parts.join(", ");
+        vec![format!("rules for the fleet: parts {parts}{more} of 64 of Redis (cluster `redis`)")]
+    };
+    assert_eq!(names(&fail(1..17, SECOND)), told(1, 16, ""));
+    // Redis learnt the script with the first ones, a millisecond later.
+    let told_at = SECOND + MILLISECOND;
+    assert_eq!(names(&fail(17..20, told_at + SECOND - 1)), [""; 0]);
+    assert_eq!(names(&fail(20..37, told_at + SECOND)), told(20, 35, ", …"));
+}
+
+/// A probe asks about one part, and hangs as long as that does.
+#[test]
+fn sixteen_probes_are_out_at_most() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = Worker::of_parts(&data, Parts::new(64));
+    let mut proxy = Proxy::default();
+    steps(&mut worker, &mut proxy, 0, 5);
+    proxy.away.extend(1..41);
+    worker.ask_for((1..41).map(|part: u64| charge(part << 58 | 1)).collect(), SECOND);
+    steps(&mut worker, &mut proxy, SECOND, 2);
+    assert_eq!(worker.handle.away(), 40);
+    let due = worker.next(SECOND + MILLISECOND).unwrap();
+    worker.work(due + MILLISECOND);
+    assert_eq!(worker.calls.fresh().len(), 16);
+    // Nothing else is due before one of them is given up.
+    let next = worker.next(due + MILLISECOND).unwrap();
+    assert!(next > due + MILLISECOND + TIMEOUT, "{next}");
+}
+
+#[test]
+fn a_gateway_is_alone_with_the_callers_of_the_parts_that_are_away() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = Worker::of_parts(&data, Parts::new(16));
+    let mut proxy = Proxy::default();
+    steps(&mut worker, &mut proxy, 0, 5);
+    let is_alone = |worker: &Worker, part: u64| worker.handle.is_alone(charge(part << 60).caller);
+    assert!((0..16).all(|part| !is_alone(&worker, part)));
+    proxy.away.extend([3, 7]);
+    worker.ask_for([3, 7].map(|part| charge(part << 60)).into(), SECOND);
+    steps(&mut worker, &mut proxy, SECOND, 2);
+    assert!((0..16).all(|part| is_alone(&worker, part) == [3, 7].contains(&part)));
+}

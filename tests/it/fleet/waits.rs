@@ -1,0 +1,135 @@
+//! How long anybody waits for an answer, how much goes out at once, and what is counted of it.
+
+use diana_core::redis::pending::Settled;
+use diana_core::redis::protocol::{Charge, Script};
+use diana_core::time::SECOND;
+
+use super::redis::{Seen, no_script};
+use super::{MILLISECOND, TIMEOUT, Worker, charge, ok, requests};
+
+/// How long after its timeout an answer is given up.
+const GRACE: u64 = 4 * MILLISECOND;
+
+fn worker() -> Worker {
+    Worker::of(&Default::default())
+}
+
+#[test]
+fn what_could_not_leave_in_time_does_not_leave_later() {
+    for (waited, leaves) in [(TIMEOUT + GRACE - 1, true), (TIMEOUT + GRACE, false)] {
+        let mut worker = worker();
+        let ticket = worker.ask(1, SECOND);
+        let told = requests(worker.work(SECOND + waited));
+        assert_eq!(worker.calls.fresh().len(), usize::from(leaves), "after {waited}");
+        assert_eq!(worker.is_together(), leaves);
+        assert_eq!(told.contains(&(ticket, Settled::Alone)), !leaves);
+    }
+}
+
+#[test]
+fn whatever_can_leave_is_due_at_once() {
+    let mut worker = worker();
+    assert_eq!(worker.next(0), None);
+    worker.ask(1, 0);
+    assert_eq!(worker.next(1), Some(1));
+    worker.work(0);
+    let (token, _) = worker.calls.one();
+    assert_eq!(worker.next(2), Some(TIMEOUT + GRACE));
+    // The script is to be sent with its text.
+    let (body, now) = (no_script(), super::at(3));
+    let (answer, calls) = (|| Some(body.clone()), worker.calls.clone());
+    let answer = diana_core::port::Answer { status: Some(200), size: body.len(), body: &answer };
+    worker.client.answer(token, &answer, now, &mut worker.handle).unwrap();
+    assert!(calls.none());
+    assert_eq!(worker.next(3), Some(3));
+}
+
+/// Whoever does not know the script after having been told it is not told it for ever.
+#[test]
+fn a_script_is_sent_once() {
+    let mut worker = worker();
+    let ticket = worker.ask(1, 0);
+    worker.work(0);
+    let (token, call) = worker.calls.one();
+    assert_eq!(Seen::of(&call).script, Script::Digest);
+    assert!(requests(worker.answer(token, &ok(no_script()), 1).unwrap()).is_empty());
+    let (token, call) = worker.calls.one();
+    assert_eq!(Seen::of(&call).script, Script::Text);
+    let told = worker.answer(token, &ok(no_script()), 2).unwrap();
+    assert_eq!(requests(told), [(ticket, Settled::Alone)]);
+    assert!(worker.calls.none() && !worker.is_together());
+}
+
+#[test]
+fn no_more_than_256_questions_go_out_at_once() {
+    let mut worker = worker();
+    (0..300).for_each(|caller| _ = worker.ask(caller, 0));
+    worker.work(0);
+    let sent: Vec<usize> =
+        worker.calls.fresh().iter().map(|(_, call)| Seen::of(call).callers.len()).collect();
+    assert_eq!(sent, [256]);
+    assert_eq!((worker.client.stats.trips, worker.client.stats.asks), (1, 256));
+}
+
+#[test]
+fn what_goes_out_and_what_is_not_ours_is_counted() {
+    let mut worker = worker();
+    for round in 1..4 {
+        let now = round * SECOND;
+        worker.ask(1, now);
+        worker.ask_for(vec![charge(2), charge(3)], now);
+        worker.work(now);
+        let (token, call) = worker.calls.one();
+        // One answer for each ask: of one rule, and of two.
+        let one = [0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
+        let body = super::redis::decides(&[&[0][..], &one, &[0], &one, &one].concat());
+        let body = String::from_utf8(body).unwrap().replacen(":0", ":5", 1);
+        assert_eq!(Seen::of(&call).callers, [1, 2, 3]);
+        let told = worker.answer(token, &ok(body.into_bytes()), now).unwrap();
+        assert_eq!(told.len(), 2);
+        let stats = &worker.client.stats;
+        assert_eq!((stats.trips, stats.asks, stats.corrupt), (round, 2 * round, 5 * round));
+    }
+}
+
+/// The quickest answer is gone by for five seconds at least, and for ten at most.
+#[test]
+fn the_quickest_answer_is_forgotten_in_time() {
+    let mut worker = worker();
+    let mut ask = |now, takes| {
+        worker.ask(1, now);
+        worker.work(now);
+        let (token, _) = worker.calls.one();
+        let one = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
+        let told = worker.answer(token, &ok(super::redis::decides_at(now, &one)), now + takes);
+        match requests(told.unwrap()).as_slice() {
+            [(_, Settled::Decided { at, .. })] => at - now,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(ask(5 * SECOND, MILLISECOND), MILLISECOND);
+    for tenths in 1..100 {
+        assert_eq!(ask(5 * SECOND + tenths * SECOND / 10, 9 * MILLISECOND), MILLISECOND);
+    }
+    assert_eq!(ask(15 * SECOND, 9 * MILLISECOND), 9 * MILLISECOND);
+}
+
+/// A rule that only reports may say no to a request that goes on; any other one's answer to it is none.
+#[test]
+fn who_is_refused_by_nobody_is_not_refused() {
+    let refused = |shadow, wait| {
+        let mut worker = worker();
+        worker.ask_for(vec![Charge { shadow, ..charge(1) }], 0);
+        worker.work(0);
+        let (token, _) = worker.calls.one();
+        let body = super::redis::decides(&[wait, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        match requests(worker.answer(token, &ok(body), 1).unwrap()).as_slice() {
+            [(_, Settled::Decided { wait, .. })] => Some(*wait),
+            [(_, Settled::Alone)] => None,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refused(false, -1), Some(None));
+    assert_eq!(refused(true, 0), Some(Some(0)));
+    assert_eq!(refused(true, -1), None, "it is no answer");
+}

@@ -1,0 +1,227 @@
+//! Counters in bounded memory against plain maps that forget by the same words.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use diana_core::hot::spotter::{Spotter, Storage};
+use diana_core::policy::Hot;
+use diana_core::port::SharedData;
+use diana_core::ring::Ring;
+use diana_core::time::SECOND;
+use fastrand::Rng;
+use kit::fake::FakeSharedData;
+
+const OVER: u64 = 300;
+const PER: u64 = 10 * SECOND;
+
+/// Slices of `PER`; the window holds them and the one that has begun.
+const SLICES: u64 = 5;
+
+/// Callers that a worker counts between two looks, and that a window holds.
+const TABLE: usize = 4096 / 4 * 3;
+const WINDOW: usize = 2048;
+
+/// The hottest that are told of.
+const TOP: usize = 7;
+
+/// The least number that at most so many counts are above.
+fn cut(most: usize, counts: impl Iterator<Item = u64>) -> u64 {
+    let mut counts: Vec<u64> = counts.collect();
+    counts.sort_by_key(|count| std::cmp::Reverse(*count));
+    counts.get(most).copied().unwrap_or(0)
+}
+
+/// Counts by slice, the oldest first.
+#[derive(Default, Clone)]
+struct Sum(Vec<(u64, u64)>);
+
+impl Sum {
+    fn add(&mut self, slice: u64, count: u64) {
+        self.0.push((slice, count));
+    }
+
+    fn pass(&mut self, slice: u64) {
+        self.0.retain(|(old, _)| old + SLICES >= slice);
+    }
+
+    fn lower(&mut self, mut least: u64) {
+        for (_, count) in &mut self.0 {
+            let some = least.min(*count);
+            (*count, least) = (*count - some, least - some);
+        }
+    }
+
+    fn all(&self) -> u64 {
+        self.0.iter().map(|(_, count)| count).sum()
+    }
+}
+
+#[derive(Default)]
+struct Oracle {
+    /// Since the last look: requests of each caller, and by how much they may be too few.
+    table: HashMap<u64, u64>,
+    lowered: u64,
+    requests: u64,
+    /// Who is hot, and came so often before the last look.
+    hot: HashMap<u64, u64>,
+    window: HashMap<u64, Sum>,
+    missed: Sum,
+    all: Sum,
+    told: u64,
+}
+
+impl Oracle {
+    fn see(&mut self, caller: u64) -> Option<u64> {
+        self.requests += 1;
+        *self.table.entry(caller).or_default() += 1;
+        if self.table.len() > TABLE {
+            self.thin();
+        }
+        // As many in a tenth of a second as it is hot for, at least.
+        self.hot.get(&caller).map(|before| (*before).max(OVER / 100))
+    }
+
+    fn thin(&mut self) {
+        let Oracle { table, hot, lowered, .. } = self;
+        let is_cold = |(caller, count): &(&u64, &u64)| !hot.contains_key(*caller) && **count > 0;
+        let cold: Vec<u64> = table.iter().filter(is_cold).map(|(_, count)| *count).collect();
+        let least = cut(cold.len() / 2, cold.into_iter());
+        *lowered += least;
+        table.retain(|caller, count| {
+            let is_hot = hot.contains_key(caller);
+            *count = if is_hot { *count } else { count.saturating_sub(least) };
+            is_hot || *count > 0
+        });
+    }
+
+    /// Looks. The callers who were hot before, and whether they are to be told of.
+    fn tidy(&mut self, slice: u64) -> bool {
+        self.missed.add(slice, std::mem::take(&mut self.lowered));
+        self.all.add(slice, std::mem::take(&mut self.requests));
+        let table = std::mem::take(&mut self.table);
+        for (caller, count) in &table {
+            self.window.entry(*caller).or_default().add(slice, *count);
+        }
+        let sums = self.window.values_mut().chain([&mut self.missed, &mut self.all]);
+        sums.for_each(|sum| sum.pass(slice));
+        self.window.retain(|_, sum| sum.all() > 0);
+        if self.window.len() > WINDOW {
+            let least = cut(WINDOW, self.window.values().map(Sum::all));
+            self.missed.add(slice, least);
+            self.window.values_mut().for_each(|sum| sum.lower(least));
+            self.window.retain(|_, sum| sum.all() > 0);
+        }
+        let before = std::mem::take(&mut self.hot);
+        for (caller, sum) in &self.window {
+            if sum.all() > OVER {
+                self.hot.insert(*caller, table.get(caller).copied().unwrap_or(0));
+            }
+        }
+        self.table = self.hot.keys().map(|caller| (*caller, 0)).collect();
+        let tells = !before.is_empty() && !self.hot.is_empty() && slice >= self.told + SLICES;
+        self.told = if tells { slice } else { self.told };
+        tells
+    }
+
+    fn list(&self) -> String {
+        let sum = |caller: &u64| self.window[caller].all();
+        let mut hot: Vec<(u64, u64)> =
+            self.hot.keys().map(|caller| (sum(caller), *caller)).collect();
+        hot.sort_by_key(|one| std::cmp::Reverse(*one));
+        let top = hot.iter().take(TOP).map(|(count, caller)| format!("{caller:016x}:{count}"));
+        format!(
+            "keys={} requests={} missed={} top={}",
+            hot.len(),
+            self.all.all(),
+            self.missed.all(),
+            top.collect::<Vec<_>>().join(",")
+        )
+    }
+}
+
+/// The sums of a window as it lies in shared data: of what was missed, of all requests, and of callers.
+fn read(bytes: &[u8], slice: u64) -> (u64, u64, HashMap<u64, u64>) {
+    let words: Vec<u64> =
+        bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let ring = Ring::new(SLICES as usize + 1);
+    let mut rows = words.chunks_exact(5).map(|row| (row[0], ring.sum(&row[1..], slice)));
+    let (missed, all) = (rows.next().unwrap().1, rows.next().unwrap().1);
+    (missed, all, rows.collect())
+}
+
+#[test]
+fn what_is_counted_and_forgotten_and_told_is_what_was_said() {
+    let seed = kit::seed::fresh();
+    for round in 0..6 {
+        let mut rng = Rng::with_seed(seed.wrapping_add(round));
+        let data = Rc::new(FakeSharedData::default());
+        let storage = Storage::Gateway(data.clone(), "hot".into());
+        let hot = Hot { over: OVER, per: PER, header: None, top: TOP, reveal: false };
+        let mut spotter = Spotter::new(hot, storage);
+        let mut oracle = Oracle::default();
+        let mut now = 1_000 * SECOND;
+        let few: Vec<u64> = (0..40).map(|_| rng.u64(..)).collect();
+        // Neighbours in the table push each other on.
+        let near = rng.u64(..) / 4096 * 4096 + rng.u64(..4096);
+        for _ in 0..40 {
+            let once = if rng.bool() { 0 } else { rng.u64(0..8_000) };
+            for number in 0..once {
+                let caller = if rng.bool() { rng.u64(..) } else { near.wrapping_add(number * 7) };
+                for _ in 0..rng.u64(1..4) {
+                    assert_eq!(spotter.see(caller), oracle.see(caller));
+                }
+                if rng.u8(..4) == 0 {
+                    let caller = few[rng.usize(..few.len())];
+                    assert_eq!(spotter.see(caller), oracle.see(caller));
+                }
+            }
+            for _ in 0..rng.u64(1..3_000) {
+                let caller = few[rng.usize(..few.len()).min(rng.usize(..few.len()))];
+                assert_eq!(spotter.see(caller), oracle.see(caller));
+            }
+            now += rng.u64(SECOND / 10..2 * SECOND);
+            let slice = now / (PER / SLICES);
+            assert!(spotter.tidy(now), "there is more to do soon");
+            let tells = oracle.tidy(slice);
+            let (missed, all, rows) = read(&data.get("hot").unwrap().0, slice);
+            let window: HashMap<u64, u64> =
+                oracle.window.iter().map(|(caller, sum)| (*caller, sum.all())).collect();
+            assert_eq!((missed, all), (oracle.missed.all(), oracle.all.all()));
+            assert_eq!(rows, window);
+            assert_eq!(spotter.list.take(), tells.then(|| oracle.list()));
+            assert_eq!(spotter.change, oracle.hot.len() as i64);
+            assert_eq!(spotter.is_calm(), oracle.hot.is_empty());
+            for caller in few.iter().chain(window.keys().take(100)) {
+                assert_eq!(spotter.is_hot(*caller), oracle.hot.contains_key(caller));
+            }
+        }
+    }
+}
+
+/// Lowered is by the least number by which there is room for the rest.
+#[test]
+fn a_window_that_is_too_full_keeps_as_many_as_it_has_room_for() {
+    let data = Rc::new(FakeSharedData::default());
+    let hot = Hot { over: OVER, per: PER, header: None, top: TOP, reveal: false };
+    let mut spotter = Spotter::new(hot, Storage::Gateway(data.clone(), "hot".into()));
+    for caller in 0..WINDOW as u64 + 100 {
+        let times = if caller < WINDOW as u64 { 5 } else { 3 };
+        (0..times).for_each(|_| _ = spotter.see(caller));
+    }
+    spotter.tidy(SECOND);
+    let (missed, _, rows) = read(&data.get("hot").unwrap().0, 0);
+    assert_eq!((missed, rows.len()), (3, WINDOW));
+    assert!(rows.values().all(|count| *count == 2));
+    // What is just full is read as it was written.
+    spotter.see(0);
+    spotter.tidy(SECOND);
+    let (missed, _, rows) = read(&data.get("hot").unwrap().0, 0);
+    assert_eq!((missed, rows.len(), rows[&0]), (3, WINDOW, 3));
+    // What has a row more was not.
+    let (mut bytes, _) = data.get("hot").unwrap();
+    bytes.extend_from_within(bytes.len() - 40..);
+    data.set("hot", &bytes);
+    spotter.see(0);
+    spotter.tidy(SECOND);
+    assert_eq!(read(&data.get("hot").unwrap().0, 0).2, HashMap::from([(0, 1)]));
+}

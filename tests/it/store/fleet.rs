@@ -1,0 +1,164 @@
+//! What Redis counts, as far as a worker knows it, or counts it while Redis is away.
+
+use std::rc::Rc;
+
+use diana_core::algorithm::REGISTRY;
+use diana_core::bloom::Shape;
+use diana_core::decision::Decision;
+use diana_core::policy::redis::OnFailure;
+use diana_core::policy::{Quota, Scope};
+use diana_core::redis::handle::Handle;
+use diana_core::redis::part::Parts;
+use diana_core::redis::store::RedisStore;
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::store::{CounterSpec, Reservation, Store};
+use diana_core::time::{Now, Unit};
+use fastrand::Rng;
+use kit::fake::FakeSharedData;
+use kit::laws::bound;
+
+use super::races::gap;
+use crate::fleet::Worker;
+use kit::store::gateway::{PACE, START, key};
+use kit::store::rule::Rule;
+
+fn open(spec: &CounterSpec) -> Option<RedisStore> {
+    let mut tables = Tables::default();
+    let mut stores = Stores::new("test".into(), Rc::<FakeSharedData>::default(), &mut tables);
+    RedisStore::new(spec.clone(), 0, Parts::ONE, &mut stores).ok()
+}
+
+/// One whose Redis cannot be relied upon.
+pub(super) fn away() -> Handle {
+    let mut worker = Worker::of(&Rc::default());
+    worker.fail(0);
+    worker.handle
+}
+
+/// A gateway that is alone beside one that has no Redis, of which all is asked that is asked of the other.
+struct Twins<'r> {
+    rule: &'r Rule,
+    fleet: RedisStore,
+    handle: Handle,
+    gateway: Box<dyn Store>,
+    /// The charges that were not taken back, and what they took.
+    held: Vec<(u64, u64, u64)>,
+}
+
+impl Twins<'_> {
+    fn request(&mut self, caller: u64, now: Now, longest: u64, rng: &mut Rng) {
+        let Twins { rule, fleet, handle, gateway, held } = self;
+        let cost = rule.cost(rng);
+        let key = key(caller);
+        if rng.u8(..4) == 0 {
+            let (one, other) = (fleet.take(key, cost, now, handle), gateway.take(key, cost, now));
+            assert_eq!(said(one.as_ref()), said(other.as_ref()));
+            return;
+        }
+        let mut one = fleet.check(key, cost, now, handle);
+        let mut other = gateway.check(key, cost, now);
+        assert_eq!(said(Some(&one)), said(Some(&other)));
+        assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
+        let Decision::Admit { wait } = one.decision() else { return };
+        let delay = wait + if longest > 0 && rng.bool() { rng.u64(..longest) } else { 0 };
+        assert_eq!(fleet.can_hold(&mut one, delay), gateway.can_hold(&mut other, delay));
+        let charged = fleet.charge(&mut one, delay, handle);
+        assert_eq!(charged, gateway.charge(&mut other, delay));
+        assert_eq!(one.is_charged(), other.is_charged());
+        assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
+        assert_eq!(fleet.receipt(&one), gateway.receipt(&other));
+        if rng.u8(..4) == 0 {
+            fleet.undo(&mut one);
+            gateway.undo(&mut other);
+        } else if charged.is_admitted() {
+            held.push((caller, gateway.receipt(&other), cost));
+        }
+    }
+
+    fn leave(&mut self, now: Now, rng: &mut Rng) {
+        if !self.held.is_empty() {
+            let (caller, receipt, cost) = self.held.swap_remove(rng.usize(..self.held.len()));
+            self.fleet.leave(key(caller), receipt, cost, now, &mut self.handle);
+            self.gateway.leave(key(caller), receipt, cost, now);
+        }
+    }
+
+    fn tidy(&mut self, now: Now) {
+        assert_eq!(self.fleet.tidy(now, &mut self.handle), self.gateway.tidy(now));
+        assert_eq!(self.fleet.change_in_keys(), self.gateway.change_in_keys());
+    }
+}
+
+/// What is said of a request.
+fn said(of: Option<&Reservation>) -> Option<(Decision, u64, bool, bool)> {
+    of.map(|it| (it.decision(), it.loan(), it.is_overflow(), it.is_charged()))
+}
+
+fn agree(rule: &Rule, spec: &CounterSpec, rng: &mut Rng) {
+    let Some(fleet) = open(spec) else { return };
+    let mut tables = Tables::default();
+    let mut stores = Stores::new("test".into(), Rc::<FakeSharedData>::default(), &mut tables);
+    let gateway = stores.open(Scope::Gateway, spec.clone());
+    let mut twins = Twins { rule, fleet, handle: away(), gateway, held: Vec::new() };
+    assert_eq!(twins.fleet.holds(), spec.can().holds);
+    let longest = bound::max_delay(rule.short, &rule.quota);
+    let mut now = START;
+    for _ in 0..300 {
+        now = now.later(gap(rule, rng).min(10 * PACE));
+        match rng.u8(..16) {
+            0 if longest > 0 => twins.leave(now, rng),
+            1 | 2 => twins.tidy(now),
+            _ => twins.request(rng.u64(..3), now, longest, rng),
+        }
+    }
+    assert_eq!(twins.fleet.close(now, &mut twins.handle), twins.gateway.close(now));
+    assert!(!twins.handle.has_operations(), "nothing is asked of a Redis that is away");
+}
+
+#[test]
+fn a_gateway_that_is_alone_counts_like_one_without_redis() {
+    let mut rng = Rng::with_seed(kit::seed::fresh());
+    for _ in 0..100 {
+        for entry in REGISTRY {
+            let rule = Rule::random(entry, &mut rng);
+            println!("{} {:?}", rule.short, rule.quota);
+            agree(
+                &rule,
+                &CounterSpec { beside: rng.bool(), ..rule.spec(rng.usize(1..100)) },
+                &mut rng,
+            );
+        }
+        let rule = Rule::new("W", Quota::new(Unit::Day, rng.u64(1..20)));
+        let daily = Some(Shape::new(1000, 10_000, rule.quota.rpu));
+        agree(&rule, &CounterSpec { daily, ..rule.spec(1000) }, &mut rng);
+    }
+}
+
+/// Where everything is admitted nobody counts, and where everything is denied it is for a second.
+#[test]
+fn what_becomes_of_requests_while_redis_is_away_is_as_configured() {
+    let spec = Rule::new("W", Quota::new(Unit::Second, 1)).spec(100);
+    for (on_failure, decision) in
+        [(OnFailure::Allow, Decision::NOW), (OnFailure::Deny, Decision::retry(1_000_000))]
+    {
+        let mut store = open(&spec).unwrap();
+        let mut handle = away();
+        handle.on_failure = on_failure;
+        for delay in [0, 7] {
+            let mut reservation = store.check(key(1), 1, START, &mut handle);
+            assert_eq!(reservation.decision(), decision);
+            assert_eq!(reservation.is_counted(), on_failure == OnFailure::Deny);
+            let charged = store.charge(&mut reservation, delay, &mut handle);
+            let is_admitted = on_failure == OnFailure::Allow;
+            assert_eq!(charged.is_admitted(), is_admitted);
+            assert_eq!(reservation.is_charged(), is_admitted);
+            store.undo(&mut reservation);
+            assert!(!reservation.is_charged());
+        }
+        assert_eq!(
+            store.take(key(1), 1, START, &mut handle).is_none(),
+            on_failure == OnFailure::Allow
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! What a worker does when its host calls it, and when it has the host call.
+
+mod calls;
+mod configurations;
+mod host;
+mod replies;
+mod time;
+mod turns;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use diana_core::port::{Answer, Request};
+use diana_core::time::{Micros, SECOND};
+use diana_worker::{Root, Stream, Worker};
+use host::House;
+use kit::fake::FakeRequest;
+
+pub const MILLISECOND: Micros = SECOND / 1000;
+
+/// A worker in a host.
+pub struct Thread {
+    pub host: House,
+    pub worker: Worker,
+    pub roots: BTreeMap<u32, Root>,
+    pub streams: BTreeMap<u32, Stream>,
+}
+
+impl Thread {
+    pub fn new() -> Thread {
+        Thread::of(House::default())
+    }
+
+    pub fn of(host: House) -> Thread {
+        let (worker, roots, streams) = Default::default();
+        Thread { host, worker, roots, streams }
+    }
+
+    /// One with a root that has rules.
+    pub fn with(text: &str) -> Thread {
+        let mut thread = Thread::new();
+        assert!(thread.configure(1, text), "{:?}", thread.host.lines());
+        thread
+    }
+
+    /// The host's call about a root.
+    fn call<T>(&mut self, root: u32, act: impl FnOnce(&mut Root, &Worker, &House) -> T) -> T {
+        self.host.begin(root, root);
+        let done = act(self.roots.get_mut(&root).unwrap(), &self.worker, &self.host);
+        assert_eq!(self.host.entered.get(), root, "whoever it is called about is entered again");
+        done
+    }
+
+    pub fn configure(&mut self, root: u32, text: &str) -> bool {
+        self.host.roots.borrow_mut().entry(root).or_default();
+        self.roots.entry(root).or_default();
+        self.call(root, |it, worker, host| it.configure(text.as_bytes(), b"ns", worker, host))
+    }
+
+    /// A request of an account comes to a root. Whether it goes on.
+    pub fn request(&mut self, root: u32, stream: u32, account: &str) -> bool {
+        let request = FakeRequest::get("/").header("x-account-id", account);
+        let request: Rc<dyn Request> = Rc::new(request);
+        self.host.streams.borrow_mut().insert(stream, request.clone());
+        self.host.begin(root, stream);
+        let mut new = Stream::new(self.roots[&root].instance().unwrap(), stream);
+        let goes_on = new.request(&*request, &self.worker, &self.host);
+        self.streams.insert(stream, new);
+        goes_on
+    }
+
+    /// The client of a stream is gone, or its response.
+    pub fn leave(&mut self, root: u32, stream: u32) {
+        self.host.streams.borrow_mut().remove(&stream);
+        self.host.begin(root, root);
+        self.streams.remove(&stream).unwrap().leave(&self.worker, &self.host);
+    }
+
+    pub fn answer(&mut self, root: u32, token: u32, status: Option<u16>, body: &[u8]) {
+        let fetch = || Some(body.to_vec());
+        let answer = Answer { status, size: body.len(), body: &fetch };
+        self.call(root, |it, worker, host| it.answer(token, &answer, worker, host));
+    }
+
+    pub fn end(&mut self, root: u32) {
+        self.call(root, |it, worker, host| it.end(worker, host));
+        self.roots.remove(&root);
+        self.host.roots.borrow_mut().remove(&root);
+    }
+
+    /// The host calls about a root, since its time has come.
+    pub fn tick(&mut self, root: u32) {
+        self.host.fire(root);
+        self.call(root, |it, worker, host| it.tick(worker, host));
+    }
+
+    /// Lets time pass, and the host call in time.
+    pub fn pass(&mut self, ticks: Micros) {
+        let end = self.host.now.get().later(ticks);
+        while let Some((fires, root)) = self.host.next().filter(|next| next.0 <= end.mono) {
+            self.host.set(fires);
+            self.tick(root);
+        }
+        self.host.set(end.mono);
+    }
+}

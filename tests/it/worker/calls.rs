@@ -1,0 +1,127 @@
+//! Between requests that wait and Redis.
+
+use super::{MILLISECOND, Thread};
+use crate::fleet::redis::{admits, decides};
+use diana_core::time::SECOND;
+
+const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{actor: account, unit: day, \
+                     rpu: 10, algo: W, scope: global}]}]";
+
+/// What was called for since `seen` calls: by which roots.
+fn callers(thread: &Thread, seen: usize) -> Vec<u32> {
+    thread.host.calls.borrow()[seen..].iter().map(|(root, _)| *root).collect()
+}
+
+fn admit(thread: &mut Thread, root: u32, token: u32) {
+    let body = admits(&thread.host.calls.borrow()[token as usize].1);
+    thread.answer(root, token, Some(200), &body);
+}
+
+#[test]
+fn a_request_waits_for_its_answer_and_for_nothing_else() {
+    let mut thread = Thread::with(FLEET);
+    assert!(!thread.request(1, 10, "ann") && thread.streams[&10].may_wait());
+    assert!(thread.host.calls.borrow().is_empty(), "calls leave when the root is called");
+    thread.pass(2 * MILLISECOND);
+    assert_eq!(callers(&thread, 0), [1]);
+    thread.answer(1, 77, Some(200), b"");
+    assert!(thread.host.resumed.borrow().is_empty(), "that was another one's answer");
+    admit(&mut thread, 1, 0);
+    assert_eq!(*thread.host.resumed.borrow(), [10]);
+    assert!(thread.streams.get_mut(&10).unwrap().response().is_some());
+    // Redis says no, for an hour.
+    assert!(!thread.request(1, 11, "bob"));
+    thread.pass(2 * MILLISECOND);
+    let refusal = decides(&[-1, 3_600_000_000, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    thread.answer(1, 1, Some(200), &refusal);
+    assert_eq!(*thread.host.refused.borrow(), [11]);
+    assert_eq!(*thread.host.resumed.borrow(), [10]);
+}
+
+#[test]
+fn at_most_32_go_on_with_one_answer() {
+    let mut thread = Thread::with(FLEET);
+    (0..70).for_each(|stream| _ = thread.request(1, 10 + stream, &stream.to_string()));
+    thread.pass(2 * MILLISECOND);
+    admit(&mut thread, 1, 0);
+    let instance = thread.roots[&1].instance().unwrap();
+    assert_eq!((thread.host.resumed.borrow().len(), instance.answered()), (32, 38));
+    thread.pass(MILLISECOND);
+    assert_eq!(thread.host.resumed.borrow().len(), 64);
+    thread.pass(MILLISECOND);
+    assert_eq!((thread.host.resumed.borrow().len(), instance.answered()), (70, 0));
+}
+
+#[test]
+fn whoever_left_does_not_go_on() {
+    let mut thread = Thread::with(FLEET);
+    (10..13).for_each(|stream| _ = thread.request(1, stream, &stream.to_string()));
+    thread.leave(1, 11);
+    thread.pass(2 * MILLISECOND);
+    thread.leave(1, 12);
+    admit(&mut thread, 1, 0);
+    assert_eq!(*thread.host.resumed.borrow(), [10]);
+}
+
+/// Nobody hears of the answers to a root that ended, so calls are made by the one that stays longest.
+#[test]
+fn calls_leave_from_the_latest_root() {
+    let mut thread = Thread::with(FLEET);
+    assert!(thread.configure(2, FLEET));
+    assert!(!thread.request(1, 10, "ann"));
+    thread.pass(2 * MILLISECOND);
+    assert_eq!(callers(&thread, 0), [2]);
+    admit(&mut thread, 2, 0);
+    assert_eq!(*thread.host.resumed.borrow(), [10]);
+    // What was asked by a root that ends is asked again by the other.
+    assert!(!thread.request(1, 11, "bob"));
+    thread.pass(2 * MILLISECOND);
+    assert_eq!(callers(&thread, 1), [2]);
+    thread.end(2);
+    thread.pass(3 * MILLISECOND);
+    assert_eq!(callers(&thread, 2), [1]);
+    admit(&mut thread, 1, 2);
+    assert_eq!(*thread.host.resumed.borrow(), [10, 11]);
+}
+
+#[test]
+fn while_redis_is_away_the_gateway_counts_and_probes() {
+    let mut thread = Thread::with(FLEET);
+    assert!(!thread.request(1, 10, "ann"));
+    thread.pass(2 * MILLISECOND);
+    thread.answer(1, 0, Some(503), b"");
+    let instance = thread.roots[&1].instance().unwrap();
+    assert_eq!((instance.away(), instance.gateways()), (1, 1));
+    assert_eq!(*thread.host.resumed.borrow(), [10]);
+    assert!(thread.host.lines().iter().any(|line| line.contains("cannot be relied upon")));
+    assert!(thread.request(1, 11, "ann"), "by the gateway's part of the limit");
+    thread.pass(SECOND / 10);
+    assert_eq!(callers(&thread, 1), [1], "a probe");
+    admit(&mut thread, 1, 1);
+    thread.pass(SECOND / 20 + MILLISECOND);
+    admit(&mut thread, 1, 2);
+    assert_eq!((instance.away(), instance.gateways()), (0, 2));
+    thread.pass(MILLISECOND);
+    assert!(thread.host.lines().iter().any(|line| line.contains("is back")));
+}
+
+/// Two workers on one machine, and each configuration: the same callers are the same for all of them.
+#[test]
+fn workers_hash_callers_with_one_secret() {
+    let mut first = Thread::with(FLEET);
+    let seed = |thread: &mut Thread| {
+        let before = thread.host.calls.borrow().len();
+        thread.request(1, 10, "ann");
+        thread.pass(2 * MILLISECOND);
+        let body = thread.host.calls.borrow()[before].1.body.clone();
+        let text = String::from_utf8_lossy(&body).into_owned();
+        let place = text.find("$32\r\n").unwrap() + 5;
+        text[place..place + 32].to_owned()
+    };
+    assert_eq!(seed(&mut first), "00000000000000090000000000000007");
+    let data = first.host.data.clone();
+    let host = super::House { data: data.clone(), random: 1, ..Default::default() };
+    let mut second = Thread::of(host);
+    assert!(second.configure(1, FLEET));
+    assert_eq!(seed(&mut second), "00000000000000090000000000000007");
+}

@@ -1,0 +1,155 @@
+//! Configurations that come and go.
+
+use super::{House, MILLISECOND, Thread};
+use diana_core::port::SharedData;
+use diana_core::time::SECOND;
+use diana_worker::host::Level;
+
+fn rule(name: &str, more: &str) -> String {
+    format!("{{name: {name}, actor: account, unit: minute, algo: W, {more}}}")
+}
+
+fn rules(rules: &[String]) -> String {
+    format!("limits: [{{Url: /, rules: [{}]}}]", rules.join(", "))
+}
+
+fn one(more: &str) -> String {
+    rules(&[rule("r", more)])
+}
+
+#[test]
+fn what_is_wrong_is_told_and_what_was_in_force_stays() {
+    let mut thread = Thread::new();
+    assert!(!thread.configure(1, "limits: 7"));
+    assert_eq!(thread.host.count_of("diana.ns.config.rejected"), 1);
+    assert!(thread.roots[&1].instance().is_none());
+    let log = thread.host.log.take();
+    assert!(log.iter().all(|(level, _)| *level == Level::Error) && log.len() > 1, "{log:?}");
+    assert_eq!(log[0].1, "configuration rejected:");
+    assert!(thread.configure(1, &one("rpu: 1, scope: local")));
+    assert!(thread.request(1, 10, "ann") && !thread.request(1, 11, "ann"));
+    assert!(!thread.configure(1, "limits: 7"));
+    assert!(!thread.request(1, 12, "ann"));
+    assert_eq!(*thread.host.refused.borrow(), [11, 12]);
+}
+
+/// All workers get a configuration within some seconds, and one tells of it.
+#[test]
+fn a_configuration_is_news_once() {
+    let mut first = Thread::new();
+    let host = House { data: first.host.data.clone(), ..House::default() };
+    let mut second = Thread::of(host);
+    let text = one("rpu: 1, scope: local");
+    let configure = |thread: &mut Thread, text: &str, later: u64| {
+        let before = thread.host.count_of("diana.ns.config.accepted");
+        let now = thread.host.now.get();
+        thread.host.set(now.mono + later);
+        assert!(thread.configure(1, text), "{:?}", thread.host.lines());
+        let anew = "these rules start anew, with nothing used: ";
+        let lines = thread.host.lines();
+        let anew = lines.iter().find_map(|line| line.strip_prefix(anew)).map(str::to_owned);
+        (thread.host.count_of("diana.ns.config.accepted") - before, anew)
+    };
+    assert_eq!(configure(&mut first, &text, 0), (1, None), "there was none before");
+    assert_eq!(configure(&mut second, &text, 10 * SECOND), (0, None));
+    assert_eq!(configure(&mut second, &text, 1), (1, None), "it comes once more");
+    // Another one, of which some rules are new.
+    let limit =
+        |name: &str| format!("{{Url: /{name}, rules: [{}]}}", rule(name, "rpu: 1, scope: local"));
+    let limits = |names: &[String]| {
+        let limits: Vec<String> = names.iter().map(|name| limit(name)).collect();
+        format!("limits: [{}]", limits.join(", "))
+    };
+    let names = |letter: char, count: usize| {
+        (0..count).map(|n| format!("{letter}{n}")).collect::<Vec<String>>()
+    };
+    let with = |count: usize| limits(&names('n', count));
+    assert_eq!(configure(&mut second, &with(20), 0), (1, Some(names('n', 20).join(", "))));
+    assert_eq!(configure(&mut first, &with(20), 10 * SECOND), (0, None));
+    assert_eq!(configure(&mut first, &with(21), 0), (1, Some("n20".into())));
+    let mut third = Thread::of(House { data: second.host.data.clone(), ..House::default() });
+    let told = configure(&mut third, &limits(&names('x', 22)), 20 * SECOND);
+    assert_eq!(told, (1, Some(format!("{} and 2 more", names('x', 20).join(", ")))));
+}
+
+#[test]
+fn a_root_without_a_namespace_of_its_own_has_its_name_as_far_as_metrics_can_bear_it() {
+    for (name, namespace) in
+        [(&b"a-Z09"[..], "a-Z09"), (b"a.b/c d", "a_b_c_d"), (b"", "diana"), (b"\xff", "_")]
+    {
+        let mut thread = Thread::new();
+        thread.host.roots.borrow_mut().entry(1).or_default();
+        thread.roots.entry(1).or_default();
+        let text = one("rpu: 1, scope: local");
+        assert!(
+            thread
+                .call(1, |it, worker, host| { it.configure(text.as_bytes(), name, worker, host) })
+        );
+        assert_eq!(thread.host.count_of(&format!("diana.{namespace}.config.accepted")), 1);
+    }
+}
+
+/// What was counted is told within a while, and nobody is called after that.
+#[test]
+fn what_was_counted_is_told_and_then_nothing_calls() {
+    let mut thread = Thread::with(&one("rpu: 1, scope: local"));
+    assert_eq!(thread.host.period(1), 0);
+    assert!(thread.request(1, 10, "ann") && !thread.request(1, 11, "ann"));
+    assert!(thread.host.period(1) > 0);
+    let (allowed, denied) = ("diana.ns.rule.r.allowed", "diana.ns.rule.r.denied");
+    assert_eq!((thread.host.count_of(allowed), thread.host.count_of(denied)), (0, 0));
+    thread.pass(2 * SECOND);
+    assert_eq!(thread.host.period(1), 0, "{:?}", thread.host.counts);
+    assert_eq!(thread.host.count_of(allowed), 1);
+    assert_eq!(thread.host.count_of("diana.ns.rule.r.keys"), 1, "{:?}", thread.host.counts);
+    // What ends counts no callers any more.
+    thread.end(1);
+    assert_eq!(thread.host.count_of("diana.ns.rule.r.keys"), 0);
+}
+
+fn bytes(thread: &Thread) -> usize {
+    let of_rules = |name: &String| name.starts_with("diana/2/");
+    let names = thread.host.data.keys().into_iter().filter(of_rules);
+    names.map(|name| thread.host.data.get(&name).unwrap().0.len()).sum()
+}
+
+/// As far as nobody has the rule any more, in this worker's configurations.
+#[test]
+fn what_a_rule_left_in_shared_data_goes_when_it_has_run_out() {
+    let gateway = one("rpu: 1, scope: gateway");
+    for other in [false, true] {
+        let mut thread = Thread::with(&gateway);
+        (10..60).for_each(|stream| _ = thread.request(1, stream, &stream.to_string()));
+        if other {
+            assert!(thread.configure(2, &gateway));
+        }
+        let full = bytes(&thread);
+        thread.streams.clear();
+        assert!(thread.configure(1, &one("rpu: 1, scope: local")));
+        thread.pass(61 * SECOND);
+        assert_eq!(bytes(&thread), full);
+        thread.pass(10 * SECOND);
+        assert_eq!(bytes(&thread) < full, !other, "{full} bytes");
+    }
+}
+
+/// A listener drains for many minutes. What it holds there is given back while others wait for it.
+#[test]
+fn a_configuration_that_another_followed_gives_back_what_it_holds_when_it_is_quiet() {
+    let mut thread = Thread::with(&one("rpu: 1, scope: local"));
+    assert!(thread.request(1, 10, "ann"));
+    assert!(thread.configure(2, &one("rpu: 1, scope: local")));
+    assert!(!thread.request(2, 20, "ann"), "the same rule goes on counting");
+    let keys = |thread: &Thread| thread.host.count_of("diana.ns.rule.r.keys");
+    thread.pass(SECOND);
+    assert_eq!(keys(&thread), 1);
+    // It has a stream still, and wakes up with a request.
+    thread.pass(4 * SECOND);
+    let period = thread.host.next();
+    assert_eq!(period, None, "everything has been told");
+    assert!(!thread.request(1, 11, "ann"));
+    assert!(thread.host.next().is_some());
+    thread.pass(10 * SECOND);
+    assert_eq!(thread.host.next(), None);
+    thread.pass(MILLISECOND);
+}

@@ -1,0 +1,205 @@
+//! A host of some roots and streams, whose clocks stand where they are put.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use diana_core::port::{Call, Callout, Environment, Metrics, Request, SharedData};
+use diana_core::report::Refusal;
+use diana_core::time::{Micros, Now};
+use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
+use kit::fake::{FakeEnvironment, FakeSharedData};
+use kit::store::gateway::START;
+
+pub struct House {
+    pub now: Cell<Now>,
+    /// How long it takes until the clock is looked at.
+    pub slow: RefCell<Vec<Micros>>,
+    /// How often the wall clock was looked at.
+    pub looks: Cell<u64>,
+    pub data: Rc<FakeSharedData>,
+    pub random: u128,
+    pub environment: FakeEnvironment,
+    /// The root that it is calling about, and whatever it was told to enter.
+    pub caller: Cell<u32>,
+    pub entered: Cell<u32>,
+    /// After how many milliseconds each root is called, and when the next time.
+    pub roots: RefCell<BTreeMap<u32, (u32, Micros)>>,
+    pub streams: RefCell<BTreeMap<u32, Rc<dyn Request>>>,
+    /// The calls, each with the root that made it.
+    pub calls: RefCell<Vec<(u32, Call)>>,
+    pub log: RefCell<Vec<(Level, String)>>,
+    pub counts: RefCell<BTreeMap<String, i64>>,
+    pub resumed: RefCell<Vec<u32>>,
+    pub refused: RefCell<Vec<u32>>,
+    pub told: RefCell<Vec<String>>,
+    pub marks: RefCell<Vec<String>>,
+}
+
+impl Default for House {
+    fn default() -> House {
+        House {
+            now: Cell::new(START),
+            slow: RefCell::default(),
+            looks: Cell::default(),
+            data: Rc::default(),
+            random: 7 << 64 | 9,
+            environment: FakeEnvironment::default(),
+            caller: Cell::default(),
+            entered: Cell::default(),
+            roots: RefCell::default(),
+            streams: RefCell::default(),
+            calls: RefCell::default(),
+            log: RefCell::default(),
+            counts: RefCell::default(),
+            resumed: RefCell::default(),
+            refused: RefCell::default(),
+            told: RefCell::default(),
+            marks: RefCell::default(),
+        }
+    }
+}
+
+impl House {
+    /// It calls about a root, or about a stream of that.
+    pub fn begin(&self, root: u32, about: u32) {
+        self.caller.set(root);
+        self.entered.set(about);
+    }
+
+    /// Sets both clocks.
+    pub fn set(&self, mono: Micros) {
+        let now = self.now.get();
+        self.now.set(now.later(mono - now.mono));
+    }
+
+    /// When it calls the next time, and about which root.
+    pub fn next(&self) -> Option<(Micros, u32)> {
+        let roots = self.roots.borrow();
+        let on = roots.iter().filter(|(_, (period, _))| *period > 0);
+        on.map(|(root, (_, fires))| (*fires, *root)).min()
+    }
+
+    /// After how many milliseconds a root is called.
+    pub fn period(&self, root: u32) -> u32 {
+        self.roots.borrow()[&root].0
+    }
+
+    /// It calls now; after that another period begins.
+    pub fn fire(&self, root: u32) {
+        let (period, fires) = self.roots.borrow()[&root];
+        let now = self.now.get().mono;
+        let next = (period, if period > 0 { now + Micros::from(period) * 1000 } else { fires });
+        self.roots.borrow_mut().insert(root, next);
+    }
+
+    pub fn count_of(&self, name: &str) -> i64 {
+        self.counts.borrow().get(name).copied().unwrap_or(0)
+    }
+
+    /// The lines that were logged since this was last asked.
+    pub fn lines(&self) -> Vec<String> {
+        self.log.take().into_iter().map(|(_, line)| line).collect()
+    }
+}
+
+impl Callout for House {
+    fn send(&self, call: &Call) -> Result<u32, &'static str> {
+        let mut calls = self.calls.borrow_mut();
+        calls.push((self.caller.get(), call.clone()));
+        Ok(calls.len() as u32 - 1)
+    }
+
+    fn caller(&self) -> u32 {
+        self.caller.get()
+    }
+}
+
+impl Clocks for House {
+    fn monotonic(&self) -> Micros {
+        let passed = self.slow.borrow_mut().pop().unwrap_or(0);
+        self.now.set(self.now.get().later(passed));
+        self.now.get().mono
+    }
+
+    fn wall(&self) -> Micros {
+        self.looks.set(self.looks.get() + 1);
+        self.now.get().wall
+    }
+}
+
+impl Contexts for House {
+    fn enter(&self, context: u32) -> bool {
+        let known = self.roots.borrow().contains_key(&context)
+            || self.streams.borrow().contains_key(&context);
+        self.entered.set(if known { context } else { self.entered.get() });
+        known
+    }
+
+    fn set_period(&self, milliseconds: u32) {
+        let fires = self.now.get().mono + Micros::from(milliseconds) * 1000;
+        let mut roots = self.roots.borrow_mut();
+        // About a stream it is told for its root.
+        let entered = self.entered.get();
+        let root = if roots.contains_key(&entered) { entered } else { self.caller.get() };
+        roots.insert(root, (milliseconds, fires));
+    }
+}
+
+impl Log for House {
+    fn log(&self, level: Level, line: &str) {
+        self.log.borrow_mut().push((level, line.into()));
+    }
+}
+
+impl Metrics for House {
+    fn count(&self, name: &str, amount: u64) {
+        *self.counts.borrow_mut().entry(name.into()).or_default() += amount as i64;
+    }
+
+    fn gauge(&self, name: &str, change: i64) {
+        *self.counts.borrow_mut().entry(name.into()).or_default() += change;
+    }
+
+    fn record(&self, name: &str, value: u64) {
+        self.count(name, value);
+    }
+}
+
+impl Streams for House {
+    fn read(&self, _: bool, read: &mut dyn FnMut(&dyn Request)) {
+        let request = self.streams.borrow()[&self.entered.get()].clone();
+        read(&*request);
+    }
+
+    fn mark(&self, header: &str, value: &str) {
+        self.marks.borrow_mut().push(format!("{header}: {value}"));
+    }
+
+    fn tell(&self, state: &str) {
+        self.told.borrow_mut().push(state.into());
+    }
+
+    fn refuse(&self, _: &Refusal) {
+        self.refused.borrow_mut().push(self.entered.get());
+    }
+
+    fn resume(&self, stream: u32) {
+        self.resumed.borrow_mut().push(stream);
+        self.entered.set(self.caller.get());
+    }
+}
+
+impl Host for House {
+    fn data(&self) -> Rc<dyn SharedData> {
+        self.data.clone()
+    }
+
+    fn environment(&self) -> &dyn Environment {
+        &self.environment
+    }
+
+    fn random(&self) -> u128 {
+        self.random
+    }
+}

@@ -1,0 +1,183 @@
+//! What is told of a request that goes on, and of rules that a centre gives.
+
+use super::{MILLISECOND, Thread};
+use crate::fleet::redis::decides;
+use diana_core::key::Key;
+use diana_core::time::SECOND;
+
+fn fields(thread: &mut Thread, stream: u32) -> Vec<(&'static str, String)> {
+    thread.streams.get_mut(&stream).unwrap().response().unwrap_or_default()
+}
+
+/// At once, after it was held, and after it was asked about.
+#[test]
+fn headers_are_added_to_the_response_and_a_line_to_the_log() {
+    let told = |thread: &mut Thread, stream: u32| {
+        let fields = fields(thread, stream);
+        assert!(
+            fields.iter().any(|(name, value)| *name == "ratelimit" && value.contains("r=")),
+            "{fields:?}"
+        );
+        assert_eq!(thread.host.told.take().len(), 1);
+        assert!(self::fields(thread, stream).is_empty(), "once");
+    };
+    let rule = |rule: &str| {
+        format!(
+            "accepted: {{headers: true, filter_state: true}}\nredis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{actor: account, {rule}}}]}}]"
+        )
+    };
+    let mut thread = Thread::with(&rule("unit: minute, rpu: 5, algo: W, scope: local"));
+    assert!(thread.request(1, 10, "ann"));
+    told(&mut thread, 10);
+    let mut thread = Thread::with(&rule("unit: second, rpu: 100, algo: LB, scope: local"));
+    (10..12).for_each(|stream| _ = thread.request(1, stream, "ann"));
+    thread.host.told.take();
+    thread.pass(SECOND / 50);
+    assert_eq!(*thread.host.resumed.borrow(), [11]);
+    assert!(!fields(&mut thread, 11).is_empty());
+    let mut thread = Thread::with(&rule("unit: day, rpu: 5, algo: W, scope: global"));
+    thread.request(1, 10, "ann");
+    thread.pass(2 * MILLISECOND);
+    let body = decides(&[0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0]);
+    thread.answer(1, 0, Some(200), &body);
+    told(&mut thread, 10);
+}
+
+#[test]
+fn an_instance_says_what_is_asked_of_a_request() {
+    let rules = |rule: &str| {
+        format!("limits: [{{Url: /, rules: [{{unit: day, rpu: 9, scope: local, {rule}}}]}}]")
+    };
+    let thread = Thread::with(&rules("actor: account, hot: {over: 1, per: 10s, header: x-hot}"));
+    let instance = thread.roots[&1].instance().unwrap();
+    assert_eq!((instance.root(), instance.reads_headers()), (1, true));
+    assert_eq!(instance.marks().iter().map(|mark| &**mark).collect::<Vec<_>>(), ["x-hot"]);
+    let thread = Thread::with(&rules("actor: all"));
+    let instance = thread.roots[&1].instance().unwrap();
+    assert!(!instance.reads_headers() && instance.marks().is_empty());
+}
+
+#[test]
+fn requests_of_a_hot_caller_are_marked_unless_they_are_refused() {
+    let mut thread = Thread::with(
+        "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 9, scope: local, algo: W, \
+         hot: {over: 5, per: 10s, header: x-hot}}]}]",
+    );
+    (10..18).for_each(|stream| assert!(thread.request(1, stream, "ann")));
+    assert!(thread.host.marks.borrow().is_empty());
+    thread.pass(SECOND);
+    assert!(thread.request(1, 20, "ann") && thread.request(1, 21, "bob"));
+    assert!(!thread.request(1, 22, "ann"));
+    assert_eq!(*thread.host.marks.borrow(), ["x-hot: r"]);
+}
+
+#[test]
+fn whoever_counts_alone_says_so() {
+    let mut thread = Thread::with(
+        "redis: {cluster: redis}\nlimits: [{Url: /, rules: [{actor: account, unit: day, rpu: 9, scope: global}]}]",
+    );
+    assert!(thread.configure(2, "limits: []"));
+    let instance = thread.roots[&1].instance().unwrap();
+    assert!(!instance.is_alone(Key::ALL));
+    thread.request(1, 10, "ann");
+    // Its calls leave with the latest root.
+    thread.tick(1);
+    assert!(thread.host.calls.borrow().is_empty());
+    thread.pass(2 * MILLISECOND);
+    thread.answer(2, 0, None, b"");
+    assert!(instance.is_alone(Key::ALL));
+    thread.pass(SECOND);
+    assert!(thread.host.calls.borrow().len() > 1);
+}
+
+const CENTRE: &str = "limits: [{Url: /, rules: [{name: own, actor: account, unit: day, rpu: 1, scope: local}]}]\n\
+                      remote: {cluster: centre, path: /rules}";
+
+#[test]
+fn the_rules_of_a_centre_come_into_force() {
+    let mut thread = Thread::with(CENTRE);
+    thread.pass(2 * SECOND);
+    assert_eq!(thread.host.calls.borrow().len(), 1);
+    assert_eq!(thread.host.calls.borrow()[0].1.cluster, "centre");
+    assert!(thread.request(1, 10, "ann") && !thread.request(1, 11, "ann"));
+    let document =
+        b"limits: [{Url: /, rules: [{name: theirs, actor: account, unit: day, rpu: 2, scope: local}]}]";
+    thread.answer(1, 0, Some(200), document);
+    let count =
+        |thread: &Thread, what: &str| thread.host.count_of(&format!("diana.ns.remote.{what}"));
+    assert_eq!((count(&thread, "applied"), count(&thread, "fetched")), (1, 1));
+    assert!(thread.request(1, 12, "bob") && thread.request(1, 13, "bob"));
+    assert!(!thread.request(1, 14, "bob"));
+    thread.pass(2 * SECOND);
+    assert_eq!(count(&thread, "in_force"), 1);
+    assert!(
+        thread
+            .host
+            .lines()
+            .iter()
+            .any(|line| line.ends_with("start anew, with nothing used: theirs"))
+    );
+    thread.end(1);
+    assert_eq!(count(&thread, "in_force"), 0);
+}
+
+/// A root that nobody uses is called for its centre only.
+#[test]
+fn a_centre_is_asked_again_in_time() {
+    let mut thread = Thread::with(CENTRE);
+    for round in 1..5 {
+        thread.pass(10 * SECOND + SECOND / 2);
+        let calls = thread.host.calls.borrow().len();
+        assert!((round..=round + 1).contains(&calls), "{calls} in round {round}");
+        thread.answer(1, calls as u32 - 1, Some(503), b"");
+    }
+}
+
+/// One that another of its namespace followed gives back what it holds; one of another namespace goes on.
+#[test]
+fn only_what_was_followed_ends_when_it_is_quiet() {
+    let text = |namespace: &str, name: &str| {
+        format!(
+            "namespace: {namespace}\nlimits: [{{Url: /{name}, rules: [{{name: {name}, actor: account, unit: day, rpu: 9, scope: local}}]}}]"
+        )
+    };
+    for (namespace, keys) in [("shop", 0), ("bank", 1)] {
+        let mut thread = Thread::with(&text("shop", "").replace("name: ,", "name: one,"));
+        assert!(thread.request(1, 10, "ann"));
+        assert!(thread.configure(2, &text(namespace, "two")));
+        let of = |thread: &Thread| thread.host.count_of("diana.shop.rule.one.keys");
+        thread.pass(3 * SECOND / 2);
+        assert_eq!(of(&thread), 1);
+        // It is not quiet yet.
+        assert!(thread.request(1, 11, "ann"));
+        thread.pass(3 * SECOND / 2);
+        assert_eq!(of(&thread), 1);
+        thread.pass(5 * SECOND);
+        assert_eq!(of(&thread), keys, "{namespace}");
+        assert_eq!(thread.host.next(), None);
+    }
+}
+
+/// A call that comes too early finds nothing to tell, and one for nothing does not put the next one off.
+#[test]
+fn calls_at_odd_times_change_nothing() {
+    let line = |rpu: u64| {
+        format!(
+            "limits: [{{Url: /, rules: [{{name: r, actor: account, unit: second, rpu: {rpu}, algo: LB, scope: local}}]}}]"
+        )
+    };
+    let mut thread = Thread::with(&line(100));
+    thread.tick(1);
+    assert!(thread.request(1, 10, "ann"));
+    thread.tick(1);
+    assert_eq!(thread.host.count_of("diana.ns.rule.r.allowed"), 0);
+    assert!(thread.configure(2, &line(1000)));
+    thread.tick(2);
+    (11..16).for_each(|stream| assert!(!thread.request(1, stream, "ann")));
+    thread.pass(SECOND / 50 + 2 * MILLISECOND);
+    assert_eq!(*thread.host.resumed.borrow(), [11, 12]);
+    // Somebody whose turn comes sooner than the next call.
+    assert!(thread.request(2, 20, "bob") && !thread.request(2, 21, "bob"));
+    thread.pass(2 * MILLISECOND);
+    assert_eq!(*thread.host.resumed.borrow(), [11, 12, 21]);
+}

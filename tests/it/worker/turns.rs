@@ -1,0 +1,110 @@
+//! Requests that are held until their turn.
+
+use super::{MILLISECOND, Thread};
+use diana_core::time::SECOND;
+
+/// A permit each hundredth of a second, for which anybody waits for twenty seconds.
+const LINE: &str = "limits: [{Url: /, rules: [{actor: account, unit: second, rpu: 100, algo: LB, scope: local, \
+                    max_delay: 20s, max_queue: 3000}]}]";
+const TURN: u64 = SECOND / 100;
+
+#[test]
+fn each_goes_on_when_its_turn_has_come_and_not_before() {
+    let mut thread = Thread::with(LINE);
+    assert!(thread.request(1, 10, "ann"), "nobody is before her");
+    let start = thread.host.now.get().mono;
+    for stream in 11..60 {
+        assert!(!thread.request(1, stream, "ann"));
+    }
+    let mut seen = 0;
+    while let Some((fires, root)) = thread.host.next() {
+        thread.host.set(fires);
+        thread.tick(root);
+        let resumed = thread.host.resumed.borrow();
+        for stream in &resumed[seen..] {
+            let turn = start + u64::from(stream - 10) * TURN;
+            assert!((turn..turn + 2 * MILLISECOND).contains(&fires), "{stream}");
+        }
+        seen = resumed.len();
+    }
+    assert_eq!(*thread.host.resumed.borrow(), (11..60).collect::<Vec<u32>>());
+    assert_eq!(thread.host.period(1), 0, "nothing calls a worker in which nothing waits");
+}
+
+/// Some hundreds would exhaust the host's stack.
+#[test]
+fn at_most_32_go_on_in_one_call() {
+    let mut thread = Thread::with(LINE);
+    (0..101).for_each(|stream| _ = thread.request(1, 10 + stream, "ann"));
+    let now = thread.host.now.get().mono;
+    thread.host.set(now + 10 * SECOND);
+    let mut counts = Vec::new();
+    for _ in 0..5 {
+        let before = thread.host.resumed.borrow().len();
+        thread.tick(1);
+        counts.push(thread.host.resumed.borrow().len() - before);
+    }
+    assert_eq!(counts, [32, 32, 32, 4, 0]);
+}
+
+#[test]
+fn who_leaves_does_not_go_on_and_others_take_the_turn() {
+    let mut thread = Thread::with(LINE);
+    (10..15).for_each(|stream| _ = thread.request(1, stream, "ann"));
+    assert!(thread.streams[&12].may_wait() && !thread.streams[&10].may_wait());
+    thread.leave(1, 12);
+    thread.pass(2 * TURN + MILLISECOND);
+    assert_eq!(*thread.host.resumed.borrow(), [11, 13]);
+    thread.pass(10 * TURN);
+    assert_eq!(*thread.host.resumed.borrow(), [11, 13, 14]);
+    // Who has had its response waits no more, and her place is free for the next.
+    for stream in [11, 13, 14] {
+        assert!(thread.streams.get_mut(&stream).unwrap().response().is_some());
+        assert!(!thread.streams[&stream].may_wait());
+    }
+}
+
+/// Places that clients left are given out anew.
+#[test]
+fn the_place_of_who_left_is_free_at_once() {
+    let mut thread = Thread::with(LINE);
+    (10..15).for_each(|stream| _ = thread.request(1, stream, "ann"));
+    thread.leave(1, 14);
+    assert!(!thread.request(1, 15, "ann"));
+    thread.pass(4 * TURN + MILLISECOND);
+    assert_eq!(*thread.host.resumed.borrow(), [11, 12, 13, 15]);
+}
+
+#[test]
+fn whatever_waits_waits_for_the_latest_root_and_is_handed_on_when_that_ends() {
+    let mut thread = Thread::with(LINE);
+    assert!(thread.configure(2, LINE));
+    (10..20).for_each(|stream| _ = thread.request(1, stream, "ann"));
+    assert_eq!(thread.host.next().map(|(_, root)| root), Some(2));
+    thread.pass(2 * TURN + MILLISECOND);
+    assert_eq!(*thread.host.resumed.borrow(), [11, 12]);
+    thread.end(2);
+    assert_eq!(thread.host.next().map(|(_, root)| root), Some(1));
+    thread.pass(2 * TURN);
+    assert_eq!(*thread.host.resumed.borrow(), [11, 12, 13, 14]);
+    // One that came in between is the latest now.
+    assert!(thread.configure(3, LINE));
+    assert!(!thread.request(3, 30, "ann"));
+    assert_eq!(thread.host.next().map(|(_, root)| root), Some(1), "it was told before");
+    thread.pass(TURN);
+    thread.end(1);
+    thread.pass(SECOND);
+    assert_eq!(*thread.host.resumed.borrow(), [11, 12, 13, 14, 15, 16, 17, 18, 19, 30]);
+}
+
+#[test]
+fn a_root_that_the_host_forgot_is_not_waited_for() {
+    let mut thread = Thread::with(LINE);
+    assert!(thread.configure(2, LINE));
+    // It did not say so.
+    thread.host.roots.borrow_mut().remove(&2);
+    thread.roots.remove(&2);
+    (10..13).for_each(|stream| _ = thread.request(1, stream, "ann"));
+    thread.pass(SECOND);
+    assert_eq!(*thread.host.resumed.borrow(), [11, 12]);
+}
