@@ -58,7 +58,7 @@ pub fn read(
         fingerprint: 0,
         actor: actor?,
         quota: limiter.quota,
-        told: limiter.told,
+        told: limiter.told.map(Box::new),
         algo: limiter.entry.short,
         words: limiter.algorithm.words(),
         scope,

@@ -153,7 +153,9 @@ impl<'s> Builder<'s> {
         &mut self,
         limits: Vec<policy::Limit>,
     ) -> Result<(Vec<Limit>, Vec<Judge>), Unbuildable> {
-        let (mut built, mut judges) = (Vec::new(), Vec::new());
+        // What is taken at once leaves no holes behind where it grew.
+        let count = limits.iter().map(|limit| limit.rules.len()).sum();
+        let (mut built, mut judges) = (Vec::with_capacity(limits.len()), Vec::with_capacity(count));
         for policy::Limit { matcher, except, rules, .. } in limits {
             let start = judges.len();
             for rule in rules {
@@ -276,7 +278,7 @@ fn reads_headers(policy: &Policy, actors: &[Sources]) -> bool {
     let by_rule = |rule: &Rule| {
         rule.except.reads_headers()
             || rule.actor.iter().any(by_actor)
-            || rule.told.as_ref().is_some_and(by_cost)
+            || rule.told.as_deref().is_some_and(by_cost)
     };
     let by_limit = |limit: &policy::Limit| {
         !limit.matcher.is_empty() || limit.except.reads_headers() || limit.rules.iter().any(by_rule)

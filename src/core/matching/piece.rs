@@ -35,7 +35,14 @@ impl<'p> Piece<'p> {
 
     /// Whether its name is dots, and how many.
     fn dots(&self) -> Option<usize> {
-        let mut bytes = decoded(self.head());
+        let head = self.head();
+        match head {
+            b"." => return Some(1),
+            b".." => return Some(2),
+            _ if !self.may_be_dots() || !head.contains(&b'%') => return None,
+            _ => {}
+        }
+        let mut bytes = decoded(head);
         match [bytes.next(), bytes.next(), bytes.next()] {
             [Some(b'.'), None, _] => Some(1),
             [Some(b'.'), Some(b'.'), None] => Some(2),

@@ -33,7 +33,7 @@ pub struct Rule {
     /// The rule's numbers.
     pub quota: Quota,
     /// Where requests say what they take, if they do.
-    pub told: Option<Told>,
+    pub told: Option<Box<Told>>,
     /// Short name of the algorithm, such as `TB`, by which it stands in the registry.
     pub algo: &'static str,
     /// Words that its algorithm keeps of a caller.
