@@ -11,6 +11,7 @@ mod leases;
 mod lent;
 mod loans;
 mod memory;
+mod office;
 mod races;
 mod recall;
 mod remains;

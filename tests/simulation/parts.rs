@@ -1,6 +1,7 @@
 //! Rules of one request that lie in several parts of Redis: accounts and devices, each with a rule of its own.
 
 mod numbers;
+mod plan;
 mod worker;
 
 use std::rc::Rc;
@@ -11,6 +12,7 @@ use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 use kit::seed;
 
+use plan::{Plan, random};
 use worker::{Done, Who, Worker};
 
 const MILLISECOND: Micros = SECOND / 1000;
@@ -26,59 +28,6 @@ const PATIENCE: Micros = 300 * MILLISECOND;
 /// From then on a request that waits may be refused since others, whose requests take more, still try for what it
 /// needs.
 const LONGEST: Micros = 180 * MILLISECOND;
-
-/// What a fleet is like.
-#[derive(Debug, Clone)]
-struct Plan {
-    seed: u64,
-    gateways: usize,
-    /// Of each gateway.
-    workers: usize,
-    /// Until then each has a caller of its own every now and then, and nothing goes wrong.
-    acquainted: Micros,
-    parts: usize,
-    /// Permits a day of the rule by account, and of that by device, a second of a leaky bucket; the algorithm of each.
-    rpu: [u64; 2],
-    algo: [&'static str; 2],
-    /// What a request takes at most.
-    most: u64,
-    accounts: usize,
-    devices: usize,
-    /// Of a thousand calls, those that get lost there or back; and of a thousand milliseconds, those in which a
-    /// part goes away or comes back, and in which a client leaves.
-    lost: u64,
-    moves: u64,
-    leaves: u64,
-    /// A part that goes away then, and stays away.
-    goes: Option<(usize, Micros)>,
-}
-
-impl Plan {
-    /// What a gateway goes by.
-    fn configuration(&self, parts: usize) -> String {
-        let rule = |actor: &str, place: usize| {
-            let (rpu, algo) = (self.rpu[place], self.algo[place]);
-            let unit = if algo == "LB" { "second" } else { "day" };
-            let cost = match self.most {
-                1 => "1".into(),
-                most => format!("{{header: x-cost, max: {most}}}"),
-            };
-            format!(
-                "{{actor: {actor}, unit: {unit}, rpu: {rpu}, algo: {algo}, scope: global, cost: {cost}}}"
-            )
-        };
-        format!(
-            "actors: {{account: [{{header: x-account-id}}], device: [{{header: x-device-id}}]}}\n\
-             redis: {{cluster: redis, timeout: {}ms, proxied: true, parts: {}}}\n\
-             limits: [{{Url: /, rules: [{}, {}]}}]\n",
-            // Before anybody knows the script or the secret a request takes several trips.
-            if self.acquainted > 0 { 30 } else { 200 },
-            parts,
-            rule("account", 0),
-            rule("device", 1)
-        )
-    }
-}
 
 /// A call on its way there, or an answer on its way back.
 struct Way {
@@ -205,29 +154,6 @@ impl World {
     fn most(&self, place: usize) -> u64 {
         let callers = [self.plan.accounts, self.plan.devices][place];
         (0..callers).map(|whose| self.used(place, whose, Micros::MAX)).max().unwrap_or(0)
-    }
-}
-
-/// A fleet, two of whose algorithms are chosen from these.
-fn random(rng: &mut Rng, algorithms: &[&'static str]) -> Plan {
-    let mut algo = || algorithms[rng.usize(0..algorithms.len())];
-    let algo = [algo(), algo()];
-    let rpu = [rng.u64(3..60), rng.u64(3..60)];
-    Plan {
-        most: if rng.bool() { 1 } else { rng.u64(1..=rpu[0].min(rpu[1])) },
-        seed: rng.u64(..),
-        gateways: rng.usize(1..=3),
-        workers: rng.usize(1..=2),
-        acquainted: if rng.bool() { 0 } else { ACQUAINTED },
-        parts: 1 << rng.u8(1..=5),
-        rpu,
-        algo,
-        accounts: rng.usize(1..8),
-        devices: rng.usize(1..8),
-        lost: 0,
-        moves: 0,
-        leaves: 0,
-        goes: None,
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use diana_core::key::Key;
-use diana_core::policy::Ban;
 use diana_core::policy::redis::OnFailure;
 use diana_core::redis::bans::RedisBans;
 use diana_core::redis::handle::{Handle, Operation};
@@ -15,16 +14,9 @@ use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;
 use kit::fake::{Asked, FakeSharedData};
 
+use super::{ANN, BAN};
 use crate::fleet::Worker;
 
-const BAN: Ban = Ban {
-    after: 10,
-    within: 60 * SECOND,
-    period: 100 * SECOND,
-    max: 400 * SECOND,
-    halve_after: 400 * SECOND,
-};
-const ANN: Key = Key { hash: 0xa55, second_hash: 5 };
 const BOB: Key = Key { hash: 0xb0b, second_hash: 9 };
 
 fn open(data: &Rc<Asked>) -> RedisBans {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use diana_core::ban::WORDS;
 use diana_core::key::Key;
-use diana_core::policy::{Ban, Scope};
+use diana_core::policy::Scope;
 use diana_core::port::SharedData;
 use diana_core::store::bans::Bans;
 use diana_core::store::stores::Stores;
@@ -14,16 +14,9 @@ use diana_core::time::SECOND;
 use kit::fake::{Asked, FakeSharedData};
 
 use super::flood::key;
+use super::{ANN, BAN};
 
 const TICK: u64 = SECOND / 10;
-const BAN: Ban = Ban {
-    after: 10,
-    within: 60 * SECOND,
-    period: 100 * SECOND,
-    max: 400 * SECOND,
-    halve_after: 400 * SECOND,
-};
-const ANN: Key = Key { hash: 0xa55, second_hash: 5 };
 
 fn open<D: SharedData + 'static>(data: &Rc<D>) -> Box<dyn Bans> {
     let mut tables = Tables::default();

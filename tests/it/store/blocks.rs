@@ -4,7 +4,7 @@ use diana_core::policy::Quota;
 use diana_core::time::Unit;
 use kit::store::gateway::{START, key};
 
-use super::recall::{MS, Office, day};
+use super::office::{MS, Office, day};
 
 /// Where permits come back all at once, none of them gather.
 #[test]

@@ -19,7 +19,7 @@ use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
 use super::fleet::away;
-use super::recall::MS;
+use super::office::MS;
 
 /// One rule of a worker, whose only caller is she.
 struct Desk {

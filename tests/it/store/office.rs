@@ -1,0 +1,76 @@
+//! Workers of a gateway that come to decisions one by one.
+
+use std::rc::Rc;
+
+use diana_core::decision::Decision;
+use diana_core::key::Key;
+use diana_core::policy::{Quota, Scope};
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::store::{CounterSpec, Reservation, Store};
+use diana_core::time::{Now, Unit};
+use kit::fake::Asked;
+use kit::store::gateway::{START, key};
+use kit::store::rule::Rule;
+
+pub(super) const MS: u64 = 1000;
+
+/// Workers of a gateway that come to decisions one by one.
+pub(super) struct Office {
+    pub(super) workers: Vec<Box<dyn Store>>,
+    pub(super) data: Rc<Asked>,
+    pub(super) ann: Key,
+    pub(super) cost: u64,
+    pub(super) start: Now,
+}
+
+impl Office {
+    /// Two workers with a rule; `beside` if a request has others, too.
+    pub(super) fn new(short: &str, quota: Quota, beside: bool) -> Office {
+        Office::of(4096, short, quota, beside)
+    }
+
+    /// The same, with room for so many callers.
+    pub(super) fn of(keys: usize, short: &str, quota: Quota, beside: bool) -> Office {
+        let data = Rc::<Asked>::default();
+        let open = || {
+            let mut tables = Tables::default();
+            let spec = Rule::new(short, quota).spec(keys);
+            let spec = CounterSpec { beside, ..spec };
+            Stores::new("test".into(), data.clone(), &mut tables).open(Scope::Gateway, spec)
+        };
+        Office {
+            workers: vec![open(), open()],
+            data: data.clone(),
+            ann: key(1),
+            cost: quota.cost,
+            start: START,
+        }
+    }
+
+    pub(super) fn check(&mut self, worker: usize, ticks: u64) -> Reservation {
+        self.workers[worker].check(self.ann, self.cost, self.start.later(ticks))
+    }
+
+    /// Takes a permit. Whether there was one.
+    pub(super) fn take(&mut self, worker: usize, ticks: u64) -> bool {
+        let mut reservation = self.check(worker, ticks);
+        reservation.decision().is_admitted()
+            && self.workers[worker].charge(&mut reservation, 0) == Decision::NOW
+    }
+
+    /// Takes a permit, and a block for a caller who is said to come often.
+    pub(super) fn take_block(&mut self, worker: usize, ticks: u64) {
+        self.workers[worker].hint_demand(self.ann, 20);
+        assert!(self.take(worker, ticks));
+    }
+
+    /// Takes all permits that are to be had; how many.
+    pub(super) fn flood(&mut self, worker: usize, ticks: u64) -> u64 {
+        (0..10_000).take_while(|_| self.take(worker, ticks)).count() as u64
+    }
+}
+
+pub(super) fn day(rpu: u64) -> Quota {
+    Quota::new(Unit::Day, rpu)
+}
