@@ -224,7 +224,7 @@ fn many_documents_leave_neither_memory_nor_keys_behind() {
     let mut proxy = host.start_proxy(1, CONFIG).unwrap();
     let mut memory = Vec::new();
     let mut keys = Vec::new();
-    for rpu in 2..402 {
+    for rpu in 2..602 {
         let rules = (0..50)
             .map(|number| format!("{{name: r{}, actor: device, unit: day, rpu: 5}}", number + rpu));
         let rules: Vec<String> = rules.collect();
@@ -234,7 +234,7 @@ fn many_documents_leave_neither_memory_nor_keys_behind() {
     }
     // By then the record of the fingerprints of rules is as long as it can be.
     // Where the free blocks lie it may take one page more for once.
-    assert_eq!(memory[399], memory[199], "{memory:?}");
-    assert!(memory[399] <= memory[9] + (1 << 16), "{memory:?}");
+    assert_eq!(memory[599], memory[299], "{memory:?}");
+    assert!(memory[599] <= memory[9] + (1 << 16), "{memory:?}");
     assert_eq!(keys[keys.len() - 1], keys[10], "{keys:?}");
 }
