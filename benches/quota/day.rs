@@ -61,6 +61,7 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
     let algorithm = (fixed_window::ENTRY.build)(&quota).unwrap_or_else(|why| panic!("{why:?}"));
     let daily = Some(Shape::new(accounts, error, permits));
     let spec = CounterSpec {
+        settles: false,
         entry: &fixed_window::ENTRY,
         quota,
         algorithm,

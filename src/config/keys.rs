@@ -31,7 +31,7 @@ pub const MATCH: &[&str] = &["methods", "hosts", "headers"];
 /// Keys that every rule may have, whatever its algorithm.
 pub const RULE: &[&str] = &[
     "actor", "unit", "rpu", "algo", "scope", "name", "cost", "absent", "enforce", "shadow",
-    "expose", "except", "response", "ban", "quota", "hot",
+    "expose", "except", "response", "ban", "quota", "hot", "count",
 ];
 
 /// Keys that some algorithm takes.

@@ -7,6 +7,7 @@ pub(crate) mod fingerprint;
 mod hot;
 pub(crate) mod naming;
 mod quota;
+mod settling;
 
 use std::rc::Rc;
 
@@ -59,6 +60,7 @@ pub fn read(
         actor: actor?,
         quota: limiter.quota,
         told: limiter.told.map(Box::new),
+        settling: limiter.settling.map(Box::new),
         algo: limiter.entry.short,
         words: limiter.algorithm.words(),
         scope,

@@ -13,6 +13,7 @@ mod warm_up;
 use std::fmt::Debug;
 
 use crate::decision::Decision;
+use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
 pub use entry::{BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Leasing, Setting};
 
@@ -62,6 +63,24 @@ pub trait Algorithm: Debug {
     /// clock and were not held back: without what may have come back to others in the meantime.
     fn take_back(&self, old: &[u64], receipt: u64, permits: u64, _since: Micros, new: &mut [u64]) {
         self.refund(old, receipt, permits, new);
+    }
+
+    /// Charges `permits` at `now` that were used already, whether they fit or not, and writes the state after
+    /// it into `new`. What they are too many is a debt, which ends as all usage does.
+    ///
+    /// Only where [`Can::settles`] says so; otherwise it charges nothing.
+    fn debit(&self, old: &[u64], _now: Now, _permits: u64, new: &mut [u64]) {
+        copy(old, new);
+    }
+
+    /// Settles a charge at `now`, and writes the state after it into `new`: what was reserved too much comes
+    /// back like any charge ([`Algorithm::take_back`]), what was reserved too little is a debt.
+    fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]) {
+        let Settlement { receipt, since, .. } = *settlement;
+        match settlement.debt() {
+            0 => self.take_back(old, receipt, settlement.back(), since, new),
+            debt => self.debit(old, now, debt, new),
+        }
     }
 
     /// The monotonic instant before which permits that were charged at `now` have to be spent if

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::identity::{self, Found, Mistake, Source};
+use crate::number::{decimal, float};
 use crate::policy::Told;
 use crate::port::Request;
 
@@ -54,24 +55,4 @@ impl Teller {
         };
         cost.clamp(1, self.most.max(1))
     }
-}
-
-/// A number in decimals that is not negative, rounded up; the largest one if there is no such.
-fn decimal(text: &[u8]) -> Option<u64> {
-    let mut parts = text.splitn(2, |byte| *byte == b'.');
-    let (whole, part) = (parts.next()?, parts.next());
-    let is_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    if !is_digits(whole) || part.is_some_and(|part| !is_digits(part)) {
-        return None;
-    }
-    let add = |sum: u64, byte: &u8| sum.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
-    let more = part.is_some_and(|part| part.iter().any(|byte| *byte != b'0'));
-    Some(whole.iter().fold(0, add).saturating_add(u64::from(more)))
-}
-
-/// A number that is not negative, rounded up.
-fn float(bytes: &[u8]) -> Option<u64> {
-    let number = f64::from_le_bytes(bytes.try_into().ok()?);
-    // What is too large becomes the largest one.
-    (number >= 0.0).then_some(number.ceil() as u64)
 }

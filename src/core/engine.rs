@@ -15,6 +15,7 @@ mod opinion;
 mod permit_queue;
 mod report;
 mod round;
+mod settle;
 mod upkeep;
 mod usage;
 
@@ -33,6 +34,7 @@ use crate::port::{Clock, Pseudo, Request};
 use crate::redis::client::Client;
 use crate::redis::handle::Handle;
 use crate::report::metrics::RuleCounts;
+use crate::settling::Settler;
 use crate::store::slots::traffic::Traffic;
 use crate::tickets::Tickets;
 use crate::time::{Micros, Now};
@@ -73,6 +75,8 @@ pub struct Engine {
     serves: bool,
     /// Whether a caller may be banned.
     has_bans: bool,
+    /// Whether any rule settles what it reserved.
+    settles: bool,
     /// Whether there are rules for the fleet, and how the metrics say that they are counted.
     is_global: bool,
     mode: Option<&'static str>,
@@ -107,6 +111,8 @@ struct Judge {
     algorithm: Rc<dyn Algorithm>,
     /// Reads what requests take, if they do not all take the same.
     teller: Option<Box<Teller>>,
+    /// Says what requests turned out to use, if that is settled at their end.
+    settler: Option<Box<Settler>>,
     /// Its actor's number in [`Callers`]; none for `all`.
     actor: Option<usize>,
     store: Usage,

@@ -1,23 +1,26 @@
-//! What is reserved for a request that was admitted, until it is used or given back.
+//! What is reserved for a request that was admitted, until it is used, settled or given back.
 
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
 use crate::key::Key;
+use crate::settlement::Settlement;
+use crate::settling::Heard;
 
-/// What is reserved for one request. It is closed once, by [`Permit::finish`]; dropped without that it
-/// means that the client left. Where nothing is to be done at the end it is empty.
+/// What is reserved for one request. It is closed once, by [`Permit::finish`] or [`Permit::settle`]; dropped
+/// without that it means that the client left. Where nothing is to be done at the end it is empty.
 #[derive(Default)]
 #[must_use = "a permit that is dropped is given back"]
 pub struct Permit(Option<Box<Reserved>>);
 
 struct Reserved {
     seats: Vec<Seat>,
+    charges: Vec<Unsettled>,
     freed: Rc<Freed>,
 }
 
-/// How a request ends.
+/// How a request ends for which nothing is to be settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// It went on, and used what was reserved for it.
@@ -39,16 +42,31 @@ pub struct Seat {
     pub cost: u64,
 }
 
+/// A charge that is settled when the stream of its request ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsettled {
+    /// The rule's number in its engine.
+    pub rule: usize,
+    /// The caller.
+    pub key: Key,
+    /// Whether the gateway's part of a limit was charged in place of the fleet's.
+    pub is_alone: bool,
+    /// What was charged.
+    pub settlement: Settlement,
+    /// What is known of the response so far.
+    pub heard: Heard,
+}
+
 impl Permit {
     /// Nothing is reserved.
     pub const NONE: Permit = Permit(None);
 
-    /// Reserves places in lines, which come back to `freed` if the client leaves.
-    pub fn new(seats: Vec<Seat>, freed: &Rc<Freed>) -> Permit {
-        if seats.is_empty() {
+    /// Reserves places in lines, and charges that are to be settled. If the client leaves they come back to `freed`.
+    pub fn new(seats: Vec<Seat>, charges: Vec<Unsettled>, freed: &Rc<Freed>) -> Permit {
+        if seats.is_empty() && charges.is_empty() {
             return Permit::NONE;
         }
-        Permit(Some(Box::new(Reserved { seats, freed: freed.clone() })))
+        Permit(Some(Box::new(Reserved { seats, charges, freed: freed.clone() })))
     }
 
     /// Whether nothing is reserved.
@@ -58,11 +76,34 @@ impl Permit {
         self.0.is_none()
     }
 
+    /// What is to be settled, which leaves the places in lines.
+    pub fn split_off(&mut self) -> Permit {
+        let Some(reserved) = &mut self.0 else { return Permit::NONE };
+        let (charges, freed) = (std::mem::take(&mut reserved.charges), reserved.freed.clone());
+        Permit::new(Vec::new(), charges, &freed)
+    }
+
+    /// The charges that are to be settled.
+    pub fn charges(&mut self) -> &mut [Unsettled] {
+        self.0.as_mut().map_or(&mut [], |reserved| &mut reserved.charges)
+    }
+
     /// The request has ended.
     pub fn finish(mut self, end: End) {
         match end {
             End::Served => self.0 = None,
             End::Left => drop(self),
+        }
+    }
+
+    /// The request has ended, of which `used` says what it used of each charge.
+    pub fn settle(mut self, mut used: impl FnMut(&Unsettled) -> u64) {
+        if let Some(reserved) = self.0.take() {
+            let settle = |mut charge: Unsettled| {
+                charge.settlement.used = used(&charge);
+                Returned::Settled(charge)
+            };
+            reserved.freed.add(reserved.charges.into_iter().map(settle));
         }
     }
 }
@@ -78,38 +119,55 @@ impl Drop for Permit {
     #[inline]
     fn drop(&mut self) {
         if let Some(reserved) = self.0.take() {
-            reserved.freed.add(reserved.seats);
+            reserved.give_back();
         }
     }
 }
 
-/// The places of requests whose clients left, until their engine takes them back.
+impl Reserved {
+    #[inline(never)]
+    fn give_back(self) {
+        let seats = self.seats.into_iter().map(Returned::Seat);
+        self.freed.add(seats.chain(self.charges.into_iter().map(Returned::Settled)));
+    }
+}
+
+/// Something that a request no longer needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Returned {
+    /// Its place in a line.
+    Seat(Seat),
+    /// What it did not use of a charge; or what it used beyond it.
+    Settled(Unsettled),
+}
+
+/// What requests no longer need, until their engine takes it back.
 #[derive(Default)]
 pub struct Freed {
     any: Cell<bool>,
-    seats: Cell<Vec<Seat>>,
+    all: Cell<Vec<Returned>>,
 }
 
 impl Freed {
-    /// Whether there are any.
+    /// Whether there is anything.
     #[must_use]
     #[inline]
     pub fn is_any(&self) -> bool {
         self.any.get()
     }
 
-    /// Takes all of them out, those first that came back first.
+    /// Takes all of it out, that first which came back first.
     #[must_use]
-    pub fn take(&self) -> Vec<Seat> {
+    pub fn take(&self) -> Vec<Returned> {
         self.any.set(false);
-        self.seats.take()
+        self.all.take()
     }
 
-    #[inline(never)]
-    fn add(&self, seats: Vec<Seat>) {
-        let mut all = self.seats.take();
-        all.extend(seats);
-        self.seats.set(all);
+    /// Adds what came back.
+    pub fn add(&self, back: impl IntoIterator<Item = Returned>) {
+        let mut all = self.all.take();
+        all.extend(back);
+        self.all.set(all);
         self.any.set(true);
     }
 }

@@ -13,6 +13,7 @@ pub mod redis;
 pub mod remote;
 mod rule;
 mod scope;
+mod settling;
 
 pub use actor::{Actor, IdentitySource};
 pub use ban::Ban;
@@ -24,6 +25,7 @@ use redis::Redis;
 use remote::{Own, Remote};
 pub use rule::{Absent, Limit, Response, Rule};
 pub use scope::{Memory, Scope};
+pub use settling::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
 
 /// Everything that a configuration says.
 #[derive(Debug)]
@@ -65,6 +67,7 @@ impl Policy {
             && [&self.except, except, &rule.except].iter().all(|except| except.is_empty())
             && rule.enforce == 100
             && rule.told.is_none()
+            && rule.settling.is_none()
             && !rule.shadow
     }
 

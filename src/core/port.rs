@@ -82,6 +82,30 @@ pub trait Request {
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>>;
 }
 
+/// The response to a request, and how its stream ended.
+pub trait Ending {
+    /// All values of a header of the response, by its name in lower case. To be asked for only when it has just come.
+    fn header(&self, name: &str) -> Values<'_>;
+
+    /// The response's status; nothing if there was none.
+    fn status(&self) -> Option<u16>;
+
+    /// Whether the response came from the upstream, and is whole if the stream has ended.
+    fn is_from_upstream(&self) -> bool;
+
+    /// What the host calls the reason for the response, or for its end.
+    fn details(&self) -> Option<Cow<'_, [u8]>>;
+
+    /// Whether the upstream could not be reached, or did not answer.
+    fn upstream_failed(&self) -> bool;
+
+    /// Whether the client has left.
+    fn client_left(&self) -> bool;
+
+    /// A property's bytes, or nothing if the stream has no such property.
+    fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>>;
+}
+
 /// Data that all workers of a gateway share. Keys are never freed, so they come from a fixed set.
 pub trait SharedData {
     /// A value, and the number that [`SharedData::swap`] compares.

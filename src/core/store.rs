@@ -23,6 +23,7 @@ mod weak_registry;
 
 use crate::decision::Decision;
 use crate::key::Key;
+use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
 pub use counter_spec::CounterSpec;
 pub use reservation::Reservation;
@@ -68,11 +69,16 @@ pub trait Store {
     /// More requests of a caller wait for permits than may.
     fn crowd(&mut self, _key: Key, _now: Now) {}
 
-    /// What [`Store::leave`] needs to give the place of a request back that was charged.
-    fn receipt(&self, reservation: &Reservation) -> u64;
+    /// What [`Store::leave`] and [`Store::settle`] need of a request that was charged.
+    fn receipt(&mut self, reservation: &Reservation) -> u64;
 
     /// Gives the place of a held request of so many permits back, if it still is the last in its line.
     fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now);
+
+    /// Settles a charge of a caller at `now`. Whether that is done; otherwise others were faster, and it is to be tried
+    /// again.
+    #[must_use]
+    fn settle(&mut self, key: Key, settlement: &Settlement, now: Now) -> bool;
 
     /// The caller is hot: it is going to need about so many permits in the next tenth of a second.
     fn hint_demand(&mut self, _key: Key, _permits: u64) {}

@@ -5,6 +5,7 @@ use proxy_wasm::types::Action;
 
 use super::abi;
 use super::calls::HostCall;
+use super::ending::HostEnding;
 use super::request::HostRequest;
 use super::vm::worker;
 use diana_worker::Stream;
@@ -24,8 +25,9 @@ impl Context for Http {}
 
 impl Drop for Http {
     fn drop(&mut self) {
-        if self.stream.may_wait() {
-            self.stream.leave(worker(), &self.host());
+        if self.stream.is_open() {
+            let host = self.host();
+            self.stream.end(&HostEnding::default(), worker(), &host);
         }
     }
 }
@@ -40,7 +42,9 @@ impl HttpContext for Http {
     }
 
     fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
-        if let Some(headers) = self.stream.response() {
+        if self.stream.is_open()
+            && let Some(headers) = self.stream.response(&HostEnding::default(), &self.host())
+        {
             add(headers);
         }
         Action::Continue

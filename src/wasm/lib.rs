@@ -4,6 +4,7 @@
 
 mod abi;
 mod calls;
+mod ending;
 mod http;
 mod pairs;
 mod plugin;

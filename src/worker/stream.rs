@@ -6,8 +6,8 @@ use super::host::Host;
 use super::instance::Instance;
 use super::waiting::Late;
 use super::worker::Worker;
-use diana_core::permit::Permit;
-use diana_core::port::Request;
+use diana_core::permit::{End, Permit};
+use diana_core::port::{Ending, Request};
 use diana_core::verdict::Verdict;
 
 /// A stream, from its request's headers until it ends.
@@ -55,8 +55,8 @@ impl Stream {
                 self.late().admit(permit, report.as_deref(), host);
                 return true;
             }
-            Verdict::Hold(held) => {
-                self.late().admit(Permit::NONE, Some(&held.report), host);
+            Verdict::Hold(mut held) => {
+                self.late().admit(held.permit.split_off(), Some(&held.report), host);
                 self.held = true;
                 worker.hold(self.id, &self.instance, held);
             }
@@ -71,26 +71,52 @@ impl Stream {
     }
 
     /// The response has come. The headers to be added to it, if anything is left to do.
-    pub fn response(&mut self) -> Option<Vec<(&'static str, String)>> {
+    pub fn response(
+        &mut self,
+        ending: &dyn Ending,
+        host: &dyn Host,
+    ) -> Option<Vec<(&'static str, String)>> {
         self.held = false;
         let late = self.late.take()?;
-        Some(late.end())
+        let (fields, mut permit) = (late.fields(), late.permit());
+        if !permit.is_none() {
+            self.instance.with_engine(host, |engine| engine.hear_response(&mut permit, ending));
+            late.admit(permit, None, host);
+            self.late = Some(late);
+        }
+        Some(fields)
     }
 
     fn late(&mut self) -> &Rc<Late> {
         self.late.get_or_insert_default()
     }
 
-    /// Whether the client may leave before its request went on, so that [`Stream::leave`] is to be called.
+    /// Whether something is left to do when the stream ends, so that [`Stream::end`] is to be called.
     #[must_use]
-    pub fn may_wait(&self) -> bool {
-        self.held
+    pub fn is_open(&self) -> bool {
+        self.held || self.late.is_some()
     }
 
     /// The stream has ended.
-    pub fn leave(&self, worker: &Worker, host: &dyn Host) {
-        if self.held {
-            worker.leave(self.id, &self.instance, self.late.as_deref(), host);
+    pub fn end(&mut self, ending: &dyn Ending, worker: &Worker, host: &dyn Host) {
+        let late = self.late.take();
+        let waits = self.held && worker.leave(self.id, &self.instance, late.as_deref(), host);
+        let permit = late.map(|late| late.permit()).unwrap_or_default();
+        if !permit.is_none() {
+            self.settle(permit, waits, ending, host);
+            worker.settle(host);
+        }
+    }
+
+    /// Settles what was reserved for the request, if it did not leave while it waited.
+    #[inline(never)]
+    fn settle(&self, permit: Permit, waits: bool, ending: &dyn Ending, host: &dyn Host) {
+        let now = self.instance.now(host);
+        if waits {
+            permit.finish(End::Left);
+            self.instance.with_engine(host, |engine| engine.take_back(now));
+        } else {
+            self.instance.with_engine(host, |engine| engine.settle(permit, ending, now));
         }
     }
 }

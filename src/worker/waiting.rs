@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::host::Host;
 use diana_core::engine::Resumed;
-use diana_core::permit::{End, Permit};
+use diana_core::permit::Permit;
 use diana_core::report::Report;
 use diana_core::tickets::Tickets;
 
@@ -18,22 +18,26 @@ pub(crate) struct Late {
     ticket: Cell<Option<u64>>,
     /// Headers to add to the upstream's response.
     fields: Cell<Vec<(&'static str, String)>>,
-    /// What is reserved for the request.
+    /// What is to be settled when the stream ends.
     permit: Cell<Permit>,
 }
 
 impl Late {
-    /// The request goes on by a permit, at once or later, and this is told of it.
+    /// The request goes on, at once or later, and this is told of it. What is to be settled by a permit is settled at
+    /// its end.
     pub(crate) fn admit(&self, permit: Permit, report: Option<&Report>, host: &dyn Host) {
         self.permit.set(permit);
         report.into_iter().for_each(|report| self.fields.set(tell(report, host)));
     }
 
-    /// The response has come. The headers to be added to it.
-    #[inline(never)]
-    pub(crate) fn end(&self) -> Vec<(&'static str, String)> {
-        self.permit.take().finish(End::Served);
+    /// The headers to be added to the response, which has come.
+    pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
         self.fields.take()
+    }
+
+    /// What is to be settled of the request.
+    pub(crate) fn permit(&self) -> Permit {
+        self.permit.take()
     }
 }
 

@@ -75,25 +75,27 @@ impl Worker {
         self.queue.borrow_mut().join(stream, instance.number, held);
     }
 
-    /// Forgets a request whose client left, if it still waits.
+    /// Forgets a request whose client left, if it still waits. Whether it did.
     pub(crate) fn leave(
         &self,
         stream: u32,
         instance: &Instance,
         late: Option<&Late>,
         host: &dyn Host,
-    ) {
+    ) -> bool {
         let ticket = late.and_then(|late| instance.waiting().leave(late));
         if let Some(ticket) = ticket {
             instance.with_engine(host, |engine| engine.forget(ticket));
         }
         let permit = self.queue.borrow_mut().leave(stream);
+        let waited = ticket.is_some() || permit.is_some();
         if let Some(permit) = permit {
             permit.finish(End::Left);
             let now = instance.now(host);
             instance.with_engine(host, |engine| engine.take_back(now));
         }
         self.settle(host);
+        waited
     }
 
     /// Lets go on whose turn has come, and does what is due, for all instances.

@@ -8,6 +8,7 @@ mod parts;
 mod probes;
 mod record;
 pub mod redis;
+mod settlements;
 mod trips;
 mod waits;
 

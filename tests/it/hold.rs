@@ -3,7 +3,7 @@
 pub mod model;
 
 use diana_core::key::Key;
-use diana_core::permit::{End, Freed, Permit, Seat};
+use diana_core::permit::{End, Freed, Permit, Returned, Seat};
 use diana_core::report::Report;
 use diana_core::verdict::{Held, Line};
 use diana_worker::hold::Queue;
@@ -31,7 +31,7 @@ thread_local! {
 fn held(until: u64, line: Option<Line>) -> Held {
     let Line { rule, key } = line.unwrap_or(ANN);
     let seats = vec![Seat { rule, key, place: until, cost: 1 }];
-    let permit = FREED.with(|freed| Permit::new(seats, freed));
+    let permit = FREED.with(|freed| Permit::new(seats, Vec::new(), freed));
     Held { until, line, permit, report: Report::default() }
 }
 
@@ -57,9 +57,10 @@ fn release(queue: &mut Queue, now: u64) -> Option<u32> {
 fn leave(queue: &mut Queue, stream: u32) -> Option<u64> {
     let permit = queue.leave(stream)?;
     permit.finish(End::Left);
-    let seats = FREED.with(|freed| freed.take());
-    assert_eq!(seats.len(), 1);
-    Some(seats[0].place)
+    match FREED.with(|freed| freed.take())[..] {
+        [Returned::Seat(seat)] => Some(seat.place),
+        ref other => panic!("{other:?} came back"),
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod pointer;
 mod remote;
 mod resp;
 mod ring;
+mod settling;
 mod store;
 mod table;
 mod text;

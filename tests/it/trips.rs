@@ -35,7 +35,7 @@ fn trip() -> Trip {
 
 /// A trip of one call for each of these.
 fn of(calls: Vec<Vec<Ask>>) -> Trip {
-    let call = |asks| ScriptCall { part: Part::FIRST, script: Script::Digest, asks };
+    let call = |asks| ScriptCall { part: Part::FIRST, script: Script::Digest, asks, settles: None };
     Trip {
         tags: Tags::new("shop", Parts::ONE),
         seed: Seed { k0: 1, k1: 2 },

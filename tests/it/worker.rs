@@ -14,6 +14,7 @@ use diana_core::port::{Answer, Request};
 use diana_core::time::{Micros, SECOND};
 use diana_worker::{Root, Stream, Worker};
 use host::House;
+use kit::ending::FakeEnding;
 use kit::fake::FakeRequest;
 
 pub const MILLISECOND: Micros = SECOND / 1000;
@@ -69,11 +70,21 @@ impl Thread {
         goes_on
     }
 
+    /// The response of a stream comes. The headers to be added, if anything was left to do.
+    pub fn responds(&mut self, stream: u32) -> Option<Vec<(&'static str, String)>> {
+        let stream = self.streams.get_mut(&stream).unwrap();
+        stream.response(&FakeEnding::answered(200), &self.host)
+    }
+
     /// The client of a stream is gone, or its response.
     pub fn leave(&mut self, root: u32, stream: u32) {
         self.host.streams.borrow_mut().remove(&stream);
         self.host.begin(root, root);
-        self.streams.remove(&stream).unwrap().leave(&self.worker, &self.host);
+        self.streams.remove(&stream).unwrap().end(
+            &FakeEnding::left(None),
+            &self.worker,
+            &self.host,
+        );
     }
 
     pub fn answer(&mut self, root: u32, token: u32, status: Option<u16>, body: &[u8]) {

@@ -59,6 +59,7 @@ pub struct Play {
     pub leased: usize,
     pub ahead: usize,
     pub given_back: usize,
+    pub owed: usize,
     pub refused: usize,
     pub waited: usize,
     pub lends: usize,
@@ -83,6 +84,7 @@ impl Play {
             leased: 0,
             ahead: 0,
             given_back: 0,
+            owed: 0,
             refused: 0,
             waited: 0,
             lends: 0,
@@ -173,6 +175,11 @@ impl Play {
         (ask_of(delay, rules), asked)
     }
 
+    fn can_settle(&self, rule: usize) -> bool {
+        let Rule { entry, case, .. } = &self.rules[rule];
+        (entry.can)(&case.quota).settles
+    }
+
     fn charge(&mut self, rule: usize, cost: u64) -> (Charge, Asked) {
         let rng = &mut self.rng;
         // Two of them have the same bucket, should there be no room for them.
@@ -219,6 +226,11 @@ impl Play {
                 self.held.remove(place);
             }
             self.given_back += 1;
+        } else if self.can_settle(rule) && self.rng.u8(0..4) == 0 {
+            asked.debt = self.rng.u64(1..=2 * quota.rpu.max(1));
+            charge.back = Back::Debt { permits: asked.debt };
+            (charge.tentative, asked.tentative) = (false, false);
+            self.owed += 1;
         }
         (charge, asked)
     }

@@ -9,6 +9,7 @@ mod lease;
 mod refund;
 mod reserve;
 mod same;
+mod settle;
 pub mod stream;
 
 use case::Case;
@@ -33,6 +34,7 @@ pub fn hold(seed: u64, cases: u64) {
             reserve::of_two_rules(entry, &case, &mut rng);
             refund::amid_others(&case, &mut rng);
             refund::in_a_queue(entry, &case, &mut rng);
+            settle::holds(entry, &case, &mut rng);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 #[cfg(unix)]
 pub mod compare;
+pub mod ending;
 pub mod fake;
 pub mod host;
 pub mod laws;

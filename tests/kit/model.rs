@@ -55,6 +55,8 @@ pub struct Asked {
     pub term: u64,
     pub block: u64,
     pub left: u64,
+    /// Permits that were used beyond those that were charged.
+    pub debt: u64,
 }
 
 /// What becomes of an ask about rules.

@@ -80,7 +80,7 @@ pub fn trip_of(now: Option<u64>, asks: Vec<Ask>) -> Trip {
 
 /// A trip of one call for each of these.
 pub fn trip_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Trip {
-    let call = |asks| ScriptCall { part: Part::FIRST, script: Script::Digest, asks };
+    let call = |asks| ScriptCall { part: Part::FIRST, script: Script::Digest, asks, settles: None };
     let calls = calls.into_iter().map(call).collect();
     Trip {
         tags: Tags::new("test", Parts::ONE),
@@ -106,7 +106,7 @@ pub fn trip_about(now: Option<u64>, refusals: Refusals) -> Trip {
 /// What nobody was let through for of what is given back.
 pub fn left(back: &mut Back) -> Option<&mut u64> {
     match back {
-        Back::Nothing => None,
+        Back::Nothing | Back::Debt { .. } => None,
         Back::Cost { permits, .. } => Some(permits),
         Back::Block { left, .. } => Some(left),
     }
@@ -116,7 +116,7 @@ pub fn left(back: &mut Back) -> Option<&mut u64> {
 pub fn block(back: Back) -> u64 {
     match back {
         Back::Block { block, .. } => block,
-        Back::Nothing | Back::Cost { .. } => 0,
+        Back::Nothing | Back::Cost { .. } | Back::Debt { .. } => 0,
     }
 }
 

@@ -19,6 +19,7 @@ mod loans;
 mod parts;
 mod played;
 mod same;
+mod settlements;
 mod speed;
 mod spikes;
 mod thrift;

@@ -10,7 +10,7 @@ fn redis_answers_like_the_steps_in_rust() {
     let server = Server::start();
     let start = seed::fresh();
     let (mut trips, mut leased, mut given_back, mut refused, mut held) = (0, 0, 0, 0, 0);
-    let (mut ahead, mut lends, mut shared) = (0, 0, 0);
+    let (mut ahead, mut lends, mut shared, mut owed) = (0, 0, 0, 0);
     for number in 0..160 {
         let seed = start.wrapping_add(number);
         let play = play(&server, &REGISTRY[number as usize % REGISTRY.len()], seed);
@@ -19,6 +19,7 @@ fn redis_answers_like_the_steps_in_rust() {
         ahead += play.ahead;
         lends += play.lends;
         shared += play.shared;
+        owed += play.owed;
         given_back += play.given_back;
         refused += play.refused;
         held += play.waited;
@@ -27,7 +28,7 @@ fn redis_answers_like_the_steps_in_rust() {
     println!(
         "{trips} trips: {leased} leases ({ahead} for later), {given_back} back, {refused} refused, {lends} for loans, {held} held, {shared} by shared buckets"
     );
-    assert!(ahead > 5 && lends > 50 && shared > 400, "too tame");
+    assert!(ahead > 5 && lends > 50 && shared > 400 && owed > 400, "too tame");
     assert!(
         [trips, leased, given_back, refused, held].iter().all(|count| *count > 400),
         "too tame"

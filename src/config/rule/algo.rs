@@ -4,11 +4,12 @@
 use std::rc::Rc;
 
 use super::cost::{self, Cost};
+use super::settling;
 use crate::fields::Fields;
 use crate::node::Node;
 use crate::values;
 use diana_core::algorithm::{Algorithm, Conflict, Entry, Form, REGISTRY, Setting};
-use diana_core::policy::{MAX_PERMITS, Quota, Scope, Told};
+use diana_core::policy::{MAX_PERMITS, Quota, Scope, Settling, Told};
 use diana_core::time::Unit;
 
 /// A rule's algorithm and what it was built from.
@@ -17,6 +18,8 @@ pub struct Limiter {
     pub quota: Quota,
     /// Where requests say what they take, if they do.
     pub told: Option<Told>,
+    /// How what was reserved is settled, if it is.
+    pub settling: Option<Settling>,
     /// What the algorithm is known by.
     pub entry: &'static Entry,
     /// The algorithm.
@@ -38,12 +41,16 @@ pub fn read(fields: &Fields<'_>, zone: i64, scope: Scope) -> Option<Limiter> {
     wrong.extend(common.iter().filter(|(_, wrong)| *wrong).map(|(key, _)| *key));
     let entry = entry?;
     // Something else stands in for what is wrong, so that conflicts of the other keys show.
-    let Cost { most: cost, told } = cost.unwrap_or(Cost { most: 1, told: None });
+    let Cost { most: cost, told, answered } = cost.unwrap_or(Cost::ONE);
+    let settling = settling::read(fields, answered, cost);
     let (unit, rpu) = (unit.unwrap_or(Unit::Second), rpu.unwrap_or(1));
     let quota = Quota { unit, rpu, cost, zone, ..options };
+    if settling.is_some() {
+        settling::blame(fields, &quota, entry);
+    }
     match (entry.build)(&quota) {
         Ok(algorithm) if wrong.is_empty() => {
-            return Some(Limiter { quota, told, entry, algorithm });
+            return Some(Limiter { quota, told, settling, entry, algorithm });
         }
         Ok(_) => {}
         Err(conflicts) => {

@@ -1,10 +1,11 @@
 //! `cost` of a rule: a number, or where requests say what they take.
 
+use super::settling;
 use crate::fields::Fields;
 use crate::node::Node;
 use diana_core::cost::Teller;
 use diana_core::identity::{header, metadata};
-use diana_core::policy::{IdentitySource, MAX_PERMITS, Told};
+use diana_core::policy::{Answered, IdentitySource, MAX_PERMITS, Told};
 use diana_core::tree::Tree;
 
 const WHAT: &str = "a whole number, or a mapping such as `{header: x-cost, default: 1, max: 1000}`";
@@ -17,14 +18,25 @@ pub struct Cost {
     pub most: u64,
     /// Where they say it, if they do.
     pub told: Option<Told>,
+    /// Permits to be reserved, and where the response says what was used, if it does.
+    pub answered: Option<(u64, Answered)>,
+}
+
+impl Cost {
+    /// The same for all.
+    pub const ONE: Cost = Cost { most: 1, told: None, answered: None };
 }
 
 /// Reads `cost`, by default one permit.
 #[inline(never)]
 pub fn read(rule: &Fields<'_>) -> Option<Cost> {
-    let Some(node) = rule.get("cost") else { return Some(Cost { most: 1, told: None }) };
-    if !matches!(node.tree(), Tree::Map(_)) {
-        return node.whole(1, MAX_PERMITS).map(|most| Cost { most, told: None });
+    let Some(node) = rule.get("cost") else { return Some(Cost::ONE) };
+    match node.tree() {
+        Tree::Map(pairs) if pairs.iter().any(|(key, _)| key == "response") => {
+            return settling::cost(node);
+        }
+        Tree::Map(_) => {}
+        _ => return node.whole(1, MAX_PERMITS).map(|most| Cost { most, ..Cost::ONE }),
     }
     let fields = Fields::read(node, WHAT, KEYS)?;
     let most = fields.require("max", &format!("a whole number, 1 … {MAX_PERMITS}"));
@@ -36,7 +48,7 @@ pub fn read(rule: &Fields<'_>) -> Option<Cost> {
     let is_text = is_text(&fields);
     let source = source(node, &fields);
     let told = Told { source: source?, is_text: is_text?, default: default? };
-    Some(Cost { most: most?, told: Some(told) })
+    Some(Cost { most: most?, told: Some(told), answered: None })
 }
 
 /// Whether metadata holds the cost as text.

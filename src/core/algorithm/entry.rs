@@ -83,11 +83,14 @@ pub struct Can {
     pub holds: bool,
     /// How its permits may be kept for later.
     pub leasing: Leasing,
+    /// Whether what a request takes may be known at its end only.
+    pub settles: bool,
 }
 
 impl Can {
     /// What windows can do.
-    pub(super) const WINDOW: Can = Can { queues: false, holds: false, leasing: Leasing::Window };
+    pub(super) const WINDOW: Can =
+        Can { queues: false, holds: false, leasing: Leasing::Window, settles: true };
 }
 
 /// How Redis counts by an algorithm: the part of the script in `redis/protocol/script` that does.

@@ -118,6 +118,11 @@ impl Algorithm for FixedWindow {
         Window { used: window.used.saturating_sub(back), ..window }.save(new);
     }
 
+    fn debit(&self, old: &[u64], now: Now, permits: u64, new: &mut [u64]) {
+        let window = self.current(old, now);
+        Window { used: window.used.saturating_add(permits), ..window }.save(new);
+    }
+
     fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros> {
         Some(now.mono.saturating_add(self.left(Window::load(charged), now)))
     }

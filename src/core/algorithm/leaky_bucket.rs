@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry {
     // Without any wait it would be a token bucket of one permit.
     keys: &[warm_up::KEY, hold::max_delay(1_000), hold::MAX_QUEUE],
     build,
-    can: |_| Can { queues: true, holds: true, leasing: Leasing::Never },
+    can: |_| Can { queues: true, holds: true, leasing: Leasing::Never, settles: false },
     codec: Some(Codec {
         kind: "LB",
         // It is a token bucket as large as what it is asked for.

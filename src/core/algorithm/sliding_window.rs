@@ -121,6 +121,11 @@ impl Algorithm for SlidingWindow {
         self.ring.take(new, receipt, permits);
     }
 
+    fn debit(&self, old: &[u64], now: Now, permits: u64, new: &mut [u64]) {
+        copy(old, new);
+        self.ring.add(new, self.current(old, now), permits);
+    }
+
     fn spend_by(&self, charged: &[u64], _now: Now) -> Option<Micros> {
         // Spent in a later slice they would be forgotten too early.
         Some(self.start(self.ring.newest(charged).saturating_add(1)))

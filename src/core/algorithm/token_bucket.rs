@@ -62,7 +62,8 @@ struct TokenBucket {
 fn can(quota: &Quota) -> Can {
     let holds = max_delay(quota).is_some();
     let leases = !holds && quota.warm_up.is_none();
-    Can { queues: false, holds, leasing: if leases { Leasing::Bucket } else { Leasing::Never } }
+    let leasing = if leases { Leasing::Bucket } else { Leasing::Never };
+    Can { queues: false, holds, leasing, settles: leases }
 }
 
 fn burst(quota: &Quota) -> u64 {
@@ -162,6 +163,10 @@ impl Algorithm for TokenBucket {
         let debt = Debt::load(old);
         let charge = Debt::default().drained(since, self.rpu).charged(permits, self.unit);
         debt.without(charge.drained(debt.at(), self.rpu).amount()).save(new);
+    }
+
+    fn debit(&self, old: &[u64], now: Now, permits: u64, new: &mut [u64]) {
+        Debt::load(old).drained(now.mono, self.rpu).charged(permits, self.unit).save(new);
     }
 
     fn spend_by(&self, _charged: &[u64], _now: Now) -> Option<Micros> {

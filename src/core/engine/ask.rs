@@ -88,8 +88,10 @@ impl Engine {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             if let Some(store) = judge.store.redis() {
                 let (now, shadow) = (self.scratch.now, opinion.shadow);
-                let charge =
-                    store.question((opinion.key, opinion.cost), now, shadow, round.tentative);
+                // What is only checked comes back at once.
+                let comes_back = judge.settler.as_ref().is_some_and(|it| it.reserves_nothing());
+                let tentative = round.tentative || comes_back;
+                let charge = store.question((opinion.key, opinion.cost), now, shadow, tentative);
                 questions.push((Target::Rule(opinion.rule), Question::Rule(charge)));
             }
             let bans = judge.bans.as_mut().filter(|_| opinion.is_own && !opinion.shadow);
@@ -171,7 +173,7 @@ impl Engine {
 
     /// Forgets the calls that were made by one who has ended, as [`Engine::work`].
     pub fn lose(&mut self, caller: u32, now: Now) -> Vec<Resumed> {
-        let completed = self.client.as_mut().map(|client| client.lose(caller));
+        let completed = self.client.as_mut().map(|client| client.lose(caller, &mut self.redis));
         self.hand_out(completed.unwrap_or_default(), now)
     }
 

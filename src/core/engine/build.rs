@@ -24,6 +24,7 @@ use crate::redis::handle::Handle;
 use crate::redis::part::Parts;
 use crate::redis::store::{NoCodec, RedisStore};
 use crate::report::metrics::RuleCounts;
+use crate::settling::Settler;
 use crate::store::CounterSpec;
 use crate::store::stores::Stores;
 use crate::store::tables::Tables;
@@ -79,6 +80,7 @@ impl Engine {
             tick_interval,
             upkeep: Upkeep::every(upkeep),
             has_bans: judges.iter().any(|judge| judge.bans.is_some()),
+            settles: judges.iter().any(|judge| judge.settler.is_some()),
             is_global: judges.iter().any(|judge| judge.rule.scope == Scope::Global),
             serves: false,
             mode: None,
@@ -195,6 +197,7 @@ impl<'s> Builder<'s> {
             None => Banned::Here(stores.open_bans(rule.scope, ban, rule.fingerprint, keys)),
         });
         let counted = if in_redis.is_some() { Counted::InFleet } else { Counted::Here };
+        let settler = rule.settling.as_deref().map(|settling| Box::new(Settler::new(settling)));
         Ok(Judge {
             actor: self.callers.register(&rule.actor, counted),
             turn: Turn::of(&rule, can.leasing),
@@ -205,6 +208,7 @@ impl<'s> Builder<'s> {
             rule,
             algorithm,
             teller: teller.map(Box::new),
+            settler,
             store,
             bans,
             hot,
@@ -267,7 +271,9 @@ fn counter_spec(rule: &Rule, keys: usize, beside: bool) -> Result<CounterSpec, U
         fingerprint: rule.fingerprint,
         keys: if rule.actor.is_empty() { 1 } else { keys },
         daily: rule.daily,
-        beside,
+        // What is reserved may come back, as from a request that another rule refuses.
+        beside: beside || rule.settling.is_some(),
+        settles: rule.settling.is_some(),
     })
 }
 

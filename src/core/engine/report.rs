@@ -4,9 +4,11 @@
 use super::opinion::{Basis, Refused, Says};
 use super::{Engine, Judge, Opinion};
 use crate::decision::Retry;
-use crate::permit::{Permit, Seat};
+use crate::permit::{Permit, Seat, Unsettled};
 use crate::policy::{Accepted, Scope};
 use crate::report::{Record, Refusal, Report};
+use crate::settlement::Settlement;
+use crate::settling::Heard;
 use crate::time::{Micros, Now, SECOND};
 use crate::verdict::{Held, Line, Verdict};
 
@@ -16,34 +18,58 @@ impl Engine {
     pub(super) fn admit(&mut self, delay: Micros) -> Verdict {
         let shadowed = self.count();
         let is_silent = shadowed.is_none() && delay == 0 && self.accepted == Accepted::default();
-        if is_silent {
+        if is_silent && !self.settles {
             return Verdict::pass();
         }
-        let report = self.report(shadowed, delay);
-        if delay == 0 {
-            return Verdict::Admit(Permit::NONE, Some(Box::new(report)));
-        }
+        let report = (!is_silent).then(|| self.report(shadowed, delay));
+        let charges = if self.settles { self.charges() } else { Vec::new() };
+        let report = match report {
+            Some(report) if delay > 0 => report,
+            report => {
+                let permit = Permit::new(Vec::new(), charges, &self.freed);
+                return Verdict::Admit(permit, report.map(Box::new));
+            }
+        };
         let until = self.scratch.now.mono.saturating_add(delay);
         let seats = self.seats();
         // Who moves up takes the place of another in this line; elsewhere it has one of its own.
         let line = self.line().filter(|_| seats.len() == 1);
-        let permit = Permit::new(seats, &self.freed);
+        let permit = Permit::new(seats, charges, &self.freed);
         Verdict::Hold(Held { until, line, permit, report })
     }
 
     /// The places that the request takes in lines.
-    fn seats(&self) -> Vec<Seat> {
+    fn seats(&mut self) -> Vec<Seat> {
+        let rules = &mut self.rules;
         let seat = |opinion: &Opinion| {
-            let judge = self.rules.get(opinion.rule).filter(|judge| judge.queues)?;
-            let Says::Admits { by, .. } = &opinion.says else { return None };
-            let place = match by {
-                Basis::Store(found) => judge.store.receipt(found.is_charged().then_some(found)?),
-                Basis::Redis(grant) => grant.receipt,
-                Basis::Agreed(_) => return None,
-            };
+            let judge = rules.get_mut(opinion.rule).filter(|judge| judge.queues)?;
+            let (place, _) = charged(judge, &opinion.says)?;
             Some(Seat { rule: opinion.rule, key: opinion.key, place, cost: opinion.cost })
         };
         self.scratch.opinions.iter().filter(|opinion| !opinion.shadow).filter_map(seat).collect()
+    }
+
+    /// The charges of the request that are to be settled.
+    #[inline(never)]
+    fn charges(&mut self) -> Vec<Unsettled> {
+        let (rules, redis, now) = (&mut self.rules, &mut self.redis, self.scratch.now);
+        let charge = |opinion: &mut Opinion| {
+            let judge = rules.get_mut(opinion.rule)?;
+            let is_checked_only = judge.settler.as_ref()?.reserves_nothing();
+            let (receipt, is_alone) = charged(judge, &opinion.says)?;
+            let (rule, key, since) = (opinion.rule, opinion.key, now.mono);
+            let settlement = Settlement { receipt, since, reserved: opinion.cost, used: 0 };
+            let mut charge = Unsettled { rule, key, is_alone, settlement, heard: Heard::default() };
+            if is_checked_only {
+                match &opinion.says {
+                    Says::Admits { by: Basis::Redis(_), .. } => opinion.give_back(judge, redis),
+                    _ => _ = judge.store.settle(&charge, now, redis),
+                }
+                charge.settlement.reserved = 0;
+            }
+            Some(charge)
+        };
+        self.scratch.opinions.iter_mut().filter_map(charge).collect()
     }
 
     /// The line in which a request moves up when one before it leaves: it must be the only one that
@@ -166,6 +192,18 @@ impl Engine {
             caller: opinion.key.hash,
             rule: judge.name.clone(),
         })
+    }
+}
+
+/// Under what a rule was charged, if it was, and whether the gateway's part was in place of the fleet.
+fn charged(judge: &mut Judge, says: &Says) -> Option<(u64, bool)> {
+    let Says::Admits { by, .. } = says else { return None };
+    match by {
+        Basis::Store(found) if found.is_charged() => {
+            Some((judge.store.receipt(found), found.is_alone))
+        }
+        Basis::Redis(grant) => Some((grant.receipt, false)),
+        Basis::Store(_) | Basis::Agreed(_) => None,
     }
 }
 

@@ -31,17 +31,6 @@ impl Upkeep {
 }
 
 impl Engine {
-    /// Takes back what was reserved for requests whose clients left. It is done before any other request
-    /// is decided about, and sooner where others count by the same state.
-    #[inline(never)]
-    pub fn take_back(&mut self, now: Now) {
-        for seat in self.freed.take() {
-            if let Some(judge) = self.rules.get_mut(seat.rule) {
-                judge.store.leave(seat.key, seat.place, seat.cost, now, &mut self.redis);
-            }
-        }
-    }
-
     /// How often [`Engine::tidy`] and [`Engine::flush`] are due, in ticks.
     #[must_use]
     pub fn tick_interval(&self) -> Micros {

@@ -2,6 +2,7 @@
 
 use crate::decision::Decision;
 use crate::key::Key;
+use crate::permit::Unsettled;
 use crate::redis::bans::RedisBans;
 use crate::redis::handle::Handle;
 use crate::redis::store::RedisStore;
@@ -109,7 +110,7 @@ impl Usage {
         }
     }
 
-    pub(super) fn receipt(&self, reservation: &Reservation) -> u64 {
+    pub(super) fn receipt(&mut self, reservation: &Reservation) -> u64 {
         match self {
             Usage::Here(store) => store.receipt(reservation),
             Usage::Redis(store) => store.receipt(reservation),
@@ -127,6 +128,14 @@ impl Usage {
         match self {
             Usage::Here(store) => store.leave(key, receipt, cost, now),
             Usage::Redis(store) => store.leave(key, receipt, cost, now, handle),
+        }
+    }
+
+    pub(super) fn settle(&mut self, charge: &Unsettled, now: Now, handle: &mut Handle) -> bool {
+        match self {
+            Usage::Here(_) if charge.settlement.is_even() => true,
+            Usage::Here(store) => store.settle(charge.key, &charge.settlement, now),
+            Usage::Redis(store) => store.settle(charge, now, handle),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Ban, Except, Hot, Match, Prefix, Quota, Scope, Told};
+use super::{Ban, Except, Hot, Match, Prefix, Quota, Scope, Settling, Told};
 use crate::bloom::Shape;
 
 /// One entry of `limits`.
@@ -34,6 +34,8 @@ pub struct Rule {
     pub quota: Quota,
     /// Where requests say what they take, if they do.
     pub told: Option<Box<Told>>,
+    /// How what was reserved for a request is settled at its end, if it is.
+    pub settling: Option<Box<Settling>>,
     /// Short name of the algorithm, such as `TB`, by which it stands in the registry.
     pub algo: &'static str,
     /// Words that its algorithm keeps of a caller.

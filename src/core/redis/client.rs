@@ -66,6 +66,8 @@ pub struct Client {
     /// The secret that callers are hashed with, as far as is known.
     seed: Seed,
     gateway: u64,
+    /// The number under which this client sends what is to be settled.
+    sender: u64,
     tickets: u64,
     /// The requests that wait for replies.
     pending: Tickets<Pending>,
@@ -120,6 +122,7 @@ impl Client {
             key,
             seed: health.seed().unwrap_or(own),
             gateway: health.gateway,
+            sender: random,
             tickets: 0,
             pending: Tickets::default(),
             waiting: VecDeque::new(),
@@ -227,12 +230,12 @@ impl Client {
         let answers = batch.read(&self.endpoint.login, answer, now.mono);
         let (mut again, mut answered) = (Vec::new(), Vec::new());
         for ((call, who), answer) in batch.take().into_iter().zip(answers) {
-            match answer {
-                Err(Failure::NoScript) if call.script == Script::Digest => {
-                    again.push((ScriptCall { script: Script::Text, ..call }, who));
-                }
-                answer => answered.push((call.part, who, answer)),
+            if call.script == Script::Digest && matches!(answer, Err(Failure::NoScript)) {
+                again.push((ScriptCall { script: Script::Text, ..call }, who));
+                continue;
             }
+            send::come_back(&call, answer.is_ok(), handle);
+            answered.push((call.part, who, answer));
         }
         self.take(&batch, answered, now.mono, handle);
         if !again.is_empty() {
@@ -285,8 +288,10 @@ impl Client {
 
     /// All calls of a batch came to nothing.
     fn fail_all(&mut self, mut batch: Batch, failure: &Failure, now: Micros, handle: &mut Handle) {
+        let calls = batch.take();
+        calls.iter().for_each(|(call, _)| send::come_back(call, false, handle));
         let failed = |(call, who): (ScriptCall, _)| (call.part, who, Err(failure.clone()));
-        let answers = batch.take().into_iter().map(failed).collect();
+        let answers = calls.into_iter().map(failed).collect();
         self.take(&batch, answers, now, handle);
     }
 }

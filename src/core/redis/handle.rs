@@ -1,5 +1,6 @@
 //! What rules that are counted in Redis go by, and what they want done there.
 
+use super::ledger::Ledgers;
 use super::part::{Part, Parts};
 use super::protocol::{Charge, Question, Refusals};
 use super::target::Target;
@@ -66,6 +67,8 @@ pub struct Handle {
     /// Those that cannot be relied upon, in order.
     pub(super) away: Vec<Part>,
     operations: Vec<Operation>,
+    /// What is to be settled.
+    pub ledgers: Ledgers,
 }
 
 impl Handle {
@@ -73,7 +76,8 @@ impl Handle {
     #[must_use]
     pub fn new(on_failure: OnFailure, parts: Parts) -> Handle {
         let (away, operations) = (Vec::new(), Vec::new());
-        Handle { on_failure, gateways: 1, in_use: false, parts, away, operations }
+        let ledgers = Ledgers::default();
+        Handle { on_failure, gateways: 1, in_use: false, parts, away, operations, ledgers }
     }
 
     /// Whether a part cannot be relied upon.
@@ -114,9 +118,9 @@ impl Handle {
         self.operations.extract_if(.., is_away).collect()
     }
 
-    /// Whether there are any.
+    /// Whether something is to be done with the next batch.
     #[must_use]
     pub fn has_operations(&self) -> bool {
-        !self.operations.is_empty()
+        !self.operations.is_empty() || self.ledgers.is_ready(&self.away)
     }
 }

@@ -85,6 +85,19 @@ pub struct ScriptCall {
     pub script: Script,
     /// What is to be decided.
     pub asks: Vec<Ask>,
+    /// Which of them settle something.
+    pub settles: Option<Settles>,
+}
+
+/// The first asks of a call, which settle something. Sent again they do so once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settles {
+    /// Who numbers them: a random number.
+    pub sender: u64,
+    /// Their number, one more than that of those before.
+    pub number: u64,
+    /// How many asks they are.
+    pub asks: usize,
 }
 
 /// Questions of which the rules are charged together or not at all.
@@ -148,6 +161,11 @@ pub enum Back {
         /// [`RuleReply::term`]; zero if it was not charged tentatively.
         term: u64,
         /// Its permits.
+        permits: u64,
+    },
+    /// Nothing; so many permits were used beyond those that were charged.
+    Debt {
+        /// They are charged, whether they fit or not.
         permits: u64,
     },
     /// A block that was leased.

@@ -13,12 +13,14 @@ mod share;
 
 use super::handle::Handle;
 use super::part::Parts;
-use super::protocol::Numbers;
+use super::protocol::{Back, Charge, Numbers};
 use crate::algorithm::{Can, Codec, Leasing};
 use crate::decision::Decision;
 use crate::key::Key;
+use crate::permit;
 use crate::policy::Quota;
 use crate::policy::redis::OnFailure;
+use crate::settlement::Settlement;
 use crate::store::lease::Lease;
 use crate::store::leases::Leases;
 use crate::store::reservation::By;
@@ -224,8 +226,13 @@ impl RedisStore {
     }
 
     /// As [`Store::receipt`](crate::store::Store::receipt).
-    pub fn receipt(&self, reservation: &Reservation) -> u64 {
-        self.share.receipt(reservation)
+    pub fn receipt(&mut self, reservation: &Reservation) -> u64 {
+        match reservation.by {
+            By::Lease if !reservation.is_alone => {
+                self.leases.find(reservation.key).map_or(0, |lease| lease.block().0.receipt)
+            }
+            _ => self.share.receipt(reservation),
+        }
     }
 
     /// As [`Store::leave`](crate::store::Store::leave).
@@ -235,6 +242,25 @@ impl RedisStore {
         } else {
             self.give_back(key, (receipt, 0), cost, handle);
         }
+    }
+
+    /// As [`Store::settle`](crate::store::Store::settle).
+    pub fn settle(&mut self, charge: &permit::Unsettled, now: Now, handle: &mut Handle) -> bool {
+        let permit::Unsettled { key, settlement, .. } = *charge;
+        if charge.is_alone {
+            return self.share.last().settle(key, &settlement, now);
+        }
+        let Settlement { receipt, used, .. } = settlement;
+        self.share.note(key, used, now);
+        if settlement.is_even() {
+            return true;
+        }
+        let back = match settlement.debt() {
+            0 => Back::Cost { receipt, term: 0, permits: settlement.back() },
+            permits => Back::Debt { permits },
+        };
+        handle.ledgers.add(handle.parts.of(key), Charge { back, ..self.nothing(key) });
+        true
     }
 
     /// As [`Store::hint_demand`](crate::store::Store::hint_demand).

@@ -7,6 +7,7 @@
 use super::Outcome;
 use crate::port::Metrics;
 use crate::redis::client::Stats;
+use crate::settling::Untold;
 use crate::store::slots::traffic::Traffic;
 use crate::time::Micros;
 
@@ -31,7 +32,23 @@ pub struct RuleCounts {
     pub hot: u64,
     /// Requests judged by an overflow bucket, since the table was full of live callers.
     pub overflow: u64,
+    /// Requests whose charges were settled at their end.
+    pub settled: u64,
+    /// Permits that came back then.
+    pub refunded: u64,
+    /// Permits that were charged then beyond what was reserved.
+    pub debt: u64,
+    /// Those of which nobody knew what they used, by the reason.
+    pub untold: [u64; UNTOLD.len()],
 }
+
+/// Why nobody knows what a request used, and what that is called.
+const UNTOLD: [(Untold, &str); 4] = [
+    (Untold::ClientLeft, "client_left"),
+    (Untold::Cut, "cut"),
+    (Untold::Absent, "absent"),
+    (Untold::Unusable, "unusable"),
+];
 
 impl RuleCounts {
     /// Counts a request that goes on, which the rule holds for so many ticks.
@@ -50,6 +67,16 @@ impl RuleCounts {
         }
     }
 
+    /// Counts a charge that was settled: permits that were reserved, and those that were used, which may be a guess.
+    pub fn settle(&mut self, reserved: u64, used: u64, untold: Option<Untold>) {
+        self.settled += 1;
+        self.refunded += reserved.saturating_sub(used);
+        self.debt += used.saturating_sub(reserved);
+        for ((reason, _), count) in UNTOLD.iter().zip(&mut self.untold) {
+            *count += u64::from(untold == Some(*reason));
+        }
+    }
+
     /// Hands the counts on and starts again.
     pub fn flush(&mut self, namespace: &str, rule: &str, metrics: &dyn Metrics) {
         let counts = std::mem::take(self);
@@ -63,9 +90,17 @@ impl RuleCounts {
             ("lent", counts.waited_for_permits),
             ("hot", counts.hot),
             ("overflow", counts.overflow),
+            ("settled", counts.settled),
+            ("refunded", counts.refunded),
+            ("debt", counts.debt),
         ] {
             if amount > 0 {
                 metrics.count(&format!("diana.{namespace}.rule.{rule}.{what}"), amount);
+            }
+        }
+        for ((_, reason), amount) in UNTOLD.iter().zip(counts.untold) {
+            if amount > 0 {
+                metrics.count(&format!("diana.{namespace}.rule.{rule}.untold_{reason}"), amount);
             }
         }
     }

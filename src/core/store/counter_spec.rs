@@ -26,6 +26,8 @@ pub struct CounterSpec {
     pub daily: Option<Shape>,
     /// Whether requests may be under other rules, too, so that a charge may be taken back.
     pub beside: bool,
+    /// Whether what is charged is settled when a request ends.
+    pub settles: bool,
 }
 
 impl CounterSpec {

@@ -13,6 +13,7 @@ use super::{CounterSpec, Reservation, Store};
 use crate::bloom::Shape;
 use crate::decision::Decision;
 use crate::key::Key;
+use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
 pub use filter::DailyFilter;
 
@@ -95,11 +96,15 @@ impl Store for Daily {
         filter.most(self.part).saturating_sub(filter.used(reservation.key))
     }
 
-    fn receipt(&self, _reservation: &Reservation) -> u64 {
+    fn receipt(&mut self, _reservation: &Reservation) -> u64 {
         0
     }
 
     fn leave(&mut self, _key: Key, _receipt: u64, _cost: u64, _now: Now) {}
+
+    fn settle(&mut self, _key: Key, _settlement: &Settlement, _now: Now) -> bool {
+        true
+    }
 
     fn tidy(&mut self, now: Now) -> bool {
         // So that the accounts of yesterday are no longer told of when nobody comes.

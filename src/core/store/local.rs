@@ -11,6 +11,7 @@ use super::table::{Place, Table};
 use super::{CounterSpec, Reservation, Store};
 use crate::decision::Decision;
 use crate::key::Key;
+use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
 
 /// A rule's table.
@@ -25,6 +26,18 @@ impl Local {
     /// A rule that counts in `table`.
     pub fn new(spec: CounterSpec, table: Rc<RefCell<Table>>) -> Local {
         Local { words: spec.algorithm.words(), spec, table }
+    }
+
+    /// Changes a caller's state, unless it has none and there is nothing to be written.
+    fn change(&self, key: Key, now: Now, change: impl FnOnce(&[u64], Now, &mut [u64])) {
+        let mut table = self.table.borrow_mut();
+        let place = table.find(key, now);
+        let state = table.state(key, place);
+        let mut after = State::nobody(state.len());
+        change(state, table.judging(now), &mut after);
+        if *after != *state {
+            table.swap(key, place, &mut after);
+        }
     }
 
     /// Works out what a charge writes of a request that leaves `delay` later, if that is possible.
@@ -122,7 +135,7 @@ impl Store for Local {
         self.spec.algorithm.remaining(table.state(*key, place), row.at)
     }
 
-    fn receipt(&self, reservation: &Reservation) -> u64 {
+    fn receipt(&mut self, reservation: &Reservation) -> u64 {
         let Reservation { cost, by: By::Row(row), .. } = reservation else { return 0 };
         // The same step again as when it was charged.
         let (algorithm, mut after) = (&self.spec.algorithm, row.other.clone());
@@ -133,12 +146,14 @@ impl Store for Local {
     }
 
     fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now) {
-        let mut table = self.table.borrow_mut();
-        let place = table.find(key, now);
-        let state = table.state(key, place);
-        let mut after = State::nobody(state.len());
-        self.spec.algorithm.refund(state, receipt, cost, &mut after);
-        table.swap(key, place, &mut after);
+        let algorithm = &self.spec.algorithm;
+        self.change(key, now, |state, _, after| algorithm.refund(state, receipt, cost, after));
+    }
+
+    fn settle(&mut self, key: Key, settlement: &Settlement, now: Now) -> bool {
+        let algorithm = &self.spec.algorithm;
+        self.change(key, now, |state, at, after| algorithm.settle(state, at, settlement, after));
+        true
     }
 
     fn tidy(&mut self, _now: Now) -> bool {

@@ -23,6 +23,7 @@ use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::policy::Memory;
 use crate::port::SharedData;
+use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
 pub(crate) use prepare::gather;
 
@@ -234,9 +235,12 @@ impl Store for Shared {
         }
     }
 
-    fn receipt(&self, reservation: &Reservation) -> u64 {
+    fn receipt(&mut self, reservation: &Reservation) -> u64 {
         match &reservation.by {
             By::Gateway(transaction) => self.spec.algorithm.receipt(&transaction.after),
+            By::Lease => {
+                self.leases.find(reservation.key).map_or(0, |lease| lease.block().0.receipt)
+            }
             _ => 0,
         }
     }
@@ -244,7 +248,12 @@ impl Store for Shared {
     fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now) {
         let mut transaction = self.begin(key, now);
         // A place comes back by its number, whenever it was taken.
-        self.take_back((receipt, cost), 0, &mut transaction);
+        _ = self.take_back((receipt, cost), 0, &mut transaction);
+    }
+
+    fn settle(&mut self, key: Key, settlement: &Settlement, now: Now) -> bool {
+        let mut transaction = self.begin(key, now);
+        self.settle_at(settlement, &mut transaction)
     }
 
     fn hint_demand(&mut self, key: Key, permits: u64) {

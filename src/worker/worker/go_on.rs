@@ -6,7 +6,6 @@ use super::Worker;
 use crate::host::Host;
 use crate::instance::Instance;
 use crate::waiting::Late;
-use diana_core::permit::Permit;
 use diana_core::verdict::Verdict;
 
 impl Worker {
@@ -53,8 +52,8 @@ impl Worker {
                 late.admit(permit, report.as_deref(), host);
                 host.resume(stream);
             }
-            Verdict::Hold(held) => {
-                late.admit(Permit::NONE, Some(&held.report), host);
+            Verdict::Hold(mut held) => {
+                late.admit(held.permit.split_off(), Some(&held.report), host);
                 self.hold(stream, instance, held);
             }
             Verdict::Refuse(refusal) => host.refuse(&refusal),

@@ -212,8 +212,8 @@ fn who_waits_for_a_call_of_a_root_that_ended_is_judged_anew_and_the_loss_is_coun
     let ticket = worker.ask(1, 0);
     worker.work(0);
     let (token, call) = worker.calls.one();
-    assert!(worker.client.lose(9).is_empty(), "somebody else has ended");
-    assert_eq!(requests(worker.client.lose(0)), [(ticket, Settled::Again)]);
+    assert!(worker.client.lose(9, &mut worker.handle).is_empty(), "somebody else has ended");
+    assert_eq!(requests(worker.client.lose(0, &mut worker.handle)), [(ticket, Settled::Again)]);
     assert_eq!(worker.answer(token, &ok(admits(&call)), 1), None);
     assert_eq!(worker.client.stats.failures, [("lost", 1)]);
     assert!(worker.is_together(), "Redis is not to blame");

@@ -20,7 +20,7 @@ fn admit(thread: &mut Thread, root: u32, token: u32) {
 #[test]
 fn a_request_waits_for_its_answer_and_for_nothing_else() {
     let mut thread = Thread::with(FLEET);
-    assert!(!thread.request(1, 10, "ann") && thread.streams[&10].may_wait());
+    assert!(!thread.request(1, 10, "ann") && thread.streams[&10].is_open());
     assert!(thread.host.calls.borrow().is_empty(), "calls leave when the root is called");
     thread.pass(2 * MILLISECOND);
     assert_eq!(callers(&thread, 0), [1]);
@@ -28,7 +28,7 @@ fn a_request_waits_for_its_answer_and_for_nothing_else() {
     assert!(thread.host.resumed.borrow().is_empty(), "that was another one's answer");
     admit(&mut thread, 1, 0);
     assert_eq!(*thread.host.resumed.borrow(), [10]);
-    assert!(thread.streams.get_mut(&10).unwrap().response().is_some());
+    assert!(thread.responds(10).is_some());
     // Redis says no, for an hour.
     assert!(!thread.request(1, 11, "bob"));
     thread.pass(2 * MILLISECOND);

@@ -6,7 +6,7 @@ use diana_core::key::Key;
 use diana_core::time::SECOND;
 
 fn fields(thread: &mut Thread, stream: u32) -> Vec<(&'static str, String)> {
-    thread.streams.get_mut(&stream).unwrap().response().unwrap_or_default()
+    thread.responds(stream).unwrap_or_default()
 }
 
 /// At once, after it was held, and after it was asked about.

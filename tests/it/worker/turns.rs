@@ -51,7 +51,7 @@ fn at_most_32_go_on_in_one_call() {
 fn who_leaves_does_not_go_on_and_others_take_the_turn() {
     let mut thread = Thread::with(LINE);
     (10..15).for_each(|stream| _ = thread.request(1, stream, "ann"));
-    assert!(thread.streams[&12].may_wait() && !thread.streams[&10].may_wait());
+    assert!(thread.streams[&12].is_open() && !thread.streams[&10].is_open());
     thread.leave(1, 12);
     thread.pass(2 * TURN + MILLISECOND);
     assert_eq!(*thread.host.resumed.borrow(), [11, 13]);
@@ -59,8 +59,8 @@ fn who_leaves_does_not_go_on_and_others_take_the_turn() {
     assert_eq!(*thread.host.resumed.borrow(), [11, 13, 14]);
     // Who has had its response waits no more, and her place is free for the next.
     for stream in [11, 13, 14] {
-        assert!(thread.streams.get_mut(&stream).unwrap().response().is_some());
-        assert!(!thread.streams[&stream].may_wait());
+        assert!(thread.responds(stream).is_some());
+        assert!(!thread.streams[&stream].is_open());
     }
 }
 

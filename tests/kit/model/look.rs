@@ -54,7 +54,7 @@ impl<'m> Look<'m> {
         let nobody = || State { words: vec![0; algorithm.words()], ..State::default() };
         let state = state.cloned().unwrap_or_else(nobody);
         let (new, decision) = (state.words.clone(), Decision::NOW);
-        let changed = asked.block + asked.left > 0;
+        let changed = asked.block + asked.left + asked.debt > 0;
         let put_off = None;
         let mut look = Look {
             algorithm,
@@ -70,6 +70,7 @@ impl<'m> Look<'m> {
             changed,
         };
         look.open(now);
+        look.owe(now);
         if asked.cost > 0 {
             look.decision = look.reserve(now, 0);
         }
@@ -198,6 +199,20 @@ impl<'m> Look<'m> {
         bucket.into_iter().for_each(|bucket| bucket.cap(&mut self.state, now.mono));
         if self.is_window() && self.algorithm.expires(&self.state.words, now) <= now.mono {
             self.state.terms.nothing_is_out();
+        }
+    }
+
+    /// Charges what was used already.
+    fn owe(&mut self, now: Now) {
+        match self.slices {
+            Some(slices) if self.asked.debt > 0 => {
+                slices.charge(&mut self.state.words, self.asked.debt, now.mono);
+            }
+            _ if self.asked.debt > 0 => {
+                self.algorithm.debit(&self.state.words, now, self.asked.debt, &mut self.new);
+                self.keep();
+            }
+            _ => {}
         }
     }
 

@@ -26,6 +26,8 @@ pub struct Redis {
     /// When each gateway last said that it lives, and when each number of parts was last said.
     gateways: Alive,
     parts: Alive,
+    /// The last batch of settlements that each sender had taken.
+    settled: HashMap<Vec<u8>, u64>,
     rules: Vec<Rule>,
     /// The rules by their fingerprints.
     places: HashMap<u64, usize>,
@@ -68,12 +70,18 @@ impl Redis {
         let mut numbers = vec![first, 0, now.mono.cast_signed()];
         numbers.extend(asking.parts.map(|parts| alive(&mut self.parts, parts, now.mono)));
         let mut keys = std::mem::take(&mut asking.keys).into_iter();
+        let mut over = asking.settles.map_or(0, |settles| self.is_over(settles));
         while let Some((count, delay)) = asking.ask() {
-            let asked: Vec<Asked> = keys
+            let mut asked: Vec<Asked> = keys
                 .by_ref()
                 .take(count)
                 .map(|(rule, caller)| self.rule(asking, rule, caller))
                 .collect();
+            if over > 0 {
+                over -= 1;
+                let forget = |asked: &mut Asked| (asked.block, asked.left, asked.debt) = (0, 0, 0);
+                asked.iter_mut().for_each(forget);
+            }
             let (outcome, receipts) = self.model.ask(&self.rules, now, delay, &asked);
             self.asks += 1;
             tell(&outcome, &asked, &receipts, &mut numbers);
@@ -81,6 +89,16 @@ impl Redis {
         let mut answer = format!("*{}\r\n", numbers.len());
         numbers.iter().for_each(|number| write!(answer, ":{number}\r\n").unwrap());
         answer
+    }
+
+    /// How many of the first asks were settled already.
+    fn is_over(&mut self, (sender, number, asks): (&[u8], u64, u64)) -> u64 {
+        let last = self.settled.entry(sender.into()).or_default();
+        if *last >= number {
+            return asks;
+        }
+        *last = number;
+        0
     }
 
     /// What is asked of the next rule.

@@ -21,6 +21,8 @@ pub struct Asking<'b> {
     pub keys: Vec<(u64, u64)>,
     /// By how many parts the gateway goes, if it says so.
     pub parts: Option<&'b [u8]>,
+    /// Which asks settle something, if any do: who sent them, their number, and how many they are.
+    pub settles: Option<(&'b [u8], u64, u64)>,
     numbers: Numbers<'b>,
 }
 
@@ -50,13 +52,17 @@ impl<'b> Asking<'b> {
             let (caller, fingerprint) = (parts.next().unwrap(), parts.next().unwrap());
             (hex(fingerprint), hex(&caller[..16]))
         };
+        let number = |at: usize| rest.get(at).map(|number| text(number).parse().unwrap());
+        let settles = number(5).map(|own| (keys[count - 1], own, number(6).unwrap()));
+        let rules = &keys[3..count - usize::from(settles.is_some())];
         Asking {
             brings_text: words[0] == b"EVAL",
             gateway: rest[1],
             seed: rest[2],
             part: (rest[2].len() < 32).then(|| text(rest[2]).parse().unwrap()),
-            keys: keys[3..].iter().map(key).collect(),
-            parts: rest.get(4).copied(),
+            keys: rules.iter().map(key).collect(),
+            parts: rest.get(4).copied().filter(|parts| !parts.is_empty()),
+            settles,
             numbers: Numbers(&rest[3][5..]),
         }
     }
@@ -77,10 +83,12 @@ impl<'b> Asking<'b> {
             own: [numbers.number(), numbers.number(), numbers.number()],
         };
         let [cost, unit_cost, want, soon] = std::array::from_fn(|_| numbers.count());
-        let [shadow, tentative] = std::array::from_fn(|_| numbers.count() == 1);
-        let [keys, receipt, term, block, left] = std::array::from_fn(|_| numbers.count());
+        let [shadow, kind] = std::array::from_fn(|_| numbers.count());
+        let [keys, receipt, term, block, back] = std::array::from_fn(|_| numbers.count());
+        let (left, debt) = if kind == 2 { (0, back) } else { (back, 0) };
         let needs = Asked { rule, caller, cost, unit_cost, want, soon, ..Asked::default() };
-        (limit, Asked { shadow, tentative, keys, receipt, term, block, left, ..needs })
+        let (shadow, tentative) = (shadow == 1, kind == 1);
+        (limit, Asked { shadow, tentative, keys, receipt, term, block, left, debt, ..needs })
     }
 }
 

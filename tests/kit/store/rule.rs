@@ -74,6 +74,7 @@ impl Rule {
         let Rule { entry, algorithm, quota, is_even, .. } = self;
         let lends = (entry.can)(quota).leasing != Leasing::Never;
         CounterSpec {
+            settles: false,
             entry,
             quota: *quota,
             algorithm: algorithm.clone(),

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use diana_core::port::{self, Call};
 use diana_core::time::{Micros, Now};
 use diana_worker::{Root, Stream};
+use kit::ending::FakeEnding;
 use kit::fake::{FakeRequest, FakeSharedData};
 use kit::host::{FakeHost, Fate};
 
@@ -79,9 +80,9 @@ impl Worker {
         let mut numbers: Vec<u32> = self.waiting.keys().copied().collect();
         numbers.sort_unstable();
         if let Some(number) = numbers.get(any % numbers.len().max(1))
-            && let Some((stream, ..)) = self.waiting.remove(number)
+            && let Some((mut stream, ..)) = self.waiting.remove(number)
         {
-            stream.leave(&self.worker, &self.host);
+            stream.end(&FakeEnding::left(None), &self.worker, &self.host);
             self.host.end(*number);
         }
     }

@@ -6,7 +6,7 @@ use crate::port;
 use crate::redis::handle::Operation;
 use crate::redis::part::{Part, Parts};
 use crate::redis::protocol::{
-    Ask, Failure, Login, Question, Script, ScriptAnswer, ScriptCall, Trip,
+    Ask, Charge, Failure, Login, Question, Script, ScriptAnswer, ScriptCall, Settles, Trip,
 };
 use crate::redis::target::Target;
 use crate::time::{Micros, Now};
@@ -120,7 +120,7 @@ impl Batch {
 
     /// Adds a call that only says that the gateway lives.
     pub(super) fn add_empty(&mut self, part: Part) {
-        self.add(ScriptCall { part, script: Script::Digest, asks: Vec::new() }, Vec::new());
+        self.add(call(part, Vec::new()), Vec::new());
     }
 
     pub(super) fn add_request(&mut self, wait: Wait) {
@@ -139,6 +139,14 @@ impl Batch {
         }
     }
 
+    /// Adds what is to be settled, before anything else is asked about its part.
+    pub(super) fn add_settlements(&mut self, part: Part, settles: Settles, charges: Vec<Charge>) {
+        let ask = |charge| Ask { delay: 0, questions: vec![Question::Rule(charge)] };
+        let asks: Vec<Ask> = charges.into_iter().map(ask).collect();
+        let who = asks.iter().map(|_| Who::Nobody).collect();
+        self.add(ScriptCall { settles: Some(settles), ..call(part, asks) }, who);
+    }
+
     /// Adds an ask to the call about its part.
     fn add_ask(&mut self, part: Part, ask: Ask, who: Who) {
         let calls = self.trip.calls.iter_mut().zip(&mut self.who);
@@ -148,9 +156,12 @@ impl Batch {
                 call.asks.push(ask);
                 all.push(who);
             }
-            None => {
-                self.add(ScriptCall { part, script: Script::Digest, asks: vec![ask] }, vec![who])
-            }
+            None => self.add(call(part, vec![ask]), vec![who]),
         }
     }
+}
+
+/// A call that settles nothing.
+fn call(part: Part, asks: Vec<Ask>) -> ScriptCall {
+    ScriptCall { part, script: Script::Digest, asks, settles: None }
 }

@@ -8,7 +8,7 @@ use crate::redis::handle::{Handle, Operation};
 use crate::redis::health::Health;
 use crate::redis::part::Part;
 use crate::redis::pending::Settled;
-use crate::redis::protocol::{AskReply, Failure, Script, ScriptCall, Trip};
+use crate::redis::protocol::{AskReply, Failure, Script, ScriptCall, Settles, Trip};
 use crate::redis::target::Target;
 use crate::time::{Micros, Now, SECOND};
 
@@ -41,6 +41,10 @@ impl Client {
             let waited = self.waited(now.mono);
             let timeout = self.endpoint.timeout.saturating_sub(waited).max(SHORTEST);
             let mut batch = Batch::new(self.trip(), timeout);
+            for (part, number, charges) in handle.ledgers.take(&handle.away) {
+                let settles = Settles { sender: self.sender, number, asks: charges.len() };
+                batch.add_settlements(part, settles, charges);
+            }
             batch.add_operations(handle.take(OPERATIONS), handle.parts);
             while batch.questions < MOST
                 && let Some(wait) = self.waiting.pop_front()
@@ -79,7 +83,7 @@ impl Client {
             let mut batch = Batch::new(self.trip(), self.endpoint.timeout);
             // Requests wait for this trip and for their own, so it should be no more than one.
             let (part, script, asks) = (Part::FIRST, Script::Text, Vec::new());
-            batch.add(ScriptCall { part, script, asks }, Vec::new());
+            batch.add(ScriptCall { part, script, asks, settles: None }, Vec::new());
             self.send(batch, now, callout, handle);
         }
     }
@@ -174,10 +178,11 @@ impl Client {
     }
 
     /// Whoever made calls has ended, and nobody will be told of their answers: that says nothing about Redis.
-    pub fn lose(&mut self, caller: u32) -> Vec<Completion> {
+    pub fn lose(&mut self, caller: u32, handle: &mut Handle) -> Vec<Completion> {
         let lost: Vec<Batch> =
             self.batches.extract_if(.., |batch| batch.caller == caller).collect();
-        for (_, who) in lost.into_iter().flat_map(|mut batch| batch.take()) {
+        for (call, who) in lost.into_iter().flat_map(|mut batch| batch.take()) {
+            come_back(&call, false, handle);
             self.stats.fail("lost");
             self.settle_all(who, Settled::Again);
         }
@@ -186,6 +191,7 @@ impl Client {
 
     /// Asks for nothing of all that waits.
     pub(super) fn give_up_all(&mut self, settled: Settled, handle: &mut Handle) {
+        handle.ledgers.clear();
         let waiting = std::mem::take(&mut self.waiting);
         self.give_up(waiting, handle.take(usize::MAX), settled);
     }
@@ -266,5 +272,12 @@ impl Client {
         {
             self.completed.push(Completion::Request(ticket, pending));
         }
+    }
+}
+
+/// What a call settles is known to have been taken, or has to be sent again.
+pub(super) fn come_back(call: &ScriptCall, taken: bool, handle: &mut Handle) {
+    if let Some(Settles { number, .. }) = call.settles {
+        handle.ledgers.come_back(call.part, number, taken);
     }
 }

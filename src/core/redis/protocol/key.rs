@@ -13,6 +13,8 @@ pub(super) enum Name {
     Clock,
     /// The gateways, and when each said last that it lives.
     Gateways,
+    /// The number of the last batch of settlements that was taken from a sender.
+    Ledger(u64),
     /// What a caller used of a rule, or its ban.
     Caller {
         /// The rule, or its bans.
@@ -61,6 +63,7 @@ impl fmt::Display for Name {
             Name::Seed => f.write_str("seed"),
             Name::Clock => f.write_str("clock"),
             Name::Gateways => f.write_str("gateways"),
+            Name::Ledger(sender) => write!(f, "settled:{sender:016x}"),
             Name::Caller { fingerprint, caller: Key { hash, second_hash } } => {
                 write!(f, "{fingerprint:016x}:{hash:016x}{second_hash:016x}")
             }

@@ -6,9 +6,12 @@ use super::key::{Name, prefix};
 use super::pack::Array;
 use super::resp::{command, word};
 use super::text::{DIGEST, TEXT};
-use super::{Ask, Back, Charge, Login, Question, Refusals, Script, ScriptCall, Trip};
+use super::{Ask, Back, Charge, Login, Question, Refusals, Script, ScriptCall, Settles, Trip};
 use crate::key::Seed;
 use crate::redis::part::{Part, Parts};
+
+/// In place of whether a charge is tentative: permits are charged that were used already.
+const DEBT: u64 = 2;
 
 impl Login {
     /// Commands that it takes.
@@ -45,9 +48,10 @@ impl Trip {
 
     fn write(&self, call: &ScriptCall, out: &mut Vec<u8>) {
         let questions = || call.asks.iter().flat_map(|ask| &ask.questions);
-        let keys = 3 + questions().count();
+        let keys = 3 + questions().count() + usize::from(call.settles.is_some());
         let parts = self.told_parts(call);
-        command(out, 3 + keys + 4 + usize::from(parts.is_some()));
+        let more = if call.settles.is_some() { 3 } else { usize::from(parts.is_some()) };
+        command(out, 3 + keys + 4 + more);
         let [name, what]: [&[u8]; 2] = match call.script {
             Script::Digest => [b"EVALSHA", DIGEST],
             Script::Text => [b"EVAL", TEXT],
@@ -58,7 +62,8 @@ impl Trip {
         let mut key = prefix(self.tags.of(call.part));
         let prefix = key.len();
         let names = [Name::Seed, Name::Clock, Name::Gateways].into_iter();
-        for name in names.chain(questions().map(Name::of)) {
+        let ledger = call.settles.map(|settles| Name::Ledger(settles.sender));
+        for name in names.chain(questions().map(Name::of)).chain(ledger) {
             key.truncate(prefix);
             // Writing to a string cannot fail.
             _ = write!(key, "{name}");
@@ -76,7 +81,14 @@ impl Trip {
         let mut numbers = Array::default();
         call.asks.iter().for_each(|ask| ask.pack(&mut numbers));
         word(out, &numbers.finish());
-        parts.into_iter().for_each(|parts| word(out, parts.number().to_string().as_bytes()));
+        let parts = parts.map(|parts| parts.number().to_string());
+        if parts.is_some() || call.settles.is_some() {
+            word(out, parts.unwrap_or_default().as_bytes());
+        }
+        if let Some(Settles { number, asks, .. }) = call.settles {
+            word(out, number.to_string().as_bytes());
+            word(out, asks.to_string().as_bytes());
+        }
     }
 
     /// Into how many parts this gateway has the keys fall, where others may say another number.
@@ -102,14 +114,16 @@ impl Ask {
 impl Charge {
     fn pack(&self, to: &mut Array) {
         let Charge { caller, numbers, cost, unit_cost, want, soon, keys, back, .. } = *self;
-        let [shadow, tentative] = [self.shadow, self.tentative].map(u64::from);
-        let [receipt, term, block, left] = match back {
-            Back::Nothing => [0; 4],
-            Back::Cost { receipt, term, permits } => [receipt, term, 0, permits],
-            Back::Block { receipt, term, block, left } => [receipt, term, block, left],
+        let shadow = u64::from(self.shadow);
+        let tentative = u64::from(self.tentative);
+        let [kind, receipt, term, block, left] = match back {
+            Back::Nothing => [tentative, 0, 0, 0, 0],
+            Back::Cost { receipt, term, permits } => [tentative, receipt, term, 0, permits],
+            Back::Debt { permits } => [DEBT, 0, 0, 0, permits],
+            Back::Block { receipt, term, block, left } => [tentative, receipt, term, block, left],
         };
         numbers.pack(caller, to);
-        [cost, unit_cost, want, soon, shadow, tentative, keys, receipt, term, block, left]
+        [cost, unit_cost, want, soon, shadow, kind, keys, receipt, term, block, left]
             .into_iter()
             .for_each(|number| to.count(number));
     }

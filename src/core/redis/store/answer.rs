@@ -20,7 +20,8 @@ impl RedisStore {
         (sent, now): (Now, Now),
         handle: &mut Handle,
     ) {
-        if permits + reply.block > 0 {
+        // What is settled is noted then.
+        if permits + reply.block > 0 && !self.spec.settles {
             self.share.note(key, permits + reply.block, now);
         }
         let is_leased = self.spec.daily.is_none();
@@ -34,7 +35,10 @@ impl RedisStore {
         {
             lease.asking = false;
             let refusal = Refusal { cost, retry: ticks, loan: reply.loan, left: reply.remaining };
-            lease.refuse(refusal, sent, now);
+            match self.spec.settles {
+                true => lease.refuse_shortly(refusal, now),
+                false => lease.refuse(refusal, sent, now),
+            }
         }
     }
 

@@ -98,7 +98,7 @@ impl RedisStore {
         handle.add(Operation::GiveBack(Charge { back, ..self.nothing(key) }));
     }
 
-    fn nothing(&self, caller: Key) -> Charge {
+    pub(super) fn nothing(&self, caller: Key) -> Charge {
         Charge {
             fingerprint: self.spec.fingerprint,
             caller,

@@ -56,7 +56,7 @@ impl Share {
     }
 
     /// As [`Store::receipt`] of the part that was asked for last.
-    pub(super) fn receipt(&self, reservation: &Reservation) -> u64 {
+    pub(super) fn receipt(&mut self, reservation: &Reservation) -> u64 {
         self.part.receipt(reservation)
     }
 

@@ -2,6 +2,7 @@
 
 use super::Shared;
 use crate::key::Key;
+use crate::settlement::Settlement;
 use crate::store::slots::transaction::{Home, Transaction};
 use crate::time::{Micros, Now};
 
@@ -36,7 +37,7 @@ impl Shared {
                 return self.leases.forget(transaction.key);
             }
         }
-        self.take_back((receipt, cost), since, transaction);
+        _ = self.take_back((receipt, cost), since, transaction);
     }
 
     /// Takes back the permits of one request that were charged under `receipt` at `since`, and what is
@@ -46,16 +47,29 @@ impl Shared {
         (receipt, permits): (u64, u64),
         since: Micros,
         transaction: &mut Transaction,
-    ) {
+    ) -> bool {
+        let settlement = Settlement { receipt, since, reserved: permits, used: 0 };
+        self.settle_at(&settlement, transaction)
+    }
+
+    /// Settles the charge of one request, and takes back what is left of a block. Whether nobody was faster again and
+    /// again.
+    pub(super) fn settle_at(
+        &mut self,
+        settlement: &Settlement,
+        transaction: &mut Transaction,
+    ) -> bool {
         while transaction.may_try() {
             self.read(transaction);
-            if transaction.home == Home::New {
-                return;
+            if transaction.home == Home::New && settlement.debt() == 0 {
+                return true;
             }
-            self.transactions.take_back(transaction, receipt, permits, since);
+            self.transactions.settle(transaction, settlement);
             if self.transactions.keep(transaction) {
-                return self.leases.forget(transaction.key);
+                self.leases.forget(transaction.key);
+                return true;
             }
         }
+        false
     }
 }

@@ -11,6 +11,7 @@ use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::port::SharedData;
+use crate::settlement::Settlement;
 use crate::store::counter_spec::CounterSpec;
 use crate::store::lease::{LIFE, Lease};
 use crate::time::Micros;
@@ -122,7 +123,8 @@ impl Transactions {
             transaction.state.swap_with_slice(&mut self.scratch);
         } else {
             // It comes late, and was not held back since it was over.
-            self.take_back(transaction, block.receipt, left, outstanding::over(block.term));
+            let (receipt, since) = (block.receipt, outstanding::over(block.term));
+            self.settle(transaction, &Settlement { receipt, since, reserved: left, used: 0 });
         }
         true
     }
@@ -168,16 +170,15 @@ impl Transactions {
         }
     }
 
-    /// Takes back permits that were charged under `receipt` at `since`.
-    pub(in crate::store) fn take_back(
+    /// Settles a charge.
+    pub(in crate::store) fn settle(
         &mut self,
         transaction: &mut Transaction,
-        receipt: u64,
-        permits: u64,
-        since: Micros,
+        settlement: &Settlement,
     ) {
-        self.algorithm.take_back(&transaction.state, receipt, permits, since, &mut self.scratch);
-        transaction.state.swap_with_slice(&mut self.scratch);
+        let Transaction { state, now, .. } = transaction;
+        self.algorithm.settle(state, *now, settlement, &mut self.scratch);
+        state.swap_with_slice(&mut self.scratch);
     }
 
     /// Writes the state after the charge, with a block that goes out on lease. Whether nobody was faster.

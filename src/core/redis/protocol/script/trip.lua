@@ -22,11 +22,21 @@ local function count_alive(all,own)
 end
 -- Other parts than the first keep neither, and only say which they are.
 local answer={is_first and count_alive(KEYS[3],ARGV[2]) or -proposed,0,now}
-if ARGV[5] then answer[4]=count_alive(KEYS[3]..':parts',ARGV[5]) end
+if ARGV[5] and ARGV[5]~='' then answer[4]=count_alive(KEYS[3]..':parts',ARGV[5]) end
 local said=#answer
+-- The first asks may settle something. A batch of them that comes again was settled already.
+local done=0
+if ARGV[6] then
+  local ledger=KEYS[#KEYS]
+  if (tonumber(get('GET',ledger)) or 0)>=tonumber(ARGV[6]) then
+    done=tonumber(ARGV[7])
+  else
+    call('SET',ledger,ARGV[6],'PX',86400000)
+  end
+end
 local words,place,keys=unpack(ARGV[4]),0,3
 local made={}
-local function rule(r)
+local function rule(r,is_over)
   local w,p=words,place
   place,keys=p+17,keys+1
   local kind=made[w[p+1]]
@@ -38,7 +48,13 @@ local function rule(r)
   r.cost,r.unit_cost,r.want,r.soon,r.shadow=w[p+7],w[p+8],w[p+9],w[p+10],w[p+11]==1
   r.tentative,r.keys=w[p+12]==1,w[p+13]
   r.receipt,r.term,r.block,r.back=w[p+14],w[p+15],w[p+16],w[p+17]
-  r.own,r.lift,r.changed=KEYS[keys],0,r.block+r.back>0
+  local debt=0
+  if is_over then
+    r.block,r.back=0,0
+  elseif w[p+12]==2 then
+    debt,r.back=r.back,0
+  end
+  r.own,r.lift,r.changed=KEYS[keys],0,r.block+r.back+debt>0
   r.key=r.own
   r.t=kind.terms and kind.terms(r)
   local size=kind.size(r)
@@ -60,6 +76,7 @@ local function rule(r)
     corrupt,r.s=corrupt+1,zeros(size)
     kind.open(r)
   end
+  if debt>0 then kind.charge(r,debt,0) end
   r.retry,r.wait,r.term=0,0,0
   if r.cost>0 then
     r.retry,r.wait=kind.judge(r,0)
@@ -156,12 +173,14 @@ local function save(r)
   -- A second more, so that it is still there after a small step back.
   call('SET',r.key,pack(s),'PX',floor(ends/1000)+1000)
 end
+local asks=0
 while place<#words do
+  asks=asks+1
   local count,delay=words[place+1],words[place+2]
   place=place+2
   for i=1,count do
     rules[i]=rules[i] or {}
-    rule(rules[i])
+    rule(rules[i],asks<=done)
   end
   local leaves=judge(count,delay)
   said=said+1

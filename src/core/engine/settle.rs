@@ -1,0 +1,60 @@
+//! What is settled when the stream of a request ends, and what requests give back that did not go on.
+
+use super::Engine;
+use crate::permit::{Permit, Returned, Unsettled};
+use crate::port::Ending;
+use crate::time::Now;
+
+impl Engine {
+    /// Notes what the headers of the response say to the request of a permit, which have just come.
+    pub fn hear_response(&self, permit: &mut Permit, ending: &dyn Ending) {
+        for charge in permit.charges() {
+            let judge = self.rules.get(charge.rule);
+            if let Some(settler) = judge.and_then(|judge| judge.settler.as_ref()) {
+                charge.heard = settler.hear(ending);
+            }
+        }
+    }
+
+    /// Settles what was reserved for a request whose stream has ended.
+    pub fn settle(&mut self, permit: Permit, ending: &dyn Ending, now: Now) {
+        permit.settle(|charge| {
+            let reserved = charge.settlement.reserved;
+            let Some(judge) = self.rules.get_mut(charge.rule) else { return reserved };
+            let Some(settler) = &judge.settler else { return reserved };
+            let (used, untold) = settler.used(reserved, charge.heard, ending);
+            judge.counts.settle(reserved, used, untold);
+            used
+        });
+        self.take_back(now);
+    }
+
+    /// Takes back what requests no longer need. It is done before any other request is decided about, and sooner
+    /// where others count by the same state.
+    #[inline(never)]
+    pub fn take_back(&mut self, now: Now) {
+        let mut again = Vec::new();
+        for back in self.freed.take() {
+            match back {
+                Returned::Seat(seat) => {
+                    if let Some(judge) = self.rules.get_mut(seat.rule) {
+                        judge.store.leave(seat.key, seat.place, seat.cost, now, &mut self.redis);
+                    }
+                }
+                Returned::Settled(charge) if !self.settle_one(&charge, now) => {
+                    again.push(Returned::Settled(charge));
+                }
+                Returned::Settled(_) => {}
+            }
+        }
+        if !again.is_empty() {
+            self.freed.add(again);
+        }
+    }
+
+    /// Settles a charge. Whether that is done.
+    fn settle_one(&mut self, charge: &Unsettled, now: Now) -> bool {
+        let Some(judge) = self.rules.get_mut(charge.rule) else { return true };
+        judge.store.settle(charge, now, &mut self.redis)
+    }
+}

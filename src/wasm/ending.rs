@@ -1,0 +1,83 @@
+//! The response of a stream, and how the stream ended.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use super::{abi, pairs};
+use diana_core::port::{Ending, Property, Values};
+
+/// Envoy's flags of a response: no healthy upstream, the upstream was too late, could not be connected to, broke off,
+/// has no cluster, or did not speak the protocol.
+const UPSTREAM_FAILED: u64 = flags(&[1, 2, 5, 6, 24, 23]);
+
+/// The client broke off, or reset its stream.
+const CLIENT_LEFT: u64 = flags(&[14, 28]);
+
+/// What Envoy calls the reason for a response of the upstream, as long as nothing has cut it off.
+const WHOLE: &[u8] = b"via_upstream";
+
+const fn flags(bits: &[u32]) -> u64 {
+    let mut flags = 0;
+    let mut rest = bits;
+    while let [bit, more @ ..] = rest {
+        flags |= 1 << *bit;
+        rest = more;
+    }
+    flags
+}
+
+/// The stream that the host is calling about.
+#[derive(Default)]
+pub(super) struct HostEnding {
+    details: OnceCell<Option<Vec<u8>>>,
+    flags: OnceCell<u64>,
+    headers: OnceCell<Option<Vec<u8>>>,
+}
+
+impl HostEnding {
+    fn details_now(&self) -> Option<&[u8]> {
+        self.details.get_or_init(|| abi::property(b"response\0code_details")).as_deref()
+    }
+
+    fn has(&self, flags: u64) -> bool {
+        let read = || number(b"response\0flags").unwrap_or(0);
+        self.flags.get_or_init(read) & flags != 0
+    }
+}
+
+impl Ending for HostEnding {
+    fn header(&self, name: &str) -> Values<'_> {
+        let headers = self.headers.get_or_init(|| abi::headers(abi::RESPONSE_HEADERS));
+        let values = headers.as_deref().and_then(|headers| pairs::values(headers, name));
+        values.unwrap_or(Values::None)
+    }
+
+    fn status(&self) -> Option<u16> {
+        u16::try_from(number(b"response\0code")?).ok()
+    }
+
+    fn is_from_upstream(&self) -> bool {
+        self.details_now() == Some(WHOLE)
+    }
+
+    fn details(&self) -> Option<Cow<'_, [u8]>> {
+        self.details_now().map(Cow::Borrowed)
+    }
+
+    fn upstream_failed(&self) -> bool {
+        self.has(UPSTREAM_FAILED)
+    }
+
+    fn client_left(&self) -> bool {
+        self.has(CLIENT_LEFT)
+    }
+
+    fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
+        abi::property(property.encoded()).map(Cow::Owned)
+    }
+}
+
+/// A whole number among the properties, the lowest byte first.
+fn number(property: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(abi::property(property)?.try_into().ok()?))
+}

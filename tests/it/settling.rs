@@ -1,0 +1,164 @@
+//! Requests that turn out to take what nobody knew when they came.
+
+mod law;
+
+use diana_core::policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
+use diana_core::settling::{Settler, Untold};
+use kit::ending::FakeEnding;
+
+const RESERVED: u64 = 5;
+const MOST: u64 = 1000;
+const MISSING: u64 = 77;
+
+fn by(place: ResponseSource) -> Settler {
+    let told = Some(Answered { place, most: MOST, missing: MISSING });
+    Settler::new(&Settling { reserve: RESERVED, told, count: None })
+}
+
+fn by_header() -> Settler {
+    by(ResponseSource::Header("x-tokens-used".into()))
+}
+
+fn by_metadata(form: NumberForm) -> Settler {
+    by(ResponseSource::Metadata { path: vec!["envoy.ai".into(), "tokens".into()], form })
+}
+
+/// Permits that a request used whose stream ended like this, after the response had come like that, if it had.
+fn used(settler: &Settler, came: Option<&FakeEnding>, ended: &FakeEnding) -> (u64, Option<Untold>) {
+    let heard = came.map(|came| settler.hear(came)).unwrap_or_default();
+    settler.used(RESERVED, heard, ended)
+}
+
+#[test]
+fn a_header_is_read() {
+    for (value, expected) in [
+        ("0", Ok(0)),
+        ("250", Ok(250)),
+        (" 12 ", Ok(12)),
+        ("1000", Ok(1000)),
+        ("1001", Ok(1000)),
+        ("9007199254740992", Ok(1000)),
+        ("2.5", Ok(3)),
+        ("9007199254740993", Err(Untold::Unusable)),
+        ("1000000000000000000000000000000", Err(Untold::Unusable)),
+        ("-5", Err(Untold::Unusable)),
+        ("+5", Err(Untold::Unusable)),
+        ("1e3", Err(Untold::Unusable)),
+        ("5, 6", Err(Untold::Unusable)),
+        ("NaN", Err(Untold::Unusable)),
+        ("", Err(Untold::Unusable)),
+        ("five", Err(Untold::Unusable)),
+    ] {
+        let came = FakeEnding::answered(200).header("x-tokens-used", value);
+        let ended = FakeEnding::answered(200);
+        let expected = expected.map_or_else(|why| (MISSING, Some(why)), |used| (used, None));
+        assert_eq!(used(&by_header(), Some(&came), &ended), expected, "`{value}`");
+        // What a header said is true whatever becomes of the rest.
+        assert_eq!(used(&by_header(), Some(&came), &FakeEnding::left(Some(200))), expected);
+    }
+    let twice = FakeEnding::answered(200).header("x-tokens-used", "5").header("x-tokens-used", "5");
+    let ended = FakeEnding::answered(200);
+    assert_eq!(used(&by_header(), Some(&twice), &ended), (MISSING, Some(Untold::Unusable)));
+    assert_eq!(used(&by_header(), Some(&ended), &ended), (MISSING, Some(Untold::Absent)));
+}
+
+#[test]
+fn metadata_is_read_as_it_is_said_to_be_written() {
+    let answered = || FakeEnding::answered(200);
+    let untyped = ["metadata", "filter_metadata", "envoy.ai", "tokens"];
+    let typed = ["metadata", "typed_filter_metadata", "envoy.ai", "tokens"];
+    let unusable = (MISSING, Some(Untold::Unusable));
+    for (form, path, value, expected) in [
+        (NumberForm::Number, &untyped, 250.0_f64.to_le_bytes().to_vec(), (250, None)),
+        (NumberForm::Number, &untyped, 2.5_f64.to_le_bytes().to_vec(), (3, None)),
+        (NumberForm::Number, &untyped, 1e30_f64.to_le_bytes().to_vec(), unusable),
+        (NumberForm::Number, &untyped, f64::NAN.to_le_bytes().to_vec(), unusable),
+        (NumberForm::Number, &untyped, f64::INFINITY.to_le_bytes().to_vec(), unusable),
+        (NumberForm::Number, &untyped, (-5.0_f64).to_le_bytes().to_vec(), unusable),
+        (NumberForm::Number, &untyped, b"true".to_vec(), unusable),
+        (NumberForm::Number, &untyped, Vec::new(), unusable),
+        (NumberForm::Text { typed: false }, &untyped, b"250".to_vec(), (250, None)),
+        // Looks like a number to whoever does not say which it is.
+        (NumberForm::Text { typed: false }, &untyped, b"00000250".to_vec(), (250, None)),
+        (NumberForm::Typed, &typed, 250_i64.to_le_bytes().to_vec(), (250, None)),
+        (NumberForm::Typed, &typed, 5_000_i64.to_le_bytes().to_vec(), (MOST, None)),
+        (NumberForm::Typed, &typed, (-5_i64).to_le_bytes().to_vec(), unusable),
+        (NumberForm::Typed, &typed, i64::MAX.to_le_bytes().to_vec(), unusable),
+        (NumberForm::Typed, &typed, vec![1], unusable),
+        (NumberForm::Text { typed: true }, &typed, b"250".to_vec(), (250, None)),
+    ] {
+        let ended = answered().property(path, &value);
+        let settler = by_metadata(form);
+        assert_eq!(used(&settler, Some(&answered()), &ended), expected, "{form:?} {value:?}");
+    }
+    let settler = by_metadata(NumberForm::Number);
+    let absent = (MISSING, Some(Untold::Absent));
+    assert_eq!(used(&settler, Some(&answered()), &answered()), absent);
+    // Events of a stream that broke off are not all there.
+    let (value, gone) = (3.0_f64.to_le_bytes(), (MISSING, Some(Untold::ClientLeft)));
+    let left = FakeEnding::left(Some(200)).property(&untyped, value);
+    assert_eq!(used(&settler, Some(&answered()), &left), gone);
+    let cut = FakeEnding::cut().property(&untyped, value);
+    assert_eq!(used(&settler, Some(&answered()), &cut), (MISSING, Some(Untold::Cut)));
+}
+
+#[test]
+fn whoever_was_not_answered_used_nothing_unless_it_left() {
+    for settler in [by_header(), by_metadata(NumberForm::Number), by_metadata(NumberForm::Typed)] {
+        let unreachable = FakeEnding::unreachable();
+        assert_eq!(used(&settler, None, &unreachable), (0, None));
+        // The filter sees headers of what the proxy answers itself, too.
+        assert_eq!(used(&settler, Some(&unreachable), &unreachable), (0, None));
+        let left = FakeEnding::left(None);
+        assert_eq!(used(&settler, None, &left), (MISSING, Some(Untold::ClientLeft)));
+        // Another filter answered: nobody says whether the upstream had worked before.
+        let own = FakeEnding::denied(403, "rbac_access_denied").header("x-tokens-used", "3");
+        assert_eq!(used(&settler, Some(&own), &own), (MISSING, Some(Untold::Cut)));
+    }
+}
+
+#[test]
+fn only_the_outcomes_that_are_listed_count() {
+    let statuses = Outcomes { statuses: vec![(401, 401), (500, 599)], ..Outcomes::default() };
+    let failed = Outcomes { failed: true, ..Outcomes::default() };
+    let details = vec!["ext_authz_denied".into(), "upstream_reset_after_response_started".into()];
+    let details = Outcomes { details, ..Outcomes::default() };
+    let denied = FakeEnding::denied(403, "ext_authz_denied");
+    let answered = FakeEnding::answered;
+    for (came, ended, [by_status, by_failure, by_details]) in [
+        (Some(answered(200)), answered(200), [false, false, false]),
+        (Some(answered(401)), answered(401), [true, false, false]),
+        (Some(answered(403)), answered(403), [false, false, false]),
+        (Some(answered(599)), answered(599), [true, false, false]),
+        (Some(denied.clone()), denied, [false, false, true]),
+        (Some(answered(200)), FakeEnding::cut(), [false, true, true]),
+        (None, FakeEnding::unreachable(), [true, true, false]),
+        (Some(FakeEnding::unreachable()), FakeEnding::unreachable(), [true, true, false]),
+        // Nobody escapes by leaving before there is an outcome.
+        (None, FakeEnding::left(None), [true, true, true]),
+        (Some(answered(200)), FakeEnding::left(Some(200)), [false, true, false]),
+        (Some(answered(401)), FakeEnding::left(Some(401)), [true, true, false]),
+    ] {
+        for (count, counts) in
+            [(&statuses, by_status), (&failed, by_failure), (&details, by_details)]
+        {
+            let count = Some(count.clone());
+            let settler = Settler::new(&Settling { reserve: RESERVED, told: None, count });
+            let expected = (if counts { RESERVED } else { 0 }, None);
+            assert_eq!(used(&settler, came.as_ref(), &ended), expected, "{settler:?}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn what_counts_may_tell_what_it_used() {
+    let place = ResponseSource::Header("x-tokens-used".into());
+    let told = Some(Answered { place, most: MOST, missing: MISSING });
+    let count = Some(Outcomes { statuses: vec![(200, 299)], ..Outcomes::default() });
+    let settler = Settler::new(&Settling { reserve: RESERVED, told, count });
+    for (status, expected) in [(200, 40), (204, 40), (404, 0)] {
+        let came = FakeEnding::answered(status).header("x-tokens-used", "40");
+        let ended = FakeEnding::answered(status);
+        assert_eq!(used(&settler, Some(&came), &ended), (expected, None));
+    }
+}

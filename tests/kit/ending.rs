@@ -1,0 +1,94 @@
+//! Ways in which streams end.
+
+use std::borrow::Cow;
+
+use diana_core::port::{Ending, Property, Values};
+
+/// How a stream ended.
+#[derive(Debug, Clone, Default)]
+pub struct FakeEnding {
+    pub status: Option<u16>,
+    pub details: &'static str,
+    pub upstream_failed: bool,
+    pub client_left: bool,
+    headers: Vec<(String, Vec<u8>)>,
+    properties: Vec<(Property, Vec<u8>)>,
+}
+
+impl FakeEnding {
+    /// The upstream answered with a status.
+    pub fn answered(status: u16) -> FakeEnding {
+        FakeEnding { status: Some(status), details: "via_upstream", ..FakeEnding::default() }
+    }
+
+    /// A filter in front of the upstream answered, for a reason.
+    pub fn denied(status: u16, details: &'static str) -> FakeEnding {
+        FakeEnding { details, ..FakeEnding::answered(status) }
+    }
+
+    /// The client left, before or after there was a status.
+    pub fn left(status: Option<u16>) -> FakeEnding {
+        let details = "downstream_remote_disconnect";
+        FakeEnding { status, details, client_left: true, ..FakeEnding::default() }
+    }
+
+    /// The upstream could not be reached.
+    pub fn unreachable() -> FakeEnding {
+        let details = "upstream_reset_before_response_started{connection_failure}";
+        let status = Some(503);
+        FakeEnding { status, details, upstream_failed: true, ..FakeEnding::default() }
+    }
+
+    /// The upstream broke off in the middle.
+    pub fn cut() -> FakeEnding {
+        let details = "upstream_reset_after_response_started{remote reset}";
+        let status = Some(200);
+        FakeEnding { status, details, upstream_failed: true, ..FakeEnding::default() }
+    }
+
+    /// With one more header.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> FakeEnding {
+        self.headers.push((name.into(), value.as_ref().into()));
+        self
+    }
+
+    /// With one more property.
+    #[must_use]
+    pub fn property(mut self, path: &[&str], value: impl AsRef<[u8]>) -> FakeEnding {
+        self.properties.push((Property::new(path), value.as_ref().into()));
+        self
+    }
+}
+
+impl Ending for FakeEnding {
+    fn header(&self, name: &str) -> Values<'_> {
+        let own = self.headers.iter().filter(|(own, _)| own == name);
+        own.fold(Values::None, |values, (_, value)| values.and(value))
+    }
+
+    fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    fn is_from_upstream(&self) -> bool {
+        self.details == "via_upstream"
+    }
+
+    fn details(&self) -> Option<Cow<'_, [u8]>> {
+        Some(Cow::Borrowed(self.details.as_bytes()))
+    }
+
+    fn upstream_failed(&self) -> bool {
+        self.upstream_failed
+    }
+
+    fn client_left(&self) -> bool {
+        self.client_left
+    }
+
+    fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
+        let found = self.properties.iter().find(|(own, _)| own == property);
+        found.map(|(_, value)| Cow::Borrowed(value.as_slice()))
+    }
+}

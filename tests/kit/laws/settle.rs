@@ -1,0 +1,194 @@
+//! Charges that are settled when it is known what their requests used.
+
+use diana_core::algorithm::Entry;
+use diana_core::policy::Quota;
+use diana_core::settlement::Settlement;
+use diana_core::time::Now;
+use fastrand::Rng;
+
+use super::case::Case;
+use super::{forgetting_loses_nothing, stream};
+
+/// A charge that is not settled yet.
+struct Open {
+    /// Its place among the events.
+    event: usize,
+    receipt: u64,
+    since: u64,
+    reserved: u64,
+}
+
+/// What was used at an instant.
+struct Event {
+    at: Now,
+    permits: u64,
+    /// Whether it is an admission; otherwise it is the debt of one, which has this place.
+    of: Option<usize>,
+}
+
+/// An oracle that remembers every reservation and settlement of one caller.
+#[derive(Default)]
+struct Book {
+    events: Vec<Event>,
+    /// Permits that came back, less than were reserved, since what had drained of them did not.
+    drained: u64,
+}
+
+impl Book {
+    fn admit(&mut self, at: Now, permits: u64) -> usize {
+        self.events.push(Event { at, permits, of: None });
+        self.events.len() - 1
+    }
+
+    fn settle(&mut self, open: &Open, used: u64, at: Now, quota: &Quota) {
+        self.events[open.event].permits = used.min(open.reserved);
+        if used > open.reserved {
+            let permits = used - open.reserved;
+            self.events.push(Event { at, permits, of: Some(open.event) });
+        } else {
+            let flow = u128::from(quota.rpu) * u128::from(at.mono - open.since);
+            let drained = flow.div_ceil(u128::from(quota.period()));
+            self.drained += u128::from(open.reserved - used).min(drained) as u64;
+        }
+    }
+
+    /// Permits that are left to be had, by what was used and what is reserved.
+    fn left(&self, short: &str, quota: &Quota, now: Now) -> u64 {
+        let counts = |event: &&Event| is_together(short, quota, event.at, now);
+        match short {
+            "TB" => {
+                let (unit, rpu) = (u128::from(quota.period()), u128::from(quota.rpu));
+                let (mut owed, mut last) = (0, 0);
+                for Event { at, permits, .. } in &self.events {
+                    owed = drain(owed, rpu, at.mono - last) + u128::from(*permits) * unit;
+                    last = at.mono;
+                }
+                let owed = drain(owed, rpu, now.mono - last);
+                let full = u128::from(burst(quota)) * unit;
+                u64::try_from(full.saturating_sub(owed) / unit).unwrap()
+            }
+            _ => {
+                let used = self.events.iter().filter(counts).map(|event| event.permits);
+                quota.rpu.saturating_sub(used.sum())
+            }
+        }
+    }
+
+    /// What was used in any interval is at most the limit, and what those were in debt for at its end who were not
+    /// settled at its last admission, or at its start if there was none.
+    fn keeps_the_bound(&self, short: &str, quota: &Quota) {
+        let debts = |event: usize| -> u128 {
+            let open = |(place, debt): &(usize, &Event)| {
+                *place > event && debt.of.is_some_and(|of| of <= event)
+            };
+            let debts = self.events.iter().enumerate().filter(open);
+            debts.map(|(_, debt)| u128::from(debt.permits)).sum()
+        };
+        let debts: Vec<u128> = (0..self.events.len()).map(debts).collect();
+        for (start, first) in self.events.iter().enumerate() {
+            let mut sum = 0;
+            let mut allowed = start.checked_sub(1).map_or(0, |before| debts[before]);
+            for (place, event) in self.events.iter().enumerate().skip(start) {
+                if short != "TB" && !is_one_interval(short, quota, first.at, event.at) {
+                    break;
+                }
+                sum += u128::from(event.permits);
+                if event.of.is_none() {
+                    allowed = debts[place];
+                }
+                let (unit, rpu) = (u128::from(quota.period()), u128::from(quota.rpu));
+                let span = u128::from(event.at.mono - first.at.mono);
+                let limit = match short {
+                    "TB" => u128::from(burst(quota)) * unit + rpu * span,
+                    _ => rpu * unit,
+                };
+                assert!(
+                    sum * unit <= limit + allowed * unit,
+                    "{sum} used from {:?} to {:?}, {allowed} of them in debt",
+                    first.at,
+                    event.at
+                );
+            }
+        }
+    }
+}
+
+fn drain(owed: u128, rpu: u128, ticks: u64) -> u128 {
+    owed.saturating_sub(rpu * u128::from(ticks))
+}
+
+fn burst(quota: &Quota) -> u64 {
+    if quota.rpu == 0 { 0 } else { quota.burst.unwrap_or(quota.rpu) }
+}
+
+/// Whether what was used at one instant is counted at a later one.
+fn is_together(short: &str, quota: &Quota, then: Now, now: Now) -> bool {
+    let (unit, slices) = (quota.period(), quota.slices.unwrap_or(10));
+    let slice = |at: Now| at.mono / unit * slices + at.mono % unit * slices / unit;
+    match short {
+        "W" => window(quota, then) == window(quota, now),
+        "SW" => slice(then) + slices >= slice(now),
+        other => panic!("state here how long `{other}` counts what was used"),
+    }
+}
+
+fn is_one_interval(short: &str, quota: &Quota, first: Now, last: Now) -> bool {
+    match short {
+        "W" => window(quota, first) == window(quota, last),
+        _ => last.mono - first.mono < quota.period(),
+    }
+}
+
+fn window(quota: &Quota, at: Now) -> u64 {
+    at.wall.saturating_add_signed(quota.zone * 1_000_000) / quota.period()
+}
+
+/// Follows one caller whose requests turn out to use less, as much, or more than was reserved for them.
+pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
+    let (algorithm, quota) = (&*case.algorithm, &case.quota);
+    if !(entry.can)(quota).settles {
+        return;
+    }
+    let mut state = vec![0; algorithm.words()];
+    let mut new = state.clone();
+    let (mut book, mut open) = (Book::default(), Vec::new());
+    let mut settle =
+        |state: &mut Vec<u64>, book: &mut Book, open: Open, now: Now, rng: &mut Rng| {
+            let reserved = open.reserved;
+            let used = match rng.u8(0..4) {
+                0 => 0,
+                1 => reserved,
+                2 => rng.u64(0..=reserved),
+                _ => rng.u64(0..=2 * quota.rpu),
+            };
+            let Open { receipt, since, .. } = open;
+            let settlement = Settlement { receipt, since, reserved, used };
+            algorithm.settle(state, now, &settlement, &mut new);
+            state.copy_from_slice(&new);
+            book.settle(&open, used, now, quota);
+            let (left, truth) =
+                (algorithm.remaining(state, now), book.left(entry.short, quota, now));
+            assert!(left <= truth, "{left} left of {truth} after {settlement:?}");
+            let slack = if entry.short == "TB" { book.drained } else { 0 };
+            assert!(left + slack >= truth, "{left} left of {truth} after {settlement:?}");
+        };
+    let mut last = Now::default();
+    for (now, cost) in stream::random(case, rng, 150) {
+        last = now;
+        while !open.is_empty() && rng.u8(0..3) == 0 {
+            let open = open.swap_remove(rng.usize(0..open.len()));
+            settle(&mut state, &mut book, open, now, rng);
+        }
+        forgetting_loses_nothing(algorithm, &state, now, case, rng);
+        let mut after = state.clone();
+        if algorithm.step(&state, now, cost, &mut after).is_admitted() {
+            state = after;
+            let (event, receipt) = (book.admit(now, cost), algorithm.receipt(&state));
+            open.push(Open { event, receipt, since: now.mono, reserved: cost });
+        }
+    }
+    for open in open {
+        settle(&mut state, &mut book, open, last, rng);
+    }
+    book.keeps_the_bound(entry.short, quota);
+}

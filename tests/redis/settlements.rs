@@ -1,0 +1,64 @@
+//! Numbered batches of settlements: each is taken once, in the order of its sender.
+
+use diana_core::policy::Quota;
+use diana_core::redis::protocol::{Ask, Back, Charge, Question, Settles, Trip};
+use diana_core::time::Unit;
+use fastrand::Rng;
+use kit::model::rule::Rule;
+use kit::rules::{today, trip_of};
+use kit::seed;
+use kit::server::Server;
+
+const LIMIT: u64 = 1_000_000;
+
+/// A sender, and its next batch.
+struct Sender {
+    name: u64,
+    number: u64,
+    batch: Vec<u64>,
+}
+
+impl Sender {
+    fn trip(&self, rule: &Rule, now: u64) -> Trip {
+        let debt = |permits: &u64| {
+            let back = Back::Debt { permits: *permits };
+            let charge = Charge { back, ..rule.charge(1, 0, 0) };
+            Ask { delay: 0, questions: vec![Question::Rule(charge)] }
+        };
+        let mut asks: Vec<Ask> = self.batch.iter().map(debt).collect();
+        let settles = Settles { sender: self.name, number: self.number, asks: asks.len() };
+        // What is asked beside it is not settled.
+        asks.push(Ask { delay: 0, questions: vec![Question::Rule(rule.charge(1, 1, 0))] });
+        let mut trip = trip_of(Some(now), asks);
+        trip.calls[0].settles = Some(settles);
+        trip
+    }
+}
+
+#[test]
+fn a_batch_that_comes_again_settles_nothing() {
+    let server = Server::start();
+    let mut rng = Rng::with_seed(seed::fresh());
+    for short in ["W", "SW", "TB"] {
+        server.command(&["FLUSHALL"]);
+        let rule = Rule::new(short, Quota::new(Unit::Day, LIMIT));
+        let now = today(&mut rng);
+        let mut senders: Vec<Sender> =
+            (1..4).map(|name| Sender { name, number: 0, batch: Vec::new() }).collect();
+        let mut used = 0;
+        for _ in 0..200 {
+            let sender = &mut senders[rng.usize(0..3)];
+            // The answer got lost, or did not.
+            if sender.batch.is_empty() || rng.bool() {
+                sender.number += 1;
+                sender.batch = (0..rng.usize(1..5)).map(|_| rng.u64(1..50)).collect();
+                used += sender.batch.iter().sum::<u64>();
+            }
+            let decided = server.decide(&sender.trip(&rule, now));
+            used += 1;
+            assert_eq!((decided.corrupt, decided.asks.len()), (0, sender.batch.len() + 1));
+            let left = decided.asks.last().unwrap().rules[0].remaining;
+            assert_eq!(left, LIMIT - used, "{short}");
+        }
+    }
+}
