@@ -93,6 +93,9 @@ pub trait Ending {
     /// Whether the response came from the upstream, and is whole if the stream has ended.
     fn is_from_upstream(&self) -> bool;
 
+    /// Whether the host follows the response itself, by a stream of its own.
+    fn is_followed(&self) -> bool;
+
     /// What the host calls the reason for the response, or for its end.
     fn details(&self) -> Option<Cow<'_, [u8]>>;
 

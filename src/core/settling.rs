@@ -92,6 +92,10 @@ impl Settler {
     /// a guess, if it is.
     #[must_use]
     pub fn used(&self, reserved: u64, heard: Heard, ending: &dyn Ending) -> (u64, Option<Untold>) {
+        if ending.is_followed() {
+            // The request comes once more.
+            return (0, None);
+        }
         if let Some(count) = &self.count
             && !counts(count, heard, ending)
         {

@@ -60,6 +60,10 @@ impl Ending for HostEnding {
         self.details_now() == Some(WHOLE)
     }
 
+    fn is_followed(&self) -> bool {
+        self.details_now() == Some(b"internal_redirect")
+    }
+
     fn details(&self) -> Option<Cow<'_, [u8]>> {
         self.details_now().map(Cow::Borrowed)
     }

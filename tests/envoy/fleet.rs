@@ -7,6 +7,7 @@ mod modes;
 mod quotas;
 mod roots;
 mod scale;
+mod settling;
 mod totals;
 
 use std::sync::Arc;

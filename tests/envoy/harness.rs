@@ -47,6 +47,6 @@ pub use shipped::{PASSWORD, text as shipped_text, users};
 pub use stats::Histogram;
 pub use trapdoor::DEADLY;
 pub use trials::{Complaint, NO_EXCUSE, try_until_undisturbed};
-pub use upstream::Upstream;
+pub use upstream::{Arrival, Upstream};
 pub use wait::eventually;
 pub use wire::{Fault, Wire};

@@ -27,6 +27,7 @@ mod nested;
 mod paths;
 mod peer;
 mod remote;
+mod settling;
 mod to_redis;
 mod trap;
 mod updates;

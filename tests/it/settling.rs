@@ -111,6 +111,9 @@ fn whoever_was_not_answered_used_nothing_unless_it_left() {
         assert_eq!(used(&settler, Some(&unreachable), &unreachable), (0, None));
         let left = FakeEnding::left(None);
         assert_eq!(used(&settler, None, &left), (MISSING, Some(Untold::ClientLeft)));
+        // The proxy asks elsewhere, by a request that is judged, too.
+        let followed = FakeEnding::denied(302, "internal_redirect");
+        assert_eq!(used(&settler, None, &followed), (0, None));
         // Another filter answered: nobody says whether the upstream had worked before.
         let own = FakeEnding::denied(403, "rbac_access_denied").header("x-tokens-used", "3");
         assert_eq!(used(&settler, Some(&own), &own), (MISSING, Some(Untold::Cut)));

@@ -75,6 +75,10 @@ impl Ending for FakeEnding {
         self.details == "via_upstream"
     }
 
+    fn is_followed(&self) -> bool {
+        self.details == "internal_redirect"
+    }
+
     fn details(&self) -> Option<Cow<'_, [u8]>> {
         Some(Cow::Borrowed(self.details.as_bytes()))
     }

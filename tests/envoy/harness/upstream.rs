@@ -18,6 +18,13 @@ pub struct Arrival {
     pub body: Vec<u8>,
 }
 
+impl Arrival {
+    /// The value of a header, by its name in lower case.
+    pub fn header(&self, wanted: &str) -> Option<&str> {
+        self.headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+    }
+}
+
 /// A running service. It ends with the tests.
 pub struct Upstream {
     /// Where it listens on loopback.
@@ -26,8 +33,15 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Starts on a free port.
+    /// Answers everything with 200.
     pub fn start() -> Self {
+        Upstream::answering(|_, to| {
+            to.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok\n")
+        })
+    }
+
+    /// Answers as it is told; an error breaks the connection off. Starts on a free port.
+    pub fn answering(answer: fn(&Arrival, &mut &TcpStream) -> io::Result<()>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::default();
@@ -38,7 +52,7 @@ impl Upstream {
                 thread::spawn(move || {
                     connection.set_nodelay(true).unwrap();
                     let mut from = BufReader::new(&connection);
-                    while serve(&mut from, clock, &seen).is_ok() {}
+                    while serve(&mut from, clock, &seen, answer).is_ok() {}
                 });
             }
         });
@@ -58,6 +72,7 @@ fn serve(
     from: &mut BufReader<&TcpStream>,
     clock: Clock,
     seen: &Mutex<Vec<Arrival>>,
+    answer: fn(&Arrival, &mut &TcpStream) -> io::Result<()>,
 ) -> io::Result<()> {
     let request = line(from)?;
     let mut headers = Vec::new();
@@ -74,6 +89,7 @@ fn serve(
         from.take(length).read_to_end(&mut body)?;
     }
     let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
-    seen.lock().unwrap().push(Arrival { at, path, headers, body });
-    from.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok\n")
+    let arrival = Arrival { at, path, headers, body };
+    seen.lock().unwrap().push(arrival.clone());
+    answer(&arrival, from.get_mut())
 }

@@ -1,0 +1,5 @@
+//! Requests whose costs are known when their streams end, or that count only if they end in some way.
+
+pub mod crowd;
+mod ends;
+pub mod upstream;

@@ -1,0 +1,148 @@
+//! Each way in which a stream ends, and what it costs.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::upstream::{self, ACT};
+use crate::harness::{Client, Envoy, Gateway, eventually, free_port, request};
+use crate::metrics::settles;
+
+const LIMIT: u64 = 10_000;
+const RESERVE: u64 = 100;
+const MOST: u64 = 300;
+
+/// What a client does.
+#[derive(Clone, Copy, PartialEq)]
+enum Does {
+    /// It waits for the response.
+    Stays,
+    /// It breaks off so many milliseconds after its request.
+    Leaves(u64),
+}
+use Does::{Leaves, Stays};
+
+fn rules(algo: &str, scope: &str) -> String {
+    format!(
+        "accepted: {{headers: true}}
+limits:
+  - Url: /
+    rules:
+      - name: tokens
+        actor: account
+        unit: day
+        rpu: {LIMIT}
+        algo: {algo}
+        scope: {scope}
+        cost: {{response: {{header: x-tokens-used}}, reserve: {RESERVE}, max: {MOST}}}"
+    )
+}
+
+fn routes() -> Value {
+    let to = |prefix: &str, route: Value| json!({"match": {"prefix": prefix}, "route": route});
+    let redirected = json!({"max_internal_redirects": 1});
+    let direct = json!({"status": 200, "body": {"inline_string": "mine\n"}});
+    json!({"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [
+        to("/down", json!({"cluster": "down"})),
+        to("/nowhere", json!({"cluster_header": "x-no-such-cluster"})),
+        to("/unknown", json!({"cluster_header": "x-cluster"})),
+        {"match": {"prefix": "/direct"}, "direct_response": direct},
+        to("/hasty", json!({"cluster": "upstream", "timeout": "0.15s"})),
+        to("/again", json!({
+            "cluster": "upstream",
+            "retry_policy": {"retry_on": "5xx,reset", "num_retries": 2,
+                "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.01s"}},
+        })),
+        to("/moves", json!({"cluster": "upstream", "internal_redirect_policy": redirected})),
+        to("/", json!({"cluster": "upstream"})),
+    ]}]})
+}
+
+/// Permits that an account was charged.
+fn charged(envoy: &Envoy, account: &str) -> u64 {
+    let probe = envoy.get("/", &[("x-account-id", account), (ACT, "tokens 0")]);
+    assert_eq!(probe.status, 200);
+    let told = probe.header("ratelimit").expect("it is told");
+    let left = told.split(";r=").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
+    LIMIT - RESERVE - left.parse::<u64>().unwrap()
+}
+
+#[test]
+fn each_costs_what_was_used() {
+    for (algo, scope) in [("W", "local"), ("SW", "gateway"), ("TB", "gateway")] {
+        let workers = if scope == "local" { 1 } else { 3 };
+        let service = upstream::start();
+        let envoy = Gateway::with(&rules(algo, scope))
+            .workers(workers)
+            .cluster("upstream", service.port)
+            .cluster("down", free_port())
+            .routed(routes(), json!({}))
+            .start();
+        for (number, (path, act, does, status, used)) in [
+            ("/", "tokens 40", Stays, 200, 40),
+            ("/", "tokens 250", Stays, 200, 250),
+            ("/", "tokens 2.5", Stays, 200, 3),
+            ("/", "tokens 999", Stays, 200, MOST),
+            ("/", "", Stays, 200, MOST),
+            ("/", "tokens -5", Stays, 200, MOST),
+            ("/", "tokens lots", Stays, 200, MOST),
+            ("/", "tokens 1000000000000000000000000000000", Stays, 200, MOST),
+            ("/", "tokens 5 tokens 5", Stays, 200, MOST),
+            ("/", "status 204 tokens 40 empty", Stays, 204, 40),
+            ("/", "status 500 tokens 40", Stays, 500, 40),
+            ("/", "tokens 40 sleep 50", Stays, 200, 40),
+            // Nobody answered.
+            ("/", "close", Stays, 503, 0),
+            ("/down", "", Stays, 503, 0),
+            ("/nowhere", "", Stays, 503, 0),
+            ("/unknown", "", Stays, 503, 0),
+            ("/hasty", "tokens 40 sleep 400", Stays, 504, 0),
+            // Somebody else did.
+            ("/direct", "", Stays, 200, MOST),
+            // What has begun has its header.
+            ("/", "tokens 40 cut", Stays, 0, 40),
+            ("/hasty", "tokens 40 hang", Stays, 0, 40),
+            ("/", "cut", Stays, 0, MOST),
+            ("/", "tokens 40 hang", Leaves(200), 0, 40),
+            ("/", "hang", Leaves(200), 0, MOST),
+            // Nobody escapes by leaving.
+            ("/", "tokens 40 sleep 400", Leaves(100), 0, MOST),
+            // The last attempt counts.
+            ("/again", "status 503 tokens 40", Stays, 503, 40),
+            ("/again", "close", Stays, 503, 0),
+            // By two streams, of which only the second uses anything.
+            ("/moves", "status 302 to /elsewhere tokens 40", Stays, 302, 40),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let account = format!("{number}");
+            let mut client = Client::connect(envoy.port).unwrap();
+            let headers = [("x-account-id", &*account), (ACT, act), ("x-cluster", "unknown")];
+            client.write(&request("GET", path, &headers)).unwrap();
+            match does {
+                Stays => {
+                    let seen = client.read().map_or(0, |response| response.status);
+                    assert_eq!(seen, status, "{path} {act}");
+                }
+                Leaves(milliseconds) => {
+                    thread::sleep(Duration::from_millis(milliseconds));
+                    client.reset();
+                }
+            }
+            let mut last = 0;
+            eventually(&format!("{used} used by {path} {act}, {algo} in {scope}"), || {
+                last = charged(&envoy, &account);
+                (last == used).then_some(())
+            });
+        }
+        let count = |what: &str| envoy.sum(&format!("wasmcustom.diana.diana.rule.tokens.{what}"));
+        settles(&envoy, "rule.tokens.untold_client_left", 1);
+        for (why, times) in [("unusable", 4), ("absent", 3), ("cut", 1)] {
+            assert_eq!(count(&format!("untold_{why}")), times, "{why}");
+        }
+        assert!(count("debt") > 0 && count("refunded") > 0 && count("settled") > 27);
+        envoy.assert_unharmed();
+    }
+}
