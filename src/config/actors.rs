@@ -30,18 +30,20 @@ type Built = (IdentitySource, Rc<dyn Source>);
 
 /// Reads `actors`; the defaults come first, whether or not they are overridden.
 pub fn read(node: Option<&Node<'_>>) -> Vec<Known> {
-    let address = (client_address::KIND.name, Tree::Null);
+    let address = || (client_address::KIND.name, Tree::Null);
     let by_header = |name: &str| (header::KIND.name, Tree::Text(name.into()));
     let mut known = vec![
         standard("account", vec![by_header("x-account-id")]),
-        standard("device", vec![by_header("x-device-id"), address]),
+        standard("device", vec![by_header("x-device-id"), address()]),
+        standard("address", vec![address()]),
     ];
+    let standards = known.len();
     for (name, value) in node.and_then(|node| node.pairs(WHAT)).unwrap_or_default() {
         let actor = describe(name, sources(&value));
         if !check_name(name, &value) {
             continue;
         }
-        match known.iter_mut().take(2).find(|known| known.actor.name == name) {
+        match known.iter_mut().take(standards).find(|known| known.actor.name == name) {
             Some(standard) => *standard = actor,
             None => known.push(actor),
         }

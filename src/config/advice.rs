@@ -38,6 +38,11 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
         }),
     ));
     lines.extend(line(
+        "`reserve: 0` only checks that a permit is left, so all requests that come at once are let in, whatever they use; \
+         reserve what most of them use",
+        those(limits, &|rule| rule.settling.as_ref().is_some_and(|it| it.reserve == 0)),
+    ));
+    lines.extend(line(
         "everybody is one caller to these rules, so a ban shuts everybody out",
         those(limits, &|rule| rule.actor.is_empty() && rule.ban.is_some()),
     ));

@@ -143,7 +143,9 @@ fn count(node: &Node<'_>) -> Option<Outcomes> {
 }
 
 fn statuses(node: &Node<'_>) -> Option<Vec<(u16, u16)>> {
-    node.list("a list such as `[401, 5xx]`")?.iter().map(status).collect()
+    let items = node.list("a list such as `[401, 5xx]`")?;
+    let read: Vec<_> = items.iter().map(status).collect();
+    read.into_iter().collect()
 }
 
 /// A status, or all of a class.

@@ -157,6 +157,7 @@ pub fn flush_fleet(namespace: &str, happened: &mut Stats, metrics: &dyn Metrics)
         ("asks", &mut happened.asks),
         ("foreign", &mut happened.corrupt),
         ("apart", &mut happened.apart),
+        ("unsettled", &mut happened.unsettled),
     ] {
         let amount = std::mem::take(count);
         if amount > 0 {

@@ -18,7 +18,7 @@ fn defaults() {
     );
     let names: Vec<&str> = policy.actors.iter().map(|actor| actor.name.as_str()).collect();
     let sources: Vec<usize> = policy.actors.iter().map(|actor| actor.sources.len()).collect();
-    assert_eq!((names, sources), (vec!["account", "device"], vec![1, 2]));
+    assert_eq!((names, sources), (vec!["account", "device", "address"], vec![1, 2, 1]));
     assert_eq!((policy.keys, policy.shadow, policy.log_refused), (100_000, false, false));
     assert_eq!((policy.namespace, policy.accepted), (None, Accepted::default()));
 }
@@ -110,10 +110,10 @@ actors: {device: [{query: d}], t: [{header: x-t}, {peer: sha256}]}";
     let policy = policy(text);
     let actors: Vec<&[usize]> =
         policy.limits[0].rules.iter().map(|rule| rule.actor.as_slice()).collect();
-    assert_eq!(actors, [&[0][..], &[], &[2, 1]]);
+    assert_eq!(actors, [&[0][..], &[], &[3, 1]]);
     let counts: Vec<_> =
         policy.actors.iter().map(|actor| (actor.name.as_str(), actor.sources.len())).collect();
-    assert_eq!(counts, [("account", 1), ("device", 1), ("t", 2)]);
+    assert_eq!(counts, [("account", 1), ("device", 1), ("address", 1), ("t", 2)]);
 }
 
 #[test]

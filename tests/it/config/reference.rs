@@ -43,7 +43,9 @@ fn the_reference_rules_show_every_key() {
     let text = "
 limits: [{nokey: 5, Url: /, match: {nokey: 5}, except: {nokey: 5}, response: {nokey: 5},
   rules: [{nokey: 5, actor: device, unit: day, rpu: 1, cost: {nokey: 5, header: x, max: 1}, quota: {nokey: 5, accounts: 1},
-    hot: {nokey: 5, over: 9, per: 9s}, ban: {nokey: 5, after: 9, within: 9s, for: 9s}}]}]
+    count: {nokey: 5, failed: true},
+    hot: {nokey: 5, over: 9, per: 9s}, ban: {nokey: 5, after: 9, within: 9s, for: 9s}},
+    {actor: device, unit: day, rpu: 1, cost: {nokey: 5, response: {nokey: 5, header: x}, max: 1}}]}]
 actors: {x: [{nokey: 5}]}
 accepted: {nokey: 5}
 redis: {nokey: 5, cluster: c}
@@ -52,7 +54,7 @@ nokey: 5
 ";
     let messages = messages(text);
     let unknown = || messages.lines().filter(|line| line.contains("unknown key"));
-    assert_eq!(unknown().count(), 15, "{messages}");
+    assert_eq!(unknown().count(), 18, "{messages}");
     for line in unknown() {
         let (_, keys) = line.split_once("unknown key, allowed: ").expect(line);
         for key in keys.split(", ") {

@@ -86,7 +86,7 @@ fn a_document_replaces_as_a_whole_and_the_gateway_keeps_its_own() {
         of_centre("limits: [{Url: /a, rules: [{name: theirs, actor: device, unit: day, rpu: 6}]}]");
     let rule = &policy.limits[0].rules[0];
     assert_eq!((rule.name.as_str(), rule.quota.zone, rule.response.status), ("theirs", 0, 503));
-    assert_eq!((policy.limits.len(), policy.actors.len()), (1, 2), "no tenant");
+    assert_eq!((policy.limits.len(), policy.actors.len()), (1, 3), "no tenant");
     assert!(policy.except.is_empty() && !policy.shadow);
     assert_eq!((policy.keys, policy.log_refused), (1_000, true));
     assert_eq!(policy.accepted, Accepted { headers: true, filter_state: false });

@@ -11,6 +11,8 @@ pub struct Stats {
     pub corrupt: u64,
     /// Answers by which other gateways have the keys fall into another number of parts.
     pub apart: u64,
+    /// Charges that were to be settled and did not fit while Redis was away.
+    pub unsettled: u64,
     /// Failures by their names, and how many of each.
     pub failures: Vec<(&'static str, u64)>,
     /// Lines for the log.

@@ -63,7 +63,7 @@ redis: {}
 shadows: true
 "#;
     assert_snapshot!(problems(text), @r#"
-    5:17 limits[0].rules[0].actor: found `devise`, allowed: all, account, device, tenant, another name under `actors`, or a list of names; did you mean `device`?
+    5:17 limits[0].rules[0].actor: found `devise`, allowed: all, account, device, address, tenant, another name under `actors`, or a list of names; did you mean `device`?
     5:31 limits[0].rules[0].unit: found `secnd`, allowed: second, minute, hour, day; did you mean `second`?
     5:43 limits[0].rules[0].rpu: found `-1`, allowed: a whole number, 0 … 1000000000
     5:53 limits[0].rules[0].algo: found `TBX`, allowed: TB (token bucket), W (window), SW (sliding window), LB (leaky bucket); did you mean `TB`?
@@ -76,7 +76,7 @@ shadows: true
     6:91 limits[0].rules[1].ban.after: required, allowed: a whole number, 1 … 1000000
     6:91 limits[0].rules[1].ban.for: required, allowed: a duration such as `5m`
     6:91 limits[0].rules[1].ban.within: required, allowed: a duration such as `5m`
-    7:9 limits[0].rules[2].actor: required, allowed: all, account, device, tenant, another name under `actors`, or a list of names
+    7:9 limits[0].rules[2].actor: required, allowed: all, account, device, address, tenant, another name under `actors`, or a list of names
     7:9 limits[0].rules[2].unit: required, allowed: second, minute, hour, day
     8:9 limits[0].rules[2].rpu: duplicate key
     9:10 limits[1].url: `sample` must begin with `/`
@@ -105,7 +105,7 @@ fn the_form_of_a_struct() {
     let text = r#"{"limits":[{"Url":"/","rules":[{"actor":"devise","rpu":10.5,"unit":"second"}]}],
 "keys":0.0}"#;
     assert_snapshot!(problems(text), @"
-    1:41 limits[0].rules[0].actor: found `devise`, allowed: all, account, device, another name under `actors`, or a list of names; did you mean `device`?
+    1:41 limits[0].rules[0].actor: found `devise`, allowed: all, account, device, address, another name under `actors`, or a list of names; did you mean `device`?
     1:56 limits[0].rules[0].rpu: found `10.5`, allowed: a whole number, 0 … 1000000000
     2:8 keys: found `0`, allowed: a whole number, 1 … 10000000
     ");

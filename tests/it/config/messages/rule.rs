@@ -7,14 +7,14 @@ fn of(fields: &str) -> String {
 
 #[test]
 fn actor() {
-    assert_snapshot!(of("actor: devise"), @".actor: found `devise`, allowed: all, account, device, another name under `actors`, or a list of names; did you mean `device`?");
-    assert_snapshot!(of("actor: 5"), @".actor: found `5`, allowed: all, account, device, another name under `actors`, or a list of names");
+    assert_snapshot!(of("actor: devise"), @".actor: found `devise`, allowed: all, account, device, address, another name under `actors`, or a list of names; did you mean `device`?");
+    assert_snapshot!(of("actor: 5"), @".actor: found `5`, allowed: all, account, device, address, another name under `actors`, or a list of names");
     assert_snapshot!(of("actor: []"), @".actor: found 0 names, allowed: 1 … 8");
     assert_snapshot!(of("actor: [account, all]"), @".actor[1]: `all` is no part of a key; leave it out");
     assert_snapshot!(of("actor: [account, actor]"), @".actor[1]: `actor` is in the list already");
-    assert_snapshot!(of("actor: {header: x-id}"), @".actor: found a mapping, allowed: all, account, device, another name under `actors`, or a list of names");
+    assert_snapshot!(of("actor: {header: x-id}"), @".actor: found a mapping, allowed: all, account, device, address, another name under `actors`, or a list of names");
     assert_snapshot!(of("actor:device, unit: second"), @"
-    .actor: required, allowed: all, account, device, another name under `actors`, or a list of names
+    .actor: required, allowed: all, account, device, address, another name under `actors`, or a list of names
     .`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, burst, warm_up, max_delay, max_queue, slices; a space is missing after the colon: write `actor: device`
     ");
     assert_snapshot!(of("actor: all, absent: share"), @".absent: means nothing beside `actor: all`, which is never absent");
@@ -164,7 +164,7 @@ fn keys() {
     ");
     let bare = "limits: [{Url: /, rules: [{}]}]";
     assert_snapshot!(super::super::messages(bare), @"
-    limits[0].rules[0].actor: required, allowed: all, account, device, another name under `actors`, or a list of names
+    limits[0].rules[0].actor: required, allowed: all, account, device, address, another name under `actors`, or a list of names
     limits[0].rules[0].rpu: required, allowed: a whole number, 0 … 1000000000
     limits[0].rules[0].unit: required, allowed: second, minute, hour, day
     ");
