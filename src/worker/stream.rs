@@ -19,13 +19,15 @@ pub struct Stream {
     late: Option<Rc<Late>>,
     /// Whether it may still wait.
     held: bool,
+    /// Whether anything is left to do when its response comes, or when it ends.
+    is_open: bool,
 }
 
 impl Stream {
     /// A stream whose request has not come yet, by the host's number.
     #[must_use]
     pub fn new(instance: Rc<Instance>, id: u32) -> Stream {
-        Stream { instance, id, late: None, held: false }
+        Stream { instance, id, late: None, held: false, is_open: false }
     }
 
     /// What it is judged by.
@@ -76,25 +78,27 @@ impl Stream {
         ending: &dyn Ending,
         host: &dyn Host,
     ) -> Option<Vec<(&'static str, String)>> {
-        self.held = false;
+        (self.held, self.is_open) = (false, false);
         let late = self.late.take()?;
         let (fields, mut permit) = (late.fields(), late.permit());
         if !permit.is_none() {
             self.instance.with_engine(host, |engine| engine.hear_response(&mut permit, ending));
             late.admit(permit, None, host);
-            self.late = Some(late);
+            (self.late, self.is_open) = (Some(late), true);
         }
         Some(fields)
     }
 
     fn late(&mut self) -> &Rc<Late> {
+        self.is_open = true;
         self.late.get_or_insert_default()
     }
 
     /// Whether something is left to do when the stream ends, so that [`Stream::end`] is to be called.
     #[must_use]
+    #[inline]
     pub fn is_open(&self) -> bool {
-        self.held || self.late.is_some()
+        self.is_open
     }
 
     /// The stream has ended.
