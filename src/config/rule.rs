@@ -53,6 +53,9 @@ pub fn read(
     }
     let daily = quota::read(&fields, limiter.as_ref(), scope, is_all, context);
     let limiter = limiter?;
+    if let Some(ban) = &ban {
+        ban::blame(&fields, ban, &limiter);
+    }
     Some(Rule {
         name,
         // Known once all rules are.

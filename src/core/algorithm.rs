@@ -1,6 +1,7 @@
 //! The rate-limiting algorithms. A new one is one file in `algorithm/` and one line in
 //! [`REGISTRY`]; the configuration, its messages and the laws cover it from there.
 
+mod counted;
 mod debt;
 mod entry;
 pub mod fixed_window;
@@ -15,6 +16,7 @@ use std::fmt::Debug;
 use crate::decision::Decision;
 use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
+pub use counted::counted;
 pub use entry::{BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Leasing, Setting};
 
 /// A pure step over a few machine words.

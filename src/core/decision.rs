@@ -20,10 +20,24 @@ pub enum Decision {
 /// When it makes sense to come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Retry {
+    /// Only what is reserved for others is in the way, which may come back at any time.
+    Soon,
     /// Ticks from now. At that instant the request is admitted, one tick earlier it is not.
     After(Micros),
     /// Such a request can never be admitted.
     Never,
+}
+
+impl Retry {
+    /// Ticks after which it makes sense to come back, if it ever does.
+    #[must_use]
+    pub const fn ticks(self) -> Option<Micros> {
+        match self {
+            Retry::Soon => Some(1),
+            Retry::After(ticks) => Some(ticks),
+            Retry::Never => None,
+        }
+    }
 }
 
 impl Decision {

@@ -49,6 +49,8 @@ pub struct Unsettled {
     pub rule: usize,
     /// The caller.
     pub key: Key,
+    /// Whether the caller has a name, so that it is its own doing how the request ends.
+    pub is_own: bool,
     /// Whether the gateway's part of a limit was charged in place of the fleet's.
     pub is_alone: bool,
     /// What was charged.

@@ -13,6 +13,7 @@ pub struct Settler {
     told: Option<Reader>,
     count: Option<Outcomes>,
     reserves_nothing: bool,
+    bans: bool,
 }
 
 /// Reads what the response says.
@@ -61,7 +62,13 @@ impl Settler {
             missing: *missing,
         });
         let reserves_nothing = settling.reserve == 0;
-        Settler { told, count: settling.count.clone(), reserves_nothing }
+        Settler { told, count: settling.count.clone(), reserves_nothing, bans: settling.bans }
+    }
+
+    /// Whether requests that count lead to a ban, in place of those that are refused.
+    #[must_use]
+    pub fn bans(&self) -> bool {
+        self.bans
     }
 
     /// Whether requests are only checked when they come.

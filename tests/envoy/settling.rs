@@ -2,4 +2,5 @@
 
 pub mod crowd;
 mod ends;
+pub mod logins;
 pub mod upstream;

@@ -95,6 +95,7 @@ fn wait_is_honest(algorithm: &dyn Algorithm, state: &[u64], now: Now, cost: u64,
             assert!(step(algorithm, state, then, cost).is_admitted(), "{wait} is too early");
             assert!(!step(algorithm, state, early, cost).is_admitted(), "{wait} is too late");
         }
+        Retry::Soon => panic!("nothing is told apart here"),
         Retry::Never => {
             let nobody = vec![0; state.len()];
             for far in [0, 1 << 30, 1 << 50] {

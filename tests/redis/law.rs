@@ -76,7 +76,7 @@ impl Play<'_> {
         let (old, algorithm) = (self.truth(), &self.rule.case.algorithm);
         match algorithm.step(&old, at(self.now), 1, &mut old.clone()) {
             Decision::Refuse { retry: Retry::After(ticks) } => ticks,
-            Decision::Refuse { retry: Retry::Never } => panic!("it costs one permit"),
+            Decision::Refuse { .. } => panic!("it costs one permit"),
             Decision::Admit { .. } => 0,
         }
     }
@@ -99,7 +99,7 @@ impl Play<'_> {
                 self.holds(back, from, until);
             }
             None => self.spends(1, self.now),
-            Some(Retry::Never) => panic!("it costs one permit"),
+            Some(Retry::Soon | Retry::Never) => panic!("it costs one permit"),
             Some(Retry::After(ticks)) => {
                 assert!(said.loan <= ticks.min(2 * TERM));
                 self.refused[usize::from(said.loan > 0)] += 1;

@@ -1,12 +1,16 @@
 //! `ban` of a rule.
 
+use super::algo::Limiter;
 use crate::fields::Fields;
+use crate::node::Node;
 use crate::values;
-use diana_core::policy::Ban;
+use diana_core::policy::{Ban, Quota};
 use diana_core::time::{Micros, SECOND};
+use diana_core::tree::Tree;
 
 const WHAT: &str = "a mapping such as `{after: 10, within: 1m, for: 5m, max: 1h}`";
-const KEYS: &[&str] = &["after", "within", "for", "max", "halve_after"];
+const KEYS: &[&str] = &["after", "within", "for", "max", "halve_after", "on"];
+const ONS: [&str; 2] = ["refused", "counted"];
 const DURATION: &str = "a duration such as `5m`";
 
 /// Most refusals before a ban.
@@ -35,6 +39,37 @@ pub fn read(rule: &Fields<'_>) -> Option<Ban> {
         node.key_problem("means nothing without a `max` above `for`".into());
     }
     Some(Ban { after: after?, within: within?, period, max, halve_after: halve_after? })
+}
+
+/// Whether a `ban` is one for outcomes that count, and not for refusals.
+pub fn is_by_outcome(ban: &Node<'_>) -> bool {
+    matches!(ban.tree(), Tree::Map(pairs) if pairs.iter().any(|(key, value)| key == "on" && value.text() == Some(ONS[1])))
+}
+
+/// Finds what `on` of a ban cannot mean beside what else its rule says.
+pub fn blame(rule: &Fields<'_>, ban: &Ban, limiter: &Limiter) {
+    let Some(on) = rule.get("ban").map(|ban| ban.descend("on")) else { return };
+    let chosen = match on.tree() {
+        Tree::Map(_) => return,
+        _ => on.choice(&ONS, &ONS.join(", ")),
+    };
+    if chosen != Some(1) {
+        return;
+    }
+    let Quota { rpu, burst, .. } = limiter.quota;
+    if limiter.settling.as_ref().is_none_or(|settling| settling.count.is_none()) {
+        on.key_problem("`counted` means nothing without `count`".into());
+    }
+    // In any time so long begin as many units and one more.
+    let units = ban.within.div_ceil(limiter.quota.period()).saturating_add(1);
+    let most = rpu.saturating_mul(units).saturating_add(burst.unwrap_or(0));
+    if ban.after > most {
+        let message = format!(
+            "found `{}`, which never happens: `rpu` lets at most {most} through `within` that time",
+            ban.after
+        );
+        on.problem(message);
+    }
 }
 
 /// A duration under a key, which is required if it has no default.

@@ -1,5 +1,6 @@
 //! What is known of a request only when it ends: `cost.response` and `count` of a rule.
 
+use super::ban;
 use super::cost::Cost;
 use crate::fields::Fields;
 use crate::node::Node;
@@ -111,7 +112,8 @@ pub fn read(rule: &Fields<'_>, answered: Option<(u64, Answered)>, cost: u64) -> 
         return None;
     }
     let (reserve, told) = answered.map_or((cost, None), |(reserve, told)| (reserve, Some(told)));
-    Some(Settling { reserve, told, count })
+    let bans = rule.get("ban").is_some_and(ban::is_by_outcome);
+    Some(Settling { reserve, told, count, bans })
 }
 
 /// What an algorithm cannot settle is a problem.

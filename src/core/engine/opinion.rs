@@ -200,9 +200,10 @@ impl Opinion {
 /// A refusal by what a store found.
 fn refusal(judge: &mut Judge, found: &Reservation, retry: Retry, counts: bool) -> Says {
     let left = match retry {
-        Retry::After(_) => judge.store.remaining(found),
+        Retry::Soon | Retry::After(_) => judge.store.remaining(found),
         Retry::Never => 0,
     };
+    let counts = counts && retry != Retry::Soon;
     Says::Refuses(Refused { retry, loan: found.loan(), counts, left })
 }
 

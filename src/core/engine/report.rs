@@ -59,7 +59,8 @@ impl Engine {
             let (receipt, is_alone) = charged(judge, &opinion.says)?;
             let (rule, key, since) = (opinion.rule, opinion.key, now.mono);
             let settlement = Settlement { receipt, since, reserved: opinion.cost, used: 0 };
-            let mut charge = Unsettled { rule, key, is_alone, settlement, heard: Heard::default() };
+            let (is_own, heard) = (opinion.is_own && !opinion.shadow, Heard::default());
+            let mut charge = Unsettled { rule, key, is_own, is_alone, settlement, heard };
             if is_checked_only {
                 match &opinion.says {
                     Says::Admits { by: Basis::Redis(_), .. } => opinion.give_back(judge, redis),
@@ -135,7 +136,7 @@ impl Engine {
     /// the longest wait counts. Nothing is charged.
     pub(super) fn refuse(&mut self) -> Verdict {
         let mut first = None;
-        let mut longest = Retry::After(0);
+        let mut longest = Retry::Soon;
         for (place, opinion) in self.scratch.opinions.iter().enumerate() {
             let outcome = opinion.outcome();
             let (Some(retry), Some(judge)) = (outcome.retry(), self.rules.get_mut(opinion.rule))
@@ -146,8 +147,10 @@ impl Engine {
                 judge.counts.refuse(outcome, true);
                 continue;
             }
+            let by_outcome = judge.settler.as_ref().is_some_and(|settler| settler.bans());
             if let Some(bans) = &mut judge.bans
                 && let Says::Refuses(Refused { counts: true, .. }) = opinion.says
+                && !by_outcome
             {
                 bans.refused(opinion.key, self.scratch.now.mono, &mut self.redis);
             }

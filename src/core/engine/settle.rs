@@ -24,6 +24,12 @@ impl Engine {
             let Some(settler) = &judge.settler else { return reserved };
             let (used, untold) = settler.used(reserved, charge.heard, ending);
             judge.counts.settle(reserved, used, untold);
+            if let Some(bans) = judge.bans.as_mut().filter(|_| settler.bans())
+                && used > 0
+                && charge.is_own
+            {
+                bans.refused(charge.key, now.mono, &mut self.redis);
+            }
             used
         });
         self.take_back(now);

@@ -9,6 +9,8 @@ pub struct Settling {
     pub told: Option<Answered>,
     /// The outcomes that count; a request that ends otherwise used nothing. Without this all of them count.
     pub count: Option<Outcomes>,
+    /// Whether those lead to a ban, in place of refusals.
+    pub bans: bool,
 }
 
 /// What a response says of its request.

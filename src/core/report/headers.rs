@@ -23,7 +23,7 @@ impl Refusal {
         let mut headers = Vec::with_capacity(4);
         limits(&self.records, &mut headers);
         headers.push(("x-envoy-ratelimited", "true".to_owned()));
-        if let Retry::After(ticks) = self.retry {
+        if let Some(ticks) = self.retry.ticks() {
             let mut text = String::with_capacity(20);
             decimal(&mut text, seconds(ticks));
             headers.push(("retry-after", text));
@@ -53,7 +53,7 @@ fn limits(records: &[Record], headers: &mut Vec<(&'static str, String)>) {
         }
         limit.push_str(";r=");
         decimal(&mut limit, record.remaining);
-        if let Some(Retry::After(ticks)) = record.outcome.retry() {
+        if let Some(ticks) = record.outcome.retry().and_then(Retry::ticks) {
             limit.push_str(";t=");
             decimal(&mut limit, seconds(ticks));
         }

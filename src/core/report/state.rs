@@ -2,7 +2,6 @@
 //! request, and by which rule.
 
 use super::{Outcome, Record};
-use crate::decision::Retry;
 use crate::policy::Scope;
 use crate::text::{decimal, digits};
 use crate::time::{Micros, SECOND};
@@ -30,8 +29,10 @@ impl Record {
         match self.outcome {
             Outcome::Admitted { wait: 0 } => {}
             Outcome::Admitted { wait } | Outcome::Banned(wait) => add_wait(&mut state, wait),
-            Outcome::Refused(Retry::After(wait)) => add_wait(&mut state, wait),
-            Outcome::Refused(Retry::Never) => state.push_str(" wait=never"),
+            Outcome::Refused(retry) => match retry.ticks() {
+                Some(wait) => add_wait(&mut state, wait),
+                None => state.push_str(" wait=never"),
+            },
         }
         state.push_str(" key=");
         digits(&mut state, self.caller, 16, 1 << 60);

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::algorithm::{Algorithm, Can, Entry};
+use crate::algorithm::{Algorithm, Can, Entry, counted};
 use crate::bloom::Shape;
 use crate::policy::Quota;
 
@@ -28,9 +28,23 @@ pub struct CounterSpec {
     pub beside: bool,
     /// Whether what is charged is settled when a request ends.
     pub settles: bool,
+    /// Whether only some requests count.
+    pub counts: bool,
 }
 
 impl CounterSpec {
+    /// Counts by another quota.
+    #[must_use]
+    pub fn with(&self, quota: Quota) -> CounterSpec {
+        let built = (self.entry.build)(&quota).ok();
+        let algorithm = match built {
+            Some(algorithm) if self.counts => counted(algorithm),
+            Some(algorithm) => algorithm,
+            None => Rc::clone(&self.algorithm),
+        };
+        CounterSpec { algorithm, quota, ..self.clone() }
+    }
+
     /// What the algorithm can do.
     #[must_use]
     pub fn can(&self) -> Can {

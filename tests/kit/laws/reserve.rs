@@ -55,7 +55,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
                 assert!(!reserve(wait - 1).is_admitted(), "{wait} is too late");
                 assert!(reserve(wait).is_admitted(), "{wait} is too early");
             }
-            Decision::Refuse { retry: Retry::Never } => assert_eq!(own, Decision::NEVER),
+            Decision::Refuse { retry } => assert_eq!((own, retry), (Decision::NEVER, Retry::Never)),
         }
     }
     kept(entry.short, &case.quota, past);

@@ -72,7 +72,7 @@ impl Look<'_> {
                 (retry, retry.min(2 * TERM))
             }
             Decision::Refuse { retry: Retry::After(ticks) } => (retry.min(ticks - slack), 0),
-            Decision::Refuse { retry: Retry::Never } => (retry, 0),
+            Decision::Refuse { retry: Retry::Soon | Retry::Never } => (retry, 0),
         }
     }
 

@@ -127,7 +127,7 @@ impl<'m> Look<'m> {
         let retry = match refusal {
             Decision::Admit { .. } => None,
             Decision::Refuse { retry: Retry::After(ticks) } => Some(Retry::After(ticks.min(FAR))),
-            Decision::Refuse { retry: Retry::Never } => Some(Retry::Never),
+            Decision::Refuse { retry } => Some(retry),
         };
         let (retry, loan) = match retry {
             Some(Retry::After(ticks)) => {

@@ -134,7 +134,7 @@ fn tell(outcome: &Outcome, asked: &[Asked], receipts: &[Receipts], to: &mut Vec<
         to.push(match retry {
             None => 0,
             Some(Retry::After(ticks)) => number(ticks),
-            Some(Retry::Never) => -1,
+            Some(Retry::Soon | Retry::Never) => -1,
         });
         let rest = match charged {
             true => [own.cost, term, block, own.lease, starts, spend],

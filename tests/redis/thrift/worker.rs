@@ -69,7 +69,7 @@ impl Worker {
             let opinion = outcome.rules[0];
             match opinion.retry {
                 Some(Retry::After(ticks)) => self.refused = now + ticks.min(SECOND),
-                Some(Retry::Never) => panic!("it costs one permit"),
+                Some(Retry::Soon | Retry::Never) => panic!("it costs one permit"),
                 None => admitted += 1,
             }
             if opinion.block > 0 {

@@ -3,8 +3,6 @@
 //! What the fleet's limit let through here is noted where the part is counted, so that a gateway that
 //! is cut off admits its part less what it admitted before.
 
-use std::rc::Rc;
-
 use crate::key::Key;
 use crate::store::daily::Daily;
 use crate::store::shared::Shared;
@@ -70,9 +68,6 @@ impl Share {
 
     /// How one of so many gateways counts.
     fn of_one(&self, gateways: u64) -> CounterSpec {
-        let quota = (self.spec.entry.part)(&self.spec.quota, gateways);
-        let built = (self.spec.entry.build)(&quota).ok();
-        let algorithm = built.unwrap_or_else(|| Rc::clone(&self.spec.algorithm));
-        CounterSpec { algorithm, quota, ..self.spec.clone() }
+        self.spec.with((self.spec.entry.part)(&self.spec.quota, gateways))
     }
 }

@@ -165,7 +165,7 @@ impl Transactions {
         self.algorithm.refund(&transaction.state, receipt, out, &mut without);
         match self.algorithm.step(&without, transaction.now, cost, &mut self.scratch) {
             Decision::Refuse { retry: Retry::After(ticks) } => Some(ticks),
-            Decision::Refuse { retry: Retry::Never } => None,
+            Decision::Refuse { retry: Retry::Soon | Retry::Never } => None,
             Decision::Admit { .. } => Some(0),
         }
     }

@@ -87,3 +87,11 @@ fn outcomes_that_count() {
     assert_snapshot!(of("{failed: false}"), @".count: lists no outcome; allowed: a mapping such as `{status: [401, 403, 5xx]}`");
     assert_snapshot!(of("{failed: true}, algo: LB"), @".count: is settled when a request ends, which these rules cannot; allowed: algo: W, SW, or TB without `max_delay` and `warm_up`");
 }
+
+#[test]
+fn bans_for_outcomes() {
+    let of = |more: &str| of(&format!("1, {more}"));
+    assert_snapshot!(of("ban: {after: 5, within: 1m, for: 5m, on: counted}"), @".ban.on: `counted` means nothing without `count`");
+    assert_snapshot!(of("ban: {after: 5, within: 1m, for: 5m, on: count}"), @".ban.on: found `count`, allowed: refused, counted; did you mean `counted`?");
+    assert_snapshot!(of("count: {failed: true}, ban: {after: 31, within: 2s, for: 5m, on: counted}"), @".ban.on: found `31`, which never happens: `rpu` lets at most 30 through `within` that time");
+}

@@ -187,7 +187,7 @@ fn bans() {
     ");
     assert_snapshot!(of("ban: {after: 3, within: 25h, for: 5m, until: 3}"), @"
     .ban.within: found `25h`, allowed: a duration, 100ms … 24h: a whole number of ms, s, m or h, such as `1500ms`
-    .ban.until: unknown key, allowed: after, within, for, max, halve_after
+    .ban.until: unknown key, allowed: after, within, for, max, halve_after, on
     ");
     assert_snapshot!(of("ban: {after: 3, within: 1m, for: 5m, max: 4m}"), @".ban.max: shorter than `for`; allowed: at least as long");
     assert_snapshot!(of("ban: {after: 3, within: 1m, for: 5m, max: 5m, halve_after: 1h}"), @".ban.halve_after: means nothing without a `max` above `for`");

@@ -1,0 +1,83 @@
+//! Logins: wrong passwords count, good ones do not, however many come at once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::upstream::{self, ACT};
+use crate::harness::{Envoy, Gateway};
+
+const LIMIT: usize = 5;
+const CLIENTS: usize = 50;
+const GOOD: usize = 1000;
+
+pub fn rules(scope: &str) -> String {
+    format!(
+        "limits:
+  - Url: /login
+    rules: [{{name: logins, actor: address, unit: day, rpu: {LIMIT}, algo: SW, scope: {scope}, count: {{status: [401]}}}}]"
+    )
+}
+
+/// One try, made again at once as long as the gateway is asked for more at one instant than may be under way. The
+/// status, and what a refusal says of when to come back.
+fn login(envoy: &Envoy, password: &str, patience: usize) -> (u16, String) {
+    let status = if password == "good" { 200 } else { 401 };
+    let act = format!("sleep 2 status {status}");
+    let mut refused = String::new();
+    for _ in 0..patience {
+        let response = envoy.get("/login", &[(ACT, &act)]);
+        if !response.refused() {
+            assert_eq!(response.status, status);
+            return (status, String::new());
+        }
+        refused = response.header("retry-after").unwrap_or_default().into();
+        thread::sleep(Duration::from_millis(3));
+    }
+    (0, refused)
+}
+
+/// All come from one address. `is_told` says whether refusals tell what is only reserved apart.
+pub fn play(envoys: &[Envoy], is_told: bool) {
+    let (good, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let (good, wrong) = (&good, &wrong);
+            scope.spawn(move || {
+                let envoy = &envoys[number % envoys.len()];
+                for _ in 0..GOOD / CLIENTS {
+                    assert_eq!(login(envoy, "good", 10_000).0, 200);
+                    good.fetch_add(1, Ordering::Relaxed);
+                }
+                // One wrong password less than may be.
+                if number < LIMIT - 1 {
+                    assert_eq!(login(envoy, "wrong", 10_000).0, 401);
+                    wrong.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!((good.into_inner(), wrong.into_inner()), (GOOD, LIMIT - 1));
+    let passed = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let (envoy, passed) = (&envoys[number % envoys.len()], &passed);
+            scope.spawn(move || {
+                let (status, _) = login(envoy, "wrong", 20);
+                passed.fetch_add(usize::from(status == 401), Ordering::Relaxed);
+            });
+        }
+    });
+    assert_eq!(passed.into_inner(), 1, "never a sixth");
+    let (status, after) = login(&envoys[0], "good", 3);
+    assert_eq!(status, 0, "five have counted");
+    assert!(!is_told || after.parse::<u64>().is_ok_and(|seconds| seconds > 60), "{after}");
+}
+
+#[test]
+fn five_wrong_passwords_and_never_a_sixth() {
+    let service = upstream::start();
+    let envoys = [Gateway::with(&rules("gateway")).workers(4).before(&service).start()];
+    play(&envoys, true);
+    envoys[0].assert_unharmed();
+}

@@ -1,0 +1,110 @@
+//! Requests of which only some count: five wrong passwords and never a sixth, however many come at once.
+
+use std::rc::Rc;
+
+use diana_core::decision::Retry;
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::permit::Permit;
+use diana_core::time::SECOND;
+use diana_core::verdict::Verdict;
+use fastrand::Rng;
+use kit::ending::FakeEnding;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
+use kit::seed;
+use kit::store::gateway::START;
+
+const LIMIT: usize = 5;
+
+fn engine(rule: &str) -> Engine {
+    let document = format!("limits: [{{Url: /, rules: [{rule}]}}]");
+    let policy =
+        diana_config::parse(document.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+    let data = Rc::new(FakeSharedData::default());
+    Engine::alone(policy, Seed { k0: 1, k1: 2 }, data).unwrap()
+}
+
+fn clock() -> FakeClock {
+    let clock = FakeClock::default();
+    clock.0.set(START);
+    clock
+}
+
+fn request() -> FakeRequest {
+    FakeRequest::get("/").from("192.0.2.1:4000")
+}
+
+/// By an oracle that remembers what is under way and what counted.
+#[test]
+fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    let (mut soon, mut long) = (0, 0);
+    for round in 0..60 {
+        let (algo, scope) = (["W", "SW"][round % 2], ["local", "gateway"][rng.usize(..2)]);
+        let mut engine = engine(&format!(
+            "{{actor: address, unit: day, rpu: {LIMIT}, algo: {algo}, scope: {scope}, count: {{status: [401]}}}}"
+        ));
+        let clock = clock();
+        let (mut open, mut counted): (Vec<Permit>, usize) = (Vec::new(), 0);
+        for _ in 0..200 {
+            clock.0.set(clock.0.get().later(rng.u64(..SECOND / 100)));
+            if rng.bool() && !open.is_empty() {
+                let mut permit = open.swap_remove(rng.usize(..open.len()));
+                let wrong = rng.u8(..6) == 0;
+                let ending = FakeEnding::answered(if wrong { 401 } else { 200 });
+                engine.hear_response(&mut permit, &ending);
+                engine.settle(permit, &ending, clock.0.get());
+                counted += usize::from(wrong);
+                continue;
+            }
+            match engine.decide(&request(), &clock) {
+                Verdict::Admit(permit, _) => {
+                    assert!(open.len() + counted < LIMIT, "{} and {counted}", open.len());
+                    open.push(permit);
+                }
+                Verdict::Refuse(refusal) => {
+                    assert_eq!(open.len() + counted, LIMIT, "refused, {algo} in {scope}");
+                    let is_soon = counted < LIMIT;
+                    assert_eq!(refusal.retry == Retry::Soon, is_soon, "{:?}", refusal.retry);
+                    let after =
+                        refusal.headers().into_iter().find(|(name, _)| *name == "retry-after");
+                    assert_eq!(after.unwrap().1 == "1", is_soon);
+                    if is_soon { soon += 1 } else { long += 1 }
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert!(soon > 200 && long > 200, "too tame: {soon}, {long}");
+}
+
+/// What is refused for others under way leads to no ban; with `on: counted` only what counted does.
+#[test]
+fn bans_follow_what_counted() {
+    for (on, bans) in [("refused", false), ("counted", true)] {
+        let mut engine = engine(&format!(
+            "{{actor: address, unit: day, rpu: 3, algo: W, count: {{status: [401]}},
+               ban: {{after: 3, within: 1h, for: 1h, on: {on}}}}}"
+        ));
+        let clock = clock();
+        let admit = |engine: &mut Engine| match engine.decide(&request(), &clock) {
+            Verdict::Admit(permit, _) => Some(permit),
+            Verdict::Refuse(_) => None,
+            other => panic!("{other:?}"),
+        };
+        let open: Vec<Permit> = (0..3).filter_map(|_| admit(&mut engine)).collect();
+        assert_eq!(open.len(), 3);
+        assert_eq!((0..10).filter_map(|_| admit(&mut engine)).count(), 0);
+        for permit in open {
+            engine.settle(permit, &FakeEnding::answered(200), clock.0.get());
+        }
+        for _ in 0..3 {
+            let permit = admit(&mut engine).expect("nobody is banned");
+            engine.settle(permit, &FakeEnding::answered(401), clock.0.get());
+        }
+        let Verdict::Refuse(refusal) = engine.decide(&request(), &clock) else {
+            panic!("three have counted");
+        };
+        assert_eq!(refusal.by.state().starts_with("banned"), bans, "{}", refusal.by.state());
+    }
+}
