@@ -23,6 +23,11 @@ fn the_examples_are_valid() {
     assert_eq!(block.warnings, [""; 0]);
     let points = policy(include_str!("../../../envoy/examples/share-points.yaml"));
     assert!(points.limits.iter().all(|limit| limit.rules[0].daily.is_some()));
+    let logins = policy(include_str!("../../../envoy/examples/logins.yaml"));
+    assert!(logins.limits[0].rules[0].settling.as_ref().is_some_and(|it| it.bans));
+    let tokens = policy(include_str!("../../../envoy/examples/llm-tokens.yaml"));
+    let tokens = tokens.limits[0].rules[0].settling.as_ref().expect("it settles");
+    assert_eq!(tokens.reserve, 500);
     let posts = policy(include_str!("../../../envoy/examples/posts-a-day.yaml"));
     assert_eq!(posts.limits[0].rules.len(), 3);
 }
