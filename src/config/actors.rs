@@ -94,15 +94,16 @@ fn sources(node: &Node<'_>) -> Vec<Built> {
 fn source(node: &Node<'_>) -> Option<Built> {
     let kinds: Vec<&str> = REGISTRY.iter().map(|kind| kind.name).collect();
     let pairs = node.pairs("a mapping such as `{header: x-tenant}`")?;
-    let mut mains = REGISTRY.iter().filter(|kind| pairs.iter().any(|(key, _)| *key == kind.name));
-    let (Some(kind), None) = (mains.next(), mains.next()) else {
-        let known = pairs.iter().filter(|(key, _)| kinds.contains(key)).count();
+    let found: Vec<_> =
+        REGISTRY.iter().filter(|kind| pairs.iter().any(|(key, _)| *key == kind.name)).collect();
+    let [kind] = found.as_slice() else {
         for (key, value) in pairs.iter().filter(|(key, _)| !kinds.contains(key)) {
             value.unknown_key(key, &kinds);
         }
-        if known > 1 || pairs.is_empty() {
-            let kinds = kinds.join(", ");
-            node.problem(format!("found {known} sources, allowed: exactly one of {kinds}"));
+        // Of none, what stands there instead says enough.
+        if !found.is_empty() || pairs.is_empty() {
+            let (count, kinds) = (found.len(), kinds.join(", "));
+            node.problem(format!("found {count} sources, allowed: exactly one of {kinds}"));
         }
         return None;
     };

@@ -71,7 +71,7 @@ fn from_double(number: f64) -> Tree {
     if number.fract() == 0.0 {
         return Tree::Int(number as i128);
     }
-    let sign = if number < 0.0 { "-" } else { "" };
+    let sign = if number.is_sign_negative() { "-" } else { "" };
     let millionths = (number.abs() * 1e6 + 0.5) as u128;
     let text = format!("{sign}{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
     Tree::Number(text.trim_end_matches('0').into())

@@ -1,5 +1,7 @@
 //! The small settings of the full form.
 
+use std::iter::successors;
+
 use super::fields::Fields;
 use super::redis;
 use diana_core::policy::remote::Own;
@@ -42,26 +44,30 @@ fn keys(top: &Fields<'_>) -> usize {
 }
 
 /// The `keys` with which the tables cannot outgrow a VM: one that dies of it forgets what everybody
-/// used. A number that was asked for and does not fit is a problem; the default gives way.
+/// used. A number that was asked for and does not fit is a problem, and the default gives way. Rules
+/// that no number would do for are a problem, too: overflow buckets take their room whatever it is.
 pub fn fit(top: &Fields<'_>, limits: &[Limit], keys: usize) -> usize {
     let bytes = |keys| memory(limits, keys).worker;
-    let most = bytes(keys);
-    let mut fits = keys;
-    while fits > 1 && bytes(fits) > MAX_BYTES {
-        fits = fits * 9 / 10;
-    }
-    match top.get("keys") {
-        Some(node) if fits < keys => {
-            node.problem(format!(
-                "with `{keys}` callers in each rule the tables of a worker could take {} MiB, \
-                 allowed: at most {} MiB, as with `keys: {fits}`, or fewer rules or slices",
-                most >> 20,
-                MAX_BYTES >> 20
-            ));
-            keys
+    let fewer = |keys: &usize| Some(keys * 9 / 10).filter(|&fewer| fewer > 0);
+    let fits = successors(Some(keys), fewer).find(|&keys| bytes(keys) <= MAX_BYTES);
+    let could = |keys| {
+        format!(
+            "with `{keys}` callers in each rule the tables of a worker could take {} MiB, \
+             allowed: at most {} MiB",
+            bytes(keys) >> 20,
+            MAX_BYTES >> 20
+        )
+    };
+    match (fits, top.get("keys")) {
+        (None, _) => top.blame("limits", format!("{}; write fewer rules or slices", could(1))),
+        (Some(fits), Some(node)) if fits < keys => {
+            let message =
+                format!("{}, as with `keys: {fits}`, or fewer rules or slices", could(keys));
+            node.problem(message);
         }
-        _ => fits,
+        _ => {}
     }
+    fits.unwrap_or(1)
 }
 
 fn log_refused(top: &Fields<'_>) -> bool {

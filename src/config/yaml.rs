@@ -70,7 +70,6 @@ impl<'t> Reader<'t> {
         loop {
             let event = self.events.next()?;
             match event.kind {
-                Kind::Document => {}
                 // A text without any document means the same as an empty one.
                 Kind::End if documents.is_empty() => {
                     self.positions.push(event.position);

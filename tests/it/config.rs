@@ -1,5 +1,6 @@
 //! The configuration: what documents mean, and what is said about bad ones.
 
+mod bounds;
 mod fingerprint;
 mod forms;
 mod hostile;

@@ -64,6 +64,7 @@ pub fn read(
             all >> 20,
             MAX_BYTES >> 20
         ));
+        return None;
     }
     Some(shape)
 }

@@ -12,7 +12,8 @@ pub struct Expanded<'t> {
     kept: Vec<Step<'t>>,
     /// How many lists and mappings at the end of `kept` are not closed yet.
     open: usize,
-    /// Where in `kept` the node with an anchor begins.
+    /// Where in `kept` the node with an anchor begins. The parser counts anchors through all documents, and
+    /// knows which of them an alias may mean.
     anchors: BTreeMap<usize, usize>,
     replays: Vec<Replay>,
 }
@@ -83,11 +84,6 @@ impl<'t> Expanded<'t> {
                     return Err(Error { position: event.position, message });
                 }
             },
-            Kind::Document => {
-                self.kept.clear();
-                self.anchors.clear();
-                Step::Event(event)
-            }
             _ => Step::Event(event),
         };
         if anchor.is_some() || self.open > 0 {

@@ -26,8 +26,6 @@ pub struct Event<'t> {
 /// What a piece of a text is.
 #[derive(Debug, Clone)]
 pub enum Kind<'t> {
-    /// The next document begins.
-    Document,
     /// A node that is text; plain text may mean something else.
     Scalar {
         /// The text.
@@ -90,7 +88,6 @@ fn read<'t>(event: granit_parser::Event<'t>, span: &Span) -> Option<Event<'t>> {
     use granit_parser::Event as Read;
     let (anchor, tag, kind) = match event {
         Read::StreamEnd => (0, None, Kind::End),
-        Read::DocumentStart(..) => (0, None, Kind::Document),
         Read::Alias(anchor) => (0, None, Kind::Alias(anchor)),
         Read::Scalar(text, style, anchor, tag) => {
             (anchor, tag, Kind::Scalar { text, plain: style == ScalarStyle::Plain })

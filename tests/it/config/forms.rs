@@ -1,6 +1,6 @@
 //! The forms that a document may have.
 
-use super::{policy, rule, with_rule};
+use super::{policy, problems, rule, with_rule};
 use diana_core::policy::{Policy, Scope};
 
 /// What the forms must agree on.
@@ -112,6 +112,19 @@ limits:
     let policy = policy(text);
     let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
     assert_eq!(rules.map(|rule| rule.quota.rpu).collect::<Vec<_>>(), [1, 1, 2, 2, 1, 1]);
+}
+
+#[test]
+fn an_anchor_is_known_in_its_document_only() {
+    let document = |rules: &str| format!("---\n- {{Url: /, rules: {rules}}}\n");
+    let rules = |rpu| format!("&rules [{{actor: all, unit: day, rpu: {rpu}}}]");
+    let again = document("*rules");
+    let own = format!("{}- {{Url: /b, rules: *rules}}\n", document(&rules(2)));
+    let policy = policy(&format!("{}{own}", document(&rules(1))));
+    let rules_in_force = policy.limits.iter().flat_map(|limit| &limit.rules);
+    assert_eq!(rules_in_force.map(|rule| rule.quota.rpu).collect::<Vec<_>>(), [1, 2, 2]);
+    let problems = problems(&format!("{}{again}", document(&rules(1))));
+    assert!(problems.contains("unknown anchor"), "{problems}");
 }
 
 #[test]

@@ -41,6 +41,31 @@ fn every_key_of_a_rule() {
 }
 
 #[test]
+fn costs_in_requests() {
+    let told = |more: &str| {
+        let fields = format!("rpu: 10, cost: {{metadata: [a, b], max: 5{more}}}");
+        let rule = rule(&with_rule(&fields));
+        let told = rule.told.unwrap();
+        (rule.quota.cost, told.source.kind, told.is_text, told.default)
+    };
+    assert_eq!(told(""), (5, "metadata", false, 1));
+    assert_eq!(told(", type: number, default: 5"), (5, "metadata", false, 5));
+    assert_eq!(told(", type: text"), (5, "metadata", true, 1));
+}
+
+#[test]
+fn daily_quotas_are_made_for_the_requests_that_permits_suffice_for() {
+    let shape = |fields: &str| {
+        let fields =
+            format!("unit: day, algo: W, scope: local, quota: {{accounts: 1000}}, {fields}");
+        rule(&with_rule(&fields)).daily.unwrap()
+    };
+    let counts = shape("rpu: 600, cost: 200");
+    assert_eq!(counts.layout(), shape("rpu: 3").layout());
+    assert_ne!(counts.layout(), shape("rpu: 600").layout());
+}
+
+#[test]
 fn bans() {
     let ban = |more: &str| {
         let fields = format!("rpu: 10, ban: {{after: 5, within: 100ms, for: 1m{more}}}");
@@ -223,5 +248,9 @@ fn tables_fit_into_a_vm() {
     let problems = diana_config::parse(with(", keys: 100000").as_bytes()).unwrap_err().to_string();
     assert!(problems.contains("keys: with `100000` callers"), "{problems}");
     let fits = problems.split("as with `keys: ").nth(1).and_then(|rest| rest.split('`').next());
-    assert_eq!(policy(&with(&format!(", keys: {}", fits.unwrap()))).limits[0].rules.len(), 40);
+    let fits: usize = fits.unwrap().parse().unwrap();
+    let policy = policy(&with(&format!(", keys: {fits}")));
+    let megabytes = |keys| diana_core::sizing::memory(&policy.limits, keys).worker >> 20;
+    assert!(policy.limits[0].rules.len() == 40 && megabytes(fits) < 512);
+    assert!(megabytes(fits * 10 / 9 + 2) >= 512, "{fits} gives away more than a tenth");
 }

@@ -2,6 +2,7 @@
 
 use diana_config::parse;
 use diana_core::tree::Tree;
+use fastrand::Rng;
 
 fn varint(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -65,6 +66,66 @@ fn means_what_the_same_yaml_means() {
     assert_eq!(policy.limits[0].rules[0].quota.rpu, 7);
 }
 
+/// A tree of words that mean something to the reader, and of texts of any length.
+fn random(rng: &mut Rng, depth: usize) -> Tree {
+    const WORDS: &[&str] = &[
+        "limits", "Url", "rules", "actor", "unit", "rpu", "actors", "response", "headers", "keys",
+    ];
+    let kinds = if depth == 0 { 6 } else { 8 };
+    match rng.u8(0..kinds) {
+        0 => Tree::Null,
+        1 => Tree::Bool(rng.bool()),
+        2 => Tree::Int(rng.i64(-1 << 53..1 << 53).into()),
+        3 => Tree::Number(format!(
+            "{}{}.{}",
+            rng.choice(["", "-"]).unwrap_or(""),
+            rng.u16(..),
+            rng.choice([25, 5, 75]).unwrap_or(5)
+        )),
+        4 => text(&"x".repeat(rng.usize(0..300))),
+        5 => text(&"y".repeat(rng.usize(0..40_000))),
+        6 => Tree::List((0..rng.usize(0..4)).map(|_| random(rng, depth - 1)).collect()),
+        _ => {
+            let mut key = || rng.choice(WORDS).map_or(String::new(), |word| word.to_string());
+            let keys: Vec<String> = (0..4).map(|_| key()).collect();
+            Tree::Map(keys.into_iter().map(|key| (key, random(rng, depth - 1))).collect())
+        }
+    }
+}
+
+fn json(tree: &Tree) -> String {
+    match tree {
+        Tree::Null => "null".into(),
+        Tree::Bool(flag) => flag.to_string(),
+        Tree::Int(number) => number.to_string(),
+        Tree::Number(text) => text.clone(),
+        Tree::Text(text) => format!("{text:?}"),
+        Tree::List(items) => format!("[{}]", items.iter().map(json).collect::<Vec<_>>().join(",")),
+        Tree::Map(pairs) => {
+            let pair = |(key, value): &(String, Tree)| format!("{key:?}:{}", json(value));
+            format!("{{{}}}", pairs.iter().map(pair).collect::<Vec<_>>().join(","))
+        }
+    }
+}
+
+/// What a reader says of a document, wherever it stands.
+fn said(bytes: &[u8]) -> Vec<String> {
+    let problems = parse(bytes).err();
+    let list = problems.iter().flat_map(|problems| problems.list());
+    list.map(|problem| format!("{}: {}", problem.path, problem.message)).collect()
+}
+
+#[test]
+fn has_the_problems_that_the_same_json_has() {
+    let mut rng = Rng::with_seed(kit::seed::fresh());
+    for _ in 0..500 {
+        let keys = ["limits", "actors", "response", "keys", "remote"];
+        let pairs: Vec<_> = keys.map(|key| (key.to_string(), random(&mut rng, 3))).into();
+        let text = json(&Tree::Map(pairs.clone()));
+        assert_eq!(said(&structure(&pairs)), said(text.as_bytes()), "{text}");
+    }
+}
+
 #[test]
 fn has_problems_by_their_path() {
     let problems = parse(&with(rule(Tree::Number("0.5".into())))).unwrap_err().to_string();
@@ -97,7 +158,7 @@ fn broken_bytes_are_refused() {
     for end in (0..whole.len()).filter(|&end| end != entries) {
         assert!(parse(&whole[..end]).is_err(), "cut at {end}");
     }
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::fresh());
     for _ in 0..20_000 {
         let mut bytes = whole.clone();
         for _ in 0..rng.usize(1..4) {

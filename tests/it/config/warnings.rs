@@ -102,3 +102,11 @@ fn bans_of_everybody() {
     assert_snapshot!(ban("all"), @"everybody is one caller to these rules, so a ban shuts everybody out: root-all-day-tb");
     assert_eq!(ban("address"), "");
 }
+
+#[test]
+fn costs_that_callers_choose() {
+    let cost =
+        |place| of(&format!("{{actor: address, unit: day, rpu: 9, cost: {{{place}, max: 5}}}}"));
+    assert_snapshot!(cost("header: x-cost"), @"callers choose what their requests take by these rules, unless a proxy in front sets the header of `cost`: root-address-day-tb");
+    assert_eq!(cost("metadata: [a, b]"), "");
+}

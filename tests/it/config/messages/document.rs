@@ -33,6 +33,13 @@ fn several_documents() {
 }
 
 #[test]
+fn a_block_is_known_by_any_of_its_keys() {
+    assert_snapshot!(problems("Url: /"), @"1:1 rules: required, allowed: a list of rules such as `{actor: device, unit: second, rpu: 10}`");
+    assert_snapshot!(problems("url: /"), @"1:1 rules: required, allowed: a list of rules such as `{actor: device, unit: second, rpu: 10}`");
+    assert_snapshot!(problems("rules: []"), @"1:1 Url: required, allowed: a path such as `/sample`");
+}
+
+#[test]
 fn settings_in_a_block() {
     assert_snapshot!(problems("Url: /\nrules: []\nkeys: 10"), @"3:1 keys: unknown key, allowed: Url, url, rules, match, except, response, ignore_case; `keys` belongs at the top, beside `limits`");
     assert_snapshot!(problems("Url: /\nlimits: []"), @"1:1 Url: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, redis, remote; `Url` belongs beside `rules`");
@@ -109,4 +116,16 @@ fn the_form_of_a_struct() {
     1:56 limits[0].rules[0].rpu: found `10.5`, allowed: a whole number, 0 … 1000000000
     2:8 keys: found `0`, allowed: a whole number, 1 … 10000000
     ");
+}
+
+#[test]
+fn words_are_looked_up_until_200_problems_are_found() {
+    // Actors are read before the rules above them.
+    let hints = |count: usize| {
+        let actors: String = (0..count).map(|number| format!("a{number}: 1, ")).collect();
+        let rule = "{actor: all, unit: secnd, rpu: 5, bursts: 1}";
+        let text = format!("limits: [{{Url: /, rules: [{rule}]}}]\nactors: {{{actors}}}");
+        problems(&text).lines().take(2).filter(|line| line.contains("did you mean")).count()
+    };
+    assert_eq!([hints(100), hints(200)], [2, 0]);
 }

@@ -83,6 +83,7 @@ fn numbers() {
     remote.timeout: found `3s`, allowed: at most `every`, 2s
     remote.max_size: found `1.5MiB`, allowed: a size, 1KiB … 16MiB: a whole number of KiB or MiB, such as `64KiB`
     ");
+    assert_snapshot!(with("max_size: 0KiB"), @"remote.max_size: found `0KiB`, allowed: a size, 1KiB … 16MiB: a whole number of KiB or MiB, such as `64KiB`");
     assert_snapshot!(with("every: 10, timeout: 1, max_size: 1MB"), @"
     remote.every: found `10`, allowed: a duration, 1s … 24h: a whole number of ms, s, m or h, such as `1500ms`
     remote.timeout: found `1`, allowed: a duration, 10ms … 30s: a whole number of ms, s, m or h, such as `1500ms`

@@ -29,6 +29,23 @@ fn unit() {
 }
 
 #[test]
+fn the_nearest_name_is_meant() {
+    for names in [["tenant-one", "tenant-two"], ["tenant-two", "tenant-one"]] {
+        let actors = names.map(|name| format!("{name}: [{{query: q}}]")).join(", ");
+        for (written, meant) in [("tenant-onx", "tenant-one"), ("tenant-twx", "tenant-two")] {
+            let rule = super::super::with_rule(&format!("actor: {written}"));
+            let said = super::super::messages(&format!("{rule}\nactors: {{{actors}}}"));
+            assert!(said.ends_with(&format!("did you mean `{meant}`?")), "{said}");
+        }
+    }
+    // Words of more than 40 characters are compared with nothing.
+    for (length, is_compared) in [(39, true), (40, true), (41, false), (42, false)] {
+        let said = of(&format!("unit: second{}", "x".repeat(length - "second".len())));
+        assert_eq!(said.ends_with("did you mean `second`?"), is_compared, "{length}: {said}");
+    }
+}
+
+#[test]
 fn numbers() {
     assert_snapshot!(of("rpu: -1"), @".rpu: found `-1`, allowed: a whole number, 0 … 1000000000");
     assert_snapshot!(of("rpu: 1000000001"), @".rpu: found `1000000001`, allowed: a whole number, 0 … 1000000000");

@@ -11,6 +11,9 @@ fn time_zone() {
     assert_snapshot!(of("time_zone: '+8'"), @r#"time_zone: found `+8`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
     assert_snapshot!(of("time_zone: +8"), @r#"time_zone: found `8`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
     assert_snapshot!(of("time_zone: '+14:01'"), @r#"time_zone: found `+14:01`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
+    for offset in ["+008:00", "+8:000", "++8:00", "+08:-1", "08:00"] {
+        assert!(of(&format!("time_zone: '{offset}'")).contains(offset), "{offset} is none");
+    }
     assert_snapshot!(of("time_zone: '+08:60'"), @r#"time_zone: found `+08:60`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
     assert_snapshot!(of("time_zone: '+0é:00'"), @r#"time_zone: found `+0é:00`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
 }
@@ -40,4 +43,15 @@ fn keys() {
     limits: duplicate key
     limits: duplicate key
     ");
+}
+
+#[test]
+fn rules_for_which_no_number_of_keys_would_do() {
+    let rule = "{actor: account, unit: day, rpu: 9, algo: SW, slices: 60, scope: local},";
+    let rules = rule.repeat(2000);
+    let said = ["", ", keys: 1", ", keys: 100"].map(|keys| {
+        super::super::messages(&format!("{{limits: [{{Url: /, rules: [{rules}]}}]{keys}}}"))
+    });
+    assert_snapshot!(said[0], @"limits: with `1` callers in each rule the tables of a worker could take 628 MiB, allowed: at most 512 MiB; write fewer rules or slices");
+    assert_eq!([&said[1], &said[2]], [&said[0]; 2]);
 }

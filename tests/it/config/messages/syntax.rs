@@ -22,6 +22,31 @@ fn no_yaml() {
 }
 
 #[test]
+fn tags_say_what_stands_there() {
+    let texts = [
+        ("null", "~ Null"),
+        ("bool", "True FALSE"),
+        ("int", "-7 0x1f"),
+        ("float", "1.5 .NaN -.inf +.Inf"),
+    ];
+    for (tag, _) in texts {
+        for (kind, text) in
+            texts.iter().flat_map(|(kind, texts)| texts.split(' ').map(move |text| (*kind, text)))
+        {
+            for text in [text.to_string(), format!("'{text}'")] {
+                let said = problems(&format!("limits: !!{tag} {text}"));
+                // A whole number is one of the others, too.
+                let fits = tag == kind || (tag, kind) == ("float", "int");
+                let refused = "1:9 found another value than its tag says; leave the tag out";
+                assert_eq!(said == refused, !fits, "!!{tag} {text}: {said}");
+            }
+        }
+    }
+    assert_snapshot!(problems("limits: []\nnamespace: .inf"), @"2:12 namespace: found `.inf`, allowed: 1 … 64 of the characters A-Z, a-z, 0-9, `_` and `-`; put it in quotes to make it text");
+    assert_snapshot!(problems("limits: []\nkeys: 007"), @"2:7 keys: found the text `007`, allowed: a whole number, 1 … 10000000; write 7, without quotes");
+}
+
+#[test]
 fn characters() {
     assert_snapshot!(problems("limits: []\n# \u{7}\n"), @"2:3 found the character U+0007, which YAML allows only escaped");
     // A carriage return ends a line, with a line feed or alone.

@@ -1,0 +1,111 @@
+//! Bounds: the last value that is allowed, and the first that is not.
+
+use diana_config::parse;
+use diana_core::bloom::Shape;
+
+use super::with_rule;
+
+/// A document for a number: up to `most` nobody says `what`.
+struct Bound {
+    what: &'static str,
+    most: u64,
+    document: fn(u64) -> String,
+}
+
+fn beside(settings: &str) -> String {
+    format!("limits: []\n{settings}")
+}
+
+fn remote(settings: &str) -> String {
+    beside(&format!("remote: {{cluster: c, path: /, {settings}}}"))
+}
+
+fn letters(count: u64) -> String {
+    "x".repeat(count as usize)
+}
+
+/// A list of so many `items` behind `first`, within an anchor.
+fn anchored(first: &str, item: &str, items: u64) -> String {
+    beside(&format!("a: &a [{first}{}]", item.repeat(items as usize)))
+}
+
+/// A rule with a `quota` of ten permits and the default error.
+fn quota(fields: &str) -> String {
+    with_rule(&format!("unit: day, algo: W, scope: local, quota: {{{fields}}}"))
+}
+
+/// The most accounts of such a quota that take so many bytes.
+fn accounts(bytes: u64) -> u64 {
+    let of = |accounts| Shape::new(accounts, 10_000, 10).bytes();
+    let (mut fit, mut exceed) = (1, bytes);
+    while exceed - fit > 1 {
+        let accounts = u64::midpoint(fit, exceed);
+        if of(accounts) <= bytes { fit = accounts } else { exceed = accounts }
+    }
+    assert_eq!(of(fit), bytes, "to the last byte");
+    fit
+}
+
+fn bounds() -> [Bound; 9] {
+    [
+        Bound {
+            what: "lines that begin with `%`",
+            most: 500,
+            document: |count| format!("{}---\nlimits: []", "%FOO x\n".repeat(count as usize)),
+        },
+        // The list is a piece, and so is each item that is no list.
+        Bound { what: "within anchors", most: 99_999, document: |count| anchored("", "1,", count) },
+        // A list within it is two pieces, so that their number steps over the bound.
+        Bound {
+            what: "within anchors",
+            most: 49_999,
+            document: |count| anchored("1,", "[],", count),
+        },
+        Bound {
+            what: "headers, allowed: at most 32",
+            most: 32,
+            document: |count| {
+                let headers: String = (0..count).map(|number| format!("x-{number}: a,")).collect();
+                beside(&format!("response: {{headers: {{{headers}}}}}"))
+            },
+        },
+        Bound {
+            what: "bytes, allowed: at most 8192",
+            most: 8192,
+            document: |count| beside(&format!("response: {{body: {}}}", letters(count))),
+        },
+        Bound {
+            what: "bytes, allowed: at most 65536",
+            most: 65_536,
+            document: |count| remote(&format!("method: POST, body: {}", letters(count))),
+        },
+        Bound {
+            what: "allowed: at most `every`, 2s",
+            most: 2000,
+            document: |count| remote(&format!("every: 2s, timeout: {count}ms")),
+        },
+        Bound {
+            what: "are too little",
+            most: accounts(1 << 20),
+            document: |accounts| quota(&format!("accounts: {accounts}, memory: 1MiB")),
+        },
+        Bound {
+            what: "the quotas up to this one",
+            most: accounts(384 << 20),
+            document: |accounts| quota(&format!("accounts: {accounts}")),
+        },
+    ]
+}
+
+#[test]
+fn are_the_last_values_that_are_allowed() {
+    for Bound { what, most, document } in bounds() {
+        let said = |number| match parse(document(number).as_bytes()) {
+            Ok(_) => String::new(),
+            Err(problems) => problems.to_string(),
+        };
+        let (within, beyond) = (said(most), said(most + 1));
+        assert!(!within.contains(what), "{most} is allowed: {within}");
+        assert!(beyond.contains(what), "{what}: not beyond {most}: {beyond}");
+    }
+}
