@@ -268,7 +268,7 @@ fn permits_gather_also_where_what_is_out_would_not_come_sooner() {
     let quota = Quota { burst: Some(100), ..Quota::new(Unit::Second, 1_000_000_000) };
     let mut office = Office::new("TB", quota, false);
     office.take_block(0, 0);
-    office.cost = 95;
+    office.cost = 100;
     let reservation = office.check(1, 0);
     assert_eq!(reservation.decision(), Decision::retry(1));
     assert!(reservation.loan() > 0);
