@@ -62,11 +62,6 @@ impl Waiting {
         self.streams.borrow_mut().remove(ticket).map(|_| ticket)
     }
 
-    /// Whether nobody waits.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.streams.borrow().is_empty()
-    }
-
     /// How many answers have come with which nobody went on yet.
     pub(crate) fn answered(&self) -> usize {
         self.ready.borrow().len()

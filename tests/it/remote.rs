@@ -4,6 +4,7 @@
 mod answers;
 mod asking;
 mod chaos;
+mod instants;
 mod leaders;
 mod sharing;
 

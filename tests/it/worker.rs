@@ -2,6 +2,8 @@
 
 mod calls;
 mod configurations;
+mod ends;
+mod fleet;
 mod host;
 mod replies;
 mod time;

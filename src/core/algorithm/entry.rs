@@ -102,9 +102,6 @@ pub struct Codec {
     pub numbers: fn(&Quota) -> [i64; 3],
     /// How long before a block is over the next one can be had, in ticks; zero if only afterwards.
     pub ahead: fn(&Quota) -> Micros,
-    /// How long it takes at most until the permits of a request are free of which none is now, in
-    /// ticks.
-    pub patience: fn(&Quota) -> Micros,
 }
 
 impl Codec {
@@ -115,11 +112,6 @@ impl Codec {
     #[must_use]
     pub fn signed(number: u64) -> i64 {
         i64::try_from(number).unwrap_or(i64::MAX)
-    }
-
-    /// The time in which permits come back of which a unit brings `rpu`.
-    pub(super) fn refill(quota: &Quota) -> Micros {
-        quota.period().saturating_mul(quota.cost).div_ceil(quota.rpu.max(1))
     }
 }
 

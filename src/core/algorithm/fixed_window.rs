@@ -17,12 +17,7 @@ pub const ENTRY: Entry = Entry {
     keys: &[],
     build,
     can: |_| Can::WINDOW,
-    codec: Some(Codec {
-        kind: "W",
-        numbers: |quota| [quota.ahead(), 0, 0],
-        ahead: |_| 0,
-        patience: Codec::refill,
-    }),
+    codec: Some(Codec { kind: "W", numbers: |quota| [quota.ahead(), 0, 0], ahead: |_| 0 }),
     part: Quota::part,
     by_day: true,
     layout: |_| Entry::PLAIN,

@@ -25,7 +25,6 @@ pub const ENTRY: Entry = Entry {
         // It is a token bucket as large as what it is asked for.
         numbers: |quota| [Codec::NONE, Codec::signed(max_delay(quota)), hold::places(quota)],
         ahead: |_| 0,
-        patience: Codec::refill,
     }),
     part,
     by_day: false,

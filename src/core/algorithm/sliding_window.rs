@@ -31,8 +31,6 @@ pub const ENTRY: Entry = Entry {
         numbers: |quota| [Codec::signed(slices(quota)), 0, 0],
         // Most of the time in which the script lends for the next slice.
         ahead: |quota| (quota.period() / slices(quota) / 16 * 3).min(15 * SECOND / 1000),
-        // What is leased of the next slice is free again two slices after a unit.
-        patience: |quota| quota.period().saturating_add(2 * (quota.period() / slices(quota) + 1)),
     }),
     part: Quota::part,
     by_day: false,

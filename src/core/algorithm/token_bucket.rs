@@ -40,7 +40,6 @@ pub const ENTRY: Entry = Entry {
             [Codec::signed(burst(quota)), delay, hold::places(quota)]
         },
         ahead: |_| SECOND / 100,
-        patience: Codec::refill,
     }),
     part: Quota::part,
     by_day: false,

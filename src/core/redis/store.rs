@@ -14,7 +14,7 @@ mod share;
 use super::handle::Handle;
 use super::part::Parts;
 use super::protocol::{Back, Charge, Numbers};
-use crate::algorithm::{Can, Codec, Leasing};
+use crate::algorithm::{Can, Leasing};
 use crate::decision::Decision;
 use crate::key::Key;
 use crate::permit;
@@ -45,7 +45,7 @@ pub struct RedisStore {
     gather: Micros,
     /// How long before the end of a block, or of a refusal, the next block is asked for.
     ahead: Micros,
-    /// How long a caller is told to wait that is refused while more is asked for.
+    /// How long a caller is told to wait that is refused while more gathers and is asked for.
     patience: Micros,
     /// How many callers may have a value of their own in one part of Redis.
     keys: u64,
@@ -78,9 +78,6 @@ impl RedisStore {
         };
         let Can { holds, leasing, .. } = spec.can();
         let codec = spec.entry.codec(&spec.quota);
-        let ticks = |of: fn(&Codec) -> fn(&Quota) -> Micros| {
-            codec.map_or(0, |codec| of(codec)(&spec.quota))
-        };
         Ok(RedisStore {
             number,
             numbers,
@@ -88,8 +85,8 @@ impl RedisStore {
             keys: parts.share(spec.keys as u64),
             share: Share::new(spec.clone(), stores),
             gather: gather(&spec),
-            ahead: ticks(|codec| codec.ahead),
-            patience: ticks(|codec| codec.patience).max(gather(&spec)),
+            ahead: codec.map_or(0, |codec| (codec.ahead)(&spec.quota)),
+            patience: refill(&spec.quota).max(gather(&spec)),
             holds,
             lends: leasing != Leasing::Never && spec.daily.is_none(),
             most: spec.algorithm.most_at_once(),
@@ -284,4 +281,9 @@ impl RedisStore {
         self.leases.clear();
         self.share.last().close(now)
     }
+}
+
+/// The time in which the permits of a request come back of which a unit brings `rpu` one by one.
+fn refill(quota: &Quota) -> Micros {
+    quota.period().saturating_mul(quota.cost).div_ceil(quota.rpu.max(1))
 }

@@ -44,7 +44,7 @@ impl Instance {
         }
         drop(engine);
         let quiet_at = self.used.get().saturating_add(QUIET);
-        if self.is_old.get() && !more && now.mono >= quiet_at && self.waiting.is_empty() {
+        if self.is_old.get() && !more && now.mono >= quiet_at {
             return self.close(host);
         }
         let goes_on = more || self.is_old.get();

@@ -8,6 +8,8 @@ use fastrand::Rng;
 
 use kit::seed;
 
+use crate::allocated;
+
 const ERRORS: [u64; 5] = [100_000, 30_000, 10_000, 1_000, 100];
 const MOST: [u64; 6] = [1, 2, 10, 200, 5_000, 1_000_000_000];
 
@@ -101,12 +103,15 @@ fn counters_in_pieces_count_like_a_filter() {
     let mut rng = Rng::with_seed(seed::fresh());
     for most in MOST {
         let shape = Shape::new(3_000, 10_000, most);
+        let [lines, width, ..] = shape.layout();
+        assert_eq!((shape.width(), shape.most()), (width, (1 << width) - 1));
         let mut filter = Filter::new(shape);
         let mut counters: HashMap<(u64, u16), u64> = HashMap::new();
         let callers: Vec<Key> = (0..3_000).map(|_| random(&mut rng)).collect();
         for _ in 0..10_000 {
             let caller = callers[rng.usize(0..callers.len())];
             let (piece, places) = shape.piece(caller);
+            assert!(piece < lines.div_ceil(64), "{piece} of {lines} lines");
             let bits = || places.as_chunks().0.iter().map(|bit| u16::from_be_bytes(*bit));
             let count = |bit| counters.get(&(piece, bit)).copied().unwrap_or(0);
             let before = bits().map(count).min().unwrap_or(0);
@@ -118,5 +123,37 @@ fn counters_in_pieces_count_like_a_filter() {
                 *counter = (before + 1).min(shape.most()).max(*counter);
             }
         }
+    }
+}
+
+/// A part has its share of the lines, rounded up, in each of which callers are counted as in the whole.
+#[test]
+fn parts_are_as_crowded_as_the_whole() {
+    for most in MOST {
+        let whole = Shape::new(100_000, 10_000, most);
+        for parts in [1, 2, 3, 64, 1000] {
+            let part = whole.of_part(parts);
+            assert_eq!(part.layout()[1..], whole.layout()[1..]);
+            let more = part.bytes() * parts - whole.bytes();
+            assert!(more < parts * 64, "{parts} parts take {more} bytes more");
+            let more = part.callers * parts - whole.callers;
+            assert!(more < parts, "{parts} parts are for {more} callers more");
+        }
+    }
+}
+
+/// Memory is taken page by page, and the last page is no longer than there are lines.
+#[test]
+fn a_filter_takes_as_much_as_it_says() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    for callers in [100, 5_000, 50_000] {
+        let shape = Shape::new(callers, 10_000, 1);
+        let before = allocated::bytes();
+        let mut filter = Filter::new(shape);
+        (0..50 * callers).for_each(|_| _ = filter.add(random(&mut rng), 1));
+        let taken = (allocated::bytes() - before) as u64;
+        // Where the pages are takes 16 bytes for each of 256 lines.
+        let most = shape.bytes() + 16 * shape.bytes().div_ceil(256 * 64);
+        assert!((shape.bytes()..=most).contains(&taken), "{taken}, not {}", shape.bytes());
     }
 }

@@ -83,6 +83,8 @@ fn a_worker_is_called_as_often_as_what_it_keeps_demands() {
         ("algo: W, rpu: 5, scope: local", 1_000_000),
         ("algo: W, rpu: 5, scope: local, hot: {over: 9, per: 1s}", 100_000),
         ("algo: W, rpu: 5, scope: local, quota: {accounts: 1000}", 1_000_000),
+        // Quotas are not lent.
+        ("algo: W, rpu: 5, scope: global, quota: {accounts: 1000}", 100_000),
     ] {
         assert_eq!(interval(rule), wanted, "{rule}");
     }

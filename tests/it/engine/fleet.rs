@@ -3,6 +3,8 @@
 mod bans;
 mod leases;
 mod parts;
+mod patience;
+mod rounds;
 mod single;
 mod strays;
 
@@ -44,6 +46,8 @@ struct Worker {
     /// The headers of the last one that went on, and its line in the log.
     fields: Vec<(&'static str, String)>,
     state: Option<String>,
+    /// The headers of the last one that was refused.
+    refused: Vec<(&'static str, String)>,
 }
 
 impl Worker {
@@ -91,6 +95,7 @@ impl Worker {
             verdicts: Vec::new(),
             fields: Vec::new(),
             state: None,
+            refused: Vec::new(),
         };
         worker.clock.0.set(START);
         worker
@@ -104,7 +109,10 @@ impl Worker {
     fn take(&mut self, verdict: Verdict, request: &FakeRequest) {
         match verdict {
             Verdict::Ask { ticket } => drop(self.waiting.insert(ticket, request.clone())),
-            Verdict::Refuse(_) => self.verdicts.push(false),
+            Verdict::Refuse(refusal) => {
+                self.verdicts.push(false);
+                self.refused = refusal.headers();
+            }
             Verdict::Admit(_, report) => {
                 self.verdicts.push(true);
                 self.state = report.as_ref().and_then(|it| Some(it.by.as_ref()?.state()));

@@ -225,3 +225,27 @@ fn a_window_that_is_too_full_keeps_as_many_as_it_has_room_for() {
     spotter.tidy(SECOND);
     assert_eq!(read(&data.get("hot").unwrap().0, 0).2, HashMap::from([(0, 1)]));
 }
+
+/// Half of those who are not hot make room, however many are: who is hot is not lowered.
+#[test]
+fn the_table_makes_room_among_those_who_are_not_hot() {
+    const OFTEN: u64 = 5;
+    let data = Rc::new(FakeSharedData::default());
+    let hot = Hot { over: OFTEN, per: PER, header: None, top: TOP, reveal: false };
+    let mut spotter = Spotter::new(hot, Storage::Gateway(data.clone(), "hot".into()));
+    let see = |spotter: &mut Spotter, callers: std::ops::Range<u64>, times: u64| {
+        callers.for_each(|caller| (0..times).for_each(|_| _ = spotter.see(caller)));
+    };
+    see(&mut spotter, 0..1000, OFTEN + 1);
+    spotter.tidy(SECOND);
+    let end = TABLE as u64;
+    see(&mut spotter, 0..1000, 10);
+    // More than half of the others come once, and one of them when there is no more room.
+    see(&mut spotter, 1000..2200, 1);
+    see(&mut spotter, 2200..end, 3);
+    see(&mut spotter, end..end + 1, 1);
+    spotter.tidy(SECOND);
+    let (missed, _, rows) = read(&data.get("hot").unwrap().0, 0);
+    assert_eq!((missed, rows.len() as u64), (1, end - 1200));
+    assert!(rows.iter().all(|(caller, count)| *count == if *caller < 1000 { 16 } else { 2 }));
+}

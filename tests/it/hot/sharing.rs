@@ -178,3 +178,90 @@ fn names_are_wanted_of_hot_callers_where_they_may_be_told_and_until_they_are_kno
         assert_eq!(worker.is_nameless(8), reveal);
     }
 }
+
+/// What lies in shared data may be lost between a look and a write.
+#[test]
+fn who_was_known_is_counted_also_where_the_window_is_lost_meanwhile() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = spotter(&data);
+    see(&mut worker, 7, 1);
+    worker.tidy(50 * SECOND);
+    see(&mut worker, 7, OVER + 1);
+    let once = Cell::new(true);
+    *data.before_swap.borrow_mut() = Some(Box::new(move |data, key| {
+        if once.replace(false) {
+            data.set(key, &[]);
+        }
+    }));
+    worker.tidy(50 * SECOND);
+    assert!(worker.is_hot(7));
+}
+
+/// Callers who lie next to each other in the table: who is hot may not come, and is still in the way.
+#[test]
+fn who_is_hot_and_did_not_come_hides_nobody() {
+    const NEXT: u64 = 7 + 4096;
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = spotter(&data);
+    see(&mut worker, 7, 2 * OVER);
+    worker.tidy(50 * SECOND);
+    for _ in 0..2 {
+        see(&mut worker, NEXT, OVER / 2 + 1);
+        worker.tidy(50 * SECOND);
+    }
+    assert!(worker.is_hot(7) && worker.is_hot(NEXT));
+    assert_eq!(rows(&data), 2);
+}
+
+/// How many callers the window in shared data has.
+fn rows(data: &FakeSharedData) -> usize {
+    data.get("hot").unwrap().0.len() / 40 - 2
+}
+
+#[test]
+fn who_did_not_come_takes_no_room_in_a_window_that_begins_anew() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = spotter(&data);
+    see(&mut worker, 7, 2 * OVER);
+    worker.tidy(50 * SECOND);
+    data.set("hot", &[]);
+    see(&mut worker, 8, 1);
+    worker.tidy(50 * SECOND);
+    assert_eq!(rows(&data), 1);
+}
+
+/// Else a worker would have no room for anybody else.
+#[test]
+fn a_third_of_the_table_is_for_those_who_are_hot() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = spotter(&data);
+    for key in 0..1_500 {
+        see(&mut worker, key, OVER + 1);
+    }
+    worker.tidy(50 * SECOND);
+    assert_eq!((0..1_500).filter(|key| worker.is_hot(*key)).count(), 1024);
+}
+
+/// Clocks of workers are not read at one instant, and a slice begins for one before it does for the other.
+#[test]
+fn what_was_told_in_the_next_slice_is_not_told_again() {
+    let slice = PER / 5;
+    let data = Rc::new(FakeSharedData::default());
+    let mut workers = [spotter(&data), spotter(&data)];
+    see(&mut workers[0], 7, 2 * OVER);
+    workers[0].tidy(100 * SECOND);
+    for worker in &mut workers {
+        see(worker, 7, 1);
+        worker.tidy(100 * SECOND);
+    }
+    assert!(workers[0].list.take().is_some() && workers[1].list.is_none());
+    let told = |worker: &mut Spotter, now| {
+        see(worker, 7, 2 * OVER);
+        worker.tidy(now);
+        worker.list.take().is_some()
+    };
+    // A window later, by the clock that is ahead.
+    let now = 100 * SECOND + PER;
+    assert!(told(&mut workers[0], now));
+    assert!(!told(&mut workers[1], now - slice));
+}

@@ -88,7 +88,7 @@ fn what_is_no_document_leaves_the_rules_and_is_told() {
         ("", "", "the document is empty"),
         ("", " \n", "the document is empty"),
         ("value: /a", "{\"a\": \"\"}", "the document is empty"),
-        ("max_size: 1KiB", &long, "larger than `max_size`, 1024 bytes"),
+        ("max_size: 1KiB", &long[..1025], "larger than `max_size`, 1024 bytes"),
         ("value: /kvs/0/value", "{\"header\": {}}", "the answer has nothing at `/kvs/0/value`"),
         ("value: /kvs/0/value", "{\"kvs\": []}", "the answer has nothing at `/kvs/0/value`"),
         ("value: /a", "limits: []", "the answer has nothing at `/a`"),
@@ -107,6 +107,13 @@ fn what_is_no_document_leaves_the_rules_and_is_told() {
         assert!(lines.contains(told), "{told} is not in {lines}");
         assert!(lines.contains("; the gateway's own rules stay in force"), "{lines}");
     }
+}
+
+#[test]
+fn an_answer_may_be_just_as_large_as_is_said() {
+    let text = document("a");
+    let full = format!("{text}{}", " ".repeat(1024 - text.len()));
+    assert_eq!(after("max_size: 1KiB", &full).0, "a");
 }
 
 #[test]

@@ -153,6 +153,7 @@ fn permits_of_the_next_slice_are_asked_for_ahead() {
     {
         let mut desk = Desk::new("SW", 1000);
         desk.ask(requests, 0);
+        desk.store.wait(key(1), 3);
         desk.hear(&refuses(retry, loan), 0, 0);
         let told = desk.check(0);
         assert_eq!(told.decision(), Decision::retry(retry));
@@ -165,13 +166,14 @@ fn permits_of_the_next_slice_are_asked_for_ahead() {
 #[test]
 fn a_crowd_is_told_when_to_come_back_where_permits_gather() {
     // It is the length of a request's refill, and no less than permits gather.
-    for (short, crowded, loan, retry) in [
-        ("TB", false, 20 * MS, 20 * MS),
-        ("TB", true, 0, 10 * MS),
-        ("SW", true, 20 * MS, 20 * MS),
-        ("SW", false, 20 * MS, 20 * MS),
+    for (short, rpu, crowded, loan, retry) in [
+        ("TB", 1000, false, 20 * MS, 20 * MS),
+        ("TB", 1000, true, 0, 10 * MS),
+        ("TB", 30, true, 0, 33_334),
+        ("SW", 1000, true, 20 * MS, 20 * MS),
+        ("SW", 1000, false, 20 * MS, 20 * MS),
     ] {
-        let mut desk = Desk::new(short, 1000);
+        let mut desk = Desk::new(short, rpu);
         desk.ask(25, 0);
         desk.hear(&refuses(MS, 0), 0, 0);
         if crowded {

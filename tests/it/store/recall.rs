@@ -1,5 +1,6 @@
 //! What a worker knows of a caller without asking the gateway, and for how long.
 
+use diana_core::decision::Decision;
 use diana_core::policy::{Quota, Scope};
 use diana_core::store::stores;
 use diana_core::time::{Now, SECOND, Unit};
@@ -259,4 +260,16 @@ fn a_refusal_is_remembered_for_what_takes_as_much() {
     assert_eq!(check(&mut office, 9, 3), (false, 0), "it takes more");
     assert_eq!(check(&mut office, 4, 4), (true, 1), "it takes less, and fits");
     assert_eq!(check(&mut office, 10, 2 * SECOND), (false, 1), "not for ever");
+}
+
+/// A bucket of many permits a tick: it takes one tick to fill up, whatever is out.
+#[test]
+fn permits_gather_also_where_what_is_out_would_not_come_sooner() {
+    let quota = Quota { burst: Some(100), ..Quota::new(Unit::Second, 1_000_000_000) };
+    let mut office = Office::new("TB", quota, false);
+    office.take_block(0, 0);
+    office.cost = 100;
+    let reservation = office.check(1, 0);
+    assert_eq!(reservation.decision(), Decision::retry(1));
+    assert!(reservation.loan() > 0);
 }

@@ -52,9 +52,13 @@ fn an_instance_says_what_is_asked_of_a_request() {
     let instance = thread.roots[&1].instance().unwrap();
     assert_eq!((instance.root(), instance.reads_headers()), (1, true));
     assert_eq!(instance.marks().iter().map(|mark| &**mark).collect::<Vec<_>>(), ["x-hot"]);
-    let thread = Thread::with(&rules("actor: all"));
-    let instance = thread.roots[&1].instance().unwrap();
+    let mut thread = Thread::new();
+    assert!(thread.configure(5, &rules("actor: all")));
+    let instance = thread.roots[&5].instance().unwrap();
+    assert_eq!(instance.root(), 5);
     assert!(!instance.reads_headers() && instance.marks().is_empty());
+    let thread = Thread::with(&rules("actor: all, cost: {header: x-cost, max: 5}"));
+    assert!(thread.roots[&1].instance().unwrap().reads_headers());
 }
 
 #[test]
@@ -66,8 +70,9 @@ fn requests_of_a_hot_caller_are_marked_unless_they_are_refused() {
     (10..18).for_each(|stream| assert!(thread.request(1, stream, "ann")));
     assert!(thread.host.marks.borrow().is_empty());
     thread.pass(SECOND);
-    assert!(thread.request(1, 20, "ann") && thread.request(1, 21, "bob"));
-    assert!(!thread.request(1, 22, "ann"));
+    assert!(thread.request(1, 20, "ann"));
+    assert_eq!(*thread.host.marks.borrow(), ["x-hot: r"]);
+    assert!(thread.request(1, 21, "bob") && !thread.request(1, 22, "ann"));
     assert_eq!(*thread.host.marks.borrow(), ["x-hot: r"]);
 }
 
@@ -130,6 +135,8 @@ fn a_centre_is_asked_again_in_time() {
         let calls = thread.host.calls.borrow().len();
         assert!((round..=round + 1).contains(&calls), "{calls} in round {round}");
         thread.answer(1, calls as u32 - 1, Some(503), b"");
+        // To look what other workers have found, it is called four times a second.
+        assert_eq!(thread.host.period(1), 250);
     }
 }
 
@@ -180,4 +187,16 @@ fn calls_at_odd_times_change_nothing() {
     assert!(thread.request(2, 20, "bob") && !thread.request(2, 21, "bob"));
     thread.pass(2 * MILLISECOND);
     assert_eq!(*thread.host.resumed.borrow(), [11, 12, 21]);
+}
+
+/// A call for nothing does not have the host forget the next one.
+#[test]
+fn who_was_called_for_nothing_is_called_in_time() {
+    let mut thread = Thread::with(
+        "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 9, scope: local}]}]",
+    );
+    (0..2).for_each(|_| thread.tick(1));
+    assert_eq!(thread.host.next(), None);
+    assert!(thread.request(1, 10, "ann"));
+    assert!(thread.host.next().is_some());
 }

@@ -1,5 +1,6 @@
 //! Rules for the fleet whose bans Redis counts.
 
+use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Call, Clock};
 use diana_core::time::SECOND;
 use kit::model::wire::{Asking, commands};
@@ -72,4 +73,28 @@ fn a_banned_caller_costs_no_question() {
     worker.steps(5, &mut redis);
     assert_eq!(worker.verdicts, [false; 4]);
     assert_eq!(asked, 2);
+}
+
+/// Whoever is not refused is not banned, nor is somebody whom nobody can tell from others.
+#[test]
+fn bans_are_asked_about_who_may_be_banned() {
+    let questions = |actor: &str, more: &str| {
+        let rule = format!("actor: {actor}, unit: day, rpu: 9, algo: W, scope: global{more}");
+        let text = format!(
+            "actors: {{account: [{{header: x-account-id}}], nobody: [{{header: x-nobody}}]}}
+redis: {{cluster: redis}}
+limits: [{{Url: /, rules: [{{{rule}, ban: {{after: 3, within: 10s, for: 1m}}}}]}}]"
+        );
+        let mut worker = Worker::of(&text, OnFailure::Gateway);
+        worker.request(&ann());
+        let mut questions = 0;
+        worker.step(&mut |call, _| {
+            questions = Asking::read(&commands(&call.body)[0]).ask().unwrap().0;
+            None
+        });
+        questions
+    };
+    assert_eq!(questions("account", ""), 2);
+    assert_eq!(questions("account", ", shadow: true"), 1);
+    assert_eq!(questions("nobody", ", absent: share"), 1);
 }

@@ -4,6 +4,7 @@ use diana_core::policy::redis::OnFailure;
 use diana_core::port::Call;
 use diana_core::time::SECOND;
 use kit::fake::FakeRequest;
+use kit::model::Asked;
 use kit::model::proxy::Proxy;
 use kit::model::wire::{Asking, commands};
 use kit::store::gateway::START;
@@ -124,5 +125,61 @@ fn what_may_have_to_be_taken_back_is_charged_tentatively() {
         let calls = worker.callout.sent.borrow();
         let found: Vec<bool> = calls[sent..].iter().flat_map(tentative).collect();
         assert_eq!(found, wanted, "{rules:?}");
+    }
+}
+
+/// What a request of ann asks about each rule, in a fleet of 64 parts with room for 1000 callers.
+fn asked(rules: &str) -> Vec<Asked> {
+    let (head, _) = TEXT.split_once("      - {").unwrap();
+    let mut worker =
+        Worker::of(&format!("keys: 1000\n{head}      - {rules}\n"), OnFailure::Gateway);
+    let mut proxy = Proxy::default();
+    worker.request(&request("bob"));
+    worker.steps(400, &mut |call, time| Some(proxy.answer(&call.body, time)));
+    let sent = worker.callout.sent.borrow().len();
+    worker.request(&request("ann"));
+    worker.engine.work(worker.clock.0.get().later(1), &worker.callout);
+    let mut all = Vec::new();
+    for call in &worker.callout.sent.borrow()[sent..] {
+        let commands = commands(&call.body);
+        for words in commands.split_last().unwrap().1 {
+            let mut asking = Asking::read(words);
+            while let Some((rules, _)) = asking.ask() {
+                all.extend((0..rules).map(|_| asking.rule(0, 0).1));
+            }
+        }
+    }
+    all
+}
+
+/// Callers by one actor fall evenly into all parts.
+#[test]
+fn callers_by_one_actor_have_their_share_of_room_in_a_part() {
+    let keys = |actor: &str| {
+        asked(&format!("{{actor: {actor}, unit: day, rpu: 9, algo: W, scope: global}}"))[0].keys
+    };
+    assert_eq!(keys("[account, device]"), 1000);
+    assert!((1000 / 64..200).contains(&keys("account")), "{}", keys("account"));
+}
+
+/// So that nothing is left of a block that no request could take.
+#[test]
+fn blocks_are_of_whole_requests_where_all_take_as_much() {
+    let unit = |algo: &str, cost: &str| {
+        let rule = format!(
+            "{{actor: account, unit: second, rpu: 9, algo: {algo}, cost: {cost}, scope: global}}"
+        );
+        asked(&rule)[0].unit_cost
+    };
+    let told = "{header: x-cost, max: 3}";
+    for (algo, cost, wanted) in [
+        ("W", "3", 3),
+        ("TB", "3", 3),
+        ("LB", "3", 3),
+        ("W", told, 1),
+        ("TB", told, 1),
+        ("LB", told, 3),
+    ] {
+        assert_eq!(unit(algo, cost), wanted, "{algo}, {cost}");
     }
 }

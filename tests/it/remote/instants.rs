@@ -1,0 +1,142 @@
+//! What workers know of a centre, tick by tick.
+
+use std::rc::Rc;
+
+use diana_core::port::SharedData;
+use diana_worker::remote::LOOK;
+use kit::fake::{Asked, FakeSharedData};
+
+use super::{EVERY, LOCAL, SECOND, TIMEOUT, Worker, document};
+
+const START: u64 = 1_000 * SECOND;
+
+/// Places of words in what all workers know.
+const LEADER: usize = 0;
+const UNTIL: usize = 3;
+const DUE: usize = 4;
+
+fn head(data: &FakeSharedData) -> (String, Vec<u64>) {
+    let key = data.keys().into_iter().find(|key| key.ends_with("/head")).unwrap();
+    let bytes = data.get(&key).unwrap().0;
+    (key, bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+}
+
+fn word(data: &FakeSharedData, place: usize) -> u64 {
+    head(data).1[place]
+}
+
+fn set(data: &FakeSharedData, place: usize, value: u64) {
+    let (key, mut words) = head(data);
+    words[place] = value;
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    data.set(&key, &bytes);
+}
+
+/// A worker that leads and has asked, and another one, as of `START`.
+fn two(data: &FakeSharedData, other: &str, born: u64) -> [Worker; 2] {
+    let mut leader = Worker::new(LOCAL, 1, START, data);
+    leader.tick(START, data);
+    assert_eq!((leader.sent.len(), word(data, LEADER)), (1, 1));
+    [leader, Worker::new(other, 2, born, data)]
+}
+
+#[test]
+fn a_leader_lives_for_a_second_from_when_it_looked_or_was_answered() {
+    let data = FakeSharedData::default();
+    let [mut leader, _] = two(&data, LOCAL, START);
+    assert_eq!(word(&data, UNTIL), START + SECOND);
+    leader.answer(Some(200), &document("a"), START + 7, &data);
+    assert_eq!((word(&data, UNTIL), word(&data, DUE)), (START + 7 + SECOND, START + EVERY));
+}
+
+/// A lease that lasts twice as long as any is damaged.
+#[test]
+fn who_leads_by_a_lease_that_is_over_or_too_long_does_not_lead() {
+    for (until, leads) in [
+        (START - 1, false),
+        (START, true),
+        (START + SECOND, true),
+        (START + 2 * SECOND - 1, true),
+        (START + 2 * SECOND, false),
+    ] {
+        let data = FakeSharedData::default();
+        let [_, mut other] = two(&data, LOCAL, START);
+        set(&data, UNTIL, until);
+        other.tick(START, &data);
+        assert_eq!(word(&data, LEADER) == 1, leads, "until {until}");
+    }
+}
+
+/// Two that were configured at once would take the lead from each other, and ask each time.
+#[test]
+fn who_asks_in_another_way_takes_over_only_if_it_was_configured_later() {
+    let other = LOCAL.replace('}', ", every: 5s}");
+    for (born, takes_over) in [(START - 1, false), (START, false), (START + 1, true)] {
+        let data = FakeSharedData::default();
+        let [_, mut other] = two(&data, &other, born);
+        other.tick(START, &data);
+        assert_eq!(word(&data, LEADER) == 2, takes_over, "{born}");
+    }
+}
+
+/// What lies further ahead than any question is damaged.
+#[test]
+fn the_centre_is_asked_when_that_is_due() {
+    for (due, asks) in [
+        (START - 1, true),
+        (START, true),
+        (START + 1, false),
+        (START + EVERY, false),
+        (START + EVERY + 1, true),
+    ] {
+        let data = FakeSharedData::default();
+        let [_, mut other] = two(&data, LOCAL, START);
+        set(&data, UNTIL, 0);
+        set(&data, DUE, due);
+        other.tick(START, &data);
+        assert_eq!(other.sent.len() == 1, asks, "due {due}");
+        let next = if due == START + 1 { due } else { START + LOOK };
+        assert_eq!(other.poller.next(), next);
+    }
+}
+
+#[test]
+fn an_answer_is_given_up_a_second_after_its_timeout() {
+    let end = START + TIMEOUT + SECOND;
+    for (now, failed) in [(end - 1, 0), (end, 0), (end + 1, 1), (end + LOOK, 1)] {
+        let data = FakeSharedData::default();
+        let [mut leader, _] = two(&data, LOCAL, START);
+        leader.tick(now, &data);
+        assert_eq!(leader.count("failed"), failed, "at {now}");
+    }
+}
+
+/// A call at any other time is for something else.
+#[test]
+fn a_worker_looks_when_it_is_due() {
+    let data = Rc::<Asked>::default();
+    let fresh = FakeSharedData::default();
+    let mut worker = Worker::new(LOCAL, 1, START, &fresh);
+    let mut looks = |now: u64| {
+        let before = data.reads.get();
+        let access = diana_worker::remote::Access { data: &*data, callout: &worker.callout, now };
+        worker.poller.tick(&access);
+        data.reads.get() - before
+    };
+    assert_eq!(looks(START), 1);
+    assert_eq!(looks(START + LOOK - 1), 0);
+    assert_eq!(looks(START + LOOK), 1);
+    assert_eq!(looks(START + 3 * LOOK), 1);
+    assert_eq!(worker.poller.next(), START + 4 * LOOK);
+}
+
+/// Nobody who goes by its own rules is taken back from those who go by the centre's.
+#[test]
+fn only_who_was_counted_is_taken_back() {
+    let data = FakeSharedData::default();
+    let [mut leader, other] = two(&data, LOCAL, START);
+    assert_eq!(leader.poller.retire(), 0);
+    leader.answer(Some(200), &document("a"), START + 7, &data);
+    leader.tick(START + LOOK, &data);
+    assert_eq!((leader.poller.retire(), other.poller.retire()), (-1, 0));
+}

@@ -1,0 +1,144 @@
+//! Instances that nobody has any more, and what they leave to others.
+
+use std::rc::{Rc, Weak};
+
+use super::{MILLISECOND, Thread};
+use crate::fleet::redis::{admits, decides};
+use diana_core::port::SharedData;
+use diana_core::time::SECOND;
+use diana_worker::{Instance, Stream};
+use kit::fake::FakeRequest;
+
+const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{name: r, actor: account, unit: \
+                     day, rpu: 100, algo: W, scope: global}]}]";
+
+/// A worker that holds a block of a caller's permits.
+fn lender() -> Thread {
+    let mut thread = Thread::with(FLEET);
+    assert!(!thread.request(1, 10, "ann"));
+    thread.pass(2 * MILLISECOND);
+    let body = decides(&[0, 0, 0, 50, 1, 7, 20, 3, 0, 100_000, 0]);
+    thread.answer(1, 0, Some(200), &body);
+    assert!(thread.request(1, 11, "ann"), "it has a block");
+    thread.streams.clear();
+    thread
+}
+
+fn weak(thread: &Thread, root: u32) -> Weak<Instance> {
+    Rc::downgrade(&thread.roots[&root].instance().unwrap())
+}
+
+/// It stays until that is done, and not longer.
+#[test]
+fn what_an_instance_holds_is_given_back_before_it_goes() {
+    let mut thread = lender();
+    let old = weak(&thread, 1);
+    assert!(thread.configure(1, "limits: []"));
+    assert!(old.upgrade().is_some());
+    thread.pass(2 * MILLISECOND);
+    assert_eq!(thread.host.calls.borrow().len(), 2, "the block goes back");
+    let body = admits(&thread.host.calls.borrow()[1].1);
+    thread.answer(1, 1, Some(200), &body);
+    assert!(old.upgrade().is_none());
+}
+
+/// Another root does that in its place.
+#[test]
+fn what_a_root_holds_that_ends_is_given_back_by_another() {
+    let mut thread = lender();
+    let old = weak(&thread, 1);
+    assert!(thread.configure(2, "limits: []"));
+    thread.end(1);
+    assert!(old.upgrade().is_some());
+    thread.pass(2 * MILLISECOND);
+    assert_eq!(thread.host.calls.borrow().len(), 2, "the block goes back");
+}
+
+/// Nobody is called any more who could do it.
+#[test]
+fn with_the_last_root_goes_what_nobody_has() {
+    let mut thread = lender();
+    let old = weak(&thread, 1);
+    thread.end(1);
+    assert!(old.upgrade().is_none());
+}
+
+/// A stream may be longer than its root.
+#[test]
+fn who_waits_when_the_last_root_ends_goes_on_with_the_next_one() {
+    let mut thread = lender();
+    assert!(!thread.request(1, 12, "bob"));
+    let old = weak(&thread, 1);
+    thread.end(1);
+    assert!(old.upgrade().is_some(), "the stream has it");
+    assert!(thread.configure(2, "limits: []"));
+    thread.pass(SECOND / 10);
+    let calls = thread.host.calls.borrow().len();
+    assert!(calls > 1, "it is asked for");
+    thread.pass(SECOND);
+    assert_eq!(thread.host.resumed.borrow().last(), Some(&12));
+}
+
+/// A stream may have it judge once more after its root has closed it.
+#[test]
+fn an_instance_that_woke_up_is_closed_when_nobody_has_it() {
+    let mut thread = Thread::with(
+        "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 5, scope: local}]}]",
+    );
+    let mut stream = Stream::new(thread.roots[&1].instance().unwrap(), 40);
+    assert!(thread.configure(1, "limits: []"));
+    let request = FakeRequest::get("/").header("x-account-id", "ann");
+    thread.host.begin(1, 40);
+    assert!(stream.request(&request, &thread.worker, &thread.host));
+    thread.pass(SECOND);
+    let keys = |thread: &Thread| thread.host.count_of("diana.ns.rule.r.keys");
+    assert_eq!(keys(&thread), 1);
+    drop(stream);
+    thread.tick(1);
+    assert_eq!(keys(&thread), 0, "at once");
+}
+
+/// An instance in force is not closed for being quiet.
+#[test]
+fn what_is_in_force_keeps_its_callers() {
+    let mut thread = Thread::with(
+        "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 9, scope: local, \
+         hot: {over: 2, per: 10s}}]}]",
+    );
+    (10..15).for_each(|stream| assert!(thread.request(1, stream, "ann")));
+    thread.pass(60 * SECOND);
+    assert_eq!(thread.host.next(), None);
+    assert_eq!(thread.host.count_of("diana.ns.rule.r.keys"), 1);
+}
+
+/// Of a rule that ended twice one thing is left, and nothing of others is forgotten.
+#[test]
+fn rules_that_end_and_come_again_leave_nothing_behind() {
+    let text = |names: &[&str]| {
+        let rule = |name: &&str| {
+            format!(
+                "{{name: {name}, actor: account, unit: minute, rpu: 5, algo: W, scope: gateway}}"
+            )
+        };
+        let rules: Vec<String> = names.iter().map(rule).collect();
+        format!("limits: [{{Url: /, rules: [{}]}}]", rules.join(", "))
+    };
+    // An empty slot has a head of 32 bytes.
+    let full = |thread: &Thread| {
+        let data = &thread.host.data;
+        let names = data.keys().into_iter().filter(|name| name.starts_with("diana/2/"));
+        names.filter(|name| data.get(name).is_some_and(|(value, _)| value.len() > 32)).count()
+    };
+    let mut thread = Thread::with(&text(&["r", "s"]));
+    (10..30).for_each(|stream| assert!(thread.request(1, stream, &stream.to_string())));
+    thread.streams.clear();
+    assert!(thread.configure(1, "limits: []"));
+    thread.pass(SECOND);
+    assert!(thread.configure(1, &text(&["r"])));
+    assert!(thread.request(1, 30, "ann"));
+    thread.streams.clear();
+    assert!(thread.configure(1, "limits: []"));
+    assert!(full(&thread) > 30);
+    thread.pass(200 * SECOND);
+    assert_eq!(full(&thread), 0);
+}

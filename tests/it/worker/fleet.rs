@@ -1,0 +1,118 @@
+//! What a worker has its host do about Redis beside the requests that wait.
+
+use super::{House, MILLISECOND, Thread};
+use crate::fleet::redis::decides;
+use diana_core::time::SECOND;
+
+const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{name: r, actor: account, unit: \
+                     second, rpu: 100000, algo: W, scope: global}]}]";
+
+/// Redis admits a request, and lends so many permits beside.
+fn lends(block: i64) -> Vec<u8> {
+    decides(&[0, 0, 0, 90_000, 1, 7, block, 3, 0, 100_000, 0])
+}
+
+/// A request waits for an answer, which comes within two milliseconds.
+fn ask(thread: &mut Thread, body: &[u8]) {
+    assert!(!thread.request(1, 10, "ann"));
+    answer(thread, body);
+}
+
+fn answer(thread: &mut Thread, body: &[u8]) {
+    let before = thread.host.calls.borrow().len();
+    thread.pass(2 * MILLISECOND);
+    assert_eq!(thread.host.calls.borrow().len(), before + 1);
+    let (root, _) = thread.host.calls.borrow()[before];
+    thread.answer(root, before as u32, Some(200), body);
+}
+
+fn soon(thread: &Thread) -> bool {
+    let soon = thread.host.now.get().mono + 2 * MILLISECOND;
+    thread.host.next().is_some_and(|(fires, _)| fires <= soon)
+}
+
+/// A block is asked for before the one in hand is used up, by a request that goes on.
+#[test]
+fn what_is_to_be_asked_leaves_at_once() {
+    let mut thread = Thread::with(FLEET);
+    (0..25).for_each(|stream| _ = thread.request(1, 20 + stream, "ann"));
+    let mut body = [0, 0, 0, 90_000, 1, 7, 0, 3, 0, 0, 0].repeat(24);
+    body.extend([0, 0, 0, 90_000, 1, 7, 40, 3, 0, 100_000, 0]);
+    answer(&mut thread, &decides(&body));
+    thread.pass(MILLISECOND);
+    assert!(!soon(&thread), "there is nothing to ask");
+    let mut spent = 0;
+    while !soon(&thread) {
+        assert!(thread.request(1, 60, "ann"), "it has a block");
+        spent += 1;
+    }
+    assert!((10..=20).contains(&spent), "{spent} of 40");
+}
+
+/// What is answered all the time does not put off what is to be told.
+#[test]
+fn answers_do_not_put_upkeep_off() {
+    let mut thread = Thread::with(FLEET);
+    for _ in 0..50 {
+        ask(&mut thread, &lends(0));
+        thread.pass(MILLISECOND);
+    }
+    assert!(thread.host.count_of("diana.ns.rule.r.allowed") > 20, "{:?}", thread.host.counts);
+}
+
+/// A worker whose gateway has lost Redis, as another worker found a second ago.
+fn cut_off() -> Thread {
+    let mut other = Thread::with(FLEET);
+    assert!(!other.request(1, 10, "ann"));
+    other.pass(2 * MILLISECOND);
+    let host = House { data: other.host.data.clone(), random: 5, ..House::default() };
+    let mut thread = Thread::of(host);
+    assert!(thread.configure(1, FLEET));
+    thread.tick(1);
+    assert_eq!(thread.host.next(), None, "there is nothing to tell");
+    other.answer(1, 0, Some(503), b"");
+    thread.host.set(other.host.now.get().mono + SECOND);
+    thread
+}
+
+/// The metrics tell it also if no request comes.
+#[test]
+fn that_another_worker_lost_redis_is_told() {
+    let mut thread = cut_off();
+    let away = thread.roots[&1].instance().unwrap().away();
+    thread.tick(1);
+    assert_eq!((away, thread.roots[&1].instance().unwrap().away()), (0, 1));
+    assert!(thread.host.next().is_some());
+    thread.pass(SECOND);
+    assert_eq!(thread.host.next(), None);
+}
+
+/// Who needs Redis has it asked whether it is back, as soon as that may be.
+#[test]
+fn a_request_that_needs_redis_has_it_probed() {
+    let mut thread = cut_off();
+    thread.tick(1);
+    assert!(!soon(&thread), "nobody needs it");
+    assert!(thread.request(1, 11, "ann"), "by the gateway's part of the limit");
+    assert!(soon(&thread));
+    thread.pass(2 * MILLISECOND);
+    assert_eq!(thread.host.calls.borrow().len(), 1);
+}
+
+/// Of what nobody uses any more nobody asks whether Redis is back.
+#[test]
+fn an_instance_that_ended_needs_no_redis() {
+    let mut thread = Thread::with(FLEET);
+    assert!(!thread.request(1, 10, "ann"));
+    thread.pass(2 * MILLISECOND);
+    thread.answer(1, 0, Some(503), b"");
+    thread.pass(SECOND);
+    let probes = thread.host.calls.borrow().len();
+    assert!(probes > 1, "it is probed");
+    assert!(thread.configure(2, &FLEET.replace("rpu: 100000", "rpu: 5")));
+    thread.pass(4 * SECOND);
+    thread.host.calls.borrow_mut().clear();
+    thread.pass(10 * SECOND);
+    assert_eq!(thread.host.calls.borrow().len(), 0);
+    assert_eq!(thread.host.next(), None);
+}
