@@ -1,6 +1,6 @@
 //! A tiny HTTP/1.1 client over plain sockets, which can also send what no proper client would.
 
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -55,6 +55,11 @@ impl Client {
     /// Waits for a response.
     pub fn read(&mut self) -> io::Result<Response> {
         Response::read(&mut self.stream)
+    }
+
+    /// Waits until a response begins.
+    pub fn wait(&mut self) -> io::Result<()> {
+        self.stream.fill_buf().map(|_| ())
     }
 
     /// Closes the connection by RST.

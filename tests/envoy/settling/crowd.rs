@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
+use super::left;
 use super::upstream::{self, ACT};
 use crate::harness::{Client, Envoy, Gateway, Upstream, eventually, request};
 
@@ -14,6 +15,9 @@ const TIGHT: u64 = 4_000;
 
 const RESERVE: u64 = 100;
 const MOST: u64 = 300;
+
+/// Milliseconds for which the service rests where a client leaves, which it does within a second.
+const LONG: u64 = 5_000;
 
 /// Streams at once, and how often.
 const CLIENTS: usize = 200;
@@ -55,7 +59,8 @@ pub fn play(envoys: &[Envoy], service: &Upstream) {
         assert!(used > 10_000, "too tame: {used}");
         let mut last = 0;
         eventually(&format!("{used} to be charged to {name}"), || {
-            last = charged(&envoys[account % envoys.len()], &name);
+            let left = left(&envoys[account % envoys.len()], "/wide", &name);
+            last = LIMIT - RESERVE - left;
             (last == used).then_some(())
         });
         println!("{name}: {last} of {used}");
@@ -74,7 +79,7 @@ fn one(envoy: &Envoy, rng: &mut fastrand::Rng) {
         _ => ("/wide", rng.usize(..ACCOUNTS)),
     };
     let leaves = rng.u8(..8) == 0;
-    let pause = if leaves { 1_000 } else { rng.u64(..40) };
+    let pause = if leaves { LONG } else { rng.u64(..40) };
     let act = format!("sleep {pause} tokens {}", rng.u64(..=MOST));
     let headers = [("x-account-id", &*account.to_string()), (ACT, &act)];
     let mut client = Client::connect(envoy.port).unwrap();
@@ -96,18 +101,9 @@ fn used(service: &Upstream, path: &str, account: &str) -> Vec<u64> {
         let words: Vec<&str> = act.split(' ').collect();
         let (pause, tokens) = (words[1], words[3].parse().unwrap());
         // Whoever leaves before the answer uses the most.
-        if pause == "1000" { MOST } else { tokens }
+        if pause == LONG.to_string() { MOST } else { tokens }
     };
     those.filter_map(|arrival| Some(used(arrival.header(ACT)?))).collect()
-}
-
-/// Permits that an account was charged by the wide rule.
-fn charged(envoy: &Envoy, account: &str) -> u64 {
-    let probe = envoy.get("/wide", &[("x-account-id", account), (ACT, "sleep 0 tokens 0")]);
-    assert_eq!(probe.status, 200);
-    let told = probe.header("ratelimit").expect("it is told");
-    let left = told.split(";r=").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
-    LIMIT - RESERVE - left.parse::<u64>().unwrap()
 }
 
 #[test]
