@@ -54,7 +54,7 @@ pub fn read(
     let daily = quota::read(&fields, limiter.as_ref(), scope, is_all, context);
     let limiter = limiter?;
     if let Some(ban) = &ban {
-        ban::blame(&fields, ban, &limiter);
+        ban::blame(&fields, ban, &limiter.quota, limiter.settling.as_ref());
     }
     Some(Rule {
         name,

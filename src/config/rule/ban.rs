@@ -1,10 +1,9 @@
 //! `ban` of a rule.
 
-use super::algo::Limiter;
 use crate::fields::Fields;
 use crate::node::Node;
 use crate::values;
-use diana_core::policy::{Ban, Quota};
+use diana_core::policy::{Ban, Quota, Settling};
 use diana_core::time::{Micros, SECOND};
 use diana_core::tree::Tree;
 
@@ -47,7 +46,7 @@ pub fn is_by_outcome(ban: &Node<'_>) -> bool {
 }
 
 /// Finds what `on` of a ban cannot mean beside what else its rule says.
-pub fn blame(rule: &Fields<'_>, ban: &Ban, limiter: &Limiter) {
+pub fn blame(rule: &Fields<'_>, ban: &Ban, quota: &Quota, settling: Option<&Settling>) {
     let Some(on) = rule.get("ban").map(|ban| ban.descend("on")) else { return };
     let chosen = match on.tree() {
         Tree::Map(_) => return,
@@ -56,12 +55,12 @@ pub fn blame(rule: &Fields<'_>, ban: &Ban, limiter: &Limiter) {
     if chosen != Some(1) {
         return;
     }
-    let Quota { rpu, burst, .. } = limiter.quota;
-    if limiter.settling.as_ref().is_none_or(|settling| settling.count.is_none()) {
+    let Quota { rpu, burst, .. } = *quota;
+    if settling.is_none_or(|settling| settling.count.is_none()) {
         on.key_problem("`counted` means nothing without `count`".into());
     }
     // In any time so long begin as many units and one more.
-    let units = ban.within.div_ceil(limiter.quota.period()).saturating_add(1);
+    let units = ban.within.div_ceil(quota.period()).saturating_add(1);
     let most = rpu.saturating_mul(units).saturating_add(burst.unwrap_or(0));
     if ban.after > most {
         let message = format!(

@@ -33,7 +33,8 @@ pub fn read(rule: &Fields<'_>) -> Option<Cost> {
     let Some(node) = rule.get("cost") else { return Some(Cost::ONE) };
     match node.tree() {
         Tree::Map(pairs) if pairs.iter().any(|(key, _)| key == "response") => {
-            return settling::cost(node);
+            let answered = settling::cost(node)?;
+            return Some(Cost { most: answered.0.max(1), told: None, answered: Some(answered) });
         }
         Tree::Map(_) => {}
         _ => return node.whole(1, MAX_PERMITS).map(|most| Cost { most, ..Cost::ONE }),

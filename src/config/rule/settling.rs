@@ -1,7 +1,6 @@
 //! What is known of a request only when it ends: `cost.response` and `count` of a rule.
 
 use super::ban;
-use super::cost::Cost;
 use crate::fields::Fields;
 use crate::node::Node;
 use diana_core::algorithm::Entry;
@@ -26,9 +25,9 @@ const COUNT_KEYS: &[&str] = &["status", "details", "failed"];
 const DETAILS: &str = "a list of reasons such as `[jwt_authn_access_denied]`";
 const STATUS: &str = "a status such as 401, or a class such as 5xx";
 
-/// Reads a `cost` that the response tells. The permits that are reserved, and the rest.
+/// Reads a `cost` that the response tells. The permits that are reserved, and where it is told.
 #[inline(never)]
-pub fn cost(node: &Node<'_>) -> Option<Cost> {
+pub fn cost(node: &Node<'_>) -> Option<(u64, Answered)> {
     let fields = Fields::read(node, COST, COST_KEYS)?;
     let most = fields.require("max", &format!("a whole number, 0 … {MAX_PERMITS}"));
     let most = most.and_then(|node| node.whole(0, MAX_PERMITS));
@@ -52,7 +51,7 @@ pub fn cost(node: &Node<'_>) -> Option<Cost> {
     let place = fields.get("response").and_then(place);
     let (reserve, most) = (reserve?, most?);
     let answered = Answered { place: place?, most, missing: missing? };
-    Some(Cost { most: reserve.max(1), told: None, answered: Some((reserve, answered)) })
+    Some((reserve, answered))
 }
 
 /// Where the response says it: exactly one place.
