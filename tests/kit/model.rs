@@ -1,5 +1,6 @@
 //! What the script promises to be: the steps in Rust, in the order of an ask.
 
+mod back;
 mod bucket;
 mod clock;
 mod keys;

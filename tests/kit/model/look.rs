@@ -30,9 +30,9 @@ pub struct Look<'m> {
     pub(super) algorithm: &'m dyn Algorithm,
     pub(super) quota: &'m Quota,
     /// Whether it holds requests.
-    holds: bool,
+    pub(super) holds: bool,
     /// Of a token bucket.
-    burst: Option<u64>,
+    pub(super) burst: Option<u64>,
     /// Those of a sliding window.
     pub(super) slices: Option<Slices>,
     pub asked: &'m Asked,
@@ -170,7 +170,7 @@ impl<'m> Look<'m> {
         self.algorithm.spend_by(&nobody, Now::default()) == Some(u64::MAX)
     }
 
-    fn bucket(&self) -> Option<Bucket<'m>> {
+    pub(super) fn bucket(&self) -> Option<Bucket<'m>> {
         let (rpu, unit) = (self.quota.rpu, self.quota.period());
         self.refills().then_some(Bucket { algorithm: self.algorithm, rpu, unit })
     }
@@ -219,68 +219,6 @@ impl<'m> Look<'m> {
     /// Permits left.
     pub(super) fn left(&self, now: Now) -> u64 {
         self.algorithm.remaining(&self.state.words, now).saturating_sub(self.state.next)
-    }
-
-    fn take_back(&mut self, now: u64) {
-        let Asked { receipt, term, block, left, .. } = *self.asked;
-        let elsewhere = self.is_window() && self.state.words[2] != receipt;
-        let counted = !elsewhere && self.state.terms.comes_in(term, block, left);
-        if let Some(bucket) = self.bucket() {
-            // Counted as lying in the bucket until its last term was over.
-            let since = if block > 0 { (term + 2) * TERM } else { receipt };
-            if block == 0 || counted || since <= now {
-                bucket.take_back(&mut self.state, left, since);
-            }
-            return;
-        }
-        let words = &self.state.words;
-        if self.holds {
-            let back = self.comes_back(now);
-            let [low, high, at] = *self.state.words else { panic!("no debt") };
-            let debt = (u128::from(high) << 64 | u128::from(low)).saturating_sub(back);
-            self.new.copy_from_slice(&[debt as u64, (debt >> 64) as u64, at]);
-        } else if self.slices.is_some_and(|slices| receipt > slices.at(now)) {
-            self.state.next = self.state.next.saturating_sub(left);
-            return;
-        } else {
-            self.algorithm.refund(words, receipt, left, &mut self.new);
-        }
-        self.keep();
-    }
-
-    /// What of a charge comes back: nothing where somebody who came later may still be in line, and only what cannot
-    /// have drained since.
-    fn comes_back(&self, now: u64) -> u128 {
-        let Asked { receipt, term, left, .. } = *self.asked;
-        let (rpu, period) = (u128::from(self.quota.rpu), u128::from(self.quota.period()));
-        let turns = self.quota.rpu << 22;
-        let [low, high, at] = *self.state.words else { panic!("no debt") };
-        if turns == 0 {
-            return 0;
-        }
-        let others = (self.turn_of(&self.state.words) + turns - receipt % turns) % turns;
-        let all = u128::from(left) * period;
-        let Some(burst) = self.burst.filter(|_| others > 0) else {
-            return if others == 0 { all } else { 0 };
-        };
-        let debt = u128::from(high) << 64 | u128::from(low);
-        let drains = |since: u64, until: u64| u128::from(until.saturating_sub(since)) * rpu;
-        if debt.saturating_sub(drains(at, now)) > u128::from(burst) * period {
-            return 0;
-        }
-        let above = u128::from(others + 1) * period;
-        let below = (debt / period * period).saturating_sub(above).min(all);
-        all.saturating_sub(drains(term.saturating_mul(TERM), at)).max(below)
-    }
-
-    /// The end of the queue in whole permits. Nobody who was charged since leaves it the same, though
-    /// one may have been put off by others and have gone.
-    fn turn_of(&self, words: &[u64]) -> u64 {
-        let [low, high, at] = *words else { panic!("no debt: {words:?}") };
-        let amount = u128::from(high) << 64 | u128::from(low);
-        let end = u128::from(at) * u128::from(self.quota.rpu) + amount;
-        let turn = end / u128::from(self.quota.period());
-        (turn % (u128::from(self.quota.rpu.max(1)) << 22)) as u64
     }
 
     fn reserve(&mut self, now: Now, delay: u64) -> Decision {
