@@ -198,11 +198,11 @@ impl Engine {
     }
 }
 
-/// Under what a rule was charged, if it was, and whether the gateway's part was in place of the fleet.
+/// Under what a rule was charged, if it was and anybody counts it, and whether the gateway's part was in place of the fleet.
 fn charged(judge: &mut Judge, says: &Says) -> Option<(u64, bool)> {
     let Says::Admits { by, .. } = says else { return None };
     match by {
-        Basis::Store(found) if found.is_charged() => {
+        Basis::Store(found) if found.is_charged() && found.is_counted() => {
             Some((judge.store.receipt(found), found.is_alone))
         }
         Basis::Redis(grant) => Some((grant.receipt, false)),

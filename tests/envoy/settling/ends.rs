@@ -1,5 +1,7 @@
 //! Each way in which a stream ends, and what it costs.
 
+use std::thread;
+
 use serde_json::{Value, json};
 
 use super::left;
@@ -61,87 +63,93 @@ fn routes() -> Value {
 
 #[test]
 fn each_costs_what_was_used() {
-    for (algo, scope) in [("W", "local"), ("SW", "gateway"), ("TB", "gateway")] {
-        let workers = if scope == "local" { 1 } else { 3 };
-        let service = upstream::start();
-        let envoy = Gateway::with(&rules(algo, scope))
-            .workers(workers)
-            .cluster("upstream", service.port)
-            .cluster("down", free_port())
-            .routed(routes(), json!({}))
-            .start();
-        for (number, (path, act, does, status, used)) in [
-            ("/", "tokens 40", Stays, 200, 40),
-            ("/", "tokens 250", Stays, 200, 250),
-            ("/", "tokens 2.5", Stays, 200, 3),
-            ("/", "tokens 999", Stays, 200, MOST),
-            ("/", "", Stays, 200, MOST),
-            ("/", "tokens -5", Stays, 200, MOST),
-            ("/", "tokens lots", Stays, 200, MOST),
-            ("/", "tokens 1000000000000000000000000000000", Stays, 200, MOST),
-            ("/", "tokens 5 tokens 5", Stays, 200, MOST),
-            ("/", "status 204 tokens 40 empty", Stays, 204, 40),
-            ("/", "status 500 tokens 40", Stays, 500, 40),
-            ("/", "tokens 40 sleep 50", Stays, 200, 40),
-            // Nobody answered.
-            ("/", "close", Stays, 503, 0),
-            ("/down", "", Stays, 503, 0),
-            ("/nowhere", "", Stays, 503, 0),
-            ("/unknown", "", Stays, 503, 0),
-            ("/hasty", "tokens 40 sleep 400", Stays, 504, 0),
-            // Somebody else did.
-            ("/direct", "", Stays, 200, MOST),
-            // What has begun has its header.
-            ("/", "tokens 40 cut", Stays, 0, 40),
-            ("/hasty", "tokens 40 hang", Stays, 0, 40),
-            ("/", "cut", Stays, 0, MOST),
-            ("/", "tokens 40 hang", LeavesAmid, 0, 40),
-            ("/", "hang", LeavesAmid, 0, MOST),
-            // Nobody escapes by leaving.
-            ("/", "tokens 40 sleep 2000", LeavesEarly, 0, MOST),
-            // The last attempt counts.
-            ("/again", "status 503 tokens 40", Stays, 503, 40),
-            ("/again", "close", Stays, 503, 0),
-            // By two streams, of which only the second uses anything.
-            ("/moves", "status 302 to /elsewhere tokens 40", Stays, 302, 40),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let account = format!("{number}");
-            let mut client = Client::connect(envoy.port).unwrap();
-            let headers = [("x-account-id", &*account), (ACT, act), ("x-cluster", "unknown")];
-            client.write(&request("GET", path, &headers)).unwrap();
-            match does {
-                Stays => {
-                    let seen = client.read().map_or(0, |response| response.status);
-                    assert_eq!(seen, status, "{path} {act}");
-                }
-                LeavesEarly => {
-                    eventually("the request to come through", || {
-                        let arrivals = service.arrivals();
-                        let is_it = |name| name == Some(&*account);
-                        arrivals.iter().any(|it| is_it(it.header("x-account-id"))).then_some(())
-                    });
-                    client.reset();
-                }
-                LeavesAmid => {
-                    client.wait().unwrap();
-                    client.reset();
-                }
+    thread::scope(|threads| {
+        for (algo, scope) in [("W", "local"), ("SW", "gateway"), ("TB", "gateway")] {
+            threads.spawn(move || play(algo, scope));
+        }
+    });
+}
+
+fn play(algo: &str, scope: &str) {
+    let workers = if scope == "local" { 1 } else { 3 };
+    let service = upstream::start();
+    let envoy = Gateway::with(&rules(algo, scope))
+        .workers(workers)
+        .cluster("upstream", service.port)
+        .cluster("down", free_port())
+        .routed(routes(), json!({}))
+        .start();
+    for (number, (path, act, does, status, used)) in [
+        ("/", "tokens 40", Stays, 200, 40),
+        ("/", "tokens 250", Stays, 200, 250),
+        ("/", "tokens 2.5", Stays, 200, 3),
+        ("/", "tokens 999", Stays, 200, MOST),
+        ("/", "", Stays, 200, MOST),
+        ("/", "tokens -5", Stays, 200, MOST),
+        ("/", "tokens lots", Stays, 200, MOST),
+        ("/", "tokens 1000000000000000000000000000000", Stays, 200, MOST),
+        ("/", "tokens 5 tokens 5", Stays, 200, MOST),
+        ("/", "status 204 tokens 40 empty", Stays, 204, 40),
+        ("/", "status 500 tokens 40", Stays, 500, 40),
+        ("/", "tokens 40 sleep 50", Stays, 200, 40),
+        // Nobody answered.
+        ("/", "close", Stays, 503, 0),
+        ("/down", "", Stays, 503, 0),
+        ("/nowhere", "", Stays, 503, 0),
+        ("/unknown", "", Stays, 503, 0),
+        ("/hasty", "tokens 40 sleep 400", Stays, 504, 0),
+        // Somebody else did.
+        ("/direct", "", Stays, 200, MOST),
+        // What has begun has its header.
+        ("/", "tokens 40 cut", Stays, 0, 40),
+        ("/hasty", "tokens 40 hang", Stays, 0, 40),
+        ("/", "cut", Stays, 0, MOST),
+        ("/", "tokens 40 hang", LeavesAmid, 0, 40),
+        ("/", "hang", LeavesAmid, 0, MOST),
+        // Nobody escapes by leaving.
+        ("/", "tokens 40 sleep 2000", LeavesEarly, 0, MOST),
+        // The last attempt counts.
+        ("/again", "status 503 tokens 40", Stays, 503, 40),
+        ("/again", "close", Stays, 503, 0),
+        // By two streams, of which only the second uses anything.
+        ("/moves", "status 302 to /elsewhere tokens 40", Stays, 302, 40),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let account = format!("{number}");
+        let mut client = Client::connect(envoy.port).unwrap();
+        let headers = [("x-account-id", &*account), (ACT, act), ("x-cluster", "unknown")];
+        client.write(&request("GET", path, &headers)).unwrap();
+        match does {
+            Stays => {
+                let seen = client.read().map_or(0, |response| response.status);
+                assert_eq!(seen, status, "{path} {act}");
             }
-            let mut last = 0;
-            eventually(&format!("{used} used by {path} {act}, {algo} in {scope}"), || {
-                last = LIMIT - RESERVE - left(&envoy, "/", &account);
-                (last == used).then_some(())
-            });
+            LeavesEarly => {
+                eventually("the request to come through", || {
+                    let arrivals = service.arrivals();
+                    let is_it = |name| name == Some(&*account);
+                    arrivals.iter().any(|it| is_it(it.header("x-account-id"))).then_some(())
+                });
+                client.reset();
+            }
+            LeavesAmid => {
+                client.wait().unwrap();
+                client.reset();
+            }
         }
-        let count = |what: &str| envoy.sum(&format!("wasmcustom.diana.diana.rule.tokens.{what}"));
-        settles(&envoy, "rule.tokens.untold_client_left", 1);
-        for (why, times) in [("unusable", 4), ("absent", 3), ("cut", 1)] {
-            settles(&envoy, &format!("rule.tokens.untold_{why}"), times);
-        }
-        assert!(count("debt") > 0 && count("refunded") > 0 && count("settled") > 27);
-        envoy.assert_unharmed();
+        let mut last = 0;
+        eventually(&format!("{used} used by {path} {act}, {algo} in {scope}"), || {
+            last = LIMIT - RESERVE - left(&envoy, "/", &account);
+            (last == used).then_some(())
+        });
     }
+    let count = |what: &str| envoy.sum(&format!("wasmcustom.diana.diana.rule.tokens.{what}"));
+    settles(&envoy, "rule.tokens.untold_client_left", 1);
+    for (why, times) in [("unusable", 4), ("absent", 3), ("cut", 1)] {
+        settles(&envoy, &format!("rule.tokens.untold_{why}"), times);
+    }
+    assert!(count("debt") > 0 && count("refunded") > 0 && count("settled") > 27);
+    envoy.assert_unharmed();
 }

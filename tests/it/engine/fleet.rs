@@ -5,11 +5,13 @@ mod leases;
 mod parts;
 mod patience;
 mod rounds;
+mod settling;
 mod single;
 mod strays;
 
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
+use diana_core::permit::Permit;
 use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Call, Clock};
 use diana_core::redis::client::{Client, Endpoint};
@@ -43,6 +45,8 @@ struct Worker {
     waiting: HashMap<u64, FakeRequest>,
     /// What became of those that waited or did not, in order.
     verdicts: Vec<bool>,
+    /// What is to be settled of those that go on.
+    permits: Vec<Permit>,
     /// The headers of the last one that went on, and its line in the log.
     fields: Vec<(&'static str, String)>,
     state: Option<String>,
@@ -93,6 +97,7 @@ impl Worker {
             coming: VecDeque::new(),
             waiting: HashMap::new(),
             verdicts: Vec::new(),
+            permits: Vec::new(),
             fields: Vec::new(),
             state: None,
             refused: Vec::new(),
@@ -113,8 +118,9 @@ impl Worker {
                 self.verdicts.push(false);
                 self.refused = refusal.headers();
             }
-            Verdict::Admit(_, report) => {
+            Verdict::Admit(permit, report) => {
                 self.verdicts.push(true);
+                self.permits.push(permit);
                 self.state = report.as_ref().and_then(|it| Some(it.by.as_ref()?.state()));
                 self.fields = report.map(|report| report.headers()).unwrap_or_default();
             }

@@ -1,0 +1,105 @@
+//! What is settled when Redis goes away, or was away when it was charged.
+
+use diana_core::policy::redis::OnFailure;
+use diana_core::port::Clock;
+use kit::ending::FakeEnding;
+use kit::model::redis::Redis;
+
+use super::{Worker, ann};
+
+const LIMIT: usize = 10;
+
+fn rule(algo: &str) -> String {
+    format!(
+        "actor: account, unit: day, rpu: {LIMIT}, algo: {algo}, scope: global,
+         cost: {{response: {{header: x-used}}, reserve: 1, max: 20}}"
+    )
+}
+
+impl Worker {
+    /// The requests that go on use so much each.
+    fn all_use(&mut self, used: u64) {
+        let now = self.clock.now();
+        let came = FakeEnding::answered(200).header("x-used", used.to_string());
+        for mut permit in std::mem::take(&mut self.permits) {
+            self.engine.hear_response(&mut permit, &came);
+            self.engine.settle(permit, &FakeEnding::answered(200), now);
+        }
+    }
+
+    /// How many of so many requests go on by what Redis says, one after the other.
+    fn admits(&mut self, count: usize, redis: &mut Redis) -> usize {
+        let before = self.admitted();
+        for _ in 0..count {
+            self.request(&ann());
+            self.steps(300, &mut |call, time| Some(redis.answer(&call.body, time)));
+        }
+        self.admitted() - before
+    }
+
+    /// Redis cannot be reached for so long.
+    fn away(&mut self, milliseconds: usize) {
+        self.request(&ann());
+        self.steps(milliseconds, &mut |_, _| None);
+        assert!(!self.engine.is_together());
+    }
+
+    /// It is there again.
+    fn back(&mut self, redis: &mut Redis) {
+        self.steps(2000, &mut |call, time| Some(redis.answer(&call.body, time)));
+        assert!(self.engine.is_together());
+    }
+}
+
+#[test]
+fn it_waits_for_a_redis_that_is_away() {
+    for (algo, used) in [("W", 0), ("W", 2), ("SW", 0), ("SW", 2)] {
+        let (mut worker, mut redis) = (Worker::new(&rule(algo)), Redis::default());
+        assert_eq!(worker.admits(4, &mut redis), 4);
+        let open = std::mem::take(&mut worker.permits);
+        worker.away(50);
+        worker.permits = open;
+        worker.all_use(used);
+        worker.steps(100, &mut |_, _| None);
+        worker.back(&mut redis);
+        // One went on by the gateway alone, and counts nowhere else.
+        let left = LIMIT - 4 * used as usize;
+        assert_eq!(worker.admits(15, &mut redis), left, "{algo}, {used} used each");
+    }
+}
+
+#[test]
+fn what_the_gateway_charged_alone_is_settled_there() {
+    for algo in ["W", "SW"] {
+        let (mut worker, mut redis) = (Worker::new(&rule(algo)), Redis::default());
+        worker.away(50);
+        for _ in 0..5 {
+            (0..LIMIT).for_each(|_| worker.request(&ann()));
+            worker.steps(5, &mut |_, _| None);
+            worker.all_use(0);
+            // Other workers would hear of it by then.
+            worker.steps(25, &mut |_, _| None);
+        }
+        // In the first round one place was taken by the request that found Redis away.
+        assert_eq!(
+            worker.admitted(),
+            5 * LIMIT,
+            "{algo}: whoever used nothing has its permit back"
+        );
+        (0..3).for_each(|_| worker.request(&ann()));
+        worker.back(&mut redis);
+        worker.all_use(3);
+        assert_eq!(worker.admits(15, &mut redis), LIMIT, "{algo}: nothing of it is Redis's");
+    }
+}
+
+#[test]
+fn what_nobody_counts_is_not_settled() {
+    let mut worker = Worker::with(&rule("W"), OnFailure::Allow);
+    let mut redis = Redis::default();
+    worker.away(50);
+    (0..30).for_each(|_| worker.request(&ann()));
+    worker.all_use(20);
+    worker.back(&mut redis);
+    assert_eq!(worker.admits(15, &mut redis), LIMIT);
+}
