@@ -23,6 +23,7 @@ mod hostile;
 mod hot;
 mod metrics;
 mod midnight;
+mod models;
 mod nested;
 mod paths;
 mod peer;

@@ -7,10 +7,9 @@ pub mod upstream;
 
 use crate::harness::Envoy;
 
-/// Permits that an account has left of a rule, as a request learns that uses none of those that are reserved for it.
-fn left(envoy: &Envoy, path: &str, account: &str) -> u64 {
-    let act = "sleep 0 tokens 0";
-    let probe = envoy.get(path, &[("x-account-id", account), (upstream::ACT, act)]);
+/// Permits that a caller has left of a rule, as one more request with these headers learns.
+pub fn left(envoy: &Envoy, path: &str, headers: &[(&str, &str)]) -> u64 {
+    let probe = envoy.get(path, headers);
     assert_eq!(probe.status, 200);
     let told = probe.header("ratelimit").expect("it is told");
     let left = told.split(";r=").nth(1).and_then(|rest| rest.split(';').next());

@@ -21,6 +21,7 @@ pub struct Gateway {
     configuration: Value,
     workers: u32,
     before: Vec<Value>,
+    behind_ours: Vec<Value>,
     trusted_hops: u32,
     transport_socket: Value,
     route: Value,
@@ -63,6 +64,7 @@ impl Gateway {
             configuration: json!({"@type": kind, "value": value}),
             workers: 1,
             before: Vec::new(),
+            behind_ours: Vec::new(),
             trusted_hops: 0,
             transport_socket: Value::Null,
             route: Value::Null,
@@ -126,6 +128,14 @@ impl Gateway {
         gateway.route_config = route_config;
         let [upstream, hot] = services.map(|service| service.port);
         gateway.cluster("upstream", upstream).cluster("hot", hot)
+    }
+
+    /// As a file of envoy/llm/ has it, in front of a service, and telling what is left.
+    pub fn as_in_llm(file: &str, model: &Upstream) -> Self {
+        let (rules, behind) = shipped::model(file);
+        let mut gateway = Self::with(&format!("accepted: {{headers: true}}\n{rules}"));
+        gateway.behind_ours.push(behind);
+        gateway.before(model)
     }
 
     /// With another `stream_idle_timeout`.
@@ -225,6 +235,7 @@ impl Gateway {
         filter["typed_config"]["config"]["vm_config"]["environment_variables"] =
             json!({"key_values": self.environment});
         filters.push(filter);
+        filters.extend(self.behind_ours.iter().cloned());
         filters.push(hcm_filter("envoy.filters.http.router", "router", "Router", json!({})));
         let mut manager = json!({
             "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",

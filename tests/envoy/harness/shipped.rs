@@ -98,6 +98,17 @@ pub fn users() -> Vec<String> {
     lines.map(|line| line.replace(">PASSWORD", &format!(">{PASSWORD}"))).collect()
 }
 
+/// The rules of a file of envoy/llm/, and the filter that stands behind ours there.
+pub fn model(file: &str) -> (String, Value) {
+    let mut example = read(&format!("envoy/llm/{file}.yaml"));
+    let filters =
+        "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/http_filters";
+    let filters = example.pointer_mut(filters).expect("it has HTTP filters");
+    let rules = filters.pointer("/0/typed_config/config/configuration/value");
+    let rules = rules.and_then(Value::as_str).expect("it has rules").to_owned();
+    (rules, filters[1].take())
+}
+
 /// The rules of envoy/hot.yaml, and its routes to the clusters `upstream` and `hot`.
 pub fn hot() -> (String, Value) {
     let mut example = read("envoy/hot.yaml");

@@ -59,7 +59,8 @@ pub fn play(envoys: &[Envoy], service: &Upstream) {
         assert!(used > 10_000, "too tame: {used}");
         let mut last = 0;
         eventually(&format!("{used} to be charged to {name}"), || {
-            let left = left(&envoys[account % envoys.len()], "/wide", &name);
+            let probe = [("x-account-id", &*name), (ACT, "sleep 0 tokens 0")];
+            let left = left(&envoys[account % envoys.len()], "/wide", &probe);
             last = LIMIT - RESERVE - left;
             (last == used).then_some(())
         });

@@ -141,7 +141,9 @@ fn play(algo: &str, scope: &str) {
         }
         let mut last = 0;
         eventually(&format!("{used} used by {path} {act}, {algo} in {scope}"), || {
-            last = LIMIT - RESERVE - left(&envoy, "/", &account);
+            last = LIMIT
+                - RESERVE
+                - left(&envoy, "/", &[("x-account-id", &account), (ACT, "tokens 0")]);
             (last == used).then_some(())
         });
     }
