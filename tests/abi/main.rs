@@ -17,6 +17,7 @@ mod memory;
 mod midnight;
 mod remote;
 mod roots;
+mod settling;
 mod shared;
 mod survival;
 mod workers;

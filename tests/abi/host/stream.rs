@@ -119,6 +119,34 @@ impl Vm {
         Ok(answer)
     }
 
+    /// Ends a stream whose request was admitted in some way: what the response's headers are, if there is any, and why
+    /// there is one; and its status, what Envoy calls the reason, and its flags when it is over.
+    pub fn end(
+        &mut self,
+        id: u32,
+        response: Option<(&[(&str, &str)], &str)>,
+        (status, details, flags): (Option<u64>, &str, u64),
+    ) -> Result<Answer, Trap> {
+        let tell = |vm: &mut Vm, name: &str, value: Vec<u8>| {
+            let path = format!("response\0{name}").into_bytes();
+            vm.stream(id).request.properties.insert(path, value);
+        };
+        if let Some((headers, reason)) = response {
+            tell(self, "code_details", reason.into());
+            let text =
+                |(name, value): &(&str, &str)| ((*name).to_owned(), value.as_bytes().to_vec());
+            let headers = headers.iter().map(text).collect();
+            self.respond(id, (headers, Vec::new(), reason.into()))?;
+        }
+        status.into_iter().for_each(|code| tell(self, "code", code.to_le_bytes().into()));
+        tell(self, "code_details", details.into());
+        tell(self, "flags", flags.to_le_bytes().into());
+        self.finish(id)?;
+        let answer = self.answer(id);
+        self.guest().end(id);
+        Ok(answer)
+    }
+
     /// Tells the module that a stream is over.
     pub(super) fn finish(&mut self, id: u32) -> Result<(), Trap> {
         let has_left = self.stream(id).fate == Fate::Held;

@@ -1,0 +1,145 @@
+//! What requests turn out to use, by the shipped module: how it reads the end of a stream, what that costs, and that nothing
+//! is left of it.
+
+use std::collections::BTreeMap;
+
+use crate::costs::{ALL_HEADERS, CLOCK};
+use crate::host::Host;
+use crate::host::request::Request;
+use crate::host::vm::Vm;
+
+const LIMIT: u64 = 1000;
+const MOST: u64 = 30;
+
+fn rule(cost: &str, scope: &str) -> String {
+    format!(
+        "accepted: {{headers: true}}
+limits: [{{Url: /, rules: [{{name: r, actor: account, unit: day, rpu: {LIMIT}, algo: W, scope: {scope},
+  cost: {{response: {cost}, reserve: 10, max: {MOST}}}}}]}}]"
+    )
+}
+
+fn ann() -> Request {
+    Request::get("/").header("x-account-id", "ann")
+}
+
+/// Permits that are charged, as one more request learns, which uses nothing.
+fn charged(vm: &mut Vm) -> u64 {
+    let stream = vm.open(&ann()).unwrap();
+    let answer = vm.end(stream, Some((&[(":status", "503")], "x")), (Some(503), "x", 2)).unwrap();
+    let told = answer.header("ratelimit").expect("it is told").to_owned();
+    let left = told.split(";r=").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
+    LIMIT - 10 - left.parse::<u64>().unwrap()
+}
+
+const UPSTREAM: &str = "via_upstream";
+const GONE: &str = "downstream_remote_disconnect";
+const DC: u64 = 1 << 14;
+const UT: u64 = 1 << 2;
+const UF: u64 = 1 << 5;
+const UC: u64 = 1 << 6;
+const UPE: u64 = 1 << 23;
+const NC: u64 = 1 << 24;
+const DR: u64 = 1 << 28;
+
+/// The rows of what Envoy tells of the end of a stream.
+#[test]
+fn each_end_is_read() {
+    let told: &[(&str, &str)] = &[(":status", "200"), ("x-used", "7")];
+    let untold: &[(&str, &str)] = &[(":status", "200")];
+    let twice: &[(&str, &str)] = &[("x-used", "7"), ("x-used", "7")];
+    let reset = "upstream_reset_before_response_started{connection_failure}";
+    for (response, (status, details, flags), used) in [
+        (Some((told, UPSTREAM)), (Some(200), UPSTREAM, 0), 7),
+        (Some((untold, UPSTREAM)), (Some(200), UPSTREAM, 0), MOST),
+        (Some((twice, UPSTREAM)), (Some(200), UPSTREAM, 0), MOST),
+        (Some((told, UPSTREAM)), (Some(200), "upstream_reset_after_response_started{x}", UPE), 7),
+        (Some((untold, UPSTREAM)), (Some(200), "response_timeout", UT), MOST),
+        (Some((untold, UPSTREAM)), (Some(200), "max_duration_timeout", 0), MOST),
+        (Some((untold, UPSTREAM)), (Some(200), GONE, DC), MOST),
+        (Some((untold, UPSTREAM)), (Some(200), "http2.remote_reset", DR), MOST),
+        (Some((untold, reset)), (Some(503), reset, UF), 0),
+        (Some((untold, "x")), (Some(503), "x", UC), 0),
+        (Some((untold, "response_timeout")), (Some(504), "response_timeout", UT), 0),
+        (Some((untold, "cluster_not_found")), (Some(503), "cluster_not_found", NC), 0),
+        (Some((told, "rbac_access_denied")), (Some(403), "rbac_access_denied", 0), MOST),
+        (None, (None, GONE, DC), MOST),
+        (None, (Some(302), "internal_redirect", 0), 0),
+    ] {
+        let mut host = Host::new(71);
+        let mut vm = host.start_vm(&rule("{header: x-used}", "gateway")).unwrap();
+        let stream = vm.open(&ann()).unwrap();
+        vm.end(stream, response, (status, details, flags)).unwrap();
+        assert_eq!(charged(&mut vm), used, "{response:?} {status:?} {details} {flags:x}");
+    }
+}
+
+/// Properties of another kind or length than ever seen are no numbers, and harm nobody.
+#[test]
+fn whatever_the_host_says_is_no_trap() {
+    let path: &[&str] = &["metadata", "filter_metadata", "ns", "used"];
+    for bytes in [&b""[..], b"7", b"12345678", &[0xff; 8], &f64::NAN.to_le_bytes(), &[0x80; 4096]] {
+        for name in ["code", "flags", "code_details"] {
+            let mut host = Host::new(72);
+            let mut vm = host.start_vm(&rule("{metadata: [ns, used]}", "local")).unwrap();
+            let odd = ann().property(path, bytes).property(&["response", name], bytes);
+            let stream = vm.open(&odd).unwrap();
+            vm.close(stream).unwrap();
+            // Eight bytes may be the flags of an upstream that failed.
+            assert!([0, MOST].contains(&charged(&mut vm)), "{bytes:?} as {name}");
+        }
+    }
+    let mut host = Host::new(73);
+    let mut vm = host.start_vm(&rule("{metadata: [ns, used]}", "local")).unwrap();
+    let stream = vm.open(&ann().property(path, 7.0_f64.to_le_bytes())).unwrap();
+    vm.end(stream, Some((&[], UPSTREAM)), (Some(200), UPSTREAM, 0)).unwrap();
+    assert_eq!(charged(&mut vm), 7);
+}
+
+#[test]
+fn it_costs_a_few_questions() {
+    let mut host = Host::new(74);
+    let document = rule("{header: x-used}", "local").replace("accepted: {headers: true}\n", "");
+    let mut vm = host.start_vm(&document).unwrap();
+    let mut answer = None;
+    for _ in 0..2 {
+        vm.start_counting();
+        let stream = vm.open(&ann()).unwrap();
+        let told: &[(&str, &str)] = &[(":status", "200"), ("x-used", "7")];
+        answer = vm.end(stream, Some((told, UPSTREAM)), (Some(200), UPSTREAM, 0)).ok();
+    }
+    let answer = answer.unwrap();
+    let (request, response) = (1, 1);
+    let expected = BTreeMap::from([
+        (CLOCK.0, 2),
+        (ALL_HEADERS.0, request + response),
+        // Whether the upstream answered, when it did, and at the end.
+        ("proxy_get_property", 2),
+    ]);
+    assert_eq!(answer.calls, expected);
+    println!("settled by a header: {} of 55000", answer.fuel);
+    assert!(answer.fuel < 55_000, "{}", answer.fuel);
+}
+
+#[test]
+fn open_streams_leave_nothing_behind() {
+    for scope in ["local", "gateway"] {
+        let mut host = Host::new(75);
+        let mut vm = host.start_vm(&rule("{header: x-used}", scope)).unwrap();
+        let mut memory = Vec::new();
+        for _ in 0..6 {
+            let open: Vec<u32> = (0..2000)
+                .map(|number| {
+                    let request = Request::get("/").header("x-account-id", format!("{number}"));
+                    vm.open(&request).unwrap()
+                })
+                .collect();
+            for stream in open {
+                let told: &[(&str, &str)] = &[("x-used", "0")];
+                vm.end(stream, Some((told, UPSTREAM)), (Some(200), UPSTREAM, 0)).unwrap();
+            }
+            memory.push(vm.memory());
+        }
+        assert_eq!(memory[5], memory[1], "{scope}: {memory:?}");
+    }
+}
