@@ -39,8 +39,13 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
     ));
     lines.extend(line(
         "`reserve: 0` only checks that a permit is left, so all requests that come at once are let in, whatever they use; \
-         reserve what most of them use",
+         reserve what most of them use, and put a rule with `in_flight` beside them",
         those(limits, &|rule| rule.settling.as_ref().is_some_and(|it| it.reserve == 0)),
+    ));
+    lines.extend(line(
+        "callers choose the key of these rules themselves, so a stranger can fill the places of somebody else with slow \
+         requests; count by an address or a verified token",
+        those(limits, &|rule| rule.is_in_flight() && is_caller_chosen(rule, actors)),
     ));
     lines.extend(line(
         "everybody is one caller to these rules, so a ban shuts everybody out",

@@ -30,8 +30,24 @@ pub const MATCH: &[&str] = &["methods", "hosts", "headers"];
 
 /// Keys that every rule may have, whatever its algorithm.
 pub const RULE: &[&str] = &[
-    "actor", "unit", "rpu", "algo", "scope", "name", "cost", "absent", "enforce", "shadow",
-    "expose", "except", "response", "ban", "quota", "hot", "count",
+    "actor",
+    "unit",
+    "rpu",
+    "algo",
+    "scope",
+    "name",
+    "cost",
+    "absent",
+    "enforce",
+    "shadow",
+    "expose",
+    "except",
+    "response",
+    "ban",
+    "quota",
+    "hot",
+    "count",
+    "in_flight",
 ];
 
 /// Keys that some algorithm takes.

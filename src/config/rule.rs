@@ -5,6 +5,7 @@ mod ban;
 mod cost;
 pub(crate) mod fingerprint;
 mod hot;
+mod in_flight;
 pub(crate) mod naming;
 mod quota;
 mod settling;
@@ -38,7 +39,10 @@ pub fn read(
     let fields = Fields::read(node, WHAT, &known)?;
     let actor = actor(&fields, context);
     let scope = scope(&fields);
-    let limiter = algo::read(&fields, context.zone, scope);
+    let limiter = match fields.get("in_flight") {
+        Some(_) => in_flight::read(&fields, scope),
+        None => algo::read(&fields, context.zone, scope),
+    };
     let absent = choice(&fields, "absent", ABSENTS);
     let enforce = fields.get("enforce").and_then(|node| node.whole(0, 100)).unwrap_or(100);
     let name = name(&fields, context);

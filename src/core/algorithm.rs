@@ -6,6 +6,7 @@ mod debt;
 mod entry;
 pub mod fixed_window;
 mod hold;
+mod in_flight;
 pub mod leaky_bucket;
 pub mod sliding_window;
 pub mod token_bucket;
@@ -98,6 +99,12 @@ pub trait Algorithm: Debug {
         copy(old, new);
     }
 
+    /// Whether what is charged is held by requests and comes back with them, never by time. Where callers share a
+    /// bucket, whoever has none of its own stays in it until all of it has come back.
+    fn is_held(&self) -> bool {
+        false
+    }
+
     /// Most permits that may be kept for later at once, by everybody together.
     fn most_out(&self) -> u64 {
         u64::MAX
@@ -113,7 +120,7 @@ pub trait Algorithm: Debug {
     /// at or before `now` if it has run out already.
     fn expires(&self, state: &[u64], now: Now) -> Micros;
 
-    /// What `ratelimit-policy` tells clients: quota in permits and window in ticks.
+    /// What `ratelimit-policy` tells clients: quota in permits and window in ticks; requests at a time if that is zero.
     fn policy(&self) -> (u64, Micros);
 }
 
@@ -126,8 +133,11 @@ fn copy(old: &[u64], new: &mut [u64]) {
 pub const REGISTRY: &[Entry] =
     &[token_bucket::ENTRY, fixed_window::ENTRY, sliding_window::ENTRY, leaky_bucket::ENTRY];
 
-/// The algorithm that a configuration means by a short name.
+/// What rules with `in_flight` count by.
+pub const IN_FLIGHT: &Entry = &in_flight::ENTRY;
+
+/// The algorithm that a rule names by a short name.
 #[must_use]
 pub fn entry(short: &str) -> Option<&'static Entry> {
-    REGISTRY.iter().find(|entry| entry.short == short)
+    REGISTRY.iter().chain([IN_FLIGHT]).find(|entry| entry.short == short)
 }

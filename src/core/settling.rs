@@ -14,6 +14,7 @@ pub struct Settler {
     count: Option<Outcomes>,
     reserves_nothing: bool,
     bans: bool,
+    is_place: bool,
 }
 
 /// Reads what the response says.
@@ -61,14 +62,20 @@ impl Settler {
             most: *most,
             missing: *missing,
         });
-        let reserves_nothing = settling.reserve == 0;
-        Settler { told, count: settling.count.clone(), reserves_nothing, bans: settling.bans }
+        let Settling { reserve, ref count, bans, is_place, .. } = *settling;
+        Settler { told, count: count.clone(), reserves_nothing: reserve == 0, bans, is_place }
     }
 
     /// Whether requests that count lead to a ban, in place of those that are refused.
     #[must_use]
     pub fn bans(&self) -> bool {
         self.bans
+    }
+
+    /// Whether what is charged are places in flight.
+    #[must_use]
+    pub fn is_place(&self) -> bool {
+        self.is_place
     }
 
     /// Whether requests are only checked when they come.

@@ -29,7 +29,10 @@ pub fn memory(limits: &[Limit], keys: usize) -> Memory {
     for rule in limits.iter().flat_map(|limit| &limit.rules) {
         let callers = (!rule.actor.is_empty()).then_some(keys);
         let words = rule.words;
-        let mut of = stores::memory(rule.scope, words, callers, rule.ban.is_some());
+        let mut of = match rule.is_in_flight() && !rule.is_local() {
+            true => stores::memory_of_places(callers),
+            false => stores::memory(rule.scope, words, callers, rule.ban.is_some()),
+        };
         if let Some(shape) = rule.daily {
             // All but its bans lies in the filter.
             let rows = stores::memory(rule.scope, words, callers, false);

@@ -109,14 +109,19 @@ const STORES: &[(&str, &[&str])] = &[
     ("table", &["slab", "watermark"]),
     ("slots", &["counter_spec", "found", "lease", "state", "watermark"]),
     ("row", &["state", "table"]),
-    ("reservation", &["lease", "row", "slots"]),
+    ("places", &["counter_spec", "found", "slots"]),
+    ("reservation", &["lease", "places", "row", "slots"]),
     ("bans", &["slots"]),
     ("daily", &["reservation"]),
+    ("in_flight", &["places", "reservation", "slots"]),
     ("local", &["reservation", "row", "state", "table"]),
     ("shared", &["lease", "leases", "reservation", "slots"]),
-    ("tables", &["bans", "counter_spec", "daily", "table", "weak_registry"]),
-    ("remains", &["bans", "found", "slots"]),
-    ("stores", &["bans", "daily", "local", "shared", "slots", "table", "tables"]),
+    ("tables", &["bans", "counter_spec", "daily", "places", "table", "weak_registry"]),
+    ("remains", &["bans", "found", "places", "slots"]),
+    (
+        "stores",
+        &["bans", "daily", "in_flight", "local", "places", "shared", "slots", "table", "tables"],
+    ),
 ];
 
 #[test]

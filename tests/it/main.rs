@@ -16,6 +16,7 @@ mod hold;
 mod hot;
 mod house;
 mod identity;
+mod in_flight;
 mod json;
 mod keys;
 mod memory;

@@ -13,7 +13,7 @@ const MISSING: u64 = 77;
 
 fn by(place: ResponseSource) -> Settler {
     let told = Some(Answered { place, most: MOST, missing: MISSING });
-    Settler::new(&Settling { reserve: RESERVED, told, count: None, bans: false })
+    Settler::new(&Settling { reserve: RESERVED, told, count: None, bans: false, is_place: false })
 }
 
 fn by_header() -> Settler {
@@ -147,8 +147,13 @@ fn only_the_outcomes_that_are_listed_count() {
             [(&statuses, by_status), (&failed, by_failure), (&details, by_details)]
         {
             let count = Some(count.clone());
-            let settler =
-                Settler::new(&Settling { reserve: RESERVED, told: None, count, bans: false });
+            let settler = Settler::new(&Settling {
+                reserve: RESERVED,
+                told: None,
+                count,
+                bans: false,
+                is_place: false,
+            });
             let expected = (if counts { RESERVED } else { 0 }, None);
             assert_eq!(used(&settler, came.as_ref(), &ended), expected, "{settler:?}: {ended:?}");
         }
@@ -160,7 +165,8 @@ fn what_counts_may_tell_what_it_used() {
     let place = ResponseSource::Header("x-tokens-used".into());
     let told = Some(Answered { place, most: MOST, missing: MISSING });
     let count = Some(Outcomes { statuses: vec![(200, 299)], ..Outcomes::default() });
-    let settler = Settler::new(&Settling { reserve: RESERVED, told, count, bans: false });
+    let settler =
+        Settler::new(&Settling { reserve: RESERVED, told, count, bans: false, is_place: false });
     for (status, expected) in [(200, 40), (204, 40), (404, 0)] {
         let came = FakeEnding::answered(status).header("x-tokens-used", "40");
         let ended = FakeEnding::answered(status);

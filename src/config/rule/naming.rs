@@ -1,4 +1,4 @@
-//! Names of rules that were given none: `<url>-<actor>-<unit>-<algo>[-2]`.
+//! Names of rules that were given none: `<url>-<actor>-<unit>-<algo>[-2]`, or `<url>-<actor>-in_flight[-2]`.
 
 use std::collections::BTreeMap;
 
@@ -37,8 +37,11 @@ fn base(url: &Prefix, rule: &Rule, actors: &[Known]) -> String {
         .map(|known| known.actor.name.as_str())
         .collect();
     let actor = if names.is_empty() { "all".into() } else { names.join("-") };
-    let unit = rule.quota.unit.name();
-    let tail = format!("-{unit}-{}", rule.algo.to_ascii_lowercase());
+    let algo = rule.algo.to_ascii_lowercase();
+    let tail = match rule.is_in_flight() {
+        true => format!("-{algo}"),
+        false => format!("-{}-{algo}", rule.quota.unit.name()),
+    };
     // Room for `-` and a number of five digits.
     let room = LONGEST.saturating_sub(tail.len() + 6);
     let url = cut(&slug(url.path()), room.saturating_sub(actor.len() + 1).max(room / 2));

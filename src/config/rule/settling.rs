@@ -112,7 +112,7 @@ pub fn read(rule: &Fields<'_>, answered: Option<(u64, Answered)>, cost: u64) -> 
     }
     let (reserve, told) = answered.map_or((cost, None), |(reserve, told)| (reserve, Some(told)));
     let bans = rule.get("ban").is_some_and(ban::is_by_outcome);
-    Some(Settling { reserve, told, count, bans })
+    Some(Settling { reserve, told, count, bans, is_place: false })
 }
 
 /// What an algorithm cannot settle is a problem.

@@ -22,6 +22,9 @@ impl Engine {
             let reserved = charge.settlement.reserved;
             let Some(judge) = self.rules.get_mut(charge.rule) else { return reserved };
             let Some(settler) = &judge.settler else { return reserved };
+            if settler.is_place() {
+                return 0;
+            }
             let (used, untold) = settler.used(reserved, charge.heard, ending);
             judge.counts.settle(reserved, used, untold);
             if let Some(bans) = judge.bans.as_mut().filter(|_| settler.bans())
@@ -61,6 +64,10 @@ impl Engine {
     /// Settles a charge. Whether that is done.
     fn settle_one(&mut self, charge: &Unsettled, now: Now) -> bool {
         let Some(judge) = self.rules.get_mut(charge.rule) else { return true };
-        judge.store.settle(charge, now, &mut self.redis)
+        let is_done = judge.store.settle(charge, now, &mut self.redis);
+        if is_done && judge.settler.as_ref().is_some_and(|settler| settler.is_place()) {
+            judge.counts.in_flight -= 1;
+        }
+        is_done
     }
 }

@@ -69,6 +69,12 @@ impl Rule {
         self.told.as_ref().map_or(self.quota.cost, |told| told.default)
     }
 
+    /// Whether it limits how many requests there are at a time.
+    #[must_use]
+    pub fn is_in_flight(&self) -> bool {
+        self.settling.as_ref().is_some_and(|settling| settling.is_place)
+    }
+
     /// Whether each worker counts for itself.
     #[must_use]
     pub fn is_local(&self) -> bool {

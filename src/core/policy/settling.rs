@@ -11,6 +11,8 @@ pub struct Settling {
     pub count: Option<Outcomes>,
     /// Whether those lead to a ban, in place of refusals.
     pub bans: bool,
+    /// Whether it is a place in flight, which comes back whatever the outcome.
+    pub is_place: bool,
 }
 
 /// What a response says of its request.

@@ -47,9 +47,14 @@ fn limits(records: &[Record], headers: &mut Vec<(&'static str, String)>) {
             let begin = if text.is_empty() { "\"" } else { ", \"" };
             [begin, &record.rule, "\""].iter().for_each(|part| text.push_str(part));
         }
-        for (name, value) in [(";q=", quota), (";w=", seconds(window))] {
-            policy.push_str(name);
-            decimal(&mut policy, value);
+        policy.push_str(";q=");
+        decimal(&mut policy, quota);
+        match window {
+            0 => policy.push_str(";qu=\"concurrent-requests\""),
+            window => {
+                policy.push_str(";w=");
+                decimal(&mut policy, seconds(window));
+            }
         }
         limit.push_str(";r=");
         decimal(&mut limit, record.remaining);

@@ -40,6 +40,8 @@ pub struct RuleCounts {
     pub debt: u64,
     /// Those of which nobody knew what they used, by the reason.
     pub untold: [u64; UNTOLD.len()],
+    /// How many requests more are in flight.
+    pub in_flight: i64,
 }
 
 /// Why nobody knows what a request used, and what that is called.
@@ -98,6 +100,7 @@ impl RuleCounts {
                 metrics.count(&format!("diana.{namespace}.rule.{rule}.{what}"), amount);
             }
         }
+        move_gauge(namespace, rule, "in_flight", counts.in_flight, metrics);
         for ((_, reason), amount) in UNTOLD.iter().zip(counts.untold) {
             if amount > 0 {
                 metrics.count(&format!("diana.{namespace}.rule.{rule}.untold_{reason}"), amount);

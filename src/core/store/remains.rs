@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use super::bans::set;
 use super::found::Found;
+use super::places;
 use super::slots::names::Names;
 use super::slots::slot;
 use crate::algorithm::Algorithm;
@@ -43,6 +44,7 @@ pub struct Remains {
 
 enum Kind {
     Callers(Rc<dyn Algorithm>),
+    Places,
     Bans(Ban),
 }
 
@@ -55,7 +57,8 @@ impl Remains {
         algorithm: Rc<dyn Algorithm>,
         now: Micros,
     ) -> Remains {
-        Remains::new(namespace, data, fingerprint, Kind::Callers(algorithm), now)
+        let kind = if algorithm.is_held() { Kind::Places } else { Kind::Callers(algorithm) };
+        Remains::new(namespace, data, fingerprint, kind, now)
     }
 
     /// What is left of the bans of a rule.
@@ -117,7 +120,12 @@ impl Remains {
             let Some(name) = self.names.nth(self.place) else { return self.begin_again(now.mono) };
             self.place += 1;
             let Some((bytes, number)) = self.data.get(name) else { continue };
-            self.in_use |= match self.kind.look(bytes, now) {
+            let found = match &self.kind {
+                Kind::Callers(algorithm) => slot::look(bytes, &**algorithm, now),
+                Kind::Places => places::look(bytes, &self.namespace, &*self.data, now.mono),
+                Kind::Bans(ban) => set::look(&bytes, ban, now.mono),
+            };
+            self.in_use |= match found {
                 Found::Empty => false,
                 Found::InUse(over) => {
                     self.over = self.over.max(over);
@@ -144,18 +152,12 @@ impl Kind {
     fn lasts(&self) -> Micros {
         let longest = match self {
             Kind::Callers(algorithm) => algorithm.policy().1,
+            Kind::Places => 0,
             Kind::Bans(ban) => [ban.max, ban.within, ban.within, ban.halve_after]
                 .into_iter()
                 .fold(0, Micros::saturating_add),
         };
         // Blocks on lease are over in a second.
         longest.saturating_add(2 * SECOND)
-    }
-
-    fn look(&self, bytes: Vec<u8>, now: Now) -> Found {
-        match self {
-            Kind::Callers(algorithm) => slot::look(bytes, &**algorithm, now),
-            Kind::Bans(ban) => set::look(&bytes, ban, now.mono),
-        }
     }
 }

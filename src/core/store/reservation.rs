@@ -1,6 +1,7 @@
 //! What a store found out about one request.
 
 use super::lease::Refusal;
+use super::places::Draft;
 use super::row::Row;
 use super::slots::transaction::Transaction;
 use crate::decision::Decision;
@@ -37,6 +38,8 @@ pub(crate) enum By {
     Row(Row),
     /// A caller's state in the gateway.
     Gateway(Transaction),
+    /// Its places in flight there.
+    Places(Draft),
     /// An account's counters, which had been charged so many times.
     Account(u64),
     /// Redis, which has to be asked.

@@ -10,6 +10,7 @@ pub(super) mod transactions;
 use std::rc::Rc;
 
 use crate::port::SharedData;
+use names::Names;
 use slot::Slot;
 use traffic::{Traffic, one_more};
 
@@ -61,7 +62,7 @@ impl Slots {
 
     /// A number that all workers agree on: `own`, unless somebody was here before. Adds to `lost` how
     /// many compare-and-swaps were.
-    pub(super) fn agree(&self, name: &str, own: u64, lost: &mut usize) -> u64 {
+    fn agree(&self, name: &str, own: u64, lost: &mut usize) -> u64 {
         while *lost < ATTEMPTS {
             let known = self.data.get(name);
             let number = known.as_ref().map(|(_, number)| *number);
@@ -79,7 +80,15 @@ impl Slots {
         own
     }
 
-    fn swap_bytes(&self, name: &str, bytes: &[u8], number: Option<u32>) -> bool {
+    /// Has `names` go by as many slots as all workers agree on. Whether that is news.
+    pub(super) fn agree_on(&self, names: &mut Names, lost: &mut usize) -> bool {
+        let own = names.slots();
+        let agreed = self.agree(names.count(), own, lost);
+        names.recount(agreed)
+    }
+
+    /// Writes a value. Whether nobody else did since it was got under `number`.
+    pub(super) fn swap_bytes(&self, name: &str, bytes: &[u8], number: Option<u32>) -> bool {
         let written = self.data.swap(name, bytes, number);
         if written {
             one_more(&self.traffic.writes);

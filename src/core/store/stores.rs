@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use super::bans::{self, Bans};
 use super::daily::{Daily, Terms};
+use super::in_flight::InFlight;
 use super::local::Local;
+use super::places;
 use super::shared::{self, Shared};
 use super::slots::names::Names;
 use super::slots::traffic::Traffic;
@@ -29,6 +31,12 @@ pub fn memory(scope: Scope, words: usize, callers: Option<usize>, bans: bool) ->
             Memory { worker: worker + lines, shared: shared + sets }
         }
     }
+}
+
+/// The memory for the places in flight of so many callers, or of everybody as one, counted in the gateway.
+#[must_use]
+pub fn memory_of_places(callers: Option<usize>) -> Memory {
+    places::memory(callers)
 }
 
 /// What all stores of a configuration have in common.
@@ -58,8 +66,17 @@ impl<'s> Stores<'s> {
                 let table = self.tables.open(&self.namespace, &spec);
                 Box::new(Local::new(spec, table))
             }
+            Scope::Gateway | Scope::Global if spec.algorithm.is_held() => {
+                Box::new(self.open_in_flight(&spec))
+            }
             Scope::Gateway | Scope::Global => Box::new(self.opener()(spec)),
         }
+    }
+
+    fn open_in_flight(&mut self, spec: &CounterSpec) -> InFlight {
+        let (data, traffic) = (self.data.clone(), self.traffic.clone());
+        let holders = self.tables.open_holders(&self.namespace);
+        InFlight::new(spec, &self.namespace, data, traffic, holders)
     }
 
     /// The bans of a rule with this fingerprint, made for so many callers.

@@ -146,11 +146,18 @@ impl Table {
         if let Some(&row) = found {
             return Place::Row(row);
         }
+        if self.algorithm.is_held() && self.is_bucket_in_use(key) {
+            return Place::Overflow;
+        }
         if self.index.len() < self.capacity || self.make_room(self.judging(now)) {
             Place::New
         } else {
             Place::Overflow
         }
+    }
+
+    fn is_bucket_in_use(&self, key: Key) -> bool {
+        self.state(key, Place::Overflow) != &*self.nobody
     }
 
     /// The state of the caller that [`Table::find`] placed.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::bans::local::Sets;
 use super::counter_spec::CounterSpec;
 use super::daily::{DailyFilter, Terms};
+use super::places::Holders;
 use super::table::Table;
 use super::weak_registry::WeakRegistry;
 
@@ -15,6 +16,7 @@ pub struct Tables {
     tables: WeakRegistry<Table>,
     daily: WeakRegistry<DailyFilter>,
     bans: WeakRegistry<Sets>,
+    holders: WeakRegistry<Holders>,
 }
 
 impl Tables {
@@ -26,6 +28,14 @@ impl Tables {
         }
         let table = Table::new(spec.algorithm.clone(), spec.keys);
         self.tables.keep(namespace, spec.fingerprint, table)
+    }
+
+    /// What this worker is called among those of a namespace that hold places in flight, whatever rule they are of.
+    pub(super) fn open_holders(&mut self, namespace: &Rc<str>) -> Rc<RefCell<Holders>> {
+        match self.holders.find(namespace, 0) {
+            Some(holders) => holders,
+            None => self.holders.keep(namespace, 0, Holders::new(namespace)),
+        }
     }
 
     /// The filter of a rule, likewise.

@@ -251,13 +251,9 @@ impl Transactions {
 
     fn get_slot(&mut self, transaction: &mut Transaction) -> Draft {
         let found = self.slots.get(self.names.slot(transaction.key));
-        if found.is_new() && transaction.key != Key::ALL {
-            let own = self.names.slots();
-            let agreed = self.slots.agree(self.names.count(), own, &mut transaction.lost);
-            if self.names.recount(agreed) {
-                return self.slots.get(self.names.slot(transaction.key));
-            }
-        }
-        found
+        let is_news = found.is_new()
+            && transaction.key != Key::ALL
+            && self.slots.agree_on(&mut self.names, &mut transaction.lost);
+        if is_news { self.slots.get(self.names.slot(transaction.key)) } else { found }
     }
 }

@@ -1,0 +1,36 @@
+//! `in_flight` of a rule: how many requests there may be at a time, in place of how many in a unit of time.
+
+use super::algo::Limiter;
+use crate::fields::Fields;
+use crate::keys;
+use diana_core::algorithm::IN_FLIGHT;
+use diana_core::policy::{Quota, Scope, Settling};
+use diana_core::time::Unit;
+
+/// Most requests at a time.
+const MOST: u64 = 1_000_000;
+
+/// What counts requests by the time, or by what they take.
+const OTHERS: &[&str] = &["unit", "rpu", "algo", "cost", "count", "ban", "quota"];
+
+/// Reads the limiter of a rule that has the key.
+pub fn read(fields: &Fields<'_>, scope: Scope) -> Option<Limiter> {
+    let others: Vec<_> = OTHERS.iter().copied().chain(keys::algorithms()).collect();
+    let others: Vec<_> = others.into_iter().filter_map(|key| fields.get(key)).collect();
+    for node in &others {
+        node.key_problem("means nothing beside `in_flight`".into());
+    }
+    if scope == Scope::Global {
+        let message = "`in_flight` is not available across gateways; allowed: local, gateway";
+        fields.blame("scope", message.into());
+    }
+    let limit = fields.get("in_flight")?.whole(1, MOST)?;
+    if !others.is_empty() {
+        return None;
+    }
+    // A unit means nothing to it.
+    let quota = Quota::new(Unit::Second, limit);
+    let algorithm = (IN_FLIGHT.build)(&quota).ok()?;
+    let settling = Settling { reserve: 1, told: None, count: None, bans: false, is_place: true };
+    Some(Limiter { quota, told: None, settling: Some(settling), entry: IN_FLIGHT, algorithm })
+}

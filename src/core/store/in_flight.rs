@@ -1,0 +1,102 @@
+//! Requests in flight of one rule, counted by all workers of the gateway together.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::places::{Holders, Places};
+use super::reservation::{By, Reservation};
+use super::slots::traffic::{Traffic, one_more};
+use super::{CounterSpec, Store};
+use crate::decision::{Decision, Retry};
+use crate::key::Key;
+use crate::port::SharedData;
+use crate::settlement::Settlement;
+use crate::time::{Micros, Now};
+
+/// Places come back at any time.
+const FULL: Decision = Decision::Refuse { retry: Retry::Soon };
+
+/// A rule that all workers count together.
+pub struct InFlight {
+    places: Places,
+    traffic: Rc<Traffic>,
+}
+
+impl InFlight {
+    /// A rule of a namespace, in a worker that is one of `holders`.
+    pub(super) fn new(
+        spec: &CounterSpec,
+        namespace: &str,
+        data: Rc<dyn SharedData>,
+        traffic: Rc<Traffic>,
+        holders: Rc<RefCell<Holders>>,
+    ) -> InFlight {
+        let places = Places::new(spec, namespace, data, traffic.clone(), holders);
+        InFlight { places, traffic }
+    }
+}
+
+impl Store for InFlight {
+    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
+        let draft = self.places.look(key, now.mono);
+        let (left, is_shared) = self.places.left(key, &draft);
+        let decision = if left > 0 { Decision::NOW } else { FULL };
+        let mut found = Reservation::new(key, cost, now, decision, By::Places(draft));
+        found.refusal.left = left;
+        found.is_overflow = is_shared;
+        found
+    }
+
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        let Reservation { key, now, is_charged: false, .. } = *reservation else {
+            return reservation.decision;
+        };
+        let draft = match std::mem::replace(&mut reservation.by, By::Known) {
+            By::Places(draft) => draft,
+            _ => self.places.look(key, now.mono),
+        };
+        let Some(left) = self.places.take(key, draft, now.mono) else { return FULL };
+        (reservation.is_charged, reservation.refusal.left) = (true, left);
+        Decision::Admit { wait: delay }
+    }
+
+    fn can_hold(&mut self, reservation: &mut Reservation, _delay: Micros) -> Decision {
+        reservation.decision
+    }
+
+    fn undo(&mut self, reservation: &mut Reservation) {
+        if std::mem::take(&mut reservation.is_charged) {
+            self.leave(reservation.key, 0, reservation.cost, reservation.now);
+        }
+    }
+
+    fn remaining(&mut self, reservation: &Reservation) -> u64 {
+        reservation.refusal.left
+    }
+
+    fn receipt(&mut self, _reservation: &Reservation) -> u64 {
+        0
+    }
+
+    fn leave(&mut self, key: Key, _receipt: u64, _cost: u64, now: Now) {
+        if !self.places.give_back(key, now.mono) {
+            one_more(&self.traffic.exhausted);
+        }
+    }
+
+    fn settle(&mut self, key: Key, _settlement: &Settlement, now: Now) -> bool {
+        self.places.give_back(key, now.mono)
+    }
+
+    fn tidy(&mut self, now: Now) -> bool {
+        self.places.tell(now.mono)
+    }
+
+    fn change_in_keys(&mut self) -> i64 {
+        0
+    }
+
+    fn close(&mut self, _now: Now) -> i64 {
+        0
+    }
+}

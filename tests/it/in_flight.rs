@@ -1,0 +1,7 @@
+//! Requests in flight: never more than the limit, and whoever fits is let in, whatever becomes of them.
+
+mod config;
+mod gateway;
+mod law;
+mod local;
+mod reports;

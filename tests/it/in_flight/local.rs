@@ -1,0 +1,76 @@
+//! Requests in flight counted by a worker for itself.
+
+use std::rc::Rc;
+
+use diana_core::permit::Permit;
+use diana_core::verdict::Verdict;
+use fastrand::Rng;
+use kit::ending::FakeEnding;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
+use kit::seed;
+use kit::store::gateway::START;
+
+use super::gateway::engine;
+
+const LIMIT: usize = 3;
+
+/// By an oracle, also where there are more callers than room, so that most share places, in a table that is full,
+/// empty, and full again.
+#[test]
+fn never_one_too_many_and_none_is_left_behind() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    for keys in [1, 20, 1000] {
+        let document = format!(
+            "keys: {keys}\nlimits: [{{Url: /, rules: [{{actor: device, in_flight: {LIMIT}, scope: local}}]}}]"
+        );
+        let mut engine = engine(&document, &Rc::new(FakeSharedData::default()));
+        let clock = FakeClock::default();
+        clock.0.set(START);
+        let mut open: Vec<(usize, Permit)> = Vec::new();
+        let (mut refused, mut most) = (0, 60);
+        for step in 0..20_000 {
+            clock.0.set(clock.0.get().later(rng.u64(..50_000)));
+            if step % 1_000 == 0 {
+                most = rng.usize(..200);
+            }
+            if open.len() > most || !open.is_empty() && rng.u8(..5) < 2 {
+                let (_, permit) = open.swap_remove(rng.usize(..open.len()));
+                engine.settle(permit, &FakeEnding::answered(200), clock.0.get());
+                continue;
+            }
+            let caller = rng.usize(..80);
+            let request = FakeRequest::get("/").header("x-device-id", caller.to_string());
+            let own = open.iter().filter(|(of, _)| *of == caller).count();
+            match engine.decide(&request, &clock) {
+                Verdict::Admit(permit, _) => {
+                    assert!(own < LIMIT);
+                    open.push((caller, permit));
+                }
+                Verdict::Refuse(_) => {
+                    assert!(keys < 1000 || own == LIMIT, "{own}");
+                    refused += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(refused > 50, "too tame: {refused}");
+        for (_, permit) in open {
+            engine.settle(permit, &FakeEnding::answered(200), clock.0.get());
+        }
+        // Whoever shared has all its places again.
+        for caller in 0..80 {
+            clock.0.set(clock.0.get().later(1_000_000));
+            let request = FakeRequest::get("/").header("x-device-id", caller.to_string());
+            let mut taken = Vec::new();
+            for _ in 0..LIMIT {
+                let Verdict::Admit(permit, _) = engine.decide(&request, &clock) else {
+                    panic!("{caller} of {keys}");
+                };
+                taken.push(permit);
+            }
+            for permit in taken {
+                engine.settle(permit, &FakeEnding::answered(200), clock.0.get());
+            }
+        }
+    }
+}
