@@ -21,6 +21,7 @@ mod forms;
 mod holding;
 mod hostile;
 mod hot;
+mod in_flight;
 mod metrics;
 mod midnight;
 mod models;

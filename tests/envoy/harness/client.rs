@@ -57,9 +57,11 @@ impl Client {
         Response::read(&mut self.stream)
     }
 
-    /// Waits until a response begins.
-    pub fn wait(&mut self) -> io::Result<()> {
-        self.stream.fill_buf().map(|_| ())
+    /// Waits until a response begins. Its status, if the first bytes are those of one.
+    pub fn wait(&mut self) -> io::Result<Option<u16>> {
+        let head = self.stream.fill_buf()?;
+        let digits = head.strip_prefix(b"HTTP/1.1 ").and_then(|rest| rest.get(..3));
+        Ok(digits.and_then(|digits| str::from_utf8(digits).ok()?.parse().ok()))
     }
 
     /// Closes the connection by RST.

@@ -37,7 +37,8 @@ limits:
         rpu: {LIMIT}
         algo: {algo}
         scope: {scope}
-        cost: {{response: {{header: x-tokens-used}}, reserve: {RESERVE}, max: {MOST}}}"
+        cost: {{response: {{header: x-tokens-used}}, reserve: {RESERVE}, max: {MOST}}}
+      - {{name: places, actor: all, in_flight: 3, scope: {scope}, expose: false}}"
     )
 }
 
@@ -147,6 +148,7 @@ fn play(algo: &str, scope: &str) {
             (last == used).then_some(())
         });
     }
+    settles(&envoy, "rule.places.in_flight", 0);
     let count = |what: &str| envoy.sum(&format!("wasmcustom.diana.diana.rule.tokens.{what}"));
     settles(&envoy, "rule.tokens.untold_client_left", 1);
     for (why, times) in [("unusable", 4), ("absent", 3), ("cut", 1)] {
