@@ -1,7 +1,7 @@
 //! `envoy/limits.yaml` shows every key there is, and has no problems.
 
 use super::{messages, policy};
-use diana_core::policy::Scope;
+use diana_core::policy::{Rule, Scope};
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 
@@ -28,6 +28,9 @@ fn the_examples_are_valid() {
     let tokens = policy(include_str!("../../../envoy/examples/llm-tokens.yaml"));
     let tokens = tokens.limits[0].rules[0].settling.as_ref().expect("it settles");
     assert_eq!(tokens.reserve, 500);
+    let at_a_time = policy(include_str!("../../../envoy/examples/in-flight.yaml"));
+    let mut rules = at_a_time.limits.iter().flat_map(|limit| &limit.rules);
+    assert!(rules.all(Rule::is_in_flight));
     let posts = policy(include_str!("../../../envoy/examples/posts-a-day.yaml"));
     assert_eq!(posts.limits[0].rules.len(), 3);
 }
