@@ -40,7 +40,7 @@ pub fn read(
     let actor = actor(&fields, context);
     let scope = scope(&fields);
     let limiter = match fields.get("in_flight") {
-        Some(_) => in_flight::read(&fields, scope),
+        Some(_) => in_flight::read(&fields),
         None => algo::read(&fields, context.zone, scope),
     };
     let absent = choice(&fields, "absent", ABSENTS);

@@ -3,6 +3,7 @@
 mod centre;
 mod exact;
 mod faults;
+mod in_flight;
 mod modes;
 mod quotas;
 mod roots;

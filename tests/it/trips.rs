@@ -144,7 +144,8 @@ fn an_answer_is_read() {
     assert_eq!(body(-1, -1), Ok(decided(None, Some(Retry::Never))));
     assert_eq!(body(-1, 6), Ok(decided(None, Some(Retry::After(6)))));
     assert_eq!(body(-2, 6), Err(Failure::Garbage));
-    assert_eq!(body(0, -2), Err(Failure::Garbage));
+    assert_eq!(body(-1, -2), Ok(decided(None, Some(Retry::Soon))));
+    assert_eq!(body(0, -3), Err(Failure::Garbage));
 }
 
 #[test]

@@ -106,7 +106,7 @@ pub fn trip_about(now: Option<u64>, refusals: Refusals) -> Trip {
 /// What nobody was let through for of what is given back.
 pub fn left(back: &mut Back) -> Option<&mut u64> {
     match back {
-        Back::Nothing | Back::Debt { .. } => None,
+        Back::Nothing | Back::Debt { .. } | Back::Holds { .. } | Back::Frees | Back::Lives => None,
         Back::Cost { permits, .. } => Some(permits),
         Back::Block { left, .. } => Some(left),
     }
@@ -116,7 +116,7 @@ pub fn left(back: &mut Back) -> Option<&mut u64> {
 pub fn block(back: Back) -> u64 {
     match back {
         Back::Block { block, .. } => block,
-        Back::Nothing | Back::Cost { .. } | Back::Debt { .. } => 0,
+        _ => 0,
     }
 }
 

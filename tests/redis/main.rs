@@ -13,6 +13,7 @@ mod daily;
 mod expiry;
 mod failures;
 mod fleet;
+mod in_flight;
 mod law;
 mod leases;
 mod loans;

@@ -4,7 +4,7 @@ use super::algo::Limiter;
 use crate::fields::Fields;
 use crate::keys;
 use diana_core::algorithm::IN_FLIGHT;
-use diana_core::policy::{Quota, Scope, Settling};
+use diana_core::policy::{Quota, Settling};
 use diana_core::time::Unit;
 
 /// Most requests at a time.
@@ -14,15 +14,11 @@ const MOST: u64 = 1_000_000;
 const OTHERS: &[&str] = &["unit", "rpu", "algo", "cost", "count", "ban", "quota"];
 
 /// Reads the limiter of a rule that has the key.
-pub fn read(fields: &Fields<'_>, scope: Scope) -> Option<Limiter> {
+pub fn read(fields: &Fields<'_>) -> Option<Limiter> {
     let others: Vec<_> = OTHERS.iter().copied().chain(keys::algorithms()).collect();
     let others: Vec<_> = others.into_iter().filter_map(|key| fields.get(key)).collect();
     for node in &others {
         node.key_problem("means nothing beside `in_flight`".into());
-    }
-    if scope == Scope::Global {
-        let message = "`in_flight` is not available across gateways; allowed: local, gateway";
-        fields.blame("scope", message.into());
     }
     let limit = fields.get("in_flight")?.whole(1, MOST)?;
     if !others.is_empty() {

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::{Algorithm, BuiltAlgorithm, Can, Entry, Leasing};
+use super::{Algorithm, BuiltAlgorithm, Can, Codec, Entry, Leasing};
 use crate::decision::{Decision, Retry};
 use crate::policy::Quota;
 use crate::settlement::Settlement;
@@ -16,7 +16,7 @@ pub const ENTRY: Entry = Entry {
     keys: &[],
     build,
     can: |_| Can { queues: false, holds: false, leasing: Leasing::Never, settles: true },
-    codec: None,
+    codec: Some(Codec { kind: "P", numbers: |_| [0; 3], ahead: |_| 0 }),
     part: Quota::part,
     by_day: false,
     layout: |_| Entry::PLAIN,

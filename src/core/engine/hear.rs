@@ -21,7 +21,7 @@ impl Opinion {
         let Some(store) = judge.store.redis() else { return };
         let wait = wait.filter(|_| reply.retry.is_none());
         let charged = if wait.is_some() { self.cost } else { 0 };
-        store.receive(self.key, reply, (self.cost, charged), (sent, now), redis);
+        let receipt = store.receive(self.key, reply, (self.cost, charged), (sent, now), redis);
         // What this worker has on lease is still the caller's.
         let left = store.left(self.key).unwrap_or(reply.remaining);
         self.is_own &= !reply.overflow;
@@ -33,7 +33,7 @@ impl Opinion {
             }
             (None, Some(wait)) => {
                 let wait = if store.holds() { wait } else { 0 };
-                let RuleReply { receipt, term, .. } = *reply;
+                let term = reply.term;
                 let until = at.saturating_add(wait);
                 let by = Basis::Redis(Grant { until, receipt, term, left });
                 Says::Admits { wait: until.saturating_sub(now.mono), by }

@@ -3,10 +3,13 @@
 //! Nobody waits for it. It goes out in numbered batches, of which Redis takes each one once: one whose answer got lost
 //! is sent again as it was, until it is answered. So nothing is settled twice, nor forgotten while Redis is away.
 
+mod places;
+
 use std::collections::VecDeque;
 
 use super::part::Part;
 use super::protocol::Charge;
+use crate::time::Micros;
 
 /// Most charges that wait. What does not fit stays as it was reserved.
 const MOST: usize = 8192;
@@ -19,6 +22,8 @@ const BATCH: usize = 64;
 pub struct Ledgers {
     parts: Vec<Ledger>,
     waiting: usize,
+    /// The number under which places in flight are held here, and one more for each time that they were forgotten.
+    holder: u64,
     /// Those that did not fit, since somebody last took note.
     pub dropped: u64,
 }
@@ -29,8 +34,12 @@ struct Ledger {
     /// The batch that is to be taken next, and its number.
     batch: Vec<Charge>,
     number: u64,
-    /// Whether it is on its way.
+    /// Whether it is on its way, and since when.
     is_out: bool,
+    sent: Micros,
+    /// Places that are held, and when the part last heard of it that they are.
+    held: u64,
+    told: Micros,
 }
 
 impl Ledgers {
@@ -45,7 +54,8 @@ impl Ledgers {
             Some(ledger) => ledger.waiting.push_back(charge),
             None => {
                 let (waiting, batch) = (VecDeque::from([charge]), Vec::new());
-                self.parts.push(Ledger { part, waiting, batch, number: 1, is_out: false });
+                let (number, is_out, sent, held, told) = (1, false, 0, 0, 0);
+                self.parts.push(Ledger { part, waiting, batch, number, is_out, sent, held, told });
             }
         }
     }
@@ -57,7 +67,7 @@ impl Ledgers {
     }
 
     /// The batches that can leave, each with its part and its number.
-    pub(super) fn take(&mut self, away: &[Part]) -> Vec<(Part, u64, Vec<Charge>)> {
+    pub(super) fn take(&mut self, away: &[Part], now: Micros) -> Vec<(Part, u64, Vec<Charge>)> {
         let ready = self.parts.iter_mut().filter(|ledger| ledger.is_ready(away));
         let take = |ledger: &mut Ledger| {
             if ledger.batch.is_empty() {
@@ -65,7 +75,7 @@ impl Ledgers {
                 ledger.batch.extend(ledger.waiting.drain(..count));
                 self.waiting -= count;
             }
-            ledger.is_out = true;
+            (ledger.is_out, ledger.sent) = (true, now);
             (ledger.part, ledger.number, ledger.batch.clone())
         };
         ready.map(take).collect()
@@ -79,6 +89,7 @@ impl Ledgers {
             if taken {
                 ledger.batch.clear();
                 ledger.number += 1;
+                ledger.told = ledger.told.max(ledger.sent);
             }
         }
     }
@@ -86,6 +97,7 @@ impl Ledgers {
     /// Gives all of it up: callers have other names from now on.
     pub(super) fn clear(&mut self) {
         self.waiting = 0;
+        self.forget();
         for ledger in &mut self.parts {
             ledger.waiting.clear();
             ledger.batch.clear();

@@ -168,6 +168,15 @@ pub enum Back {
         /// They are charged, whether they fit or not.
         permits: u64,
     },
+    /// Nothing; a place in flight that was taken in a term is held from now on, by whom the numbers name.
+    Holds {
+        /// [`RuleReply::receipt`].
+        term: u64,
+    },
+    /// A place that is held.
+    Frees,
+    /// Nothing; whoever holds places says that it lives.
+    Lives,
     /// A block that was leased.
     Block {
         /// [`RuleReply::lease`].

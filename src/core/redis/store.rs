@@ -53,6 +53,8 @@ pub struct RedisStore {
     holds: bool,
     /// Whether permits are leased.
     lends: bool,
+    /// Whether they are places in flight.
+    is_held: bool,
     /// Permits beyond which a request is never admitted.
     most: u64,
 }
@@ -89,6 +91,7 @@ impl RedisStore {
             patience: refill(&spec.quota).max(gather(&spec)),
             holds,
             lends: leasing != Leasing::Never && spec.daily.is_none(),
+            is_held: spec.algorithm.is_held(),
             most: spec.algorithm.most_at_once(),
             spec,
         })
@@ -248,6 +251,10 @@ impl RedisStore {
             return self.share.last().settle(key, &settlement, now);
         }
         let Settlement { receipt, used, .. } = settlement;
+        if self.is_held {
+            handle.ledgers.free(handle.parts.of(key), self.nothing(key), receipt);
+            return true;
+        }
         self.share.note(key, used, now);
         if settlement.is_even() {
             return true;
@@ -267,7 +274,11 @@ impl RedisStore {
 
     /// As [`Store::tidy`](crate::store::Store::tidy).
     pub fn tidy(&mut self, now: Now, handle: &mut Handle) -> bool {
-        self.hand_in_blocks(now, false, handle) | self.share.last().tidy(now)
+        let mut more = self.hand_in_blocks(now, false, handle) | self.share.last().tidy(now);
+        if self.is_held {
+            more |= handle.ledgers.beat(&self.nothing(Key::ALL), now.mono);
+        }
+        more
     }
 
     /// As [`Store::change_in_keys`](crate::store::Store::change_in_keys).

@@ -66,17 +66,8 @@ impl<'s> Stores<'s> {
                 let table = self.tables.open(&self.namespace, &spec);
                 Box::new(Local::new(spec, table))
             }
-            Scope::Gateway | Scope::Global if spec.algorithm.is_held() => {
-                Box::new(self.open_in_flight(&spec))
-            }
-            Scope::Gateway | Scope::Global => Box::new(self.opener()(spec)),
+            Scope::Gateway | Scope::Global => self.opener(&spec)(spec),
         }
-    }
-
-    fn open_in_flight(&mut self, spec: &CounterSpec) -> InFlight {
-        let (data, traffic) = (self.data.clone(), self.traffic.clone());
-        let holders = self.tables.open_holders(&self.namespace);
-        InFlight::new(spec, &self.namespace, data, traffic, holders)
     }
 
     /// The bans of a rule with this fingerprint, made for so many callers.
@@ -108,10 +99,26 @@ impl<'s> Stores<'s> {
         Some(Daily::new(spec, filter))
     }
 
-    /// Opens stores of this gateway.
-    pub(crate) fn opener(&self) -> impl Fn(CounterSpec) -> Shared + use<> {
+    /// A store of this gateway for what is leased.
+    pub(crate) fn open_shared(&self, spec: CounterSpec) -> Shared {
+        Shared::new(spec, &self.namespace, self.data.clone(), self.traffic.clone())
+    }
+
+    /// Opens stores of this gateway for rules that count by the same algorithm as this one.
+    pub(crate) fn opener(
+        &mut self,
+        spec: &CounterSpec,
+    ) -> impl Fn(CounterSpec) -> Box<dyn Store> + use<> {
         let (namespace, data) = (self.namespace.clone(), self.data.clone());
         let traffic = self.traffic.clone();
-        move |spec| Shared::new(spec, &namespace, data.clone(), traffic.clone())
+        let is_held = spec.algorithm.is_held();
+        let holders = is_held.then(|| self.tables.open_holders(&self.namespace));
+        move |spec| match &holders {
+            Some(holders) => {
+                let (data, traffic) = (data.clone(), traffic.clone());
+                Box::new(InFlight::new(&spec, &namespace, data, traffic, holders.clone()))
+            }
+            None => Box::new(Shared::new(spec, &namespace, data.clone(), traffic.clone())),
+        }
     }
 }

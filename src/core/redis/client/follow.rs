@@ -159,6 +159,7 @@ impl Client {
 
     /// Tells what is known of Redis.
     pub fn tell(&self, handle: &mut Handle) {
+        handle.ledgers.begin(self.sender);
         handle.gateways = self.health.fleet.gateways.max(1);
         handle.away = self.open().map(|(part, _)| part).collect();
         if handle.is_away(Part::FIRST) && !self.is_agreed() {

@@ -41,7 +41,7 @@ impl Client {
             let waited = self.waited(now.mono);
             let timeout = self.endpoint.timeout.saturating_sub(waited).max(SHORTEST);
             let mut batch = Batch::new(self.trip(), timeout);
-            for (part, number, charges) in handle.ledgers.take(&handle.away) {
+            for (part, number, charges) in handle.ledgers.take(&handle.away, now.mono) {
                 let settles = Settles { sender: self.sender, number, asks: charges.len() };
                 batch.add_settlements(part, settles, charges);
             }

@@ -42,6 +42,12 @@ impl Numbers {
         Numbers { kind: "B", rpu: ban.after, unit: ban.slice(), own, daily: None }
     }
 
+    /// The same for places in flight, which are held by somebody with this number, less than 2⁵³.
+    #[must_use]
+    pub fn held_by(self, holder: u64) -> Numbers {
+        Numbers { own: [Codec::signed(holder), 0, 0], ..self }
+    }
+
     pub(super) fn pack(&self, caller: Key, to: &mut Array) {
         to.word(self.kind.as_bytes());
         to.count(self.rpu);

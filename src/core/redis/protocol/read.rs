@@ -11,8 +11,9 @@ use crate::decision::Retry;
 use crate::key::Seed;
 use crate::redis::part::Part;
 
-/// How the script says never.
+/// How the script says never, and that only what requests in flight hold is in the way.
 const NEVER: i64 = -1;
+const SOON: i64 = -2;
 
 impl Trip {
     /// What `body` answers to each call of this trip with this login. Where Redis did not let it in, or these
@@ -106,10 +107,11 @@ impl Numbers<'_> {
 
     fn reply(&mut self) -> Option<RuleReply> {
         Some(RuleReply {
-            retry: match self.or_never()? {
-                None => Some(Retry::Never),
-                Some(0) => None,
-                Some(ticks) => Some(Retry::After(ticks)),
+            retry: match self.number()? {
+                NEVER => Some(Retry::Never),
+                SOON => Some(Retry::Soon),
+                0 => None,
+                ticks => Some(Retry::After(u64::try_from(ticks).ok()?)),
             },
             loan: self.count()?,
             remaining: self.count()?,

@@ -13,6 +13,7 @@ const SOURCE: &str = concat!(
     include_str!("script/bucket.lua"),
     include_str!("script/ban.lua"),
     include_str!("script/quota.lua"),
+    include_str!("script/places.lua"),
     include_str!("script/trip.lua"),
 );
 

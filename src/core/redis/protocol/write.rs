@@ -10,8 +10,12 @@ use super::{Ask, Back, Charge, Login, Question, Refusals, Script, ScriptCall, Se
 use crate::key::Seed;
 use crate::redis::part::{Part, Parts};
 
-/// In place of whether a charge is tentative: permits are charged that were used already.
+/// In place of whether a charge is tentative: permits are charged that were used already; a place is held; it is free;
+/// its holder lives.
 const DEBT: u64 = 2;
+const HOLDS: u64 = 3;
+const FREES: u64 = 4;
+const LIVES: u64 = 5;
 
 impl Login {
     /// Commands that it takes.
@@ -120,6 +124,9 @@ impl Charge {
             Back::Nothing => [tentative, 0, 0, 0, 0],
             Back::Cost { receipt, term, permits } => [tentative, receipt, term, 0, permits],
             Back::Debt { permits } => [DEBT, 0, 0, 0, permits],
+            Back::Holds { term } => [HOLDS, term, 0, 0, 1],
+            Back::Frees => [FREES, 0, 0, 0, 1],
+            Back::Lives => [LIVES, 0, 0, 0, 0],
             Back::Block { receipt, term, block, left } => [tentative, receipt, term, block, left],
         };
         numbers.pack(caller, to);

@@ -11,7 +11,7 @@ use crate::time::{Micros, Now};
 
 impl RedisStore {
     /// Takes what Redis said about a request of `cost` permits that was asked about at `sent`, of which `permits`
-    /// were charged: the cost, or none.
+    /// were charged: the cost, or none. Under what they can be given back.
     pub fn receive(
         &mut self,
         key: Key,
@@ -19,7 +19,15 @@ impl RedisStore {
         (cost, permits): (u64, u64),
         (sent, now): (Now, Now),
         handle: &mut Handle,
-    ) {
+    ) -> u64 {
+        if self.is_held {
+            let part = handle.parts.of(key);
+            return match permits {
+                0 => 0,
+                // It counts for a short time only, since the answer might have got lost.
+                _ => handle.ledgers.hold(part, self.nothing(key), reply.receipt, now.mono),
+            };
+        }
         // What is settled is noted then.
         if permits + reply.block > 0 && !self.spec.settles {
             self.share.note(key, permits + reply.block, now);
@@ -40,6 +48,7 @@ impl RedisStore {
                 false => lease.refuse(refusal, sent, now),
             }
         }
+        reply.receipt
     }
 
     /// Permits left to a caller, as far as is known here: those that Redis told of, and those that this

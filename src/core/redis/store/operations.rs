@@ -56,6 +56,10 @@ impl RedisStore {
         permits: u64,
         handle: &mut Handle,
     ) {
+        if self.is_held {
+            handle.ledgers.free(handle.parts.of(key), self.nothing(key), receipt);
+            return;
+        }
         // What nobody can tell from others' is not given back.
         if self.spec.daily.is_none() {
             let back = Back::Cost { receipt, term, permits };

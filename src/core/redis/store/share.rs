@@ -13,11 +13,11 @@ use crate::time::Now;
 /// The gateway's part of one rule.
 pub(super) struct Share {
     spec: CounterSpec,
-    open: Box<dyn Fn(CounterSpec) -> Shared>,
-    /// Counts by the whole limit.
-    whole: Shared,
+    open: Box<dyn Fn(CounterSpec) -> Box<dyn Store>>,
+    /// Counts by the whole limit, unless what Redis let through says nothing about the part.
+    whole: Option<Shared>,
     /// Counts by the part, and for how many gateways that was worked out.
-    part: Shared,
+    part: Box<dyn Store>,
     gateways: u64,
     /// Counts in place of both, by the part of each worker, where there are many accounts by the day.
     daily: Option<Daily>,
@@ -25,8 +25,9 @@ pub(super) struct Share {
 
 impl Share {
     pub(super) fn new(spec: CounterSpec, stores: &mut Stores<'_>) -> Share {
-        let open = stores.opener();
-        let (whole, part) = (open(spec.clone()), open(spec.clone()));
+        let whole = (!spec.algorithm.is_held()).then(|| stores.open_shared(spec.clone()));
+        let open = stores.opener(&spec);
+        let part = open(spec.clone());
         let daily = stores.open_daily(&spec);
         Share { spec, open: Box::new(open), whole, part, gateways: 1, daily }
     }
@@ -49,7 +50,7 @@ impl Share {
     pub(super) fn last(&mut self) -> &mut dyn Store {
         match &mut self.daily {
             Some(daily) => daily,
-            None => &mut self.part,
+            None => &mut *self.part,
         }
     }
 
@@ -62,7 +63,7 @@ impl Share {
     pub(super) fn note(&mut self, key: Key, permits: u64, now: Now) {
         match &mut self.daily {
             Some(daily) => daily.note(key, permits, now),
-            None => self.whole.note(key, permits, now),
+            None => self.whole.iter_mut().for_each(|whole| whole.note(key, permits, now)),
         }
     }
 

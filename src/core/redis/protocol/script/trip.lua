@@ -41,7 +41,7 @@ local function rule(r,is_over)
   place,keys=p+17,keys+1
   local kind=made[w[p+1]]
   if not kind then
-    kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban,Q=quota})[w[p+1]]()
+    kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban,Q=quota,P=places})[w[p+1]]()
     made[w[p+1]]=kind
   end
   r.kind,r.rpu,r.unit,r.a,r.b,r.c=kind,w[p+2],w[p+3],w[p+4],w[p+5],w[p+6]
@@ -49,9 +49,10 @@ local function rule(r,is_over)
   r.tentative,r.keys=w[p+12]==1,w[p+13]
   r.receipt,r.term,r.block,r.back=w[p+14],w[p+15],w[p+16],w[p+17]
   local debt=0
+  r.what=w[p+12]
   if is_over then
-    r.block,r.back=0,0
-  elseif w[p+12]==2 then
+    r.what,r.block,r.back=0,0,0
+  elseif r.what==2 then
     debt,r.back=r.back,0
   end
   r.own,r.lift,r.changed=KEYS[keys],0,r.block+r.back+debt>0

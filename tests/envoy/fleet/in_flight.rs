@@ -1,0 +1,51 @@
+//! Requests in flight where all gateways count together.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::{Fleet, gateway};
+use crate::harness::Upstream;
+use crate::in_flight::{AGAIN, LIMIT, counting, fill, hang, play, rules};
+
+const TIMEOUT: u64 = 250_000;
+
+/// By which the gateways come together.
+const TOGETHER: &str = "
+  - {Url: /together, rules: [{actor: all, unit: day, rpu: 1000000, scope: global}]}";
+
+fn start(service: &Upstream) -> Fleet {
+    let rules = rules("global") + TOGETHER;
+    let fleet = Fleet::start_with(|port, _| gateway(TIMEOUT, &rules, port).before(service));
+    fleet.comes_together("/together");
+    fleet
+}
+
+#[test]
+fn twenty_at_a_time_of_hundreds_and_never_one_more() {
+    let fleet = start(&counting());
+    play(&fleet.envoys, 1, Duration::from_millis(50));
+    fleet.assert_unharmed();
+}
+
+/// Long requests keep their places, and those of a gateway that was killed are free within two seconds.
+#[test]
+fn the_places_of_a_gateway_that_died_are_free_again() {
+    let service = Upstream::answering(hang);
+    let Fleet { envoys, redis, wires } = start(&service);
+    let mut envoys = Arc::into_inner(envoys).unwrap();
+    let last = envoys.pop().unwrap();
+    let held = fill(&last);
+    assert_eq!(held.len(), LIMIT);
+    thread::sleep(2 * AGAIN);
+    assert_eq!(fill(&envoys[0]).len(), 0, "they are still in flight");
+    drop(last);
+    thread::sleep(AGAIN);
+    let one = fill(&envoys[0]);
+    assert_eq!(one.len(), LIMIT);
+    assert_eq!(fill(&envoys[1]).len(), 0);
+    one.into_iter().for_each(crate::harness::Client::reset);
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(fill(&envoys[1]).len(), LIMIT);
+    drop((redis, wires));
+}
