@@ -1,11 +1,12 @@
 //! What lies under our keys and was not written by the script.
 
-use diana_core::algorithm::REGISTRY;
+use diana_core::algorithm::{IN_FLIGHT, REGISTRY};
 use diana_core::policy::Quota;
 use diana_core::redis::protocol::Charge;
 use diana_core::time::Unit;
 use fastrand::Rng;
 
+use kit::laws::case::Case;
 use kit::rules::{Rule, today, trip};
 use kit::seed;
 use kit::server::{Server, spell};
@@ -126,6 +127,50 @@ fn what_cannot_be_ours_is_told_by_its_numbers() {
         }
         server.command(&["FLUSHALL"]);
     }
+}
+
+/// Places in flight have a value of any length.
+#[test]
+fn corrupt_places_count_as_none_and_are_replaced() {
+    let server = Server::start();
+    let mut rng = Rng::with_seed(seed::fresh());
+    let quota = Quota::new(Unit::Second, 10);
+    let algorithm = (IN_FLIGHT.build)(&quota).unwrap();
+    let mut rule = Rule::of(IN_FLIGHT, Case { quota, algorithm }).unwrap();
+    rule.numbers = rule.numbers.held_by(7);
+    let now = Some(today(&mut rng));
+    let (mut corrupt, mut believed) = (0, 0);
+    let trip = trip(now, vec![rule.charge(1, 1, 0)]);
+    for _ in 0..600 {
+        server.command(&["FLUSHALL"]);
+        let fresh = server.decide(&trip);
+        assert_eq!((fresh.corrupt, fresh.asks[0].rules[0].remaining), (0, 9));
+        let key = server.callers().pop().unwrap();
+        match rng.u8(0..4) {
+            0 => {
+                server.command(&["DEL", &key]);
+                server.command(&["LPUSH", &key, "1"]);
+            }
+            1 => {
+                let bytes: Vec<u8> = (0..rng.usize(0..40)).map(|_| rng.u8(..)).collect();
+                set(&server, &key, &bytes);
+            }
+            _ => {
+                let size = rng.usize(0..9);
+                set(&server, &key, &packed(&mut rng, size));
+            }
+        }
+        let again = server.decide(&trip);
+        if again.corrupt > 0 {
+            assert_eq!(again.asks, fresh.asks);
+            corrupt += 1;
+        } else {
+            believed += 1;
+        }
+        assert_eq!(server.decide(&trip).corrupt, 0, "it was replaced");
+    }
+    println!("{corrupt} were corrupt, {believed} could not be told from ours");
+    assert!(corrupt > 200);
 }
 
 #[test]
