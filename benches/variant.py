@@ -46,6 +46,17 @@ def variants(noop, module):
             entry("/svc", rule("account", algo="SW")),
         ]),
         diana("50 entries", [entry(f"/svc/{n}", rule("all")) for n in range(50)]),
+        # What is known at the end only, beside the same rule without.
+        *(
+            diana(f"{scope}, {name}", [entry("/", {**known, "scope": scope})])
+            for scope in ("local", "gateway")
+            for name, known in (
+                ("header, W", rule("account", algo="W")),
+                ("cost of the response", rule("account", algo="W", cost=TOLD)),
+                ("outcomes that count", rule("account", algo="W", count={"status": [401]})),
+                ("in flight", {"actor": "account", "in_flight": 1_000_000}),
+            )
+        ),
         # So slow a refill keeps every account alive for the whole run.
         diana(
             "1 rule, header",
@@ -61,9 +72,13 @@ ACTORS = {
 }
 
 
+# What a response says is settled beside one permit that was reserved.
+TOLD = {"response": {"header": "x-tokens-used"}, "reserve": 1, "max": 2}
+
+
 def entry(url, *rules):
     return {"Url": url, "rules": list(rules)}
 
 
-def rule(actor, algo="TB", unit="second", rpu=NEVER, scope="local"):
-    return {"actor": actor, "unit": unit, "rpu": rpu, "algo": algo, "scope": scope}
+def rule(actor, algo="TB", unit="second", rpu=NEVER, scope="local", **more):
+    return {"actor": actor, "unit": unit, "rpu": rpu, "algo": algo, "scope": scope, **more}
