@@ -8,15 +8,19 @@ use crate::key::Key;
 use crate::settlement::Settlement;
 use crate::settling::Heard;
 
+/// Most charges of open streams that are settled at their end: with all that lies around them some 16 MiB.
+const MOST: usize = 90_000;
+
 /// What is reserved for one request. It is closed once, by [`Permit::finish`] or [`Permit::settle`]; dropped
 /// without that it means that the client left. Where nothing is to be done at the end it is empty.
 #[derive(Default)]
 #[must_use = "a permit that is dropped is given back"]
 pub struct Permit(Option<Box<Reserved>>);
 
+/// Streams that something is to be settled of may be open in very many: each takes no more than it must.
 struct Reserved {
-    seats: Vec<Seat>,
-    charges: Vec<Unsettled>,
+    seats: Box<[Seat]>,
+    charges: Box<[Unsettled]>,
     freed: Rc<Freed>,
 }
 
@@ -68,6 +72,8 @@ impl Permit {
         if seats.is_empty() && charges.is_empty() {
             return Permit::NONE;
         }
+        freed.open.set(freed.open.get() + charges.len());
+        let (seats, charges) = (seats.into(), charges.into());
         Permit(Some(Box::new(Reserved { seats, charges, freed: freed.clone() })))
     }
 
@@ -82,7 +88,8 @@ impl Permit {
     pub fn split_off(&mut self) -> Permit {
         let Some(reserved) = &mut self.0 else { return Permit::NONE };
         let (charges, freed) = (std::mem::take(&mut reserved.charges), reserved.freed.clone());
-        Permit::new(Vec::new(), charges, &freed)
+        freed.close(charges.len());
+        Permit::new(Vec::new(), charges.into(), &freed)
     }
 
     /// The charges that are to be settled.
@@ -93,7 +100,11 @@ impl Permit {
     /// The request has ended.
     pub fn finish(mut self, end: End) {
         match end {
-            End::Served => self.0 = None,
+            End::Served => {
+                if let Some(reserved) = self.0.take() {
+                    reserved.freed.close(reserved.charges.len());
+                }
+            }
             End::Left => drop(self),
         }
     }
@@ -105,6 +116,7 @@ impl Permit {
                 charge.settlement.used = used(&charge);
                 Returned::Settled(charge)
             };
+            reserved.freed.close(reserved.charges.len());
             reserved.freed.add(reserved.charges.into_iter().map(settle));
         }
     }
@@ -129,6 +141,7 @@ impl Drop for Permit {
 impl Reserved {
     #[inline(never)]
     fn give_back(self) {
+        self.freed.close(self.charges.len());
         let seats = self.seats.into_iter().map(Returned::Seat);
         self.freed.add(seats.chain(self.charges.into_iter().map(Returned::Settled)));
     }
@@ -148,9 +161,21 @@ pub enum Returned {
 pub struct Freed {
     any: Cell<bool>,
     all: Cell<Vec<Returned>>,
+    /// Charges of open streams that are to be settled.
+    open: Cell<usize>,
 }
 
 impl Freed {
+    /// Whether so many charges are to be settled that there is no memory for more.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.open.get() >= MOST
+    }
+
+    fn close(&self, charges: usize) {
+        self.open.set(self.open.get().saturating_sub(charges));
+    }
+
     /// Whether there is anything.
     #[must_use]
     #[inline]

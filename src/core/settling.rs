@@ -37,7 +37,19 @@ pub struct Heard {
     /// Whether the upstream had begun to answer.
     begun: bool,
     /// What its header said was used.
-    told: Option<Result<u64, Untold>>,
+    told: Said,
+}
+
+/// What a header said was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Said {
+    /// It has not come, or nobody listened.
+    #[default]
+    Nothing,
+    /// So many permits, at most the largest number that counts.
+    Used(u32),
+    /// Nothing that is of use.
+    Unknown(Untold),
 }
 
 /// Why nobody knows what a request used.
@@ -89,15 +101,17 @@ impl Settler {
     pub fn hear(&self, ending: &dyn Ending) -> Heard {
         let begun = ending.is_from_upstream();
         let told = match &self.told {
-            Some(Reader { source: Source::Header(name), .. }) if begun => {
-                Some(match ending.header(name) {
+            Some(Reader { source: Source::Header(name), most, .. }) if begun => {
+                let told = match ending.header(name) {
                     Values::None => Err(Untold::Absent),
                     // Over HTTP/2 spaces come through.
                     Values::One(value) => usable(decimal(value.trim_ascii())),
                     Values::Many(_) => Err(Untold::Unusable),
-                })
+                };
+                let used = |used: u64| u32::try_from(used.min(*most)).unwrap_or(u32::MAX);
+                told.map_or_else(Said::Unknown, |told| Said::Used(used(told)))
             }
-            _ => None,
+            _ => Said::Nothing,
         };
         Heard { begun, told }
     }
@@ -119,7 +133,12 @@ impl Settler {
         if !heard.begun && ending.upstream_failed() {
             return (0, None);
         }
-        match heard.told.unwrap_or_else(|| source.read(heard, ending)) {
+        let told = match heard.told {
+            Said::Nothing => source.read(heard, ending),
+            Said::Used(used) => Ok(used.into()),
+            Said::Unknown(untold) => Err(untold),
+        };
+        match told {
             Ok(used) => (used.min(*most), None),
             Err(untold) => (*missing, Some(untold)),
         }

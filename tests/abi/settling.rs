@@ -143,3 +143,22 @@ fn open_streams_leave_nothing_behind() {
         assert_eq!(memory[5], memory[1], "{scope}: {memory:?}");
     }
 }
+
+/// What a worker keeps of open streams is bounded: beyond that they stay as they were reserved.
+#[test]
+fn a_hundred_thousand_open_streams_take_bounded_memory() {
+    const OPEN: usize = 100_000;
+    let plain = "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 100000000, algo: W, scope: local}]}]";
+    let settled = rule("{header: x-used}", "local").replace("accepted: {headers: true}", "");
+    let settled = settled.replace("rpu: 1000", "rpu: 100000000");
+    // The table of streams itself is the SDK's.
+    let [streams, all] = [plain, &settled].map(|rules| {
+        let mut host = Host::new(76);
+        let mut vm = host.start_vm(rules).unwrap();
+        let before = vm.memory();
+        (0..OPEN).for_each(|_| _ = vm.open(&ann()).unwrap());
+        vm.memory() - before
+    });
+    println!("{} bytes for each that is settled", (all - streams) / 90_000);
+    assert!(all - streams <= 16 << 20, "{}", all - streams);
+}

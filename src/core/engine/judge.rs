@@ -1,7 +1,8 @@
 //! Which rules apply to a request, and what each of them says.
 
-use super::opinion::{Says, Subject};
+use super::opinion::{Refused, Says, Subject};
 use super::{Engine, Judge, Opinion};
+use crate::decision::Retry;
 use crate::identity::caller::Caller;
 use crate::key::Key;
 use crate::policy::Absent;
@@ -71,8 +72,16 @@ impl Engine {
     /// Has every rule judge the request.
     pub(super) fn judge(&mut self) {
         let now = self.scratch.now;
+        let is_full = self.settles && self.freed.is_full();
         for opinion in &mut self.scratch.opinions {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
+            let is_place = || judge.settler.as_ref().is_some_and(|settler| settler.is_place());
+            if is_full && is_place() {
+                // Of what there is no memory for nobody could give a place back.
+                let (retry, loan, counts, left) = (Retry::Soon, 0, false, 0);
+                opinion.says = Says::Refuses(Refused { retry, loan, counts, left });
+                continue;
+            }
             if let Says::Nothing = opinion.says {
                 let found = judge.store.check(opinion.key, opinion.cost, now, &mut self.redis);
                 judge.counts.overflow += u64::from(found.is_overflow());

@@ -53,12 +53,17 @@ impl Engine {
     #[inline(never)]
     fn charges(&mut self) -> Vec<Unsettled> {
         let (rules, redis, now) = (&mut self.rules, &mut self.redis, self.scratch.now);
+        let is_full = self.freed.is_full();
         let charge = |opinion: &mut Opinion| {
             let judge = rules.get_mut(opinion.rule)?;
             let settler = judge.settler.as_ref()?;
             let (is_checked_only, is_place) = (settler.reserves_nothing(), settler.is_place());
             let (receipt, is_alone) = charged(judge, &opinion.says)?;
             judge.counts.in_flight += i64::from(is_place);
+            if is_full && !is_place {
+                judge.counts.unsettled += 1;
+                return None;
+            }
             let (rule, key, since) = (opinion.rule, opinion.key, now.mono);
             let settlement = Settlement { receipt, since, reserved: opinion.cost, used: 0 };
             let (is_own, heard) = (opinion.is_own && !opinion.shadow, Heard::default());

@@ -38,6 +38,8 @@ pub struct RuleCounts {
     pub refunded: u64,
     /// Permits that were charged then beyond what was reserved.
     pub debt: u64,
+    /// Requests of which nothing is settled, since too many were open.
+    pub unsettled: u64,
     /// Those of which nobody knew what they used, by the reason.
     pub untold: [u64; UNTOLD.len()],
     /// How many requests more are in flight.
@@ -95,6 +97,7 @@ impl RuleCounts {
             ("settled", counts.settled),
             ("refunded", counts.refunded),
             ("debt", counts.debt),
+            ("unsettled", counts.unsettled),
         ] {
             if amount > 0 {
                 metrics.count(&format!("diana.{namespace}.rule.{rule}.{what}"), amount);

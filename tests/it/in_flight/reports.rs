@@ -141,3 +141,44 @@ fn nothing_of_a_rule_that_ended_keeps_memory() {
     }
     assert!(bytes() < full / 10, "{} of {full}", bytes());
 }
+
+/// There is memory for so many open requests: then no more come in, and costs stay as they were reserved.
+#[test]
+fn more_open_requests_than_memory_is_there_for_are_refused() {
+    const MOST: usize = 90_000;
+    let document =
+        "limits: [{Url: /, rules: [{name: few, actor: all, in_flight: 1000000, scope: local}]}]";
+    let (mut engine, clock) = (engine(document, &Rc::default()), clock());
+    let mut open: Vec<Permit> = (0..MOST).map(|_| admit(&mut engine, &clock)).collect();
+    let is_refused = |engine: &mut Engine| {
+        matches!(engine.decide(&FakeRequest::get("/"), &clock), Verdict::Refuse(_))
+    };
+    assert!(is_refused(&mut engine));
+    end(&mut engine, open.pop().unwrap(), clock.0.get());
+    open.push(admit(&mut engine, &clock));
+    assert!(is_refused(&mut engine));
+    drop(open);
+    assert!(!is_refused(&mut engine));
+}
+
+#[test]
+fn more_costs_than_memory_is_there_for_stay_as_they_were_reserved() {
+    const MOST: usize = 90_000;
+    let document = "limits: [{Url: /, rules: [{name: r, actor: all, unit: day, rpu: 100000000, algo: W, scope: local,
+      cost: {response: {header: x-used}, reserve: 2, max: 9}}]}]";
+    let (mut engine, clock) = (engine(document, &Rc::default()), clock());
+    let open: Vec<Permit> = (0..MOST).map(|_| admit(&mut engine, &clock)).collect();
+    for _ in 0..3 {
+        assert!(
+            matches!(engine.decide(&FakeRequest::get("/"), &clock), Verdict::Admit(permit, _) if permit.is_none())
+        );
+    }
+    for permit in open {
+        end(&mut engine, permit, clock.0.get());
+    }
+    assert!(!admit(&mut engine, &clock).is_none());
+    let metrics = Sums::default();
+    engine.flush("n", &metrics);
+    let of = |what: &str| metrics.of(&format!("diana.n.rule.r.{what}"));
+    assert_eq!((of("unsettled"), of("settled")), (3, MOST as i64));
+}
