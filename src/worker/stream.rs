@@ -106,8 +106,12 @@ impl Stream {
         let late = self.late.take();
         let waits = self.held && worker.leave(self.id, &self.instance, late.as_deref(), host);
         let permit = late.map(|late| late.permit()).unwrap_or_default();
-        if !permit.is_none() {
+        let is_settled = !permit.is_none();
+        if is_settled {
             self.settle(permit, waits, ending, host);
+        }
+        if is_settled || self.held {
+            // Last: after it the host speaks of the root, and says nothing of how the stream ended.
             worker.settle(host);
         }
     }

@@ -94,7 +94,6 @@ impl Worker {
             let now = instance.now(host);
             instance.with_engine(host, |engine| engine.take_back(now));
         }
-        self.settle(host);
         waited
     }
 

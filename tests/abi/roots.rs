@@ -2,6 +2,7 @@
 //! them the host calls, whatever waits has a clock.
 
 mod calls;
+mod ends;
 mod law;
 mod listeners;
 
