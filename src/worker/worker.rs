@@ -174,6 +174,9 @@ impl Worker {
             |instance: &mut Rc<Instance>| Rc::strong_count(instance) == 1 && instance.is_over(host);
         let over: Vec<Rc<Instance>> = self.instances.borrow_mut().extract_if(.., is_over).collect();
         for instance in over {
+            let followers = self.all();
+            let follower = followers.iter().rfind(|it| it.namespace() == instance.namespace());
+            instance.bequeath(follower.map(|follower| &**follower), host);
             let in_force: Vec<Remains> =
                 self.all().iter().flat_map(|instance| instance.remains(host)).collect();
             let goes_on = |left: &Remains| in_force.iter().any(|rule| rule.is_of(left));

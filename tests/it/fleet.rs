@@ -14,6 +14,7 @@ mod waits;
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use diana_core::algorithm::fixed_window;
 use diana_core::key::{Key, Seed};
@@ -125,7 +126,10 @@ impl Worker {
 
     fn propose(data: &Rc<FakeSharedData>, timeout: u64, parts: Parts, own: Seed) -> Worker {
         let way = Endpoint { cluster: "redis".into(), timeout, login: Login::default(), parts };
-        let client = Client::new(way, "test", data.clone(), own, 77);
+        // Each has another one, in place of a random one.
+        static NUMBER: AtomicU64 = AtomicU64::new(77);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let client = Client::new(way, "test", data.clone(), own, number);
         let mut handle = Handle::new(OnFailure::Gateway, parts);
         client.tell(&mut handle);
         Worker { client, handle, calls: Rc::default() }

@@ -59,6 +59,13 @@ impl Engine {
         self.redis.in_use = false;
     }
 
+    /// Settles what another engine has not, which has ended, if it lies where its own does.
+    pub fn inherit(&mut self, other: &mut Engine) {
+        if let (Some(own), Some(client)) = (&self.client, &other.client) {
+            own.inherit(&mut self.redis, client, &mut other.redis);
+        }
+    }
+
     /// Lines for the log about Redis.
     pub fn news(&mut self) -> Vec<String> {
         self.client.as_mut().map(|it| std::mem::take(&mut it.stats.news)).unwrap_or_default()

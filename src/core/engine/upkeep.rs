@@ -119,6 +119,13 @@ impl Engine {
         all
     }
 
+    /// Settles nothing more, and hands on the last counts.
+    pub fn give_up(&mut self, namespace: &str, metrics: &dyn Metrics) {
+        self.redis.ledgers.give_up();
+        self.flush(namespace, metrics);
+        self.tell_mode(namespace, None, metrics);
+    }
+
     /// Hands on the last counts, and takes this engine's callers back from the gauges.
     pub fn retire(&mut self, namespace: &str, now: Now, metrics: &dyn Metrics) {
         self.take_back(now);

@@ -6,6 +6,7 @@
 
 mod batch;
 mod follow;
+mod inherit;
 mod offset;
 mod send;
 mod stats;

@@ -8,7 +8,7 @@ mod places;
 use std::collections::VecDeque;
 
 use super::part::Part;
-use super::protocol::Charge;
+use super::protocol::{Charge, Settles};
 use crate::time::Micros;
 
 /// Most charges that wait. What does not fit stays as it was reserved.
@@ -20,8 +20,11 @@ const BATCH: usize = 64;
 /// The charges that are to be settled, by the parts of Redis where they lie.
 #[derive(Default)]
 pub struct Ledgers {
+    /// Its own, and those of others that have ended.
     parts: Vec<Ledger>,
     waiting: usize,
+    /// The random number under which it sends its own.
+    sender: u64,
     /// The number under which places in flight are held here, and one more for each time that they were forgotten.
     holder: u64,
     /// Those that did not fit, since somebody last took note.
@@ -30,6 +33,7 @@ pub struct Ledgers {
 
 struct Ledger {
     part: Part,
+    sender: u64,
     waiting: VecDeque<Charge>,
     /// The batch that is to be taken next, and its number.
     batch: Vec<Charge>,
@@ -50,14 +54,55 @@ impl Ledgers {
             return;
         }
         self.waiting += 1;
-        match self.parts.iter_mut().find(|ledger| ledger.part == part) {
+        match self.own(part) {
             Some(ledger) => ledger.waiting.push_back(charge),
             None => {
-                let (waiting, batch) = (VecDeque::from([charge]), Vec::new());
-                let (number, is_out, sent, held, told) = (1, false, 0, 0, 0);
-                self.parts.push(Ledger { part, waiting, batch, number, is_out, sent, held, told });
+                let waiting = VecDeque::from([charge]);
+                self.parts.push(Ledger { waiting, ..Ledger::new(part, self.sender) });
             }
         }
+    }
+
+    /// Goes by a random number of its own.
+    pub(super) fn begin(&mut self, random: u64) {
+        self.sender = random;
+        self.name_holder(random);
+    }
+
+    /// Takes over what another one has not settled, which has ended.
+    pub fn inherit(&mut self, other: &mut Ledgers) {
+        for mut ledger in std::mem::take(&mut other.parts) {
+            // What is on its way is sent again under the same number.
+            (ledger.is_out, ledger.held) = (false, 0);
+            if self.waiting + ledger.waiting.len() > MOST {
+                self.dropped += std::mem::take(&mut ledger.waiting).len() as u64;
+            }
+            self.waiting += ledger.waiting.len();
+            if ledger.is_any() {
+                self.parts.push(ledger);
+            }
+        }
+        self.dropped += std::mem::take(&mut other.dropped);
+        other.waiting = 0;
+    }
+
+    /// Whether there is anything to be settled.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        self.parts.iter().any(Ledger::is_any)
+    }
+
+    /// Settles none of it any more.
+    pub fn give_up(&mut self) {
+        let left = |ledger: &Ledger| (ledger.waiting.len() + ledger.batch.len()) as u64;
+        self.dropped += self.parts.iter().map(left).sum::<u64>();
+        self.parts.clear();
+        self.waiting = 0;
+    }
+
+    fn own(&mut self, part: Part) -> Option<&mut Ledger> {
+        let sender = self.sender;
+        self.parts.iter_mut().find(|ledger| ledger.part == part && ledger.sender == sender)
     }
 
     /// Whether a batch can leave for one of the parts that are not `away`.
@@ -66,9 +111,15 @@ impl Ledgers {
         self.parts.iter().any(|ledger| ledger.is_ready(away))
     }
 
-    /// The batches that can leave, each with its part and its number.
-    pub(super) fn take(&mut self, away: &[Part], now: Micros) -> Vec<(Part, u64, Vec<Charge>)> {
-        let ready = self.parts.iter_mut().filter(|ledger| ledger.is_ready(away));
+    /// The batches that can leave, one for each part.
+    pub(super) fn take(&mut self, away: &[Part], now: Micros) -> Vec<(Part, Settles, Vec<Charge>)> {
+        let mut taken = Vec::new();
+        let is_first = |ledger: &&mut Ledger| {
+            let is_new = !taken.contains(&ledger.part);
+            taken.extend(is_new.then_some(ledger.part));
+            is_new
+        };
+        let ready = self.parts.iter_mut().filter(|ledger| ledger.is_ready(away)).filter(is_first);
         let take = |ledger: &mut Ledger| {
             if ledger.batch.is_empty() {
                 let count = BATCH.min(ledger.waiting.len());
@@ -76,41 +127,57 @@ impl Ledgers {
                 self.waiting -= count;
             }
             (ledger.is_out, ledger.sent) = (true, now);
-            (ledger.part, ledger.number, ledger.batch.clone())
+            let Ledger { sender, number, .. } = *ledger;
+            let asks = ledger.batch.len();
+            (ledger.part, Settles { sender, number, asks }, ledger.batch.clone())
         };
         ready.map(take).collect()
     }
 
-    /// The batch with a number has come back; unless it was taken it is sent again.
-    pub(super) fn come_back(&mut self, part: Part, number: u64, taken: bool) {
-        let is_it = |ledger: &&mut Ledger| ledger.part == part && ledger.number == number;
-        if let Some(ledger) = self.parts.iter_mut().find(is_it) {
+    /// A batch has come back; unless it was taken it is sent again.
+    pub(super) fn come_back(&mut self, part: Part, settles: Settles, taken: bool) {
+        let is_it = |ledger: &Ledger| {
+            (ledger.part, ledger.sender, ledger.number) == (part, settles.sender, settles.number)
+        };
+        let Some(at) = self.parts.iter().position(is_it) else { return };
+        if let Some(ledger) = self.parts.get_mut(at) {
             ledger.is_out = false;
             if taken {
                 ledger.batch.clear();
                 ledger.number += 1;
                 ledger.told = ledger.told.max(ledger.sent);
+                if ledger.sender != self.sender && !ledger.is_any() {
+                    self.parts.swap_remove(at);
+                }
             }
         }
     }
 
     /// Gives all of it up: callers have other names from now on.
     pub(super) fn clear(&mut self) {
-        self.waiting = 0;
         self.forget();
-        for ledger in &mut self.parts {
-            ledger.waiting.clear();
-            ledger.batch.clear();
-            ledger.is_out = false;
-            // Whatever is on its way has another number.
-            ledger.number += 1;
-        }
+        let next = |ledger: &Ledger| (ledger.part, ledger.number + 1);
+        let own = self.parts.iter().filter(|ledger| ledger.sender == self.sender);
+        let own: Vec<_> = own.map(next).collect();
+        self.give_up();
+        // Whatever is on its way has another number.
+        let anew = |(part, number)| Ledger { number, ..Ledger::new(part, self.sender) };
+        self.parts.extend(own.into_iter().map(anew));
     }
 }
 
 impl Ledger {
+    fn new(part: Part, sender: u64) -> Ledger {
+        let (waiting, batch) = (VecDeque::new(), Vec::new());
+        let (number, is_out, sent, held, told) = (1, false, 0, 0, 0);
+        Ledger { part, sender, waiting, batch, number, is_out, sent, held, told }
+    }
+
+    fn is_any(&self) -> bool {
+        !self.batch.is_empty() || !self.waiting.is_empty()
+    }
+
     fn is_ready(&self, away: &[Part]) -> bool {
-        let is_any = !self.batch.is_empty() || !self.waiting.is_empty();
-        is_any && !self.is_out && away.binary_search(&self.part).is_err()
+        self.is_any() && !self.is_out && away.binary_search(&self.part).is_err()
     }
 }

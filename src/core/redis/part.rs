@@ -78,7 +78,7 @@ impl Parts {
 }
 
 /// The hash tags of all parts of a namespace.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tags(Rc<[Box<str>]>);
 
 impl Tags {

@@ -67,6 +67,18 @@ impl Instance {
         self.need_no_redis();
     }
 
+    /// It has ended: what it could not settle is its follower's to settle, if there is one.
+    pub(crate) fn bequeath(&self, follower: Option<&Instance>, host: &dyn Host) {
+        let Ok(mut engine) = self.engine.try_borrow_mut() else { return };
+        if let Some(mut heir) = follower.and_then(|it| it.engine.try_borrow_mut().ok()) {
+            heir.inherit(&mut engine);
+        }
+        engine.give_up(&self.namespace, host);
+        if let Some(follower) = follower {
+            follower.begin_upkeep(host);
+        }
+    }
+
     /// Whether an instance that nobody has any more has brought everything to an end.
     pub(crate) fn is_over(&self, host: &dyn Host) -> bool {
         if !self.closed.get() {

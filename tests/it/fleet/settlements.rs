@@ -64,7 +64,8 @@ fn a_settlement_counts_once() {
     let mut rng = Rng::with_seed(seed::fresh());
     for round in 0..20 {
         let lost = [0, 10, 40][round % 3];
-        let mut worker = Worker::of(&Rc::new(FakeSharedData::default()));
+        let data = Rc::new(FakeSharedData::default());
+        let mut worker = Worker::of(&data);
         let (mut redis, mut ways) = (Redis::default(), Vec::new());
         let (mut used, mut now) = (0, 0);
         for _ in 0..400 {
@@ -78,6 +79,15 @@ fn a_settlement_counts_once() {
             if rng.u32(0..200) == 0 {
                 // The root has ended that made the calls.
                 worker.client.lose(0, &mut worker.handle);
+            }
+            if rng.u32(0..200) == 0 {
+                // Its engine has ended, and another one follows. What was on its way nobody waits for any more.
+                let mut left = worker;
+                worker = Worker::of(&data);
+                worker.client.inherit(&mut worker.handle, &left.client, &mut left.handle);
+                for way in ways.drain(..).filter(|_: &Way| rng.bool()) {
+                    redis.answer(&way.body, START + now);
+                }
             }
             pass(&mut worker, &mut redis, &mut ways, now, lost, &mut rng);
         }

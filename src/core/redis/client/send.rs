@@ -8,7 +8,7 @@ use crate::redis::handle::{Handle, Operation};
 use crate::redis::health::Health;
 use crate::redis::part::Part;
 use crate::redis::pending::Settled;
-use crate::redis::protocol::{AskReply, Failure, Script, ScriptCall, Settles, Trip};
+use crate::redis::protocol::{AskReply, Failure, Script, ScriptCall, Trip};
 use crate::redis::target::Target;
 use crate::time::{Micros, Now, SECOND};
 
@@ -41,8 +41,7 @@ impl Client {
             let waited = self.waited(now.mono);
             let timeout = self.endpoint.timeout.saturating_sub(waited).max(SHORTEST);
             let mut batch = Batch::new(self.trip(), timeout);
-            for (part, number, charges) in handle.ledgers.take(&handle.away, now.mono) {
-                let settles = Settles { sender: self.sender, number, asks: charges.len() };
+            for (part, settles, charges) in handle.ledgers.take(&handle.away, now.mono) {
                 batch.add_settlements(part, settles, charges);
             }
             batch.add_operations(handle.take(OPERATIONS), handle.parts);
@@ -90,7 +89,9 @@ impl Client {
 
     /// When the next part is to be probed.
     pub(super) fn probe(&self, now: Micros, handle: &Handle) -> Option<Micros> {
-        let can = handle.in_use && self.probes() < PROBES;
+        // What is to be settled waits for Redis even if no request does.
+        let wanted = handle.in_use || handle.ledgers.is_any();
+        let can = wanted && self.probes() < PROBES;
         self.open().filter_map(|(_, breaker)| breaker.probe(now)).min().filter(|_| can)
     }
 
@@ -277,7 +278,7 @@ impl Client {
 
 /// What a call settles is known to have been taken, or has to be sent again.
 pub(super) fn come_back(call: &ScriptCall, taken: bool, handle: &mut Handle) {
-    if let Some(Settles { number, .. }) = call.settles {
-        handle.ledgers.come_back(call.part, number, taken);
+    if let Some(settles) = call.settles {
+        handle.ledgers.come_back(call.part, settles, taken);
     }
 }

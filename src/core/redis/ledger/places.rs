@@ -17,8 +17,8 @@ const FORGETS: Micros = SECOND;
 const NUMBER: u64 = (1 << 53) - 1;
 
 impl Ledgers {
-    /// Goes by a random number of its own.
-    pub(in crate::redis) fn begin(&mut self, random: u64) {
+    /// Names whoever holds places here by a random number.
+    pub(super) fn name_holder(&mut self, random: u64) {
         if self.holder == 0 {
             self.holder = (random & NUMBER).max(1);
         }
@@ -32,7 +32,7 @@ impl Ledgers {
             self.forget();
         }
         self.add_place(part, Charge { back: Back::Holds { term }, ..charge });
-        if let Some(ledger) = self.parts.iter_mut().find(|ledger| ledger.part == part) {
+        if let Some(ledger) = self.own(part) {
             if ledger.held == 0 {
                 ledger.told = now;
             }
@@ -47,7 +47,7 @@ impl Ledgers {
             return;
         }
         self.add_place(part, Charge { back: Back::Frees, ..charge });
-        if let Some(ledger) = self.parts.iter_mut().find(|ledger| ledger.part == part) {
+        if let Some(ledger) = self.own(part) {
             ledger.held = ledger.held.saturating_sub(1);
         }
     }

@@ -1,0 +1,14 @@
+//! What is left to be settled when a client ends.
+
+use super::Client;
+use crate::redis::handle::Handle;
+
+impl Client {
+    /// Settles what another one has not, which has ended, if it lies where its own does.
+    pub fn inherit(&self, handle: &mut Handle, other: &Client, left: &mut Handle) {
+        let way = |it: &Client| (it.endpoint.cluster.clone(), it.endpoint.login.db);
+        if way(self) == way(other) && self.seed == other.seed && self.tags == other.tags {
+            handle.ledgers.inherit(&mut left.ledgers);
+        }
+    }
+}
