@@ -59,11 +59,12 @@ impl Engine {
         self.redis.in_use = false;
     }
 
-    /// Settles what another engine has not, which has ended, if it lies where its own does.
-    pub fn inherit(&mut self, other: &mut Engine) {
+    /// Settles what another engine has not, which has ended, if it lies where its own does. Whether there is anything.
+    pub fn inherit(&mut self, other: &mut Engine) -> bool {
         if let (Some(own), Some(client)) = (&self.client, &other.client) {
             own.inherit(&mut self.redis, client, &mut other.redis);
         }
+        self.redis.ledgers.is_any()
     }
 
     /// Lines for the log about Redis.

@@ -70,13 +70,16 @@ impl Instance {
     /// It has ended: what it could not settle is its follower's to settle, if there is one.
     pub(crate) fn bequeath(&self, follower: Option<&Instance>, host: &dyn Host) {
         let Ok(mut engine) = self.engine.try_borrow_mut() else { return };
-        if let Some(mut heir) = follower.and_then(|it| it.engine.try_borrow_mut().ok()) {
-            heir.inherit(&mut engine);
+        if let Some(follower) = follower
+            && let Ok(mut heir) = follower.engine.try_borrow_mut()
+        {
+            let is_any = heir.inherit(&mut engine);
+            drop(heir);
+            if is_any {
+                follower.begin_upkeep(host);
+            }
         }
         engine.give_up(&self.namespace, host);
-        if let Some(follower) = follower {
-            follower.begin_upkeep(host);
-        }
     }
 
     /// Whether an instance that nobody has any more has brought everything to an end.
