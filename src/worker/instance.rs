@@ -69,7 +69,8 @@ impl Instance {
         let seed = seed::agree(&namespace, &*data, host);
         let has_redis = way.is_some();
         let client = way.map(|way| {
-            let random = host.random() as u64;
+            // Each has a name of its own to Redis, also where the host has no random numbers.
+            let random = host.random() as u64 ^ u64::from(kept.number) << 32;
             Client::new(way, &namespace, data.clone(), seed, random)
         });
         let stores = Stores::new(namespace.clone(), data, kept.tables);

@@ -170,13 +170,11 @@ impl Worker {
 
     /// Lets instances go that nobody has and that have nothing more to do.
     pub(crate) fn sweep(&self, host: &dyn Host) {
+        self.hand_on(host);
         let is_over =
             |instance: &mut Rc<Instance>| Rc::strong_count(instance) == 1 && instance.is_over(host);
         let over: Vec<Rc<Instance>> = self.instances.borrow_mut().extract_if(.., is_over).collect();
         for instance in over {
-            let followers = self.all();
-            let follower = followers.iter().rfind(|it| it.namespace() == instance.namespace());
-            instance.bequeath(follower.map(|follower| &**follower), host);
             let in_force: Vec<Remains> =
                 self.all().iter().flat_map(|instance| instance.remains(host)).collect();
             let goes_on = |left: &Remains| in_force.iter().any(|rule| rule.is_of(left));
@@ -189,6 +187,21 @@ impl Worker {
             // Should rules come and go faster than what they leave runs out, the oldest stay as they are.
             let more = remains.len().saturating_sub(MOST_REMAINS);
             remains.drain(..more);
+        }
+    }
+
+    /// Has what is to be settled by instances that nobody has settled by the latest that can, so that they need not stay for
+    /// as long as Redis is away.
+    fn hand_on(&self, host: &dyn Host) {
+        let all = self.all();
+        let mut rest = all.as_slice();
+        while let [old, later @ ..] = rest {
+            rest = later;
+            // One more is held here.
+            if Rc::strong_count(old) == 2 {
+                let mut later = later.iter().rev().filter(|it| it.namespace() == old.namespace());
+                later.any(|heir| heir.inherit(old, host));
+            }
         }
     }
 

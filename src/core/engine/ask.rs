@@ -59,12 +59,12 @@ impl Engine {
         self.redis.in_use = false;
     }
 
-    /// Settles what another engine has not, which has ended, if it lies where its own does. Whether there is anything.
+    /// Settles what another engine has not, which has ended, if it lies where its own does. Whether it does.
     pub fn inherit(&mut self, other: &mut Engine) -> bool {
-        if let (Some(own), Some(client)) = (&self.client, &other.client) {
-            own.inherit(&mut self.redis, client, &mut other.redis);
+        match (&self.client, &other.client) {
+            (Some(own), Some(client)) => own.inherit(&mut self.redis, client, &mut other.redis),
+            _ => false,
         }
-        self.redis.ledgers.is_any()
     }
 
     /// Lines for the log about Redis.

@@ -64,7 +64,10 @@ impl Engine {
         self.serves |= self.rules.iter().any(|judge| judge.counts != RuleCounts::default());
         let mode = if self.is_together() { "fleet" } else { "gateway" };
         self.tell_mode(namespace, (self.is_global && self.serves).then_some(mode), metrics);
-        self.flush_fleet(namespace, metrics);
+        if let Some(client) = &mut self.client {
+            client.stats.unsettled += std::mem::take(&mut self.redis.ledgers.dropped);
+            metrics::flush_fleet(namespace, &mut client.stats, metrics);
+        }
         metrics::flush_traffic(namespace, &self.traffic, metrics);
         for judge in &mut self.rules {
             judge.counts.bans = judge.bans.as_mut().map_or(0, |bans| bans.begun());
@@ -114,19 +117,6 @@ impl Engine {
             all.extend(rule.ban.map(|ban| Remains::of_bans(name, data, fingerprint, ban, now)));
         }
         all
-    }
-
-    /// Settles nothing more, and hands on how much that leaves as it was reserved.
-    pub fn give_up(&mut self, namespace: &str, metrics: &dyn Metrics) {
-        self.redis.ledgers.give_up();
-        self.flush_fleet(namespace, metrics);
-    }
-
-    fn flush_fleet(&mut self, namespace: &str, metrics: &dyn Metrics) {
-        if let Some(client) = &mut self.client {
-            client.stats.unsettled += std::mem::take(&mut self.redis.ledgers.dropped);
-            metrics::flush_fleet(namespace, &mut client.stats, metrics);
-        }
     }
 
     /// Hands on the last counts, and takes this engine's callers back from the gauges.

@@ -92,14 +92,6 @@ impl Ledgers {
         self.parts.iter().any(Ledger::is_any)
     }
 
-    /// Settles none of it any more.
-    pub fn give_up(&mut self) {
-        let left = |ledger: &Ledger| (ledger.waiting.len() + ledger.batch.len()) as u64;
-        self.dropped += self.parts.iter().map(left).sum::<u64>();
-        self.parts.clear();
-        self.waiting = 0;
-    }
-
     fn own(&mut self, part: Part) -> Option<&mut Ledger> {
         let sender = self.sender;
         self.parts.iter_mut().find(|ledger| ledger.part == part && ledger.sender == sender)
@@ -159,7 +151,10 @@ impl Ledgers {
         let next = |ledger: &Ledger| (ledger.part, ledger.number + 1);
         let own = self.parts.iter().filter(|ledger| ledger.sender == self.sender);
         let own: Vec<_> = own.map(next).collect();
-        self.give_up();
+        let left = |ledger: &Ledger| (ledger.waiting.len() + ledger.batch.len()) as u64;
+        self.dropped += self.parts.iter().map(left).sum::<u64>();
+        self.parts.clear();
+        self.waiting = 0;
         // Whatever is on its way has another number.
         let anew = |(part, number)| Ledger { number, ..Ledger::new(part, self.sender) };
         self.parts.extend(own.into_iter().map(anew));

@@ -67,19 +67,14 @@ impl Instance {
         self.need_no_redis();
     }
 
-    /// It has ended: what it could not settle is its follower's to settle, if there is one.
-    pub(crate) fn bequeath(&self, follower: Option<&Instance>, host: &dyn Host) {
-        let Ok(mut engine) = self.engine.try_borrow_mut() else { return };
-        if let Some(follower) = follower
-            && let Ok(mut heir) = follower.engine.try_borrow_mut()
-        {
-            let is_any = heir.inherit(&mut engine);
-            drop(heir);
-            if is_any {
-                follower.begin_upkeep(host);
-            }
+    /// What another one has not settled that has ended is this one's to settle, if it goes by the same Redis. Whether it
+    /// does.
+    pub(crate) fn inherit(&self, other: &Instance, host: &dyn Host) -> bool {
+        if !other.closed.get() {
+            other.close(host);
         }
-        engine.give_up(&self.namespace, host);
+        let Ok(mut left) = other.engine.try_borrow_mut() else { return false };
+        self.engine.try_borrow_mut().is_ok_and(|mut engine| engine.inherit(&mut left))
     }
 
     /// Whether an instance that nobody has any more has brought everything to an end.

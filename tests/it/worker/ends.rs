@@ -8,6 +8,7 @@ use diana_core::port::SharedData;
 use diana_core::time::SECOND;
 use diana_worker::{Instance, Stream};
 use kit::fake::FakeRequest;
+use kit::model::redis::Redis;
 
 const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{name: r, actor: account, unit: \
                      day, rpu: 100, algo: W, scope: global}]}]";
@@ -141,4 +142,60 @@ fn rules_that_end_and_come_again_leave_nothing_behind() {
     assert!(full(&thread) > 30);
     thread.pass(200 * SECOND);
     assert_eq!(full(&thread), 0);
+}
+
+const SETTLED: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{name: r, actor: account, unit: \
+                       day, rpu: 100000, algo: W, scope: global, cost: {response: {header: x-used}, reserve: 5, max: 9}}]}]";
+
+/// Redis answers what it was asked since.
+fn serve(thread: &mut Thread, redis: &mut Redis, done: &mut usize) {
+    loop {
+        let Some((root, call)) = thread.host.calls.borrow().get(*done).cloned() else { return };
+        let body = redis.answer(&call.body, thread.host.now.get().mono);
+        if thread.roots.contains_key(&root) {
+            thread.answer(root, *done as u32, Some(200), &body);
+        }
+        *done += 1;
+    }
+}
+
+/// Those that follow one another while Redis is away leave all of it to the last one, and nothing is lost.
+#[test]
+fn what_is_to_be_settled_is_the_last_ones() {
+    const MANY: u32 = 100;
+    let (mut thread, mut redis, mut done) = (Thread::new(), Redis::default(), 0);
+    let mut all = Vec::new();
+    for root in 1..=MANY {
+        assert!(thread.configure(root, &format!("{SETTLED}\n# {root}")));
+        thread.request(root, 1000 + root, "ann");
+        for _ in 0..4 {
+            thread.pass(2 * MILLISECOND);
+            serve(&mut thread, &mut redis, &mut done);
+        }
+        all.push(weak(&thread, root));
+    }
+    // It does not answer any more.
+    for root in 1..MANY {
+        assert!(thread.host.resumed.borrow().contains(&(1000 + root)), "{root}");
+        thread.leave(root, 1000 + root);
+        thread.end(root);
+        thread.pass(10 * MILLISECOND);
+    }
+    thread.pass(3 * SECOND);
+    let kept = all.iter().filter(|instance| instance.upgrade().is_some()).count();
+    assert_eq!(kept, 1, "only the last one waits for Redis");
+    done = thread.host.calls.borrow().len();
+    for _ in 0..1000 {
+        thread.pass(10 * MILLISECOND);
+        serve(&mut thread, &mut redis, &mut done);
+    }
+    // One more learns what is left.
+    thread.request(MANY, 5000, "ann");
+    thread.pass(2 * MILLISECOND);
+    let call = thread.host.calls.borrow()[done].1.clone();
+    let body = redis.answer(&call.body, thread.host.now.get().mono);
+    let used = u64::from(MANY - 1) * 9 + 5 + 5;
+    let left = format!(":{}\r\n", 100_000 - used);
+    let said = String::from_utf8_lossy(&body).into_owned();
+    assert!(said.contains(&left), "{used} are used: {said}");
 }
