@@ -106,7 +106,11 @@ pub fn trip_about(now: Option<u64>, refusals: Refusals) -> Trip {
 /// What nobody was let through for of what is given back.
 pub fn left(back: &mut Back) -> Option<&mut u64> {
     match back {
-        Back::Nothing | Back::Debt { .. } | Back::Holds { .. } | Back::Frees | Back::Lives => None,
+        Back::Nothing
+        | Back::Debt { .. }
+        | Back::Holds { .. }
+        | Back::Frees { .. }
+        | Back::Lives => None,
         Back::Cost { permits, .. } => Some(permits),
         Back::Block { left, .. } => Some(left),
     }

@@ -41,14 +41,25 @@ struct Gateway {
     engine: Engine,
     callout: FakeCallout,
     done: usize,
+    under_way: Vec<UnderWay>,
     /// The requests that wait, by their tickets.
     asked: Vec<(u64, usize)>,
+}
+
+/// A call on its way to Redis, or its answer on the way back.
+struct UnderWay {
+    since: Instant,
+    token: u32,
+    bytes: Vec<u8>,
+    is_answer: bool,
 }
 
 struct Open {
     caller: usize,
     gateway: usize,
     permit: Permit,
+    /// Whether Redis was emptied meanwhile.
+    forgotten: bool,
 }
 
 struct Fleet {
@@ -59,6 +70,8 @@ struct Fleet {
     rng: Rng,
     /// How many calls and answers of a thousand get lost.
     lossy: Rc<Cell<u32>>,
+    /// How long a call takes to get there, and an answer to come back.
+    way: Duration,
     admitted: usize,
     refused: usize,
 }
@@ -67,37 +80,40 @@ fn request(caller: usize) -> FakeRequest {
     FakeRequest::get("/").header("x-device-id", caller.to_string())
 }
 
-fn gateway(random: u64) -> Gateway {
+fn gateway(random: u64, timeout: Micros) -> Gateway {
     let document = format!(
         "limits: [{{Url: /, rules: [{{actor: device, in_flight: {LIMIT}, scope: global}}]}}]\n\
          redis: {{cluster: c, on_failure: deny}}"
     );
     let policy = diana_config::parse(document.as_bytes()).unwrap_or_else(|all| panic!("{all}"));
-    let way = Endpoint {
-        cluster: "c".into(),
-        timeout: SECOND / 50,
-        login: Login::default(),
-        parts: Parts::ONE,
-    };
+    let way = Endpoint { cluster: "c".into(), timeout, login: Login::default(), parts: Parts::ONE };
     let data = Rc::new(FakeSharedData::default());
     let seed = Seed { k0: 1, k1: 2 };
     let client = Client::new(way, "test", data.clone(), seed, random);
     let mut tables = Tables::default();
     let stores = Stores::new("test".into(), data, &mut tables);
     let engine = Engine::new(policy, seed, stores, Some(client)).unwrap();
-    Gateway { engine, callout: FakeCallout::default(), done: 0, asked: Vec::new() }
+    let callout = FakeCallout::default();
+    Gateway { engine, callout, done: 0, under_way: Vec::new(), asked: Vec::new() }
 }
 
 impl Fleet {
     fn new(gateways: u64) -> Fleet {
+        Fleet::far(gateways, Duration::ZERO)
+    }
+
+    /// Redis is so far away, there or back.
+    fn far(gateways: u64, way: Duration) -> Fleet {
+        let timeout = SECOND / 50 + 8 * way.as_micros() as Micros;
         let mut rng = Rng::with_seed(seed::fresh());
         Fleet {
             server: Server::start(),
             clock: TrueClock(Instant::now()),
-            gateways: (0..gateways).map(|_| gateway(rng.u64(..))).collect(),
+            gateways: (0..gateways).map(|_| gateway(rng.u64(..), timeout)).collect(),
             open: Vec::new(),
             rng,
             lossy: Rc::default(),
+            way,
             admitted: 0,
             refused: 0,
         }
@@ -118,9 +134,11 @@ impl Fleet {
         match verdict {
             Verdict::Ask { ticket } => self.gateways[gateway].asked.push((ticket, caller)),
             Verdict::Admit(permit, _) => {
-                self.open.push(Open { caller, gateway, permit });
+                self.open.push(Open { caller, gateway, permit, forgotten: false });
                 self.admitted += 1;
-                assert!(self.open(caller) <= LIMIT, "{} in flight", self.open(caller));
+                let forgotten = |it: &&Open| it.caller == caller && it.forgotten;
+                let most = LIMIT + self.open.iter().filter(forgotten).count();
+                assert!(self.open(caller) <= most, "{} of {most} in flight", self.open(caller));
             }
             Verdict::Refuse(_) => self.refused += 1,
             other => panic!("{other:?}"),
@@ -134,24 +152,35 @@ impl Fleet {
         it.engine.tidy(now);
         let resumed = it.engine.work(now, &it.callout);
         self.resume(gateway, resumed);
-        loop {
-            let it = &mut self.gateways[gateway];
-            let Some(call) = it.callout.sent.borrow().get(it.done).cloned() else { return };
-            let token = it.done as u32;
+        let it = &mut self.gateways[gateway];
+        for call in it.callout.sent.borrow().iter().skip(it.done) {
+            let (since, token, bytes) = (Instant::now(), it.done as u32, call.body.clone());
+            it.under_way.push(UnderWay { since, token, bytes, is_answer: false });
             it.done += 1;
-            let loses = |rng: &mut Rng| rng.u32(..1000) < self.lossy.get();
-            if loses(&mut self.rng) {
+        }
+        while let Some(arrived) = self.arrived(gateway) {
+            if self.rng.u32(..1000) < self.lossy.get() {
                 continue;
             }
-            let body = self.server.exchange(&call.body);
-            if loses(&mut self.rng) {
+            let UnderWay { token, bytes, is_answer, .. } = arrived;
+            let it = &mut self.gateways[gateway];
+            if !is_answer {
+                let (since, bytes) = (Instant::now(), self.server.exchange(&bytes));
+                it.under_way.push(UnderWay { since, token, bytes, is_answer: true });
                 continue;
             }
-            let size = body.len();
-            let answer = Answer { status: Some(200), size, body: &|| Some(body.clone()) };
+            let size = bytes.len();
+            let answer = Answer { status: Some(200), size, body: &|| Some(bytes.clone()) };
             let resumed = it.engine.answer(token, &answer, self.clock.now()).unwrap_or_default();
             self.resume(gateway, resumed);
         }
+    }
+
+    /// What has been on its way for long enough.
+    fn arrived(&mut self, gateway: usize) -> Option<UnderWay> {
+        let all = &mut self.gateways[gateway].under_way;
+        let at = all.iter().position(|it| it.since.elapsed() >= self.way)?;
+        Some(all.remove(at))
     }
 
     fn resume(&mut self, gateway: usize, resumed: Vec<Resumed>) {
@@ -266,4 +295,45 @@ fn what_a_gateway_held_that_died_is_free_again() {
         fleet.run(Duration::from_millis(5));
     }
     assert_eq!(fleet.open(0), LIMIT, "{died} were of the one that died");
+}
+
+/// How soon a worker says that it holds what it was given depends on how far away Redis is.
+#[test]
+fn never_one_too_many_however_far_away_redis_is() {
+    let mut fleet = Fleet::far(2, Duration::from_millis(110));
+    fleet.run(Duration::from_millis(500));
+    for _ in 0..3_000 {
+        let gateway = fleet.rng.usize(..2);
+        match fleet.rng.u8(..100) {
+            0..30 => fleet.request(gateway, 0),
+            30 => fleet.end(),
+            _ => fleet.work(gateway),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(fleet.admitted > 10 && fleet.refused > 50, "{} {}", fleet.admitted, fleet.refused);
+}
+
+/// What was in flight then comes on top, and only until it has ended.
+#[test]
+fn an_emptied_redis_knows_soon_what_is_in_flight() {
+    let mut fleet = Fleet::new(2);
+    fleet.run(Duration::from_millis(50));
+    for round in 0..5 {
+        if round > 0 {
+            fleet.open.iter_mut().for_each(|open| open.forgotten = true);
+            assert_eq!(fleet.server.command(&["FLUSHALL"]), "OK");
+        }
+        for _ in 0..600 {
+            let gateway = fleet.rng.usize(..2);
+            match fleet.rng.u8(..10) {
+                0..5 => fleet.request(gateway, 0),
+                5 => fleet.end(),
+                _ => fleet.work(gateway),
+            }
+        }
+        fleet.run(Duration::from_millis(50));
+    }
+    fleet.all_are_free();
+    assert!(fleet.admitted > 100 && fleet.refused > 100, "{} {}", fleet.admitted, fleet.refused);
 }

@@ -31,6 +31,9 @@ pub struct Ledgers {
     pub dropped: u64,
 }
 
+/// A rule, and a caller of it.
+type Held = (u64, u64);
+
 struct Ledger {
     part: Part,
     sender: u64,
@@ -41,8 +44,8 @@ struct Ledger {
     /// Whether it is on its way, and since when.
     is_out: bool,
     sent: Micros,
-    /// Places that are held, and when the part last heard of it that they are.
-    held: u64,
+    /// How many places are held of each caller, in their order, and when the part last heard of it that they are.
+    held: Vec<(Held, u64)>,
     told: Micros,
 }
 
@@ -54,12 +57,8 @@ impl Ledgers {
             return;
         }
         self.waiting += 1;
-        match self.own(part) {
-            Some(ledger) => ledger.waiting.push_back(charge),
-            None => {
-                let waiting = VecDeque::from([charge]);
-                self.parts.push(Ledger { waiting, ..Ledger::new(part, self.sender) });
-            }
+        if let Some(ledger) = self.own(part) {
+            ledger.waiting.push_back(charge);
         }
     }
 
@@ -73,7 +72,8 @@ impl Ledgers {
     pub fn inherit(&mut self, other: &mut Ledgers) {
         for mut ledger in std::mem::take(&mut other.parts) {
             // What is on its way is sent again under the same number.
-            (ledger.is_out, ledger.held) = (false, 0);
+            ledger.is_out = false;
+            ledger.held.clear();
             if self.waiting + ledger.waiting.len() > MOST {
                 self.dropped += std::mem::take(&mut ledger.waiting).len() as u64;
             }
@@ -92,9 +92,14 @@ impl Ledgers {
         self.parts.iter().any(Ledger::is_any)
     }
 
+    /// Its own of a part, which there always is.
     fn own(&mut self, part: Part) -> Option<&mut Ledger> {
         let sender = self.sender;
-        self.parts.iter_mut().find(|ledger| ledger.part == part && ledger.sender == sender)
+        let is_own = |ledger: &Ledger| ledger.part == part && ledger.sender == sender;
+        if !self.parts.iter().any(is_own) {
+            self.parts.push(Ledger::new(part, sender));
+        }
+        self.parts.iter_mut().find(|ledger| is_own(ledger))
     }
 
     /// Whether a batch can leave for one of the parts that are not `away`.
@@ -164,7 +169,7 @@ impl Ledgers {
 impl Ledger {
     fn new(part: Part, sender: u64) -> Ledger {
         let (waiting, batch) = (VecDeque::new(), Vec::new());
-        let (number, is_out, sent, held, told) = (1, false, 0, 0, 0);
+        let (number, is_out, sent, held, told) = (1, false, 0, Vec::new(), 0);
         Ledger { part, sender, waiting, batch, number, is_out, sent, held, told }
     }
 

@@ -172,9 +172,14 @@ pub enum Back {
     Holds {
         /// [`RuleReply::receipt`].
         term: u64,
+        /// How many of the caller's it holds now.
+        places: u64,
     },
-    /// A place that is held.
-    Frees,
+    /// A place that was held.
+    Frees {
+        /// How many of the caller's are still held.
+        places: u64,
+    },
     /// Nothing; whoever holds places says that it lives.
     Lives,
     /// A block that was leased.

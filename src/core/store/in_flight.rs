@@ -66,7 +66,8 @@ impl Store for InFlight {
 
     fn undo(&mut self, reservation: &mut Reservation) {
         if std::mem::take(&mut reservation.is_charged) {
-            self.leave(reservation.key, 0, reservation.cost, reservation.now);
+            let holder = self.places.holder();
+            self.leave(reservation.key, holder, reservation.cost, reservation.now);
         }
     }
 
@@ -75,17 +76,17 @@ impl Store for InFlight {
     }
 
     fn receipt(&mut self, _reservation: &Reservation) -> u64 {
-        0
+        self.places.holder()
     }
 
-    fn leave(&mut self, key: Key, _receipt: u64, _cost: u64, now: Now) {
-        if !self.places.give_back(key, now.mono) {
+    fn leave(&mut self, key: Key, holder: u64, _cost: u64, now: Now) {
+        if !self.places.give_back(key, holder, now.mono) {
             one_more(&self.traffic.exhausted);
         }
     }
 
-    fn settle(&mut self, key: Key, _settlement: &Settlement, now: Now) -> bool {
-        self.places.give_back(key, now.mono)
+    fn settle(&mut self, key: Key, settlement: &Settlement, now: Now) -> bool {
+        self.places.give_back(key, settlement.receipt, now.mono)
     }
 
     fn tidy(&mut self, now: Now) -> bool {

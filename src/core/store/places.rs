@@ -121,11 +121,20 @@ impl Places {
         None
     }
 
-    /// Gives a place of a caller back. Whether that is done; otherwise others were faster.
-    pub(super) fn give_back(&mut self, key: Key, now: Micros) -> bool {
+    /// The number under which this worker takes places now.
+    pub(super) fn holder(&self) -> u64 {
+        self.holders.borrow().own()
+    }
+
+    /// Gives a place of a caller back that was taken under a number. Whether that is done; otherwise others were faster.
+    pub(super) fn give_back(&mut self, key: Key, holder: u64, now: Micros) -> bool {
+        let own = self.holder();
+        if holder != own {
+            // It was forgotten, and is not counted any more.
+            return true;
+        }
         for _ in 0..ATTEMPTS {
             let mut draft = self.look(key, now);
-            let own = self.holders.borrow().own();
             if !draft.slot.give_back(key.hash, own) || self.write(key, &draft) {
                 let mut holders = self.holders.borrow_mut();
                 holders.held = holders.held.saturating_sub(1);

@@ -25,6 +25,8 @@ struct Open {
     caller: usize,
     worker: usize,
     permit: Permit,
+    /// Whether it counts for certain: its worker has not stood still meanwhile.
+    counts: bool,
 }
 
 /// Some workers on the same shared data.
@@ -85,21 +87,38 @@ impl Gateway {
 
     /// Time goes by, and all workers see to what they hold as often as they do.
     pub(super) fn wait(&self, ticks: Micros) {
+        self.pass(ticks, |_| true);
+    }
+
+    /// A worker stands still for so long, or all of them do. What it holds may count no more, though it runs on.
+    pub(super) fn stall(&self, worker: Option<usize>, ticks: Micros) {
+        let is_still = |it: usize| worker.is_none_or(|worker| worker == it);
+        let mut open = self.open.borrow_mut();
+        open.iter_mut().filter(|open| is_still(open.worker)).for_each(|open| open.counts = false);
+        drop(open);
+        let all = self.engines.iter().enumerate();
+        let still: Vec<_> =
+            all.filter(|(it, _)| is_still(*it)).map(|(_, it)| it.borrow_mut()).collect();
+        self.pass(ticks, |it| !is_still(it));
+        drop(still);
+    }
+
+    fn pass(&self, ticks: Micros, runs: impl Fn(usize) -> bool) {
         let end = self.now().later(ticks);
         while self.ticked.get() + TICK <= end.mono {
             self.ticked.set(self.ticked.get() + TICK);
             let passed = self.ticked.get() - self.now().mono;
             self.clock.0.set(self.now().later(passed));
-            for engine in &self.engines {
+            for (_, engine) in self.engines.iter().enumerate().filter(|(it, _)| runs(*it)) {
                 engine.borrow_mut().tidy(self.now());
             }
         }
         self.clock.0.set(end);
     }
 
-    /// Requests of a caller in flight, as the oracle knows.
+    /// Requests of a caller in flight that count, as the oracle knows.
     pub(super) fn open(&self, caller: usize) -> usize {
-        self.open.borrow().iter().filter(|open| open.caller == caller).count()
+        self.open.borrow().iter().filter(|open| open.caller == caller && open.counts).count()
     }
 
     /// Requests of a caller that may still count, though they are not in flight.
@@ -108,7 +127,9 @@ impl Gateway {
             *of == caller && self.now().mono.saturating_sub(*died) < AGAIN
         };
         let ending = self.ending.borrow().iter().filter(|of| **of == caller).count();
-        ending + self.orphans.borrow().iter().filter(counts).count()
+        let open = self.open.borrow();
+        let stalled = open.iter().filter(|open| open.caller == caller && !open.counts).count();
+        ending + stalled + self.orphans.borrow().iter().filter(counts).count()
     }
 
     /// A request of a caller comes to a worker. Whether it was let in; if the worker is not in the middle of
@@ -120,7 +141,7 @@ impl Gateway {
         let before = self.open(caller) + self.lingering(caller);
         match engine.decide(&request, &self.clock) {
             Verdict::Admit(permit, _) => {
-                self.open.borrow_mut().push(Open { caller, worker, permit });
+                self.open.borrow_mut().push(Open { caller, worker, permit, counts: true });
                 assert!(self.open(caller) <= self.limit, "{} in flight", self.open(caller));
                 self.admitted.set(self.admitted.get() + 1);
                 Some(true)
@@ -145,8 +166,11 @@ impl Gateway {
         let at = rng.usize(..count);
         let worker = self.open.borrow()[at].worker;
         let Ok(mut engine) = self.engines[worker].try_borrow_mut() else { return };
-        let Open { caller, mut permit, .. } = self.open.borrow_mut().swap_remove(at);
+        let Open { caller, mut permit, counts, .. } = self.open.borrow_mut().swap_remove(at);
         self.ending.borrow_mut().push(caller);
+        // What a worker that stood still took under another number is not given back, it ends with that.
+        let last = (caller, self.now().mono);
+        self.orphans.borrow_mut().extend((!counts).then_some(last));
         let ending = FakeEnding::answered(rng.choice([200, 401, 503]).unwrap());
         match rng.u8(..4) {
             0 => {

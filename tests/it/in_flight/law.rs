@@ -13,7 +13,11 @@ fn act(gateway: &Gateway, rng: &mut Rng, workers: usize, callers: usize) {
     match rng.u8(..40) {
         0 => gateway.wait(rng.u64(..3 * SECOND)),
         1 => gateway.kill(rng.usize(..workers)),
-        2..=5 => gateway.wait(rng.u64(..SECOND / 50)),
+        2 => {
+            let worker = rng.bool().then(|| rng.usize(..workers));
+            gateway.stall(worker, rng.u64(..3 * SECOND));
+        }
+        3..=5 => gateway.wait(rng.u64(..SECOND / 50)),
         6..=20 => gateway.end(rng),
         _ => _ = gateway.request(rng.usize(..workers), rng.usize(..callers)),
     }

@@ -1,9 +1,10 @@
 //! Places in flight that are held in Redis by this worker.
 //!
-//! What Redis granted counts for one or two terms, since the answer might get lost, and only from the settlement on which says
+//! What Redis granted counts for a second or two, since the answer might get lost, and only from the settlement on which says
 //! that the place is held for as long as this worker says that it lives. So nobody who left, died or did not hear leaves any behind.
+//! Each settlement says how many places its caller has here in all, so that a Redis which lost some of it is right again soon.
 
-use super::{Ledger, Ledgers, MOST};
+use super::{Held, Ledger, Ledgers, MOST};
 use crate::redis::part::Part;
 use crate::redis::protocol::{Back, Charge};
 use crate::time::{Micros, SECOND};
@@ -27,38 +28,40 @@ impl Ledgers {
     /// A place of a caller was taken in a part, in a term, and is held from now on. By whom, which is to be said when it is
     /// free.
     pub fn hold(&mut self, part: Part, charge: Charge, term: u64, now: Micros) -> u64 {
-        let is_forgotten = |it: &Ledger| it.part == part && it.held > 0 && it.is_forgotten(now);
+        let is_forgotten =
+            |it: &Ledger| it.part == part && !it.held.is_empty() && it.is_forgotten(now);
         if self.parts.iter().any(is_forgotten) {
             self.forget();
         }
-        self.add_place(part, Charge { back: Back::Holds { term }, ..charge });
-        if let Some(ledger) = self.own(part) {
-            if ledger.held == 0 {
-                ledger.told = now;
-            }
-            ledger.held += 1;
+        self.make_room();
+        let Some(ledger) = self.own(part) else { return 0 };
+        if ledger.held.is_empty() {
+            ledger.told = now;
         }
+        let places = ledger.take(caller(&charge));
+        let back = Back::Holds { term, places };
+        self.add_place(part, Charge { back, ..charge });
         self.holder
     }
 
     /// A place that was held so is free. What was forgotten meanwhile is not counted any more.
     pub fn free(&mut self, part: Part, charge: Charge, holder: u64) {
+        self.make_room();
         if holder != self.holder {
             return;
         }
-        self.add_place(part, Charge { back: Back::Frees, ..charge });
-        if let Some(ledger) = self.own(part) {
-            ledger.held = ledger.held.saturating_sub(1);
-        }
+        let left = self.own(part).and_then(|ledger| ledger.free(caller(&charge)));
+        let Some(places) = left else { return };
+        self.add_place(part, Charge { back: Back::Frees { places }, ..charge });
     }
 
     /// Says that whoever holds places lives, where that has not been said lately, by a charge of anybody's. Whether any are held.
     pub fn beat(&mut self, charge: &Charge, now: Micros) -> bool {
-        if self.parts.iter().any(|ledger| ledger.held > 0 && ledger.is_forgotten(now)) {
+        if self.parts.iter().any(|ledger| !ledger.held.is_empty() && ledger.is_forgotten(now)) {
             self.forget();
         }
         let (mut holds, mut due) = (false, Vec::new());
-        for ledger in self.parts.iter().filter(|ledger| ledger.held > 0) {
+        for ledger in self.parts.iter().filter(|ledger| !ledger.held.is_empty()) {
             holds = true;
             let is_idle = ledger.batch.is_empty() && ledger.waiting.is_empty();
             if is_idle && now.saturating_sub(ledger.told) >= BEAT {
@@ -71,21 +74,55 @@ impl Ledgers {
         holds
     }
 
-    fn add_place(&mut self, part: Part, charge: Charge) {
+    /// What does not fit would leave Redis with another number of places than are held.
+    fn make_room(&mut self) {
         if self.waiting >= MOST {
             self.forget();
         }
+    }
+
+    fn add_place(&mut self, part: Part, charge: Charge) {
         self.add(part, Charge { numbers: charge.numbers.held_by(self.holder), ..charge });
     }
 
     /// Gives up all places that are held: nobody can tell any more which of them are still counted.
     pub(super) fn forget(&mut self) {
         self.holder = (self.holder + 1) & NUMBER;
-        self.parts.iter_mut().for_each(|ledger| ledger.held = 0);
+        self.parts.iter_mut().for_each(|ledger| ledger.held.clear());
     }
 }
 
+fn caller(charge: &Charge) -> Held {
+    (charge.fingerprint, charge.caller.hash)
+}
+
 impl Ledger {
+    /// A caller takes a place. How many of its are held now.
+    fn take(&mut self, caller: Held) -> u64 {
+        match self.held.binary_search_by_key(&caller, |(it, _)| *it) {
+            Ok(at) => self.held.get_mut(at).map_or(0, |(_, places)| {
+                *places += 1;
+                *places
+            }),
+            Err(at) => {
+                self.held.insert(at, (caller, 1));
+                1
+            }
+        }
+    }
+
+    /// A caller's place is free. How many of its are still held, if any were.
+    fn free(&mut self, caller: Held) -> Option<u64> {
+        let at = self.held.binary_search_by_key(&caller, |(it, _)| *it).ok()?;
+        let (_, places) = self.held.get_mut(at)?;
+        *places -= 1;
+        let left = *places;
+        if left == 0 {
+            self.held.remove(at);
+        }
+        Some(left)
+    }
+
     /// Whether the part may have forgotten what is held.
     fn is_forgotten(&self, now: Micros) -> bool {
         now.saturating_sub(self.told) >= FORGETS

@@ -124,8 +124,9 @@ impl Charge {
             Back::Nothing => [tentative, 0, 0, 0, 0],
             Back::Cost { receipt, term, permits } => [tentative, receipt, term, 0, permits],
             Back::Debt { permits } => [DEBT, 0, 0, 0, permits],
-            Back::Holds { term } => [HOLDS, term, 0, 0, 1],
-            Back::Frees => [FREES, 0, 0, 0, 1],
+            // One more than there are, since with none nothing is written.
+            Back::Holds { term, places } => [HOLDS, term, 0, 0, places + 1],
+            Back::Frees { places } => [FREES, 0, 0, 0, places + 1],
             Back::Lives => [LIVES, 0, 0, 0, 0],
             Back::Block { receipt, term, block, left } => [tentative, receipt, term, block, left],
         };

@@ -15,6 +15,9 @@ const MARK: u64 = u64::from_le_bytes(*b"diana\0h\x01");
 /// A worker that has said nothing for so long has died.
 const LIFE: Micros = 3 * SECOND / 2;
 
+/// A worker that has said nothing for so long, since it stood still, may have been taken for dead.
+const FORGOTTEN: Micros = SECOND;
+
 /// How often it says something while it holds anything: two may get lost on the way of a busy machine.
 const BEAT: Micros = SECOND / 2;
 
@@ -52,13 +55,23 @@ impl Holders {
     }
 
     /// Says that this worker lives, if it has not done so lately. Nothing that it holds counts unless that is so.
+    ///
+    /// If others may have dropped what it holds it goes by another number from then on: under the old one, requests that
+    /// end would free the places of those that were let in since.
     pub(super) fn beat(&mut self, data: &Rc<dyn SharedData>, now: Micros) -> bool {
-        if self.beat.is_some_and(|beat| now.saturating_sub(beat) < BEAT) {
+        let silent = self.beat.map(|beat| now.saturating_sub(beat));
+        if silent.is_some_and(|silent| silent < BEAT) {
             return true;
+        }
+        if self.held > 0 && silent.is_some_and(|silent| silent >= FORGOTTEN) {
+            (self.own, self.held) = (0, 0);
         }
         for _ in 0..ATTEMPTS {
             let (words, number) = words::read_all(&**data, &self.name);
             let (last, mut seen) = unpack(&words);
+            if self.held > 0 && !seen.iter().any(|(id, _)| *id == self.own) {
+                (self.own, self.held) = (0, 0);
+            }
             seen.retain(|(id, beat)| *id != self.own && is_alive(*beat, now));
             // What comes after a value that was lost had no number of it either.
             let next = last.max(now >> 10) + 1;

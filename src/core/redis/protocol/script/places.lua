@@ -1,8 +1,11 @@
 -- Places in flight. State: the term, places that were taken in the term before it and in it and are not said to be held
--- yet; then the number of each holder and what it holds, which counts as long as it says that it lives.
+-- yet; then the number of each holder and what it holds, which counts as long as it says that it lives. It says how much
+-- that is in all, so that what gets lost here is known again with the next request that comes or ends.
 local LIVES,KEPT,SOON_AGAIN=1500,2678400000,-2
 local alive={}
 local function places()
+  -- Longer than a worker takes to say so of what was taken, however far away it is.
+  local current=floor(now/SECOND)
   local P={size=function() return 0 end,spend=function() return 0 end}
   local function name(id) return KEYS[2]..(':h%.0f'):format(id) end
   local function lives(id)
@@ -31,7 +34,7 @@ local function places()
     end
     local s={current,0,0}
     if old[1]==current then s[2],s[3]=old[2],old[3] elseif old[1]==current-1 then s[2]=old[3] end
-    local own=what==3 and 1 or what==4 and -1 or 0
+    local own=what>2 and r.back>0 and r.back-1
     local t=3+r.receipt-current
     if what==3 and (t==2 or t==3) and s[t]>0 then s[t]=s[t]-1 end
     r.taken=s[2]+s[3]
@@ -42,10 +45,10 @@ local function places()
     end
     for i=4,#old,2 do
       local id,held=old[i],old[i+1]
-      if id==r.a then held,own=held+own,0 end
+      if own and id==r.a then held,own=own,0 end
       keep(id,held)
     end
-    keep(r.a,own)
+    keep(r.a,own or 0)
     r.s=s
     return true
   end
@@ -60,7 +63,7 @@ local function places()
   function P.save(r)
     local s=r.s
     if #s==3 and s[2]+s[3]==0 then return call('DEL',r.key) end
-    call('SET',r.key,pack(s),'PX',#s>3 and KEPT or 1000)
+    call('SET',r.key,pack(s),'PX',#s>3 and KEPT or 3000)
   end
   return P
 end
