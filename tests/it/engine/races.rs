@@ -208,7 +208,12 @@ fn all_rules_are_charged_or_none_whoever_comes_between() {
 /// time. What becomes of both.
 fn overtaken(text: &str, time: usize, caller: usize) -> (Rc<Gateway>, [Verdict; 2]) {
     let gateway = Rc::new(Gateway::new(text.into(), 2));
-    let (here, other) = (Rc::downgrade(&gateway), Rc::new(RefCell::new(None)));
+    let verdicts = overtake(&gateway, time, caller);
+    (gateway, verdicts)
+}
+
+fn overtake(gateway: &Rc<Gateway>, time: usize, caller: usize) -> [Verdict; 2] {
+    let (here, other) = (Rc::downgrade(gateway), Rc::new(RefCell::new(None)));
     let (there, mut writes) = (other.clone(), 0);
     *gateway.data.before_swap.borrow_mut() = Some(Box::new(move |_, _| {
         writes += 1;
@@ -220,7 +225,7 @@ fn overtaken(text: &str, time: usize, caller: usize) -> (Rc<Gateway>, [Verdict; 
     let own = gateway.decide(0, caller);
     gateway.data.before_swap.borrow_mut().take();
     let other = other.borrow_mut().take().expect("it came between");
-    (gateway, [own, other])
+    [own, other]
 }
 
 /// Nobody can tell whose a count is, to give it back.
@@ -248,6 +253,32 @@ fn no_place_in_a_line_is_taken_before_a_permit_that_somebody_may_take() {
     assert_eq!(admitted.count(), 1);
     let Verdict::Hold(held) = gateway.decide(0, 1) else { panic!("somebody went before") };
     assert_eq!(held.until, START.mono + 1_000_000);
+}
+
+/// Of all rules, though it was only charged for the first when it was overtaken.
+#[test]
+fn whoever_is_overtaken_is_told_what_whoever_comes_after_is() {
+    let algorithms =
+        ["minute, algo: W", "day, algo: W", "hour, algo: TB", "second, algo: LB, max_queue: 0"];
+    for first in algorithms {
+        for second in algorithms.into_iter().filter(|second| *second != first) {
+            let rule = |name: &str, rule: &str| {
+                format!("{{name: {name}, actor: account, rpu: 1, scope: gateway, unit: {rule}}}")
+            };
+            let rules = [rule("first", first), rule("second", second)].join(", ");
+            let text = format!("limits: [{{Url: /, rules: [{rules}]}}]");
+            let gateway = Rc::new(Gateway::new(text.clone(), 2));
+            // From now on nothing is written but what is charged.
+            gateway.request(0, 1);
+            let [own, other] = overtake(&gateway, 1, 0);
+            assert!(matches!(other, Verdict::Admit(..)), "{text}");
+            let told = |verdict: Verdict| match verdict {
+                Verdict::Refuse(refusal) => (refusal.headers(), refusal.by.state()),
+                other => panic!("{other:?} by {text}"),
+            };
+            assert_eq!(told(own), told(gateway.decide(0, 0)), "{text}");
+        }
+    }
 }
 
 /// Each time it is to be charged somebody else has taken its place, so it gets none in the end: from the rule that has
