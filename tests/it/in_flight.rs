@@ -1,6 +1,7 @@
 //! Requests in flight: never more than the limit, and whoever fits is let in, whatever becomes of them.
 
 mod config;
+mod fleet;
 mod gateway;
 mod law;
 mod local;
