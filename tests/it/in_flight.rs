@@ -5,4 +5,5 @@ mod fleet;
 mod gateway;
 mod law;
 mod local;
+mod places;
 mod reports;
