@@ -76,6 +76,11 @@ fn a_request_looks_twice_and_writes_twice() {
     let (reads, writes) = (data.reads.get() - reads, data.writes.get() - writes);
     assert_eq!((reads, writes), (2 * REQUESTS + beats, 2 * REQUESTS + beats));
     end(&mut engine, long, &clock);
+    let metrics = Sums::default();
+    engine.flush("n", &metrics);
+    // The first one found out how many slots there are.
+    assert_eq!(metrics.of("diana.n.shared.writes").cast_unsigned() + beats + 1, data.writes.get());
+    assert_eq!(metrics.of("diana.n.shared.conflicts"), 0);
 }
 
 /// Of those that are known only who lives takes memory.
@@ -184,5 +189,15 @@ fn places_take_the_memory_that_was_said_and_no_more() {
         let taken: usize = slots.map(|key| 192 + data.get(&key).unwrap().0.len()).sum();
         let taken = taken as u64;
         assert_eq!((said.worker, said.shared), (0, taken), "{keys} keys");
+        let alone = document.replace("in_flight", "scope: local, in_flight");
+        let policy = diana_config::parse(alone.as_bytes()).unwrap();
+        let said = sizing::memory(&policy.limits, policy.keys);
+        assert!(said.worker > 0 && said.shared == 0, "{said:?}");
+        let line = sizing::summary(&policy);
+        let number = format!(
+            " 1 rules; callers take at most {} KiB in each worker and 0 KiB",
+            said.worker.div_ceil(1024)
+        );
+        assert!(line.contains(&number), "{line}");
     }
 }
