@@ -2,7 +2,7 @@
 
 use diana_core::policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
 
-use super::{messages, rule, with_rule};
+use super::{messages, policy, rule, with_rule};
 
 const LARGEST: u64 = 9;
 
@@ -64,5 +64,19 @@ fn outcomes_that_count_are_statuses_and_their_classes() {
         let count = Some(Outcomes { statuses, ..Outcomes::default() });
         let expected = Settling { reserve: 1, told: None, count, bans: false, is_place: false };
         assert_eq!(settling(&format!("count: {{status: {text}}}")), expected);
+    }
+}
+
+#[test]
+fn who_reserves_nothing_is_told_what_that_means() {
+    for (reserve, is_told) in [(0, true), (1, false), (9, false)] {
+        let fields =
+            format!("algo: W, cost: {{response: {{header: x}}, max: 9, reserve: {reserve}}}");
+        let warnings = policy(&with_rule(&fields)).warnings;
+        assert_eq!(
+            warnings.iter().any(|line| line.contains("`reserve: 0`")),
+            is_told,
+            "{warnings:?}"
+        );
     }
 }

@@ -5,9 +5,12 @@ use std::rc::Rc;
 use diana_core::algorithm::fixed_window;
 use diana_core::key::{Key, Seed};
 use diana_core::policy::Quota;
+use diana_core::policy::redis::OnFailure;
+use diana_core::redis::client::{Client, Endpoint};
+use diana_core::redis::handle::Handle;
 use diana_core::redis::part::{Part, Parts};
 use diana_core::redis::pending::Settled;
-use diana_core::redis::protocol::{Back, Charge, Numbers, Reply};
+use diana_core::redis::protocol::{Back, Charge, Login, Numbers, Reply};
 use diana_core::time::{Micros, SECOND, Unit};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
@@ -248,4 +251,31 @@ fn what_was_to_be_settled_under_another_secret_is_given_up_and_told_of() {
     }
     assert_eq!(settle_all(&mut worker, &mut redis, now), 2);
     assert_eq!(worker.handle.ledgers.dropped, 70);
+}
+
+/// Numbers of batches, and names of callers, mean something only where they were given.
+#[test]
+fn nobody_settles_what_lies_elsewhere() {
+    let seed = Seed { k0: 1, k1: 2 };
+    let client = |cluster: &str, db: u32, parts: u16, namespace: &str, seed: Seed| {
+        let login = Login { db, ..Login::default() };
+        let way =
+            Endpoint { cluster: cluster.into(), timeout: 20, login, parts: Parts::new(parts) };
+        Client::new(way, namespace, Rc::new(FakeSharedData::default()), seed, 5)
+    };
+    let heir = client("redis", 0, 1, "test", seed);
+    for (old, is_alike) in [
+        (client("redis", 0, 1, "test", seed), true),
+        (client("other", 0, 1, "test", seed), false),
+        (client("redis", 1, 1, "test", seed), false),
+        (client("redis", 0, 2, "test", seed), false),
+        (client("redis", 0, 1, "other", seed), false),
+        (client("redis", 0, 1, "test", Seed { k0: 1, k1: 3 }), false),
+    ] {
+        let mut handles = [(); 2].map(|()| Handle::new(OnFailure::Gateway, Parts::ONE));
+        let [own, left] = &mut handles;
+        left.ledgers.add(Part::FIRST, self::own(0, Back::Debt { permits: 1 }));
+        assert_eq!(heir.inherit(own, &old, left), is_alike);
+        assert_eq!((own.ledgers.is_any(), left.ledgers.is_any()), (is_alike, !is_alike));
+    }
 }
