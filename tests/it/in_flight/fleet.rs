@@ -60,6 +60,8 @@ enum Known {
 struct Gateway {
     engine: Engine,
     callout: FakeCallout,
+    /// By what it signs what it settles.
+    name: Vec<u8>,
     done: usize,
     ticked: Micros,
     /// Whether Redis hears of it.
@@ -102,6 +104,7 @@ fn gateway(random: u64, now: Micros) -> Gateway {
     Gateway {
         engine: engine.unwrap(),
         callout: FakeCallout::default(),
+        name: format!("{random:016x}").into_bytes(),
         done: 0,
         ticked: now,
         cut: false,
@@ -188,7 +191,9 @@ impl Fleet {
             let (status, body) = (body.as_ref().map(|_| 200), body.unwrap_or_default());
             let answer = Answer { status, size: body.len(), body: &|| Some(body.clone()) };
             let it = &mut self.gateways[at];
-            if status.is_some() && Asking::read(&commands(&call.body)[0]).settles.is_some() {
+            let settles = Asking::read(&commands(&call.body)[0]).settles;
+            // What another one left that has ended says nothing of this one.
+            if status.is_some() && settles.is_some_and(|(sender, ..)| sender.ends_with(&it.name)) {
                 it.told = now.mono;
             }
             let resumed = it.engine.answer(token, &answer, now).unwrap_or_default();

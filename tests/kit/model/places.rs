@@ -39,6 +39,7 @@ impl Places {
         asked: &Asked,
         now: u64,
     ) -> [i64; 11] {
+        assert!(holder < 1 << 53, "no number of the script's");
         if holder > 0 {
             self.lives.insert(holder, now + LIVES);
         }
