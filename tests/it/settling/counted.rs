@@ -113,26 +113,34 @@ fn bans_follow_what_counted() {
 
 #[test]
 fn what_is_told_of_them_is_what_is_reserved() {
-    let mut engine = engine(
-        "{name: r, actor: address, unit: day, rpu: 5, algo: W, cost: 2, scope: local, count: {status: [401]}}",
-    );
-    let clock = clock();
-    let admit = |engine: &mut Engine| match engine.decide(&request(), &clock) {
-        Verdict::Admit(permit, _) => permit,
-        other => panic!("{other:?}"),
-    };
-    let open = [admit(&mut engine), admit(&mut engine)];
-    let Verdict::Refuse(refusal) = engine.decide(&request(), &clock) else { panic!("5 < 6") };
-    let headers = refusal.headers();
-    assert!(headers.contains(&("ratelimit-policy", "\"r\";q=5;w=86400".into())), "{headers:?}");
-    assert!(headers.contains(&("ratelimit", "\"r\";r=1;t=1".into())), "{headers:?}");
-    for (permit, status) in open.into_iter().zip([200, 401]) {
-        engine.settle(permit, &FakeEnding::answered(status), clock.0.get());
+    for (limit, left) in [(5, 1), (4, 0)] {
+        let mut engine = engine(&format!(
+            "{{name: r, actor: address, unit: day, rpu: {limit}, algo: W, cost: 2, scope: local, count: {{status: [401]}}}}"
+        ));
+        let clock = clock();
+        let admit = |engine: &mut Engine| match engine.decide(&request(), &clock) {
+            Verdict::Admit(permit, _) => permit,
+            other => panic!("{other:?}"),
+        };
+        let refuses = |engine: &mut Engine| {
+            let Verdict::Refuse(refusal) = engine.decide(&request(), &clock) else { panic!() };
+            let headers = refusal.headers();
+            for (name, value) in [
+                ("ratelimit-policy", format!("\"r\";q={limit};w=86400")),
+                ("ratelimit", format!("\"r\";r={left};t=1")),
+            ] {
+                assert!(headers.contains(&(name, value)), "{headers:?}");
+            }
+        };
+        let open = [admit(&mut engine), admit(&mut engine)];
+        refuses(&mut engine);
+        for (permit, status) in open.into_iter().zip([200, 401]) {
+            engine.settle(permit, &FakeEnding::answered(status), clock.0.get());
+        }
+        let open = admit(&mut engine);
+        refuses(&mut engine);
+        engine.settle(open, &FakeEnding::answered(200), clock.0.get());
     }
-    let open = admit(&mut engine);
-    let Verdict::Refuse(refusal) = engine.decide(&request(), &clock) else { panic!("5 < 6") };
-    assert!(refusal.headers().contains(&("ratelimit", "\"r\";r=1;t=1".into())));
-    engine.settle(open, &FakeEnding::answered(200), clock.0.get());
 }
 
 #[derive(Default)]

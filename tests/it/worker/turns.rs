@@ -131,16 +131,17 @@ fn who_leaves_while_it_waits_has_used_nothing() {
 #[test]
 fn the_place_in_flight_of_who_was_held_comes_back_at_its_end() {
     let rules =
-        LINE.replace("rules: [", "rules: [{actor: account, in_flight: 1, scope: gateway}, ");
+        LINE.replace("rules: [", "rules: [{actor: account, in_flight: 2, scope: gateway}, ");
     let mut thread = Thread::with(&rules);
-    for stream in 10..20 {
-        thread.request(1, stream, "ann");
-        thread.pass(TURN / 2);
-        assert!(!thread.request(1, 100 + stream, "ann"));
-        assert_eq!(*thread.host.refused.borrow().last().unwrap(), 100 + stream);
-        thread.pass(TURN);
-        _ = thread.responds(stream);
-        thread.leave(1, stream);
+    for stream in [10, 20, 30] {
+        assert!(thread.request(1, stream, "ann") && !thread.request(1, stream + 1, "ann"));
+        assert!(!thread.request(1, stream + 2, "ann"));
+        assert_eq!(thread.host.refused.borrow().last(), Some(&(stream + 2)));
+        thread.pass(10 * TURN);
+        assert_eq!(thread.host.resumed.borrow().last(), Some(&(stream + 1)));
+        for stream in [stream, stream + 1] {
+            _ = thread.responds(stream);
+            thread.leave(1, stream);
+        }
     }
-    assert!(thread.host.resumed.borrow().len() < 10);
 }
