@@ -77,6 +77,8 @@ def one_by_one(tool, mutants):
     if mutants:
         names = "|".join(re.escape(mutant["name"]) for mutant in mutants)
         command = [tool, "mutants", "--dir", ROOT, "--output", CARGO_TARGET, "--no-shuffle", "--build-timeout", "600"]
+        # Without their files, those of all others would be tried, too.
+        command += [word for file in sorted({mutant["file"] for mutant in mutants}) for word in ("--file", file)]
         run([*command, "--timeout-multiplier", "5", "--minimum-test-timeout", "30", "--re", f"^({names})$"])
 
 

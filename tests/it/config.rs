@@ -13,6 +13,7 @@ mod protobuf;
 mod redis;
 mod reference;
 mod remote;
+mod settling;
 mod warnings;
 
 use diana_config::parse;

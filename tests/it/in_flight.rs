@@ -1,7 +1,9 @@
 //! Requests in flight: never more than the limit, and whoever fits is let in, whatever becomes of them.
 
 mod config;
+mod fleet;
 mod gateway;
 mod law;
 mod local;
+mod places;
 mod reports;

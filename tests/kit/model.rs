@@ -6,6 +6,7 @@ mod clock;
 mod keys;
 mod lend;
 mod look;
+pub mod places;
 pub mod proxy;
 pub mod redis;
 pub mod rule;
@@ -58,6 +59,8 @@ pub struct Asked {
     pub left: u64,
     /// Permits that were used beyond those that were charged.
     pub debt: u64,
+    /// What else it says, of places in flight.
+    pub what: u64,
 }
 
 /// What becomes of an ask about rules.

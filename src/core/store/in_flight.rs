@@ -55,9 +55,9 @@ impl Store for InFlight {
             By::Places(draft) => draft,
             _ => self.places.look(key, now.mono),
         };
-        let Some(left) = self.places.take(key, draft, now.mono) else { return FULL };
-        (reservation.is_charged, reservation.refusal.left) = (true, left);
-        Decision::Admit { wait: delay }
+        let taken = self.places.take(key, draft, now.mono);
+        (reservation.is_charged, reservation.refusal.left) = (taken.is_some(), taken.unwrap_or(0));
+        if taken.is_some() { Decision::Admit { wait: delay } } else { FULL }
     }
 
     fn can_hold(&mut self, reservation: &mut Reservation, _delay: Micros) -> Decision {

@@ -32,7 +32,8 @@ const HOST: u64 = 192;
 /// The memory of a rule: nothing in the workers.
 pub(super) fn memory(callers: Option<usize>) -> Memory {
     let [(slots, room), _] = Names::most(callers);
-    let callers = if callers.is_some() { room } else { 1 };
+    // Those that found no room are one more.
+    let callers = if callers.is_some() { room + 1 } else { 1 };
     Memory { worker: 0, shared: slots * (HOST + slot::bytes(callers, WORKERS)) }
 }
 

@@ -66,6 +66,8 @@ impl Gateway {
         let policy =
             diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+        // Nobody books what comes back.
+        let rules = rules.filter(|rule| rule.settling.is_none());
         let books = rules.map(|rule| Book {
             rule: Rule::new(rule.algo, rule.quota),
             local: rule.scope == Scope::Local,
@@ -208,7 +210,13 @@ fn all_rules_are_charged_or_none_whoever_comes_between() {
 /// time. What becomes of both.
 fn overtaken(text: &str, time: usize, caller: usize) -> (Rc<Gateway>, [Verdict; 2]) {
     let gateway = Rc::new(Gateway::new(text.into(), 2));
-    let (here, other) = (Rc::downgrade(&gateway), Rc::new(RefCell::new(None)));
+    let (own, other) = overtake(&gateway, time, caller);
+    (gateway, [own, other.expect("it came between")])
+}
+
+/// The same; nothing of the second one if there were fewer writes.
+fn overtake(gateway: &Rc<Gateway>, time: usize, caller: usize) -> (Verdict, Option<Verdict>) {
+    let (here, other) = (Rc::downgrade(gateway), Rc::new(RefCell::new(None)));
     let (there, mut writes) = (other.clone(), 0);
     *gateway.data.before_swap.borrow_mut() = Some(Box::new(move |_, _| {
         writes += 1;
@@ -219,8 +227,7 @@ fn overtaken(text: &str, time: usize, caller: usize) -> (Rc<Gateway>, [Verdict; 
     }));
     let own = gateway.decide(0, caller);
     gateway.data.before_swap.borrow_mut().take();
-    let other = other.borrow_mut().take().expect("it came between");
-    (gateway, [own, other])
+    (own, other.borrow_mut().take())
 }
 
 /// Nobody can tell whose a count is, to give it back.
@@ -248,6 +255,61 @@ fn no_place_in_a_line_is_taken_before_a_permit_that_somebody_may_take() {
     assert_eq!(admitted.count(), 1);
     let Verdict::Hold(held) = gateway.decide(0, 1) else { panic!("somebody went before") };
     assert_eq!(held.until, START.mono + 1_000_000);
+}
+
+/// Whenever that happens, and whatever was charged until then.
+#[test]
+fn whoever_is_overtaken_is_told_what_whoever_comes_after_is() {
+    let rules = [
+        "unit: minute, rpu: 1, algo: W",
+        "unit: day, rpu: 1, algo: W",
+        "unit: hour, rpu: 1, algo: TB",
+        "unit: second, rpu: 1, algo: LB, max_queue: 0",
+        "unit: day, rpu: 2, algo: W, count: {status: [401]}",
+        "in_flight: 1",
+        "in_flight: 2",
+    ];
+    let mut overtaken = 0;
+    for first in rules {
+        for second in rules.into_iter().filter(|second| *second != first) {
+            let rule = |name: &str, rule: &str| {
+                format!("{{name: {name}, actor: account, scope: gateway, {rule}}}")
+            };
+            let both = [rule("first", first), rule("second", second)].join(", ");
+            let text = format!("limits: [{{Url: /, rules: [{both}]}}]");
+            let told = |verdict: Verdict| match verdict {
+                Verdict::Refuse(refusal) => (refusal.headers(), refusal.by.state()),
+                other => panic!("{other:?} by {text}"),
+            };
+            let begun = || {
+                let gateway = Rc::new(Gateway::new(text.clone(), 2));
+                // From now on hardly anything is written but what is charged.
+                gateway.request(0, 1);
+                gateway.request(1, 1);
+                gateway
+            };
+            let after = begun();
+            let _open = after.decide(1, 0);
+            // Both have room for two.
+            let expected = after.decide(0, 0);
+            let Verdict::Refuse(_) = expected else { continue };
+            let expected = told(expected);
+            for time in 1..10 {
+                let gateway = begun();
+                let (own, other) = overtake(&gateway, time, 0);
+                let Some(other) = other else { break };
+                let (Verdict::Refuse(_), Verdict::Admit(..)) = (&own, &other) else { continue };
+                overtaken += 1;
+                assert_eq!(told(own), expected, "at the {time}th write by {text}");
+                assert_eq!(told(gateway.decide(0, 0)), expected, "later by {text}");
+                let lines = Lines::default();
+                gateway.workers[0].borrow_mut().flush("test", &lines);
+                let gave_up = lines.0.borrow().iter().any(|line| line.contains("exhausted"));
+                assert!(!gave_up, "{:?}", lines.0);
+            }
+        }
+    }
+    assert!(overtaken > 50, "too tame: {overtaken}");
 }
 
 /// Each time it is to be charged somebody else has taken its place, so it gets none in the end: from the rule that has

@@ -177,3 +177,20 @@ limits: [{{Url: /, rules: [{rules}]}}]"
         assert_eq!(gate.metrics(), [missing], "{rules}");
     }
 }
+
+#[test]
+fn those_that_were_held_are_counted_among_those_that_were_let_in() {
+    let mut gate = Gate::new(
+        "{Url: /, rules: [{name: r, actor: all, unit: second, rpu: 1, algo: LB, max_queue: 2, scope: local}]}",
+    );
+    (0..5).for_each(|_| _ = gate.admits(&from("ann")));
+    assert_eq!(
+        gate.metrics(),
+        [
+            "diana.ns.rule.r.allowed 2",
+            "diana.ns.rule.r.held 1",
+            "diana.ns.rule.r.keys +1",
+            "diana.ns.rule.r.refused 3",
+        ]
+    );
+}

@@ -3,16 +3,23 @@
 use std::rc::Rc;
 
 use diana_core::algorithm::fixed_window;
+use diana_core::key::{Key, Seed};
 use diana_core::policy::Quota;
-use diana_core::redis::part::Part;
+use diana_core::policy::redis::OnFailure;
+use diana_core::redis::client::{Client, Endpoint};
+use diana_core::redis::handle::Handle;
+use diana_core::redis::part::{Part, Parts};
 use diana_core::redis::pending::Settled;
-use diana_core::redis::protocol::{Back, Charge, Numbers, Reply};
-use diana_core::time::{Micros, Unit};
+use diana_core::redis::protocol::{Back, Charge, Login, Numbers, Reply};
+use diana_core::time::{Micros, SECOND, Unit};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
+use kit::model::proxy::Proxy;
 use kit::model::redis::Redis;
+use kit::model::wire::{Asking, commands};
 use kit::seed;
 
+use super::parts::steps;
 use super::{MILLISECOND, Worker, charge, ok, requests};
 
 const START: Micros = 1_700_000_000_000_000;
@@ -69,8 +76,9 @@ fn a_settlement_counts_once() {
         let (mut redis, mut ways) = (Redis::default(), Vec::new());
         let (mut used, mut now) = (0, 0);
         for _ in 0..400 {
-            now += MILLISECOND;
-            for _ in 0..rng.u32(0..3) {
+            // At times nothing is left to be settled.
+            now += if rng.u32(0..50) == 0 { 100 * MILLISECOND } else { MILLISECOND };
+            for _ in 0..if rng.u32(0..4) == 0 { rng.u32(0..9) } else { 0 } {
                 let permits = rng.u64(1..100);
                 used += permits;
                 let debt = own(0, Back::Debt { permits });
@@ -106,5 +114,168 @@ fn a_settlement_counts_once() {
         };
         assert_eq!(reply.remaining, LIMIT - used - 1, "lost: {lost} %");
         assert_eq!(worker.handle.ledgers.dropped, 0);
+    }
+}
+
+/// Has Redis answer whatever is asked. What became of requests.
+fn serve(worker: &mut Worker, redis: &mut Redis, now: Micros) -> Vec<(u64, Settled)> {
+    let mut told = requests(worker.work(now));
+    loop {
+        let calls = worker.calls.fresh();
+        if calls.is_empty() {
+            return told;
+        }
+        for (token, call) in calls {
+            let answer = ok(redis.answer(&call.body, START + now));
+            told.extend(requests(worker.answer(token, &answer, now).unwrap()));
+        }
+    }
+}
+
+/// Has Redis answer until nothing is left to be settled. How many permits are used.
+fn settle_all(worker: &mut Worker, redis: &mut Redis, mut now: Micros) -> u64 {
+    worker.handle.in_use = true;
+    while worker.handle.has_operations() {
+        now += MILLISECOND;
+        serve(worker, redis, now);
+    }
+    worker.ask_for(vec![own(1, Back::Nothing)], now);
+    let told = serve(worker, redis, now);
+    let [(_, Settled::Decided { reply: Reply::Rule(reply), .. })] = told[..] else {
+        panic!("Redis has not decided");
+    };
+    LIMIT - reply.remaining - 1
+}
+
+fn add(worker: &mut Worker, count: u64) {
+    for _ in 0..count {
+        worker.handle.ledgers.add(Part::FIRST, own(0, Back::Debt { permits: 1 }));
+    }
+}
+
+/// There is memory for 8192 of them. What is beyond that, or of one that ended does not fit, is told of.
+#[test]
+fn what_finds_no_room_is_told_of_and_all_else_is_settled() {
+    const MOST: u64 = 8192;
+    for (left, own, dropped) in [
+        (0, MOST, 0),
+        (0, MOST + 7, 7),
+        (4000, MOST - 4000, 0),
+        (4000, MOST - 3999, 4000),
+        (MOST + 5, 0, 5),
+        (MOST + 5, 1, MOST + 5),
+    ] {
+        let data = Rc::new(FakeSharedData::default());
+        let mut redis = Redis::default();
+        let [mut old, mut new] = [(); 2].map(|()| Worker::of(&data));
+        add(&mut old, left);
+        add(&mut new, own);
+        new.client.inherit(&mut new.handle, &old.client, &mut old.handle);
+        assert!(!old.handle.ledgers.is_any());
+        assert_eq!(new.handle.ledgers.is_any(), left + own > 0);
+        assert_eq!(new.handle.ledgers.dropped, dropped, "{left} and {own}");
+        assert_eq!(settle_all(&mut new, &mut redis, 0), left + own - dropped);
+        // There is room again.
+        add(&mut new, MOST);
+        assert_eq!(new.handle.ledgers.dropped, dropped);
+        assert_eq!(settle_all(&mut new, &mut redis, SECOND), left + own - dropped + 1 + MOST);
+    }
+}
+
+/// What is to be settled in a part goes there, whoever left it.
+#[test]
+fn each_part_settles_what_lies_there() {
+    let parts = Parts::new(4);
+    let data = Rc::new(FakeSharedData::default());
+    let mut proxy = Proxy::default();
+    let [mut old, mut new] = [(); 2].map(|()| Worker::of_parts(&data, parts));
+    let of = |part: u64| Key { hash: part << 62 | 1, second_hash: part << 62 | 1 };
+    let mut expected = [0; 4];
+    for round in 1..50 {
+        for (worker, number) in [(&mut old, round % 4), (&mut new, round % 3)] {
+            let charge = Charge { caller: of(number), ..own(0, Back::Debt { permits: round }) };
+            worker.handle.ledgers.add(parts.of(of(number)), charge);
+            expected[number as usize] += round;
+        }
+    }
+    new.client.inherit(&mut new.handle, &old.client, &mut old.handle);
+    new.handle.in_use = true;
+    steps(&mut new, &mut proxy, 0, 1000);
+    assert!(!new.handle.ledgers.is_any());
+    for number in 0..4 {
+        new.ask_for(vec![Charge { caller: of(number), ..own(1, Back::Nothing) }], SECOND);
+        let told = steps(&mut new, &mut proxy, SECOND, 10);
+        let [(_, Settled::Decided { reply: Reply::Rule(reply), .. })] = told[..] else { panic!() };
+        assert_eq!(reply.remaining, LIMIT - expected[number as usize] - 1, "part {number}");
+    }
+}
+
+/// Nobody knows under the fleet's secret who they were that were hashed under another one. And no batch that is on its way
+/// still is taken for one that leaves afterwards.
+#[test]
+fn what_was_to_be_settled_under_another_secret_is_given_up_and_told_of() {
+    let data = Rc::new(FakeSharedData::default());
+    let (mut before, mut now) = (Redis::default(), 0);
+    let mut worker = Worker::of(&data);
+    worker.handle.in_use = true;
+    let number = |body: &[u8]| Asking::read(&commands(body)[0]).settles.unwrap().1;
+    for _ in 0..3 {
+        add(&mut worker, 3);
+        now += MILLISECOND;
+        serve(&mut worker, &mut before, now);
+    }
+    add(&mut worker, 70);
+    now += MILLISECOND;
+    worker.work(now);
+    let (late, call) = worker.calls.one();
+    assert_eq!(number(&call.body), 4);
+    let answer = before.answer(&call.body, START + now);
+    // Redis is another one by now, which goes by the secret of others, as another worker of the gateway finds out.
+    let mut redis = Redis::default();
+    let own = Seed { k0: 8, k1: 8 };
+    let mut stranger = Worker::with_secret(&Rc::default(), Parts::ONE, own);
+    let mut other = Worker::of(&data);
+    for worker in [&mut stranger, &mut other] {
+        worker.ask(9, now);
+        serve(worker, &mut redis, now);
+    }
+    worker.work(now);
+    assert_eq!(worker.handle.ledgers.dropped, 70);
+    add(&mut worker, 2);
+    worker.answer(late, &ok(answer), now);
+    now += MILLISECOND;
+    worker.work(now);
+    for (token, call) in worker.calls.fresh() {
+        assert!(number(&call.body) > 4, "that one may have been taken");
+        worker.answer(token, &ok(redis.answer(&call.body, START + now)), now);
+    }
+    assert_eq!(settle_all(&mut worker, &mut redis, now), 2);
+    assert_eq!(worker.handle.ledgers.dropped, 70);
+}
+
+/// Numbers of batches, and names of callers, mean something only where they were given.
+#[test]
+fn nobody_settles_what_lies_elsewhere() {
+    let seed = Seed { k0: 1, k1: 2 };
+    let client = |cluster: &str, db: u32, parts: u16, namespace: &str, seed: Seed| {
+        let login = Login { db, ..Login::default() };
+        let way =
+            Endpoint { cluster: cluster.into(), timeout: 20, login, parts: Parts::new(parts) };
+        Client::new(way, namespace, Rc::new(FakeSharedData::default()), seed, 5)
+    };
+    let heir = client("redis", 0, 1, "test", seed);
+    for (old, is_alike) in [
+        (client("redis", 0, 1, "test", seed), true),
+        (client("other", 0, 1, "test", seed), false),
+        (client("redis", 1, 1, "test", seed), false),
+        (client("redis", 0, 2, "test", seed), false),
+        (client("redis", 0, 1, "other", seed), false),
+        (client("redis", 0, 1, "test", Seed { k0: 1, k1: 3 }), false),
+    ] {
+        let mut handles = [(); 2].map(|()| Handle::new(OnFailure::Gateway, Parts::ONE));
+        let [own, left] = &mut handles;
+        left.ledgers.add(Part::FIRST, self::own(0, Back::Debt { permits: 1 }));
+        assert_eq!(heir.inherit(own, &old, left), is_alike);
+        assert_eq!((own.ledgers.is_any(), left.ledgers.is_any()), (is_alike, !is_alike));
     }
 }

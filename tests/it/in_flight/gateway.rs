@@ -7,6 +7,7 @@ use diana_core::decision::Retry;
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
 use diana_core::permit::{End, Permit};
+use diana_core::port::SharedData;
 use diana_core::time::{Micros, Now, SECOND};
 use diana_core::verdict::Verdict;
 use fastrand::Rng;
@@ -19,6 +20,9 @@ const TICK: Micros = SECOND / 10;
 
 /// Within this time the places of a worker that died are free.
 pub(super) const AGAIN: Micros = 2 * SECOND;
+
+/// Machines are up for years.
+const UPTIME: Micros = 20 * 365 * 86_400 * SECOND;
 
 /// A request in flight.
 struct Open {
@@ -64,14 +68,15 @@ impl Gateway {
         let data = Rc::new(FakeSharedData::default());
         let engines = (0..workers).map(|_| RefCell::new(engine(&document, &data))).collect();
         let clock = FakeClock::default();
-        clock.0.set(START);
+        clock.0.set(START.later(UPTIME));
+        let ticked = Cell::new(clock.0.get().mono);
         Gateway {
             document,
             limit,
             data,
             engines,
             clock,
-            ticked: Cell::new(START.mono),
+            ticked,
             open: RefCell::default(),
             ending: RefCell::default(),
             orphans: RefCell::default(),
@@ -109,8 +114,11 @@ impl Gateway {
             self.ticked.set(self.ticked.get() + TICK);
             let passed = self.ticked.get() - self.now().mono;
             self.clock.0.set(self.now().later(passed));
-            for (_, engine) in self.engines.iter().enumerate().filter(|(it, _)| runs(*it)) {
-                engine.borrow_mut().tidy(self.now());
+            for (worker, engine) in self.engines.iter().enumerate().filter(|(it, _)| runs(*it)) {
+                let counts = |open: &Open| open.worker == worker && open.counts;
+                let holds = self.open.borrow().iter().any(counts);
+                let goes_on = engine.borrow_mut().tidy(self.now());
+                assert!(goes_on || !holds, "who is not called again is taken for dead");
             }
         }
         self.clock.0.set(end);
@@ -191,6 +199,18 @@ impl Gateway {
     pub(super) fn end_all(&self, rng: &mut Rng) {
         while !self.open.borrow().is_empty() {
             self.end(rng);
+        }
+    }
+
+    /// Nobody is called for nothing, and nothing is left in shared data but whose places those were.
+    pub(super) fn is_at_rest(&self) {
+        for engine in &self.engines {
+            assert!(!engine.borrow_mut().tidy(self.now()));
+        }
+        for key in self.data.keys() {
+            let name = key.strip_prefix("diana/2/alone/").expect("of the namespace");
+            let is_slot = name.rsplit('/').next().unwrap().contains('.');
+            assert!(!is_slot || self.data.get(&key).unwrap().0.len() == 8, "{key}");
         }
     }
 

@@ -34,6 +34,7 @@ fn nothing_is_left(gateway: &Gateway, rng: &mut Rng, workers: usize, callers: us
         assert_eq!(gateway.request(rng.usize(..workers), caller), Some(false));
         gateway.end_all(rng);
     }
+    gateway.is_at_rest();
 }
 
 #[test]

@@ -17,10 +17,10 @@ use super::gateway::{AGAIN, engine};
 
 /// What all metrics come to.
 #[derive(Default)]
-struct Sums(RefCell<HashMap<String, i64>>);
+pub(super) struct Sums(RefCell<HashMap<String, i64>>);
 
 impl Sums {
-    fn of(&self, name: &str) -> i64 {
+    pub(super) fn of(&self, name: &str) -> i64 {
         self.0.borrow().get(name).copied().unwrap_or(0)
     }
 }
@@ -89,6 +89,8 @@ fn clients_are_told_how_many_and_to_come_again_soon() {
         engine.flush("n", &metrics);
         assert_eq!(metrics.of("diana.n.rule.few.in_flight"), 0);
         assert_eq!(metrics.of("diana.n.rule.few.settled"), 0);
+        engine.retire("n", clock.0.get(), &metrics);
+        assert_eq!(metrics.of("diana.n.rule.few.keys"), 0);
     }
 }
 
@@ -133,6 +135,7 @@ fn nothing_of_a_rule_that_ended_keeps_memory() {
         work(remains);
     }
     assert_eq!(bytes(), full, "they are in flight");
+    assert!(remains.due() > clock.0.get().mono + SECOND, "nobody knows when they end");
     drop(open);
     drop(engine);
     for _ in 0..100 {
@@ -180,5 +183,5 @@ fn more_costs_than_memory_is_there_for_stay_as_they_were_reserved() {
     let metrics = Sums::default();
     engine.flush("n", &metrics);
     let of = |what: &str| metrics.of(&format!("diana.n.rule.r.{what}"));
-    assert_eq!((of("unsettled"), of("settled")), (3, MOST as i64));
+    assert_eq!((of("unsettled"), of("settled"), of("in_flight")), (3, MOST as i64, 0));
 }

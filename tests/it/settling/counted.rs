@@ -1,11 +1,13 @@
 //! Requests of which only some count: five wrong passwords and never a sixth, however many come at once.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use diana_core::decision::Retry;
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
 use diana_core::permit::Permit;
+use diana_core::port::Metrics;
 use diana_core::time::SECOND;
 use diana_core::verdict::Verdict;
 use fastrand::Rng;
@@ -107,4 +109,77 @@ fn bans_follow_what_counted() {
         };
         assert_eq!(refusal.by.state().starts_with("banned"), bans, "{}", refusal.by.state());
     }
+}
+
+#[test]
+fn what_is_told_of_them_is_what_is_reserved() {
+    for (limit, left) in [(5, 1), (4, 0)] {
+        let mut engine = engine(&format!(
+            "{{name: r, actor: address, unit: day, rpu: {limit}, algo: W, cost: 2, scope: local, count: {{status: [401]}}}}"
+        ));
+        let clock = clock();
+        let admit = |engine: &mut Engine| match engine.decide(&request(), &clock) {
+            Verdict::Admit(permit, _) => permit,
+            other => panic!("{other:?}"),
+        };
+        let refuses = |engine: &mut Engine| {
+            let Verdict::Refuse(refusal) = engine.decide(&request(), &clock) else { panic!() };
+            let headers = refusal.headers();
+            for (name, value) in [
+                ("ratelimit-policy", format!("\"r\";q={limit};w=86400")),
+                ("ratelimit", format!("\"r\";r={left};t=1")),
+            ] {
+                assert!(headers.contains(&(name, value)), "{headers:?}");
+            }
+        };
+        let open = [admit(&mut engine), admit(&mut engine)];
+        refuses(&mut engine);
+        for (permit, status) in open.into_iter().zip([200, 401]) {
+            engine.settle(permit, &FakeEnding::answered(status), clock.0.get());
+        }
+        let open = admit(&mut engine);
+        refuses(&mut engine);
+        engine.settle(open, &FakeEnding::answered(200), clock.0.get());
+    }
+}
+
+#[derive(Default)]
+struct Lines(RefCell<Vec<String>>);
+
+impl Metrics for Lines {
+    fn record(&self, _: &str, _: u64) {}
+
+    fn count(&self, name: &str, amount: u64) {
+        self.0
+            .borrow_mut()
+            .push(format!("{} {amount}", name.trim_start_matches("diana.n.rule.r.")));
+    }
+
+    fn gauge(&self, _: &str, _: i64) {}
+}
+
+/// How much came back, how much was used beyond what was reserved, and of how many nobody knows.
+#[test]
+fn metrics_say_what_was_settled() {
+    let mut engine = engine(
+        "{name: r, actor: address, unit: day, rpu: 1000, algo: W, scope: local,
+          cost: {response: {header: x-used}, reserve: 5, max: 9}}",
+    );
+    let clock = clock();
+    let used = |used: &str| FakeEnding::answered(200).header("x-used", used);
+    for ending in
+        [used("2"), used("0"), used("8"), used("5"), used("many"), FakeEnding::answered(200)]
+    {
+        let Verdict::Admit(mut permit, _) = engine.decide(&request(), &clock) else { panic!() };
+        engine.hear_response(&mut permit, &ending);
+        engine.settle(permit, &ending, clock.0.get());
+    }
+    let lines = Lines::default();
+    engine.flush("n", &lines);
+    let mut lines = lines.0.take();
+    lines.sort();
+    // 3 and 5 of the first two come back; the last two count as if they had used all that they may.
+    let settled =
+        ["allowed 6", "debt 11", "refunded 8", "settled 6", "untold_absent 1", "untold_unusable 1"];
+    assert_eq!(lines, settled);
 }

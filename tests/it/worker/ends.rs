@@ -2,10 +2,11 @@
 
 use std::rc::{Rc, Weak};
 
-use super::{MILLISECOND, Thread};
+use super::{House, MILLISECOND, Thread};
 use crate::fleet::redis::{admits, decides};
 use diana_core::port::SharedData;
 use diana_core::time::SECOND;
+use diana_worker::remote::LOOK;
 use diana_worker::{Instance, Stream};
 use kit::fake::FakeRequest;
 use kit::model::redis::Redis;
@@ -16,13 +17,19 @@ const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, r
 /// A worker that holds a block of a caller's permits.
 fn lender() -> Thread {
     let mut thread = Thread::with(FLEET);
+    lend(&mut thread, 1);
+    thread
+}
+
+/// Redis lends a caller's permits to a worker, whose latest root asks for them.
+fn lend(thread: &mut Thread, latest: u32) {
     assert!(!thread.request(1, 10, "ann"));
     thread.pass(2 * MILLISECOND);
+    let token = thread.host.calls.borrow().len() - 1;
     let body = decides(&[0, 0, 0, 50, 1, 7, 20, 3, 0, 100_000, 0]);
-    thread.answer(1, 0, Some(200), &body);
+    thread.answer(latest, token as u32, Some(200), &body);
     assert!(thread.request(1, 11, "ann"), "it has a block");
     thread.streams.clear();
-    thread
 }
 
 fn weak(thread: &Thread, root: u32) -> Weak<Instance> {
@@ -53,6 +60,28 @@ fn what_a_root_holds_that_ends_is_given_back_by_another() {
     assert!(old.upgrade().is_some());
     thread.pass(2 * MILLISECOND);
     assert_eq!(thread.host.calls.borrow().len(), 2, "the block goes back");
+}
+
+/// Rules that another worker had from a centre come into force when a root looks, and the latest does at once what is left
+/// to be done.
+#[test]
+fn what_rules_hold_that_a_centre_replaces_is_given_back_at_once() {
+    let centre = format!("{FLEET}\nremote: {{cluster: centre, path: /rules}}");
+    let mut other = Thread::with(&centre);
+    other.tick(1);
+    let data = other.host.data.clone();
+    let mut thread = Thread::of(House { data, random: 5, ..House::default() });
+    assert!(thread.configure(1, &centre));
+    thread.tick(1);
+    assert!(thread.configure(2, "namespace: other\nlimits: []"));
+    other.answer(1, 0, Some(200), b"limits: []");
+    thread.pass(LOOK - 5 * MILLISECOND);
+    lend(&mut thread, 2);
+    let before = thread.host.calls.borrow().len();
+    thread.pass(6 * MILLISECOND);
+    let calls = thread.host.calls.borrow();
+    let [(root, _)] = &calls[before..] else { panic!("it stays, with {} calls", calls.len()) };
+    assert_eq!(*root, 2);
 }
 
 /// Nobody is called any more who could do it.

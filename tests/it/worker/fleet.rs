@@ -58,6 +58,10 @@ fn answers_do_not_put_upkeep_off() {
         thread.pass(MILLISECOND);
     }
     assert!(thread.host.count_of("diana.ns.rule.r.allowed") > 20, "{:?}", thread.host.counts);
+    thread.pass(SECOND);
+    let counts = thread.host.counts.borrow();
+    let of = |what: &str| counts.get(&format!("diana.ns.fleet.{what}")).copied();
+    assert_eq!((of("trips"), of("asks"), of("foreign")), (Some(50), Some(50), None));
 }
 
 /// A worker whose gateway has lost Redis, as another worker found a second ago.
@@ -115,4 +119,20 @@ fn an_instance_that_ended_needs_no_redis() {
     thread.pass(10 * SECOND);
     assert_eq!(thread.host.calls.borrow().len(), 0);
     assert_eq!(thread.host.next(), None);
+}
+
+/// Nobody waits for it, and what others may have is not kept from them.
+#[test]
+fn what_a_request_used_is_settled_soon_after_its_end() {
+    let rule = FLEET.replace(
+        "scope: global",
+        "scope: global, cost: {response: {header: x-used}, reserve: 5, max: 9}",
+    );
+    let mut thread = Thread::with(&rule);
+    ask(&mut thread, &lends(0));
+    thread.pass(5 * SECOND);
+    _ = thread.responds(10);
+    assert!(!soon(&thread));
+    thread.leave(1, 10);
+    assert!(soon(&thread));
 }

@@ -108,3 +108,40 @@ fn a_root_that_the_host_forgot_is_not_waited_for() {
     thread.pass(SECOND);
     assert_eq!(*thread.host.resumed.borrow(), [11, 12]);
 }
+
+/// What was reserved for it by other rules comes back, too, in full; and of who went on when it ends.
+#[test]
+fn who_leaves_while_it_waits_has_used_nothing() {
+    const RULES: &str = "limits: [{Url: /, rules: [
+        {actor: account, unit: second, rpu: 1, algo: LB, scope: local, max_delay: 20s, max_queue: 30},
+        {actor: account, unit: day, rpu: 15, algo: W, scope: local, cost: {response: {header: x-used}, reserve: 5, max: 9}},
+        {actor: account, in_flight: 3, scope: local}]}]";
+    let mut thread = Thread::with(RULES);
+    assert!(thread.request(1, 10, "ann") && !thread.request(1, 11, "ann"));
+    thread.leave(1, 11);
+    // She has 10 permits and two places left.
+    assert!(!thread.request(1, 12, "ann") && !thread.request(1, 13, "ann"));
+    assert!(thread.host.refused.borrow().is_empty());
+    thread.pass(3 * SECOND);
+    assert_eq!(*thread.host.resumed.borrow(), [12, 13]);
+    thread.request(1, 14, "ann");
+    assert_eq!(*thread.host.refused.borrow(), [14]);
+}
+
+#[test]
+fn the_place_in_flight_of_who_was_held_comes_back_at_its_end() {
+    let rules =
+        LINE.replace("rules: [", "rules: [{actor: account, in_flight: 2, scope: gateway}, ");
+    let mut thread = Thread::with(&rules);
+    for stream in [10, 20, 30] {
+        assert!(thread.request(1, stream, "ann") && !thread.request(1, stream + 1, "ann"));
+        assert!(!thread.request(1, stream + 2, "ann"));
+        assert_eq!(thread.host.refused.borrow().last(), Some(&(stream + 2)));
+        thread.pass(10 * TURN);
+        assert_eq!(thread.host.resumed.borrow().last(), Some(&(stream + 1)));
+        for stream in [stream, stream + 1] {
+            _ = thread.responds(stream);
+            thread.leave(1, stream);
+        }
+    }
+}

@@ -7,6 +7,7 @@ use diana_core::decision::Retry;
 use diana_core::redis::protocol::RuleReply;
 use diana_core::time::SECOND;
 
+use super::places::Places;
 use super::rule::Rule;
 use super::wire::{Asking, commands};
 use super::{Asked, Model, Outcome, Receipts};
@@ -32,6 +33,8 @@ pub struct Redis {
     /// The rules by their fingerprints.
     places: HashMap<u64, usize>,
     model: Model,
+    /// Places in flight.
+    pub in_flight: Places,
     /// Asks that were decided.
     pub asks: u64,
 }
@@ -72,6 +75,17 @@ impl Redis {
         let mut keys = std::mem::take(&mut asking.keys).into_iter();
         let mut over = asking.settles.map_or(0, |settles| self.is_over(settles));
         while let Some((count, delay)) = asking.ask() {
+            if count == 1 && asking.is_of_places() {
+                let caller = keys.next().expect("a caller");
+                let (limit, mut asked) = asking.rule(0, caller.1);
+                let (limit, holder) = limit.places();
+                asked.what = if over > 0 { 0 } else { asked.what };
+                over = over.saturating_sub(1);
+                let said = self.in_flight.ask(caller, limit, holder, &asked, now.mono);
+                numbers.extend(said);
+                self.asks += 1;
+                continue;
+            }
             let mut asked: Vec<Asked> = keys
                 .by_ref()
                 .take(count)

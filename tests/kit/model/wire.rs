@@ -73,6 +73,11 @@ impl<'b> Asking<'b> {
         Some((self.numbers.count() as usize, self.numbers.count()))
     }
 
+    /// Whether the next rule limits places in flight.
+    pub fn is_of_places(&self) -> bool {
+        !self.numbers.0.is_empty() && Numbers(self.numbers.0).word() == "P"
+    }
+
     /// What is asked of the next rule, and how much that allows.
     pub fn rule(&mut self, rule: usize, caller: u64) -> (Limit<'b>, Asked) {
         let numbers = &mut self.numbers;
@@ -87,8 +92,8 @@ impl<'b> Asking<'b> {
         let [keys, receipt, term, block, back] = std::array::from_fn(|_| numbers.count());
         let (left, debt) = if kind == 2 { (0, back) } else { (back, 0) };
         let needs = Asked { rule, caller, cost, unit_cost, want, soon, ..Asked::default() };
-        let (shadow, tentative) = (shadow == 1, kind == 1);
-        (limit, Asked { shadow, tentative, keys, receipt, term, block, left, debt, ..needs })
+        let (shadow, tentative, what) = (shadow == 1, kind == 1, kind);
+        (limit, Asked { shadow, tentative, keys, receipt, term, block, left, debt, what, ..needs })
     }
 }
 
@@ -107,6 +112,11 @@ impl Limit<'_> {
         let Case { quota, .. } = &rule.case;
         (self.kind, self.rpu, self.unit) == (rule.entry.short, quota.rpu, quota.period())
             && self.quota() == *quota
+    }
+
+    /// How many places there are, and who holds those that are spoken of.
+    pub fn places(&self) -> (u64, u64) {
+        (self.rpu, self.own[0].cast_unsigned())
     }
 
     fn quota(&self) -> Quota {

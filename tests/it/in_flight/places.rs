@@ -1,0 +1,203 @@
+//! What the places of a gateway cost, and who has some of its own.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::permit::Permit;
+use diana_core::port::SharedData;
+use diana_core::sizing;
+use diana_core::time::{Micros, SECOND};
+use diana_core::verdict::Verdict;
+use kit::ending::FakeEnding;
+use kit::fake::{Asked, FakeClock, FakeRequest, FakeSharedData};
+use kit::store::gateway::START;
+
+use super::gateway::engine;
+use super::reports::Sums;
+
+/// A worker that has said nothing for so long has died.
+const LIFE: Micros = 3 * SECOND / 2;
+
+/// How often a worker says that it lives.
+const BEAT: Micros = SECOND / 2;
+
+fn document(keys: usize, limit: usize) -> String {
+    format!(
+        "keys: {keys}\nlimits: [{{Url: /, rules: [{{name: r, actor: device, in_flight: {limit}}}]}}]"
+    )
+}
+
+fn clock() -> FakeClock {
+    let clock = FakeClock::default();
+    clock.0.set(START);
+    clock
+}
+
+/// A request of a caller comes to a worker, which may let it in.
+fn request(engine: &mut Engine, caller: usize, clock: &FakeClock) -> Option<Permit> {
+    let request = FakeRequest::get("/").header("x-device-id", caller.to_string());
+    match engine.decide(&request, clock) {
+        Verdict::Admit(permit, _) => Some(permit),
+        Verdict::Refuse(_) => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn end(engine: &mut Engine, permit: Permit, clock: &FakeClock) {
+    engine.settle(permit, &FakeEnding::answered(200), clock.0.get());
+}
+
+/// A look and a write when it comes, and the same when it ends; twice a second one more for all of them.
+#[test]
+fn a_request_looks_twice_and_writes_twice() {
+    let data = Rc::new(Asked::default());
+    let policy = diana_config::parse(document(100, 9).as_bytes()).unwrap();
+    let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap();
+    let clock = clock();
+    let told = Rc::new(Cell::new(0));
+    let count = told.clone();
+    *data.data.before_swap.borrow_mut() = Some(Box::new(move |_, key| {
+        count.set(count.get() + u64::from(key.ends_with("/holders")));
+    }));
+    let long = request(&mut engine, 7, &clock).unwrap();
+    assert_eq!(told.get(), 1);
+    let (reads, writes) = (data.reads.get(), data.writes.get());
+    const REQUESTS: u64 = 100;
+    for _ in 0..REQUESTS {
+        clock.0.set(clock.0.get().later(BEAT / 5));
+        let permit = request(&mut engine, 7, &clock).unwrap();
+        end(&mut engine, permit, &clock);
+        engine.tidy(clock.0.get());
+    }
+    let beats = REQUESTS / 5;
+    assert_eq!(told.get(), 1 + beats);
+    let (reads, writes) = (data.reads.get() - reads, data.writes.get() - writes);
+    assert_eq!((reads, writes), (2 * REQUESTS + beats, 2 * REQUESTS + beats));
+    end(&mut engine, long, &clock);
+    let metrics = Sums::default();
+    engine.flush("n", &metrics);
+    // The first one found out how many slots there are.
+    assert_eq!(metrics.of("diana.n.shared.writes").cast_unsigned() + beats + 1, data.writes.get());
+    assert_eq!(metrics.of("diana.n.shared.conflicts"), 0);
+}
+
+/// Of those that are known only who lives takes memory.
+#[test]
+fn a_worker_that_died_holds_nothing_any_more_and_is_forgotten() {
+    let data = Rc::new(FakeSharedData::default());
+    let workers = || data.get("diana/2/alone/holders").unwrap().0.len() / 16 - 1;
+    let clock = clock();
+    for round in 0..5 {
+        let mut first = engine(&document(100, 1), &data);
+        let open = request(&mut first, 7, &clock);
+        assert!(open.is_some(), "{round}");
+        clock.0.set(clock.0.get().later(BEAT));
+        first.tidy(clock.0.get());
+        assert_eq!(workers(), 1);
+        // It dies just after it has said that it lives.
+        drop(first);
+        let mut second = engine(&document(100, 1), &data);
+        clock.0.set(clock.0.get().later(LIFE - 1));
+        assert!(request(&mut second, 7, &clock).is_none());
+        clock.0.set(clock.0.get().later(1));
+        let permit = request(&mut second, 7, &clock).expect("a place that is free");
+        end(&mut second, permit, &clock);
+        assert_eq!(workers(), 1);
+        clock.0.set(clock.0.get().later(LIFE));
+    }
+}
+
+/// A slot has room for 32 callers; whoever comes when they are all there shares places with its like, also when there is
+/// room again, until none of those is taken.
+#[test]
+fn whoever_finds_no_room_shares_and_goes_on_sharing() {
+    const ROOM: usize = 32;
+    let (data, clock) = (Rc::default(), clock());
+    let mut engine = engine(&document(16, 2), &data);
+    let mut own: Vec<Permit> =
+        (0..ROOM).map(|caller| request(&mut engine, caller, &clock).unwrap()).collect();
+    let shared = request(&mut engine, 40, &clock).unwrap();
+    let other = request(&mut engine, 41, &clock).unwrap();
+    assert!(request(&mut engine, 42, &clock).is_none(), "there are two for all of them");
+    let metrics = Sums::default();
+    engine.flush("n", &metrics);
+    assert_eq!(metrics.of("diana.n.rule.r.overflow"), 3);
+    end(&mut engine, own.pop().unwrap(), &clock);
+    end(&mut engine, other, &clock);
+    let second = request(&mut engine, 40, &clock).expect("its second one");
+    assert!(request(&mut engine, 40, &clock).is_none(), "a third one of two");
+    let next = request(&mut engine, 0, &clock).expect("it has its own");
+    for permit in [shared, second, next] {
+        end(&mut engine, permit, &clock);
+    }
+    engine.flush("n", &metrics);
+    let before = metrics.of("diana.n.rule.r.overflow");
+    let permits: Vec<Permit> = (0..2).map(|_| request(&mut engine, 40, &clock).unwrap()).collect();
+    engine.flush("n", &metrics);
+    assert_eq!(metrics.of("diana.n.rule.r.overflow"), before, "it has its own");
+    for permit in permits.into_iter().chain(own) {
+        end(&mut engine, permit, &clock);
+    }
+}
+
+/// What others write meanwhile puts it off, and does not prevent it.
+#[test]
+fn a_place_that_cannot_be_given_back_is_given_back_later() {
+    let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
+    let mut engine = engine(&document(16, 1), &data);
+    let permit = request(&mut engine, 7, &clock).unwrap();
+    *data.before_swap.borrow_mut() = Some(Box::new(|data, key| {
+        let (value, _) = data.get(key).unwrap();
+        data.set(key, &value);
+    }));
+    end(&mut engine, permit, &clock);
+    data.before_swap.borrow_mut().take();
+    assert!(request(&mut engine, 7, &clock).is_some());
+}
+
+/// By all rules that refuse the first one is named.
+#[test]
+fn who_has_no_place_is_refused_by_the_rule_of_places() {
+    let document = "limits: [{Url: /, rules: [{name: few, actor: all, in_flight: 1},
+        {name: once, actor: all, unit: day, rpu: 1, algo: W}]}]";
+    let (mut engine, clock) = (engine(document, &Rc::default()), clock());
+    let open = request(&mut engine, 7, &clock);
+    let Verdict::Refuse(refusal) = engine.decide(&FakeRequest::get("/"), &clock) else { panic!() };
+    assert!(refusal.by.state().contains("rule=few"), "{}", refusal.by.state());
+    drop(open);
+}
+
+/// Where eight workers hold places of each caller that comes.
+#[test]
+fn places_take_the_memory_that_was_said_and_no_more() {
+    for keys in [1, 16, 200] {
+        let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
+        let document = document(keys, 100_000);
+        let policy = diana_config::parse(document.as_bytes()).unwrap();
+        let said = sizing::memory(&policy.limits, policy.keys);
+        let mut open = Vec::new();
+        for _ in 0..8 {
+            let mut engine = engine(&document, &data);
+            open.extend((0..20 * keys.max(10)).map(|caller| request(&mut engine, caller, &clock)));
+        }
+        let slots = data
+            .keys()
+            .into_iter()
+            .filter(|key| key.rsplit('/').next().is_some_and(|name| name.contains('.')));
+        let taken: usize = slots.map(|key| 192 + data.get(&key).unwrap().0.len()).sum();
+        let taken = taken as u64;
+        assert_eq!((said.worker, said.shared), (0, taken), "{keys} keys");
+        let alone = document.replace("in_flight", "scope: local, in_flight");
+        let policy = diana_config::parse(alone.as_bytes()).unwrap();
+        let said = sizing::memory(&policy.limits, policy.keys);
+        assert!(said.worker > 0 && said.shared == 0, "{said:?}");
+        let line = sizing::summary(&policy);
+        let number = format!(
+            " 1 rules; callers take at most {} KiB in each worker and 0 KiB",
+            said.worker.div_ceil(1024)
+        );
+        assert!(line.contains(&number), "{line}");
+    }
+}

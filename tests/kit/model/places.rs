@@ -1,0 +1,74 @@
+//! Places in flight: what was taken counts for a second or two, and what is held, of which each settlement says how much it
+//! is in all, for as long as its holder says that it lives.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Asked;
+use diana_core::time::SECOND;
+
+/// For how long a holder is believed that has said that it lives.
+const LIVES: u64 = 3 * SECOND / 2;
+
+/// What a charge says beside what it takes: that a place is held which was taken, and the total.
+const HOLDS: u64 = 3;
+
+/// The places of all callers.
+#[derive(Default)]
+pub struct Places {
+    /// Until when each holder is believed.
+    lives: HashMap<u64, u64>,
+    callers: HashMap<(u64, u64), Caller>,
+}
+
+/// The places of one caller.
+#[derive(Default)]
+struct Caller {
+    /// Those that are not said to be held yet, by the seconds in which they were taken.
+    taken: BTreeMap<u64, u64>,
+    /// Those of each holder.
+    held: BTreeMap<u64, u64>,
+}
+
+impl Places {
+    /// What is answered about a caller of a rule that has so many places, by whoever holds places under that number.
+    pub fn ask(
+        &mut self,
+        caller: (u64, u64),
+        limit: u64,
+        holder: u64,
+        asked: &Asked,
+        now: u64,
+    ) -> [i64; 11] {
+        assert!(holder < 1 << 53, "no number of the script's");
+        if holder > 0 {
+            self.lives.insert(holder, now + LIVES);
+        }
+        let second = now / SECOND;
+        let own = self.callers.entry(caller).or_default();
+        own.taken.retain(|taken, _| taken + 1 >= second);
+        if asked.what == HOLDS {
+            let taken = own.taken.get_mut(&asked.receipt);
+            taken.into_iter().for_each(|places| *places = places.saturating_sub(1));
+        }
+        if asked.what >= HOLDS && asked.left > 0 {
+            own.held.insert(holder, asked.left - 1);
+        }
+        own.held.retain(|holder, _| self.lives.get(holder).is_some_and(|until| now < *until));
+        let in_flight: u64 = own.taken.values().chain(own.held.values()).sum();
+        let fits = in_flight + asked.cost <= limit;
+        if fits && asked.cost > 0 {
+            *own.taken.entry(second).or_default() += asked.cost;
+        }
+        let charged = if fits { asked.cost } else { 0 };
+        let left = limit.saturating_sub(in_flight + charged).cast_signed();
+        let receipt = if charged > 0 { second.cast_signed() } else { 0 };
+        let (wait, retry) = if fits || asked.cost == 0 { (0, 0) } else { (-1, -2) };
+        [wait, retry, 0, left, receipt, receipt, 0, receipt, 0, 0, 0]
+    }
+
+    /// How many places are in flight, by all that was said.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.callers.values().flat_map(|caller| caller.held.values()).sum()
+    }
+}
