@@ -7,6 +7,7 @@ mod ask;
 mod banned;
 mod build;
 mod charge;
+mod followed;
 mod hear;
 mod hot;
 mod judge;
@@ -43,6 +44,7 @@ use ask::Asked;
 pub use ask::Resumed;
 pub use build::Unbuildable;
 use charge::{Charged, Turn};
+use followed::Followed;
 use opinion::Opinion;
 pub use permit_queue::Patience;
 use permit_queue::PermitQueues;
@@ -93,6 +95,8 @@ pub struct Engine {
     permit_queues: PermitQueues,
     /// What clients gave back that left.
     freed: Rc<Freed>,
+    /// What was reserved for a request that is about to come once more.
+    followed: Option<Followed>,
     scratch: Scratch,
 }
 
@@ -168,8 +172,10 @@ impl Engine {
     /// Decides about a request, and charges for it if it is admitted. The clock is read once, and
     /// only if a rule applies.
     pub fn decide(&mut self, request: &dyn Request, clock: &dyn Clock) -> Verdict {
-        if self.freed.is_any() {
-            self.take_back(clock.now());
+        if self.freed.is_any()
+            && let Some(kept) = self.take_over(request, clock)
+        {
+            return self.decide_followed(kept, request, clock);
         }
         self.scratch.patience = None;
         match self.is_plain {
@@ -181,6 +187,13 @@ impl Engine {
     /// Decides about a request that may have waited already.
     #[inline(never)]
     fn decide_since(&mut self, since: Since, request: &dyn Request, clock: &dyn Clock) -> Verdict {
+        self.gather(since, request);
+        self.decide_gathered(since, clock)
+    }
+
+    /// Notes which rules apply to a request.
+    #[inline]
+    fn gather(&mut self, since: Since, request: &dyn Request) {
         self.begin(since);
         self.callers.begin();
         self.scratch.opinions.clear();
@@ -191,6 +204,11 @@ impl Engine {
             self.apply_all(request);
         }
         self.callers.count(since == Since::New);
+    }
+
+    /// Decides about a request by the rules that apply to it.
+    #[inline]
+    fn decide_gathered(&mut self, since: Since, clock: &dyn Clock) -> Verdict {
         if self.scratch.opinions.is_empty() {
             return Verdict::pass();
         }

@@ -97,6 +97,17 @@ impl Permit {
         self.0.as_mut().map_or(&mut [], |reserved| &mut reserved.charges)
     }
 
+    /// Takes the charge of a caller by a rule out of it, if there is one.
+    pub fn take_out(&mut self, rule: usize, key: Key) -> Option<Unsettled> {
+        let reserved = self.0.as_mut()?;
+        let found = reserved.charges.iter().position(|it| (it.rule, it.key) == (rule, key))?;
+        let mut charges = std::mem::take(&mut reserved.charges).into_vec();
+        let charge = charges.swap_remove(found);
+        reserved.charges = charges.into();
+        reserved.freed.close(1);
+        Some(charge)
+    }
+
     /// The request has ended.
     pub fn finish(mut self, end: End) {
         match end {
@@ -176,11 +187,16 @@ impl Freed {
         self.open.set(self.open.get().saturating_sub(charges));
     }
 
-    /// Whether there is anything.
+    /// Whether there is anything, or something was signalled.
     #[must_use]
     #[inline]
     pub fn is_any(&self) -> bool {
         self.any.get()
+    }
+
+    /// There is something to see to before another request is decided about.
+    pub fn signal(&self) {
+        self.any.set(true);
     }
 
     /// Takes all of it out, that first which came back first.

@@ -3,6 +3,7 @@
 pub mod crowd;
 mod ends;
 pub mod logins;
+mod redirects;
 pub mod upstream;
 
 use crate::harness::Envoy;

@@ -1,6 +1,7 @@
 //! Requests that turn out to take what nobody knew when they came.
 
 mod counted;
+mod followed;
 mod law;
 
 use diana_core::policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};

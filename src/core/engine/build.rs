@@ -89,6 +89,7 @@ impl Engine {
             asked: Tickets::default(),
             permit_queues: PermitQueues::default(),
             freed: Rc::default(),
+            followed: None,
             traffic: stores.traffic,
             needs_path,
             reads_headers,

@@ -105,7 +105,7 @@ impl Engine {
                 Basis::Redis(_) if judge.store.redis().is_some_and(|store| store.holds()) => {
                     Decision::retry(1)
                 }
-                Basis::Redis(_) | Basis::Agreed(_) => Decision::NOW,
+                Basis::Redis(_) | Basis::Agreed(_) | Basis::Kept(_) => Decision::NOW,
             };
             if let Decision::Refuse { retry } = decision {
                 opinion.refuse(judge, retry, opinion.is_own, &mut self.redis);

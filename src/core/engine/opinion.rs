@@ -3,6 +3,7 @@
 use super::Judge;
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
+use crate::permit::Permit;
 use crate::redis::handle::Handle;
 use crate::report::Outcome;
 use crate::store::Reservation;
@@ -65,6 +66,8 @@ pub(super) enum Basis {
     Redis(Grant),
     /// Redis, where nothing is charged any more since another rule refuses, with so many permits left.
     Agreed(u64),
+    /// It was charged when the request came the first time, which the host has followed a redirect of.
+    Kept(Permit),
 }
 
 /// A refusal.
@@ -133,7 +136,7 @@ impl Opinion {
         }
     }
 
-    /// Gives back what Redis charged, if it did.
+    /// Gives back what Redis charged, if it did, and what was kept.
     pub(super) fn give_back(&mut self, judge: &mut Judge, redis: &mut Handle) {
         if let Says::Admits { by, .. } = &mut self.says
             && let Basis::Redis(Grant { receipt, term, left, .. }) = *by
@@ -141,6 +144,12 @@ impl Opinion {
         {
             store.give_back(self.key, (receipt, term), self.cost, redis);
             *by = Basis::Agreed(left);
+        }
+        if let Says::Admits { by, .. } = &mut self.says
+            && let Basis::Kept(_) = by
+        {
+            judge.uses_nothing(self.cost);
+            *by = Basis::Agreed(0);
         }
     }
 
@@ -159,7 +168,10 @@ impl Opinion {
     /// Permits left after the decision.
     pub(super) fn remaining(&self, judge: &mut Judge) -> u64 {
         match &self.says {
-            Says::Nothing | Says::Pending | Says::Bans(_) => 0,
+            Says::Nothing
+            | Says::Pending
+            | Says::Bans(_)
+            | Says::Admits { by: Basis::Kept(_), .. } => 0,
             Says::Admits { by: Basis::Store(found), .. } => judge.store.remaining(found),
             Says::Admits { by: Basis::Redis(grant), .. } => grant.left,
             Says::Admits { by: Basis::Agreed(left), .. } => *left,
@@ -167,10 +179,11 @@ impl Opinion {
         }
     }
 
-    /// Whether anybody counts the request.
+    /// Whether anybody counts the request, and has not done so before.
     pub(super) fn is_counted(&self) -> bool {
         match &self.says {
             Says::Admits { by: Basis::Store(found), .. } => found.is_counted(),
+            Says::Admits { by: Basis::Kept(_), .. } => false,
             _ => true,
         }
     }

@@ -55,6 +55,9 @@ impl Engine {
         let (rules, redis, now) = (&mut self.rules, &mut self.redis, self.scratch.now);
         let is_full = self.freed.is_full();
         let charge = |opinion: &mut Opinion| {
+            if let Says::Admits { by: Basis::Kept(kept), .. } = &mut opinion.says {
+                return std::mem::take(kept).take_out(opinion.rule, opinion.key);
+            }
             let judge = rules.get_mut(opinion.rule)?;
             let settler = judge.settler.as_ref()?;
             let (is_checked_only, is_place) = (settler.reserves_nothing(), settler.is_place());
@@ -98,6 +101,7 @@ impl Engine {
         for (place, opinion) in self.scratch.opinions.iter().enumerate() {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             match opinion.says {
+                Says::Admits { by: Basis::Kept(_), .. } => {}
                 Says::Nothing | Says::Pending | Says::Admits { .. } => {
                     judge.counts.admit(opinion.wait());
                 }
@@ -213,7 +217,7 @@ fn charged(judge: &mut Judge, says: &Says) -> Option<(u64, bool)> {
             Some((judge.store.receipt(found), found.is_alone))
         }
         Basis::Redis(grant) => Some((grant.receipt, false)),
-        Basis::Store(_) | Basis::Agreed(_) => None,
+        Basis::Store(_) | Basis::Agreed(_) | Basis::Kept(_) => None,
     }
 }
 

@@ -113,7 +113,7 @@ fn play(algo: &str, scope: &str) {
         ("/again", "status 503 tokens 40", Stays, 503, 40),
         ("/again", "close", Stays, 503, 0),
         // By two streams, of which only the second uses anything.
-        ("/moves", "status 302 to /elsewhere tokens 40", Stays, 302, 40),
+        ("/moves", "status 302 to http://here/elsewhere tokens 40", Stays, 302, 40),
     ]
     .into_iter()
     .enumerate()

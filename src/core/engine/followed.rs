@@ -1,0 +1,111 @@
+//! Requests that come once more, since the host has followed a redirect of the upstream itself: what was reserved for the
+//! first one is taken over, and only rules judge that had nothing to do with it.
+//!
+//! The host has the second one come as soon as the stream of the first one has ended, before any other request of this
+//! worker, unless a filter in front holds it up. Then, or if it never comes, the first one used nothing.
+
+use super::opinion::{Basis, Says};
+use super::{Engine, Judge, Since};
+use crate::permit::Permit;
+use crate::port::{Clock, Ending, Property, Request};
+use crate::settling::Heard;
+use crate::verdict::Verdict;
+
+/// What was reserved for a request whose response the host follows.
+pub(super) struct Followed {
+    /// The host's number of the connection that it came by.
+    connection: Box<[u8]>,
+    permit: Permit,
+}
+
+/// The host's number of a connection.
+fn connection() -> Property {
+    Property::new(&["connection", "id"])
+}
+
+impl Engine {
+    /// Keeps what was reserved for a request whose response the host follows, until that comes.
+    pub(super) fn follow(&mut self, permit: Permit, ending: &dyn Ending) {
+        // Without a number there is nothing to tell it by, and it is given back.
+        let known = ending.property(&connection());
+        let followed = known.map(|it| it.as_ref().into());
+        let Some(connection) = followed else { return self.used_nothing(permit) };
+        if let Some(other) = self.followed.replace(Followed { connection, permit }) {
+            self.used_nothing(other.permit);
+        }
+        self.freed.signal();
+    }
+
+    /// Takes back what requests no longer need, but for what was reserved for the one that comes once more.
+    #[inline(never)]
+    pub(super) fn take_over(&mut self, request: &dyn Request, clock: &dyn Clock) -> Option<Permit> {
+        let mut kept = None;
+        if let Some(Followed { connection: by, permit }) = self.followed.take() {
+            if request.property(&connection()).as_deref() == Some(&*by) {
+                kept = Some(permit);
+            } else {
+                self.used_nothing(permit);
+            }
+        }
+        self.take_back(clock.now());
+        kept
+    }
+
+    /// Gives back what was reserved for a request that has not come once more.
+    pub(super) fn forget_followed(&mut self) {
+        if let Some(Followed { permit, .. }) = self.followed.take() {
+            self.used_nothing(permit);
+        }
+    }
+
+    fn used_nothing(&mut self, permit: Permit) {
+        permit.settle(|charge| {
+            if let Some(judge) = self.rules.get_mut(charge.rule) {
+                judge.uses_nothing(charge.settlement.reserved);
+            }
+            0
+        });
+    }
+
+    /// Decides about a request that comes once more.
+    #[inline(never)]
+    pub(super) fn decide_followed(
+        &mut self,
+        kept: Permit,
+        request: &dyn Request,
+        clock: &dyn Clock,
+    ) -> Verdict {
+        self.scratch.patience = None;
+        self.gather(Since::New, request);
+        self.keep(kept);
+        let verdict = self.decide_gathered(Since::New, clock);
+        if self.freed.is_any() {
+            self.take_back(clock.now());
+        }
+        verdict
+    }
+
+    /// Has the rules that a request was charged by admit it as it comes once more. What is left is given back.
+    fn keep(&mut self, mut kept: Permit) {
+        for opinion in &mut self.scratch.opinions {
+            if let Says::Nothing = opinion.says
+                && let Some(mut charge) = kept.take_out(opinion.rule, opinion.key)
+            {
+                // The other response is the one that says what it used.
+                charge.heard = Heard::default();
+                let permit = Permit::new(Vec::new(), vec![charge], &self.freed);
+                opinion.says = Says::Admits { wait: 0, by: Basis::Kept(permit) };
+            }
+        }
+        self.used_nothing(kept);
+    }
+}
+
+impl Judge {
+    /// Counts a request that used nothing of what was reserved for it, but for a place.
+    pub(super) fn uses_nothing(&mut self, reserved: u64) {
+        if self.settler.as_ref().is_some_and(|settler| !settler.is_place()) {
+            self.counts.settle(reserved, 0, None);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Requests that come once more since the host follows a redirect itself: charged once, whatever others do meanwhile.
+
+use std::rc::Rc;
+
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::permit::Permit;
+use diana_core::time::SECOND;
+use diana_core::verdict::Verdict;
+use fastrand::Rng;
+use kit::ending::FakeEnding;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
+use kit::seed;
+use kit::store::gateway::START;
+
+const LIMIT: usize = 4;
+const CONNECTION: [&str; 2] = ["connection", "id"];
+
+/// Workers of a gateway, of which each admits some requests in all, and some of those that go elsewhere.
+struct World {
+    workers: Vec<Engine>,
+    clock: FakeClock,
+}
+
+/// A request that was let through.
+struct Open {
+    worker: usize,
+    connection: u8,
+    permit: Permit,
+}
+
+impl World {
+    fn new(all: &str) -> World {
+        let document = format!(
+            "limits: [{{Url: /, rules: [{{name: all, actor: account, {all}}}]}},
+              {{Url: /else, rules: [{{name: else, actor: account, unit: day, rpu: 40, algo: W}}]}}]"
+        );
+        let data = Rc::new(FakeSharedData::default());
+        let worker = |_| {
+            let policy = diana_config::parse(document.as_bytes())
+                .unwrap_or_else(|problems| panic!("{problems}"));
+            Engine::alone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap()
+        };
+        let clock = FakeClock::default();
+        clock.0.set(START);
+        World { workers: (0..2).map(worker).collect(), clock }
+    }
+
+    fn request(&mut self, worker: usize, path: &str, connection: u8) -> Option<Open> {
+        let request = FakeRequest::get(path)
+            .header("x-account-id", "ann")
+            .property(&CONNECTION, [connection; 8]);
+        match self.workers[worker].decide(&request, &self.clock) {
+            Verdict::Admit(permit, _) => Some(Open { worker, connection, permit }),
+            Verdict::Refuse(_) => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn end(&mut self, open: Open, ending: &FakeEnding) {
+        let Open { worker, mut permit, .. } = open;
+        let engine = &mut self.workers[worker];
+        if ending.details == "via_upstream" {
+            engine.hear_response(&mut permit, ending);
+        }
+        engine.settle(permit, ending, self.clock.0.get());
+    }
+
+    fn redirect(&mut self, open: Open) {
+        let connection = [open.connection; 8];
+        let followed = FakeEnding::denied(302, "internal_redirect");
+        self.end(open, &followed.property(&CONNECTION, connection));
+    }
+}
+
+const RULES: [&str; 3] = [
+    "in_flight: 4",
+    "unit: day, rpu: 4, algo: W, count: {status: [401]}",
+    "unit: day, rpu: 40, algo: SW, cost: {response: {header: x-used}, reserve: 10, max: 10}, \
+     count: {status: [401]}",
+];
+
+/// Whoever takes what was reserved in between would have been let in for nothing, or the request refused half-way.
+#[test]
+fn nobody_comes_between() {
+    for rule in RULES {
+        let mut world = World::new(rule);
+        let mut open: Vec<Open> =
+            (0..4).map(|it| world.request(0, "/", it).expect("it fits")).collect();
+        for path in ["/else", "/", "/else"] {
+            let first = open.remove(0);
+            let connection = first.connection;
+            world.redirect(first);
+            assert!(world.request(1, "/", 9).is_none(), "its permits are taken over, {rule}");
+            let again = world.request(0, path, connection).expect("it was let through before");
+            open.push(again);
+            assert!(world.request(1, "/", 9).is_none(), "it is charged once, {rule}");
+        }
+        let answered = FakeEnding::answered(200).header("x-used", "0");
+        open.into_iter().for_each(|it| world.end(it, &answered));
+        let free: Vec<Open> = (0..5).filter_map(|it| world.request(1, "/", it)).collect();
+        assert_eq!(free.len(), LIMIT, "nothing is left of them, {rule}");
+    }
+}
+
+/// It is not judged anew: meanwhile a window may have begun that others have used up.
+#[test]
+fn whoever_was_let_through_goes_on() {
+    let spent = "cost: {response: {header: x-used}, reserve: 1, max: 1}";
+    for scope in ["local", "gateway"] {
+        let mut world =
+            World::new(&format!("unit: second, rpu: 4, algo: W, scope: {scope}, {spent}"));
+        let first = world.request(0, "/", 1).expect("it fits");
+        world.clock.0.set(START.later(SECOND));
+        let others: Vec<Open> = (0..4).filter_map(|_| world.request(0, "/", 2)).collect();
+        assert_eq!(others.len(), LIMIT);
+        world.redirect(first);
+        assert!(world.request(0, "/else", 1).is_some(), "{scope}");
+        assert!(world.request(0, "/else", 1).is_none(), "once, {scope}");
+    }
+}
+
+/// Each request is taken for what it is, by an oracle that knows what is open and what was used: whoever comes by another
+/// connection, is refused elsewhere or never comes leaves nothing behind.
+#[test]
+fn each_is_charged_once() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    let (mut taken_over, mut refused_elsewhere, mut lost) = (0, 0, 0);
+    for round in 0..300 {
+        let rule = RULES[round % 3];
+        let mut world = World::new(rule);
+        let (mut open, mut used, mut elsewhere): (Vec<Open>, usize, usize) = (Vec::new(), 0, 0);
+        for _ in 0..120 {
+            let now = world.clock.0.get().later(rng.u64(..SECOND / 50));
+            world.clock.0.set(now);
+            world.workers.iter_mut().for_each(|it| _ = it.tidy(now));
+            if open.is_empty() || rng.bool() {
+                let fits = open.len() + used < LIMIT;
+                let request = world.request(rng.usize(..2), "/", rng.u8(..));
+                assert_eq!(request.is_some(), fits, "{} and {used}, {rule}", open.len());
+                open.extend(request);
+                continue;
+            }
+            let first = open.swap_remove(rng.usize(..open.len()));
+            let (worker, connection) = (first.worker, first.connection);
+            let what = rng.u8(..6);
+            match what {
+                0..4 => {
+                    world.redirect(first);
+                    let fits = elsewhere < 40;
+                    let again = world.request(worker, "/else", connection);
+                    assert_eq!(again.is_some(), fits, "{elsewhere} went elsewhere, {rule}");
+                    (taken_over, refused_elsewhere) =
+                        (taken_over + u32::from(fits), refused_elsewhere + u32::from(!fits));
+                    elsewhere += usize::from(fits);
+                    open.extend(again);
+                }
+                4 => {
+                    world.redirect(first);
+                    if rng.bool() {
+                        // By another connection: it is judged as any other.
+                        let other = world.request(worker, "/", connection.wrapping_add(1));
+                        open.push(other.expect("one has ended"));
+                    }
+                    lost += 1;
+                }
+                _ => {
+                    let counts = rng.u8(..4) == 0 && rule != RULES[0];
+                    let (status, cost) = if counts { (401, "10") } else { (200, "0") };
+                    world.end(first, &FakeEnding::answered(status).header("x-used", cost));
+                    used += usize::from(counts);
+                }
+            }
+        }
+    }
+    let all = (taken_over, refused_elsewhere, lost);
+    assert!(taken_over > 1000 && refused_elsewhere > 100 && lost > 500, "too tame: {all:?}");
+}
