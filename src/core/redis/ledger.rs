@@ -7,6 +7,8 @@ mod places;
 
 use std::collections::VecDeque;
 
+use hashbrown::HashTable;
+
 use super::part::Part;
 use super::protocol::{Charge, Settles};
 use crate::time::Micros;
@@ -31,8 +33,8 @@ pub struct Ledgers {
     pub dropped: u64,
 }
 
-/// A rule, and a caller of it.
-type Held = (u64, u64);
+/// A rule and a caller of it, and how many places it holds.
+type Held = ((u64, u64), u64);
 
 struct Ledger {
     part: Part,
@@ -44,8 +46,8 @@ struct Ledger {
     /// Whether it is on its way, and since when.
     is_out: bool,
     sent: Micros,
-    /// How many places are held of each caller, in their order, and when the part last heard of it that they are.
-    held: Vec<(Held, u64)>,
+    /// The callers of which places are held, and when the part last heard of it that they are.
+    held: HashTable<Held>,
     told: Micros,
 }
 
@@ -169,7 +171,7 @@ impl Ledgers {
 impl Ledger {
     fn new(part: Part, sender: u64) -> Ledger {
         let (waiting, batch) = (VecDeque::new(), Vec::new());
-        let (number, is_out, sent, held, told) = (1, false, 0, Vec::new(), 0);
+        let (number, is_out, sent, held, told) = (1, false, 0, HashTable::new(), 0);
         Ledger { part, sender, waiting, batch, number, is_out, sent, held, told }
     }
 

@@ -35,7 +35,7 @@ const TICK: Micros = SECOND / 10;
 const AGAIN: Micros = 2 * SECOND;
 
 /// For how long a place counts of which Redis has not heard that it is held.
-const GRANTED: Micros = SECOND / 10;
+const GRANTED: Micros = SECOND;
 
 /// After this time without a word Redis may have forgotten what a gateway holds.
 const FORGETS: Micros = SECOND;

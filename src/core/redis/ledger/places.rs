@@ -88,37 +88,51 @@ impl Ledgers {
     /// Gives up all places that are held: nobody can tell any more which of them are still counted.
     pub(super) fn forget(&mut self) {
         self.holder = (self.holder + 1) & NUMBER;
-        self.parts.iter_mut().for_each(|ledger| ledger.held.clear());
+        for ledger in &mut self.parts {
+            ledger.held.clear();
+            let before = ledger.waiting.len();
+            ledger.waiting.retain(|charge| !is_place(charge));
+            self.waiting -= before - ledger.waiting.len();
+            // Whatever is sent again has to be as long. Who was forgotten shall not live once more by it.
+            for charge in ledger.batch.iter_mut().filter(|charge| is_place(charge)) {
+                let numbers = charge.numbers.held_by(self.holder);
+                *charge = Charge { back: Back::Lives, numbers, ..charge.clone() };
+            }
+        }
     }
 }
 
-fn caller(charge: &Charge) -> Held {
+fn is_place(charge: &Charge) -> bool {
+    matches!(charge.back, Back::Holds { .. } | Back::Frees { .. } | Back::Lives)
+}
+
+fn caller(charge: &Charge) -> (u64, u64) {
     (charge.fingerprint, charge.caller.hash)
+}
+
+/// Names of callers are hashes under a secret.
+fn hash(&((_, caller), _): &Held) -> u64 {
+    caller
 }
 
 impl Ledger {
     /// A caller takes a place. How many of its are held now.
-    fn take(&mut self, caller: Held) -> u64 {
-        match self.held.binary_search_by_key(&caller, |(it, _)| *it) {
-            Ok(at) => self.held.get_mut(at).map_or(0, |(_, places)| {
-                *places += 1;
-                *places
-            }),
-            Err(at) => {
-                self.held.insert(at, (caller, 1));
-                1
-            }
-        }
+    fn take(&mut self, caller: (u64, u64)) -> u64 {
+        let entry = self.held.entry(caller.1, |(it, _)| *it == caller, hash);
+        let mut entry = entry.or_insert((caller, 0));
+        let (_, places) = entry.get_mut();
+        *places += 1;
+        *places
     }
 
     /// A caller's place is free. How many of its are still held, if any were.
-    fn free(&mut self, caller: Held) -> Option<u64> {
-        let at = self.held.binary_search_by_key(&caller, |(it, _)| *it).ok()?;
-        let (_, places) = self.held.get_mut(at)?;
+    fn free(&mut self, caller: (u64, u64)) -> Option<u64> {
+        let mut entry = self.held.find_entry(caller.1, |(it, _)| *it == caller).ok()?;
+        let (_, places) = entry.get_mut();
         *places -= 1;
         let left = *places;
         if left == 0 {
-            self.held.remove(at);
+            entry.remove();
         }
         Some(left)
     }

@@ -49,6 +49,33 @@ fn what_redis_forgot_takes_no_place_of_anybody_else() {
     }
 }
 
+/// Nor does what it had to say when it was cut off, and says at last, bring back what was forgotten.
+#[test]
+fn what_is_said_late_takes_no_place_of_anybody_else() {
+    let mut fleet = Fleet::new(2);
+    fleet.run(50 * MILLISECOND);
+    let fill = |fleet: &mut Fleet, at: usize| {
+        for _ in 0..4 * LIMIT {
+            fleet.request(at, 0);
+            fleet.run(3 * MILLISECOND);
+        }
+        assert_eq!(fleet.open(0), LIMIT);
+    };
+    fill(&mut fleet, 0);
+    fleet.run(SECOND / 2);
+    fleet.gateways[0].cut = true;
+    fleet.end(0);
+    fleet.run(3 * SECOND);
+    fill(&mut fleet, 1);
+    while !fleet.gateways[1].open.is_empty() {
+        fleet.end(1);
+    }
+    fleet.run(SECOND / 10);
+    come_back(&mut fleet);
+    fill(&mut fleet, 1);
+    fleet.all_are_free();
+}
+
 /// Whoever was forgotten is another one from then on, and nobody else.
 #[test]
 fn gateways_that_were_forgotten_do_not_live_for_each_other() {
