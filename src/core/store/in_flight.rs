@@ -20,6 +20,8 @@ const FULL: Decision = Decision::Refuse { retry: Retry::Soon };
 pub struct InFlight {
     places: Places,
     traffic: Rc<Traffic>,
+    /// Places that could not be given back since others were faster, and under which numbers they were taken.
+    owed: Vec<(Key, u64)>,
 }
 
 impl InFlight {
@@ -32,7 +34,7 @@ impl InFlight {
         holders: Rc<RefCell<Holders>>,
     ) -> InFlight {
         let places = Places::new(spec, namespace, data, traffic.clone(), holders);
-        InFlight { places, traffic }
+        InFlight { places, traffic, owed: Vec::new() }
     }
 }
 
@@ -82,6 +84,7 @@ impl Store for InFlight {
     fn leave(&mut self, key: Key, holder: u64, _cost: u64, now: Now) {
         if !self.places.give_back(key, holder, now.mono) {
             one_more(&self.traffic.exhausted);
+            self.owed.push((key, holder));
         }
     }
 
@@ -90,6 +93,7 @@ impl Store for InFlight {
     }
 
     fn tidy(&mut self, now: Now) -> bool {
+        self.owed.retain(|(key, holder)| !self.places.give_back(*key, *holder, now.mono));
         self.places.tell(now.mono)
     }
 

@@ -201,3 +201,53 @@ fn places_take_the_memory_that_was_said_and_no_more() {
         assert!(line.contains(&number), "{line}");
     }
 }
+
+/// A place that another rule's refusal gives back, while others change the slot again and again, is given back later.
+#[test]
+fn whoever_always_comes_second_gives_back_later() {
+    let document = "limits: [{Url: /, rules: [{actor: device, in_flight: 1}, {actor: account, in_flight: 1}]}]";
+    let data = Rc::new(FakeSharedData::default());
+    let clock = clock();
+    let [mut first, other] = [(); 2].map(|()| engine(document, &data));
+    let request = |engine: &mut Engine, device: &str, account: &str, clock: &FakeClock| {
+        let names = [("x-device-id", device), ("x-account-id", account)];
+        let request = FakeRequest::get("/");
+        let request = names.iter().fold(request, |it, (name, value)| it.header(name, value));
+        match engine.decide(&request, clock) {
+            Verdict::Admit(permit, _) => Some(permit),
+            Verdict::Refuse(_) => None,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (mut other, theirs) = (other, Rc::new(Cell::new(None)));
+    for device in ["a", "b"] {
+        // Both have found out how many slots there are.
+        let permit = request(&mut other, device, device, &clock).unwrap();
+        end(&mut other, permit, &clock);
+    }
+    let (at, taken, mut slots) = (FakeClock::default(), theirs.clone(), Vec::<String>::new());
+    at.0.set(clock.0.get());
+    *data.before_swap.borrow_mut() = Some(Box::new(move |data, key| {
+        if key.ends_with("/holders") {
+            return;
+        }
+        match slots.iter().position(|slot| slot == key) {
+            Some(0) => {
+                let old = data.get(key).map(|(bytes, _)| bytes).unwrap_or_default();
+                data.set(key, &old);
+            }
+            None if slots.len() == 1 => {
+                taken.set(request(&mut other, "b", "x", &at));
+                slots.push(key.into());
+            }
+            None => slots.push(key.into()),
+            Some(_) => {}
+        }
+    }));
+    assert!(request(&mut first, "a", "x", &clock).is_none(), "another one was faster");
+    assert!(theirs.take().is_some());
+    *data.before_swap.borrow_mut() = None;
+    assert!(request(&mut first, "a", "y", &clock).is_none(), "its own place is out");
+    first.tidy(clock.0.get());
+    assert!(request(&mut first, "a", "y", &clock).is_some());
+}
