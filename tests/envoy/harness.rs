@@ -45,7 +45,6 @@ pub use resp::{Reply, call, pipeline};
 pub use response::Response;
 pub use shipped::{PASSWORD, text as shipped_text, users};
 pub use stats::Histogram;
-pub use trapdoor::DEADLY;
 pub use trials::{Complaint, NO_EXCUSE, try_until_undisturbed};
 pub use upstream::{Arrival, Upstream};
 pub use wait::eventually;

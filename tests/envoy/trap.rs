@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{Client, DEADLY, Envoy, Gateway, alone, eventually, request};
+use crate::harness::{Client, Gateway, alone, eventually, request};
 
 const RULES: &str = "
 limits:
@@ -12,15 +12,6 @@ limits:
   - Url: /line
     rules: [{actor: all, unit: second, rpu: 2, algo: LB, max_delay: 3s, max_queue: 9}]
 ";
-
-/// Sends a request that kills the VM which judges it.
-#[track_caller]
-fn kill(envoy: &Envoy) {
-    let names: Vec<String> = (0..DEADLY).map(|number| format!("x-{number}")).collect();
-    let headers: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
-    let answer = envoy.get("/counted", &headers);
-    assert!(answer.status == 503 && !answer.refused(), "{answer:?}");
-}
 
 #[test]
 fn a_trap_strands_nobody_for_long_and_gives_nobody_a_fresh_limit() {
@@ -37,7 +28,7 @@ fn a_trap_strands_nobody_for_long_and_gives_nobody_a_fresh_limit() {
         })
         .collect();
     envoy.wait_for_active(3..);
-    kill(&envoy);
+    envoy.kill_vm("/counted");
     eventually("another VM", || (envoy.get("/", &[]).status == 200).then_some(()));
     assert_eq!(envoy.statuses(4, "/counted", &[]), [200, 200, 503, 503]);
     assert!(envoy.stat("wasm.diana.vm_reload_success") >= Some(1), "{}", envoy.log());

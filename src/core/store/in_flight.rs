@@ -1,15 +1,13 @@
 //! Requests in flight of one rule, counted by all workers of the gateway together.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::places::{Holders, Places};
+use super::Store;
+use super::places::Places;
 use super::reservation::{By, Reservation};
 use super::slots::traffic::{Traffic, one_more};
-use super::{CounterSpec, Store};
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
-use crate::port::SharedData;
 use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
 
@@ -25,15 +23,8 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// A rule of a namespace, in a worker that is one of `holders`.
-    pub(super) fn new(
-        spec: &CounterSpec,
-        namespace: &str,
-        data: Rc<dyn SharedData>,
-        traffic: Rc<Traffic>,
-        holders: Rc<RefCell<Holders>>,
-    ) -> InFlight {
-        let places = Places::new(spec, namespace, data, traffic.clone(), holders);
+    /// A rule that has these places.
+    pub(super) fn new(places: Places, traffic: Rc<Traffic>) -> InFlight {
         InFlight { places, traffic, owed: Vec::new() }
     }
 }

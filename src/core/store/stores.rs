@@ -115,8 +115,9 @@ impl<'s> Stores<'s> {
         let holders = is_held.then(|| self.tables.open_holders(&self.namespace));
         move |spec| match &holders {
             Some(holders) => {
-                let (data, traffic) = (data.clone(), traffic.clone());
-                Box::new(InFlight::new(&spec, &namespace, data, traffic, holders.clone()))
+                let (data, holders) = (data.clone(), holders.clone());
+                let places = places::Places::new(&spec, &namespace, data, traffic.clone(), holders);
+                Box::new(InFlight::new(places, traffic.clone()))
             }
             None => Box::new(Shared::new(spec, &namespace, data.clone(), traffic.clone())),
         }

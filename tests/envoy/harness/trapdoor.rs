@@ -6,10 +6,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::shipped;
+use super::{Envoy, shipped};
 
 /// With that many headers a request kills the VM.
-pub const DEADLY: usize = 60;
+const DEADLY: usize = 60;
 
 const IMPORTS: u8 = 2;
 const EXPORTS: u8 = 7;
@@ -24,6 +24,17 @@ pub fn write(folder: &Path) -> PathBuf {
     let module = fs::read(shipped::module()).unwrap();
     fs::write(&path, with_door(&module)).unwrap();
     path
+}
+
+impl Envoy {
+    /// Kills the VM which judges the request that this sends.
+    #[track_caller]
+    pub fn kill_vm(&self, path: &str) {
+        let names: Vec<String> = (0..DEADLY).map(|number| format!("x-{number}")).collect();
+        let headers: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
+        let answer = self.get(path, &headers);
+        assert!(answer.status == 503 && !answer.refused(), "{answer:?}");
+    }
 }
 
 fn with_door(module: &[u8]) -> Vec<u8> {

@@ -1,0 +1,72 @@
+//! A listener: the filters of envoy.yaml with the test's rules, and its routes.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{FIRST, Gateway, loopback, shipped, trapdoor};
+
+/// An HTTP filter of Envoy by its name, its type's short name, and its configuration.
+pub fn hcm_filter(name: &str, package: &str, message: &str, mut config: Value) -> Value {
+    config["@type"] =
+        format!("type.googleapis.com/envoy.extensions.filters.http.{package}.v3.{message}").into();
+    json!({"name": name, "typed_config": config})
+}
+
+impl Gateway {
+    /// The listener; on port 0 the kernel chooses.
+    pub fn listener(&self, folder: &Path) -> Value {
+        let mut filters = self.before.clone();
+        let mut filter = shipped::filter(&self.configuration);
+        if self.has_trap_door {
+            let path = "/typed_config/config/vm_config/code/local/filename";
+            *filter.pointer_mut(path).unwrap() = json!(trapdoor::write(folder));
+        }
+        filter["typed_config"]["config"]["vm_config"]["environment_variables"] =
+            json!({"key_values": self.environment});
+        filters.push(filter);
+        filters.extend(self.behind_ours.iter().cloned());
+        filters.push(hcm_filter("envoy.filters.http.router", "router", "Router", json!({})));
+        let mut manager = json!({
+            "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+            "stat_prefix": "gateway",
+            "stream_idle_timeout": self.idle_timeout,
+            "use_remote_address": true,
+            "xff_num_trusted_hops": self.trusted_hops,
+            "access_log": self.access_log.then(|| [access_log(folder)]),
+            "http_filters": filters,
+            "route_config": self.routes(),
+        });
+        for (name, value) in self.settings.as_object().unwrap() {
+            manager[name] = value.clone();
+        }
+        let mut chain = json!({"filters": [{"name": "http", "typed_config": manager}]});
+        if !self.transport_socket.is_null() {
+            chain["transport_socket"] = self.transport_socket.clone();
+        }
+        json!({"name": FIRST, "address": loopback(), "filter_chains": [chain]})
+    }
+
+    fn routes(&self) -> Value {
+        if !self.route_config.is_null() {
+            return self.route_config.clone();
+        }
+        let mut all = json!({"match": {"prefix": "/"}});
+        if self.route.is_null() {
+            all["direct_response"] =
+                json!({"status": 200, "body": {"inline_string": "upstream\n"}});
+        } else {
+            all["route"] = self.route.clone();
+        }
+        json!({"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [all]}]})
+    }
+}
+
+fn access_log(folder: &Path) -> Value {
+    let line = "%RESPONSE_CODE% %RESPONSE_CODE_DETAILS% %FILTER_STATE(wasm.diana:PLAIN)%\n";
+    json!({"name": "file", "typed_config": {
+        "@type": "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog",
+        "path": folder.join("access.log"),
+        "log_format": {"text_format_source": {"inline_string": line}},
+    }})
+}
