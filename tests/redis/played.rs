@@ -3,8 +3,15 @@
 
 use std::time::{Duration, Instant};
 
+use diana_core::algorithm::IN_FLIGHT;
+use diana_core::policy::Quota;
 use diana_core::redis::protocol::resp::{command, word};
-use diana_core::time::Micros;
+use diana_core::redis::protocol::{Back, Login, Settles};
+use diana_core::time::{Micros, SECOND, Unit};
+use fastrand::Rng;
+use kit::laws::case::Case;
+use kit::model::rule::Rule;
+use kit::rules::{today, trip};
 
 use kit::model::redis::Redis as Model;
 use kit::model::wire::commands;
@@ -89,4 +96,55 @@ fn a_fleet_gets_the_same_answers_from_the_model_as_from_redis() {
         println!("{algo}: {compared} answers are the same; {seen:?}");
         assert!(compared > 200, "too tame");
     }
+}
+
+/// Whoever holds places is believed for longer than each of these takes.
+#[test]
+fn places_in_flight_are_the_same_in_the_model_as_in_redis() {
+    const CALLERS: usize = 3;
+    const HOLDERS: usize = 3;
+    let server = Server::start();
+    let mut rng = Rng::with_seed(seed::fresh());
+    let quota = Quota::new(Unit::Second, 6);
+    let algorithm = (IN_FLIGHT.build)(&quota).unwrap();
+    let rule = Rule::of(IN_FLIGHT, Case { quota, algorithm }).unwrap();
+    let mut compared = 0;
+    for _ in 0..40 {
+        server.command(&["FLUSHALL"]);
+        let mut time = today(&mut rng);
+        let (model, began) = (Model::default(), Instant::now());
+        let mut both = Both { model, server: &server, began, first: None, compared: &mut compared };
+        let (mut held, mut numbers) = ([[0_u64; CALLERS]; HOLDERS], [0; HOLDERS]);
+        for _ in 0..60 {
+            time += rng.u64(..SECOND / 100);
+            let (caller, holder) = (rng.usize(..CALLERS), rng.usize(..HOLDERS));
+            let places = &mut held[holder][caller];
+            let back = match rng.u8(..4) {
+                0 => None,
+                1 => {
+                    *places += 1;
+                    let term = time / SECOND - rng.u64(..2);
+                    Some(Back::Holds { term, places: *places })
+                }
+                2 => {
+                    *places = places.saturating_sub(1);
+                    Some(Back::Frees { places: *places })
+                }
+                _ => Some(Back::Lives),
+            };
+            let mut charge = rule.charge(caller as u64 + 1, u64::from(back.is_none()), 0);
+            let settles = back.map(|back| {
+                charge.back = back;
+                charge.numbers = charge.numbers.held_by(holder as u64 + 1);
+                // Some are sent once more.
+                numbers[holder] += u64::from(numbers[holder] == 0 || rng.u8(..5) > 0);
+                Settles { sender: holder as u64 + 1, number: numbers[holder], asks: 1 }
+            });
+            let mut trip = trip(Some(time), vec![charge]);
+            trip.calls[0].settles = settles;
+            both.answer(&trip.pipeline(&Login::default()), time);
+        }
+    }
+    println!("{compared} answers are the same");
+    assert!(compared > 1000, "too tame");
 }
