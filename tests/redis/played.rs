@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use diana_core::algorithm::IN_FLIGHT;
 use diana_core::policy::Quota;
 use diana_core::redis::protocol::resp::{command, word};
-use diana_core::redis::protocol::{Back, Login, Settles};
+use diana_core::redis::protocol::{Back, Login, Script, Settles};
 use diana_core::time::{Micros, SECOND, Unit};
 use fastrand::Rng;
 use kit::laws::case::Case;
@@ -141,7 +141,7 @@ fn places_in_flight_are_the_same_in_the_model_as_in_redis() {
                 Settles { sender: holder as u64 + 1, number: numbers[holder], asks: 1 }
             });
             let mut trip = trip(Some(time), vec![charge]);
-            trip.calls[0].settles = settles;
+            (trip.calls[0].settles, trip.calls[0].script) = (settles, Script::Text);
             both.answer(&trip.pipeline(&Login::default()), time);
         }
     }

@@ -63,7 +63,8 @@ impl Places {
         let left = limit.saturating_sub(in_flight + charged).cast_signed();
         let receipt = if charged > 0 { second.cast_signed() } else { 0 };
         let (wait, retry) = if fits || asked.cost == 0 { (0, 0) } else { (-1, -2) };
-        [wait, retry, 0, left, receipt, receipt, 0, receipt, 0, 0, 0]
+        let term = if asked.tentative { receipt } else { 0 };
+        [wait, retry, 0, left, receipt, term, 0, receipt, 0, 0, 0]
     }
 
     /// How many places are in flight, by all that was said.
