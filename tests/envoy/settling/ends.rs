@@ -99,6 +99,9 @@ fn play(algo: &str, scope: &str) {
         ("/nowhere", "", Stays, 503, 0),
         ("/unknown", "", Stays, 503, 0),
         ("/hasty", "tokens 40 sleep 400", Stays, 504, 0),
+        // Nothing but trailers, by the gateway and by the upstream.
+        ("/down/grpc", "", Stays, 200, 0),
+        ("/grpc", "tokens 40 empty", Stays, 200, 40),
         // Somebody else did.
         ("/direct", "", Stays, 200, MOST),
         // What has begun has its header.
@@ -120,7 +123,13 @@ fn play(algo: &str, scope: &str) {
     {
         let account = format!("{number}");
         let mut client = Client::connect(envoy.port).unwrap();
-        let headers = [("x-account-id", &*account), (ACT, act), ("x-cluster", "unknown")];
+        let kind = if path.ends_with("/grpc") { "application/grpc" } else { "text/plain" };
+        let headers = [
+            ("x-account-id", &*account),
+            (ACT, act),
+            ("x-cluster", "unknown"),
+            ("content-type", kind),
+        ];
         client.write(&request("GET", path, &headers)).unwrap();
         match does {
             Stays => {
