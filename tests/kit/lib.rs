@@ -6,6 +6,7 @@ pub mod compare;
 pub mod ending;
 pub mod fake;
 pub mod host;
+pub mod in_flight;
 pub mod laws;
 pub mod model;
 pub mod rules;

@@ -1,23 +1,19 @@
 //! Requests in flight in a fleet on a real Redis, with an oracle that remembers which are. Calls and answers get lost.
 
+mod law;
+
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use diana_core::engine::{Engine, Resumed};
-use diana_core::key::Seed;
-use diana_core::permit::{End, Permit};
+use diana_core::permit::Permit;
 use diana_core::port::{Answer, Clock};
-use diana_core::redis::client::{Client, Endpoint};
-use diana_core::redis::part::Parts;
-use diana_core::redis::protocol::Login;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
 use diana_core::time::{Micros, Now, SECOND};
 use diana_core::verdict::Verdict;
 use fastrand::Rng;
-use kit::ending::FakeEnding;
-use kit::fake::{FakeCallout, FakeRequest, FakeSharedData};
+use kit::fake::FakeCallout;
+use kit::in_flight;
 use kit::seed;
 use kit::server::Server;
 
@@ -43,7 +39,7 @@ struct Gateway {
     done: usize,
     under_way: Vec<UnderWay>,
     /// The requests that wait, by their tickets.
-    asked: Vec<(u64, usize)>,
+    asked: in_flight::Asked,
 }
 
 /// A call on its way to Redis, or its answer on the way back.
@@ -76,24 +72,8 @@ struct Fleet {
     refused: usize,
 }
 
-fn request(caller: usize) -> FakeRequest {
-    FakeRequest::get("/").header("x-device-id", caller.to_string())
-}
-
 fn gateway(random: u64, timeout: Micros) -> Gateway {
-    let document = format!(
-        "limits: [{{Url: /, rules: [{{actor: device, in_flight: {LIMIT}, scope: global}}]}}]\n\
-         redis: {{cluster: c, on_failure: deny}}"
-    );
-    let policy = diana_config::parse(document.as_bytes()).unwrap_or_else(|all| panic!("{all}"));
-    let way = Endpoint { cluster: "c".into(), timeout, login: Login::default(), parts: Parts::ONE };
-    let data = Rc::new(FakeSharedData::default());
-    let seed = Seed { k0: 1, k1: 2 };
-    let client = Client::new(way, "test", data.clone(), seed, random);
-    let mut tables = Tables::default();
-    let stores = Stores::new("test".into(), data, &mut tables);
-    let engine = Engine::new(policy, seed, stores, Some(client)).unwrap();
-    let callout = FakeCallout::default();
+    let (engine, callout) = (in_flight::engine(LIMIT, timeout, random), FakeCallout::default());
     Gateway { engine, callout, done: 0, under_way: Vec::new(), asked: Vec::new() }
 }
 
@@ -102,6 +82,7 @@ impl Fleet {
         Fleet::far(gateways, Duration::ZERO)
     }
 
+    /// Redis is so far away, there or back.
     /// Redis is so far away, there or back.
     fn far(gateways: u64, way: Duration) -> Fleet {
         let timeout = SECOND / 50 + 8 * way.as_micros() as Micros;
@@ -126,7 +107,7 @@ impl Fleet {
     /// A request of a caller comes to a gateway, which asks.
     fn request(&mut self, gateway: usize, caller: usize) {
         let it = &mut self.gateways[gateway];
-        let verdict = it.engine.decide(&request(caller), &self.clock);
+        let verdict = it.engine.decide(&in_flight::request(caller), &self.clock);
         self.take(gateway, caller, verdict);
     }
 
@@ -186,19 +167,11 @@ impl Fleet {
     fn resume(&mut self, gateway: usize, resumed: Vec<Resumed>) {
         for resumed in resumed {
             let it = &mut self.gateways[gateway];
-            let place = it.asked.iter().position(|(ticket, _)| *ticket == resumed.ticket).unwrap();
-            let (_, caller) = it.asked.swap_remove(place);
-            let now = self.clock.now();
-            if self.rng.u8(..10) == 0 {
-                // Its client has left.
-                it.engine.abandon(&resumed, now);
-                continue;
+            let (engine, asked) = (&mut it.engine, &mut it.asked);
+            let (clock, rng) = (&self.clock, &mut self.rng);
+            if let Some((caller, verdict)) = in_flight::go_on(engine, asked, &resumed, clock, rng) {
+                self.take(gateway, caller, verdict);
             }
-            let verdict = match it.engine.resume(&resumed, now) {
-                Some(verdict) => verdict,
-                None => it.engine.decide_again(&resumed, &request(caller), &self.clock),
-            };
-            self.take(gateway, caller, verdict);
         }
     }
 
@@ -208,12 +181,24 @@ impl Fleet {
         }
         let Open { gateway, permit, .. } = self.open.swap_remove(self.rng.usize(..self.open.len()));
         let (now, engine) = (self.clock.now(), &mut self.gateways[gateway].engine);
-        match self.rng.bool() {
-            true => engine.settle(permit, &FakeEnding::answered(200), now),
-            false => {
-                permit.finish(End::Left);
-                engine.take_back(now);
-            }
+        in_flight::end(engine, permit, now, &mut self.rng);
+    }
+
+    /// So many requests of a caller come to the first gateway.
+    fn ask(&mut self, caller: usize, requests: usize) {
+        for _ in 0..requests {
+            self.request(0, caller);
+            self.run(Duration::from_millis(5));
+        }
+    }
+
+    /// One of so many callers or of the gateways does something.
+    fn act(&mut self, callers: usize) {
+        let (gateway, caller) = (self.rng.usize(..self.gateways.len()), self.rng.usize(..callers));
+        match self.rng.u8(..10) {
+            0..5 => self.request(gateway, caller),
+            5..7 => self.end(),
+            _ => self.work(gateway),
         }
     }
 
@@ -247,93 +232,4 @@ impl Fleet {
         self.run(Duration::from_millis(500));
         assert_eq!(self.server.callers(), [""; 0]);
     }
-}
-
-#[test]
-fn never_one_too_many_whatever_gets_lost_and_none_is_left_behind() {
-    let mut fleet = Fleet::new(3);
-    fleet.run(Duration::from_millis(50));
-    for round in 0..3 {
-        fleet.lossy.set([0, 20, 200][round]);
-        for _ in 0..1_500 {
-            let (gateway, caller) = (fleet.rng.usize(..3), fleet.rng.usize(..CALLERS));
-            match fleet.rng.u8(..10) {
-                0..5 => fleet.request(gateway, caller),
-                5..7 => fleet.end(),
-                _ => fleet.work(gateway),
-            }
-        }
-        fleet.lossy.set(0);
-        fleet.run(Duration::from_secs(1));
-        fleet.all_are_free();
-    }
-    assert!(fleet.admitted > 150 && fleet.refused > 150, "{} {}", fleet.admitted, fleet.refused);
-}
-
-#[test]
-fn what_a_gateway_held_that_died_is_free_again() {
-    let mut fleet = Fleet::new(2);
-    fleet.run(Duration::from_millis(50));
-    while fleet.open(0) < LIMIT {
-        let gateway = fleet.rng.usize(..2);
-        fleet.request(gateway, 0);
-        fleet.run(Duration::from_millis(5));
-    }
-    // Long requests keep theirs.
-    fleet.run(AGAIN + AGAIN);
-    for _ in 0..20 {
-        fleet.request(0, 0);
-        fleet.run(Duration::from_millis(5));
-    }
-    assert_eq!(fleet.open(0), LIMIT);
-    let died = fleet.open.iter().filter(|open| open.gateway == 1).count();
-    fleet.open.retain(|open| open.gateway == 0);
-    fleet.gateways.truncate(1);
-    fleet.run(AGAIN);
-    for _ in 0..3 * LIMIT {
-        fleet.request(0, 0);
-        fleet.run(Duration::from_millis(5));
-    }
-    assert_eq!(fleet.open(0), LIMIT, "{died} were of the one that died");
-}
-
-/// How soon a worker says that it holds what it was given depends on how far away Redis is.
-#[test]
-fn never_one_too_many_however_far_away_redis_is() {
-    let mut fleet = Fleet::far(2, Duration::from_millis(110));
-    fleet.run(Duration::from_millis(500));
-    for _ in 0..3_000 {
-        let gateway = fleet.rng.usize(..2);
-        match fleet.rng.u8(..100) {
-            0..30 => fleet.request(gateway, 0),
-            30 => fleet.end(),
-            _ => fleet.work(gateway),
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert!(fleet.admitted > 10 && fleet.refused > 50, "{} {}", fleet.admitted, fleet.refused);
-}
-
-/// What was in flight then comes on top, and only until it has ended.
-#[test]
-fn an_emptied_redis_knows_soon_what_is_in_flight() {
-    let mut fleet = Fleet::new(2);
-    fleet.run(Duration::from_millis(50));
-    for round in 0..5 {
-        if round > 0 {
-            fleet.open.iter_mut().for_each(|open| open.forgotten = true);
-            assert_eq!(fleet.server.command(&["FLUSHALL"]), "OK");
-        }
-        for _ in 0..600 {
-            let gateway = fleet.rng.usize(..2);
-            match fleet.rng.u8(..10) {
-                0..5 => fleet.request(gateway, 0),
-                5 => fleet.end(),
-                _ => fleet.work(gateway),
-            }
-        }
-        fleet.run(Duration::from_millis(50));
-    }
-    fleet.all_are_free();
-    assert!(fleet.admitted > 100 && fleet.refused > 100, "{} {}", fleet.admitted, fleet.refused);
 }

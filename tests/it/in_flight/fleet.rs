@@ -2,23 +2,16 @@
 //! get lost, Redis is away, and configurations change.
 
 mod away;
-
-use std::rc::Rc;
+mod law;
 
 use diana_core::engine::{Engine, Resumed};
-use diana_core::key::Seed;
-use diana_core::permit::{End, Permit};
+use diana_core::permit::Permit;
 use diana_core::port::Answer;
-use diana_core::redis::client::{Client, Endpoint};
-use diana_core::redis::part::Parts;
-use diana_core::redis::protocol::Login;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
 use diana_core::time::{Micros, Now, SECOND};
 use diana_core::verdict::Verdict;
 use fastrand::Rng;
-use kit::ending::FakeEnding;
-use kit::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
+use kit::fake::{FakeCallout, FakeClock};
+use kit::in_flight;
 use kit::model::redis::Redis;
 use kit::model::wire::{Asking, commands};
 use kit::seed;
@@ -67,7 +60,7 @@ struct Gateway {
     /// Whether Redis hears of it.
     cut: bool,
     /// The requests that wait, by their tickets.
-    asked: Vec<(u64, usize)>,
+    asked: in_flight::Asked,
     open: Vec<Open>,
     /// When Redis last heard that it lives.
     told: Micros,
@@ -84,25 +77,9 @@ struct Fleet {
     refused: usize,
 }
 
-fn request(caller: usize) -> FakeRequest {
-    FakeRequest::get("/").header("x-device-id", caller.to_string())
-}
-
 fn gateway(random: u64, now: Micros) -> Gateway {
-    let document = format!(
-        "limits: [{{Url: /, rules: [{{actor: device, in_flight: {LIMIT}, scope: global}}]}}]\n\
-         redis: {{cluster: c, on_failure: deny}}"
-    );
-    let policy = diana_config::parse(document.as_bytes()).unwrap_or_else(|all| panic!("{all}"));
-    let (cluster, timeout) = ("c".into(), 20 * MILLISECOND);
-    let way = Endpoint { cluster, timeout, login: Login::default(), parts: Parts::ONE };
-    let data = Rc::new(FakeSharedData::default());
-    let seed = Seed { k0: 1, k1: 2 };
-    let client = Client::new(way, "test", data.clone(), seed, random);
-    let stores = &mut Tables::default();
-    let engine = Engine::new(policy, seed, Stores::new("test".into(), data, stores), Some(client));
     Gateway {
-        engine: engine.unwrap(),
+        engine: in_flight::engine(LIMIT, 20 * MILLISECOND, random),
         callout: FakeCallout::default(),
         name: format!("{random:016x}").into_bytes(),
         done: 0,
@@ -141,7 +118,7 @@ impl Fleet {
     }
 
     fn request(&mut self, at: usize, caller: usize) {
-        let verdict = self.gateways[at].engine.decide(&request(caller), &self.clock);
+        let verdict = self.gateways[at].engine.decide(&in_flight::request(caller), &self.clock);
         self.take(at, caller, verdict);
     }
 
@@ -163,10 +140,6 @@ impl Fleet {
         }
     }
 
-    fn loses(&mut self, at: usize) -> bool {
-        self.gateways[at].cut || self.rng.u32(..1000) < self.lossy
-    }
-
     /// A gateway does what is due, and hears what Redis answers; unless that gets lost.
     fn work(&mut self, at: usize) {
         let now = self.now();
@@ -184,7 +157,8 @@ impl Fleet {
             let Some(call) = it.callout.sent.borrow().get(it.done).cloned() else { break };
             let token = it.done as u32;
             it.done += 1;
-            let (there, back) = (self.loses(at), self.loses(at));
+            let mut loses = || self.gateways[at].cut || self.rng.u32(..1000) < self.lossy;
+            let (there, back) = (loses(), loses());
             let body = (!there).then(|| self.redis.answer(&call.body, now.wall));
             let body = body.filter(|_| !back);
             // Whoever hears nothing is told so by its proxy.
@@ -219,19 +193,11 @@ impl Fleet {
     fn resume(&mut self, at: usize, resumed: Vec<Resumed>) {
         for resumed in resumed {
             let it = &mut self.gateways[at];
-            let place = it.asked.iter().position(|(ticket, _)| *ticket == resumed.ticket).unwrap();
-            let (_, caller) = it.asked.swap_remove(place);
-            let now = self.clock.0.get();
-            if self.rng.u8(..10) == 0 {
-                // Its client has left.
-                it.engine.abandon(&resumed, now);
-                continue;
+            let (engine, asked) = (&mut it.engine, &mut it.asked);
+            let (clock, rng) = (&self.clock, &mut self.rng);
+            if let Some((caller, verdict)) = in_flight::go_on(engine, asked, &resumed, clock, rng) {
+                self.take(at, caller, verdict);
             }
-            let verdict = match it.engine.resume(&resumed, now) {
-                Some(verdict) => verdict,
-                None => it.engine.decide_again(&resumed, &request(caller), &self.clock),
-            };
-            self.take(at, caller, verdict);
         }
     }
 
@@ -244,13 +210,7 @@ impl Fleet {
         }
         let place = self.rng.usize(..it.open.len());
         let Open { permit, .. } = it.open.swap_remove(place);
-        match self.rng.bool() {
-            true => it.engine.settle(permit, &FakeEnding::answered(200), now),
-            false => {
-                permit.finish(End::Left);
-                it.engine.take_back(now);
-            }
-        }
+        in_flight::end(&mut it.engine, permit, now, &mut self.rng);
     }
 
     fn end_all(&mut self) {
@@ -281,6 +241,15 @@ impl Fleet {
             (0..self.gateways.len()).for_each(|at| self.work(at));
             self.clock.0.set(self.now().later(MILLISECOND));
         }
+    }
+
+    /// Requests of a caller come to a gateway, more than there are places, so that all of these are taken.
+    fn fill(&mut self, at: usize, caller: usize) {
+        for _ in 0..4 * LIMIT {
+            self.request(at, caller);
+            self.run(3 * MILLISECOND);
+        }
+        assert_eq!(self.open(caller), LIMIT);
     }
 
     /// Each caller has just as many places as there are, and none is left behind.
@@ -326,47 +295,4 @@ impl Fleet {
             }
         }
     }
-}
-
-#[test]
-fn never_one_too_many_whatever_gets_lost_and_none_is_left_behind() {
-    for lossy in [0, 20, 200] {
-        let mut fleet = Fleet::new(3);
-        fleet.run(50 * MILLISECOND);
-        for _ in 0..10 {
-            fleet.lossy = lossy;
-            fleet.play(1_500);
-            fleet.lossy = 0;
-            fleet.run(SECOND);
-            fleet.all_are_free();
-        }
-        let (admitted, refused) = (fleet.admitted, fleet.refused);
-        assert!(admitted > 500 && refused > 1_000, "too tame: {admitted}, {refused}");
-    }
-}
-
-/// Long requests keep their places, and those of a gateway that died are free again.
-#[test]
-fn places_are_held_for_as_long_as_their_gateway_lives() {
-    let mut fleet = Fleet::new(2);
-    fleet.run(50 * MILLISECOND);
-    while fleet.open(0) < LIMIT {
-        let at = fleet.rng.usize(..2);
-        fleet.request(at, 0);
-        fleet.run(3 * MILLISECOND);
-    }
-    for _ in 0..20 {
-        fleet.run(SECOND);
-        (0..2).for_each(|at| fleet.request(at, 0));
-        fleet.run(3 * MILLISECOND);
-        assert_eq!(fleet.open(0), LIMIT);
-    }
-    fleet.gateways.truncate(1);
-    fleet.run(AGAIN);
-    for _ in 0..3 * LIMIT {
-        fleet.request(0, 0);
-        fleet.run(3 * MILLISECOND);
-    }
-    assert_eq!(fleet.open(0), LIMIT);
-    fleet.all_are_free();
 }

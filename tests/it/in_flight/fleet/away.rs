@@ -24,18 +24,11 @@ fn what_redis_forgot_takes_no_place_of_anybody_else() {
     for time in [3 * SECOND, 10 * SECOND] {
         let mut fleet = Fleet::new(2);
         fleet.run(50 * MILLISECOND);
-        for _ in 0..3 * LIMIT {
-            fleet.request(0, 0);
-            fleet.run(3 * MILLISECOND);
-        }
-        assert_eq!(fleet.open(0), LIMIT);
+        fleet.fill(0, 0);
         fleet.gateways[0].cut = true;
         fleet.run(time);
-        for _ in 0..3 * LIMIT {
-            fleet.request(1, 0);
-            fleet.run(3 * MILLISECOND);
-        }
-        assert_eq!(fleet.open(0), LIMIT, "they are another's by now");
+        // They are another's by now.
+        fleet.fill(1, 0);
         come_back(&mut fleet);
         fleet.run(SECOND);
         for _ in 0..LIMIT {
@@ -54,25 +47,18 @@ fn what_redis_forgot_takes_no_place_of_anybody_else() {
 fn what_is_said_late_takes_no_place_of_anybody_else() {
     let mut fleet = Fleet::new(2);
     fleet.run(50 * MILLISECOND);
-    let fill = |fleet: &mut Fleet, at: usize| {
-        for _ in 0..4 * LIMIT {
-            fleet.request(at, 0);
-            fleet.run(3 * MILLISECOND);
-        }
-        assert_eq!(fleet.open(0), LIMIT);
-    };
-    fill(&mut fleet, 0);
+    fleet.fill(0, 0);
     fleet.run(SECOND / 2);
     fleet.gateways[0].cut = true;
     fleet.end(0);
     fleet.run(3 * SECOND);
-    fill(&mut fleet, 1);
+    fleet.fill(1, 0);
     while !fleet.gateways[1].open.is_empty() {
         fleet.end(1);
     }
     fleet.run(SECOND / 10);
     come_back(&mut fleet);
-    fill(&mut fleet, 1);
+    fleet.fill(1, 0);
     fleet.all_are_free();
 }
 
@@ -102,11 +88,7 @@ fn gateways_that_were_forgotten_do_not_live_for_each_other() {
         // It dies.
         fleet.gateways[1] = gateway(random, now);
         fleet.run(AGAIN);
-        for _ in 0..3 * LIMIT {
-            fleet.request(0, 0);
-            fleet.run(3 * MILLISECOND);
-        }
-        assert_eq!(fleet.open(0), LIMIT);
+        fleet.fill(0, 0);
         fleet.all_are_free();
     }
 }
@@ -159,10 +141,6 @@ fn a_gateway_that_stood_still_holds_nothing_of_what_it_held() {
     (0..LIMIT / 2).for_each(|_| fleet.end(0));
     fleet.gateways[0].open.push(new);
     fleet.run(SECOND / 2);
-    for _ in 0..4 * LIMIT {
-        fleet.request(1, 0);
-        fleet.run(3 * MILLISECOND);
-    }
-    assert_eq!(fleet.open(0), LIMIT);
+    fleet.fill(1, 0);
     fleet.all_are_free();
 }
