@@ -201,6 +201,7 @@ pub fn charge(caller: u64) -> Charge {
         tentative: false,
         keys: 100_000,
         back: Back::default(),
+        counted: None,
     }
 }
 

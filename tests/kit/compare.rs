@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use diana_core::algorithm::Entry;
+use diana_core::decision::Retry;
 use diana_core::redis::protocol::{Ask, Back, Charge};
 use fastrand::Rng;
 
@@ -64,6 +65,7 @@ pub struct Play {
     pub waited: usize,
     pub lends: usize,
     pub shared: usize,
+    pub soon: usize,
 }
 
 impl Play {
@@ -73,6 +75,9 @@ impl Play {
         for fingerprint in 1..rng.u64(1..5) {
             let rule = rules[0].beside(&mut rng);
             rules.push(Rule { fingerprint, ..rule });
+        }
+        for rule in &mut rules {
+            rule.counts = (rule.entry.can)(&rule.case.quota).settles && rng.bool();
         }
         let (model, held) = (Model::default(), Vec::new());
         Play {
@@ -89,6 +94,7 @@ impl Play {
             waited: 0,
             lends: 0,
             shared: 0,
+            soon: 0,
         }
     }
 
@@ -131,6 +137,7 @@ impl Play {
             plain.rules.iter_mut().filter(|rule| rule.block == 0).for_each(|rule| rule.spend = 0);
             self.shared += seen.rules.iter().filter(|rule| rule.overflow).count();
             self.lends += seen.rules.iter().filter(|rule| rule.loan > 0).count();
+            self.soon += seen.rules.iter().filter(|rule| rule.retry == Some(Retry::Soon)).count();
             let mut outcome = outcome;
             outcome.rules.iter_mut().filter(|rule| rule.block == 0).for_each(|rule| rule.spend = 0);
             assert_eq!(plain, outcome, "at {now}: {ask:?} {asked:?}");
@@ -200,7 +207,12 @@ impl Play {
         let plain = self.rules[rule].charge(caller, cost, want);
         let keys = [1, 2, 100][rng.usize(0..3)];
         let mut charge = Charge { unit_cost, soon, shadow, tentative, keys, ..plain };
-        let plain = Asked { rule, caller, cost, unit_cost, want, soon, ..Asked::default() };
+        if charge.counted.is_some() && rng.u8(0..4) == 0 {
+            charge.counted = Some(rng.u64(0..=quota.rpu.max(1)));
+        }
+        let counted = charge.counted;
+        let plain =
+            Asked { rule, caller, cost, unit_cost, want, soon, counted, ..Asked::default() };
         let mut asked = Asked { shadow, tentative, keys, ..plain };
         let mine = |held: &Held| held.rule == rule && held.caller == caller;
         if rng.bool()

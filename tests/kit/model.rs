@@ -3,6 +3,7 @@
 mod back;
 mod bucket;
 mod clock;
+mod counted;
 mod keys;
 mod lend;
 mod look;
@@ -59,6 +60,8 @@ pub struct Asked {
     pub left: u64,
     /// Permits that were used beyond those that were charged.
     pub debt: u64,
+    /// Where only some requests count: permits of those that have turned out to.
+    pub counted: Option<u64>,
     /// What else it says, of places in flight.
     pub what: u64,
 }
@@ -88,6 +91,8 @@ pub struct State {
     slack: u64,
     /// Leased of the next slice.
     next: u64,
+    /// Of a rule of which only some requests count: what those used.
+    used: Option<Vec<u64>>,
 }
 
 #[derive(Default)]
@@ -156,8 +161,10 @@ impl State {
     /// When it means nothing any more.
     fn ends(&self, rule: &Rule) -> u64 {
         let Case { algorithm, quota } = &rule.case;
+        let used =
+            self.used.clone().map_or(0, |words| State { words, ..State::default() }.ends(rule));
         let expires = algorithm.expires(&self.words, Now::default());
-        match (rule.entry.short, &*self.words) {
+        let ends = match (rule.entry.short, &*self.words) {
             // Should the wall clock be set back, a window in force lasts longer than it seems.
             ("W", [_, 0, _]) => 0,
             ("W", [_, _, first]) => first + quota.period(),
@@ -167,6 +174,7 @@ impl State {
                 expires.min(at + FAR).max(leases)
             }
             _ => expires,
-        }
+        };
+        ends.max(used)
     }
 }

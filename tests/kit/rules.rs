@@ -41,7 +41,7 @@ impl Rule {
             Rule::of(self.entry, next).filter(|_| same)
         });
         if let Some(next) = next {
-            *self = Rule { fingerprint: self.fingerprint, ..next };
+            *self = Rule { fingerprint: self.fingerprint, counts: self.counts, ..next };
         }
     }
 
@@ -59,6 +59,7 @@ impl Rule {
             tentative: false,
             keys: 1_000_000,
             back: Back::default(),
+            counted: self.counts.then_some(0),
         }
     }
 }

@@ -206,3 +206,17 @@ fn a_caller_under_leases_is_banned_within_a_second() {
     assert!(!send(&mut gateway, 1_500), "a millisecond apart");
     assert!(asked < admitted / 10, "{asked} of {admitted} asked Redis");
 }
+
+/// Nobody is banned for what others have under way.
+#[test]
+fn a_refusal_that_ends_with_others_requests_bans_nobody() {
+    let server = Server::start();
+    let mut gateway = Gateway::with(&server, "unit: day, rpu: 2, algo: W, count: {status: [401]}");
+    let open: Vec<_> = (0..2).map(|_| gateway.opens(&server)).collect();
+    assert!(open.iter().all(|(_, refused)| refused.is_none()));
+    for _ in 0..10 {
+        let refused = gateway.sends(&server).expect("they are under way");
+        assert!(refused.starts_with("refused"), "{refused}");
+    }
+    assert_eq!(gateway.bans(&server), 0);
+}

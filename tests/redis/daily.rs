@@ -42,6 +42,7 @@ impl Rule {
             tentative: false,
             keys: 100_000,
             back: Back::default(),
+            counted: None,
         }
     }
 

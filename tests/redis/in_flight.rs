@@ -83,7 +83,6 @@ impl Fleet {
     }
 
     /// Redis is so far away, there or back.
-    /// Redis is so far away, there or back.
     fn far(gateways: u64, way: Duration) -> Fleet {
         let timeout = SECOND / 50 + 8 * way.as_micros() as Micros;
         let mut rng = Rng::with_seed(seed::fresh());

@@ -1,5 +1,6 @@
 //! Numbered batches of settlements: each is taken once, in the order of its sender.
 
+use diana_core::decision::Retry;
 use diana_core::policy::Quota;
 use diana_core::redis::protocol::{Ask, Back, Charge, Question, Settles, Trip};
 use diana_core::time::Unit;
@@ -60,5 +61,31 @@ fn a_batch_that_comes_again_settles_nothing() {
             let left = decided.asks.last().unwrap().rules[0].remaining;
             assert_eq!(left, LIMIT - used, "{short}");
         }
+    }
+}
+
+/// What turned out to count is noted once, too, so that what is only reserved is told apart.
+#[test]
+fn what_counted_is_noted_once() {
+    let server = Server::start();
+    for short in ["W", "SW", "TB"] {
+        server.command(&["FLUSHALL"]);
+        let rule = Rule { counts: true, ..Rule::new(short, Quota::new(Unit::Day, 10)) };
+        let now = today(&mut Rng::with_seed(seed::fresh()));
+        let ask = |charge| Ask { delay: 0, questions: vec![Question::Rule(charge)] };
+        let decide = |asks, settles| {
+            let mut trip = trip_of(Some(now), asks);
+            trip.calls[0].settles = settles;
+            server.decide(&trip).asks.pop().unwrap().rules[0].retry
+        };
+        assert_eq!(decide(vec![ask(rule.charge(1, 10, 0))], None), None);
+        for _ in 0..3 {
+            let batch = Charge { counted: Some(5), ..rule.charge(1, 0, 0) };
+            let asks = vec![ask(batch), ask(rule.charge(1, 5, 0))];
+            let settles = Settles { sender: 1, number: 1, asks: 1 };
+            assert_eq!(decide(asks, Some(settles)), Some(Retry::Soon), "{short}");
+        }
+        let six = decide(vec![ask(rule.charge(1, 6, 0))], None);
+        assert!(matches!(six, Some(Retry::After(_))), "{short}: {six:?}");
     }
 }

@@ -29,7 +29,8 @@ impl Opinion {
         self.says = match (reply.retry, wait) {
             (Some(retry), _) => {
                 let left = if retry == Retry::Never { 0 } else { left };
-                Says::Refuses(Refused { retry, loan: reply.loan, counts: self.is_own, left })
+                let counts = self.is_own && retry != Retry::Soon;
+                Says::Refuses(Refused { retry, loan: reply.loan, counts, left })
             }
             (None, Some(wait)) => {
                 let wait = if store.holds() { wait } else { 0 };

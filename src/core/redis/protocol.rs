@@ -145,6 +145,8 @@ pub struct Charge {
     pub keys: u64,
     /// What comes back of an earlier charge, whatever is decided.
     pub back: Back,
+    /// Where only some requests count: permits of those that have turned out to. `None` where all count.
+    pub counted: Option<u64>,
 }
 
 /// What is given back of an earlier charge. It must not be sent a second time, not even if the

@@ -9,18 +9,17 @@
 mod answer;
 mod operations;
 mod recall;
+mod settle;
 mod share;
 
 use super::handle::Handle;
 use super::part::Parts;
-use super::protocol::{Back, Charge, Numbers};
+use super::protocol::Numbers;
 use crate::algorithm::{Can, Leasing};
 use crate::decision::Decision;
 use crate::key::Key;
-use crate::permit;
 use crate::policy::Quota;
 use crate::policy::redis::OnFailure;
-use crate::settlement::Settlement;
 use crate::store::lease::Lease;
 use crate::store::leases::Leases;
 use crate::store::reservation::By;
@@ -242,29 +241,6 @@ impl RedisStore {
         } else {
             self.give_back(key, (receipt, 0), cost, handle);
         }
-    }
-
-    /// As [`Store::settle`](crate::store::Store::settle).
-    pub fn settle(&mut self, charge: &permit::Unsettled, now: Now, handle: &mut Handle) -> bool {
-        let permit::Unsettled { key, settlement, .. } = *charge;
-        if charge.is_alone {
-            return self.share.last().settle(key, &settlement, now);
-        }
-        let Settlement { receipt, used, .. } = settlement;
-        if self.is_held {
-            handle.ledgers.free(handle.parts.of(key), self.nothing(key), receipt);
-            return true;
-        }
-        self.share.note(key, used, now);
-        if settlement.is_even() {
-            return true;
-        }
-        let back = match settlement.debt() {
-            0 => Back::Cost { receipt, term: 0, permits: settlement.back() },
-            permits => Back::Debt { permits },
-        };
-        handle.ledgers.add(handle.parts.of(key), Charge { back, ..self.nothing(key) });
-        true
     }
 
     /// As [`Store::hint_demand`](crate::store::Store::hint_demand).

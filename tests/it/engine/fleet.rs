@@ -1,6 +1,7 @@
 //! A worker whose Redis answers, goes away, or knows of a ban first.
 
 mod bans;
+mod counted;
 mod leases;
 mod parts;
 mod patience;

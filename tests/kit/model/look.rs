@@ -51,10 +51,12 @@ impl<'m> Look<'m> {
         let holds = entry.short == "LB" || quota.max_delay.is_some_and(|delay| delay > 0);
         let burst = (entry.short == "TB").then(|| quota.burst.unwrap_or(quota.rpu));
         let slices = (entry.short == "SW").then(|| Slices::new(quota));
-        let nobody = || State { words: vec![0; algorithm.words()], ..State::default() };
+        let zeros = vec![0; algorithm.words()];
+        let used = asked.counted.map(|_| zeros.clone());
+        let nobody = || State { words: zeros, used, ..State::default() };
         let state = state.cloned().unwrap_or_else(nobody);
         let (new, decision) = (state.words.clone(), Decision::NOW);
-        let changed = asked.block + asked.left + asked.debt > 0;
+        let changed = asked.block + asked.left + asked.debt + asked.counted.unwrap_or(0) > 0;
         let put_off = None;
         let mut look = Look {
             algorithm,
@@ -71,6 +73,7 @@ impl<'m> Look<'m> {
         };
         look.open(now);
         look.owe(now);
+        look.count(now);
         if asked.cost > 0 {
             look.decision = look.reserve(now, 0);
         }
@@ -136,6 +139,8 @@ impl<'m> Look<'m> {
             }
             other => (other, 0),
         };
+        let retry = retry
+            .map(|retry| if loan == 0 { self.unless_reserved(now, wanted, retry) } else { retry });
         let words = &self.state.words;
         let spend = match self.algorithm.spend_by(words, now) {
             Some(until) if charged => until.min(self.ends(now.mono)),
@@ -161,7 +166,11 @@ impl<'m> Look<'m> {
             Some(slices) => slices.used(&self.state.words, self.state.next, now.mono) > 0,
             None => expires > now.mono || self.refills() && self.state.terms.leased() > 0,
         };
-        self.changed.then(|| lives.then(|| self.state.clone()))
+        let mut state = self.state.clone();
+        if !lives && self.is_window() {
+            state.words.fill(0);
+        }
+        self.changed.then(|| (lives || self.has_used(now)).then_some(state))
     }
 
     /// A token bucket that holds no requests.

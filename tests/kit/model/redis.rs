@@ -93,7 +93,10 @@ impl Redis {
                 .collect();
             if over > 0 {
                 over -= 1;
-                let forget = |asked: &mut Asked| (asked.block, asked.left, asked.debt) = (0, 0, 0);
+                let forget = |asked: &mut Asked| {
+                    (asked.block, asked.left, asked.debt) = (0, 0, 0);
+                    asked.counted = asked.counted.map(|_| 0);
+                };
                 asked.iter_mut().for_each(forget);
             }
             let (outcome, receipts) = self.model.ask(&self.rules, now, delay, &asked);
@@ -148,7 +151,8 @@ fn tell(outcome: &Outcome, asked: &[Asked], receipts: &[Receipts], to: &mut Vec<
         to.push(match retry {
             None => 0,
             Some(Retry::After(ticks)) => number(ticks),
-            Some(Retry::Soon | Retry::Never) => -1,
+            Some(Retry::Never) => -1,
+            Some(Retry::Soon) => -2,
         });
         let rest = match charged {
             true => [own.cost, term, block, own.lease, starts, spend],

@@ -11,6 +11,8 @@ pub struct Rule {
     pub case: Case,
     pub numbers: Numbers,
     pub fingerprint: u64,
+    /// Whether only some requests count.
+    pub counts: bool,
 }
 
 impl Rule {
@@ -23,6 +25,6 @@ impl Rule {
     /// Nothing if the fleet does not count such rules.
     pub fn of(entry: &'static Entry, case: Case) -> Option<Rule> {
         let numbers = Numbers::of_rule(entry, &case.quota)?;
-        Some(Rule { entry, case, numbers, fingerprint: 0 })
+        Some(Rule { entry, case, numbers, fingerprint: 0, counts: false })
     }
 }

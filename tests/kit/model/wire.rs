@@ -90,8 +90,10 @@ impl<'b> Asking<'b> {
         let [cost, unit_cost, want, soon] = std::array::from_fn(|_| numbers.count());
         let [shadow, kind] = std::array::from_fn(|_| numbers.count());
         let [keys, receipt, term, block, back] = std::array::from_fn(|_| numbers.count());
+        let counted = numbers.count().checked_sub(1);
         let (left, debt) = if kind == 2 { (0, back) } else { (back, 0) };
-        let needs = Asked { rule, caller, cost, unit_cost, want, soon, ..Asked::default() };
+        let needs =
+            Asked { rule, caller, cost, unit_cost, want, soon, counted, ..Asked::default() };
         let (shadow, tentative, what) = (shadow == 1, kind == 1, kind);
         (limit, Asked { shadow, tentative, keys, receipt, term, block, left, debt, what, ..needs })
     }

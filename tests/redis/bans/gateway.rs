@@ -97,6 +97,12 @@ impl Gateway {
         self.decide("ann", server)
     }
 
+    /// The same of a request that stays under way.
+    pub fn opens(&mut self, server: &Server) -> (Stream, Option<String>) {
+        self.pass(1000);
+        self.begin("ann", server)
+    }
+
     /// Bans that began since this was last asked.
     pub fn bans(&mut self, server: &Server) -> u64 {
         self.tick(server);
@@ -105,6 +111,12 @@ impl Gateway {
     }
 
     fn decide(&mut self, account: &str, server: &Server) -> Option<String> {
+        let (_, refused) = self.begin(account, server);
+        self.host.end(self.streams);
+        refused
+    }
+
+    fn begin(&mut self, account: &str, server: &Server) -> (Stream, Option<String>) {
         let request = FakeRequest::get("/").header("x-account-id", account);
         self.streams += 1;
         let instance = self.root.instance().expect("it is configured");
@@ -122,12 +134,12 @@ impl Gateway {
             self.work(server);
             fate = self.host.decided().pop().map_or(fate, |decided| decided.fate);
         }
-        self.host.end(self.streams);
-        match fate {
+        let refused = match fate {
             Fate::Goes => None,
             Fate::Refused => self.host.refused(),
             other => panic!("{other:?}"),
-        }
+        };
+        (stream, refused)
     }
 
     /// Redis answers whatever it is asked, until there is no more.

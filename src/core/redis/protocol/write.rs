@@ -118,6 +118,7 @@ impl Ask {
 impl Charge {
     fn pack(&self, to: &mut Array) {
         let Charge { caller, numbers, cost, unit_cost, want, soon, keys, back, .. } = *self;
+        let counted = self.counted.map_or(0, |permits| permits + 1);
         let shadow = u64::from(self.shadow);
         let tentative = u64::from(self.tentative);
         let [kind, receipt, term, block, left] = match back {
@@ -131,7 +132,7 @@ impl Charge {
             Back::Block { receipt, term, block, left } => [tentative, receipt, term, block, left],
         };
         numbers.pack(caller, to);
-        [cost, unit_cost, want, soon, shadow, kind, keys, receipt, term, block, left]
+        [cost, unit_cost, want, soon, shadow, kind, keys, receipt, term, block, left, counted]
             .into_iter()
             .for_each(|number| to.count(number));
     }
@@ -142,6 +143,8 @@ impl Refusals {
     fn pack(&self, to: &mut Array) {
         let Refusals { caller, numbers, refusals, keys, .. } = *self;
         numbers.pack(caller, to);
-        [refusals, 1, 0, 0, 0, 0, keys, 0, 0, 0, 0].into_iter().for_each(|number| to.count(number));
+        [refusals, 1, 0, 0, 0, 0, keys, 0, 0, 0, 0, 0]
+            .into_iter()
+            .for_each(|number| to.count(number));
     }
 }

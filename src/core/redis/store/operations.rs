@@ -115,6 +115,7 @@ impl RedisStore {
             tentative: false,
             keys: self.keys,
             back: Back::default(),
+            counted: self.spec.counts.then_some(0),
         }
     }
 }

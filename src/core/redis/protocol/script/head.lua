@@ -1,5 +1,5 @@
 local floor,ceil,min,max=math.floor,math.ceil,math.min,math.max
-local NEVER,STILL,ALIVE,SECOND,FAR=-1,1000000,1000000,1000000,2^53
+local NEVER,SOON_AGAIN,STILL,ALIVE,SECOND,FAR=-1,-2,1000000,1000000,1000000,2^53
 local TERM,LEASE,NOTICE=100000,100000,50000
 local SOON,IDLE=20000,100000
 local spread=unpack

@@ -1,7 +1,7 @@
 -- Places in flight. State: the term, places that were taken in the term before it and in it and are not said to be held
 -- yet; then the number of each holder and what it holds, which counts as long as it says that it lives. It says how much
 -- that is in all, so that what gets lost here is known again with the next request that comes or ends.
-local LIVES,KEPT,SOON_AGAIN=1500,2678400000,-2
+local LIVES,KEPT=1500,2678400000
 local alive={}
 local function places()
   -- Longer than a worker takes to say so of what was taken, however far away it is.

@@ -28,7 +28,7 @@ local function comes_in(r,s,t)
 end
 -- How long a refusal lasts, and for how long it is one for what is out only; zero if it is one for what was
 -- used. It must not be remembered for longer than that keeps the request out.
-local function refusal(r)
+local function lasts(r)
   local kind,s,t=r.kind,r.s,r.t
   if not t or r.retry<=0 then return r.retry,0 end
   local out,slack=all_out(s,t),kind.slack and kind.slack(r) or 0
@@ -37,4 +37,10 @@ local function refusal(r)
   if retry<=slack then return r.retry,min(r.retry,2*TERM) end
   -- FAR stands for whatever is longer.
   return retry<FAR and min(r.retry,retry-slack) or r.retry,0
+end
+-- The same; or that it ends when what is reserved turns out not to count, which may be at any time.
+local function refusal(r)
+  local retry,loan=lasts(r)
+  if r.used and retry>0 and loan==0 and r.kind.judge(r.used,0)==0 then return SOON_AGAIN,0 end
+  return retry,loan
 end

@@ -36,9 +36,26 @@ if ARGV[6] then
 end
 local words,place,keys=unpack(ARGV[4]),0,3
 local made={}
+-- A rule's state is that of its kind. Of a rule of whose requests only some count it is that twice: what is reserved or used,
+-- which decides, and what is used.
+local function open(r,s,size)
+  r.s,r.used=s,nil
+  if #s>size then
+    r.s={spread(s,1,size)}
+    r.used=setmetatable({s={spread(s,size+1)},back=0,block=0},{__index=r})
+  end
+end
+local function is_open(r)
+  local kind,used=r.kind,r.used
+  return kind.open(r) and (not used or kind.open(used))
+end
+local function ends_of(r)
+  local kind,used=r.kind,r.used
+  return used and max(kind.ends(r),kind.ends(used)) or kind.ends(r)
+end
 local function rule(r,is_over)
   local w,p=words,place
-  place,keys=p+17,keys+1
+  place,keys=p+18,keys+1
   local kind=made[w[p+1]]
   if not kind then
     kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban,Q=quota,P=places})[w[p+1]]()
@@ -48,36 +65,37 @@ local function rule(r,is_over)
   r.cost,r.unit_cost,r.want,r.soon,r.shadow=w[p+7],w[p+8],w[p+9],w[p+10],w[p+11]==1
   r.tentative,r.keys=w[p+12]==1,w[p+13]
   r.receipt,r.term,r.block,r.back=w[p+14],w[p+15],w[p+16],w[p+17]
-  local debt=0
+  -- One more than the permits of requests that have turned out to count; none where all do.
+  local debt,counted=0,w[p+18]
   r.what=w[p+12]
   if is_over then
-    r.what,r.block,r.back=0,0,0
+    r.what,r.block,r.back,counted=0,0,0,min(counted,1)
   elseif r.what==2 then
     debt,r.back=r.back,0
   end
-  r.own,r.lift,r.changed=KEYS[keys],0,r.block+r.back+debt>0
+  r.own,r.lift,r.changed=KEYS[keys],0,r.block+r.back+debt>0 or counted>1
   r.key=r.own
   r.t=kind.terms and kind.terms(r)
   local size=kind.size(r)
+  local whole_size=counted>0 and 2*size or size
   r.was,r.overflow,r.sum=nil,0,nil
   if kind.load then
-    r.s=kind.load(r)
+    open(r,kind.load(r),FAR)
   else
-    local is_there
-    r.s,is_there=load(r.key,size)
+    local s,is_there=load(r.key,whole_size)
     r.slice=ceil(min(kind.life(r)+SECOND,FAR)/8)
-    if is_there==true then
-      r.was=slot(r,kind.ends(r))
-    elseif not is_there then
-      r.s=newcomer(r,size)
-    end
+    if not is_there then s=newcomer(r,whole_size) end
+    open(r,s,size)
+    if is_there==true then r.was=slot(r,ends_of(r)) end
   end
   -- What was written later than now was not written by this clock.
-  if not kind.open(r) then
-    corrupt,r.s=corrupt+1,zeros(size)
-    kind.open(r)
+  if not is_open(r) then
+    corrupt=corrupt+1
+    open(r,zeros(whole_size),size)
+    is_open(r)
   end
   if debt>0 then kind.charge(r,debt,0) end
+  if counted>1 then kind.charge(r.used,counted-1,0) end
   r.retry,r.wait,r.term=0,0,0
   if r.cost>0 then
     r.retry,r.wait=kind.judge(r,0)
@@ -165,13 +183,17 @@ local function save(r)
   local s,t=r.s,r.t
   -- Where nothing is out its term takes no room.
   if t and all_out(s,t)==0 then s[t]=0 end
-  local ends=r.kind.ends(r)
+  local ends=ends_of(r)
   if ends<=0 then
     count(r)
     return call('DEL',r.key)
   end
   count(r,ends)
   -- A second more, so that it is still there after a small step back.
+  if r.used then
+    s={spread(s)}
+    for i=1,#r.used.s do s[#s+1]=r.used.s[i] end
+  end
   call('SET',r.key,pack(s),'PX',floor(ends/1000)+1000)
 end
 local asks=0

@@ -32,6 +32,6 @@ local function window()
   W.lease=W.receipt
   function W.life(r) return r.unit end
   -- Not before a window that the wall clock comes back to could still be in force.
-  function W.ends(r) return r.s[2]>0 and r.s[3]+r.unit-now or 0 end
+  function W.ends(r) return (r.s[2]>0 and r.s[3]+r.unit or 0)-now end
   return W
 end

@@ -1,0 +1,83 @@
+//! Requests of which only some count, counted in Redis: what is reserved is told apart from what was used.
+
+use diana_core::port::Clock;
+use fastrand::Rng;
+use kit::ending::FakeEnding;
+use kit::model::redis::Redis;
+use kit::seed;
+
+use super::{Worker, ann};
+
+const LIMIT: usize = 5;
+
+impl Worker {
+    /// Time passes in which Redis answers everything.
+    fn settles(&mut self, redis: &mut Redis) {
+        self.steps(60, &mut |call, time| Some(redis.answer(&call.body, time)));
+    }
+
+    /// The request that went on before all others ends.
+    fn first_ends(&mut self, status: u16) {
+        let (now, ending) = (self.clock.now(), FakeEnding::answered(status));
+        let mut permit = self.permits.remove(0);
+        self.engine.hear_response(&mut permit, &ending);
+        self.engine.settle(permit, &ending, now);
+    }
+}
+
+fn worker(algo: &str) -> Worker {
+    Worker::new(&format!(
+        "actor: account, unit: day, rpu: {LIMIT}, algo: {algo}, scope: global, count: {{status: [401]}}"
+    ))
+}
+
+/// By an oracle that remembers what is under way and what counted.
+#[test]
+fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    let (mut soon, mut long) = (0, 0);
+    for round in 0..30 {
+        let (mut worker, mut redis) = (worker(["W", "SW"][round % 2]), Redis::default());
+        let mut counted = 0;
+        for _ in 0..80 {
+            if rng.bool() && !worker.permits.is_empty() {
+                let wrong = rng.u8(..6) == 0;
+                counted += usize::from(wrong);
+                worker.first_ends(if wrong { 401 } else { 200 });
+                worker.settles(&mut redis);
+                continue;
+            }
+            let (open, decided) = (worker.permits.len(), worker.verdicts.len());
+            worker.request(&ann());
+            worker.settles(&mut redis);
+            assert_eq!(worker.verdicts.len(), decided + 1);
+            assert_eq!(worker.verdicts[decided], open + counted < LIMIT, "{open} and {counted}");
+            if worker.verdicts[decided] {
+                continue;
+            }
+            let (_, after) =
+                worker.refused.iter().find(|(name, _)| *name == "retry-after").expect("a time");
+            assert_eq!(after == "1", counted < LIMIT, "{after}");
+            if counted < LIMIT { soon += 1 } else { long += 1 }
+        }
+    }
+    assert!(soon > 100 && long > 100, "too tame: {soon}, {long}");
+}
+
+/// Nor is one remembered here, so that the next request is let in as soon as there is room.
+#[test]
+fn there_is_room_as_soon_as_it_has_come_back() {
+    for algo in ["W", "SW", "TB"] {
+        let (mut worker, mut redis) = (worker(algo), Redis::default());
+        let mut sends = |worker: &mut Worker, milliseconds| {
+            worker.request(&ann());
+            worker.steps(milliseconds, &mut |call, time| Some(redis.answer(&call.body, time)));
+        };
+        (0..20).for_each(|_| sends(&mut worker, 60));
+        assert_eq!(worker.admitted(), LIMIT, "{algo}");
+        sends(&mut worker, 3);
+        (0..LIMIT).for_each(|_| worker.first_ends(200));
+        (0..LIMIT).for_each(|_| sends(&mut worker, 3));
+        assert_eq!(worker.admitted(), 2 * LIMIT, "{algo}");
+    }
+}
