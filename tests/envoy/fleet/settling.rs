@@ -27,6 +27,6 @@ fn five_wrong_passwords_and_never_a_sixth() {
     let rules = logins::rules("global") + TOGETHER;
     let fleet = Fleet::start_with(|port, _| gateway(TIMEOUT, &rules, port).before(&service));
     fleet.comes_together("/together");
-    logins::play(&fleet.envoys, false);
+    logins::play(&fleet.envoys);
     fleet.assert_unharmed();
 }
