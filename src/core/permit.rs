@@ -1,26 +1,30 @@
 //! What is reserved for a request that was admitted, until it is used, settled or given back.
 
-use std::cell::Cell;
+mod freed;
+mod unsettled;
+
 use std::fmt;
 use std::rc::Rc;
 
-use crate::key::Key;
-use crate::settlement::Settlement;
-use crate::settling::Heard;
+pub use freed::{Freed, Returned};
+pub use unsettled::{Unsettled, permits};
 
-/// Most charges of open streams that are settled at their end: with all that lies around them some 16 MiB.
-const MOST: usize = 90_000;
+use crate::key::Key;
+use unsettled::Open;
 
 /// What is reserved for one request. It is closed once, by [`Permit::finish`] or [`Permit::settle`]; dropped
 /// without that it means that the client left. Where nothing is to be done at the end it is empty.
 #[derive(Default)]
 #[must_use = "a permit that is dropped is given back"]
-pub struct Permit(Option<Box<Reserved>>);
+pub struct Permit {
+    seats: Option<Box<Seats>>,
+    /// The first charge, which the others follow.
+    open: Option<Box<Open>>,
+}
 
-/// Streams that something is to be settled of may be open in very many: each takes no more than it must.
-struct Reserved {
-    seats: Box<[Seat]>,
-    charges: Box<[Unsettled]>,
+/// Places in lines.
+struct Seats {
+    seats: Vec<Seat>,
     freed: Rc<Freed>,
 }
 
@@ -46,75 +50,56 @@ pub struct Seat {
     pub cost: u64,
 }
 
-/// A charge that is settled when the stream of its request ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unsettled {
-    /// The rule's number in its engine.
-    pub rule: usize,
-    /// The caller.
-    pub key: Key,
-    /// Whether the caller has a name, so that it is its own doing how the request ends.
-    pub is_own: bool,
-    /// Whether the gateway's part of a limit was charged in place of the fleet's.
-    pub is_alone: bool,
-    /// What was charged.
-    pub settlement: Settlement,
-    /// What is known of the response so far.
-    pub heard: Heard,
-}
-
 impl Permit {
     /// Nothing is reserved.
-    pub const NONE: Permit = Permit(None);
+    pub const NONE: Permit = Permit { seats: None, open: None };
 
     /// Reserves places in lines, and charges that are to be settled. If the client leaves they come back to `freed`.
     pub fn new(seats: Vec<Seat>, charges: Vec<Unsettled>, freed: &Rc<Freed>) -> Permit {
-        if seats.is_empty() && charges.is_empty() {
-            return Permit::NONE;
-        }
-        freed.open.set(freed.open.get() + charges.len());
-        let (seats, charges) = (seats.into(), charges.into());
-        Permit(Some(Box::new(Reserved { seats, charges, freed: freed.clone() })))
+        let seats = (!seats.is_empty()).then(|| Box::new(Seats { seats, freed: freed.clone() }));
+        let before = |next, charge| Some(Open::new(charge, freed, next));
+        Permit { seats, open: charges.into_iter().rev().fold(None, before) }
     }
 
     /// Whether nothing is reserved.
     #[must_use]
     #[inline]
     pub fn is_none(&self) -> bool {
-        self.0.is_none()
+        self.seats.is_none() && self.open.is_none()
     }
 
     /// What is to be settled, which leaves the places in lines.
     pub fn split_off(&mut self) -> Permit {
-        let Some(reserved) = &mut self.0 else { return Permit::NONE };
-        let (charges, freed) = (std::mem::take(&mut reserved.charges), reserved.freed.clone());
-        freed.close(charges.len());
-        Permit::new(Vec::new(), charges.into(), &freed)
+        Permit { seats: None, open: self.open.take() }
     }
 
-    /// The charges that are to be settled.
-    pub fn charges(&mut self) -> &mut [Unsettled] {
-        self.0.as_mut().map_or(&mut [], |reserved| &mut reserved.charges)
+    /// Shows each charge that is to be settled.
+    pub fn each(&mut self, mut see: impl FnMut(&mut Unsettled)) {
+        let mut next = &mut self.open;
+        while let Some(open) = next {
+            open.charge.iter_mut().for_each(&mut see);
+            next = &mut open.next;
+        }
     }
 
     /// Takes the charge of a caller by a rule out of it, if there is one.
-    pub fn take_out(&mut self, rule: usize, key: Key) -> Option<Unsettled> {
-        let reserved = self.0.as_mut()?;
-        let found = reserved.charges.iter().position(|it| (it.rule, it.key) == (rule, key))?;
-        let mut charges = std::mem::take(&mut reserved.charges).into_vec();
-        let charge = charges.swap_remove(found);
-        reserved.charges = charges.into();
-        reserved.freed.close(1);
-        Some(charge)
+    pub fn take_out(&mut self, rule: u32, key: Key) -> Option<Unsettled> {
+        let is_it = |charge: &Unsettled| (charge.rule, charge.key) == (rule, key);
+        let mut next = &mut self.open;
+        while !next.as_ref()?.charge.as_ref().is_some_and(is_it) {
+            next = &mut next.as_mut()?.next;
+        }
+        let mut found = next.take()?;
+        *next = found.next.take();
+        found.close()
     }
 
     /// The request has ended.
     pub fn finish(mut self, end: End) {
         match end {
             End::Served => {
-                if let Some(reserved) = self.0.take() {
-                    reserved.freed.close(reserved.charges.len());
-                }
+                self.seats.iter_mut().for_each(|it| it.seats.clear());
+                self.close(|_| {});
             }
             End::Left => drop(self),
         }
@@ -122,95 +107,33 @@ impl Permit {
 
     /// The request has ended, of which `used` says what it used of each charge.
     pub fn settle(mut self, mut used: impl FnMut(&Unsettled) -> u64) {
-        if let Some(reserved) = self.0.take() {
-            let settle = |mut charge: Unsettled| {
-                charge.settlement.used = used(&charge);
-                Returned::Settled(charge)
-            };
-            reserved.freed.close(reserved.charges.len());
-            reserved.freed.add(reserved.charges.into_iter().map(settle));
+        let Some(freed) = self.open.as_ref().map(|open| open.freed.clone()) else { return };
+        self.close(|charge| {
+            let used = used(&charge);
+            freed.add([Returned::Settled(charge.with_used(used))]);
+        });
+    }
+
+    /// Closes each charge, of which nothing comes back by itself.
+    fn close(&mut self, mut each: impl FnMut(Unsettled)) {
+        while let Some(mut open) = self.open.take() {
+            self.open = open.next.take();
+            open.close().into_iter().for_each(&mut each);
         }
     }
 }
 
 impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seats = self.0.as_ref().map_or(&[][..], |reserved| &reserved.seats);
+        let seats = self.seats.as_ref().map_or(&[][..], |it| &it.seats);
         f.debug_tuple("Permit").field(&seats).finish()
     }
 }
 
-impl Drop for Permit {
-    #[inline]
+impl Drop for Seats {
     fn drop(&mut self) {
-        if let Some(reserved) = self.0.take() {
-            reserved.give_back();
+        if !self.seats.is_empty() {
+            self.freed.add(std::mem::take(&mut self.seats).into_iter().map(Returned::Seat));
         }
-    }
-}
-
-impl Reserved {
-    #[inline(never)]
-    fn give_back(self) {
-        self.freed.close(self.charges.len());
-        let seats = self.seats.into_iter().map(Returned::Seat);
-        self.freed.add(seats.chain(self.charges.into_iter().map(Returned::Settled)));
-    }
-}
-
-/// Something that a request no longer needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Returned {
-    /// Its place in a line.
-    Seat(Seat),
-    /// What it did not use of a charge; or what it used beyond it.
-    Settled(Unsettled),
-}
-
-/// What requests no longer need, until their engine takes it back.
-#[derive(Default)]
-pub struct Freed {
-    any: Cell<bool>,
-    all: Cell<Vec<Returned>>,
-    /// Charges of open streams that are to be settled.
-    open: Cell<usize>,
-}
-
-impl Freed {
-    /// Whether so many charges are to be settled that there is no memory for more.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.open.get() >= MOST
-    }
-
-    fn close(&self, charges: usize) {
-        self.open.set(self.open.get().saturating_sub(charges));
-    }
-
-    /// Whether there is anything, or something was signalled.
-    #[must_use]
-    #[inline]
-    pub fn is_any(&self) -> bool {
-        self.any.get()
-    }
-
-    /// There is something to see to before another request is decided about.
-    pub fn signal(&self) {
-        self.any.set(true);
-    }
-
-    /// Takes all of it out, that first which came back first.
-    #[must_use]
-    pub fn take(&self) -> Vec<Returned> {
-        self.any.set(false);
-        self.all.take()
-    }
-
-    /// Adds what came back.
-    pub fn add(&self, back: impl IntoIterator<Item = Returned>) {
-        let mut all = self.all.take();
-        all.extend(back);
-        self.all.set(all);
-        self.any.set(true);
     }
 }

@@ -33,22 +33,15 @@ enum Source {
 
 /// What is known of a response since its headers came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Heard {
-    /// Whether the upstream had begun to answer.
-    begun: bool,
-    /// What its header said was used.
-    told: Said,
-}
-
-/// What a header said was used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Said {
-    /// It has not come, or nobody listened.
+pub enum Heard {
+    /// The upstream has not begun to answer.
     #[default]
     Nothing,
-    /// So many permits, at most the largest number that counts.
-    Used(u32),
-    /// Nothing that is of use.
+    /// It has, and nobody listened to more.
+    Begun,
+    /// A header said what was used.
+    Used,
+    /// One was to, and said nothing that is of use.
     Unknown(Untold),
 }
 
@@ -96,30 +89,36 @@ impl Settler {
         self.reserves_nothing
     }
 
-    /// Notes what the headers of the response say, which have just come.
+    /// What the headers of the response say, which have just come, and how many permits were used if they say so.
     #[must_use]
-    pub fn hear(&self, ending: &dyn Ending) -> Heard {
-        let begun = ending.is_from_upstream();
-        let told = match &self.told {
-            Some(Reader { source: Source::Header(name), most, .. }) if begun => {
-                let told = match ending.header(name) {
-                    Values::None => Err(Untold::Absent),
-                    // Over HTTP/2 spaces come through.
-                    Values::One(value) => usable(decimal(value.trim_ascii())),
-                    Values::Many(_) => Err(Untold::Unusable),
-                };
-                let used = |used: u64| u32::try_from(used.min(*most)).unwrap_or(u32::MAX);
-                told.map_or_else(Said::Unknown, |told| Said::Used(used(told)))
-            }
-            _ => Said::Nothing,
+    pub fn hear(&self, ending: &dyn Ending) -> (Heard, u64) {
+        if !ending.is_from_upstream() {
+            return (Heard::Nothing, 0);
+        }
+        let Some(Reader { source: Source::Header(name), most, .. }) = &self.told else {
+            return (Heard::Begun, 0);
         };
-        Heard { begun, told }
+        let told = match ending.header(name) {
+            Values::None => Err(Untold::Absent),
+            // Over HTTP/2 spaces come through.
+            Values::One(value) => usable(decimal(value.trim_ascii())),
+            Values::Many(_) => Err(Untold::Unusable),
+        };
+        match told {
+            Ok(used) => (Heard::Used, used.min(*most)),
+            Err(untold) => (Heard::Unknown(untold), 0),
+        }
     }
 
     /// Permits that a request used for which so many were reserved, now that its stream has ended; and why that is
-    /// a guess, if it is.
+    /// a guess, if it is. `heard` is what the headers of the response said.
     #[must_use]
-    pub fn used(&self, reserved: u64, heard: Heard, ending: &dyn Ending) -> (u64, Option<Untold>) {
+    pub fn used(
+        &self,
+        reserved: u64,
+        (heard, used): (Heard, u64),
+        ending: &dyn Ending,
+    ) -> (u64, Option<Untold>) {
         if ending.is_followed() {
             // The request comes once more.
             return (0, None);
@@ -130,13 +129,11 @@ impl Settler {
             return (0, None);
         }
         let Some(Reader { source, most, missing }) = &self.told else { return (reserved, None) };
-        if !heard.begun && ending.upstream_failed() {
-            return (0, None);
-        }
-        let told = match heard.told {
-            Said::Nothing => source.read(heard, ending),
-            Said::Used(used) => Ok(used.into()),
-            Said::Unknown(untold) => Err(untold),
+        let told = match heard {
+            Heard::Nothing if ending.upstream_failed() => return (0, None),
+            Heard::Nothing | Heard::Begun => source.read(heard, ending),
+            Heard::Used => Ok(used),
+            Heard::Unknown(untold) => Err(untold),
         };
         match told {
             Ok(used) => (used.min(*most), None),
@@ -148,7 +145,9 @@ impl Settler {
 /// Whether an outcome is one of those. A client that left before there was one does not escape.
 fn counts(count: &Outcomes, heard: Heard, ending: &dyn Ending) -> bool {
     let Some(status) = ending.status() else { return true };
-    if count.failed && (ending.upstream_failed() || heard.begun && !ending.is_from_upstream()) {
+    if count.failed
+        && (ending.upstream_failed() || heard != Heard::Nothing && !ending.is_from_upstream())
+    {
         return true;
     }
     if count.statuses.iter().any(|(first, last)| (*first..=*last).contains(&status)) {
@@ -180,7 +179,7 @@ impl Source {
 
     /// What is said at the end of the stream.
     fn read(&self, heard: Heard, ending: &dyn Ending) -> Result<u64, Untold> {
-        if !ending.is_from_upstream() || !heard.begun {
+        if !ending.is_from_upstream() || heard == Heard::Nothing {
             return Err(if ending.client_left() { Untold::ClientLeft } else { Untold::Cut });
         }
         let Source::Metadata(property, form) = self else { return Err(Untold::Absent) };

@@ -17,6 +17,8 @@ pub struct Stream {
     id: u32,
     /// What its instance knows with it, unless the request just goes on.
     late: Option<Rc<Late>>,
+    /// What is to be settled when it ends.
+    permit: Permit,
     /// Whether it may still wait.
     held: bool,
     /// Whether anything is left to do when its response comes, or when it ends.
@@ -27,7 +29,7 @@ impl Stream {
     /// A stream whose request has not come yet, by the host's number.
     #[must_use]
     pub fn new(instance: Rc<Instance>, id: u32) -> Stream {
-        Stream { instance, id, late: None, held: false, is_open: false }
+        Stream { instance, id, late: None, permit: Permit::NONE, held: false, is_open: false }
     }
 
     /// What it is judged by.
@@ -54,7 +56,11 @@ impl Stream {
         host.decided(self.id, None, &verdict);
         match verdict {
             Verdict::Admit(permit, report) => {
-                self.late().admit(permit, report.as_deref(), host);
+                self.is_open |= !permit.is_none();
+                self.permit = permit;
+                if let Some(report) = &report {
+                    self.late().tell(report, host);
+                }
                 return true;
             }
             Verdict::Hold(mut held) => {
@@ -78,15 +84,23 @@ impl Stream {
         ending: &dyn Ending,
         host: &dyn Host,
     ) -> Option<Vec<(&'static str, String)>> {
-        (self.held, self.is_open) = (false, false);
-        let late = self.late.take()?;
-        let (fields, mut permit) = (late.fields(), late.permit());
-        if !permit.is_none() {
-            self.instance.with_engine(host, |engine| engine.hear_response(&mut permit, ending));
-            late.admit(permit, None, host);
-            (self.late, self.is_open) = (Some(late), true);
+        let was_open = self.is_open;
+        let fields = self.late.take().map(|late| self.take_over(&late)).unwrap_or_default();
+        (self.held, self.is_open) = (false, !self.permit.is_none());
+        if self.is_open {
+            let permit = &mut self.permit;
+            self.instance.with_engine(host, |engine| engine.hear_response(permit, ending));
         }
-        Some(fields)
+        was_open.then_some(fields)
+    }
+
+    /// Takes over what is to be settled of a request that waited. The headers for its response.
+    fn take_over(&mut self, late: &Late) -> Vec<(&'static str, String)> {
+        let permit = late.permit();
+        if !permit.is_none() {
+            self.permit = permit;
+        }
+        late.fields()
     }
 
     fn late(&mut self) -> &Rc<Late> {
@@ -105,7 +119,8 @@ impl Stream {
     pub fn end(&mut self, ending: &dyn Ending, worker: &Worker, host: &dyn Host) {
         let late = self.late.take();
         let waits = self.held && worker.leave(self.id, &self.instance, late.as_deref(), host);
-        let permit = late.map(|late| late.permit()).unwrap_or_default();
+        late.iter().for_each(|late| _ = self.take_over(late));
+        let permit = std::mem::take(&mut self.permit);
         let is_settled = !permit.is_none();
         if is_settled {
             self.settle(permit, waits, ending, host);

@@ -27,7 +27,15 @@ impl Late {
     /// its end.
     pub(crate) fn admit(&self, permit: Permit, report: Option<&Report>, host: &dyn Host) {
         self.permit.set(permit);
-        report.into_iter().for_each(|report| self.fields.set(tell(report, host)));
+        report.into_iter().for_each(|report| self.tell(report, host));
+    }
+
+    /// This is told of a request that goes on.
+    pub(crate) fn tell(&self, report: &Report, host: &dyn Host) {
+        if let Some(record) = &report.by {
+            host.tell(&record.state());
+        }
+        self.fields.set(report.headers());
     }
 
     /// The headers to be added to the response, which has come.
@@ -66,12 +74,4 @@ impl Waiting {
     pub(crate) fn answered(&self) -> usize {
         self.ready.borrow().len()
     }
-}
-
-/// Tells of a request that goes on. The headers for its response.
-fn tell(report: &Report, host: &dyn Host) -> Vec<(&'static str, String)> {
-    if let Some(record) = &report.by {
-        host.tell(&record.state());
-    }
-    report.headers()
 }

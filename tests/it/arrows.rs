@@ -30,7 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("identity", &["json", "key", "matching", "policy", "port", "tree"]),
     ("cost", &["identity", "number", "policy", "port"]),
     ("settling", &["number", "policy", "port"]),
-    ("permit", &["key", "settlement", "settling"]),
+    ("permit", &["key", "settlement", "settling", "time"]),
     ("ban", &["policy", "ring", "time"]),
     ("hot", &["policy", "port", "ring", "time"]),
     (

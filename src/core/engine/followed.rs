@@ -60,8 +60,8 @@ impl Engine {
 
     fn used_nothing(&mut self, permit: Permit) {
         permit.settle(|charge| {
-            if let Some(judge) = self.rules.get_mut(charge.rule) {
-                judge.uses_nothing(charge.settlement.reserved);
+            if let Some(judge) = self.rules.get_mut(charge.rule as usize) {
+                judge.uses_nothing(charge.reserved.into());
             }
             0
         });
@@ -89,10 +89,10 @@ impl Engine {
     fn keep(&mut self, mut kept: Permit) {
         for opinion in &mut self.scratch.opinions {
             if let Says::Nothing = opinion.says
-                && let Some(mut charge) = kept.take_out(opinion.rule, opinion.key)
+                && let Some(mut charge) = kept.take_out(opinion.rule as u32, opinion.key)
             {
                 // The other response is the one that says what it used.
-                charge.heard = Heard::default();
+                (charge.heard, charge.used) = (Heard::Nothing, 0);
                 let permit = Permit::new(Vec::new(), vec![charge], &self.freed);
                 opinion.says = Says::Admits { wait: 0, by: Basis::Kept(permit) };
             }

@@ -4,10 +4,9 @@
 use super::opinion::{Basis, Refused, Says};
 use super::{Engine, Judge, Opinion};
 use crate::decision::Retry;
-use crate::permit::{Permit, Seat, Unsettled};
+use crate::permit::{Permit, Seat, Unsettled, permits};
 use crate::policy::{Accepted, Scope};
 use crate::report::{Record, Refusal, Report};
-use crate::settlement::Settlement;
 use crate::settling::Heard;
 use crate::time::{Micros, Now, SECOND};
 use crate::verdict::{Held, Line, Verdict};
@@ -56,7 +55,7 @@ impl Engine {
         let is_full = self.freed.is_full();
         let charge = |opinion: &mut Opinion| {
             if let Says::Admits { by: Basis::Kept(kept), .. } = &mut opinion.says {
-                return std::mem::take(kept).take_out(opinion.rule, opinion.key);
+                return std::mem::take(kept).take_out(opinion.rule as u32, opinion.key);
             }
             let judge = rules.get_mut(opinion.rule)?;
             let settler = judge.settler.as_ref()?;
@@ -67,16 +66,17 @@ impl Engine {
                 judge.counts.unsettled += 1;
                 return None;
             }
-            let (rule, key, since) = (opinion.rule, opinion.key, now.mono);
-            let settlement = Settlement { receipt, since, reserved: opinion.cost, used: 0 };
-            let (is_own, heard) = (opinion.is_own && !opinion.shadow, Heard::default());
-            let mut charge = Unsettled { rule, key, is_own, is_alone, settlement, heard };
+            let (rule, key, since) = (opinion.rule as u32, opinion.key, now.mono);
+            let (reserved, is_own) = (permits(opinion.cost), opinion.is_own && !opinion.shadow);
+            let (used, heard) = (0, Heard::Nothing);
+            let mut charge =
+                Unsettled { key, receipt, since, reserved, used, rule, heard, is_own, is_alone };
             if is_checked_only {
                 match &opinion.says {
                     Says::Admits { by: Basis::Redis(_), .. } => opinion.give_back(judge, redis),
                     _ => _ = judge.store.settle(&charge, now, redis),
                 }
-                charge.settlement.reserved = 0;
+                charge.reserved = 0;
             }
             Some(charge)
         };

@@ -8,12 +8,13 @@ use crate::time::Now;
 impl Engine {
     /// Notes what the headers of the response say to the request of a permit, which have just come.
     pub fn hear_response(&self, permit: &mut Permit, ending: &dyn Ending) {
-        for charge in permit.charges() {
-            let judge = self.rules.get(charge.rule);
+        permit.each(|charge| {
+            let judge = self.rules.get(charge.rule as usize);
             if let Some(settler) = judge.and_then(|judge| judge.settler.as_ref()) {
-                charge.heard = settler.hear(ending);
+                let (heard, used) = settler.hear(ending);
+                *charge = Unsettled { heard, ..charge.with_used(used) };
             }
-        }
+        });
     }
 
     /// Settles what was reserved for a request whose stream has ended.
@@ -24,13 +25,13 @@ impl Engine {
             return;
         }
         permit.settle(|charge| {
-            let reserved = charge.settlement.reserved;
-            let Some(judge) = self.rules.get_mut(charge.rule) else { return reserved };
+            let reserved = charge.reserved.into();
+            let Some(judge) = self.rules.get_mut(charge.rule as usize) else { return reserved };
             let Some(settler) = &judge.settler else { return reserved };
             if settler.is_place() {
                 return 0;
             }
-            let (used, untold) = settler.used(reserved, charge.heard, ending);
+            let (used, untold) = settler.used(reserved, (charge.heard, charge.used.into()), ending);
             judge.counts.settle(reserved, used, untold);
             if let Some(bans) = judge.bans.as_mut().filter(|_| settler.bans())
                 && used > 0
@@ -71,7 +72,7 @@ impl Engine {
 
     /// Settles a charge. Whether that is done.
     fn settle_one(&mut self, charge: &Unsettled, now: Now) -> bool {
-        let Some(judge) = self.rules.get_mut(charge.rule) else { return true };
+        let Some(judge) = self.rules.get_mut(charge.rule as usize) else { return true };
         let is_done = judge.store.settle(charge, now, &mut self.redis);
         if is_done && judge.settler.as_ref().is_some_and(|settler| settler.is_place()) {
             judge.counts.in_flight -= 1;

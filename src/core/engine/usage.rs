@@ -133,7 +133,7 @@ impl Usage {
 
     pub(super) fn settle(&mut self, charge: &Unsettled, now: Now, handle: &mut Handle) -> bool {
         match self {
-            Usage::Here(store) => store.settle(charge.key, &charge.settlement, now),
+            Usage::Here(store) => store.settle(charge.key, &charge.settlement(), now),
             Usage::Redis(store) => store.settle(charge, now, handle),
         }
     }

@@ -148,7 +148,7 @@ fn nothing_of_a_rule_that_ended_keeps_memory() {
 /// There is memory for so many open requests: then no more come in, and costs stay as they were reserved.
 #[test]
 fn more_open_requests_than_memory_is_there_for_are_refused() {
-    const MOST: usize = 90_000;
+    const MOST: usize = 250_000;
     let document =
         "limits: [{Url: /, rules: [{name: few, actor: all, in_flight: 1000000, scope: local}]}]";
     let (mut engine, clock) = (engine(document, &Rc::default()), clock());
@@ -166,7 +166,7 @@ fn more_open_requests_than_memory_is_there_for_are_refused() {
 
 #[test]
 fn more_costs_than_memory_is_there_for_stay_as_they_were_reserved() {
-    const MOST: usize = 90_000;
+    const MOST: usize = 250_000;
     let document = "limits: [{Url: /, rules: [{name: r, actor: all, unit: day, rpu: 100000000, algo: W, scope: local,
       cost: {response: {header: x-used}, reserve: 2, max: 9}}]}]";
     let (mut engine, clock) = (engine(document, &Rc::default()), clock());

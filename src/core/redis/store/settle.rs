@@ -10,7 +10,7 @@ use crate::time::Now;
 impl RedisStore {
     /// As [`Store::settle`](crate::store::Store::settle).
     pub fn settle(&mut self, charge: &Unsettled, now: Now, handle: &mut Handle) -> bool {
-        let Unsettled { key, settlement, .. } = *charge;
+        let (key, settlement) = (charge.key, charge.settlement());
         if charge.is_alone {
             return self.share.last().settle(key, &settlement, now);
         }

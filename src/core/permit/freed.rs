@@ -1,0 +1,71 @@
+//! What requests no longer need, until their engine takes it back.
+
+use std::cell::Cell;
+
+use super::{Seat, Unsettled};
+
+/// Most charges of open streams that are settled at their end: at 64 bytes each they take 16 MiB.
+const MOST: usize = 250_000;
+
+/// Something that a request no longer needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Returned {
+    /// Its place in a line.
+    Seat(Seat),
+    /// What it did not use of a charge; or what it used beyond it.
+    Settled(Unsettled),
+}
+
+/// What requests no longer need, until their engine takes it back.
+#[derive(Default)]
+pub struct Freed {
+    any: Cell<bool>,
+    all: Cell<Vec<Returned>>,
+    /// Charges of open streams that are to be settled.
+    open: Cell<usize>,
+}
+
+impl Freed {
+    /// Whether so many charges are to be settled that there is no memory for more.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.open.get() >= MOST
+    }
+
+    /// One more charge is open.
+    pub(super) fn open(&self) {
+        self.open.set(self.open.get() + 1);
+    }
+
+    /// One is open no longer.
+    pub(super) fn close(&self) {
+        self.open.set(self.open.get().saturating_sub(1));
+    }
+
+    /// Whether there is anything, or something was signalled.
+    #[must_use]
+    #[inline]
+    pub fn is_any(&self) -> bool {
+        self.any.get()
+    }
+
+    /// There is something to see to before another request is decided about.
+    pub fn signal(&self) {
+        self.any.set(true);
+    }
+
+    /// Takes all of it out, that first which came back first.
+    #[must_use]
+    pub fn take(&self) -> Vec<Returned> {
+        self.any.set(false);
+        self.all.take()
+    }
+
+    /// Adds what came back.
+    pub fn add(&self, back: impl IntoIterator<Item = Returned>) {
+        let mut all = self.all.take();
+        all.extend(back);
+        self.all.set(all);
+        self.any.set(true);
+    }
+}
