@@ -85,7 +85,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "port",
             "report",
             "matching",
-            "settlement",
             "settling",
             "store",
             "tickets",
