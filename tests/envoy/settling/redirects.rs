@@ -25,6 +25,7 @@ limits:
 fn a_request_that_comes_once_more_is_judged_by_new_rules_only() {
     const CLIENTS: usize = 24;
     const EACH: usize = 5;
+    const FORGED: u64 = 20;
     let service = upstream::start();
     let redirected = json!({"max_internal_redirects": 1});
     let to = |prefix: &str, route| json!({"match": {"prefix": prefix}, "route": route});
@@ -52,10 +53,19 @@ fn a_request_that_comes_once_more_is_judged_by_new_rules_only() {
     let arrivals = service.arrivals();
     let came = |path: &str| arrivals.iter().filter(|it| it.path == path).count() as u64;
     assert_eq!((came("/moves"), came("/elsewhere")), (went_on, went_on));
+    // Nobody passes for one that comes once more by saying so.
+    let forged = [
+        ("x-account-id", "ann"),
+        ("x-envoy-original-url", "http://here/moves"),
+        ("x-envoy-internal", "true"),
+        (ACT, "tokens 40"),
+    ];
+    assert!((0..FORGED).all(|_| envoy.get("/elsewhere", &forged).status == 200));
     settles(&envoy, "rule.places.in_flight", 0);
-    for (rule, allowed) in [("places", went_on), ("tokens", went_on), ("elsewhere", went_on)] {
-        settles(&envoy, &format!("rule.{rule}.allowed"), allowed);
+    let all = went_on + FORGED;
+    for rule in ["places", "tokens", "elsewhere"] {
+        settles(&envoy, &format!("rule.{rule}.allowed"), all);
     }
-    settles(&envoy, "rule.tokens.refunded", 60 * went_on);
+    settles(&envoy, "rule.tokens.refunded", 60 * all);
     envoy.assert_unharmed();
 }
