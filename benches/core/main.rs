@@ -6,6 +6,7 @@
 
 mod bans;
 mod case;
+mod settled;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -41,6 +42,8 @@ fn main() {
     print(fixed_window::ENTRY.short, &QUOTA, QUOTA_NANOSECONDS);
     println!();
     bans::print();
+    println!();
+    settled::print();
 }
 
 fn print(algo: &str, case: &Case, nanoseconds: f64) {
