@@ -140,10 +140,8 @@ impl Stream {
             self.instance.with_engine(host, |engine| engine.take_back(now));
         } else {
             self.instance.with_engine(host, |engine| engine.settle(permit, ending, now));
-            if ending.is_followed() {
-                // Should it not come once more, upkeep gives back what is kept for it.
-                self.instance.open(host);
-            }
         }
+        // Upkeep hands on what became of it, and gives back what is kept for one that does not come once more.
+        self.instance.open(host);
     }
 }

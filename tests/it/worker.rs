@@ -7,6 +7,7 @@ mod fleet;
 mod host;
 mod replies;
 mod time;
+mod told;
 mod turns;
 
 use std::collections::BTreeMap;

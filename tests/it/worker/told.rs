@@ -1,0 +1,78 @@
+//! What streams turn out to be that end when nothing else happens: it is told and handed on all the same.
+
+use super::{House, SECOND, Thread};
+use diana_worker::Stream;
+use kit::ending::FakeEnding;
+use kit::fake::FakeRequest;
+
+const LOCAL: &str = "limits: [{Url: /, rules: [
+  {name: places, actor: account, in_flight: 5, scope: local},
+  {name: costs, actor: account, unit: day, rpu: 100, algo: W, scope: local,
+   cost: {response: {header: x-used}, reserve: 5, max: 9}}]}]";
+
+/// That places are free and what a request used is known of all that ended, and nothing is told of them twice.
+fn assert_told(thread: &Thread, ended: i64) {
+    for (what, count) in
+        [("places.in_flight", 0), ("costs.settled", ended), ("costs.debt", 4 * ended)]
+    {
+        assert_eq!(thread.host.count_of(&format!("diana.ns.rule.{what}")), count, "{what}");
+    }
+}
+
+/// A response may take so long that meanwhile nothing was left to be done from time to time.
+#[test]
+fn a_stream_that_ends_late_is_told_of_though_no_other_comes() {
+    let mut thread = Thread::with(LOCAL);
+    assert!(thread.request(1, 10, "ann"));
+    thread.pass(10 * SECOND);
+    assert_eq!(thread.host.next(), None, "it rests");
+    assert_eq!(thread.host.count_of("diana.ns.rule.places.in_flight"), 1);
+    thread.leave(1, 10);
+    thread.pass(2 * SECOND);
+    assert_told(&thread, 1);
+    assert_eq!(thread.host.next(), None, "it rests again");
+}
+
+/// An instance that others replaced hands in everything when it has been quiet, and its streams may be longer than that.
+#[test]
+fn a_stream_that_is_longer_than_its_instance_is_told_of_in_the_end() {
+    for others in [1, 2] {
+        let mut thread = Thread::with(LOCAL);
+        assert!(thread.request(1, 10, "ann"));
+        assert!(thread.configure(others, &format!("{LOCAL}\n# later")));
+        thread.pass(10 * SECOND);
+        if others != 1 {
+            thread.end(1);
+        }
+        thread.pass(10 * SECOND);
+        thread.leave(others, 10);
+        thread.pass(10 * SECOND);
+        assert_told(&thread, 1);
+    }
+}
+
+/// Each worker sees one outcome after a long time, and no further request.
+#[test]
+fn late_outcomes_lead_to_a_ban_in_all_workers() {
+    const LOGINS: &str = "limits: [{Url: /, rules: [{name: login, actor: account, unit: second, rpu: 9, algo: W, \
+                          count: {status: [401]}, ban: {on: counted, after: 4, within: 1m, for: 1h}}]}]";
+    let mut first = Thread::with(LOGINS);
+    let of = |random| House { data: first.host.data.clone(), random, ..House::default() };
+    let mut others: Vec<Thread> = (2..5).map(|random| Thread::of(of(random))).collect();
+    others.iter_mut().for_each(|other| assert!(other.configure(1, LOGINS)));
+    let request = FakeRequest::get("/").header("x-account-id", "ann");
+    let ending = FakeEnding::answered(401);
+    for thread in others.iter_mut().chain([&mut first]) {
+        let mut stream = Stream::new(thread.roots[&1].instance().unwrap(), 10);
+        thread.host.begin(1, 10);
+        assert!(stream.request(&request, &thread.worker, &thread.host));
+        thread.pass(10 * SECOND);
+        stream.response(&ending, &thread.host);
+        stream.end(&ending, &thread.worker, &thread.host);
+    }
+    others.iter_mut().chain([&mut first]).for_each(|thread| thread.pass(SECOND));
+    assert!(!first.request(1, 20, "ann"), "the ban was found together");
+    assert_eq!(first.host.count_of("diana.ns.rule.login.banned"), 0, "not told yet");
+    first.pass(SECOND);
+    assert_eq!(first.host.count_of("diana.ns.rule.login.banned"), 1);
+}
