@@ -29,7 +29,7 @@ use crate::hot::spotter::Spotter;
 use crate::identity::caller::Callers;
 use crate::matching::PathIndex;
 use crate::matching::path::Path;
-use crate::permit::Freed;
+use crate::permit::{Freed, Permit};
 use crate::policy::{Accepted, Except, Match, Rule};
 use crate::port::{Clock, Pseudo, Request};
 use crate::redis::client::Client;
@@ -97,6 +97,8 @@ pub struct Engine {
     freed: Rc<Freed>,
     /// What was reserved for a request that is about to come once more.
     followed: Option<Followed>,
+    /// What was reserved for requests that have come once more and wait, by their tickets.
+    kept: Tickets<Permit>,
     scratch: Scratch,
 }
 
@@ -175,7 +177,8 @@ impl Engine {
         if self.freed.is_any()
             && let Some(kept) = self.take_over(request, clock)
         {
-            return self.decide_followed(kept, request, clock);
+            self.scratch.patience = None;
+            return self.decide_followed(kept, Since::New, request, clock);
         }
         self.scratch.patience = None;
         match self.is_plain {
@@ -243,8 +246,12 @@ impl Engine {
             }
             Charged::Asks(delay) => self.ask(delay),
             Charged::Nothing => {
+                let waits = self.wait_for_permits();
+                if let Some(ticket) = waits {
+                    self.keep_until(ticket);
+                }
                 self.give_back();
-                if let Some(ticket) = self.wait_for_permits() {
+                if let Some(ticket) = waits {
                     return Verdict::Ask { ticket };
                 }
                 self.end_wait();

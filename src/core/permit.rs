@@ -94,6 +94,15 @@ impl Permit {
         found.close()
     }
 
+    /// Adds the charges of another one of the same request.
+    pub fn append(&mut self, mut other: Permit) {
+        let mut last = &mut self.open;
+        while let Some(open) = last {
+            last = &mut open.next;
+        }
+        *last = other.open.take();
+    }
+
     /// The request has ended.
     pub fn finish(mut self, end: End) {
         match end {

@@ -84,15 +84,16 @@ impl Worker {
         host: &dyn Host,
     ) -> bool {
         let ticket = late.and_then(|late| instance.waiting().leave(late));
-        if let Some(ticket) = ticket {
-            instance.with_engine(host, |engine| engine.forget(ticket));
-        }
         let permit = self.queue.borrow_mut().leave(stream);
         let waited = ticket.is_some() || permit.is_some();
-        if let Some(permit) = permit {
-            permit.finish(End::Left);
+        if waited {
+            permit.into_iter().for_each(|permit| permit.finish(End::Left));
             let now = instance.now(host);
-            instance.with_engine(host, |engine| engine.take_back(now));
+            instance.with_engine(host, |engine| {
+                ticket.into_iter().for_each(|ticket| engine.forget(ticket));
+                engine.take_back(now);
+            });
+            instance.open(host);
         }
         waited
     }

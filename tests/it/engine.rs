@@ -11,7 +11,7 @@ mod fleet;
 mod holding;
 mod hot;
 mod matching;
-mod permit_queue;
+pub mod permit_queue;
 mod permits;
 mod queueing;
 mod races;

@@ -90,6 +90,7 @@ impl Engine {
             permit_queues: PermitQueues::default(),
             freed: Rc::default(),
             followed: None,
+            kept: Tickets::default(),
             traffic: stores.traffic,
             needs_path,
             reads_headers,

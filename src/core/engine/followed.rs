@@ -72,13 +72,13 @@ impl Engine {
     pub(super) fn decide_followed(
         &mut self,
         kept: Permit,
+        since: Since,
         request: &dyn Request,
         clock: &dyn Clock,
     ) -> Verdict {
-        self.scratch.patience = None;
-        self.gather(Since::New, request);
+        self.gather(since, request);
         self.keep(kept);
-        let verdict = self.decide_gathered(Since::New, clock);
+        let verdict = self.decide_gathered(since, clock);
         if self.freed.is_any() {
             self.take_back(clock.now());
         }
@@ -98,6 +98,30 @@ impl Engine {
             }
         }
         self.used_nothing(kept);
+    }
+
+    /// Keeps what was kept for the request in hand until it is decided about anew, under the ticket that it waits by.
+    #[inline(never)]
+    pub(super) fn keep_until(&mut self, ticket: u64) {
+        let mut kept = Permit::NONE;
+        for opinion in &mut self.scratch.opinions {
+            if let Says::Admits { by, .. } = &mut opinion.says
+                && let Basis::Kept(permit) = by
+            {
+                kept.append(std::mem::take(permit));
+                *by = Basis::Agreed(0);
+            }
+        }
+        if !kept.is_none() {
+            self.kept.insert(ticket, kept);
+        }
+    }
+
+    /// Gives back what was kept for a request whose client left while it waited.
+    pub(super) fn keep_no_longer(&mut self, ticket: u64) {
+        if let Some(permit) = self.kept.remove(ticket) {
+            self.used_nothing(permit);
+        }
     }
 }
 

@@ -76,17 +76,16 @@ impl Engine {
         for opinion in &mut self.scratch.opinions {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             let is_place = || judge.settler.as_ref().is_some_and(|settler| settler.is_place());
+            let Says::Nothing = opinion.says else { continue };
             if is_full && is_place() {
                 // Of what there is no memory for nobody could give a place back.
                 let (retry, loan, counts, left) = (Retry::Soon, 0, false, 0);
                 opinion.says = Says::Refuses(Refused { retry, loan, counts, left });
                 continue;
             }
-            if let Says::Nothing = opinion.says {
-                let found = judge.store.check(opinion.key, opinion.cost, now, &mut self.redis);
-                judge.counts.overflow += u64::from(found.is_overflow());
-                opinion.take(judge, found);
-            }
+            let found = judge.store.check(opinion.key, opinion.cost, now, &mut self.redis);
+            judge.counts.overflow += u64::from(found.is_overflow());
+            opinion.take(judge, found);
         }
     }
 }

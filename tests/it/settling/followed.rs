@@ -13,6 +13,8 @@ use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::seed;
 use kit::store::gateway::START;
 
+use crate::engine::permit_queue::Nobody;
+
 const LIMIT: usize = 4;
 const CONNECTION: [&str; 2] = ["connection", "id"];
 
@@ -29,11 +31,21 @@ struct Open {
     permit: Permit,
 }
 
+/// A request of the account, by a connection.
+fn by(path: &str, connection: u8) -> FakeRequest {
+    FakeRequest::get(path).header("x-account-id", "ann").property(&CONNECTION, [connection; 8])
+}
+
 impl World {
     fn new(all: &str) -> World {
+        World::with(all, "actor: account, unit: day, rpu: 40, algo: W")
+    }
+
+    /// One in which rules count all, and those that go elsewhere.
+    fn with(all: &str, elsewhere: &str) -> World {
         let document = format!(
             "limits: [{{Url: /, rules: [{{name: all, actor: account, {all}}}]}},
-              {{Url: /else, rules: [{{name: else, actor: account, unit: day, rpu: 40, algo: W}}]}}]"
+              {{Url: /else, rules: [{{name: else, {elsewhere}}}]}}]"
         );
         let data = Rc::new(FakeSharedData::default());
         let worker = |_| {
@@ -47,10 +59,7 @@ impl World {
     }
 
     fn request(&mut self, worker: usize, path: &str, connection: u8) -> Option<Open> {
-        let request = FakeRequest::get(path)
-            .header("x-account-id", "ann")
-            .property(&CONNECTION, [connection; 8]);
-        match self.workers[worker].decide(&request, &self.clock) {
+        match self.workers[worker].decide(&by(path, connection), &self.clock) {
             Verdict::Admit(permit, _) => Some(Open { worker, connection, permit }),
             Verdict::Refuse(_) => None,
             other => panic!("{other:?}"),
@@ -175,4 +184,108 @@ fn each_is_charged_once() {
     }
     let all = (taken_over, refused_elsewhere, lost);
     assert!(taken_over > 1000 && refused_elsewhere > 100 && lost > 500, "too tame: {all:?}");
+}
+
+/// How it goes on with a request that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// The permits that it waits for come back.
+    Admitted,
+    /// They do not.
+    Refused,
+    /// Its client leaves.
+    Left,
+}
+
+/// Two workers, of which the second one has permits on lease of those who go elsewhere.
+struct Lent {
+    world: World,
+}
+
+impl Lent {
+    /// One in which no permits are left but those on lease, and the request that was let through before.
+    fn new(rule: &str) -> (Lent, Open) {
+        let mut world = World::with(rule, "actor: all, unit: hour, rpu: 1000, algo: W");
+        let stranger = FakeRequest::get("/else");
+        for _ in 0..300 {
+            let verdict = world.workers[1].decide(&stranger, &world.clock);
+            assert!(matches!(verdict, Verdict::Admit(..)));
+            world.clock.0.set(world.clock.0.get().later(SECOND / 1000));
+        }
+        let first = world.request(0, "/", 1).expect("it fits");
+        loop {
+            match world.workers[0].decide(&stranger, &world.clock) {
+                Verdict::Admit(..) => {}
+                Verdict::Ask { ticket } => {
+                    world.workers[0].forget(ticket);
+                    return (Lent { world }, first);
+                }
+                other => panic!("nothing is on lease: {other:?}"),
+            }
+        }
+    }
+
+    /// What is reserved for the one that waits, if it is let through in the end: the other worker gives back what it has on
+    /// lease, or is gone.
+    fn wait(&mut self, connection: u8, comes_back: bool) -> Option<Permit> {
+        let World { workers, clock } = &mut self.world;
+        for _ in 0..250 {
+            let now = clock.0.get().later(SECOND / 1000);
+            clock.0.set(now);
+            if comes_back {
+                workers[1].tidy(now);
+            }
+            for resumed in workers[0].work(now, &Nobody) {
+                assert!(workers[0].resume(&resumed, now).is_none());
+                match workers[0].decide_again(&resumed, &by("/else", connection), clock) {
+                    Verdict::Admit(permit, _) => return Some(permit),
+                    Verdict::Refuse(_) => return None,
+                    verdict => assert!(matches!(verdict, Verdict::Ask { .. }), "{verdict:?}"),
+                }
+            }
+        }
+        panic!("it waits for ever")
+    }
+
+    /// How many more are let through.
+    fn fit(&mut self) -> Vec<Open> {
+        (0..=LIMIT).filter_map(|_| self.world.request(0, "/", 9)).collect()
+    }
+}
+
+/// What was reserved for it is nobody else's, for as long as it waits for permits which another worker has. It goes back if it
+/// is refused in the end, or its client leaves.
+#[test]
+fn nobody_comes_between_while_it_waits_for_permits() {
+    for rule in RULES {
+        for then in [Then::Admitted, Then::Refused, Then::Left] {
+            let (mut lent, first) = Lent::new(rule);
+            lent.world.redirect(first);
+            let request = by("/else", 1);
+            let verdict = lent.world.workers[0].decide(&request, &lent.world.clock);
+            let Verdict::Ask { ticket } = verdict else { panic!("it waits, {rule}: {verdict:?}") };
+            let others = lent.fit();
+            assert_eq!(others.len(), LIMIT - 1, "its permits are its own, {rule}");
+            if then == Then::Left {
+                lent.world.workers[0].forget(ticket);
+            } else {
+                let permit = lent.wait(1, then == Then::Admitted);
+                assert_eq!(permit.is_some(), then == Then::Admitted, "{rule}");
+                let free = usize::from(then == Then::Refused);
+                assert_eq!(lent.fit().len(), free, "it is charged once, {rule}");
+            }
+            drop(others);
+            assert_eq!(lent.fit().len(), LIMIT, "nothing is left of it, {then:?}, {rule}");
+        }
+    }
+}
+
+/// There is no memory for one more, and this one has its place already.
+#[test]
+fn whoever_was_let_through_is_not_one_too_many() {
+    let mut world = World::new("in_flight: 1000000");
+    let mut open: Vec<Open> = (0..250_000).map_while(|_| world.request(0, "/", 1)).collect();
+    assert!(open.len() == 250_000 && world.request(0, "/", 1).is_none());
+    world.redirect(open.remove(0));
+    assert!(world.request(0, "/else", 1).is_some());
 }
