@@ -5,7 +5,7 @@ mod breaker;
 pub mod client;
 pub mod handle;
 mod health;
-mod ledger;
+pub mod ledger;
 pub mod part;
 pub mod pending;
 pub mod protocol;

@@ -1,5 +1,7 @@
 //! What an algorithm says of itself beside its decisions.
 
+mod counted;
+
 use diana_core::algorithm::REGISTRY;
 use diana_core::policy::Quota;
 use diana_core::time::{SECOND, Unit};

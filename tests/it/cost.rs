@@ -137,3 +137,17 @@ fn what_fits_is_let_through() {
         assert!(used > 450, "{used}");
     }
 }
+
+/// By which it is estimated what a hot caller is going to need.
+#[test]
+fn what_most_requests_take_is_what_is_meant_where_they_say_nothing() {
+    let usual = |cost: &str| {
+        let document = format!(
+            "limits: [{{Url: /, rules: [{{actor: all, rpu: 100, unit: day, cost: {cost}}}]}}]"
+        );
+        let policy = diana_config::parse(document.as_bytes()).unwrap_or_else(|all| panic!("{all}"));
+        policy.limits[0].rules[0].usual_cost()
+    };
+    assert_eq!(usual("4"), 4);
+    assert_eq!(usual("{header: x-cost, default: 3, max: 9}"), 3);
+}

@@ -4,6 +4,7 @@ mod config;
 mod fleet;
 mod gateway;
 mod law;
+mod ledger;
 mod local;
 mod places;
 mod reports;

@@ -65,7 +65,7 @@ impl Ledgers {
     }
 
     /// Goes by a random number of its own.
-    pub(super) fn begin(&mut self, random: u64) {
+    pub fn begin(&mut self, random: u64) {
         self.sender = random;
         self.name_holder(random);
     }
@@ -111,7 +111,8 @@ impl Ledgers {
     }
 
     /// The batches that can leave, one for each part.
-    pub(super) fn take(&mut self, away: &[Part], now: Micros) -> Vec<(Part, Settles, Vec<Charge>)> {
+    #[must_use]
+    pub fn take(&mut self, away: &[Part], now: Micros) -> Vec<(Part, Settles, Vec<Charge>)> {
         let mut taken = Vec::new();
         let is_first = |ledger: &&mut Ledger| {
             let is_new = !taken.contains(&ledger.part);
@@ -134,7 +135,7 @@ impl Ledgers {
     }
 
     /// A batch has come back; unless it was taken it is sent again.
-    pub(super) fn come_back(&mut self, part: Part, settles: Settles, taken: bool) {
+    pub fn come_back(&mut self, part: Part, settles: Settles, taken: bool) {
         let is_it = |ledger: &Ledger| {
             (ledger.part, ledger.sender, ledger.number) == (part, settles.sender, settles.number)
         };

@@ -63,8 +63,7 @@ impl Ledgers {
         let (mut holds, mut due) = (false, Vec::new());
         for ledger in self.parts.iter().filter(|ledger| !ledger.held.is_empty()) {
             holds = true;
-            let is_idle = ledger.batch.is_empty() && ledger.waiting.is_empty();
-            if is_idle && now.saturating_sub(ledger.told) >= BEAT {
+            if !ledger.is_any() && now.saturating_sub(ledger.told) >= BEAT {
                 due.push(ledger.part);
             }
         }

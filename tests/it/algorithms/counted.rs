@@ -1,0 +1,146 @@
+//! The law of algorithms for requests of which only some count: they are the same algorithm twice, of what is reserved
+//! or used, which decides, and of what is used.
+
+use std::rc::Rc;
+
+use diana_core::algorithm::{Algorithm, counted};
+use diana_core::decision::{Decision, Retry};
+use diana_core::policy::Quota;
+use diana_core::settlement::Settlement;
+use diana_core::time::{Now, SECOND, Unit};
+use fastrand::Rng;
+use kit::seed;
+use kit::store::gateway::START;
+use kit::store::rule::Rule;
+
+const LIMIT: u64 = 9;
+
+/// Both halves, and the whole that has to be them.
+struct Twice {
+    inner: Rc<dyn Algorithm>,
+    whole: Rc<dyn Algorithm>,
+    reserved: Vec<u64>,
+    used: Vec<u64>,
+    state: Vec<u64>,
+}
+
+impl Twice {
+    fn new(short: &str) -> Twice {
+        let inner = Rule::new(short, Quota::new(Unit::Second, LIMIT)).algorithm;
+        let (whole, zeros) = (counted(inner.clone()), vec![0; inner.words()]);
+        let state = vec![0; whole.words()];
+        Twice { inner, whole, reserved: zeros.clone(), used: zeros, state }
+    }
+
+    /// What the halves became, and the whole.
+    fn change(
+        &mut self,
+        reserved: impl Fn(&dyn Algorithm, &[u64], &mut [u64]),
+        used: impl Fn(&dyn Algorithm, &[u64], &mut [u64]),
+        whole: impl Fn(&dyn Algorithm, &[u64], &mut [u64]),
+    ) {
+        let old = [self.reserved.clone(), self.used.clone(), self.state.clone()];
+        reserved(&*self.inner, &old[0], &mut self.reserved);
+        used(&*self.inner, &old[1], &mut self.used);
+        whole(&*self.whole, &old[2], &mut self.state);
+        assert_eq!(self.state, [&self.reserved[..], &self.used[..]].concat());
+    }
+
+    fn step(&mut self, now: Now, cost: u64) -> Decision {
+        let mut half = self.reserved.clone();
+        let expected = self.inner.step(&self.reserved, now, cost, &mut half);
+        let mut new = self.state.clone();
+        let decision = self.whole.step(&self.state, now, cost, &mut new);
+        match expected {
+            Decision::Refuse { retry: Retry::After(_) }
+                if self.inner.remaining(&self.used, now) >= cost =>
+            {
+                assert_eq!(decision, Decision::Refuse { retry: Retry::Soon });
+            }
+            other => assert_eq!(decision, other),
+        }
+        if expected.is_admitted() {
+            (self.reserved, self.state) = (half, new);
+            assert_eq!(self.state, [&self.reserved[..], &self.used[..]].concat());
+        }
+        decision
+    }
+}
+
+fn same(_: &dyn Algorithm, old: &[u64], new: &mut [u64]) {
+    new.copy_from_slice(old);
+}
+
+#[test]
+fn it_is_the_same_twice() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    let mut refused = [0; 2];
+    for round in 0..120 {
+        let mut twice = Twice::new(["W", "SW", "TB"][round % 3]);
+        let (mut now, mut open): (Now, Vec<(u64, u64, u64)>) = (START, Vec::new());
+        assert_eq!(twice.whole.most_at_once(), twice.inner.most_at_once());
+        assert_eq!(twice.whole.policy(), twice.inner.policy());
+        for _ in 0..60 {
+            now = now.later(rng.u64(..SECOND / 8));
+            let permits = rng.u64(1..5);
+            match rng.u8(..6) {
+                0 if !open.is_empty() => {
+                    let (receipt, since, reserved) = open.swap_remove(rng.usize(..open.len()));
+                    let used = if rng.bool() { 0 } else { rng.u64(0..2 * reserved) };
+                    let settlement = Settlement { receipt, since, reserved, used };
+                    let settle = |it: &dyn Algorithm, old: &[u64], new: &mut [u64]| {
+                        it.settle(old, now, &settlement, new);
+                    };
+                    let debit = |it: &dyn Algorithm, old: &[u64], new: &mut [u64]| match used {
+                        0 => same(it, old, new),
+                        _ => it.debit(old, now, used, new),
+                    };
+                    twice.change(settle, debit, settle);
+                }
+                1 if !open.is_empty() => {
+                    let (receipt, _, reserved) = open.swap_remove(rng.usize(..open.len()));
+                    let refund = |it: &dyn Algorithm, old: &[u64], new: &mut [u64]| {
+                        it.refund(old, receipt, reserved, new);
+                    };
+                    twice.change(refund, same, refund);
+                }
+                2 => {
+                    let debit = |it: &dyn Algorithm, old: &[u64], new: &mut [u64]| {
+                        it.debit(old, now, permits, new);
+                    };
+                    twice.change(debit, debit, debit);
+                }
+                _ => match twice.step(now, permits) {
+                    Decision::Admit { .. } => {
+                        let receipt = twice.whole.receipt(&twice.state);
+                        assert_eq!(receipt, twice.inner.receipt(&twice.reserved));
+                        open.push((receipt, now.mono, permits));
+                    }
+                    Decision::Refuse { retry } => refused[usize::from(retry == Retry::Soon)] += 1,
+                },
+            }
+            let Twice { inner, whole, reserved, used, state } = &twice;
+            assert_eq!(whole.remaining(state, now), inner.remaining(reserved, now));
+            let last = inner.expires(reserved, now).max(inner.expires(used, now));
+            assert_eq!(whole.expires(state, now), last);
+        }
+    }
+    assert!(refused.iter().all(|count| *count > 100), "too tame: {refused:?}");
+}
+
+/// What cannot be settled charges nothing for it.
+#[test]
+fn where_nothing_is_settled_nothing_is_owed() {
+    let quota = Quota::new(Unit::Second, LIMIT);
+    for (short, quota) in [
+        ("LB", Quota { max_delay: Some(SECOND), ..quota }),
+        ("TB", Quota { warm_up: Some(SECOND), ..quota }),
+    ] {
+        let algorithm = Rule::new(short, quota).algorithm;
+        let mut charged = vec![0; algorithm.words()];
+        assert!(algorithm.step(&vec![0; algorithm.words()], START, 1, &mut charged).is_admitted());
+        let mut owes = vec![0; algorithm.words()];
+        algorithm.debit(&charged, START, 5, &mut owes);
+        assert_eq!(owes, charged, "{short}");
+    }
+}
