@@ -149,14 +149,22 @@ struct Change {
 fn settled_changes(envoy: &Envoy, since: u64) -> Vec<Change> {
     let clock = Clock::new();
     eventually("the log to tell what the metrics do", || {
-        let mut changes = changes(&envoy.log());
-        changes.retain(|change| change.at >= since);
+        let changes = those_since(changes(&envoy.log()), since);
         let last = changes.last();
         let over = last.is_none_or(|last| {
             last.alone.is_none() && last.at + TOLD_LATER + SECOND / 4 < clock.now()
         });
         (over && counts_with_others(envoy)).then_some(changes)
     })
+}
+
+/// The changes from an instant on, and those by which the gateway still counted alone then: it may have gone alone after it
+/// was seen to count with the others.
+fn those_since(mut changes: Vec<Change>, since: u64) -> Vec<Change> {
+    let is_over = |change: &Change| change.alone.is_none() && change.at + TOLD_LATER < since;
+    let over = changes.iter().rposition(is_over);
+    changes.drain(..over.map_or(0, |over| over + 1));
+    changes
 }
 
 fn changes(log: &str) -> Vec<Change> {
@@ -201,4 +209,17 @@ fn a_gateway_is_alone_until_all_its_workers_are_seen_to_be_together() {
     let looks = [second(0), second(2_600_000), second(2_900_000), second(3_000_000)];
     let found = periods(&changes(log), &looks);
     assert_eq!(found, [(second(100)..second(2_900_000), "no answer".to_owned())]);
+}
+
+/// Also where it went alone just before the watch began, or was back so lately that not all its workers may know it.
+#[test]
+fn what_lasts_when_a_watch_begins_belongs_to_it() {
+    let change = |at: u64, alone: bool| Change { at: at * SECOND, alone: alone.then(String::new) };
+    let log =
+        || [(1, true), (2, false), (10, true), (11, false)].map(|(at, alone)| change(at, alone));
+    for (since, first) in [(0, 1), (1, 1), (2, 1), (9, 10), (10, 10), (11, 10)] {
+        let found = those_since(log().into(), since * SECOND);
+        assert_eq!(found.first().map(|change| change.at / SECOND), Some(first), "since {since}");
+    }
+    assert!(those_since(log().into(), 12 * SECOND).is_empty());
 }
