@@ -70,6 +70,10 @@ fn a_configuration_is_news_once() {
     let mut third = Thread::of(House { data: second.host.data.clone(), ..House::default() });
     let told = configure(&mut third, &limits(&names('x', 22)), 20 * SECOND);
     assert_eq!(told, (1, Some(format!("{} and 2 more", names('x', 20).join(", ")))));
+    // Many are remembered.
+    configure(&mut third, &limits(&names('y', 600)), 20 * SECOND);
+    let told = configure(&mut third, &limits(&names('y', 601)), 20 * SECOND);
+    assert_eq!(told, (1, Some("y600".into())));
 }
 
 #[test]
