@@ -62,6 +62,7 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
     let daily = Some(Shape::new(accounts, error, permits));
     let spec = CounterSpec {
         settles: false,
+        checks: false,
         counts: false,
         entry: &fixed_window::ENTRY,
         quota,

@@ -21,15 +21,13 @@ pub struct Stream {
     permit: Permit,
     /// Whether it may still wait.
     held: bool,
-    /// Whether anything is left to do when its response comes, or when it ends.
-    is_open: bool,
 }
 
 impl Stream {
     /// A stream whose request has not come yet, by the host's number.
     #[must_use]
     pub fn new(instance: Rc<Instance>, id: u32) -> Stream {
-        Stream { instance, id, late: None, permit: Permit::NONE, held: false, is_open: false }
+        Stream { instance, id, late: None, permit: Permit::NONE, held: false }
     }
 
     /// What it is judged by.
@@ -56,7 +54,6 @@ impl Stream {
         host.decided(self.id, None, &verdict);
         match verdict {
             Verdict::Admit(permit, report) => {
-                self.is_open |= !permit.is_none();
                 self.permit = permit;
                 if let Some(report) = &report {
                     self.late().tell(report, host);
@@ -84,10 +81,10 @@ impl Stream {
         ending: &dyn Ending,
         host: &dyn Host,
     ) -> Option<Vec<(&'static str, String)>> {
-        let was_open = self.is_open;
+        let was_open = self.is_open();
         let fields = self.late.take().map(|late| self.take_over(&late)).unwrap_or_default();
-        (self.held, self.is_open) = (false, !self.permit.is_none());
-        if self.is_open {
+        self.held = false;
+        if self.is_open() {
             let permit = &mut self.permit;
             self.instance.with_engine(host, |engine| engine.hear_response(permit, ending));
         }
@@ -104,15 +101,14 @@ impl Stream {
     }
 
     fn late(&mut self) -> &Rc<Late> {
-        self.is_open = true;
         self.late.get_or_insert_default()
     }
 
-    /// Whether something is left to do when the stream ends, so that [`Stream::end`] is to be called.
+    /// Whether something is left to do when its response comes, or when it ends, so that [`Stream::end`] is to be called.
     #[must_use]
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.is_open
+        self.late.is_some() || !self.permit.is_none()
     }
 
     /// The stream has ended.

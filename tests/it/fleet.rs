@@ -199,6 +199,7 @@ pub fn charge(caller: u64) -> Charge {
         soon: 0,
         shadow: false,
         tentative: false,
+        checks: false,
         keys: 100_000,
         back: Back::default(),
         counted: None,

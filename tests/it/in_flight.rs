@@ -7,4 +7,4 @@ mod law;
 mod ledger;
 mod local;
 mod places;
-mod reports;
+pub mod reports;

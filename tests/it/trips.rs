@@ -26,6 +26,7 @@ fn trip() -> Trip {
         soon: 0,
         shadow: false,
         tentative: false,
+        checks: false,
         keys: 100,
         back: Back::default(),
         counted: None,

@@ -8,7 +8,7 @@ use diana_core::redis::protocol::{Ask, Back, Charge};
 use fastrand::Rng;
 
 use crate::laws::stream;
-use crate::model::{Asked, Model, Receipts};
+use crate::model::{Asked, CHECKS, Model, Receipts};
 use crate::rules::{Rule, ask_of, at, today, trip_of};
 use crate::server::Server;
 
@@ -147,7 +147,8 @@ impl Play {
             };
             self.waited += usize::from(wait > 0);
             for ((opinion, own), asked) in seen.rules.iter().zip(receipts).zip(asked) {
-                if opinion.retry.is_none() && asked.cost + opinion.block > 0 {
+                let is_checked = asked.what == CHECKS;
+                if opinion.retry.is_none() && asked.cost + opinion.block > 0 && !is_checked {
                     self.leased += usize::from(opinion.block > 0);
                     self.ahead += usize::from(opinion.starts > 0);
                     let receipts = Receipts { cost: opinion.receipt, lease: opinion.lease };
@@ -214,6 +215,10 @@ impl Play {
         let plain =
             Asked { rule, caller, cost, unit_cost, want, soon, counted, ..Asked::default() };
         let mut asked = Asked { shadow, tentative, keys, ..plain };
+        if rng.u8(0..8) == 0 {
+            (charge.checks, asked.what) = (true, CHECKS);
+            (charge.tentative, asked.tentative) = (false, false);
+        }
         let mine = |held: &Held| held.rule == rule && held.caller == caller;
         if rng.bool()
             && let Some(place) = self.held.iter().rposition(mine)
@@ -242,6 +247,7 @@ impl Play {
             asked.debt = self.rng.u64(1..=2 * quota.rpu.max(1));
             charge.back = Back::Debt { permits: asked.debt };
             (charge.tentative, asked.tentative) = (false, false);
+            (charge.checks, asked.what) = (false, 0);
             self.owed += 1;
         }
         (charge, asked)

@@ -39,6 +39,9 @@ pub const NOTICE: u64 = SECOND / 20;
 const SOON: u64 = SECOND / 50;
 const IDLE: u64 = SECOND / 10;
 
+/// What an ask says that is only to be checked.
+pub const CHECKS: u64 = 6;
+
 /// Numbers are exact below it.
 const FAR: u64 = 1 << 53;
 

@@ -57,6 +57,7 @@ impl Rule {
             soon: 0,
             shadow: false,
             tentative: false,
+            checks: false,
             keys: 1_000_000,
             back: Back::default(),
             counted: self.counts.then_some(0),

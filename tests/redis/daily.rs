@@ -40,6 +40,7 @@ impl Rule {
             soon: 0,
             shadow: false,
             tentative: false,
+            checks: false,
             keys: 100_000,
             back: Back::default(),
             counted: None,

@@ -279,6 +279,7 @@ fn counter_spec(rule: &Rule, keys: usize, beside: bool) -> Result<CounterSpec, U
         // What is reserved may come back, as from a request that another rule refuses.
         beside: beside || rule.settling.is_some(),
         settles: rule.settling.is_some(),
+        checks: rule.settling.as_ref().is_some_and(|settling| settling.reserve == 0),
     })
 }
 

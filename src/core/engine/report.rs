@@ -72,9 +72,9 @@ impl Engine {
             let mut charge =
                 Unsettled { key, receipt, since, reserved, used, rule, heard, is_own, is_alone };
             if is_checked_only {
-                match &opinion.says {
-                    Says::Admits { by: Basis::Redis(_), .. } => opinion.give_back(judge, redis),
-                    _ => _ = judge.store.settle(&charge, now, redis),
+                // Redis has only been asked whether it fits.
+                if !matches!(opinion.says, Says::Admits { by: Basis::Redis(_), .. }) {
+                    _ = judge.store.settle(&charge, now, redis);
                 }
                 charge.reserved = 0;
             }

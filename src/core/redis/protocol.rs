@@ -141,6 +141,8 @@ pub struct Charge {
     pub shadow: bool,
     /// Whether the request may still be refused elsewhere, so that its cost may soon come back.
     pub tentative: bool,
+    /// Whether it is only asked whether the cost fits; nothing is charged.
+    pub checks: bool,
     /// How many callers of the rule may have a value of their own in Redis.
     pub keys: u64,
     /// What comes back of an earlier charge, whatever is decided.

@@ -226,12 +226,8 @@ impl RedisStore {
 
     /// As [`Store::receipt`](crate::store::Store::receipt).
     pub fn receipt(&mut self, reservation: &Reservation) -> u64 {
-        match reservation.by {
-            By::Lease if !reservation.is_alone => {
-                self.leases.find(reservation.key).map_or(0, |lease| lease.block().0.receipt)
-            }
-            _ => self.share.receipt(reservation),
-        }
+        // What is charged by a lease is neither settled nor held.
+        self.share.receipt(reservation)
     }
 
     /// As [`Store::leave`](crate::store::Store::leave).

@@ -28,6 +28,8 @@ pub struct CounterSpec {
     pub beside: bool,
     /// Whether what is charged is settled when a request ends.
     pub settles: bool,
+    /// Whether requests are only checked when they come, and charged when it is known what they used.
+    pub checks: bool,
     /// Whether only some requests count.
     pub counts: bool,
 }

@@ -57,8 +57,11 @@ impl Instance {
         self.begin_upkeep(host);
     }
 
-    /// Hands in what it holds and what it counted: hardly any request comes any more.
+    /// Hands in what it holds and what it counted, if that is still to be done: hardly any request comes any more.
     pub(crate) fn close(&self, host: &dyn Host) {
+        if self.closed.get() {
+            return;
+        }
         if let Ok(mut engine) = self.engine.try_borrow_mut() {
             engine.retire(&self.namespace, self.now(host), host);
             self.upkeep.set(None);
@@ -70,18 +73,14 @@ impl Instance {
     /// What another one has not settled that has ended is this one's to settle, if it goes by the same Redis. Whether it
     /// does.
     pub(crate) fn inherit(&self, other: &Instance, host: &dyn Host) -> bool {
-        if !other.closed.get() {
-            other.close(host);
-        }
+        other.close(host);
         let Ok(mut left) = other.engine.try_borrow_mut() else { return false };
         self.engine.try_borrow_mut().is_ok_and(|mut engine| engine.inherit(&mut left))
     }
 
     /// Whether an instance that nobody has any more has brought everything to an end.
     pub(crate) fn is_over(&self, host: &dyn Host) -> bool {
-        if !self.closed.get() {
-            self.close(host);
-        }
+        self.close(host);
         self.need_no_redis();
         self.next(Micros::MAX).is_none()
     }

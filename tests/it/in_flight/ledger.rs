@@ -81,3 +81,55 @@ fn it_is_somebody_else_only_where_it_may_have_been_forgotten() {
     assert_ne!(next, first);
     assert_eq!(ledgers.hold(one, charge(), 12, later + SECOND), next);
 }
+
+#[test]
+fn a_part_that_heard_nothing_for_a_second_may_have_forgotten_it() {
+    let (mut ledgers, [part, _]) = ledgers();
+    let first = ledgers.hold(part, charge(), 1, START);
+    settle(&mut ledgers, START);
+    assert_ne!(ledgers.hold(part, charge(), 2, START + SECOND), first);
+}
+
+/// Whoever was forgotten shall not live once more by what is sent again.
+#[test]
+fn what_is_sent_again_says_that_whoever_came_after_it_lives() {
+    let (mut ledgers, [part, _]) = ledgers();
+    ledgers.hold(part, charge(), 1, START);
+    let (_, settles, _) = ledgers.take(&[], START).remove(0);
+    assert!(
+        ledgers.beat(&charge(), START + SECOND - 1) && !ledgers.beat(&charge(), START + SECOND)
+    );
+    ledgers.come_back(part, settles, false);
+    let (_, again, charges) = ledgers.take(&[], START + SECOND).remove(0);
+    let next = ledgers.hold(part, charge(), 2, START + SECOND);
+    assert_eq!((again, charges.len()), (settles, 1));
+    assert_eq!(charges[0].back, Back::Lives);
+    let numbers = |charge: &Charge| format!("{:?}", charge.numbers);
+    let expected = Charge { numbers: charge().numbers.held_by(next), ..charge() };
+    assert_eq!(numbers(&charges[0]), numbers(&expected));
+}
+
+/// Most charges that wait.
+const MOST: usize = 8192;
+
+#[test]
+fn what_finds_no_room_is_not_held() {
+    let (mut ledgers, [part, _]) = ledgers();
+    let first = ledgers.hold(part, charge(), 1, START);
+    settle(&mut ledgers, START);
+    (0..MOST).for_each(|_| ledgers.add(part, charge()));
+    // The one that is to be said of it is the only one that gets lost.
+    assert_ne!(ledgers.hold(part, charge(), 1, START), first);
+    assert_eq!(ledgers.dropped, 1);
+}
+
+#[test]
+fn what_is_given_up_makes_room() {
+    let (mut ledgers, [part, _]) = ledgers();
+    (0..10).for_each(|_| _ = ledgers.hold(part, charge(), 1, START));
+    assert!(!ledgers.beat(&charge(), START + SECOND));
+    (0..MOST).for_each(|_| ledgers.add(part, charge()));
+    assert_eq!(ledgers.dropped, 0);
+    ledgers.add(part, charge());
+    assert_eq!(ledgers.dropped, 1);
+}

@@ -17,10 +17,10 @@ use super::gateway::{AGAIN, engine};
 
 /// What all metrics come to.
 #[derive(Default)]
-pub(super) struct Sums(RefCell<HashMap<String, i64>>);
+pub struct Sums(RefCell<HashMap<String, i64>>);
 
 impl Sums {
-    pub(super) fn of(&self, name: &str) -> i64 {
+    pub fn of(&self, name: &str) -> i64 {
         self.0.borrow().get(name).copied().unwrap_or(0)
     }
 }

@@ -183,3 +183,44 @@ fn metrics_say_what_was_settled() {
         ["allowed 6", "debt 11", "refunded 8", "settled 6", "untold_absent 1", "untold_unusable 1"];
     assert_eq!(lines, settled);
 }
+
+/// What comes at once is let in, as long as one permit is left.
+#[test]
+fn where_nothing_is_reserved_nobody_keeps_others_out() {
+    for scope in ["local", "gateway"] {
+        let mut engine = engine(&format!(
+            "{{actor: address, unit: day, rpu: 2, algo: W, scope: {scope},
+              cost: {{response: {{header: x-used}}, reserve: 0, max: 9}}}}"
+        ));
+        let clock = clock();
+        let mut open: Vec<Permit> = Vec::new();
+        for _ in 0..9 {
+            let Verdict::Admit(permit, _) = engine.decide(&request(), &clock) else { panic!() };
+            open.push(permit);
+        }
+        let used = FakeEnding::answered(200).header("x-used", "2");
+        let mut permit = open.remove(0);
+        engine.hear_response(&mut permit, &used);
+        engine.settle(permit, &used, clock.0.get());
+        assert!(matches!(engine.decide(&request(), &clock), Verdict::Refuse(_)), "{scope}");
+    }
+}
+
+/// A rule that only judges bans nobody, whatever counts.
+#[test]
+fn in_shadow_what_counts_bans_nobody() {
+    for (shadow, bans) in [(true, 0), (false, 1)] {
+        let mut engine = engine(&format!(
+            "{{name: r, actor: address, unit: day, rpu: 9, algo: W, scope: local, shadow: {shadow},
+               count: {{status: [401]}}, ban: {{after: 3, within: 1h, for: 1h, on: counted}}}}"
+        ));
+        let clock = clock();
+        for _ in 0..3 {
+            let Verdict::Admit(permit, _) = engine.decide(&request(), &clock) else { panic!() };
+            engine.settle(permit, &FakeEnding::answered(401), clock.0.get());
+        }
+        let lines = Lines::default();
+        engine.flush("n", &lines);
+        assert_eq!(lines.0.borrow().iter().filter(|line| *line == "bans 1").count(), bans);
+    }
+}

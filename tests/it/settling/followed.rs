@@ -1,5 +1,7 @@
 //! Requests that come once more since the host follows a redirect itself: charged once, whatever others do meanwhile.
 
+mod edges;
+
 use std::rc::Rc;
 
 use diana_core::engine::Engine;
@@ -278,14 +280,4 @@ fn nobody_comes_between_while_it_waits_for_permits() {
             assert_eq!(lent.fit().len(), LIMIT, "nothing is left of it, {then:?}, {rule}");
         }
     }
-}
-
-/// There is no memory for one more, and this one has its place already.
-#[test]
-fn whoever_was_let_through_is_not_one_too_many() {
-    let mut world = World::new("in_flight: 1000000");
-    let mut open: Vec<Open> = (0..250_000).map_while(|_| world.request(0, "/", 1)).collect();
-    assert!(open.len() == 250_000 && world.request(0, "/", 1).is_none());
-    world.redirect(open.remove(0));
-    assert!(world.request(0, "/else", 1).is_some());
 }

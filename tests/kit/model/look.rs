@@ -9,7 +9,7 @@ use diana_core::time::Now;
 use super::bucket::Bucket;
 use super::rule::Rule;
 use super::slices::Slices;
-use super::{Asked, FAR, LEASE, NOTICE, Receipts, State, TERM};
+use super::{Asked, CHECKS, FAR, LEASE, NOTICE, Receipts, State, TERM};
 use crate::laws::case::Case;
 
 /// An opinion that says nothing.
@@ -106,6 +106,7 @@ impl<'m> Look<'m> {
         let mut refusal = self.decision;
         let mut block = 0;
         let mut charged = false;
+        let delay = delay.filter(|_| self.asked.what != CHECKS);
         if let Some(ahead) = delay.and_then(|_| self.lend_ahead(now.mono)) {
             return ahead;
         }

@@ -10,7 +10,7 @@ use diana_core::time::SECOND;
 use super::places::Places;
 use super::rule::Rule;
 use super::wire::{Asking, commands};
-use super::{Asked, Model, Outcome, Receipts};
+use super::{Asked, CHECKS, Model, Outcome, Receipts};
 
 /// A gateway says once a second that it lives, and is believed for five.
 const ALIVE: u64 = SECOND;
@@ -147,7 +147,10 @@ fn tell(outcome: &Outcome, asked: &[Asked], receipts: &[Receipts], to: &mut Vec<
     for ((opinion, asked), own) in outcome.rules.iter().zip(asked).zip(receipts) {
         let RuleReply { retry, loan, remaining, term, block, starts, spend, overflow, .. } =
             *opinion;
-        let charged = outcome.wait.is_some() && retry.is_none() && asked.cost + block > 0;
+        let charged = outcome.wait.is_some()
+            && retry.is_none()
+            && asked.cost + block > 0
+            && asked.what != CHECKS;
         to.push(match retry {
             None => 0,
             Some(Retry::After(ticks)) => number(ticks),

@@ -75,6 +75,7 @@ impl Rule {
         let lends = (entry.can)(quota).leasing != Leasing::Never;
         CounterSpec {
             settles: false,
+            checks: false,
             counts: false,
             entry,
             quota: *quota,

@@ -11,11 +11,12 @@ use crate::key::Seed;
 use crate::redis::part::{Part, Parts};
 
 /// In place of whether a charge is tentative: permits are charged that were used already; a place is held; it is free;
-/// its holder lives.
+/// its holder lives; nothing is charged.
 const DEBT: u64 = 2;
 const HOLDS: u64 = 3;
 const FREES: u64 = 4;
 const LIVES: u64 = 5;
+const CHECKS: u64 = 6;
 
 impl Login {
     /// Commands that it takes.
@@ -120,7 +121,7 @@ impl Charge {
         let Charge { caller, numbers, cost, unit_cost, want, soon, keys, back, .. } = *self;
         let counted = self.counted.map_or(0, |permits| permits + 1);
         let shadow = u64::from(self.shadow);
-        let tentative = u64::from(self.tentative);
+        let tentative = if self.checks { CHECKS } else { u64::from(self.tentative) };
         let [kind, receipt, term, block, left] = match back {
             Back::Nothing => [tentative, 0, 0, 0, 0],
             Back::Cost { receipt, term, permits } => [tentative, receipt, term, 0, permits],

@@ -21,7 +21,8 @@ impl RedisStore {
         shadow: bool,
         tentative: bool,
     ) -> Charge {
-        let mut charge = Charge { cost, shadow, tentative, ..self.nothing(key) };
+        let checks = self.spec.checks;
+        let mut charge = Charge { cost, shadow, tentative, checks, ..self.nothing(key) };
         if self.lends
             && let Some(lease) = self.leases.claim(key)
             && !lease.asking
@@ -60,8 +61,8 @@ impl RedisStore {
             handle.ledgers.free(handle.parts.of(key), self.nothing(key), receipt);
             return;
         }
-        // What nobody can tell from others' is not given back.
-        if self.spec.daily.is_none() {
+        // What nobody can tell from others' is not given back, nor what was not charged.
+        if self.spec.daily.is_none() && !self.spec.checks {
             let back = Back::Cost { receipt, term, permits };
             self.send_back(key, back, handle);
         }
@@ -113,6 +114,7 @@ impl RedisStore {
             soon: 0,
             shadow: false,
             tentative: false,
+            checks: false,
             keys: self.keys,
             back: Back::default(),
             counted: self.spec.counts.then_some(0),

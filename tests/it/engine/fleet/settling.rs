@@ -103,3 +103,23 @@ fn what_nobody_counts_is_not_settled() {
     worker.back(&mut redis);
     assert_eq!(worker.admits(15, &mut redis), LIMIT);
 }
+
+/// Whatever comes at once is let in where nothing is reserved, as long as one permit is left; and nothing comes back of what
+/// was not charged.
+#[test]
+fn what_is_only_checked_is_in_nobodys_way() {
+    for algo in ["W", "SW", "TB"] {
+        let rule = rule(algo).replace("reserve: 1", "reserve: 0");
+        let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
+        assert_eq!(worker.admits(1, &mut redis), 1);
+        worker.all_use(LIMIT as u64 - 1);
+        worker.steps(50, &mut |call, time| Some(redis.answer(&call.body, time)));
+        (0..20).for_each(|_| worker.request(&ann()));
+        worker.steps(50, &mut |call, time| Some(redis.answer(&call.body, time)));
+        assert_eq!(worker.admitted(), 21, "{algo}");
+        worker.permits.truncate(1);
+        worker.all_use(1);
+        worker.steps(50, &mut |call, time| Some(redis.answer(&call.body, time)));
+        assert_eq!(worker.admits(3, &mut redis), 0, "{algo}");
+    }
+}

@@ -158,7 +158,7 @@ local function lend_ahead(r,left)
 end
 local function charge(r,delay)
   local kind,cost,block=r.kind,r.cost,0
-  if kind.is_never_shared and r.overflow==1 then return 0,0,0,0,0 end
+  if r.what==CHECKS or kind.is_never_shared and r.overflow==1 then return 0,0,0,0,0 end
   local left=cost==0 and r.want>0 and kind.ahead and kind.ahead(r)
   if left then
     local receipt,block,lease,starts,spend=lend_ahead(r,left)
