@@ -3,6 +3,7 @@
 mod counted;
 mod followed;
 mod law;
+mod permits;
 
 use diana_core::policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
 use diana_core::settling::{Settler, Untold};

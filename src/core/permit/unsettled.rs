@@ -78,7 +78,12 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         if let Some(charge) = self.close() {
-            self.freed.add([Returned::Settled(charge)]);
+            self.freed.add([Returned::Settled(charge.with_used(0))]);
+        }
+        // One after the other, since there may be very many.
+        let mut next = self.next.take();
+        while let Some(mut open) = next {
+            next = open.next.take();
         }
     }
 }

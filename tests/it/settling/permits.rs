@@ -1,0 +1,92 @@
+//! The law of a permit's charges: each is closed once, in the order in which it was charged, whatever is done with it.
+
+use std::rc::Rc;
+
+use diana_core::key::Key;
+use diana_core::permit::{End, Freed, Permit, Returned, Unsettled};
+use diana_core::settling::Heard;
+use fastrand::Rng;
+use kit::seed;
+
+fn charge(rule: u32) -> Unsettled {
+    let key = Key { hash: rule.into(), second_hash: 0 };
+    let (receipt, since, reserved, used) = (7, 9, 5, 0);
+    let (heard, is_own, is_alone) = (Heard::Nothing, true, false);
+    Unsettled { key, receipt, since, reserved, used, rule, heard, is_own, is_alone }
+}
+
+/// The rules whose charges came back, and what was used of each.
+fn back(freed: &Freed) -> Vec<(u32, u32)> {
+    let one = |back: Returned| match back {
+        Returned::Settled(charge) => (charge.rule, charge.used),
+        Returned::Seat(seat) => panic!("{seat:?}"),
+    };
+    freed.take().into_iter().map(one).collect()
+}
+
+#[test]
+fn each_charge_is_closed_once() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    for _ in 0..500 {
+        let freed: Rc<Freed> = Rc::default();
+        let charges = |rules: &[u32]| rules.iter().map(|rule| charge(*rule)).collect();
+        let new = |rules: &[u32]| Permit::new(Vec::new(), charges(rules), &freed);
+        let mut rules: Vec<u32> = (0..rng.u32(..6)).collect();
+        let mut permit = new(&rules);
+        for _ in 0..rng.usize(..4) {
+            match rng.u8(..3) {
+                0 => {
+                    let rule = rng.u32(..8);
+                    let found = permit.take_out(rule, charge(rule).key);
+                    let place = rules.iter().position(|it| *it == rule);
+                    assert_eq!(found.map(|it| it.rule), place.map(|place| rules.remove(place)));
+                    assert!(permit.take_out(rule, Key { hash: 99, second_hash: 0 }).is_none());
+                }
+                1 => {
+                    let more: Vec<u32> = (10..10 + rng.u32(..3)).collect();
+                    permit.append(new(&more));
+                    rules.extend(more);
+                }
+                _ => {
+                    let whole = permit.split_off();
+                    assert!(permit.is_none());
+                    permit = whole;
+                }
+            }
+        }
+        permit.each(|charge| *charge = charge.with_used(3));
+        assert_eq!(permit.is_none(), rules.is_empty());
+        let of =
+            |used: &dyn Fn(u32) -> u32| rules.iter().map(|rule| (*rule, used(*rule))).collect();
+        let expected: Vec<(u32, u32)> = match rng.u8(..4) {
+            0 => {
+                permit.settle(|charge| u64::from(charge.rule + charge.used));
+                of(&|rule| rule + 3)
+            }
+            1 => {
+                permit.finish(End::Served);
+                Vec::new()
+            }
+            2 => {
+                permit.finish(End::Left);
+                of(&|_| 0)
+            }
+            _ => {
+                drop(permit);
+                of(&|_| 0)
+            }
+        };
+        assert_eq!(back(&freed), expected);
+        assert!(!freed.is_any());
+    }
+}
+
+/// A request may be judged by as many rules as a document has room for.
+#[test]
+fn very_many_come_back_one_after_the_other() {
+    const MANY: u32 = 200_000;
+    let freed: Rc<Freed> = Rc::default();
+    drop(Permit::new(Vec::new(), (0..MANY).map(charge).collect(), &freed));
+    assert!(back(&freed).into_iter().eq((0..MANY).map(|rule| (rule, 0))));
+    assert!(!freed.is_full());
+}
