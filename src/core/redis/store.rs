@@ -89,7 +89,8 @@ impl RedisStore {
             ahead: codec.map_or(0, |codec| (codec.ahead)(&spec.quota)),
             patience: refill(&spec.quota).max(gather(&spec)),
             holds,
-            lends: leasing != Leasing::Never && spec.daily.is_none(),
+            // What is settled comes back under the receipt of its own charge, while a block would still count as out.
+            lends: leasing != Leasing::Never && spec.daily.is_none() && !spec.settles,
             is_held: spec.algorithm.is_held(),
             most: spec.algorithm.most_at_once(),
             spec,

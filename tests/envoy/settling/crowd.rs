@@ -65,10 +65,13 @@ pub fn play(envoys: &[Envoy], service: &Upstream) {
         eventually(&format!("{used} to be charged to {name}"), || {
             let probe = [("x-account-id", &*name), (ACT, "sleep 0 tokens 0")];
             let left = left(&envoys[account % envoys.len()], "/wide", &probe);
-            last = LIMIT - RESERVE - left;
-            (last == used).then_some(())
+            let charged = LIMIT - RESERVE - left;
+            if charged != last {
+                println!("{name}: {charged} of {used}");
+                last = charged;
+            }
+            (charged == used).then_some(())
         });
-        println!("{name}: {last} of {used}");
     }
     let probe = [("x-account-id", "0"), (ACT, &*format!("sleep 0 tokens {RESERVE}"))];
     let more = (0..100).take_while(|_| envoys[0].get("/tight", &probe).status == 200).count();

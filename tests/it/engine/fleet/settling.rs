@@ -123,3 +123,22 @@ fn what_is_only_checked_is_in_nobodys_way() {
         assert_eq!(worker.admits(3, &mut redis), 0, "{algo}");
     }
 }
+
+/// However fast they come: nothing is leased, which would count as out while what was used of it is settled.
+#[test]
+fn whoever_used_nothing_is_in_nobodys_way() {
+    let many = 200;
+    for algo in ["W", "SW", "TB"] {
+        let rule = rule(algo).replace(&format!("rpu: {LIMIT}"), &format!("rpu: {many}"));
+        let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
+        for _ in 0..50 * many {
+            worker.request(&ann());
+            worker.steps(1, &mut |call, time| Some(redis.answer(&call.body, time)));
+            worker.all_use(0);
+        }
+        worker.steps(10, &mut |call, time| Some(redis.answer(&call.body, time)));
+        worker.all_use(0);
+        assert_eq!(worker.admitted(), 50 * many, "{algo}");
+        assert_eq!(worker.admits(many + 10, &mut redis), many, "{algo}");
+    }
+}
