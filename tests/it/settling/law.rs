@@ -43,6 +43,8 @@ struct World {
     used: [u64; CALLERS],
     /// What requests are in debt for.
     debts: u64,
+    /// One request in so many uses anything.
+    uses: u32,
     /// Whether what drains meanwhile does not come back, and what that may be so far, in permits times ticks.
     drains: bool,
     /// When something of a caller last came back.
@@ -70,6 +72,7 @@ impl World {
             open: Vec::new(),
             used: [0; CALLERS],
             debts: 0,
+            uses: 1,
             back: [0; CALLERS],
             drains: algo == "TB",
             drained: 0,
@@ -147,7 +150,8 @@ impl World {
         self.comes_back(caller, since);
         let engine = &mut self.workers[worker].engine;
         let now = self.clock.0.get();
-        let used = match rng.u8(..6) {
+        let end = if rng.u32(..self.uses) == 0 { rng.u8(..6) } else { 2 };
+        let used = match end {
             0 => {
                 permit.finish(End::Left);
                 engine.take_back(now);
@@ -216,18 +220,33 @@ impl diana_core::port::Callout for NoCallout {
     }
 }
 
-fn follow(algo: &str, scope: &str, seed: u64) -> World {
+/// How requests come.
+struct Pace {
+    steps: usize,
+    /// Ticks that pass at a time.
+    pause: u64,
+    /// One in so many uses anything.
+    uses: u32,
+}
+
+const SLOWLY: Pace = Pace { steps: 300, pause: SECOND / 5, uses: 1 };
+/// So fast that permits are leased.
+const FAST: Pace = Pace { steps: 3000, pause: SECOND / 500, uses: 300 };
+
+fn follow(algo: &str, scope: &str, pace: &Pace, seed: u64) -> World {
+    let &Pace { steps, pause, uses } = pace;
     let mut rng = Rng::with_seed(seed);
-    println!("{algo} {scope} seed {seed}");
+    println!("{algo} {scope} {steps} seed {seed}");
     let mut world = World::new(algo, scope, &mut rng);
-    for _ in 0..300 {
+    world.uses = uses;
+    for _ in 0..steps {
         let worker = rng.usize(..world.workers.len());
         match rng.u8(..12) {
             0..=5 => {
                 world.request(worker, rng.usize(..CALLERS));
             }
             6..=9 => world.end(&mut rng),
-            10 => world.pass(rng.u64(..SECOND / 5)),
+            10 => world.pass(rng.u64(..pause)),
             _ if rng.u8(..4) == 0 => world.update(worker),
             _ => {}
         }
@@ -245,7 +264,8 @@ fn what_was_used_is_what_is_charged() {
     for scope in ["local", "gateway"] {
         for algo in ["W", "SW", "TB"] {
             for number in 0..40 {
-                let world = follow(algo, scope, seed.wrapping_add(number));
+                let pace = if number < 30 { &SLOWLY } else { &FAST };
+                let world = follow(algo, scope, pace, seed.wrapping_add(number));
                 debts += world.debts;
             }
         }
