@@ -48,6 +48,11 @@ impl Redis {
         (self.command(eval, time) + "+OK\r\n").into_bytes()
     }
 
+    /// Another gateway says that it lives.
+    pub fn hear_another(&mut self, time: u64) {
+        alive(&mut self.gateways, b"another", time);
+    }
+
     /// The answer to one call of the script.
     pub(super) fn command(&mut self, eval: &[&[u8]], time: u64) -> String {
         let mut asking = Asking::read(eval);

@@ -5,6 +5,7 @@ use diana_core::port::Clock;
 use kit::ending::FakeEnding;
 use kit::model::redis::Redis;
 
+use super::bans::receipts;
 use super::{Worker, ann};
 
 const LIMIT: usize = 10;
@@ -141,4 +142,41 @@ fn whoever_used_nothing_is_in_nobodys_way() {
         assert_eq!(worker.admitted(), 50 * many, "{algo}");
         assert_eq!(worker.admits(many + 10, &mut redis), many, "{algo}");
     }
+}
+
+/// Where one of two gateways counts alone, too; of a rule that counts all requests nothing is only reserved.
+#[test]
+fn the_part_of_a_gateway_tells_what_is_reserved_from_what_counts() {
+    for (counts, told) in [(", count: {status: [401]}", true), ("", false)] {
+        let rule =
+            format!("actor: account, unit: day, rpu: {LIMIT}, algo: W, scope: global{counts}");
+        let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
+        worker.request(&ann());
+        worker.steps(5, &mut |call, time| {
+            redis.hear_another(time);
+            Some(redis.answer(&call.body, time))
+        });
+        worker.away(50);
+        (0..LIMIT).for_each(|_| worker.request(&ann()));
+        assert!(worker.admitted() <= LIMIT / 2 + 1, "{} of {LIMIT}", worker.admitted());
+        let after = worker.refused.iter().find(|(name, _)| *name == "retry-after").unwrap();
+        assert_eq!(after.1 == "1", told, "{after:?}");
+    }
+}
+
+/// Nothing comes back of what was only checked for a client that left.
+#[test]
+fn whoever_leaves_before_redis_has_answered_had_nothing() {
+    let rule = rule("TB").replace("reserve: 1", "reserve: 0");
+    let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
+    (0..5).for_each(|_| worker.request(&ann()));
+    for ticket in std::mem::take(&mut worker.waiting).into_keys() {
+        worker.engine.forget(ticket);
+    }
+    let mut back = Vec::new();
+    worker.steps(50, &mut |call, time| {
+        back.extend(receipts(call));
+        Some(redis.answer(&call.body, time))
+    });
+    assert_eq!((worker.called, &back[..]), (2, &[][..]));
 }
