@@ -46,7 +46,8 @@ impl Engine {
         for judge in &mut self.rules {
             out |= judge.store.tidy(now, &mut self.redis);
         }
-        if self.upkeep.is_due(now.mono) {
+        let is_due = self.upkeep.is_due(now.mono);
+        if is_due {
             self.upkeep.more = false;
             for judge in &mut self.rules {
                 if let Some(bans) = &mut judge.bans {
@@ -55,7 +56,9 @@ impl Engine {
                 self.upkeep.more |= judge.hot.as_mut().is_some_and(|hot| hot.tidy(now.mono));
             }
         }
-        out | self.upkeep.more
+        // What was counted since then is not left lying where no other request comes.
+        let waits = |judge: &Judge| judge.bans.is_some() || judge.hot.is_some();
+        out | self.upkeep.more | (!is_due && self.rules.iter().any(waits))
     }
 
     /// Hands on what was counted since the last flush.

@@ -54,7 +54,7 @@ fn there_is_more_to_do_while_permits_are_out_or_a_caller_is_hot() {
         // What is hot is seen to at times only; that there is more to do is known meanwhile.
         assert!(tidy() || !rules.contains(&HOT), "{rules:?}");
         (0..400).for_each(|_| _ = tidy());
-        assert!(!tidy(), "{rules:?}");
+        assert!((0..5).any(|_| !tidy()), "{rules:?} never rests");
     }
 }
 

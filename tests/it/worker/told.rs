@@ -51,28 +51,54 @@ fn a_stream_that_is_longer_than_its_instance_is_told_of_in_the_end() {
     }
 }
 
-/// Each worker sees one outcome after a long time, and no further request.
-#[test]
-fn late_outcomes_lead_to_a_ban_in_all_workers() {
-    const LOGINS: &str = "limits: [{Url: /, rules: [{name: login, actor: account, unit: second, rpu: 9, algo: W, \
-                          count: {status: [401]}, ban: {on: counted, after: 4, within: 1m, for: 1h}}]}]";
-    let mut first = Thread::with(LOGINS);
+const LOGINS: &str = "limits: [{Url: /, rules: [{name: login, actor: account, unit: second, rpu: 9, algo: W, \
+                      count: {status: [401]}, ban: {on: counted, after: 4, within: 1m, for: 1h}}]}]";
+
+/// A request of a caller that is answered after so long, and counts or does not.
+fn answered(thread: &mut Thread, after: u64, status: u16) {
+    let request = FakeRequest::get("/").header("x-account-id", "ann");
+    let ending = FakeEnding::answered(status);
+    let mut stream = Stream::new(thread.roots[&1].instance().unwrap(), 10);
+    thread.host.begin(1, 10);
+    assert!(stream.request(&request, &thread.worker, &thread.host));
+    thread.pass(after);
+    stream.response(&ending, &thread.host);
+    stream.end(&ending, &thread.worker, &thread.host);
+}
+
+fn workers() -> Vec<Thread> {
+    let first = Thread::with(LOGINS);
     let of = |random| House { data: first.host.data.clone(), random, ..House::default() };
     let mut others: Vec<Thread> = (2..5).map(|random| Thread::of(of(random))).collect();
     others.iter_mut().for_each(|other| assert!(other.configure(1, LOGINS)));
-    let request = FakeRequest::get("/").header("x-account-id", "ann");
-    let ending = FakeEnding::answered(401);
-    for thread in others.iter_mut().chain([&mut first]) {
-        let mut stream = Stream::new(thread.roots[&1].instance().unwrap(), 10);
-        thread.host.begin(1, 10);
-        assert!(stream.request(&request, &thread.worker, &thread.host));
-        thread.pass(10 * SECOND);
-        stream.response(&ending, &thread.host);
-        stream.end(&ending, &thread.worker, &thread.host);
-    }
-    others.iter_mut().chain([&mut first]).for_each(|thread| thread.pass(SECOND));
+    others.push(first);
+    others
+}
+
+/// Each worker sees one outcome after a long time, and no further request.
+#[test]
+fn late_outcomes_lead_to_a_ban_in_all_workers() {
+    let mut workers = workers();
+    workers.iter_mut().for_each(|worker| answered(worker, 10 * SECOND, 401));
+    workers.iter_mut().for_each(|worker| worker.pass(SECOND));
+    let first = &mut workers[0];
     assert!(!first.request(1, 20, "ann"), "the ban was found together");
     assert_eq!(first.host.count_of("diana.ns.rule.login.banned"), 0, "not told yet");
     first.pass(SECOND);
     assert_eq!(first.host.count_of("diana.ns.rule.login.banned"), 1);
+}
+
+/// So does one that ends soon after others which did not count, for which bans were seen to only just now.
+#[test]
+fn outcomes_soon_after_others_lead_to_a_ban_in_all_workers() {
+    for milliseconds in (0..200).step_by(5) {
+        let mut workers = workers();
+        for worker in &mut workers {
+            answered(worker, SECOND / 1000, 200);
+            worker.pass(milliseconds * SECOND / 1000);
+            answered(worker, SECOND / 1000, 401);
+        }
+        workers.iter_mut().for_each(|worker| worker.pass(SECOND));
+        assert!(!workers[0].request(1, 20, "ann"), "after {milliseconds} ms");
+    }
 }
