@@ -3,10 +3,11 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Asks until there is an answer; fails the test after half a minute.
+/// Asks until there is an answer; fails the test after a minute. A sentinel that was starved does nothing for half of one
+/// (TILT).
 #[track_caller]
 pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         if let Some(answer) = ask() {
             return answer;
