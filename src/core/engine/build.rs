@@ -236,8 +236,9 @@ fn handle(redis: Option<&Redis>, client: Option<&Client>) -> Handle {
 fn intervals(judges: &[Judge]) -> (Micros, Micros) {
     let alone = judges.iter().all(|judge| judge.rule.is_local() && judge.hot.is_none());
     let lends = judges.iter().any(|judge| judge.turn.lends());
-    let upkeep = if alone { SECOND } else { SECOND / 10 };
-    (if lends { SECOND / 80 } else { upkeep }, upkeep)
+    let sees = judges.iter().any(|judge| judge.bans.is_some() || judge.hot.is_some());
+    let seldom = if alone { SECOND } else { SECOND / 10 };
+    (if lends { SECOND / 80 } else { seldom }, if sees { seldom } else { 0 })
 }
 
 /// Headers that mark the requests of hot callers, each once.

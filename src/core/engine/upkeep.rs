@@ -10,15 +10,14 @@ use crate::time::{Micros, Now};
 
 /// When bans and hot keys were last seen to, which is not as urgent as to hand in permits.
 pub(super) struct Upkeep {
+    /// Zero if no rule has either.
     every: Micros,
     last: Option<Micros>,
-    /// Whether there was more to do.
-    more: bool,
 }
 
 impl Upkeep {
     pub(super) fn every(every: Micros) -> Upkeep {
-        Upkeep { every, last: None, more: false }
+        Upkeep { every, last: None }
     }
 
     fn is_due(&mut self, now: Micros) -> bool {
@@ -42,23 +41,21 @@ impl Engine {
     pub fn tidy(&mut self, now: Now) -> bool {
         self.forget_followed();
         self.take_back(now);
-        let mut out = false;
+        let mut more = false;
         for judge in &mut self.rules {
-            out |= judge.store.tidy(now, &mut self.redis);
+            more |= judge.store.tidy(now, &mut self.redis);
         }
-        let is_due = self.upkeep.is_due(now.mono);
-        if is_due {
-            self.upkeep.more = false;
-            for judge in &mut self.rules {
-                if let Some(bans) = &mut judge.bans {
-                    bans.tidy(now.mono, &mut self.redis);
-                }
-                self.upkeep.more |= judge.hot.as_mut().is_some_and(|hot| hot.tidy(now.mono));
+        if !self.upkeep.is_due(now.mono) {
+            // What was counted since it last was is not left lying where no other request comes.
+            return true;
+        }
+        for judge in &mut self.rules {
+            if let Some(bans) = &mut judge.bans {
+                bans.tidy(now.mono, &mut self.redis);
             }
+            more |= judge.hot.as_mut().is_some_and(|hot| hot.tidy(now.mono));
         }
-        // What was counted since then is not left lying where no other request comes.
-        let waits = |judge: &Judge| judge.bans.is_some() || judge.hot.is_some();
-        out | self.upkeep.more | (!is_due && self.rules.iter().any(waits))
+        more
     }
 
     /// Hands on what was counted since the last flush.
