@@ -1,10 +1,10 @@
 //! When the machine stood still: threads that do nothing but nap, on each processor, note how much too late they wake, and
-//! Linux says how long threads of Envoy and Redis waited for a processor.
+//! Linux says how long threads of Envoy and Redis waited for a processor, and whether they wait for a disk.
 
 use std::collections::HashMap;
 use std::fs;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -28,7 +28,8 @@ struct Stall {
 /// A thread that is watched.
 struct Watched {
     who: usize,
-    schedstat: PathBuf,
+    /// What Linux tells of it.
+    folder: PathBuf,
     /// Microseconds that it has waited since its start.
     waited: u64,
 }
@@ -56,11 +57,10 @@ pub fn watch_process(process: u32, names: &str) {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     for task in tasks.map(|task| task.path()) {
         let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
-        let schedstat = task.join("schedstat");
-        if let Some(waited) = waited(&schedstat).filter(|_| name.starts_with(names)) {
+        if let Some(waited) = waited(&task).filter(|_| name.starts_with(names)) {
             let mut watched = lock(&WATCHED);
             let who = watched.iter().map(|watched| watched.who + 1).max().unwrap_or(NAPPERS);
-            watched.push(Watched { who, schedstat, waited });
+            watched.push(Watched { who, folder: task, waited });
         }
     }
 }
@@ -94,10 +94,16 @@ fn nap(who: usize) {
 /// Asks again and again how long the watched threads have waited. Those that are gone are forgotten.
 fn look() {
     let clock = Clock::new();
+    let mut last = clock.now();
     loop {
         thread::sleep(NAP);
+        let looked = clock.now();
         lock(&WATCHED).retain_mut(|watched| {
-            let Some(waited) = waited(&watched.schedstat) else { return false };
+            let Some(waited) = waited(&watched.folder) else { return false };
+            // A line of the log can take as long as the disk does, and no processor is waited for meanwhile.
+            if waits_for_disk(&watched.folder) {
+                note(watched.who, last..looked);
+            }
             let micros = waited - watched.waited.min(waited);
             watched.waited = waited;
             // It is counted when the thread goes on.
@@ -105,6 +111,7 @@ fn look() {
             note(watched.who, now - micros..now);
             true
         });
+        last = looked;
     }
 }
 
@@ -115,9 +122,16 @@ fn note(who: usize, during: Range<u64>) {
 }
 
 /// How long a thread has waited for a processor since its start, in microseconds.
-fn waited(schedstat: &PathBuf) -> Option<u64> {
-    let text = fs::read_to_string(schedstat).ok()?;
+fn waited(thread: &Path) -> Option<u64> {
+    let text = fs::read_to_string(thread.join("schedstat")).ok()?;
     Some(text.split(' ').nth(1)?.parse::<u64>().ok()? / 1_000)
+}
+
+/// Whether a thread is in the state of those that wait for a disk.
+fn waits_for_disk(thread: &Path) -> bool {
+    let text = fs::read_to_string(thread.join("stat")).unwrap_or_default();
+    // Its name comes before, and may contain anything.
+    text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
 }
 
 /// How long the machine stood still within a time, for the thread that was kept longest.

@@ -91,8 +91,14 @@ impl Seen {
         // many of all these as waited too long.
         during.sort_by_key(|during| Reverse(stood_still(during)));
         during.truncate(usize::try_from(count).unwrap());
+        let begun = self.fault.start;
+        let when = |it: &Range<u64>| (it.start.wrapping_sub(begun) as i64, it.end - it.start);
+        let those: Vec<_> = during.iter().map(when).collect();
         Some(Complaint {
-            what: format!("{count} requests waited up to {:.0} ms", self.longest_wait() / 1_000.0),
+            what: format!(
+                "{count} requests waited up to {:.0} ms, maybe those of (came after the fault began, took) in us: {those:?}",
+                self.longest_wait() / 1_000.0
+            ),
             during,
             least: Duration::from_micros(LONGEST_WAIT - TIMEOUT) / 2,
         })
