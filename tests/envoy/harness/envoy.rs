@@ -2,7 +2,9 @@
 
 use std::fmt::Debug;
 use std::fs::{self, File};
+use std::io;
 use std::ops::RangeBounds;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output};
 use std::sync::OnceLock;
@@ -120,13 +122,13 @@ impl Envoy {
     /// What Envoy and the filter have logged.
     pub fn log(&self) -> String {
         let part = |name| fs::read(self.folder.join(name)).unwrap_or_default();
-        let bytes = [part("envoy.log"), part("stderr.log")].concat();
+        let bytes = [part("logs/envoy.log"), part("logs/stderr.log")].concat();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// The lines of the access log.
     pub fn access_log(&self) -> Vec<String> {
-        let bytes = fs::read(self.folder.join("access.log")).unwrap_or_default();
+        let bytes = fs::read(self.folder.join("logs/access.log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
     }
 
@@ -184,7 +186,7 @@ impl Drop for Envoy {
         if std::thread::panicking() {
             eprintln!("the files of this Envoy are kept in {}", self.folder.display());
         } else {
-            let _ = fs::remove_dir_all(&self.folder);
+            let _ = remove(&self.folder);
         }
     }
 }
@@ -203,7 +205,7 @@ pub fn validate(gateway: &Gateway) -> Output {
     let file = folder.join("bootstrap.json");
     write(&file, &gateway.fixed(&folder));
     let result = command().args(["--mode", "validate", "-l", "warning", "-c"]).arg(file).output();
-    fs::remove_dir_all(folder).unwrap();
+    remove(&folder).unwrap();
     result.unwrap()
 }
 
@@ -226,9 +228,9 @@ fn spawn(folder: &Path, gateway: &Gateway) -> Child {
         .arg("--admin-address-path")
         .arg(folder.join("admin.txt"))
         .arg("--log-path")
-        .arg(folder.join("envoy.log"))
+        .arg(folder.join("logs/envoy.log"))
         .envs(gateway.environment(folder))
-        .stderr(File::create(folder.join("stderr.log")).unwrap())
+        .stderr(File::create(folder.join("logs/stderr.log")).unwrap())
         .spawn()
         .unwrap()
 }
@@ -254,13 +256,28 @@ fn binary() -> &'static Path {
     })
 }
 
+/// A folder for the files of one Envoy, with a folder `logs` inside.
 fn new_folder() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("envoy-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    // Where the log is written to a disk, a worker that writes a line stands still for as long as that is busy.
-    let folder = [MEMORY, env!("CARGO_TARGET_TMPDIR")].map(|place| Path::new(place).join(&name));
-    let made = folder.into_iter().find(|folder| fs::create_dir_all(folder).is_ok());
-    made.expect("there is a place for the files of an Envoy")
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name);
+    fs::create_dir_all(&folder).unwrap();
+    // Where a log is written to a disk, a worker that writes a line stands still for as long as that is busy.
+    // What Envoy reads cannot lie there: up to 1.38 it takes no file below /dev.
+    let (memory, logs) = (Path::new(MEMORY).join(name), folder.join("logs"));
+    if fs::create_dir(&memory).is_ok() {
+        symlink(memory, logs).unwrap();
+    } else {
+        fs::create_dir(logs).unwrap();
+    }
+    folder
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    if let Ok(memory) = fs::read_link(folder.join("logs")) {
+        fs::remove_dir_all(memory)?;
+    }
+    fs::remove_dir_all(folder)
 }
 
 pub fn write(path: &Path, content: &Value) {

@@ -66,7 +66,7 @@ fn access_log(folder: &Path) -> Value {
     let line = "%RESPONSE_CODE% %RESPONSE_CODE_DETAILS% %FILTER_STATE(wasm.diana:PLAIN)%\n";
     json!({"name": "file", "typed_config": {
         "@type": "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog",
-        "path": folder.join("access.log"),
+        "path": folder.join("logs/access.log"),
         "log_format": {"text_format_source": {"inline_string": line}},
     }})
 }
