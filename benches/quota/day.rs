@@ -63,7 +63,7 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
     let spec = CounterSpec {
         settles: false,
         checks: false,
-        counts: false,
+        keeps_used: false,
         entry: &fixed_window::ENTRY,
         quota,
         algorithm,

@@ -8,13 +8,16 @@ pub mod fixed_window;
 mod hold;
 mod in_flight;
 pub mod leaky_bucket;
+mod settled_bucket;
 pub mod sliding_window;
 pub mod token_bucket;
 mod warm_up;
 
 use std::fmt::Debug;
+use std::rc::Rc;
 
 use crate::decision::Decision;
+use crate::policy::Quota;
 use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
 pub use counted::counted;
@@ -140,4 +143,19 @@ pub const IN_FLIGHT: &Entry = &in_flight::ENTRY;
 #[must_use]
 pub fn entry(short: &str) -> Option<&'static Entry> {
     REGISTRY.iter().chain([IN_FLIGHT]).find(|entry| entry.short == short)
+}
+
+/// An algorithm that has been built of an entry, with what was used kept beside what is reserved
+/// ([`Entry::keeps_used`]).
+#[must_use]
+pub fn keeping_used(
+    entry: &Entry,
+    quota: &Quota,
+    algorithm: Rc<dyn Algorithm>,
+) -> Rc<dyn Algorithm> {
+    let counted = counted(algorithm);
+    match (entry.can)(quota).leasing {
+        Leasing::Bucket => settled_bucket::build(quota, counted),
+        Leasing::Window | Leasing::Never => counted,
+    }
 }

@@ -227,10 +227,15 @@ impl Play {
             // The cost of a request, or a lease.
             if held.block == 0 || held.cost > 0 && rng.u8(0..3) == 0 {
                 let term = if held.tentative { held.term } else { 0 };
-                charge.back = Back::Cost { receipt: held.receipts.cost, term, permits: held.cost };
-                (asked.receipt, asked.block, asked.left) = (held.own.cost, 0, held.cost);
-                asked.term = term;
+                (asked.receipt, asked.block) = (held.own.cost, 0);
                 self.held[place].cost = 0;
+                if self.can_settle(rule) && self.rng.u8(0..4) == 0 {
+                    self.owe(&mut charge, &mut asked, held.receipts.cost);
+                } else {
+                    let (receipt, permits) = (held.receipts.cost, held.cost);
+                    charge.back = Back::Cost { receipt, term, permits };
+                    (asked.term, asked.left) = (term, held.cost);
+                }
             } else {
                 let left = rng.u64(0..=held.block);
                 let Held { block, term, .. } = held;
@@ -244,12 +249,21 @@ impl Play {
             }
             self.given_back += 1;
         } else if self.can_settle(rule) && self.rng.u8(0..4) == 0 {
-            asked.debt = self.rng.u64(1..=2 * quota.rpu.max(1));
-            charge.back = Back::Debt { permits: asked.debt };
-            (charge.tentative, asked.tentative) = (false, false);
-            (charge.checks, asked.what) = (false, 0);
-            self.owed += 1;
+            self.owe(&mut charge, &mut asked, 0);
         }
         (charge, asked)
+    }
+
+    /// More was used than was charged under `receipt`.
+    fn owe(&mut self, charge: &mut Charge, asked: &mut Asked, receipt: u64) {
+        let quota = self.rules[asked.rule].case.quota;
+        let permits = self.rng.u64(1..=2 * quota.rpu.max(1));
+        asked.debt = permits;
+        charge.back = Back::Debt { receipt, permits };
+        charge.counted = charge.counted.map(|counted| counted.max(permits));
+        asked.counted = charge.counted;
+        (charge.tentative, asked.tentative) = (false, false);
+        (charge.checks, asked.what) = (false, 0);
+        self.owed += 1;
     }
 }

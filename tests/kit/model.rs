@@ -63,7 +63,7 @@ pub struct Asked {
     pub left: u64,
     /// Permits that were used beyond those that were charged.
     pub debt: u64,
-    /// Where only some requests count: permits of those that have turned out to.
+    /// Where what was used is kept beside what is reserved: permits that have turned out to be.
     pub counted: Option<u64>,
     /// What else it says, of places in flight.
     pub what: u64,
@@ -94,8 +94,10 @@ pub struct State {
     slack: u64,
     /// Leased of the next slice.
     next: u64,
-    /// Of a rule of which only some requests count: what those used.
+    /// Where that is kept beside what is reserved: what was used.
     used: Option<Vec<u64>>,
+    /// Of a bucket then: permits that are not settled yet, and since when there are any.
+    open: (u64, u64),
 }
 
 #[derive(Default)]

@@ -22,7 +22,7 @@ struct Sender {
 impl Sender {
     fn trip(&self, rule: &Rule, now: u64) -> Trip {
         let debt = |permits: &u64| {
-            let back = Back::Debt { permits: *permits };
+            let back = Back::Debt { receipt: 0, permits: *permits };
             let charge = Charge { back, ..rule.charge(1, 0, 0) };
             Ask { delay: 0, questions: vec![Question::Rule(charge)] }
         };
@@ -76,16 +76,18 @@ fn what_counted_is_noted_once() {
         let decide = |asks, settles| {
             let mut trip = trip_of(Some(now), asks);
             trip.calls[0].settles = settles;
-            server.decide(&trip).asks.pop().unwrap().rules[0].retry
+            server.decide(&trip).asks.pop().unwrap().rules[0]
         };
-        assert_eq!(decide(vec![ask(rule.charge(1, 10, 0))], None), None);
+        let charged = decide(vec![ask(rule.charge(1, 10, 0))], None);
+        assert_eq!(charged.retry, None);
+        let back = Back::Cost { receipt: charged.receipt, term: 0, permits: 0 };
         for _ in 0..3 {
-            let batch = Charge { counted: Some(5), ..rule.charge(1, 0, 0) };
+            let batch = Charge { back, counted: Some(5), ..rule.charge(1, 0, 0) };
             let asks = vec![ask(batch), ask(rule.charge(1, 5, 0))];
             let settles = Settles { sender: 1, number: 1, asks: 1 };
-            assert_eq!(decide(asks, Some(settles)), Some(Retry::Soon), "{short}");
+            assert_eq!(decide(asks, Some(settles)).retry, Some(Retry::Soon), "{short}");
         }
-        let six = decide(vec![ask(rule.charge(1, 6, 0))], None);
+        let six = decide(vec![ask(rule.charge(1, 6, 0))], None).retry;
         assert!(matches!(six, Some(Retry::After(_))), "{short}: {six:?}");
     }
 }

@@ -8,7 +8,7 @@ use super::settling;
 use crate::fields::Fields;
 use crate::node::Node;
 use crate::values;
-use diana_core::algorithm::{Algorithm, Conflict, Entry, Form, REGISTRY, Setting, counted};
+use diana_core::algorithm::{Algorithm, Conflict, Entry, Form, REGISTRY, Setting, keeping_used};
 use diana_core::policy::{MAX_PERMITS, Quota, Scope, Settling, Told};
 use diana_core::time::Unit;
 
@@ -50,8 +50,10 @@ pub fn read(fields: &Fields<'_>, zone: i64, scope: Scope) -> Option<Limiter> {
     }
     match (entry.build)(&quota) {
         Ok(algorithm) if wrong.is_empty() => {
-            let counts = settling.as_ref().is_some_and(|settling| settling.count.is_some());
-            let algorithm = if counts { counted(algorithm) } else { algorithm };
+            let algorithm = match entry.keeps_used(&quota, settling.as_ref()) {
+                true => keeping_used(entry, &quota, algorithm),
+                false => algorithm,
+            };
             return Some(Limiter { quota, told, settling, entry, algorithm });
         }
         Ok(_) => {}

@@ -70,6 +70,11 @@ impl Debt {
         Debt { amount: self.amount.max(amount), ..self }
     }
 
+    /// At most `amount`.
+    pub(super) fn at_most(self, amount: u128) -> Debt {
+        Debt { amount: self.amount.min(amount), ..self }
+    }
+
     /// So much that it is not cleared before `then`. What leaves at `then` is charged on top of this:
     /// from `then` on that is what was left then and the charge, and it needs no state that lies in
     /// the future.

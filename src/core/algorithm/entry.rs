@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::Algorithm;
-use crate::policy::Quota;
+use crate::policy::{Quota, Settling};
 use crate::time::Micros;
 
 /// How the value of a key is written.
@@ -150,5 +150,14 @@ impl Entry {
         let mut quota = *quota;
         let mut knows = |key: &Setting| key.global || (key.field)(&mut quota).is_none();
         self.codec.as_ref().filter(|_| self.keys.iter().all(&mut knows))
+    }
+
+    /// Whether a rule that settles so has what was used kept beside what is reserved: where only some requests count,
+    /// since what is reserved refuses in another way; and in buckets, since what comes back drains meanwhile.
+    #[must_use]
+    pub fn keeps_used(&self, quota: &Quota, settling: Option<&Settling>) -> bool {
+        let Some(settling) = settling else { return false };
+        let drains = (self.can)(quota).leasing == Leasing::Bucket;
+        settling.count.is_some() || drains && settling.reserve > 0
     }
 }

@@ -8,7 +8,7 @@ use super::permit_queue::PermitQueues;
 use super::upkeep::Upkeep;
 use super::usage::{Banned, Usage};
 use super::{Engine, Judge, Limit, Scratch};
-use crate::algorithm::{self, Leasing, counted};
+use crate::algorithm::{self, Leasing, keeping_used};
 use crate::cost::Teller;
 use crate::hot::spotter::{Spotter, Storage};
 use crate::identity;
@@ -267,12 +267,12 @@ fn counter_spec(rule: &Rule, keys: usize, beside: bool) -> Result<CounterSpec, U
     let lends = (entry.can)(&rule.quota).leasing != Leasing::Never;
     let is_even = rule.told.is_none() || !lends;
     let algorithm = algorithm.map_err(|_| Unbuildable::new(rule, "its numbers mean nothing"))?;
-    let counts = rule.settling.as_ref().is_some_and(|settling| settling.count.is_some());
+    let keeps_used = entry.keeps_used(&rule.quota, rule.settling.as_deref());
     Ok(CounterSpec {
         entry,
         quota: rule.quota,
-        algorithm: if counts { counted(algorithm) } else { algorithm },
-        counts,
+        algorithm: if keeps_used { keeping_used(entry, &rule.quota, algorithm) } else { algorithm },
+        keeps_used,
         unit_cost: if is_even { rule.quota.cost } else { 1 },
         fingerprint: rule.fingerprint,
         keys: if rule.actor.is_empty() { 1 } else { keys },

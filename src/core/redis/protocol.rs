@@ -147,7 +147,7 @@ pub struct Charge {
     pub keys: u64,
     /// What comes back of an earlier charge, whatever is decided.
     pub back: Back,
-    /// Where only some requests count: permits of those that have turned out to. `None` where all count.
+    /// Where what was used is kept beside what is reserved: permits that have turned out to be. Else `None`.
     pub counted: Option<u64>,
 }
 
@@ -169,6 +169,8 @@ pub enum Back {
     },
     /// Nothing; so many permits were used beyond those that were charged.
     Debt {
+        /// [`RuleReply::receipt`] of those.
+        receipt: u64,
         /// They are charged, whether they fit or not.
         permits: u64,
     },

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::algorithm::{Algorithm, Can, Entry, counted};
+use crate::algorithm::{Algorithm, Can, Entry, keeping_used};
 use crate::bloom::Shape;
 use crate::policy::Quota;
 
@@ -30,8 +30,8 @@ pub struct CounterSpec {
     pub settles: bool,
     /// Whether requests are only checked when they come, and charged when it is known what they used.
     pub checks: bool,
-    /// Whether only some requests count.
-    pub counts: bool,
+    /// Whether what was used is kept beside what is reserved.
+    pub keeps_used: bool,
 }
 
 impl CounterSpec {
@@ -40,7 +40,7 @@ impl CounterSpec {
     pub fn with(&self, quota: Quota) -> CounterSpec {
         let built = (self.entry.build)(&quota).ok();
         let algorithm = match built {
-            Some(algorithm) if self.counts => counted(algorithm),
+            Some(algorithm) if self.keeps_used => keeping_used(self.entry, &quota, algorithm),
             Some(algorithm) => algorithm,
             None => Rc::clone(&self.algorithm),
         };

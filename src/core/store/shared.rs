@@ -252,7 +252,7 @@ impl Store for Shared {
     }
 
     fn settle(&mut self, key: Key, settlement: &Settlement, now: Now) -> bool {
-        if settlement.is_even() && !self.spec.counts {
+        if settlement.is_even() && !self.spec.keeps_used {
             return true;
         }
         let mut transaction = self.begin(key, now);

@@ -81,7 +81,7 @@ fn a_settlement_counts_once() {
             for _ in 0..if rng.u32(0..4) == 0 { rng.u32(0..9) } else { 0 } {
                 let permits = rng.u64(1..100);
                 used += permits;
-                let debt = own(0, Back::Debt { permits });
+                let debt = own(0, Back::Debt { receipt: 0, permits });
                 worker.handle.ledgers.add(Part::FIRST, debt);
             }
             if rng.u32(0..200) == 0 {
@@ -149,7 +149,7 @@ fn settle_all(worker: &mut Worker, redis: &mut Redis, mut now: Micros) -> u64 {
 
 fn add(worker: &mut Worker, count: u64) {
     for _ in 0..count {
-        worker.handle.ledgers.add(Part::FIRST, own(0, Back::Debt { permits: 1 }));
+        worker.handle.ledgers.add(Part::FIRST, own(0, Back::Debt { receipt: 0, permits: 1 }));
     }
 }
 
@@ -193,7 +193,8 @@ fn each_part_settles_what_lies_there() {
     let mut expected = [0; 4];
     for round in 1..50 {
         for (worker, number) in [(&mut old, round % 4), (&mut new, round % 3)] {
-            let charge = Charge { caller: of(number), ..own(0, Back::Debt { permits: round }) };
+            let charge =
+                Charge { caller: of(number), ..own(0, Back::Debt { receipt: 0, permits: round }) };
             worker.handle.ledgers.add(parts.of(of(number)), charge);
             expected[number as usize] += round;
         }
@@ -277,7 +278,7 @@ fn nobody_settles_what_lies_elsewhere() {
     ] {
         let mut handles = [(); 2].map(|()| Handle::new(OnFailure::Gateway, Parts::ONE));
         let [own, left] = &mut handles;
-        left.ledgers.add(Part::FIRST, self::own(0, Back::Debt { permits: 1 }));
+        left.ledgers.add(Part::FIRST, self::own(0, Back::Debt { receipt: 0, permits: 1 }));
         assert_eq!(heir.inherit(own, &old, left), is_alike);
         assert_eq!((own.ledgers.is_any(), left.ledgers.is_any()), (is_alike, !is_alike));
     }

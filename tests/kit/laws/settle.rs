@@ -1,7 +1,7 @@
 //! Charges that are settled when it is known what their requests used.
 
-use diana_core::algorithm::Entry;
-use diana_core::policy::Quota;
+use diana_core::algorithm::{Entry, keeping_used};
+use diana_core::policy::{Quota, Settling};
 use diana_core::settlement::Settlement;
 use diana_core::time::Now;
 use fastrand::Rng;
@@ -31,7 +31,9 @@ struct Event {
 struct Book {
     events: Vec<Event>,
     /// Permits that came back, less than were reserved, since what had drained of them did not.
-    drained: u64,
+    unused: u64,
+    /// Permits that were used and drained before it was known.
+    used: u64,
 }
 
 impl Book {
@@ -41,15 +43,16 @@ impl Book {
     }
 
     fn settle(&mut self, open: &Open, used: u64, at: Now, quota: &Quota) {
+        let flow = u128::from(quota.rpu) * u128::from(at.mono - open.since);
+        let drained = flow.div_ceil(u128::from(quota.period())) as u64;
         self.events[open.event].permits = used.min(open.reserved);
         if used > open.reserved {
             let permits = used - open.reserved;
             self.events.push(Event { at, permits, of: Some(open.event) });
         } else {
-            let flow = u128::from(quota.rpu) * u128::from(at.mono - open.since);
-            let drained = flow.div_ceil(u128::from(quota.period()));
-            self.drained += u128::from(open.reserved - used).min(drained) as u64;
+            self.unused += (open.reserved - used).min(drained);
         }
+        self.used += used.min(drained);
     }
 
     /// Permits that are left to be had, by what was used and what is reserved.
@@ -145,17 +148,26 @@ fn window(quota: &Quota, at: Now) -> u64 {
 
 /// Follows one caller whose requests turn out to use less, as much, or more than was reserved for them.
 pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
-    let (algorithm, quota) = (&*case.algorithm, &case.quota);
+    let quota = &case.quota;
     if !(entry.can)(quota).settles {
         return;
     }
+    let settling = Settling { reserve: 1, told: None, count: None, bans: false, is_place: false };
+    let algorithm = match entry.keeps_used(quota, Some(&settling)) {
+        true => keeping_used(entry, quota, case.algorithm.clone()),
+        false => case.algorithm.clone(),
+    };
+    let algorithm = &*algorithm;
+    // Half of the callers use nothing at all.
+    let uses = rng.bool();
     let mut state = vec![0; algorithm.words()];
     let mut new = state.clone();
     let (mut book, mut open) = (Book::default(), Vec::new());
     let mut settle =
-        |state: &mut Vec<u64>, book: &mut Book, open: Open, now: Now, rng: &mut Rng| {
+        |state: &mut Vec<u64>, book: &mut Book, open: Open, is_last, now: Now, rng: &mut Rng| {
             let reserved = open.reserved;
             let used = match rng.u8(0..4) {
+                _ if !uses => 0,
                 0 => 0,
                 1 => reserved,
                 2 => rng.u64(0..=reserved),
@@ -169,15 +181,21 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
             let (left, truth) =
                 (algorithm.remaining(state, now), book.left(entry.short, quota, now));
             assert!(left <= truth, "{left} left of {truth} after {settlement:?}");
-            let slack = if entry.short == "TB" { book.drained } else { 0 };
+            // With nothing open only what was used was charged late.
+            let slack = match entry.short {
+                "TB" if is_last => book.unused.min(book.used),
+                "TB" => book.unused,
+                _ => 0,
+            };
             assert!(left + slack >= truth, "{left} left of {truth} after {settlement:?}");
         };
     let mut last = Now::default();
     for (now, cost) in stream::random(case, rng, 150) {
         last = now;
         while !open.is_empty() && rng.u8(0..3) == 0 {
-            let open = open.swap_remove(rng.usize(0..open.len()));
-            settle(&mut state, &mut book, open, now, rng);
+            let one = open.swap_remove(rng.usize(0..open.len()));
+            let is_last = open.is_empty();
+            settle(&mut state, &mut book, one, is_last, now, rng);
         }
         forgetting_loses_nothing(algorithm, &state, now, case, rng);
         let mut after = state.clone();
@@ -187,8 +205,9 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
             open.push(Open { event, receipt, since: now.mono, reserved: cost });
         }
     }
-    for open in open {
-        settle(&mut state, &mut book, open, last, rng);
+    while let Some(one) = open.pop() {
+        let is_last = open.is_empty();
+        settle(&mut state, &mut book, one, is_last, last, rng);
     }
     book.keeps_the_bound(entry.short, quota);
 }

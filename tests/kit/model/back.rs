@@ -6,7 +6,7 @@ use super::look::Look;
 
 impl Look<'_> {
     pub(super) fn take_back(&mut self, now: u64) {
-        let Asked { receipt, term, block, left, .. } = *self.asked;
+        let Asked { receipt, term, block, left, .. } = self.asked;
         let elsewhere = self.is_window() && self.state.words[2] != receipt;
         let counted = !elsewhere && self.state.terms.comes_in(term, block, left);
         if let Some(bucket) = self.bucket() {
@@ -35,7 +35,7 @@ impl Look<'_> {
     /// What of a charge comes back: nothing where somebody who came later may still be in line, and only what cannot
     /// have drained since.
     fn comes_back(&self, now: u64) -> u128 {
-        let Asked { receipt, term, left, .. } = *self.asked;
+        let Asked { receipt, term, left, .. } = self.asked;
         let (rpu, period) = (u128::from(self.quota.rpu), u128::from(self.quota.period()));
         let turns = self.quota.rpu << 22;
         let [low, high, at] = *self.state.words else { panic!("no debt") };

@@ -15,7 +15,7 @@ pub struct Bucket<'m> {
 
 impl Bucket<'_> {
     /// The debt at an instant.
-    fn debt(self, words: &[u64], at: u64) -> u128 {
+    pub fn debt(self, words: &[u64], at: u64) -> u128 {
         let mut drained = vec![0; words.len()];
         self.algorithm.hold_back(words, 0, at, &mut drained);
         u128::from(drained[1]) << 64 | u128::from(drained[0])

@@ -1,8 +1,9 @@
-//! Rules of which only some requests count: what those used is kept beside what is reserved or used.
+//! What was used, where that is kept beside what is reserved or used.
 
 use diana_core::decision::Retry;
 use diana_core::time::Now;
 
+use super::Asked;
 use super::look::Look;
 
 impl Look<'_> {
@@ -21,6 +22,40 @@ impl Look<'_> {
             None if permits > 0 => self.algorithm.debit(&old, now, permits, words),
             None => {}
         }
+    }
+
+    /// What was charged before anything else that is open has drained, whoever used it.
+    pub(super) fn forget_the_past(&mut self) {
+        if self.asked.receipt < self.state.open.1 {
+            self.asked.left = 0;
+            self.asked.counted = self.asked.counted.map(|counted| counted.min(self.asked.debt));
+        }
+    }
+
+    /// A charge is made that will be settled.
+    pub(super) fn note_open(&mut self, now: Now) {
+        if self.state.used.is_none() || !self.refills() {
+            return;
+        }
+        if self.algorithm.expires(&self.state.words, now) <= now.mono {
+            self.state.open = (0, now.mono);
+        }
+        self.state.open.0 += self.asked.cost;
+    }
+
+    /// What was settled is open no more: the debt is at most what was used and what is open.
+    pub(super) fn close(&mut self, now: Now) {
+        let Some(bucket) = self.bucket() else { return };
+        let Some(used) = &mut self.state.used else { return };
+        let Asked { counted, left, debt, .. } = self.asked;
+        let ended = counted.unwrap_or(0) + left - debt;
+        self.state.open.0 = self.state.open.0.saturating_sub(ended);
+        let open = u128::from(self.state.open.0) * u128::from(bucket.unit);
+        let known = bucket.debt(used, now.mono);
+        let debt = bucket.debt(&self.state.words, now.mono).min(known + open);
+        let words = |debt: u128| vec![debt as u64, (debt >> 64) as u64, now.mono];
+        *used = words(known.min(debt));
+        self.state.words = words(debt);
     }
 
     /// A refusal of so many permits, unless what was used would let them through.

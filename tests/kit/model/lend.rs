@@ -29,7 +29,7 @@ impl Look<'_> {
 
     /// A block out of what is left, which can be spent for `life` ticks.
     fn block_of(&self, left: u64, life: u64) -> u64 {
-        let Asked { want, soon, unit_cost, .. } = *self.asked;
+        let Asked { want, soon, unit_cost, .. } = self.asked;
         let part = |permits: u64, span| match life {
             _ if life < span => (permits * life).div_ceil(span),
             _ => permits,

@@ -35,7 +35,7 @@ pub struct Look<'m> {
     pub(super) burst: Option<u64>,
     /// Those of a sliding window.
     pub(super) slices: Option<Slices>,
-    pub asked: &'m Asked,
+    pub asked: Asked,
     pub(super) state: State,
     pub(super) new: Vec<u64>,
     decision: Decision,
@@ -45,7 +45,7 @@ pub struct Look<'m> {
 }
 
 impl<'m> Look<'m> {
-    pub fn new(rules: &'m [Rule], state: Option<&State>, asked: &'m Asked, now: Now) -> Look<'m> {
+    pub fn new(rules: &'m [Rule], state: Option<&State>, asked: &Asked, now: Now) -> Look<'m> {
         let Rule { entry, case: Case { quota, algorithm }, .. } = &rules[asked.rule];
         let algorithm = &**algorithm;
         let holds = entry.short == "LB" || quota.max_delay.is_some_and(|delay| delay > 0);
@@ -58,6 +58,7 @@ impl<'m> Look<'m> {
         let (new, decision) = (state.words.clone(), Decision::NOW);
         let changed = asked.block + asked.left + asked.debt + asked.counted.unwrap_or(0) > 0;
         let put_off = None;
+        let asked = asked.clone();
         let mut look = Look {
             algorithm,
             quota,
@@ -71,10 +72,15 @@ impl<'m> Look<'m> {
             put_off,
             changed,
         };
+        let cost = look.asked.cost;
+        look.forget_the_past();
         look.open(now);
         look.owe(now);
         look.count(now);
-        if asked.cost > 0 {
+        if look.changed {
+            look.close(now);
+        }
+        if cost > 0 {
             look.decision = look.reserve(now, 0);
         }
         look
@@ -114,6 +120,7 @@ impl<'m> Look<'m> {
         if let (Some(delay), Decision::Admit { wait }) = (delay, self.decision) {
             if self.asked.cost > 0 {
                 assert!(self.reserve(now, self.put_off.unwrap_or(0)).is_admitted());
+                self.note_open(now);
                 self.take(self.asked.cost, now.mono);
             }
             if (if self.asked.shadow { wait } else { delay }) == 0 {

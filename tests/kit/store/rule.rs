@@ -76,7 +76,7 @@ impl Rule {
         CounterSpec {
             settles: false,
             checks: false,
-            counts: false,
+            keeps_used: false,
             entry,
             quota: *quota,
             algorithm: algorithm.clone(),

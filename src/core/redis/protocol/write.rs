@@ -125,7 +125,7 @@ impl Charge {
         let [kind, receipt, term, block, left] = match back {
             Back::Nothing => [tentative, 0, 0, 0, 0],
             Back::Cost { receipt, term, permits } => [tentative, receipt, term, 0, permits],
-            Back::Debt { permits } => [DEBT, 0, 0, 0, permits],
+            Back::Debt { receipt, permits } => [DEBT, receipt, 0, 0, permits],
             // One more than there are, since with none nothing is written.
             Back::Holds { term, places } => [HOLDS, term, 0, 0, places + 1],
             Back::Frees { places } => [FREES, 0, 0, 0, places + 1],

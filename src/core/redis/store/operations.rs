@@ -117,7 +117,7 @@ impl RedisStore {
             checks: false,
             keys: self.keys,
             back: Back::default(),
-            counted: self.spec.counts.then_some(0),
+            counted: self.spec.keeps_used.then_some(0),
         }
     }
 }

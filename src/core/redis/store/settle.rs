@@ -20,13 +20,13 @@ impl RedisStore {
             return true;
         }
         self.share.note(key, used, now);
-        let counted = self.spec.counts.then_some(used);
+        let counted = self.spec.keeps_used.then_some(used);
         if settlement.is_even() && counted.unwrap_or(0) == 0 {
             return true;
         }
         let back = match settlement.debt() {
             0 => Back::Cost { receipt, term: 0, permits: settlement.back() },
-            permits => Back::Debt { permits },
+            permits => Back::Debt { receipt, permits },
         };
         let charge = Charge { back, counted, ..self.nothing(key) };
         handle.ledgers.add(handle.parts.of(key), charge);

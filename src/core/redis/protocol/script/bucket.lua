@@ -40,6 +40,10 @@ local function bucket()
     if permits<permits2 or permits==permits2 and rest<rest2 then return permits2,rest2 end
     return permits,rest
   end
+  local function least(permits,rest,permits2,rest2)
+    if permits>permits2 or permits==permits2 and rest>rest2 then return permits2,rest2 end
+    return permits,rest
+  end
   local function drained(r,at)
     local s=r.s
     if s[3]==at then return s[1],s[2] end
@@ -136,6 +140,20 @@ local function bucket()
     r.permits,r.rest=until_it_leaves(r,delay,r.permits,r.rest)
     r.permits=r.permits+permits
     s[1],s[2],s[3]=r.permits,r.rest,now
+  end
+  -- A charge that will be settled.
+  function TB.reserve(r,permits)
+    if r.permits+r.rest==0 then r.reserved,r.age=0,now end
+    r.reserved=min(r.reserved+permits,FAR-1)
+  end
+  -- One has been: the debt is at most what was used and what is reserved, and what was used at most the debt.
+  function TB.close(r,permits)
+    local used=r.used
+    r.reserved=max(0,r.reserved-permits)
+    r.permits,r.rest=least(r.permits,r.rest,used.permits+r.reserved,used.rest)
+    used.permits,used.rest=least(used.permits,used.rest,r.permits,r.rest)
+    TB.charge(r,0,0)
+    TB.charge(used,0,0)
   end
   function TB.left(r)
     local owed=r.permits+ceil(r.rest/r.unit)

@@ -36,13 +36,15 @@ if ARGV[6] then
 end
 local words,place,keys=unpack(ARGV[4]),0,3
 local made={}
--- A rule's state is that of its kind. Of a rule of whose requests only some count it is that twice: what is reserved or used,
--- which decides, and what is used.
+-- A rule's state is that of its kind. Where what was used is kept it is that twice: what is reserved or used, which
+-- decides, and what is used. Of a bucket then follow the permits of charges that are not settled yet, and when the
+-- first of them was made since the bucket was full.
 local function open(r,s,size)
   r.s,r.used=s,nil
+  r.reserved,r.age=s[2*size+1],s[2*size+2]
   if #s>size then
     r.s={spread(s,1,size)}
-    r.used=setmetatable({s={spread(s,size+1)},back=0,block=0},{__index=r})
+    r.used=setmetatable({s={spread(s,size+1,2*size)},back=0,block=0},{__index=r})
   end
 end
 local function is_open(r)
@@ -65,7 +67,7 @@ local function rule(r,is_over)
   r.cost,r.unit_cost,r.want,r.soon,r.shadow=w[p+7],w[p+8],w[p+9],w[p+10],w[p+11]==1
   r.tentative,r.keys=w[p+12]==1,w[p+13]
   r.receipt,r.term,r.block,r.back=w[p+14],w[p+15],w[p+16],w[p+17]
-  -- One more than the permits of requests that have turned out to count; none where all do.
+  -- One more than the permits that have turned out to be used; none where that is not kept.
   local debt,counted=0,w[p+18]
   r.what=w[p+12]
   if is_over then
@@ -77,7 +79,7 @@ local function rule(r,is_over)
   r.key=r.own
   r.t=kind.terms and kind.terms(r)
   local size=kind.size(r)
-  local whole_size=counted>0 and 2*size or size
+  local whole_size=counted>0 and 2*size+(kind.reserve and 2 or 0) or size
   r.was,r.overflow,r.sum=nil,0,nil
   if kind.load then
     open(r,kind.load(r),FAR)
@@ -88,6 +90,8 @@ local function rule(r,is_over)
     open(r,s,size)
     if is_there==true then r.was=slot(r,ends_of(r)) end
   end
+  -- All of an older charge has drained, whoever used it.
+  if r.age and r.receipt<r.age then r.back,counted=0,min(counted,debt+1) end
   -- What was written later than now was not written by this clock.
   if not is_open(r) then
     corrupt=corrupt+1
@@ -96,6 +100,7 @@ local function rule(r,is_over)
   end
   if debt>0 then kind.charge(r,debt,0) end
   if counted>1 then kind.charge(r.used,counted-1,0) end
+  if r.age and r.changed then kind.close(r,counted-1+r.back-debt) end
   r.retry,r.wait,r.term=0,0,0
   if r.cost>0 then
     r.retry,r.wait=kind.judge(r,0)
@@ -174,6 +179,7 @@ local function charge(r,delay)
     end
     return 0,0,0,0,0
   end
+  if r.age then kind.reserve(r,cost) end
   kind.charge(r,cost+block,r.lift)
   out_goes(r,block,cost)
   return kind.receipt(r),block,kind.lease(r),0,min(life,kind.spend(r))
@@ -193,6 +199,7 @@ local function save(r)
   if r.used then
     s={spread(s)}
     for i=1,#r.used.s do s[#s+1]=r.used.s[i] end
+    s[#s+1],s[#s+2]=r.reserved,r.age
   end
   call('SET',r.key,pack(s),'PX',floor(ends/1000)+1000)
 end
