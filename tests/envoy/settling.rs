@@ -4,15 +4,21 @@ pub mod crowd;
 mod ends;
 pub mod logins;
 mod redirects;
+pub mod unused;
 pub mod upstream;
 
-use crate::harness::Envoy;
+use crate::harness::{Envoy, Response};
 
 /// Permits that a caller has left of a rule, as one more request with these headers learns.
 pub fn left(envoy: &Envoy, path: &str, headers: &[(&str, &str)]) -> u64 {
     let probe = envoy.get(path, headers);
     assert_eq!(probe.status, 200);
-    let told = probe.header("ratelimit").expect("it is told");
+    left_after(&probe)
+}
+
+/// Permits that are left after a request that was answered so.
+pub fn left_after(answer: &Response) -> u64 {
+    let told = answer.header("ratelimit").expect("it is told");
     let left = told.split(";r=").nth(1).and_then(|rest| rest.split(';').next());
     left.expect("it is told").parse().unwrap()
 }

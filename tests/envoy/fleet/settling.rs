@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Fleet, GATEWAYS, gateway};
 use crate::harness::eventually;
 use crate::settling::upstream::{self, ACT};
-use crate::settling::{crowd, logins};
+use crate::settling::{crowd, logins, unused};
 
 /// Longer than an answer takes on a busy machine: whoever goes alone is charged elsewhere.
 const TIMEOUT: u64 = 900_000;
@@ -24,6 +24,16 @@ fn accounts_are_charged_what_they_used() {
         crowd::play(&fleet.envoys, &service);
         fleet.assert_unharmed();
     }
+}
+
+#[test]
+fn a_bucket_of_which_nothing_was_used_is_full() {
+    let service = upstream::start();
+    let rules = unused::rules("global") + TOGETHER;
+    let fleet = Fleet::start_with(|port, _| gateway(TIMEOUT, &rules, port).before(&service));
+    fleet.comes_together("/together");
+    unused::play(&fleet.envoys);
+    fleet.assert_unharmed();
 }
 
 #[test]
