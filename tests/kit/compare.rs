@@ -198,7 +198,10 @@ impl Play {
             1..=3 => quota.cost,
             _ => cost,
         };
-        let want = if rng.bool() { 0 } else { 1 << rng.u8(0..20) };
+        // Nothing is leased of what is settled; in windows it would make no difference.
+        let is_settled_bucket = self.rules[rule].counts && self.rules[rule].entry.short == "TB";
+        let lends = !is_settled_bucket && rng.bool();
+        let want = if lends { 1 << rng.u8(0..20) } else { 0 };
         // In a trip it is always the same, and where nothing is leased that matters.
         let whole = self.rules[rule].entry.short == "LB" || rng.bool();
         let unit_cost = if whole { quota.cost } else { 1 };

@@ -11,7 +11,7 @@ fn redis_answers_like_the_steps_in_rust() {
     let start = seed::fresh();
     let (mut trips, mut leased, mut given_back, mut refused, mut held) = (0, 0, 0, 0, 0);
     let (mut ahead, mut lends, mut shared, mut owed, mut soon) = (0, 0, 0, 0, 0);
-    for number in 0..160 {
+    for number in 0..320 {
         let seed = start.wrapping_add(number);
         let play = play(&server, &REGISTRY[number as usize % REGISTRY.len()], seed);
         trips += play.trips;

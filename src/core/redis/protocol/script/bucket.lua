@@ -167,7 +167,7 @@ local function bucket()
   function TB.life(r) return max(ticks(r,r.a<0 and r.unit_cost or r.a,0),2*TERM)+max(r.b,0) end
   function TB.ends(r)
     local s=r.s
-    local ends=s[3]+ticks(r,s[1],s[2])
+    local ends=s[3]+(s[1]+s[2]>0 and ticks(r,s[1],s[2]) or 0)
     if s[5]+s[6]>0 then ends=max(ends,(s[4]+2)*TERM) end
     return ends-now
   end
