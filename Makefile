@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build run fleet test lint bench simulate bans quota midnight hot fuzz mutants size clean
+.PHONY: help build docs run fleet test lint bench simulate bans quota midnight hot fuzz mutants size clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -22,6 +22,9 @@ test: ## run all checks, or some: make test STAGES="native envoy"; the envoy sta
 
 lint: ## run only the checks that need no test: format, clippy, docs
 	@python3 tools/check.py lint
+
+docs: ## build the book, target/book/docs/index.html
+	@python3 tools/book.py
 
 bench: build ## measure Diana in Envoy and its core alone
 	@python3 benches/run.py

@@ -62,15 +62,16 @@ def rust_component(name, command):
     run(["rustup", "component", "add", name])
 
 
-def cargo_tool(crate, binary, version):
-    """A program from crates.io, built once into target/tools."""
+def cargo_tool(crate, binary, version, features=None):
+    """A program from crates.io, built once into target/tools; with `features` those in place of its default ones."""
     path = TARGET / "tools/bin" / binary
     # Not every program tells its version when it is asked.
     built = output([cargo(), "install", "--list", "--root", TARGET / "tools"]).splitlines()
     if f"{crate} v{version}:" not in built or not path.is_file():
         say(f"building {crate} {version} into {relative(TARGET / 'tools')}, once")
         # Without --locked: the lock file that crates publish often holds yanked versions.
-        run([cargo(), "install", crate, "--version", version, "--root", TARGET / "tools", "--force"])
+        chosen = [] if features is None else ["--no-default-features", "--features", ",".join(features)]
+        run([cargo(), "install", crate, "--version", version, *chosen, "--root", TARGET / "tools", "--force"])
     return path
 
 

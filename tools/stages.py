@@ -4,6 +4,7 @@ import re
 import sys
 from typing import NamedTuple
 
+import book
 import envoy
 import needs
 from console import ROOT
@@ -113,6 +114,12 @@ def istio():
     yield tests(python, "-m", "unittest", "discover", "-s", "tests/istio", "-v", DIANA_ENVOY=envoy.path())
 
 
+def docs():
+    """The book; that its links lead somewhere is a test of the tools."""
+    book.mdbook()
+    yield step(sys.executable, "tools/book.py")
+
+
 def locked(crate):
     """The version of a crate in Cargo.lock."""
     text = (ROOT / "Cargo.lock").read_text()
@@ -134,6 +141,7 @@ STAGES = {
     "fuzz": fuzz,
     "abi": abi,
     "istio": istio,
+    "docs": docs,
     "envoy": real_envoy,
 }
 # What other stages wait for.

@@ -1,0 +1,28 @@
+"""Builds the book with mdBook, beside a copy of the examples that its pages link to."""
+
+import shutil
+
+import needs
+from console import ROOT, TARGET, relative, run, say
+
+VERSION = "0.5.2"
+BOOK = TARGET / "book"
+# What pages may link to outside of the book.
+BESIDE = ["envoy", "ARCHITECTURE.md", "CHANGELOG.md"]
+
+
+def mdbook():
+    return needs.cargo_tool("mdbook", "mdbook", VERSION, features=["search"])
+
+
+def main():
+    shutil.rmtree(BOOK, ignore_errors=True)
+    run([mdbook(), "build", "docs"])
+    for name in BESIDE:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, BOOK / name)
+    say(f"open {relative(BOOK / 'docs/index.html')}")
+
+
+if __name__ == "__main__":
+    main()

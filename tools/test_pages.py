@@ -1,0 +1,60 @@
+import re
+import unittest
+
+from book import BESIDE
+from console import ROOT
+
+DOCS = ROOT / "docs"
+# A README holds what it takes to begin; the rest is in the book.
+README_LINES = 200
+
+
+def pages():
+    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def prose(page):
+    """The text of a page without its blocks of code."""
+    return re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.M | re.S)
+
+
+def links(page):
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)) if not link.startswith("https:")]
+
+
+def anchors(page):
+    """The names that links may have behind `#`, as forges and mdBook both make them of headings."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.M)
+    made = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return made | set(re.findall(r'<a id="([^"]+)"', page.read_text()))
+
+
+class Pages(unittest.TestCase):
+    def test_links_lead_to_files_and_headings(self):
+        for page in pages():
+            for link in links(page):
+                path, _, anchor = link.partition("#")
+                target = (page.parent / path).resolve() if path else page
+                with self.subTest(page=page.name, link=link):
+                    self.assertTrue(target.exists())
+                    if anchor:
+                        self.assertIn(anchor, anchors(target))
+
+    def test_the_book_has_copies_of_what_it_links_to(self):
+        for page in DOCS.rglob("*.md"):
+            for link in links(page):
+                target = (page.parent / link.partition("#")[0]).resolve()
+                if target != page.parent and not target.is_relative_to(DOCS):
+                    with self.subTest(page=page.name, link=link):
+                        self.assertIn(target.relative_to(ROOT).parts[0], BESIDE)
+
+    def test_each_page_is_in_the_summary(self):
+        listed = {(DOCS / link).resolve() for link in links(DOCS / "SUMMARY.md")}
+        self.assertEqual(listed, set(DOCS.rglob("*.md")) - {DOCS / "SUMMARY.md"})
+
+    def test_the_readme_is_short(self):
+        self.assertLessEqual(len((ROOT / "README.md").read_text().splitlines()), README_LINES)
+
+
+if __name__ == "__main__":
+    unittest.main()
