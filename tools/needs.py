@@ -14,6 +14,7 @@ DEBIAN = {
     "curl": "curl",
     "etcd": "etcd-server",
     "node": "nodejs",
+    "npm": "npm",
     "openssl": "openssl",
     "redis-cli": "redis-tools",
     "redis-server": "redis-server",
@@ -88,3 +89,17 @@ def virtual_env(name, packages):
         run([folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", *packages])
         done.write_text(wanted)
     return folder
+
+
+def npm_package(name, version):
+    """The folder of a package from npm, installed once below target/."""
+    folder = TARGET / f"npm/{name}-{version}"
+    package = folder / "node_modules" / name
+    if not (folder / "done").is_file():
+        say(f"installing {name} {version} into {relative(folder)}, once")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        quiet = ["--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
+        run([shutil.which("npm"), "install", *quiet, "--prefix", folder, f"{name}@{version}"])
+        (folder / "done").touch()
+    return package

@@ -6,11 +6,17 @@ MODULE = TARGET / "diana.wasm"
 LIMIT = 768 * 1024
 
 
-def check():
+def tell():
+    """Prints the size, and returns it."""
     if not MODULE.is_file():
         die(f"{relative(MODULE)} is missing; build it: make build")
     size = MODULE.stat().st_size
     say(f"{relative(MODULE)}: {size:,} of at most {LIMIT:,} bytes")
+    return size
+
+
+def check():
+    size = tell()
     if size > LIMIT:
         die(f"the module is {size - LIMIT:,} bytes too big")
 

@@ -77,6 +77,9 @@ def fuzz():
 
 
 def module():
+    # Without it the module would be another one than is shipped.
+    needs.program("node")
+    needs.program("npm")
     yield step(sys.executable, "tools/build.py")
 
 
