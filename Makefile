@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs run fleet test lint bench simulate bans quota midnight hot fuzz mutants size clean
+.PHONY: help build docs image run fleet test lint bench simulate bans quota midnight hot fuzz mutants size clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -25,6 +25,9 @@ lint: ## run only the checks that need no test: format, clippy, docs
 
 docs: ## build the book, target/book/docs/index.html
 	@python3 tools/book.py
+
+image: build ## write target/image, the module as an image for Istio and Envoy Gateway, and its SBOM
+	@python3 tools/image.py
 
 bench: build ## measure Diana in Envoy and its core alone
 	@python3 benches/run.py

@@ -12,12 +12,14 @@ from console import TARGET, die, output, relative, run, say
 DEBIAN = {
     "c++": "g++",
     "curl": "curl",
+    "docker-registry": "docker-registry",
     "etcd": "etcd-server",
     "node": "nodejs",
     "npm": "npm",
     "openssl": "openssl",
     "redis-cli": "redis-tools",
     "redis-server": "redis-server",
+    "skopeo": "skopeo",
 }
 
 

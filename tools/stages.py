@@ -112,9 +112,20 @@ def real_envoy():
         yield tests(*TEST, "--test", "envoy", *part, DIANA_ENVOY=binary)
 
 
+def python_with_yaml():
+    return needs.virtual_env("python", ["jsonschema==4.26.0", "PyYAML==6.0.3"]) / "bin/python"
+
+
 def istio():
-    python = needs.virtual_env("python", ["jsonschema==4.26.0", "PyYAML==6.0.3"]) / "bin/python"
+    python = python_with_yaml()
     yield tests(python, "-m", "unittest", "discover", "-s", "tests/istio", "-v", DIANA_ENVOY=envoy.path())
+
+
+def install():
+    """What operators install: the image, through a registry."""
+    for program in ("docker-registry", "skopeo"):
+        needs.program(program)
+    yield tests(python_with_yaml(), "-m", "unittest", "discover", "-s", "tests/install", "-v", DIANA_ENVOY=envoy.path())
 
 
 def docs():
@@ -144,11 +155,12 @@ STAGES = {
     "fuzz": fuzz,
     "abi": abi,
     "istio": istio,
+    "install": install,
     "docs": docs,
     "envoy": real_envoy,
 }
 # What other stages wait for.
 FIRST = {"compile", "module"}
-NEED_MODULE = {"abi", "envoy", "istio"}
+NEED_MODULE = {"abi", "envoy", "install", "istio"}
 # Whose tests judge by the clock: nothing runs beside them.
 MEASURING = {"envoy"}

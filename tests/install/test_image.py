@@ -1,0 +1,107 @@
+"""`make image`: both forms go to a registry and come back as they were."""
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from servers import ROOT, free_port, server
+
+sys.path.insert(0, str(ROOT / "tools"))
+import image  # noqa: E402
+import sbom  # noqa: E402
+
+# More than fits one block of deflate, so that there are several.
+MODULE = b"\0asm" + bytes(range(256)) * 700
+
+
+@contextlib.contextmanager
+def registry():
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "config.yml"
+        storage = {"filesystem": {"rootdirectory": folder}}
+        config.write_text(json.dumps({"version": 0.1, "storage": storage, "http": {"addr": f"127.0.0.1:{port}"}}))
+        with server(["docker-registry", "serve", config], port):
+            yield f"docker://127.0.0.1:{port}/diana"
+
+
+def copy(source, destination):
+    flags = ["--preserve-digests", "--src-tls-verify=false", "--dest-tls-verify=false", "--insecure-policy"]
+    return subprocess.run(["skopeo", *flags[3:], "copy", *flags[:3], source, destination], capture_output=True, text=True)
+
+
+class Image(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.layout = self.folder / "image"
+        self.digests = image.write(self.layout, MODULE)
+        self.tags = [image.version(), image.version() + "-artifact"]
+
+    def test_the_same_module_makes_the_same_bytes(self):
+        def files(folder):
+            return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+        again = self.folder / "elsewhere/again"
+        self.assertEqual(image.write(again, MODULE), self.digests)
+        self.assertEqual(files(again), files(self.layout))
+        self.assertNotEqual(image.write(again, MODULE + b"\0"), self.digests)
+
+    def test_both_forms_come_back_from_a_registry(self):
+        with registry() as remote:
+            for tag, digest in zip(self.tags, self.digests):
+                with self.subTest(tag=tag):
+                    pushed = copy(f"oci:{self.layout}:{tag}", f"{remote}:{tag}")
+                    self.assertEqual(pushed.returncode, 0, pushed.stderr)
+                    back = self.folder / tag
+                    # By the digest that was printed, as a manifest with `sha256` has it fetched.
+                    pulled = copy(f"{remote}@{digest}", f"oci:{back}:{tag}")
+                    self.assertEqual(pulled.returncode, 0, pulled.stderr)
+                    self.assertEqual(image.unpacked(back, tag), MODULE)
+
+    def test_the_forms_are_those_that_the_fetchers_take(self):
+        kinds = []
+        for digest in self.digests:
+            manifest = json.loads((self.layout / "blobs" / digest.replace(":", "/")).read_bytes())
+            self.assertEqual(manifest["annotations"]["org.opencontainers.image.version"], image.version())
+            kinds.append([layer["mediaType"] for layer in manifest["layers"]])
+        # istio/istio and envoyproxy/gateway, imagefetcher.go: the last layer, and one of exactly two.
+        self.assertEqual(kinds[0], ["application/vnd.oci.image.layer.v1.tar+gzip"])
+        wasm = "application/vnd.module.wasm"
+        self.assertEqual(kinds[1], [f"{wasm}.config.v1+json", f"{wasm}.content.layer.v1+wasm"])
+
+    def test_what_cannot_be_fetched_says_why(self):
+        away = copy(f"oci:{self.layout}:{self.tags[0]}", f"docker://127.0.0.1:{free_port()}/diana:1")
+        self.assertIn("connection refused", away.stderr)
+        with registry() as remote:
+            copy(f"oci:{self.layout}:{self.tags[0]}", f"{remote}:1")
+            other = "sha256:" + "0" * 64
+            self.assertIn("manifest unknown", copy(f"{remote}@{other}", f"oci:{self.folder}/x:1").stderr)
+
+    def test_bytes_that_do_not_fit_their_digest_are_refused(self):
+        blob = max((self.layout / "blobs/sha256").iterdir(), key=lambda path: path.stat().st_size)
+        blob.write_bytes(blob.read_bytes() + b"\0")
+        with self.assertRaises(SystemExit):
+            for tag in self.tags:
+                image.unpacked(self.layout, tag)
+
+
+class BillOfMaterials(unittest.TestCase):
+    def test_names_what_the_module_is_linked_from(self):
+        bill = json.loads(sbom.of(MODULE, "1.2.3"))
+        components = {part["name"]: part for part in bill["components"]}
+        self.assertLessEqual({"diana", "diana-core", "proxy-wasm", "hashbrown"}, set(components))
+        # Only our own crates come from nowhere else.
+        self.assertTrue(all("hashes" in part or name.startswith("diana") for name, part in components.items()))
+        # What only tests and build tools need is not in it.
+        self.assertFalse({"wasmi", "insta", "serde_json"} & set(components))
+        self.assertEqual(sbom.of(MODULE, "1.2.3"), sbom.of(MODULE, "1.2.3"))
+
+
+if __name__ == "__main__":
+    unittest.main()
