@@ -10,7 +10,7 @@ use super::node::{self, Node};
 use super::place::{Part, Place};
 use super::report::Report;
 use super::rule::{fingerprint, naming};
-use super::{actors, advice, entry, except, keys, remote, response, settings, values};
+use super::{actors, advice, entry, except, keys, operator, remote, response, settings, values};
 use diana_core::policy::Policy;
 use diana_core::policy::remote::Own;
 use diana_core::tree::Tree;
@@ -101,6 +101,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> Policy {
     naming::fill(&mut limits, &actors, context.names.into_inner());
     let is_own = own.is_none();
     let own = own.cloned().unwrap_or_else(|| settings::own(top));
+    operator::keep_apart(top, &own.explain, &actors);
     let callers = settings::fit(top, &limits, own.keys);
     let except = except::read(top, false);
     let mut warnings = advice::lines(&limits, &actors, callers, &except);
@@ -115,6 +116,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> Policy {
         keys: callers,
         log_refused: own.log_refused,
         accepted: own.accepted,
+        explain: own.explain,
         redis: own.redis,
         remote,
         limits,

@@ -16,6 +16,7 @@ pub const DOCUMENT: &[&str] = &[
     "accepted",
     "redis",
     "remote",
+    "explain",
 ];
 
 /// Those of them that a remote document may have.

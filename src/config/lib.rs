@@ -17,6 +17,7 @@ mod hint;
 mod keys;
 mod matching;
 mod node;
+mod operator;
 mod place;
 mod protobuf;
 mod redis;

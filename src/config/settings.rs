@@ -3,7 +3,7 @@
 use std::iter::successors;
 
 use super::fields::Fields;
-use super::redis;
+use super::{operator, redis};
 use diana_core::policy::remote::Own;
 use diana_core::policy::{Accepted, Limit};
 use diana_core::sizing::memory;
@@ -34,6 +34,7 @@ pub fn own(top: &Fields<'_>) -> Own {
         keys: keys(top),
         log_refused: log_refused(top),
         accepted: accepted(top),
+        explain: operator::explain(top),
         redis: redis::read(top),
     }
 }

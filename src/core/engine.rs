@@ -7,6 +7,7 @@ mod ask;
 mod banned;
 mod build;
 mod charge;
+mod explain;
 mod followed;
 mod hear;
 mod hot;
@@ -152,6 +153,9 @@ struct Scratch {
     /// The entries that cover the path.
     limits: Vec<usize>,
     opinions: Vec<Opinion>,
+    /// Whether an operator asks about it, and then the rules that have no say since others ban its caller.
+    explains: bool,
+    silenced: Vec<usize>,
     /// The rules whose caller is hot.
     hot: Vec<usize>,
     /// Whether the request was counted already when it came.

@@ -1,6 +1,8 @@
 //! Just enough JSON for the claims of a token and the answers of a configuration centre: one member
 //! of an object, or what a pointer leads to.
 
+pub mod object;
+
 use std::slice::Iter;
 
 /// The member `name` of the object in `json`, if it is text or a whole number; the last one of

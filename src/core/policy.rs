@@ -8,6 +8,7 @@ mod ban;
 mod cost;
 mod hot;
 mod matching;
+mod operator;
 mod quota;
 pub mod redis;
 pub mod remote;
@@ -20,6 +21,7 @@ pub use ban::Ban;
 pub use cost::Told;
 pub use hot::Hot;
 pub use matching::{Condition, Except, Host, Match, Prefix, Test};
+pub use operator::Explain;
 pub use quota::{MAX_PERMITS, Quota};
 use redis::Redis;
 use remote::{Own, Remote};
@@ -46,6 +48,8 @@ pub struct Policy {
     pub log_refused: bool,
     /// What accepted requests report.
     pub accepted: Accepted,
+    /// How an operator asks what was decided about a request.
+    pub explain: Option<Explain>,
     /// Where `global` rules are counted; without one each gateway counts them by itself.
     pub redis: Option<Redis>,
     /// Where rules come from that replace these.
@@ -78,6 +82,7 @@ impl Policy {
             keys: self.keys,
             log_refused: self.log_refused,
             accepted: self.accepted,
+            explain: self.explain.clone(),
             redis: self.redis.clone(),
         }
     }

@@ -1,6 +1,7 @@
 //! What was decided about a request, as data. Whatever is told of it is made from that, each in its own
 //! place: headers, the filter state, which is also the line in the log, and metrics.
 
+pub mod explained;
 pub mod headers;
 pub mod hot;
 pub mod metrics;
@@ -11,6 +12,7 @@ use std::rc::Rc;
 use crate::decision::Retry;
 use crate::policy::{Response, Scope};
 use crate::time::Micros;
+use explained::Explained;
 
 /// What one rule decided about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +69,8 @@ pub struct Report {
     /// The rule that the access log names, where it was asked for, a rule holds the request, or one in
     /// shadow refused it.
     pub by: Option<Record>,
+    /// All rules that were consulted, for an operator who asks; otherwise none.
+    pub explained: Vec<Explained>,
 }
 
 /// The answer to a refused request.
@@ -82,4 +86,6 @@ pub struct Refusal {
     pub retry: Retry,
     /// Whether the log is to have a line about it.
     pub is_logged: bool,
+    /// As [`Report::explained`].
+    pub explained: Vec<Explained>,
 }

@@ -98,6 +98,10 @@ impl Streams for HostCall {
         abi::set_header(abi::REQUEST_HEADERS, header, value);
     }
 
+    fn take_off(&self, header: &str) {
+        abi::remove_header(abi::REQUEST_HEADERS, header);
+    }
+
     fn tell(&self, state: &str) {
         abi::set_property("diana", state.as_bytes());
     }

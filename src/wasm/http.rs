@@ -8,7 +8,7 @@ use super::calls::HostCall;
 use super::ending::HostEnding;
 use super::request::HostRequest;
 use super::vm::worker;
-use diana_worker::Stream;
+use diana_worker::{Field, Stream};
 
 pub(super) struct Http {
     pub(super) stream: Stream,
@@ -53,9 +53,9 @@ impl HttpContext for Http {
 
 /// Adds headers to the response.
 #[inline(never)]
-fn add(headers: Vec<(&'static str, String)>) {
+fn add(headers: Vec<Field>) {
     // Not set: an upstream's own fields stay.
     for (name, value) in headers {
-        abi::add_header(abi::RESPONSE_HEADERS, name, &value);
+        abi::add_header(abi::RESPONSE_HEADERS, &name, &value);
     }
 }

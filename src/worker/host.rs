@@ -54,6 +54,9 @@ pub trait Streams {
     /// Sets a header of the request, before the host has chosen its route.
     fn mark(&self, header: &str, value: &str);
 
+    /// Takes a header off the request, which it bears, before the host has chosen its route.
+    fn take_off(&self, header: &str);
+
     /// Leaves the filter state for the access log.
     fn tell(&self, state: &str);
 

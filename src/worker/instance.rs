@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use super::clock::{Clocks, Offset};
 use super::host::{Host, Level};
+use super::operator::Operator;
 use super::seed;
 use super::waiting::Waiting;
 use diana_core::engine::{Engine, Resumed};
@@ -16,6 +17,7 @@ use diana_core::policy::Policy;
 use diana_core::port::{Clock, Request};
 use diana_core::redis::client::{Client, Endpoint};
 use diana_core::redis::handle::Handle;
+use diana_core::report::explained::Explained;
 use diana_core::store::remains::Remains;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
@@ -40,6 +42,8 @@ pub struct Instance {
     reads_headers: bool,
     /// Headers that mark requests.
     marks: Vec<Rc<str>>,
+    /// What an operator may ask.
+    operator: Option<Box<Operator>>,
     /// How often upkeep is due, in ticks.
     interval: Micros,
     namespace: Rc<str>,
@@ -68,6 +72,7 @@ impl Instance {
         let data = host.data();
         let seed = seed::agree(&namespace, &*data, host);
         let has_redis = way.is_some();
+        let operator = Operator::new(&policy, seed, host);
         let client = way.map(|way| {
             // Each has a name of its own to Redis, also where the host has no random numbers.
             let random = host.random() as u64 ^ u64::from(kept.number) << 32;
@@ -80,7 +85,8 @@ impl Instance {
             root: host.caller(),
             number: kept.number,
             offset: kept.offset,
-            reads_headers: engine.reads_headers(),
+            reads_headers: engine.reads_headers() || operator.is_some(),
+            operator,
             marks: std::mem::take(&mut engine.markers),
             interval: engine.tick_interval(),
             engine: RefCell::new(engine),
@@ -154,21 +160,60 @@ impl Instance {
         })
     }
 
+    /// What an operator may ask.
+    pub(crate) fn operator(&self) -> Option<&Operator> {
+        self.operator.as_deref()
+    }
+
+    /// As [`Instance::decide`], about a request that an operator asks about: beside the verdict stand the rules that do
+    /// not apply.
+    pub(crate) fn decide_explained(
+        &self,
+        request: &dyn Request,
+        host: &dyn Host,
+    ) -> (Verdict, Vec<Explained>) {
+        let mut skipped = Vec::new();
+        let verdict = self.judge(host, |engine| {
+            engine.explain(true);
+            let (verdict, rules) = engine.decide_explained(request, &self.clock(host));
+            engine.explain(false);
+            skipped = rules;
+            if engine.is_hot() && !matches!(verdict, Verdict::Refuse(_)) {
+                mark(engine, host);
+            }
+            verdict
+        });
+        (verdict, skipped)
+    }
+
     /// The same, about one that has waited for an answer that was of no use.
-    fn decide_again(&self, resumed: &Resumed, host: &dyn Host) -> Verdict {
+    fn decide_again(&self, resumed: &Resumed, explains: bool, host: &dyn Host) -> Verdict {
         self.judge(host, |engine| {
             let mut verdict = Verdict::pass();
+            engine.explain(explains);
             host.read(self.reads_headers, &mut |request| {
                 verdict = engine.decide_again(resumed, request, &self.clock(host));
             });
+            engine.explain(false);
             verdict
         })
     }
 
-    /// Decides about a request whose answer has come, of the stream that was entered.
-    pub(crate) fn resume(&self, resumed: &Resumed, now: Now, host: &dyn Host) -> Verdict {
-        let verdict = self.with_engine(host, |engine| engine.resume(resumed, now)).flatten();
-        verdict.unwrap_or_else(|| self.decide_again(resumed, host))
+    /// Decides about a request whose answer has come, of the stream that was entered; whether an operator asks about it.
+    pub(crate) fn resume(
+        &self,
+        resumed: &Resumed,
+        now: Now,
+        explains: bool,
+        host: &dyn Host,
+    ) -> Verdict {
+        let verdict = self.with_engine(host, |engine| {
+            engine.explain(explains);
+            let verdict = engine.resume(resumed, now);
+            engine.explain(false);
+            verdict
+        });
+        verdict.flatten().unwrap_or_else(|| self.decide_again(resumed, explains, host))
     }
 
     fn judge(&self, host: &dyn Host, judge: impl FnOnce(&mut Engine) -> Verdict) -> Verdict {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::host::{Host, Level};
 use super::instance::Instance;
 use super::news::{self, News};
+use super::operator;
 use super::remote::{Access, Outcome, Poller};
 use super::worker::Worker;
 use diana_core::policy::Policy;
@@ -104,6 +105,7 @@ impl Root {
         let rules = last_good.as_ref().unwrap_or(&policy);
         if let Some(news) = news::of(&self.namespace, text, rules, &*data, host.monotonic()) {
             tell(&self.namespace, &policy, &news, host);
+            operator::complain(&policy, host);
         }
         worker.timers.begin(host.caller());
         if poller.is_some() {

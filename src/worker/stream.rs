@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use super::host::Host;
 use super::instance::Instance;
-use super::waiting::Late;
+use super::operator::Explanation;
+use super::waiting::{Field, Late};
 use super::worker::Worker;
 use diana_core::permit::{End, Permit};
 use diana_core::port::{Ending, Request};
@@ -39,6 +40,9 @@ impl Stream {
     /// Decides about its request. Whether that goes on; otherwise it was answered, or waits until the host is told
     /// to let it go on.
     pub fn request(&mut self, request: &dyn Request, worker: &Worker, host: &dyn Host) -> bool {
+        if self.instance.operator().is_some() {
+            return self.request_beside_operator(request, worker, host);
+        }
         let is_new = self.instance.open(host);
         let verdict = self.instance.decide(request, host);
         let goes_on = verdict.is_pass() || self.carry_out(verdict, worker, host);
@@ -46,6 +50,38 @@ impl Stream {
             worker.settle(host);
         }
         goes_on
+    }
+
+    /// The same, where an operator may ask about it.
+    #[inline(never)]
+    fn request_beside_operator(
+        &mut self,
+        request: &dyn Request,
+        worker: &Worker,
+        host: &dyn Host,
+    ) -> bool {
+        let operator = self.instance.operator();
+        let asks = operator.and_then(|it| it.asks_why(request, &worker.attempts, host));
+        self.instance.open(host);
+        let verdict = match asks {
+            Some(explanation) => self.decide_explained(explanation, request, host),
+            None => self.instance.decide(request, host),
+        };
+        let goes_on = verdict.is_pass() || self.carry_out(verdict, worker, host);
+        worker.settle(host);
+        goes_on
+    }
+
+    fn decide_explained(
+        &mut self,
+        mut explanation: Explanation,
+        request: &dyn Request,
+        host: &dyn Host,
+    ) -> Verdict {
+        let (verdict, skipped) = self.instance.decide_explained(request, host);
+        explanation.skip(skipped);
+        self.late().explain(explanation);
+        verdict
     }
 
     /// Carries out a verdict. Whether the request goes on.
@@ -70,17 +106,16 @@ impl Stream {
                 self.held = true;
                 self.instance.waiting().join(ticket, self.id, late);
             }
-            Verdict::Refuse(refusal) => host.refuse(&refusal),
+            Verdict::Refuse(mut refusal) => {
+                self.late.iter().for_each(|late| late.complete(&mut refusal));
+                host.refuse(&refusal);
+            }
         }
         false
     }
 
     /// The response has come. The headers to be added to it, if anything is left to do.
-    pub fn response(
-        &mut self,
-        ending: &dyn Ending,
-        host: &dyn Host,
-    ) -> Option<Vec<(&'static str, String)>> {
+    pub fn response(&mut self, ending: &dyn Ending, host: &dyn Host) -> Option<Vec<Field>> {
         let was_open = self.is_open();
         let fields = self.late.take().map(|late| self.take_over(&late)).unwrap_or_default();
         self.held = false;
@@ -92,7 +127,7 @@ impl Stream {
     }
 
     /// Takes over what is to be settled of a request that waited. The headers for its response.
-    fn take_over(&mut self, late: &Late) -> Vec<(&'static str, String)> {
+    fn take_over(&mut self, late: &Late) -> Vec<Field> {
         let permit = late.permit();
         if !permit.is_none() {
             self.permit = permit;

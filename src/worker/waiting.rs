@@ -1,14 +1,19 @@
 //! Requests that wait for Redis, or for permits that others hold.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::host::Host;
+use super::operator::Explanation;
 use diana_core::engine::Resumed;
 use diana_core::permit::Permit;
-use diana_core::report::Report;
+use diana_core::report::{Refusal, Report};
 use diana_core::tickets::Tickets;
+
+/// A header of a response: its name and its value.
+pub type Field = (Cow<'static, str>, String);
 
 /// What a stream and its instance know together of a request that waits, or of which something is left to
 /// do when the response comes.
@@ -17,7 +22,9 @@ pub(crate) struct Late {
     /// Under which the answer comes.
     ticket: Cell<Option<u64>>,
     /// Headers to add to the upstream's response.
-    fields: Cell<Vec<(&'static str, String)>>,
+    fields: Cell<Vec<Field>>,
+    /// What an operator is told who asks about the request.
+    explanation: RefCell<Option<Box<Explanation>>>,
     /// What is to be settled when the stream ends.
     permit: Cell<Permit>,
 }
@@ -35,12 +42,35 @@ impl Late {
         if let Some(record) = &report.by {
             host.tell(&record.state());
         }
-        self.fields.set(report.headers());
+        let fields = report.headers().into_iter();
+        self.fields.set(fields.map(|(name, value)| (name.into(), value)).collect());
+        if let Some(explanation) = &mut *self.explanation.borrow_mut() {
+            explanation.tell(report.explained.clone());
+        }
+    }
+
+    /// An operator asks about the request.
+    pub(crate) fn explain(&self, explanation: Explanation) {
+        *self.explanation.borrow_mut() = Some(Box::new(explanation));
+    }
+
+    /// Whether an operator asks about the request.
+    pub(crate) fn is_explained(&self) -> bool {
+        self.explanation.borrow().is_some()
+    }
+
+    /// Adds what an operator is told to a refusal.
+    pub(crate) fn complete(&self, refusal: &mut Refusal) {
+        let explanation = self.explanation.take();
+        explanation.into_iter().for_each(|explanation| explanation.add_to(refusal));
     }
 
     /// The headers to be added to the response, which has come.
-    pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
-        self.fields.take()
+    pub(crate) fn fields(&self) -> Vec<Field> {
+        let mut fields = self.fields.take();
+        let explanation = self.explanation.take().map(|explanation| explanation.field());
+        fields.extend(explanation.map(|(name, value)| (Cow::Owned(name.as_ref().into()), value)));
+        fields
     }
 
     /// What is to be settled of the request.

@@ -10,6 +10,7 @@ use super::clock::Offset;
 use super::hold::Queue;
 use super::host::Host;
 use super::instance::{Instance, Kept};
+use super::operator::Attempts;
 use super::timer::Timers;
 use super::waiting::Late;
 use diana_core::permit::End;
@@ -31,6 +32,8 @@ const MOST_REMAINS: usize = 1024;
 #[derive(Default)]
 pub struct Worker {
     pub(crate) timers: Timers,
+    /// Who tried to pass for an operator that asks why.
+    pub(crate) attempts: Attempts,
     offset: Rc<Offset>,
     tables: RefCell<Tables>,
     /// The number of the next instance.

@@ -26,6 +26,7 @@ mod metrics;
 mod midnight;
 mod models;
 mod nested;
+mod operator;
 mod paths;
 mod peer;
 mod remote;

@@ -67,7 +67,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "words",
         ],
     ),
-    ("report", &["decision", "redis", "policy", "port", "settling", "store", "text", "time"]),
+    (
+        "report",
+        &["decision", "json", "redis", "policy", "port", "settling", "store", "text", "time"],
+    ),
     ("verdict", &["key", "permit", "report", "time"]),
     ("sizing", &["hot", "policy", "store"]),
     (

@@ -3,6 +3,7 @@
 mod calls;
 mod configurations;
 mod ends;
+mod explained;
 mod fleet;
 mod host;
 mod replies;
@@ -15,7 +16,7 @@ use std::rc::Rc;
 
 use diana_core::port::{Answer, Request};
 use diana_core::time::{Micros, SECOND};
-use diana_worker::{Root, Stream, Worker};
+use diana_worker::{Field, Root, Stream, Worker};
 use host::House;
 use kit::ending::FakeEnding;
 use kit::fake::FakeRequest;
@@ -63,7 +64,11 @@ impl Thread {
 
     /// A request of an account comes to a root. Whether it goes on.
     pub fn request(&mut self, root: u32, stream: u32, account: &str) -> bool {
-        let request = FakeRequest::get("/").header("x-account-id", account);
+        self.ask(root, stream, FakeRequest::get("/").header("x-account-id", account))
+    }
+
+    /// Any request.
+    pub fn ask(&mut self, root: u32, stream: u32, request: FakeRequest) -> bool {
         let request: Rc<dyn Request> = Rc::new(request);
         self.host.streams.borrow_mut().insert(stream, request.clone());
         self.host.begin(root, stream);
@@ -74,7 +79,7 @@ impl Thread {
     }
 
     /// The response of a stream comes. The headers to be added, if anything was left to do.
-    pub fn responds(&mut self, stream: u32) -> Option<Vec<(&'static str, String)>> {
+    pub fn responds(&mut self, stream: u32) -> Option<Vec<Field>> {
         let stream = self.streams.get_mut(&stream).unwrap();
         stream.response(&FakeEnding::answered(200), &self.host)
     }

@@ -192,6 +192,8 @@ impl Streams for FakeHost {
 
     fn mark(&self, _: &str, _: &str) {}
 
+    fn take_off(&self, _: &str) {}
+
     fn tell(&self, _: &str) {}
 
     fn refuse(&self, refusal: &Refusal) {

@@ -27,6 +27,7 @@ impl Engine {
         let any = self.scratch.opinions.iter().any(bans);
         if any {
             self.give_back();
+            self.silence();
             self.scratch.opinions.retain(bans);
         }
         any

@@ -16,7 +16,10 @@ impl Engine {
     /// `delay` ticks after it was judged.
     pub(super) fn admit(&mut self, delay: Micros) -> Verdict {
         let shadowed = self.count();
-        let is_silent = shadowed.is_none() && delay == 0 && self.accepted == Accepted::default();
+        let is_silent = shadowed.is_none()
+            && delay == 0
+            && self.accepted == Accepted::default()
+            && !self.scratch.explains;
         if is_silent && !self.settles {
             return Verdict::pass();
         }
@@ -118,6 +121,7 @@ impl Engine {
     /// would have refused.
     #[inline(never)]
     fn report(&mut self, shadowed: Option<usize>, delay: Micros) -> Report {
+        let explained = self.explained();
         let by = match shadowed {
             None if delay > 0 => {
                 let holding = self.scratch.opinions.iter().enumerate();
@@ -127,7 +131,7 @@ impl Engine {
         };
         if self.accepted == Accepted::default() {
             let by = by.and_then(|place| self.record(place));
-            return Report { records: Vec::new(), by };
+            return Report { records: Vec::new(), by, explained };
         }
         let mut records = self.records();
         let by = match by {
@@ -140,7 +144,7 @@ impl Engine {
         if !self.accepted.headers {
             records.clear();
         }
-        Report { records, by }
+        Report { records, by, explained }
     }
 
     /// The verdict on a request that a rule refuses: the first such rule is named and counted, and
@@ -169,7 +173,7 @@ impl Engine {
             first = first.or(Some((place, opinion.rule, outcome)));
         }
         let Some((place, rule, outcome)) = first else { return Verdict::pass() };
-        let records = self.records();
+        let (explained, records) = (self.explained(), self.records());
         let (Some(judge), Some(by)) = (self.rules.get_mut(rule), records.get(place).cloned())
         else {
             return Verdict::pass();
@@ -177,7 +181,7 @@ impl Engine {
         judge.counts.refuse(outcome, false);
         let is_logged = self.log_refused && judge.may_log(self.scratch.now);
         let response = judge.rule.response.clone();
-        Verdict::Refuse(Refusal { response, records, by, retry: longest, is_logged })
+        Verdict::Refuse(Refusal { response, records, by, retry: longest, is_logged, explained })
     }
 
     /// What every rule decided that applied.
@@ -187,7 +191,7 @@ impl Engine {
     }
 
     /// What one rule decided.
-    fn record(&mut self, place: usize) -> Option<Record> {
+    pub(super) fn record(&mut self, place: usize) -> Option<Record> {
         let opinion = self.scratch.opinions.get(place)?;
         let judge = self.rules.get_mut(opinion.rule)?;
         let scope = match judge.rule.scope {

@@ -1,7 +1,7 @@
 //! Where rules come from that replace those of the gateway's own configuration.
 
-use super::Accepted;
 use super::redis::Redis;
+use super::{Accepted, Explain};
 use crate::time::Micros;
 
 /// A configuration centre, and how it is asked.
@@ -49,6 +49,8 @@ pub struct Own {
     pub log_refused: bool,
     /// What accepted requests report.
     pub accepted: Accepted,
+    /// How an operator asks what was decided about a request.
+    pub explain: Option<Explain>,
     /// The Redis in which all gateways count together.
     pub redis: Option<Redis>,
 }

@@ -11,6 +11,18 @@ pub enum Scope {
     Global,
 }
 
+impl Scope {
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Local => "local",
+            Scope::Gateway => "gateway",
+            Scope::Global => "global",
+        }
+    }
+}
+
 /// Bytes that a rule's callers take at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {

@@ -2,7 +2,6 @@
 //! request, and by which rule.
 
 use super::{Outcome, Record};
-use crate::policy::Scope;
 use crate::text::{decimal, digits};
 use crate::time::{Micros, SECOND};
 
@@ -17,14 +16,9 @@ impl Record {
             Outcome::Refused(_) => "refused",
             Outcome::Banned(_) => "banned",
         };
-        let scope = match self.scope {
-            Scope::Local => "local",
-            Scope::Gateway => "gateway",
-            Scope::Global => "global",
-        };
         let mode = if self.shadow { "shadow" } else { "enforced" };
         let mut state = String::with_capacity(self.rule.len() + 112);
-        let parts = [outcome, " rule=", &self.rule, " scope=", scope, " mode=", mode];
+        let parts = [outcome, " rule=", &self.rule, " scope=", self.scope.name(), " mode=", mode];
         parts.iter().for_each(|part| state.push_str(part));
         match self.outcome {
             Outcome::Admitted { wait: 0 } => {}
@@ -38,6 +32,14 @@ impl Record {
         digits(&mut state, self.caller, 16, 1 << 60);
         state
     }
+}
+
+/// How the hash of a caller is written.
+#[must_use]
+pub fn hex(caller: u64) -> String {
+    let mut text = String::with_capacity(16);
+    digits(&mut text, caller, 16, 1 << 60);
+    text
 }
 
 fn add_wait(state: &mut String, ticks: Micros) {

@@ -32,7 +32,7 @@ impl Worker {
                 host.record(&name, waited);
             }
             host.enter(stream);
-            let verdict = instance.resume(&resumed, now, host);
+            let verdict = instance.resume(&resumed, now, late.is_explained(), host);
             host.decided(stream, Some(&resumed), &verdict);
             self.carry_out(verdict, instance, stream, &late, host);
             host.enter(host.caller());
@@ -56,7 +56,10 @@ impl Worker {
                 late.admit(held.permit.split_off(), Some(&held.report), host);
                 self.hold(stream, instance, held);
             }
-            Verdict::Refuse(refusal) => host.refuse(&refusal),
+            Verdict::Refuse(mut refusal) => {
+                late.complete(&mut refusal);
+                host.refuse(&refusal);
+            }
             Verdict::Ask { ticket } => instance.waiting().join(ticket, stream, late.clone()),
         }
     }

@@ -6,6 +6,7 @@ mod daily;
 mod document;
 mod entry;
 mod hot;
+mod operator;
 mod redis;
 mod remote;
 mod response;

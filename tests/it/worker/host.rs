@@ -34,6 +34,9 @@ pub struct House {
     pub refused: RefCell<Vec<u32>>,
     pub told: RefCell<Vec<String>>,
     pub marks: RefCell<Vec<String>>,
+    pub taken_off: RefCell<Vec<String>>,
+    /// What is told of the last refusal beside what stands in it.
+    pub refusal: RefCell<Option<Refusal>>,
 }
 
 impl Default for House {
@@ -56,6 +59,8 @@ impl Default for House {
             refused: RefCell::default(),
             told: RefCell::default(),
             marks: RefCell::default(),
+            taken_off: RefCell::default(),
+            refusal: RefCell::default(),
         }
     }
 }
@@ -176,11 +181,16 @@ impl Streams for House {
         self.marks.borrow_mut().push(format!("{header}: {value}"));
     }
 
+    fn take_off(&self, header: &str) {
+        self.taken_off.borrow_mut().push(header.into());
+    }
+
     fn tell(&self, state: &str) {
         self.told.borrow_mut().push(state.into());
     }
 
-    fn refuse(&self, _: &Refusal) {
+    fn refuse(&self, refusal: &Refusal) {
+        *self.refusal.borrow_mut() = Some(refusal.clone());
         self.refused.borrow_mut().push(self.entered.get());
     }
 

@@ -4,8 +4,9 @@ use super::{MILLISECOND, Thread};
 use crate::fleet::redis::decides;
 use diana_core::key::Key;
 use diana_core::time::SECOND;
+use diana_worker::Field;
 
-fn fields(thread: &mut Thread, stream: u32) -> Vec<(&'static str, String)> {
+fn fields(thread: &mut Thread, stream: u32) -> Vec<Field> {
     thread.responds(stream).unwrap_or_default()
 }
 

@@ -37,8 +37,8 @@ fn small_settings() {
 
 #[test]
 fn keys() {
-    assert_snapshot!(of("limit: []"), @"limit: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, redis, remote; did you mean `limits`?");
-    assert_snapshot!(of("rpu: 5"), @"rpu: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, redis, remote; `rpu` belongs in a rule");
+    assert_snapshot!(of("limit: []"), @"limit: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, redis, remote, explain; did you mean `limits`?");
+    assert_snapshot!(of("rpu: 5"), @"rpu: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, redis, remote, explain; `rpu` belongs in a rule");
     assert_snapshot!(of("limits: []\nlimits: []"), @"
     limits: duplicate key
     limits: duplicate key

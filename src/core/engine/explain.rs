@@ -1,0 +1,91 @@
+//! What an operator is told who asks why a request was decided about as it was.
+
+use super::opinion::Says;
+use super::{Engine, Opinion, Since};
+use crate::port::{Clock, Request};
+use crate::report::explained::{Explained, Why};
+use crate::verdict::Verdict;
+
+impl Engine {
+    /// Whether an operator asks about the requests that are decided about from now on.
+    pub fn explain(&mut self, explains: bool) {
+        self.scratch.explains = explains;
+    }
+
+    /// As [`Engine::decide`], about a request that an operator asks about: the verdict tells what was decided, and beside
+    /// it stand the rules that do not apply.
+    pub fn decide_explained(
+        &mut self,
+        request: &dyn Request,
+        clock: &dyn Clock,
+    ) -> (Verdict, Vec<Explained>) {
+        self.scratch.patience = None;
+        self.gather(Since::Now, request);
+        let skipped = self.skipped(request);
+        let verdict = match self.freed.is_any().then(|| self.take_over(request, clock)).flatten() {
+            Some(kept) => self.decide_followed(kept, Since::New, request, clock),
+            None => self.decide_since(Since::New, request, clock),
+        };
+        (verdict, skipped)
+    }
+
+    /// What the rules decided that apply to the request in hand, if an operator asks.
+    pub(super) fn explained(&mut self) -> Vec<Explained> {
+        if !self.scratch.explains {
+            return Vec::new();
+        }
+        let mut told = Vec::new();
+        for place in 0..self.scratch.opinions.len() {
+            let Some(opinion) = self.scratch.opinions.get(place) else { continue };
+            told.extend(match opinion.says {
+                Says::Pending | Says::Nothing => self.not_consulted(opinion.rule, Why::NotAsked),
+                Says::Admits { .. } | Says::Refuses(_) | Says::Bans(_) => {
+                    self.record(place).map(Explained::Decided)
+                }
+            });
+        }
+        let silenced = std::mem::take(&mut self.scratch.silenced);
+        told.extend(silenced.iter().filter_map(|&rule| self.not_consulted(rule, Why::Banned)));
+        told
+    }
+
+    /// Notes which rules have no say in the request in hand since others ban its caller, if an operator asks.
+    pub(super) fn silence(&mut self) {
+        if self.scratch.explains {
+            let bans = |opinion: &&Opinion| matches!(opinion.says, Says::Bans(_));
+            let silenced = self.scratch.opinions.iter().filter(|opinion| !bans(opinion));
+            self.scratch.silenced = silenced.map(|opinion| opinion.rule).collect();
+        }
+    }
+
+    fn not_consulted(&self, rule: usize, why: Why) -> Option<Explained> {
+        Some(Explained::Skipped { rule: self.rules.get(rule)?.name.clone(), why })
+    }
+
+    /// The rules that do not apply to the request that was gathered, and why.
+    fn skipped(&mut self, request: &dyn Request) -> Vec<Explained> {
+        let mut skipped = Vec::new();
+        let is_exempt = self.except.covers(request, &self.scratch.path);
+        for (number, limit) in self.limits.iter().enumerate() {
+            let covers = self.scratch.limits.contains(&number);
+            let why = match () {
+                () if is_exempt => Some(Why::Exempt),
+                () if !covers => Some(Why::Path),
+                () if !limit.matcher.holds(request) => Some(Why::Match),
+                () if limit.except.covers(request, &self.scratch.path) => Some(Why::Exempt),
+                () => None,
+            };
+            for number in limit.rules.clone() {
+                let Some(judge) = self.rules.get(number) else { continue };
+                if self.scratch.opinions.iter().any(|opinion| opinion.rule == number) {
+                    continue;
+                }
+                let is_exempt = judge.rule.except.covers(request, &self.scratch.path);
+                let own = if is_exempt { Why::Exempt } else { Why::Absent };
+                let rule = judge.name.clone();
+                skipped.push(Explained::Skipped { rule, why: why.unwrap_or(own) });
+            }
+        }
+        skipped
+    }
+}

@@ -1,0 +1,146 @@
+//! What an operator asks who has a token.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::host::{Host, Level};
+use diana_core::key::{Key, KeyHasher, Seed};
+use diana_core::policy::Policy;
+use diana_core::port::{Environment, Request, Values};
+use diana_core::report::Refusal;
+use diana_core::report::explained::Explained;
+use diana_core::time::{Micros, SECOND};
+
+/// Bytes that a token has at least.
+const SHORTEST: usize = 16;
+
+/// Wrong tokens that are looked at in a second; the rest are wrong unread.
+const ATTEMPTS: u32 = 10;
+
+/// A secret by which an operator is known.
+#[derive(Clone, Copy)]
+pub(crate) struct Token(Option<Key>);
+
+impl Token {
+    /// The token in a variable. Without one, or with one that could be guessed, nobody is known by it.
+    fn of(variable: &str, environment: &dyn Environment, seed: &Seed) -> Token {
+        let token = environment.variable(variable).filter(|token| token.len() >= SHORTEST);
+        Token(token.map(|token| digest(token.as_bytes(), seed)))
+    }
+}
+
+/// Tokens are compared by their digests, as a whole: how long that takes says nothing of where they differ.
+fn digest(token: &[u8], seed: &Seed) -> Key {
+    const TOKEN: usize = 0xffff;
+    let mut hasher = KeyHasher::new(seed);
+    hasher.part(TOKEN, token);
+    hasher.finish()
+}
+
+/// How many wrong tokens came lately, of one kind.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts {
+    second: Cell<Micros>,
+    wrong: Cell<u32>,
+}
+
+impl Attempts {
+    /// Whether these bytes are the token. After too many others of this second they are not.
+    fn is(&self, token: Token, given: &[u8], seed: &Seed, now: Micros) -> bool {
+        if self.second.replace(now / SECOND) != now / SECOND {
+            self.wrong.set(0);
+        }
+        let Token(Some(own)) = token else { return false };
+        if self.wrong.get() >= ATTEMPTS {
+            return false;
+        }
+        let given = digest(given, seed);
+        let differs = (own.hash ^ given.hash) | (own.second_hash ^ given.second_hash);
+        if differs != 0 {
+            self.wrong.set(self.wrong.get() + 1);
+        }
+        differs == 0
+    }
+}
+
+/// What an operator may ask of a configuration.
+pub(crate) struct Operator {
+    seed: Seed,
+    explain: Option<(Rc<str>, Token)>,
+}
+
+impl Operator {
+    /// Nothing if the configuration lets nobody ask.
+    pub(crate) fn new(policy: &Policy, seed: Seed, host: &dyn Host) -> Option<Box<Operator>> {
+        let token = |variable: &str| Token::of(variable, host.environment(), &seed);
+        let explain = policy.explain.as_ref()?;
+        let explain = Some((explain.header.clone(), token(&explain.token_env)));
+        Some(Box::new(Operator { seed, explain }))
+    }
+
+    /// Takes the token off a request that bears one. The explanation to be given, if it is the right one.
+    pub(crate) fn asks_why(
+        &self,
+        request: &dyn Request,
+        attempts: &Attempts,
+        host: &dyn Host,
+    ) -> Option<Explanation> {
+        let (header, token) = self.explain.as_ref()?;
+        let values = request.header(header);
+        if values == Values::None {
+            return None;
+        }
+        host.take_off(header);
+        let Values::One(given) = values else { return None };
+        attempts
+            .is(*token, given, &self.seed, host.monotonic())
+            .then(|| Explanation { header: header.clone(), rules: Vec::new() })
+    }
+}
+
+/// Says why nobody is going to be known as an operator, if that is so.
+pub(crate) fn complain(policy: &Policy, host: &dyn Host) {
+    let variables = policy.explain.iter().map(|explain| ("explain", &explain.token_env));
+    for (key, variable) in variables {
+        let why = match host.environment().variable(variable) {
+            None => {
+                "is not in the environment of the VM; see `environment_variables` of `vm_config`"
+            }
+            Some(token) if token.len() < SHORTEST => "is shorter than 16 bytes",
+            Some(_) => continue,
+        };
+        host.log(Level::Error, &format!("{key}.token_env: `{variable}` {why}: nobody is answered"));
+    }
+}
+
+/// What is told an operator of one request.
+pub(crate) struct Explanation {
+    header: Rc<str>,
+    rules: Vec<Explained>,
+}
+
+impl Explanation {
+    /// These rules do not apply.
+    pub(crate) fn skip(&mut self, rules: Vec<Explained>) {
+        self.rules = rules;
+    }
+
+    /// These have decided.
+    pub(crate) fn tell(&mut self, mut rules: Vec<Explained>) {
+        rules.append(&mut self.rules);
+        self.rules = rules;
+    }
+
+    /// The header of the response.
+    pub(crate) fn field(self) -> (Rc<str>, String) {
+        let told = Explained::all(&self.rules);
+        (self.header, told)
+    }
+
+    /// Adds it to a refusal.
+    pub(crate) fn add_to(mut self, refusal: &mut Refusal) {
+        self.tell(std::mem::take(&mut refusal.explained));
+        let (header, told) = self.field();
+        Rc::make_mut(&mut refusal.response).headers.push((header.as_ref().into(), told));
+    }
+}
