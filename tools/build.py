@@ -1,10 +1,12 @@
 """Builds the finished module, target/diana.wasm."""
 
+import json
 import os
+from pathlib import Path
 
 import needs
 import size
-from console import CARGO_TARGET, ROOT, TARGET, run
+from console import CARGO_TARGET, ROOT, TARGET, output, run
 from optimize import optimize
 
 WASM = "wasm32-wasip1"
@@ -12,9 +14,20 @@ WASM = "wasm32-wasip1"
 PROFILE = "module"
 
 
+def without_paths():
+    """Has the compiler write `crates` for the folders of whoever builds, which stand in what a panic says: so the same
+    source makes the same module everywhere."""
+    packages = json.loads(output([needs.cargo(), "metadata", "--locked", "--format-version", "1"]) or '{"packages": []}')
+    folders = {Path(it["manifest_path"]).parent.parent for it in packages["packages"] if it["source"]}
+    return " ".join(f"--remap-path-prefix={folder}=crates" for folder in sorted(folders))
+
+
 def build():
     needs.rust_target(WASM)
-    linker = {"CARGO_TARGET_WASM32_WASIP1_LINKER": str(ROOT / "tools/link.py")}
+    linker = {
+        "CARGO_TARGET_WASM32_WASIP1_LINKER": str(ROOT / "tools/link.py"),
+        "CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS": without_paths(),
+    }
     command = [needs.cargo(), "build", "--package", "diana", "--profile", PROFILE, "--target", WASM]
     run(command, env={**os.environ, **linker})
     linked = CARGO_TARGET / WASM / PROFILE / "diana.wasm"

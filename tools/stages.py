@@ -122,10 +122,12 @@ def istio():
 
 
 def install():
-    """What operators install: the image, through a registry."""
-    for program in ("docker-registry", "skopeo"):
+    """What operators install: the image through a registry, manifests and chart as control planes hand them to Envoy."""
+    for program in ("docker-registry", "redis-server", "skopeo"):
         needs.program(program)
-    yield tests(python_with_yaml(), "-m", "unittest", "discover", "-s", "tests/install", "-v", DIANA_ENVOY=envoy.path())
+    helm = needs.virtual_env("helm", ["helm-python-sdk==0.2.2"]) / "bin/python"
+    found = {"DIANA_ENVOY": envoy.path(), "DIANA_HELM_PYTHON": helm}
+    yield tests(python_with_yaml(), "-m", "unittest", "discover", "-s", "tests/install", "-v", **found)
 
 
 def docs():

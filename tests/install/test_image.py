@@ -91,6 +91,13 @@ class Image(unittest.TestCase):
                 image.unpacked(self.layout, tag)
 
 
+class Module(unittest.TestCase):
+    def test_tells_nothing_of_who_built_it(self):
+        module = image.MODULE.read_bytes()
+        for folder in (ROOT, Path.home()):
+            self.assertNotIn(str(folder).encode() + b"/", module)
+
+
 class BillOfMaterials(unittest.TestCase):
     def test_names_what_the_module_is_linked_from(self):
         bill = json.loads(sbom.of(MODULE, "1.2.3"))

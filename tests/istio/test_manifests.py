@@ -34,8 +34,10 @@ def validate(change):
 
 class Schemas(unittest.TestCase):
     def test_every_manifest_is_valid(self):
-        names = sorted(path.name for path in FOLDER.iterdir())
-        self.assertEqual(names, ["envoyfilter.yaml", "redis.yaml", "wasmplugin.yaml"])
+        names = {path.name for path in FOLDER.iterdir()}
+        # A ConfigMap, which is Kubernetes' own.
+        names.remove("bootstrap.yaml")
+        self.assertLessEqual({"envoyfilter.yaml", "image.yaml", "redis.yaml", "wasmplugin.yaml"}, names)
         for name in names:
             self.assertEqual(problems(manifest(name)), [], name)
 
@@ -91,6 +93,14 @@ class Contents(unittest.TestCase):
         tested = next(cluster for cluster in fleet if cluster["name"] == "diana_redis")
         self.assertEqual(redis.pop("load_assignment")["cluster_name"], tested.pop("load_assignment")["cluster_name"])
         self.assertEqual(redis, tested)
+
+    def test_an_image_changes_where_the_module_comes_from_and_nothing_else(self):
+        extension, entry, *rest = manifest("image.yaml")["spec"]["configPatches"]
+        filter = extension["patch"]["value"]
+        self.assertIn("config_discovery", entry["patch"].pop("value"))
+        filter["typed_config"]["config"]["vm_config"]["code"] = {"local": {"filename": "/etc/diana/diana.wasm"}}
+        self.assertEqual(filter, self.patches[0]["patch"].pop("value"))
+        self.assertEqual([entry, *rest], self.patches)
 
     def test_diana_takes_the_plugin_config(self):
         def with_plugin_config(filter):
