@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs image run fleet test lint bench simulate bans quota midnight hot fuzz mutants size clean
+.PHONY: help build docs image run fleet watch test lint bench simulate bans quota midnight hot fuzz mutants size clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -16,6 +16,9 @@ run: build ## start Envoy with envoy/envoy.yaml and the module, ready for curl (
 
 fleet: build ## start two gateways that count together, a Redis and a configuration centre, ready for curl (REDIS=cluster, shards, sentinel)
 	@python3 tools/fleet.py $(or $(REDIS),one) $(ENVOY)
+
+watch: build ## start a gateway, callers, a Prometheus with our alerts, and a page that shows the dashboard
+	@python3 tools/watch.py $(ENVOY)
 
 test: ## run all checks, or some: make test STAGES="native envoy"; the envoy stage, alone, takes most of the time
 	@python3 tools/check.py $(STAGES)

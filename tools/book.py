@@ -8,7 +8,7 @@ from console import ROOT, TARGET, relative, run, say
 VERSION = "0.5.2"
 BOOK = TARGET / "book"
 # What pages may link to outside of the book.
-BESIDE = ["ARCHITECTURE.md", "CHANGELOG.md", "charts", "envoy"]
+BESIDE = ["ARCHITECTURE.md", "CHANGELOG.md", "charts", "envoy", "watch"]
 
 
 def mdbook():

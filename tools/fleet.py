@@ -1,14 +1,11 @@
 """Starts two gateways, a configuration centre and one Redis or many, by envoy/fleet.yaml or a file of envoy/redis/; Ctrl-C
 stops them all."""
 
-import functools
-import http.server
 import os
 import secrets
 import shutil
 import signal
 import sys
-import threading
 import time
 
 import envoy
@@ -31,20 +28,10 @@ SOCKET = "target/redis.sock"
 RULES = FOLDER / "centre/rules.yaml"
 
 
-class Centre(http.server.SimpleHTTPRequestHandler):
-    """A plain file server that keeps silent: it is asked all the time."""
-
-    def log_message(self, *_):
-        pass
-
-
 def start_centre():
     RULES.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "envoy/fleet-rules.yaml", RULES)
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", CENTRE), functools.partial(Centre, directory=RULES.parent)
-    )
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    local.files(CENTRE, RULES.parent)
 
 
 def start_gateway(binary, name, way, password):

@@ -1,7 +1,10 @@
 """Servers on this machine: Envoys, and the ports that they need."""
 
+import functools
+import http.server
 import socket
 import subprocess
+import threading
 import urllib.request
 
 from console import ROOT, die
@@ -21,6 +24,24 @@ def envoy(binary, config, environment, name=""):
         cwd=ROOT,
         env={**environment, **ENVIRONMENT},
     )  # fmt: skip
+
+
+class Silent(http.server.SimpleHTTPRequestHandler):
+    """A plain file server that keeps silent: it is asked all the time."""
+
+    def log_message(self, *_):
+        pass
+
+
+def serve(port, handler):
+    """Has a server answer on a port of loopback, as long as this program runs."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def files(port, folder):
+    """Serves the files of a folder."""
+    serve(port, functools.partial(Silent, directory=folder))
 
 
 def free(port, config):

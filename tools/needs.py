@@ -17,6 +17,8 @@ DEBIAN = {
     "node": "nodejs",
     "npm": "npm",
     "openssl": "openssl",
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
     "redis-cli": "redis-tools",
     "redis-server": "redis-server",
     "skopeo": "skopeo",

@@ -1,0 +1,98 @@
+"""What watch/ has for Prometheus and Grafana: alerts by promtool, and every query of the dashboard under load."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+import urllib.parse
+import urllib.request
+
+import yaml
+from servers import ROOT, free_port, wait_for
+
+sys.path.insert(0, str(ROOT / "tools"))
+import watch  # noqa: E402
+
+DASHBOARD = json.loads((ROOT / "watch/dashboard.json").read_text())
+RULES = yaml.safe_load((ROOT / "watch/rules.yaml").read_text())
+
+
+def queries():
+    """Every query of the dashboard, for all namespaces."""
+    for panel in DASHBOARD["panels"]:
+        for target in panel["targets"]:
+            yield panel["title"], target["expr"].replace("$namespace", ".*")
+
+
+def ask(port, path, **parameters):
+    url = f"http://127.0.0.1:{port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=10) as answer:
+        return json.load(answer)["data"]
+    return None
+
+
+@contextlib.contextmanager
+def running():
+    """All that `make watch` starts, on ports that are free; yields the ports."""
+    ports, processes = {name: free_port() for name in watch.PORTS}, {}
+    try:
+        watch.start(processes, os.environ["DIANA_ENVOY"], ports)
+        wait_for(lambda: watch.local.ready(ports["admin"]), "Envoy is ready")
+        load = watch.Load(ports["gateway"])
+        try:
+            yield ports
+        finally:
+            load.end()
+    finally:
+        watch.stop(processes)
+
+
+class Rules(unittest.TestCase):
+    def test_promtool_takes_them_and_each_alert_fires_when_it_should(self):
+        for command in (["check", "rules", "watch/rules.yaml"], ["test", "rules", "watch/rules.test.yaml"]):
+            done = subprocess.run(["promtool", *command], cwd=ROOT, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_every_alert_is_tested_and_has_its_place_in_the_runbook(self):
+        tested = (ROOT / "watch/rules.test.yaml").read_text().split("exp_alerts:")[:-1]
+        fired = {re.findall(r"alertname: (\w+)", before)[-1] for before in tested}
+        alerts = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"] if "alert" in rule}
+        self.assertEqual(fired, set(alerts))
+        headings = re.findall(r"^## (\w+)$", (ROOT / "docs/runbook.md").read_text(), flags=re.M)
+        self.assertEqual(set(headings), set(alerts))
+        for name, rule in alerts.items():
+            self.assertEqual(rule["annotations"]["runbook_url"], f"docs/runbook.md#{name.lower()}")
+
+
+class UnderLoad(unittest.TestCase):
+    def test_every_query_of_the_dashboard_has_data_and_an_alert_fires(self):
+        with running() as ports:
+            port, missing = ports["prometheus"], list(queries())
+
+            def answered():
+                found = [each for each in missing if (ask(port, "query", query=each[1]) or {}).get("result")]
+                for each in found:
+                    missing.remove(each)
+                return not missing
+
+            try:
+                wait_for(answered, "every query")
+            except AssertionError:
+                self.fail(f"no data: {missing}")
+            with (watch.FOLDER / "centre/rules.yaml").open("a") as rules:
+                rules.write("nonsense\n")
+
+            def firing():
+                alerts = (ask(port, "alerts") or {}).get("alerts", [])
+                return [it for it in alerts if it["state"] == "firing" and it["labels"]["alertname"] == "DianaConfigurationRejected"]
+
+            wait_for(firing, "the alert for a document with problems fires")
+            with urllib.request.urlopen(f"http://127.0.0.1:{ports['page']}/") as page:
+                self.assertIn(f"http://127.0.0.1:{port}/api".encode(), page.read())
+
+
+if __name__ == "__main__":
+    unittest.main()
