@@ -3,13 +3,16 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs image run fleet watch test lint bench simulate bans quota midnight hot fuzz mutants size clean
+.PHONY: help build docs image cli run fleet watch test lint bench simulate bans quota midnight hot fuzz mutants size clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 build: ## build target/diana.wasm, the finished module
 	@python3 tools/build.py
+
+cli: ## build target/release/diana, the command: `diana check FILE`, `diana --help`
+	@cargo build -q --release --package diana-cli
 
 run: build ## start Envoy with envoy/envoy.yaml and the module, ready for curl (ENVOY=1.38.2 takes another version)
 	@python3 tools/run.py $(ENVOY)

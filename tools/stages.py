@@ -56,6 +56,12 @@ def native():
     yield tests(sys.executable, "-m", "unittest", "discover", "-s", "tools", "-v")
 
 
+def command():
+    """The command `diana`, as it is run."""
+    needs.cargo()
+    yield tests(*TEST, "--package", "diana-cli", "--test", "cli")
+
+
 def wasm():
     """The laws again with 32-bit pointers and no clock, in node."""
     needs.program("node")
@@ -144,7 +150,7 @@ def locked(crate):
 
 
 # The tests in cargo's own target.
-COMPILED = ["it", "simulation", "redis", "abi", "envoy"]
+COMPILED = ["it", "simulation", "redis", "abi", "envoy", "cli"]
 
 # In the order in which they begin, but for those that measure, which come last: the longest first. A new stage is a
 # function and a line here.
@@ -153,6 +159,7 @@ STAGES = {
     "module": module,
     "native": native,
     "lint": lint,
+    "command": command,
     "wasm": wasm,
     "redis": redis,
     "fuzz": fuzz,

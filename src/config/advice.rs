@@ -8,9 +8,40 @@ use diana_core::time::Unit;
 /// How many rules a line names.
 const NAMED: usize = 20;
 
-/// The warnings about a document without problems.
-pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -> Vec<String> {
-    let mut lines: Vec<String> = actors.iter().flat_map(of_sources).collect();
+/// What is allowed and probably not meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice {
+    /// What it is, and what to do about it.
+    pub message: String,
+    /// The names of the rules that it is about; none if it is about something else.
+    pub rules: Vec<String>,
+}
+
+impl Advice {
+    /// As a line for the log.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let Advice { message, rules } = self;
+        if rules.is_empty() {
+            return message.clone();
+        }
+        let first = rules.get(..NAMED).unwrap_or(rules).join(", ");
+        match rules.len().saturating_sub(NAMED) {
+            0 => format!("{message}: {first}"),
+            more => format!("{message}: {first} and {more} more"),
+        }
+    }
+}
+
+impl<S: Into<String>> From<S> for Advice {
+    fn from(message: S) -> Advice {
+        Advice { message: message.into(), rules: Vec::new() }
+    }
+}
+
+/// What there is to say about a document without problems.
+pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -> Vec<Advice> {
+    let mut lines: Vec<Advice> = actors.iter().flat_map(of_sources).collect();
     if except.paths.iter().any(|prefix| prefix.path() == b"/") {
         lines.push("`except.paths` holds `/`, so no request is judged".into());
     }
@@ -56,7 +87,7 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
 
 /// The warning about rules for the whole fleet without the Redis that they need, or the other way
 /// round. Where rules come from elsewhere, Redis may be for rules to come.
-pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<String> {
+pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<Advice> {
     let mut global = those(limits, &|rule| rule.scope == Scope::Global).peekable();
     if !has_redis {
         let message = "`global` is counted per gateway without `redis`, so every gateway admits the \
@@ -67,10 +98,10 @@ pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<St
     is_idle.then(|| "`redis` is not used, since no rule has `scope: global`".into())
 }
 
-fn of_sources(known: &Known) -> Vec<String> {
+fn of_sources(known: &Known) -> Vec<Advice> {
     let name = &known.actor.name;
     let warnings = known.sources.iter().filter_map(|source| source.warning());
-    warnings.map(|warning| format!("actor `{name}`: {warning}")).collect()
+    warnings.map(|warning| format!("actor `{name}`: {warning}").into()).collect()
 }
 
 /// Whether a rule looks at addresses only.
@@ -108,10 +139,8 @@ fn those<'l>(
     rules.filter(|rule| is(rule)).collect::<Vec<_>>().into_iter()
 }
 
-/// One line about some rules, if there are any.
-fn line<'r>(message: &str, rules: impl Iterator<Item = &'r Rule>) -> Option<String> {
-    let names: Vec<&str> = rules.map(|rule| rule.name.as_str()).collect();
-    let (first, more) = (names.get(..NAMED).unwrap_or(&names), names.len().saturating_sub(NAMED));
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!names.is_empty()).then(|| format!("{message}: {}{more}", first.join(", ")))
+/// Advice about some rules, if there are any.
+fn line<'r>(message: &str, rules: impl Iterator<Item = &'r Rule>) -> Option<Advice> {
+    let rules: Vec<String> = rules.map(|rule| rule.name.clone()).collect();
+    (!rules.is_empty()).then(|| Advice { message: message.into(), rules })
 }

@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::advice::{self, Advice};
 use super::context::Context;
 use super::fields::Fields;
 use super::node::{self, Node};
 use super::place::{Part, Place};
 use super::report::Report;
 use super::rule::{fingerprint, naming};
-use super::{actors, advice, entry, except, keys, operator, remote, response, settings, values};
+use super::{actors, entry, except, keys, operator, remote, response, settings, values};
 use diana_core::policy::Policy;
 use diana_core::policy::remote::Own;
 use diana_core::tree::Tree;
@@ -18,8 +19,9 @@ use diana_core::tree::Tree;
 const FULL: &str = "a mapping such as `{limits: […]}`, or a list of `{Url, rules}`";
 const LIMITS: &str = "a list of `{Url, rules}`; `[]` limits nothing";
 
-/// Reads the documents, which together are one configuration. With `own` it is a remote one.
-pub fn read(report: &Report<'_>, own: Option<&Own>) -> Option<Policy> {
+/// Reads the documents, which together are one configuration, and says what is probably not meant. With `own` it is a
+/// remote one.
+pub fn read(report: &Report<'_>, own: Option<&Own>) -> Option<(Policy, Vec<Advice>)> {
     let mut roots = node::roots(report);
     roots.retain(|root| *root.tree() != Tree::Null);
     match roots.as_slice() {
@@ -28,7 +30,7 @@ pub fn read(report: &Report<'_>, own: Option<&Own>) -> Option<Policy> {
             report.add(place, format!("required, allowed: {LIMITS}"));
             None
         }
-        [root] if is_full(root) => {
+        [root] if is_full(root.tree()) => {
             let top = Fields::read(root, FULL, keys::DOCUMENT)?;
             if own.is_some() {
                 refuse_own(&top);
@@ -44,8 +46,8 @@ pub fn read(report: &Report<'_>, own: Option<&Own>) -> Option<Policy> {
 }
 
 /// Whether a document is no block, so that it should have the key `limits`.
-fn is_full(root: &Node<'_>) -> bool {
-    match root.tree() {
+pub fn is_full(root: &Tree) -> bool {
+    match root {
         Tree::Map(pairs) => {
             let has = |wanted: &str| pairs.iter().any(|(key, _)| key == wanted);
             has("limits") || !(has("Url") || has("url") || has("rules"))
@@ -58,7 +60,7 @@ fn is_full(root: &Node<'_>) -> bool {
 fn blocks<'a>(root: &Node<'a>) -> Vec<Node<'a>> {
     match root.tree() {
         Tree::List(_) => root.children(),
-        _ if is_full(root) => {
+        _ if is_full(root.tree()) => {
             root.reject(
                 "`{Url, rules}` blocks only, since there are several documents; write settings and \
                  `limits` as a single document",
@@ -86,7 +88,7 @@ fn refuse_own(top: &Fields<'_>) {
     }
 }
 
-fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> Policy {
+fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy, Vec<Advice>) {
     let actors = actors::read(top.get("actors"));
     let context = Context {
         actors: &actors,
@@ -104,12 +106,12 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> Policy {
     operator::keep_apart(top, &own.explain, &actors);
     let callers = settings::fit(top, &limits, own.keys);
     let except = except::read(top, false);
-    let mut warnings = advice::lines(&limits, &actors, callers, &except);
+    let mut advice = advice::lines(&limits, &actors, callers, &except);
     let remote = remote::read(top);
     let are_final = is_own && remote.is_none();
-    warnings.extend(advice::of_fleet(&limits, own.redis.is_some(), are_final));
-    Policy {
-        warnings,
+    advice.extend(advice::of_fleet(&limits, own.redis.is_some(), are_final));
+    let policy = Policy {
+        warnings: advice.iter().map(Advice::line).collect(),
         except,
         shadow: top.flag("shadow", false),
         namespace: settings::namespace(top),
@@ -121,5 +123,6 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> Policy {
         remote,
         limits,
         actors: actors.into_iter().map(|known| known.actor).collect(),
-    }
+    };
+    (policy, advice)
 }

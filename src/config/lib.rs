@@ -3,6 +3,7 @@
 //! YAML becomes plain [`Tree`](diana_core::tree::Tree)s, beside which stands where every node begins;
 //! readers walk them and report what they do not understand.
 
+pub mod outline;
 pub mod problem;
 
 mod actors;
@@ -29,7 +30,9 @@ mod settings;
 mod values;
 mod yaml;
 
-use place::Source;
+pub use advice::Advice;
+pub use place::Source;
+
 use problem::Problems;
 use report::Report;
 
@@ -56,15 +59,27 @@ pub fn parse_remote(bytes: &[u8], own: &Own) -> Result<Policy, Problems> {
     parse_text(bytes, Some(own))
 }
 
+/// Reads what a source holds, of whatever text it is a part.
+///
+/// # Errors
+/// Every problem that it has, at once.
+pub fn check(source: &Source) -> Result<(Policy, Vec<Advice>), Problems> {
+    advised(source, None)
+}
+
 fn parse_text(bytes: &[u8], own: Option<&Own>) -> Result<Policy, Problems> {
     policy(&yaml::read(bytes)?, own)
 }
 
 fn policy(source: &Source, own: Option<&Own>) -> Result<Policy, Problems> {
+    advised(source, own).map(|(policy, _)| policy)
+}
+
+fn advised(source: &Source, own: Option<&Own>) -> Result<(Policy, Vec<Advice>), Problems> {
     let report = Report::new(source);
     fields::find_duplicates(&report);
     match document::read(&report, own) {
-        Some(policy) if report.is_empty() => Ok(policy),
+        Some(read) if report.is_empty() => Ok(read),
         _ => Err(report.into_problems()),
     }
 }

@@ -1,6 +1,7 @@
 //! Where a node stands: in the documents, and in the text that they were read from.
 
-use super::problem::Position;
+use super::problem::{Position, Problems};
+use super::yaml;
 use diana_core::tree::Tree;
 
 /// A walk from the root: the number of the document, then which child at each level.
@@ -67,20 +68,57 @@ fn push_key(path: &mut String, key: &str) {
     }
 }
 
-/// The documents of a text.
+/// The documents of a text, or a node of one as if it were a document.
 #[derive(Debug)]
 pub struct Source {
     /// The tree of each.
-    pub documents: Vec<Tree>,
+    pub(super) documents: Vec<Tree>,
     /// Where the nodes of all of them stand, in their order, a key just before its value; nothing
     /// if there is no text.
-    pub positions: Vec<Position>,
+    pub(super) positions: Vec<Position>,
 }
 
+/// A node of a source: its index among all, that of its key, and its tree.
+type Found<'s> = (usize, Option<usize>, &'s Tree);
+
 impl Source {
+    /// Reads YAML or JSON, whatever it means.
+    ///
+    /// # Errors
+    /// The problem that it has.
+    pub fn read(bytes: &[u8]) -> Result<Source, Problems> {
+        yaml::read(bytes)
+    }
+
+    /// The documents.
+    #[must_use]
+    pub fn documents(&self) -> &[Tree] {
+        &self.documents
+    }
+
+    /// The node that a walk leads to, the number of the document first, as a document of its own.
+    #[must_use]
+    pub fn part(&self, steps: &[usize]) -> Option<Source> {
+        let (index, _, tree) = self.find(steps)?;
+        let positions = self.positions.get(index..index + nodes(tree)).unwrap_or_default();
+        Some(Source { documents: vec![tree.clone()], positions: positions.to_vec() })
+    }
+
+    /// Line and column of the node that a walk leads to.
+    #[must_use]
+    pub fn position_of(&self, steps: &[usize]) -> Option<Position> {
+        self.find(steps).and_then(|(index, _, _)| self.positions.get(index).copied())
+    }
+
     /// Line and column of `place`.
-    pub fn position(&self, place: &Place) -> Option<Position> {
-        let (&document, steps) = place.steps.split_first()?;
+    pub(super) fn position(&self, place: &Place) -> Option<Position> {
+        let (index, key, _) = self.find(&place.steps)?;
+        let blamed = key.filter(|_| place.part == Part::Key).unwrap_or(index);
+        self.positions.get(blamed).copied()
+    }
+
+    fn find(&self, steps: &[usize]) -> Option<Found<'_>> {
+        let (&document, steps) = steps.split_first()?;
         let mut index: usize = self.documents.iter().take(document).map(nodes).sum();
         let mut tree = self.documents.get(document)?;
         let mut key = None;
@@ -99,8 +137,7 @@ impl Source {
                 _ => return None,
             };
         }
-        let blamed = key.filter(|_| place.part == Part::Key).unwrap_or(index);
-        self.positions.get(blamed).copied()
+        Some((index, key, tree))
     }
 }
 

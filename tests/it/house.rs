@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::arrows::files;
 
-const CRATES: [&str; 4] = ["config", "core", "wasm", "worker"];
+const CRATES: [&str; 5] = ["cli", "config", "core", "wasm", "worker"];
 const LINES: usize = 300;
 
 fn texts(name: &str) -> Vec<(PathBuf, String)> {

@@ -1,0 +1,43 @@
+//! Advice that would be too much for the log of a gateway.
+
+mod cover;
+
+use diana_config::Advice;
+use diana_core::policy::{Policy, Rule};
+use diana_core::sizing;
+
+/// From so many bytes of a worker on, the memory of callers is worth a thought.
+const MUCH: u64 = 256 << 20;
+
+/// What there is to say about rules without problems.
+pub fn of(policy: &Policy) -> Vec<Advice> {
+    let mut advice = cover::advice(policy);
+    advice.extend(about(
+        policy,
+        "each worker counts these rules for itself, so a gateway of N workers admits up to N times as much; `scope: gateway` \
+         counts all of them together",
+        |rule| rule.is_local() && rule.daily.is_none() && !rule.shadow,
+    ));
+    advice.extend(about(
+        policy,
+        "requests that these rules hold go on when Envoy's timer fires, up to 4 ms late; with EVENT_PRECISE_TIMER=1 in its \
+         environment it is 2 ms at most",
+        |rule| rule.quota.max_delay.map_or(rule.algo == "LB", |delay| delay > 0),
+    ));
+    let memory = sizing::memory(&policy.limits, policy.keys);
+    if memory.worker.max(memory.shared) >= MUCH {
+        advice.push(Advice::from(format!(
+            "callers take at most {} MiB in each worker and {} MiB of shared data; fewer `keys` take less",
+            memory.worker >> 20,
+            memory.shared >> 20
+        )));
+    }
+    advice
+}
+
+/// One piece of advice about all rules of a kind, if there are any.
+fn about(policy: &Policy, message: &str, is: impl Fn(&Rule) -> bool) -> Option<Advice> {
+    let rules = policy.limits.iter().flat_map(|limit| &limit.rules).filter(|rule| is(rule));
+    let rules: Vec<String> = rules.map(|rule| rule.name.clone()).collect();
+    (!rules.is_empty()).then(|| Advice { message: message.into(), rules })
+}

@@ -1,0 +1,86 @@
+//! Rules that can never refuse, since whatever they would refuse a stricter one refuses before.
+
+use diana_config::Advice;
+use diana_core::policy::{Except, Limit, Policy, Rule, Scope};
+
+/// What there is to say about such rules, each with the one that covers it.
+pub fn advice(policy: &Policy) -> Vec<Advice> {
+    let rules =
+        || policy.limits.iter().flat_map(|limit| limit.rules.iter().map(move |rule| (limit, rule)));
+    let covered = rules().filter_map(|idle| {
+        let strict = rules().find(|strict| is_covered(idle, *strict))?;
+        Some(Advice {
+            message: "the first of these rules never refuses: whatever it would refuse, the second one refuses \
+                      before"
+                .into(),
+            rules: vec![idle.1.name.clone(), strict.1.name.clone()],
+        })
+    });
+    covered.collect()
+}
+
+/// Whether all that a rule counts another one counts, too, and has refused before the rule is full.
+fn is_covered((limit, idle): (&Limit, &Rule), (over, strict): (&Limit, &Rule)) -> bool {
+    !std::ptr::eq(idle, strict)
+        && counts_alike(idle)
+        && counts_alike(strict)
+        && strict.enforce == 100
+        && !strict.shadow
+        && idle.quota.cost == strict.quota.cost
+        && idle.actor == strict.actor
+        && width(strict.scope) >= width(idle.scope)
+        && covers(limit, over)
+        && [&over.except, &strict.except].iter().all(|except| is_empty(except))
+        && is_stricter(idle, strict)
+}
+
+/// Whether a rule counts every request that it judges, and nothing of it comes back.
+fn counts_alike(rule: &Rule) -> bool {
+    rule.told.is_none() && rule.settling.is_none() && rule.daily.is_none() && !rule.is_in_flight()
+}
+
+fn width(scope: Scope) -> u8 {
+    match scope {
+        Scope::Local => 0,
+        Scope::Gateway => 1,
+        Scope::Global => 2,
+    }
+}
+
+/// Whether an entry covers whatever another one does: its path is that or one above it, and nothing else must hold.
+fn covers(inner: &Limit, outer: &Limit) -> bool {
+    let (path, above) = (inner.url.path(), outer.url.path());
+    let is_above = above == b"/"
+        || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
+    let cases = outer.url.ignores_case() || !inner.url.ignores_case();
+    let is_same = std::ptr::eq(inner, outer);
+    is_same || is_above && cases && outer.matcher.is_empty()
+}
+
+fn is_empty(except: &Except) -> bool {
+    except.addresses.is_empty() && except.paths.is_empty() && except.headers.is_empty()
+}
+
+/// Whether one rule is full before another one, whenever callers come.
+fn is_stricter(idle: &Rule, strict: &Rule) -> bool {
+    let rate = |rule: &Rule| {
+        let quota = &rule.quota;
+        (u128::from(quota.rpu), u128::from(quota.unit.micros()))
+    };
+    let ((most, unit), (few, other)) = (rate(idle), rate(strict));
+    let is_slower = few * unit <= most * other;
+    match (idle.algo, strict.algo) {
+        // A window of the one consists of windows of the other, all of which may be full.
+        ("W", "W") if idle.quota.zone == strict.quota.zone && unit % other == 0 => is_slower,
+        // In the time of a window lie so many of the other, and parts of two more.
+        ("W" | "SW", "W" | "SW") => few * (unit.div_ceil(other) + 2) <= most,
+        ("W" | "SW", "TB") => burst(strict) + few * (2 * unit).div_ceil(other) <= most,
+        ("TB", "TB") => is_slower && burst(strict) <= burst(idle),
+        ("TB", "W" | "SW") => is_slower && 2 * few <= burst(idle),
+        _ => false,
+    }
+}
+
+fn burst(rule: &Rule) -> u128 {
+    u128::from(rule.quota.burst.unwrap_or(rule.quota.rpu))
+}

@@ -1,0 +1,109 @@
+//! `diana check`: every problem in rules, and what is probably not meant.
+
+use std::io::{self, Write};
+
+use diana_config::problem::Problem;
+use diana_config::{Advice, Source, outline};
+use diana_core::policy::Policy;
+
+use crate::advice;
+use crate::arguments::{Check, Format};
+use crate::exit::Exit;
+use crate::finding::{Finding, Findings, Level};
+use crate::input::{self, Input};
+use crate::manifest;
+use crate::show::{github, json, sarif, text};
+use crate::view::Part;
+
+/// Checks the files and tells what was found.
+pub fn run(check: &Check, out: &mut dyn Write) -> io::Result<Exit> {
+    let mut findings = Findings::default();
+    for path in &check.files {
+        let before = (findings.places, findings.unusable.len());
+        input::read(path).into_iter().for_each(|input| look(input, &mut findings));
+        if before == (findings.places, findings.unusable.len()) {
+            let name = crate::text::plain(&path.to_string_lossy());
+            let why = "no rules were found: neither `limits`, nor `Url` and `rules`, nor a manifest that has them";
+            findings.unusable.push((name, why.into()));
+        }
+    }
+    match check.format {
+        Format::Text => text::write(&findings, out)?,
+        Format::Json => json::write(&findings, out)?,
+        Format::Sarif => sarif::write(&findings, out)?,
+        Format::Github => github::write(&findings, out)?,
+    }
+    let problems = if findings.count(Level::Problem) > 0 { Exit::Problems } else { Exit::Fine };
+    Ok(if findings.unusable.is_empty() { problems } else { Exit::Unusable })
+}
+
+fn look(Input { name, text, is_found }: Input, findings: &mut Findings) {
+    let text = match text {
+        Ok(text) => text,
+        Err(why) => return findings.unusable.push((name, why)),
+    };
+    // The reader skips a byte order mark, so that no column counts it.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let file = Part::file(name, text.into());
+    for found in manifest::find(&file, text, !is_found) {
+        findings.places += 1;
+        match found.source {
+            Ok(source) => judge(&found.part, &source, findings),
+            Err(problems) => {
+                findings.list.extend(problems.into_iter().map(|one| problem(&found.part, one)));
+            }
+        }
+    }
+}
+
+fn judge(part: &Part, source: &Source, findings: &mut Findings) {
+    match diana_config::check(source) {
+        Ok((policy, advice)) => {
+            findings.rules += policy.limits.iter().map(|limit| limit.rules.len()).sum::<usize>();
+            let advice = advice.into_iter().chain(advice::of(&policy));
+            let walks = outline::rules(source);
+            let finding = |advice| advised(part, source, &policy, &walks, advice);
+            findings.list.extend(advice.map(finding));
+        }
+        Err(problems) => {
+            findings.more += problems.more();
+            let list = problems.list().iter().cloned();
+            findings.list.extend(list.map(|one| problem(part, one)));
+        }
+    }
+}
+
+fn problem(part: &Part, problem: Problem) -> Finding {
+    Finding {
+        level: Level::Problem,
+        part: part.clone(),
+        positions: problem.position.into_iter().collect(),
+        path: problem.path,
+        rules: Vec::new(),
+        message: problem.message,
+    }
+}
+
+/// Advice at the rules that it is about.
+fn advised(
+    part: &Part,
+    source: &Source,
+    policy: &Policy,
+    walks: &[Vec<usize>],
+    advice: Advice,
+) -> Finding {
+    let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    let named = rules.zip(walks).filter(|(rule, _)| advice.rules.contains(&rule.name));
+    let mut positions: Vec<_> =
+        named.filter_map(|(rule, walk)| Some((&rule.name, source.position_of(walk)?))).collect();
+    // As the advice names them, of which the first one may be the one to change.
+    positions.sort_by_key(|(name, _)| advice.rules.iter().position(|rule| rule == *name));
+    Finding {
+        level: Level::Advice,
+        part: part.clone(),
+        positions: positions.into_iter().map(|(_, position)| position).collect(),
+        path: String::new(),
+        rules: advice.rules,
+        message: advice.message,
+    }
+}

@@ -1,0 +1,34 @@
+//! What shells and `man` know of the command, made from its arguments.
+
+use std::io::{self, Write};
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::arguments::Arguments;
+use crate::exit::Exit;
+
+/// Writes the script by which a shell completes the command.
+pub fn script(shell: Shell, out: &mut dyn Write) -> io::Result<Exit> {
+    // It panics if it cannot write, so not into a pipe that may be closed.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "diana", &mut script);
+    out.write_all(&script)?;
+    Ok(Exit::Fine)
+}
+
+/// Writes the manual page, that of each command behind it.
+pub fn man_page(mut out: &mut dyn Write) -> io::Result<Exit> {
+    let mut command = Arguments::command();
+    command.build();
+    Man::new(command.clone()).render(&mut out)?;
+    for part in command.get_subcommands().filter(|part| part.get_name() != "help") {
+        let name = format!("diana {}", part.get_name());
+        let page = Man::new(part.clone().display_name(name));
+        page.render_synopsis_section(&mut out)?;
+        page.render_description_section(&mut out)?;
+        page.render_options_section(&mut out)?;
+    }
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,48 @@
+//! The command `diana`: what an operator asks before and after a gateway has rules. It is built from the same core as
+//! the filter, and says the same.
+
+mod advice;
+mod arguments;
+mod check;
+mod completions;
+mod exit;
+mod finding;
+mod input;
+mod manifest;
+mod show;
+mod text;
+mod view;
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use exit::Exit;
+
+/// Runs the command with these arguments, its own name first.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help goes to standard output and is no mistake. Whoever closed the pipe wants to hear no more.
+            _ = error.print();
+            return if error.use_stderr() { Exit::Unusable } else { Exit::Fine }.into();
+        }
+    };
+    let mut out = io::stdout().lock();
+    let done = match arguments.command {
+        Command::Check(check) => check::run(&check, &mut out),
+        Command::Completions { shell } => completions::script(shell, &mut out),
+        Command::Man => completions::man_page(&mut out),
+    };
+    match done.and_then(|exit| out.flush().map(|()| exit)) {
+        Ok(exit) => exit.into(),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Fine.into(),
+        Err(error) => {
+            _ = writeln!(io::stderr(), "diana: {error}");
+            Exit::Unusable.into()
+        }
+    }
+}

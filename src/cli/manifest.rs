@@ -1,0 +1,79 @@
+//! Rules in files: as they are, and in the manifests that bring them to a proxy.
+
+mod walk;
+
+use diana_config::problem::Problem;
+use diana_config::{Source, outline};
+use diana_core::tree::Tree;
+
+use crate::view::Part;
+use walk::{Candidate, Holds};
+
+/// How deep texts within texts are looked into: a ConfigMap that holds Envoy's configuration that holds rules.
+const MAX_DEPTH: usize = 3;
+
+/// What was found in a file.
+#[derive(Debug)]
+pub struct Found {
+    /// Where it stands.
+    pub part: Part,
+    /// The rules, or why there are none.
+    pub source: Result<Source, Vec<Problem>>,
+}
+
+/// All rules in a file. Of one that `is_named` all is rules that is no manifest.
+pub fn find(part: &Part, text: &str, is_named: bool) -> Vec<Found> {
+    look(part, text, is_named, MAX_DEPTH)
+}
+
+fn look(part: &Part, text: &str, is_named: bool, depth: usize) -> Vec<Found> {
+    let source = match Source::read(text.as_bytes()) {
+        Ok(source) => source,
+        Err(problems) if is_named || mentions_rules(text) => {
+            return vec![Found { part: part.clone(), source: Err(problems.list().to_vec()) }];
+        }
+        Err(_) => return Vec::new(),
+    };
+    let documents = source.documents();
+    if !documents.iter().any(walk::is_manifest) {
+        let is_rules = is_named || documents.iter().any(outline::looks_like_rules);
+        let found = is_rules.then_some(Found { part: part.clone(), source: Ok(source) });
+        return found.into_iter().collect();
+    }
+    let mut found = Vec::new();
+    for (number, document) in documents.iter().enumerate() {
+        if walk::is_manifest(document) {
+            let candidates = walk::candidates(document, number);
+            found.extend(candidates.into_iter().flat_map(|one| inner(part, &source, &one, depth)));
+        } else if outline::looks_like_rules(document) {
+            let source = source.part(&[number]).ok_or_else(Vec::new);
+            found.push(Found { part: part.clone(), source });
+        }
+    }
+    found
+}
+
+/// What a place of a manifest holds.
+fn inner(part: &Part, source: &Source, place: &Candidate<'_>, depth: usize) -> Vec<Found> {
+    let is_rules = place.is_ours || outline::looks_like_rules(place.tree);
+    match (place.holds, place.tree) {
+        (Holds::Text, Tree::Text(text)) => {
+            let Some(begins) = source.position_of(&place.steps).filter(|_| depth > 0) else {
+                return Vec::new();
+            };
+            look(&part.scalar(begins, text), text, place.is_ours, depth - 1)
+        }
+        (Holds::Tree, Tree::Map(_) | Tree::List(_)) if is_rules => {
+            let source = source.part(&place.steps).ok_or_else(Vec::new);
+            vec![Found { part: part.clone(), source }]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a text that cannot be read was probably meant to be rules.
+fn mentions_rules(text: &str) -> bool {
+    let has =
+        |key: &str| text.lines().any(|line| line.trim_start_matches([' ', '-']).starts_with(key));
+    has("limits:") || has("rules:") && (has("Url:") || has("url:"))
+}

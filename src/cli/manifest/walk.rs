@@ -1,0 +1,126 @@
+//! The places in a manifest where a proxy-wasm plugin has its configuration.
+
+use diana_core::tree::Tree;
+
+/// How a place holds a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// As text.
+    Text,
+    /// As it is, so that it arrives as a `Struct`, or as JSON.
+    Tree,
+}
+
+/// A place that may hold rules.
+#[derive(Debug)]
+pub struct Candidate<'t> {
+    /// The walk to it.
+    pub steps: Vec<usize>,
+    /// How it holds them.
+    pub holds: Holds,
+    /// What stands there.
+    pub tree: &'t Tree,
+    /// Whether what stands around it names this filter.
+    pub is_ours: bool,
+}
+
+/// Keys beside a configuration that tell whose it is.
+const NAMES: &[&str] = &["name", "root_id", "rootID", "pluginName", "vm_id", "url", "filename"];
+
+/// Keys at the top of Envoy's own configuration.
+const ENVOY: &[&str] = &["static_resources", "staticResources", "dynamic_resources", "resources"];
+
+/// Whether a document is a manifest: of Kubernetes, or Envoy's own configuration.
+pub fn is_manifest(tree: &Tree) -> bool {
+    let is_envoy = ENVOY.iter().any(|key| get(tree, key).is_some());
+    is_envoy || get(tree, "apiVersion").is_some() && get(tree, "kind").is_some()
+}
+
+/// The places of a document with a number that may hold rules.
+pub fn candidates(document: &Tree, number: usize) -> Vec<Candidate<'_>> {
+    let mut found = Vec::new();
+    of_document(document, vec![number], &mut found);
+    found
+}
+
+fn of_document<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>>) {
+    match get(tree, "kind").and_then(Tree::text) {
+        Some("WasmPlugin") => {
+            let Some((spec, steps)) = step(tree, &steps, "spec") else { return };
+            let is_ours = names_us(tree) || names_us(spec);
+            let config = step(spec, &steps, "pluginConfig");
+            found.extend(config.map(|(tree, steps)| held(Holds::Tree, tree, steps, is_ours)));
+        }
+        Some("EnvoyExtensionPolicy") => {
+            let list = step(tree, &steps, "spec").and_then(|(spec, at)| step(spec, &at, "wasm"));
+            let Some((list, steps)) = list else { return };
+            for (plugin, steps) in children(list, &steps) {
+                let config = step(plugin, &steps, "config");
+                let is_ours = names_us(plugin);
+                found.extend(config.map(|(tree, steps)| held(Holds::Tree, tree, steps, is_ours)));
+            }
+        }
+        Some("ConfigMap") => {
+            let Some((data, steps)) = step(tree, &steps, "data") else { return };
+            let texts = children(data, &steps).into_iter();
+            found.extend(texts.map(|(tree, steps)| held(Holds::Text, tree, steps, false)));
+        }
+        Some("List") => {
+            let Some((items, steps)) = step(tree, &steps, "items") else { return };
+            children(items, &steps).into_iter().for_each(|(tree, at)| of_document(tree, at, found));
+        }
+        _ => of_envoy(tree, steps, found),
+    }
+}
+
+/// Wherever Envoy has a plugin, in its own configuration or in a patch of it.
+fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>>) {
+    if let Some((config, steps)) = step(tree, &steps, "configuration") {
+        let kind = get(config, "@type").and_then(Tree::text).unwrap_or_default();
+        let holds = match kind.rsplit('.').next() {
+            Some("StringValue") => Some(Holds::Text),
+            Some("Struct") => Some(Holds::Tree),
+            _ => None,
+        };
+        let value = holds.zip(step(config, &steps, "value"));
+        let is_ours = names_us(tree);
+        found.extend(value.map(|(holds, (tree, steps))| held(holds, tree, steps, is_ours)));
+    }
+    for (child, steps) in children(tree, &steps) {
+        of_envoy(child, steps, found);
+    }
+}
+
+fn held(holds: Holds, tree: &Tree, steps: Vec<usize>, is_ours: bool) -> Candidate<'_> {
+    Candidate { steps, holds, tree, is_ours }
+}
+
+/// Whether a mapping, or what it says of its code, has this filter's name.
+fn names_us(tree: &Tree) -> bool {
+    let says = |key: &&str| {
+        let text = get(tree, key).and_then(Tree::text);
+        text.is_some_and(|text| text.to_ascii_lowercase().contains("diana"))
+    };
+    let inner = ["vm_config", "code", "local", "metadata", "image", "http"];
+    NAMES.iter().any(says) || inner.iter().filter_map(|key| get(tree, key)).any(names_us)
+}
+
+fn get<'t>(tree: &'t Tree, key: &str) -> Option<&'t Tree> {
+    step(tree, &[], key).map(|(tree, _)| tree)
+}
+
+/// The value under a key, and the walk to it.
+fn step<'t>(tree: &'t Tree, steps: &[usize], key: &str) -> Option<(&'t Tree, Vec<usize>)> {
+    let Tree::Map(pairs) = tree else { return None };
+    let position = pairs.iter().position(|(name, _)| name == key)?;
+    Some((&pairs.get(position)?.1, [steps, &[position]].concat()))
+}
+
+fn children<'t>(tree: &'t Tree, steps: &[usize]) -> Vec<(&'t Tree, Vec<usize>)> {
+    let trees: Vec<&Tree> = match tree {
+        Tree::List(items) => items.iter().collect(),
+        Tree::Map(pairs) => pairs.iter().map(|(_, value)| value).collect(),
+        _ => Vec::new(),
+    };
+    trees.into_iter().enumerate().map(|(at, tree)| (tree, [steps, &[at]].concat())).collect()
+}

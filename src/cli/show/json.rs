@@ -1,0 +1,35 @@
+//! For programs: one object with all that was found.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::finding::{Finding, Findings, Level};
+
+/// Writes the object.
+pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
+    let unusable = findings.unusable.iter();
+    let unusable: Vec<Value> =
+        unusable.map(|(file, message)| json!({"file": file, "message": message})).collect();
+    let object = json!({
+        "findings": findings.list.iter().map(finding).collect::<Vec<Value>>(),
+        "unusable": unusable,
+        "problems": findings.count(Level::Problem),
+        "advice": findings.count(Level::Advice),
+        "rules": findings.rules,
+    });
+    writeln!(out, "{object:#}")
+}
+
+fn finding(finding: &Finding) -> Value {
+    let (line, column) = finding.in_file().unzip();
+    json!({
+        "level": finding.level.name(),
+        "file": finding.part.view.file,
+        "line": line,
+        "column": column,
+        "path": finding.path,
+        "rules": finding.rules,
+        "message": finding.message,
+    })
+}

@@ -1,0 +1,64 @@
+//! SARIF 2.1.0, which code hosts show beside the lines.
+//! Source: <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::finding::{Finding, Findings, Level};
+
+const SCHEMA: &str =
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+/// Writes the log of one run.
+pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
+    let kinds = [
+        (Level::Problem, "The filter refuses the configuration"),
+        (Level::Advice, "It is allowed, and probably not meant"),
+    ];
+    let kinds =
+        kinds.map(|(level, text)| json!({"id": level.name(), "shortDescription": {"text": text}}));
+    let unusable = findings.unusable.iter().map(
+        |(file, why)| json!({"level": "error", "message": {"text": format!("{file}: {why}")}}),
+    );
+    let log = json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {"name": "diana", "version": env!("CARGO_PKG_VERSION"), "rules": kinds}},
+            "columnKind": "unicodeCodePoints",
+            "invocations": [{
+                "executionSuccessful": findings.unusable.is_empty(),
+                "toolExecutionNotifications": unusable.collect::<Vec<Value>>(),
+            }],
+            "results": findings.list.iter().map(result).collect::<Vec<Value>>(),
+        }],
+    });
+    writeln!(out, "{log:#}")
+}
+
+fn result(finding: &Finding) -> Value {
+    let level = match finding.level {
+        Level::Problem => "error",
+        Level::Advice => "warning",
+    };
+    let mut place = json!({"artifactLocation": {"uri": uri(&finding.part.view.file)}});
+    if let (Some((line, column)), Some(place)) = (finding.in_file(), place.as_object_mut()) {
+        place.insert("region".into(), json!({"startLine": line, "startColumn": column}));
+    }
+    json!({
+        "ruleId": finding.level.name(),
+        "level": level,
+        "message": {"text": finding.line()},
+        "locations": [{"physicalLocation": place}],
+    })
+}
+
+/// A path as a relative reference.
+fn uri(file: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    let encode = |byte: u8| {
+        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    file.bytes().map(encode).collect()
+}

@@ -1,0 +1,104 @@
+//! For people: the lines that a finding is about, with marks under them.
+
+use std::env;
+use std::io::{self, IsTerminal, Write};
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Element, Group, Level as Title, Renderer, Snippet};
+use diana_config::problem::Position;
+
+use crate::finding::{Finding, Findings, Level};
+use crate::text::plain;
+
+/// How many rules of one piece of advice are shown.
+const SHOWN: usize = 5;
+
+/// Writes all findings, and how many there are.
+pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
+    let is_colourful = io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none();
+    let renderer = if is_colourful { Renderer::styled() } else { Renderer::plain() };
+    for finding in &findings.list {
+        writeln!(out, "{}\n", renderer.render(&[group(finding)]))?;
+    }
+    for (name, why) in &findings.unusable {
+        writeln!(out, "{name}: {}\n", plain(why))?;
+    }
+    let (problems, advice) = (findings.count(Level::Problem), findings.count(Level::Advice));
+    let rules = format!("{} {}", findings.rules, plural(findings.rules, "rule"));
+    let hidden = if findings.more > 0 {
+        format!(", {} of them not shown", findings.more)
+    } else {
+        String::new()
+    };
+    match (problems, findings.unusable.len()) {
+        (0, 0) => writeln!(out, "{rules} without problems, {advice} pieces of advice"),
+        (0, unusable) => writeln!(
+            out,
+            "{rules} without problems, {unusable} {} cannot be used",
+            plural(unusable, "file")
+        ),
+        _ => writeln!(
+            out,
+            "{problems} {}{hidden}, {advice} pieces of advice",
+            plural(problems, "problem")
+        ),
+    }
+}
+
+fn plural(count: usize, one: &str) -> String {
+    if count == 1 { one.into() } else { format!("{one}s") }
+}
+
+fn group(finding: &Finding) -> Group<'_> {
+    let title = match finding.level {
+        Level::Problem => Title::ERROR.primary_title(finding.message.as_str()),
+        Level::Advice => Title::WARNING.with_name("advice").primary_title(finding.message.as_str()),
+    };
+    let view = &finding.part.view;
+    let shown = finding.positions.iter().take(SHOWN).enumerate();
+    let mut marks = Vec::new();
+    for (number, position) in shown {
+        let Some(span) = span(&view.text, finding.part.position(*position)) else { continue };
+        let kind = if number == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
+        let label = finding.rules.get(number).unwrap_or(&finding.path);
+        marks.push(kind.span(span).label(label.as_str()));
+    }
+    let path = match view.within {
+        Some((line, column)) => format!("{} (in the text at {line}:{column})", view.file),
+        None => view.file.clone(),
+    };
+    if marks.is_empty() {
+        let origin = annotate_snippets::Origin::path(path);
+        return title.element(Element::from(origin));
+    }
+    let group = title.element(Snippet::source(view.text.as_str()).path(path).annotations(marks));
+    let more = finding.rules.len().saturating_sub(SHOWN);
+    if more == 0 {
+        return group;
+    }
+    let names = finding.rules.get(SHOWN..).unwrap_or_default().join(", ");
+    group.element(Title::NOTE.message(format!("and {more} more: {names}")))
+}
+
+/// The word at a position, in bytes.
+fn span(text: &str, (line, column): Position) -> Option<Range<usize>> {
+    let mut start = 0;
+    let mut lines = text.split_inclusive('\n');
+    for _ in 1..line {
+        start += lines.next()?.len();
+    }
+    let line = lines.next().unwrap_or_default().trim_end_matches(['\n', '\r']);
+    let skipped: usize = line.chars().take(column - 1).map(char::len_utf8).sum();
+    let word = line.get(skipped..)?;
+    let is_end = |letter: char| letter.is_whitespace() || ",:]}".contains(letter);
+    let length = match word.chars().next() {
+        Some(quote @ ('"' | '\'')) => {
+            word.get(1..).and_then(|rest| rest.find(quote)).map_or(word.len(), |end| end + 2)
+        }
+        // A rule in braces, or a list, as far as the line goes.
+        Some('{' | '[') => word.len(),
+        _ => word.find(is_end).unwrap_or(word.len()),
+    };
+    let start = start + skipped;
+    Some(start..start + length)
+}

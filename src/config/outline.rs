@@ -1,0 +1,60 @@
+//! Where the rules of a document stand, for whoever wants to show them.
+
+use super::document::is_full;
+use super::place::Source;
+use diana_core::tree::Tree;
+
+/// A walk to each rule of a source without problems, in its order: the number of the document first.
+#[must_use]
+pub fn rules(source: &Source) -> Vec<Vec<usize>> {
+    let mut walks = Vec::new();
+    for (number, root) in source.documents().iter().enumerate() {
+        for (entry, walk) in entries(root, vec![number]) {
+            for (_, walk) in items(entry, "rules", &walk) {
+                walks.push(walk);
+            }
+        }
+    }
+    walks
+}
+
+/// Whether a tree looks like rules rather than like anything else.
+#[must_use]
+pub fn looks_like_rules(tree: &Tree) -> bool {
+    let has = |pairs: &[(String, Tree)], wanted: &str| pairs.iter().any(|(key, _)| key == wanted);
+    match tree {
+        Tree::Map(pairs) => {
+            has(pairs, "limits") || has(pairs, "rules") && (has(pairs, "Url") || has(pairs, "url"))
+        }
+        Tree::List(items) => items
+            .first()
+            .is_some_and(|first| matches!(first, Tree::Map(_)) && looks_like_rules(first)),
+        _ => false,
+    }
+}
+
+type Walked<'t> = Vec<(&'t Tree, Vec<usize>)>;
+
+fn entries(root: &Tree, walk: Vec<usize>) -> Walked<'_> {
+    match root {
+        Tree::List(items) => numbered(items, &walk),
+        Tree::Map(_) if is_full(root) => items(root, "limits", &walk),
+        _ => vec![(root, walk)],
+    }
+}
+
+/// The items of the list under a key.
+fn items<'t>(tree: &'t Tree, key: &str, walk: &[usize]) -> Walked<'t> {
+    let Tree::Map(pairs) = tree else { return Vec::new() };
+    let position = pairs.iter().position(|(name, _)| name == key);
+    let found = position.and_then(|position| Some((position, &pairs.get(position)?.1)));
+    match found {
+        Some((position, Tree::List(items))) => numbered(items, &[walk, &[position]].concat()),
+        _ => Vec::new(),
+    }
+}
+
+fn numbered<'t>(items: &'t [Tree], walk: &[usize]) -> Walked<'t> {
+    let numbered = |(number, item)| (item, [walk, &[number]].concat());
+    items.iter().enumerate().map(numbered).collect()
+}

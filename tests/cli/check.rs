@@ -1,0 +1,289 @@
+//! `diana check`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::command::{Ran, diana, folder, root, with_input};
+
+const GOOD: &str =
+    "limits:\n  - Url: /\n    rules:\n      - {name: all, actor: all, unit: second, rpu: 10}\n";
+/// Its problem is in line 4, column 62.
+const BAD: &str = "limits:\n  - Url: /\n    rules:\n      - {name: all, actor: all, unit: second, rpu: 10, algo: TBB}\n";
+
+/// What the command finds in a file with this text, by its JSON.
+fn found(name: &str, text: &str) -> (Value, Option<i32>) {
+    let folder = folder(&[(name, text)]);
+    let ran = diana(&["check", "--format", "json", folder.join(name).to_str().unwrap()]);
+    (serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{ran:?}")), ran.code)
+}
+
+fn place(finding: &Value) -> (u64, u64, &str) {
+    let number = |key: &str| finding[key].as_u64().unwrap();
+    (number("line"), number("column"), finding["path"].as_str().unwrap())
+}
+
+/// Text behind each line of which stand so many spaces.
+fn indented(text: &str, spaces: usize) -> String {
+    text.lines().map(|line| format!("{}{line}\n", " ".repeat(spaces))).collect()
+}
+
+#[test]
+fn rules_without_problems_are_fine() {
+    let (all, code) = found("rules.yaml", GOOD);
+    assert_eq!((&all["rules"], &all["problems"], code), (&1.into(), &0.into(), Some(0)), "{all}");
+}
+
+#[test]
+fn a_problem_is_shown_in_its_line() {
+    let folder = folder(&[("rules.yaml", BAD)]);
+    let Ran { out, code, .. } = diana(&["check", folder.join("rules.yaml").to_str().unwrap()]);
+    assert_eq!(code, Some(1));
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines[0].starts_with("error: found `TBB`, allowed: TB (token bucket)"), "{out}");
+    assert!(lines[1].ends_with("rules.yaml:4:62"), "{out}");
+    let caret = lines.iter().find(|line| line.contains('^')).unwrap();
+    assert!(caret.ends_with("^^^ limits[0].rules[0].algo"), "{out}");
+    let blamed = lines[3].find("TBB").unwrap();
+    assert_eq!(caret.find('^'), Some(blamed), "{out}");
+}
+
+#[test]
+fn every_shipped_example_is_without_problems() {
+    let ran = diana(&["check", "envoy"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    // Those of Envoy and Istio are looked into, not only read.
+    for name in ["envoy/envoy.yaml", "envoy/istio/envoyfilter.yaml", "envoy/istio/wasmplugin.yaml"]
+    {
+        let text = fs::read_to_string(root().join(name)).unwrap();
+        let (all, code) = found("example.yaml", &text.replace("rpu: ", "rpx: "));
+        assert!(all["problems"].as_u64() > Some(2) && code == Some(1), "{name}: {all}");
+        for finding in all["findings"].as_array().unwrap() {
+            let (line, _, _) = place(finding);
+            let blamed = text.lines().nth(line as usize - 1).unwrap();
+            assert!(blamed.contains("rpu: "), "{name}:{line}: {finding}");
+        }
+    }
+}
+
+/// Each way in which rules come to a proxy, with how far the rules are moved in it.
+fn manifests(rules: &str) -> Vec<(&'static str, String, u64, u64)> {
+    let wasm = "typed_config:\n  config:\n    root_id: diana\n    vm_config: {vm_id: v}\n    configuration:\n";
+    let value = format!(
+        "{wasm}      \"@type\": type.googleapis.com/google.protobuf.StringValue\n      value: |\n{}",
+        indented(rules, 8)
+    );
+    let tree = format!(
+        "{wasm}      \"@type\": type.googleapis.com/google.protobuf.Struct\n      value:\n{}",
+        indented(rules, 8)
+    );
+    let envoy = |filter: &str| {
+        format!(
+            "static_resources:\n  listeners:\n  - filters:\n    - name: any\n{}",
+            indented(filter, 6)
+        )
+    };
+    let istio = |filter: &str| {
+        format!(
+            "apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nspec:\n  configPatches:\n  - patch:\n      value:\n{}",
+            indented(filter, 8)
+        )
+    };
+    let plugin = format!(
+        "apiVersion: extensions.istio.io/v1alpha1\nkind: WasmPlugin\nmetadata: {{name: diana}}\nspec:\n  pluginConfig:\n{}",
+        indented(rules, 4)
+    );
+    let policy = format!(
+        "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: EnvoyExtensionPolicy\nspec:\n  wasm:\n  - name: diana\n    config:\n{}",
+        indented(rules, 6)
+    );
+    let map = format!(
+        "apiVersion: v1\nkind: ConfigMap\ndata:\n  note: nothing\n  rules.yaml: |\n{}",
+        indented(rules, 4)
+    );
+    let second = format!("apiVersion: v1\nkind: Secret\ndata: {{a: b}}\n---\n{plugin}");
+    let nested = format!(
+        "apiVersion: v1\nkind: ConfigMap\ndata:\n  envoy.yaml: |\n{}",
+        indented(&envoy(&value), 4)
+    );
+    vec![
+        ("StringValue", envoy(&value), 11, 14),
+        ("Struct", envoy(&tree), 11, 14),
+        ("EnvoyFilter", istio(&value), 13, 16),
+        ("WasmPlugin", plugin, 5, 4),
+        ("EnvoyExtensionPolicy", policy, 6, 6),
+        ("ConfigMap", map, 5, 4),
+        ("the second document", second, 9, 4),
+        ("Envoy in a ConfigMap", nested, 15, 18),
+    ]
+}
+
+#[test]
+fn rules_are_found_in_every_manifest_and_blamed_where_they_stand() {
+    for (name, text, lines, columns) in manifests(GOOD) {
+        let (all, code) = found("manifest.yaml", &text);
+        assert_eq!((&all["rules"], code), (&1.into(), Some(0)), "{name}: {all}\n{text}");
+        let bad = manifests(BAD).into_iter().find(|(other, ..)| *other == name).unwrap();
+        let (all, code) = found("manifest.yaml", &bad.1);
+        assert_eq!(code, Some(1), "{name}: {all}");
+        let wanted = (4 + lines, 62 + columns, "limits[0].rules[0].algo");
+        assert_eq!(place(&all["findings"][0]), wanted, "{name}");
+    }
+}
+
+#[test]
+fn a_manifest_of_json_is_blamed_where_its_text_begins() {
+    let text = serde_json::json!({"static_resources": {"configuration": {
+        "@type": "type.googleapis.com/google.protobuf.StringValue", "value": BAD}}});
+    let (all, code) = found("envoy.json", &format!("\n{text}"));
+    let blamed = &all["findings"][0];
+    assert_eq!((code, place(blamed).0), (Some(1), 2), "{all}");
+}
+
+#[test]
+fn other_plugins_are_none_of_its_business() {
+    let [(_, text, ..), ..] = &manifests("limit: 3\n")[..] else { panic!() };
+    let (all, code) = found("other.yaml", &text.replace("diana", "other"));
+    assert_eq!((all["findings"].as_array().map(Vec::len), code), (Some(0), Some(2)), "{all}");
+}
+
+#[test]
+fn folders_are_looked_through() {
+    let folder = folder(&[
+        ("a/good.yaml", GOOD),
+        ("b/bad.yml", BAD),
+        ("b/other.yaml", "a: b"),
+        ("b/text.txt", BAD),
+        (".git/bad.yaml", BAD),
+    ]);
+    let ran = diana(&["check", "--format", "json", folder.to_str().unwrap()]);
+    let all: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        (&all["problems"], &all["rules"], ran.code),
+        (&1.into(), &1.into(), Some(1)),
+        "{all}"
+    );
+}
+
+#[test]
+fn what_cannot_be_used_is_said() {
+    let nothing = folder(&[("a.yaml", "a: b"), ("b.txt", "limits: []")]);
+    let large = folder(&[("large.yaml", &"#".repeat((1 << 20) + 1))]);
+    for (path, why) in [
+        (nothing.to_str().unwrap(), "no rules were found"),
+        ("no-such-file.yaml", "No such file"),
+        (large.join("large.yaml").to_str().unwrap(), "more than 1048576 bytes"),
+    ] {
+        let ran = diana(&["check", path]);
+        assert!(ran.code == Some(2) && ran.out.contains(why), "{ran:?}");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_and_bombs_are_refused() {
+    let ran = with_input(&["check", "-"], b"limits: \xff");
+    assert!(ran.code == Some(2) && ran.out.contains("not UTF-8 at offset 8"), "{ran:?}");
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..12 {
+        let items = vec![format!("*a{}", level - 1); 10].join(", ");
+        bomb.push_str(&format!("a{level}: &a{level} [{items}]\n"));
+    }
+    let ran =
+        with_input(&["check", "-"], format!("apiVersion: v1\nkind: ConfigMap\n{bomb}").as_bytes());
+    assert!(ran.code == Some(1) && ran.out.contains("too large"), "{ran:?}");
+}
+
+#[test]
+fn nothing_of_a_file_reaches_the_terminal_as_it_is() {
+    let ran = with_input(
+        &["check", "-"],
+        "limits:\n  - \"Url\u{202e}\\e[31m\": /\n    rules: []\n".as_bytes(),
+    );
+    let is_bad = |letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}';
+    assert!(ran.code == Some(1) && !ran.out.contains(is_bad), "{ran:?}");
+}
+
+/// The names that the advice about covered rules names, the idle one first.
+fn covered(rules: &str) -> Vec<Vec<String>> {
+    let text = format!("limits:\n{rules}");
+    let (all, code) = found("rules.yaml", &text);
+    assert_eq!(code, Some(0), "{all}");
+    let findings = all["findings"].as_array().unwrap().iter();
+    let about = findings.filter(|one| one["message"].as_str().unwrap().contains("never refuses"));
+    let names = |one: &Value| serde_json::from_value(one["rules"].clone()).unwrap();
+    about.map(names).collect()
+}
+
+#[test]
+fn a_rule_that_never_refuses_is_told_with_the_one_that_covers_it() {
+    let two = |path: &str, idle: &str, strict: &str| {
+        format!(
+            "  - {{Url: {path}, rules: [{{name: idle, actor: device, {idle}}}]}}\n  - {{Url: /, rules: [{{name: strict, actor: device, {strict}}}]}}\n"
+        )
+    };
+    let is_covered =
+        |path: &str, idle: &str, strict: &str| !covered(&two(path, idle, strict)).is_empty();
+    let (day, minute) = ("unit: day, rpu: 14400, algo: W", "unit: minute, rpu: 10, algo: W");
+    assert_eq!(covered(&two("/a", day, minute)), [["idle", "strict"]]);
+    // One permit less and it is of use at last.
+    assert!(!is_covered("/a", "unit: day, rpu: 14399, algo: W", minute));
+    assert!(is_covered("/a", "unit: second, rpu: 20, algo: TB", "unit: second, rpu: 20, algo: TB"));
+    assert!(!is_covered(
+        "/a",
+        "unit: second, rpu: 20, algo: TB",
+        "unit: second, rpu: 20, burst: 21, algo: TB"
+    ));
+    // What a bucket lets through at once is too much for windows.
+    assert!(!is_covered(
+        "/a",
+        "unit: minute, rpu: 600, algo: W",
+        "unit: second, rpu: 10, algo: TB"
+    ));
+    assert!(!is_covered("/a", day, "unit: minute, rpu: 10, algo: W, shadow: true"));
+    assert!(!is_covered("/a", day, "unit: minute, rpu: 10, algo: W, scope: local"));
+    assert!(!is_covered("/a", "unit: day, rpu: 14400, algo: W, cost: 2", minute));
+}
+
+#[test]
+fn advice_stands_at_the_rules_that_it_is_about() {
+    let text =
+        GOOD.replace("rpu: 10", "rpu: 10, scope: local, ban: {after: 5, within: 1m, for: 1m}");
+    let (all, code) = found("rules.yaml", &text);
+    let lines: Vec<(u64, &str)> = all["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["line"].as_u64().unwrap(), one["message"].as_str().unwrap()))
+        .collect();
+    assert!(
+        code == Some(0) && lines.len() == 2 && lines.iter().all(|(line, _)| *line == 4),
+        "{all}"
+    );
+    assert!(lines.iter().any(|(_, text)| text.contains("a ban shuts everybody out")), "{all}");
+    assert!(lines.iter().any(|(_, text)| text.contains("up to N times as much")), "{all}");
+}
+
+#[test]
+fn code_hosts_are_told_the_same() {
+    let folder = folder(&[("bad, file.yaml", BAD)]);
+    let path = folder.join("bad, file.yaml");
+    let github = diana(&["check", "--format", "github", path.to_str().unwrap()]);
+    let start = format!(
+        "::error file={},line=4,col=62::limits[0].rules[0].algo: found `TBB`",
+        path.to_str().unwrap().replace(',', "%2C")
+    );
+    assert!(github.out.starts_with(&start) && github.code == Some(1), "{github:?}");
+    let sarif = diana(&["check", "--format", "sarif", path.to_str().unwrap()]);
+    let log: Value = serde_json::from_str(&sarif.out).unwrap();
+    let result = &log["runs"][0]["results"][0];
+    assert_eq!((&log["version"], &result["level"]), (&"2.1.0".into(), &"error".into()), "{log}");
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(
+        (&place["region"]["startLine"], &place["region"]["startColumn"]),
+        (&4.into(), &62.into())
+    );
+    assert!(
+        place["artifactLocation"]["uri"].as_str().unwrap().ends_with("bad%2C%20file.yaml"),
+        "{place}"
+    );
+}

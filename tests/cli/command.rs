@@ -1,0 +1,98 @@
+//! Runs the command, and what belongs to no part of it.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What the command said, and its exit code.
+#[derive(Debug)]
+pub struct Ran {
+    pub out: String,
+    pub error: String,
+    pub code: Option<i32>,
+}
+
+/// Runs the command in the root of the project, with these bytes on its standard input.
+pub fn with_input(arguments: &[&str], input: &[u8]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_diana"));
+    command.args(arguments).current_dir(root());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // Whether it reads all of it is its own affair.
+    let feed = std::thread::spawn(move || _ = stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    feed.join().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { out: text(output.stdout), error: text(output.stderr), code: output.status.code() }
+}
+
+pub fn diana(arguments: &[&str]) -> Ran {
+    with_input(arguments, b"")
+}
+
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A new folder with these files.
+pub fn folder(files: &[(&str, &str)]) -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cli-{}-{number}", std::process::id()));
+    _ = fs::remove_dir_all(&folder);
+    for (name, text) in files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn help_names_all_commands_and_the_exit_codes() {
+    let Ran { out, code, .. } = diana(&["--help"]);
+    assert_eq!(code, Some(0));
+    for word in ["check", "completions", "man", "Exit status", "2 the input"] {
+        assert!(out.contains(word), "{word} is missing in {out}");
+    }
+}
+
+#[test]
+fn what_it_does_not_know_is_a_mistake_of_its_user() {
+    for arguments in [&[][..], &["chek"], &["check"], &["check", "--format", "xml", "a.yaml"]] {
+        let ran = diana(arguments);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.error.contains("--help"), "{ran:?}");
+    }
+}
+
+#[test]
+fn shells_and_man_are_told_of_every_command() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = diana(&["completions", shell]).out;
+        assert!(script.contains("completions") && script.contains("format"), "{shell}: {script}");
+    }
+    let page = diana(&["man"]).out;
+    assert!(
+        page.starts_with(".") && page.contains("diana check") && page.contains("\\-\\-format"),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_diana"))
+        .args(["man"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}

@@ -1,0 +1,11 @@
+//! The command `diana`, run as an operator runs it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that finds something else has failed"
+)]
+
+mod check;
+mod command;
