@@ -21,6 +21,8 @@ pub struct Arguments {
 pub enum Command {
     /// Find every problem in rules, and what is probably not meant
     Check(Check),
+    /// Print the JSON Schema of rules, for editors
+    Schema,
     /// Print a script by which a shell completes this command
     Completions {
         /// For which shell

@@ -9,6 +9,7 @@ mod exit;
 mod finding;
 mod input;
 mod manifest;
+mod schema;
 mod show;
 mod text;
 mod view;
@@ -35,6 +36,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let done = match arguments.command {
         Command::Check(check) => check::run(&check, &mut out),
         Command::Completions { shell } => completions::script(shell, &mut out),
+        Command::Schema => schema::run(&mut out),
         Command::Man => completions::man_page(&mut out),
     };
     match done.and_then(|exit| out.flush().map(|()| exit)) {

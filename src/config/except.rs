@@ -10,15 +10,15 @@ use super::node::Node;
 use diana_core::policy::{Except, Prefix};
 
 const WHAT: &str = "a mapping such as `{addresses: [10.0.0.0/8], paths: [/healthz]}`";
+/// Its keys.
+pub const KEYS: &[&str] = &["addresses", "paths", "headers"];
 const ADDRESSES: &str = "a list of addresses such as `[10.0.0.0/8, 192.0.2.1]`";
 const ADDRESS: &str = "an address such as 192.0.2.1, or a network such as 10.0.0.0/8";
 const PATHS: &str = "a list of paths such as `[/healthz]`";
 
 /// Reads `except` of the document, of an entry or of a rule.
 pub fn read(outer: &Fields<'_>, ignore_case: bool) -> Except {
-    let fields = outer
-        .get("except")
-        .and_then(|node| Fields::read(node, WHAT, &["addresses", "paths", "headers"]));
+    let fields = outer.get("except").and_then(|node| Fields::read(node, WHAT, KEYS));
     let Some(fields) = fields else { return Except::default() };
     let items = |key: &str, allowed: &str| {
         fields.get(key).and_then(|node| node.list(allowed)).unwrap_or_default()

@@ -26,6 +26,9 @@ pub const REMOTE_DOCUMENT: &[&str] =
 /// Keys of an entry.
 pub const ENTRY: &[&str] = &["Url", "url", "rules", "match", "except", "response", "ignore_case"];
 
+/// Keys of `accepted`.
+pub const ACCEPTED: &[&str] = &["headers", "filter_state"];
+
 /// Keys of `match`.
 pub const MATCH: &[&str] = &["methods", "hosts", "headers"];
 

@@ -26,12 +26,14 @@ mod remote;
 mod report;
 mod response;
 mod rule;
+mod schema;
 mod settings;
 mod values;
 mod yaml;
 
 pub use advice::Advice;
 pub use place::Source;
+pub use schema::schema;
 
 use problem::Problems;
 use report::Report;

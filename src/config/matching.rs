@@ -59,7 +59,8 @@ fn host(node: &Node<'_>) -> Option<Host> {
 const CONDITIONS: &str = "a mapping from names to conditions, such as `{x-app: {prefix: mobile}}`";
 const TEST: &str = "a value, or one of `{exact: …}`, `{prefix: …}`, `{suffix: …}`, \
                     `{present: true}`, `{not: …}`";
-const TESTS: &[&str] = &["exact", "prefix", "suffix", "present", "not"];
+/// Conditions on a header.
+pub const TESTS: &[&str] = &["exact", "prefix", "suffix", "present", "not"];
 
 /// Reads a mapping from header names to tests.
 pub fn conditions(node: &Node<'_>) -> Vec<Condition> {

@@ -7,9 +7,12 @@ use diana_core::policy::Explain;
 
 const EXPLAIN: &str = "a mapping such as `{header: x-diana-explain, token_env: DIANA_TOKEN}`";
 
+/// Keys of `explain`.
+pub const EXPLAIN_KEYS: &[&str] = &["header", "token_env"];
+
 /// Reads `explain`.
 pub fn explain(top: &Fields<'_>) -> Option<Explain> {
-    let fields = Fields::read(top.get("explain")?, EXPLAIN, &["header", "token_env"])?;
+    let fields = Fields::read(top.get("explain")?, EXPLAIN, EXPLAIN_KEYS)?;
     let header = fields.require("header", "the name of a header").and_then(headers::marker);
     let token_env = fields.require("token_env", values::VARIABLE).and_then(values::variable);
     Some(Explain { header: header?, token_env: token_env? })

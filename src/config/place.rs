@@ -110,6 +110,11 @@ impl Source {
         self.find(steps).and_then(|(index, _, _)| self.positions.get(index).copied())
     }
 
+    /// Line and column of the key of such a node, if it has one.
+    pub(super) fn key_position(&self, steps: &[usize]) -> Option<Position> {
+        self.find(steps).and_then(|(_, key, _)| self.positions.get(key?).copied())
+    }
+
     /// Line and column of `place`.
     pub(super) fn position(&self, place: &Place) -> Option<Position> {
         let (index, key, _) = self.find(&place.steps)?;

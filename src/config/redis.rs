@@ -8,7 +8,8 @@ use diana_core::redis::part::Parts;
 use diana_core::time::{Micros, SECOND};
 
 const WHAT: &str = "a mapping such as `{cluster: diana_redis}`";
-const KEYS: &[&str] =
+/// Its keys.
+pub const KEYS: &[&str] =
     &["cluster", "timeout", "on_failure", "username_env", "password_env", "db", "proxied", "parts"];
 
 /// What means nothing to a proxy, which logs in by itself and shares its connections.

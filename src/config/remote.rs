@@ -9,7 +9,8 @@ use diana_core::time::{Micros, SECOND, spell};
 use diana_core::tree::Tree;
 
 const WHAT: &str = "a mapping such as `{cluster: config_centre, path: /diana.yaml}`";
-const KEYS: &[&str] = &[
+/// Its keys.
+pub const KEYS: &[&str] = &[
     "cluster",
     "authority",
     "path",
@@ -22,6 +23,8 @@ const KEYS: &[&str] = &[
     "base64",
     "max_size",
 ];
+/// Keys of a header whose value lies in the environment.
+pub const VARIABLE: &[&str] = &["env"];
 const AUTHORITY: &str = "a host such as config.example.com, up to 255 visible ASCII characters";
 const PATH: &str = "a path such as `/diana.yaml`, which begins with `/`, with its query, up to 2048 \
                     visible ASCII characters";
@@ -81,7 +84,7 @@ fn path(node: &Node<'_>) -> Option<String> {
 
 fn header(node: &Node<'_>) -> Option<Header> {
     let Tree::Map(_) = node.tree() else { return headers::value(node).map(Header::Text) };
-    let fields = Fields::read(node, "a value, or `{env: NAME}`", &["env"])?;
+    let fields = Fields::read(node, "a value, or `{env: NAME}`", VARIABLE)?;
     fields.require("env", values::VARIABLE).and_then(values::variable).map(Header::Variable)
 }
 

@@ -8,7 +8,8 @@ use super::node::Node;
 use diana_core::policy::Response;
 
 const WHAT: &str = "a mapping such as `{status: 429, body: slow down}`";
-const KEYS: &[&str] = &["status", "body", "content_type", "headers"];
+/// Its keys.
+pub const KEYS: &[&str] = &["status", "body", "content_type", "headers"];
 const HEADERS: &str = "a mapping such as `{x-reason: rate limit}`";
 const MAX_BODY: usize = 8 << 10;
 

@@ -1,14 +1,14 @@
 //! A rule.
 
 mod algo;
-mod ban;
-mod cost;
+pub(crate) mod ban;
+pub(crate) mod cost;
 pub(crate) mod fingerprint;
-mod hot;
+pub(crate) mod hot;
 mod in_flight;
 pub(crate) mod naming;
-mod quota;
-mod settling;
+pub(crate) mod quota;
+pub(crate) mod settling;
 
 use std::rc::Rc;
 

@@ -3,7 +3,7 @@
 use std::iter::successors;
 
 use super::fields::Fields;
-use super::{operator, redis};
+use super::{keys, operator, redis};
 use diana_core::policy::remote::Own;
 use diana_core::policy::{Accepted, Limit};
 use diana_core::sizing::memory;
@@ -78,8 +78,7 @@ fn log_refused(top: &Fields<'_>) -> bool {
 
 fn accepted(top: &Fields<'_>) -> Accepted {
     let what = "a mapping such as `{headers: true, filter_state: true}`";
-    let fields =
-        top.get("accepted").and_then(|node| Fields::read(node, what, &["headers", "filter_state"]));
+    let fields = top.get("accepted").and_then(|node| Fields::read(node, what, keys::ACCEPTED));
     fields.map_or_else(Accepted::default, |fields| Accepted {
         headers: fields.flag("headers", false),
         filter_state: fields.flag("filter_state", false),

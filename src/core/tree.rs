@@ -20,6 +20,12 @@ pub enum Tree {
     Map(Vec<(String, Tree)>),
 }
 
+impl From<&str> for Tree {
+    fn from(text: &str) -> Tree {
+        Tree::Text(text.into())
+    }
+}
+
 impl Tree {
     /// What was found, for messages: the kind, and the value where it is short.
     #[must_use]

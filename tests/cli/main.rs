@@ -9,3 +9,4 @@
 
 mod check;
 mod command;
+mod schema;

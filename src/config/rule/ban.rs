@@ -8,7 +8,8 @@ use diana_core::time::{Micros, SECOND};
 use diana_core::tree::Tree;
 
 const WHAT: &str = "a mapping such as `{after: 10, within: 1m, for: 5m, max: 1h}`";
-const KEYS: &[&str] = &["after", "within", "for", "max", "halve_after", "on"];
+/// Its keys.
+pub const KEYS: &[&str] = &["after", "within", "for", "max", "halve_after", "on"];
 const ONS: [&str; 2] = ["refused", "counted"];
 const DURATION: &str = "a duration such as `5m`";
 

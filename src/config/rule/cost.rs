@@ -9,7 +9,8 @@ use diana_core::policy::{Answered, IdentitySource, MAX_PERMITS, Told};
 use diana_core::tree::Tree;
 
 const WHAT: &str = "a whole number, or a mapping such as `{header: x-cost, default: 1, max: 1000}`";
-const KEYS: &[&str] = &["header", "metadata", "type", "default", "max"];
+/// Its keys.
+pub const KEYS: &[&str] = &["header", "metadata", "type", "default", "max"];
 const TYPES: &[&str] = &["number", "text"];
 
 /// What requests take.

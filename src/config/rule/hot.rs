@@ -9,7 +9,8 @@ use diana_core::policy::Hot;
 use diana_core::time::SECOND;
 
 const WHAT: &str = "a mapping such as `{over: 1000, per: 10s, header: x-hot-key}`";
-const KEYS: &[&str] = &["over", "per", "header", "top", "reveal"];
+/// Its keys.
+pub const KEYS: &[&str] = &["over", "per", "header", "top", "reveal"];
 const PER: &str = "a duration such as `10s`";
 
 /// Reads `hot`; `is_all` says whether the rule is for everybody as one.

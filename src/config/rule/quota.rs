@@ -12,7 +12,8 @@ use diana_core::time::Unit;
 use diana_core::tree::Tree;
 
 const WHAT: &str = "a mapping such as `{accounts: 1000000, error: 0.01}`";
-const KEYS: &[&str] = &["accounts", "error", "memory"];
+/// Its keys.
+pub const KEYS: &[&str] = &["accounts", "error", "memory"];
 const ERROR: &str = "the chance that an account is refused too early, 0.0001 … 0.1, such as `0.01`";
 
 const MAX_ACCOUNTS: u64 = 1_000_000_000;

@@ -12,16 +12,19 @@ use diana_core::tree::Tree;
 
 const COST: &str =
     "a mapping such as `{response: {header: x-tokens-used}, reserve: 500, max: 20000}`";
-const COST_KEYS: &[&str] = &["response", "reserve", "max", "missing"];
+/// Keys of a `cost` that the response tells.
+pub const COST_KEYS: &[&str] = &["response", "reserve", "max", "missing"];
 const RESPONSE: &str =
     "a mapping such as `{header: x-tokens-used}` or `{metadata: [namespace, key]}`";
-const RESPONSE_KEYS: &[&str] = &["header", "metadata", "typed", "type"];
+/// Keys of its `response`.
+pub const RESPONSE_KEYS: &[&str] = &["header", "metadata", "typed", "type"];
 const HEADER: &str = "the name of a header";
 const METADATA: &str = "a list of a namespace and keys";
 const MISSING: &str = "max, reserve, or a whole number up to `max`";
 const TYPES: &[&str] = &["number", "text"];
 const COUNT: &str = "a mapping such as `{status: [401, 403, 5xx]}`";
-const COUNT_KEYS: &[&str] = &["status", "details", "failed"];
+/// Keys of `count`.
+pub const COUNT_KEYS: &[&str] = &["status", "details", "failed"];
 const DETAILS: &str = "a list of reasons such as `[jwt_authn_access_denied]`";
 const STATUS: &str = "a status such as 401, or a class such as 5xx";
 

@@ -2,6 +2,7 @@
 
 use super::{messages, policy};
 use diana_core::policy::{Rule, Scope};
+use diana_core::tree::Tree;
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 
@@ -65,6 +66,7 @@ nokey: 5
     assert_eq!(unknown().count(), 18, "{messages}");
     for line in unknown() {
         let (_, keys) = line.split_once("unknown key, allowed: ").expect(line);
+        assert!(is_in_schema(keys), "no mapping of the schema has all of {keys}");
         for key in keys.split(", ") {
             let shown =
                 REFERENCE.contains(&format!("{key}: ")) || REFERENCE.contains(&format!("{key}:\n"));
@@ -74,4 +76,20 @@ nokey: 5
     for source in diana_core::identity::REGISTRY.iter().flat_map(|kind| kind.options) {
         assert!(REFERENCE.contains(&format!("{source}: ")), "{source} is not shown");
     }
+}
+
+/// Whether a mapping of the schema has all of these keys.
+fn is_in_schema(keys: &str) -> bool {
+    let schema = diana_config::schema();
+    let Some(Tree::Map(mappings)) = get(&schema, "definitions") else { panic!("{schema:?}") };
+    let has_all = |mapping: &Tree| {
+        let properties = get(mapping, "properties").unwrap();
+        keys.split(", ").all(|key| get(properties, key).is_some())
+    };
+    mappings.iter().any(|(_, mapping)| has_all(mapping))
+}
+
+fn get<'t>(tree: &'t Tree, key: &str) -> Option<&'t Tree> {
+    let Tree::Map(pairs) = tree else { return None };
+    pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value)
 }

@@ -1,0 +1,27 @@
+//! `diana schema`, and the schema that lies in the repository.
+
+use std::fs;
+
+use crate::command::{diana, root};
+
+const FILE: &str = "envoy/limits.schema.json";
+
+#[test]
+fn the_schema_in_the_repository_is_what_the_command_prints() {
+    let kept = fs::read_to_string(root().join(FILE)).unwrap();
+    let printed = diana(&["schema"]).out;
+    assert!(kept == printed, "write it anew: cargo run -p diana-cli schema > {FILE}");
+}
+
+#[test]
+fn rules_in_the_repository_name_it_to_editors() {
+    let examples = fs::read_dir(root().join("envoy/examples")).unwrap();
+    let examples = examples.map(|entry| (entry.unwrap().path(), "../limits.schema.json"));
+    let others = ["limits.yaml", "fleet-rules.yaml"];
+    let others = others.map(|name| (root().join("envoy").join(name), "limits.schema.json"));
+    for (path, schema) in examples.chain(others) {
+        let text = fs::read_to_string(&path).unwrap();
+        let first = format!("# yaml-language-server: $schema={schema}\n");
+        assert!(text.starts_with(&first), "{}", path.display());
+    }
+}
