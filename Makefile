@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs image cli run fleet watch test lint bench simulate bans quota midnight hot fuzz mutants size clean
+.PHONY: help build docs image release cli run fleet watch test lint bench simulate bans quota midnight hot fuzz mutants size clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -14,8 +14,8 @@ build: ## build target/diana.wasm, the finished module
 cli: ## build target/release/diana, the command: `diana check FILE`, `diana --help`
 	@cargo build -q --release --package diana-cli
 
-run: build ## start Envoy with envoy/envoy.yaml and the module, ready for curl (ENVOY=1.38.2 takes another version)
-	@python3 tools/run.py $(ENVOY)
+run: build ## start Envoy with envoy/envoy.yaml and the module, ready for curl (ENVOY=1.38.2 takes another version, CONFIG=envoy/hot.yaml another file)
+	@python3 tools/run.py $(or $(CONFIG),envoy/envoy.yaml) $(ENVOY)
 
 fleet: build ## start two gateways that count together, a Redis and a configuration centre, ready for curl (REDIS=cluster, shards, sentinel)
 	@python3 tools/fleet.py $(or $(REDIS),one) $(ENVOY)
@@ -34,6 +34,9 @@ docs: ## build the book, target/book/docs/index.html
 
 image: build ## write target/image, the module as an image for Istio and Envoy Gateway, and its SBOM
 	@python3 tools/image.py
+
+release: build ## lay module, image, chart, bill of materials and checksums into target/dist (TAG=v0.2.0 must fit the version)
+	@python3 tools/release.py $(TAG)
 
 bench: build ## measure Diana in Envoy and its core alone
 	@python3 benches/run.py

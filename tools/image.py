@@ -54,13 +54,14 @@ def labels():
     }
 
 
-def tarred(module):
-    """The layer: one file, of nobody and of no time."""
-    file = tarfile.TarInfo(PLUGIN)
-    file.size, file.mode = len(module), 0o644
+def tarred(files):
+    """An archive of files by their names, of nobody and of no time."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        tar.addfile(file, io.BytesIO(module))
+        for name, data in sorted(files.items()):
+            file = tarfile.TarInfo(name)
+            file.size, file.mode = len(data), 0o644
+            tar.addfile(file, io.BytesIO(data))
     return buffer.getvalue()
 
 
@@ -102,7 +103,7 @@ class Layout:
 
 def write(folder, module):
     """Writes the layout; the digests of the image and of the artifact."""
-    layout, tar = Layout(folder), tarred(module)
+    layout, tar = Layout(folder), tarred({PLUGIN: module})
     root = {"type": "layers", "diff_ids": [digest(tar)]}
     config = {"architecture": "wasm", "os": "wasip1", "config": {"Labels": labels()}, "rootfs": root}
     image = layout.manifest(
@@ -161,8 +162,8 @@ Envoy Gateway 1.8 or later, in an EnvoyExtensionPolicy:
 """
 
 
-def main():
-    module = Path(sys.argv[1]) if sys.argv[1:] else MODULE
+def main(arguments):
+    module = Path(arguments[0]) if arguments else MODULE
     if not module.is_file():
         die(f"{relative(module)} is not there; make build builds it")
     digests = write(IMAGE, module.read_bytes())
@@ -171,4 +172,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

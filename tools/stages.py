@@ -129,8 +129,8 @@ def istio():
 
 def install():
     """What operators install and watch: the image through a registry, manifests and chart as control planes hand them to
-    Envoy, alerts and dashboard under load."""
-    for program in ("docker-registry", "prometheus", "promtool", "redis-server", "skopeo"):
+    Envoy, alerts and dashboard under load, and the console examples of README and book."""
+    for program in ("curl", "docker-registry", "prometheus", "promtool", "redis-server", "skopeo"):
         needs.program(program)
     helm = needs.virtual_env("helm", ["helm-python-sdk==0.2.2"]) / "bin/python"
     found = {"DIANA_ENVOY": envoy.path(), "DIANA_HELM_PYTHON": helm}

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 from image import version  # noqa: E402
 
 CHART = ROOT / "charts/diana"
-IMAGE = {"url": "registry.example.com/diana:0.1.0", "sha256": "0" * 64}
+IMAGE = {"url": "registry.example.com/diana:0.2.0", "sha256": "0" * 64}
 # Helm's library brings a runtime of its own, which is better off in a process of its own.
 RENDER = """
 import json, sys

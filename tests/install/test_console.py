@@ -1,0 +1,102 @@
+"""Every console example of the README and the book does what it says.
+
+Numbers may differ, but for statuses of HTTP; `…` stands for any lines. What starts servers is left running until the page
+ends, or starts others.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from servers import ROOT, wait_for
+
+SERVERS = re.compile(r"make (run|fleet|watch)\b")
+MARK = "@@ said so @@"
+
+
+def examples(page):
+    """Commands, each with what it is said to print."""
+    for block in re.findall(r"^```console\n(.*?)^```$", page.read_text(), flags=re.M | re.S):
+        for command, output in re.findall(r"^\$ (.*\n(?:> .*\n)*)((?:(?!\$ ).*\n)*)", block, flags=re.M):
+            yield command.replace("\n> ", "\n").strip(), output.strip()
+
+
+def pattern(output):
+    """What fits an output, as a regular expression."""
+    parts, split = [], re.split(r"(…|\d+(?:\.\d+)*)", output)
+    for at, part in enumerate(split):
+        if part == "…":
+            # At the very end it stands for lines, else for the rest of one.
+            parts.append("(?s:.*)" if at + 1 >= len(split) - 1 else ".*")
+        elif part[:1].isdecimal() and not re.fullmatch("[1-5]0[0-9]", part):
+            parts.append(r"\d+(?:\.\d+)*")
+        else:
+            parts.append(re.escape(part))
+    return "".join(parts)
+
+
+def plain(output):
+    """Without what a reader does not see: spaces at the ends of lines, and empty lines at its ends."""
+    return "\n".join(line.rstrip() for line in output.splitlines()).strip()
+
+
+@contextlib.contextmanager
+def serving(command):
+    """Runs a `make` target without building the module again, which `make test` has built, until the block ends."""
+    with tempfile.NamedTemporaryFile("w+") as log:
+        words = command.replace("make ", "make -o build ", 1)
+        process = subprocess.Popen(["bash", "-c", words], cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
+        said = Path(log.name).read_text
+        try:
+            wait_for(lambda: "Ctrl-C stops" in said() or process.poll() is not None, f"{command}: {said()}")
+            if process.poll() is not None:
+                raise AssertionError(f"{command} has ended:\n{said()}")
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+
+
+def run(commands):
+    """What each command prints, one after the other in one shell."""
+    script = "".join(f"{command.replace('make ', 'make -o build ')}\necho '{MARK}'\n" for command in commands)
+    done = subprocess.run(["bash"], input=script, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    return done.stdout.replace("\r", "").split(f"{MARK}\n")[:-1]
+
+
+class Console(unittest.TestCase):
+    maxDiff = None
+
+    def check(self, page):
+        groups = [(None, [])]
+        for command, output in examples(page):
+            if SERVERS.match(command):
+                groups.append((command, []))
+            else:
+                groups[-1][1].append((command, output))
+        for server, told in groups:
+            with serving(server) if server else contextlib.nullcontext():
+                said = run([command for command, _ in told])
+            self.assertEqual(len(said), len(told), said)
+            for (command, output), out in zip(told, said):
+                with self.subTest(command=command):
+                    self.assertRegex(plain(out), rf"\A{pattern(output)}\Z")
+
+    def test_readme(self):
+        self.check(ROOT / "README.md")
+
+    def test_every_page(self):
+        pages = [page for page in sorted((ROOT / "docs").rglob("*.md")) if any(examples(page))]
+        self.assertGreater(len(pages), 2)
+        for page in pages:
+            with self.subTest(page=page.name):
+                self.check(page)
+
+
+if __name__ == "__main__":
+    unittest.main()
