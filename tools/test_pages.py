@@ -1,6 +1,7 @@
 import re
 import unittest
 
+import keys
 from book import BESIDE
 from console import ROOT
 
@@ -51,6 +52,9 @@ class Pages(unittest.TestCase):
     def test_each_page_is_in_the_summary(self):
         listed = {(DOCS / link).resolve() for link in links(DOCS / "SUMMARY.md")}
         self.assertEqual(listed, set(DOCS.rglob("*.md")) - {DOCS / "SUMMARY.md"})
+
+    def test_the_page_of_keys_is_what_the_schema_says(self):
+        self.assertEqual(keys.PAGE.read_text(), keys.page(), "`python3 tools/keys.py` writes it")
 
     def test_the_readme_is_short(self):
         self.assertLessEqual(len((ROOT / "README.md").read_text().splitlines()), README_LINES)
