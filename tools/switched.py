@@ -58,6 +58,7 @@ class Tree:
             file = switches.File((ROOT / name).read_text(), fit, switch)
             text = file.written()
             placed |= file.placed
+            self.unfit |= file.chained
             text += (ROOT / "tools/switch.rs").read_text() if name == CORE else ""
             put(FOLDER / name, text.encode())
         return placed

@@ -13,7 +13,10 @@ import tree_sitter_rust
 RUST = tree_sitter.Language(tree_sitter_rust.language())
 
 # What the compiler works out asks no switch, and nothing in a macro's words is known to be an expression.
-FIXED = {"array_type", "attribute_item", "const_item", "macro_invocation", "static_item", "type_arguments"}
+FIXED = {"array_type", "attribute_item", "macro_invocation", "static_item", "type_arguments"}
+
+# Constants of these types are worked out anew, in a function beside them, wherever a function of their file uses them.
+NUMBER = re.compile(r"Micros|[iu](8|16|32|64|128|size)")
 
 
 class File:
@@ -22,8 +25,8 @@ class File:
         that says whether one is in force."""
         self.source, self.switch = source.encode(), switch
         self.root = tree_sitter.Parser(RUST).parse(self.source).root_node
-        # Those that were put in.
-        self.placed = set()
+        # Those that were put in, and those that no compiler takes: no chain with a `let` in it has an `||`.
+        self.placed, self.chained = set(), set()
         lines = source.splitlines(keepends=True)
         begins = [0]
         for line in lines:
@@ -35,6 +38,33 @@ class File:
             at = begins[start["line"] - 1] + len(before.encode())
             node = self.function(at) if mutant["genre"] == "FnValue" else at
             self.mutants[mutant["genre"], node].append(mutant)
+            if self.root.descendant_for_byte_range(at, at + 1).parent.type == "let_chain":
+                self.chained.add(mutant["number"])
+        self.places = [at for _, at in self.mutants]
+        self.constants = {self.name(node) for node in self.all(self.root, "const_item") if self.is_switched(node)}
+
+    def all(self, node, kind):
+        """The nodes of a kind in one, but for those that stay as they are."""
+        if node.type == kind:
+            yield node
+        if node.type not in FIXED and not is_const(node):
+            for child in node.children:
+                yield from self.all(child, kind)
+
+    def name(self, item):
+        return item.child_by_field_name("name").text.decode()
+
+    def is_switched(self, item):
+        """Whether a constant is a number that mutants change and some function uses."""
+        is_broken = any(item.start_byte <= at < item.end_byte for at in self.places)
+        is_number = NUMBER.fullmatch(item.child_by_field_name("type").text.decode())
+        names = self.all(self.root, "identifier")
+        return bool(
+            is_broken
+            and is_number
+            and item.parent.type in ("source_file", "block")
+            and any(name.text.decode() == self.name(item) and is_value(name) for name in names)
+        )
 
     def function(self, at):
         """Where the innermost function around a place begins."""
@@ -84,7 +114,7 @@ class File:
     def function_item(self, node):
         body = node.child_by_field_name("body")
         mutants = self.mutants["FnValue", node.start_byte]
-        if any("const" in child.text.decode().split() for child in node.children if child.type == "function_modifiers"):
+        if is_const(node):
             return self.text(node.start_byte, node.end_byte)
         if not mutants:
             return self.inner(node)
@@ -93,6 +123,24 @@ class File:
             for mutant in mutants
         )
         return self.inner(node, {body.id: "{ " + self.whole(mutants, returns) + self.inner(body)[1:]})
+
+    def const_item(self, node):
+        if self.name(node) not in self.constants:
+            return self.constant(node)
+        kind, value = (node.child_by_field_name(field) for field in ("type", "value"))
+        function = f" fn {self.name(node)}__() -> {kind.text.decode()} {{ {self.write(value)} }}"
+        return self.text(node.start_byte, node.end_byte) + function
+
+    def constant(self, node):
+        """What the compiler works out, but for the closures in it."""
+        if node.type == "closure_expression":
+            return self.inner(node)
+        instead = {child.id: self.constant(child) for child in node.children if child.end_byte > child.start_byte}
+        return self.inner(node, instead)
+
+    def identifier(self, node):
+        name = node.text.decode()
+        return f"{name}__()" if name in self.constants and is_value(node) else name
 
     def binary_expression(self, node):
         operator = node.child_by_field_name("operator") or node.children[1]
@@ -131,6 +179,26 @@ class File:
             return self.inner(node)
         head = self.inner(pattern, {guard.id: text}) if guard else f"{self.inner(pattern)} if {text}"
         return self.inner(node, {pattern.id: head})
+
+
+def is_const(node):
+    """Whether the compiler may work a function out."""
+    modifiers = [child for child in node.children if child.type == "function_modifiers"]
+    return node.type == "function_item" and any("const" in child.text.decode().split() for child in modifiers)
+
+
+def is_value(identifier):
+    """Whether a name stands for a value that is worked out when the program runs."""
+    node, before = identifier.parent, identifier
+    if node.type == "scoped_identifier" or node.child_by_field_name("name") == identifier:
+        return False
+    while node is not None and not node.type.endswith("_item"):
+        if node.type.endswith("_pattern") and before != node.child_by_field_name("condition"):
+            return False
+        if node.type == "array_expression" and before == node.child_by_field_name("length"):
+            return False
+        node, before = node.parent, node
+    return node is not None and node.type == "function_item"
 
 
 def at_fault(written, error):
