@@ -8,3 +8,4 @@ mod ledger;
 mod local;
 mod places;
 pub mod reports;
+mod spoiled;

@@ -1,6 +1,8 @@
 //! Gateways of one worker that count requests in flight in Redis; how calls and answers get there is up to whoever drives
 //! them.
 
+pub mod spoiled;
+
 use std::rc::Rc;
 
 use diana_core::engine::{Engine, Resumed};

@@ -8,6 +8,7 @@ mod heads;
 mod host;
 mod jwt;
 mod path;
+mod places;
 mod pointer;
 mod query;
 mod remote;
@@ -35,6 +36,7 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("host", host::run),
     ("jwt", jwt::run),
     ("path", path::run),
+    ("places", places::run),
     ("pointer", pointer::run),
     ("query", query::run),
     ("remote", remote::run),

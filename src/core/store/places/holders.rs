@@ -21,8 +21,14 @@ const FORGOTTEN: Micros = SECOND;
 /// How often it says something while it holds anything: two may get lost on the way of a busy machine.
 const BEAT: Micros = SECOND / 2;
 
+/// No worker is ahead of another one by so long: what is said to be later was written by nobody.
+const AHEAD: Micros = 60 * SECOND;
+
 /// Bits of a worker's number.
 pub(super) const NUMBER: u32 = 44;
+
+/// No number that was given out is larger, for centuries.
+const LAST: u64 = 1 << (NUMBER - 1);
 
 /// The name of the value in a namespace.
 pub(super) fn name(namespace: &str) -> String {
@@ -92,17 +98,18 @@ impl Holders {
 
     /// Whether a worker lives, as far as was last looked.
     pub(super) fn lives(&self, id: u64, now: Micros) -> bool {
-        id == self.own || self.seen.iter().any(|(seen, beat)| *seen == id && is_alive(*beat, now))
+        id == self.own && id > 0
+            || self.seen.iter().any(|(seen, beat)| *seen == id && is_alive(*beat, now))
     }
 }
 
 fn is_alive(beat: Micros, now: Micros) -> bool {
-    now.saturating_sub(beat) < LIFE
+    now.saturating_sub(beat) < LIFE && beat.saturating_sub(now) < AHEAD
 }
 
 fn unpack(words: &[u64]) -> (u64, Vec<(u64, Micros)>) {
     match words {
-        [MARK, last, rest @ ..] => {
+        [MARK, last, rest @ ..] if *last < LAST => {
             (*last, rest.as_chunks().0.iter().map(|&[id, beat]| (id, beat)).collect())
         }
         _ => (0, Vec::new()),

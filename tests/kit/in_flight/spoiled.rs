@@ -1,0 +1,154 @@
+//! Two workers that settle their requests, or count those in flight, and somebody else who writes into their shared data.
+
+use std::rc::Rc;
+
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::permit::Permit;
+use diana_core::port::SharedData;
+use diana_core::time::{Micros, SECOND};
+use diana_core::verdict::Verdict;
+use fastrand::Rng;
+
+use crate::ending::FakeEnding;
+use crate::fake::{FakeClock, FakeSharedData};
+use crate::store::gateway::START;
+
+use super::request;
+
+/// Each lets so many in that come at once.
+const LIMIT: usize = 3;
+
+const RULES: [&str; 5] = [
+    "in_flight: 3",
+    "unit: second, rpu: 6, algo: W, cost: {response: {header: x-used}, reserve: 2, max: 9}",
+    "unit: second, rpu: 6, algo: TB, cost: {response: {header: x-used}, reserve: 2, max: 9}",
+    "unit: second, rpu: 3, algo: SW, count: {status: [401]}",
+    "unit: second, rpu: 3, algo: TB, count: {status: [401]}",
+];
+
+const CALLERS: usize = 4;
+
+/// Machines are up for weeks.
+const UPTIME: Micros = 30 * 86_400 * SECOND;
+
+/// Within this time nothing counts any more that no worker has written.
+const FORGOTTEN: Micros = 70 * SECOND;
+
+struct Gateway {
+    document: String,
+    data: Rc<FakeSharedData>,
+    engines: [Engine; 2],
+    clock: FakeClock,
+    open: Vec<(usize, Permit)>,
+}
+
+/// Whatever is written there, nothing overflows, and in the end nobody has a place too many nor one too few.
+pub fn play(rng: &mut Rng) {
+    let number = rng.usize(..RULES.len());
+    let rule = RULES[number];
+    let mut gateway = Gateway::new(rule);
+    for _ in 0..rng.usize(..150) {
+        gateway.act(rng);
+    }
+    while !gateway.open.is_empty() {
+        gateway.end(rng);
+    }
+    // What somebody else has written may be what a worker holds that lives.
+    (0..2).for_each(|worker| gateway.kill(worker));
+    gateway.wait(FORGOTTEN);
+    for caller in 0..CALLERS {
+        let admitted = (0..2 * LIMIT).filter(|turn| gateway.request(turn % 2, caller)).count();
+        // A number that somebody else has written may be what was used in years.
+        let most_only = number > 0;
+        let is_right = if most_only { admitted <= LIMIT } else { admitted == LIMIT };
+        assert!(is_right, "{rule}: {admitted} at once");
+    }
+}
+
+impl Gateway {
+    fn new(rule: &str) -> Gateway {
+        let document =
+            format!("keys: 1000\nlimits: [{{Url: /, rules: [{{actor: device, {rule}}}]}}]");
+        let data = Rc::new(FakeSharedData::default());
+        let engines = [(); 2].map(|()| engine(&document, &data));
+        let clock = FakeClock::default();
+        clock.0.set(START.later(UPTIME));
+        Gateway { document, data, engines, clock, open: Vec::new() }
+    }
+
+    fn act(&mut self, rng: &mut Rng) {
+        self.clock.0.set(self.clock.0.get().later(rng.u64(..SECOND / 20)));
+        match rng.u8(..20) {
+            0 => self.wait(rng.u64(..2 * SECOND)),
+            1 => self.kill(rng.usize(..2)),
+            2..4 => self.spoil(rng),
+            4..8 => self.end(rng),
+            _ => _ = self.request(rng.usize(..2), rng.usize(..CALLERS)),
+        }
+    }
+
+    /// A worker dies, and another one takes its place.
+    fn kill(&mut self, worker: usize) {
+        self.open.retain(|(of, _)| *of != worker);
+        self.engines[worker] = engine(&self.document, &self.data);
+    }
+
+    fn wait(&mut self, ticks: Micros) {
+        let end = self.clock.0.get().later(ticks);
+        while self.clock.0.get().mono < end.mono {
+            self.clock.0.set(self.clock.0.get().later(SECOND / 10));
+            for engine in &mut self.engines {
+                engine.tidy(self.clock.0.get());
+            }
+        }
+    }
+
+    /// Whether a request is let in.
+    fn request(&mut self, worker: usize, caller: usize) -> bool {
+        let verdict = self.engines[worker].decide(&request(caller), &self.clock);
+        let Verdict::Admit(permit, _) = verdict else { return false };
+        self.open.push((worker, permit));
+        true
+    }
+
+    fn end(&mut self, rng: &mut Rng) {
+        if self.open.is_empty() {
+            return;
+        }
+        let place = rng.usize(..self.open.len());
+        let (worker, mut permit) = self.open.swap_remove(place);
+        let status = if rng.bool() { 200 } else { 401 };
+        let ending = FakeEnding::answered(status).header("x-used", rng.u8(..12).to_string());
+        let engine = &mut self.engines[worker];
+        engine.hear_response(&mut permit, &ending);
+        engine.settle(permit, &ending, self.clock.0.get());
+    }
+
+    /// Somebody else writes there, but not twice at one instant.
+    fn spoil(&mut self, rng: &mut Rng) {
+        self.clock.0.set(self.clock.0.get().later(SECOND / 100));
+        let keys = self.data.keys();
+        let Some(key) = rng.choice(&keys) else { return };
+        let Some((mut bytes, _)) = self.data.get(key) else { return };
+        match rng.u8(..8) {
+            0 => bytes = (0..rng.usize(..60)).map(|_| rng.u8(..)).collect(),
+            1 => bytes.truncate(rng.usize(..=bytes.len())),
+            2 => bytes.iter_mut().skip(8).for_each(|byte| *byte = 0xff),
+            _ => {
+                let (words, _) = bytes.as_chunks_mut::<8>();
+                for word in words.iter_mut().skip(1) {
+                    if rng.u8(..3) == 0 {
+                        *word = (rng.u64(..) >> rng.u8(..64)).to_le_bytes();
+                    }
+                }
+            }
+        }
+        self.data.set(key, &bytes);
+    }
+}
+
+fn engine(document: &str, data: &Rc<FakeSharedData>) -> Engine {
+    let policy = diana_config::parse(document.as_bytes()).unwrap_or_else(|all| panic!("{all}"));
+    Engine::alone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap_or_else(|why| panic!("{why}"))
+}
