@@ -208,6 +208,12 @@ impl Gateway {
         self
     }
 
+    /// With a cluster that has no endpoint.
+    pub fn cluster_of_nobody(mut self, name: &str) -> Self {
+        self.clusters.push(json!({"name": name}));
+        self
+    }
+
     /// With a variable in the environment of the filter's VM.
     pub fn variable(mut self, name: &str, value: &str) -> Self {
         self.environment[name] = value.into();

@@ -45,13 +45,17 @@ limits:
 fn routes() -> Value {
     let to = |prefix: &str, route: Value| json!({"match": {"prefix": prefix}, "route": route});
     let redirected = json!({"max_internal_redirects": 1});
+    let brief = json!({"max_stream_duration": "0.15s"});
     let direct = json!({"status": 200, "body": {"inline_string": "mine\n"}});
     json!({"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [
         to("/down", json!({"cluster": "down"})),
+        to("/nobody", json!({"cluster": "nobody"})),
         to("/nowhere", json!({"cluster_header": "x-no-such-cluster"})),
         to("/unknown", json!({"cluster_header": "x-cluster"})),
         {"match": {"prefix": "/direct"}, "direct_response": direct},
         to("/hasty", json!({"cluster": "upstream", "timeout": "0.15s"})),
+        to("/idle", json!({"cluster": "upstream", "idle_timeout": "0.15s"})),
+        to("/brief", json!({"cluster": "upstream", "max_stream_duration": brief})),
         to("/again", json!({
             "cluster": "upstream",
             "retry_policy": {"retry_on": "5xx,reset", "num_retries": 2,
@@ -78,6 +82,7 @@ fn play(algo: &str, scope: &str) {
         .workers(workers)
         .cluster("upstream", service.port)
         .cluster("down", free_port())
+        .cluster_of_nobody("nobody")
         .routed(routes(), json!({}))
         .start();
     for (number, (path, act, does, status, used)) in [
@@ -96,6 +101,8 @@ fn play(algo: &str, scope: &str) {
         // Nobody answered.
         ("/", "close", Stays, 503, 0),
         ("/down", "", Stays, 503, 0),
+        ("/nobody", "", Stays, 503, 0),
+        ("/", "garbage", Stays, 502, 0),
         ("/nowhere", "", Stays, 503, 0),
         ("/unknown", "", Stays, 503, 0),
         ("/hasty", "tokens 40 sleep 400", Stays, 504, 0),
@@ -104,9 +111,14 @@ fn play(algo: &str, scope: &str) {
         ("/grpc", "tokens 40 empty", Stays, 200, 40),
         // Somebody else did.
         ("/direct", "", Stays, 200, MOST),
+        ("/idle", "tokens 40 sleep 400", Stays, 504, MOST),
         // What has begun has its header.
         ("/", "tokens 40 cut", Stays, 0, 40),
         ("/hasty", "tokens 40 hang", Stays, 0, 40),
+        ("/idle", "tokens 40 hang", Stays, 0, 40),
+        ("/idle", "hang", Stays, 0, MOST),
+        ("/brief", "tokens 40 hang", Stays, 0, 40),
+        ("/brief", "hang", Stays, 0, MOST),
         ("/", "cut", Stays, 0, MOST),
         ("/", "tokens 40 hang", LeavesAmid, 0, 40),
         ("/", "hang", LeavesAmid, 0, MOST),
@@ -160,7 +172,7 @@ fn play(algo: &str, scope: &str) {
     settles(&envoy, "rule.places.in_flight", 0);
     let count = |what: &str| envoy.sum(&format!("wasmcustom.diana.diana.rule.tokens.{what}"));
     settles(&envoy, "rule.tokens.untold_client_left", 1);
-    for (why, times) in [("unusable", 4), ("absent", 3), ("cut", 1)] {
+    for (why, times) in [("unusable", 4), ("absent", 5), ("cut", 2)] {
         settles(&envoy, &format!("rule.tokens.untold_{why}"), times);
     }
     assert!(count("debt") > 0 && count("refunded") > 0 && count("settled") > 27);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::harness::{Arrival, Upstream};
 
 /// What a request wants done, in words: `tokens 40`, `status 401`, `sleep 300` milliseconds before the answer,
-/// `to` a location, `close` instead of an answer, `cut` or `hang` in the middle of it, `empty`.
+/// `to` a location, `close` instead of an answer or `garbage` in its place, `cut` or `hang` in the middle of it, `empty`.
 pub const ACT: &str = "x-act";
 
 pub fn start() -> Upstream {
@@ -29,6 +29,7 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
             "to" => fields += &format!("location: {}\r\n", words.next().unwrap_or_default()),
             "sleep" => pause(words.next()),
             "close" => return Err(ErrorKind::ConnectionReset.into()),
+            "garbage" => return to.write_all(b"whatever\r\n\r\n"),
             "cut" | "hang" => breaks = Some(word),
             "empty" => body = "",
             other => panic!("cannot {other}"),
