@@ -169,6 +169,10 @@ fn play(algo: &str, scope: &str) {
             (last == used).then_some(())
         });
     }
+    // Of what is no request a filter hears nothing but its end.
+    let mut client = Client::connect(envoy.port).unwrap();
+    client.write(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    assert_eq!(client.read().unwrap().status, 400);
     settles(&envoy, "rule.places.in_flight", 0);
     let count = |what: &str| envoy.sum(&format!("wasmcustom.diana.diana.rule.tokens.{what}"));
     settles(&envoy, "rule.tokens.untold_client_left", 1);
