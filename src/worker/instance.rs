@@ -56,6 +56,8 @@ pub struct Instance {
     closed: Cell<bool>,
     /// Whether another one of its namespace came later.
     is_old: Cell<bool>,
+    /// Whether another one of its root keeps what was reserved for a request that may come here the next time.
+    pub(crate) another_follows: Cell<bool>,
     /// Whether it has judged since it was last kept up, and when it was found that it had.
     busy: Cell<bool>,
     used: Cell<Micros>,
@@ -95,6 +97,7 @@ impl Instance {
             upkeep: Cell::new(None),
             closed: Cell::new(false),
             is_old: Cell::new(false),
+            another_follows: Cell::new(false),
             busy: Cell::new(false),
             used: Cell::new(0),
             namespace,
@@ -223,6 +226,11 @@ impl Instance {
             return Verdict::pass();
         };
         judge(&mut engine)
+    }
+
+    /// Whether it keeps what was reserved for the request that the host is calling about.
+    pub(crate) fn follows(&self, request: &dyn Request) -> bool {
+        self.engine.try_borrow().is_ok_and(|engine| engine.follows(request))
     }
 
     /// The requests that wait for an answer.

@@ -40,6 +40,9 @@ impl Stream {
     /// Decides about its request. Whether that goes on; otherwise it was answered, or waits until the host is told
     /// to let it go on.
     pub fn request(&mut self, request: &dyn Request, worker: &Worker, host: &dyn Host) -> bool {
+        if self.instance.another_follows.get() {
+            self.go_on_by_old_rules(request, worker);
+        }
         if self.instance.operator().is_some() {
             return self.request_beside_operator(request, worker, host);
         }
@@ -82,6 +85,15 @@ impl Stream {
         explanation.skip(skipped);
         self.late().explain(explanation);
         verdict
+    }
+
+    /// Has its request judged by the rules that it came by the first time, if it comes once more.
+    #[inline(never)]
+    fn go_on_by_old_rules(&mut self, request: &dyn Request, worker: &Worker) {
+        self.instance.another_follows.set(false);
+        if let Some(keeper) = worker.keeper(&self.instance, request) {
+            self.instance = keeper;
+        }
     }
 
     /// Carries out a verdict. Whether the request goes on.
@@ -154,7 +166,7 @@ impl Stream {
         let permit = std::mem::take(&mut self.permit);
         let is_settled = !permit.is_none();
         if is_settled {
-            self.settle(permit, waits, ending, host);
+            self.settle(permit, waits, ending, worker, host);
         }
         if is_settled || self.held {
             // Last: after it the host speaks of the root, and says nothing of how the stream ended.
@@ -164,13 +176,23 @@ impl Stream {
 
     /// Settles what was reserved for the request, if it did not leave while it waited.
     #[inline(never)]
-    fn settle(&self, permit: Permit, waits: bool, ending: &dyn Ending, host: &dyn Host) {
+    fn settle(
+        &self,
+        permit: Permit,
+        waits: bool,
+        ending: &dyn Ending,
+        worker: &Worker,
+        host: &dyn Host,
+    ) {
         let now = self.instance.now(host);
         if waits {
             permit.finish(End::Left);
             self.instance.with_engine(host, |engine| engine.take_back(now));
         } else {
             self.instance.with_engine(host, |engine| engine.settle(permit, ending, now));
+            if ending.is_followed() {
+                worker.follow(&self.instance);
+            }
         }
         // Upkeep hands on what became of it, and gives back what is kept for one that does not come once more.
         self.instance.open(host);

@@ -5,6 +5,7 @@ mod configurations;
 mod ends;
 mod explained;
 mod fleet;
+mod followed;
 mod host;
 mod replies;
 mod time;

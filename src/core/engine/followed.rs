@@ -36,17 +36,19 @@ impl Engine {
         self.freed.signal();
     }
 
+    /// Whether it keeps what was reserved for this request, which comes once more.
+    #[must_use]
+    pub fn follows(&self, request: &dyn Request) -> bool {
+        let Some(Followed { connection: by, .. }) = &self.followed else { return false };
+        request.property(&connection()).as_deref() == Some(&**by)
+    }
+
     /// Takes back what requests no longer need, but for what was reserved for the one that comes once more.
     #[inline(never)]
     pub(super) fn take_over(&mut self, request: &dyn Request, clock: &dyn Clock) -> Option<Permit> {
-        let mut kept = None;
-        if let Some(Followed { connection: by, permit }) = self.followed.take() {
-            if request.property(&connection()).as_deref() == Some(&*by) {
-                kept = Some(permit);
-            } else {
-                self.used_nothing(permit);
-            }
-        }
+        let is_it = self.follows(request);
+        let kept = self.followed.take_if(|_| is_it).map(|followed| followed.permit);
+        self.forget_followed();
         self.take_back(clock.now());
         kept
     }
