@@ -228,11 +228,6 @@ impl Instance {
         judge(&mut engine)
     }
 
-    /// Whether it keeps what was reserved for the request that the host is calling about.
-    pub(crate) fn follows(&self, request: &dyn Request) -> bool {
-        self.engine.try_borrow().is_ok_and(|engine| engine.follows(request))
-    }
-
     /// The requests that wait for an answer.
     pub(crate) fn waiting(&self) -> &Waiting {
         &self.waiting
@@ -287,11 +282,6 @@ impl Instance {
     fn redis<T>(&self, read: impl FnOnce(&Handle) -> T) -> Option<T> {
         let engine = self.has_redis.then(|| self.engine.try_borrow().ok()).flatten()?;
         Some(read(engine.redis()))
-    }
-
-    /// It waits for nothing that a Redis would be good for which is away.
-    fn need_no_redis(&self) {
-        self.engine.try_borrow_mut().into_iter().for_each(|mut engine| engine.need_no_redis());
     }
 
     fn clock<'a>(&'a self, host: &'a dyn Host) -> Clocks<'a> {

@@ -120,6 +120,14 @@ impl Engine {
         all
     }
 
+    /// Whether requests are under way that hold places in flight which others count, too.
+    #[must_use]
+    pub fn holds_places(&self) -> bool {
+        let is_place = |judge: &Judge| judge.settler.as_ref().is_some_and(|it| it.is_place());
+        let counts_places = |judge: &Judge| !judge.rule.is_local() && is_place(judge);
+        self.freed.is_awaited() && self.rules.iter().any(counts_places)
+    }
+
     /// Hands on the last counts, and takes this engine's callers back from the gauges.
     pub fn retire(&mut self, namespace: &str, now: Now, metrics: &dyn Metrics) {
         self.forget_followed();

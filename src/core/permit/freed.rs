@@ -32,6 +32,12 @@ impl Freed {
         self.open.get() >= MOST
     }
 
+    /// Whether anything is still to be settled of an open stream.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        self.open.get() > 0
+    }
+
     /// One more charge is open.
     pub(super) fn open(&self) {
         self.open.set(self.open.get() + 1);

@@ -2,6 +2,7 @@
 
 use super::Instance;
 use crate::host::{Host, Level};
+use diana_core::port::Request;
 use diana_core::time::{Micros, SECOND};
 
 /// How long no request may have come before an instance is closed that may have been replaced: a listener may
@@ -62,12 +63,26 @@ impl Instance {
         if self.closed.get() {
             return;
         }
-        if let Ok(mut engine) = self.engine.try_borrow_mut() {
-            engine.retire(&self.namespace, self.now(host), host);
-            self.upkeep.set(None);
-            self.closed.set(true);
+        let Ok(mut engine) = self.engine.try_borrow_mut() else { return self.need_no_redis() };
+        engine.retire(&self.namespace, self.now(host), host);
+        let holds_places = engine.holds_places();
+        drop(engine);
+        // Whoever is under way keeps its place only as long as somebody says so.
+        self.upkeep.set(holds_places.then(|| host.monotonic().saturating_add(self.interval)));
+        self.closed.set(!holds_places);
+        if !holds_places {
+            self.need_no_redis();
         }
-        self.need_no_redis();
+    }
+
+    /// Whether it keeps what was reserved for the request that the host is calling about.
+    pub(crate) fn follows(&self, request: &dyn Request) -> bool {
+        self.engine.try_borrow().is_ok_and(|engine| engine.follows(request))
+    }
+
+    /// It waits for nothing that a Redis would be good for which is away.
+    fn need_no_redis(&self) {
+        self.engine.try_borrow_mut().into_iter().for_each(|mut engine| engine.need_no_redis());
     }
 
     /// What another one has not settled that has ended is this one's to settle, if it goes by the same Redis. Whether it

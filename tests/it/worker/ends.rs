@@ -228,3 +228,31 @@ fn what_is_to_be_settled_is_the_last_ones() {
     let said = String::from_utf8_lossy(&body).into_owned();
     assert!(said.contains(&left), "{used} are used: {said}");
 }
+
+/// It says that they are held for as long as one of its requests is under way, and not longer.
+#[test]
+fn an_instance_that_was_replaced_keeps_places_in_flight() {
+    let text = FLEET.replace("unit: day, rpu: 100, algo: W", "in_flight: 1");
+    let (mut thread, mut redis, mut done) = (Thread::with(&text), Redis::default(), 0);
+    let mut pass = |thread: &mut Thread, seconds: u64| {
+        for _ in 0..seconds * 100 {
+            thread.pass(10 * MILLISECOND);
+            serve(thread, &mut redis, &mut done);
+        }
+    };
+    thread.request(1, 10, "ann");
+    pass(&mut thread, 1);
+    assert_eq!(*thread.host.resumed.borrow(), [10]);
+    let old = weak(&thread, 1);
+    assert!(thread.configure(1, &format!("{text}\n# once more")));
+    pass(&mut thread, 10);
+    thread.request(1, 11, "ann");
+    pass(&mut thread, 1);
+    assert_eq!(*thread.host.refused.borrow(), [11], "the place is taken");
+    thread.leave(1, 10);
+    pass(&mut thread, 3);
+    assert!(old.upgrade().is_none(), "nothing is left of it");
+    thread.request(1, 12, "ann");
+    pass(&mut thread, 1);
+    assert_eq!(*thread.host.resumed.borrow(), [10, 12], "the place is free");
+}
