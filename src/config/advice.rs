@@ -2,7 +2,7 @@
 
 use super::actors::Known;
 use diana_core::identity::header;
-use diana_core::policy::{Except, Limit, Rule, Scope};
+use diana_core::policy::{Except, Limit, Prefix, Rule, Scope};
 use diana_core::time::Unit;
 
 /// How many rules a line names.
@@ -116,7 +116,8 @@ fn unguarded<'l>(
     guards: &[&Limit],
     actors: &'l [Known],
 ) -> impl Iterator<Item = &'l Rule> {
-    let covers = |guard: &&Limit| guard.url.covers(limit.url.path());
+    let is_below = |guard: &Limit, url: &Prefix| guard.urls.iter().any(|it| it.covers(url.path()));
+    let covers = |guard: &&Limit| limit.urls.iter().all(|url| is_below(guard, url));
     let guarded = is_guard(limit, actors) || guards.iter().any(covers);
     limit.rules.iter().filter(move |rule| !guarded && is_caller_chosen(rule, actors))
 }

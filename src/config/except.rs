@@ -1,19 +1,14 @@
 //! `except`: requests that are not judged.
 
-use std::net::IpAddr;
-
-use ipnet::{IpNet, Ipv4Net};
-
+use super::addresses::{self, ADDRESSES};
+use super::conditions;
 use super::fields::Fields;
-use super::matching;
 use super::node::Node;
 use diana_core::policy::{Except, Prefix};
 
 const WHAT: &str = "a mapping such as `{addresses: [10.0.0.0/8], paths: [/healthz]}`";
 /// Its keys.
 pub const KEYS: &[&str] = &["addresses", "paths", "headers"];
-const ADDRESSES: &str = "a list of addresses such as `[10.0.0.0/8, 192.0.2.1]`";
-const ADDRESS: &str = "an address such as 192.0.2.1, or a network such as 10.0.0.0/8";
 const PATHS: &str = "a list of paths such as `[/healthz]`";
 
 /// Reads `except` of the document, of an entry or of a rule.
@@ -24,31 +19,9 @@ pub fn read(outer: &Fields<'_>, ignore_case: bool) -> Except {
         fields.get(key).and_then(|node| node.list(allowed)).unwrap_or_default()
     };
     Except {
-        addresses: items("addresses", ADDRESSES).iter().filter_map(address).collect(),
+        addresses: items("addresses", ADDRESSES).iter().filter_map(addresses::read).collect(),
         paths: items("paths", PATHS).iter().filter_map(|node| path(node, ignore_case)).collect(),
-        headers: fields.get("headers").map(matching::conditions).unwrap_or_default(),
-    }
-}
-
-fn address(node: &Node<'_>) -> Option<IpNet> {
-    let text = node.text(ADDRESS)?;
-    let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    if net.is_err() {
-        node.reject(ADDRESS);
-    }
-    net.ok().map(canonical)
-}
-
-/// A network of IPv4-mapped IPv6 addresses as the IPv4 network that it is.
-fn canonical(net: IpNet) -> IpNet {
-    let mapped = match net.addr() {
-        IpAddr::V6(address) => address.to_ipv4_mapped(),
-        IpAddr::V4(_) => None,
-    };
-    let short = net.prefix_len().checked_sub(96);
-    match mapped.zip(short).map(|(address, length)| Ipv4Net::new(address, length)) {
-        Some(Ok(net)) => IpNet::V4(net.trunc()),
-        _ => net.trunc(),
+        headers: fields.get("headers").map(conditions::of_headers).unwrap_or_default(),
     }
 }
 

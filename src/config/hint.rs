@@ -55,7 +55,7 @@ fn elsewhere(key: &str) -> String {
         places.push("beside `rules`");
     }
     if keys::MATCH.contains(&key) {
-        places.push("in `match`");
+        places.push("in `match` or `unless`");
     }
     if keys::RULE.contains(&key) || keys::algorithms().contains(&key) {
         places.push("in a rule");

@@ -24,13 +24,18 @@ pub const REMOTE_DOCUMENT: &[&str] =
     &["limits", "actors", "except", "time_zone", "response", "shadow"];
 
 /// Keys of an entry.
-pub const ENTRY: &[&str] = &["Url", "url", "rules", "match", "except", "response", "ignore_case"];
+pub const ENTRY: &[&str] =
+    &["Url", "url", "rules", "match", "unless", "except", "response", "ignore_case"];
 
 /// Keys of `accepted`.
 pub const ACCEPTED: &[&str] = &["headers", "filter_state"];
 
-/// Keys of `match`.
-pub const MATCH: &[&str] = &["methods", "hosts", "headers"];
+/// Keys of `match` and `unless`.
+pub const MATCH: &[&str] =
+    &["methods", "hosts", "headers", "query", "cookies", "addresses", "metadata", "claims"];
+
+/// Keys of `claims`.
+pub const CLAIMS: &[&str] = &["payload", "values"];
 
 /// Keys that every rule may have, whatever its algorithm.
 pub const RULE: &[&str] = &[

@@ -7,7 +7,9 @@ pub mod outline;
 pub mod problem;
 
 mod actors;
+mod addresses;
 mod advice;
+mod conditions;
 mod context;
 mod document;
 mod entry;

@@ -5,7 +5,7 @@ mod form;
 mod words;
 
 use super::rule::{ban, cost, hot, quota, settling};
-use super::{except, keys, matching, operator, redis, remote, response};
+use super::{conditions, except, keys, operator, redis, remote, response};
 use diana_core::identity;
 use diana_core::tree::Tree;
 use form::FORMS;
@@ -32,7 +32,8 @@ fn mappings() -> Vec<Mapping> {
         mapping("document", keys::DOCUMENT, &["limits"]),
         mapping("entry", keys::ENTRY, &["rules"]),
         mapping("match", keys::MATCH, &[]),
-        mapping("test", matching::TESTS, &[]),
+        mapping("claims", keys::CLAIMS, keys::CLAIMS),
+        mapping("test", conditions::TESTS, &[]),
         mapping("rule", &rule, &["actor"]),
         mapping("source", &source.collect::<Vec<_>>(), &[]),
         mapping("except", except::KEYS, &[]),

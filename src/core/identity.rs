@@ -12,7 +12,6 @@ pub mod query;
 use std::fmt::Debug;
 use std::rc::Rc;
 
-use crate::matching::path::decoded;
 use crate::policy::IdentitySource;
 use crate::port::Request;
 use crate::tree::Tree;
@@ -139,12 +138,6 @@ fn text(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {
             Err(vec![Mistake { key: key.into(), message }])
         }
     }
-}
-
-/// Text of a form by what any upstream takes it for: percent-decoded once, and a space where it has a
-/// plus, however that is written, since to some upstreams the one means the other.
-fn form(text: &[u8]) -> impl Iterator<Item = u8> {
-    decoded(text).map(|byte| if byte == b'+' { b' ' } else { byte })
 }
 
 /// A header's name under the main key `key`, in lower case.

@@ -25,6 +25,7 @@ pub mod ring;
 pub mod settlement;
 pub mod settling;
 pub mod sizing;
+pub mod spelling;
 pub mod store;
 pub mod text;
 pub mod tickets;

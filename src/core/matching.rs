@@ -1,5 +1,6 @@
 //! Which entries of `limits` cover a path, the shortest first.
 
+mod condition;
 pub mod except;
 pub mod header;
 pub mod host;
@@ -8,6 +9,7 @@ pub mod path;
 mod path_tree;
 mod piece;
 mod reading;
+mod value;
 
 use path::Path;
 
@@ -17,7 +19,8 @@ use path_tree::PathTree;
 /// Finds entries by path: one look-up per leading segment, however many entries there are.
 #[derive(Debug)]
 pub struct PathIndex {
-    /// Entries in the order in which they are judged; the trees know them by their places here.
+    /// Entries in the order in which they are judged, each once for each of its prefixes; the trees know them
+    /// by their places here.
     order: Vec<usize>,
     exact: PathTree,
     /// PathIndex that ignore case.
@@ -25,10 +28,12 @@ pub struct PathIndex {
 }
 
 impl PathIndex {
-    /// An index of prefixes; an entry is known by its place among them.
-    pub fn new<'a>(prefixes: impl Iterator<Item = &'a Prefix>) -> PathIndex {
+    /// An index of entries by their prefixes, none of which covers another of the same entry; an entry is
+    /// known by its place.
+    pub fn new<'a>(entries: impl Iterator<Item = &'a [Prefix]>) -> PathIndex {
         let mut sorted: Vec<(usize, &Prefix)> = Vec::new();
-        for (entry, prefix) in prefixes.enumerate() {
+        let numbered = entries.enumerate();
+        for (entry, prefix) in numbered.flat_map(|(at, all)| all.iter().map(move |one| (at, one))) {
             let length = prefix.path().len();
             let place = sorted.partition_point(|(_, other)| other.path().len() <= length);
             sorted.insert(place, (entry, prefix));
@@ -52,16 +57,28 @@ impl PathIndex {
     /// falls under all of them.
     pub fn covering(&self, path: Path<'_>, hits: &mut Vec<usize>) {
         hits.clear();
-        if path.is_plain || !self.needs_path() {
+        let is_plain = path.is_plain || !self.needs_path();
+        if is_plain {
             plain(&self.exact, path.text, |entry| hits.push(entry));
             plain(&self.folded, path.text, |entry| add(hits, entry));
         } else if !(odd(&self.exact, path.text, hits) && odd(&self.folded, path.text, hits)) {
             hits.clear();
             hits.extend(0..self.order.len());
         }
-        for hit in hits {
+        for hit in hits.iter_mut() {
             *hit = self.order.get(*hit).copied().unwrap_or_default();
         }
+        if !is_plain {
+            self.keep_first(hits);
+        }
+    }
+
+    /// Keeps each entry in the place of the first of its prefixes that covers a reading.
+    fn keep_first(&self, hits: &mut Vec<usize>) {
+        let mut seen = vec![false; self.order.len()];
+        let mut is_first =
+            |entry: &usize| seen.get_mut(*entry).is_some_and(|seen| !std::mem::replace(seen, true));
+        hits.retain(|entry| is_first(entry));
     }
 }
 

@@ -20,6 +20,12 @@ pub(crate) fn float(bytes: &[u8]) -> Option<u64> {
     (number >= 0.0).then_some(number.ceil() as u64)
 }
 
+/// A 64-bit float, the lowest byte first, that is a whole number from 0 on and known to the last digit.
+pub(crate) fn whole(bytes: &[u8]) -> Option<u64> {
+    let number = float(bytes).filter(|number| *number < 1 << 53)?;
+    ((number as f64).to_le_bytes() == bytes).then_some(number)
+}
+
 /// A whole number of 64 bits, the lowest byte first, that is not negative.
 pub(crate) fn integer(bytes: &[u8]) -> Option<u64> {
     u64::try_from(i64::from_le_bytes(bytes.try_into().ok()?)).ok()

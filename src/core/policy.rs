@@ -20,7 +20,7 @@ pub use actor::{Actor, IdentitySource};
 pub use ban::Ban;
 pub use cost::Told;
 pub use hot::Hot;
-pub use matching::{Condition, Except, Host, Match, Prefix, Test};
+pub use matching::{Block, Condition, Except, Field, Host, Match, Prefix, Test};
 pub use operator::Explain;
 pub use quota::{MAX_PERMITS, Quota};
 use redis::Redis;

@@ -22,6 +22,7 @@ mod holding;
 mod hostile;
 mod hot;
 mod in_flight;
+mod matching;
 mod metrics;
 mod midnight;
 mod models;

@@ -21,13 +21,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("decision", &["time"]),
     ("port", &["time"]),
     ("settlement", &["time"]),
+    ("spelling", &[]),
     ("words", &["port"]),
     // What is to be done.
-    ("policy", &["bloom", "time", "tree"]),
+    ("policy", &["bloom", "port", "time", "tree"]),
     // How it is done.
     ("algorithm", &["decision", "policy", "ring", "settlement", "time"]),
-    ("matching", &["policy", "port"]),
-    ("identity", &["json", "key", "matching", "policy", "port", "tree"]),
+    ("matching", &["number", "policy", "port", "spelling"]),
+    ("identity", &["json", "key", "matching", "policy", "port", "spelling", "tree"]),
     ("cost", &["identity", "number", "policy", "port"]),
     ("settling", &["number", "policy", "port"]),
     ("permit", &["key", "settlement", "settling", "time"]),

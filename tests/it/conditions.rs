@@ -1,9 +1,11 @@
-//! Hosts, header conditions and exemptions.
+//! Hosts, conditions on values, and exemptions.
+
+mod law;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use diana_core::policy::{Condition, Except, Host, Test};
+use diana_core::policy::{Condition, Except, Field, Host, Test};
 use diana_core::port::{Property, Pseudo, Request, Values};
 use kit::fake::FakeRequest;
 
@@ -46,7 +48,7 @@ fn hosts_ignore_case_and_port() {
 /// Whether a rule's condition holds, and an exemption's.
 fn holds(test: Test, values: &[&str]) -> (bool, bool) {
     let request = values.iter().fold(FakeRequest::get("/"), |r, v| r.header("x-app", v));
-    let condition = Condition { name: "x-app".into(), test };
+    let condition = Condition { field: Field::Header("x-app".into()), test };
     (condition.may_hold(&request), condition.must_hold(&request))
 }
 
@@ -121,9 +123,44 @@ impl Request for Closed {
 #[test]
 fn a_header_that_nobody_can_read() {
     for test in [Test::Exact("web".into()), Test::Not("web".into()), Test::Present(true)] {
-        let condition = Condition { name: "x-app".into(), test };
+        let condition = Condition { field: Field::Header("x-app".into()), test };
         assert!(condition.may_hold(&Closed) && !condition.must_hold(&Closed));
     }
+}
+
+/// Whether a rule's condition on a property holds, and an exemption's; the host does not say what it is.
+fn of_property(test: Test, value: Option<&[u8]>) -> (bool, bool) {
+    let path = ["metadata", "filter_metadata", "n", "k"];
+    let request = FakeRequest::get("/");
+    let request = match value {
+        Some(value) => request.property(&path, value),
+        None => request,
+    };
+    let condition = Condition { field: Field::Property(Property::new(&path)), test };
+    (condition.may_hold(&request), condition.must_hold(&request))
+}
+
+#[test]
+fn metadata_and_claims() {
+    let exact = |text: &str| Test::Exact(text.into());
+    assert_eq!(of_property(exact("gold"), Some(b"gold")), YES);
+    assert_eq!(of_property(exact("gold"), Some(b"gold,free")), NO);
+    assert_eq!(of_property(exact("gold"), None), NO);
+    assert_eq!(of_property(Test::Not("gold".into()), None), YES);
+    assert_eq!(of_property(Test::Present(false), None), YES);
+    assert_eq!(of_property(Test::Present(true), Some(b"")), YES);
+    assert_eq!(of_property(exact("true"), Some(&[1])), YES);
+    assert_eq!(of_property(exact("false"), Some(&[0])), YES);
+    for (number, text) in [(0.0, "0"), (5.0, "5"), (9_007_199_254_740_991.0, "9007199254740991")] {
+        let number: f64 = number;
+        assert_eq!(of_property(exact(text), Some(&number.to_le_bytes())), YES, "{text}");
+        assert_eq!(of_property(exact("7"), Some(&number.to_le_bytes())), NO, "{text}");
+    }
+    for number in [0.5_f64, -5.0, 1e300, f64::NAN, f64::INFINITY] {
+        assert_eq!(of_property(exact("5"), Some(&number.to_le_bytes())), NO, "{number}");
+    }
+    // Text that would be a whole number, too.
+    assert_eq!(of_property(exact("abcdef3C"), Some(b"abcdef3C")), YES);
 }
 
 #[test]

@@ -11,7 +11,8 @@ use fastrand::Rng;
 
 fn index(urls: &[(&str, bool)]) -> PathIndex {
     let parse = |(url, folds): &(&str, bool)| Prefix::parse(url, *folds).unwrap();
-    PathIndex::new(urls.iter().map(parse).collect::<Vec<Prefix>>().iter())
+    let prefixes = urls.iter().map(parse).collect::<Vec<Prefix>>();
+    PathIndex::new(prefixes.iter().map(std::slice::from_ref))
 }
 
 /// The entries that cover a path, in their order.

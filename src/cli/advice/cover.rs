@@ -1,7 +1,7 @@
 //! Rules that can never refuse, since whatever they would refuse a stricter one refuses before.
 
 use diana_config::Advice;
-use diana_core::policy::{Except, Limit, Policy, Rule, Scope};
+use diana_core::policy::{Except, Limit, Policy, Prefix, Rule, Scope};
 
 /// What there is to say about such rules, each with the one that covers it.
 pub fn advice(policy: &Policy) -> Vec<Advice> {
@@ -47,14 +47,18 @@ fn width(scope: Scope) -> u8 {
     }
 }
 
-/// Whether an entry covers whatever another one does: its path is that or one above it, and nothing else must hold.
+/// Whether an entry covers whatever another one does: its paths are those or above them, and nothing else must hold.
 fn covers(inner: &Limit, outer: &Limit) -> bool {
-    let (path, above) = (inner.url.path(), outer.url.path());
+    let is_covered = |url| outer.urls.iter().any(|above| is_above(above, url));
+    let is_same = std::ptr::eq(inner, outer);
+    is_same || inner.urls.iter().all(is_covered) && outer.matcher.is_empty()
+}
+
+fn is_above(outer: &Prefix, inner: &Prefix) -> bool {
+    let (path, above) = (inner.path(), outer.path());
     let is_above = above == b"/"
         || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
-    let cases = outer.url.ignores_case() || !inner.url.ignores_case();
-    let is_same = std::ptr::eq(inner, outer);
-    is_same || is_above && cases && outer.matcher.is_empty()
+    is_above && (outer.ignores_case() || !inner.ignores_case())
 }
 
 fn is_empty(except: &Except) -> bool {

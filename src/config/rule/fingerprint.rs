@@ -9,11 +9,16 @@ use diana_core::key::KeyHasher;
 use diana_core::policy::{Limit, Prefix, Rule, Scope};
 use diana_core::tree::Tree;
 
-/// The fingerprint of an entry: its path, and what else must hold as it is written.
-pub fn of_entry(url: &Prefix, conditions: Option<&Tree>) -> u64 {
+/// The fingerprint of an entry: its paths, and what else must hold as it is written.
+pub fn of_entry(urls: &[Prefix], conditions: Option<&Tree>, unless: Option<&Tree>) -> u64 {
     let mut hasher = KeyHasher::public();
-    hasher.part(usize::from(url.ignores_case()), url.path());
+    for url in urls {
+        hasher.part(usize::from(url.ignores_case()), url.path());
+    }
     add(&mut hasher, conditions.unwrap_or(&Tree::Null));
+    if let Some(unless) = unless {
+        add(&mut hasher, unless);
+    }
     hasher.finish().hash
 }
 

@@ -9,9 +9,10 @@ use diana_core::policy::{Limit, Prefix, Rule};
 /// Names the rules that have no name yet. `taken` holds the names that are given, each with the
 /// number that would follow it.
 pub fn fill(limits: &mut [Limit], actors: &[Known], mut taken: BTreeMap<String, usize>) {
-    for limit in limits {
-        for rule in limit.rules.iter_mut().filter(|rule| rule.name.is_empty()) {
-            rule.name = free(&base(&limit.url, rule, actors), &mut taken);
+    for Limit { urls, rules, .. } in limits {
+        let Some(url) = urls.first() else { continue };
+        for rule in rules.iter_mut().filter(|rule| rule.name.is_empty()) {
+            rule.name = free(&base(url, rule, actors), &mut taken);
         }
     }
 }

@@ -41,7 +41,8 @@ use Form::{
 };
 
 const NUMBER: &[&str] = &["number", "text"];
-const HEADERS: Form = Named(&Either(&[Text, Mapping("test")]));
+const BLOCKS: Form = Either(&[Mapping("match"), List(&Mapping("match"))]);
+const TESTS: Form = Named(&Either(&[Text, Mapping("test")]));
 const TEXTS: Form = List(&Text);
 
 /// What each key of a mapping may be; of those that stand here nowhere, anything.
@@ -58,19 +59,29 @@ pub const FORMS: &[(&str, &str, Form)] = &[
     ("document", "accepted", Mapping("accepted")),
     ("document", "redis", Mapping("redis")),
     ("document", "remote", Mapping("remote")),
-    ("entry", "Url", Text),
-    ("entry", "url", Text),
+    ("entry", "Url", Either(&[Text, TEXTS])),
+    ("entry", "url", Either(&[Text, TEXTS])),
     ("entry", "rules", List(&Mapping("rule"))),
-    ("entry", "match", Mapping("match")),
+    ("entry", "match", BLOCKS),
+    ("entry", "unless", BLOCKS),
     ("entry", "except", Mapping("except")),
     ("entry", "response", Mapping("response")),
     ("entry", "ignore_case", Flag),
     ("match", "methods", TEXTS),
     ("match", "hosts", TEXTS),
-    ("match", "headers", HEADERS),
+    ("match", "headers", TESTS),
+    ("match", "query", TESTS),
+    ("match", "cookies", TESTS),
+    ("match", "addresses", TEXTS),
+    ("match", "metadata", Named(&TESTS)),
+    ("match", "claims", Mapping("claims")),
+    ("claims", "payload", Text),
+    ("claims", "values", TESTS),
     ("test", "exact", Text),
     ("test", "prefix", Text),
     ("test", "suffix", Text),
+    ("test", "contains", Text),
+    ("test", "in", TEXTS),
     ("test", "present", Flag),
     ("test", "not", Text),
     ("rule", "actor", Either(&[Text, TEXTS])),
@@ -101,7 +112,7 @@ pub const FORMS: &[(&str, &str, Form)] = &[
     ("source", "peer", Text),
     ("except", "addresses", TEXTS),
     ("except", "paths", TEXTS),
-    ("except", "headers", HEADERS),
+    ("except", "headers", TESTS),
     ("response", "status", Whole(400, 599)),
     ("response", "body", Text),
     ("response", "content_type", Text),

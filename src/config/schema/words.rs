@@ -20,6 +20,8 @@ const UNDER: &[(&str, &str, &str)] = &[
     ("document", "explain", "explain"),
     ("document", "remote", "remote"),
     ("entry", "match", "match"),
+    ("entry", "unless", "match"),
+    ("match", "claims", "claims"),
     ("entry", "rules", "rule"),
     ("rule", "ban", "ban"),
     ("rule", "quota", "quota"),

@@ -66,7 +66,7 @@ impl Engine {
         let is_plain = policy.is_plain();
         let actors = policy.actors.iter().map(sources).collect::<Result<Vec<_>, _>>()?;
         let reads_headers = reads_headers(&policy, &actors);
-        let paths = PathIndex::new(policy.limits.iter().map(|limit| &limit.url));
+        let paths = PathIndex::new(policy.limits.iter().map(|limit| limit.urls.as_slice()));
         let needs_path = paths.needs_path() || excepts_paths(&policy);
         let mut builder = Builder::new(&policy, actors, seed, stores, client.as_ref());
         let (limits, judges) = builder.limits(policy.limits)?;
@@ -293,8 +293,6 @@ fn reads_headers(policy: &Policy, actors: &[Sources]) -> bool {
             || rule.actor.iter().any(by_actor)
             || rule.told.as_deref().is_some_and(by_cost)
     };
-    let by_limit = |limit: &policy::Limit| {
-        !limit.matcher.is_empty() || limit.except.reads_headers() || limit.rules.iter().any(by_rule)
-    };
+    let by_limit = |limit: &policy::Limit| limit.reads_headers() || limit.rules.iter().any(by_rule);
     policy.except.reads_headers() || policy.limits.iter().any(by_limit)
 }

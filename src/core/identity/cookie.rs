@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use super::{BuiltSource, Found, Kind, Mistake, Source, form, text};
+use super::{BuiltSource, Found, Kind, Mistake, Source, text};
 use crate::port::{Request, Values};
+use crate::spelling::{cookie, form};
 use crate::tree::Tree;
 
 /// `cookie` in the registry.
@@ -14,7 +15,7 @@ struct Cookie(String);
 
 fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
     let name = text("cookie", name)?;
-    if name.bytes().any(|byte| byte <= b' ' || b"=;,\x7f".contains(&byte)) {
+    if !cookie::is_name(&name) {
         let message =
             format!("found `{name}`, allowed: a cookie's name without `=`, `;` or spaces");
         return Err(vec![Mistake { key: "cookie".into(), message }]);
@@ -43,25 +44,8 @@ impl Source for Cookie {
 }
 
 impl Cookie {
-    /// What may be the values of this cookie in one header. Some upstreams percent-decode names and
-    /// values.
-    fn values(&self, header: &[u8]) -> impl Iterator<Item = Vec<u8>> {
-        let pairs = header.split(|&byte| byte == b';').filter_map(|pair| {
-            let equals = pair.iter().position(|&byte| byte == b'=')?;
-            let (name, value) = pair.split_at_checked(equals)?;
-            let name = name.trim_ascii();
-            let is_own = name == self.0.as_bytes() || form(name).eq(form(self.0.as_bytes()));
-            is_own.then(|| value.get(1..).unwrap_or_default().trim_ascii())
-        });
-        pairs.flat_map(readings).map(|value| form(value).collect())
+    fn values<'a>(&'a self, header: &'a [u8]) -> impl Iterator<Item = Vec<u8>> {
+        let pairs = cookie::pairs(header, self.0.as_bytes());
+        pairs.flat_map(|pair| cookie::unquoted(pair.value)).map(|value| form(value).collect())
     }
-}
-
-/// What a cookie's value may be taken for: quotes around it are no part of it. Where they hold escapes,
-/// or do not end, upstreams differ, so it is two values.
-fn readings(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let inner = value.strip_prefix(b"\"");
-    let whole = inner.and_then(|inner| inner.strip_suffix(b"\""));
-    let unclear = inner.filter(|inner| whole.is_none() || inner.contains(&b'\\'));
-    std::iter::once(whole.unwrap_or(value)).chain(unclear)
 }

@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use super::{BuiltSource, Found, Kind, Source, form, text};
+use super::{BuiltSource, Found, Kind, Source, text};
 use crate::port::{Pseudo, Request};
+use crate::spelling::{form, query};
 use crate::tree::Tree;
 
 /// `query` in the registry.
@@ -35,21 +36,7 @@ impl Source for Query {
 }
 
 impl Query {
-    /// What may be the values of this parameter. To some upstreams `;` separates as `&` does: then one
-    /// pair is several, and one value two.
-    fn values(&self, path: &[u8]) -> impl Iterator<Item = Vec<u8>> {
-        let path = path.split(|&byte| byte == b'#').next().unwrap_or_default();
-        let start = path.iter().position(|&byte| byte == b'?').map_or(path.len(), |mark| mark + 1);
-        let query = path.get(start..).unwrap_or_default();
-        let pairs = query.split(|&byte| byte == b'&').flat_map(|pair| {
-            let parts =
-                pair.split(|&byte| byte == b';').filter(move |part| part.len() < pair.len());
-            std::iter::once(pair).chain(parts)
-        });
-        pairs.filter_map(|pair| {
-            let mut halves = pair.splitn(2, |&byte| byte == b'=');
-            let is_own = form(halves.next()?).eq(form(self.0.as_bytes()));
-            is_own.then(|| form(halves.next().unwrap_or_default()).collect())
-        })
+    fn values<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = Vec<u8>> {
+        query::pairs(path, self.0.as_bytes()).map(|pair| form(pair.value).collect())
     }
 }

@@ -2,8 +2,8 @@
 
 use std::net::Ipv6Addr;
 
-use super::path::decoded;
 use crate::policy::Host;
+use crate::spelling::decoded;
 
 impl Host {
     /// A pattern as written in a configuration: `example.com` or `*.example.com`.

@@ -1,6 +1,7 @@
 //! Paths as they are configured, and as requests spell them.
 
 use crate::policy::Prefix;
+use crate::spelling::decoded;
 
 impl Prefix {
     /// A prefix from a path as written in a configuration.
@@ -115,32 +116,6 @@ impl<'r> Path<'r> {
         }
         Path { text, is_plain }
     }
-}
-
-/// Text after one round of percent-decoding.
-pub fn decoded(text: &[u8]) -> impl Iterator<Item = u8> {
-    let mut bytes = text.iter().copied();
-    std::iter::from_fn(move || next_decoded(&mut bytes))
-}
-
-/// The next byte after one round of percent-decoding; a `%` without two hex digits is itself.
-fn next_decoded(bytes: &mut (impl Iterator<Item = u8> + Clone)) -> Option<u8> {
-    let byte = bytes.next()?;
-    if byte != b'%' {
-        return Some(byte);
-    }
-    let mut ahead = bytes.clone();
-    match (ahead.next().and_then(hex), ahead.next().and_then(hex)) {
-        (Some(high), Some(low)) => {
-            *bytes = ahead;
-            Some(high * 16 + low)
-        }
-        _ => Some(byte),
-    }
-}
-
-fn hex(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
 /// Closes the segment that `out` ends in, so that `out` ends in `/` again.

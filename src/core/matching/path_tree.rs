@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::path::decoded;
+use crate::spelling::decoded;
 
 /// Paths as a tree of names; a node is known by its number, a parent's is lower than its children's.
 #[derive(Debug)]

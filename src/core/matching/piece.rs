@@ -1,6 +1,6 @@
 //! A path cut wherever somebody may see a slash, and what each piece may mean.
 
-use super::path::decoded;
+use crate::spelling::decoded;
 
 /// What lies between two slashes, or what may be taken for them.
 #[derive(Debug, Clone, Copy)]

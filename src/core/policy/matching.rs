@@ -4,6 +4,8 @@ use std::net::Ipv6Addr;
 
 use ipnet::IpNet;
 
+use crate::port::Property;
+
 /// A configured path; it covers whole segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix {
@@ -12,22 +14,46 @@ pub struct Prefix {
     pub(crate) ignore_case: bool,
 }
 
-/// Conditions of an entry beyond its path; all must hold, an empty list always does.
+/// Which requests an entry is for, beyond its path.
 #[derive(Debug, Default)]
 pub struct Match {
-    /// Methods, upper case; one of them.
-    pub methods: Vec<String>,
-    /// Hosts; one of them.
-    pub hosts: Vec<Host>,
-    /// Header conditions; all of them.
-    pub headers: Vec<Condition>,
+    /// One of them must hold, in any way that the request can be read; an empty list always does.
+    pub any: Vec<Block>,
+    /// None of them may hold in all ways that the request can be read.
+    pub unless: Vec<Block>,
 }
 
 impl Match {
     /// Whether nothing needs to hold.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.methods.is_empty() && self.hosts.is_empty() && self.headers.is_empty()
+        self.any.is_empty() && self.unless.is_empty()
+    }
+
+    /// Whether headers are looked at.
+    #[must_use]
+    pub fn reads_headers(&self) -> bool {
+        self.any.iter().chain(&self.unless).any(Block::reads_headers)
+    }
+}
+
+/// Conditions that must all hold; an empty list always does.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Methods, upper case; one of them.
+    pub methods: Vec<String>,
+    /// Hosts; one of them.
+    pub hosts: Vec<Host>,
+    /// Client addresses, IPv4-mapped IPv6 written as IPv4; one of them.
+    pub addresses: Vec<IpNet>,
+    /// Values; all of them.
+    pub values: Vec<Condition>,
+}
+
+impl Block {
+    fn reads_headers(&self) -> bool {
+        let by_value = |condition: &Condition| !matches!(condition.field, Field::Property(_));
+        !self.methods.is_empty() || !self.hosts.is_empty() || self.values.iter().any(by_value)
     }
 }
 
@@ -40,16 +66,29 @@ pub struct Host {
     pub(crate) address: Option<Ipv6Addr>,
 }
 
-/// What one header must look like.
+/// What one value must look like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// The header, in lower case.
-    pub name: String,
-    /// What its value must be.
+    /// Where it stands.
+    pub field: Field,
+    /// What it must be.
     pub test: Test,
 }
 
-/// A test of a header's value.
+/// Where a request has a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Field {
+    /// In a header, whose name is in lower case.
+    Header(String),
+    /// In a parameter of the query.
+    Query(String),
+    /// In a cookie.
+    Cookie(String),
+    /// In what another filter left.
+    Property(Property),
+}
+
+/// A test of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Test {
     /// The value is this.
@@ -58,9 +97,13 @@ pub enum Test {
     Prefix(String),
     /// The value ends with this.
     Suffix(String),
-    /// The header is there, or is not.
+    /// The value has this somewhere.
+    Contains(String),
+    /// The value is one of these, which are sorted.
+    In(Vec<String>),
+    /// The value is there, or is not.
     Present(bool),
-    /// No value is this; an absent header has none.
+    /// No value is this; nor is one that is absent.
     Not(String),
 }
 

@@ -8,16 +8,24 @@ use crate::bloom::Shape;
 /// One entry of `limits`.
 #[derive(Debug)]
 pub struct Limit {
-    /// The path that it covers.
-    pub url: Prefix,
+    /// The paths that it covers, at least one; they share what is counted.
+    pub urls: Vec<Prefix>,
     /// What else must hold.
     pub matcher: Match,
     /// Requests that this entry does not judge.
     pub except: Except,
     /// Its rules in document order.
     pub rules: Vec<Rule>,
-    /// A hash of the path and of what else must hold.
+    /// A hash of the paths and of what else must hold.
     pub fingerprint: u64,
+}
+
+impl Limit {
+    /// Whether headers are looked at to tell whom it is for.
+    #[must_use]
+    pub fn reads_headers(&self) -> bool {
+        self.matcher.reads_headers() || self.except.reads_headers()
+    }
 }
 
 /// One rule.

@@ -1,5 +1,7 @@
 //! Rules go on with what was used under a new version of the module, too: it is kept under these numbers.
 
+use std::collections::BTreeSet;
+
 use diana_core::policy::Ban;
 
 #[test]
@@ -28,6 +30,28 @@ limits: [{{Url: /a, match: {{methods: [GET]}}, rules: [{{{rule}}}]}}]"
             diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         assert_eq!(policy.limits[0].rules[0].fingerprint, fingerprint, "{rule}");
     }
+}
+
+/// What else an entry is for makes its rules others.
+#[test]
+fn other_requests_are_counted_anew() {
+    let of = |entry: &str| {
+        let text = format!("{{{entry}, rules: [{{actor: all, unit: day, rpu: 1}}]}}");
+        let policy = diana_config::parse(text.as_bytes()).unwrap();
+        policy.limits[0].rules[0].fingerprint
+    };
+    let entries = [
+        "Url: /a",
+        "Url: /b",
+        "Url: [/a, /b]",
+        "Url: /a, match: {methods: [GET]}",
+        "Url: /a, match: [{methods: [GET]}]",
+        "Url: /a, unless: {methods: [GET]}",
+        "Url: /a, match: {methods: [GET]}, unless: {methods: [GET]}",
+    ];
+    let fingerprints: BTreeSet<u64> = entries.into_iter().map(of).collect();
+    assert_eq!(fingerprints.len(), entries.len());
+    assert_eq!(of("Url: /a"), of("Url: [/a]"));
 }
 
 /// Bans, too.

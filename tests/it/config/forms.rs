@@ -7,7 +7,7 @@ use diana_core::policy::{Policy, Scope};
 fn gist(policy: &Policy) -> Vec<String> {
     let limits = policy.limits.iter();
     let rules = limits.flat_map(|limit| {
-        let path = String::from_utf8_lossy(limit.url.path()).into_owned();
+        let path = String::from_utf8_lossy(limit.urls[0].path()).into_owned();
         limit.rules.iter().map(move |rule| {
             format!("{path} {} {:?} {:?} {:?}", rule.name, rule.actor, rule.quota, rule.scope)
         })
@@ -35,7 +35,7 @@ fn the_sample_of_the_seed() {
     let policy = policy(SEED);
     let [limit] = policy.limits.as_slice() else { panic!("one entry") };
     let [device, all] = limit.rules.as_slice() else { panic!("two rules") };
-    assert_eq!(limit.url.path(), b"/");
+    assert_eq!(limit.urls[0].path(), b"/");
     assert_eq!(
         (device.actor.as_slice(), device.algo, device.scope),
         (&[1][..], "TB", Scope::Global)

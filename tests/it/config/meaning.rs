@@ -2,7 +2,8 @@
 
 use super::{policy, rule, with_rule};
 use diana_core::algorithm::Form;
-use diana_core::policy::{Absent, Accepted, Ban, Scope, Test};
+use diana_core::policy::{Absent, Accepted, Ban, Condition, Field, Scope, Test};
+use diana_core::port::Property;
 use diana_core::time::{SECOND, Unit};
 
 #[test]
@@ -146,19 +147,55 @@ fn matching() {
     let text = "{Url: /, rules: [], match: {methods: [GET, PURGE], hosts: [A.example, '*.b.example'],
         headers: {X-A: v, b: {exact: ''}, c: {prefix: p}, d: {suffix: s}, e: {present: false}, f: {not: n}}}}";
     let matcher = &policy(text).limits[0].matcher;
-    assert_eq!(matcher.methods, ["GET", "PURGE"]);
-    assert!(matcher.hosts[0].matches(b"a.EXAMPLE:80") && matcher.hosts[1].matches(b"x.b.example"));
-    let tests: Vec<(&str, &Test)> =
-        matcher.headers.iter().map(|header| (header.name.as_str(), &header.test)).collect();
+    let [block] = matcher.any.as_slice() else { panic!("{matcher:?}") };
+    assert_eq!(block.methods, ["GET", "PURGE"]);
+    assert!(block.hosts[0].matches(b"a.EXAMPLE:80") && block.hosts[1].matches(b"x.b.example"));
+    let header = |name: &str, test| Condition { field: Field::Header(name.into()), test };
     let expected = [
-        ("x-a", &Test::Exact("v".into())),
-        ("b", &Test::Exact(String::new())),
-        ("c", &Test::Prefix("p".into())),
-        ("d", &Test::Suffix("s".into())),
-        ("e", &Test::Present(false)),
-        ("f", &Test::Not("n".into())),
+        header("x-a", Test::Exact("v".into())),
+        header("b", Test::Exact(String::new())),
+        header("c", Test::Prefix("p".into())),
+        header("d", Test::Suffix("s".into())),
+        header("e", Test::Present(false)),
+        header("f", Test::Not("n".into())),
     ];
-    assert_eq!(tests, expected);
+    assert_eq!(block.values, expected);
+}
+
+#[test]
+fn matching_by_more_than_headers() {
+    let text = "{Url: /, rules: [], match: [{query: {a: {contains: c}}, cookies: {b: {in: [z, y]}}},
+        {addresses: [10.0.0.0/8]}, {metadata: {n.s: {k: v}}}, {claims: {payload: jwt, values: {plan: gold}}}],
+        unless: {methods: [GET]}}";
+    let matcher = &policy(text).limits[0].matcher;
+    let value = |field, test| Condition { field, test };
+    let exact = |text: &str| Test::Exact(text.into());
+    let property = |path: &[&str]| {
+        Field::Property(Property::new(&[&["metadata", "filter_metadata"], path].concat()))
+    };
+    let values = [
+        vec![
+            value(Field::Query("a".into()), Test::Contains("c".into())),
+            value(Field::Cookie("b".into()), Test::In(vec!["y".into(), "z".into()])),
+        ],
+        vec![],
+        vec![value(property(&["n.s", "k"]), exact("v"))],
+        vec![value(property(&["envoy.filters.http.jwt_authn", "jwt", "plan"]), exact("gold"))],
+    ];
+    assert_eq!(matcher.any.iter().map(|block| block.values.clone()).collect::<Vec<_>>(), values);
+    assert_eq!(matcher.any[1].addresses, ["10.0.0.0/8".parse().unwrap()]);
+    assert_eq!(matcher.unless[0].methods, ["GET"]);
+    // Everything meets a block without conditions.
+    assert!(policy("{Url: /, rules: [], match: {}}").limits[0].matcher.is_empty());
+}
+
+#[test]
+fn several_paths() {
+    let urls = |text: &str| -> Vec<Vec<u8>> {
+        policy(text).limits[0].urls.iter().map(|url| url.path().to_vec()).collect()
+    };
+    assert_eq!(urls("{Url: [/b, /a/c], rules: []}"), [b"/b".to_vec(), b"/a/c".to_vec()]);
+    assert_eq!(urls("{url: [/], rules: []}"), [b"/".to_vec()]);
 }
 
 #[test]

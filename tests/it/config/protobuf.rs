@@ -62,7 +62,7 @@ fn rule(rpu: Tree) -> Tree {
 fn means_what_the_same_yaml_means() {
     let policy = parse(&with(rule(Tree::Int(7)))).unwrap();
     assert!(policy.shadow);
-    assert_eq!(policy.limits[0].url.path(), b"/a");
+    assert_eq!(policy.limits[0].urls[0].path(), b"/a");
     assert_eq!(policy.limits[0].rules[0].quota.rpu, 7);
 }
 

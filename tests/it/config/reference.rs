@@ -32,6 +32,9 @@ fn the_examples_are_valid() {
     let at_a_time = policy(include_str!("../../../envoy/examples/in-flight.yaml"));
     let mut rules = at_a_time.limits.iter().flat_map(|limit| &limit.rules);
     assert!(rules.all(Rule::is_in_flight));
+    let deny = policy(include_str!("../../../envoy/examples/deny-list.yaml"));
+    assert_eq!(deny.limits[0].matcher.any.len(), 4);
+    assert_eq!(deny.warnings, [""; 0]);
     let posts = policy(include_str!("../../../envoy/examples/posts-a-day.yaml"));
     assert_eq!(posts.limits[0].rules.len(), 3);
 }
@@ -50,7 +53,7 @@ fn the_rules_of_the_fleet_are_valid_and_count_together() {
 #[test]
 fn the_reference_rules_show_every_key() {
     let text = "
-limits: [{nokey: 5, Url: /, match: {nokey: 5}, except: {nokey: 5}, response: {nokey: 5},
+limits: [{nokey: 5, Url: /, match: {nokey: 5}, unless: [{claims: {nokey: 5}}], except: {nokey: 5}, response: {nokey: 5},
   rules: [{nokey: 5, actor: device, unit: day, rpu: 1, cost: {nokey: 5, header: x, max: 1}, quota: {nokey: 5, accounts: 1},
     count: {nokey: 5, failed: true},
     hot: {nokey: 5, over: 9, per: 9s}, ban: {nokey: 5, after: 9, within: 9s, for: 9s}},
@@ -63,7 +66,7 @@ nokey: 5
 ";
     let messages = messages(text);
     let unknown = || messages.lines().filter(|line| line.contains("unknown key"));
-    assert_eq!(unknown().count(), 18, "{messages}");
+    assert_eq!(unknown().count(), 19, "{messages}");
     for line in unknown() {
         let (_, keys) = line.split_once("unknown key, allowed: ").expect(line);
         assert!(is_in_schema(keys), "no mapping of the schema has all of {keys}");

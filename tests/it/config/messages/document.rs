@@ -36,12 +36,12 @@ fn several_documents() {
 fn a_block_is_known_by_any_of_its_keys() {
     assert_snapshot!(problems("Url: /"), @"1:1 rules: required, allowed: a list of rules such as `{actor: device, unit: second, rpu: 10}`");
     assert_snapshot!(problems("url: /"), @"1:1 rules: required, allowed: a list of rules such as `{actor: device, unit: second, rpu: 10}`");
-    assert_snapshot!(problems("rules: []"), @"1:1 Url: required, allowed: a path such as `/sample`");
+    assert_snapshot!(problems("rules: []"), @"1:1 Url: required, allowed: a path such as `/sample`, or a list of paths");
 }
 
 #[test]
 fn settings_in_a_block() {
-    assert_snapshot!(problems("Url: /\nrules: []\nkeys: 10"), @"3:1 keys: unknown key, allowed: Url, url, rules, match, except, response, ignore_case; `keys` belongs at the top, beside `limits`");
+    assert_snapshot!(problems("Url: /\nrules: []\nkeys: 10"), @"3:1 keys: unknown key, allowed: Url, url, rules, match, unless, except, response, ignore_case; `keys` belongs at the top, beside `limits`");
     assert_snapshot!(problems("Url: /\nlimits: []"), @"1:1 Url: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, redis, remote, explain; `Url` belongs beside `rules`");
 }
 
@@ -89,7 +89,7 @@ shadows: true
     9:10 limits[1].url: `sample` must begin with `/`
     10:23 limits[1].match.methods[0]: found `get`, allowed: a method in upper case, such as POST; did you mean `GET`?
     10:37 limits[1].match.hosts[0]: found `*`, allowed: a host name without port, or `*.` and a host name
-    10:59 limits[1].match.headers.x-a.prefx: unknown key, allowed: exact, prefix, suffix, present, not; did you mean `prefix`?
+    10:59 limits[1].match.headers.x-a.prefx: unknown key, allowed: exact, prefix, suffix, contains, in, present, not; did you mean `prefix`?
     11:26 limits[1].except.addresses[0]: found `10.0.0.300`, allowed: an address such as 192.0.2.1, or a network such as 10.0.0.0/8
     12:24 limits[1].response.status: found `200`, allowed: a whole number, 400 … 599
     12:44 limits[1].response.headers.x-a: found `\n`, allowed: at most 1024 visible ASCII characters, and spaces only between them

@@ -172,7 +172,7 @@ fn name() {
 fn keys() {
     assert_snapshot!(of("rate: 5"), @".rate: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, burst, warm_up, max_delay, max_queue, slices");
     assert_snapshot!(of("bursts: 5"), @".bursts: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, burst, warm_up, max_delay, max_queue, slices; did you mean `burst`?");
-    assert_snapshot!(of("methods: [GET]"), @".methods: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, burst, warm_up, max_delay, max_queue, slices; `methods` belongs in `match`");
+    assert_snapshot!(of("methods: [GET]"), @".methods: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, burst, warm_up, max_delay, max_queue, slices; `methods` belongs in `match` or `unless`");
     assert_snapshot!(of("Url: /"), @".Url: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, burst, warm_up, max_delay, max_queue, slices; `Url` belongs beside `rules`");
     assert_snapshot!(of("? 5 : 6"), @".5: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, burst, warm_up, max_delay, max_queue, slices");
     assert_snapshot!(of("rpu: 1, rpu: 2, rpu: 3"), @"

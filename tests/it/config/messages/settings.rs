@@ -32,7 +32,7 @@ fn small_settings() {
     accepted.header: unknown key, allowed: headers, filter_state; did you mean `headers`?
     accepted.filter_state: found `1`, allowed: true or false
     ");
-    assert_snapshot!(of("except: {hosts: [a]}"), @"except.hosts: unknown key, allowed: addresses, paths, headers; `hosts` belongs in `match`");
+    assert_snapshot!(of("except: {hosts: [a]}"), @"except.hosts: unknown key, allowed: addresses, paths, headers; `hosts` belongs in `match` or `unless`");
 }
 
 #[test]

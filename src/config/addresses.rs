@@ -1,0 +1,34 @@
+//! Lists of client addresses.
+
+use std::net::IpAddr;
+
+use ipnet::{IpNet, Ipv4Net};
+
+use super::node::Node;
+
+/// What such a list may be.
+pub const ADDRESSES: &str = "a list of addresses such as `[10.0.0.0/8, 192.0.2.1]`";
+const ADDRESS: &str = "an address such as 192.0.2.1, or a network such as 10.0.0.0/8";
+
+/// An address, or a network.
+pub fn read(node: &Node<'_>) -> Option<IpNet> {
+    let text = node.text(ADDRESS)?;
+    let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+    if net.is_err() {
+        node.reject(ADDRESS);
+    }
+    net.ok().map(canonical)
+}
+
+/// A network of IPv4-mapped IPv6 addresses as the IPv4 network that it is.
+fn canonical(net: IpNet) -> IpNet {
+    let mapped = match net.addr() {
+        IpAddr::V6(address) => address.to_ipv4_mapped(),
+        IpAddr::V4(_) => None,
+    };
+    let short = net.prefix_len().checked_sub(96);
+    match mapped.zip(short).map(|(address, length)| Ipv4Net::new(address, length)) {
+        Some(Ok(net)) => IpNet::V4(net.trunc()),
+        _ => net.trunc(),
+    }
+}

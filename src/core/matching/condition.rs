@@ -1,0 +1,57 @@
+//! Conditions on values.
+
+use super::value::{self, Presence};
+use crate::policy::{Condition, Test};
+use crate::port::Request;
+
+impl Condition {
+    /// Whether the request meets the condition for anybody who may read it, as it is enough for a rule
+    /// to apply.
+    #[must_use]
+    pub fn may_hold(&self, request: &dyn Request) -> bool {
+        let mut any = false;
+        let presence = value::read(&self.field, true, request, &mut |reading| {
+            any = any || self.test.accepts(reading);
+        });
+        match presence {
+            Presence::Sure => any,
+            Presence::Unsure => any || self.test.accepts_none(),
+            Presence::Unknown => true,
+        }
+    }
+
+    /// Whether the request meets the condition for everybody, as an exemption takes.
+    #[must_use]
+    pub fn must_hold(&self, request: &dyn Request) -> bool {
+        let mut all = true;
+        let in_parts = matches!(self.test, Test::Not(_));
+        let presence = value::read(&self.field, in_parts, request, &mut |reading| {
+            all = all && self.test.accepts(reading);
+        });
+        match presence {
+            Presence::Sure => all,
+            Presence::Unsure => all && self.test.accepts_none(),
+            Presence::Unknown => false,
+        }
+    }
+}
+
+impl Test {
+    fn accepts_none(&self) -> bool {
+        matches!(self, Test::Present(false) | Test::Not(_))
+    }
+
+    fn accepts(&self, value: &[u8]) -> bool {
+        match self {
+            Test::Exact(text) => value == text.as_bytes(),
+            Test::Prefix(text) => value.starts_with(text.as_bytes()),
+            Test::Suffix(text) => value.ends_with(text.as_bytes()),
+            Test::Contains(text) => {
+                value.windows(text.len().max(1)).any(|at| at == text.as_bytes())
+            }
+            Test::In(texts) => texts.binary_search_by(|text| text.as_bytes().cmp(value)).is_ok(),
+            Test::Present(wanted) => *wanted,
+            Test::Not(text) => value != text.as_bytes(),
+        }
+    }
+}
