@@ -79,6 +79,11 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
         those(limits, &|rule| rule.is_in_flight() && is_caller_chosen(rule, actors)),
     ));
     lines.extend(line(
+        "these rules allow more in their unit than another rule of the same entry and actor allows in a larger one, so they \
+         may never refuse anybody",
+        limits.iter().flat_map(idle),
+    ));
+    lines.extend(line(
         "everybody is one caller to these rules, so a ban shuts everybody out",
         those(limits, &|rule| rule.actor.is_empty() && rule.ban.is_some()),
     ));
@@ -102,6 +107,21 @@ fn of_sources(known: &Known) -> Vec<Advice> {
     let name = &known.actor.name;
     let warnings = known.sources.iter().filter_map(|source| source.warning());
     warnings.map(|warning| format!("actor `{name}`: {warning}").into()).collect()
+}
+
+/// Rules that count the same as another one of the entry does, whose larger unit allows less.
+fn idle(limit: &Limit) -> impl Iterator<Item = &Rule> {
+    let counts = |rule: &Rule| !rule.is_in_flight() && rule.quota.burst.is_none();
+    let is_less = move |less: &Rule, more: &Rule| {
+        counts(less)
+            && !less.shadow
+            && (&less.actor, less.scope, less.usual_cost())
+                == (&more.actor, more.scope, more.usual_cost())
+            && less.quota.unit.micros() > more.quota.unit.micros()
+            && less.quota.rpu < more.quota.rpu
+    };
+    let rules = limit.rules.iter().filter(move |rule| counts(rule));
+    rules.filter(move |rule| limit.rules.iter().any(|other| is_less(other, rule)))
 }
 
 /// Whether a rule looks at addresses only.

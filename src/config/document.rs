@@ -11,7 +11,7 @@ use super::node::{self, Node};
 use super::place::{Part, Place};
 use super::report::Report;
 use super::rule::{fingerprint, naming};
-use super::{actors, entry, except, keys, operator, remote, response, settings, values};
+use super::{actors, entry, except, keys, mark, operator, remote, response, settings, values};
 use diana_core::policy::Policy;
 use diana_core::policy::remote::Own;
 use diana_core::tree::Tree;
@@ -106,6 +106,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     operator::keep_apart(top, &own.explain, &actors);
     let callers = settings::fit(top, &limits, own.keys);
     let except = except::read(top, false);
+    mark::blame(top, &own, &limits, &actors, &except);
     let mut advice = advice::lines(&limits, &actors, callers, &except);
     let remote = remote::read(top);
     let are_final = is_own && remote.is_none();
@@ -119,6 +120,8 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
         log_refused: own.log_refused,
         accepted: own.accepted,
         explain: own.explain,
+        fields: response.fields,
+        mark: own.mark,
         redis: own.redis,
         remote,
         limits,

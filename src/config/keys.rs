@@ -14,6 +14,7 @@ pub const DOCUMENT: &[&str] = &[
     "keys",
     "log",
     "accepted",
+    "mark",
     "redis",
     "remote",
     "explain",
@@ -57,6 +58,7 @@ pub const RULE: &[&str] = &[
     "hot",
     "count",
     "in_flight",
+    "near",
 ];
 
 /// Keys that some algorithm takes.

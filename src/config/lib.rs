@@ -18,6 +18,7 @@ mod fields;
 mod headers;
 mod hint;
 mod keys;
+mod mark;
 mod matching;
 mod node;
 mod operator;

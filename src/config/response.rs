@@ -5,11 +5,16 @@ use std::rc::Rc;
 use super::fields::Fields;
 use super::headers::{self, Reserved, value};
 use super::node::Node;
-use diana_core::policy::Response;
+use super::values;
+use diana_core::policy::{BodyPiece, LimitFields, Response};
+use diana_core::time::SECOND;
 
 const WHAT: &str = "a mapping such as `{status: 429, body: slow down}`";
 /// Its keys.
-pub const KEYS: &[&str] = &["status", "body", "content_type", "headers"];
+pub const KEYS: &[&str] =
+    &["status", "body", "content_type", "headers", "problem", "jitter", "fields"];
+/// What its `fields` may be.
+pub const FORMS: &[&str] = &["ietf", "x-ratelimit"];
 const HEADERS: &str = "a mapping such as `{x-reason: rate limit}`";
 const MAX_BODY: usize = 8 << 10;
 
@@ -25,14 +30,34 @@ const OWN: Reserved = &[
     ("host", ""),
 ];
 
+/// Headers that tell the limits where `fields` says so.
+const X_RATE_LIMIT: &[&str] = &["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+
+/// What a body may hold that is replaced.
+const PIECES: [(&str, BodyPiece); 5] = [
+    ("{rule}", BodyPiece::Rule),
+    ("{retry_after}", BodyPiece::RetryAfter),
+    ("{limit}", BodyPiece::Limit),
+    ("{remaining}", BodyPiece::Remaining),
+    ("{id}", BodyPiece::Id),
+];
+
 /// The answer where nothing is configured.
 pub fn standard() -> Response {
     Response {
         status: 503,
-        body: "rate limit exceeded".into(),
+        body: vec![BodyPiece::Text("rate limit exceeded".into())],
         content_type: "text/plain".into(),
         headers: Vec::new(),
+        is_problem: false,
+        jitter: 0,
+        fields: LimitFields::default(),
     }
+}
+
+/// Whether Diana sets a header of this name itself in some answer.
+pub fn is_own(name: &str) -> bool {
+    OWN.iter().any(|(own, _)| *own == name) || X_RATE_LIMIT.contains(&name)
 }
 
 /// Reads `response` of the document, of an entry or of a rule. What it leaves out is as in `outer`.
@@ -44,15 +69,56 @@ pub fn read(around: &Fields<'_>, outer: &Rc<Response>) -> Rc<Response> {
         response.status = u16::try_from(status).unwrap_or(response.status);
     }
     if let Some(body) = fields.get("body").and_then(body) {
-        response.body = body;
+        response.body = pieces(&body);
     }
     if let Some(content_type) = fields.get("content_type").and_then(value) {
         response.content_type = content_type;
     }
+    response.is_problem = fields.flag("problem", response.is_problem);
+    if let Some(node) = fields.get("content_type").filter(|_| response.is_problem) {
+        node.key_problem(
+            "means nothing beside `problem`, which is application/problem+json".into(),
+        );
+    }
+    if let Some(node) = fields.get("jitter") {
+        response.jitter = values::duration(node, 0, 3600 * SECOND).unwrap_or_default();
+    }
+    match fields.get("fields").and_then(|node| node.choice(FORMS, &FORMS.join(", "))) {
+        Some(0) => response.fields = LimitFields::Ietf,
+        Some(_) => response.fields = LimitFields::XRateLimit,
+        None => {}
+    }
     if let Some(node) = fields.get("headers") {
         response.headers = headers::read(node, HEADERS, OWN, value);
     }
+    if response.fields == LimitFields::XRateLimit {
+        let is_taken = |(name, _): &&(String, String)| X_RATE_LIMIT.contains(&name.as_str());
+        for (name, _) in response.headers.iter().filter(is_taken) {
+            fields.blame("headers", format!("found `{name}`, which `fields: x-ratelimit` sets"));
+        }
+    }
     Rc::new(response)
+}
+
+/// A body as the pieces that it is put together from.
+fn pieces(mut body: &str) -> Vec<BodyPiece> {
+    let mut pieces = Vec::new();
+    while !body.is_empty() {
+        let first = |(word, piece): &(&'static str, BodyPiece)| {
+            Some((body.find(word)?, word.len(), piece.clone()))
+        };
+        let next = PIECES.iter().filter_map(first).min_by_key(|(at, ..)| *at);
+        let (at, length, piece) = next.unwrap_or((body.len(), 0, BodyPiece::Rule));
+        let (text, rest) = body.split_at(at);
+        if !text.is_empty() {
+            pieces.push(BodyPiece::Text(text.into()));
+        }
+        if length > 0 {
+            pieces.push(piece);
+        }
+        body = rest.get(length..).unwrap_or_default();
+    }
+    pieces
 }
 
 fn body(node: &Node<'_>) -> Option<String> {

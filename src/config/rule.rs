@@ -7,6 +7,7 @@ pub(crate) mod fingerprint;
 pub(crate) mod hot;
 mod in_flight;
 pub(crate) mod naming;
+mod near;
 pub(crate) mod quota;
 pub(crate) mod settling;
 
@@ -56,6 +57,7 @@ pub fn read(
         all_is_one_caller(&fields, enforce);
     }
     let daily = quota::read(&fields, limiter.as_ref(), scope, is_all, context);
+    let near = near::read(&fields, limiter.as_ref().map(|limiter| &*limiter.algorithm));
     let limiter = limiter?;
     if let Some(ban) = &ban {
         ban::blame(&fields, ban, &limiter.quota, limiter.settling.as_ref());
@@ -84,6 +86,7 @@ pub fn read(
         response,
         ban,
         hot,
+        near,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::iter::successors;
 
 use super::fields::Fields;
-use super::{keys, operator, redis};
+use super::{keys, mark, operator, redis};
 use diana_core::policy::remote::Own;
 use diana_core::policy::{Accepted, Limit};
 use diana_core::sizing::memory;
@@ -35,6 +35,7 @@ pub fn own(top: &Fields<'_>) -> Own {
         log_refused: log_refused(top),
         accepted: accepted(top),
         explain: operator::explain(top),
+        mark: mark::read(top),
         redis: redis::read(top),
     }
 }

@@ -8,6 +8,7 @@ pub mod fixed_window;
 mod hold;
 mod in_flight;
 pub mod leaky_bucket;
+mod renewal;
 mod settled_bucket;
 pub mod sliding_window;
 pub mod token_bucket;
@@ -22,6 +23,7 @@ use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
 pub use counted::counted;
 pub use entry::{BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Leasing, Setting};
+pub use renewal::{latest_renewal, renewal};
 
 /// A pure step over a few machine words.
 ///

@@ -31,7 +31,7 @@ use crate::identity::caller::Callers;
 use crate::matching::PathIndex;
 use crate::matching::path::Path;
 use crate::permit::{Freed, Permit};
-use crate::policy::{Accepted, Except, Match, Rule};
+use crate::policy::{Accepted, Except, LimitFields, Match, Rule};
 use crate::port::{Clock, Pseudo, Request};
 use crate::redis::client::Client;
 use crate::redis::handle::Handle;
@@ -58,12 +58,16 @@ pub struct Engine {
     limits: Vec<Limit>,
     rules: Vec<Judge>,
     callers: Callers,
-    /// Headers that mark the requests of hot callers, each once. They must be taken off whatever comes in.
+    /// Headers that mark requests, each once. They must be taken off whatever comes in.
     pub markers: Vec<Rc<str>>,
     except: Except,
     shadow: bool,
     log_refused: bool,
     accepted: Accepted,
+    /// In which fields accepted requests tell the limits.
+    fields: LimitFields,
+    /// A header of requests that names the rules in shadow which would have refused them.
+    mark: Option<Rc<str>>,
     /// Whether anything is compared with a request's path.
     needs_path: bool,
     /// The turns in which its rules are charged, in order.

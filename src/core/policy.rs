@@ -3,6 +3,8 @@
 //! Nothing here knows how anything is done: algorithms, sources and stores are built from these values, and
 //! what a value means for a request stands where that is decided, in `matching`, `identity`, `ban` and `hot`.
 
+use std::rc::Rc;
+
 mod actor;
 mod ban;
 mod cost;
@@ -12,6 +14,7 @@ mod operator;
 mod quota;
 pub mod redis;
 pub mod remote;
+mod response;
 mod rule;
 mod scope;
 mod settling;
@@ -25,7 +28,8 @@ pub use operator::Explain;
 pub use quota::{MAX_PERMITS, Quota};
 use redis::Redis;
 use remote::{Own, Remote};
-pub use rule::{Absent, Limit, Response, Rule};
+pub use response::{BodyPiece, LimitFields, Response};
+pub use rule::{Absent, Limit, Rule};
 pub use scope::{Memory, Scope};
 pub use settling::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
 
@@ -50,6 +54,10 @@ pub struct Policy {
     pub accepted: Accepted,
     /// How an operator asks what was decided about a request.
     pub explain: Option<Explain>,
+    /// In which fields accepted requests tell the limits, if they do.
+    pub fields: LimitFields,
+    /// A header of requests that names the rules in shadow which would have refused them.
+    pub mark: Option<Rc<str>>,
     /// Where `global` rules are counted; without one each gateway counts them by itself.
     pub redis: Option<Redis>,
     /// Where rules come from that replace these.
@@ -72,6 +80,7 @@ impl Policy {
             && rule.enforce == 100
             && rule.told.is_none()
             && rule.settling.is_none()
+            && rule.near.is_none()
             && !rule.shadow
     }
 
@@ -83,6 +92,7 @@ impl Policy {
             log_refused: self.log_refused,
             accepted: self.accepted,
             explain: self.explain.clone(),
+            mark: self.mark.clone(),
             redis: self.redis.clone(),
         }
     }

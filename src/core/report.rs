@@ -1,6 +1,7 @@
 //! What was decided about a request, as data. Whatever is told of it is made from that, each in its own
 //! place: headers, the filter state, which is also the line in the log, and metrics.
 
+pub mod answer;
 pub mod explained;
 pub mod headers;
 pub mod hot;
@@ -10,7 +11,7 @@ pub mod state;
 use std::rc::Rc;
 
 use crate::decision::Retry;
-use crate::policy::{Response, Scope};
+use crate::policy::{LimitFields, Response, Scope};
 use crate::time::Micros;
 use explained::Explained;
 
@@ -31,6 +32,8 @@ pub struct Record {
     pub policy: (u64, Micros),
     /// Permits left.
     pub remaining: u64,
+    /// Ticks until such a request may go on, if it is refused, or until more permits are left, if that ever is.
+    pub reset: Option<Micros>,
     /// The caller's hash.
     pub caller: u64,
 }
@@ -66,9 +69,13 @@ impl Outcome {
 pub struct Report {
     /// All rules that applied, where headers were asked for.
     pub records: Vec<Record>,
+    /// In which fields they are told.
+    pub fields: LimitFields,
     /// The rule that the access log names, where it was asked for, a rule holds the request, or one in
-    /// shadow refused it.
+    /// shadow refused it or would have held it.
     pub by: Option<Record>,
+    /// A header of the request, and the rules in shadow that refused it.
+    pub mark: Option<(Rc<str>, String)>,
     /// All rules that were consulted, for an operator who asks; otherwise none.
     pub explained: Vec<Explained>,
 }
@@ -84,6 +91,8 @@ pub struct Refusal {
     pub by: Record,
     /// When all rules that refuse would admit such a request.
     pub retry: Retry,
+    /// Ticks that clients are told to wait beyond that.
+    pub jitter: Micros,
     /// Whether the log is to have a line about it.
     pub is_logged: bool,
     /// As [`Report::explained`].

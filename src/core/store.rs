@@ -62,6 +62,11 @@ pub trait Store {
     /// the truth.
     fn remaining(&mut self, reservation: &Reservation) -> u64;
 
+    /// Ticks until the caller has more permits than are left, if it has used any; nothing if its state is not known here.
+    fn renewal(&mut self, _reservation: &Reservation) -> Option<Option<Micros>> {
+        None
+    }
+
     /// Forgets that others held what a caller needed, so that the next check is no older than it.
     fn look_again(&mut self, _key: Key) {}
 

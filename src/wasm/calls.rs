@@ -9,7 +9,7 @@ use proxy_wasm::types::{LogLevel, Status};
 use super::request::HostRequest;
 use super::shared::HostSharedData;
 use super::{abi, pairs, stats};
-use diana_core::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData};
+use diana_core::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData, Values};
 use diana_core::report::Refusal;
 use diana_core::time::Micros;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
@@ -117,10 +117,14 @@ impl Streams for HostCall {
         let configured =
             response.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let headers = own.chain(configured);
-        let headers =
-            pairs::serialise(headers.chain([("content-type", response.content_type.as_str())]));
-        let status = u32::from(response.status);
-        abi::reply(status, "diana_refused", &response.body, &headers, RESOURCE_EXHAUSTED);
+        let headers = pairs::serialise(headers.chain([("content-type", refusal.content_type())]));
+        let request = HostRequest::new(true);
+        let id = match refusal.tells_id().then(|| request.header("x-request-id")) {
+            Some(Values::One(id)) => id,
+            _ => &[],
+        };
+        let (status, body) = (u32::from(response.status), refusal.body(id));
+        abi::reply(status, "diana_refused", &body, &headers, RESOURCE_EXHAUSTED);
     }
 
     fn resume(&self, stream: u32) {

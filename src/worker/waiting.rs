@@ -42,6 +42,9 @@ impl Late {
         if let Some(record) = &report.by {
             host.tell(&record.state());
         }
+        if let Some((header, rules)) = &report.mark {
+            host.mark(header, rules);
+        }
         let fields = report.headers().into_iter();
         self.fields.set(fields.map(|(name, value)| (name.into(), value)).collect());
         if let Some(explanation) = &mut *self.explanation.borrow_mut() {

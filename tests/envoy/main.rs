@@ -33,6 +33,7 @@ mod peer;
 mod remote;
 mod settling;
 mod to_redis;
+mod told;
 mod trap;
 mod updates;
 mod workers;

@@ -1,6 +1,7 @@
 //! What an algorithm says of itself beside its decisions.
 
 mod counted;
+mod renewal;
 mod settled_bucket;
 
 use diana_core::algorithm::REGISTRY;

@@ -1,5 +1,6 @@
 //! Scenarios of whole decisions.
 
+mod answers;
 mod asking;
 mod bans;
 mod building;

@@ -1,6 +1,7 @@
 //! What the values of keys look like. What else must hold of them a schema need not say: the readers do.
 
 use super::{object, reference};
+use crate::response;
 use diana_core::algorithm::{self, REGISTRY};
 use diana_core::policy::MAX_PERMITS;
 use diana_core::time::{DURATIONS, Unit};
@@ -57,6 +58,7 @@ pub const FORMS: &[(&str, &str, Form)] = &[
     ("document", "keys", Whole(1, 10_000_000)),
     ("document", "log", Word(&["none", "refused"])),
     ("document", "accepted", Mapping("accepted")),
+    ("document", "mark", Text),
     ("document", "redis", Mapping("redis")),
     ("document", "remote", Mapping("remote")),
     ("entry", "Url", Either(&[Text, TEXTS])),
@@ -102,6 +104,7 @@ pub const FORMS: &[(&str, &str, Form)] = &[
     ("rule", "hot", Mapping("hot")),
     ("rule", "count", Mapping("count")),
     ("rule", "in_flight", Whole(1, 1_000_000)),
+    ("rule", "near", Whole(1, 99)),
     ("source", "header", Text),
     ("source", "cookie", Text),
     ("source", "query", Text),
@@ -117,6 +120,9 @@ pub const FORMS: &[(&str, &str, Form)] = &[
     ("response", "body", Text),
     ("response", "content_type", Text),
     ("response", "headers", Named(&Text)),
+    ("response", "problem", Flag),
+    ("response", "jitter", Duration),
+    ("response", "fields", Word(response::FORMS)),
     ("cost", "header", Text),
     ("cost", "metadata", TEXTS),
     ("cost", "type", Word(NUMBER)),

@@ -96,13 +96,15 @@ impl Engine {
             reads_headers,
             paths,
             limits,
-            markers: markers(&judges),
+            markers: markers(&judges, policy.mark.as_ref()),
             rules: judges,
             callers,
             except: policy.except,
             shadow: policy.shadow,
             log_refused: policy.log_refused,
             accepted: policy.accepted,
+            fields: policy.fields,
+            mark: policy.mark,
             scratch: Scratch::default(),
         };
         // Where nothing depends on the path, the same entries cover all of them.
@@ -241,9 +243,9 @@ fn intervals(judges: &[Judge]) -> (Micros, Micros) {
     (if lends { SECOND / 80 } else { seldom }, if sees { seldom } else { 0 })
 }
 
-/// Headers that mark the requests of hot callers, each once.
-fn markers(judges: &[Judge]) -> Vec<Rc<str>> {
-    let mut markers: Vec<Rc<str>> = Vec::new();
+/// Headers that mark requests, of hot callers and others, each once.
+fn markers(judges: &[Judge], mark: Option<&Rc<str>>) -> Vec<Rc<str>> {
+    let mut markers: Vec<Rc<str>> = mark.into_iter().cloned().collect();
     for spotter in judges.iter().filter_map(|judge| judge.hot.as_ref()) {
         let header = spotter.hot().header.as_ref();
         markers.extend(header.filter(|header| !markers.contains(header)).cloned());

@@ -1,6 +1,7 @@
 //! What the rules that apply to a request say about it.
 
 use super::Judge;
+use crate::algorithm::latest_renewal;
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::permit::Permit;
@@ -160,7 +161,7 @@ impl Opinion {
             Says::Refuses(refused) => Outcome::Refused(refused.retry),
             Says::Bans(left) => Outcome::Banned(*left),
             Says::Nothing | Says::Pending | Says::Admits { .. } => {
-                Outcome::Admitted { wait: self.wait() }
+                Outcome::Admitted { wait: self.turn() }
             }
         }
     }
@@ -177,6 +178,21 @@ impl Opinion {
             Says::Admits { by: Basis::Agreed(left), .. } => *left,
             Says::Refuses(refused) => refused.left,
         }
+    }
+
+    /// Ticks until such a request may go on, if it is refused, or until more permits are left, if that ever is.
+    pub(super) fn reset(&self, judge: &mut Judge, now: Now) -> Option<Micros> {
+        if let Some(retry) = self.outcome().retry() {
+            return retry.ticks();
+        }
+        let Says::Admits { wait, by } = &self.says else { return None };
+        let known = match by {
+            Basis::Store(found) => judge.store.renewal(found),
+            Basis::Redis(_) | Basis::Agreed(_) | Basis::Kept(_) => None,
+        };
+        let latest = || latest_renewal(&*judge.algorithm, self.cost, now);
+        let latest = || Some(latest()?.saturating_add(*wait));
+        known.unwrap_or_else(latest)
     }
 
     /// Whether anybody counts the request, and has not done so before.
@@ -203,8 +219,13 @@ impl Opinion {
 
     /// Ticks that the rule holds the request. Nobody waits for a rule in shadow.
     pub(super) fn wait(&self) -> Micros {
+        if self.shadow { 0 } else { self.turn() }
+    }
+
+    /// Ticks that the rule holds the request, or would hold it if it were not in shadow.
+    pub(super) fn turn(&self) -> Micros {
         match self.says {
-            Says::Admits { wait, .. } if !self.shadow => wait,
+            Says::Admits { wait, .. } => wait,
             _ => 0,
         }
     }

@@ -1,9 +1,12 @@
 //! What is recorded of a decision. Nothing here is on the way of an accepted request unless a
 //! configuration asks for it.
 
+use std::rc::Rc;
+
 use super::opinion::{Basis, Refused, Says};
 use super::{Engine, Judge, Opinion};
 use crate::decision::Retry;
+use crate::key::KeyHasher;
 use crate::permit::{Permit, Seat, Unsettled, permits};
 use crate::policy::{Accepted, Scope};
 use crate::report::{Record, Refusal, Report};
@@ -98,27 +101,34 @@ impl Engine {
             .then_some(Line { rule: opinion.rule, key: opinion.key })
     }
 
-    /// Counts a request that goes on. The place of the first rule in shadow that would have refused it.
+    /// Counts a request that goes on. The place of the first rule in shadow that would have refused it, or else held it.
     fn count(&mut self) -> Option<usize> {
-        let mut shadowed = None;
+        let (mut would_refuse, mut would_hold) = (None, None);
         for (place, opinion) in self.scratch.opinions.iter().enumerate() {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             match opinion.says {
                 Says::Admits { by: Basis::Kept(_), .. } => {}
                 Says::Nothing | Says::Pending | Says::Admits { .. } => {
                     judge.counts.admit(opinion.wait());
+                    if opinion.turn() > opinion.wait() {
+                        judge.counts.shadow_held += 1;
+                        would_hold = would_hold.or(Some(place));
+                    }
+                    if judge.rule.near.is_some() && is_near(opinion, judge) {
+                        judge.counts.near += 1;
+                    }
                 }
                 Says::Refuses(_) | Says::Bans(_) => {
                     judge.counts.refuse(opinion.outcome(), true);
-                    shadowed = shadowed.or(Some(place));
+                    would_refuse = would_refuse.or(Some(place));
                 }
             }
         }
-        shadowed
+        would_refuse.or(would_hold)
     }
 
     /// What is told of a request that goes on after `delay` ticks, which the rule at a place `shadowed`
-    /// would have refused.
+    /// would have refused or held.
     #[inline(never)]
     fn report(&mut self, shadowed: Option<usize>, delay: Micros) -> Report {
         let explained = self.explained();
@@ -129,9 +139,10 @@ impl Engine {
             }
             shadowed => shadowed,
         };
+        let (fields, mark) = (self.fields, shadowed.and_then(|_| self.shadow_mark()));
         if self.accepted == Accepted::default() {
             let by = by.and_then(|place| self.record(place));
-            return Report { records: Vec::new(), by, explained };
+            return Report { records: Vec::new(), fields, by, mark, explained };
         }
         let mut records = self.records();
         let by = match by {
@@ -144,7 +155,17 @@ impl Engine {
         if !self.accepted.headers {
             records.clear();
         }
-        Report { records, by, explained }
+        Report { records, fields, by, mark, explained }
+    }
+
+    /// The header that tells the upstream which rules in shadow would have refused the request, if any did.
+    fn shadow_mark(&self) -> Option<(Rc<str>, String)> {
+        let header = self.mark.clone()?;
+        let refuses = |opinion: &&Opinion| opinion.outcome().retry().is_some();
+        let refusing = self.scratch.opinions.iter().filter(refuses);
+        let names = refusing.filter_map(|opinion| Some(&*self.rules.get(opinion.rule)?.name));
+        let names: Vec<&str> = names.collect();
+        (!names.is_empty()).then(|| (header, names.join(", ")))
     }
 
     /// The verdict on a request that a rule refuses: the first such rule is named and counted, and
@@ -181,7 +202,9 @@ impl Engine {
         judge.counts.refuse(outcome, false);
         let is_logged = self.log_refused && judge.may_log(self.scratch.now);
         let response = judge.rule.response.clone();
-        Verdict::Refuse(Refusal { response, records, by, retry: longest, is_logged, explained })
+        let jitter = jitter(response.jitter, by.caller, self.scratch.now);
+        let retry = longest;
+        Verdict::Refuse(Refusal { response, records, by, retry, jitter, is_logged, explained })
     }
 
     /// What every rule decided that applied.
@@ -207,10 +230,30 @@ impl Engine {
             outcome: opinion.outcome(),
             policy: judge.algorithm.policy(),
             remaining: opinion.remaining(judge),
+            reset: opinion.reset(judge, self.scratch.now),
             caller: opinion.key.hash,
             rule: judge.name.clone(),
         })
     }
+}
+
+/// Whether a rule admits a request of a caller who has used more of its limit than is said to be near.
+#[inline(never)]
+fn is_near(opinion: &Opinion, judge: &mut Judge) -> bool {
+    let near = judge.rule.near.map_or(100, u128::from);
+    let (limit, left) = (judge.algorithm.policy().0, opinion.remaining(judge));
+    u128::from(limit.saturating_sub(left)) * 100 > u128::from(limit) * near
+}
+
+/// Ticks to wait more, up to `most`, the same for a caller's requests in one second.
+fn jitter(most: Micros, caller: u64, now: Now) -> Micros {
+    if most == 0 {
+        return 0;
+    }
+    let mut hasher = KeyHasher::public();
+    hasher.part(0, &caller.to_le_bytes());
+    hasher.part(1, &(now.wall / SECOND).to_le_bytes());
+    hasher.finish().hash % (most + 1)
 }
 
 /// Under what a rule was charged, if it was and anybody counts it, and whether the gateway's part was in place of the fleet.

@@ -89,6 +89,13 @@ impl Usage {
         }
     }
 
+    pub(super) fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
+        match self {
+            Usage::Here(store) => store.renewal(reservation),
+            Usage::Redis(store) => store.renewal(reservation),
+        }
+    }
+
     pub(super) fn look_again(&mut self, key: Key) {
         match self {
             Usage::Here(store) => store.look_again(key),

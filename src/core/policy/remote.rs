@@ -1,5 +1,7 @@
 //! Where rules come from that replace those of the gateway's own configuration.
 
+use std::rc::Rc;
+
 use super::redis::Redis;
 use super::{Accepted, Explain};
 use crate::time::Micros;
@@ -51,6 +53,8 @@ pub struct Own {
     pub accepted: Accepted,
     /// How an operator asks what was decided about a request.
     pub explain: Option<Explain>,
+    /// A header of requests that names the rules in shadow which would have refused them.
+    pub mark: Option<Rc<str>>,
     /// The Redis in which all gateways count together.
     pub redis: Option<Redis>,
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Ban, Except, Hot, Match, Prefix, Quota, Scope, Settling, Told};
+use super::{Ban, Except, Hot, Match, Prefix, Quota, Response, Scope, Settling, Told};
 use crate::bloom::Shape;
 
 /// One entry of `limits`.
@@ -68,6 +68,8 @@ pub struct Rule {
     pub ban: Option<Ban>,
     /// Who comes so often that its requests are marked.
     pub hot: Option<Hot>,
+    /// Per cent of the limit, 1 ..= 99, beyond which admitted requests are counted.
+    pub near: Option<u8>,
 }
 
 impl Rule {
@@ -99,17 +101,4 @@ pub enum Absent {
     Share,
     /// It is refused.
     Deny,
-}
-
-/// The answer to a refused request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Response {
-    /// 400 ..= 599.
-    pub status: u16,
-    /// The body; without a newline at its end, since gRPC callers get it as `grpc-message`.
-    pub body: String,
-    /// The body's media type.
-    pub content_type: String,
-    /// Headers to add, names in lower case.
-    pub headers: Vec<(String, String)>,
 }

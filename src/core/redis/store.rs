@@ -225,6 +225,11 @@ impl RedisStore {
         }
     }
 
+    /// As [`Store::renewal`](crate::store::Store::renewal).
+    pub fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
+        if reservation.is_alone { self.share.last().renewal(reservation) } else { None }
+    }
+
     /// As [`Store::receipt`](crate::store::Store::receipt).
     pub fn receipt(&mut self, reservation: &Reservation) -> u64 {
         // What is charged by a lease is neither settled nor held.

@@ -26,6 +26,10 @@ pub struct RuleCounts {
     pub bans: u64,
     /// Requests that it held until their turn.
     pub held: u64,
+    /// Requests that it would have held if it were not in shadow.
+    pub shadow_held: u64,
+    /// Requests that it admitted near its limit.
+    pub near: u64,
     /// Requests that waited since others held the permits that they needed.
     pub waited_for_permits: u64,
     /// Requests of hot callers.
@@ -91,6 +95,8 @@ impl RuleCounts {
             ("banned", counts.banned),
             ("bans", counts.bans),
             ("held", counts.held),
+            ("shadow_held", counts.shadow_held),
+            ("near", counts.near),
             ("lent", counts.waited_for_permits),
             ("hot", counts.hot),
             ("overflow", counts.overflow),

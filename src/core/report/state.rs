@@ -11,22 +11,32 @@ impl Record {
     pub fn state(&self) -> String {
         let outcome = match self.outcome {
             Outcome::Admitted { wait: 0 } => "admitted",
+            Outcome::Admitted { .. } if self.shadow => "shadow-held",
             Outcome::Admitted { .. } => "held",
             Outcome::Refused(_) | Outcome::Banned(_) if self.shadow => "shadow",
             Outcome::Refused(_) => "refused",
             Outcome::Banned(_) => "banned",
         };
         let mode = if self.shadow { "shadow" } else { "enforced" };
-        let mut state = String::with_capacity(self.rule.len() + 112);
+        let mut state = String::with_capacity(self.rule.len() + 192);
         let parts = [outcome, " rule=", &self.rule, " scope=", self.scope.name(), " mode=", mode];
         parts.iter().for_each(|part| state.push_str(part));
         match self.outcome {
             Outcome::Admitted { wait: 0 } => {}
-            Outcome::Admitted { wait } | Outcome::Banned(wait) => add_wait(&mut state, wait),
+            Outcome::Admitted { wait } | Outcome::Banned(wait) => {
+                add_time(&mut state, " wait=", wait);
+            }
             Outcome::Refused(retry) => match retry.ticks() {
-                Some(wait) => add_wait(&mut state, wait),
+                Some(wait) => add_time(&mut state, " wait=", wait),
                 None => state.push_str(" wait=never"),
             },
+        }
+        for (what, number) in [(" limit=", self.policy.0), (" remaining=", self.remaining)] {
+            state.push_str(what);
+            decimal(&mut state, number);
+        }
+        if let Some(ticks) = self.reset {
+            add_time(&mut state, " reset=", ticks);
         }
         state.push_str(" key=");
         digits(&mut state, self.caller, 16, 1 << 60);
@@ -42,8 +52,8 @@ pub fn hex(caller: u64) -> String {
     text
 }
 
-fn add_wait(state: &mut String, ticks: Micros) {
-    state.push_str(" wait=");
+fn add_time(state: &mut String, what: &str, ticks: Micros) {
+    state.push_str(what);
     decimal(state, ticks / SECOND);
     state.push('.');
     digits(state, ticks % SECOND, 10, SECOND / 10);

@@ -9,6 +9,7 @@ use super::row::Row;
 use super::state::State;
 use super::table::{Place, Table};
 use super::{CounterSpec, Reservation, Store};
+use crate::algorithm::renewal;
 use crate::decision::Decision;
 use crate::key::Key;
 use crate::settlement::Settlement;
@@ -133,6 +134,13 @@ impl Store for Local {
         let mut table = self.table.borrow_mut();
         let place = table.find(*key, *now);
         self.spec.algorithm.remaining(table.state(*key, place), row.at)
+    }
+
+    fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
+        let Reservation { key, now, by: By::Row(row), .. } = reservation else { return None };
+        let mut table = self.table.borrow_mut();
+        let place = table.find(*key, *now);
+        Some(renewal(&*self.spec.algorithm, table.state(*key, place), row.at))
     }
 
     fn receipt(&mut self, reservation: &Reservation) -> u64 {

@@ -19,6 +19,7 @@ use super::slots::traffic::{Traffic, one_more};
 use super::slots::transaction::Transaction;
 use super::slots::transactions::{Missing, Transactions};
 use super::{CounterSpec, Reservation, Store};
+use crate::algorithm::renewal;
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::policy::Memory;
@@ -233,6 +234,13 @@ impl Store for Shared {
             By::Gateway(transaction) => self.transactions.left(transaction),
             _ => reservation.refusal.left,
         }
+    }
+
+    fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
+        let By::Gateway(transaction) = &reservation.by else { return None };
+        let is_charged = reservation.is_charged;
+        let state = if is_charged { &transaction.after } else { &transaction.state };
+        Some(renewal(&*self.spec.algorithm, state, transaction.now))
     }
 
     fn receipt(&mut self, reservation: &Reservation) -> u64 {

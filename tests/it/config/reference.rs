@@ -35,6 +35,8 @@ fn the_examples_are_valid() {
     let deny = policy(include_str!("../../../envoy/examples/deny-list.yaml"));
     assert_eq!(deny.limits[0].matcher.any.len(), 4);
     assert_eq!(deny.warnings, [""; 0]);
+    let problem = policy(include_str!("../../../envoy/examples/problem-json.yaml"));
+    assert!(problem.limits[0].rules.iter().all(|rule| rule.response.is_problem));
     let posts = policy(include_str!("../../../envoy/examples/posts-a-day.yaml"));
     assert_eq!(posts.limits[0].rules.len(), 3);
 }

@@ -110,3 +110,22 @@ fn costs_that_callers_choose() {
     assert_snapshot!(cost("header: x-cost"), @"callers choose what their requests take by these rules, unless a proxy in front sets the header of `cost`: root-address-day-tb");
     assert_eq!(cost("metadata: [a, b]"), "");
 }
+
+#[test]
+fn a_larger_unit_that_allows_less() {
+    let rules = |day: &str, minute: &str| {
+        of(&format!(
+            "{{name: d, actor: address, unit: day, algo: W, {day}}}, {{name: m, actor: address, unit: minute, {minute}}}"
+        ))
+    };
+    assert_snapshot!(rules("rpu: 50", "rpu: 60"), @"these rules allow more in their unit than another rule of the same entry and actor allows in a larger one, so they may never refuse anybody: m");
+    for (day, minute) in [
+        ("rpu: 60", "rpu: 60"),
+        ("rpu: 50", "rpu: 60, burst: 5"),
+        ("rpu: 50, scope: local", "rpu: 60"),
+        ("rpu: 50, shadow: true", "rpu: 60"),
+        ("rpu: 50, cost: 5", "rpu: 60"),
+    ] {
+        assert_eq!(rules(day, minute), "", "{day} and {minute}");
+    }
+}

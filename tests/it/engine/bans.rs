@@ -32,7 +32,7 @@ fn a_ban_tells_when_it_ends_and_ends_then() {
         let refusal = gate.refusal(&ann);
         assert_eq!(field(&refusal.headers(), "retry-after"), Some("40"));
         assert_eq!(field(&refusal.headers(), "ratelimit"), Some(r#""r";r=0;t=40"#));
-        let state = "banned rule=r scope=local mode=enforced wait=39.999999s key=";
+        let state = "banned rule=r scope=local mode=enforced wait=39.999999s limit=1 remaining=0 reset=39.999999s key=";
         assert!(refusal.by.state().starts_with(state), "{}", refusal.by.state());
     }
     assert!(gate.admits(&from("bob")), "nobody else is banned");

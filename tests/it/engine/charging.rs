@@ -25,7 +25,7 @@ fn all_rules_are_judged_and_then_all_charged() {
         // What `inner` refused, `outer` was not charged for.
         assert_eq!(
             field(&refusal.headers(), "ratelimit").unwrap(),
-            r#""outer";r=2, "inner";r=0;t=60"#
+            r#""outer";r=2;t=60, "inner";r=0;t=60"#
         );
     }
     assert!(gate.admits(&from("bob")));

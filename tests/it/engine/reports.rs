@@ -52,7 +52,8 @@ accepted: {headers: true, filter_state: true}",
     );
     let Verdict::Admit(_, Some(report)) = gate.decide(&from("ann")) else { panic!("refused") };
     let fields = report.headers();
-    assert_eq!(field(&fields, "ratelimit"), Some(r#""wide";r=8, "near";r=1"#));
+    // Less than a minute of the hour has passed.
+    assert_eq!(field(&fields, "ratelimit"), Some(r#""wide";r=8;t=2760, "near";r=1;t=2760"#));
     assert_eq!(field(&fields, "ratelimit-policy"), Some(r#""wide";q=9;w=3600, "near";q=2;w=3600"#));
     assert!(report.by.unwrap().state().starts_with("admitted rule=near"));
 }
@@ -87,16 +88,21 @@ fn of_a_held_request_it_is_told_which_rule_holds_it() {
     }
 }
 
-/// Nobody waits for a rule in shadow, and none is said to.
+/// Nobody waits for a rule in shadow; it is told who would have.
 #[test]
 fn a_line_in_shadow_holds_nobody() {
     let mut gate = Gate::new(
         "limits: [{Url: /, rules: [{name: dark, actor: all, unit: second, rpu: 2, algo: LB, scope: local,
            shadow: true}]}]",
     );
-    (0..2).for_each(|_| assert!(gate.decide(&from("ann")).is_pass()));
+    assert!(gate.decide(&from("ann")).is_pass());
+    let Verdict::Admit(_, Some(report)) = gate.decide(&from("ann")) else { panic!("not told") };
+    let state = report.by.unwrap().state();
+    let told = "shadow-held rule=dark scope=local mode=shadow wait=0.500000s limit=2 remaining=0 reset=1.000000s key=";
+    assert!(state.starts_with(told), "{state}");
     let told = gate.metrics();
-    assert_eq!(told, ["diana.ns.rule.dark.allowed 2", "diana.ns.rule.dark.keys +1"]);
+    let counts = ["allowed 2", "keys +1", "shadow_held 1"];
+    assert_eq!(told, counts.map(|count| format!("diana.ns.rule.dark.{count}")));
 }
 
 /// Without a Redis each gateway counts by itself.

@@ -70,7 +70,7 @@ fn clients_are_told_how_many_and_to_come_again_soon() {
         let policy = "\"few\";q=2;qu=\"concurrent-requests\"".to_owned();
         assert_eq!(
             report.headers(),
-            [("ratelimit-policy", policy.clone()), ("ratelimit", "\"few\";r=1".into())]
+            [("ratelimit-policy", policy.clone()), ("ratelimit", "\"few\";r=1;t=1".into())]
         );
         let second = admit(&mut engine, &clock);
         let Verdict::Refuse(refusal) = engine.decide(&FakeRequest::get("/"), &clock) else {

@@ -8,7 +8,7 @@ fn of(response: &str) -> String {
 #[test]
 fn shape() {
     assert_snapshot!(of("429"), @"response: found `429`, allowed: a mapping such as `{status: 429, body: slow down}`");
-    assert_snapshot!(of("{code: 429}"), @"response.code: unknown key, allowed: status, body, content_type, headers");
+    assert_snapshot!(of("{code: 429}"), @"response.code: unknown key, allowed: status, body, content_type, headers, problem, jitter, fields");
     assert_snapshot!(of("{status: 200}"), @"response.status: found `200`, allowed: a whole number, 400 … 599");
     assert_snapshot!(of("{status: '429'}"), @"response.status: found the text `429`, allowed: a whole number, 400 … 599; write 429, without quotes");
 }
@@ -20,6 +20,17 @@ fn body() {
     assert_snapshot!(of(r#"{body: "a\x07b"}"#), @"response.body: found a control character, allowed: lines of text");
     assert_snapshot!(of(&format!("{{body: {}}}", "x".repeat(8193))), @"response.body: found 8193 bytes, allowed: at most 8192");
     assert_snapshot!(of("{content_type: ''}"), @"response.content_type: found ``, allowed: at most 1024 visible ASCII characters, and spaces only between them");
+}
+
+#[test]
+fn what_is_told() {
+    assert_snapshot!(of("{problem: 1, jitter: 2h, fields: github}"), @"
+    response.problem: found `1`, allowed: true or false
+    response.jitter: found `2h`, allowed: a duration, 0 … 1h: a whole number of ms, s, m or h, such as `1500ms`
+    response.fields: found `github`, allowed: ietf, x-ratelimit
+    ");
+    assert_snapshot!(of("{problem: true, content_type: text/plain}"), @"response.content_type: means nothing beside `problem`, which is application/problem+json");
+    assert_snapshot!(of("{fields: x-ratelimit, headers: {X-RateLimit-Reset: '5'}}"), @"response.headers: found `x-ratelimit-reset`, which `fields: x-ratelimit` sets");
 }
 
 #[test]

@@ -37,8 +37,8 @@ fn small_settings() {
 
 #[test]
 fn keys() {
-    assert_snapshot!(of("limit: []"), @"limit: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, redis, remote, explain; did you mean `limits`?");
-    assert_snapshot!(of("rpu: 5"), @"rpu: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, redis, remote, explain; `rpu` belongs in a rule");
+    assert_snapshot!(of("limit: []"), @"limit: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain; did you mean `limits`?");
+    assert_snapshot!(of("rpu: 5"), @"rpu: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain; `rpu` belongs in a rule");
     assert_snapshot!(of("limits: []\nlimits: []"), @"
     limits: duplicate key
     limits: duplicate key
@@ -54,4 +54,34 @@ fn rules_for_which_no_number_of_keys_would_do() {
     });
     assert_snapshot!(said[0], @"limits: with `1` callers in each rule the tables of a worker could take 628 MiB, allowed: at most 512 MiB; write fewer rules or slices");
     assert_eq!([&said[1], &said[2]], [&said[0]; 2]);
+}
+
+#[test]
+fn mark() {
+    assert_snapshot!(of("mark: x limited"), @"mark: found `x limited`, allowed: the name of a header that nothing else uses, such as `x-hot-key`");
+    assert_snapshot!(of("mark: Cookie"), @"mark: found `Cookie`, allowed: the name of a header that nothing else uses, such as `x-hot-key`");
+    assert_snapshot!(of("mark: x-account-id"), @"mark: `x-account-id` is read or set elsewhere; allowed: a header of its own");
+    assert_snapshot!(of("mark: X-RateLimit-Reset"), @"mark: `x-ratelimit-reset` is read or set elsewhere; allowed: a header of its own");
+    let rule = "actor: all, unit: day, rpu: 9";
+    for used in [
+        format!("limits: [{{Url: /, match: {{headers: {{X-Mark: a}}}}, rules: [{{{rule}}}]}}]"),
+        format!("limits: [{{Url: /, unless: [{{headers: {{x-mark: a}}}}], rules: [{{{rule}}}]}}]"),
+        format!("limits: [{{Url: /, except: {{headers: {{x-mark: a}}}}, rules: [{{{rule}}}]}}]"),
+        format!("limits: [{{Url: /, rules: [{{{rule}, except: {{headers: {{x-mark: a}}}}}}]}}]"),
+        format!("limits: [{{Url: /, rules: [{{{rule}, response: {{headers: {{X-Mark: a}}}}}}]}}]"),
+        format!("limits: [{{Url: /, rules: [{{{rule}, cost: {{header: X-Mark, max: 2}}}}]}}]"),
+        format!("limits: [{{Url: /, rules: [{{{rule}, cost: {{response: {{header: X-Mark}}, max: 2}}}}]}}]"),
+        "limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 9, hot: {over: 9, per: 9s, header: X-Mark}}]}]".into(),
+        "limits: []\nactors: {a: [{header: X-Mark}]}".into(),
+        "limits: []\nexcept: {headers: {x-mark: a}}".into(),
+        "limits: []\nexplain: {header: X-Mark, token_env: A}".into(),
+    ] {
+        let said = super::super::messages(&format!("{used}\nmark: X-Mark"));
+        assert_eq!(said, "mark: `x-mark` is read or set elsewhere; allowed: a header of its own", "{used}");
+    }
+    let own = super::super::policy("limits: []\nmark: X-Mark").own();
+    let remote = |text: &str| diana_config::parse_remote(text.as_bytes(), &own);
+    assert_eq!(remote("limits: []").unwrap().mark.as_deref(), Some("x-mark"));
+    assert_snapshot!(remote("limits: []\nmark: a").unwrap_err().to_string(), @"2:1 mark: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow");
+    assert_snapshot!(remote("limits: []\nexcept: {headers: {x-mark: a}}").unwrap_err().to_string(), @"1:9 limits: the header `x-mark` is the gateway's `mark`; use another");
 }

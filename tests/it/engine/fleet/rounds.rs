@@ -110,7 +110,7 @@ fn a_lease_counts_also_while_another_rule_is_asked_about() {
         while worker.verdicts.len() < number {
             worker.step(&mut |call, time| Some(redis.answer(&call.body, time)));
         }
-        let left = format!("\"all\";r={},", 1000 - number);
+        let left = format!("\"all\";r={};", 1000 - number);
         let told = field(&worker.fields, "ratelimit").unwrap();
         assert!(told.contains(&left), "{told}, not {left}");
     }

@@ -1,0 +1,72 @@
+//! `mark`: a header of requests that tells the upstream which rules in shadow would have refused them.
+
+use std::rc::Rc;
+
+use super::actors::Known;
+use super::fields::Fields;
+use super::{headers, response};
+use diana_core::identity::header;
+use diana_core::policy::remote::Own;
+use diana_core::policy::{Condition, Except, Field, Limit, ResponseSource, Rule};
+
+/// Reads `mark`.
+pub fn read(top: &Fields<'_>) -> Option<Rc<str>> {
+    headers::marker(top.get("mark")?)
+}
+
+/// Reports a header that means something else, too: it is taken off every request before anything is judged.
+pub fn blame(top: &Fields<'_>, own: &Own, limits: &[Limit], actors: &[Known], except: &Except) {
+    let Some(mark) = own.mark.as_deref() else { return };
+    let by_actor = |known: &Known| known.sources.iter().any(|source| source.header() == Some(mark));
+    let is_used = response::is_own(mark)
+        || own.explain.as_ref().is_some_and(|explain| *explain.header == *mark)
+        || actors.iter().any(by_actor)
+        || excepts(except, mark)
+        || limits.iter().any(|limit| is_used_by_limit(limit, mark));
+    if !is_used {
+        return;
+    }
+    match top.get("mark") {
+        Some(node) => {
+            node.problem(format!(
+                "`{mark}` is read or set elsewhere; allowed: a header of its own"
+            ));
+        }
+        // It is the gateway's, and this is a remote document.
+        None => {
+            top.blame("limits", format!("the header `{mark}` is the gateway's `mark`; use another"))
+        }
+    }
+}
+
+fn is_used_by_limit(limit: &Limit, mark: &str) -> bool {
+    let blocks = limit.matcher.any.iter().chain(&limit.matcher.unless);
+    blocks.flat_map(|block| &block.values).any(|condition| looks_at(condition, mark))
+        || excepts(&limit.except, mark)
+        || limit.rules.iter().any(|rule| is_used_by_rule(rule, mark))
+}
+
+fn is_used_by_rule(rule: &Rule, mark: &str) -> bool {
+    let is_cost = rule.told.as_ref().is_some_and(|told| {
+        let name = told.source.value.text();
+        told.source.kind == header::KIND.name
+            && name.is_some_and(|name| name.eq_ignore_ascii_case(mark))
+    });
+    let answered = rule.settling.as_ref().and_then(|settling| settling.told.as_ref());
+    let is_answered = answered
+        .is_some_and(|told| matches!(&told.place, ResponseSource::Header(name) if name == mark));
+    let hot = rule.hot.as_ref().and_then(|hot| hot.header.as_deref());
+    is_cost
+        || is_answered
+        || hot == Some(mark)
+        || rule.response.headers.iter().any(|(name, _)| name == mark)
+        || excepts(&rule.except, mark)
+}
+
+fn excepts(except: &Except, mark: &str) -> bool {
+    except.headers.iter().any(|condition| looks_at(condition, mark))
+}
+
+fn looks_at(condition: &Condition, mark: &str) -> bool {
+    matches!(&condition.field, Field::Header(name) if name == mark)
+}

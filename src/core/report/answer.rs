@@ -1,0 +1,84 @@
+//! The body of the answer to a refused request: as configured, or a problem of RFC 9457 with the types of
+//! draft-ietf-httpapi-ratelimit-headers-10.
+
+use super::{Outcome, Record, Refusal};
+use crate::json::object::{JsonObject, list};
+use crate::policy::BodyPiece;
+use crate::text::decimal;
+
+/// What a problem's body is.
+const PROBLEM: &str = "application/problem+json";
+
+/// Before the names of the types.
+const TYPES: &str = "https://iana.org/assignments/http-problem-types#";
+
+/// Longest id of a request that is told.
+const LONGEST_ID: usize = 128;
+
+impl Refusal {
+    /// Whether the body names the request's id.
+    #[must_use]
+    pub fn tells_id(&self) -> bool {
+        self.response.body.contains(&BodyPiece::Id)
+    }
+
+    /// The body for a request whose id is `id`. Whatever is put into it is a name, a number, or an id that cannot be mistaken
+    /// for anything else.
+    #[must_use]
+    pub fn body(&self, id: &[u8]) -> String {
+        let detail = self.detail(id);
+        if self.response.is_problem { self.problem(&detail) } else { detail }
+    }
+
+    /// The body's media type.
+    #[must_use]
+    pub fn content_type(&self) -> &str {
+        if self.response.is_problem { PROBLEM } else { &self.response.content_type }
+    }
+
+    fn detail(&self, id: &[u8]) -> String {
+        let mut body = String::new();
+        for piece in &self.response.body {
+            match piece {
+                BodyPiece::Text(text) => body.push_str(text),
+                BodyPiece::Rule if self.by.shown => body.push_str(&self.by.rule),
+                BodyPiece::Rule => {}
+                BodyPiece::RetryAfter => {
+                    self.retry_after().into_iter().for_each(|seconds| decimal(&mut body, seconds));
+                }
+                BodyPiece::Limit => decimal(&mut body, self.by.policy.0),
+                BodyPiece::Remaining => decimal(&mut body, self.by.remaining),
+                BodyPiece::Id if is_id(id) => body.extend(id.iter().copied().map(char::from)),
+                BodyPiece::Id => {}
+            }
+        }
+        body
+    }
+
+    fn problem(&self, detail: &str) -> String {
+        let (kind, title) = match (self.by.outcome, self.response.status) {
+            (Outcome::Banned(_), _) => ("abnormal-usage-detected", "Abnormal usage detected"),
+            (_, 503) => ("temporary-reduced-capacity", "Temporarily reduced capacity"),
+            _ => ("quota-exceeded", "Quota exceeded"),
+        };
+        let body = JsonObject::default()
+            .text("type", &[TYPES, kind].concat())
+            .text("title", title)
+            .number("status", u64::from(self.response.status))
+            .text("detail", detail);
+        let violated = |record: &&Record| record.shown && record.outcome.retry().is_some();
+        let violated = self.records.iter().filter(violated);
+        // Nothing in the name of a rule needs an escape.
+        let names: Vec<String> = violated.map(|record| format!("\"{}\"", record.rule)).collect();
+        let body = match names.is_empty() {
+            true => body,
+            false => body.json("violated-policies", &list(names)),
+        };
+        body.finish()
+    }
+}
+
+fn is_id(id: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    (1..=LONGEST_ID).contains(&id.len()) && id.iter().all(is_plain)
+}

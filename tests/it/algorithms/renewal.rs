@@ -1,0 +1,65 @@
+//! When there is more again, as clients are told.
+
+use diana_core::algorithm::{REGISTRY, latest_renewal, renewal};
+use diana_core::policy::Quota;
+use diana_core::time::{SECOND, Unit};
+use fastrand::Rng;
+use kit::laws::case::Case;
+use kit::laws::stream;
+use kit::seed;
+use kit::store::gateway::START;
+use kit::store::rule::Rule;
+
+/// One tick earlier there is not; and where nobody knows the state it is told no earlier.
+#[test]
+fn there_is_more_when_it_is_told_and_not_before() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    let mut seen = 0;
+    for entry in REGISTRY {
+        for _ in 0..400 {
+            let case = Case::random(entry, &mut rng);
+            let algorithm = &*case.algorithm;
+            let mut state = vec![0; algorithm.words()];
+            for (now, cost) in stream::random(&case, &mut rng, 40) {
+                let mut new = state.clone();
+                let decision = algorithm.step(&state, now, cost, &mut new);
+                if decision.is_admitted() {
+                    state = new;
+                }
+                let left = algorithm.remaining(&state, now);
+                let Some(told) = renewal(algorithm, &state, now) else {
+                    assert_eq!(left, algorithm.remaining(&vec![0; state.len()], now));
+                    continue;
+                };
+                seen += 1;
+                assert!(algorithm.remaining(&state, now.later(told)) > left);
+                assert_eq!(algorithm.remaining(&state, now.later(told - 1)), left);
+                if decision.is_admitted() {
+                    let latest = latest_renewal(algorithm, cost, now).unwrap() + decision.wait();
+                    assert!(latest >= told, "{latest} < {told}: {cost} of {:?}", case.quota);
+                }
+            }
+        }
+    }
+    assert!(seen > 1_000, "{seen}");
+}
+
+#[test]
+fn it_is_told_of_each_algorithm() {
+    let quota = Quota::new(Unit::Second, 10);
+    for (short, quota, told) in [
+        ("W", quota, SECOND),
+        ("SW", quota, SECOND + SECOND / 10),
+        ("TB", quota, SECOND / 10),
+        ("LB", quota, SECOND / 10),
+    ] {
+        let algorithm = Rule::new(short, quota).algorithm;
+        let begin = START.later(SECOND - START.wall % SECOND);
+        let nobody = vec![0; algorithm.words()];
+        assert_eq!(renewal(&*algorithm, &nobody, begin), None, "{short}");
+        let told_at_most = latest_renewal(&*algorithm, 1, begin).unwrap();
+        assert!(told_at_most.abs_diff(told) <= SECOND / 10, "{short}: {told_at_most}");
+    }
+    let nothing = Rule::new("TB", Quota::new(Unit::Second, 0)).algorithm;
+    assert_eq!(latest_renewal(&*nothing, 1, START), None);
+}
