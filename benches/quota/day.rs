@@ -64,6 +64,8 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
         settles: false,
         checks: false,
         keeps_used: false,
+        plans: None,
+        gateways: 1,
         entry: &fixed_window::ENTRY,
         quota,
         algorithm,

@@ -26,7 +26,7 @@ pub struct Known {
 }
 
 /// One source, and as it is configured.
-type Built = (IdentitySource, Rc<dyn Source>);
+pub type Built = (IdentitySource, Rc<dyn Source>);
 
 /// Reads `actors`; the defaults come first, whether or not they are overridden.
 pub fn read(node: Option<&Node<'_>>) -> Vec<Known> {
@@ -83,7 +83,8 @@ fn check_name(name: &str, node: &Node<'_>) -> bool {
     false
 }
 
-fn sources(node: &Node<'_>) -> Vec<Built> {
+/// Reads a list of sources, each of which is built.
+pub fn sources(node: &Node<'_>) -> Vec<Built> {
     let items = node.list(SOURCES).unwrap_or_default();
     if *node.tree() == Tree::List(Vec::new()) {
         node.problem(format!("found an empty list, allowed: {SOURCES}"));

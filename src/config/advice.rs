@@ -1,8 +1,8 @@
 //! Lines for the log about what is allowed and probably not meant.
 
 use super::actors::Known;
-use diana_core::identity::header;
-use diana_core::policy::{Except, Limit, Prefix, Rule, Scope};
+use diana_core::identity::{self, header};
+use diana_core::policy::{Except, Limit, PlanKind, Prefix, Rule, Scope};
 use diana_core::time::Unit;
 
 /// How many rules a line names.
@@ -84,6 +84,10 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
         limits.iter().flat_map(idle),
     ));
     lines.extend(line(
+        "callers choose the plan of these rules themselves, so each may have the largest",
+        those(limits, &|rule| has_chosen_plans(rule, actors)),
+    ));
+    lines.extend(line(
         "everybody is one caller to these rules, so a ban shuts everybody out",
         those(limits, &|rule| rule.actor.is_empty() && rule.ban.is_some()),
     ));
@@ -145,6 +149,16 @@ fn unguarded<'l>(
 /// A compound key is chosen if any part is: that part alone makes as many keys as one likes.
 fn is_caller_chosen(rule: &Rule, actors: &[Known]) -> bool {
     known(rule, actors).any(|known| known.is_caller_chosen)
+}
+
+/// Whether callers choose which of a rule's plans they have.
+fn has_chosen_plans(rule: &Rule, actors: &[Known]) -> bool {
+    let is_chosen = |wanted| identity::build(wanted).is_ok_and(|source| source.is_caller_chosen());
+    match rule.plans.as_ref().map(|plans| &plans.kind) {
+        Some(PlanKind::Listed { by: Some(by), .. }) => by.iter().any(is_chosen),
+        Some(PlanKind::Listed { by: None, .. }) => is_caller_chosen(rule, actors),
+        Some(PlanKind::Told(_)) | None => false,
+    }
 }
 
 fn known<'k>(rule: &Rule, actors: &'k [Known]) -> impl Iterator<Item = &'k Known> {

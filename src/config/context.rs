@@ -4,12 +4,15 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use super::actors::Known;
+use super::plans::Draft;
 
 /// What all entries share while they are read.
 #[derive(Debug)]
 pub struct Context<'c> {
     /// The actors that rules may name.
     pub actors: &'c [Known],
+    /// The plans that rules may name.
+    pub plans: Vec<(&'c str, Option<Draft<'c>>)>,
     /// Seconds that local time is ahead of UTC.
     pub zone: i64,
     /// The names that rules were given, each with the number that would follow it.

@@ -11,7 +11,9 @@ use super::node::{self, Node};
 use super::place::{Part, Place};
 use super::report::Report;
 use super::rule::{fingerprint, naming};
-use super::{actors, entry, except, keys, mark, operator, remote, response, settings, values};
+use super::{
+    actors, entry, except, keys, mark, operator, plans, remote, response, settings, values,
+};
 use diana_core::policy::Policy;
 use diana_core::policy::remote::Own;
 use diana_core::tree::Tree;
@@ -92,6 +94,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     let actors = actors::read(top.get("actors"));
     let context = Context {
         actors: &actors,
+        plans: plans::named(top.get("plans")),
         zone: top.get("time_zone").map_or(0, values::zone),
         names: RefCell::new(BTreeMap::new()),
         quotas: Cell::new(0),

@@ -18,11 +18,12 @@ pub const DOCUMENT: &[&str] = &[
     "redis",
     "remote",
     "explain",
+    "plans",
 ];
 
 /// Those of them that a remote document may have.
 pub const REMOTE_DOCUMENT: &[&str] =
-    &["limits", "actors", "except", "time_zone", "response", "shadow"];
+    &["limits", "actors", "except", "time_zone", "response", "shadow", "plans"];
 
 /// Keys of an entry.
 pub const ENTRY: &[&str] =
@@ -59,6 +60,7 @@ pub const RULE: &[&str] = &[
     "count",
     "in_flight",
     "near",
+    "plans",
 ];
 
 /// Keys that some algorithm takes.
@@ -69,5 +71,18 @@ pub fn algorithms() -> Vec<&'static str> {
             keys.push(key.name);
         }
     }
+    keys
+}
+
+/// Keys of a plan.
+pub fn plan() -> Vec<&'static str> {
+    let mut keys = vec!["rpu"];
+    let by_plan = REGISTRY.iter().flat_map(|entry| entry.keys).filter(|key| key.by_plan);
+    for key in by_plan {
+        if !keys.contains(&key.name) {
+            keys.push(key.name);
+        }
+    }
+    keys.extend(["in_flight", "cost"]);
     keys
 }

@@ -23,6 +23,7 @@ mod matching;
 mod node;
 mod operator;
 mod place;
+mod plans;
 mod protobuf;
 mod redis;
 mod remote;

@@ -42,6 +42,11 @@ impl<'a> Report<'a> {
     /// Adds a problem.
     pub fn add(&self, place: Place, message: String) {
         let mut found = self.found.borrow_mut();
+        let is_known = |(other, said): &(Place, String)| *other == place && *said == message;
+        // Several rules may say the same of what they share.
+        if found.iter().any(is_known) {
+            return;
+        }
         let after = found.partition_point(|(earlier, _)| *earlier <= place);
         found.insert(after, (place, message));
         if found.len() > KEPT {

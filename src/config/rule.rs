@@ -6,8 +6,10 @@ pub(crate) mod cost;
 pub(crate) mod fingerprint;
 pub(crate) mod hot;
 mod in_flight;
+pub(crate) mod limit;
 pub(crate) mod naming;
 mod near;
+pub(crate) mod plans;
 pub(crate) mod quota;
 pub(crate) mod settling;
 
@@ -40,7 +42,7 @@ pub fn read(
     let fields = Fields::read(node, WHAT, &known)?;
     let actor = actor(&fields, context);
     let scope = scope(&fields);
-    let limiter = match fields.get("in_flight") {
+    let mut limiter = match fields.get("in_flight") {
         Some(_) => in_flight::read(&fields),
         None => algo::read(&fields, context.zone, scope),
     };
@@ -56,11 +58,13 @@ pub fn read(
     if is_all {
         all_is_one_caller(&fields, enforce);
     }
-    let daily = quota::read(&fields, limiter.as_ref(), scope, is_all, context);
+    let plans = plans::read(&fields, limiter.as_mut(), actor.as_deref().unwrap_or(&[]), context);
+    let daily = quota::read(&fields, limiter.as_ref(), plans.as_deref(), (scope, is_all), context);
     let near = near::read(&fields, limiter.as_ref().map(|limiter| &*limiter.algorithm));
     let limiter = limiter?;
     if let Some(ban) = &ban {
-        ban::blame(&fields, ban, &limiter.quota, limiter.settling.as_ref());
+        let most = plans.as_ref().map_or(limiter.quota, |plans| plans.largest());
+        ban::blame(&fields, ban, &most, limiter.settling.as_ref());
     }
     Some(Rule {
         name,
@@ -68,6 +72,7 @@ pub fn read(
         fingerprint: 0,
         actor: actor?,
         quota: limiter.quota,
+        plans,
         told: limiter.told.map(Box::new),
         settling: limiter.settling.map(Box::new),
         algo: limiter.entry.short,

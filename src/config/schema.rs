@@ -4,8 +4,8 @@
 mod form;
 mod words;
 
-use super::rule::{ban, cost, hot, quota, settling};
-use super::{conditions, except, keys, operator, redis, remote, response};
+use super::rule::{ban, cost, hot, limit, quota, settling};
+use super::{conditions, except, keys, operator, plans, redis, remote, response};
 use diana_core::identity;
 use diana_core::tree::Tree;
 use form::FORMS;
@@ -38,6 +38,10 @@ fn mappings() -> Vec<Mapping> {
         mapping("source", &source.collect::<Vec<_>>(), &[]),
         mapping("except", except::KEYS, &[]),
         mapping("response", response::KEYS, &[]),
+        mapping("limit", limit::KEYS, &["default", "max"]),
+        mapping("plans", plans::KEYS, &["of"]),
+        mapping("plan", &keys::plan(), &[]),
+        mapping("reserve", plans::COST_KEYS, plans::COST_KEYS),
         mapping("cost", cost::KEYS, &["max"]),
         mapping("settled_cost", settling::COST_KEYS, &["response", "max"]),
         mapping("told", settling::RESPONSE_KEYS, &[]),

@@ -15,6 +15,7 @@ mod judge;
 mod one;
 mod opinion;
 mod permit_queue;
+mod plans;
 mod report;
 mod round;
 mod settle;
@@ -31,6 +32,7 @@ use crate::identity::caller::Callers;
 use crate::matching::PathIndex;
 use crate::matching::path::Path;
 use crate::permit::{Freed, Permit};
+use crate::plan::Choosers;
 use crate::policy::{Accepted, Except, LimitFields, Match, Rule};
 use crate::port::{Clock, Pseudo, Request};
 use crate::redis::client::Client;
@@ -50,7 +52,7 @@ use opinion::Opinion;
 pub use permit_queue::Patience;
 use permit_queue::PermitQueues;
 use upkeep::Upkeep;
-use usage::{Banned, Usage};
+use usage::Banned;
 
 /// Judges requests by the rules of one policy, and holds what was used.
 pub struct Engine {
@@ -58,6 +60,7 @@ pub struct Engine {
     limits: Vec<Limit>,
     rules: Vec<Judge>,
     callers: Callers,
+    choosers: Choosers,
     /// Headers that mark requests, each once. They must be taken off whatever comes in.
     pub markers: Vec<Rc<str>>,
     except: Except,
@@ -124,9 +127,11 @@ struct Judge {
     teller: Option<Box<Teller>>,
     /// Says what requests turned out to use, if that is settled at their end.
     settler: Option<Box<Settler>>,
+    /// By what else it judges, if there is anything.
+    plans: Option<Box<plans::Judged>>,
     /// Its actor's number in [`Callers`]; none for `all`.
     actor: Option<usize>,
-    store: Usage,
+    store: usage::Callers,
     bans: Option<Banned>,
     hot: Option<Spotter>,
     /// Whether requests have places in a line, which are given back if a client leaves.
@@ -207,6 +212,7 @@ impl Engine {
     fn gather(&mut self, since: Since, request: &dyn Request) {
         self.begin(since);
         self.callers.begin();
+        self.choosers.begin();
         self.scratch.opinions.clear();
         if self.needs_path {
             self.match_path(request);

@@ -17,6 +17,7 @@ pub mod key;
 pub mod matching;
 mod number;
 pub mod permit;
+pub mod plan;
 pub mod policy;
 pub mod port;
 pub mod redis;

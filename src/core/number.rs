@@ -20,10 +20,17 @@ pub(crate) fn float(bytes: &[u8]) -> Option<u64> {
     (number >= 0.0).then_some(number.ceil() as u64)
 }
 
-/// A 64-bit float, the lowest byte first, that is a whole number from 0 on and known to the last digit.
+/// A number in decimals without a fraction; the largest one if there is no such.
+pub(crate) fn digits(text: &[u8]) -> Option<u64> {
+    if text.contains(&b'.') { None } else { decimal(text) }
+}
+
+/// A 64-bit float, the lowest byte first, that is whole and not negative. Eight bytes of text are none, though they look
+/// like one.
 pub(crate) fn whole(bytes: &[u8]) -> Option<u64> {
-    let number = float(bytes).filter(|number| *number < 1 << 53)?;
-    ((number as f64).to_le_bytes() == bytes).then_some(number)
+    let number = f64::from_le_bytes(bytes.try_into().ok()?);
+    let is_text = str::from_utf8(bytes).is_ok_and(|text| !text.contains(char::is_control));
+    (!is_text && number >= 0.0 && number.trunc() == number).then_some(number as u64)
 }
 
 /// A whole number of 64 bits, the lowest byte first, that is not negative.

@@ -44,6 +44,8 @@ pub struct Seat {
     pub rule: usize,
     /// The caller.
     pub key: Key,
+    /// The plan of the rule by which it was judged.
+    pub plan: u32,
     /// Tells the place from others.
     pub place: u64,
     /// How many permits it is long.

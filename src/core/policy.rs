@@ -11,6 +11,7 @@ mod cost;
 mod hot;
 mod matching;
 mod operator;
+mod plans;
 mod quota;
 pub mod redis;
 pub mod remote;
@@ -25,6 +26,7 @@ pub use cost::Told;
 pub use hot::Hot;
 pub use matching::{Block, Condition, Except, Field, Host, Match, Prefix, Test};
 pub use operator::Explain;
+pub use plans::{Plan, PlanKind, Plans, plan};
 pub use quota::{MAX_PERMITS, Quota};
 use redis::Redis;
 use remote::{Own, Remote};
@@ -79,6 +81,7 @@ impl Policy {
             && [&self.except, except, &rule.except].iter().all(|except| except.is_empty())
             && rule.enforce == 100
             && rule.told.is_none()
+            && rule.plans.is_none()
             && rule.settling.is_none()
             && rule.near.is_none()
             && !rule.shadow

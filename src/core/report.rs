@@ -26,6 +26,8 @@ pub struct Record {
     pub shadow: bool,
     /// Whether the rule shows in headers.
     pub shown: bool,
+    /// The plan by which it judged, if it is one that somebody has listed; `own` where that is the caller's.
+    pub plan: Option<Rc<str>>,
     /// What it decided.
     pub outcome: Outcome,
     /// Quota in permits and window in ticks.

@@ -10,6 +10,7 @@ pub(crate) mod lease;
 pub(crate) mod leases;
 pub mod local;
 pub(crate) mod places;
+pub(crate) mod plans;
 pub mod remains;
 pub(crate) mod reservation;
 mod row;
@@ -32,6 +33,9 @@ pub use reservation::Reservation;
 
 /// The callers of one rule.
 pub trait Store {
+    /// Judges by the numbers of this plan from now on, where a rule has plans. What was used stays used.
+    fn judge_by(&mut self, plan: u32);
+
     /// Checks a request that takes `cost` permits and charges nothing.
     fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation;
 

@@ -58,4 +58,6 @@ pub struct Line {
     pub rule: usize,
     /// The caller.
     pub key: Key,
+    /// The plan of the rule by which it is judged: places are of one length only under the same.
+    pub plan: u32,
 }

@@ -30,6 +30,7 @@ mod nested;
 mod operator;
 mod paths;
 mod peer;
+mod plans;
 mod remote;
 mod settling;
 mod to_redis;

@@ -14,6 +14,7 @@ mod hot;
 mod matching;
 pub mod permit_queue;
 mod permits;
+mod plans;
 mod queueing;
 mod races;
 mod reports;

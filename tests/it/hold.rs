@@ -10,8 +10,8 @@ use diana_worker::hold::Queue;
 use model::Model;
 use std::rc::Rc;
 
-const ANN: Line = Line { rule: 0, key: Key { hash: 1, second_hash: 1 } };
-const BOB: Line = Line { rule: 0, key: Key { hash: 2, second_hash: 2 } };
+const ANN: Line = Line { rule: 0, key: Key { hash: 1, second_hash: 1 }, plan: 0 };
+const BOB: Line = Line { rule: 0, key: Key { hash: 2, second_hash: 2 }, plan: 0 };
 
 /// A queue in which request `stream` waits until ten times that instant, in the line given.
 fn queue(lines: &[Option<Line>]) -> Queue {
@@ -29,8 +29,8 @@ thread_local! {
 
 /// Its seat is numbered like its instant.
 fn held(until: u64, line: Option<Line>) -> Held {
-    let Line { rule, key } = line.unwrap_or(ANN);
-    let seats = vec![Seat { rule, key, place: until, cost: 1 }];
+    let Line { rule, key, plan } = line.unwrap_or(ANN);
+    let seats = vec![Seat { rule, key, plan, place: until, cost: 1 }];
     let permit = FREED.with(|freed| Permit::new(seats, Vec::new(), freed));
     Held { until, line, permit, report: Report::default() }
 }

@@ -22,6 +22,7 @@ mod keys;
 mod memory;
 mod paths;
 mod pending;
+mod plans;
 mod pointer;
 mod remote;
 mod resp;

@@ -99,7 +99,7 @@ fn a_pipeline_logs_in_asks_and_quits() {
     let rule =
         [&[1, 0, 0xa1, b'W', 5], &second[..], &[0, 0, 0, 1, 1, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0]]
             .concat();
-    assert_eq!(*numbers, [&[0xdd, 0, 0, 0, 22], &rule[..], &[0, 0]].concat());
+    assert_eq!(*numbers, [&[0xdd, 0, 0, 0, 24], &rule[..], &[0, 0, 0, 0]].concat());
     assert_eq!(commands(&Login::default(), Script::Digest).len(), 2);
 }
 
@@ -209,7 +209,7 @@ fn a_ban_is_asked_about_and_told_of_in_its_own_words() {
     let caller = format!("diana:{{2:shop}}:{:016x}:{:032x}", 2, 0);
     assert_eq!(words[7], Value::Bulk(caller.as_bytes()));
     let Some(Value::Bulk(numbers)) = words.last() else { panic!("{words:?}") };
-    let asked = [0xa1, b'B', 3, 2, 5, 6, 7, 4, 1, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0];
+    let asked = [0xa1, b'B', 3, 2, 5, 6, 7, 4, 1, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     assert!(numbers.ends_with(&asked), "{numbers:?}");
     for begins in [true, false] {
         let told =

@@ -4,18 +4,20 @@
 use std::rc::Rc;
 
 use super::cost::{self, Cost};
-use super::settling;
+use super::{limit, settling};
 use crate::fields::Fields;
 use crate::node::Node;
 use crate::values;
 use diana_core::algorithm::{Algorithm, Conflict, Entry, Form, REGISTRY, Setting, keeping_used};
-use diana_core::policy::{MAX_PERMITS, Quota, Scope, Settling, Told};
+use diana_core::policy::{Quota, Scope, Settling, Told};
 use diana_core::time::Unit;
 
 /// A rule's algorithm and what it was built from.
 pub struct Limiter {
     /// The numbers.
     pub quota: Quota,
+    /// Where trusted data says how many permits there are, if it does.
+    pub told_rpu: Option<Told>,
     /// Where requests say what they take, if they do.
     pub told: Option<Told>,
     /// How what was reserved is settled, if it is.
@@ -26,6 +28,13 @@ pub struct Limiter {
     pub algorithm: Rc<dyn Algorithm>,
 }
 
+impl Limiter {
+    /// Whether it limits how many requests there are at a time.
+    pub fn is_in_flight(&self) -> bool {
+        self.settling.as_ref().is_some_and(|settling| settling.is_place)
+    }
+}
+
 /// Reads the limiter of a rule in a time zone; `scope` says how widely it is to be counted.
 pub fn read(fields: &Fields<'_>, zone: i64, scope: Scope) -> Option<Limiter> {
     let entry = entry(fields);
@@ -33,8 +42,8 @@ pub fn read(fields: &Fields<'_>, zone: i64, scope: Scope) -> Option<Limiter> {
         refuse_local(fields, entry);
     }
     let unit = unit(fields);
-    let permits = format!("a whole number, 0 … {MAX_PERMITS}");
-    let rpu = fields.require("rpu", &permits).and_then(|node| node.whole(0, MAX_PERMITS));
+    let limit = limit::read(fields);
+    let rpu = limit.as_ref().map(|limit| limit.most);
     let cost = cost::read(fields);
     let (options, mut wrong) = options(fields, entry);
     let common = [("unit", unit.is_none()), ("rpu", rpu.is_none()), ("cost", cost.is_none())];
@@ -54,7 +63,8 @@ pub fn read(fields: &Fields<'_>, zone: i64, scope: Scope) -> Option<Limiter> {
                 true => keeping_used(entry, &quota, algorithm),
                 false => algorithm,
             };
-            return Some(Limiter { quota, told, settling, entry, algorithm });
+            let told_rpu = limit.and_then(|limit| limit.told);
+            return Some(Limiter { quota, told_rpu, told, settling, entry, algorithm });
         }
         Ok(_) => {}
         Err(conflicts) => {
@@ -114,7 +124,7 @@ fn keys(entry: Option<&'static Entry>) -> Vec<&'static Setting> {
 
 /// A quota with the optional keys that `entry` takes, and those that are wrong, which are left out of
 /// it.
-fn options(fields: &Fields<'_>, entry: Option<&'static Entry>) -> (Quota, Vec<&'static str>) {
+pub fn options(fields: &Fields<'_>, entry: Option<&'static Entry>) -> (Quota, Vec<&'static str>) {
     let mut quota = Quota::new(Unit::Second, 0);
     let mut wrong = Vec::new();
     let known = keys(entry);

@@ -28,5 +28,12 @@ pub fn read(fields: &Fields<'_>) -> Option<Limiter> {
     let quota = Quota::new(Unit::Second, limit);
     let algorithm = (IN_FLIGHT.build)(&quota).ok()?;
     let settling = Settling { reserve: 1, told: None, count: None, bans: false, is_place: true };
-    Some(Limiter { quota, told: None, settling: Some(settling), entry: IN_FLIGHT, algorithm })
+    Some(Limiter {
+        quota,
+        told_rpu: None,
+        told: None,
+        settling: Some(settling),
+        entry: IN_FLIGHT,
+        algorithm,
+    })
 }

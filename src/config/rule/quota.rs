@@ -7,7 +7,7 @@ use crate::rule::algo::Limiter;
 use crate::values;
 use diana_core::algorithm::REGISTRY;
 use diana_core::bloom::Shape;
-use diana_core::policy::Scope;
+use diana_core::policy::{Plans, Scope};
 use diana_core::time::Unit;
 use diana_core::tree::Tree;
 
@@ -30,8 +30,8 @@ const MAX_BYTES: u64 = 384 << 20;
 pub fn read(
     rule: &Fields<'_>,
     limiter: Option<&Limiter>,
-    scope: Scope,
-    is_all: bool,
+    plans: Option<&Plans>,
+    (scope, is_all): (Scope, bool),
     context: &Context<'_>,
 ) -> Option<Shape> {
     let node = rule.get("quota")?;
@@ -43,7 +43,8 @@ pub fn read(
     let limiter = limiter?;
     blame_what_does_not_fit(rule, limiter, scope, is_all);
     let (accounts, error) = (accounts?, error?);
-    let most = limiter.quota.rpu / limiter.quota.cost.max(1);
+    let largest = plans.map_or(limiter.quota, Plans::largest);
+    let most = largest.rpu / limiter.quota.cost.max(1);
     let shape = Shape::new(accounts, error, most);
     let bytes = shape.bytes();
     if let (Some(memory), Some(node)) = (memory, fields.get("memory"))

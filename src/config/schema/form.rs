@@ -88,7 +88,21 @@ pub const FORMS: &[(&str, &str, Form)] = &[
     ("test", "not", Text),
     ("rule", "actor", Either(&[Text, TEXTS])),
     ("rule", "unit", Form::Unit),
-    ("rule", "rpu", Whole(0, MAX_PERMITS)),
+    ("document", "plans", Named(&Mapping("plans"))),
+    ("rule", "rpu", Either(&[Whole(0, MAX_PERMITS), Mapping("limit")])),
+    ("rule", "plans", Either(&[Text, Mapping("plans")])),
+    ("limit", "metadata", TEXTS),
+    ("limit", "jwt_claim", Text),
+    ("limit", "payload", Text),
+    ("limit", "type", Word(NUMBER)),
+    ("limit", "default", Whole(0, MAX_PERMITS)),
+    ("limit", "max", Whole(1, MAX_PERMITS)),
+    ("plans", "by", List(&Mapping("source"))),
+    ("plans", "of", Named(&Either(&[Word(&["unlimited"]), Mapping("plan")]))),
+    ("plan", "rpu", Whole(0, MAX_PERMITS)),
+    ("plan", "in_flight", Whole(1, 1_000_000)),
+    ("plan", "cost", Mapping("reserve")),
+    ("reserve", "reserve", Whole(1, MAX_PERMITS)),
     ("rule", "algo", Algorithm),
     ("rule", "scope", Word(&["local", "gateway", "global"])),
     ("rule", "name", Text),
@@ -187,7 +201,8 @@ pub const FORMS: &[(&str, &str, Form)] = &[
 /// The key of an algorithm, as its registry describes it.
 pub fn of_algorithm(mapping: &str, key: &str) -> Option<Vec<(String, Tree)>> {
     let mut settings = REGISTRY.iter().flat_map(|entry| entry.keys);
-    let setting = settings.find(|setting| mapping == "rule" && setting.name == key)?;
+    let setting =
+        settings.find(|setting| ["rule", "plan"].contains(&mapping) && setting.name == key)?;
     let form = match setting.form {
         algorithm::Form::Number => Whole(setting.min, setting.max),
         algorithm::Form::Duration => Duration,

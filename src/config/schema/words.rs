@@ -23,6 +23,8 @@ const UNDER: &[(&str, &str, &str)] = &[
     ("entry", "unless", "match"),
     ("match", "claims", "claims"),
     ("entry", "rules", "rule"),
+    ("rule", "rpu", "limit"),
+    ("rule", "plans", "plans"),
     ("rule", "ban", "ban"),
     ("rule", "quota", "quota"),
     ("rule", "hot", "hot"),

@@ -30,6 +30,8 @@ pub struct Setting {
     pub max: u64,
     /// Whether Redis can count by it, so that it may stand beside `scope: global`.
     pub global: bool,
+    /// Whether plans of a rule may have a value of their own.
+    pub by_plan: bool,
 }
 
 /// A combination of values that means nothing.

@@ -17,6 +17,7 @@ pub(super) const fn max_delay(min: Micros) -> Setting {
         min,
         max: LONGEST,
         global: true,
+        by_plan: true,
     }
 }
 
@@ -28,6 +29,7 @@ pub(super) const MAX_QUEUE: Setting = Setting {
     min: 0,
     max: MAX_PERMITS,
     global: true,
+    by_plan: true,
 };
 
 /// `max_queue` as the script in Redis takes it.

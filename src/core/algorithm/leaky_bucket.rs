@@ -34,6 +34,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Debug)]
 struct LeakyBucket {
     rpu: u64,
+    lasting: u64,
     unit: Micros,
     /// How far ahead a slot may lie, in permits times ticks.
     reach: u128,
@@ -71,7 +72,7 @@ fn build(quota: &Quota) -> BuiltAlgorithm {
     let reach = hold::reach(quota, max_delay);
     Ok(match quota.warm_up {
         Some(warm_up) => warm_up::build(quota, warm_up, Some(reach)),
-        None => Rc::new(LeakyBucket { rpu: quota.rpu, unit, reach }),
+        None => Rc::new(LeakyBucket { rpu: quota.rpu, lasting: quota.lasting(), unit, reach }),
     })
 }
 
@@ -146,7 +147,7 @@ impl Algorithm for LeakyBucket {
     }
 
     fn expires(&self, state: &[u64], _now: Now) -> Micros {
-        Debt::load(state).cleared(self.rpu)
+        Debt::load(state).cleared(self.lasting)
     }
 
     fn policy(&self) -> (u64, Micros) {

@@ -88,7 +88,9 @@ impl Algorithm for SettledBucket {
         let ((debts, open), (new_debts, new_open)) = (self.parts(old), self.parts_mut(new));
         let decision = self.counted.step(debts, now, cost, new_debts);
         if decision.is_admitted() {
-            let open = match self.counted.expires(debts, now) > now.mono {
+            // State may be kept for longer, since it may come to be judged by another rate.
+            let owes = |debt| Debt::load(debt).cleared(self.rpu) > now.mono;
+            let open = match debts.chunks(debt::WORDS).any(owes) {
                 true => Open::load(open),
                 false => Open { permits: 0, age: now.mono },
             };

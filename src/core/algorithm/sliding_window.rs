@@ -23,6 +23,7 @@ pub const ENTRY: Entry = Entry {
         min: 1,
         max: 60,
         global: true,
+        by_plan: false,
     }],
     build,
     can: |_| Can::WINDOW,

@@ -26,6 +26,7 @@ pub const ENTRY: Entry = Entry {
             min: 1,
             max: MAX_PERMITS,
             global: true,
+            by_plan: true,
         },
         warm_up::KEY,
         hold::max_delay(0),
@@ -49,6 +50,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Debug)]
 struct TokenBucket {
     rpu: u64,
+    lasting: u64,
     unit: Micros,
     burst: u64,
     /// The largest debt: `burst` permits.
@@ -103,7 +105,8 @@ fn build(quota: &Quota) -> BuiltAlgorithm {
     if let Some(warm_up) = quota.warm_up {
         return Ok(warm_up::build(quota, warm_up, reach));
     }
-    Ok(Rc::new(TokenBucket { rpu: quota.rpu, unit, burst, capacity, reach }))
+    let (rpu, lasting) = (quota.rpu, quota.lasting());
+    Ok(Rc::new(TokenBucket { rpu, lasting, unit, burst, capacity, reach }))
 }
 
 impl Algorithm for TokenBucket {
@@ -191,7 +194,7 @@ impl Algorithm for TokenBucket {
     }
 
     fn expires(&self, state: &[u64], _now: Now) -> Micros {
-        Debt::load(state).cleared(self.rpu)
+        Debt::load(state).cleared(self.lasting)
     }
 
     fn policy(&self) -> (u64, Micros) {

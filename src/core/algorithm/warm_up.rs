@@ -23,11 +23,13 @@ pub(super) const KEY: Setting = Setting {
     min: 1_000,
     max: 3_600 * SECOND,
     global: false,
+    by_plan: false,
 };
 
 #[derive(Debug)]
 struct WarmUp {
     rpu: u64,
+    lasting: u64,
     unit: Micros,
     /// What is stored after idleness.
     cold: u64,
@@ -48,7 +50,8 @@ struct State {
 /// held at all.
 pub(super) fn build(quota: &Quota, warm_up: Micros, reach: Option<u128>) -> Rc<dyn Algorithm> {
     let cold = warm_up.saturating_mul(quota.rpu).max(1);
-    Rc::new(WarmUp { rpu: quota.rpu, unit: quota.period(), cold, reach })
+    let (rpu, lasting) = (quota.rpu, quota.lasting());
+    Rc::new(WarmUp { rpu, lasting, unit: quota.period(), cold, reach })
 }
 
 /// What `warm_up` cannot stand beside.
@@ -165,7 +168,7 @@ impl Algorithm for WarmUp {
 
     fn expires(&self, state: &[u64], _now: Now) -> Micros {
         let State { debt, missing } = State::load(state);
-        debt.with(u128::from(missing)).cleared(self.rpu)
+        debt.with(u128::from(missing)).cleared(self.lasting)
     }
 
     fn policy(&self) -> (u64, Micros) {

@@ -94,7 +94,7 @@ impl Engine {
                 Says::Nothing | Says::Admits { .. } | Says::Refuses(_) | Says::Bans(_) => continue,
             }
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
-            if let Some(store) = judge.store.redis() {
+            if let Some(store) = judge.store.under(opinion.plan).redis() {
                 let (now, shadow) = (self.scratch.now, opinion.shadow);
                 // What is only checked comes back at once.
                 let comes_back = judge.settler.as_ref().is_some_and(|it| it.reserves_nothing());
@@ -214,8 +214,8 @@ impl Engine {
                     }
                     _ => self.receive_for_nobody(ticket, &answer, now),
                 },
-                Completion::Operation(target, key, reply) => {
-                    self.complete(target, key, reply, now);
+                Completion::Operation(target, caller, reply) => {
+                    self.complete(target, caller, reply, now);
                 }
             }
         }
@@ -223,11 +223,18 @@ impl Engine {
     }
 
     /// Takes what became of an operation.
-    fn complete(&mut self, target: Target, key: Key, reply: Option<(Reply, Now)>, now: Now) {
+    fn complete(
+        &mut self,
+        target: Target,
+        (key, plan): (Key, u32),
+        reply: Option<(Reply, Now)>,
+        now: Now,
+    ) {
         match target {
             Target::Rule(rule) => {
                 let reply = reply.and_then(|(reply, sent)| Some((*reply.rule()?, sent)));
-                if let Some(store) = self.rules.get_mut(rule).and_then(|it| it.store.redis()) {
+                let judge = self.rules.get_mut(rule);
+                if let Some(store) = judge.and_then(|it| it.store.under(plan).redis()) {
                     store.complete(key, reply, now, &mut self.redis);
                 }
                 self.permit_queues.wake(rule, key);

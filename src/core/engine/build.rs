@@ -1,22 +1,25 @@
 //! An engine from a policy. What need not be done per request is done here.
 
+mod reads;
+mod spec;
+
 use std::fmt;
 use std::rc::Rc;
 
 use super::charge::Turn;
 use super::permit_queue::PermitQueues;
+use super::plans::Judged;
 use super::upkeep::Upkeep;
-use super::usage::{Banned, Usage};
+use super::usage::{self, Banned, Usage};
 use super::{Engine, Judge, Limit, Scratch};
-use crate::algorithm::{self, Leasing, keeping_used};
 use crate::cost::Teller;
 use crate::hot::spotter::{Spotter, Storage};
-use crate::identity;
 use crate::identity::caller::{Callers, Counted, Sources};
 use crate::key::Seed;
 use crate::matching::PathIndex;
+use crate::plan::Choosers;
 use crate::policy::redis::{OnFailure, Redis};
-use crate::policy::{self, Actor, Policy, Rule, Scope, Told};
+use crate::policy::{self, Actor, Policy, Rule, Scope};
 use crate::port::SharedData;
 use crate::redis::bans::RedisBans;
 use crate::redis::client::Client;
@@ -30,6 +33,8 @@ use crate::store::stores::Stores;
 use crate::store::tables::Tables;
 use crate::tickets::Tickets;
 use crate::time::{Micros, SECOND};
+use reads::{excepts_paths, reads_headers};
+use spec::counter_spec;
 
 /// A rule or an actor that nothing can be built from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +75,7 @@ impl Engine {
         let needs_path = paths.needs_path() || excepts_paths(&policy);
         let mut builder = Builder::new(&policy, actors, seed, stores, client.as_ref());
         let (limits, judges) = builder.limits(policy.limits)?;
-        let Builder { stores, callers, .. } = builder;
+        let Builder { stores, callers, choosers, .. } = builder;
         let has_turn = |turn: &Turn| judges.iter().any(|judge| judge.turn == *turn);
         let (tick_interval, upkeep) = intervals(&judges);
         let redis = handle(policy.redis.as_ref(), client.as_ref());
@@ -93,7 +98,8 @@ impl Engine {
             kept: Tickets::default(),
             traffic: stores.traffic,
             needs_path,
-            reads_headers,
+            reads_headers: reads_headers || choosers.reads_headers(),
+            choosers,
             paths,
             limits,
             markers: markers(&judges, policy.mark.as_ref()),
@@ -129,6 +135,7 @@ impl Engine {
 struct Builder<'s> {
     stores: Stores<'s>,
     callers: Callers,
+    choosers: Choosers,
     /// How many live callers room is made for.
     keys: usize,
     /// Whether requests may be under other rules, too.
@@ -151,7 +158,8 @@ impl<'s> Builder<'s> {
         let mut callers = Callers::new(actors, seed, percentiles);
         client.into_iter().for_each(|client| callers.reseed(client.seed()));
         let (keys, beside) = (policy.keys, rules().count() > 1);
-        Builder { stores, callers, keys, beside, parts: client.map(Client::parts) }
+        let choosers = Choosers::default();
+        Builder { stores, callers, choosers, keys, beside, parts: client.map(Client::parts) }
     }
 
     /// All entries, and their rules one after the other.
@@ -177,6 +185,10 @@ impl<'s> Builder<'s> {
         let teller = rule.told.as_ref().map(|told| Teller::new(told, rule.quota.cost)).transpose();
         let teller = teller.map_err(|_| Unbuildable::new(&rule, "no such source of a cost"))?;
         let (keys, can, algorithm) = (spec.keys, spec.can(), spec.algorithm.clone());
+        let leasing = spec.leasing();
+        let counted = self.counted(&rule);
+        let actor = self.callers.register(&rule.actor, counted);
+        let plans = self.plans(&rule, actor, &spec)?;
         let stores = &mut self.stores;
         let hot = rule.hot.take().map(|hot| {
             let (data, namespace) = (&stores.data, &stores.namespace);
@@ -200,11 +212,10 @@ impl<'s> Builder<'s> {
             }
             None => Banned::Here(stores.open_bans(rule.scope, ban, rule.fingerprint, keys)),
         });
-        let counted = if in_redis.is_some() { Counted::InFleet } else { Counted::Here };
         let settler = rule.settling.as_deref().map(|settling| Box::new(Settler::new(settling)));
         Ok(Judge {
-            actor: self.callers.register(&rule.actor, counted),
-            turn: Turn::of(&rule, can.leasing),
+            actor,
+            turn: Turn::of(&rule, leasing),
             queues: can.queues,
             counts: RuleCounts::default(),
             logged: None,
@@ -213,10 +224,31 @@ impl<'s> Builder<'s> {
             algorithm,
             teller: teller.map(Box::new),
             settler,
-            store,
+            store: usage::Callers::new(store, plans.is_some()),
+            plans,
             bans,
             hot,
         })
+    }
+
+    /// Where a rule's callers are counted.
+    fn counted(&self, rule: &Rule) -> Counted {
+        match self.parts {
+            Some(_) if rule.scope == Scope::Global => Counted::InFleet,
+            _ => Counted::Here,
+        }
+    }
+
+    fn plans(
+        &mut self,
+        rule: &Rule,
+        actor: Option<usize>,
+        spec: &CounterSpec,
+    ) -> Result<Option<Box<Judged>>, Unbuildable> {
+        let Some(plans) = &rule.plans else { return Ok(None) };
+        let judged = Judged::new(plans, actor, spec, &mut self.choosers);
+        let judged = judged.ok_or_else(|| Unbuildable::new(rule, "no such source of a plan"))?;
+        Ok(Some(Box::new(judged)))
     }
 }
 
@@ -237,7 +269,11 @@ fn handle(redis: Option<&Redis>, client: Option<&Client>) -> Handle {
 /// How often permits have to be handed in, and how often bans and hot callers are seen to, in ticks.
 fn intervals(judges: &[Judge]) -> (Micros, Micros) {
     let alone = judges.iter().all(|judge| judge.rule.is_local() && judge.hot.is_none());
-    let lends = judges.iter().any(|judge| judge.turn.lends());
+    let by_plan = |judge: &Judge| judge.plans.as_ref().is_some_and(|plans| plans.lends);
+    let lends = |judge: &Judge| {
+        judge.turn.lends() || by_plan(judge) && !judge.rule.is_local() && judge.rule.daily.is_none()
+    };
+    let lends = judges.iter().any(lends);
     let sees = judges.iter().any(|judge| judge.bans.is_some() || judge.hot.is_some());
     let seldom = if alone { SECOND } else { SECOND / 10 };
     (if lends { SECOND / 80 } else { seldom }, if sees { seldom } else { 0 })
@@ -251,50 +287,4 @@ fn markers(judges: &[Judge], mark: Option<&Rc<str>>) -> Vec<Rc<str>> {
         markers.extend(header.filter(|header| !markers.contains(header)).cloned());
     }
     markers
-}
-
-/// Whether requests are exempt by their paths.
-fn excepts_paths(policy: &Policy) -> bool {
-    let by_rule = |rule: &Rule| !rule.except.paths.is_empty();
-    let by_limit =
-        |limit: &policy::Limit| !limit.except.paths.is_empty() || limit.rules.iter().any(by_rule);
-    !policy.except.paths.is_empty() || policy.limits.iter().any(by_limit)
-}
-
-/// What a rule's store is made from.
-fn counter_spec(rule: &Rule, keys: usize, beside: bool) -> Result<CounterSpec, Unbuildable> {
-    let entry = algorithm::entry(rule.algo);
-    let entry = entry.ok_or_else(|| Unbuildable::new(rule, "no such algorithm"))?;
-    let algorithm = (entry.build)(&rule.quota);
-    let lends = (entry.can)(&rule.quota).leasing != Leasing::Never;
-    let is_even = rule.told.is_none() || !lends;
-    let algorithm = algorithm.map_err(|_| Unbuildable::new(rule, "its numbers mean nothing"))?;
-    let keeps_used = entry.keeps_used(&rule.quota, rule.settling.as_deref());
-    Ok(CounterSpec {
-        entry,
-        quota: rule.quota,
-        algorithm: if keeps_used { keeping_used(entry, &rule.quota, algorithm) } else { algorithm },
-        keeps_used,
-        unit_cost: if is_even { rule.quota.cost } else { 1 },
-        fingerprint: rule.fingerprint,
-        keys: if rule.actor.is_empty() { 1 } else { keys },
-        daily: rule.daily,
-        // What is reserved may come back, as from a request that another rule refuses.
-        beside: beside || rule.settling.is_some(),
-        settles: rule.settling.is_some(),
-        checks: rule.settling.as_ref().is_some_and(|settling| settling.reserve == 0),
-    })
-}
-
-/// Whether more of a request's headers matters than its path, so that all of them are best read at once.
-fn reads_headers(policy: &Policy, actors: &[Sources]) -> bool {
-    let by_actor = |actor: &usize| actors.get(*actor).is_some_and(Sources::reads_headers);
-    let by_cost = |told: &Told| told.source.kind == identity::header::KIND.name;
-    let by_rule = |rule: &Rule| {
-        rule.except.reads_headers()
-            || rule.actor.iter().any(by_actor)
-            || rule.told.as_deref().is_some_and(by_cost)
-    };
-    let by_limit = |limit: &policy::Limit| limit.reads_headers() || limit.rules.iter().any(by_rule);
-    policy.except.reads_headers() || policy.limits.iter().any(by_limit)
 }

@@ -100,9 +100,11 @@ impl Engine {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             let Says::Admits { by, .. } = &mut opinion.says else { continue };
             let decision = match by {
-                Basis::Store(found) => judge.store.can_hold(found, delay),
+                Basis::Store(found) => judge.store.under(opinion.plan).can_hold(found, delay),
                 // It was charged for the instant at which it would have left.
-                Basis::Redis(_) if judge.store.redis().is_some_and(|store| store.holds()) => {
+                Basis::Redis(_)
+                    if judge.store.under(opinion.plan).redis().is_some_and(|it| it.holds()) =>
+                {
                     Decision::retry(1)
                 }
                 Basis::Redis(_) | Basis::Agreed(_) | Basis::Kept(_) => Decision::NOW,
@@ -128,7 +130,8 @@ impl Engine {
                 };
                 // Nobody waits for a rule in shadow.
                 let delay = if opinion.shadow { *wait } else { delay };
-                let decision = judge.store.charge(found, delay, &mut self.redis);
+                let decision =
+                    judge.store.under(opinion.plan).charge(found, delay, &mut self.redis);
                 if found.is_charged() {
                     continue;
                 }
@@ -154,7 +157,7 @@ impl Engine {
                 (judge, &mut opinion.says)
                 && found.is_charged()
             {
-                judge.store.undo(found);
+                judge.store.under(opinion.plan).undo(found);
             }
         }
     }

@@ -82,10 +82,16 @@ impl Engine {
                 }
                 let is_exempt = judge.rule.except.covers(request, &self.scratch.path);
                 let own = if is_exempt { Why::Exempt } else { Why::Absent };
-                let rule = judge.name.clone();
-                skipped.push(Explained::Skipped { rule, why: why.unwrap_or(own) });
+                skipped.push((number, why.unwrap_or(own)));
             }
         }
-        skipped
+        let told = skipped.into_iter().filter_map(|(number, why)| {
+            let why = match why {
+                Why::Absent if self.has_no_limit(number, request) => Why::Plan,
+                why => why,
+            };
+            self.not_consulted(number, why)
+        });
+        told.collect()
     }
 }

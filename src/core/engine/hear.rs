@@ -18,7 +18,7 @@ impl Opinion {
         (sent, now): (Now, Now),
         redis: &mut Handle,
     ) {
-        let Some(store) = judge.store.redis() else { return };
+        let Some(store) = judge.store.under(self.plan).redis() else { return };
         let wait = wait.filter(|_| reply.retry.is_none());
         let charged = if wait.is_some() { self.cost } else { 0 };
         let receipt = store.receive(self.key, reply, (self.cost, charged), (sent, now), redis);
@@ -46,7 +46,7 @@ impl Opinion {
     /// Redis was asked in vain.
     pub(super) fn hear_nothing(&mut self, judge: &mut Judge, now: Now, redis: &mut Handle) {
         self.alone = true;
-        if let Some(store) = judge.store.redis() {
+        if let Some(store) = judge.store.under(self.plan).redis() {
             store.complete(self.key, None, now, redis);
         }
     }

@@ -29,21 +29,31 @@ impl Engine {
 
     /// Notes that a rule applies to this request, if it does.
     fn apply(&mut self, number: usize, request: &dyn Request) {
-        let Some(Judge { rule, teller, .. }) = self.rules.get(number) else { return };
+        let Some(Judge { rule, teller, plans, .. }) = self.rules.get(number) else { return };
         if !rule.except.is_empty() && rule.except.covers(request, &self.scratch.path) {
             return;
         }
         let told = teller.as_ref().map(|teller| teller.cost(request));
-        let cost = told.unwrap_or(rule.quota.cost);
-        let subject = self.subject(number, request);
-        if let Some(subject) = subject {
+        let mut cost = told.unwrap_or(rule.quota.cost);
+        let (mut plan, mut is_suspended) = (0, false);
+        if plans.is_some() {
+            let Some(chosen) = self.choose(number, request) else { return };
+            (plan, is_suspended) = (chosen.plan, chosen.is_suspended);
+            cost = told.or(chosen.cost).unwrap_or(cost);
+        }
+        if let Some(mut subject) = self.subject((number, plan), request) {
+            subject.denied |= is_suspended;
             self.scratch.opinions.push(Opinion::of(subject, cost));
         }
     }
 
-    /// Whom a rule counts this request under; nobody if it leaves out callers without a name.
+    /// Whom a rule counts this request under, by one of its plans; nobody if it leaves out callers without a name.
     #[inline]
-    pub(super) fn subject(&mut self, number: usize, request: &dyn Request) -> Option<Subject> {
+    pub(super) fn subject(
+        &mut self,
+        (number, plan): (usize, u32),
+        request: &dyn Request,
+    ) -> Option<Subject> {
         let Judge { rule, actor, hot, .. } = self.rules.get_mut(number)?;
         let caller = self.callers.of(*actor, request);
         let (key, percentile) = match (caller, rule.absent) {
@@ -54,6 +64,7 @@ impl Engine {
         let subject = Subject {
             rule: number,
             key,
+            plan,
             shadow: self.shadow || rule.shadow || percentile >= rule.enforce,
             is_own: matches!(caller, Caller::Known { .. }),
             denied: caller == Caller::Absent && rule.absent == Absent::Deny,
@@ -64,7 +75,7 @@ impl Engine {
             && !self.scratch.is_counted
             && let Some(pace) = spotter.see(key.hash)
         {
-            self.mark(number, key, pace, request);
+            self.mark((number, plan), key, pace, request);
         }
         Some(subject)
     }
@@ -83,7 +94,12 @@ impl Engine {
                 opinion.says = Says::Refuses(Refused { retry, loan, counts, left });
                 continue;
             }
-            let found = judge.store.check(opinion.key, opinion.cost, now, &mut self.redis);
+            let found = judge.store.under(opinion.plan).check(
+                opinion.key,
+                opinion.cost,
+                now,
+                &mut self.redis,
+            );
             judge.counts.overflow += u64::from(found.is_overflow());
             opinion.take(judge, found);
         }

@@ -13,7 +13,7 @@ impl Engine {
     #[inline(never)]
     pub(super) fn decide_by_one(&mut self, request: &dyn Request, clock: &dyn Clock) -> Verdict {
         self.begin(Since::New);
-        let subject = self.subject(0, request);
+        let subject = self.subject((0, 0), request);
         self.callers.count(true);
         let Some(subject) = subject else { return Verdict::pass() };
         let now = clock.now();
@@ -25,7 +25,8 @@ impl Engine {
         if banned > 0 || subject.denied {
             return self.conclude_one(subject, banned, None, now);
         }
-        let found = judge.store.take(subject.key, judge.rule.quota.cost, now, &mut self.redis);
+        let found =
+            judge.store.any().take(subject.key, judge.rule.quota.cost, now, &mut self.redis);
         if found.is_none() {
             judge.counts.allowed += 1;
             return Verdict::pass();

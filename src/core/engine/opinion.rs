@@ -14,11 +14,13 @@ use crate::time::{Micros, Now};
 pub(super) struct Subject {
     pub(super) rule: usize,
     pub(super) key: Key,
+    /// The plan by which it is judged; zero if the rule has none.
+    pub(super) plan: u32,
     /// Check and report only.
     pub(super) shadow: bool,
     /// Whether the caller has a name, so that it is its own doing if the request is refused.
     pub(super) is_own: bool,
-    /// Whether the rule refuses whoever has none.
+    /// Whether the rule refuses whatever it asks: it has none, or a plan that allows nothing.
     pub(super) denied: bool,
 }
 
@@ -26,6 +28,8 @@ pub(super) struct Subject {
 pub(super) struct Opinion {
     pub(super) rule: usize,
     pub(super) key: Key,
+    /// The plan by which it is judged; zero if the rule has none.
+    pub(super) plan: u32,
     /// Permits that the request takes.
     pub(super) cost: u64,
     /// Check and report only.
@@ -84,19 +88,22 @@ pub(super) struct Refused {
 
 impl Opinion {
     pub(super) fn of(subject: Subject, cost: u64) -> Opinion {
-        let Subject { rule, key, shadow, is_own, denied } = subject;
+        let Subject { rule, key, plan, shadow, is_own, denied } = subject;
         let says = match denied {
-            true => Says::Refuses(Refused { retry: Retry::Never, loan: 0, counts: false, left: 0 }),
+            true => {
+                Says::Refuses(Refused { retry: Retry::Never, loan: 0, counts: is_own, left: 0 })
+            }
             false => Says::Nothing,
         };
-        Opinion { rule, key, cost, shadow, is_own, alone: false, says }
+        Opinion { rule, key, plan, cost, shadow, is_own, alone: false, says }
     }
 
     /// Checks the request at `now`.
     pub(super) fn check(&mut self, judge: &mut Judge, now: Now, redis: &mut Handle) {
-        let reservation = match judge.store.redis() {
+        let usage = judge.store.under(self.plan);
+        let reservation = match usage.redis() {
             Some(store) if self.alone => store.unanswered(self.key, self.cost, now, redis),
-            _ => judge.store.check(self.key, self.cost, now, redis),
+            _ => usage.check(self.key, self.cost, now, redis),
         };
         self.take(judge, reservation);
     }
@@ -107,7 +114,9 @@ impl Opinion {
         match found.decision() {
             _ if found.asks() => self.says = Says::Pending,
             Decision::Admit { wait } => self.says = Says::Admits { wait, by: Basis::Store(found) },
-            Decision::Refuse { retry } => self.says = refusal(judge, &found, retry, self.is_own),
+            Decision::Refuse { retry } => {
+                self.says = refusal(judge, self.plan, &found, retry, self.is_own)
+            }
         }
     }
 
@@ -121,7 +130,9 @@ impl Opinion {
     ) {
         self.give_back(judge, redis);
         self.says = match &self.says {
-            Says::Admits { by: Basis::Store(found), .. } => refusal(judge, found, retry, counts),
+            Says::Admits { by: Basis::Store(found), .. } => {
+                refusal(judge, self.plan, found, retry, counts)
+            }
             Says::Admits { by: Basis::Agreed(left), .. } => {
                 Says::Refuses(Refused { retry, loan: 0, counts, left: *left })
             }
@@ -141,7 +152,7 @@ impl Opinion {
     pub(super) fn give_back(&mut self, judge: &mut Judge, redis: &mut Handle) {
         if let Says::Admits { by, .. } = &mut self.says
             && let Basis::Redis(Grant { receipt, term, left, .. }) = *by
-            && let Some(store) = judge.store.redis()
+            && let Some(store) = judge.store.under(self.plan).redis()
         {
             store.give_back(self.key, (receipt, term), self.cost, redis);
             *by = Basis::Agreed(left);
@@ -173,7 +184,9 @@ impl Opinion {
             | Says::Pending
             | Says::Bans(_)
             | Says::Admits { by: Basis::Kept(_), .. } => 0,
-            Says::Admits { by: Basis::Store(found), .. } => judge.store.remaining(found),
+            Says::Admits { by: Basis::Store(found), .. } => {
+                judge.store.under(self.plan).remaining(found)
+            }
             Says::Admits { by: Basis::Redis(grant), .. } => grant.left,
             Says::Admits { by: Basis::Agreed(left), .. } => *left,
             Says::Refuses(refused) => refused.left,
@@ -187,12 +200,15 @@ impl Opinion {
         }
         let Says::Admits { wait, by } = &self.says else { return None };
         let known = match by {
-            Basis::Store(found) => judge.store.renewal(found),
+            Basis::Store(found) => judge.store.under(self.plan).renewal(found),
             Basis::Redis(_) | Basis::Agreed(_) | Basis::Kept(_) => None,
         };
-        let latest = || latest_renewal(&*judge.algorithm, self.cost, now);
-        let latest = || Some(latest()?.saturating_add(*wait));
-        known.unwrap_or_else(latest)
+        known.unwrap_or_else(|| {
+            let Judge { algorithm, plans, .. } = judge;
+            let plans = plans.as_deref_mut();
+            let algorithm = plans.map_or(&*algorithm, |plans| plans.algorithm(self.plan));
+            Some(latest_renewal(&**algorithm, self.cost, now)?.saturating_add(*wait))
+        })
     }
 
     /// Whether anybody counts the request, and has not done so before.
@@ -232,9 +248,9 @@ impl Opinion {
 }
 
 /// A refusal by what a store found.
-fn refusal(judge: &mut Judge, found: &Reservation, retry: Retry, counts: bool) -> Says {
+fn refusal(judge: &mut Judge, plan: u32, found: &Reservation, retry: Retry, counts: bool) -> Says {
     let left = match retry {
-        Retry::Soon | Retry::After(_) => judge.store.remaining(found),
+        Retry::Soon | Retry::After(_) => judge.store.under(plan).remaining(found),
         Retry::Never => 0,
     };
     let counts = counts && retry != Retry::Soon;

@@ -195,7 +195,7 @@ impl Engine {
     fn tell_waiting(&mut self, (rule, key): (usize, Key)) {
         let waiting = self.permit_queues.waiting(rule, key);
         if let Some(judge) = self.rules.get_mut(rule) {
-            judge.store.wait(key, waiting);
+            judge.store.any().wait(key, waiting);
         }
     }
 
@@ -209,7 +209,7 @@ impl Engine {
 
     fn crowd(&mut self, (rule, key): (usize, Key)) {
         if let Some(judge) = self.rules.get_mut(rule) {
-            judge.store.crowd(key, self.scratch.now);
+            judge.store.any().crowd(key, self.scratch.now);
         }
     }
 
@@ -219,7 +219,7 @@ impl Engine {
             && now >= until
             && let Some(judge) = self.rules.get_mut(rule)
         {
-            judge.store.look_again(key);
+            judge.store.any().look_again(key);
         }
     }
 

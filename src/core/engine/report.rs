@@ -48,8 +48,9 @@ impl Engine {
         let rules = &mut self.rules;
         let seat = |opinion: &Opinion| {
             let judge = rules.get_mut(opinion.rule).filter(|judge| judge.queues)?;
-            let (place, _) = charged(judge, &opinion.says)?;
-            Some(Seat { rule: opinion.rule, key: opinion.key, place, cost: opinion.cost })
+            let (place, _) = charged(judge, opinion)?;
+            let Opinion { rule, key, plan, cost, .. } = *opinion;
+            Some(Seat { rule, key, plan, place, cost })
         };
         self.scratch.opinions.iter().filter(|opinion| !opinion.shadow).filter_map(seat).collect()
     }
@@ -66,21 +67,32 @@ impl Engine {
             let judge = rules.get_mut(opinion.rule)?;
             let settler = judge.settler.as_ref()?;
             let (is_checked_only, is_place) = (settler.reserves_nothing(), settler.is_place());
-            let (receipt, is_alone) = charged(judge, &opinion.says)?;
+            let (receipt, is_alone) = charged(judge, opinion)?;
             judge.counts.in_flight += i64::from(is_place);
             if is_full && !is_place {
                 judge.counts.unsettled += 1;
                 return None;
             }
             let (rule, key, since) = (opinion.rule as u32, opinion.key, now.mono);
+            let plan = opinion.plan;
             let (reserved, is_own) = (permits(opinion.cost), opinion.is_own && !opinion.shadow);
             let (used, heard) = (0, Heard::Nothing);
-            let mut charge =
-                Unsettled { key, receipt, since, reserved, used, rule, heard, is_own, is_alone };
+            let mut charge = Unsettled {
+                key,
+                receipt,
+                since,
+                reserved,
+                used,
+                rule,
+                plan,
+                heard,
+                is_own,
+                is_alone,
+            };
             if is_checked_only {
                 // Redis has only been asked whether it fits.
                 if !matches!(opinion.says, Says::Admits { by: Basis::Redis(_), .. }) {
-                    _ = judge.store.settle(&charge, now, redis);
+                    _ = judge.store.under(plan).settle(&charge, now, redis);
                 }
                 charge.reserved = 0;
             }
@@ -97,8 +109,11 @@ impl Engine {
         let Judge { rule, queues, .. } = self.rules.get(opinion.rule)?;
         // Places are of one length, or whoever moved up would leave too early for the one behind.
         let is_even = rule.told.is_none();
-        (*queues && rule.is_local() && is_even)
-            .then_some(Line { rule: opinion.rule, key: opinion.key })
+        (*queues && rule.is_local() && is_even).then_some(Line {
+            rule: opinion.rule,
+            key: opinion.key,
+            plan: opinion.plan,
+        })
     }
 
     /// Counts a request that goes on. The place of the first rule in shadow that would have refused it, or else held it.
@@ -228,7 +243,11 @@ impl Engine {
             shadow: opinion.shadow,
             shown: judge.rule.expose && !opinion.shadow && opinion.is_counted(),
             outcome: opinion.outcome(),
-            policy: judge.algorithm.policy(),
+            policy: match &mut judge.plans {
+                Some(plans) => plans.policy(opinion.plan),
+                None => judge.algorithm.policy(),
+            },
+            plan: judge.plans.as_ref().and_then(|plans| plans.name(opinion.plan)),
             remaining: opinion.remaining(judge),
             reset: opinion.reset(judge, self.scratch.now),
             caller: opinion.key.hash,
@@ -257,11 +276,11 @@ fn jitter(most: Micros, caller: u64, now: Now) -> Micros {
 }
 
 /// Under what a rule was charged, if it was and anybody counts it, and whether the gateway's part was in place of the fleet.
-fn charged(judge: &mut Judge, says: &Says) -> Option<(u64, bool)> {
-    let Says::Admits { by, .. } = says else { return None };
+fn charged(judge: &mut Judge, opinion: &Opinion) -> Option<(u64, bool)> {
+    let Says::Admits { by, .. } = &opinion.says else { return None };
     match by {
         Basis::Store(found) if found.is_charged() && found.is_counted() => {
-            Some((judge.store.receipt(found), found.is_alone))
+            Some((judge.store.under(opinion.plan).receipt(found), found.is_alone))
         }
         Basis::Redis(grant) => Some((grant.receipt, false)),
         Basis::Store(_) | Basis::Agreed(_) | Basis::Kept(_) => None,

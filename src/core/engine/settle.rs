@@ -53,7 +53,13 @@ impl Engine {
             match back {
                 Returned::Seat(seat) => {
                     if let Some(judge) = self.rules.get_mut(seat.rule) {
-                        judge.store.leave(seat.key, seat.place, seat.cost, now, &mut self.redis);
+                        judge.store.under(seat.plan).leave(
+                            seat.key,
+                            seat.place,
+                            seat.cost,
+                            now,
+                            &mut self.redis,
+                        );
                     }
                 }
                 Returned::Settled(charge) if !self.settle_one(&charge, now) => {
@@ -73,7 +79,7 @@ impl Engine {
     /// Settles a charge. Whether that is done.
     fn settle_one(&mut self, charge: &Unsettled, now: Now) -> bool {
         let Some(judge) = self.rules.get_mut(charge.rule as usize) else { return true };
-        let is_done = judge.store.settle(charge, now, &mut self.redis);
+        let is_done = judge.store.under(charge.plan).settle(charge, now, &mut self.redis);
         if is_done && judge.settler.as_ref().is_some_and(|settler| settler.is_place()) {
             judge.counts.in_flight -= 1;
         }

@@ -43,7 +43,7 @@ impl Engine {
         self.take_back(now);
         let mut more = false;
         for judge in &mut self.rules {
-            more |= judge.store.tidy(now, &mut self.redis);
+            more |= judge.store.any().tidy(now, &mut self.redis);
         }
         if !self.upkeep.is_due(now.mono) {
             // What was counted since it last was is not left lying where no other request comes.
@@ -73,7 +73,7 @@ impl Engine {
         for judge in &mut self.rules {
             judge.counts.bans = judge.bans.as_mut().map_or(0, |bans| bans.begun());
             judge.counts.flush(namespace, &judge.rule.name, metrics);
-            let change = judge.store.change_in_keys();
+            let change = judge.store.any().change_in_keys();
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
             if let Some(spotter) = &mut judge.hot {
                 let change = std::mem::take(&mut spotter.change);
@@ -139,7 +139,7 @@ impl Engine {
         self.tell_mode(namespace, None, metrics);
         for judge in &mut self.rules {
             judge.bans.iter_mut().for_each(|bans| bans.tidy(now.mono, &mut self.redis));
-            let change = judge.store.close(now, &mut self.redis);
+            let change = judge.store.any().close(now, &mut self.redis);
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
         }
     }

@@ -10,6 +10,33 @@ use crate::store::bans::Bans;
 use crate::store::{Reservation, Store};
 use crate::time::{Micros, Now};
 
+/// The callers of one rule, by whichever of its plans.
+pub(super) struct Callers {
+    usage: Usage,
+    has_plans: bool,
+}
+
+impl Callers {
+    pub(super) fn new(usage: Usage, has_plans: bool) -> Callers {
+        Callers { usage, has_plans }
+    }
+
+    /// The callers as they are judged by a plan.
+    #[inline]
+    pub(super) fn under(&mut self, plan: u32) -> &mut Usage {
+        if self.has_plans {
+            self.usage.judge_by(plan);
+        }
+        &mut self.usage
+    }
+
+    /// The callers, where it does not matter by what they are judged.
+    #[inline]
+    pub(super) fn any(&mut self) -> &mut Usage {
+        &mut self.usage
+    }
+}
+
 /// The callers of one rule; its functions are those of [`Store`].
 pub(super) enum Usage {
     /// Counted by this gateway.
@@ -19,6 +46,14 @@ pub(super) enum Usage {
 }
 
 impl Usage {
+    #[inline(never)]
+    fn judge_by(&mut self, plan: u32) {
+        match self {
+            Usage::Here(store) => store.judge_by(plan),
+            Usage::Redis(store) => store.judge_by(plan),
+        }
+    }
+
     /// What is counted in Redis, if it is.
     pub(super) fn redis(&mut self) -> Option<&mut RedisStore> {
         match self {

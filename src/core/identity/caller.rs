@@ -148,6 +148,19 @@ impl Callers {
         name
     }
 
+    /// Hands the value that the caller of `request` is recognised by to `take`, and whether it is an address. Only where
+    /// a single actor recognises it.
+    pub fn value(
+        &self,
+        compound: usize,
+        request: &dyn Request,
+        take: &mut dyn FnMut(bool, &[u8]),
+    ) -> Found {
+        let parts = self.compounds.get(compound).map(|(parts, _)| parts.as_slice());
+        let Some([actor]) = parts else { return Found::Absent };
+        self.actors.get(*actor).map_or(Found::Absent, |actor| actor.ask(request, take))
+    }
+
     #[inline(never)]
     fn find(&mut self, compound: usize, request: &dyn Request) -> Caller {
         let Some((parts, counted)) = self.compounds.get(compound) else { return Caller::Absent };
@@ -214,6 +227,13 @@ impl Sources {
     #[must_use]
     pub fn reads_headers(&self) -> bool {
         self.0.iter().any(|source| source.reads_headers())
+    }
+
+    /// Asks the sources in order; hands the first value, and whether it is an address, to `take`.
+    pub fn ask(&self, request: &dyn Request, take: &mut dyn FnMut(bool, &[u8])) -> Found {
+        self.find(request, &mut |source, value| {
+            take(self.0.get(source).is_some_and(|source| source.is_address()), value);
+        })
     }
 
     /// Asks the sources in order; hands the first value and its source's number to `take`.

@@ -86,11 +86,10 @@ fn named<'a>(pairs: impl Iterator<Item = Pair<'a>>, take: &mut dyn FnMut(&[u8]))
 
 /// Hands on a value that may be text, a number or a switch: the host does not say which it is.
 fn typed(value: &[u8], take: &mut dyn FnMut(&[u8])) {
-    let is_text = value.iter().all(u8::is_ascii_graphic);
     match value {
         [0] => take(b"false"),
         [1] => take(b"true"),
-        _ => match number::whole(value).filter(|_| !is_text) {
+        _ => match number::whole(value).filter(|number| *number < 1 << 53) {
             Some(number) => take(number.to_string().as_bytes()),
             None => take(value),
         },

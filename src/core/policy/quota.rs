@@ -13,6 +13,11 @@ pub struct Quota {
     pub unit: Unit,
     /// Permits per unit, 0 ..= [`MAX_PERMITS`]; 0 refuses everything.
     pub rpu: u64,
+    /// The lowest `rpu` above zero of all plans by which a caller may come to be judged; by default `rpu`.
+    pub slowest: Option<u64>,
+    /// Ticks for which what is used under one plan may count under another one; zero if there is only one, or it counts
+    /// as long under all of them.
+    pub longest: Micros,
     /// Permits that one request takes, or takes at most, 1 ..= [`MAX_PERMITS`].
     pub cost: u64,
     /// Size of a token bucket in permits, 1 ..= [`MAX_PERMITS`]; by default `rpu`.
@@ -37,6 +42,8 @@ impl Quota {
         Quota {
             unit,
             rpu,
+            slowest: None,
+            longest: 0,
             cost: 1,
             burst: None,
             slices: None,
@@ -53,6 +60,12 @@ impl Quota {
         self.unit.micros()
     }
 
+    /// The rate by which state is kept: it is forgotten when it means nothing under any plan.
+    #[must_use]
+    pub fn lasting(&self) -> u64 {
+        self.slowest.unwrap_or(self.rpu)
+    }
+
     /// Ticks that local time is ahead of UTC.
     #[must_use]
     pub fn ahead(&self) -> i64 {
@@ -66,6 +79,7 @@ impl Quota {
         let part = |permits: u64| permits.div_ceil(count.max(1));
         Quota {
             rpu: part(self.rpu),
+            slowest: self.slowest.map(part),
             burst: self.burst.map(part),
             max_queue: self.max_queue.map(part),
             cost: 1,

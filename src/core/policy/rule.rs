@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Ban, Except, Hot, Match, Prefix, Quota, Response, Scope, Settling, Told};
+use super::{Ban, Except, Hot, Match, Plans, Prefix, Quota, Response, Scope, Settling, Told};
 use crate::bloom::Shape;
 
 /// One entry of `limits`.
@@ -40,6 +40,8 @@ pub struct Rule {
     pub actor: Vec<usize>,
     /// The rule's numbers.
     pub quota: Quota,
+    /// By what else it may judge a request, if there is anything.
+    pub plans: Option<Rc<Plans>>,
     /// Where requests say what they take, if they do.
     pub told: Option<Box<Told>>,
     /// How what was reserved for a request is settled at its end, if it is.

@@ -52,9 +52,9 @@ pub struct Endpoint {
 pub enum Completion {
     /// To the request with this ticket: all that it was asked about.
     Request(u64, Pending),
-    /// To whom an operation is about, and its caller: what was replied, and when it was asked; nothing if it
+    /// To whom an operation is about, and its caller by one of its plans: what was replied, and when it was asked; nothing if it
     /// came to nothing.
-    Operation(Target, Key, Option<(Reply, Now)>),
+    Operation(Target, (Key, u32), Option<(Reply, Now)>),
 }
 
 /// The one place of an engine from which Redis is asked.

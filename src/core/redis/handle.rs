@@ -13,8 +13,8 @@ const MOST: usize = 8192;
 /// Something to be done with the next batch, for which no request waits.
 #[derive(Debug, Clone)]
 pub enum Operation {
-    /// The rule with this number wants permits for a caller, and takes the reply.
-    Renew(usize, Charge),
+    /// The rule with this number wants permits for a caller by this plan, and takes the reply.
+    Renew(usize, u32, Charge),
     /// Permits come back, and nobody is told.
     GiveBack(Charge),
     /// Refusals count towards a ban by the rule with this number, whose bans take the reply; with none it
@@ -27,17 +27,23 @@ impl Operation {
     #[must_use]
     pub fn target(&self) -> Option<Target> {
         match self {
-            Operation::Renew(rule, _) => Some(Target::Rule(*rule)),
+            Operation::Renew(rule, ..) => Some(Target::Rule(*rule)),
             Operation::GiveBack(_) => None,
             Operation::Ban(rule, _) => Some(Target::Ban(*rule)),
         }
+    }
+
+    /// By which plan of its rule permits are wanted.
+    #[must_use]
+    pub fn plan(&self) -> u32 {
+        if let Operation::Renew(_, plan, _) = self { *plan } else { 0 }
     }
 
     /// Whom it is about.
     #[must_use]
     pub fn caller(&self) -> Key {
         match self {
-            Operation::Renew(_, charge) | Operation::GiveBack(charge) => charge.caller,
+            Operation::Renew(.., charge) | Operation::GiveBack(charge) => charge.caller,
             Operation::Ban(_, refusals) => refusals.caller,
         }
     }
@@ -46,7 +52,7 @@ impl Operation {
     #[must_use]
     pub fn question(self) -> Question {
         match self {
-            Operation::Renew(_, charge) | Operation::GiveBack(charge) => Question::Rule(charge),
+            Operation::Renew(.., charge) | Operation::GiveBack(charge) => Question::Rule(charge),
             Operation::Ban(_, refusals) => Question::Ban(refusals),
         }
     }

@@ -11,23 +11,22 @@ mod operations;
 mod recall;
 mod settle;
 mod share;
+mod terms;
 
 use super::handle::Handle;
 use super::part::Parts;
-use super::protocol::Numbers;
-use crate::algorithm::{Can, Leasing};
 use crate::decision::Decision;
 use crate::key::Key;
-use crate::policy::Quota;
 use crate::policy::redis::OnFailure;
 use crate::store::lease::Lease;
 use crate::store::leases::Leases;
+use crate::store::plans::ByPlan;
 use crate::store::reservation::By;
-use crate::store::shared::gather;
 use crate::store::stores::Stores;
 use crate::store::{CounterSpec, Reservation};
 use crate::time::{Micros, Now, SECOND};
 use share::Share;
+use terms::Terms;
 
 /// How long a caller is told to wait where requests are refused because Redis is away.
 const AWAY: Micros = SECOND;
@@ -36,26 +35,16 @@ const AWAY: Micros = SECOND;
 pub struct RedisStore {
     /// The number of the rule among those of its engine.
     number: usize,
-    spec: CounterSpec,
-    numbers: Numbers,
+    terms: Terms,
+    plans: ByPlan<Terms>,
     leases: Leases,
     share: Share,
-    /// Ticks for which permits gather for a caller that comes often and was refused.
-    gather: Micros,
-    /// How long before the end of a block, or of a refusal, the next block is asked for.
-    ahead: Micros,
-    /// How long a caller is told to wait that is refused while more gathers and is asked for.
-    patience: Micros,
+    /// Into how many parts of Redis its callers fall.
+    parts: Parts,
     /// How many callers may have a value of their own in one part of Redis.
     keys: u64,
-    /// Whether the rule can hold requests.
-    holds: bool,
-    /// Whether permits are leased.
-    lends: bool,
-    /// Whether they are places in flight.
+    /// Whether permits are places in flight.
     is_held: bool,
-    /// Permits beyond which a request is never admitted.
-    most: u64,
 }
 
 /// A rule is to be counted in Redis, which cannot count by its algorithm.
@@ -73,34 +62,31 @@ impl RedisStore {
         parts: Parts,
         stores: &mut Stores<'_>,
     ) -> Result<RedisStore, NoCodec> {
-        let numbers = match spec.daily {
-            Some(shape) => Numbers::of_quota(&spec.quota, shape.of_part(parts.number().into())),
-            None => Numbers::of_rule(spec.entry, &spec.quota).ok_or(NoCodec)?,
-        };
-        let Can { holds, leasing, .. } = spec.can();
-        let codec = spec.entry.codec(&spec.quota);
         Ok(RedisStore {
             number,
-            numbers,
-            leases: Leases::new(spec.keys),
+            terms: Terms::of(&spec, parts).ok_or(NoCodec)?,
+            plans: ByPlan::new(&spec),
+            leases: Leases::of(&spec),
+            parts,
             keys: parts.share(spec.keys as u64),
-            share: Share::new(spec.clone(), stores),
-            gather: gather(&spec),
-            ahead: codec.map_or(0, |codec| (codec.ahead)(&spec.quota)),
-            patience: refill(&spec.quota).max(gather(&spec)),
-            holds,
-            // What is settled comes back under the receipt of its own charge, while a block would still count as out.
-            lends: leasing != Leasing::Never && spec.daily.is_none() && !spec.settles,
             is_held: spec.algorithm.is_held(),
-            most: spec.algorithm.most_at_once(),
-            spec,
+            share: Share::new(spec, stores),
         })
+    }
+
+    /// As [`Store::judge_by`](crate::store::Store::judge_by).
+    pub fn judge_by(&mut self, plan: u32) {
+        let parts = self.parts;
+        if self.plans.take(plan, &mut self.terms, |spec| Terms::of(spec, parts)) {
+            self.leases.plan = plan;
+            self.share.judge_by(plan);
+        }
     }
 
     /// Whether a request may have to wait for its turn.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.holds
+        self.terms.holds
     }
 
     /// Decides without Redis.
@@ -118,7 +104,7 @@ impl RedisStore {
 
     /// As [`Store::check`](crate::store::Store::check).
     pub fn check(&mut self, key: Key, cost: u64, now: Now, handle: &mut Handle) -> Reservation {
-        if cost > self.most {
+        if cost > self.terms.most {
             return Reservation::new(key, cost, now, Decision::NEVER, By::Known);
         }
         let is_alone = handle.is_alone(key);
@@ -182,7 +168,7 @@ impl RedisStore {
                 let Some(lease) = lease else { return Decision::retry(1) };
                 lease.spend(cost, now);
                 reservation.is_charged = true;
-                if lease.runs_low() || lease.ends_soon(self.ahead, now) {
+                if lease.runs_low() || lease.ends_soon(self.terms.ahead, now) {
                     self.ask_for_more(key, now, handle);
                 }
                 Decision::Admit { wait: delay }
@@ -270,9 +256,4 @@ impl RedisStore {
         self.leases.clear();
         self.share.last().close(now)
     }
-}
-
-/// The time in which the permits of a request come back of which a unit brings `rpu` one by one.
-fn refill(quota: &Quota) -> Micros {
-    quota.period().saturating_mul(quota.cost).div_ceil(quota.rpu.max(1))
 }

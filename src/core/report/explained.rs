@@ -40,6 +40,8 @@ pub enum Why {
     Exempt,
     /// The request does not say who calls.
     Absent,
+    /// Its caller's plan is unlimited.
+    Plan,
     /// Redis was not asked, since another rule refuses.
     NotAsked,
     /// The caller is banned, by it or another rule.
@@ -88,6 +90,7 @@ impl Why {
             Why::Match => Some("match"),
             Why::Exempt => Some("exempt"),
             Why::Absent => Some("absent"),
+            Why::Plan => Some("plan"),
             Why::Banned => Some("banned"),
             Why::NotAsked => None,
         }
@@ -107,9 +110,12 @@ impl Record {
             .text("rule", &self.rule)
             .text("scope", self.scope.name())
             .text("mode", if self.shadow { "shadow" } else { "enforced" })
-            .text("decision", decision)
-            .number("limit", self.policy.0)
-            .number("remaining", self.remaining);
+            .text("decision", decision);
+        let told = match &self.plan {
+            Some(plan) => told.text("plan", plan),
+            None => told,
+        };
+        let told = told.number("limit", self.policy.0).number("remaining", self.remaining);
         let told = match wait {
             Some(ticks) => told.json("wait", &seconds(ticks)),
             None => told.text("wait", "never"),

@@ -34,6 +34,8 @@ pub struct RuleCounts {
     pub waited_for_permits: u64,
     /// Requests of hot callers.
     pub hot: u64,
+    /// Requests of which the data did not say how much they may use.
+    pub limit_missing: u64,
     /// Requests judged by an overflow bucket, since the table was full of live callers.
     pub overflow: u64,
     /// Requests whose charges were settled at their end.
@@ -99,6 +101,7 @@ impl RuleCounts {
             ("near", counts.near),
             ("lent", counts.waited_for_permits),
             ("hot", counts.hot),
+            ("limit_missing", counts.limit_missing),
             ("overflow", counts.overflow),
             ("settled", counts.settled),
             ("refunded", counts.refunded),

@@ -21,6 +21,9 @@ impl Record {
         let mut state = String::with_capacity(self.rule.len() + 192);
         let parts = [outcome, " rule=", &self.rule, " scope=", self.scope.name(), " mode=", mode];
         parts.iter().for_each(|part| state.push_str(part));
+        if let Some(plan) = &self.plan {
+            [" plan=", plan].iter().for_each(|part| state.push_str(part));
+        }
         match self.outcome {
             Outcome::Admitted { wait: 0 } => {}
             Outcome::Admitted { wait } | Outcome::Banned(wait) => {

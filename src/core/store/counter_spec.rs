@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use crate::algorithm::{Algorithm, Can, Entry, keeping_used};
+use crate::algorithm::{Algorithm, Can, Entry, Leasing, keeping_used};
 use crate::bloom::Shape;
-use crate::policy::Quota;
+use crate::policy::{Plans, Quota};
 
 /// What a store counts, and by what.
 #[derive(Debug, Clone)]
@@ -13,6 +13,10 @@ pub struct CounterSpec {
     pub entry: &'static Entry,
     /// How much it allows.
     pub quota: Quota,
+    /// By what else it may judge a request, if there is anything.
+    pub plans: Option<Rc<Plans>>,
+    /// Of how many gateways it counts the part of one.
+    pub gateways: u64,
     /// The algorithm, built from both.
     pub algorithm: Rc<dyn Algorithm>,
     /// Permits of which what a request takes is a multiple; where nothing is leased, the most that it takes.
@@ -35,9 +39,25 @@ pub struct CounterSpec {
 }
 
 impl CounterSpec {
-    /// Counts by another quota.
+    /// Counts by the part of one of so many gateways.
     #[must_use]
-    pub fn with(&self, quota: Quota) -> CounterSpec {
+    pub fn part(&self, gateways: u64) -> CounterSpec {
+        let part = self.with((self.entry.part)(&self.quota, gateways));
+        CounterSpec { gateways, ..part }
+    }
+
+    /// Counts by the numbers of a plan.
+    #[must_use]
+    pub fn under(&self, plan: u32) -> CounterSpec {
+        let Some(plans) = &self.plans else { return self.clone() };
+        let whole = plans.quota(plan);
+        let is_whole = self.gateways == 1 && !plans.is_told();
+        let quota = if is_whole { whole } else { (self.entry.part)(&whole, self.gateways) };
+        let unit_cost = if whole.cost == plans.own.cost { self.unit_cost } else { whole.cost };
+        CounterSpec { unit_cost, ..self.with(quota) }
+    }
+
+    fn with(&self, quota: Quota) -> CounterSpec {
         let built = (self.entry.build)(&quota).ok();
         let algorithm = match built {
             Some(algorithm) if self.keeps_used => keeping_used(self.entry, &quota, algorithm),
@@ -45,6 +65,28 @@ impl CounterSpec {
             None => Rc::clone(&self.algorithm),
         };
         CounterSpec { algorithm, quota, ..self.clone() }
+    }
+
+    /// Whether permits can be kept for later under all plans.
+    #[must_use]
+    pub fn leasing(&self) -> Leasing {
+        match self.is_any_leased(Leasing::Never) {
+            true => Leasing::Never,
+            false => self.can().leasing,
+        }
+    }
+
+    /// Whether they are under any plan.
+    #[must_use]
+    pub fn lends_by_any_plan(&self) -> bool {
+        [Leasing::Window, Leasing::Bucket].into_iter().any(|leasing| self.is_any_leased(leasing))
+    }
+
+    /// Whether permits are kept for later like this under any plan.
+    fn is_any_leased(&self, leasing: Leasing) -> bool {
+        let is_it = |quota: &Quota| (self.entry.can)(quota).leasing == leasing;
+        let listed = self.plans.as_ref().map_or(&[][..], |plans| plans.listed());
+        is_it(&self.quota) || listed.iter().filter_map(|plan| plan.quota.as_ref()).any(is_it)
     }
 
     /// What the algorithm can do.

@@ -8,6 +8,7 @@ mod filter;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::plans::ByPlan;
 use super::reservation::By;
 use super::{CounterSpec, Reservation, Store};
 use crate::bloom::Shape;
@@ -31,21 +32,26 @@ pub(super) struct Terms {
 /// A rule's filter.
 pub struct Daily {
     rpu: u64,
-    /// The part of it that is given out here.
-    part: u64,
+    plans: ByPlan<u64>,
+    /// Of how many, each of which gives out the same, this is one.
+    count: u64,
     filter: Rc<RefCell<DailyFilter>>,
 }
 
 impl Daily {
     /// A rule that counts in `filter`.
     pub fn new(spec: &CounterSpec, filter: Rc<RefCell<DailyFilter>>) -> Daily {
-        let rpu = spec.quota.rpu;
-        Daily { rpu, part: rpu, filter }
+        Daily { rpu: spec.quota.rpu, plans: ByPlan::new(spec), count: 1, filter }
     }
 
     /// Gives out no more than the part of one of so many.
     pub fn share(&mut self, count: u64) {
-        self.part = self.rpu.div_ceil(count.max(1));
+        self.count = count.max(1);
+    }
+
+    /// Permits that are given out here.
+    fn part(&self) -> u64 {
+        if self.count == 1 { self.rpu } else { self.rpu.div_ceil(self.count) }
     }
 
     /// Charges what somebody else let through.
@@ -57,10 +63,14 @@ impl Daily {
 }
 
 impl Store for Daily {
+    fn judge_by(&mut self, plan: u32) {
+        self.plans.take(plan, &mut self.rpu, |spec| Some(spec.quota.rpu));
+    }
+
     fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
         let mut filter = self.filter.borrow_mut();
         filter.begin(now);
-        let decision = if filter.used(key).saturating_add(cost) <= filter.most(self.part) {
+        let decision = if filter.used(key).saturating_add(cost) <= filter.most(self.part()) {
             Decision::NOW
         } else {
             Decision::retry(filter.left(now))
@@ -93,7 +103,7 @@ impl Store for Daily {
 
     fn remaining(&mut self, reservation: &Reservation) -> u64 {
         let filter = self.filter.borrow();
-        filter.most(self.part).saturating_sub(filter.used(reservation.key))
+        filter.most(self.part()).saturating_sub(filter.used(reservation.key))
     }
 
     fn receipt(&mut self, _reservation: &Reservation) -> u64 {

@@ -30,6 +30,10 @@ impl InFlight {
 }
 
 impl Store for InFlight {
+    fn judge_by(&mut self, plan: u32) {
+        self.places.judge_by(plan);
+    }
+
     fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
         let draft = self.places.look(key, now.mono);
         let (left, is_shared) = self.places.left(key, &draft);

@@ -62,6 +62,8 @@ pub(crate) struct Lease {
     pub(crate) asking: bool,
     /// Whether it is on the list of those that may have a block.
     pub(crate) listed: bool,
+    /// The plan by which all of it was found out.
+    pub(crate) plan: u32,
 }
 
 /// A block of permits as the level above knows it.
@@ -148,6 +150,13 @@ impl Lease {
         (self.left, self.block, self.next) = (0, Block::default(), Block::default());
         self.short = 0;
         self.refusal.clear();
+    }
+
+    /// Nothing that was found out about what the caller may use is true under another plan. How often it comes is.
+    pub(crate) fn begin_anew(&mut self, plan: u32) {
+        self.forget();
+        (self.dry, self.crowded, self.above, self.soon) = (0, 0, 0, 0);
+        (self.asking, self.plan) = (false, plan);
     }
 
     /// The level above refused at some instant since `sent`, as became known at `now`.

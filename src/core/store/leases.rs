@@ -1,5 +1,6 @@
 //! The callers that this worker knows something about.
 
+use super::counter_spec::CounterSpec;
 use super::lease::{Block, Lease};
 use crate::key::Key;
 use crate::time::{Micros, Now};
@@ -20,12 +21,19 @@ pub(crate) struct Leases {
     most: usize,
     /// Lines in which a block may lie.
     list: Vec<u16>,
+    /// The plan by which something is found out about callers.
+    pub(crate) plan: u32,
 }
 
 impl Leases {
-    /// Room for some of `callers`.
-    pub(crate) fn new(callers: usize) -> Leases {
-        Leases { pages: Vec::new(), most: callers.clamp(1, LINES), list: Vec::new() }
+    /// Room for some of a rule's callers.
+    pub(crate) fn of(spec: &CounterSpec) -> Leases {
+        let plan = spec.plans.as_ref().map_or(0, |plans| plans.first());
+        Leases { plan, ..Leases::new(spec.keys) }
+    }
+
+    fn new(callers: usize) -> Leases {
+        Leases { pages: Vec::new(), most: callers.clamp(1, LINES), list: Vec::new(), plan: 0 }
     }
 
     /// Bytes that they take for that many callers.
@@ -59,7 +67,7 @@ impl Leases {
             }
             let listed = lease.listed;
             *lease = Lease::of(key);
-            lease.listed = listed;
+            (lease.listed, lease.plan) = (listed, self.plan);
         }
         Some(lease)
     }

@@ -4,12 +4,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::plans::ByPlan;
 use super::reservation::By;
 use super::row::Row;
 use super::state::State;
 use super::table::{Place, Table};
 use super::{CounterSpec, Reservation, Store};
-use crate::algorithm::renewal;
+use crate::algorithm::{Algorithm, renewal};
 use crate::decision::Decision;
 use crate::key::Key;
 use crate::settlement::Settlement;
@@ -17,7 +18,8 @@ use crate::time::{Micros, Now};
 
 /// A rule's table.
 pub struct Local {
-    spec: CounterSpec,
+    algorithm: Rc<dyn Algorithm>,
+    plans: ByPlan<Rc<dyn Algorithm>>,
     /// Words of a caller's state.
     words: usize,
     table: Rc<RefCell<Table>>,
@@ -25,8 +27,9 @@ pub struct Local {
 
 impl Local {
     /// A rule that counts in `table`.
-    pub fn new(spec: CounterSpec, table: Rc<RefCell<Table>>) -> Local {
-        Local { words: spec.algorithm.words(), spec, table }
+    pub fn new(spec: &CounterSpec, table: Rc<RefCell<Table>>) -> Local {
+        let algorithm = spec.algorithm.clone();
+        Local { words: algorithm.words(), algorithm, plans: ByPlan::new(spec), table }
     }
 
     /// Changes a caller's state, unless it has none and there is nothing to be written.
@@ -50,7 +53,7 @@ impl Local {
         row: &mut Row,
         delay: Micros,
     ) -> Decision {
-        let (algorithm, state) = (&self.spec.algorithm, table.state(key, row.place));
+        let (algorithm, state) = (&self.algorithm, table.state(key, row.place));
         let decision = algorithm.reserve(state, row.at, delay, cost, &mut row.other);
         if decision.is_admitted() {
             row.delay = delay;
@@ -60,17 +63,21 @@ impl Local {
 }
 
 impl Store for Local {
+    fn judge_by(&mut self, plan: u32) {
+        self.plans.take(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
+    }
+
     fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
         let mut table = self.table.borrow_mut();
         let mut after = State::nobody(self.words);
-        let (place, decision) = find(&self.spec, &mut table, key, cost, now, &mut after);
+        let (place, decision) = find(&*self.algorithm, &mut table, key, cost, now, &mut after);
         reservation(&table, key, cost, now, place, after, decision)
     }
 
     fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
         let mut table = self.table.borrow_mut();
         let mut after = State::nobody(self.words);
-        let (place, decision) = find(&self.spec, &mut table, key, cost, now, &mut after);
+        let (place, decision) = find(&*self.algorithm, &mut table, key, cost, now, &mut after);
         if decision == Decision::NOW && place != Place::Overflow {
             table.swap(key, place, &mut after);
             return None;
@@ -133,20 +140,20 @@ impl Store for Local {
         let Reservation { key, now, by: By::Row(row), .. } = reservation else { return 0 };
         let mut table = self.table.borrow_mut();
         let place = table.find(*key, *now);
-        self.spec.algorithm.remaining(table.state(*key, place), row.at)
+        self.algorithm.remaining(table.state(*key, place), row.at)
     }
 
     fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
         let Reservation { key, now, by: By::Row(row), .. } = reservation else { return None };
         let mut table = self.table.borrow_mut();
         let place = table.find(*key, *now);
-        Some(renewal(&*self.spec.algorithm, table.state(*key, place), row.at))
+        Some(renewal(&*self.algorithm, table.state(*key, place), row.at))
     }
 
     fn receipt(&mut self, reservation: &Reservation) -> u64 {
         let Reservation { cost, by: By::Row(row), .. } = reservation else { return 0 };
         // The same step again as when it was charged.
-        let (algorithm, mut after) = (&self.spec.algorithm, row.other.clone());
+        let (algorithm, mut after) = (&self.algorithm, row.other.clone());
         if algorithm.step(&row.other, row.at, *cost, &mut after).wait() != row.delay {
             algorithm.reserve(&row.other, row.at, row.delay, *cost, &mut after);
         }
@@ -154,12 +161,12 @@ impl Store for Local {
     }
 
     fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now) {
-        let algorithm = &self.spec.algorithm;
+        let algorithm = &self.algorithm;
         self.change(key, now, |state, _, after| algorithm.refund(state, receipt, cost, after));
     }
 
     fn settle(&mut self, key: Key, settlement: &Settlement, now: Now) -> bool {
-        let algorithm = &self.spec.algorithm;
+        let algorithm = &self.algorithm;
         self.change(key, now, |state, at, after| algorithm.settle(state, at, settlement, after));
         true
     }
@@ -181,7 +188,7 @@ impl Store for Local {
 /// Finds a request's caller, and works out what would become of it.
 #[inline]
 fn find(
-    spec: &CounterSpec,
+    algorithm: &dyn Algorithm,
     table: &mut Table,
     key: Key,
     cost: u64,
@@ -190,7 +197,7 @@ fn find(
 ) -> (Place, Decision) {
     let place = table.find(key, now);
     let state = table.state(key, place);
-    (place, spec.algorithm.step(state, table.judging(now), cost, after))
+    (place, algorithm.step(state, table.judging(now), cost, after))
 }
 
 /// What was found out about a request.

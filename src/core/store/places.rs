@@ -10,6 +10,7 @@ mod slot;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::plans::ByPlan;
 use super::slots::names::Names;
 use super::slots::traffic::{Traffic, one_more};
 use super::slots::{ATTEMPTS, Slots};
@@ -45,6 +46,7 @@ pub(super) struct Places {
     holders: Rc<RefCell<Holders>>,
     traffic: Rc<Traffic>,
     limit: u64,
+    plans: ByPlan<u64>,
 }
 
 /// A slot as it was found, without what is held by workers that died.
@@ -64,7 +66,13 @@ impl Places {
     ) -> Places {
         let slots = Slots::new(data.clone(), traffic.clone(), 0);
         let names = Names::new(namespace, spec.fingerprint, spec.keys);
-        Places { data, slots, names, holders, traffic, limit: spec.algorithm.most_at_once() }
+        let (limit, plans) = (spec.algorithm.most_at_once(), ByPlan::new(spec));
+        Places { data, slots, names, holders, traffic, limit, plans }
+    }
+
+    /// As [`Store::judge_by`](super::Store::judge_by).
+    pub(super) fn judge_by(&mut self, plan: u32) {
+        self.plans.take(plan, &mut self.limit, |spec| Some(spec.algorithm.most_at_once()));
     }
 
     /// Looks at a caller's slot.

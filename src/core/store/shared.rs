@@ -7,11 +7,13 @@
 
 mod back;
 mod prepare;
+mod terms;
 
 use std::rc::Rc;
 
 use super::lease::{Lease, Refusal};
 use super::leases::Leases;
+use super::plans::ByPlan;
 use super::reservation::By;
 use super::slots::names::Names;
 use super::slots::slot;
@@ -27,6 +29,7 @@ use crate::port::SharedData;
 use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
 pub(crate) use prepare::gather;
+use terms::Terms;
 
 /// The memory of a rule: leases in each worker, slots in the host.
 pub(super) fn memory(words: usize, callers: Option<usize>) -> Memory {
@@ -36,14 +39,11 @@ pub(super) fn memory(words: usize, callers: Option<usize>) -> Memory {
 
 /// A rule that all workers count together.
 pub struct Shared {
-    spec: CounterSpec,
+    terms: Terms,
+    plans: ByPlan<Terms>,
     traffic: Rc<Traffic>,
     leases: Leases,
     transactions: Transactions,
-    /// Permits beyond which a request is never admitted.
-    most: u64,
-    /// Ticks for which permits gather for a caller that comes often and was refused.
-    gather: Micros,
 }
 
 impl Shared {
@@ -55,12 +55,11 @@ impl Shared {
         traffic: Rc<Traffic>,
     ) -> Shared {
         Shared {
-            leases: Leases::new(spec.keys),
+            leases: Leases::of(&spec),
             transactions: Transactions::new(&spec, namespace, data, traffic.clone()),
             traffic,
-            most: spec.algorithm.most_at_once(),
-            gather: gather(&spec),
-            spec,
+            plans: ByPlan::new(&spec),
+            terms: Terms::of(&spec),
         }
     }
 
@@ -79,7 +78,7 @@ impl Shared {
 
     /// A caller before it is read.
     fn begin(&self, key: Key, now: Now) -> Transaction {
-        Transaction::new(key, now, self.spec.algorithm.words())
+        Transaction::new(key, now, self.terms.spec.algorithm.words())
     }
 
     /// Asks the gateway about the caller, as if this worker had given back what it holds for it.
@@ -92,13 +91,17 @@ impl Shared {
 
     /// Decides without asking the gateway, if that can be done.
     fn recall(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
+        let plan = self.plans.in_hand();
+        if self.leases.find(key)?.plan != plan {
+            self.change_plan(key, plan, now);
+        }
         let lease = self.leases.find(key)?;
         lease.demand.see(now);
         if lease.has(cost, now) {
             return Some(Reservation::new(key, cost, now, Decision::NOW, By::Lease));
         }
         let pause = || {
-            let (rest, waits) = lease.pause(self.gather, now)?;
+            let (rest, waits) = lease.pause(self.terms.gather, now)?;
             Some(Refusal { cost, retry: rest, loan: if waits { rest } else { 0 }, left: 0 })
         };
         let refusal = lease.refusal.at(cost, now).or_else(pause)?;
@@ -143,8 +146,15 @@ impl Shared {
 }
 
 impl Store for Shared {
+    fn judge_by(&mut self, plan: u32) {
+        if self.plans.take(plan, &mut self.terms, |spec| Some(Terms::of(spec))) {
+            self.transactions.judge_by(&self.terms.spec.algorithm);
+            self.leases.plan = plan;
+        }
+    }
+
     fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
-        if cost > self.most {
+        if cost > self.terms.most {
             return Reservation::new(key, cost, now, Decision::NEVER, By::Known);
         }
         if let Some(known) = self.recall(key, cost, now) {
@@ -159,7 +169,7 @@ impl Store for Shared {
             refusal = self.explain(&transaction, cost, ticks);
             decision = Decision::retry(refusal.retry);
             match self.leases.claim(key) {
-                Some(lease) if self.spec.beside => lease.refuse_shortly(refusal, now),
+                Some(lease) if self.terms.spec.beside => lease.refuse_shortly(refusal, now),
                 Some(lease) => lease.refuse(refusal, now, now),
                 None => {}
             }
@@ -240,12 +250,12 @@ impl Store for Shared {
         let By::Gateway(transaction) = &reservation.by else { return None };
         let is_charged = reservation.is_charged;
         let state = if is_charged { &transaction.after } else { &transaction.state };
-        Some(renewal(&*self.spec.algorithm, state, transaction.now))
+        Some(renewal(&*self.terms.spec.algorithm, state, transaction.now))
     }
 
     fn receipt(&mut self, reservation: &Reservation) -> u64 {
         match &reservation.by {
-            By::Gateway(transaction) => self.spec.algorithm.receipt(&transaction.after),
+            By::Gateway(transaction) => self.terms.spec.algorithm.receipt(&transaction.after),
             By::Lease => {
                 self.leases.find(reservation.key).map_or(0, |lease| lease.block().0.receipt)
             }
@@ -260,7 +270,7 @@ impl Store for Shared {
     }
 
     fn settle(&mut self, key: Key, settlement: &Settlement, now: Now) -> bool {
-        if settlement.is_even() && !self.spec.keeps_used {
+        if settlement.is_even() && !self.terms.spec.keeps_used {
             return true;
         }
         let mut transaction = self.begin(key, now);

@@ -64,7 +64,7 @@ impl<'s> Stores<'s> {
         match scope {
             Scope::Local => {
                 let table = self.tables.open(&self.namespace, &spec);
-                Box::new(Local::new(spec, table))
+                Box::new(Local::new(&spec, table))
             }
             Scope::Gateway | Scope::Global => self.opener(&spec)(spec),
         }

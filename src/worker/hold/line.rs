@@ -70,7 +70,7 @@ impl Lines {
 }
 
 fn hash(name: Name) -> u64 {
-    let Name { engine, line: verdict::Line { rule, key } } = name;
+    let Name { engine, line: verdict::Line { rule, key, .. } } = name;
     let rule = u64::from(engine) << 32 ^ rule as u64;
     (key.hash ^ rule).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

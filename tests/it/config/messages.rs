@@ -7,6 +7,7 @@ mod document;
 mod entry;
 mod hot;
 mod operator;
+mod plans;
 mod redis;
 mod remote;
 mod response;

@@ -37,6 +37,9 @@ fn the_examples_are_valid() {
     assert_eq!(deny.warnings, [""; 0]);
     let problem = policy(include_str!("../../../envoy/examples/problem-json.yaml"));
     assert!(problem.limits[0].rules.iter().all(|rule| rule.response.is_problem));
+    let plans = policy(include_str!("../../../envoy/examples/plans.yaml"));
+    assert!(plans.limits.iter().all(|limit| limit.rules[0].plans.is_some()));
+    assert_eq!(plans.warnings, [""; 0]);
     let posts = policy(include_str!("../../../envoy/examples/posts-a-day.yaml"));
     assert_eq!(posts.limits[0].rules.len(), 3);
 }
@@ -59,6 +62,8 @@ limits: [{nokey: 5, Url: /, match: {nokey: 5}, unless: [{claims: {nokey: 5}}], e
   rules: [{nokey: 5, actor: device, unit: day, rpu: 1, cost: {nokey: 5, header: x, max: 1}, quota: {nokey: 5, accounts: 1},
     count: {nokey: 5, failed: true},
     hot: {nokey: 5, over: 9, per: 9s}, ban: {nokey: 5, after: 9, within: 9s, for: 9s}},
+    {actor: device, unit: day, rpu: {nokey: 5, metadata: [a, b], default: 1, max: 1}},
+    {actor: device, unit: day, rpu: 1, plans: {nokey: 5, of: {a: {nokey: 5}}}},
     {actor: device, unit: day, rpu: 1, cost: {nokey: 5, response: {nokey: 5, header: x}, max: 1}}]}]
 actors: {x: [{nokey: 5}]}
 accepted: {nokey: 5}
@@ -68,7 +73,7 @@ nokey: 5
 ";
     let messages = messages(text);
     let unknown = || messages.lines().filter(|line| line.contains("unknown key"));
-    assert_eq!(unknown().count(), 19, "{messages}");
+    assert_eq!(unknown().count(), 20, "{messages}");
     for line in unknown() {
         let (_, keys) = line.split_once("unknown key, allowed: ").expect(line);
         assert!(is_in_schema(keys), "no mapping of the schema has all of {keys}");

@@ -122,7 +122,7 @@ impl Play {
             self.worker.send(Operation::GiveBack(Charge { back, ..none }));
             self.backs.insert(self.callers, false);
         } else {
-            self.worker.send(Operation::Renew(0, Charge { want: 5, ..none }));
+            self.worker.send(Operation::Renew(0, 0, Charge { want: 5, ..none }));
             self.wants.insert(self.callers, 0);
         }
     }
@@ -136,7 +136,9 @@ impl Play {
                     self.alone +=
                         usize::from(answered.settled(Target::Rule(0)) == Some(Settled::Alone));
                 }
-                Completion::Operation(_, key, _) => *self.wants.get_mut(&key.hash).unwrap() += 1,
+                Completion::Operation(_, (key, _), _) => {
+                    *self.wants.get_mut(&key.hash).unwrap() += 1
+                }
             }
         }
     }

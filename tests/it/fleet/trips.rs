@@ -82,7 +82,7 @@ fn a_trip_is_as_long_as_redis_can_bear() {
 fn errands_go_with_the_next_trip_and_are_not_pushed_aside() {
     let mut worker = worker();
     for caller in 0..1000 {
-        worker.send(Operation::Renew(0, more(10_000 + caller)));
+        worker.send(Operation::Renew(0, 0, more(10_000 + caller)));
     }
     let (mut brought, mut calls) = (0, Vec::new());
     for now in (0..TIMEOUT).step_by(MILLISECOND as usize) {
@@ -101,7 +101,7 @@ fn errands_go_with_the_next_trip_and_are_not_pushed_aside() {
 fn errands_leave_by_themselves() {
     let mut worker = worker();
     assert_eq!(worker.next(0), None);
-    worker.send(Operation::Renew(3, more(1)));
+    worker.send(Operation::Renew(3, 0, more(1)));
     worker.send(Operation::GiveBack(back(2)));
     assert_eq!(worker.next(5), Some(5));
     worker.work(5);
@@ -110,7 +110,7 @@ fn errands_leave_by_themselves() {
     let told = worker.answer(token, &ok(admits(&call)), 6).unwrap();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(
-        matches!(told[0], Completion::Operation(Target::Rule(3), key, Some(_)) if key.hash == 1),
+        matches!(told[0], Completion::Operation(Target::Rule(3), (key, _), Some(_)) if key.hash == 1),
         "{told:?}"
     );
     assert_eq!(worker.next(7), None);
@@ -120,7 +120,7 @@ fn errands_leave_by_themselves() {
 fn what_gives_back_is_not_sent_again_but_where_nothing_was_done() {
     let mut worker = worker();
     worker.send(Operation::GiveBack(back(1)));
-    worker.send(Operation::Renew(0, more(2)));
+    worker.send(Operation::Renew(0, 0, more(2)));
     worker.work(0);
     let (token, call) = worker.calls.one();
     assert!(worker.answer(token, &ok(no_script()), 1).unwrap().is_empty());
@@ -160,7 +160,7 @@ fn errands_do_not_pile_up() {
     assert!(sent <= 20_000, "{sent}");
     // While the gateway is alone.
     worker.fail(TIMEOUT * 100);
-    (0..1000).for_each(|caller| worker.send(Operation::Renew(0, more(caller))));
+    (0..1000).for_each(|caller| worker.send(Operation::Renew(0, 0, more(caller))));
     let told = worker.work(TIMEOUT * 100);
     assert_eq!(told.len(), 1000);
     assert!(!worker.handle.has_operations());
@@ -178,7 +178,7 @@ fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
     let calls = worker.calls.fresh();
     assert_eq!(calls.len(), 2);
     let third = worker.ask(3, TIMEOUT / 4);
-    worker.send(Operation::Renew(0, more(1)));
+    worker.send(Operation::Renew(0, 0, more(1)));
     let told = worker.answer(calls[0].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 1).unwrap();
     let again = |ticket| (ticket, Settled::Again);
     assert_eq!(told.len(), 3);
@@ -186,7 +186,7 @@ fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
     assert!(worker.client.seed() == theirs);
     // Asked anew under the new one, and this waits for the trip that is still out.
     worker.ask(1, TIMEOUT / 4 + 2);
-    worker.send(Operation::Renew(0, more(1)));
+    worker.send(Operation::Renew(0, 0, more(1)));
     let told = worker.answer(calls[1].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 3).unwrap();
     assert_eq!(requests(told), [again(second)]);
     let (_, call) = worker.calls.one();
@@ -199,7 +199,7 @@ fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
 fn what_is_only_given_back_takes_bounded_room() {
     let mut handle = Handle::new(OnFailure::Gateway, Parts::ONE);
     (0..20_000).for_each(|caller| handle.add(Operation::GiveBack(back(caller))));
-    (0..10).for_each(|caller| handle.add(Operation::Renew(0, more(caller))));
+    (0..10).for_each(|caller| handle.add(Operation::Renew(0, 0, more(caller))));
     let operations = handle.take(usize::MAX);
     assert_eq!(operations.len(), 8192 + 10);
     let asking = operations.iter().filter(|operation| operation.target().is_some()).count();

@@ -12,7 +12,7 @@ fn charge(rule: u32) -> Unsettled {
     let key = Key { hash: rule.into(), second_hash: 0 };
     let (receipt, since, reserved, used) = (7, 9, 5, 0);
     let (heard, is_own, is_alone) = (Heard::Nothing, true, false);
-    Unsettled { key, receipt, since, reserved, used, rule, heard, is_own, is_alone }
+    Unsettled { key, receipt, since, reserved, used, rule, plan: 0, heard, is_own, is_alone }
 }
 
 /// The rules whose charges came back, and what was used of each.

@@ -132,7 +132,7 @@ impl Desk {
         for operation in self.handle.take(usize::MAX) {
             match operation {
                 Operation::GiveBack(charge) => back.push(charge.back),
-                Operation::Renew(3, charge) => asked = Some(charge),
+                Operation::Renew(3, _, charge) => asked = Some(charge),
                 other => panic!("{other:?}"),
             }
         }

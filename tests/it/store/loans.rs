@@ -79,7 +79,8 @@ impl Desk {
 
     /// What is asked for without anybody waiting.
     fn renewals(&mut self) -> usize {
-        let renews = |it: &Operation| matches!(it, Operation::Renew(0, charge) if charge.want > 0);
+        let renews =
+            |it: &Operation| matches!(it, Operation::Renew(0, _, charge) if charge.want > 0);
         let all = self.handle.take(usize::MAX);
         assert!(all.iter().all(renews), "{all:?}");
         all.len()

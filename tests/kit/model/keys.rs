@@ -82,6 +82,7 @@ impl Rule {
             }
         };
         match self.entry.short {
+            _ if quota.longest > 0 => quota.longest,
             "W" => unit,
             "SW" => unit + 2 * unit.div_ceil(slices),
             "TB" => {

@@ -81,16 +81,19 @@ impl<'b> Asking<'b> {
     /// What is asked of the next rule, and how much that allows.
     pub fn rule(&mut self, rule: usize, caller: u64) -> (Limit<'b>, Asked) {
         let numbers = &mut self.numbers;
-        let limit = Limit {
+        let mut limit = Limit {
             kind: numbers.word(),
             rpu: numbers.count(),
             unit: numbers.count(),
             own: [numbers.number(), numbers.number(), numbers.number()],
+            lasting: 0,
+            longest: 0,
         };
         let [cost, unit_cost, want, soon] = std::array::from_fn(|_| numbers.count());
         let [shadow, kind] = std::array::from_fn(|_| numbers.count());
         let [keys, receipt, term, block, back] = std::array::from_fn(|_| numbers.count());
         let counted = numbers.count().checked_sub(1);
+        (limit.lasting, limit.longest) = (numbers.count(), numbers.count());
         let (left, debt) = if kind == 2 { (0, back) } else { (back, 0) };
         let needs =
             Asked { rule, caller, cost, unit_cost, want, soon, counted, ..Asked::default() };
@@ -106,6 +109,8 @@ pub struct Limit<'b> {
     rpu: u64,
     unit: u64,
     own: [i64; 3],
+    lasting: u64,
+    longest: u64,
 }
 
 impl Limit<'_> {
@@ -123,7 +128,8 @@ impl Limit<'_> {
 
     fn quota(&self) -> Quota {
         let (_, unit) = Unit::ALL.into_iter().find(|(_, unit)| unit.micros() == self.unit).unwrap();
-        let plain = Quota::new(unit, self.rpu);
+        let slowest = (self.lasting > 0).then_some(self.lasting);
+        let plain = Quota { slowest, longest: self.longest, ..Quota::new(unit, self.rpu) };
         let [first, second, third] = self.own.map(|number| u64::try_from(number).ok());
         match self.kind {
             "W" => Quota { zone: self.own[0] / SECOND.cast_signed(), ..plain },

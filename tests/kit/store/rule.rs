@@ -77,6 +77,8 @@ impl Rule {
             settles: false,
             checks: false,
             keeps_used: false,
+            plans: None,
+            gateways: 1,
             entry,
             quota: *quota,
             algorithm: algorithm.clone(),

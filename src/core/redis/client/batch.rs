@@ -33,8 +33,8 @@ impl Wait {
 pub(super) enum Who {
     /// The request with this ticket, about this.
     Request(u64, Vec<Target>),
-    /// Whoever wanted it done, for this caller.
-    Operation(Target, Key),
+    /// Whoever wanted it done, for this caller by this plan.
+    Operation(Target, Key, u32),
     /// What only gives something back.
     Nobody,
 }
@@ -130,10 +130,10 @@ impl Batch {
 
     pub(super) fn add_operations(&mut self, operations: Vec<Operation>, parts: Parts) {
         for operation in operations {
-            let target = operation.target();
+            let (target, plan) = (operation.target(), operation.plan());
             let question = operation.question();
             let caller = question.caller();
-            let who = target.map_or(Who::Nobody, |target| Who::Operation(target, caller));
+            let who = target.map_or(Who::Nobody, |target| Who::Operation(target, caller, plan));
             let ask = Ask { delay: 0, questions: vec![question] };
             self.add_ask(parts.of(caller), ask, who);
         }

@@ -220,7 +220,8 @@ impl Client {
         }
         for operation in operations {
             if let Some(target) = operation.target() {
-                self.completed.push(Completion::Operation(target, operation.caller(), None));
+                let caller = (operation.caller(), operation.plan());
+                self.completed.push(Completion::Operation(target, caller, None));
             }
         }
     }
@@ -240,9 +241,9 @@ impl Client {
                         self.settle(ticket, target, Settled::Decided { reply, wait, sent, at });
                     }
                 }
-                Who::Operation(target, caller) => {
+                Who::Operation(target, caller, plan) => {
                     let reply = replies.first().map(|reply| (*reply, sent));
-                    self.completed.push(Completion::Operation(target, caller, reply));
+                    self.completed.push(Completion::Operation(target, (caller, plan), reply));
                 }
                 Who::Nobody => {}
             }
@@ -256,8 +257,8 @@ impl Client {
                 Who::Request(ticket, targets) => {
                     targets.into_iter().for_each(|target| self.settle(ticket, target, settled));
                 }
-                Who::Operation(target, caller) => {
-                    self.completed.push(Completion::Operation(target, caller, None));
+                Who::Operation(target, caller, plan) => {
+                    self.completed.push(Completion::Operation(target, (caller, plan), None));
                 }
                 Who::Nobody => {}
             }

@@ -13,6 +13,10 @@ pub struct Numbers {
     rpu: u64,
     unit: u64,
     own: [i64; 3],
+    /// The lowest `rpu` of all plans of the rule, and for how many ticks what is used by any of them may count; zero if it
+    /// has no plans.
+    lasting: u64,
+    longest: u64,
     /// The filter of a rule that counts many accounts by the day.
     pub(super) daily: Option<Shape>,
 }
@@ -23,7 +27,8 @@ impl Numbers {
     pub fn of_rule(entry: &Entry, quota: &Quota) -> Option<Numbers> {
         let codec = entry.codec(quota)?;
         let (rpu, unit, own) = (quota.rpu, quota.period(), (codec.numbers)(quota));
-        Some(Numbers { kind: codec.kind, rpu, unit, own, daily: None })
+        let (lasting, longest) = (quota.lasting().min(rpu), quota.longest);
+        Some(Numbers { kind: codec.kind, rpu, unit, own, lasting, longest, daily: None })
     }
 
     /// The numbers of a rule that counts many accounts by the day.
@@ -31,7 +36,7 @@ impl Numbers {
     pub fn of_quota(quota: &Quota, shape: Shape) -> Numbers {
         let own = [quota.ahead(), shape.width().cast_signed(), 0];
         let (rpu, unit) = (quota.rpu, quota.period());
-        Numbers { kind: "Q", rpu, unit, own, daily: Some(shape) }
+        Numbers { kind: "Q", rpu, unit, own, lasting: rpu, longest: 0, daily: Some(shape) }
     }
 
     /// The numbers of a rule's bans, which are counted as if they were a rule of their own: what
@@ -39,13 +44,21 @@ impl Numbers {
     #[must_use]
     pub fn of_ban(ban: &Ban) -> Numbers {
         let own = [ban.period, ban.max, ban.halve_after].map(Codec::signed);
-        Numbers { kind: "B", rpu: ban.after, unit: ban.slice(), own, daily: None }
+        let (rpu, unit) = (ban.after, ban.slice());
+        Numbers { kind: "B", rpu, unit, own, lasting: rpu, longest: 0, daily: None }
     }
 
     /// The same for places in flight, which are held by somebody with this number, less than 2⁵³.
     #[must_use]
     pub fn held_by(self, holder: u64) -> Numbers {
         Numbers { own: [Codec::signed(holder), 0, 0], ..self }
+    }
+
+    /// How long values are kept, for all plans alike.
+    pub(super) fn pack_lasting(&self, to: &mut Array) {
+        // Without plans it is the rule's own.
+        to.count(if self.lasting == self.rpu { 0 } else { self.lasting });
+        to.count(self.longest);
     }
 
     pub(super) fn pack(&self, caller: Key, to: &mut Array) {

@@ -136,6 +136,7 @@ impl Charge {
         [cost, unit_cost, want, soon, shadow, kind, keys, receipt, term, block, left, counted]
             .into_iter()
             .for_each(|number| to.count(number));
+        numbers.pack_lasting(to);
     }
 }
 
@@ -147,5 +148,6 @@ impl Refusals {
         [refusals, 1, 0, 0, 0, 0, keys, 0, 0, 0, 0, 0]
             .into_iter()
             .for_each(|number| to.count(number));
+        numbers.pack_lasting(to);
     }
 }

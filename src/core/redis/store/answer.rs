@@ -28,11 +28,15 @@ impl RedisStore {
                 _ => handle.ledgers.hold(part, self.nothing(key), reply.receipt, now.mono),
             };
         }
+        let is_past = self.leases.find(key).is_some_and(|lease| lease.plan != self.plans.in_hand());
+        if is_past {
+            return self.receive_for_nobody(key, reply, permits, (now, handle));
+        }
         // What is settled is noted then.
-        if permits + reply.block > 0 && !self.spec.settles {
+        if permits + reply.block > 0 && !self.terms.spec.settles {
             self.share.note(key, permits + reply.block, now);
         }
-        let is_leased = self.spec.daily.is_none();
+        let is_leased = self.terms.spec.daily.is_none();
         let mut left = reply.remaining;
         if is_leased && reply.retry.is_none() {
             left = left.saturating_add(self.lend(key, reply, (sent, now), handle));
@@ -43,11 +47,28 @@ impl RedisStore {
         {
             lease.asking = false;
             let refusal = Refusal { cost, retry: ticks, loan: reply.loan, left: reply.remaining };
-            match self.spec.settles {
+            match self.terms.spec.settles {
                 true => lease.refuse_shortly(refusal, now),
                 false => lease.refuse(refusal, sent, now),
             }
         }
+        reply.receipt
+    }
+
+    /// Takes what was asked by a plan that the caller has no more: a block goes back, and nothing else is true.
+    #[inline(never)]
+    fn receive_for_nobody(
+        &mut self,
+        key: Key,
+        reply: &RuleReply,
+        permits: u64,
+        (now, handle): (Now, &mut Handle),
+    ) -> u64 {
+        if permits > 0 && !self.terms.spec.settles {
+            self.share.note(key, permits, now);
+        }
+        let block = Block { permits: reply.block, term: reply.term, receipt: reply.lease };
+        self.give_back_block(key, block, block.permits, handle);
         reply.receipt
     }
 
@@ -68,7 +89,7 @@ impl RedisStore {
     ) {
         match reply {
             Some((reply, sent)) => {
-                self.receive(key, &reply, (self.spec.unit_cost, 0), (sent, now), handle);
+                self.receive(key, &reply, (self.terms.spec.unit_cost, 0), (sent, now), handle);
             }
             None => self.not_asking(key),
         }

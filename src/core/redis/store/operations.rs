@@ -21,9 +21,9 @@ impl RedisStore {
         shadow: bool,
         tentative: bool,
     ) -> Charge {
-        let checks = self.spec.checks;
+        let checks = self.terms.spec.checks;
         let mut charge = Charge { cost, shadow, tentative, checks, ..self.nothing(key) };
-        if self.lends
+        if self.terms.lends
             && let Some(lease) = self.leases.claim(key)
             && !lease.asking
         {
@@ -38,14 +38,14 @@ impl RedisStore {
     pub(super) fn ask_for_more(&mut self, key: Key, now: Now, handle: &mut Handle) {
         let mut charge = self.nothing(key);
         let Some(lease) = self.leases.find(key) else { return };
-        let gathers = lease.is_short(now) && lease.since_asked(now) < self.gather;
+        let gathers = lease.is_short(now) && lease.since_asked(now) < self.terms.gather;
         if lease.asking || gathers {
             return;
         }
-        (charge.want, charge.soon) = wishes(lease, self.spec.unit_cost, now);
+        (charge.want, charge.soon) = wishes(lease, self.terms.spec.unit_cost, now);
         if charge.want > 0 {
             lease.ask(charge.soon, now);
-            handle.add(Operation::Renew(self.number, charge));
+            handle.add(Operation::Renew(self.number, self.plans.in_hand(), charge));
         }
     }
 
@@ -62,10 +62,18 @@ impl RedisStore {
             return;
         }
         // What nobody can tell from others' is not given back, nor what was not charged.
-        if self.spec.daily.is_none() && !self.spec.checks {
+        if self.terms.spec.daily.is_none() && !self.terms.spec.checks {
             let back = Back::Cost { receipt, term, permits };
             self.send_back(key, back, handle);
         }
+    }
+
+    /// A caller has another plan from now on: what is known of it by the one before is not true any more.
+    #[inline(never)]
+    pub(super) fn change_plan(&mut self, key: Key, plan: u32, now: Now, handle: &mut Handle) {
+        self.hand_in(key, now, true, handle);
+        self.judge_by(plan);
+        self.leases.find(key).into_iter().for_each(|lease| lease.begin_anew(plan));
     }
 
     /// Gives back what is left of the caller's blocks, but for one that is still used.
@@ -73,10 +81,15 @@ impl RedisStore {
         let Some(lease) = self.leases.find(key) else { return };
         let keeps = !all && !lease.is_idle(now);
         let ((block, left), next) = (lease.block(), lease.take_next());
+        if !keeps {
+            lease.forget();
+        }
+        // What is left comes back as it was charged.
+        let plan = lease.plan;
+        self.judge_by(plan);
         if keeps {
             return self.give_back_block(key, next, next.permits, handle);
         }
-        lease.forget();
         self.give_back_block(key, block, left, handle);
         self.give_back_block(key, next, next.permits, handle);
     }
@@ -105,11 +118,11 @@ impl RedisStore {
 
     pub(super) fn nothing(&self, caller: Key) -> Charge {
         Charge {
-            fingerprint: self.spec.fingerprint,
+            fingerprint: self.terms.spec.fingerprint,
             caller,
-            numbers: self.numbers,
+            numbers: self.terms.numbers,
             cost: 0,
-            unit_cost: self.spec.unit_cost,
+            unit_cost: self.terms.spec.unit_cost,
             want: 0,
             soon: 0,
             shadow: false,
@@ -117,7 +130,7 @@ impl RedisStore {
             checks: false,
             keys: self.keys,
             back: Back::default(),
-            counted: self.spec.keeps_used.then_some(0),
+            counted: self.terms.spec.keeps_used.then_some(0),
         }
     }
 }

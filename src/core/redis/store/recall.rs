@@ -18,6 +18,10 @@ impl RedisStore {
         is_alone: bool,
         handle: &mut Handle,
     ) -> Option<Reservation> {
+        let plan = self.plans.in_hand();
+        if self.leases.find(key)?.plan != plan {
+            self.change_plan(key, plan, now, handle);
+        }
         let lease = self.leases.find(key)?;
         lease.demand.see(now);
         let before = lease.turn(cost, now);
@@ -36,10 +40,10 @@ impl RedisStore {
         if is_alone {
             return None;
         }
-        let pressing = self.lends && lease.is_pressing(now);
+        let pressing = self.terms.lends && lease.is_pressing(now);
         let refused = |refusal| Some(Reservation::refused(key, cost, now, refusal));
         if let Some(refusal) = lease.refusal.at(cost, now) {
-            if pressing && refusal.loan == 0 && refusal.retry <= self.ahead {
+            if pressing && refusal.loan == 0 && refusal.retry <= self.terms.ahead {
                 self.ask_for_more(key, now, handle);
             }
             return refused(refusal);
@@ -47,12 +51,12 @@ impl RedisStore {
         if !pressing {
             return None;
         }
-        if self.gather > 0 && lease.is_crowded(now) {
+        if self.terms.gather > 0 && lease.is_crowded(now) {
             self.ask_for_more(key, now, handle);
-            return refused(Refusal { retry: self.patience, ..Refusal::default() });
+            return refused(Refusal { retry: self.terms.patience, ..Refusal::default() });
         }
         // More is asked for once for all that wait, and its answer is what they wait for.
-        let pause = lease.pause(self.gather, now).map(|(rest, _)| rest);
+        let pause = lease.pause(self.terms.gather, now).map(|(rest, _)| rest);
         if pause.is_none() && !lease.asking {
             self.ask_for_more(key, now, handle);
         }

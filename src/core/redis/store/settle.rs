@@ -20,7 +20,7 @@ impl RedisStore {
             return true;
         }
         self.share.note(key, used, now);
-        let counted = self.spec.keeps_used.then_some(used);
+        let counted = self.terms.spec.keeps_used.then_some(used);
         if settlement.is_even() && counted.unwrap_or(0) == 0 {
             return true;
         }

@@ -13,6 +13,7 @@ use crate::time::Now;
 /// The gateway's part of one rule.
 pub(super) struct Share {
     spec: CounterSpec,
+    plan: u32,
     open: Box<dyn Fn(CounterSpec) -> Box<dyn Store>>,
     /// Counts by the whole limit, unless what Redis let through says nothing about the part.
     whole: Option<Shared>,
@@ -29,7 +30,16 @@ impl Share {
         let open = stores.opener(&spec);
         let part = open(spec.clone());
         let daily = stores.open_daily(&spec);
-        Share { spec, open: Box::new(open), whole, part, gateways: 1, daily }
+        let plan = spec.plans.as_ref().map_or(0, |plans| plans.first());
+        Share { spec, plan, open: Box::new(open), whole, part, gateways: 1, daily }
+    }
+
+    /// As [`Store::judge_by`].
+    pub(super) fn judge_by(&mut self, plan: u32) {
+        self.plan = plan;
+        self.part.judge_by(plan);
+        self.whole.iter_mut().for_each(|whole| whole.judge_by(plan));
+        self.daily.iter_mut().for_each(|daily| daily.judge_by(plan));
     }
 
     /// The part of one of so many gateways.
@@ -39,7 +49,8 @@ impl Share {
             None if self.gateways != gateways => {
                 self.gateways = gateways;
                 self.part.close(now);
-                self.part = (self.open)(self.of_one(gateways));
+                self.part = (self.open)(self.spec.part(gateways));
+                self.part.judge_by(self.plan);
             }
             None => {}
         }
@@ -65,10 +76,5 @@ impl Share {
             Some(daily) => daily.note(key, permits, now),
             None => self.whole.iter_mut().for_each(|whole| whole.note(key, permits, now)),
         }
-    }
-
-    /// How one of so many gateways counts.
-    fn of_one(&self, gateways: u64) -> CounterSpec {
-        self.spec.with((self.spec.entry.part)(&self.spec.quota, gateways))
     }
 }

@@ -3,6 +3,7 @@
 use super::Shared;
 use crate::key::Key;
 use crate::settlement::Settlement;
+use crate::store::Store;
 use crate::store::slots::transaction::{Home, Transaction};
 use crate::time::{Micros, Now};
 
@@ -14,7 +15,22 @@ impl Shared {
         any
     }
 
+    /// A caller has another plan from now on: what is known of it by the one before is not true any more.
+    #[inline(never)]
+    pub(super) fn change_plan(&mut self, key: Key, plan: u32, now: Now) {
+        if self.leases.find(key).is_some_and(|lease| lease.is_out()) {
+            self.hand_in(key, now);
+            self.judge_by(plan);
+        }
+        self.leases.find(key).into_iter().for_each(|lease| lease.begin_anew(plan));
+    }
+
     fn hand_in(&mut self, key: Key, now: Now) {
+        if let Some(lease) = self.leases.find(key) {
+            // What is left comes back as it was charged.
+            let plan = lease.plan;
+            self.judge_by(plan);
+        }
         let mut transaction = self.begin(key, now);
         while transaction.may_try() {
             self.transactions.read(&mut transaction);
@@ -30,7 +46,7 @@ impl Shared {
 
     /// Undoes a charge that the gateway was asked for, and gives back the block that came with it.
     pub(super) fn undo_charge(&mut self, cost: u64, transaction: &mut Transaction) {
-        let receipt = self.spec.algorithm.receipt(&transaction.after);
+        let receipt = self.terms.spec.algorithm.receipt(&transaction.after);
         let since = transaction.now.mono;
         while transaction.may_try() && self.transactions.is_untouched(transaction) {
             if self.transactions.keep(transaction) {

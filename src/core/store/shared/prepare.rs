@@ -28,7 +28,7 @@ pub(crate) fn gather(spec: &CounterSpec) -> Micros {
 
 impl Shared {
     pub(super) fn step(&self, transaction: &mut Transaction, permits: u64) -> Decision {
-        self.spec.algorithm.step(
+        self.terms.spec.algorithm.step(
             &transaction.state,
             transaction.now,
             permits,
@@ -53,7 +53,7 @@ impl Shared {
             // Its own turn is not rounded to a tick, so that nothing adds up.
             Decision::Admit { wait } if wait < delay => {
                 let Transaction { state, now, after, .. } = transaction;
-                match self.spec.algorithm.reserve(state, *now, delay, cost, after) {
+                match self.terms.spec.algorithm.reserve(state, *now, delay, cost, after) {
                     Decision::Admit { .. } => Ok(0),
                     refusal @ Decision::Refuse { .. } => Err(refusal),
                 }
@@ -65,7 +65,7 @@ impl Shared {
 
     /// Charges a block beside the request, if there is one to be had.
     fn prepare_block(&mut self, transaction: &mut Transaction, cost: u64) -> u64 {
-        let (CounterSpec { algorithm, unit_cost, .. }, at) = (&self.spec, transaction.at);
+        let (CounterSpec { algorithm, unit_cost, .. }, at) = (&self.terms.spec, transaction.at);
         if transaction.is_overflow()
             || algorithm.spend_by(&transaction.after, transaction.now).is_none()
         {
@@ -73,7 +73,8 @@ impl Shared {
         }
         let Some(lease) = self.leases.claim(transaction.key) else { return 0 };
         let want = lease.demand.want(cost, at);
-        let soon = if lease.is_short(at) { lease.demand.need(cost, self.gather, at) } else { 0 };
+        let soon =
+            if lease.is_short(at) { lease.demand.need(cost, self.terms.gather, at) } else { 0 };
         let left = algorithm.remaining(&transaction.after, transaction.now);
         let room = algorithm
             .most_out()
@@ -87,7 +88,7 @@ impl Shared {
     /// What the caller may spend later and what was charged for it.
     pub(super) fn remember(&mut self, transaction: &Transaction, permits: u64) {
         let (algorithm, Transaction { key, at, now, after, outstanding, .. }) =
-            (&self.spec.algorithm, transaction);
+            (&self.terms.spec.algorithm, transaction);
         let block = Block { permits, term: outstanding.term(), receipt: algorithm.receipt(after) };
         let until = algorithm.spend_by(after, *now).unwrap_or(0);
         let life = until.saturating_sub(now.mono).min(outstanding::life(at.mono));

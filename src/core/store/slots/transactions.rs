@@ -53,6 +53,11 @@ impl Transactions {
         }
     }
 
+    /// Judges by another algorithm, to which states mean the same.
+    pub(in crate::store) fn judge_by(&mut self, algorithm: &Rc<dyn Algorithm>) {
+        self.algorithm = algorithm.clone();
+    }
+
     /// Permits left.
     pub(in crate::store) fn left(&self, transaction: &Transaction) -> u64 {
         self.algorithm.remaining(&transaction.state, transaction.now)

@@ -42,7 +42,7 @@ fn a_block_is_known_by_any_of_its_keys() {
 #[test]
 fn settings_in_a_block() {
     assert_snapshot!(problems("Url: /\nrules: []\nkeys: 10"), @"3:1 keys: unknown key, allowed: Url, url, rules, match, unless, except, response, ignore_case; `keys` belongs at the top, beside `limits`");
-    assert_snapshot!(problems("Url: /\nlimits: []"), @"1:1 Url: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain; `Url` belongs beside `rules`");
+    assert_snapshot!(problems("Url: /\nlimits: []"), @"1:1 Url: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, plans; `Url` belongs beside `rules`");
 }
 
 #[test]
@@ -76,7 +76,7 @@ shadows: true
     5:53 limits[0].rules[0].algo: found `TBX`, allowed: TB (token bucket), W (window), SW (sliding window), LB (leaky bucket); did you mean `TB`?
     5:65 limits[0].rules[0].scope: found `glob`, allowed: local, gateway, global; did you mean `global`?
     5:77 limits[0].rules[0].name: found `A`, allowed: 1 … 64 of the characters a-z, 0-9, `_` and `-`
-    5:80 limits[0].rules[0].cots: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, burst, warm_up, max_delay, max_queue, slices; did you mean `cost`?
+    5:80 limits[0].rules[0].cots: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices; did you mean `cost`?
     6:50 limits[0].rules[1].slices: means nothing to `algo: W`; it is a key of SW
     6:61 limits[0].rules[1].burst: means nothing to `algo: W`; it is a key of TB
     6:79 limits[0].rules[1].absent: means nothing beside `actor: all`, which is never absent
@@ -103,7 +103,7 @@ shadows: true
     18:6 log: found `yes`, allowed: none, refused
     19:12 accepted.all: unknown key, allowed: headers, filter_state
     20:8 redis.cluster: required, allowed: the name of a cluster in Envoy, up to 255 visible ASCII characters
-    21:1 shadows: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain; did you mean `shadow`?
+    21:1 shadows: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, plans; did you mean `shadow`?
     "#);
 }
 

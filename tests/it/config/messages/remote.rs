@@ -110,17 +110,17 @@ fn what_a_document_has_no_say_in() {
     let own = policy("limits: []").own();
     let problems = |text: &str| parse_remote(text.as_bytes(), &own).unwrap_err().to_string();
     assert_snapshot!(problems("limits: []\nnamespace: x\nkeys: 5\nlog: none\naccepted: {}\nredis: {cluster: c}\nremote: {cluster: c, path: /}"), @"
-    2:1 namespace: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow
-    3:1 keys: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow
-    4:1 log: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow
-    5:1 accepted: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow
-    6:1 redis: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow
-    7:1 remote: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow
+    2:1 namespace: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow, plans
+    3:1 keys: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow, plans
+    4:1 log: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow, plans
+    5:1 accepted: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow, plans
+    6:1 redis: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow, plans
+    7:1 remote: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow, plans
     ");
     assert_snapshot!(problems("limits: [{Url: x}]\nkeys: many"), @"
     1:10 limits[0].rules: required, allowed: a list of rules such as `{actor: device, unit: second, rpu: 10}`
     1:16 limits[0].Url: `x` must begin with `/`
-    2:1 keys: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow
+    2:1 keys: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow, plans
     ");
     assert_snapshot!(problems("# nothing"), @"1:10 limits: required, allowed: a list of `{Url, rules}`; `[]` limits nothing");
     assert_snapshot!(problems("{limits: ["), @"1:10 not valid YAML: unclosed bracket '['");

@@ -15,7 +15,7 @@ fn actor() {
     assert_snapshot!(of("actor: {header: x-id}"), @".actor: found a mapping, allowed: all, account, device, address, another name under `actors`, or a list of names");
     assert_snapshot!(of("actor:device, unit: second"), @"
     .actor: required, allowed: all, account, device, address, another name under `actors`, or a list of names
-    .`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, burst, warm_up, max_delay, max_queue, slices; a space is missing after the colon: write `actor: device`
+    .`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices; a space is missing after the colon: write `actor: device`
     ");
     assert_snapshot!(of("actor: all, absent: share"), @".absent: means nothing beside `actor: all`, which is never absent");
     assert_snapshot!(of("actor: all, enforce: 50"), @".enforce: chooses among callers, and `actor: all` is a single one; allowed: 0, 100");
@@ -170,11 +170,11 @@ fn name() {
 
 #[test]
 fn keys() {
-    assert_snapshot!(of("rate: 5"), @".rate: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, burst, warm_up, max_delay, max_queue, slices");
-    assert_snapshot!(of("bursts: 5"), @".bursts: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, burst, warm_up, max_delay, max_queue, slices; did you mean `burst`?");
-    assert_snapshot!(of("methods: [GET]"), @".methods: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, burst, warm_up, max_delay, max_queue, slices; `methods` belongs in `match` or `unless`");
-    assert_snapshot!(of("Url: /"), @".Url: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, burst, warm_up, max_delay, max_queue, slices; `Url` belongs beside `rules`");
-    assert_snapshot!(of("? 5 : 6"), @".5: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, burst, warm_up, max_delay, max_queue, slices");
+    assert_snapshot!(of("rate: 5"), @".rate: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices");
+    assert_snapshot!(of("bursts: 5"), @".bursts: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices; did you mean `burst`?");
+    assert_snapshot!(of("methods: [GET]"), @".methods: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices; `methods` belongs in `match` or `unless`");
+    assert_snapshot!(of("Url: /"), @".Url: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices; `Url` belongs beside `rules`");
+    assert_snapshot!(of("? 5 : 6"), @".5: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices");
     assert_snapshot!(of("rpu: 1, rpu: 2, rpu: 3"), @"
     .rpu: duplicate key
     .rpu: duplicate key

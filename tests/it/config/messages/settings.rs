@@ -37,8 +37,8 @@ fn small_settings() {
 
 #[test]
 fn keys() {
-    assert_snapshot!(of("limit: []"), @"limit: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain; did you mean `limits`?");
-    assert_snapshot!(of("rpu: 5"), @"rpu: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain; `rpu` belongs in a rule");
+    assert_snapshot!(of("limit: []"), @"limit: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, plans; did you mean `limits`?");
+    assert_snapshot!(of("rpu: 5"), @"rpu: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, plans; `rpu` belongs in a rule");
     assert_snapshot!(of("limits: []\nlimits: []"), @"
     limits: duplicate key
     limits: duplicate key
@@ -82,6 +82,6 @@ fn mark() {
     let own = super::super::policy("limits: []\nmark: X-Mark").own();
     let remote = |text: &str| diana_config::parse_remote(text.as_bytes(), &own);
     assert_eq!(remote("limits: []").unwrap().mark.as_deref(), Some("x-mark"));
-    assert_snapshot!(remote("limits: []\nmark: a").unwrap_err().to_string(), @"2:1 mark: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow");
+    assert_snapshot!(remote("limits: []\nmark: a").unwrap_err().to_string(), @"2:1 mark: belongs to the gateway's own configuration, allowed in a remote one: limits, actors, except, time_zone, response, shadow, plans");
     assert_snapshot!(remote("limits: []\nexcept: {headers: {x-mark: a}}").unwrap_err().to_string(), @"1:9 limits: the header `x-mark` is the gateway's `mark`; use another");
 }

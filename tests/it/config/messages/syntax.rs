@@ -86,7 +86,7 @@ fn a_rule_without_spaces() {
     let text = "Url: /\nrules: [{actor:device, unit: second, rpu: 10}]\n";
     assert_snapshot!(problems(text), @"
     2:9 rules[0].actor: required, allowed: all, account, device, address, another name under `actors`, or a list of names
-    2:10 rules[0].`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, burst, warm_up, max_delay, max_queue, slices; a space is missing after the colon: write `actor: device`
+    2:10 rules[0].`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices; a space is missing after the colon: write `actor: device`
     ");
 }
 
@@ -99,5 +99,5 @@ fn spaces_missing_within_a_line() {
     1:32 a space is missing after the colon: write `actor: all`
     1:55 a space is missing after the colon: write `rpu: 3`
     ");
-    assert_snapshot!(problems("limits: []\n<<: {}"), @"2:1 `<<`: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain; merge keys are not supported: write the keys out");
+    assert_snapshot!(problems("limits: []\n<<: {}"), @"2:1 `<<`: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, plans; merge keys are not supported: write the keys out");
 }

@@ -25,10 +25,11 @@ local function bucket()
     local permits,rest=share(part,rpu,unit)
     return (ticks-part)/unit*rpu+permits,rest
   end
-  local function ticks(r,permits,rest)
-    if r.rpu==0 then return FAR end
-    local whole,more=share(permits,r.unit,r.rpu)
-    return min(whole+ceil((more+rest)/r.rpu),FAR)
+  local function ticks(r,permits,rest,rate)
+    local rpu=rate or r.rpu
+    if rpu==0 then return FAR end
+    local whole,more=share(permits,r.unit,rpu)
+    return min(whole+ceil((more+rest)/rpu),FAR)
   end
   local function less(r,permits,rest,permits2,rest2)
     permits,rest=permits-permits2,rest-rest2
@@ -167,7 +168,7 @@ local function bucket()
   function TB.life(r) return max(ticks(r,r.a<0 and r.unit_cost or r.a,0),2*TERM)+max(r.b,0) end
   function TB.ends(r)
     local s=r.s
-    local ends=s[3]+(s[1]+s[2]>0 and ticks(r,s[1],s[2]) or 0)
+    local ends=s[3]+(s[1]+s[2]>0 and ticks(r,s[1],s[2],r.lasting) or 0)
     if s[5]+s[6]>0 then ends=max(ends,(s[4]+2)*TERM) end
     return ends-now
   end

@@ -1,0 +1,122 @@
+//! `plans`: other numbers for other callers, as they are written beside a rule or under a name. What they mean to a
+//! rule stands in `rule/plans.rs`.
+
+use crate::actors;
+use crate::context::Context;
+use crate::fields::Fields;
+use crate::keys;
+use crate::node::Node;
+use crate::values;
+use diana_core::policy::IdentitySource;
+use diana_core::tree::Tree;
+
+const NAMED: &str = "a mapping such as `{tiers: {by: […], of: {gold: {rpu: 1000}}}}`";
+const WHAT: &str = "a mapping such as `{by: […], of: {gold: {rpu: 1000}, free: {rpu: 10}}}`, or a name under `plans` at the \
+                    top";
+/// Keys of `plans`.
+pub const KEYS: &[&str] = &["by", "of"];
+/// Keys of `cost` of a plan.
+pub const COST_KEYS: &[&str] = &["reserve"];
+const OF: &str = "a mapping such as `{gold: {rpu: 1000}, free: {rpu: 10}, internal: unlimited}`";
+const PLAN: &str = "unlimited, or a mapping such as `{rpu: 1000, burst: 2000}`";
+const NAME: &str = "1 … 64 visible ASCII characters, but not `own`, which has a meaning of its own";
+const VALUE: &str = "1 … 255 bytes";
+
+/// Most plans of a rule.
+const MOST: usize = 10_000;
+
+/// Plans as they are written.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    /// Where a request says which one it has, and whether callers choose that; without it the caller's own value does.
+    pub by: Option<(Vec<IdentitySource>, bool)>,
+    /// The plans.
+    pub of: Vec<Written<'a>>,
+}
+
+/// One plan as it is written.
+#[derive(Debug)]
+pub struct Written<'a> {
+    /// The value that chooses it.
+    pub name: &'a str,
+    /// Where it stands.
+    pub node: Node<'a>,
+    /// What it says; nothing if it is unlimited.
+    pub fields: Option<Fields<'a>>,
+}
+
+/// Reads the plans that have names.
+pub fn named<'a>(node: Option<&Node<'a>>) -> Vec<(&'a str, Option<Draft<'a>>)> {
+    let mut all = Vec::new();
+    for (name, node) in node.and_then(|node| node.pairs(NAMED)).unwrap_or_default() {
+        if !values::is_name(name) {
+            node.key_problem(format!("not a name, allowed: {}", values::NAME));
+        }
+        all.push((name, draft(&node)));
+    }
+    all
+}
+
+/// Has `use_it` see the plans of a rule, which stand there or under a name.
+pub fn with<T>(
+    node: &Node<'_>,
+    context: &Context<'_>,
+    use_it: impl FnOnce(&Draft<'_>) -> Option<T>,
+) -> Option<T> {
+    let Tree::Text(name) = node.tree() else { return use_it(&draft(node)?) };
+    let Some((_, named)) = context.plans.iter().find(|(known, _)| known == name) else {
+        let names: Vec<&str> = context.plans.iter().map(|(name, _)| *name).collect();
+        let allowed = match names.as_slice() {
+            [] => "a mapping, since there are no `plans` at the top".into(),
+            names => format!("a mapping, {}", names.join(", ")),
+        };
+        node.unknown_name(name, &names, &allowed);
+        return None;
+    };
+    use_it(named.as_ref()?)
+}
+
+fn draft<'a>(node: &Node<'a>) -> Option<Draft<'a>> {
+    let fields = Fields::read(node, WHAT, KEYS)?;
+    let by = fields.get("by").map(|node| {
+        let built = actors::sources(node);
+        let is_chosen = built.iter().any(|(_, source)| source.is_caller_chosen());
+        (built.into_iter().map(|(wanted, _)| wanted).collect(), is_chosen)
+    });
+    let of = fields.require("of", OF)?;
+    let pairs = of.pairs(OF)?;
+    if !(1..=MOST).contains(&pairs.len()) {
+        of.problem(format!("found {} plans, allowed: 1 … {MOST}", pairs.len()));
+        return None;
+    }
+    let known = keys::plan();
+    let is_named = by.is_some();
+    let of = pairs.into_iter().map(|(name, node)| plan(name, node, is_named, &known));
+    // All of them, so that each tells its problems.
+    let of: Vec<_> = of.collect();
+    Some(Draft { by, of: of.into_iter().collect::<Option<_>>()? })
+}
+
+fn plan<'a>(
+    name: &'a str,
+    node: Node<'a>,
+    is_named: bool,
+    known: &[&'static str],
+) -> Option<Written<'a>> {
+    let is_visible = name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_graphic());
+    let fits = if is_named { is_visible && name != "own" } else { name.len() <= 255 };
+    if name.is_empty() || !fits {
+        let allowed = if is_named { NAME } else { VALUE };
+        node.key_problem(format!("not the name of a plan, allowed: {allowed}"));
+        return None;
+    }
+    if node.tree().text() == Some("unlimited") {
+        return Some(Written { name, node, fields: None });
+    }
+    let fields = Fields::read(&node, PLAN, known)?;
+    if *node.tree() == Tree::Map(Vec::new()) {
+        node.problem(format!("found an empty mapping, allowed: {PLAN}"));
+        return None;
+    }
+    Some(Written { name, node, fields: Some(fields) })
+}

@@ -1,0 +1,199 @@
+//! What `plans` mean to a rule: the numbers of each.
+
+use std::rc::Rc;
+
+use super::algo::{Limiter, options};
+use crate::context::Context;
+use crate::fields::Fields;
+use crate::node::Node;
+use crate::plans::{self, Draft, Written};
+use diana_core::algorithm::{Can, Conflict, Leasing};
+use diana_core::policy::{MAX_PERMITS, Plan, PlanKind, Plans, Quota};
+use diana_core::time::Micros;
+use diana_core::tree::Tree;
+
+/// Most requests of a caller at a time.
+const MOST_IN_FLIGHT: u64 = 1_000_000;
+
+/// No value lives longer than this in Redis, whatever it counts.
+const LONGEST: u128 = 1 << 50;
+
+/// Reads by what else a rule may judge. Its limiter learns how long what is used counts under any of its plans.
+pub fn read(
+    rule: &Fields<'_>,
+    limiter: Option<&mut Limiter>,
+    actor: &[usize],
+    context: &Context<'_>,
+) -> Option<Rc<Plans>> {
+    let Some(node) = rule.get("plans") else {
+        let limiter = limiter?;
+        let told = limiter.told_rpu.take()?;
+        // Whoever may use less than the default is remembered by what it may use itself, where that matters.
+        let slowest = if told.default > 0 { told.default } else { limiter.quota.rpu };
+        let own = lasting(limiter.quota, [limiter.quota].iter(), slowest, limiter);
+        limiter.quota = own;
+        return Some(Rc::new(Plans { own, kind: PlanKind::Told(told) }));
+    };
+    if matches!(rule.get("rpu").map(Node::tree), Some(Tree::Map(_))) {
+        node.key_problem(
+            "means nothing beside an `rpu` that data says: allowed is one of both".into(),
+        );
+        return None;
+    }
+    plans::with(node, context, |draft| {
+        let is_chosen = chosen(node, draft, actor, context)?;
+        let limiter = limiter?;
+        let all = draft.of.iter().map(|plan| of(plan, rule, limiter, is_chosen));
+        let all: Vec<_> = all.collect();
+        let mut of = all.into_iter().collect::<Option<Vec<Plan>>>()?;
+        let quotas = || of.iter().filter_map(|plan| plan.quota.as_ref()).chain([&limiter.quota]);
+        let slowest = quotas().map(|quota| quota.rpu).filter(|rpu| *rpu > 0).min().unwrap_or(0);
+        let keep = |quota| lasting(quota, quotas(), slowest, limiter);
+        let own = keep(limiter.quota);
+        let kept: Vec<_> = of.iter().map(|plan| plan.quota.map(keep)).collect();
+        of.iter_mut().zip(kept).for_each(|(plan, quota)| plan.quota = quota);
+        limiter.quota = own;
+        let by = draft.by.as_ref().map(|(by, _)| by.clone());
+        Some(Rc::new(Plans { own, kind: PlanKind::Listed { by, of } }))
+    })
+}
+
+/// Whether callers choose the plan themselves.
+fn chosen(
+    node: &Node<'_>,
+    draft: &Draft<'_>,
+    actor: &[usize],
+    context: &Context<'_>,
+) -> Option<bool> {
+    if let Some((_, is_chosen)) = draft.by {
+        return Some(is_chosen);
+    }
+    let [actor] = actor else {
+        let message = "`by` is required here, since the callers of this rule have no single value that could choose; \
+                       allowed: a list of sources such as `[{jwt_claim: plan, payload: p}]`";
+        node.problem(message.into());
+        return None;
+    };
+    Some(context.actors.get(*actor).is_some_and(|known| known.is_caller_chosen))
+}
+
+/// A quota that knows how long what is used counts, by the slowest of all.
+fn lasting<'q>(
+    quota: Quota,
+    all: impl Iterator<Item = &'q Quota> + Clone,
+    slowest: u64,
+    limiter: &Limiter,
+) -> Quota {
+    let Can { leasing, .. } = (limiter.entry.can)(&quota);
+    let is_even =
+        all.clone().all(|quota| quota.rpu == slowest && quota.burst == limiter.quota.burst);
+    if leasing == Leasing::Window || limiter.is_in_flight() || is_even {
+        return quota;
+    }
+    let most = all.clone().map(|quota| quota.burst.unwrap_or(quota.rpu).max(quota.cost)).max();
+    let held = all.filter_map(|quota| quota.max_delay).max().unwrap_or(0);
+    let drains = u128::from(most.unwrap_or(0)) * u128::from(quota.period());
+    let longest = drains.div_ceil(u128::from(slowest.max(1))).saturating_add(held.into());
+    let longest = Micros::try_from(longest.min(LONGEST)).unwrap_or(Micros::MAX);
+    Quota { slowest: Some(slowest), longest, ..quota }
+}
+
+/// One plan.
+fn of(plan: &Written<'_>, rule: &Fields<'_>, limiter: &Limiter, is_chosen: bool) -> Option<Plan> {
+    let name = plan.name.into();
+    let Some(fields) = &plan.fields else {
+        if is_chosen {
+            let message = "found `unlimited`, but callers choose the plan themselves; allowed: numbers, or a plan by a \
+                           source that they cannot choose: a jwt_claim with `payload`, metadata, peer, client_address";
+            plan.node.problem(message.into());
+            return None;
+        }
+        return Some(Plan { name, quota: None });
+    };
+    let quota = match limiter.is_in_flight() {
+        true => in_flight(fields, limiter.quota),
+        false => numbers(fields, rule, limiter),
+    };
+    Some(Plan { name, quota: Some(quota?) })
+}
+
+fn in_flight(fields: &Fields<'_>, own: Quota) -> Option<Quota> {
+    let others = crate::keys::plan().into_iter().filter(|key| *key != "in_flight");
+    let others: Vec<_> = others.filter_map(|key| fields.get(key)).collect();
+    others.iter().for_each(|node| node.key_problem("means nothing beside `in_flight`".into()));
+    let limit = fields.get("in_flight")?.whole(1, MOST_IN_FLIGHT)?;
+    others.is_empty().then_some(Quota { rpu: limit, ..own })
+}
+
+fn numbers(fields: &Fields<'_>, rule: &Fields<'_>, limiter: &Limiter) -> Option<Quota> {
+    if let Some(node) = fields.get("in_flight") {
+        node.key_problem("means nothing without `in_flight` of the rule".into());
+        return None;
+    }
+    let own = limiter.quota;
+    let rpu = match fields.get("rpu") {
+        Some(node) => node.whole(0, MAX_PERMITS),
+        None => Some(own.rpu),
+    };
+    let cost = reserve(fields, limiter);
+    let (said, wrong) = options(fields, Some(limiter.entry));
+    let (rpu, cost) = (rpu?, cost?);
+    if !wrong.is_empty() {
+        return None;
+    }
+    // Where nothing is let through nothing else of the rule's own means anything.
+    let own = if rpu > 0 { own } else { Quota::new(own.unit, 0) };
+    let quota = Quota {
+        rpu,
+        cost,
+        burst: said.burst.or(own.burst),
+        max_delay: said.max_delay.or(own.max_delay),
+        max_queue: said.max_queue.or(own.max_queue),
+        ..own
+    };
+    if let Err(conflicts) = (limiter.entry.build)(&quota) {
+        conflicts.into_iter().for_each(|conflict| blame(fields, conflict));
+        return None;
+    }
+    if limiter.settling.is_some() && !(limiter.entry.can)(&quota).settles {
+        let settled = if rule.get("count").is_some() { "count" } else { "cost" };
+        let message =
+            format!("means nothing to a rule whose `{settled}` is settled when a request ends");
+        fields.blame("max_delay", message);
+        return None;
+    }
+    Some(quota)
+}
+
+/// What a request takes under a plan.
+fn reserve(fields: &Fields<'_>, limiter: &Limiter) -> Option<u64> {
+    const WHAT: &str = "a mapping such as `{reserve: 100}`";
+    let own = limiter.quota.cost;
+    let Some(node) = fields.get("cost") else { return Some(own) };
+    let fields = Fields::read(node, WHAT, plans::COST_KEYS)?;
+    let node = fields.require("reserve", "a whole number")?;
+    let settling = limiter.settling.as_ref();
+    let Some(answered) = settling.and_then(|settling| settling.told.as_ref()) else {
+        node.key_problem("means nothing without `cost.response` of the rule".into());
+        return None;
+    };
+    if settling.is_some_and(|settling| settling.reserve == 0) {
+        let message =
+            "means nothing where `reserve` of the rule is 0, so that requests are only checked";
+        node.key_problem(message.into());
+        return None;
+    }
+    node.whole(1, answered.most)
+}
+
+/// Reports what numbers of a plan cannot mean, where it says one of them.
+fn blame(fields: &Fields<'_>, Conflict { key, with, message }: Conflict) {
+    let said = [key].into_iter().chain(with.iter().copied()).find(|key| fields.get(key).is_some());
+    match said {
+        Some(said) if said == key => fields.blame(said, message),
+        Some(said) => {
+            fields.blame(said, format!("by this the plan's `{key}` has a problem: {message}"))
+        }
+        None => fields.blame("rpu", message),
+    }
+}

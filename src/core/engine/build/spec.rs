@@ -1,0 +1,37 @@
+//! What the store of a rule is told of it.
+
+use super::Unbuildable;
+use crate::algorithm::{self, Leasing, keeping_used};
+use crate::policy::Rule;
+use crate::store::CounterSpec;
+
+/// What a rule's store is made from.
+pub(super) fn counter_spec(
+    rule: &Rule,
+    keys: usize,
+    beside: bool,
+) -> Result<CounterSpec, Unbuildable> {
+    let entry = algorithm::entry(rule.algo);
+    let entry = entry.ok_or_else(|| Unbuildable::new(rule, "no such algorithm"))?;
+    let algorithm = (entry.build)(&rule.quota);
+    let lends = (entry.can)(&rule.quota).leasing != Leasing::Never;
+    let is_even = rule.told.is_none() || !lends;
+    let algorithm = algorithm.map_err(|_| Unbuildable::new(rule, "its numbers mean nothing"))?;
+    let keeps_used = entry.keeps_used(&rule.quota, rule.settling.as_deref());
+    Ok(CounterSpec {
+        entry,
+        quota: rule.quota,
+        plans: rule.plans.clone(),
+        gateways: 1,
+        algorithm: if keeps_used { keeping_used(entry, &rule.quota, algorithm) } else { algorithm },
+        keeps_used,
+        unit_cost: if is_even { rule.quota.cost } else { 1 },
+        fingerprint: rule.fingerprint,
+        keys: if rule.actor.is_empty() { 1 } else { keys },
+        daily: rule.daily,
+        // What is reserved may come back, as from a request that another rule refuses.
+        beside: beside || rule.settling.is_some(),
+        settles: rule.settling.is_some(),
+        checks: rule.settling.as_ref().is_some_and(|settling| settling.reserve == 0),
+    })
+}

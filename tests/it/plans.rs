@@ -1,0 +1,4 @@
+//! Callers who have other plans at other times, under every algorithm.
+
+mod law;
+mod memory;

@@ -1,0 +1,283 @@
+//! Whatever plans a caller has at whatever instants, it is given no more than by the largest one that it had meanwhile,
+//! and is never refused what the one in force allows.
+
+use std::rc::Rc;
+
+use diana_core::algorithm::{Entry, REGISTRY};
+use diana_core::decision::Decision;
+use diana_core::policy::{MAX_PERMITS, Plan, PlanKind, Plans, Quota, Scope};
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::store::{CounterSpec, Store};
+use diana_core::time::{Now, SECOND};
+use fastrand::Rng;
+use kit::fake::FakeSharedData;
+use kit::laws::bound::max_delay;
+use kit::seed;
+use kit::store::gateway::{START, key};
+use kit::store::rule::Rule;
+
+/// What a caller was given.
+struct Given {
+    at: Now,
+    cost: u64,
+    plan: usize,
+}
+
+/// A rule with some plans at rates far apart, and the numbers of all of them, its own first.
+pub(super) fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Rc<Plans>, Vec<Quota>) {
+    let mut rule = Rule::random(entry, rng);
+    while rule.quota.rpu == 0 {
+        rule = Rule::random(entry, rng);
+    }
+    rule.is_even = true;
+    let mut quotas = vec![rule.quota];
+    while quotas.len() < 4 {
+        let own = rule.quota;
+        let rpu = (own.rpu * rng.u64(1..40) / rng.u64(1..40)).clamp(1, MAX_PERMITS);
+        let burst = own
+            .burst
+            .map(|burst| (burst * rng.u64(1..40) / rng.u64(1..40)).clamp(own.cost, MAX_PERMITS));
+        let quota = Quota { rpu, burst, ..own };
+        if (entry.build)(&quota).is_ok() {
+            quotas.push(quota);
+        }
+    }
+    let slowest = quotas.iter().map(|quota| quota.rpu).min();
+    quotas.iter_mut().for_each(|quota| quota.slowest = slowest);
+    let plan = |quota: &Quota| Plan { name: quota.rpu.to_string(), quota: Some(*quota) };
+    let of = quotas[1..].iter().map(plan).collect();
+    let own = quotas[0];
+    let rule = Rule { is_even: true, ..Rule::new(entry.short, own) };
+    (rule, Rc::new(Plans { own, kind: PlanKind::Listed { by: None, of } }), quotas)
+}
+
+fn spec(rule: &Rule, plans: &Rc<Plans>) -> CounterSpec {
+    CounterSpec { plans: Some(plans.clone()), ..rule.spec(100) }
+}
+
+fn open(scope: Scope, spec: CounterSpec, data: &Rc<FakeSharedData>) -> Box<dyn Store> {
+    Stores::new("test".into(), data.clone(), &mut Tables::default()).open(scope, spec)
+}
+
+/// When a request leaves that is let through.
+fn ask(store: &mut dyn Store, cost: u64, now: Now) -> Option<u64> {
+    let mut found = store.check(key(1), cost, now);
+    let Decision::Admit { wait } = found.decision() else { return None };
+    match store.charge(&mut found, wait) {
+        Decision::Admit { wait } if found.is_charged() => Some(wait),
+        _ => None,
+    }
+}
+
+/// What is let through at once at most, and what is held beyond that.
+fn burst(short: &str, quota: &Quota) -> u128 {
+    match short {
+        _ if quota.warm_up.is_some() => 0,
+        "TB" => quota.burst.unwrap_or(quota.rpu).into(),
+        "LB" => 0,
+        _ => quota.rpu.into(),
+    }
+}
+
+fn held(short: &str, quota: &Quota) -> u128 {
+    let unit = u128::from(quota.period());
+    let queue = u128::from(quota.max_queue.unwrap_or(quota.rpu)) * unit;
+    queue.min(u128::from(max_delay(short, quota)) * u128::from(quota.rpu)).div_ceil(unit)
+}
+
+/// In any interval no more than by the largest plan that the caller had in it. Who is held leaves when its turn came by
+/// the plan that it had, so what counts is when it was decided about.
+fn keeps_the_bound(short: &str, quotas: &[Quota], given: &[Given]) {
+    for (number, first) in given.iter().enumerate() {
+        let (mut sum, mut most, mut rate) = (0, 0, 0);
+        for last in &given[number..] {
+            let quota = &quotas[last.plan];
+            let unit = u128::from(quota.period());
+            most = most.max(burst(short, quota) + held(short, quota));
+            rate = rate.max(u128::from(quota.rpu));
+            let span = u128::from(last.at.mono - first.at.mono) + 1;
+            // A slot is as long as its request costs, and the last one may be longer than the interval.
+            let fits = if burst(short, quota) == 0 { 0 } else { u128::from(last.cost) };
+            let (limit, used) = match short {
+                "W" if window(quota, first.at) == window(quota, last.at) => (most, sum + fits),
+                "SW" if span <= unit => (most, sum + fits),
+                "W" | "SW" => break,
+                _ => (most + (rate * span).div_ceil(unit), sum + fits),
+            };
+            assert!(
+                used <= limit,
+                "{short}: {used} of {limit} from {:?} to {:?} by {quotas:?}",
+                first.at,
+                last.at
+            );
+            sum += u128::from(last.cost);
+        }
+    }
+}
+
+fn window(quota: &Quota, at: Now) -> u64 {
+    at.wall.saturating_add_signed(quota.zone * SECOND.cast_signed()) / quota.period()
+}
+
+/// What a caller owes a bucket, in permits times ticks: it drains by the plan in force when it comes.
+#[derive(Default)]
+struct Owed {
+    amount: u128,
+    at: u64,
+}
+
+impl Owed {
+    fn left(&self, quota: &Quota, now: Now) -> u128 {
+        self.amount.saturating_sub(u128::from(now.mono - self.at) * u128::from(quota.rpu))
+    }
+}
+
+/// Whether a request is let through at once; nothing where only the bound is promised.
+fn fits(
+    short: &str,
+    quota: &Quota,
+    given: &[Given],
+    owed: &Owed,
+    now: Now,
+    cost: u64,
+) -> Option<bool> {
+    let (rpu, cost) = (u128::from(quota.rpu), u128::from(cost));
+    if quota.warm_up.is_some() {
+        return None;
+    }
+    let used = |is_it: &dyn Fn(&Given) -> bool| -> u128 {
+        given.iter().filter(|one| is_it(one)).map(|one| u128::from(one.cost)).sum()
+    };
+    match short {
+        "W" => Some(used(&|one| window(quota, one.at) == window(quota, now)) + cost <= rpu),
+        "SW" => {
+            let (unit, slices) = (quota.period(), quota.slices.unwrap_or(10));
+            let slice = |at: Now| at.mono / unit * slices + at.mono % unit * slices / unit;
+            Some(used(&|one| slice(one.at) + slices >= slice(now)) + cost <= rpu)
+        }
+        "TB" => {
+            let unit = u128::from(quota.period());
+            Some(owed.left(quota, now) + cost * unit <= burst(short, quota) * unit)
+        }
+        "LB" => Some(owed.left(quota, now) == 0),
+        other => panic!("state here when `{other}` lets through at once"),
+    }
+}
+
+/// One worker knows what was used, so it decides exactly.
+#[test]
+fn a_worker_judges_by_the_plan_in_force_and_what_was_used_stays_used() {
+    for (number, seed) in (0..60).map(|number| (number, seed::fresh())) {
+        for entry in REGISTRY {
+            let mut rng = Rng::with_seed(seed);
+            println!("{} seed {seed}, case {number}", entry.short);
+            let (rule, plans, quotas) = random(entry, &mut rng);
+            let mut store = open(Scope::Local, spec(&rule, &plans), &Rc::default());
+            let (mut given, mut owed) = (Vec::new(), Owed::default());
+            let (mut now, mut plan) = (START, 0);
+            for _ in 0..300 {
+                now = now.later(rng.u64(0..=4 * rule.pace().min(1 << 40)));
+                if rng.u8(0..5) == 0 {
+                    plan = rng.usize(0..quotas.len());
+                }
+                let (quota, cost) = (&quotas[plan], rule.quota.cost);
+                store.judge_by(plan as u32);
+                let expected = fits(entry.short, quota, &given, &owed, now, cost);
+                let wait = ask(&mut *store, cost, now);
+                let holds = max_delay(entry.short, quota) > 0;
+                match expected {
+                    Some(true) => assert_eq!(wait, Some(0), "refused by {quota:?} at {now:?}"),
+                    Some(false) if holds => assert_ne!(wait, Some(0), "{quota:?} at {now:?}"),
+                    Some(false) => assert_eq!(wait, None, "{quota:?} at {now:?}"),
+                    None => {}
+                }
+                if wait.is_some() {
+                    let unit = u128::from(quota.period());
+                    owed.amount = owed.left(quota, now) + u128::from(cost) * unit;
+                    owed.at = now.mono;
+                    given.push(Given { at: now, cost, plan });
+                }
+            }
+            keeps_the_bound(entry.short, &quotas, &given);
+        }
+    }
+}
+
+/// Workers lease permits and remember refusals, which they forget when a caller's plan changes.
+#[test]
+fn workers_of_a_gateway_give_no_more_than_the_largest_plan() {
+    for seed in (0..60).map(|_| seed::fresh()) {
+        for entry in REGISTRY {
+            let mut rng = Rng::with_seed(seed);
+            println!("{} seed {seed}", entry.short);
+            let (rule, plans, quotas) = random(entry, &mut rng);
+            let data = Rc::default();
+            let mut workers: Vec<_> =
+                (0..3).map(|_| open(Scope::Gateway, spec(&rule, &plans), &data)).collect();
+            let (mut given, mut now, mut plan, mut tidied) = (Vec::new(), START, 0, START);
+            for _ in 0..600 {
+                now = now.later(rng.u64(0..=rule.pace().min(1 << 40)));
+                if now.mono - tidied.mono > SECOND / 80 {
+                    tidied = now;
+                    workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
+                }
+                if rng.u8(0..20) == 0 {
+                    plan = rng.usize(0..quotas.len());
+                }
+                let worker = &mut workers[rng.usize(0..3)];
+                worker.judge_by(plan as u32);
+                if rng.u8(0..4) == 0 {
+                    worker.hint_demand(key(1), 20 * rule.quota.cost);
+                }
+                if ask(&mut **worker, rule.quota.cost, now).is_some() {
+                    given.push(Given { at: now, cost: rule.quota.cost, plan });
+                }
+            }
+            keeps_the_bound(entry.short, &quotas, &given);
+        }
+    }
+}
+
+/// When all permits are back that workers had on lease, what is left is what nobody used.
+#[test]
+fn what_was_used_under_one_plan_is_all_that_is_missing_under_another() {
+    for short in ["W", "TB"] {
+        for seed in (0..40).map(|_| seed::fresh()) {
+            let mut rng = Rng::with_seed(seed);
+            println!("{short} seed {seed}");
+            let quota = Quota { slowest: Some(40), ..Quota::new(diana_core::time::Unit::Day, 40) };
+            let gold = Quota { rpu: 1000, ..quota };
+            let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
+            let plans = Rc::new(Plans { own: quota, kind: PlanKind::Listed { by: None, of } });
+            let rule = Rule::new(short, quota);
+            let data = Rc::default();
+            let mut workers: Vec<_> =
+                (0..3).map(|_| open(Scope::Gateway, spec(&rule, &plans), &data)).collect();
+            let (mut now, mut used) = (START, 0);
+            for _ in 0..rng.usize(20..300) {
+                now = now.later(1000);
+                let worker = &mut workers[rng.usize(0..3)];
+                worker.judge_by(1);
+                worker.hint_demand(key(1), 20);
+                used += u64::from(ask(&mut **worker, 1, now).is_some());
+            }
+            // Somebody who is judged by the other plan first gives back what it has.
+            let first = rng.usize(0..3);
+            workers[first].judge_by(0);
+            used += u64::from(ask(&mut *workers[first], 1, now).is_some());
+            for _ in 0..4 {
+                now = now.later(SECOND / 10);
+                workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
+            }
+            for (plan, most) in [(1, 1000), (0, 40), (1, 1000)] {
+                let worker = &mut workers[rng.usize(0..3)];
+                worker.judge_by(plan);
+                let left =
+                    (0..1100).take_while(|_| ask(&mut **worker, 1, now).is_some()).count() as u64;
+                assert_eq!(left, most.max(used) - used, "{used} used, {most} allowed");
+                used += left;
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What is remembered of callers lasts as long as any of their plans may need it.
+
+use std::rc::Rc;
+
+use diana_core::decision::Decision;
+use diana_core::policy::{Plan, PlanKind, Plans, Quota, Scope};
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::store::{CounterSpec, Store};
+use diana_core::time::{Now, SECOND, Unit};
+use kit::fake::FakeSharedData;
+use kit::store::gateway::{START, key};
+use kit::store::rule::Rule;
+
+const GOLD: u32 = 1;
+const FREE: u32 = 0;
+
+/// Ten a second, or a thousand, with room for so many callers.
+fn open(scope: Scope, keys: usize) -> Box<dyn Store> {
+    let own = Quota { slowest: Some(10), ..Quota::new(Unit::Second, 10) };
+    let gold = Quota { rpu: 1000, burst: Some(2000), ..own };
+    let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
+    let plans = Some(Rc::new(Plans { own, kind: PlanKind::Listed { by: None, of } }));
+    let spec = CounterSpec { plans, ..Rule::new("TB", own).spec(keys) };
+    let data = Rc::<FakeSharedData>::default();
+    Stores::new("test".into(), data, &mut Tables::default()).open(scope, spec)
+}
+
+fn admits(store: &mut dyn Store, (caller, plan): (u64, u32), now: Now) -> bool {
+    store.judge_by(plan);
+    let mut found = store.check(key(caller), 1, now);
+    found.decision() == Decision::NOW && store.charge(&mut found, 0) == Decision::NOW
+}
+
+/// A bucket that owes 2,000 is shut for nearly 200 seconds at 10 a second, however many callers come meanwhile whose
+/// state means nothing any more under their own plans.
+#[test]
+fn a_full_table_forgets_nobody_who_owes_by_another_plan() {
+    for scope in [Scope::Local, Scope::Gateway] {
+        let mut store = open(scope, 4);
+        assert!((0..2000).all(|_| admits(&mut *store, (1, GOLD), START)));
+        let mut now = START;
+        for caller in 2..500 {
+            now = now.later(SECOND / 4);
+            admits(&mut *store, (caller, GOLD), now);
+            assert!(!admits(&mut *store, (1, FREE), now), "{scope:?} after {caller} callers");
+        }
+        let shut = START.later(199 * SECOND);
+        assert!(!admits(&mut *store, (1, FREE), shut.later(SECOND / 20)));
+        assert!(admits(&mut *store, (1, FREE), shut.later(SECOND / 10)));
+    }
+}
