@@ -20,6 +20,7 @@ mod in_flight;
 mod json;
 mod keys;
 mod memory;
+mod pages;
 mod paths;
 mod pending;
 mod plans;
