@@ -21,6 +21,8 @@ pub struct Arguments {
 pub enum Command {
     /// Find every problem in rules, and what is probably not meant
     Check(Check),
+    /// Tell what rules say of one request, and why others do not apply
+    Explain(Explain),
     /// Print the JSON Schema of rules, for editors
     Schema,
     /// Print a script by which a shell completes this command
@@ -46,6 +48,39 @@ pub struct Check {
     /// How what was found is told
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+}
+
+/// Tell what rules say of one request, and why others do not apply.
+///
+/// The request comes to a gateway of one worker that nobody has called before; rules for the whole fleet are counted
+/// as by one gateway.
+#[derive(Debug, Args)]
+#[command(after_help = EXITS)]
+pub struct Explain {
+    /// The rules: a file of which `diana check` finds rules in one place
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Its path, with its query; or the whole URL
+    #[arg(long)]
+    pub url: String,
+    /// Its method
+    #[arg(long, default_value = "GET")]
+    pub method: String,
+    /// A header of it, such as `x-account-id: ada`
+    #[arg(short = 'H', long = "header", value_name = "HEADER")]
+    pub headers: Vec<String>,
+    /// The address of its client
+    #[arg(long)]
+    pub address: Option<String>,
+    /// When it comes, such as 2026-11-24T21:38:34Z; by default now
+    #[arg(long)]
+    pub at: Option<String>,
+    /// How many such requests come at that instant; the last one is explained
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub times: u32,
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// How what was found is told.

@@ -6,9 +6,11 @@ mod arguments;
 mod check;
 mod completions;
 mod exit;
+mod explain;
 mod finding;
 mod input;
 mod manifest;
+mod rules;
 mod schema;
 mod show;
 mod text;
@@ -36,6 +38,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let done = match arguments.command {
         Command::Check(check) => check::run(&check, &mut out),
         Command::Completions { shell } => completions::script(shell, &mut out),
+        Command::Explain(explain) => explain::run(&explain, &mut out),
         Command::Schema => schema::run(&mut out),
         Command::Man => completions::man_page(&mut out),
     };

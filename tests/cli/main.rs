@@ -9,4 +9,5 @@
 
 mod check;
 mod command;
+mod explain;
 mod schema;

@@ -68,7 +68,9 @@ impl Explained {
         list(told)
     }
 
-    fn json(&self) -> String {
+    /// The same of this rule alone.
+    #[must_use]
+    pub fn json(&self) -> String {
         match self {
             Explained::Decided(record) => record.json(),
             Explained::Skipped { rule, why } => {

@@ -1,0 +1,114 @@
+//! `diana explain`: what rules say of one request, and why.
+
+mod asked;
+mod callers;
+mod instant;
+mod show;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use diana_core::engine::Engine;
+use diana_core::key::Seed;
+use diana_core::permit::{End, Permit};
+use diana_core::policy::Policy;
+use diana_core::port::{Clock, SharedData};
+use diana_core::report::explained::Explained;
+use diana_core::time::Now;
+use diana_core::verdict::Verdict;
+
+use crate::arguments::Explain;
+use crate::exit::Exit;
+use crate::rules;
+use asked::Asked;
+use callers::Caller;
+
+/// A gateway of one worker, which nobody has called before.
+const SEED: Seed = Seed { k0: 0, k1: 0 };
+
+/// What there is to tell of a request.
+struct Told {
+    verdict: Verdict,
+    rules: Vec<Explained>,
+    callers: Vec<Caller>,
+}
+
+/// Explains a request.
+pub fn run(explain: &Explain, out: &mut dyn Write) -> io::Result<Exit> {
+    let read = rules::only(&explain.file).and_then(|policy| {
+        let asked = Asked::new(explain).map_err(|why| (Exit::Unusable, why))?;
+        let now = instant::now(explain.at.as_deref()).map_err(|why| (Exit::Unusable, why))?;
+        judge(policy, &asked, now, explain.times).map_err(|why| (Exit::Unusable, why))
+    });
+    match read {
+        Ok(told) if explain.json => show::json(&told, out).map(|()| Exit::Fine),
+        Ok(told) => show::text(&told, out).map(|()| Exit::Fine),
+        Err((exit, why)) => {
+            writeln!(io::stderr(), "diana: {why}")?;
+            Ok(exit)
+        }
+    }
+}
+
+/// What becomes of the last of so many such requests at one instant.
+fn judge(policy: Policy, asked: &Asked, now: Now, times: u32) -> Result<Told, String> {
+    let callers = callers::of(&policy, asked);
+    let data = Rc::<Data>::default();
+    let mut engine = Engine::alone(policy, SEED, data).map_err(|rule| rule.to_string())?;
+    // Whatever those before hold they hold until all are judged.
+    let mut open: Vec<Permit> = Vec::new();
+    for _ in 1..times {
+        match engine.decide(asked, &Still(now)) {
+            Verdict::Admit(permit, _) => open.push(permit),
+            Verdict::Hold(mut held) => {
+                open.push(held.permit.split_off());
+                held.permit.finish(End::Served);
+            }
+            Verdict::Refuse(_) | Verdict::Ask { .. } => {}
+        }
+    }
+    engine.explain(true);
+    let (mut verdict, skipped) = engine.decide_explained(asked, &Still(now));
+    let mut rules = match &mut verdict {
+        Verdict::Admit(_, report) => {
+            report.as_mut().map(|it| std::mem::take(&mut it.explained)).unwrap_or_default()
+        }
+        Verdict::Hold(held) => std::mem::take(&mut held.report.explained),
+        Verdict::Refuse(refusal) => std::mem::take(&mut refusal.explained),
+        Verdict::Ask { .. } => Vec::new(),
+    };
+    rules.extend(skipped);
+    Ok(Told { verdict, rules, callers })
+}
+
+/// A clock that stands.
+struct Still(Now);
+
+impl Clock for Still {
+    fn now(&self) -> Now {
+        self.0
+    }
+}
+
+/// Shared data of a gateway of one worker, where nobody else writes.
+#[derive(Default)]
+struct Data(RefCell<HashMap<String, (Vec<u8>, u32)>>);
+
+impl SharedData for Data {
+    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        self.0.borrow().get(key).cloned()
+    }
+
+    fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
+        let mut values = self.0.borrow_mut();
+        let known = values.get(key).map(|(_, number)| *number);
+        let fits = known.is_none() || known == number;
+        if fits {
+            let next = known.unwrap_or(0).wrapping_add(1);
+            values.insert(key.into(), (value.into(), next));
+        }
+        fits
+    }
+}

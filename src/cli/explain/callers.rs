@@ -1,0 +1,54 @@
+//! Who the caller is, by each actor that a rule names.
+
+use std::net::IpAddr;
+
+use diana_core::identity::{self, Found};
+use diana_core::policy::{Actor, Policy};
+
+use super::asked::Asked;
+use crate::text::plain;
+
+/// What one actor says.
+pub struct Caller {
+    /// The actor.
+    pub actor: String,
+    /// The kind of source that found it, and what it found; nothing if none did.
+    pub found: Option<(&'static str, String)>,
+}
+
+/// What the actors say of a request that rules name.
+pub fn of(policy: &Policy, asked: &Asked) -> Vec<Caller> {
+    let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
+    let is_named = |number: usize| rules().any(|rule| rule.actor.contains(&number));
+    let named = policy.actors.iter().enumerate().filter(|(number, _)| is_named(*number));
+    named
+        .map(|(_, actor)| Caller { actor: actor.name.clone(), found: find(actor, asked) })
+        .collect()
+}
+
+fn find(actor: &Actor, asked: &Asked) -> Option<(&'static str, String)> {
+    for wanted in &actor.sources {
+        let Ok(source) = identity::build(wanted) else { continue };
+        let mut value = String::new();
+        let found = source.find(asked, &mut |bytes| {
+            value = match source.is_address() {
+                true => address(bytes),
+                false => plain(&String::from_utf8_lossy(bytes)),
+            };
+        });
+        match found {
+            Found::Absent | Found::NoMetadata => {}
+            Found::Value => return Some((wanted.kind, value)),
+            Found::Repeated => {
+                return Some((wanted.kind, "more than one value, so it shares".into()));
+            }
+        }
+    }
+    None
+}
+
+fn address(bytes: &[u8]) -> String {
+    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let address = four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from));
+    address.map(|address| address.to_string()).unwrap_or_default()
+}

@@ -1,0 +1,116 @@
+//! How it is told.
+
+use std::io::{self, Write};
+
+use diana_core::decision::Retry;
+use diana_core::policy::Scope;
+use diana_core::report::explained::{Explained, Why, seconds};
+use diana_core::report::{Outcome, Record};
+use diana_core::verdict::Verdict;
+use serde_json::{Value, json};
+
+use super::Told;
+
+/// For people.
+pub fn text(told: &Told, out: &mut dyn Write) -> io::Result<()> {
+    match &told.verdict {
+        Verdict::Admit(..) => writeln!(out, "The request goes on.")?,
+        Verdict::Hold(_) => writeln!(out, "The request goes on when its turn comes.")?,
+        Verdict::Refuse(refusal) => {
+            let (status, rule) = (refusal.response.status, &refusal.by.rule);
+            writeln!(
+                out,
+                "The request is refused with {status}, by the rule `{rule}`; {}.",
+                again(refusal.retry)
+            )?;
+        }
+        Verdict::Ask { .. } => writeln!(out, "The request waits for what others hold.")?,
+    }
+    writeln!(out)?;
+    let decided = |rule: &&Explained| matches!(rule, Explained::Decided(_));
+    let width = told.rules.iter().map(|rule| name(rule).chars().count()).max().unwrap_or(0);
+    for rule in
+        told.rules.iter().filter(decided).chain(told.rules.iter().filter(|rule| !decided(rule)))
+    {
+        writeln!(out, "{:width$}  {}", name(rule), line(rule))?;
+    }
+    if !told.callers.is_empty() {
+        writeln!(out, "\nThe caller:")?;
+    }
+    for caller in &told.callers {
+        match &caller.found {
+            Some((kind, value)) => writeln!(out, "{}: {value} (by {kind})", caller.actor)?,
+            None => writeln!(out, "{}: not told by this request", caller.actor)?,
+        }
+    }
+    Ok(())
+}
+
+/// For programs.
+pub fn json(told: &Told, out: &mut dyn Write) -> io::Result<()> {
+    let (verdict, status) = match &told.verdict {
+        Verdict::Admit(..) => ("admitted", None),
+        Verdict::Hold(_) => ("held", None),
+        Verdict::Refuse(refusal) => ("refused", Some(refusal.response.status)),
+        Verdict::Ask { .. } => ("waits", None),
+    };
+    let rules = told.rules.iter().map(|rule| serde_json::from_str(&rule.json()));
+    let rules: Vec<Value> = rules.collect::<Result<_, _>>()?;
+    let callers = told.callers.iter().map(|caller| {
+        let (source, value) = caller.found.as_ref().map(|(kind, value)| (kind, value)).unzip();
+        json!({"actor": caller.actor, "source": source, "value": value})
+    });
+    let object = json!({"decision": verdict, "status": status, "rules": rules, "callers": callers.collect::<Vec<_>>()});
+    writeln!(out, "{object:#}")
+}
+
+fn name(rule: &Explained) -> &str {
+    match rule {
+        Explained::Decided(record) => &record.rule,
+        Explained::Skipped { rule, .. } => rule,
+    }
+}
+
+fn line(rule: &Explained) -> String {
+    match rule {
+        Explained::Decided(record) => decided(record),
+        Explained::Skipped { why, .. } => match why {
+            Why::Path => "does not apply: its entry does not cover the path",
+            Why::Match => {
+                "does not apply: its entry covers the path, but its `match` does not hold"
+            }
+            Why::Exempt => "does not apply: an `except` holds",
+            Why::Absent => "does not apply: the request tells nothing of its actor",
+            Why::Banned => "not consulted: another rule bans the caller",
+            Why::NotAsked => "not asked: another rule refuses",
+        }
+        .into(),
+    }
+}
+
+fn decided(record: &Record) -> String {
+    let (limit, left) = (record.policy.0, record.remaining);
+    let shadow = if record.shadow { ", in shadow" } else { "" };
+    let decided = match record.outcome {
+        Outcome::Admitted { wait: 0 } => "admits".to_owned(),
+        Outcome::Admitted { wait } => format!("holds for {} s", seconds(wait)),
+        Outcome::Refused(retry) => format!("refuses, {}", again(retry)),
+        Outcome::Banned(left) => format!("bans the caller for {} s more", seconds(left)),
+    };
+    format!("{decided}: {left} of {limit} left, {}{shadow}", counted(record.scope))
+}
+
+fn counted(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Local => "counted in each worker",
+        Scope::Gateway => "counted in the gateway",
+        Scope::Global => "counted for the fleet",
+    }
+}
+
+fn again(retry: Retry) -> String {
+    match retry.ticks() {
+        Some(ticks) => format!("again in {} s", seconds(ticks)),
+        None => "whenever it comes".into(),
+    }
+}

@@ -1,0 +1,36 @@
+//! The rules that a command is to work with.
+
+use std::path::Path;
+
+use diana_core::policy::Policy;
+
+use crate::exit::Exit;
+use crate::input;
+use crate::manifest;
+use crate::view::Part;
+
+/// The only rules in a file.
+///
+/// # Errors
+/// Why there are none to work with, and what the exit code is to say.
+pub fn only(path: &Path) -> Result<Policy, (Exit, String)> {
+    let unusable = |why: String| (Exit::Unusable, why);
+    let mut found = Vec::new();
+    for input in input::read(path) {
+        let text = input.text.map_err(|why| unusable(format!("{}: {why}", input.name)))?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let file = Part::file(input.name, text.into());
+        found.extend(manifest::find(&file, text, !input.is_found));
+    }
+    let name = crate::text::plain(&path.to_string_lossy());
+    if found.len() > 1 {
+        let why = format!("{name}: found rules in {} places, allowed: one", found.len());
+        return Err(unusable(why));
+    }
+    let Some(rules) = found.pop() else {
+        return Err(unusable(format!("{name}: no rules were found")));
+    };
+    let policy = rules.source.ok().and_then(|source| diana_config::check(&source).ok());
+    let problems = || format!("{name}: the rules have problems; `diana check {name}` shows them");
+    policy.map(|(policy, _)| policy).ok_or_else(|| (Exit::Problems, problems()))
+}
