@@ -29,7 +29,7 @@ def kinds(schema):
         return [f"`{schema['const']}`"]
     if schema.get("type") == "array":
         return ["a list of " + " or ".join(kinds(schema["items"])).replace("a text", "texts")]
-    if "(ms|s|m|h)" in schema.get("pattern", ""):
+    if "(ms|s|m|h|d)" in schema.get("pattern", ""):
         return ["a time, as `1500ms`"]
     if "(KiB|MiB)" in schema.get("pattern", ""):
         return ["a size, as `1MiB`"]

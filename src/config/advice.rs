@@ -59,7 +59,7 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
         those(limits, &|rule| {
             is_caller_chosen(rule, actors)
                 && rule.daily.is_none()
-                && matches!(rule.quota.unit, Unit::Hour | Unit::Day)
+                && rule.quota.period() >= Unit::Hour.micros()
         }),
     ));
     lines.extend(line(

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::actors::Known;
 use super::plans::Draft;
+use diana_core::policy::Zone;
 
 /// What all entries share while they are read.
 #[derive(Debug)]
@@ -13,8 +14,8 @@ pub struct Context<'c> {
     pub actors: &'c [Known],
     /// The plans that rules may name.
     pub plans: Vec<(&'c str, Option<Draft<'c>>)>,
-    /// Seconds that local time is ahead of UTC.
-    pub zone: i64,
+    /// Where a day begins.
+    pub zone: Zone,
     /// The names that rules were given, each with the number that would follow it.
     pub names: RefCell<BTreeMap<String, usize>>,
     /// Bytes that the quotas of the rules so far take in a worker.

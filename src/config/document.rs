@@ -11,9 +11,8 @@ use super::node::{self, Node};
 use super::place::{Part, Place};
 use super::report::Report;
 use super::rule::{fingerprint, naming};
-use super::{
-    actors, entry, except, keys, mark, operator, plans, remote, response, settings, values,
-};
+use super::time_zone::{self, TimeZone};
+use super::{actors, entry, except, keys, mark, operator, plans, remote, response, settings};
 use diana_core::policy::Policy;
 use diana_core::policy::remote::Own;
 use diana_core::tree::Tree;
@@ -92,17 +91,18 @@ fn refuse_own(top: &Fields<'_>) {
 
 fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy, Vec<Advice>) {
     let actors = actors::read(top.get("actors"));
+    let TimeZone { zone, rule } = top.get("time_zone").map(time_zone::read).unwrap_or_default();
     let context = Context {
         actors: &actors,
         plans: plans::named(top.get("plans")),
-        zone: top.get("time_zone").map_or(0, values::zone),
+        zone,
         names: RefCell::new(BTreeMap::new()),
         quotas: Cell::new(0),
     };
     let response = response::read(top, &Rc::new(response::standard()));
     let mut limits: Vec<_> =
         entries.iter().filter_map(|node| entry::read(node, &response, &context)).collect();
-    fingerprint::fill(&mut limits, &actors);
+    fingerprint::fill(&mut limits, &actors, rule.as_deref());
     naming::fill(&mut limits, &actors, context.names.into_inner());
     let is_own = own.is_none();
     let own = own.cloned().unwrap_or_else(|| settings::own(top));

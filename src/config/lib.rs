@@ -32,6 +32,7 @@ mod response;
 mod rule;
 mod schema;
 mod settings;
+mod time_zone;
 mod values;
 mod yaml;
 

@@ -1,4 +1,4 @@
-//! What single values may be: names, durations, sizes, time zones.
+//! What single values may be: names, durations, sizes.
 
 use super::node::Node;
 use diana_core::time::{DURATIONS, Micros, spell};
@@ -48,20 +48,24 @@ pub fn visible(node: &Node<'_>, allowed: &str, most: usize) -> Option<String> {
 
 /// A duration in ticks, in a range. Nothing at all is `0` in any unit.
 pub fn duration(node: &Node<'_>, min: Micros, max: Micros) -> Option<Micros> {
-    let ticks = match node.tree() {
+    let fits = ticks(node.tree()).filter(|ticks| (min..=max).contains(ticks));
+    if fits.is_none() {
+        let (min, max) = (spell(min), spell(max));
+        node.reject(&format!(
+            "a duration, {min} … {max}: a whole number of ms, s, m, h or d, such as `1500ms`"
+        ));
+    }
+    fits
+}
+
+/// What is a duration, in ticks; nothing if it is none, or too long for a number.
+pub fn ticks(tree: &Tree) -> Option<Micros> {
+    match tree {
         Tree::Int(0) => Some(0),
         Tree::Text(text) if text == "0" => Some(0),
         Tree::Text(text) => amount(text, &DURATIONS),
         _ => None,
-    };
-    let fits = ticks.filter(|ticks| (min..=max).contains(ticks));
-    if fits.is_none() {
-        let (min, max) = (spell(min), spell(max));
-        node.reject(&format!(
-            "a duration, {min} … {max}: a whole number of ms, s, m or h, such as `1500ms`"
-        ));
     }
-    fits
 }
 
 /// A whole number of some unit, such as `90s`, whose name is none's end that comes before.
@@ -91,38 +95,4 @@ pub fn size(node: &Node<'_>, most: u64) -> Option<u64> {
         ));
     }
     fits
-}
-
-const ZONE: &str = "an offset such as \"+08:00\", -14:00 … +14:00, or Z, or UTC";
-const MAX_MINUTES: i64 = 14 * 60;
-
-/// `time_zone`: seconds that local time is ahead of UTC.
-pub fn zone(node: &Node<'_>) -> i64 {
-    let Some(text) = node.text(ZONE) else { return 0 };
-    match minutes(text) {
-        Some(minutes) if minutes.abs() <= MAX_MINUTES => return minutes * 60,
-        None if text.starts_with(|first: char| first.is_ascii_alphabetic()) => {
-            node.reject(&format!("{ZONE}; names of time zones are not available in this release"))
-        }
-        _ => node.reject(ZONE),
-    }
-    0
-}
-
-fn minutes(text: &str) -> Option<i64> {
-    if text == "Z" || text == "UTC" {
-        return Some(0);
-    }
-    let (sign, digits) = match text.split_at_checked(1)? {
-        ("+", digits) => (1, digits),
-        ("-", digits) => (-1, digits),
-        _ => return None,
-    };
-    let (hours, minutes) = digits.split_once(':')?;
-    let two = |part: &str| {
-        let is_two = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
-        if is_two { part.parse::<i64>().ok() } else { None }
-    };
-    let (hours, minutes) = (two(hours)?, two(minutes)?);
-    (minutes < 60).then_some(sign * (hours * 60 + minutes))
 }

@@ -7,6 +7,7 @@ pub mod address;
 pub mod algorithm;
 pub mod ban;
 pub mod bloom;
+pub mod calendar;
 pub mod cost;
 pub mod decision;
 pub mod engine;

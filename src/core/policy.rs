@@ -19,6 +19,7 @@ mod response;
 mod rule;
 mod scope;
 mod settling;
+mod zone;
 
 pub use actor::{Actor, IdentitySource};
 pub use ban::Ban;
@@ -34,6 +35,7 @@ pub use response::{BodyPiece, LimitFields, Response};
 pub use rule::{Absent, Limit, Rule};
 pub use scope::{Memory, Scope};
 pub use settling::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
+pub use zone::{Change, ChangeDay, Summer, Zone};
 
 /// Everything that a configuration says.
 #[derive(Debug)]

@@ -6,9 +6,12 @@ pub type Micros = u64;
 /// One second in ticks.
 pub const SECOND: Micros = 1_000_000;
 
+/// Twenty-four hours in ticks.
+pub const DAY: Micros = 86_400 * SECOND;
+
 /// The units that durations are written in, with their lengths in ticks, shortest first.
-pub const DURATIONS: [(&str, Micros); 4] =
-    [("ms", 1_000), ("s", SECOND), ("m", 60 * SECOND), ("h", 3_600 * SECOND)];
+pub const DURATIONS: [(&str, Micros); 5] =
+    [("ms", 1_000), ("s", SECOND), ("m", 60 * SECOND), ("h", 3_600 * SECOND), ("d", DAY)];
 
 /// A duration of whole milliseconds as it is written in a configuration, such as `90s`.
 #[must_use]
@@ -54,36 +57,57 @@ pub enum Unit {
     Hour,
     /// Twenty-four hours.
     Day,
+    /// Seven days.
+    Week,
+    /// A month of the calendar, for windows only.
+    Month,
+    /// Another length in ticks, [`Unit::SHORTEST`] ..= [`Unit::LONGEST`]; made by [`Unit::of`].
+    Other(Micros),
 }
 
 impl Unit {
-    /// Every unit, shortest first, with the name that the configuration uses.
-    pub const ALL: [(&'static str, Unit); 4] = [
+    /// Every unit that has a name, shortest first, with the name that the configuration uses.
+    pub const ALL: [(&'static str, Unit); 6] = [
         ("second", Unit::Second),
         ("minute", Unit::Minute),
         ("hour", Unit::Hour),
         ("day", Unit::Day),
+        ("week", Unit::Week),
+        ("month", Unit::Month),
     ];
 
-    /// Length in ticks.
+    /// Ticks of the shortest unit.
+    pub const SHORTEST: Micros = SECOND;
+
+    /// Ticks of the longest unit.
+    pub const LONGEST: Micros = 31 * DAY;
+
+    /// The unit of so many ticks: the one that has a name, if there is one. Months differ in length.
+    #[must_use]
+    pub fn of(ticks: Micros) -> Unit {
+        let is_it = |unit: Unit| unit != Unit::Month && unit.micros() == ticks;
+        let named = Unit::ALL.into_iter().find(|(_, unit)| is_it(*unit));
+        named.map_or(Unit::Other(ticks), |(_, unit)| unit)
+    }
+
+    /// Length in ticks; of a month the longest.
     #[must_use]
     pub const fn micros(self) -> Micros {
         match self {
             Unit::Second => SECOND,
             Unit::Minute => 60 * SECOND,
             Unit::Hour => 3_600 * SECOND,
-            Unit::Day => 86_400 * SECOND,
+            Unit::Day => DAY,
+            Unit::Week => 7 * DAY,
+            Unit::Month => Unit::LONGEST,
+            Unit::Other(ticks) => ticks,
         }
     }
 
-    /// The name that the configuration uses.
+    /// The name that the configuration uses, or the duration, such as `90m`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Unit::Second => "second",
-            Unit::Minute => "minute",
-            Unit::Hour => "hour",
-            Unit::Day => "day",
-        }
+    pub fn name(self) -> String {
+        let named = Unit::ALL.into_iter().find(|(_, unit)| *unit == self);
+        named.map_or_else(|| spell(self.micros()), |(name, _)| name.into())
     }
 }

@@ -24,6 +24,10 @@ fn fixed_window() {
         Rule::new("W", HOUR, 50).zone(5 * 60 + 30),
         Rule::new("W", DAY, 20).zone(8 * 60),
         Rule::new("W", DAY, 20).zone(-(3 * 60 + 30)),
+        Rule::new("W", 7 * SECOND, 10).zone(8 * 60),
+        Rule::new("W", 90 * MINUTE, 20).zone(5 * 60 + 45),
+        Rule::new("W", 7 * DAY, 20).zone(60),
+        Rule::new("W", 31 * DAY, 20),
     ]) {
         check(rule, REQUESTS, seed);
     }
@@ -37,6 +41,8 @@ fn sliding_window() {
         Rule::new("SW", SECOND, 7).slices(7),
         Rule::new("SW", MINUTE, 100).slices(1).cost(3),
         Rule::new("SW", HOUR, 20).slices(13),
+        Rule::new("SW", 7 * SECOND, 20),
+        Rule::new("SW", 31 * DAY, 20),
     ]) {
         check(rule, REQUESTS, seed);
     }
@@ -50,6 +56,8 @@ fn token_bucket() {
         Rule::new("TB", SECOND, 1_000_000).burst(2),
         Rule::new("TB", MINUTE, 7).burst(100).cost(9),
         Rule::new("TB", DAY, 100_000).burst(1),
+        Rule::new("TB", 90 * MINUTE, 20),
+        Rule::new("TB", 31 * DAY, 999_999_937).burst(1_000_000_000).cost(300_000_000),
         Rule::new("TB", DAY, 999_999_937).burst(1_000_000_000).cost(300_000_000),
     ]) {
         check(rule, REQUESTS, seed);

@@ -18,6 +18,7 @@ fn config(quota: &str) -> String {
     )
 }
 
+const QUOTA_ALONE: &str = "algo: W, scope: local, quota: {accounts: 20000, error: 0.0001}";
 const QUOTA: &str = ", quota: {accounts: 20000, error: 0.0001}";
 
 fn request(account: u32) -> Request {
@@ -65,6 +66,46 @@ fn ten_midnights_give_what_the_oracle_says_in_the_memory_of_the_first() {
             memory.push(proxy.workers[0].memory());
         }
         assert!(memory.iter().all(|bytes| *bytes == memory[0]), "{memory:?}");
+    }
+}
+
+/// 29 March, 25 October, its week, October and November 2026 in Berlin: when they begin, and how long they are.
+#[test]
+fn windows_last_as_long_as_the_calendar_says() {
+    let hours = |hours: u64| hours * 3_600;
+    let mut times = Vec::new();
+    for algo_and_more in ["algo: W, scope: local", "algo: W", QUOTA_ALONE] {
+        for (unit, begins, length) in [
+            ("day", 1_774_738_800, hours(23)),
+            ("day", 1_792_879_200, hours(25)),
+            ("24h", 1_792_969_200, hours(24)),
+            ("week", 1_792_360_800, hours(7 * 24 + 1)),
+            ("month", 1_790_805_600, hours(31 * 24 + 1)),
+            ("month", 1_793_487_600, hours(30 * 24)),
+            ("36h", 1_793_487_600, hours(36)),
+        ] {
+            if algo_and_more != QUOTA_ALONE || unit == "day" {
+                times.push((algo_and_more, unit, begins, length));
+            }
+        }
+    }
+    for (more, unit, begins, length) in times {
+        let mut host = Host::new(begins);
+        let config = format!(
+            "time_zone: CET-1CEST,M3.5.0,M10.5.0/3\nlimits: [{{Url: /, rules: [{{name: r, actor: device, unit: {unit}, \
+             rpu: 2, {more}}}]}}]"
+        );
+        let wall = host.clock().wall();
+        host.clock().step_wall((begins * SECOND).cast_signed() - wall.cast_signed());
+        let mut vm = host.start_vm(&config).unwrap();
+        for _ in 0..2 {
+            assert!(vm.request(&request(1)).is_admitted(), "{unit} {more}");
+        }
+        assert_eq!(vm.request(&request(1)).retry_after(), Some(length), "{unit} {more}");
+        host.advance(length * SECOND - 1);
+        assert_eq!(vm.request(&request(1)).retry_after(), Some(1), "{unit} {more}");
+        host.advance(1);
+        assert!(vm.request(&request(1)).is_admitted(), "{unit} {more}");
     }
 }
 

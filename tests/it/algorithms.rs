@@ -5,7 +5,7 @@ mod renewal;
 mod settled_bucket;
 
 use diana_core::algorithm::REGISTRY;
-use diana_core::policy::Quota;
+use diana_core::policy::{Quota, Zone};
 use diana_core::time::{SECOND, Unit};
 use kit::store::gateway::START;
 use kit::store::rule::Rule;
@@ -79,7 +79,7 @@ fn a_part_is_one_of_so_many_rounded_up() {
         max_queue: Some(9),
         max_delay: Some(SECOND),
         cost: 7,
-        zone: 3600,
+        zone: Zone::ahead(3600),
         ..Quota::new(Unit::Minute, 31)
     };
     let part = Quota { rpu: 8, burst: Some(5), max_queue: Some(3), cost: 1, ..quota };
@@ -95,12 +95,12 @@ fn redis_is_told_the_numbers_of_an_algorithm() {
         let rule = Rule::new(short, quota);
         (rule.entry.codec(&quota).unwrap().numbers)(&quota)
     };
-    let quota = Quota { zone: 3600, ..Quota::new(Unit::Hour, 70) };
+    let quota = Quota { zone: Zone::ahead(3600), ..Quota::new(Unit::Hour, 70) };
     let line =
         Quota { max_delay: Some(9 * SECOND), max_queue: Some(4), ..Quota::new(Unit::Second, 70) };
     let huge = Quota { max_delay: Some(u64::MAX), max_queue: Some(u64::MAX), ..line };
     for (short, quota, wanted) in [
-        ("W", quota, [3_600_000_000, 0, 0]),
+        ("W", quota, [0; 3]),
         ("SW", quota, [10, 0, 0]),
         ("SW", Quota { slices: Some(60), ..quota }, [60, 0, 0]),
         ("TB", quota, [70, -1, 70]),

@@ -26,7 +26,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // What is to be done.
     ("policy", &["bloom", "port", "time", "tree"]),
     // How it is done.
-    ("algorithm", &["decision", "policy", "ring", "settlement", "time"]),
+    ("calendar", &["policy", "time"]),
+    ("algorithm", &["calendar", "decision", "policy", "ring", "settlement", "time"]),
     ("matching", &["number", "policy", "port", "spelling"]),
     ("identity", &["json", "key", "matching", "policy", "port", "spelling", "tree"]),
     ("plan", &["identity", "key", "number", "policy", "port"]),
@@ -41,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "algorithm",
             "ban",
             "bloom",
+            "calendar",
             "decision",
             "key",
             "policy",
@@ -57,6 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "algorithm",
             "bloom",
+            "calendar",
             "decision",
             "key",
             "permit",

@@ -1,7 +1,7 @@
 //! Windows on a wall clock that steps.
 
 use diana_core::algorithm::{Algorithm, REGISTRY};
-use diana_core::policy::Quota;
+use diana_core::policy::{Quota, Zone};
 use diana_core::time::{Now, SECOND, Unit};
 
 /// A caller of one window rule.
@@ -54,15 +54,31 @@ fn after_a_large_step_back_a_window_ends_one_unit_after_its_first_request() {
     assert!(caller.admits(Now { mono: HOUR + 2 * SECOND, wall: back + 2 * SECOND }));
 }
 
+/// Sunday, 25 October 2026, in Berlin.
+#[test]
+fn after_a_large_step_back_a_long_day_lasts_as_long_as_it_was_to() {
+    let zone = kit::zones::zone("CET-1CEST,M3.5.0,M10.5.0/3");
+    let begins = 1_792_879_200 * SECOND;
+    for (mono, wall) in [(0, 25 * HOUR), (3 * HOUR, 22 * HOUR)] {
+        let mut caller = Caller::new(Quota { zone, ..Quota::new(Unit::Day, 1) });
+        let at = |after, back| Now { mono: HOUR + after, wall: begins + after - back };
+        assert!(caller.admits(at(0, 0)));
+        assert!(!caller.admits(at(24 * HOUR, mono)));
+        assert!(!caller.admits(at(25 * HOUR - 1, mono)));
+        assert_eq!(at(25 * HOUR, mono).wall, begins + wall);
+        assert!(caller.admits(at(25 * HOUR, mono)));
+    }
+}
+
 #[test]
 fn a_day_begins_at_midnight_of_the_time_zone() {
-    let mut caller = Caller::new(Quota { zone: 8 * 3600, ..Quota::new(Unit::Day, 1) });
+    let mut caller = Caller::new(Quota { zone: Zone::ahead(8 * 3600), ..Quota::new(Unit::Day, 1) });
     let midnight = WALL / (24 * HOUR) * 24 * HOUR + 16 * HOUR;
     assert!(caller.admits(Now { mono: HOUR, wall: midnight - 1 }));
     assert!(!caller.admits(Now { mono: HOUR, wall: midnight - 1 }));
     assert!(caller.admits(Now { mono: HOUR, wall: midnight }));
     // An hour begins off the full hour where the offset has minutes.
-    let mut caller = Caller::new(Quota { zone: 19_800, ..Quota::new(Unit::Hour, 1) });
+    let mut caller = Caller::new(Quota { zone: Zone::ahead(19_800), ..Quota::new(Unit::Hour, 1) });
     assert!(caller.admits(Now { mono: HOUR, wall: WALL + HOUR / 2 - 1 }));
     assert!(caller.admits(Now { mono: HOUR, wall: WALL + HOUR / 2 }));
     assert!(!caller.admits(Now { mono: HOUR, wall: WALL + HOUR }));

@@ -4,6 +4,7 @@ mod algorithms;
 mod allocated;
 mod arrows;
 mod bans;
+mod calendar;
 mod charges;
 mod clocks;
 mod conditions;

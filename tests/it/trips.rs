@@ -42,6 +42,7 @@ fn of(calls: Vec<Vec<Ask>>) -> Trip {
         tags: Tags::new("shop", Parts::ONE),
         seed: Seed { k0: 1, k1: 2 },
         gateway: 7,
+        wall: 0,
         now: None,
         calls: calls.into_iter().map(call).collect(),
     }
@@ -94,11 +95,14 @@ fn a_pipeline_logs_in_asks_and_quits() {
     let [now, gateway, seed, numbers] = &ask[7..] else { panic!("{ask:?}") };
     assert_eq!((&now[..], &gateway[..]), (&b""[..], &b"0000000000000007"[..]));
     assert_eq!(seed, b"00000000000000010000000000000002");
-    // MessagePack, an array of 22.
+    // MessagePack, an array of 24; seconds are counted from any of them, such as the first.
     let second = [0xce, 0, 15, 0x42, 0x40];
-    let rule =
-        [&[1, 0, 0xa1, b'W', 5], &second[..], &[0, 0, 0, 1, 1, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0]]
-            .concat();
+    let rule = [
+        &[1, 0, 0xa1, b'W', 5],
+        &second[..],
+        &[0x91, 0, 0, 0, 1, 1, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0],
+    ]
+    .concat();
     assert_eq!(*numbers, [&[0xdd, 0, 0, 0, 24], &rule[..], &[0, 0, 0, 0]].concat());
     assert_eq!(commands(&Login::default(), Script::Digest).len(), 2);
 }

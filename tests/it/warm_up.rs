@@ -148,7 +148,7 @@ fn a_charge_on_a_store_comes_back_whole() {
 fn random_arrivals_wait_as_long_as_with_guava() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
     for _ in 0..300 {
-        let (_, unit) = Unit::ALL[rng.usize(0..4)];
+        let (_, unit) = Unit::ALL[rng.usize(0..Unit::ALL.len())];
         let rpu = 1 + (rng.u64(0..1 << 30) >> rng.u8(0..30)).min(999_999_999);
         let warm_up = (1 + (rng.u64(0..3_600_000) >> rng.u8(0..22))) * MS;
         let quota = Quota { warm_up: Some(warm_up), ..Quota::new(unit, rpu) };

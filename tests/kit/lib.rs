@@ -15,3 +15,4 @@ pub mod seed;
 pub mod server;
 pub mod simulation;
 pub mod store;
+pub mod zones;

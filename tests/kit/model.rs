@@ -172,7 +172,7 @@ impl State {
         let ends = match (rule.entry.short, &*self.words) {
             // Should the wall clock be set back, a window in force lasts longer than it seems.
             ("W", [_, 0, _]) => 0,
-            ("W", [_, _, first]) => first + quota.period(),
+            ("W", [_, _, latest]) => *latest,
             ("SW", _) if self.next > 0 => Slices::new(quota).after(&self.words),
             ("TB" | "LB", [_, _, at]) => {
                 let leases = if self.terms.leased() > 0 { (self.terms.term + 2) * TERM } else { 0 };

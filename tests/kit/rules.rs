@@ -1,5 +1,7 @@
 //! Rules, asks and trips of tests.
 
+use std::time::SystemTime;
+
 use diana_core::algorithm::{Entry, REGISTRY};
 use diana_core::key::{Key, Seed};
 use diana_core::policy::Quota;
@@ -7,7 +9,7 @@ use diana_core::redis::part::{Part, Parts, Tags};
 use diana_core::redis::protocol::{
     Ask, Back, Charge, Question, Refusals, Script, ScriptCall, Trip,
 };
-use diana_core::time::Now;
+use diana_core::time::{Micros, Now};
 use fastrand::Rng;
 
 use crate::laws::case::Case;
@@ -88,9 +90,16 @@ pub fn trip_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Trip {
         tags: Tags::new("test", Parts::ONE),
         seed: Seed { k0: 1, k1: 2 },
         gateway: 1,
+        wall: now.unwrap_or_else(clock),
         now,
         calls,
     }
+}
+
+/// This machine's wall clock.
+fn clock() -> Micros {
+    let since = SystemTime::UNIX_EPOCH.elapsed().expect("it is later than 1970");
+    since.as_micros().try_into().expect("a number")
 }
 
 /// The same with calls that name the script otherwise.

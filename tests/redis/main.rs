@@ -24,3 +24,4 @@ mod settlements;
 mod speed;
 mod spikes;
 mod thrift;
+mod units;

@@ -81,6 +81,7 @@ fn line(rule: &Explained) -> String {
             }
             Why::Exempt => "does not apply: an `except` holds",
             Why::Absent => "does not apply: the request tells nothing of its actor",
+            Why::Plan => "does not apply: the caller's plan is unlimited",
             Why::Banned => "not consulted: another rule bans the caller",
             Why::NotAsked => "not asked: another rule refuses",
         }

@@ -9,8 +9,8 @@ use crate::fields::Fields;
 use crate::node::Node;
 use crate::values;
 use diana_core::algorithm::{Algorithm, Conflict, Entry, Form, REGISTRY, Setting, keeping_used};
-use diana_core::policy::{Quota, Scope, Settling, Told};
-use diana_core::time::Unit;
+use diana_core::policy::{Quota, Scope, Settling, Told, Zone};
+use diana_core::time::{Unit, spell};
 
 /// A rule's algorithm and what it was built from.
 pub struct Limiter {
@@ -36,7 +36,7 @@ impl Limiter {
 }
 
 /// Reads the limiter of a rule in a time zone; `scope` says how widely it is to be counted.
-pub fn read(fields: &Fields<'_>, zone: i64, scope: Scope) -> Option<Limiter> {
+pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<Limiter> {
     let entry = entry(fields);
     if scope == Scope::Global {
         refuse_local(fields, entry);
@@ -48,6 +48,12 @@ pub fn read(fields: &Fields<'_>, zone: i64, scope: Scope) -> Option<Limiter> {
     let (options, mut wrong) = options(fields, entry);
     let common = [("unit", unit.is_none()), ("rpu", rpu.is_none()), ("cost", cost.is_none())];
     wrong.extend(common.iter().filter(|(_, wrong)| *wrong).map(|(key, _)| *key));
+    if let (Some(Unit::Month), Some(entry)) = (unit, entry)
+        && !entry.by_calendar
+    {
+        refuse_months(fields, entry);
+        wrong.push("unit");
+    }
     let entry = entry?;
     // Something else stands in for what is wrong, so that conflicts of the other keys show.
     let Cost { most: cost, told, answered } = cost.unwrap_or(Cost::ONE);
@@ -107,10 +113,31 @@ fn refuse_local(fields: &Fields<'_>, entry: Option<&'static Entry>) {
     names.into_iter().for_each(refuse);
 }
 
+/// Reports an algorithm that can count by a month only as if all were of one length.
+fn refuse_months(fields: &Fields<'_>, entry: &Entry) {
+    let able = REGISTRY.iter().filter(|entry| entry.by_calendar).map(|entry| entry.short);
+    let able = able.collect::<Vec<_>>().join(", ");
+    let message = format!(
+        "`month` is as long as the calendar says, which `algo: {}` cannot count by; allowed: \
+         a duration such as `30d`, or with `month` algo {able}",
+        entry.short
+    );
+    fields.blame("unit", message);
+}
+
 fn unit(fields: &Fields<'_>) -> Option<Unit> {
     let names = Unit::ALL.map(|(name, _)| name);
-    let allowed = names.join(", ");
-    let chosen = fields.require("unit", &allowed)?.choice(&names, &allowed)?;
+    let (least, most) = (spell(Unit::SHORTEST), spell(Unit::LONGEST));
+    let allowed = format!("{}, or a duration, {least} … {most}, such as `90m`", names.join(", "));
+    let node = fields.require("unit", &allowed)?;
+    if let Some(ticks) = values::ticks(node.tree()) {
+        let fits = (Unit::SHORTEST..=Unit::LONGEST).contains(&ticks);
+        if !fits {
+            node.reject(&allowed);
+        }
+        return fits.then(|| Unit::of(ticks));
+    }
+    let chosen = node.choice(&names, &allowed)?;
     Unit::ALL.get(chosen).map(|(_, unit)| *unit)
 }
 

@@ -3,6 +3,7 @@
 use crate::fields::Fields;
 use crate::node::Node;
 use crate::values;
+use diana_core::calendar::Windows;
 use diana_core::policy::{Ban, Quota, Settling};
 use diana_core::time::{Micros, SECOND};
 use diana_core::tree::Tree;
@@ -61,7 +62,7 @@ pub fn blame(rule: &Fields<'_>, ban: &Ban, quota: &Quota, settling: Option<&Sett
         on.key_problem("`counted` means nothing without `count`".into());
     }
     // In any time so long begin as many units and one more.
-    let units = ban.within.div_ceil(quota.period()).saturating_add(1);
+    let units = ban.within.div_ceil(Windows::of(quota).shortest()).saturating_add(1);
     let most = rpu.saturating_mul(units).saturating_add(burst.unwrap_or(0));
     if ban.after > most {
         let message = format!(

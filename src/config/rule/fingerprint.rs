@@ -7,6 +7,7 @@ use crate::actors::Known;
 use diana_core::algorithm::{self, Entry};
 use diana_core::key::KeyHasher;
 use diana_core::policy::{Limit, Prefix, Rule, Scope};
+use diana_core::time::Unit;
 use diana_core::tree::Tree;
 
 /// The fingerprint of an entry: its paths, and what else must hold as it is written.
@@ -22,12 +23,13 @@ pub fn of_entry(urls: &[Prefix], conditions: Option<&Tree>, unless: Option<&Tree
     hasher.finish().hash
 }
 
-/// Gives every rule its fingerprint. Names that were not given are still empty.
-pub fn fill(limits: &mut [Limit], actors: &[Known]) {
+/// Gives every rule its fingerprint; `zone` is the text of a time zone with rules of its own. Names that were not given
+/// are still empty.
+pub fn fill(limits: &mut [Limit], actors: &[Known], zone: Option<&str>) {
     let mut kinds = Vec::new();
     for limit in limits {
         for rule in &mut limit.rules {
-            let kind = kind(limit.fingerprint, rule, actors);
+            let kind = kind(limit.fingerprint, rule, actors, zone);
             // They stay sorted, so that thousands of rules take no longer than they have to.
             let (first, behind) = (
                 kinds.partition_point(|known| *known < kind),
@@ -41,20 +43,25 @@ pub fn fill(limits: &mut [Limit], actors: &[Known]) {
     }
 }
 
-fn kind(entry: u64, rule: &Rule, actors: &[Known]) -> u64 {
+fn kind(entry: u64, rule: &Rule, actors: &[Known], zone: Option<&str>) -> u64 {
     let mut hasher = KeyHasher::public();
     let mut number = |number: i64| hasher.part(0, &number.to_le_bytes());
-    number(rule.quota.unit.micros().cast_signed());
+    // A month is as long as no other unit.
+    let unit = rule.quota.unit;
+    number(if unit == Unit::Month { 0 } else { unit.micros().cast_signed() });
     number(rule.scope as i64);
     let layout = algorithm::entry(rule.algo).map(|known| (known.layout)(&rule.quota));
     number(layout.unwrap_or(Entry::PLAIN).cast_signed());
-    number(rule.quota.zone);
+    number(rule.quota.zone.standard.into());
     number(rule.words as i64);
     hasher.part(1, rule.algo.as_bytes());
     if let Some(shape) = rule.daily {
         // In Redis nobody can wait for midnight before the counts lie elsewhere.
         let layout = if rule.scope == Scope::Global { shape.layout() } else { [0; 4] };
         layout.iter().for_each(|number| hasher.part(5, &number.to_le_bytes()));
+    }
+    if let (Some(zone), false) = (zone, rule.is_in_flight()) {
+        hasher.part(6, zone.as_bytes());
     }
     if rule.name.is_empty() {
         hasher.part(2, &entry.to_le_bytes());

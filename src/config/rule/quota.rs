@@ -75,10 +75,10 @@ pub fn read(
 fn blame_what_does_not_fit(rule: &Fields<'_>, limiter: &Limiter, scope: Scope, is_all: bool) {
     let Limiter { quota, told, settling, entry, .. } = limiter;
     let answered = settling.as_ref().is_some_and(|settling| settling.told.is_some());
-    let by_day = REGISTRY.iter().filter(|entry| entry.by_day).map(|entry| entry.short);
+    let by_calendar = REGISTRY.iter().filter(|entry| entry.by_calendar).map(|entry| entry.short);
     for (key, is_wrong, allowed) in [
         ("unit", quota.unit != Unit::Day, "day"),
-        ("algo", !entry.by_day, &*by_day.collect::<Vec<_>>().join(", ")),
+        ("algo", !entry.by_calendar, &*by_calendar.collect::<Vec<_>>().join(", ")),
         ("rpu", quota.rpu == 0, "1 or more"),
         ("cost", told.is_some() || answered, "a number, the same for all requests"),
         ("scope", scope == Scope::Gateway, "local, global"),

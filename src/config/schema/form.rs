@@ -23,7 +23,7 @@ pub enum Form {
     Size,
     /// One of some words.
     Word(&'static [&'static str]),
-    /// The names of the units.
+    /// The name of a unit, or a duration.
     Unit,
     /// The names of the algorithms.
     Algorithm,
@@ -226,15 +226,13 @@ impl Form {
                 let range = range.map(|(key, value)| (key.to_string(), Tree::Int(value.into())));
                 [of("integer"), range.to_vec()].concat()
             }
-            Duration => {
-                let units: Vec<&str> = DURATIONS.iter().map(|(name, _)| *name).collect();
-                let pattern = format!("^([0-9]+({})|0)$", units.join("|"));
-                let text = object(&[("type", "string".into()), ("pattern", Tree::Text(pattern))]);
-                any(vec![text, object(&[("const", Tree::Int(0))])])
-            }
+            Duration => any(vec![time("|0"), object(&[("const", Tree::Int(0))])]),
             Size => with("string", "pattern", "^[0-9]+(KiB|MiB)$".into()),
             Word(words) => choice(words.iter().copied()),
-            Form::Unit => choice(Unit::ALL.iter().map(|(name, _)| *name)),
+            Form::Unit => {
+                let names = choice(Unit::ALL.iter().map(|(name, _)| *name));
+                any(vec![Tree::Map(names), time("")])
+            }
             Algorithm => choice(REGISTRY.iter().flat_map(|entry| [entry.short, entry.long])),
             Mapping(name) => match reference(name) {
                 // Beside a reference older readers see nothing else, such as what it means.
@@ -246,6 +244,13 @@ impl Form {
             Either(forms) => any(forms.iter().map(|form| Tree::Map(form.schema())).collect()),
         }
     }
+}
+
+/// The text of a duration, or something else.
+fn time(more: &str) -> Tree {
+    let units: Vec<&str> = DURATIONS.iter().map(|(name, _)| *name).collect();
+    let pattern = format!("^([0-9]+({}){more})$", units.join("|"));
+    object(&[("type", "string".into()), ("pattern", Tree::Text(pattern))])
 }
 
 fn choice<'w>(words: impl Iterator<Item = &'w str>) -> Vec<(String, Tree)> {

@@ -134,9 +134,9 @@ pub struct Entry {
     pub codec: Option<Codec>,
     /// The quota of one of so many gateways that have to go by themselves.
     pub part: fn(&Quota, u64) -> Quota,
-    /// Whether it counts from midnight to midnight, so that many accounts can be counted by the day in
+    /// Whether it counts by windows of the calendar, so that many accounts can be counted by the day in
     /// fixed memory.
-    pub by_day: bool,
+    pub by_calendar: bool,
     /// What a state means beyond unit, time zone and number of words: rules go on with what was used
     /// only where it is the same. [`Entry::PLAIN`] if there is nothing more to it.
     pub layout: fn(&Quota) -> u64,

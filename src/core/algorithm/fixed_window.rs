@@ -1,11 +1,13 @@
-//! Fixed window: at most `rpu` in each window; windows are aligned to the unit in local time.
+//! Fixed window: at most `rpu` in each window; windows are those of the calendar.
 //!
-//! A window is known by its number on the wall clock. That clock may step back: then the window in
-//! force stays in force, and ends at the latest one unit of monotonic time after its first request.
+//! A window is known by its end on the wall clock. That clock may step back: then the window in
+//! force stays in force, and ends at the latest when its own length of monotonic time has passed
+//! since its first request.
 
 use std::rc::Rc;
 
 use super::{Algorithm, BuiltAlgorithm, Can, Codec, Conflict, Entry};
+use crate::calendar::Windows;
 use crate::decision::Decision;
 use crate::policy::Quota;
 use crate::time::{Micros, Now};
@@ -17,71 +19,71 @@ pub const ENTRY: Entry = Entry {
     keys: &[],
     build,
     can: |_| Can::WINDOW,
-    codec: Some(Codec { kind: "W", numbers: |quota| [quota.ahead(), 0, 0], ahead: |_| 0 }),
+    codec: Some(Codec { kind: "W", numbers: |_| [0; 3], ahead: |_| 0 }),
     part: Quota::part,
-    by_day: true,
-    layout: |_| Entry::PLAIN,
+    by_calendar: true,
+    // What a window was known by before was its number.
+    layout: |_| Entry::PLAIN + 1,
 };
 
 #[derive(Debug)]
 struct FixedWindow {
     rpu: u64,
     unit: Micros,
-    /// Ticks that local time is ahead of UTC.
-    zone: i64,
+    windows: Windows,
 }
 
 /// A window with at least one permit used; `used` is zero in the state of nobody.
 #[derive(Debug, Clone, Copy, Default)]
 struct Window {
-    number: u64,
+    /// When it ends by the wall clock.
+    ends: Micros,
     used: u64,
-    /// Monotonic instant of its first request.
-    first: Micros,
+    /// When it ends at the latest, by the monotonic clock.
+    latest: Micros,
 }
 
 fn build(quota: &Quota) -> BuiltAlgorithm {
     if quota.cost > quota.rpu && quota.rpu > 0 {
         return Err(vec![Conflict::cost_above_rpu(quota)]);
     }
-    Ok(Rc::new(FixedWindow { rpu: quota.rpu, unit: quota.period(), zone: quota.ahead() }))
+    Ok(Rc::new(FixedWindow { rpu: quota.rpu, unit: quota.period(), windows: Windows::of(quota) }))
 }
 
 impl Window {
     fn load(state: &[u64]) -> Window {
         match *state {
-            [number, used, first] => Window { number, used, first },
+            [ends, used, latest] => Window { ends, used, latest },
             _ => Window::default(),
         }
     }
 
     fn save(self, state: &mut [u64]) {
-        if let [number, used, first] = state {
-            (*number, *used, *first) = (self.number, self.used, self.first);
+        if let [ends, used, latest] = state {
+            (*ends, *used, *latest) = (self.ends, self.used, self.latest);
         }
+    }
+
+    /// Ticks until it ends.
+    fn left(self, now: Now) -> Micros {
+        self.ends.saturating_sub(now.wall).min(self.latest.saturating_sub(now.mono))
     }
 }
 
 impl FixedWindow {
-    fn local(&self, now: Now) -> Micros {
-        now.wall.saturating_add_signed(self.zone)
-    }
-
     /// The window in force at `now`: the one in `state`, or a new one.
     fn current(&self, state: &[u64], now: Now) -> Window {
         let window = Window::load(state);
-        if window.used > 0 && self.left(window, now) > 0 {
+        if window.used > 0 && window.left(now) > 0 {
             return window;
         }
-        Window { number: self.local(now) / self.unit, used: 0, first: now.mono }
+        let planned = self.windows.at(now.wall);
+        Window { ends: planned.ends, used: 0, latest: now.mono.saturating_add(planned.length) }
     }
 
-    /// Ticks until `window` ends.
-    fn left(&self, window: Window, now: Now) -> Micros {
-        let aligned = window.number.saturating_add(1).saturating_mul(self.unit);
-        let by_wall = aligned.saturating_sub(self.local(now));
-        let by_mono = window.first.saturating_add(self.unit).saturating_sub(now.mono);
-        by_wall.min(by_mono)
+    /// The monotonic instant of the first request of `window`.
+    fn first(&self, window: Window) -> Micros {
+        window.latest.saturating_sub(self.windows.at(window.ends.saturating_sub(1)).length)
     }
 }
 
@@ -97,19 +99,19 @@ impl Algorithm for FixedWindow {
         let window = self.current(old, now);
         let used = window.used.saturating_add(cost);
         if used > self.rpu {
-            return Decision::retry(self.left(window, now));
+            return Decision::retry(window.left(now));
         }
         Window { used, ..window }.save(new);
         Decision::NOW
     }
 
     fn receipt(&self, charged: &[u64]) -> u64 {
-        Window::load(charged).first
+        self.first(Window::load(charged))
     }
 
     fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
         let window = Window::load(old);
-        let back = if window.first == receipt { permits } else { 0 };
+        let back = if self.first(window) == receipt { permits } else { 0 };
         Window { used: window.used.saturating_sub(back), ..window }.save(new);
     }
 
@@ -119,7 +121,7 @@ impl Algorithm for FixedWindow {
     }
 
     fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros> {
-        Some(now.mono.saturating_add(self.left(Window::load(charged), now)))
+        Some(now.mono.saturating_add(Window::load(charged).left(now)))
     }
 
     fn most_at_once(&self) -> u64 {
@@ -132,7 +134,7 @@ impl Algorithm for FixedWindow {
 
     fn expires(&self, state: &[u64], now: Now) -> Micros {
         let window = Window::load(state);
-        if window.used == 0 { 0 } else { now.mono.saturating_add(self.left(window, now)) }
+        if window.used == 0 { 0 } else { now.mono.saturating_add(window.left(now)) }
     }
 
     fn policy(&self) -> (u64, Micros) {

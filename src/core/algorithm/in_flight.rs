@@ -18,7 +18,7 @@ pub const ENTRY: Entry = Entry {
     can: |_| Can { queues: false, holds: false, leasing: Leasing::Never, settles: true },
     codec: Some(Codec { kind: "P", numbers: |_| [0; 3], ahead: |_| 0 }),
     part: Quota::part,
-    by_day: false,
+    by_calendar: false,
     layout: |_| Entry::PLAIN,
 };
 

@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
         ahead: |_| 0,
     }),
     part,
-    by_day: false,
+    by_calendar: false,
     layout: |_| Entry::PLAIN,
 };
 

@@ -34,7 +34,7 @@ pub const ENTRY: Entry = Entry {
         ahead: |quota| (quota.period() / slices(quota) / 16 * 3).min(15 * SECOND / 1000),
     }),
     part: Quota::part,
-    by_day: false,
+    by_calendar: false,
     layout: slices,
 };
 

@@ -43,7 +43,7 @@ pub const ENTRY: Entry = Entry {
         ahead: |_| SECOND / 100,
     }),
     part: Quota::part,
-    by_day: false,
+    by_calendar: false,
     layout: |_| Entry::PLAIN,
 };
 

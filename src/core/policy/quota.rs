@@ -1,6 +1,7 @@
 //! How much a rule allows: the numbers of a rule that its algorithm is built from.
 
-use crate::time::{Micros, SECOND, Unit};
+use super::Zone;
+use crate::time::{Micros, Unit};
 
 /// Largest `rpu`, `burst` and `cost`.
 pub const MAX_PERMITS: u64 = 1_000_000_000;
@@ -31,8 +32,8 @@ pub struct Quota {
     pub max_delay: Option<Micros>,
     /// How many intervals ahead the turn of a held request may lie; by default `rpu`.
     pub max_queue: Option<u64>,
-    /// Seconds that local time is ahead of UTC, for windows that are aligned to the wall clock.
-    pub zone: i64,
+    /// The local time of windows that are aligned to the wall clock.
+    pub zone: Zone,
 }
 
 impl Quota {
@@ -50,11 +51,11 @@ impl Quota {
             warm_up: None,
             max_delay: None,
             max_queue: None,
-            zone: 0,
+            zone: Zone::UTC,
         }
     }
 
-    /// The unit in ticks.
+    /// The unit in ticks; of a month the longest.
     #[must_use]
     pub fn period(&self) -> Micros {
         self.unit.micros()
@@ -64,12 +65,6 @@ impl Quota {
     #[must_use]
     pub fn lasting(&self) -> u64 {
         self.slowest.unwrap_or(self.rpu)
-    }
-
-    /// Ticks that local time is ahead of UTC.
-    #[must_use]
-    pub fn ahead(&self) -> i64 {
-        self.zone.saturating_mul(SECOND.cast_signed())
     }
 
     /// The part of one of so many, at one permit a request: what costs more than a part is refused,

@@ -69,6 +69,8 @@ pub struct Trip {
     pub seed: Seed,
     /// The gateway's own random number.
     pub gateway: u64,
+    /// The gateway's wall clock when it is sent: Redis is told where the windows about then begin and end.
+    pub wall: Micros,
     /// The clock, in tests; otherwise Redis reads its own.
     pub now: Option<Micros>,
     /// The calls, each of which is answered by itself.

@@ -12,6 +12,7 @@ use super::plans::ByPlan;
 use super::reservation::By;
 use super::{CounterSpec, Reservation, Store};
 use crate::bloom::Shape;
+use crate::calendar::Windows;
 use crate::decision::Decision;
 use crate::key::Key;
 use crate::settlement::Settlement;
@@ -25,8 +26,8 @@ pub(super) struct Terms {
     pub(super) shape: Shape,
     /// Permits that a request takes, at least one.
     pub(super) cost: u64,
-    /// Ticks that local time is ahead of UTC.
-    pub(super) zone: i64,
+    /// The days.
+    pub(super) days: Windows,
 }
 
 /// A rule's filter.

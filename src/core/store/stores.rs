@@ -13,6 +13,7 @@ use super::slots::traffic::Traffic;
 use super::table::Table;
 use super::tables::Tables;
 use super::{CounterSpec, Store};
+use crate::calendar::Windows;
 use crate::policy::{Ban, Memory, Scope};
 use crate::port::SharedData;
 
@@ -94,7 +95,8 @@ impl<'s> Stores<'s> {
 
     /// What counts many accounts by the day in this worker, if that is what is to be counted.
     pub(crate) fn open_daily(&mut self, spec: &CounterSpec) -> Option<Daily> {
-        let terms = Terms { shape: spec.daily?, cost: spec.unit_cost, zone: spec.quota.ahead() };
+        let terms =
+            Terms { shape: spec.daily?, cost: spec.unit_cost, days: Windows::of(&spec.quota) };
         let filter = self.tables.open_daily(&self.namespace, spec, terms);
         Some(Daily::new(spec, filter))
     }

@@ -29,8 +29,7 @@ pub fn check(rule: &Rule, admissions: &[Admission]) {
 
 /// At most `rpu` in each window of local time.
 fn aligned_windows(rule: &Rule, admissions: &[Admission]) {
-    let window =
-        |admission: &Admission| (admission.wall as i64 + rule.zone * 60_000_000) / rule.unit as i64;
+    let window = |admission: &Admission| rule.window(admission.wall);
     for group in admissions.chunk_by(|a, b| window(a) == window(b)) {
         let permits = group.len() as u64 * rule.cost;
         assert!(permits <= rule.rpu, "{rule:?}: {permits} in the window of {:?}", group[0]);

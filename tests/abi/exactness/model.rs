@@ -28,11 +28,10 @@ impl Model {
     }
 
     fn window(&mut self, rule: &Rule, now: Admission) -> Result<(), Refused> {
-        let local = now.wall as i64 + rule.zone * 60_000_000;
-        let number = local / rule.unit as i64;
+        let number = rule.window(now.wall);
         let used = if self.window.0 == number { self.window.1 } else { 0 };
         if used + rule.cost > rule.rpu {
-            return Err(((number + 1) * rule.unit as i64 - local) as u64);
+            return Err(rule.left(now.wall));
         }
         self.window = (number, used + rule.cost);
         Ok(())

@@ -45,6 +45,20 @@ impl Rule {
         Rule { scope: "gateway", ..self }
     }
 
+    /// The number of the window that `wall` lies in, counted from a Monday by local time.
+    pub fn window(&self, wall: u64) -> i64 {
+        self.since_monday(wall).div_euclid(self.unit as i64)
+    }
+
+    /// Microseconds until that window ends.
+    pub fn left(&self, wall: u64) -> u64 {
+        self.unit - self.since_monday(wall).rem_euclid(self.unit as i64) as u64
+    }
+
+    fn since_monday(&self, wall: u64) -> i64 {
+        wall as i64 + self.zone * MINUTE as i64 - 4 * DAY as i64
+    }
+
     /// Requests that fit into a unit.
     pub fn per_unit(&self) -> u64 {
         self.rpu / self.cost
@@ -53,10 +67,11 @@ impl Rule {
     /// The plugin configuration with this rule alone, for each value of `x-device-id`.
     pub fn config(&self) -> String {
         let unit = match self.unit {
-            SECOND => "second",
-            MINUTE => "minute",
-            HOUR => "hour",
-            _ => "day",
+            SECOND => "second".into(),
+            MINUTE => "minute".into(),
+            HOUR => "hour".into(),
+            DAY => "day".into(),
+            other => format!("{}s", other / SECOND),
         };
         let sign = if self.zone < 0 { '-' } else { '+' };
         let zone = self.zone.unsigned_abs();

@@ -6,30 +6,58 @@ use diana_core::policy::Ban;
 
 #[test]
 fn a_new_version_finds_what_the_one_before_counted() {
-    for (fingerprint, rule) in [
+    let known = [
         (0xb9ce19e0d9ee33dd, "actor: account, unit: second, rpu: 5"),
         (0xacd3a0481da0a82c, "actor: account, unit: second, rpu: 5, warm_up: 1s"),
-        (0xef8808385f76cd7b, "actor: device, unit: day, rpu: 5, algo: W, scope: global"),
+        (0x1449455ba672a7b5, "actor: device, unit: day, rpu: 5, algo: W, scope: global"),
         (
-            0x006e08ee8d3a19c6,
+            0x92023cdeb2f414b3,
             "actor: device, unit: day, rpu: 5, algo: W, scope: global, quota: {accounts: 1000}",
         ),
         (
-            0x4613004224fd61a3,
+            0x2b9b5dfe70727d83,
             "actor: device, unit: day, rpu: 5, algo: W, scope: local, quota: {accounts: 1000}",
         ),
         (0xd34443e1bcc3cbeb, "actor: [account, device], unit: hour, rpu: 5, algo: SW, name: n"),
         (0xc67eea9de781e38d, "actor: all, unit: hour, rpu: 5, algo: SW, slices: 7, scope: local"),
         (0x4263b00a633a57f3, "actor: all, unit: minute, rpu: 500, algo: LB, scope: global"),
-    ] {
-        let text = format!(
-            "time_zone: \"+05:30\"
-limits: [{{Url: /a, match: {{methods: [GET]}}, rules: [{{{rule}}}]}}]"
-        );
-        let policy =
-            diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-        assert_eq!(policy.limits[0].rules[0].fingerprint, fingerprint, "{rule}");
+    ];
+    let found = known.map(|(_, rule)| (fingerprint("\"+05:30\"", rule), rule));
+    assert_eq!(found, known);
+}
+
+/// A rule of a time zone is what it is written like; rules of other units are other ones, however long they are.
+#[test]
+fn units_and_the_texts_of_time_zones_tell_rules_apart() {
+    let rule = |unit| format!("actor: device, unit: {unit}, rpu: 5, algo: W");
+    let zones = [
+        "Z",
+        "JST-9",
+        "\"+09:00\"",
+        "<+09>-9",
+        "CET-1CEST,M3.5.0,M10.5.0/3",
+        "CET-1CEST,M3.5.0,M10.5.0",
+    ];
+    let units = ["day", "week", "month", "31d", "2d", "7s"];
+    let mut seen: Vec<u64> =
+        zones.iter().flat_map(|zone| units.map(|unit| fingerprint(zone, &rule(unit)))).collect();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), zones.len() * units.len());
+    for (zone, same) in [("Z", "\"-00:00\""), ("UTC", "Z")] {
+        assert_eq!(fingerprint(zone, &rule("day")), fingerprint(same, &rule("24h")));
     }
+    let places = "actor: device, in_flight: 5";
+    assert_eq!(fingerprint(zones[4], places), fingerprint("Z", places), "no unit, no window");
+}
+
+fn fingerprint(zone: &str, rule: &str) -> u64 {
+    let text = format!(
+        "time_zone: {zone}\nlimits: [{{Url: /a, match: {{methods: [GET]}}, rules: [{{{rule}}}]}}]"
+    );
+    let policy =
+        diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+    policy.limits[0].rules[0].fingerprint
 }
 
 /// What else an entry is for makes its rules others.

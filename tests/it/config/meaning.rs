@@ -3,7 +3,8 @@
 use super::{policy, rule, with_rule};
 use diana_core::algorithm::Form;
 use diana_core::policy::{
-    Absent, Accepted, Ban, BodyPiece, Condition, Field, LimitFields, Scope, Test,
+    Absent, Accepted, Ban, BodyPiece, Change, ChangeDay, Condition, Field, LimitFields, Scope,
+    Summer, Test, Zone,
 };
 use diana_core::port::Property;
 use diana_core::time::{SECOND, Unit};
@@ -14,7 +15,7 @@ fn defaults() {
     let rule = &policy.limits[0].rules[0];
     assert_eq!((rule.algo, rule.scope, rule.absent), ("TB", Scope::Gateway, Absent::Skip));
     assert_eq!((rule.enforce, rule.shadow, rule.expose), (100, false, true));
-    assert_eq!((rule.quota.cost, rule.quota.burst, rule.quota.zone), (1, None, 0));
+    assert_eq!((rule.quota.cost, rule.quota.burst, rule.quota.zone), (1, None, Zone::UTC));
     assert_eq!((rule.response.status, rule.response.headers.len()), (503, 0));
     assert!(
         rule.except.is_empty() && policy.except.is_empty() && policy.limits[0].except.is_empty()
@@ -287,7 +288,83 @@ fn time_zones() {
         let text = format!(
             "{{limits: [{{Url: /, rules: [{{actor: all, unit: day, rpu: 1}}]}}], time_zone: {text}}}"
         );
-        assert_eq!(policy(&text).limits[0].rules[0].quota.zone, seconds, "{text}");
+        assert_eq!(policy(&text).limits[0].rules[0].quota.zone, Zone::ahead(seconds), "{text}");
+    }
+}
+
+#[test]
+fn time_zones_with_summer_time() {
+    let weekday = |month, nth, weekday| ChangeDay::Weekday { month, nth, weekday };
+    let change = |day, at| Change { day, at };
+    let summer = |standard, ahead, begins, ends| Zone {
+        standard,
+        summer: Some(Summer { ahead, begins, ends }),
+    };
+    for (text, zone) in [
+        ("JST-9", Zone::ahead(32_400)),
+        ("<+0330>-3:30", Zone::ahead(12_600)),
+        ("UTC0", Zone::UTC),
+        ("ABC1:02:03", Zone::ahead(-3_723)),
+        (
+            "CET-1CEST,M3.5.0,M10.5.0/3",
+            summer(
+                3_600,
+                7_200,
+                change(weekday(3, 5, 0), 7_200),
+                change(weekday(10, 5, 0), 10_800),
+            ),
+        ),
+        (
+            "<-02>2<-01>+1,M3.5.0/-1,J300/26:30:15",
+            summer(
+                -7_200,
+                -3_600,
+                change(weekday(3, 5, 0), -3_600),
+                change(ChangeDay::Common(300), 95_415),
+            ),
+        ),
+        (
+            "IST-1GMT0,0/+167,365",
+            summer(
+                3_600,
+                0,
+                change(ChangeDay::Since(0), 601_200),
+                change(ChangeDay::Since(365), 7_200),
+            ),
+        ),
+    ] {
+        assert_eq!(kit::zones::zone(text), zone, "{text}");
+    }
+}
+
+#[test]
+fn units() {
+    for (text, unit, name) in [
+        ("second", Unit::Second, "second"),
+        ("60s", Unit::Minute, "minute"),
+        ("60000ms", Unit::Minute, "minute"),
+        ("60m", Unit::Hour, "hour"),
+        ("24h", Unit::Day, "day"),
+        ("1d", Unit::Day, "day"),
+        ("7d", Unit::Week, "week"),
+        ("168h", Unit::Week, "week"),
+        ("week", Unit::Week, "week"),
+        ("month", Unit::Month, "month"),
+        ("1s", Unit::Second, "second"),
+        ("7s", Unit::Other(7 * SECOND), "7s"),
+        ("1500ms", Unit::Other(1_500_000), "1500ms"),
+        ("90m", Unit::Other(5_400 * SECOND), "90m"),
+        ("48h", Unit::Other(172_800 * SECOND), "2d"),
+        ("31d", Unit::Other(31 * 86_400 * SECOND), "31d"),
+    ] {
+        let entry =
+            format!("limits: [{{Url: /, rules: [{{actor: all, unit: {text}, rpu: 9, algo: W}}]}}]");
+        let rule = &policy(&entry).limits[0].rules[0];
+        assert_eq!(
+            (rule.quota.unit, &*rule.name),
+            (unit, &*format!("root-all-{name}-w")),
+            "{text}"
+        );
     }
 }
 

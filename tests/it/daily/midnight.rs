@@ -1,7 +1,7 @@
 //! The switch from one day to the next.
 
 use diana_core::decision::{Decision, Retry};
-use diana_core::policy::Quota;
+use diana_core::policy::{Quota, Zone};
 use diana_core::store::tables::Tables;
 use diana_core::time::{Now, SECOND};
 use fastrand::Rng;
@@ -89,15 +89,33 @@ fn no_account_is_given_more_in_a_crowd_however_many_days_pass() {
 #[test]
 fn a_day_begins_at_midnight_of_its_zone() {
     for hours in [-14, -5, 0, 8, 14] {
-        let quota = Quota { zone: hours * 3600, ..by_day(1) };
+        let quota = Quota { zone: Zone::ahead(hours * 3600), ..by_day(1) };
         let mut store = open(quota, 100, 1_000, &mut Tables::default());
-        let midnight = (30_000 * DAY).saturating_add_signed(-hours * 3600 * SECOND as i64);
+        let midnight =
+            (30_000 * DAY).saturating_add_signed(-i64::from(hours) * 3600 * SECOND as i64);
         let at = |wall| Now { mono: wall, wall };
         assert!(admits(&mut *store, 7, at(midnight - DAY)));
         let decision = store.check(key(7), 1, at(midnight - 1)).decision();
         assert_eq!(decision, Decision::retry(1));
         assert!(admits(&mut *store, 7, at(midnight)));
         assert!(!admits(&mut *store, 7, at(midnight + DAY - 1)));
+    }
+}
+
+/// 29 March and 25 October 2026 in Berlin.
+#[test]
+fn a_day_has_23_or_25_hours_where_clocks_change() {
+    let zone = kit::zones::zone("CET-1CEST,M3.5.0,M10.5.0/3");
+    for (begins, hours) in [(1_774_738_800, 23), (1_792_879_200, 25)] {
+        let mut store = open(Quota { zone, ..by_day(1) }, 100, 1_000, &mut Tables::default());
+        let (begins, length) = (begins * SECOND, hours * 3_600 * SECOND);
+        let at = |wall| Now { mono: wall, wall };
+        assert!(admits(&mut *store, 7, at(begins - 1)));
+        assert!(admits(&mut *store, 7, at(begins)));
+        let decision = store.check(key(7), 1, at(begins)).decision();
+        assert_eq!(decision, Decision::retry(length));
+        assert!(!admits(&mut *store, 7, at(begins + length - 1)));
+        assert!(admits(&mut *store, 7, at(begins + length)));
     }
 }
 

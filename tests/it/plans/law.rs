@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use diana_core::algorithm::{Entry, REGISTRY};
+use diana_core::calendar::Windows;
 use diana_core::decision::Decision;
 use diana_core::policy::{MAX_PERMITS, Plan, PlanKind, Plans, Quota, Scope};
 use diana_core::store::stores::Stores;
@@ -116,8 +117,9 @@ fn keeps_the_bound(short: &str, quotas: &[Quota], given: &[Given]) {
     }
 }
 
+/// The end of the window of the calendar in which an instant lies.
 fn window(quota: &Quota, at: Now) -> u64 {
-    at.wall.saturating_add_signed(quota.zone * SECOND.cast_signed()) / quota.period()
+    Windows::of(quota).at(at.wall).ends
 }
 
 /// What a caller owes a bucket, in permits times ticks: it drains by the plan in force when it comes.

@@ -1,6 +1,7 @@
 //! What each algorithm promises, held against an oracle that remembers every admission.
 
 use diana_core::algorithm::Entry;
+use diana_core::calendar::Windows;
 use diana_core::decision::Decision;
 use diana_core::policy::Quota;
 use diana_core::time::Now;
@@ -67,8 +68,7 @@ pub fn promise(short: &str, quota: &Quota, past: &[Admission], now: Now, cost: u
     }
     match short {
         "W" => {
-            let local = |now: Now| now.wall.saturating_add_signed(quota.zone * 1_000_000);
-            let window = |now: Now| local(now) / quota.period();
+            let window = |now: Now| Windows::of(quota).at(now.wall);
             let same = past.iter().filter(|old| window(old.at) == window(now));
             at_once(same.map(|old| u128::from(old.cost)).sum::<u128>() + cost <= rpu)
         }

@@ -3,9 +3,11 @@
 use std::rc::Rc;
 
 use diana_core::algorithm::{Algorithm, Entry, Form};
-use diana_core::policy::Quota;
-use diana_core::time::Unit;
+use diana_core::policy::{Quota, Zone};
+use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
+
+use crate::zones::{SUMMER, zone};
 
 pub struct Case {
     pub quota: Quota,
@@ -36,13 +38,17 @@ impl Case {
 }
 
 fn random_quota(entry: &Entry, rng: &mut Rng) -> Quota {
-    let (_, unit) = Unit::ALL[rng.usize(0..4)];
+    let is_month = entry.by_calendar && rng.u8(0..8) == 0;
+    let unit = if is_month { Unit::Month } else { unit(rng) };
     let mut quota = Quota::new(unit, permits(rng));
     if rng.u8(0..20) == 0 {
         quota.rpu = 0;
     }
     quota.cost = if rng.bool() { 1 } else { permits(rng) };
-    quota.zone = rng.i64(-56..=56) * 900;
+    quota.zone = match rng.u8(0..3) {
+        0 => zone(SUMMER[rng.usize(0..SUMMER.len())]),
+        _ => Zone::ahead(rng.i32(-56..=56) * 900),
+    };
     for key in entry.keys {
         if rng.bool() {
             let value = match key.form {
@@ -53,6 +59,18 @@ fn random_quota(entry: &Entry, rng: &mut Rng) -> Quota {
         }
     }
     quota
+}
+
+/// One that has a name, or an odd one.
+fn unit(rng: &mut Rng) -> Unit {
+    let ticks = match rng.u8(0..10) {
+        0 => 7 * SECOND,
+        1 => 90 * 60 * SECOND,
+        2 => Unit::LONGEST,
+        3 => rng.u64(Unit::SHORTEST..=Unit::LONGEST) / 1000 * 1000,
+        _ => Unit::ALL[rng.usize(0..Unit::ALL.len())].1.micros(),
+    };
+    Unit::of(ticks)
 }
 
 /// Whole milliseconds, from one to an hour.

@@ -1,6 +1,7 @@
 //! Charges that are settled when it is known what their requests used.
 
 use diana_core::algorithm::{Entry, keeping_used};
+use diana_core::calendar::{Span, Windows};
 use diana_core::policy::{Quota, Settling};
 use diana_core::settlement::Settlement;
 use diana_core::time::Now;
@@ -142,8 +143,8 @@ fn is_one_interval(short: &str, quota: &Quota, first: Now, last: Now) -> bool {
     }
 }
 
-fn window(quota: &Quota, at: Now) -> u64 {
-    at.wall.saturating_add_signed(quota.zone * 1_000_000) / quota.period()
+fn window(quota: &Quota, at: Now) -> Span {
+    Windows::of(quota).at(at.wall)
 }
 
 /// Follows one caller whose requests turn out to use less, as much, or more than was reserved for them.

@@ -7,7 +7,7 @@ use super::look::Look;
 impl Look<'_> {
     pub(super) fn take_back(&mut self, now: u64) {
         let Asked { receipt, term, block, left, .. } = self.asked;
-        let elsewhere = self.is_window() && self.state.words[2] != receipt;
+        let elsewhere = self.is_window() && self.algorithm.receipt(&self.state.words) != receipt;
         let counted = !elsewhere && self.state.terms.comes_in(term, block, left);
         if let Some(bucket) = self.bucket() {
             // Counted as lying in the bucket until its last term was over.

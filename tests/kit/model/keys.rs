@@ -1,5 +1,6 @@
 //! How many callers of a rule have a state of their own; newcomers beyond its bound share some.
 
+use diana_core::calendar::Windows;
 use diana_core::time::SECOND;
 
 use super::rule::Rule;
@@ -83,7 +84,7 @@ impl Rule {
         };
         match self.entry.short {
             _ if quota.longest > 0 => quota.longest,
-            "W" => unit,
+            "W" => Windows::of(quota).longest(),
             "SW" => unit + 2 * unit.div_ceil(slices),
             "TB" => {
                 let delay = quota.max_delay.unwrap_or(0);

@@ -1,9 +1,10 @@
 //! A call as Redis sees it: commands, and numbers in MessagePack.
 
 use diana_core::algorithm::REGISTRY;
-use diana_core::policy::Quota;
+use diana_core::calendar::Windows;
+use diana_core::policy::{Quota, Zone};
 use diana_core::redis::protocol::resp::{Value, values};
-use diana_core::time::{SECOND, Unit};
+use diana_core::time::Unit;
 
 use super::Asked;
 use super::rule::Rule;
@@ -81,14 +82,11 @@ impl<'b> Asking<'b> {
     /// What is asked of the next rule, and how much that allows.
     pub fn rule(&mut self, rule: usize, caller: u64) -> (Limit<'b>, Asked) {
         let numbers = &mut self.numbers;
-        let mut limit = Limit {
-            kind: numbers.word(),
-            rpu: numbers.count(),
-            unit: numbers.count(),
-            own: [numbers.number(), numbers.number(), numbers.number()],
-            lasting: 0,
-            longest: 0,
-        };
+        let (kind, rpu, unit) = (numbers.word(), numbers.count(), numbers.count());
+        let edges = numbers.list();
+        let first = if edges.is_empty() { numbers.number() } else { 0 };
+        let own = [first, numbers.number(), numbers.number()];
+        let mut limit = Limit { kind, rpu, unit, edges, own, lasting: 0, longest: 0 };
         let [cost, unit_cost, want, soon] = std::array::from_fn(|_| numbers.count());
         let [shadow, kind] = std::array::from_fn(|_| numbers.count());
         let [keys, receipt, term, block, back] = std::array::from_fn(|_| numbers.count());
@@ -108,6 +106,8 @@ pub struct Limit<'b> {
     kind: &'b str,
     rpu: u64,
     unit: u64,
+    /// When windows begin, of those that are told.
+    edges: Vec<i64>,
     own: [i64; 3],
     lasting: u64,
     longest: u64,
@@ -116,9 +116,13 @@ pub struct Limit<'b> {
 impl Limit<'_> {
     /// Whether the rule allows just that.
     pub fn is_of(&self, rule: &Rule) -> bool {
-        let Case { quota, .. } = &rule.case;
+        let quota = rule.case.quota;
+        let zone = match self.kind {
+            "W" if self.edges == edges(&quota) => quota.zone,
+            _ => Zone::UTC,
+        };
         (self.kind, self.rpu, self.unit) == (rule.entry.short, quota.rpu, quota.period())
-            && self.quota() == *quota
+            && Quota { zone, ..self.quota() } == quota
     }
 
     /// How many places there are, and who holds those that are spoken of.
@@ -127,12 +131,16 @@ impl Limit<'_> {
     }
 
     fn quota(&self) -> Quota {
-        let (_, unit) = Unit::ALL.into_iter().find(|(_, unit)| unit.micros() == self.unit).unwrap();
         let slowest = (self.lasting > 0).then_some(self.lasting);
-        let plain = Quota { slowest, longest: self.longest, ..Quota::new(unit, self.rpu) };
+        let plain =
+            Quota { slowest, longest: self.longest, ..Quota::new(Unit::of(self.unit), self.rpu) };
         let [first, second, third] = self.own.map(|number| u64::try_from(number).ok());
         match self.kind {
-            "W" => Quota { zone: self.own[0] / SECOND.cast_signed(), ..plain },
+            "W" => {
+                let in_zone = |quarters| Quota { zone: Zone::ahead(quarters * 900), ..plain };
+                let mut quotas = (-56..=56).map(in_zone);
+                quotas.find(|quota| edges(quota) == self.edges).expect("a time zone")
+            }
             "SW" => Quota { slices: first, ..plain },
             _ => Quota { burst: first, max_delay: second, max_queue: second.and(third), ..plain },
         }
@@ -145,6 +153,10 @@ impl Limit<'_> {
         let algorithm = (entry.build)(&quota).unwrap();
         Rule { fingerprint, ..Rule::of(entry, Case { quota, algorithm }).unwrap() }
     }
+}
+
+fn edges(quota: &Quota) -> Vec<i64> {
+    Windows::of(quota).edges(0)
 }
 
 struct Numbers<'b>(&'b [u8]);
@@ -167,6 +179,13 @@ impl<'b> Numbers<'b> {
 
     fn count(&mut self) -> u64 {
         self.number().try_into().unwrap()
+    }
+
+    /// A list, if there is one.
+    fn list(&mut self) -> Vec<i64> {
+        let count @ 0x90..=0x9f = self.0[0] else { return Vec::new() };
+        self.bytes(1);
+        (0..count & 0xf).map(|_| self.number()).collect()
     }
 
     fn word(&mut self) -> &'b str {

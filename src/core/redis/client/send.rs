@@ -137,12 +137,13 @@ impl Client {
     /// A trip that asks nothing yet.
     fn trip(&self) -> Trip {
         let (tags, seed, gateway) = (self.tags.clone(), self.seed, self.gateway);
-        Trip { tags, seed, gateway, now: None, calls: Vec::new() }
+        Trip { tags, seed, gateway, wall: 0, now: None, calls: Vec::new() }
     }
 
     /// Sends a batch.
     fn send(&mut self, mut batch: Batch, now: Now, callout: &dyn Callout, handle: &mut Handle) {
         (batch.sent, batch.caller) = (now, callout.caller());
+        batch.trip.wall = now.wall;
         if batch.asks_of(Part::FIRST) {
             self.asked_first = Some(now.mono);
         }

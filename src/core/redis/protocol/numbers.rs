@@ -3,8 +3,10 @@
 use super::pack::Array;
 use crate::algorithm::{Codec, Entry};
 use crate::bloom::Shape;
+use crate::calendar::Windows;
 use crate::key::Key;
 use crate::policy::{Ban, Quota};
+use crate::time::Micros;
 
 /// A rule's algorithm and its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct Numbers {
     /// has no plans.
     lasting: u64,
     longest: u64,
+    /// Where it counts by windows of the calendar: those. They stand in place of the first number of its own.
+    windows: Option<Windows>,
     /// The filter of a rule that counts many accounts by the day.
     pub(super) daily: Option<Shape>,
 }
@@ -26,17 +30,20 @@ impl Numbers {
     #[must_use]
     pub fn of_rule(entry: &Entry, quota: &Quota) -> Option<Numbers> {
         let codec = entry.codec(quota)?;
-        let (rpu, unit, own) = (quota.rpu, quota.period(), (codec.numbers)(quota));
+        let windows = entry.by_calendar.then(|| Windows::of(quota));
+        let unit = windows.map_or(quota.period(), |windows| windows.longest());
+        let (rpu, own) = (quota.rpu, (codec.numbers)(quota));
         let (lasting, longest) = (quota.lasting().min(rpu), quota.longest);
-        Some(Numbers { kind: codec.kind, rpu, unit, own, lasting, longest, daily: None })
+        Some(Numbers { kind: codec.kind, rpu, unit, own, windows, lasting, longest, daily: None })
     }
 
     /// The numbers of a rule that counts many accounts by the day.
     #[must_use]
     pub fn of_quota(quota: &Quota, shape: Shape) -> Numbers {
-        let own = [quota.ahead(), shape.width().cast_signed(), 0];
-        let (rpu, unit) = (quota.rpu, quota.period());
-        Numbers { kind: "Q", rpu, unit, own, lasting: rpu, longest: 0, daily: Some(shape) }
+        let own = [0, shape.width().cast_signed(), 0];
+        let days = Windows::of(quota);
+        let (rpu, unit, windows) = (quota.rpu, days.longest(), Some(days));
+        Numbers { kind: "Q", rpu, unit, own, windows, lasting: rpu, longest: 0, daily: Some(shape) }
     }
 
     /// The numbers of a rule's bans, which are counted as if they were a rule of their own: what
@@ -45,7 +52,7 @@ impl Numbers {
     pub fn of_ban(ban: &Ban) -> Numbers {
         let own = [ban.period, ban.max, ban.halve_after].map(Codec::signed);
         let (rpu, unit) = (ban.after, ban.slice());
-        Numbers { kind: "B", rpu, unit, own, lasting: rpu, longest: 0, daily: None }
+        Numbers { kind: "B", rpu, unit, own, windows: None, lasting: rpu, longest: 0, daily: None }
     }
 
     /// The same for places in flight, which are held by somebody with this number, less than 2⁵³.
@@ -61,12 +68,16 @@ impl Numbers {
         to.count(self.longest);
     }
 
-    pub(super) fn pack(&self, caller: Key, to: &mut Array) {
+    /// Adds what is asked at `wall` on the gateway's wall clock.
+    pub(super) fn pack(&self, caller: Key, wall: Micros, to: &mut Array) {
         to.word(self.kind.as_bytes());
         to.count(self.rpu);
         to.count(self.unit);
         let [first, second, third] = self.own;
-        to.number(first);
+        match self.windows {
+            Some(windows) => to.list(&windows.edges(wall)),
+            None => to.number(first),
+        }
         to.number(second);
         match self.daily {
             Some(shape) => to.word(&shape.piece(caller).1),

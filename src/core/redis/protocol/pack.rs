@@ -11,6 +11,10 @@ impl Array {
     /// Adds a number.
     pub(super) fn number(&mut self, number: i64) {
         self.length += 1;
+        self.write(number);
+    }
+
+    fn write(&mut self, number: i64) {
         if let Ok(short @ 0..=127) = u8::try_from(number) {
             self.bytes.push(short);
         } else if let Ok(short) = u32::try_from(number) {
@@ -25,6 +29,13 @@ impl Array {
     /// Adds a number that cannot be negative.
     pub(super) fn count(&mut self, number: u64) {
         self.number(i64::try_from(number).unwrap_or(i64::MAX));
+    }
+
+    /// Adds a list of at most 15 numbers.
+    pub(super) fn list(&mut self, numbers: &[i64]) {
+        self.bytes.push(0x90 | numbers.len() as u8);
+        numbers.iter().for_each(|number| self.write(*number));
+        self.length += 1;
     }
 
     /// Adds a word of at most 31 bytes.

@@ -9,6 +9,7 @@ use super::text::{DIGEST, TEXT};
 use super::{Ask, Back, Charge, Login, Question, Refusals, Script, ScriptCall, Settles, Trip};
 use crate::key::Seed;
 use crate::redis::part::{Part, Parts};
+use crate::time::Micros;
 
 /// In place of whether a charge is tentative: permits are charged that were used already; a place is held; it is free;
 /// its holder lives; nothing is charged.
@@ -84,7 +85,7 @@ impl Trip {
         };
         word(out, what.as_bytes());
         let mut numbers = Array::default();
-        call.asks.iter().for_each(|ask| ask.pack(&mut numbers));
+        call.asks.iter().for_each(|ask| ask.pack(self.wall, &mut numbers));
         word(out, &numbers.finish());
         let parts = parts.map(|parts| parts.number().to_string());
         if parts.is_some() || call.settles.is_some() {
@@ -104,20 +105,20 @@ impl Trip {
 }
 
 impl Ask {
-    fn pack(&self, to: &mut Array) {
+    fn pack(&self, wall: Micros, to: &mut Array) {
         to.count(self.questions.len() as u64);
         to.count(self.delay);
         for question in &self.questions {
             match question {
-                Question::Rule(charge) => charge.pack(to),
-                Question::Ban(refusals) => refusals.pack(to),
+                Question::Rule(charge) => charge.pack(wall, to),
+                Question::Ban(refusals) => refusals.pack(wall, to),
             }
         }
     }
 }
 
 impl Charge {
-    fn pack(&self, to: &mut Array) {
+    fn pack(&self, wall: Micros, to: &mut Array) {
         let Charge { caller, numbers, cost, unit_cost, want, soon, keys, back, .. } = *self;
         let counted = self.counted.map_or(0, |permits| permits + 1);
         let shadow = u64::from(self.shadow);
@@ -132,7 +133,7 @@ impl Charge {
             Back::Lives => [LIVES, 0, 0, 0, 0],
             Back::Block { receipt, term, block, left } => [tentative, receipt, term, block, left],
         };
-        numbers.pack(caller, to);
+        numbers.pack(caller, wall, to);
         [cost, unit_cost, want, soon, shadow, kind, keys, receipt, term, block, left, counted]
             .into_iter()
             .for_each(|number| to.count(number));
@@ -142,9 +143,9 @@ impl Charge {
 
 impl Refusals {
     /// To the script they are the cost of one more rule.
-    fn pack(&self, to: &mut Array) {
+    fn pack(&self, wall: Micros, to: &mut Array) {
         let Refusals { caller, numbers, refusals, keys, .. } = *self;
-        numbers.pack(caller, to);
+        numbers.pack(caller, wall, to);
         [refusals, 1, 0, 0, 0, 0, keys, 0, 0, 0, 0, 0]
             .into_iter()
             .for_each(|number| to.count(number));

@@ -3,16 +3,14 @@
 //! At midnight the next day takes the place of the last one, in the same memory: every line of the
 //! filter says which day it counts, so the switch is one number, and no line is read for two days.
 //!
-//! A day is known by its number on the wall clock. If that steps back, the day in force stays in
-//! force; after more than a second it ends at the latest one day of monotonic time after somebody was
-//! first charged on it.
+//! A day is known by its end on the wall clock. If that steps back, the day in force stays in
+//! force; after more than a second it ends at the latest when a day of monotonic time has passed since
+//! somebody was first charged on it.
 
 use super::Terms;
 use crate::bloom::Filter;
 use crate::key::Key;
-use crate::time::{Micros, Now, SECOND, Unit};
-
-const DAY: Micros = Unit::Day.micros();
+use crate::time::{Micros, Now, SECOND};
 
 /// The count of one rule in this worker.
 #[derive(Debug)]
@@ -22,11 +20,11 @@ pub struct DailyFilter {
     next: Terms,
     /// Permits that one count stands for.
     unit_cost: u64,
-    /// The day, in days since the epoch by local time.
-    day: u64,
-    /// When it began here, by the monotonic clock.
-    began: Micros,
-    /// The latest local time that was seen, and whether there was a larger step back from it.
+    /// When the day ends by the wall clock.
+    ends: Micros,
+    /// When it has lasted a day here, by the monotonic clock.
+    lasted: Micros,
+    /// The latest time on the wall clock that was seen, and whether there was a larger step back from it.
     latest: Micros,
     stepped_back: bool,
     /// Accounts that were charged, and how often any of them was.
@@ -42,8 +40,8 @@ impl DailyFilter {
             filter: Filter::new(terms.shape),
             unit_cost: terms.cost,
             next: terms,
-            day: 0,
-            began: 0,
+            ends: 0,
+            lasted: 0,
             latest: 0,
             stepped_back: false,
             accounts: 0,
@@ -63,12 +61,12 @@ impl DailyFilter {
 
     /// Begins the day of `now`, if it is another one.
     pub(super) fn begin(&mut self, now: Now) {
-        let local = self.local(now);
-        self.stepped_back |= local.saturating_add(SECOND) < self.latest;
-        self.latest = self.latest.max(local);
+        self.stepped_back |= now.wall.saturating_add(SECOND) < self.latest;
+        self.latest = self.latest.max(now.wall);
         if self.accounts == 0 || self.left(now) == 0 {
-            (self.day, self.began) = (local / DAY, now.mono);
-            (self.latest, self.stepped_back) = (local, false);
+            let day = self.next.days.at(now.wall);
+            (self.ends, self.lasted) = (day.ends, now.mono.saturating_add(day.length));
+            (self.latest, self.stepped_back) = (now.wall, false);
             if self.accounts > 0 {
                 self.empty();
             }
@@ -77,9 +75,8 @@ impl DailyFilter {
 
     /// Ticks until the day ends.
     pub(super) fn left(&self, now: Now) -> Micros {
-        let midnight = self.day.saturating_add(1).saturating_mul(DAY);
-        let by_wall = midnight.saturating_sub(self.local(now));
-        let by_mono = self.began.saturating_add(DAY).saturating_sub(now.mono);
+        let by_wall = self.ends.saturating_sub(now.wall);
+        let by_mono = self.lasted.saturating_sub(now.mono);
         if self.stepped_back { by_wall.min(by_mono) } else { by_wall }
     }
 
@@ -130,9 +127,5 @@ impl DailyFilter {
         } else {
             self.filter = Filter::new(self.next.shape);
         }
-    }
-
-    fn local(&self, now: Now) -> Micros {
-        now.wall.saturating_add_signed(self.next.zone)
     }
 }

@@ -40,7 +40,7 @@ fn beside() {
     assert_snapshot!(of("unit: day, scope: local"), @".algo: allowed beside `quota`: W");
     assert_snapshot!(of("unit: day, algo: SW, scope: local"), @".algo: allowed beside `quota`: W");
     // What else is wrong does not make other keys wrong.
-    assert_snapshot!(of("unit: dya, algo: W, scope: local"), @".unit: found `dya`, allowed: second, minute, hour, day; did you mean `day`?");
+    assert_snapshot!(of("unit: dya, algo: W, scope: local"), @".unit: found `dya`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`; did you mean `day`?");
     assert_snapshot!(of("unit: day, algo: W"), @".scope: allowed beside `quota`: local, global");
     assert_snapshot!(of("unit: day, algo: W, scope: gateway"), @".scope: allowed beside `quota`: local, global");
     assert_snapshot!(of("unit: day, algo: W, scope: local, rpu: 0"), @".rpu: allowed beside `quota`: 1 or more");

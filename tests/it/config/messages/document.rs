@@ -71,7 +71,7 @@ shadows: true
 "#;
     assert_snapshot!(problems(text), @r#"
     5:17 limits[0].rules[0].actor: found `devise`, allowed: all, account, device, address, tenant, another name under `actors`, or a list of names; did you mean `device`?
-    5:31 limits[0].rules[0].unit: found `secnd`, allowed: second, minute, hour, day; did you mean `second`?
+    5:31 limits[0].rules[0].unit: found `secnd`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`; did you mean `second`?
     5:43 limits[0].rules[0].rpu: found `-1`, allowed: a whole number, 0 … 1000000000
     5:53 limits[0].rules[0].algo: found `TBX`, allowed: TB (token bucket), W (window), SW (sliding window), LB (leaky bucket); did you mean `TB`?
     5:65 limits[0].rules[0].scope: found `glob`, allowed: local, gateway, global; did you mean `global`?
@@ -84,7 +84,7 @@ shadows: true
     6:91 limits[0].rules[1].ban.for: required, allowed: a duration such as `5m`
     6:91 limits[0].rules[1].ban.within: required, allowed: a duration such as `5m`
     7:9 limits[0].rules[2].actor: required, allowed: all, account, device, address, tenant, another name under `actors`, or a list of names
-    7:9 limits[0].rules[2].unit: required, allowed: second, minute, hour, day
+    7:9 limits[0].rules[2].unit: required, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`
     8:9 limits[0].rules[2].rpu: duplicate key
     9:10 limits[1].url: `sample` must begin with `/`
     10:23 limits[1].match.methods[0]: found `get`, allowed: a method in upper case, such as POST; did you mean `GET`?
@@ -97,7 +97,7 @@ shadows: true
     14:10 actors.all: `all` has a meaning of its own; choose another name
     14:15 actors.all: found an empty list, allowed: a list of sources such as `[{header: x-tenant}, {client_address: {}}]`
     14:37 actors.tenant[0].header: found `a b`, allowed: a header's name
-    15:12 time_zone: found `Mars/Olympus`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC; names of time zones are not available in this release
+    15:12 time_zone: found `Mars/Olympus`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC, or a POSIX rule such as "CET-1CEST,M3.5.0,M10.5.0/3"; names of time zones are not available in this release: write the rule, which is the last line of the zone's file in `zoneinfo`
     16:12 namespace: found `a b`, allowed: 1 … 64 of the characters A-Z, a-z, 0-9, `_` and `-`
     17:7 keys: found `none`, allowed: a whole number, 1 … 10000000
     18:6 log: found `yes`, allowed: none, refused

@@ -15,19 +15,19 @@ fn hot() {
     ");
     assert_snapshot!(of("{over: 0, per: 0, top: 0, reveal: 1, header: ''}"), @"
     .hot.over: found `0`, allowed: a whole number, 1 … 1000000000
-    .hot.per: found `0`, allowed: a duration, 1s … 1h: a whole number of ms, s, m or h, such as `1500ms`
+    .hot.per: found `0`, allowed: a duration, 1s … 1h: a whole number of ms, s, m, h or d, such as `1500ms`
     .hot.top: found `0`, allowed: a whole number, 1 … 100
     .hot.reveal: found `1`, allowed: true or false
     .hot.header: found ``, allowed: the name of a header that nothing else uses, such as `x-hot-key`
     ");
     assert_snapshot!(of("{over: 1000000001, per: 2h, top: 101, hedaer: x}"), @"
     .hot.over: found `1000000001`, allowed: a whole number, 1 … 1000000000
-    .hot.per: found `2h`, allowed: a duration, 1s … 1h: a whole number of ms, s, m or h, such as `1500ms`
+    .hot.per: found `2h`, allowed: a duration, 1s … 1h: a whole number of ms, s, m, h or d, such as `1500ms`
     .hot.top: found `101`, allowed: a whole number, 1 … 100
     .hot.hedaer: unknown key, allowed: over, per, header, top, reveal; did you mean `header`?
     ");
     assert_snapshot!(of("{over: 5, per: 500ms, header: 5}"), @"
-    .hot.per: found `500ms`, allowed: a duration, 1s … 1h: a whole number of ms, s, m or h, such as `1500ms`
+    .hot.per: found `500ms`, allowed: a duration, 1s … 1h: a whole number of ms, s, m, h or d, such as `1500ms`
     .hot.header: found `5`, allowed: the name of a header that nothing else uses, such as `x-hot-key`
     ");
 }

@@ -37,19 +37,19 @@ fn whom_to_ask() {
 #[test]
 fn numbers() {
     assert_snapshot!(with("timeout: 0, db: -1"), @"
-    redis.timeout: found `0`, allowed: a duration, 1ms … 1s: a whole number of ms, s, m or h, such as `1500ms`
+    redis.timeout: found `0`, allowed: a duration, 1ms … 1s: a whole number of ms, s, m, h or d, such as `1500ms`
     redis.db: found `-1`, allowed: a whole number, 0 … 65535
     ");
     assert_snapshot!(with("timeout: 1001ms, db: 65536"), @"
-    redis.timeout: found `1001ms`, allowed: a duration, 1ms … 1s: a whole number of ms, s, m or h, such as `1500ms`
+    redis.timeout: found `1001ms`, allowed: a duration, 1ms … 1s: a whole number of ms, s, m, h or d, such as `1500ms`
     redis.db: found `65536`, allowed: a whole number, 0 … 65535
     ");
     assert_snapshot!(with("timeout: 20, db: '1'"), @"
-    redis.timeout: found `20`, allowed: a duration, 1ms … 1s: a whole number of ms, s, m or h, such as `1500ms`
+    redis.timeout: found `20`, allowed: a duration, 1ms … 1s: a whole number of ms, s, m, h or d, such as `1500ms`
     redis.db: found the text `1`, allowed: a whole number, 0 … 65535; write 1, without quotes
     ");
     assert_snapshot!(with("timeout: 500us, db: prod"), @"
-    redis.timeout: found `500us`, allowed: a duration, 1ms … 1s: a whole number of ms, s, m or h, such as `1500ms`
+    redis.timeout: found `500us`, allowed: a duration, 1ms … 1s: a whole number of ms, s, m, h or d, such as `1500ms`
     redis.db: found `prod`, allowed: a whole number, 0 … 65535
     ");
 }

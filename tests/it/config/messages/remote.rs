@@ -70,13 +70,13 @@ fn headers() {
 #[test]
 fn numbers() {
     assert_snapshot!(with("every: 500ms, timeout: 0, max_size: 1000"), @"
-    remote.every: found `500ms`, allowed: a duration, 1s … 24h: a whole number of ms, s, m or h, such as `1500ms`
-    remote.timeout: found `0`, allowed: a duration, 10ms … 30s: a whole number of ms, s, m or h, such as `1500ms`
+    remote.every: found `500ms`, allowed: a duration, 1s … 1d: a whole number of ms, s, m, h or d, such as `1500ms`
+    remote.timeout: found `0`, allowed: a duration, 10ms … 30s: a whole number of ms, s, m, h or d, such as `1500ms`
     remote.max_size: found `1000`, allowed: a size, 1KiB … 16MiB: a whole number of KiB or MiB, such as `64KiB`
     ");
     assert_snapshot!(with("every: 2d, timeout: 31s, max_size: 17MiB"), @"
-    remote.every: found `2d`, allowed: a duration, 1s … 24h: a whole number of ms, s, m or h, such as `1500ms`
-    remote.timeout: found `31s`, allowed: a duration, 10ms … 30s: a whole number of ms, s, m or h, such as `1500ms`
+    remote.every: found `2d`, allowed: a duration, 1s … 1d: a whole number of ms, s, m, h or d, such as `1500ms`
+    remote.timeout: found `31s`, allowed: a duration, 10ms … 30s: a whole number of ms, s, m, h or d, such as `1500ms`
     remote.max_size: found `17MiB`, allowed: a size, 1KiB … 16MiB: a whole number of KiB or MiB, such as `64KiB`
     ");
     assert_snapshot!(with("every: 2s, timeout: 3s, max_size: 1.5MiB"), @"
@@ -85,8 +85,8 @@ fn numbers() {
     ");
     assert_snapshot!(with("max_size: 0KiB"), @"remote.max_size: found `0KiB`, allowed: a size, 1KiB … 16MiB: a whole number of KiB or MiB, such as `64KiB`");
     assert_snapshot!(with("every: 10, timeout: 1, max_size: 1MB"), @"
-    remote.every: found `10`, allowed: a duration, 1s … 24h: a whole number of ms, s, m or h, such as `1500ms`
-    remote.timeout: found `1`, allowed: a duration, 10ms … 30s: a whole number of ms, s, m or h, such as `1500ms`
+    remote.every: found `10`, allowed: a duration, 1s … 1d: a whole number of ms, s, m, h or d, such as `1500ms`
+    remote.timeout: found `1`, allowed: a duration, 10ms … 30s: a whole number of ms, s, m, h or d, such as `1500ms`
     remote.max_size: found `1MB`, allowed: a size, 1KiB … 16MiB: a whole number of KiB or MiB, such as `64KiB`
     ");
 }

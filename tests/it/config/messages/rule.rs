@@ -23,9 +23,27 @@ fn actor() {
 
 #[test]
 fn unit() {
-    assert_snapshot!(of("unit: seconds"), @".unit: found `seconds`, allowed: second, minute, hour, day; did you mean `second`?");
-    assert_snapshot!(of("unit: week"), @".unit: found `week`, allowed: second, minute, hour, day");
-    assert_snapshot!(of("unit: "), @".unit: found nothing, allowed: second, minute, hour, day");
+    assert_snapshot!(of("unit: seconds"), @".unit: found `seconds`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`; did you mean `second`?");
+    assert_snapshot!(of("unit: year"), @".unit: found `year`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`");
+    assert_snapshot!(of("unit: 0s"), @".unit: found `0s`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`");
+    assert_snapshot!(of("unit: 999ms"), @".unit: found `999ms`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`");
+    assert_snapshot!(of("unit: 32d"), @".unit: found `32d`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`");
+    assert_snapshot!(of("unit: 2678401s"), @".unit: found `2678401s`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`");
+    assert_snapshot!(of("unit: 1.5h"), @".unit: found `1.5h`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`");
+    assert_snapshot!(of("unit: -1d"), @".unit: found `-1d`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`");
+    assert_snapshot!(of("unit: 1w"), @".unit: found `1w`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`");
+    assert_snapshot!(of("unit: 99999999999999999999d"), @".unit: found `99999999999999999999d`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`");
+    assert_snapshot!(of("unit: 18446744073709551615h"), @".unit: found `18446744073709551615h`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`");
+    assert_snapshot!(of("unit: month, algo: TB, cost: 11"), @"
+    .unit: `month` is as long as the calendar says, which `algo: TB` cannot count by; allowed: a duration such as `30d`, or with `month` algo W
+    .cost: found `11`, which never fits; allowed: at most `rpu`, 10
+    ");
+    assert_snapshot!(of("unit: month, algo: SW"), @".unit: `month` is as long as the calendar says, which `algo: SW` cannot count by; allowed: a duration such as `30d`, or with `month` algo W");
+    assert_snapshot!(of("unit: month, algo: LB, max_delay: 1x"), @"
+    .unit: `month` is as long as the calendar says, which `algo: LB` cannot count by; allowed: a duration such as `30d`, or with `month` algo W
+    .max_delay: found `1x`, allowed: a duration, 1ms … 20s: a whole number of ms, s, m, h or d, such as `1500ms`
+    ");
+    assert_snapshot!(of("unit: "), @".unit: found nothing, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`");
 }
 
 #[test]
@@ -65,18 +83,18 @@ fn numbers() {
 
 #[test]
 fn durations() {
-    assert_snapshot!(of("max_delay: 5"), @".max_delay: found `5`, allowed: a duration, 0 … 20s: a whole number of ms, s, m or h, such as `1500ms`");
-    assert_snapshot!(of("max_delay: 1.5s"), @".max_delay: found `1.5s`, allowed: a duration, 0 … 20s: a whole number of ms, s, m or h, such as `1500ms`");
-    assert_snapshot!(of("max_delay: 1 s"), @".max_delay: found `1 s`, allowed: a duration, 0 … 20s: a whole number of ms, s, m or h, such as `1500ms`");
-    assert_snapshot!(of("max_delay: 1S"), @".max_delay: found `1S`, allowed: a duration, 0 … 20s: a whole number of ms, s, m or h, such as `1500ms`");
-    assert_snapshot!(of("max_delay: -1s"), @".max_delay: found `-1s`, allowed: a duration, 0 … 20s: a whole number of ms, s, m or h, such as `1500ms`");
-    assert_snapshot!(of("max_delay: s"), @".max_delay: found `s`, allowed: a duration, 0 … 20s: a whole number of ms, s, m or h, such as `1500ms`");
-    assert_snapshot!(of("max_delay: 20001ms"), @".max_delay: found `20001ms`, allowed: a duration, 0 … 20s: a whole number of ms, s, m or h, such as `1500ms`");
-    assert_snapshot!(of("max_delay: 99999999999999999999h"), @".max_delay: found `99999999999999999999h`, allowed: a duration, 0 … 20s: a whole number of ms, s, m or h, such as `1500ms`");
-    assert_snapshot!(of("max_delay: 9999999999999999h"), @".max_delay: found `9999999999999999h`, allowed: a duration, 0 … 20s: a whole number of ms, s, m or h, such as `1500ms`");
-    assert_snapshot!(of("max_delay: [1s]"), @".max_delay: found a list, allowed: a duration, 0 … 20s: a whole number of ms, s, m or h, such as `1500ms`");
-    assert_snapshot!(of("max_delay: "), @".max_delay: found nothing, allowed: a duration, 0 … 20s: a whole number of ms, s, m or h, such as `1500ms`");
-    assert_snapshot!(of("algo: LB, max_delay: 0"), @".max_delay: found `0`, allowed: a duration, 1ms … 20s: a whole number of ms, s, m or h, such as `1500ms`");
+    assert_snapshot!(of("max_delay: 5"), @".max_delay: found `5`, allowed: a duration, 0 … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
+    assert_snapshot!(of("max_delay: 1.5s"), @".max_delay: found `1.5s`, allowed: a duration, 0 … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
+    assert_snapshot!(of("max_delay: 1 s"), @".max_delay: found `1 s`, allowed: a duration, 0 … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
+    assert_snapshot!(of("max_delay: 1S"), @".max_delay: found `1S`, allowed: a duration, 0 … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
+    assert_snapshot!(of("max_delay: -1s"), @".max_delay: found `-1s`, allowed: a duration, 0 … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
+    assert_snapshot!(of("max_delay: s"), @".max_delay: found `s`, allowed: a duration, 0 … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
+    assert_snapshot!(of("max_delay: 20001ms"), @".max_delay: found `20001ms`, allowed: a duration, 0 … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
+    assert_snapshot!(of("max_delay: 99999999999999999999h"), @".max_delay: found `99999999999999999999h`, allowed: a duration, 0 … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
+    assert_snapshot!(of("max_delay: 9999999999999999h"), @".max_delay: found `9999999999999999h`, allowed: a duration, 0 … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
+    assert_snapshot!(of("max_delay: [1s]"), @".max_delay: found a list, allowed: a duration, 0 … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
+    assert_snapshot!(of("max_delay: "), @".max_delay: found nothing, allowed: a duration, 0 … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
+    assert_snapshot!(of("algo: LB, max_delay: 0"), @".max_delay: found `0`, allowed: a duration, 1ms … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
 }
 
 #[test]
@@ -102,8 +120,8 @@ fn combinations() {
     assert_snapshot!(of("rpu: 0, warm_up: 1s"), @".warm_up: means nothing beside `rpu: 0`, which refuses everything");
     assert_snapshot!(of("algo: LB, rpu: 0, warm_up: 1s"), @".warm_up: means nothing beside `rpu: 0`, which refuses everything");
     assert_snapshot!(of("burst: 5, warm_up: 1s"), @".burst: means nothing beside `warm_up`: after idleness one request passes at once");
-    assert_snapshot!(of("warm_up: 0"), @".warm_up: found `0`, allowed: a duration, 1ms … 1h: a whole number of ms, s, m or h, such as `1500ms`");
-    assert_snapshot!(of("warm_up: 61m"), @".warm_up: found `61m`, allowed: a duration, 1ms … 1h: a whole number of ms, s, m or h, such as `1500ms`");
+    assert_snapshot!(of("warm_up: 0"), @".warm_up: found `0`, allowed: a duration, 1ms … 1h: a whole number of ms, s, m, h or d, such as `1500ms`");
+    assert_snapshot!(of("warm_up: 61m"), @".warm_up: found `61m`, allowed: a duration, 1ms … 1h: a whole number of ms, s, m, h or d, such as `1500ms`");
     assert_snapshot!(of("algo: SW, warm_up: 1s"), @".warm_up: means nothing to `algo: SW`; it is a key of TB, LB");
     assert_snapshot!(of("cost: 11"), @".cost: found `11`, which never fits; allowed: at most `rpu`, 10");
     assert_snapshot!(of("cost: 6, burst: 5"), @".cost: found `6`, which never fits; allowed: at most `burst`, 5");
@@ -118,15 +136,15 @@ fn combinations() {
 fn combinations_beside_what_is_wrong() {
     assert_snapshot!(of("algo: TB, burst: 4, warm_up: 1s, max_delay: 1x, max_queue: 4"), @"
     .burst: means nothing beside `warm_up`: after idleness one request passes at once
-    .max_delay: found `1x`, allowed: a duration, 0 … 20s: a whole number of ms, s, m or h, such as `1500ms`
+    .max_delay: found `1x`, allowed: a duration, 0 … 20s: a whole number of ms, s, m, h or d, such as `1500ms`
     ");
     assert_snapshot!(of("unit: sec, algo: TB, max_queue: 5"), @"
-    .unit: found `sec`, allowed: second, minute, hour, day; did you mean `second`?
+    .unit: found `sec`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`; did you mean `second`?
     .max_queue: means nothing without `max_delay`: an early request is refused, not queued
     ");
     assert_snapshot!(of("algo: LB, cost: 11, max_delay: 20001ms"), @"
     .cost: found `11`, which never fits; allowed: at most `rpu`, 10
-    .max_delay: found `20001ms`, allowed: a duration, 1ms … 20s: a whole number of ms, s, m or h, such as `1500ms`
+    .max_delay: found `20001ms`, allowed: a duration, 1ms … 20s: a whole number of ms, s, m, h or d, such as `1500ms`
     ");
     assert_snapshot!(of("algo: W, cost: 11, burst: 5"), @"
     .cost: found `11`, which never fits; allowed: at most `rpu`, 10
@@ -140,11 +158,11 @@ fn combinations_beside_what_is_wrong() {
 
 #[test]
 fn what_is_wrong_conflicts_with_nothing() {
-    assert_snapshot!(of("max_queue: 5, max_delay: 1x"), @".max_delay: found `1x`, allowed: a duration, 0 … 20s: a whole number of ms, s, m or h, such as `1500ms`");
+    assert_snapshot!(of("max_queue: 5, max_delay: 1x"), @".max_delay: found `1x`, allowed: a duration, 0 … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
     assert_snapshot!(of("cost: 11, burst: 0"), @".burst: found `0`, allowed: a whole number, 1 … 1000000000");
     assert_snapshot!(of("cost: 11, rpu: x"), @".rpu: found `x`, allowed: a whole number, 0 … 1000000000");
-    assert_snapshot!(of("algo: LB, unit: day, max_delay: 1x"), @".max_delay: found `1x`, allowed: a duration, 1ms … 20s: a whole number of ms, s, m or h, such as `1500ms`");
-    assert_snapshot!(of("algo: LB, unit: dya, rpu: 1, max_delay: 20ms"), @".unit: found `dya`, allowed: second, minute, hour, day; did you mean `day`?");
+    assert_snapshot!(of("algo: LB, unit: day, max_delay: 1x"), @".max_delay: found `1x`, allowed: a duration, 1ms … 20s: a whole number of ms, s, m, h or d, such as `1500ms`");
+    assert_snapshot!(of("algo: LB, unit: dya, rpu: 1, max_delay: 20ms"), @".unit: found `dya`, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`; did you mean `day`?");
 }
 
 #[test]
@@ -183,7 +201,7 @@ fn keys() {
     assert_snapshot!(super::super::messages(bare), @"
     limits[0].rules[0].actor: required, allowed: all, account, device, address, another name under `actors`, or a list of names
     limits[0].rules[0].rpu: required, allowed: a whole number, 0 … 1000000000
-    limits[0].rules[0].unit: required, allowed: second, minute, hour, day
+    limits[0].rules[0].unit: required, allowed: second, minute, hour, day, week, month, or a duration, 1s … 31d, such as `90m`
     ");
 }
 
@@ -197,13 +215,13 @@ fn bans() {
     ");
     assert_snapshot!(of("ban: {after: 0, within: 50ms, for: 721h, max: 0, halve_after: 1}"), @"
     .ban.after: found `0`, allowed: a whole number, 1 … 1000000
-    .ban.within: found `50ms`, allowed: a duration, 100ms … 24h: a whole number of ms, s, m or h, such as `1500ms`
-    .ban.for: found `721h`, allowed: a duration, 100ms … 720h: a whole number of ms, s, m or h, such as `1500ms`
-    .ban.max: found `0`, allowed: a duration, 100ms … 720h: a whole number of ms, s, m or h, such as `1500ms`
-    .ban.halve_after: found `1`, allowed: a duration, 100ms … 720h: a whole number of ms, s, m or h, such as `1500ms`
+    .ban.within: found `50ms`, allowed: a duration, 100ms … 1d: a whole number of ms, s, m, h or d, such as `1500ms`
+    .ban.for: found `721h`, allowed: a duration, 100ms … 30d: a whole number of ms, s, m, h or d, such as `1500ms`
+    .ban.max: found `0`, allowed: a duration, 100ms … 30d: a whole number of ms, s, m, h or d, such as `1500ms`
+    .ban.halve_after: found `1`, allowed: a duration, 100ms … 30d: a whole number of ms, s, m, h or d, such as `1500ms`
     ");
     assert_snapshot!(of("ban: {after: 3, within: 25h, for: 5m, until: 3}"), @"
-    .ban.within: found `25h`, allowed: a duration, 100ms … 24h: a whole number of ms, s, m or h, such as `1500ms`
+    .ban.within: found `25h`, allowed: a duration, 100ms … 1d: a whole number of ms, s, m, h or d, such as `1500ms`
     .ban.until: unknown key, allowed: after, within, for, max, halve_after, on
     ");
     assert_snapshot!(of("ban: {after: 3, within: 1m, for: 5m, max: 4m}"), @".ban.max: shorter than `for`; allowed: at least as long");

@@ -7,15 +7,96 @@ fn of(settings: &str) -> String {
 
 #[test]
 fn time_zone() {
-    assert_snapshot!(of("time_zone: Asia/Shanghai"), @r#"time_zone: found `Asia/Shanghai`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC; names of time zones are not available in this release"#);
-    assert_snapshot!(of("time_zone: '+8'"), @r#"time_zone: found `+8`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
-    assert_snapshot!(of("time_zone: +8"), @r#"time_zone: found `8`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
-    assert_snapshot!(of("time_zone: '+14:01'"), @r#"time_zone: found `+14:01`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
+    assert_snapshot!(of("time_zone: Asia/Shanghai"), @r#"time_zone: found `Asia/Shanghai`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC, or a POSIX rule such as "CET-1CEST,M3.5.0,M10.5.0/3"; names of time zones are not available in this release: write the rule, which is the last line of the zone's file in `zoneinfo`"#);
+    assert_snapshot!(of("time_zone: '+8'"), @r#"time_zone: found `+8`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC, or a POSIX rule such as "CET-1CEST,M3.5.0,M10.5.0/3""#);
+    assert_snapshot!(of("time_zone: +8"), @r#"time_zone: found `8`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC, or a POSIX rule such as "CET-1CEST,M3.5.0,M10.5.0/3""#);
+    assert_snapshot!(of("time_zone: '+14:01'"), @r#"time_zone: found `+14:01`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC, or a POSIX rule such as "CET-1CEST,M3.5.0,M10.5.0/3""#);
     for offset in ["+008:00", "+8:000", "++8:00", "+08:-1", "08:00"] {
         assert!(of(&format!("time_zone: '{offset}'")).contains(offset), "{offset} is none");
     }
-    assert_snapshot!(of("time_zone: '+08:60'"), @r#"time_zone: found `+08:60`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
-    assert_snapshot!(of("time_zone: '+0é:00'"), @r#"time_zone: found `+0é:00`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC"#);
+    assert_snapshot!(of("time_zone: '+08:60'"), @r#"time_zone: found `+08:60`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC, or a POSIX rule such as "CET-1CEST,M3.5.0,M10.5.0/3""#);
+    assert_snapshot!(of("time_zone: '+0é:00'"), @r#"time_zone: found `+0é:00`, allowed: an offset such as "+08:00", -14:00 … +14:00, or Z, or UTC, or a POSIX rule such as "CET-1CEST,M3.5.0,M10.5.0/3""#);
+}
+
+#[test]
+fn rules_of_time_zones() {
+    for (rule, why) in [
+        ("CE-1", "needs names of three letters or more, or in `<>`"),
+        ("<+3>-3", "needs names of three letters or more, or in `<>`"),
+        ("<+03-3", "needs names of three letters or more, or in `<>`"),
+        ("CET-1,M3.5.0,M10.5.0", "needs names of three letters or more, or in `<>`"),
+        (
+            "CET-x",
+            "needs an offset behind its name, such as `-1` east of Greenwich and `5:30` west of it",
+        ),
+        (
+            "CET-1:60",
+            "needs an offset behind its name, such as `-1` east of Greenwich and `5:30` west of it",
+        ),
+        ("ABC14:01", "is more than 14 hours away from UTC"),
+        ("ABC-14DEF,M3.5.0,M10.5.0", "is more than 14 hours away from UTC"),
+        (
+            "UTC+8",
+            "has the sign of an offset from UTC the other way round than is usual: write \"+08:00\" for one to the east, as POSIX has it `UTC-8`",
+        ),
+        ("CET-1CEST", "has to say when summer time begins and ends, such as `,M3.5.0,M10.5.0/3`"),
+        (
+            "CET-1CEST,M3.5.0",
+            "has to say when summer time begins and ends, such as `,M3.5.0,M10.5.0/3`",
+        ),
+        (
+            "CET-1CEST,M13.5.0,M10.5.0",
+            "has a day of change that is none of `Mmonth.week.day` (1 … 12, 1 … 5, 0 … 6), `Jday` (1 … 365) and a number (0 … 365)",
+        ),
+        (
+            "CET-1CEST,M3.0.0,M10.5.0",
+            "has a day of change that is none of `Mmonth.week.day` (1 … 12, 1 … 5, 0 … 6), `Jday` (1 … 365) and a number (0 … 365)",
+        ),
+        (
+            "CET-1CEST,M3.6.0,M10.5.0",
+            "has a day of change that is none of `Mmonth.week.day` (1 … 12, 1 … 5, 0 … 6), `Jday` (1 … 365) and a number (0 … 365)",
+        ),
+        (
+            "CET-1CEST,M3.5.7,M10.5.0",
+            "has a day of change that is none of `Mmonth.week.day` (1 … 12, 1 … 5, 0 … 6), `Jday` (1 … 365) and a number (0 … 365)",
+        ),
+        (
+            "CET-1CEST,M3.5,M10.5.0",
+            "has a day of change that is none of `Mmonth.week.day` (1 … 12, 1 … 5, 0 … 6), `Jday` (1 … 365) and a number (0 … 365)",
+        ),
+        (
+            "CET-1CEST,J0,M10.5.0",
+            "has a day of change that is none of `Mmonth.week.day` (1 … 12, 1 … 5, 0 … 6), `Jday` (1 … 365) and a number (0 … 365)",
+        ),
+        (
+            "CET-1CEST,J366,M10.5.0",
+            "has a day of change that is none of `Mmonth.week.day` (1 … 12, 1 … 5, 0 … 6), `Jday` (1 … 365) and a number (0 … 365)",
+        ),
+        (
+            "CET-1CEST,366,M10.5.0",
+            "has a day of change that is none of `Mmonth.week.day` (1 … 12, 1 … 5, 0 … 6), `Jday` (1 … 365) and a number (0 … 365)",
+        ),
+        (
+            "CET-1CEST,x,M10.5.0",
+            "has a day of change that is none of `Mmonth.week.day` (1 … 12, 1 … 5, 0 … 6), `Jday` (1 … 365) and a number (0 … 365)",
+        ),
+        (
+            "CET-1CEST,,M10.5.0",
+            "has a day of change that is none of `Mmonth.week.day` (1 … 12, 1 … 5, 0 … 6), `Jday` (1 … 365) and a number (0 … 365)",
+        ),
+        ("CET-1CEST,M3.5.0/168,M10.5.0", "has a time of change beyond 167 hours"),
+        ("CET-1CEST,M3.5.0/x,M10.5.0", "has a time of change beyond 167 hours"),
+        ("ABC6DEF-7,M3.5.0,M10.5.0", "changes clocks by more than 12 hours"),
+        ("ABC-1DEF,J10/2,J10/3", "begins and ends summer time at the same instant"),
+        ("CET-1CEST,M3.5.0,M10.5.0/3 ", "goes on behind its end"),
+        ("CET-1CEST,M3.5.0,M10.5.0,J1", "goes on behind its end"),
+    ] {
+        let allowed = "an offset such as \"+08:00\", -14:00 … +14:00, or Z, or UTC, or a POSIX rule such as \
+                       \"CET-1CEST,M3.5.0,M10.5.0/3\"";
+        let said = of(&format!("time_zone: '{rule}'"));
+        let wanted = format!("time_zone: found `{rule}`, allowed: {allowed}; as a rule it {why}");
+        assert_eq!(said, wanted);
+    }
 }
 
 #[test]

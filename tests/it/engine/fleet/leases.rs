@@ -74,7 +74,7 @@ fn the_next_slice_is_asked_for_when_redis_lends_of_it() {
             let codec = sliding_window::ENTRY.codec(&quota).unwrap();
             let ahead = (codec.ahead)(&quota);
             let mut model = Model::default();
-            let now = model.at(20_000 * Unit::Day.micros() - ahead);
+            let now = model.at(90 * 7 * Unit::LONGEST - ahead);
             let many = Asked { want: 1000, soon: 1000, unit_cost: 1, keys: 1, ..Asked::default() };
             let (outcome, _) = model.ask(&[Rule::new("SW", quota)], now, 0, &[many]);
             let leased = outcome.rules[0];

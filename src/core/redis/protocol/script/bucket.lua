@@ -3,19 +3,19 @@
 -- the bucket, or drained in part before it came back.
 local function bucket()
   local TB={size=function() return 9 end,terms=function() return 4 end}
-  -- a*b/c: whole and rest, exact as long as a/2^16*b and (b+c)*2^16 are.
+  -- a*b/c: whole and rest. The rest is exact as long as (b+c)*2^10 is, which is so up to 31 days, and the whole as
+  -- long as it is below 2^53: a is taken in digits of ten bits, the upper ones first.
   local function share(a,b,c)
     local product=a*b
     if product<FAR then
       local whole=floor(product/c)
       return whole,product-whole*c
     end
-    local low=a%65536
-    local high=(a-low)/65536*b
-    local whole=floor(high/c)
-    local rest=(high-whole*c)*65536+low*b
+    local low=a%1024
+    local whole,rest=share((a-low)/1024,b,c)
+    rest=rest*1024+low*b
     local more=floor(rest/c)
-    return whole*65536+more,rest-more*c
+    return whole*1024+more,rest-more*c
   end
   -- What drains.
   local function flow(r,ticks)

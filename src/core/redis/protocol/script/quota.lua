@@ -1,15 +1,11 @@
--- A piece of a filter that counts many accounts by the day: the day, when it began and the permits that a
--- count stands for; then counters of b bits each. Those of the account lie at the bits in c, each told in
+-- A piece of a filter that counts many accounts by the day: when the day ends, when it does so at the latest and
+-- the permits that a count stands for; then counters of b bits each. Those of the account lie at the bits in c, each told in
 -- two bytes. A piece that is of another day is replaced as a whole.
 local function quota()
   local Q={size=function() return 3 end}
   local byte,HEAD,REST=string.byte,24,3968
-  local function here(r) return max(0,wall+r.a) end
   local function most(r) return min(r.rpu,(2^r.b-1)*r.s[3]) end
-  function Q.spend(r)
-    local s,unit=r.s,r.unit
-    return min((s[1]+1)*unit-here(r),s[2]+unit-now)
-  end
+  function Q.spend(r) return min(r.s[1]-wall,r.s[2]-now) end
   function Q.load(r)
     local head=get('GETRANGE',r.key,0,HEAD-1) or ''
     if head=='' then return zeros(3) end
@@ -30,10 +26,11 @@ local function quota()
   end
   function Q.open(r)
     local s=r.s
-    if s[2]>now then return end
+    if s[2]>now+r.unit then return end
     r.fresh,r.count,r.charged=s[3]==0 or Q.spend(r)<=0,0,false
     if r.fresh then
-      s[1],s[2],s[3]=floor(here(r)/r.unit),now,r.unit_cost
+      local ends,length=planned(r)
+      s[1],s[2],s[3]=ends,now+length,r.unit_cost
     else
       r.counts=fields(r,function(c,n,size,bit) c[n+1],c[n+2],c[n+3]='GET',size,bit end)
       r.count=min(spread(r.counts))
@@ -53,7 +50,7 @@ local function quota()
     local s=r.s
     if not r.charged then return end
     if r.fresh then
-      local ends=s[2]+r.unit-now
+      local ends=s[2]-now
       local empty=struct.pack('>ddd',s[1],s[2],s[3])..('\0'):rep(REST)
       call('SET',r.key,empty,'PX',floor(ends/1000)+1000)
     end

@@ -1,22 +1,31 @@
--- State: number, used, first, and what is out.
-local function window()
-  local W={size=function() return 8 end,terms=function() return 4 end}
-  local function here(r) return max(0,wall+r.a) end
-  function W.spend(r)
-    local s,unit=r.s,r.unit
-    return min((s[1]+1)*unit-here(r),s[3]+unit-now)
+-- The end and the length of the window of now. The gateway tells when some windows begin; all before and after
+-- them are as long as the unit.
+local function planned(r)
+  local from=r.a[1]
+  if from<=wall then
+    for i=2,#r.a do
+      if wall<r.a[i] then return r.a[i],r.a[i]-from end
+      from=r.a[i]
+    end
   end
+  return from+(floor((wall-from)/r.unit)+1)*r.unit,r.unit
+end
+-- State: when it ends by the wall clock, used, first, when it ends at the latest, and what is out.
+local function window()
+  local W={size=function() return 9 end,terms=function() return 5 end}
+  function W.spend(r) return min(r.s[1]-wall,r.s[4]-now) end
   function W.open(r)
     local s=r.s
-    if s[3]>now or s[4]>current then return end
-    age(s,4)
+    if s[3]>now or s[5]>current then return end
+    age(s,5)
     if r.back+r.block>0 and s[3]==r.receipt then
-      comes_in(r,s,4)
+      comes_in(r,s,5)
       s[2]=max(0,s[2]-r.back)
     end
     if s[2]==0 or W.spend(r)<=0 then
-      s[1],s[2],s[3]=floor(here(r)/r.unit),0,now
-      nothing_is_out(s,4)
+      local ends,length=planned(r)
+      s[1],s[2],s[3],s[4]=ends,0,now,now+length
+      nothing_is_out(s,5)
     end
     return true
   end
@@ -32,6 +41,6 @@ local function window()
   W.lease=W.receipt
   function W.life(r) return r.unit end
   -- Not before a window that the wall clock comes back to could still be in force.
-  function W.ends(r) return (r.s[2]>0 and r.s[3]+r.unit or 0)-now end
+  function W.ends(r) return (r.s[2]>0 and r.s[4] or 0)-now end
   return W
 end
