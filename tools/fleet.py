@@ -21,8 +21,10 @@ from redis_node import FOLDER
 CENTRE = 18080
 # How Redis may be set up. A new way is a module and a line here.
 WAYS = {"one": redis_one, "cluster": redis_cluster, "shards": redis_shards, "sentinel": redis_sentinel}
-# The ports of a gateway and of its admin interface; those of the first stand in the file.
-GATEWAYS = {"first": (10000, 9901), "second": (10010, 9911)}
+# The ports of a gateway, for its operators and of its admin interface; those of the first stand in the file.
+GATEWAYS = {"first": (10000, 10002, 9901), "second": (10010, 10012, 9911)}
+# What operators bear: another one at each start.
+TOKEN = secrets.token_hex(16)
 # Where a gateway's own proxy of Redis listens, if it has one.
 SOCKET = "target/redis.sock"
 RULES = FOLDER / "centre/rules.yaml"
@@ -41,7 +43,8 @@ def start_gateway(binary, name, way, password):
         config = config.replace(f"port_value: {port} ", f"port_value: {own} ")
     path = FOLDER / f"{name}.yaml"
     path.write_text(config)
-    return local.envoy(binary, path, {**os.environ, "DIANA_REDIS_PASSWORD": password}, f"{name} ")
+    secret = {"DIANA_REDIS_PASSWORD": password, "DIANA_TOKEN": TOKEN}
+    return local.envoy(binary, path, {**os.environ, **secret}, f"{name} ")
 
 
 def socket(name):
@@ -63,7 +66,7 @@ def serve(processes, way, password):
 def is_ready(name, keys):
     """Whether a gateway serves, each of its workers goes by the centre's rules, as its main thread does, and its proxy of
     Redis reaches these keys."""
-    _, admin = GATEWAYS[name]
+    *_, admin = GATEWAYS[name]
     workers = local.stat(admin, "envoy_server_concurrency") if local.ready(admin) else None
     if workers is None or local.stat(admin, "diana_remote_in_force") != workers + 1:
         return False
@@ -95,11 +98,23 @@ Break them, and see that the last good ones stay; then put them right again:
   echo nonsense >> {relative(RULES)}; sleep 3; hello
   sed -i '/nonsense/d' {relative(RULES)}
 {way.told(processes)}
-See how each gateway counts, and what has failed:
+{operators(way)}See how each gateway counts, and what has failed:
 
   curl -s http://127.0.0.1:9901/stats/prometheus | grep -E '^diana_(mode|rule|remote|fleet_failed)'
 
 Each line of the log below begins with the gateway that it comes from. Ctrl-C stops everything.
+"""
+
+
+def operators(way):
+    """What operators may try."""
+    if way is not redis_one:
+        return ""
+    return f"""Lift through the one gateway what was used through both (this token is good until they stop):
+
+  curl -H 'authorization: Bearer {TOKEN}' 'http://127.0.0.1:10002/.diana/usage?rule=hello'
+  curl -H 'authorization: Bearer {TOKEN}' -X POST 'http://127.0.0.1:10012/.diana/reset?rule=hello'; sleep 1; hello
+
 """
 
 

@@ -1,6 +1,7 @@
 """Starts Envoy in the foreground with a configuration that takes the ports of envoy/envoy.yaml; Ctrl-C stops it."""
 
 import os
+import secrets
 import signal
 import sys
 import time
@@ -10,7 +11,9 @@ import local
 from console import die, say
 
 CONFIG = "envoy/envoy.yaml"
-GATEWAY, UPSTREAM, ADMIN = 10000, 10001, 9901
+GATEWAY, UPSTREAM, OPERATOR, ADMIN = 10000, 10001, 10002, 9901
+# Another one at each start.
+TOKEN = secrets.token_hex(16)
 
 READY = f"""
 Diana is ready at http://127.0.0.1:{GATEWAY} (admin: http://127.0.0.1:{ADMIN}). Ctrl-C stops Envoy.
@@ -24,6 +27,13 @@ TRY = f"""In another terminal, try:
   for i in 1 2 3; do curl -i -H 'x-account-id: ada' http://127.0.0.1:{GATEWAY}/share/qq; done
   sleep 1; curl -s http://127.0.0.1:{ADMIN}/stats/prometheus | grep ^diana
 
+Why was it refused, how much has ada left, and lift it (this token is good until Envoy stops):
+
+  curl -i -H 'x-diana-explain: {TOKEN}' -H 'x-account-id: ada' http://127.0.0.1:{GATEWAY}/share/qq
+  curl -H 'authorization: Bearer {TOKEN}' 'http://127.0.0.1:{OPERATOR}/.diana/usage?rule=share-qq&actor.account=ada'
+  curl -H 'authorization: Bearer {TOKEN}' -X POST 'http://127.0.0.1:{OPERATOR}/.diana/reset?rule=share-qq&actor.account=ada'
+  curl -H 'authorization: Bearer {TOKEN}' http://127.0.0.1:{OPERATOR}/.diana/rules
+
 The log below names the rule that refused a request.
 """
 
@@ -31,9 +41,9 @@ The log below names the rule that refused a request.
 def main():
     config, *version = sys.argv[1:] or [CONFIG]
     binary = envoy.path(*version)
-    for port in (GATEWAY, UPSTREAM, ADMIN):
+    for port in (GATEWAY, UPSTREAM, OPERATOR, ADMIN):
         local.free(port, config)
-    process = local.envoy(binary, config, os.environ)
+    process = local.envoy(binary, config, {**os.environ, "DIANA_TOKEN": TOKEN})
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         while process.poll() is None and not local.ready(ADMIN):

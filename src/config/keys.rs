@@ -19,6 +19,7 @@ pub const DOCUMENT: &[&str] = &[
     "remote",
     "explain",
     "plans",
+    "admin",
 ];
 
 /// Those of them that a remote document may have.

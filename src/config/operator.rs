@@ -1,9 +1,9 @@
-//! What an operator may see: `explain`.
+//! What an operator may see and do: `explain` and `admin`.
 
 use super::actors::Known;
 use super::fields::Fields;
 use super::{headers, values};
-use diana_core::policy::Explain;
+use diana_core::policy::{Admin, Explain, Prefix};
 
 const EXPLAIN: &str = "a mapping such as `{header: x-diana-explain, token_env: DIANA_TOKEN}`";
 
@@ -16,6 +16,33 @@ pub fn explain(top: &Fields<'_>) -> Option<Explain> {
     let header = fields.require("header", "the name of a header").and_then(headers::marker);
     let token_env = fields.require("token_env", values::VARIABLE).and_then(values::variable);
     Some(Explain { header: header?, token_env: token_env? })
+}
+
+const ADMIN: &str = "a mapping such as `{path: /.diana, token_env: DIANA_TOKEN}`";
+/// Keys of `admin`.
+pub const ADMIN_KEYS: &[&str] = &["path", "token_env"];
+
+const PATH: &str = "a path such as `/.diana`, not `/` alone";
+
+/// Reads `admin`.
+pub fn admin(top: &Fields<'_>) -> Option<Admin> {
+    let fields = Fields::read(top.get("admin")?, ADMIN, ADMIN_KEYS)?;
+    let token_env = fields.require("token_env", values::VARIABLE).and_then(values::variable);
+    let node = fields.require("path", PATH)?;
+    let text = node.text(PATH)?;
+    let prefix = match Prefix::parse(text, false) {
+        Ok(prefix) if prefix.path().len() > 1 => prefix,
+        Ok(_) => {
+            node.reject(PATH);
+            return None;
+        }
+        Err(why) => {
+            node.problem(format!("`{text}` {why}"));
+            return None;
+        }
+    };
+    let path = String::from_utf8_lossy(prefix.path()).into_owned();
+    Some(Admin { path, token_env: token_env? })
 }
 
 /// Reports a header that is the operator's and an actor's.

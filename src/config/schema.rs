@@ -53,6 +53,7 @@ fn mappings() -> Vec<Mapping> {
         mapping("redis", redis::KEYS, &["cluster"]),
         mapping("remote", remote::KEYS, &["cluster", "path"]),
         mapping("explain", operator::EXPLAIN_KEYS, operator::EXPLAIN_KEYS),
+        mapping("admin", operator::ADMIN_KEYS, operator::ADMIN_KEYS),
         mapping("variable", remote::VARIABLE, &["env"]),
     ]
 }

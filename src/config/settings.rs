@@ -36,6 +36,7 @@ pub fn own(top: &Fields<'_>) -> Own {
         accepted: accepted(top),
         explain: operator::explain(top),
         mark: mark::read(top),
+        admin: operator::admin(top),
         redis: redis::read(top),
     }
 }

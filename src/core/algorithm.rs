@@ -121,6 +121,19 @@ pub trait Algorithm: Debug {
     /// Permits left at `now`; never more than could be admitted at once.
     fn remaining(&self, state: &[u64], now: Now) -> u64;
 
+    /// Permits of what was charged at `now` that requests hold which are under way, where that is told apart from what was
+    /// used.
+    fn reserved(&self, _state: &[u64], _now: Now) -> u64 {
+        0
+    }
+
+    /// Lifts what was used at `now`: writes the state into `new` in which only what is reserved and `out` permits beside
+    /// are charged. Whether that can be done; otherwise all that
+    /// there is are requests that wait for their turn, or hold what they were given.
+    fn lift(&self, _old: &[u64], _now: Now, _out: u64, _new: &mut [u64]) -> bool {
+        false
+    }
+
     /// The monotonic instant from which `state` decides like no state at all, as seen at `now`;
     /// at or before `now` if it has run out already.
     fn expires(&self, state: &[u64], now: Now) -> Micros;
@@ -132,6 +145,15 @@ pub trait Algorithm: Debug {
 /// Copies a state.
 fn copy(old: &[u64], new: &mut [u64]) {
     new.iter_mut().zip(old).for_each(|(new, old)| *new = *old);
+}
+
+/// Writes the state in which nothing is charged but so many permits.
+fn only(algorithm: &dyn Algorithm, now: Now, permits: u64, new: &mut [u64]) {
+    new.fill(0);
+    if permits > 0 {
+        let nobody = vec![0; algorithm.words()];
+        algorithm.debit(&nobody, now, permits, new);
+    }
 }
 
 /// All algorithms. The first is the default.

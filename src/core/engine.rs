@@ -11,6 +11,7 @@ mod explain;
 mod followed;
 mod hear;
 mod hot;
+pub mod inquiry;
 mod judge;
 mod one;
 mod opinion;
@@ -99,6 +100,8 @@ pub struct Engine {
     redis: Handle,
     /// The requests that wait for an answer, by their tickets.
     asked: Tickets<Asked>,
+    /// What operators have asked Redis.
+    inquiries: Vec<inquiry::Inquiry>,
     /// The requests that wait for permits which others hold.
     permit_queues: PermitQueues,
     /// What clients gave back that left.

@@ -6,6 +6,7 @@ pub mod cookie;
 pub mod header;
 pub mod jwt_claim;
 pub mod metadata;
+pub mod named;
 pub mod peer;
 pub mod query;
 
@@ -70,6 +71,11 @@ pub trait Source: Debug {
     /// Whether the value is an address, as bytes.
     fn is_address(&self) -> bool {
         false
+    }
+
+    /// The value that an operator means who spells it so; nothing if it can be none.
+    fn spelled(&self, text: &[u8]) -> Option<Vec<u8>> {
+        (!text.is_empty()).then(|| text.into())
     }
 
     /// Whether callers can choose the value freely, so that one caller can pose as many.

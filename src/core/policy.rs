@@ -26,7 +26,7 @@ pub use ban::Ban;
 pub use cost::Told;
 pub use hot::Hot;
 pub use matching::{Block, Condition, Except, Field, Host, Match, Prefix, Test};
-pub use operator::Explain;
+pub use operator::{Admin, Explain};
 pub use plans::{Plan, PlanKind, Plans, plan};
 pub use quota::{MAX_PERMITS, Quota};
 use redis::Redis;
@@ -62,6 +62,10 @@ pub struct Policy {
     pub fields: LimitFields,
     /// A header of requests that names the rules in shadow which would have refused them.
     pub mark: Option<Rc<str>>,
+    /// Where an operator looks at callers, and lifts what they used.
+    pub admin: Option<Admin>,
+    /// Whether a configuration centre gave it.
+    pub is_remote: bool,
     /// Where `global` rules are counted; without one each gateway counts them by itself.
     pub redis: Option<Redis>,
     /// Where rules come from that replace these.
@@ -98,6 +102,7 @@ impl Policy {
             accepted: self.accepted,
             explain: self.explain.clone(),
             mark: self.mark.clone(),
+            admin: self.admin.clone(),
             redis: self.redis.clone(),
         }
     }

@@ -21,6 +21,7 @@ mod state;
 pub mod stores;
 pub mod table;
 pub mod tables;
+pub mod usage;
 mod watermark;
 mod weak_registry;
 
@@ -30,6 +31,7 @@ use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
 pub use counter_spec::CounterSpec;
 pub use reservation::Reservation;
+use usage::{Unliftable, Usage};
 
 /// The callers of one rule.
 pub trait Store {
@@ -93,6 +95,19 @@ pub trait Store {
 
     /// The caller is hot: it is going to need about so many permits in the next tenth of a second.
     fn hint_demand(&mut self, _key: Key, _permits: u64) {}
+
+    /// What a caller has used; nothing if each worker counts for itself.
+    fn look_at(&mut self, _key: Key, _now: Now) -> Option<Usage> {
+        None
+    }
+
+    /// Lifts what a caller has used: from now on only what is lent or reserved counts.
+    ///
+    /// # Errors
+    /// Why that cannot be done.
+    fn lift(&mut self, _key: Key, _now: Now) -> Result<(), Unliftable> {
+        Err(Unliftable::Local)
+    }
 
     /// Does what has to be done from time to time. Whether there is more to do soon, even if no
     /// request comes.

@@ -81,6 +81,7 @@ unsafe extern "C" {
     fn proxy_define_metric(kind: u32, name: *const u8, size: usize, id: *mut u32) -> u32;
     fn proxy_increment_metric(id: u32, change: i64) -> u32;
     fn proxy_record_metric(id: u32, value: u64) -> u32;
+    fn proxy_get_metric(id: u32, value: *mut u64) -> u32;
     fn proxy_set_tick_period_milliseconds(period: u32) -> u32;
     fn proxy_set_effective_context(context: u32) -> u32;
     fn proxy_continue_stream(stream_type: u32) -> u32;
@@ -232,6 +233,14 @@ pub(super) fn increment_metric(id: u32, change: i64) {
 pub(super) fn record_metric(id: u32, value: u64) {
     // SAFETY: as above.
     _ = unsafe { proxy_record_metric(id, value) };
+}
+
+/// What a metric shows.
+pub(super) fn metric(id: u32) -> Option<u64> {
+    let mut value = 0;
+    // SAFETY: see the module.
+    let status = unsafe { proxy_get_metric(id, &raw mut value) };
+    (status == OK).then_some(value)
 }
 
 pub(super) fn set_tick_period(milliseconds: u32) {

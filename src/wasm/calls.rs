@@ -12,6 +12,7 @@ use super::{abi, pairs, stats};
 use diana_core::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData, Values};
 use diana_core::report::Refusal;
 use diana_core::time::Micros;
+use diana_worker::admin::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 
 /// gRPC's RESOURCE_EXHAUSTED.
@@ -127,6 +128,13 @@ impl Streams for HostCall {
         abi::reply(status, "diana_refused", &body, &headers, RESOURCE_EXHAUSTED);
     }
 
+    fn reply(&self, reply: &AdminReply) {
+        const UNKNOWN: i32 = 2;
+        let headers = [("content-type", "application/json"), ("cache-control", "no-store")];
+        let headers = pairs::serialise(headers.into_iter());
+        abi::reply(reply.status.into(), "diana_admin", &reply.body, &headers, UNKNOWN);
+    }
+
     fn resume(&self, stream: u32) {
         abi::resume(stream, self.root);
     }
@@ -139,6 +147,10 @@ impl Host for HostCall {
 
     fn environment(&self) -> &dyn Environment {
         &HostEnvironment
+    }
+
+    fn counted(&self, name: &str) -> u64 {
+        stats::counted(name)
     }
 
     fn random(&self) -> u128 {

@@ -20,6 +20,11 @@ pub(super) fn count(name: &str, amount: u64) {
     }
 }
 
+/// What a counter of this gateway shows.
+pub(super) fn counted(name: &str) -> u64 {
+    id(COUNTER, name).and_then(abi::metric).unwrap_or(0)
+}
+
 /// Moves a gauge.
 pub(super) fn gauge(name: &str, change: i64) {
     if let Some(id) = id(GAUGE, name) {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::admin::AdminReply;
 use diana_core::engine::Resumed;
 use diana_core::port::{Callout, Environment, Metrics, Request, SharedData};
 use diana_core::report::Refusal;
@@ -63,6 +64,9 @@ pub trait Streams {
     /// Answers the request with a refusal.
     fn refuse(&self, refusal: &Refusal);
 
+    /// Answers the request of an operator.
+    fn reply(&self, reply: &AdminReply);
+
     /// Lets the request of a stream go on that was paused, whichever was entered, and enters the root.
     fn resume(&self, stream: u32);
 
@@ -80,6 +84,9 @@ pub trait Host: Callout + Clocks + Contexts + Log + Metrics + Streams {
 
     /// The environment of the worker.
     fn environment(&self) -> &dyn Environment;
+
+    /// How much was counted by all workers under this name.
+    fn counted(&self, name: &str) -> u64;
 
     /// Random bits; zero if the host has none.
     fn random(&self) -> u128;

@@ -1,5 +1,6 @@
 //! One configuration in one worker: what its root and its streams have in common.
 
+mod operator;
 mod redis;
 mod upkeep;
 
@@ -17,7 +18,6 @@ use diana_core::policy::Policy;
 use diana_core::port::{Clock, Request};
 use diana_core::redis::client::{Client, Endpoint};
 use diana_core::redis::handle::Handle;
-use diana_core::report::explained::Explained;
 use diana_core::store::remains::Remains;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
@@ -42,6 +42,8 @@ pub struct Instance {
     reads_headers: bool,
     /// Headers that mark requests.
     marks: Vec<Rc<str>>,
+    /// Where its rules come from, and since when they are in force, by the wall clock.
+    origin: (&'static str, Micros),
     /// What an operator may ask.
     operator: Option<Box<Operator>>,
     /// How often upkeep is due, in ticks.
@@ -75,6 +77,7 @@ impl Instance {
         let seed = seed::agree(&namespace, &*data, host);
         let has_redis = way.is_some();
         let operator = Operator::new(&policy, seed, host);
+        let from = if policy.is_remote { "remote" } else { "local" };
         let client = way.map(|way| {
             // Each has a name of its own to Redis, also where the host has no random numbers.
             let random = host.random() as u64 ^ u64::from(kept.number) << 32;
@@ -89,6 +92,7 @@ impl Instance {
             offset: kept.offset,
             reads_headers: engine.reads_headers() || operator.is_some(),
             operator,
+            origin: (from, host.wall()),
             marks: std::mem::take(&mut engine.markers),
             interval: engine.tick_interval(),
             engine: RefCell::new(engine),
@@ -161,32 +165,6 @@ impl Instance {
             }
             verdict
         })
-    }
-
-    /// What an operator may ask.
-    pub(crate) fn operator(&self) -> Option<&Operator> {
-        self.operator.as_deref()
-    }
-
-    /// As [`Instance::decide`], about a request that an operator asks about: beside the verdict stand the rules that do
-    /// not apply.
-    pub(crate) fn decide_explained(
-        &self,
-        request: &dyn Request,
-        host: &dyn Host,
-    ) -> (Verdict, Vec<Explained>) {
-        let mut skipped = Vec::new();
-        let verdict = self.judge(host, |engine| {
-            engine.explain(true);
-            let (verdict, rules) = engine.decide_explained(request, &self.clock(host));
-            engine.explain(false);
-            skipped = rules;
-            if engine.is_hot() && !matches!(verdict, Verdict::Refuse(_)) {
-                mark(engine, host);
-            }
-            verdict
-        });
-        (verdict, skipped)
     }
 
     /// The same, about one that has waited for an answer that was of no use.

@@ -3,6 +3,7 @@
 //! An adapter has one [`Worker`] for each of the host's threads, a [`Root`] for each configuration of the plugin there, and a
 //! [`Stream`] for each request, and says by [`host::Host`] what the host can do.
 
+pub mod admin;
 mod clock;
 pub mod hold;
 pub mod host;

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use super::admin;
 use super::host::{Host, Level};
 use diana_core::key::{Key, KeyHasher, Seed};
 use diana_core::policy::Policy;
@@ -67,15 +68,35 @@ impl Attempts {
 pub(crate) struct Operator {
     seed: Seed,
     explain: Option<(Rc<str>, Token)>,
+    admin: Option<(String, Token)>,
 }
 
 impl Operator {
     /// Nothing if the configuration lets nobody ask.
     pub(crate) fn new(policy: &Policy, seed: Seed, host: &dyn Host) -> Option<Box<Operator>> {
         let token = |variable: &str| Token::of(variable, host.environment(), &seed);
-        let explain = policy.explain.as_ref()?;
-        let explain = Some((explain.header.clone(), token(&explain.token_env)));
-        Some(Box::new(Operator { seed, explain }))
+        let explain = policy.explain.as_ref();
+        let explain = explain.map(|it| (it.header.clone(), token(&it.token_env)));
+        let admin = policy.admin.as_ref().map(|it| (it.path.clone(), token(&it.token_env)));
+        let is_any = explain.is_some() || admin.is_some();
+        is_any.then(|| Box::new(Operator { seed, explain, admin }))
+    }
+
+    /// What a request on the operator's path asks for, if it is on that; nothing of it if it does not bear the token.
+    pub(crate) fn asks_for(
+        &self,
+        request: &dyn Request,
+        attempts: &Attempts,
+        host: &dyn Host,
+    ) -> Option<Option<(String, Vec<u8>)>> {
+        let (path, token) = self.admin.as_ref()?;
+        let asked = admin::is_for(request, path)?;
+        let given = match request.header("authorization") {
+            Values::One(value) => value.strip_prefix(b"Bearer "),
+            Values::None | Values::Many(_) => None,
+        };
+        let is = |given| attempts.is(*token, given, &self.seed, host.monotonic());
+        Some(given.is_some_and(is).then_some(asked))
     }
 
     /// Takes the token off a request that bears one. The explanation to be given, if it is the right one.
@@ -100,8 +121,9 @@ impl Operator {
 
 /// Says why nobody is going to be known as an operator, if that is so.
 pub(crate) fn complain(policy: &Policy, host: &dyn Host) {
-    let variables = policy.explain.iter().map(|explain| ("explain", &explain.token_env));
-    for (key, variable) in variables {
+    let explain = policy.explain.iter().map(|explain| ("explain", &explain.token_env));
+    let admin = policy.admin.iter().map(|admin| ("admin", &admin.token_env));
+    for (key, variable) in explain.chain(admin) {
         let why = match host.environment().variable(variable) {
             None => {
                 "is not in the environment of the VM; see `environment_variables` of `vm_config`"

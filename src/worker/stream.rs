@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::admin::{AdminReply, Answered};
 use super::host::Host;
 use super::instance::Instance;
 use super::operator::Explanation;
@@ -63,8 +64,13 @@ impl Stream {
         worker: &Worker,
         host: &dyn Host,
     ) -> bool {
-        let operator = self.instance.operator();
-        let asks = operator.and_then(|it| it.asks_why(request, &worker.attempts, host));
+        let instance = self.instance.clone();
+        let Some(operator) = instance.operator() else { return true };
+        if let Some(asked) = operator.asks_for(request, &worker.admin_attempts, host) {
+            self.operate(asked, request, worker, host);
+            return false;
+        }
+        let asks = operator.asks_why(request, &worker.attempts, host);
         self.instance.open(host);
         let verdict = match asks {
             Some(explanation) => self.decide_explained(explanation, request, host),
@@ -73,6 +79,29 @@ impl Stream {
         let goes_on = verdict.is_pass() || self.carry_out(verdict, worker, host);
         worker.settle(host);
         goes_on
+    }
+
+    /// Does what an operator asks that has borne the token.
+    fn operate(
+        &mut self,
+        asked: Option<(String, Vec<u8>)>,
+        request: &dyn Request,
+        worker: &Worker,
+        host: &dyn Host,
+    ) {
+        let answered = match asked {
+            None => Answered::Now(AdminReply::nothing()),
+            Some((rest, query)) => self.instance.operate((&rest, &query), request, host),
+        };
+        match answered {
+            Answered::Now(reply) => host.reply(&reply),
+            Answered::Later(ticket) => {
+                let late = self.late().clone();
+                self.held = true;
+                self.instance.waiting().join(ticket, self.id, late);
+            }
+        }
+        worker.settle(host);
     }
 
     fn decide_explained(

@@ -35,6 +35,8 @@ pub struct Worker {
     pub(crate) timers: Timers,
     /// Who tried to pass for an operator that asks why.
     pub(crate) attempts: Attempts,
+    /// The same of the operator's path.
+    pub(crate) admin_attempts: Attempts,
     offset: Rc<Offset>,
     tables: RefCell<Tables>,
     /// The number of the next instance.

@@ -5,6 +5,7 @@ mod exact;
 mod faults;
 mod in_flight;
 mod modes;
+mod operator;
 mod plans;
 mod quotas;
 mod roots;

@@ -1,10 +1,19 @@
-//! What an operator is told by the real thing.
+//! What an operator is told by the real thing, and what it does.
 
 use serde_json::Value;
 
-use crate::harness::{Envoy, Gateway, Response};
+use crate::harness::{Envoy, Gateway, Response, eventually, exchange, request};
 
-const TOKEN: &str = "0123456789abcdef";
+pub const TOKEN: &str = "0123456789abcdef";
+
+/// The status and the JSON that an operator is answered with.
+pub fn operate(envoy: &Envoy, method: &str, rest: &str) -> (u16, Value) {
+    let bearer = format!("Bearer {TOKEN}");
+    let request = request(method, &format!("/.diana{rest}"), &[("authorization", &bearer)]);
+    let answer = exchange(envoy.port, &request).expect("an answer");
+    assert_eq!(answer.header("content-type"), Some("application/json"), "{answer:?}");
+    (answer.status, serde_json::from_str(&answer.body).unwrap())
+}
 
 fn explained(answer: &Response) -> Value {
     serde_json::from_str(answer.header("x-diana-explain").expect("it is explained")).unwrap()
@@ -40,4 +49,60 @@ fn why_is_told_whoever_answers() {
         let answer = envoy.get("/", &[("x-diana-explain", token)]);
         assert_eq!((answer.status, answer.header("x-diana-explain")), (200, None));
     }
+}
+
+/// Requests on connections of their own, which go to any worker; how many are let through.
+fn admitted(envoy: &Envoy, path: &str, requests: usize) -> usize {
+    let statuses = envoy.statuses(requests, path, &[("x-account-id", "ada")]);
+    statuses.iter().filter(|status| **status == 200).count()
+}
+
+#[test]
+fn what_is_lifted_is_lifted_in_all_workers() {
+    let envoy = Gateway::with(
+        "admin: {path: /.diana, token_env: DIANA_TOKEN}\n\
+         limits:\n\
+         - {Url: /w, rules: [{name: w, actor: account, unit: day, rpu: 40, algo: W}]}\n\
+         - {Url: /s, rules: [{name: s, actor: account, unit: day, rpu: 40, algo: SW}]}\n\
+         - {Url: /t, rules: [{name: t, actor: account, unit: day, rpu: 40, algo: TB}]}\n\
+         - {Url: /b, rules: [{name: b, actor: account, unit: day, rpu: 1, algo: W, \
+                              ban: {after: 3, within: 1m, for: 1h}}]}",
+    )
+    .variable("DIANA_TOKEN", TOKEN)
+    .workers(4)
+    .start();
+    for rule in ["w", "s", "t"] {
+        let path = format!("/{rule}");
+        let rest = format!("?rule={rule}&actor.account=ada");
+        for _ in 0..3 {
+            assert_eq!(admitted(&envoy, &path, 80), 40, "{rule}");
+            let (status, seen) = operate(&envoy, "POST", &format!("/reset{rest}"));
+            assert_eq!((status, &seen["callers"][0]["used"]), (200, &0.into()), "{seen}");
+            // Refusals that are remembered are so for a second.
+            std::thread::sleep(std::time::Duration::from_secs(1));
+        }
+        assert_eq!(admitted(&envoy, &path, 40), 40, "{rule}: all of it at once");
+        let (_, seen) = operate(&envoy, "GET", &format!("/usage{rest}"));
+        assert_eq!(seen["callers"][0]["remaining"], 0, "{seen}");
+    }
+    admitted(&envoy, "/b", 40);
+    let of_b = "?rule=b&actor.account=ada";
+    operate(&envoy, "POST", &format!("/reset{of_b}"));
+    assert_eq!(admitted(&envoy, "/b", 20), 0, "still banned");
+    let (status, _) = operate(&envoy, "POST", &format!("/unban{of_b}"));
+    assert_eq!(status, 200);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(admitted(&envoy, "/b", 1), 1);
+    let (_, rules) = operate(&envoy, "GET", "/rules");
+    assert_eq!(rules["rules"].as_array().unwrap().len(), 4);
+    eventually("what all workers admitted", || {
+        let (_, rules) = operate(&envoy, "GET", "/rules");
+        (rules["rules"][0]["allowed"] == 160).then_some(())
+    });
+    let lines = envoy.log();
+    assert_eq!(lines.matches("admin: reset rule=w key=").count(), 3, "{lines}");
+    assert_eq!(operate(&envoy, "POST", "/reset?rule=nobody").0, 404);
+    let answer = envoy.get("/.diana/rules", &[("authorization", "Bearer 0123456789abcdeF")]);
+    assert_eq!(answer.status, 404);
+    assert_eq!(envoy.get("/%2ediana/rules", &[]).status, 200, "that is another path");
 }

@@ -29,7 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("calendar", &["policy", "time"]),
     ("algorithm", &["calendar", "decision", "policy", "ring", "settlement", "time"]),
     ("matching", &["number", "policy", "port", "spelling"]),
-    ("identity", &["json", "key", "matching", "policy", "port", "spelling", "tree"]),
+    ("identity", &["address", "json", "key", "matching", "policy", "port", "spelling", "tree"]),
     ("plan", &["identity", "key", "number", "policy", "port"]),
     ("cost", &["identity", "number", "policy", "port"]),
     ("settling", &["number", "policy", "port"]),
@@ -108,6 +108,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const STORES: &[(&str, &[&str])] = &[
     ("counter_spec", &[]),
     ("found", &[]),
+    ("usage", &[]),
     ("lease", &[]),
     ("plans", &[]),
     ("slab", &[]),
@@ -122,9 +123,9 @@ const STORES: &[(&str, &[&str])] = &[
     ("reservation", &["lease", "places", "row", "slots"]),
     ("bans", &["slots"]),
     ("daily", &["plans", "reservation"]),
-    ("in_flight", &["places", "reservation", "slots"]),
+    ("in_flight", &["places", "reservation", "slots", "usage"]),
     ("local", &["plans", "reservation", "row", "state", "table"]),
-    ("shared", &["lease", "leases", "plans", "reservation", "slots"]),
+    ("shared", &["lease", "leases", "plans", "reservation", "slots", "state", "usage"]),
     ("tables", &["bans", "counter_spec", "daily", "places", "table", "weak_registry"]),
     ("remains", &["bans", "found", "places", "slots"]),
     (
@@ -144,7 +145,10 @@ fn no_reservation_knows_a_store() {
     let store = fs::read_to_string(core().join("store.rs")).unwrap();
     let used: Vec<&str> = STORES.iter().map(|(name, _)| *name).collect();
     let uses = |name: &&&str| store.contains(&format!("use {name}::"));
-    assert_eq!(used.iter().filter(uses).collect::<Vec<_>>(), [&"counter_spec", &"reservation"]);
+    assert_eq!(
+        used.iter().filter(uses).collect::<Vec<_>>(),
+        [&"counter_spec", &"usage", &"reservation"]
+    );
 }
 
 /// Compares the modules of a folder of the core with a table. They name one another behind one of some words, which

@@ -9,6 +9,7 @@ mod faults;
 mod fleet;
 mod leases;
 mod lent;
+mod lifted;
 mod loans;
 mod memory;
 mod office;

@@ -204,6 +204,7 @@ fn a_ban_is_asked_about_and_told_of_in_its_own_words() {
         numbers: Numbers::of_ban(&ban),
         refusals: 4,
         keys: 100,
+        sets: None,
     };
     let mut trip = trip();
     trip.calls[0].asks[0].questions.push(Question::Ban(refusals));

@@ -1,5 +1,6 @@
 //! What a worker does when its host calls it, and when it has the host call.
 
+mod admin;
 mod calls;
 mod configurations;
 mod ends;

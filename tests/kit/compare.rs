@@ -8,7 +8,7 @@ use diana_core::redis::protocol::{Ask, Back, Charge};
 use fastrand::Rng;
 
 use crate::laws::stream;
-use crate::model::{Asked, CHECKS, Model, Receipts};
+use crate::model::{Asked, CHECKS, LIFTS, LOOKS, Model, Receipts};
 use crate::rules::{Rule, ask_of, at, today, trip_of};
 use crate::server::Server;
 
@@ -66,6 +66,7 @@ pub struct Play {
     pub lends: usize,
     pub shared: usize,
     pub soon: usize,
+    pub lifted: usize,
 }
 
 impl Play {
@@ -95,6 +96,7 @@ impl Play {
             lends: 0,
             shared: 0,
             soon: 0,
+            lifted: 0,
         }
     }
 
@@ -147,7 +149,7 @@ impl Play {
             };
             self.waited += usize::from(wait > 0);
             for ((opinion, own), asked) in seen.rules.iter().zip(receipts).zip(asked) {
-                let is_checked = asked.what == CHECKS;
+                let is_checked = asked.what >= CHECKS;
                 if opinion.retry.is_none() && asked.cost + opinion.block > 0 && !is_checked {
                     self.leased += usize::from(opinion.block > 0);
                     self.ahead += usize::from(opinion.starts > 0);
@@ -221,6 +223,17 @@ impl Play {
         if rng.u8(0..8) == 0 {
             (charge.checks, asked.what) = (true, CHECKS);
             (charge.tentative, asked.tentative) = (false, false);
+        }
+        let holds = quota.max_delay.is_some_and(|delay| delay > 0);
+        if rng.u8(0..12) == 0 && !holds && self.rules[rule].entry.short != "LB" {
+            let lifts = rng.bool();
+            let nothing = self.rules[rule].charge(caller, 0, 0);
+            let back = if lifts { Back::Lifts } else { Back::Looks };
+            let counted = nothing.counted;
+            let what = if lifts { LIFTS } else { LOOKS };
+            let asked = Asked { rule, caller, unit_cost, keys, counted, what, ..Asked::default() };
+            self.lifted += usize::from(lifts);
+            return (Charge { unit_cost, keys, back, ..nothing }, asked);
         }
         let mine = |held: &Held| held.rule == rule && held.caller == caller;
         if rng.bool()

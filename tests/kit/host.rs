@@ -9,6 +9,7 @@ use diana_core::port::{Call, Callout, Environment, Metrics, Request, SharedData}
 use diana_core::report::Refusal;
 use diana_core::time::{Micros, Now};
 use diana_core::verdict::Verdict;
+use diana_worker::admin::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 
 use crate::fake::{FakeEnvironment, FakeSharedData};
@@ -200,6 +201,8 @@ impl Streams for FakeHost {
         self.refused.set(Some(refusal.by.state()));
     }
 
+    fn reply(&self, _: &AdminReply) {}
+
     fn resume(&self, _: u32) {
         self.entered.set(ROOT);
     }
@@ -222,6 +225,10 @@ impl Host for FakeHost {
 
     fn environment(&self) -> &dyn Environment {
         &self.environment
+    }
+
+    fn counted(&self, name: &str) -> u64 {
+        self.counts.borrow().get(name).copied().unwrap_or(0)
     }
 
     fn random(&self) -> u128 {

@@ -6,6 +6,7 @@ mod clock;
 mod counted;
 mod keys;
 mod lend;
+mod lift;
 mod look;
 pub mod places;
 pub mod proxy;
@@ -42,6 +43,10 @@ const IDLE: u64 = SECOND / 10;
 /// What an ask says that is only to be checked.
 pub const CHECKS: u64 = 6;
 
+/// And one by which it is only told what was used, or that is lifted.
+pub const LOOKS: u64 = 7;
+pub const LIFTS: u64 = 8;
+
 /// Numbers are exact below it.
 const FAR: u64 = 1 << 53;
 
@@ -67,6 +72,8 @@ pub struct Asked {
     pub counted: Option<u64>,
     /// What else it says, of places in flight.
     pub what: u64,
+    /// When what was used was last lifted.
+    pub lifted: u64,
 }
 
 /// What becomes of an ask about rules.
@@ -105,6 +112,8 @@ pub struct Model {
     clock: Clock,
     states: HashMap<(usize, Who), State>,
     counters: HashMap<usize, Counter>,
+    /// When what a caller used was last lifted.
+    lifted: HashMap<(usize, u64), u64>,
 }
 
 impl Model {
@@ -126,10 +135,16 @@ impl Model {
             .iter_mut()
             .map(|asked| {
                 let needs = (asked.keys, asked.unit_cost);
+                let lifted = self.lifted.get(&(asked.rule, asked.caller));
+                asked.lifted = lifted.copied().unwrap_or(0);
                 let seat = self.seat(rules, asked.rule, asked.caller, needs, now.mono);
                 // What is shared is not leased.
                 if seat.overflows() {
                     (asked.want, asked.soon) = (0, 0);
+                    asked.what = if asked.what == LIFTS { LOOKS } else { asked.what };
+                }
+                if asked.what == LIFTS {
+                    self.lifted.insert((asked.rule, asked.caller), now.mono);
                 }
                 seat
             })

@@ -121,7 +121,9 @@ pub fn left(back: &mut Back) -> Option<&mut u64> {
         | Back::Debt { .. }
         | Back::Holds { .. }
         | Back::Frees { .. }
-        | Back::Lives => None,
+        | Back::Lives
+        | Back::Looks
+        | Back::Lifts => None,
         Back::Cost { permits, .. } => Some(permits),
         Back::Block { left, .. } => Some(left),
     }

@@ -25,6 +25,7 @@ fn count(ban: &Ban, caller: u64, refusals: u64) -> Refusals {
         numbers: Numbers::of_ban(ban),
         refusals,
         keys: 100_000,
+        sets: None,
     }
 }
 

@@ -144,7 +144,8 @@ fn a_ban_is_never_shared() {
     };
     let refused = |caller: u64, refusals| {
         let (caller, numbers) = (Key { hash: caller, second_hash: caller }, Numbers::of_ban(&ban));
-        let refusals = Refusals { fingerprint: 1, caller, numbers, refusals, keys: KEYS };
+        let sets = None;
+        let refusals = Refusals { fingerprint: 1, caller, numbers, refusals, keys: KEYS, sets };
         server.decide(&trip_about(Some(START), refusals)).bans[0][0]
     };
     for caller in 0..4 * KEYS {

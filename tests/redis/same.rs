@@ -11,6 +11,7 @@ fn redis_answers_like_the_steps_in_rust() {
     let start = seed::fresh();
     let (mut trips, mut leased, mut given_back, mut refused, mut held) = (0, 0, 0, 0, 0);
     let (mut ahead, mut lends, mut shared, mut owed, mut soon) = (0, 0, 0, 0, 0);
+    let mut lifted = 0;
     for number in 0..320 {
         let seed = start.wrapping_add(number);
         let play = play(&server, &REGISTRY[number as usize % REGISTRY.len()], seed);
@@ -21,6 +22,7 @@ fn redis_answers_like_the_steps_in_rust() {
         shared += play.shared;
         owed += play.owed;
         soon += play.soon;
+        lifted += play.lifted;
         given_back += play.given_back;
         refused += play.refused;
         held += play.waited;
@@ -29,7 +31,10 @@ fn redis_answers_like_the_steps_in_rust() {
     println!(
         "{trips} trips: {leased} leases ({ahead} for later), {given_back} back, {refused} refused, {lends} for loans and {soon} for what is reserved, {held} held, {shared} by shared buckets"
     );
-    assert!(ahead > 5 && lends > 50 && shared > 400 && owed > 400 && soon > 100, "too tame");
+    assert!(
+        ahead > 5 && lends > 50 && shared > 400 && owed > 400 && soon > 100 && lifted > 400,
+        "too tame"
+    );
     assert!(
         [trips, leased, given_back, refused, held].iter().all(|count| *count > 400),
         "too tame"

@@ -91,11 +91,12 @@ fn lasting<'q>(
         return quota;
     }
     let most = all.clone().map(|quota| quota.burst.unwrap_or(quota.rpu).max(quota.cost)).max();
+    let fastest = all.clone().map(|quota| quota.rpu).max();
     let held = all.filter_map(|quota| quota.max_delay).max().unwrap_or(0);
     let drains = u128::from(most.unwrap_or(0)) * u128::from(quota.period());
     let longest = drains.div_ceil(u128::from(slowest.max(1))).saturating_add(held.into());
     let longest = Micros::try_from(longest.min(LONGEST)).unwrap_or(Micros::MAX);
-    Quota { slowest: Some(slowest), longest, ..quota }
+    Quota { slowest: Some(slowest), fastest, longest, ..quota }
 }
 
 /// One plan.

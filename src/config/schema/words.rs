@@ -18,6 +18,7 @@ const UNDER: &[(&str, &str, &str)] = &[
     ("document", "accepted", "accepted"),
     ("document", "redis", "redis"),
     ("document", "explain", "explain"),
+    ("document", "admin", "admin"),
     ("document", "remote", "remote"),
     ("entry", "match", "match"),
     ("entry", "unless", "match"),

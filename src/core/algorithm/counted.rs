@@ -83,6 +83,17 @@ impl Algorithm for Counted {
         None
     }
 
+    fn reserved(&self, state: &[u64], now: Now) -> u64 {
+        let (reserved, used) = self.parts(state);
+        self.inner.remaining(used, now).saturating_sub(self.inner.remaining(reserved, now))
+    }
+
+    fn lift(&self, old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
+        let kept = out.saturating_add(self.reserved(old, now));
+        let (new_reserved, new_used) = self.parts_mut(new);
+        self.inner.lift(&[], now, kept, new_reserved) && self.inner.lift(&[], now, kept, new_used)
+    }
+
     fn most_at_once(&self) -> u64 {
         self.inner.most_at_once()
     }

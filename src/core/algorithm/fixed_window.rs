@@ -124,6 +124,12 @@ impl Algorithm for FixedWindow {
         Some(now.mono.saturating_add(Window::load(charged).left(now)))
     }
 
+    fn lift(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
+        // It begins anew, so that no older receipt is one of its own.
+        super::only(self, now, out, new);
+        true
+    }
+
     fn most_at_once(&self) -> u64 {
         self.rpu
     }

@@ -134,6 +134,20 @@ impl Algorithm for SettledBucket {
         None
     }
 
+    fn reserved(&self, state: &[u64], now: Now) -> u64 {
+        let (debts, open) = self.parts(state);
+        if self.counted.expires(debts, now) > now.mono { Open::load(open).permits } else { 0 }
+    }
+
+    fn lift(&self, old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
+        let kept = out.saturating_add(self.reserved(old, now)).min(self.most_at_once());
+        let (debts, open) = self.parts_mut(new);
+        // Of an age of its own, so that nothing comes back that was charged before.
+        Open { permits: 0, age: now.mono }.save(open);
+        super::only(&*self.counted, now, kept, debts);
+        true
+    }
+
     fn most_at_once(&self) -> u64 {
         self.counted.most_at_once()
     }

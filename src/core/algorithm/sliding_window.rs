@@ -130,6 +130,11 @@ impl Algorithm for SlidingWindow {
         Some(self.start(self.ring.newest(charged).saturating_add(1)))
     }
 
+    fn lift(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
+        super::only(self, now, out, new);
+        true
+    }
+
     fn most_at_once(&self) -> u64 {
         self.rpu
     }

@@ -51,6 +51,8 @@ pub const ENTRY: Entry = Entry {
 struct TokenBucket {
     rpu: u64,
     lasting: u64,
+    /// The highest rate at which a charge may have drained.
+    fastest: u64,
     unit: Micros,
     burst: u64,
     /// The largest debt: `burst` permits.
@@ -106,7 +108,8 @@ fn build(quota: &Quota) -> BuiltAlgorithm {
         return Ok(warm_up::build(quota, warm_up, reach));
     }
     let (rpu, lasting) = (quota.rpu, quota.lasting());
-    Ok(Rc::new(TokenBucket { rpu, lasting, unit, burst, capacity, reach }))
+    let fastest = quota.fastest.unwrap_or(rpu);
+    Ok(Rc::new(TokenBucket { rpu, lasting, fastest, unit, burst, capacity, reach }))
 }
 
 impl Algorithm for TokenBucket {
@@ -163,8 +166,8 @@ impl Algorithm for TokenBucket {
         }
         // Had others found the bucket full, it would have been this charge that drained.
         let debt = Debt::load(old);
-        let charge = Debt::default().drained(since, self.rpu).charged(permits, self.unit);
-        debt.without(charge.drained(debt.at(), self.rpu).amount()).save(new);
+        let charge = Debt::default().drained(since, self.fastest).charged(permits, self.unit);
+        debt.without(charge.drained(debt.at(), self.fastest).amount()).save(new);
     }
 
     fn debit(&self, old: &[u64], now: Now, permits: u64, new: &mut [u64]) {
@@ -182,6 +185,11 @@ impl Algorithm for TokenBucket {
 
     fn most_out(&self) -> u64 {
         self.burst / 2
+    }
+
+    fn lift(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
+        super::only(self, now, out, new);
+        self.reach.is_none()
     }
 
     fn most_at_once(&self) -> u64 {

@@ -4,12 +4,12 @@
 //! judged anew then. Should one refuse by now, Redis gets its permits back with the next trip. So a
 //! charge may be visible for a while that lets nobody through, and never the reverse.
 
+mod handed;
+
 use super::opinion::{Basis, Says};
 use super::round::Round;
 use super::{Banned, Engine, Opinion, Patience, Since};
-use crate::key::Key;
 use crate::port::{self, Callout, Clock, Request};
-use crate::redis::client::Completion;
 use crate::redis::handle::Handle;
 use crate::redis::pending::{Pending, Settled};
 use crate::redis::protocol::{Question, Reply};
@@ -195,55 +195,6 @@ impl Engine {
         for opinion in &mut self.scratch.opinions {
             if let Some(judge) = self.rules.get_mut(opinion.rule) {
                 opinion.give_back(judge, &mut self.redis);
-            }
-        }
-    }
-
-    fn hand_out(&mut self, completed: Vec<Completion>, now: Now) -> Vec<Resumed> {
-        if let Some(client) = &self.client {
-            self.callers.reseed(client.seed());
-        }
-        let mut requests = Vec::new();
-        for completion in completed {
-            match completion {
-                Completion::Request(ticket, answer) => match self.asked.get(ticket) {
-                    Some(Asked { gone: false, since, patience, .. }) => {
-                        let patience = *patience;
-                        let since = patience.map_or(*since, |patience| patience.since);
-                        requests.push(Resumed { ticket, since, patience, answer: Some(answer) });
-                    }
-                    _ => self.receive_for_nobody(ticket, &answer, now),
-                },
-                Completion::Operation(target, caller, reply) => {
-                    self.complete(target, caller, reply, now);
-                }
-            }
-        }
-        requests
-    }
-
-    /// Takes what became of an operation.
-    fn complete(
-        &mut self,
-        target: Target,
-        (key, plan): (Key, u32),
-        reply: Option<(Reply, Now)>,
-        now: Now,
-    ) {
-        match target {
-            Target::Rule(rule) => {
-                let reply = reply.and_then(|(reply, sent)| Some((*reply.rule()?, sent)));
-                let judge = self.rules.get_mut(rule);
-                if let Some(store) = judge.and_then(|it| it.store.under(plan).redis()) {
-                    store.complete(key, reply, now, &mut self.redis);
-                }
-                self.permit_queues.wake(rule, key);
-            }
-            Target::Ban(rule) => {
-                let bans = self.rules.get_mut(rule).and_then(|it| it.bans.as_mut()?.redis());
-                if let (Some(bans), Some((Reply::Ban(reply), _))) = (bans, reply) {
-                    bans.take(key, &reply, now.mono, &mut self.redis);
-                }
             }
         }
     }

@@ -65,9 +65,10 @@ impl Engine {
     pub fn new(
         policy: Policy,
         seed: Seed,
-        stores: Stores<'_>,
+        mut stores: Stores<'_>,
         client: Option<Client>,
     ) -> Result<Engine, Unbuildable> {
+        stores.lifts = policy.admin.is_some();
         let is_plain = policy.is_plain();
         let actors = policy.actors.iter().map(sources).collect::<Result<Vec<_>, _>>()?;
         let reads_headers = reads_headers(&policy, &actors);
@@ -92,6 +93,7 @@ impl Engine {
             client,
             redis,
             asked: Tickets::default(),
+            inquiries: Vec::new(),
             permit_queues: PermitQueues::default(),
             freed: Rc::default(),
             followed: None,

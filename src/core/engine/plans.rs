@@ -74,6 +74,14 @@ impl Judged {
         Some(Judged { chooser, kind, algorithm, algorithms, lends: spec.lends_by_any_plan() })
     }
 
+    /// The plan that has the rule's own numbers.
+    pub(super) fn own(&self) -> u32 {
+        match self.kind {
+            Kind::Listed { .. } => 0,
+            Kind::Told { most, .. } => most,
+        }
+    }
+
     /// What a plan counts by.
     pub(super) fn algorithm(&mut self, plan: u32) -> &Rc<dyn Algorithm> {
         self.algorithms.take(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));

@@ -129,6 +129,20 @@ impl Spotter {
         self.names.iter().find(|known| known.0 == hash).map(|(_, name)| name.as_str())
     }
 
+    /// The callers who came most lately, with how often they did; nothing if each worker knows its own.
+    #[must_use]
+    pub fn top(&mut self, now: Micros) -> Option<Vec<(u64, u64)>> {
+        if matches!(self.storage, Storage::Worker) {
+            return None;
+        }
+        let slice = now / (self.hot.per / SLICES).max(1);
+        let window = self.look(slice).0;
+        let mut top: Vec<(u64, u64)> = window.hot(0, slice.max(window.newest())).collect();
+        top.sort_unstable_by(|one, other| other.cmp(one));
+        top.truncate(self.hot.top);
+        Some(top)
+    }
+
     /// Adds what was counted to the window, and learns from it who is hot. To be done ten times a
     /// second. Whether there is more to do soon, even if no request comes.
     pub fn tidy(&mut self, now: Micros) -> bool {

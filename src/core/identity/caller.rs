@@ -40,14 +40,14 @@ pub enum Counted {
 
 /// The (compound) actors that rules name, and what the request in hand yields for each.
 pub struct Callers {
-    actors: Vec<Sources>,
+    pub(super) actors: Vec<Sources>,
     /// Each a list of indices into `actors`, and who counts callers by it.
-    compounds: Vec<(Vec<usize>, Counted)>,
+    pub(super) compounds: Vec<(Vec<usize>, Counted)>,
     found: Vec<Option<Caller>>,
     /// Whether several rules name the same one, so that what was found is worth keeping.
     repeats: bool,
     /// The gateway's, and the fleet's.
-    seeds: (Seed, Seed),
+    pub(super) seeds: (Seed, Seed),
     /// Whether any rule chooses callers by percentile, so that it must be worked out.
     percentiles: bool,
     /// Whether the request in hand lacks metadata which another filter should have left.
@@ -141,7 +141,7 @@ impl Callers {
                 name.push('+');
             }
             actor.find(request, &mut |source, value| {
-                let source = actor.0.get(source);
+                let source = actor.sources.get(source);
                 spell(source.is_some_and(|source| source.is_address()), value, &mut name);
             });
         }
@@ -212,7 +212,12 @@ impl Callers {
 }
 
 /// How callers are recognised by an actor: what is asked, in order.
-pub struct Sources(Vec<Rc<dyn Source>>);
+pub struct Sources {
+    /// The actor's name, and the kinds of its sources.
+    pub(super) name: String,
+    pub(super) kinds: Vec<&'static str>,
+    pub(super) sources: Vec<Rc<dyn Source>>,
+}
 
 impl Sources {
     /// The sources that a configuration asks for.
@@ -220,26 +225,28 @@ impl Sources {
     /// # Errors
     /// Every mistake in them.
     pub fn new(actor: &Actor) -> Result<Sources, Vec<Mistake>> {
-        actor.sources.iter().map(super::build).collect::<Result<_, _>>().map(Sources)
+        let sources = actor.sources.iter().map(super::build).collect::<Result<_, _>>()?;
+        let kinds = actor.sources.iter().map(|source| source.kind).collect();
+        Ok(Sources { name: actor.name.clone(), kinds, sources })
     }
 
     /// Whether headers are looked at.
     #[must_use]
     pub fn reads_headers(&self) -> bool {
-        self.0.iter().any(|source| source.reads_headers())
+        self.sources.iter().any(|source| source.reads_headers())
     }
 
     /// Asks the sources in order; hands the first value, and whether it is an address, to `take`.
     pub fn ask(&self, request: &dyn Request, take: &mut dyn FnMut(bool, &[u8])) -> Found {
         self.find(request, &mut |source, value| {
-            take(self.0.get(source).is_some_and(|source| source.is_address()), value);
+            take(self.sources.get(source).is_some_and(|source| source.is_address()), value);
         })
     }
 
     /// Asks the sources in order; hands the first value and its source's number to `take`.
     fn find(&self, request: &dyn Request, take: &mut dyn FnMut(usize, &[u8])) -> Found {
         let mut missing = Found::Absent;
-        for (number, source) in self.0.iter().enumerate() {
+        for (number, source) in self.sources.iter().enumerate() {
             match source.find(request, &mut |value| take(number, value)) {
                 Found::Absent => {}
                 Found::NoMetadata => missing = Found::NoMetadata,

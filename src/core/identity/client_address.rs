@@ -2,10 +2,11 @@
 //!
 //! An IPv6 customer holds at least a /64, so single IPv6 addresses are no identity.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
 use super::{BuiltSource, Found, Kind, Mistake, Source};
+use crate::address;
 use crate::port::Request;
 use crate::tree::Tree;
 
@@ -56,17 +57,16 @@ impl Source for Network {
     fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
         match request.client() {
             None => Found::Absent,
-            Some(IpAddr::V4(address)) => {
-                let kept =
-                    address.to_bits() & u32::MAX.checked_shl(32 - u32::from(self.v4)).unwrap_or(0);
-                Found::value(&kept.to_be_bytes(), take)
-            }
-            Some(IpAddr::V6(address)) => {
-                let kept = address.to_bits()
-                    & u128::MAX.checked_shl(128 - u32::from(self.v6)).unwrap_or(0);
-                Found::value(&kept.to_be_bytes(), take)
-            }
+            Some(IpAddr::V4(address)) => Found::value(&self.v4(address), take),
+            Some(IpAddr::V6(address)) => Found::value(&self.v6(address), take),
         }
+    }
+
+    fn spelled(&self, text: &[u8]) -> Option<Vec<u8>> {
+        Some(match address::parse(text)? {
+            IpAddr::V4(address) => self.v4(address).into(),
+            IpAddr::V6(address) => self.v6(address).into(),
+        })
     }
 
     fn is_address(&self) -> bool {
@@ -75,5 +75,17 @@ impl Source for Network {
 
     fn is_caller_chosen(&self) -> bool {
         false
+    }
+}
+
+impl Network {
+    fn v4(&self, address: Ipv4Addr) -> [u8; 4] {
+        let kept = u32::MAX.checked_shl(32 - u32::from(self.v4)).unwrap_or(0);
+        (address.to_bits() & kept).to_be_bytes()
+    }
+
+    fn v6(&self, address: Ipv6Addr) -> [u8; 16] {
+        let kept = u128::MAX.checked_shl(128 - u32::from(self.v6)).unwrap_or(0);
+        (address.to_bits() & kept).to_be_bytes()
     }
 }

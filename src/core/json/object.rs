@@ -71,7 +71,7 @@ pub fn list(values: impl IntoIterator<Item = String>) -> String {
 }
 
 /// Adds text in quotes, of printable ASCII only, so that it may stand in a header.
-fn quote(value: &str, to: &mut String) {
+pub fn quote(value: &str, to: &mut String) {
     to.push('"');
     for letter in value.chars() {
         match letter {

@@ -16,6 +16,8 @@ pub struct Quota {
     pub rpu: u64,
     /// The lowest `rpu` above zero of all plans by which a caller may come to be judged; by default `rpu`.
     pub slowest: Option<u64>,
+    /// The highest `rpu` of all plans; by default `rpu`.
+    pub fastest: Option<u64>,
     /// Ticks for which what is used under one plan may count under another one; zero if there is only one, or it counts
     /// as long under all of them.
     pub longest: Micros,
@@ -44,6 +46,7 @@ impl Quota {
             unit,
             rpu,
             slowest: None,
+            fastest: None,
             longest: 0,
             cost: 1,
             burst: None,
@@ -75,6 +78,7 @@ impl Quota {
         Quota {
             rpu: part(self.rpu),
             slowest: self.slowest.map(part),
+            fastest: self.fastest.map(part),
             burst: self.burst.map(part),
             max_queue: self.max_queue.map(part),
             cost: 1,

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::redis::Redis;
-use super::{Accepted, Explain};
+use super::{Accepted, Admin, Explain};
 use crate::time::Micros;
 
 /// A configuration centre, and how it is asked.
@@ -55,6 +55,8 @@ pub struct Own {
     pub explain: Option<Explain>,
     /// A header of requests that names the rules in shadow which would have refused them.
     pub mark: Option<Rc<str>>,
+    /// Where an operator looks at callers, and lifts what they used.
+    pub admin: Option<Admin>,
     /// The Redis in which all gateways count together.
     pub redis: Option<Redis>,
 }

@@ -25,6 +25,8 @@ pub struct RedisBans {
     fingerprint: u64,
     numbers: Numbers,
     keys: u64,
+    /// Whether an operator may lift bans through another gateway.
+    lifts: bool,
 }
 
 impl RedisBans {
@@ -38,9 +40,11 @@ impl RedisBans {
         (number, parts): (usize, Parts),
         stores: &Stores<'_>,
     ) -> RedisBans {
-        let gateway = stores.open_shared_bans(ban, rule, keys).counted_elsewhere();
+        let gateway = stores.open_shared_bans(ban, rule, keys);
+        let (gateway, lifts) = (gateway.counted_elsewhere(stores.lifts), stores.lifts);
         let (fingerprint, numbers) = (ban.fingerprint(rule), Numbers::of_ban(&ban));
-        RedisBans { gateway, number, fingerprint, numbers, keys: parts.share(keys as u64) }
+        let keys = parts.share(keys as u64);
+        RedisBans { gateway, number, fingerprint, numbers, keys, lifts }
     }
 
     /// As [`Bans::left`]; asks about a caller who keeps coming, since a request under a lease does not.
@@ -49,6 +53,10 @@ impl RedisBans {
         self.pass_on(now, handle);
         if looks && !handle.is_alone(key) {
             self.send(key, 0, handle);
+            if self.lifts {
+                // Known for a second only; Redis is asked with the request.
+                return 0;
+            }
         }
         self.gateway.left(key, now)
     }
@@ -80,6 +88,17 @@ impl RedisBans {
         self.refusals(key, 0)
     }
 
+    /// What Redis is asked to have a caller banned for so many ticks, or not any more if there are none.
+    #[must_use]
+    pub fn sets(&self, key: Key, length: Micros) -> Refusals {
+        Refusals { sets: Some(length), ..self.refusals(key, 0) }
+    }
+
+    /// Takes what Redis says of a caller, whatever this gateway knows.
+    pub fn hear_set(&mut self, key: Key, left: Micros, now: Micros) {
+        self.gateway.set(key, left, now);
+    }
+
     /// Takes what Redis says. Ticks for which the caller is still banned.
     pub fn take(&mut self, key: Key, reply: &BanReply, now: Micros, handle: &mut Handle) -> Micros {
         let BanReply { left, begins, recent, .. } = *reply;
@@ -104,6 +123,6 @@ impl RedisBans {
 
     fn refusals(&self, caller: Key, refusals: u64) -> Refusals {
         let RedisBans { fingerprint, numbers, keys, .. } = *self;
-        Refusals { fingerprint, caller, numbers, refusals, keys }
+        Refusals { fingerprint, caller, numbers, refusals, keys, sets: None }
     }
 }

@@ -188,6 +188,10 @@ pub enum Back {
         /// How many of the caller's are still held.
         places: u64,
     },
+    /// Nothing; it is only told what is used.
+    Looks,
+    /// Nothing; what was used is lifted, and then told as by [`Back::Looks`].
+    Lifts,
     /// Nothing; whoever holds places says that it lives.
     Lives,
     /// A block that was leased.
@@ -217,6 +221,8 @@ pub struct Refusals {
     pub refusals: u64,
     /// How many callers may have a value of their own in Redis.
     pub keys: u64,
+    /// In place of all that: the caller is banned for so many ticks, or not any more if there are none.
+    pub sets: Option<Micros>,
 }
 
 impl Question {

@@ -7,6 +7,7 @@
 //! relied upon the gateway goes by its part of the limit.
 
 mod answer;
+mod lift;
 mod operations;
 mod recall;
 mod settle;

@@ -18,6 +18,11 @@ pub trait Bans {
     /// The rule refused it.
     fn refused(&mut self, key: Key, now: Micros);
 
+    /// Bans a caller for so many ticks, or lifts its ban if there are none. Whether there was room for that.
+    fn set(&mut self, _key: Key, _length: Micros, _now: Micros) -> bool {
+        false
+    }
+
     /// Does what has to be done from time to time.
     fn tidy(&mut self, now: Micros);
 

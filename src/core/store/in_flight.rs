@@ -6,6 +6,7 @@ use super::Store;
 use super::places::Places;
 use super::reservation::{By, Reservation};
 use super::slots::traffic::{Traffic, one_more};
+use super::usage::{Unliftable, Usage};
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::settlement::Settlement;
@@ -55,6 +56,17 @@ impl Store for InFlight {
         let taken = self.places.take(key, draft, now.mono);
         (reservation.is_charged, reservation.refusal.left) = (taken.is_some(), taken.unwrap_or(0));
         if taken.is_some() { Decision::Admit { wait: delay } } else { FULL }
+    }
+
+    fn look_at(&mut self, key: Key, now: Now) -> Option<Usage> {
+        let draft = self.places.look(key, now.mono);
+        let (remaining, is_shared) = self.places.left(key, &draft);
+        let in_flight = Some(self.places.limit().saturating_sub(remaining));
+        Some(Usage { remaining, in_flight, is_shared, ..Usage::default() })
+    }
+
+    fn lift(&mut self, _key: Key, _now: Now) -> Result<(), Unliftable> {
+        Err(Unliftable::Line)
     }
 
     fn can_hold(&mut self, reservation: &mut Reservation, _delay: Micros) -> Decision {

@@ -104,6 +104,11 @@ impl Places {
         slot.home(key.hash, 2 * self.names.callers())
     }
 
+    /// How many there are.
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// How many places a caller has left, and whether they are shared.
     pub(super) fn left(&self, key: Key, draft: &Draft) -> (u64, bool) {
         let home = self.home(key, &draft.slot);

@@ -6,6 +6,7 @@
 //! is missing is told so, and waits for it.
 
 mod back;
+mod lift;
 mod prepare;
 mod terms;
 
@@ -20,6 +21,7 @@ use super::slots::slot;
 use super::slots::traffic::{Traffic, one_more};
 use super::slots::transaction::Transaction;
 use super::slots::transactions::{Missing, Transactions};
+use super::usage::{Unliftable, Usage};
 use super::{CounterSpec, Reservation, Store};
 use crate::algorithm::renewal;
 use crate::decision::{Decision, Retry};
@@ -44,6 +46,8 @@ pub struct Shared {
     traffic: Rc<Traffic>,
     leases: Leases,
     transactions: Transactions,
+    /// Whether what callers used may be lifted.
+    lifts: bool,
 }
 
 impl Shared {
@@ -60,7 +64,13 @@ impl Shared {
             traffic,
             plans: ByPlan::new(&spec),
             terms: Terms::of(&spec),
+            lifts: false,
         }
+    }
+
+    /// The same, where what callers used may be lifted.
+    pub(super) fn lifting(self, lifts: bool) -> Shared {
+        Shared { lifts, ..self }
     }
 
     /// Charges what somebody else let through, unless that would never be let through here.
@@ -275,6 +285,14 @@ impl Store for Shared {
         }
         let mut transaction = self.begin(key, now);
         self.settle_at(settlement, &mut transaction)
+    }
+
+    fn look_at(&mut self, key: Key, now: Now) -> Option<Usage> {
+        Some(self.usage_of(key, now))
+    }
+
+    fn lift(&mut self, key: Key, now: Now) -> Result<(), Unliftable> {
+        self.lift_used(key, now)
     }
 
     fn hint_demand(&mut self, key: Key, permits: u64) {

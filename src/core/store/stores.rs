@@ -48,13 +48,15 @@ pub struct Stores<'s> {
     pub data: Rc<dyn SharedData>,
     /// What was done with it.
     pub traffic: Rc<Traffic>,
+    /// Whether an operator may lift bans.
+    pub lifts: bool,
     tables: &'s mut Tables,
 }
 
 impl<'s> Stores<'s> {
     /// Stores under a prefix of shared keys, which is also the namespace of `tables`.
     pub fn new(namespace: Rc<str>, data: Rc<dyn SharedData>, tables: &'s mut Tables) -> Stores<'s> {
-        Stores { namespace, data, traffic: Rc::default(), tables }
+        Stores { namespace, data, traffic: Rc::default(), lifts: false, tables }
     }
 
     /// The store of a rule. What is to be counted wider than in a gateway is counted in the gateway.
@@ -112,7 +114,7 @@ impl<'s> Stores<'s> {
         spec: &CounterSpec,
     ) -> impl Fn(CounterSpec) -> Box<dyn Store> + use<> {
         let (namespace, data) = (self.namespace.clone(), self.data.clone());
-        let traffic = self.traffic.clone();
+        let (traffic, lifts) = (self.traffic.clone(), self.lifts);
         let is_held = spec.algorithm.is_held();
         let holders = is_held.then(|| self.tables.open_holders(&self.namespace));
         move |spec| match &holders {
@@ -121,7 +123,10 @@ impl<'s> Stores<'s> {
                 let places = places::Places::new(&spec, &namespace, data, traffic.clone(), holders);
                 Box::new(InFlight::new(places, traffic.clone()))
             }
-            None => Box::new(Shared::new(spec, &namespace, data.clone(), traffic.clone())),
+            None => {
+                let shared = Shared::new(spec, &namespace, data.clone(), traffic.clone());
+                Box::new(shared.lifting(lifts))
+            }
         }
     }
 }

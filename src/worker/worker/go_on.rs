@@ -17,6 +17,15 @@ impl Worker {
             // It may bring permits, whether its client is still there or not.
             instance.open(host);
             let stream = instance.waiting().streams.borrow_mut().remove(resumed.ticket);
+            if let Some(reply) = instance.told(resumed.ticket, host) {
+                if let Some((stream, _)) = stream {
+                    *left -= 1;
+                    host.enter(stream);
+                    host.reply(&reply);
+                    host.enter(host.caller());
+                }
+                continue;
+            }
             let Some((stream, late)) = stream else {
                 let now = instance.now(host);
                 instance.with_engine(host, |engine| {

@@ -45,7 +45,8 @@ pub(super) fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Rc<Plans>, 
         }
     }
     let slowest = quotas.iter().map(|quota| quota.rpu).min();
-    quotas.iter_mut().for_each(|quota| quota.slowest = slowest);
+    let fastest = quotas.iter().map(|quota| quota.rpu).max();
+    quotas.iter_mut().for_each(|quota| (quota.slowest, quota.fastest) = (slowest, fastest));
     let plan = |quota: &Quota| Plan { name: quota.rpu.to_string(), quota: Some(*quota) };
     let of = quotas[1..].iter().map(plan).collect();
     let own = quotas[0];

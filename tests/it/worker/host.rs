@@ -7,6 +7,7 @@ use std::rc::Rc;
 use diana_core::port::{Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_core::report::Refusal;
 use diana_core::time::{Micros, Now};
+use diana_worker::admin::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 use kit::fake::{FakeEnvironment, FakeSharedData};
 use kit::store::gateway::START;
@@ -34,6 +35,7 @@ pub struct House {
     pub refused: RefCell<Vec<u32>>,
     pub told: RefCell<Vec<String>>,
     pub marks: RefCell<Vec<String>>,
+    pub replies: RefCell<Vec<(u32, AdminReply)>>,
     pub taken_off: RefCell<Vec<String>>,
     /// What is told of the last refusal beside what stands in it.
     pub refusal: RefCell<Option<Refusal>>,
@@ -59,6 +61,7 @@ impl Default for House {
             refused: RefCell::default(),
             told: RefCell::default(),
             marks: RefCell::default(),
+            replies: RefCell::default(),
             taken_off: RefCell::default(),
             refusal: RefCell::default(),
         }
@@ -194,6 +197,10 @@ impl Streams for House {
         self.refused.borrow_mut().push(self.entered.get());
     }
 
+    fn reply(&self, reply: &AdminReply) {
+        self.replies.borrow_mut().push((self.entered.get(), reply.clone()));
+    }
+
     fn resume(&self, stream: u32) {
         self.resumed.borrow_mut().push(stream);
         self.entered.set(self.caller.get());
@@ -207,6 +214,10 @@ impl Host for House {
 
     fn environment(&self) -> &dyn Environment {
         &self.environment
+    }
+
+    fn counted(&self, name: &str) -> u64 {
+        self.count_of(name) as u64
     }
 
     fn random(&self) -> u128 {

@@ -6,15 +6,19 @@ use super::look::Look;
 
 impl Look<'_> {
     pub(super) fn take_back(&mut self, now: u64) {
-        let Asked { receipt, term, block, left, .. } = self.asked;
+        let Asked { receipt, term, block, left, lifted, .. } = self.asked;
         let elsewhere = self.is_window() && self.algorithm.receipt(&self.state.words) != receipt;
         let counted = !elsewhere && self.state.terms.comes_in(term, block, left);
         if let Some(bucket) = self.bucket() {
             // Counted as lying in the bucket until its last term was over.
             let since = if block > 0 { (term + 2) * TERM } else { receipt };
-            if block == 0 || counted || since <= now {
+            let is_void = !counted && self.state.used.is_none() && lifted >= receipt;
+            if !is_void && (block == 0 || counted || since <= now) {
                 bucket.take_back(&mut self.state, left, since);
             }
+            return;
+        }
+        if self.slices.is_some_and(|slices| !counted && lifted >= slices.start(receipt)) {
             return;
         }
         let words = &self.state.words;

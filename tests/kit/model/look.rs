@@ -9,7 +9,7 @@ use diana_core::time::Now;
 use super::bucket::Bucket;
 use super::rule::Rule;
 use super::slices::Slices;
-use super::{Asked, CHECKS, FAR, LEASE, NOTICE, Receipts, State, TERM};
+use super::{Asked, CHECKS, FAR, LEASE, LOOKS, NOTICE, Receipts, State, TERM};
 use crate::laws::case::Case;
 
 /// An opinion that says nothing.
@@ -80,6 +80,7 @@ impl<'m> Look<'m> {
         if look.changed {
             look.close(now);
         }
+        look.lift(now);
         if cost > 0 {
             look.decision = look.reserve(now, 0);
         }
@@ -109,6 +110,9 @@ impl<'m> Look<'m> {
 
     /// Charges it if all agreed, to leave `delay` later.
     pub fn conclude(&mut self, now: Now, delay: Option<u64>) -> (RuleReply, Receipts) {
+        if self.asked.what >= LOOKS {
+            return self.told(now);
+        }
         let mut refusal = self.decision;
         let mut block = 0;
         let mut charged = false;

@@ -10,7 +10,7 @@ use diana_core::time::SECOND;
 use super::places::Places;
 use super::rule::Rule;
 use super::wire::{Asking, commands};
-use super::{Asked, CHECKS, Model, Outcome, Receipts};
+use super::{Asked, CHECKS, LOOKS, Model, Outcome, Receipts};
 
 /// A gateway says once a second that it lives, and is believed for five.
 const ALIVE: u64 = SECOND;
@@ -163,6 +163,7 @@ fn tell(outcome: &Outcome, asked: &[Asked], receipts: &[Receipts], to: &mut Vec<
             Some(Retry::Soon) => -2,
         });
         let rest = match charged {
+            _ if asked.what >= LOOKS => [own.cost, 0, block, own.lease, 0, 0],
             true => [own.cost, term, block, own.lease, starts, spend],
             false => [0; 6],
         };

@@ -18,6 +18,9 @@ const HOLDS: u64 = 3;
 const FREES: u64 = 4;
 const LIVES: u64 = 5;
 const CHECKS: u64 = 6;
+/// In the same place: what is used is only told; it is lifted.
+const LOOKS: u64 = 7;
+const LIFTS: u64 = 8;
 
 impl Login {
     /// Commands that it takes.
@@ -131,6 +134,8 @@ impl Charge {
             Back::Holds { term, places } => [HOLDS, term, 0, 0, places + 1],
             Back::Frees { places } => [FREES, 0, 0, 0, places + 1],
             Back::Lives => [LIVES, 0, 0, 0, 0],
+            Back::Looks => [LOOKS, 0, 0, 0, 0],
+            Back::Lifts => [LIFTS, 0, 0, 0, 0],
             Back::Block { receipt, term, block, left } => [tentative, receipt, term, block, left],
         };
         numbers.pack(caller, wall, to);
@@ -144,9 +149,10 @@ impl Charge {
 impl Refusals {
     /// To the script they are the cost of one more rule.
     fn pack(&self, wall: Micros, to: &mut Array) {
-        let Refusals { caller, numbers, refusals, keys, .. } = *self;
+        let Refusals { caller, numbers, refusals, keys, sets, .. } = *self;
+        let kind = if sets.is_some() { LIFTS } else { 0 };
         numbers.pack(caller, wall, to);
-        [refusals, 1, 0, 0, 0, 0, keys, 0, 0, 0, 0, 0]
+        [refusals, 1, 0, 0, 0, kind, keys, sets.unwrap_or(0), 0, 0, 0, 0]
             .into_iter()
             .for_each(|number| to.count(number));
         numbers.pack_lasting(to);

@@ -53,6 +53,8 @@ pub(super) enum Change {
     Count(u64),
     /// A ban that ends then.
     Ban(Micros),
+    /// Nothing is known of it any more.
+    Lift,
 }
 
 /// Changes a caller's state. Where everybody else in the set is banned the change is forgotten.
@@ -68,6 +70,10 @@ pub(super) fn change(
         Change::Count(refusals) => ban.count(state, now, refusals),
         Change::Ban(until) => {
             state.iter_mut().take(1).for_each(|word| *word = until);
+            false
+        }
+        Change::Lift => {
+            state.fill(0);
             false
         }
     };

@@ -6,6 +6,7 @@
 //! worker knows of a caller is known until the next one begins.
 
 mod elsewhere;
+mod set_by;
 
 use std::rc::Rc;
 
@@ -73,6 +74,8 @@ pub(crate) struct Shared {
     begun: u64,
     /// Whether somebody else counts refusals, and those that it is to count, by their callers.
     hands_out: bool,
+    /// Whether bans may be lifted there.
+    lifts: bool,
     refusals: Vec<(Key, u64)>,
 }
 
@@ -112,6 +115,7 @@ impl Shared {
             list: Vec::new(),
             begun: 0,
             hands_out: false,
+            lifts: false,
             refusals: Vec::new(),
         }
     }
@@ -167,7 +171,9 @@ impl Shared {
         if self.lines.get(place).is_some_and(|line| line.key != key) {
             self.pass_on(place, now);
             if let Some(line) = self.lines.get_mut(place) {
-                *line = Line { key, listed: line.listed, looked: now, ..NOBODY };
+                // Where bans are lifted, what others have left here of one may be over.
+                let looked = if self.lifts { 0 } else { now };
+                *line = Line { key, listed: line.listed, looked, ..NOBODY };
             }
         }
         place
@@ -254,6 +260,10 @@ impl Bans for Shared {
         if line.refusals + line.recent >= self.ban.after {
             self.pass_on(place, now);
         }
+    }
+
+    fn set(&mut self, key: Key, length: Micros, now: Micros) -> bool {
+        self.set_by_operator(key, length, now)
     }
 
     fn tidy(&mut self, now: Micros) {

@@ -77,6 +77,9 @@ impl Shared {
     ) -> bool {
         while transaction.may_try() {
             self.read(transaction);
+            if self.lifts && self.transactions.is_lifted_since(transaction, settlement.since) {
+                return true;
+            }
             if transaction.home == Home::New && settlement.debt() == 0 {
                 return true;
             }

@@ -45,6 +45,11 @@ pub(in crate::store) fn over(term: u64) -> Micros {
     term.saturating_add(2).saturating_mul(TERM)
 }
 
+/// The instant at which `term` begins.
+pub(in crate::store) fn begins(term: u64) -> Micros {
+    term.saturating_mul(TERM)
+}
+
 /// Ticks for which a lease may be spent that is taken at `now`.
 pub(in crate::store) fn life(now: Micros) -> Micros {
     over(now / TERM).saturating_sub(now).saturating_sub(NOTICE).min(LIFE)

@@ -33,6 +33,8 @@ pub(in crate::store) struct Transactions {
     algorithm: Rc<dyn Algorithm>,
     window: Micros,
     names: Names,
+    /// Where it stands when what callers used was lifted.
+    lifted: String,
     scratch: Box<[u64]>,
 }
 
@@ -44,10 +46,12 @@ impl Transactions {
         traffic: Rc<Traffic>,
     ) -> Transactions {
         let algorithm = spec.algorithm.clone();
+        let mut names = Names::new(namespace, spec.fingerprint, spec.keys);
         Transactions {
+            lifted: format!("{}/lifted", names.count()),
             slots: Slots::new(data, traffic, algorithm.words()),
             window: algorithm.policy().1,
-            names: Names::new(namespace, spec.fingerprint, spec.keys),
+            names,
             scratch: vec![0; algorithm.words()].into(),
             algorithm,
         }
@@ -126,12 +130,32 @@ impl Transactions {
             transaction.outstanding = outstanding;
             self.algorithm.refund(&transaction.state, block.receipt, left, &mut self.scratch);
             transaction.state.swap_with_slice(&mut self.scratch);
-        } else {
+        } else if !self.is_lifted_since(transaction, outstanding::begins(block.term)) {
             // It comes late, and was not held back since it was over.
             let (receipt, since) = (block.receipt, outstanding::over(block.term));
             self.settle(transaction, &Settlement { receipt, since, reserved: left, used: 0 });
         }
         true
+    }
+
+    /// Whether nothing is known of the caller.
+    pub(in crate::store) fn is_nobody(&self, transaction: &Transaction) -> bool {
+        transaction.home == Home::New && transaction.state.iter().all(|word| *word == 0)
+    }
+
+    /// Notes that what the caller used is about to be lifted. Whether nobody was faster again and again.
+    pub(in crate::store) fn note_lifted(&self, transaction: &Transaction) -> bool {
+        self.slots.note_lifted(&self.lifted, transaction.key.hash, transaction.at.mono)
+    }
+
+    /// Whether what the caller used was lifted after an instant.
+    pub(in crate::store) fn is_lifted_since(
+        &self,
+        transaction: &Transaction,
+        since: Micros,
+    ) -> bool {
+        let lifted = self.slots.lifted(&self.lifted, transaction.key.hash);
+        lifted > 0 && lifted >= since
     }
 
     /// Why a request of `cost` permits is refused for `retry` ticks.

@@ -28,6 +28,13 @@ local function ban()
     for i=4,11 do s[i]=0 end
     s[1],s[2],r.begins=now+length,length<r.b and level+1 or level,1
   end
+  -- Lifts it, or bans for so long.
+  function B.lift(r)
+    local s=r.s
+    for i=1,11 do s[i]=0 end
+    s[3]=floor(now/r.unit)
+    if r.receipt>0 then s[1]=now+r.receipt end
+  end
   function B.receipt(r) return r.begins end
   B.lease=recent
   function B.spend() return 0 end

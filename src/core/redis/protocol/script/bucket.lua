@@ -81,6 +81,7 @@ local function bucket()
   local function give_back(r,s)
     local permits,rest,since=r.back,0,r.receipt
     local counted=comes_in(r,s,4)
+    if not counted and r.b<0 and not r.age and lifted(r)>=r.receipt then return end
     if r.block>0 then
       -- After its last term it may have drained, like the cost of a request at any time.
       since=(r.term+2)*TERM
@@ -134,6 +135,10 @@ local function bucket()
     local retry=TB.judge(r,r.lift)
     r.permits,r.rest=owed,rest
     return retry
+  end
+  function TB.lift(r,kept)
+    local s=r.s
+    s[1],s[2],s[3],s[9],r.permits,r.rest=kept,0,now,0,kept,0
   end
   function TB.slack(r) return r.s[9] end
   function TB.charge(r,permits,delay)

@@ -18,8 +18,8 @@ local function sliding()
       if newest+1>=slice-a then s[place(r,newest+1)]=s[2] end
       s[1],s[2]=slice,0
     end
-    if r.back+r.block>0 then comes_in(r,s,r.t) end
-    if r.back>0 and r.receipt<=slice+1 and r.receipt>=slice-a then
+    local counted=r.back+r.block>0 and comes_in(r,s,r.t)
+    if r.back>0 and (counted or lifted(r)<start(r,r.receipt)) and r.receipt<=slice+1 and r.receipt>=slice-a then
       local i=r.receipt>slice and 2 or place(r,r.receipt)
       s[i]=max(0,s[i]-r.back)
     end
@@ -41,6 +41,13 @@ local function sliding()
   function SW.judge(r)
     if r.cost>r.rpu then return NEVER end
     return until_forgotten(r,r.sum+r.cost-r.rpu),0
+  end
+  function SW.lift(r,kept)
+    local s=r.s
+    for i=3,r.a+3 do s[i]=0 end
+    local i=place(r,s[1])
+    s[i]=max(0,kept-s[2])
+    r.sum=s[i]+s[2]
   end
   function SW.without(r,permits) return until_forgotten(r,r.sum-permits+r.cost-r.rpu) end
   function SW.charge(r,permits)

@@ -55,6 +55,22 @@ local function ends_of(r)
   local kind,used=r.kind,r.used
   return used and max(kind.ends(r),kind.ends(used)) or kind.ends(r)
 end
+-- What requests under way hold, where that is told apart from what was used.
+local function reserved(r)
+  local kind=r.kind
+  if r.age then return r.permits+r.rest>0 and r.reserved or 0 end
+  return r.used and max(0,kind.left(r.used)-kind.left(r)) or 0
+end
+-- From now on only what is out or reserved is charged.
+local function lift(r)
+  local kind,used=r.kind,r.used
+  local kept=used and reserved(r) or r.t and all_out(r.s,r.t) or 0
+  kind.lift(r,kept)
+  if used then kind.lift(used,kept) end
+  if r.age then r.reserved,r.age=0,now end
+  if r.t then call('SET',r.own..':v',now,'PX',floor(min(kind.life(r),FAR)/1000)+60000) end
+  r.changed=true
+end
 local function rule(r,is_over)
   local w,p=words,place
   place,keys=p+20,keys+1
@@ -103,6 +119,7 @@ local function rule(r,is_over)
   if debt>0 then kind.charge(r,debt,0) end
   if counted>1 then kind.charge(r.used,counted-1,0) end
   if r.age and r.changed then kind.close(r,counted-1+r.back-debt) end
+  if r.what==LIFTS and r.overflow==0 then lift(r) end
   r.retry,r.wait,r.term=0,0,0
   if r.cost>0 then
     r.retry,r.wait=kind.judge(r,0)
@@ -165,6 +182,10 @@ local function lend_ahead(r,left)
 end
 local function charge(r,delay)
   local kind,cost,block=r.kind,r.cost,0
+  if r.what>=LOOKS then
+    local ends=kind.ends and ends_of(r) or kind.spend(r)
+    return r.t and not r.used and all_out(r.s,r.t) or 0,reserved(r),max(0,ends),0,0
+  end
   if r.what==CHECKS or kind.is_never_shared and r.overflow==1 then return 0,0,0,0,0 end
   local left=cost==0 and r.want>0 and kind.ahead and kind.ahead(r)
   if left then
@@ -220,7 +241,8 @@ while place<#words do
   for i=1,count do
     local r=rules[i]
     local receipt,block,lease,starts,spend=0,0,0,0,0
-    if leaves and r.retry==0 then receipt,block,lease,starts,spend=charge(r,leaves) end
+    -- What is only told is told whatever others say.
+    if leaves and r.retry==0 or r.what>=LOOKS then receipt,block,lease,starts,spend=charge(r,leaves or 0) end
     answer[said+1],answer[said+2]=refusal(r)
     answer[said+3]=r.kind.left(r)
     answer[said+4],answer[said+5],answer[said+6]=receipt,r.term,block

@@ -33,6 +33,8 @@ local function window()
     if r.cost>r.rpu then return NEVER end
     return r.s[2]+r.cost>r.rpu and W.spend(r) or 0,0
   end
+  -- It begins anew, so that no older receipt is one of its own.
+  function W.lift(r,kept) r.s[1],r.s[2],r.s[3]=floor(here(r)/r.unit),kept,now end
   function W.without(r,permits) return r.s[2]-permits+r.cost<=r.rpu and 0 or W.spend(r) end
   function W.charge(r,permits) r.s[2]=r.s[2]+permits end
   function W.left(r) return max(0,r.rpu-r.s[2]) end

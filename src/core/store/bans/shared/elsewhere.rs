@@ -5,9 +5,9 @@ use crate::key::Key;
 use crate::time::{Micros, SECOND};
 
 impl Shared {
-    /// The same, with refusals that somebody else counts.
-    pub(crate) fn counted_elsewhere(mut self) -> Shared {
-        self.hands_out = true;
+    /// The same, with refusals that somebody else counts, where bans may be lifted if `lifts`.
+    pub(crate) fn counted_elsewhere(mut self, lifts: bool) -> Shared {
+        (self.hands_out, self.lifts) = (true, lifts);
         self
     }
 
@@ -20,8 +20,8 @@ impl Shared {
     pub(crate) fn is_worth_a_look(&mut self, key: Key, now: Micros) -> bool {
         let place = self.claim(key, now);
         let Some(line) = self.lines.get_mut(place) else { return false };
-        let looks =
-            now.saturating_sub(line.looked) >= SECOND && self.ban.left(line.until, now) == 0;
+        let looks = now.saturating_sub(line.looked) >= SECOND
+            && (self.lifts || self.ban.left(line.until, now) == 0);
         if looks {
             line.looked = now;
         }
@@ -44,6 +44,9 @@ impl Shared {
             self.learn(Some(until), now);
             let (line, epoch) = (self.lines.get_mut(place).into_iter(), self.record.epoch);
             line.for_each(|line| (line.until, line.epoch) = (until, epoch));
+        }
+        if left == 0 && was_known && self.lifts {
+            self.set_by_operator(key, 0, now);
         }
         left
     }

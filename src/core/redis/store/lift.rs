@@ -1,0 +1,59 @@
+//! Looking at what a caller used in the fleet, and lifting it.
+
+use super::RedisStore;
+use crate::key::Key;
+use crate::redis::protocol::{Back, Charge, RuleReply};
+use crate::store::usage::{Unliftable, Usage};
+use crate::time::Now;
+
+impl RedisStore {
+    /// What Redis is asked to tell what a caller used.
+    #[must_use]
+    pub fn looks_at(&self, key: Key) -> Charge {
+        Charge { back: Back::Looks, ..self.nothing(key) }
+    }
+
+    /// What it is asked to lift that.
+    #[must_use]
+    pub fn lifts(&self, key: Key) -> Charge {
+        Charge { back: Back::Lifts, ..self.nothing(key) }
+    }
+
+    /// Whether what was used can be lifted.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn can_lift(&self) -> Result<(), Unliftable> {
+        let nobody = vec![0; self.terms.spec.algorithm.words()];
+        let mut new = nobody.clone();
+        match self.terms.spec.daily {
+            Some(_) => Err(Unliftable::Quota),
+            None if self.terms.spec.algorithm.lift(&nobody, Now::default(), 0, &mut new) => Ok(()),
+            None => Err(Unliftable::Line),
+        }
+    }
+
+    /// What a caller has used, as Redis told.
+    #[must_use]
+    pub fn usage(&self, reply: &RuleReply) -> Usage {
+        // In such a reply they stand in the place of what a charge is known by.
+        let RuleReply { remaining, receipt: lent, block: reserved, lease: ends, .. } = *reply;
+        let algorithm = &self.terms.spec.algorithm;
+        let limit = algorithm.remaining(&vec![0; algorithm.words()], Now::default());
+        let taken = limit.saturating_sub(remaining);
+        Usage {
+            used: taken.saturating_sub(lent).saturating_sub(reserved),
+            reserved,
+            lent,
+            remaining,
+            ends,
+            in_flight: self.is_held.then_some(taken),
+            is_shared: reply.overflow,
+        }
+    }
+
+    /// What this worker was refused for a caller is lifted.
+    pub fn forget_refusal(&mut self, key: Key) {
+        self.leases.find(key).into_iter().for_each(|lease| lease.refusal.clear());
+    }
+}

@@ -1,0 +1,61 @@
+//! Looking at what a caller used, and lifting it.
+
+use super::Shared;
+use crate::key::Key;
+use crate::store::slots::transaction::Transaction;
+use crate::store::state::State;
+use crate::store::usage::{Unliftable, Usage};
+use crate::time::Now;
+
+impl Shared {
+    pub(super) fn usage_of(&mut self, key: Key, now: Now) -> Usage {
+        let mut transaction = self.begin(key, now);
+        self.transactions.read(&mut transaction);
+        let (algorithm, now) = (&self.terms.spec.algorithm, transaction.now);
+        let limit = algorithm.remaining(&State::nobody(algorithm.words()), now);
+        let (remaining, lent) =
+            (self.transactions.left(&transaction), transaction.outstanding.out());
+        let reserved = algorithm.reserved(&transaction.state, now);
+        Usage {
+            used: limit.saturating_sub(remaining).saturating_sub(lent).saturating_sub(reserved),
+            reserved,
+            lent,
+            remaining,
+            ends: algorithm.expires(&transaction.state, now).saturating_sub(now.mono),
+            in_flight: None,
+            is_shared: transaction.is_overflow(),
+        }
+    }
+
+    /// What is lent stays charged, so that it may still be spent; whoever holds it has given it up, and forgotten what it was
+    /// refused, within a second.
+    pub(super) fn lift_used(&mut self, key: Key, now: Now) -> Result<(), Unliftable> {
+        let mut transaction = self.begin(key, now);
+        let Transaction { state, after, .. } = &mut transaction;
+        if !self.terms.spec.algorithm.lift(state, now, 0, after) {
+            return Err(Unliftable::Line);
+        }
+        if !self.transactions.note_lifted(&transaction) {
+            return Err(Unliftable::Busy);
+        }
+        while transaction.may_try() {
+            self.transactions.read(&mut transaction);
+            if transaction.is_overflow() {
+                return Err(Unliftable::Shared);
+            }
+            if self.transactions.is_nobody(&transaction) {
+                break;
+            }
+            let algorithm = &self.terms.spec.algorithm;
+            let kept = transaction.outstanding.out().min(algorithm.most_at_once());
+            if !algorithm.lift(&transaction.state, transaction.now, kept, &mut transaction.after) {
+                return Err(Unliftable::Line);
+            }
+            if self.transactions.write(&mut transaction, 0) {
+                break;
+            }
+        }
+        self.leases.find(key).into_iter().for_each(|lease| lease.refusal.clear());
+        if transaction.may_try() { Ok(()) } else { Err(Unliftable::Busy) }
+    }
+}

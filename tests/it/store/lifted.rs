@@ -1,0 +1,206 @@
+//! What was used is lifted while several workers spend, hold, settle and give back: from then on nobody gets more than the
+//! limit, and within a second everybody gets it.
+
+use std::rc::Rc;
+
+use diana_core::algorithm::{REGISTRY, keeping_used};
+use diana_core::decision::Decision;
+use diana_core::policy::{Quota, Scope};
+use diana_core::settlement::Settlement;
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::store::usage::Unliftable;
+use diana_core::store::{CounterSpec, Store};
+use diana_core::time::{Now, SECOND, Unit};
+use fastrand::Rng;
+use kit::fake::FakeSharedData;
+use kit::laws::bound::Admission;
+use kit::seed;
+use kit::store::gateway::{START, key};
+use kit::store::rule::Rule;
+
+/// How a rule settles what it reserved, if it does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Settling {
+    Never,
+    /// What was used is not told apart from what is reserved.
+    Cost,
+    Kept,
+}
+
+fn open(spec: CounterSpec, data: &Rc<FakeSharedData>) -> Box<dyn Store> {
+    let mut tables = Tables::default();
+    let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
+    stores.lifts = true;
+    stores.open(Scope::Gateway, spec)
+}
+
+fn spec(rule: &Rule, settling: Settling) -> CounterSpec {
+    let plain = rule.spec(100);
+    let keeps_used = settling == Settling::Kept;
+    let algorithm = match keeps_used {
+        true => keeping_used(rule.entry, &rule.quota, plain.algorithm.clone()),
+        false => plain.algorithm.clone(),
+    };
+    let settles = settling != Settling::Never;
+    CounterSpec { settles, keeps_used, algorithm, beside: settles, ..plain }
+}
+
+/// A request under way: which of those since the last time it is, if it is, and how it was charged.
+struct Open {
+    place: Option<usize>,
+    receipt: u64,
+    since: Now,
+}
+
+struct Play {
+    rule: Rule,
+    settling: Settling,
+    stores: Vec<Box<dyn Store>>,
+    now: Now,
+    /// What was admitted since it was lifted, and what is under way.
+    past: Vec<Admission>,
+    open: Vec<Open>,
+    lifted: usize,
+    refused: usize,
+    late: usize,
+}
+
+impl Play {
+    fn new(rule: Rule, settling: Settling) -> Play {
+        let data = Rc::new(FakeSharedData::default());
+        let stores = (0..3).map(|_| open(spec(&rule, settling), &data)).collect();
+        let (past, open, now) = (Vec::new(), Vec::new(), START);
+        Play { rule, settling, stores, now, past, open, lifted: 0, refused: 0, late: 0 }
+    }
+
+    fn request(&mut self, worker: usize) -> bool {
+        let store = &mut self.stores[worker];
+        let mut found = store.check(key(1), 1, self.now);
+        let admitted =
+            found.decision() == Decision::NOW && store.charge(&mut found, 0).is_admitted();
+        if !admitted || !found.is_charged() {
+            self.refused += 1;
+            return false;
+        }
+        let receipt = store.receipt(&found);
+        self.past.push(Admission { at: self.now, leaves: self.now.mono, cost: 1 });
+        if self.settling != Settling::Never {
+            self.open.push(Open { place: Some(self.past.len() - 1), receipt, since: self.now });
+        }
+        self.rule.judge(&self.past);
+        true
+    }
+
+    fn settle(&mut self, worker: usize, rng: &mut Rng) {
+        if self.open.is_empty() {
+            return;
+        }
+        let Open { place, receipt, since } = self.open.swap_remove(rng.usize(..self.open.len()));
+        let used = rng.u64(0..2);
+        let settlement = Settlement { receipt, since: since.mono, reserved: 1, used };
+        assert!(self.stores[worker].settle(key(1), &settlement, self.now));
+        self.late += usize::from(place.is_none());
+        if let Some(place) = place {
+            self.past[place].cost = used;
+        }
+    }
+
+    fn lift(&mut self, worker: usize) {
+        self.stores[worker].lift(key(1), self.now).unwrap();
+        let seen = self.stores[worker].look_at(key(1), self.now).unwrap();
+        let (limit, _) = self.rule.algorithm.policy();
+        if self.settling == Settling::Never {
+            assert_eq!(seen.used, 0, "{seen:?}");
+            assert_eq!(seen.remaining, limit.saturating_sub(seen.lent), "{seen:?}");
+        }
+        self.past.clear();
+        self.open.iter_mut().for_each(|open| open.place = None);
+        self.lifted += 1;
+    }
+
+    fn turn(&mut self, rng: &mut Rng) {
+        let pause =
+            if rng.u8(..30) == 0 { rng.u64(..2 * SECOND) } else { rng.u64(1..SECOND / 100) };
+        self.now = self.now.later(pause);
+        let worker = rng.usize(..3);
+        match rng.u8(..40) {
+            0 => self.lift(worker),
+            1..6 => _ = self.stores[worker].tidy(self.now),
+            6..14 => self.settle(worker, rng),
+            _ => _ = self.request(worker),
+        }
+    }
+}
+
+#[test]
+fn nobody_gets_more_than_the_limit_after_what_was_used_was_lifted() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    let (mut lifted, mut refused, mut late) = (0, 0, 0);
+    for number in 0..180 {
+        let short = ["W", "SW", "TB"][number % 3];
+        let settling = [Settling::Never, Settling::Cost, Settling::Kept][number / 3 % 3];
+        // Buckets that settle always keep it.
+        let settling = match (short, settling) {
+            ("TB", Settling::Cost) => Settling::Kept,
+            (_, settling) => settling,
+        };
+        let unit = [Unit::Second, Unit::Minute][rng.usize(..2)];
+        let quota = Quota::new(unit, rng.u64(1..80));
+        let mut play = Play::new(Rule::new(short, quota), settling);
+        (0..500).for_each(|_| play.turn(&mut rng));
+        lifted += play.lifted;
+        refused += play.refused;
+        late += play.late;
+    }
+    println!("{lifted} lifted, {refused} refused, {late} settled late");
+    assert!(lifted > 1000 && refused > 1000 && late > 300, "too tame");
+}
+
+/// Whoever was refused is told so for a second at most.
+#[test]
+fn all_workers_know_within_a_second() {
+    for short in ["W", "SW", "TB"] {
+        let mut play = Play::new(Rule::new(short, Quota::new(Unit::Day, 30)), Settling::Never);
+        while (0..3).any(|worker| play.request(worker)) {}
+        for worker in 0..3 {
+            assert!(!play.request(worker));
+        }
+        play.lift(1);
+        play.now = play.now.later(SECOND);
+        (0..3).for_each(|worker| _ = play.stores[worker].tidy(play.now));
+        for worker in [0, 2, 1] {
+            assert!(play.request(worker), "{short}");
+        }
+        assert!(!(0..30).all(|number| play.request(number % 3)));
+    }
+}
+
+#[test]
+fn lines_are_not_lifted_nor_what_others_share() {
+    let data = Rc::new(FakeSharedData::default());
+    for quota in [
+        Quota { max_delay: Some(SECOND), ..Quota::new(Unit::Second, 5) },
+        Quota { warm_up: Some(SECOND), ..Quota::new(Unit::Second, 5) },
+    ] {
+        for entry in REGISTRY.iter().filter(|entry| ["LB", "TB"].contains(&entry.short)) {
+            let mut store = open(Rule::new(entry.short, quota).spec(10), &data);
+            let mut found = store.check(key(1), 1, START);
+            store.charge(&mut found, 0);
+            assert_eq!(store.lift(key(1), START), Err(Unliftable::Line), "{}", entry.short);
+        }
+    }
+    let rule = Rule::new("W", Quota::new(Unit::Day, 5));
+    let mut store = open(CounterSpec { fingerprint: 8, ..rule.spec(4) }, &data);
+    let mut shared = None;
+    for caller in 0..4000 {
+        let mut found = store.check(key(caller), 1, START);
+        store.charge(&mut found, 0);
+        shared = shared.or(found.is_overflow().then_some(caller));
+    }
+    let caller = shared.expect("there are too many");
+    assert_eq!(store.lift(key(caller), START), Err(Unliftable::Shared));
+    assert!(store.look_at(key(caller), START).unwrap().is_shared);
+    let nobody = store.lift(key(9999), START);
+    assert!(matches!(nobody, Ok(()) | Err(Unliftable::Shared)));
+}
