@@ -6,6 +6,7 @@
 //! is missing is told so, and waits for it.
 
 mod back;
+mod charge;
 mod lift;
 mod prepare;
 mod terms;
@@ -18,7 +19,7 @@ use super::plans::ByPlan;
 use super::reservation::By;
 use super::slots::names::Names;
 use super::slots::slot;
-use super::slots::traffic::{Traffic, one_more};
+use super::slots::traffic::Traffic;
 use super::slots::transaction::Transaction;
 use super::slots::transactions::{Missing, Transactions};
 use super::usage::{Unliftable, Usage};
@@ -128,30 +129,6 @@ impl Shared {
             Missing::Used(retry) => (retry, 0),
         };
         Refusal { cost, retry, loan, left: self.transactions.left(transaction) }
-    }
-
-    /// Charges the gateway, whatever others charge it meanwhile.
-    fn charge_gateway(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let Reservation { cost, refusal, is_charged, by, .. } = reservation;
-        let By::Gateway(transaction) = by else { return reservation.decision };
-        while transaction.may_try() {
-            let block = match self.prepare(transaction, *cost, delay) {
-                Ok(block) => block,
-                Err(Decision::Refuse { retry: Retry::After(ticks) }) => {
-                    *refusal = self.explain(transaction, *cost, ticks);
-                    return Decision::retry(refusal.retry);
-                }
-                Err(decision) => return decision,
-            };
-            if self.transactions.write(transaction, block) {
-                self.remember(transaction, block);
-                *is_charged = true;
-                return Decision::Admit { wait: delay };
-            }
-            self.read(transaction);
-        }
-        one_more(&self.traffic.exhausted);
-        Decision::retry(1)
     }
 }
 

@@ -67,7 +67,7 @@ fn clients_and_logs_are_told_the_numbers_and_the_name_of_the_plan() {
     assert_eq!(field(&report.headers(), "ratelimit"), Some(r#""r";r=4;t=60"#));
     let state = report.by.unwrap().state();
     assert!(
-        state.starts_with("admitted rule=r scope=local mode=enforced plan=gold key="),
+        state.starts_with("admitted rule=r scope=local mode=enforced plan=gold limit=5 remaining=4 reset=60.000000s key="),
         "{state}"
     );
     assert_eq!(admitted(&mut gate, &says("ann", "gold")), 4);
@@ -277,7 +277,7 @@ fn what_is_reserved_is_what_the_plan_says_and_settled_as_it_was_charged() {
     let Verdict::Admit(ann, Some(report)) = gate.decide(&from("ann")) else { panic!() };
     assert_eq!(field(&report.headers(), "ratelimit"), Some(r#""r";r=90;t=60"#));
     let Verdict::Admit(gold, Some(report)) = gate.decide(&says("ann", "gold")) else { panic!() };
-    assert_eq!(field(&report.headers(), "ratelimit"), Some(r#""r";r=950"#));
+    assert_eq!(field(&report.headers(), "ratelimit"), Some(r#""r";r=950;t=60"#));
     // Both clients leave before there is a response.
     [ann, gold].into_iter().for_each(|permit| permit.finish(End::Left));
     let Verdict::Admit(_permit, Some(report)) = gate.decide(&from("ann")) else { panic!() };

@@ -42,7 +42,7 @@ fn a_block_is_known_by_any_of_its_keys() {
 #[test]
 fn settings_in_a_block() {
     assert_snapshot!(problems("Url: /\nrules: []\nkeys: 10"), @"3:1 keys: unknown key, allowed: Url, url, rules, match, unless, except, response, ignore_case; `keys` belongs at the top, beside `limits`");
-    assert_snapshot!(problems("Url: /\nlimits: []"), @"1:1 Url: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, admin, plans; `Url` belongs beside `rules`");
+    assert_snapshot!(problems("Url: /\nlimits: []"), @"1:1 Url: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, plans, admin; `Url` belongs beside `rules`");
 }
 
 #[test]
@@ -103,7 +103,7 @@ shadows: true
     18:6 log: found `yes`, allowed: none, refused
     19:12 accepted.all: unknown key, allowed: headers, filter_state
     20:8 redis.cluster: required, allowed: the name of a cluster in Envoy, up to 255 visible ASCII characters
-    21:1 shadows: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, admin, plans; did you mean `shadow`?
+    21:1 shadows: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, plans, admin; did you mean `shadow`?
     "#);
 }
 

@@ -23,7 +23,7 @@ fn shape() {
     redis.host: unknown key, allowed: cluster, timeout, on_failure, username_env, password_env, db, proxied, parts
     redis.password: unknown key, allowed: cluster, timeout, on_failure, username_env, password_env, db, proxied, parts; did you mean `password_env`?
     ");
-    assert_snapshot!(messages("limits: []\nreddis: {cluster: c}"), @"reddis: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, admin, plans; did you mean `redis`?");
+    assert_snapshot!(messages("limits: []\nreddis: {cluster: c}"), @"reddis: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, plans, admin; did you mean `redis`?");
 }
 
 #[test]

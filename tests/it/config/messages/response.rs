@@ -26,7 +26,7 @@ fn body() {
 fn what_is_told() {
     assert_snapshot!(of("{problem: 1, jitter: 2h, fields: github}"), @"
     response.problem: found `1`, allowed: true or false
-    response.jitter: found `2h`, allowed: a duration, 0 … 1h: a whole number of ms, s, m or h, such as `1500ms`
+    response.jitter: found `2h`, allowed: a duration, 0 … 1h: a whole number of ms, s, m, h or d, such as `1500ms`
     response.fields: found `github`, allowed: ietf, x-ratelimit
     ");
     assert_snapshot!(of("{problem: true, content_type: text/plain}"), @"response.content_type: means nothing beside `problem`, which is application/problem+json");

@@ -118,8 +118,8 @@ fn small_settings() {
 
 #[test]
 fn keys() {
-    assert_snapshot!(of("limit: []"), @"limit: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, admin, plans; did you mean `limits`?");
-    assert_snapshot!(of("rpu: 5"), @"rpu: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, admin, plans; `rpu` belongs in a rule");
+    assert_snapshot!(of("limit: []"), @"limit: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, plans, admin; did you mean `limits`?");
+    assert_snapshot!(of("rpu: 5"), @"rpu: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, plans, admin; `rpu` belongs in a rule");
     assert_snapshot!(of("limits: []\nlimits: []"), @"
     limits: duplicate key
     limits: duplicate key

@@ -99,5 +99,5 @@ fn spaces_missing_within_a_line() {
     1:32 a space is missing after the colon: write `actor: all`
     1:55 a space is missing after the colon: write `rpu: 3`
     ");
-    assert_snapshot!(problems("limits: []\n<<: {}"), @"2:1 `<<`: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, admin, plans; merge keys are not supported: write the keys out");
+    assert_snapshot!(problems("limits: []\n<<: {}"), @"2:1 `<<`: unknown key, allowed: limits, actors, except, time_zone, response, shadow, namespace, keys, log, accepted, mark, redis, remote, explain, plans, admin; merge keys are not supported: write the keys out");
 }

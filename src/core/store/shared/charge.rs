@@ -1,0 +1,34 @@
+//! A charge of the gateway, which others charge meanwhile.
+
+use super::Shared;
+use crate::decision::{Decision, Retry};
+use crate::store::Reservation;
+use crate::store::reservation::By;
+use crate::store::slots::traffic::one_more;
+use crate::time::Micros;
+
+impl Shared {
+    /// Charges the gateway, whatever others charge it meanwhile.
+    pub(super) fn charge_gateway(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        let Reservation { cost, refusal, is_charged, by, .. } = reservation;
+        let By::Gateway(transaction) = by else { return reservation.decision };
+        while transaction.may_try() {
+            let block = match self.prepare(transaction, *cost, delay) {
+                Ok(block) => block,
+                Err(Decision::Refuse { retry: Retry::After(ticks) }) => {
+                    *refusal = self.explain(transaction, *cost, ticks);
+                    return Decision::retry(refusal.retry);
+                }
+                Err(decision) => return decision,
+            };
+            if self.transactions.write(transaction, block) {
+                self.remember(transaction, block);
+                *is_charged = true;
+                return Decision::Admit { wait: delay };
+            }
+            self.read(transaction);
+        }
+        one_more(&self.traffic.exhausted);
+        Decision::retry(1)
+    }
+}
