@@ -13,6 +13,7 @@ mod algorithms;
 mod answers;
 mod bad_config;
 mod bans;
+mod calendar;
 mod costs;
 mod exceptions;
 mod fleet;
