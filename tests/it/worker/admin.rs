@@ -21,7 +21,7 @@ fn with(token: Option<&str>, rules: &str) -> Thread {
 
 fn bearing(method: &str, path: &str, token: &str) -> FakeRequest {
     let request = FakeRequest { method: Some(method.into()), ..FakeRequest::get(path) };
-    request.header("authorization", &format!("Bearer {token}"))
+    request.header("authorization", format!("Bearer {token}"))
 }
 
 /// The status and the body that a request is answered with.
