@@ -21,7 +21,7 @@ FEATURES = [
     "reference-types",
     "sign-ext",
 ]
-OPTIONS = ["-Oz", "--strip-debug", "--strip-producers", "--strip-target-features"]
+OPTIONS = ["-Oz", "--gufa-optimizing", "--merge-similar-functions", "-Oz", "--strip-debug", "--strip-producers", "--strip-target-features"]
 
 KEPT = TARGET / "optimized"
 

@@ -1,8 +1,8 @@
 //! Conditions on values: of headers, query parameters, cookies, metadata and claims.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
-use super::fields::Fields;
+use super::fields::{Fields, Names};
 use super::keys;
 use super::node::Node;
 use diana_core::matching::header;
@@ -25,7 +25,7 @@ const TEXTS: &str = "a list of values such as `[gold, silver]`";
 /// Reads a mapping from header names to tests.
 pub fn of_headers(node: &Node<'_>) -> Vec<Condition> {
     let mut conditions = Vec::new();
-    let mut names = BTreeMap::new();
+    let mut names = Names::new();
     for (key, value) in node.pairs(CONDITIONS).unwrap_or_default() {
         let name = key.to_ascii_lowercase();
         if name == "host" || name.starts_with(':') {
@@ -34,7 +34,7 @@ pub fn of_headers(node: &Node<'_>) -> Vec<Condition> {
             value.key_problem(instead.into());
         } else if !header::is_name(&name) {
             value.key_problem("not a header's name".into());
-        } else if names.insert(name.clone(), 0).is_some() && name != key {
+        } else if names.insert(Cow::Owned(name.clone()), 0).is_some() && name != key {
             value.key_problem(format!("duplicate key: the same header as `{name}`"));
         }
         conditions.extend(condition(Field::Header(name), &value));

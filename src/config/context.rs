@@ -1,9 +1,9 @@
 //! What all entries and rules share while they are read.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 
 use super::actors::Known;
+use super::fields::Names;
 use super::plans::Draft;
 use diana_core::policy::Zone;
 
@@ -17,7 +17,7 @@ pub struct Context<'c> {
     /// Where a day begins.
     pub zone: Zone,
     /// The names that rules were given, each with the number that would follow it.
-    pub names: RefCell<BTreeMap<String, usize>>,
+    pub names: RefCell<Names<'c>>,
     /// Bytes that the quotas of the rules so far take in a worker.
     pub quotas: Cell<u64>,
 }

@@ -1,12 +1,11 @@
 //! The forms that a configuration may have, and what all of them mean.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::advice::{self, Advice};
 use super::context::Context;
-use super::fields::Fields;
+use super::fields::{Fields, Names};
 use super::node::{self, Node};
 use super::place::{Part, Place};
 use super::report::Report;
@@ -96,7 +95,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
         actors: &actors,
         plans: plans::named(top.get("plans")),
         zone,
-        names: RefCell::new(BTreeMap::new()),
+        names: RefCell::new(Names::new()),
         quotas: Cell::new(0),
     };
     let response = response::read(top, &Rc::new(response::standard()));

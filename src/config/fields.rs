@@ -1,10 +1,14 @@
 //! The keys of mappings: which are known, and which come twice.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::node::{Node, roots};
 use super::report::Report;
 use diana_core::tree::Tree;
+
+/// Names, each with a number. The parser of YAML has such a map, too; one of another type would take 6 KB of the module.
+pub type Names<'n> = BTreeMap<Cow<'n, str>, usize>;
 
 /// The known keys of a mapping that are present.
 #[derive(Debug)]
@@ -69,9 +73,9 @@ pub fn find_duplicates(report: &Report<'_>) {
 
 fn duplicates_in(node: &Node<'_>) {
     if let Tree::Map(pairs) = node.tree() {
-        let mut keys = BTreeMap::new();
+        let mut keys = Names::new();
         for (position, (key, _)) in pairs.iter().enumerate() {
-            if keys.insert(key.clone(), position).is_some() {
+            if keys.insert(Cow::Borrowed(key.as_str()), position).is_some() {
                 node.child(position).key_problem("duplicate key".into());
             }
         }

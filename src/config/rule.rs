@@ -13,6 +13,7 @@ pub(crate) mod plans;
 pub(crate) mod quota;
 pub(crate) mod settling;
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::context::Context;
@@ -170,7 +171,7 @@ fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
     let Some(text) = node.free_text(values::NAME) else { return String::new() };
     if !values::is_name(text) {
         node.reject(values::NAME);
-    } else if context.names.borrow_mut().insert(text.into(), 2).is_some() {
+    } else if context.names.borrow_mut().insert(Cow::Owned(text.into()), 2).is_some() {
         node.problem(format!("duplicate name: an earlier rule is called `{text}`"));
     }
     text.into()

@@ -7,7 +7,8 @@
 
 mod line;
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use hashbrown::HashTable;
 
@@ -22,8 +23,9 @@ type Turn = (Micros, u64);
 /// The requests that wait.
 #[derive(Debug, Default)]
 pub struct Queue {
-    /// The next one first.
-    places: BTreeMap<Turn, Place>,
+    /// The turns of all places, the next one first, and of some that are free again.
+    turns: BinaryHeap<Reverse<Turn>>,
+    places: HashTable<Place>,
     lines: Lines,
     waiting: HashTable<Waiting>,
     joined: u64,
@@ -31,6 +33,7 @@ pub struct Queue {
 
 #[derive(Debug)]
 struct Place {
+    turn: Turn,
     whose: Whose,
     permit: Permit,
 }
@@ -63,15 +66,18 @@ impl Queue {
         // Who could go before others in its line has a place of its own.
         let line = name.filter(|name| self.lines.join(*name, stream, turn));
         let whose = line.map_or(Whose::Stream(stream), Whose::First);
-        self.places.insert(turn, Place { whose, permit });
+        self.turns.push(Reverse(turn));
+        let place = Place { turn, whose, permit };
+        self.places.insert_unique(hash(turn.1), place, |place| hash(place.turn.1));
         let waiting = Waiting { stream, turn, line };
-        self.waiting.insert_unique(hash(stream), waiting, |waiting| hash(waiting.stream));
+        self.waiting
+            .insert_unique(hash(stream.into()), waiting, |waiting| hash(waiting.stream.into()));
     }
 
     /// The next request whose turn has come by `now`, with the permit of its place; it waits no longer.
     pub fn release(&mut self, now: Micros) -> Option<(u32, Permit)> {
-        let first = self.places.first_entry().filter(|first| first.key().0 <= now)?;
-        let Place { whose, permit } = first.remove();
+        let turn = self.turns.peek().filter(|turn| turn.0.0 <= now)?.0;
+        let Place { whose, permit, .. } = self.free(turn)?;
         let stream = match whose {
             Whose::Stream(stream) => stream,
             Whose::First(line) => self.lines.release(line)?,
@@ -83,7 +89,7 @@ impl Queue {
     /// When the next turn comes.
     #[must_use]
     pub fn next(&self) -> Option<Micros> {
-        self.places.first_key_value().map(|((until, _), _)| *until)
+        self.turns.peek().map(|turn| turn.0.0)
     }
 
     /// Forgets a request whose client left. The permit of the place that nobody needs any more, if it waited.
@@ -93,17 +99,31 @@ impl Queue {
             Some(line) => self.lines.leave(line, turn)?,
             None => turn,
         };
-        self.places.remove(&free).map(|place| place.permit)
+        self.free(free).map(|place| place.permit)
+    }
+
+    /// Takes a place away. Turns of places that are free come to nothing when they are the next.
+    fn free(&mut self, turn: Turn) -> Option<Place> {
+        let found = self.places.find_entry(hash(turn.1), |place| place.turn == turn).ok()?;
+        let (place, _) = found.remove();
+        while let Some(Reverse(next)) = self.turns.peek() {
+            let next = *next;
+            if self.places.find(hash(next.1), |place| place.turn == next).is_some() {
+                break;
+            }
+            self.turns.pop();
+        }
+        Some(place)
     }
 
     fn forget(&mut self, stream: u32) -> Option<Waiting> {
         let known = |waiting: &Waiting| waiting.stream == stream;
-        let found = self.waiting.find_entry(hash(stream), known).ok()?;
+        let found = self.waiting.find_entry(hash(stream.into()), known).ok()?;
         Some(found.remove().0)
     }
 }
 
-/// The host numbers streams in order.
-fn hash(stream: u32) -> u64 {
-    u64::from(stream).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+/// Streams and turns are numbered in order.
+fn hash(number: u64) -> u64 {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

@@ -1,14 +1,15 @@
 //! Names of rules that were given none: `<url>-<actor>-<unit>-<algo>[-2]`, or `<url>-<actor>-in_flight[-2]`.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 use crate::actors::Known;
+use crate::fields::Names;
 use crate::values::LONGEST;
 use diana_core::policy::{Limit, Prefix, Rule};
 
 /// Names the rules that have no name yet. `taken` holds the names that are given, each with the
 /// number that would follow it.
-pub fn fill(limits: &mut [Limit], actors: &[Known], mut taken: BTreeMap<String, usize>) {
+pub fn fill(limits: &mut [Limit], actors: &[Known], mut taken: Names<'_>) {
     for Limit { urls, rules, .. } in limits {
         let Some(url) = urls.first() else { continue };
         for rule in rules.iter_mut().filter(|rule| rule.name.is_empty()) {
@@ -18,15 +19,15 @@ pub fn fill(limits: &mut [Limit], actors: &[Known], mut taken: BTreeMap<String, 
 }
 
 /// `base`, or else the first of `base-2`, `base-3`, … that nobody has.
-fn free(base: &str, taken: &mut BTreeMap<String, usize>) -> String {
+fn free(base: &str, taken: &mut Names<'_>) -> String {
     let mut number = taken.get(base).copied().unwrap_or(2);
     let mut name = base.to_string();
-    while taken.contains_key(&name) {
+    while taken.contains_key(name.as_str()) {
         name = format!("{base}-{number}");
         number += 1;
     }
-    taken.insert(name.clone(), 2);
-    taken.insert(base.into(), number);
+    taken.insert(Cow::Owned(name.clone()), 2);
+    taken.insert(Cow::Owned(base.into()), number);
     name
 }
 

@@ -1,7 +1,5 @@
 //! Events without aliases: the node that one stands for comes in its place, once more.
 
-use std::collections::BTreeMap;
-
 use super::events::{Error, Event, Events, Kind};
 
 /// Reads a text piece by piece. An alias in the very node that it stands for never ends, but goes
@@ -12,9 +10,9 @@ pub struct Expanded<'t> {
     kept: Vec<Step<'t>>,
     /// How many lists and mappings at the end of `kept` are not closed yet.
     open: usize,
-    /// Where in `kept` the node with an anchor begins. The parser counts anchors through all documents, and
+    /// Each anchor, and where in `kept` its node begins. The parser counts anchors through all documents, and
     /// knows which of them an alias may mean.
-    anchors: BTreeMap<usize, usize>,
+    anchors: Vec<(usize, usize)>,
     replays: Vec<Replay>,
 }
 
@@ -39,7 +37,7 @@ impl<'t> Expanded<'t> {
             events: Events::new(text),
             kept: Vec::new(),
             open: 0,
-            anchors: BTreeMap::new(),
+            anchors: Vec::new(),
             replays: Vec::new(),
         }
     }
@@ -72,13 +70,19 @@ impl<'t> Expanded<'t> {
         Some(step)
     }
 
+    /// Where the node of an anchor begins.
+    fn begins(&self, anchor: usize) -> Option<usize> {
+        let at = self.anchors.binary_search_by_key(&anchor, |(anchor, _)| *anchor).ok()?;
+        self.anchors.get(at).map(|(_, start)| *start)
+    }
+
     /// The next step of the text.
     fn read(&mut self) -> Result<Step<'t>, Error> {
         let mut event = self.events.next()?;
         let anchor = event.anchor.take();
         let step = match event.kind {
-            Kind::Alias(anchor) => match self.anchors.get(&anchor) {
-                Some(&start) => Step::Repeat(start),
+            Kind::Alias(anchor) => match self.begins(anchor) {
+                Some(start) => Step::Repeat(start),
                 None => {
                     let message = "unknown anchor".into();
                     return Err(Error { position: event.position, message });
@@ -87,7 +91,7 @@ impl<'t> Expanded<'t> {
             _ => Step::Event(event),
         };
         if anchor.is_some() || self.open > 0 {
-            anchor.map(|anchor| self.anchors.insert(anchor, self.kept.len()));
+            self.anchors.extend(anchor.map(|anchor| (anchor, self.kept.len())));
             self.open = after(self.open, &step);
             self.kept.push(step.clone());
         }

@@ -1,6 +1,6 @@
 //! Lines of requests, each of one caller under one rule of an engine.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use hashbrown::HashTable;
 
@@ -23,8 +23,8 @@ struct Line {
     name: Name,
     /// Its places, the first one first.
     places: VecDeque<Turn>,
-    /// As many streams, by when they came.
-    streams: BTreeMap<u64, u32>,
+    /// As many streams, by when they came, and gaps where others have left between them.
+    streams: VecDeque<(u64, Option<u32>)>,
 }
 
 impl Lines {
@@ -32,13 +32,13 @@ impl Lines {
     /// it does.
     pub(super) fn join(&mut self, name: Name, stream: u32, turn: Turn) -> bool {
         let same = |line: &Line| line.name == name;
-        let new = || Line { name, places: VecDeque::new(), streams: BTreeMap::new() };
+        let new = || Line { name, places: VecDeque::new(), streams: VecDeque::new() };
         let entry = self.0.entry(hash(name), same, |line| hash(line.name));
         let line = entry.or_insert_with(new).into_mut();
         let fits = line.places.back().is_none_or(|last| *last < turn);
         if fits {
             line.places.push_back(turn);
-            line.streams.insert(turn.1, stream);
+            line.streams.push_back((turn.1, Some(stream)));
         }
         fits
     }
@@ -47,14 +47,18 @@ impl Lines {
     pub(super) fn release(&mut self, name: Name) -> Option<u32> {
         self.change(name, |line| {
             line.places.pop_front();
-            line.streams.pop_first().map(|(_, stream)| stream)
+            let (_, stream) = line.streams.pop_front()?;
+            line.close_gaps();
+            stream
         })
     }
 
     /// The stream leaves that had this turn when it came. The place that is free then.
     pub(super) fn leave(&mut self, name: Name, turn: Turn) -> Option<Turn> {
         self.change(name, |line| {
-            line.streams.remove(&turn.1)?;
+            let at = line.streams.binary_search_by_key(&turn.1, |(came, _)| *came).ok()?;
+            line.streams.get_mut(at)?.1.take()?;
+            line.close_gaps();
             line.places.pop_back()
         })
     }
@@ -66,6 +70,18 @@ impl Lines {
             line.remove();
         }
         changed
+    }
+}
+
+impl Line {
+    /// There is somebody at either end.
+    fn close_gaps(&mut self) {
+        while let Some((_, None)) = self.streams.front() {
+            self.streams.pop_front();
+        }
+        while let Some((_, None)) = self.streams.back() {
+            self.streams.pop_back();
+        }
     }
 }
 

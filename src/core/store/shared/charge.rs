@@ -9,7 +9,11 @@ use crate::time::Micros;
 
 impl Shared {
     /// Charges the gateway, whatever others charge it meanwhile.
-    pub(super) fn charge_gateway(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+    pub(super) fn charge_gateway(
+        &mut self,
+        reservation: &mut Reservation,
+        delay: Micros,
+    ) -> Decision {
         let Reservation { cost, refusal, is_charged, by, .. } = reservation;
         let By::Gateway(transaction) = by else { return reservation.decision };
         while transaction.may_try() {
