@@ -15,6 +15,14 @@ pub fn renewal(algorithm: &dyn Algorithm, state: &[u64], now: Now) -> Option<Mic
     let left = algorithm.remaining(state, now);
     let more_in = |ticks: Micros| algorithm.remaining(state, now.later(ticks)) > left;
     let (mut none_yet, mut enough) = (0, until_all);
+    // Windows end as a whole, and buckets give back evenly: mostly there is little to be searched then.
+    let (quota, window) = algorithm.policy();
+    let apart = window.div_ceil(quota.max(1));
+    if !more_in(until_all - 1) {
+        none_yet = until_all - 1;
+    } else if apart < until_all && more_in(apart) {
+        enough = apart;
+    }
     while enough - none_yet > 1 {
         let middle = none_yet + (enough - none_yet) / 2;
         *(if more_in(middle) { &mut enough } else { &mut none_yet }) = middle;
