@@ -208,6 +208,19 @@ impl Gateway {
         self
     }
 
+    /// With trailers from the cluster that was given last, which HTTP/1.1 has else none of.
+    pub fn of_trailers(mut self) -> Self {
+        let options = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+        let with_trailers = json!({"http_protocol_options": {"enable_trailers": true}});
+        self.clusters.last_mut().expect("a cluster")["typed_extension_protocol_options"] = json!({
+            options: {
+                "@type": format!("type.googleapis.com/{options}"),
+                "explicit_http_config": with_trailers,
+            },
+        });
+        self
+    }
+
     /// With a cluster that has no endpoint.
     pub fn cluster_of_nobody(mut self, name: &str) -> Self {
         self.clusters.push(json!({"name": name}));

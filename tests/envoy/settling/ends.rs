@@ -18,12 +18,14 @@ const MOST: u64 = 300;
 enum Does {
     /// It waits for the response.
     Stays,
+    /// It asks for no more than the head of it.
+    AsksForHead,
     /// It breaks off when its request has come through.
     LeavesEarly,
     /// It breaks off when the response has begun.
     LeavesAmid,
 }
-use Does::{LeavesAmid, LeavesEarly, Stays};
+use Does::{AsksForHead, LeavesAmid, LeavesEarly, Stays};
 
 fn rules(algo: &str, scope: &str) -> String {
     format!(
@@ -62,7 +64,8 @@ fn routes() -> Value {
                 "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.01s"}},
         })),
         to("/moves", json!({"cluster": "upstream", "internal_redirect_policy": redirected})),
-        to("/", json!({"cluster": "upstream"})),
+        // Whatever else is asked for has no route.
+        {"match": {"safe_regex": {"regex": "/(grpc|elsewhere)?"}}, "route": {"cluster": "upstream"}},
     ]}]})
 }
 
@@ -81,6 +84,7 @@ fn play(algo: &str, scope: &str) {
     let envoy = Gateway::with(&rules(algo, scope))
         .workers(workers)
         .cluster("upstream", service.port)
+        .of_trailers()
         .cluster("down", free_port())
         .cluster_of_nobody("nobody")
         .routed(routes(), json!({}))
@@ -98,6 +102,11 @@ fn play(algo: &str, scope: &str) {
         ("/", "status 204 tokens 40 empty", Stays, 204, 40),
         ("/", "status 500 tokens 40", Stays, 500, 40),
         ("/", "tokens 40 sleep 50", Stays, 200, 40),
+        ("/", "tokens 40 empty", AsksForHead, 200, 40),
+        ("/", "empty", AsksForHead, 200, MOST),
+        // Trailers end it.
+        ("/grpc", "tokens 40 trailers", Stays, 200, 40),
+        ("/grpc", "trailers", Stays, 200, MOST),
         // Nobody answered.
         ("/", "close", Stays, 503, 0),
         ("/down", "", Stays, 503, 0),
@@ -111,6 +120,7 @@ fn play(algo: &str, scope: &str) {
         ("/grpc", "tokens 40 empty", Stays, 200, 40),
         // Somebody else did.
         ("/direct", "", Stays, 200, MOST),
+        ("/unrouted", "", Stays, 404, MOST),
         ("/idle", "tokens 40 sleep 400", Stays, 504, MOST),
         // What has begun has its header.
         ("/", "tokens 40 cut", Stays, 0, 40),
@@ -142,9 +152,10 @@ fn play(algo: &str, scope: &str) {
             ("x-cluster", "unknown"),
             ("content-type", kind),
         ];
-        client.write(&request("GET", path, &headers)).unwrap();
+        let method = if does == AsksForHead { "HEAD" } else { "GET" };
+        client.write(&request(method, path, &headers)).unwrap();
         match does {
-            Stays => {
+            Stays | AsksForHead => {
                 let seen = client.read().map_or(0, |response| response.status);
                 assert_eq!(seen, status, "{path} {act}");
             }
@@ -176,7 +187,7 @@ fn play(algo: &str, scope: &str) {
     settles(&envoy, "rule.places.in_flight", 0);
     let count = |what: &str| envoy.sum(&format!("wasmcustom.diana.diana.rule.tokens.{what}"));
     settles(&envoy, "rule.tokens.untold_client_left", 1);
-    for (why, times) in [("unusable", 4), ("absent", 5), ("cut", 2)] {
+    for (why, times) in [("unusable", 4), ("absent", 7), ("cut", 3)] {
         settles(&envoy, &format!("rule.tokens.untold_{why}"), times);
     }
     assert!(count("debt") > 0 && count("refunded") > 0 && count("settled") > 27);

@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::harness::{Arrival, Upstream};
 
 /// What a request wants done, in words: `tokens 40`, `status 401`, `sleep 300` milliseconds before the answer,
-/// `to` a location, `close` instead of an answer or `garbage` in its place, `cut` or `hang` in the middle of it, `empty`.
+/// `to` a location, `close` instead of an answer or `garbage` in its place, `cut` or `hang` in the middle of it, `empty`,
+/// `trailers` behind it.
 pub const ACT: &str = "x-act";
 
 pub fn start() -> Upstream {
@@ -18,7 +19,7 @@ pub fn start() -> Upstream {
 fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     let mut words = arrival.header(ACT).unwrap_or_default().split_whitespace();
     let (mut status, mut fields, mut body) = ("200", String::new(), "ok\n");
-    let mut breaks = None;
+    let (mut breaks, mut has_trailers) = (None, false);
     while let Some(word) = words.next() {
         match word {
             "tokens" => {
@@ -32,8 +33,14 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
             "garbage" => return to.write_all(b"whatever\r\n\r\n"),
             "cut" | "hang" => breaks = Some(word),
             "empty" => body = "",
+            "trailers" => has_trailers = true,
             other => panic!("cannot {other}"),
         }
+    }
+    if has_trailers {
+        let head = format!("HTTP/1.1 {status} Told\r\n{fields}transfer-encoding: chunked\r\n\r\n");
+        let chunks = format!("{:x}\r\n{body}\r\n0\r\ngrpc-status: 0\r\n\r\n", body.len());
+        return to.write_all(format!("{head}{chunks}").as_bytes());
     }
     let length = if breaks.is_some() { 1000 } else { body.len() };
     let head = format!("HTTP/1.1 {status} Told\r\n{fields}content-length: {length}\r\n\r\n");
