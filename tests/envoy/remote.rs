@@ -2,6 +2,7 @@
 
 mod changes;
 mod etcd;
+mod under_way;
 
 use std::time::Duration;
 

@@ -5,7 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::upstream::{self, ACT};
-use crate::harness::{Envoy, Gateway};
+use crate::harness::{Envoy, Gateway, eventually};
+use crate::metrics::settles;
 
 const LIMIT: usize = 5;
 const CLIENTS: usize = 50;
@@ -83,4 +84,39 @@ fn five_wrong_passwords_and_never_a_sixth() {
     let envoys = [Gateway::with(&rules("gateway")).workers(4).before(&service).start()];
     play(&envoys);
     envoys[0].assert_unharmed();
+}
+
+/// What counted adds up over the workers. Good logins never lead to a ban, nor do they escape one.
+#[test]
+fn five_wrong_passwords_lead_to_a_ban() {
+    let service = upstream::start();
+    let rules = "limits:
+  - Url: /login
+    rules:
+      - {name: logins, actor: account, unit: minute, rpu: 100, algo: SW, count: {status: [401]},
+         ban: {after: 5, within: 1m, for: 10m, on: counted}}";
+    let envoy = Gateway::with(rules).workers(4).before(&service).start();
+    // Each comes by a connection of its own, to any worker.
+    let login = |account: &str, status: u16| {
+        let act = format!("status {status}");
+        envoy.get("/login", &[("x-account-id", account), (ACT, &act)])
+    };
+    thread::scope(|threads| {
+        for _ in 0..8 {
+            threads.spawn(|| (0..50).for_each(|_| assert_eq!(login("ann", 200).status, 200)));
+        }
+    });
+    for number in 0..LIMIT {
+        assert!((0..20).all(|_| login("eve", 200).status == 200), "after {number}");
+        assert_eq!(login("eve", 401).status, 401, "after {number}");
+    }
+    let is_banned = |_| {
+        let answer = login("eve", 200);
+        let left = answer.header("retry-after").and_then(|left| left.parse::<u64>().ok());
+        answer.refused() && left > Some(540)
+    };
+    eventually("all workers to ban", || (0..40).all(is_banned).then_some(()));
+    assert!((0..40).all(|_| login("ann", 200).status == 200));
+    settles(&envoy, "rule.logins.bans", 1);
+    envoy.assert_unharmed();
 }
