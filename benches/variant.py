@@ -50,12 +50,7 @@ def variants(noop, module):
         *(
             diana(f"{scope}, {name}", [entry("/", {**known, "scope": scope})])
             for scope in ("local", "gateway")
-            for name, known in (
-                ("header, W", rule("account", algo="W")),
-                ("cost of the response", rule("account", algo="W", cost=TOLD)),
-                ("outcomes that count", rule("account", algo="W", count={"status": [401]})),
-                ("in flight", {"actor": "account", "in_flight": 1_000_000}),
-            )
+            for name, known in (("header, W", rule("account", algo="W")), *settled())
         ),
         # So slow a refill keeps every account alive for the whole run.
         diana(
@@ -72,13 +67,20 @@ ACTORS = {
 }
 
 
-# What a response says is settled beside one permit that was reserved.
-TOLD = {"response": {"header": "x-tokens-used"}, "reserve": 1, "max": 2}
-
-
 def entry(url, *rules):
     return {"Url": url, "rules": list(rules)}
 
 
 def rule(actor, algo="TB", unit="second", rpu=NEVER, scope="local", **more):
     return {"actor": actor, "unit": unit, "rpu": rpu, "algo": algo, "scope": scope, **more}
+
+
+def settled():
+    """Rules that know at the end only what a request takes, and their names."""
+    # What a response says is settled beside one permit that was reserved.
+    told = {"response": {"header": "x-tokens-used"}, "reserve": 1, "max": 2}
+    return [
+        ("cost of the response", rule("account", algo="W", cost=told)),
+        ("outcomes that count", rule("account", algo="W", count={"status": [401]})),
+        ("in flight", {"actor": "account", "in_flight": 1_000_000}),
+    ]
