@@ -14,6 +14,11 @@ end
 local function window()
   local W={size=function() return 9 end,terms=function() return 5 end}
   function W.spend(r) return min(r.s[1]-wall,r.s[4]-now) end
+  -- A new window, with so much used.
+  local function begin(r,used)
+    local ends,length=planned(r)
+    r.s[1],r.s[2],r.s[3],r.s[4]=ends,used,now,now+length
+  end
   function W.open(r)
     local s=r.s
     if s[3]>now or s[5]>current then return end
@@ -23,8 +28,7 @@ local function window()
       s[2]=max(0,s[2]-r.back)
     end
     if s[2]==0 or W.spend(r)<=0 then
-      local ends,length=planned(r)
-      s[1],s[2],s[3],s[4]=ends,0,now,now+length
+      begin(r,0)
       nothing_is_out(s,5)
     end
     return true
@@ -33,8 +37,8 @@ local function window()
     if r.cost>r.rpu then return NEVER end
     return r.s[2]+r.cost>r.rpu and W.spend(r) or 0,0
   end
-  -- It begins anew, so that no older receipt is one of its own.
-  function W.lift(r,kept) r.s[1],r.s[2],r.s[3]=floor(here(r)/r.unit),kept,now end
+  -- No older receipt is one of a window that begins now.
+  W.lift=begin
   function W.without(r,permits) return r.s[2]-permits+r.cost<=r.rpu and 0 or W.spend(r) end
   function W.charge(r,permits) r.s[2]=r.s[2]+permits end
   function W.left(r) return max(0,r.rpu-r.s[2]) end
