@@ -80,8 +80,9 @@ impl Look<'_> {
     fn without(&mut self, now: Now, cost: u64, permits: u64) -> Decision {
         let State { words, next, .. } = &self.state;
         if let Some(slices) = self.slices {
-            let others = slices.used(words, *next, now.mono) - permits;
-            let over = (others + cost).saturating_sub(self.quota.rpu);
+            // More may be out than is charged, where a reset came between.
+            let used = slices.used(words, *next, now.mono) + cost;
+            let over = used.saturating_sub(self.quota.rpu + permits);
             return slices.without(words, over, now.mono);
         }
         let (mut less, receipt) = (vec![0; words.len()], self.algorithm.receipt(words));
