@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Fleet, GATEWAYS, gateway};
-use crate::operator::{TOKEN, operate};
+use crate::operator::{TOKEN, operate, storm};
 
 /// Day windows, so that nothing comes back by itself.
 const LIMITS: &str = "
@@ -65,5 +65,15 @@ fn a_reset_and_an_unban_through_one_gateway_hold_in_all_within_a_second() {
     assert_eq!(status, 200);
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(admitted(&fleet, "/b", 12), 0, "banned by an operator, everywhere");
+    fleet.assert_unharmed();
+}
+
+#[test]
+fn in_a_storm_of_resets_through_all_gateways_nobody_gets_more_than_the_limit_after_each() {
+    let rules = storm::rules("global");
+    let fleet =
+        Fleet::start_with(|port, _| gateway(500_000, &rules, port).variable("DIANA_TOKEN", TOKEN));
+    fleet.comes_together("/x");
+    storm::assert_survived(&fleet.envoys);
     fleet.assert_unharmed();
 }
