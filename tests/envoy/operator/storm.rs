@@ -10,6 +10,9 @@ const LASTING: Duration = Duration::from_secs(2);
 /// so few that workers lend meanwhile.
 const STORMS: [(usize, u32); 2] = [(3, 200), (40, 5)];
 
+/// A rule of which the caller has the plan, and the limit of that.
+const PLAN: (&str, usize) = ("plan", 40);
+
 /// The rules that it is tried on: windows of a day, so that nothing comes back by itself.
 pub fn rules(scope: &str) -> String {
     let mut rules = format!(
@@ -23,7 +26,13 @@ pub fn rules(scope: &str) -> String {
              algo: {algo}, scope: {scope}}}]}}\n"
         );
     }
+    let (name, limit) = PLAN;
+    // An operator is told by the rule's own numbers, and lifts all the same.
     rules
+        + &format!(
+            "- {{Url: /{name}, rules: [{{name: {name}, actor: account, unit: day, rpu: 1, algo: W, \
+         scope: {scope}, plans: {{of: {{ada: {{rpu: {limit}}}}}}}}}]}}\n"
+        )
 }
 
 fn each() -> impl Iterator<Item = (String, usize, &'static str)> {
@@ -38,7 +47,8 @@ fn each() -> impl Iterator<Item = (String, usize, &'static str)> {
 #[track_caller]
 pub fn assert_survived(envoys: &[Envoy]) {
     let gateways: Vec<_> = envoys.iter().map(|envoy| (envoy.port, 1)).collect();
-    for (rule, limit, _) in each() {
+    let all = each().map(|(rule, limit, _)| (rule, limit));
+    for (rule, limit) in all.chain([(PLAN.0.to_owned(), PLAN.1)]) {
         let (_, rate) = STORMS.into_iter().find(|(of, _)| *of == limit).unwrap();
         let caller = format!("?rule={rule}&actor.account=ada");
         let bearer = format!("Bearer {TOKEN}");

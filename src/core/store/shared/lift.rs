@@ -46,8 +46,7 @@ impl Shared {
             if self.transactions.is_nobody(&transaction) {
                 break;
             }
-            let algorithm = &self.terms.spec.algorithm;
-            let kept = transaction.outstanding.out().min(algorithm.most_at_once());
+            let (algorithm, kept) = (&self.terms.spec.algorithm, transaction.outstanding.out());
             if !algorithm.lift(&transaction.state, transaction.now, kept, &mut transaction.after) {
                 return Err(Unliftable::Line);
             }
