@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use diana_core::algorithm::Entry;
 use diana_core::decision::Retry;
+use diana_core::policy::Quota;
 use diana_core::redis::protocol::{Ask, Back, Charge};
 use fastrand::Rng;
 
@@ -55,6 +56,8 @@ pub struct Play {
     rng: Rng,
     pub trips: usize,
     rules: Vec<Rule>,
+    /// By what else a rule may judge, if it has plans.
+    plans: Vec<Vec<Quota>>,
     model: Model,
     held: Vec<Held>,
     pub leased: usize,
@@ -80,10 +83,17 @@ impl Play {
         for rule in &mut rules {
             rule.counts = (rule.entry.can)(&rule.case.quota).settles && rng.bool();
         }
+        let mut plans = |rule: &mut Rule| {
+            let plans = if rng.bool() { rule.plans(&mut rng) } else { Vec::new() };
+            plans.first().into_iter().for_each(|own| rule.judge_by(*own));
+            plans
+        };
+        let plans = rules.iter_mut().map(&mut plans).collect();
         let (model, held) = (Model::default(), Vec::new());
         Play {
             rng,
             rules,
+            plans,
             model,
             held,
             trips: 0,
@@ -112,7 +122,14 @@ impl Play {
     fn turn(&mut self, server: &Server, now: u64, cost: u64, began: Instant) {
         if self.rng.u8(0..40) == 0 {
             let rule = self.rng.usize(0..self.rules.len());
-            self.rules[rule].change(&mut self.rng);
+            if self.plans[rule].is_empty() {
+                self.rules[rule].change(&mut self.rng);
+            }
+        }
+        for (rule, plans) in self.rules.iter_mut().zip(&self.plans) {
+            if !plans.is_empty() && self.rng.u8(0..6) == 0 {
+                rule.judge_by(plans[self.rng.usize(0..plans.len())]);
+            }
         }
         let at = self.model.at(now);
         let mut asks = Vec::new();

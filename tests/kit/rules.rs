@@ -47,6 +47,34 @@ impl Rule {
         }
     }
 
+    /// The rule under plans that it may be judged by in turn, its own first; they agree on what concerns all of them.
+    pub fn plans(&self, rng: &mut Rng) -> Vec<Quota> {
+        let mut plans = vec![self.case.quota];
+        let mut plan = Rule::new(self.entry.short, self.case.quota);
+        while plans.len() < 4 {
+            plan.change(rng);
+            plans.push(plan.case.quota);
+        }
+        let rates = || plans.iter().map(|quota| quota.rpu);
+        let (slowest, fastest) = (rates().filter(|rpu| *rpu > 0).min(), rates().max());
+        if ["TB", "LB"].contains(&self.entry.short)
+            && let Some(rpu) = slowest
+        {
+            let most =
+                plans.iter().map(|quota| quota.burst.unwrap_or(quota.rpu).max(quota.cost)).max();
+            let longest = most.unwrap_or(0).saturating_mul(plans[0].period()) / rpu;
+            let common = |quota| Quota { slowest, fastest, longest: longest.min(1 << 50), ..quota };
+            plans = plans.into_iter().map(common).collect();
+        }
+        plans
+    }
+
+    /// The rule under one of them.
+    pub fn judge_by(&mut self, plan: Quota) {
+        let Rule { fingerprint, counts, .. } = *self;
+        *self = Rule { fingerprint, counts, ..Rule::new(self.entry.short, plan) };
+    }
+
     /// What one request asks.
     pub fn charge(&self, caller: u64, cost: u64, want: u64) -> Charge {
         Charge {

@@ -66,6 +66,11 @@ impl SettledBucket {
         state.split_at_mut_checked(self.counted.words()).unwrap_or_default()
     }
 
+    /// Whether there is any debt. Its state may be kept for longer, since it may come to be judged by another rate.
+    fn owes(&self, debts: &[u64], now: Now) -> bool {
+        debts.chunks(debt::WORDS).any(|debt| Debt::load(debt).cleared(self.rpu) > now.mono)
+    }
+
     /// Writes what is open, and of both debts, as they are at `now`, at most what they can be.
     fn close(&self, open: Open, now: Micros, new: &mut [u64]) {
         let (debts, open_words) = self.parts_mut(new);
@@ -88,9 +93,7 @@ impl Algorithm for SettledBucket {
         let ((debts, open), (new_debts, new_open)) = (self.parts(old), self.parts_mut(new));
         let decision = self.counted.step(debts, now, cost, new_debts);
         if decision.is_admitted() {
-            // State may be kept for longer, since it may come to be judged by another rate.
-            let owes = |debt| Debt::load(debt).cleared(self.rpu) > now.mono;
-            let open = match debts.chunks(debt::WORDS).any(owes) {
+            let open = match self.owes(debts, now) {
                 true => Open::load(open),
                 false => Open { permits: 0, age: now.mono },
             };
@@ -136,7 +139,7 @@ impl Algorithm for SettledBucket {
 
     fn reserved(&self, state: &[u64], now: Now) -> u64 {
         let (debts, open) = self.parts(state);
-        if self.counted.expires(debts, now) > now.mono { Open::load(open).permits } else { 0 }
+        if self.owes(debts, now) { Open::load(open).permits } else { 0 }
     }
 
     fn lift(&self, old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {

@@ -108,7 +108,7 @@ fn build(quota: &Quota) -> BuiltAlgorithm {
         return Ok(warm_up::build(quota, warm_up, reach));
     }
     let (rpu, lasting) = (quota.rpu, quota.lasting());
-    let fastest = quota.fastest.unwrap_or(rpu);
+    let fastest = quota.fastest();
     Ok(Rc::new(TokenBucket { rpu, lasting, fastest, unit, burst, capacity, reach }))
 }
 

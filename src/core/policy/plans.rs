@@ -82,7 +82,9 @@ impl Plans {
             }
             PlanKind::Told(_) => {
                 let rpu = u64::from(plan);
-                Quota { rpu, slowest: self.own.slowest.map(|slowest| slowest.min(rpu)), ..self.own }
+                // By zero nothing would ever be forgotten.
+                let lasting = |slowest: u64| if rpu > 0 { slowest.min(rpu) } else { slowest };
+                Quota { rpu, slowest: self.own.slowest.map(lasting), ..self.own }
             }
         }
     }

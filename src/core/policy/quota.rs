@@ -70,6 +70,12 @@ impl Quota {
         self.slowest.unwrap_or(self.rpu)
     }
 
+    /// The highest rate at which what was charged under any plan may have drained.
+    #[must_use]
+    pub fn fastest(&self) -> u64 {
+        self.fastest.unwrap_or(self.rpu).max(self.rpu)
+    }
+
     /// The part of one of so many, at one permit a request: what costs more than a part is refused,
     /// but is no mistake in the rule.
     #[must_use]

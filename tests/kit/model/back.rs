@@ -52,13 +52,14 @@ impl Look<'_> {
             return if others == 0 { all } else { 0 };
         };
         let debt = u128::from(high) << 64 | u128::from(low);
-        let drains = |since: u64, until: u64| u128::from(until.saturating_sub(since)) * rpu;
-        if debt.saturating_sub(drains(at, now)) > u128::from(burst) * period {
+        let ticks = |since: u64, until: u64| u128::from(until.saturating_sub(since));
+        if debt.saturating_sub(ticks(at, now) * rpu) > u128::from(burst) * period {
             return 0;
         }
         let above = u128::from(others + 1) * period;
         let below = (debt / period * period).saturating_sub(above).min(all);
-        all.saturating_sub(drains(term.saturating_mul(TERM), at)).max(below)
+        let fastest = u128::from(self.quota.fastest());
+        all.saturating_sub(ticks(term.saturating_mul(TERM), at) * fastest).max(below)
     }
 
     /// The end of the queue in whole permits. Nobody who was charged since leaves it the same, though

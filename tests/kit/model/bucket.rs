@@ -10,6 +10,7 @@ use super::{FAR, State, TERM};
 pub struct Bucket<'m> {
     pub algorithm: &'m dyn Algorithm,
     pub rpu: u64,
+    pub fastest: u64,
     pub unit: u64,
 }
 
@@ -51,10 +52,9 @@ impl Bucket<'_> {
 
     /// Takes back what was charged at `since`.
     pub fn take_back(self, state: &mut State, left: u64, since: u64) {
-        let gone = state.words[2].saturating_sub(since);
-        let all = self.ticks(u128::from(left) * u128::from(self.unit));
-        if gone > 0 {
-            state.slack += gone.min(all);
+        let gone = u128::from(state.words[2].saturating_sub(since)) * u128::from(self.fastest);
+        if self.rpu > 0 {
+            state.slack += self.ticks(gone.min(u128::from(left) * u128::from(self.unit)));
         }
         let old = state.words.clone();
         self.algorithm.take_back(&old, 0, left, since, &mut state.words);

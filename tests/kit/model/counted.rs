@@ -32,12 +32,17 @@ impl Look<'_> {
         }
     }
 
+    /// Whether a bucket is not full.
+    pub(super) fn owes(&self, now: Now) -> bool {
+        self.bucket().is_some_and(|bucket| bucket.debt(&self.state.words, now.mono) > 0)
+    }
+
     /// A charge is made that will be settled.
     pub(super) fn note_open(&mut self, now: Now) {
         if self.state.used.is_none() || !self.refills() {
             return;
         }
-        if self.algorithm.expires(&self.state.words, now) <= now.mono {
+        if !self.owes(now) {
             self.state.open = (0, now.mono);
         }
         self.state.open.0 += self.asked.cost;

@@ -10,10 +10,8 @@ impl Look<'_> {
     /// What requests under way hold, where that is told apart from what was used.
     fn reserved(&self, now: Now) -> u64 {
         match &self.state.used {
-            Some(_) if self.refills() => match self.algorithm.expires(&self.state.words, now) {
-                ends if ends > now.mono => self.state.open.0,
-                _ => 0,
-            },
+            Some(_) if self.refills() && self.owes(now) => self.state.open.0,
+            Some(_) if self.refills() => 0,
             Some(used) => self.algorithm.remaining(used, now).saturating_sub(self.left(now)),
             None => 0,
         }

@@ -192,8 +192,8 @@ impl<'m> Look<'m> {
     }
 
     pub(super) fn bucket(&self) -> Option<Bucket<'m>> {
-        let (rpu, unit) = (self.quota.rpu, self.quota.period());
-        self.refills().then_some(Bucket { algorithm: self.algorithm, rpu, unit })
+        let (rpu, fastest, unit) = (self.quota.rpu, self.quota.fastest(), self.quota.period());
+        self.refills().then_some(Bucket { algorithm: self.algorithm, rpu, fastest, unit })
     }
 
     /// A window that is aligned to the clock.

@@ -86,12 +86,15 @@ impl<'b> Asking<'b> {
         let edges = numbers.list();
         let first = if edges.is_empty() { numbers.number() } else { 0 };
         let own = [first, numbers.number(), numbers.number()];
-        let mut limit = Limit { kind, rpu, unit, edges, own, lasting: 0, longest: 0 };
+        let mut limit = Limit { kind, rpu, unit, edges, own, plans: Vec::new() };
         let [cost, unit_cost, want, soon] = std::array::from_fn(|_| numbers.count());
         let [shadow, kind] = std::array::from_fn(|_| numbers.count());
         let [keys, receipt, term, block, back] = std::array::from_fn(|_| numbers.count());
         let counted = numbers.count().checked_sub(1);
-        (limit.lasting, limit.longest) = (numbers.count(), numbers.count());
+        limit.plans = numbers.list();
+        if limit.plans.is_empty() {
+            assert_eq!(numbers.count(), 0, "no plans");
+        }
         let (left, debt) = if kind == 2 { (0, back) } else { (back, 0) };
         let needs =
             Asked { rule, caller, cost, unit_cost, want, soon, counted, ..Asked::default() };
@@ -109,8 +112,8 @@ pub struct Limit<'b> {
     /// When windows begin, of those that are told.
     edges: Vec<i64>,
     own: [i64; 3],
-    lasting: u64,
-    longest: u64,
+    /// The lowest rate of all plans, how long what is used may count, and the highest rate, if there are plans.
+    plans: Vec<i64>,
 }
 
 impl Limit<'_> {
@@ -131,9 +134,11 @@ impl Limit<'_> {
     }
 
     fn quota(&self) -> Quota {
-        let slowest = (self.lasting > 0).then_some(self.lasting);
-        let plain =
-            Quota { slowest, longest: self.longest, ..Quota::new(Unit::of(self.unit), self.rpu) };
+        let mut plain = Quota::new(Unit::of(self.unit), self.rpu);
+        if let [slowest, longest, fastest] = *self.plans {
+            let [slowest, fastest] = [slowest, fastest].map(|rpu| Some(rpu.cast_unsigned()));
+            plain = Quota { slowest, fastest, longest: longest.cast_unsigned(), ..plain };
+        }
         let [first, second, third] = self.own.map(|number| u64::try_from(number).ok());
         match self.kind {
             "W" => {

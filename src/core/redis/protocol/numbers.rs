@@ -15,10 +15,9 @@ pub struct Numbers {
     rpu: u64,
     unit: u64,
     own: [i64; 3],
-    /// The lowest `rpu` of all plans of the rule, and for how many ticks what is used by any of them may count; zero if it
-    /// has no plans.
-    lasting: u64,
-    longest: u64,
+    /// The lowest `rpu` of all plans of the rule, for how many ticks what is used by any of them may count, and the highest
+    /// `rpu`, if it has plans.
+    plans: Option<[u64; 3]>,
     /// Where it counts by windows of the calendar: those. They stand in place of the first number of its own.
     windows: Option<Windows>,
     /// The filter of a rule that counts many accounts by the day.
@@ -33,8 +32,9 @@ impl Numbers {
         let windows = entry.by_calendar.then(|| Windows::of(quota));
         let unit = windows.map_or(quota.period(), |windows| windows.longest());
         let (rpu, own) = (quota.rpu, (codec.numbers)(quota));
-        let (lasting, longest) = (quota.lasting().min(rpu), quota.longest);
-        Some(Numbers { kind: codec.kind, rpu, unit, own, windows, lasting, longest, daily: None })
+        let plans = [quota.lasting(), quota.longest, quota.fastest()];
+        let plans = Some(plans).filter(|plans| *plans != [rpu, 0, rpu]);
+        Some(Numbers { kind: codec.kind, rpu, unit, own, windows, plans, daily: None })
     }
 
     /// The numbers of a rule that counts many accounts by the day.
@@ -43,7 +43,7 @@ impl Numbers {
         let own = [0, shape.width().cast_signed(), 0];
         let days = Windows::of(quota);
         let (rpu, unit, windows) = (quota.rpu, days.longest(), Some(days));
-        Numbers { kind: "Q", rpu, unit, own, windows, lasting: rpu, longest: 0, daily: Some(shape) }
+        Numbers { kind: "Q", rpu, unit, own, windows, plans: None, daily: Some(shape) }
     }
 
     /// The numbers of a rule's bans, which are counted as if they were a rule of their own: what
@@ -52,7 +52,7 @@ impl Numbers {
     pub fn of_ban(ban: &Ban) -> Numbers {
         let own = [ban.period, ban.max, ban.halve_after].map(Codec::signed);
         let (rpu, unit) = (ban.after, ban.slice());
-        Numbers { kind: "B", rpu, unit, own, windows: None, lasting: rpu, longest: 0, daily: None }
+        Numbers { kind: "B", rpu, unit, own, windows: None, plans: None, daily: None }
     }
 
     /// The same for places in flight, which are held by somebody with this number, less than 2⁵³.
@@ -61,11 +61,12 @@ impl Numbers {
         Numbers { own: [Codec::signed(holder), 0, 0], ..self }
     }
 
-    /// How long values are kept, for all plans alike.
-    pub(super) fn pack_lasting(&self, to: &mut Array) {
-        // Without plans it is the rule's own.
-        to.count(if self.lasting == self.rpu { 0 } else { self.lasting });
-        to.count(self.longest);
+    /// What all plans have in common.
+    pub(super) fn pack_plans(&self, to: &mut Array) {
+        match self.plans {
+            Some(plans) => to.list(&plans.map(Codec::signed)),
+            None => to.count(0),
+        }
     }
 
     /// Adds what is asked at `wall` on the gateway's wall clock.

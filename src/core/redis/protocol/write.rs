@@ -142,7 +142,7 @@ impl Charge {
         [cost, unit_cost, want, soon, shadow, kind, keys, receipt, term, block, left, counted]
             .into_iter()
             .for_each(|number| to.count(number));
-        numbers.pack_lasting(to);
+        numbers.pack_plans(to);
     }
 }
 
@@ -155,6 +155,6 @@ impl Refusals {
         [refusals, 1, 0, 0, 0, kind, keys, sets.unwrap_or(0), 0, 0, 0, 0]
             .into_iter()
             .for_each(|number| to.count(number));
-        numbers.pack_lasting(to);
+        numbers.pack_plans(to);
     }
 }

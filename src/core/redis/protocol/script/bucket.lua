@@ -18,8 +18,8 @@ local function bucket()
     return whole*1024+more,rest-more*c
   end
   -- What drains.
-  local function flow(r,ticks)
-    local rpu,unit=r.rpu,r.unit
+  local function flow(r,ticks,rate)
+    local rpu,unit=rate or r.rpu,r.unit
     if ticks<unit then return share(ticks,rpu,unit) end
     local part=ticks%unit
     local permits,rest=share(part,rpu,unit)
@@ -94,13 +94,15 @@ local function bucket()
         if r.a<0 or r.rpu==0 or waits(r) then return end
         -- What has drained since may have drained of it. It has not if all that came since still lies above it; a
         -- turn is rounded.
-        local kept,part=less(r,permits,0,flow(r,max(0,s[3]-r.term*TERM)))
+        local kept,part=less(r,permits,0,flow(r,max(0,s[3]-r.term*TERM),r.fastest))
         permits,rest=most(kept,part,max(0,min(permits,s[1]-others-1)),0)
       end
     end
     if since<s[3] then
-      permits,rest=less(r,permits,0,flow(r,s[3]-since))
-      s[9]=s[9]+min(s[3]-since,ticks(r,r.back,0))
+      -- By whatever plan others were judged since.
+      local gone,part=least(permits,0,flow(r,s[3]-since,r.fastest))
+      permits,rest=less(r,permits,0,gone,part)
+      if r.rpu>0 then s[9]=s[9]+ticks(r,gone,part) end
     end
     s[1],s[2]=less(r,s[1],s[2],permits,rest)
   end

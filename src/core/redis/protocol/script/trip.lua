@@ -73,7 +73,7 @@ local function lift(r)
 end
 local function rule(r,is_over)
   local w,p=words,place
-  place,keys=p+20,keys+1
+  place,keys=p+19,keys+1
   local kind=made[w[p+1]]
   if not kind then
     kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban,Q=quota,P=places})[w[p+1]]()
@@ -83,8 +83,9 @@ local function rule(r,is_over)
   r.cost,r.unit_cost,r.want,r.soon,r.shadow=w[p+7],w[p+8],w[p+9],w[p+10],w[p+11]==1
   r.tentative,r.keys=w[p+12]==1,w[p+13]
   r.receipt,r.term,r.block,r.back=w[p+14],w[p+15],w[p+16],w[p+17]
-  -- A caller may come to be judged by another plan: the lowest rate, and how long its value may count.
-  r.lasting,r.longest=w[p+19]>0 and w[p+19] or r.rpu,w[p+20]
+  -- A caller may come to be judged by another plan: the lowest rate, how long its value may count, the highest rate.
+  r.lasting,r.longest,r.fastest=r.rpu,0,r.rpu
+  if w[p+19]~=0 then r.lasting,r.longest,r.fastest=spread(w[p+19]) end
   -- One more than the permits that have turned out to be used; none where that is not kept.
   local debt,counted=0,w[p+18]
   r.what=w[p+12]
