@@ -19,10 +19,10 @@ use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
 /// What a caller was given.
-struct Given {
-    at: Now,
-    cost: u64,
-    plan: usize,
+pub(super) struct Given {
+    pub at: Now,
+    pub cost: u64,
+    pub plan: usize,
 }
 
 /// A rule with some plans at rates far apart, and the numbers of all of them, its own first.
@@ -58,7 +58,7 @@ fn spec(rule: &Rule, plans: &Rc<Plans>) -> CounterSpec {
     CounterSpec { plans: Some(plans.clone()), ..rule.spec(100) }
 }
 
-fn open(scope: Scope, spec: CounterSpec, data: &Rc<FakeSharedData>) -> Box<dyn Store> {
+pub(super) fn open(scope: Scope, spec: CounterSpec, data: &Rc<FakeSharedData>) -> Box<dyn Store> {
     Stores::new("test".into(), data.clone(), &mut Tables::default()).open(scope, spec)
 }
 
@@ -90,7 +90,7 @@ fn held(short: &str, quota: &Quota) -> u128 {
 
 /// In any interval no more than by the largest plan that the caller had in it. Who is held leaves when its turn came by
 /// the plan that it had, so what counts is when it was decided about.
-fn keeps_the_bound(short: &str, quotas: &[Quota], given: &[Given]) {
+pub(super) fn keeps_the_bound(short: &str, quotas: &[Quota], given: &[Given]) {
     for (number, first) in given.iter().enumerate() {
         let (mut sum, mut most, mut rate) = (0, 0, 0);
         for last in &given[number..] {
