@@ -86,19 +86,22 @@ fn what_drained_by_a_faster_plan_does_not_come_back_by_a_slower_one() {
         let spec =
             CounterSpec { settles: true, keeps_used, plans, ..Rule::new("TB", common).spec(100) };
         let mut store = open(scope, spec.part(1), &Rc::default());
-        let charge = |store: &mut dyn Store, plan: u32, now: Now| {
+        let charge = |store: &mut dyn Store, (plan, cost): (u32, u64), now: Now| {
             store.judge_by(plan);
-            let mut found = store.check(key(1), 10, now);
+            let mut found = store.check(key(1), cost, now);
             let admits =
                 found.decision().is_admitted() && store.charge(&mut found, 0).is_admitted();
             admits.then(|| store.receipt(&found))
         };
-        let receipt = charge(&mut *store, 0, START).expect("a full bucket");
+        let receipt = charge(&mut *store, (0, 10), START).expect("a full bucket");
         let later = START.later(SECOND);
-        assert!(charge(&mut *store, 1, later).is_some());
+        assert!(charge(&mut *store, (1, 10), later).is_some());
         store.judge_by(0);
         let settlement = Settlement { receipt, since: START.mono, reserved: 10, used: 0 };
         assert!(store.settle(key(1), &settlement, later));
-        assert!(charge(&mut *store, 0, later).is_none(), "{scope:?}, used is kept: {keeps_used}");
+        assert!(
+            charge(&mut *store, (0, 5), later).is_none(),
+            "{scope:?}, used is kept: {keeps_used}"
+        );
     }
 }
