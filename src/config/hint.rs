@@ -112,6 +112,6 @@ fn missing_at(line: usize, column: usize, key: &str, value: &str) -> Problem {
 fn split(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once(':')?;
     let known = [keys::DOCUMENT, keys::ENTRY, keys::RULE].iter().any(|keys| keys.contains(&key));
-    let glued = value.chars().next().is_some_and(|next| !next.is_whitespace());
+    let glued = value.chars().next().is_some_and(|next| !next.is_ascii_whitespace());
     (known && glued).then_some((key, value))
 }

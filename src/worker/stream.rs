@@ -44,41 +44,42 @@ impl Stream {
         if self.instance.another_follows.get() {
             self.go_on_by_old_rules(request, worker);
         }
+        let mut asks = None;
         if self.instance.operator().is_some() {
-            return self.request_beside_operator(request, worker, host);
+            match self.hear_operator(request, worker, host) {
+                Some(explanation) => asks = explanation,
+                None => return false,
+            }
         }
+        let is_told = asks.is_some();
         let is_new = self.instance.open(host);
-        let verdict = self.instance.decide(request, host);
-        let goes_on = verdict.is_pass() || self.carry_out(verdict, worker, host);
-        if is_new || !goes_on || self.instance.is_pressed() {
-            worker.settle(host);
-        }
-        goes_on
-    }
-
-    /// The same, where an operator may ask about it.
-    #[inline(never)]
-    fn request_beside_operator(
-        &mut self,
-        request: &dyn Request,
-        worker: &Worker,
-        host: &dyn Host,
-    ) -> bool {
-        let instance = self.instance.clone();
-        let Some(operator) = instance.operator() else { return true };
-        if let Some(asked) = operator.asks_for(request, &worker.admin_attempts, host) {
-            self.operate(asked, request, worker, host);
-            return false;
-        }
-        let asks = operator.asks_why(request, &worker.attempts, host);
-        self.instance.open(host);
         let verdict = match asks {
             Some(explanation) => self.decide_explained(explanation, request, host),
             None => self.instance.decide(request, host),
         };
         let goes_on = verdict.is_pass() || self.carry_out(verdict, worker, host);
-        worker.settle(host);
+        if is_new || is_told || !goes_on || self.instance.is_pressed() {
+            worker.settle(host);
+        }
         goes_on
+    }
+
+    /// Whether an operator asks why its request is decided about as it is; nothing if the request was an order, and is
+    /// answered.
+    #[inline(never)]
+    fn hear_operator(
+        &mut self,
+        request: &dyn Request,
+        worker: &Worker,
+        host: &dyn Host,
+    ) -> Option<Option<Explanation>> {
+        let instance = self.instance.clone();
+        let operator = instance.operator()?;
+        if let Some(asked) = operator.asks_for(request, &worker.admin_attempts, host) {
+            self.operate(asked, request, worker, host);
+            return None;
+        }
+        Some(operator.asks_why(request, &worker.attempts, host))
     }
 
     /// Does what an operator asks that has borne the token.

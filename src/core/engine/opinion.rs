@@ -166,7 +166,6 @@ impl Opinion {
     }
 
     /// What was decided.
-    #[inline]
     pub(super) fn outcome(&self) -> Outcome {
         match &self.says {
             Says::Refuses(refused) => Outcome::Refused(refused.retry),

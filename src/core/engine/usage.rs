@@ -90,7 +90,6 @@ impl Usage {
         }
     }
 
-    #[inline]
     pub(super) fn charge(
         &mut self,
         reservation: &mut Reservation,
