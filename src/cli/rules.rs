@@ -6,7 +6,7 @@ use diana_core::policy::Policy;
 
 use crate::exit::Exit;
 use crate::input;
-use crate::manifest;
+use crate::manifest::{self, Found};
 use crate::view::Part;
 
 /// The only rules in a file.
@@ -15,12 +15,16 @@ use crate::view::Part;
 /// Why there are none to work with, and what the exit code is to say.
 pub fn only(path: &Path) -> Result<Policy, (Exit, String)> {
     let unusable = |why: String| (Exit::Unusable, why);
-    let mut found = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
     for input in input::read(path) {
         let text = input.text.map_err(|why| unusable(format!("{}: {why}", input.name)))?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let file = Part::file(input.name, text.into());
-        found.extend(manifest::find(&file, text, !input.is_found));
+        for one in manifest::find(&file, text, !input.is_found) {
+            if !found.iter().any(|other| is_same(other, &one)) {
+                found.push(one);
+            }
+        }
     }
     let name = crate::text::plain(&path.to_string_lossy());
     if found.len() > 1 {
@@ -33,4 +37,12 @@ pub fn only(path: &Path) -> Result<Policy, (Exit, String)> {
     let policy = rules.source.ok().and_then(|source| diana_config::check(&source).ok());
     let problems = || format!("{name}: the rules have problems; `diana check {name}` shows them");
     policy.map(|(policy, _)| policy).ok_or_else(|| (Exit::Problems, problems()))
+}
+
+/// Whether two places say the same, as those of listeners that count together do.
+fn is_same(one: &Found, other: &Found) -> bool {
+    match (&one.source, &other.source) {
+        (Ok(one), Ok(other)) => one.documents() == other.documents(),
+        _ => false,
+    }
 }

@@ -47,7 +47,7 @@ fn random_quota(entry: &Entry, rng: &mut Rng) -> Quota {
     quota.cost = if rng.bool() { 1 } else { permits(rng) };
     quota.zone = match rng.u8(0..3) {
         0 => zone(SUMMER[rng.usize(0..SUMMER.len())]),
-        _ => Zone::ahead(rng.i32(-56..=56) * 900),
+        _ => Zone::ahead((i32::from(rng.u8(0..=112)) - 56) * 900),
     };
     for key in entry.keys {
         if rng.bool() {
