@@ -68,7 +68,9 @@ def serving(command):
 def run(commands):
     """What each command prints, one after the other in one shell."""
     script = "".join(f"{command.replace('make ', 'make -o build ')}\necho '{MARK}'\n" for command in commands)
-    done = subprocess.run(["bash"], input=script, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    # A make that another one started says where it enters and leaves.
+    alone = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    done = subprocess.run(["bash"], input=script, cwd=ROOT, env=alone, capture_output=True, text=True, timeout=120)
     return done.stdout.replace("\r", "").split(f"{MARK}\n")[:-1]
 
 
