@@ -32,6 +32,8 @@ impl Gateway {
             "stat_prefix": "gateway",
             "stream_idle_timeout": self.idle_timeout,
             "use_remote_address": true,
+            // Otherwise Envoy gives the request of a stranger an id of its own.
+            "preserve_external_request_id": true,
             "xff_num_trusted_hops": self.trusted_hops,
             "access_log": self.access_log.then(|| [access_log(folder)]),
             "http_filters": filters,
