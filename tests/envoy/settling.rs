@@ -1,5 +1,7 @@
 //! Requests whose costs are known when their streams end, or that count only if they end in some way.
 
+mod answered;
+mod closing;
 pub mod crowd;
 mod ends;
 pub mod logins;

@@ -91,6 +91,12 @@ impl Gateway {
         self
     }
 
+    /// Before another HTTP filter.
+    pub fn ahead_of(mut self, filter: Value) -> Self {
+        self.behind_ours.push(filter);
+        self
+    }
+
     /// Believes one hop of `x-forwarded-for`, so that a test can choose its address.
     pub fn trust_forwarded_for(mut self) -> Self {
         self.trusted_hops = 1;

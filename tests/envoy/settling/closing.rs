@@ -1,0 +1,124 @@
+//! Streams that end since their listener or their gateway does.
+
+use super::left;
+use super::upstream::{self, ACT};
+use crate::harness::{Client, Envoy, Gateway, Redis, Upstream, eventually, request};
+use crate::metrics::settles;
+
+const LIMIT: u64 = 10_000;
+const RESERVE: u64 = 100;
+const MOST: u64 = 300;
+/// What the response says that has begun.
+const USED: u64 = 40;
+
+/// Callers whose response has begun, and who still wait for theirs.
+const BEGUN: [&str; 3] = ["0", "1", "2"];
+const WAITING: [&str; 3] = ["3", "4", "5"];
+
+/// With another number the rules are others, of which that of the tokens is the same.
+fn rules(scope: &str, number: usize) -> String {
+    format!(
+        "accepted: {{headers: true}}
+limits:
+  - Url: /
+    rules:
+      - {{name: tokens, actor: account, unit: day, rpu: {LIMIT}, algo: W, scope: {scope},
+         cost: {{response: {{header: x-tokens-used}}, reserve: {RESERVE}, max: {MOST}}}}}
+      - {{name: places, actor: all, in_flight: 7, scope: {scope}, expose: false}}
+  - {{Url: /{number}, rules: [{{actor: all, unit: day, rpu: 7}}]}}"
+    )
+}
+
+/// Opens all streams; how they end is another's concern.
+fn open(envoy: &Envoy, service: &Upstream) -> Vec<Client> {
+    let open = |account: &str, act: &str| {
+        let mut client = Client::connect(envoy.port).unwrap();
+        client.write(&request("GET", "/", &[("x-account-id", account), (ACT, act)])).unwrap();
+        client
+    };
+    let begun = BEGUN.map(|account| {
+        let mut client = open(account, &format!("tokens {USED} hang"));
+        assert_eq!(client.wait().unwrap(), Some(200));
+        client
+    });
+    let before = service.arrivals().len();
+    let waiting = WAITING.map(|account| open(account, "tokens 40 sleep 20000"));
+    eventually("all to come through", || {
+        (service.arrivals().len() == before + WAITING.len()).then_some(())
+    });
+    begun.into_iter().chain(waiting).collect()
+}
+
+fn used(envoy: &Envoy, account: &str) -> u64 {
+    LIMIT - RESERVE - left(envoy, "/", &[("x-account-id", account), (ACT, "tokens 0")])
+}
+
+#[track_caller]
+fn assert_used(envoy: &Envoy, account: &str, expected: u64) {
+    let mut last = 0;
+    eventually(&format!("{expected} used by {account}"), || {
+        last = used(envoy, account);
+        (last == expected).then_some(())
+    });
+}
+
+/// The old listener ends with its streams, whose costs count for the new one.
+#[test]
+fn a_drain_that_runs_out_settles_what_it_cuts_off() {
+    for (scope, workers) in [("local", 1), ("gateway", 3)] {
+        let service = upstream::start();
+        let with = |number| {
+            Gateway::with(&rules(scope, number)).workers(workers).drains_for(1).before(&service)
+        };
+        let envoy = with(0).start();
+        let streams = open(&envoy, &service);
+        envoy.update(&with(1));
+        eventually("the old listener to be gone", || {
+            (envoy.stat("listener_manager.total_listeners_draining") == Some(0)).then_some(())
+        });
+        for account in BEGUN {
+            assert_used(&envoy, account, USED);
+        }
+        for account in WAITING {
+            assert_used(&envoy, account, MOST);
+        }
+        settles(&envoy, "rule.places.in_flight", 0);
+        envoy.assert_unharmed();
+        drop(streams);
+    }
+}
+
+/// What was open in a gateway that ends in good order is charged in the fleet as reserved or as used, and never forgotten.
+#[test]
+fn a_gateway_that_ends_forgets_nothing_in_the_fleet() {
+    let service = upstream::start();
+    let redis = Redis::start();
+    let limits = rules("global", 0).replacen(
+        "limits:",
+        "redis: {cluster: diana_redis, timeout: 900ms}\nlimits:",
+        1,
+    );
+    let start = || {
+        let envoy = Gateway::with(&limits).before(&service).redis(redis.port).start();
+        eventually("it to count with the fleet", || {
+            envoy.get("/", &[("x-account-id", "nobody"), (ACT, "tokens 0")]);
+            (envoy.stat("wasmcustom.diana.diana.mode.fleet") == Some(1)).then_some(())
+        });
+        envoy
+    };
+    let (one, other) = (start(), start());
+    let streams = open(&one, &service);
+    let (status, log) = one.quit();
+    assert!(status.success(), "{status}: {log}");
+    for account in BEGUN {
+        let charged = used(&other, account);
+        assert!(charged == RESERVE || charged == USED, "{charged}");
+    }
+    for account in WAITING {
+        let charged = used(&other, account);
+        assert!(charged == RESERVE || charged == MOST, "{charged}");
+    }
+    settles(&other, "rule.places.in_flight", 0);
+    other.assert_unharmed();
+    drop(streams);
+}
