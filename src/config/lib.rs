@@ -75,7 +75,7 @@ pub fn check(source: &Source) -> Result<(Policy, Vec<Advice>), Problems> {
 }
 
 fn parse_text(bytes: &[u8], own: Option<&Own>) -> Result<Policy, Problems> {
-    policy(&yaml::read(bytes)?, own)
+    policy(&Source::read(bytes)?, own)
 }
 
 fn policy(source: &Source, own: Option<&Own>) -> Result<Policy, Problems> {

@@ -1,7 +1,6 @@
 //! Where a node stands: in the documents, and in the text that they were read from.
 
-use super::problem::{Position, Problems};
-use super::yaml;
+use super::problem::Position;
 use diana_core::tree::Tree;
 
 /// A walk from the root: the number of the document, then which child at each level.
@@ -82,14 +81,6 @@ pub struct Source {
 type Found<'s> = (usize, Option<usize>, &'s Tree);
 
 impl Source {
-    /// Reads YAML or JSON, whatever it means.
-    ///
-    /// # Errors
-    /// The problem that it has.
-    pub fn read(bytes: &[u8]) -> Result<Source, Problems> {
-        yaml::read(bytes)
-    }
-
     /// The documents.
     #[must_use]
     pub fn documents(&self) -> &[Tree] {

@@ -2,7 +2,6 @@
 //! rule stands in `rule/plans.rs`.
 
 use crate::actors;
-use crate::context::Context;
 use crate::fields::Fields;
 use crate::keys;
 use crate::node::Node;
@@ -57,15 +56,15 @@ pub fn named<'a>(node: Option<&Node<'a>>) -> Vec<(&'a str, Option<Draft<'a>>)> {
     all
 }
 
-/// Has `use_it` see the plans of a rule, which stand there or under a name.
+/// Has `use_it` see the plans of a rule, which stand there or under a name among `all` that have one.
 pub fn with<T>(
     node: &Node<'_>,
-    context: &Context<'_>,
+    all: &[(&str, Option<Draft<'_>>)],
     use_it: impl FnOnce(&Draft<'_>) -> Option<T>,
 ) -> Option<T> {
     let Tree::Text(name) = node.tree() else { return use_it(&draft(node)?) };
-    let Some((_, named)) = context.plans.iter().find(|(known, _)| known == name) else {
-        let names: Vec<&str> = context.plans.iter().map(|(name, _)| *name).collect();
+    let Some((_, named)) = all.iter().find(|(known, _)| known == name) else {
+        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
         let allowed = match names.as_slice() {
             [] => "a mapping, since there are no `plans` at the top".into(),
             names => format!("a mapping, {}", names.join(", ")),

@@ -22,16 +22,22 @@ const MAX_KEPT: usize = 100_000;
 /// Deepest nesting.
 const MAX_DEPTH: usize = 32;
 
-/// The documents in a text.
-pub fn read(bytes: &[u8]) -> Result<Source, Problems> {
-    let text = characters::check(bytes)?;
-    let mut reader = Reader { events: Expanded::new(text), left: MAX_SIZE, positions: Vec::new() };
-    match reader.documents() {
-        Ok(documents) => Ok(Source { documents, positions: reader.positions }),
-        Err(Failure::Refused(position, message)) => {
-            Err(Problems::one(Some(position), message.into()))
+impl Source {
+    /// Reads YAML or JSON, whatever it means.
+    ///
+    /// # Errors
+    /// The problem that it has.
+    pub fn read(bytes: &[u8]) -> Result<Source, Problems> {
+        let text = characters::check(bytes)?;
+        let mut reader =
+            Reader { events: Expanded::new(text), left: MAX_SIZE, positions: Vec::new() };
+        match reader.documents() {
+            Ok(documents) => Ok(Source { documents, positions: reader.positions }),
+            Err(Failure::Refused(position, message)) => {
+                Err(Problems::one(Some(position), message.into()))
+            }
+            Err(Failure::NoYaml(error)) => Err(problems(error, text)),
         }
-        Err(Failure::NoYaml(error)) => Err(problems(error, text)),
     }
 }
 

@@ -12,7 +12,7 @@ use super::{abi, pairs, stats};
 use diana_core::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData, Values};
 use diana_core::report::Refusal;
 use diana_core::time::Micros;
-use diana_worker::admin::AdminReply;
+use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 
 /// gRPC's RESOURCE_EXHAUSTED.

@@ -1,41 +1,17 @@
 //! The operator's path: what it is asked for, and what it answers.
 
+mod query;
 mod told;
 
+use self::query::Query;
 use diana_core::engine::inquiry::{Cannot, Inquired, Order, Seen};
-use diana_core::json::object::JsonObject;
-use diana_core::matching::path::Path;
 use diana_core::port::{Pseudo, Request};
-use diana_core::spelling::decoded;
 use diana_core::store::usage::Unliftable;
 use diana_core::time::{DURATIONS, Micros};
 
 use super::host::{Host, Level};
 use super::instance::Instance;
-
-/// What is answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdminReply {
-    /// Its status.
-    pub status: u16,
-    /// Its body, which is JSON.
-    pub body: String,
-}
-
-impl AdminReply {
-    pub(crate) fn problem(status: u16, why: &str) -> AdminReply {
-        AdminReply { status, body: JsonObject::default().text("error", why).finish() }
-    }
-
-    /// What is told of what is not there, or of nobody's business.
-    pub(crate) fn nothing() -> AdminReply {
-        AdminReply::problem(404, "not found")
-    }
-
-    fn ok(body: String) -> AdminReply {
-        AdminReply { status: 200, body }
-    }
-}
+use super::reply::AdminReply;
 
 /// What becomes of a request on the operator's path.
 pub(crate) enum Answered {
@@ -43,18 +19,6 @@ pub(crate) enum Answered {
     Now(AdminReply),
     /// It waits for Redis, under this ticket.
     Later(u64),
-}
-
-/// What stands behind the path, and in the query, if a request is for the operator's path and spells it plainly.
-pub(crate) fn is_for(request: &dyn Request, path: &str) -> Option<(String, Vec<u8>)> {
-    let raw = request.pseudo(Pseudo::Path)?;
-    let (spelled, query) = match raw.iter().position(|&byte| byte == b'?') {
-        Some(mark) => (raw.get(..mark)?, raw.get(mark + 1..)?),
-        None => (&*raw, &[][..]),
-    };
-    let rest = std::str::from_utf8(spelled.strip_prefix(path.as_bytes())?).ok()?;
-    let is_below = rest.is_empty() || rest.starts_with('/');
-    (is_below && Path::of(spelled).is_plain).then(|| (rest.into(), query.into()))
 }
 
 impl Instance {
@@ -225,59 +189,4 @@ fn duration(text: &str) -> Option<Micros> {
     let (number, length) = DURATIONS.iter().find_map(split)?;
     let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
     number.parse::<u64>().ok().filter(|_| is_number)?.checked_mul(length)
-}
-
-/// The parameters of a query, decoded as those of a form.
-struct Query(Vec<(Vec<u8>, Vec<u8>)>);
-
-impl Query {
-    /// Most parameters.
-    const MOST: usize = 64;
-
-    fn read(query: &[u8]) -> Result<Query, AdminReply> {
-        let plain = |text: &[u8]| {
-            let spaced: Vec<u8> =
-                text.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
-            decoded(&spaced).collect::<Vec<u8>>()
-        };
-        let pairs = query.split(|&byte| byte == b'&').filter(|pair| !pair.is_empty());
-        let mut read: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        for pair in pairs {
-            let mut halves = pair.splitn(2, |&byte| byte == b'=');
-            let name = plain(halves.next().unwrap_or_default());
-            let value = plain(halves.next().unwrap_or_default());
-            if read.len() == Query::MOST || read.iter().any(|(other, _)| *other == name) {
-                return Err(AdminReply::problem(
-                    400,
-                    "too many parameters, or one that comes twice",
-                ));
-            }
-            read.push((name, value));
-        }
-        Ok(Query(read))
-    }
-
-    fn require(&self, name: &str) -> Result<&[u8], AdminReply> {
-        let found = self.0.iter().find(|(own, _)| own == name.as_bytes());
-        found
-            .map(|(_, value)| value.as_slice())
-            .ok_or_else(|| AdminReply::problem(400, &format!("the parameter `{name}` is missing")))
-    }
-
-    /// Refuses parameters that mean nothing.
-    fn allow(&self, names: &[&str], more: &[String]) -> Result<(), AdminReply> {
-        let names: Vec<&str> =
-            names.iter().copied().chain(more.iter().map(String::as_str)).collect();
-        let is_known = |name: &[u8]| names.iter().any(|known| known.as_bytes() == name);
-        match self.0.iter().all(|(name, _)| is_known(name)) {
-            true => Ok(()),
-            false => {
-                Err(AdminReply::problem(400, &format!("allowed parameters: {}", list_of(&names))))
-            }
-        }
-    }
-}
-
-fn list_of(names: &[&str]) -> String {
-    if names.is_empty() { "none".into() } else { names.join(", ") }
 }

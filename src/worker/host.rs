@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::admin::AdminReply;
+use super::reply::AdminReply;
 use diana_core::engine::Resumed;
 use diana_core::port::{Callout, Environment, Metrics, Request, SharedData};
 use diana_core::report::Refusal;

@@ -3,7 +3,7 @@
 //! An adapter has one [`Worker`] for each of the host's threads, a [`Root`] for each configuration of the plugin there, and a
 //! [`Stream`] for each request, and says by [`host::Host`] what the host can do.
 
-pub mod admin;
+mod admin;
 mod clock;
 pub mod hold;
 pub mod host;
@@ -11,6 +11,7 @@ mod instance;
 mod news;
 mod operator;
 pub mod remote;
+mod reply;
 mod root;
 mod seed;
 mod stream;
@@ -19,6 +20,7 @@ mod waiting;
 mod worker;
 
 pub use instance::Instance;
+pub use reply::AdminReply;
 pub use root::Root;
 pub use stream::Stream;
 pub use waiting::Field;

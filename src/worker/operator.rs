@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use super::admin;
 use super::host::{Host, Level};
 use diana_core::key::{Key, KeyHasher, Seed};
+use diana_core::matching::path::Path;
 use diana_core::policy::Policy;
-use diana_core::port::{Environment, Request, Values};
+use diana_core::port::{Environment, Pseudo, Request, Values};
 use diana_core::report::Refusal;
 use diana_core::report::explained::Explained;
 use diana_core::time::{Micros, SECOND};
@@ -90,7 +90,7 @@ impl Operator {
         host: &dyn Host,
     ) -> Option<Option<(String, Vec<u8>)>> {
         let (path, token) = self.admin.as_ref()?;
-        let asked = admin::is_for(request, path)?;
+        let asked = is_for(request, path)?;
         let given = match request.header("authorization") {
             Values::One(value) => value.strip_prefix(b"Bearer "),
             Values::None | Values::Many(_) => None,
@@ -117,6 +117,18 @@ impl Operator {
             .is(*token, given, &self.seed, host.monotonic())
             .then(|| Explanation { header: header.clone(), rules: Vec::new() })
     }
+}
+
+/// What stands behind the path, and in the query, if a request is for the operator's path and spells it plainly.
+fn is_for(request: &dyn Request, path: &str) -> Option<(String, Vec<u8>)> {
+    let raw = request.pseudo(Pseudo::Path)?;
+    let (spelled, query) = match raw.iter().position(|&byte| byte == b'?') {
+        Some(mark) => (raw.get(..mark)?, raw.get(mark + 1..)?),
+        None => (&*raw, &[][..]),
+    };
+    let rest = std::str::from_utf8(spelled.strip_prefix(path.as_bytes())?).ok()?;
+    let is_below = rest.is_empty() || rest.starts_with('/');
+    (is_below && Path::of(spelled).is_plain).then(|| (rest.into(), query.into()))
 }
 
 /// Says why nobody is going to be known as an operator, if that is so.

@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
-use super::admin::{AdminReply, Answered};
+use super::admin::Answered;
 use super::host::Host;
 use super::instance::Instance;
 use super::operator::Explanation;
+use super::reply::AdminReply;
 use super::waiting::{Field, Late};
 use super::worker::Worker;
 use diana_core::permit::{End, Permit};

@@ -9,7 +9,7 @@ use diana_core::port::{Call, Callout, Environment, Metrics, Request, SharedData}
 use diana_core::report::Refusal;
 use diana_core::time::{Micros, Now};
 use diana_core::verdict::Verdict;
-use diana_worker::admin::AdminReply;
+use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 
 use crate::fake::{FakeEnvironment, FakeSharedData};

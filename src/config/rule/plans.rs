@@ -40,7 +40,7 @@ pub fn read(
         );
         return None;
     }
-    plans::with(node, context, |draft| {
+    plans::with(node, &context.plans, |draft| {
         let is_chosen = chosen(node, draft, actor, context)?;
         let limiter = limiter?;
         let all = draft.of.iter().map(|plan| of(plan, rule, limiter, is_chosen));

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use diana_core::port::{Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_core::report::Refusal;
 use diana_core::time::{Micros, Now};
-use diana_worker::admin::AdminReply;
+use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 use kit::fake::{FakeEnvironment, FakeSharedData};
 use kit::store::gateway::START;

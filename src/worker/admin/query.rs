@@ -1,0 +1,59 @@
+//! The query of a request on the operator's path.
+
+use crate::reply::AdminReply;
+use diana_core::spelling::decoded;
+
+/// The parameters of a query, decoded as those of a form.
+pub(super) struct Query(Vec<(Vec<u8>, Vec<u8>)>);
+
+impl Query {
+    /// Most parameters.
+    const MOST: usize = 64;
+
+    pub(super) fn read(query: &[u8]) -> Result<Query, AdminReply> {
+        let plain = |text: &[u8]| {
+            let spaced: Vec<u8> =
+                text.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
+            decoded(&spaced).collect::<Vec<u8>>()
+        };
+        let pairs = query.split(|&byte| byte == b'&').filter(|pair| !pair.is_empty());
+        let mut read: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        for pair in pairs {
+            let mut halves = pair.splitn(2, |&byte| byte == b'=');
+            let name = plain(halves.next().unwrap_or_default());
+            let value = plain(halves.next().unwrap_or_default());
+            if read.len() == Query::MOST || read.iter().any(|(other, _)| *other == name) {
+                return Err(AdminReply::problem(
+                    400,
+                    "too many parameters, or one that comes twice",
+                ));
+            }
+            read.push((name, value));
+        }
+        Ok(Query(read))
+    }
+
+    pub(super) fn require(&self, name: &str) -> Result<&[u8], AdminReply> {
+        let found = self.0.iter().find(|(own, _)| own == name.as_bytes());
+        found
+            .map(|(_, value)| value.as_slice())
+            .ok_or_else(|| AdminReply::problem(400, &format!("the parameter `{name}` is missing")))
+    }
+
+    /// Refuses parameters that mean nothing.
+    pub(super) fn allow(&self, names: &[&str], more: &[String]) -> Result<(), AdminReply> {
+        let names: Vec<&str> =
+            names.iter().copied().chain(more.iter().map(String::as_str)).collect();
+        let is_known = |name: &[u8]| names.iter().any(|known| known.as_bytes() == name);
+        match self.0.iter().all(|(name, _)| is_known(name)) {
+            true => Ok(()),
+            false => {
+                Err(AdminReply::problem(400, &format!("allowed parameters: {}", list_of(&names))))
+            }
+        }
+    }
+}
+
+fn list_of(names: &[&str]) -> String {
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}
