@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import textwrap
 import unittest
 from pathlib import Path
 
@@ -61,7 +62,8 @@ def serving(command):
                 raise AssertionError(f"{command} has ended:\n{said()}")
             yield said
         finally:
-            os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
             process.wait()
 
 
@@ -107,6 +109,26 @@ class Console(unittest.TestCase):
         for page in pages:
             with self.subTest(page=page.name):
                 self.check(page)
+
+    def test_the_limit_of_ones_own_of_the_tutorial(self):
+        _, told = (ROOT / "docs/tutorial.md").read_text().split("## A limit of your own\n")
+        entry = re.search(r"^```yaml\n(.*?)^```$", told, flags=re.M | re.S)[1]
+        call, mistake = re.search(r"`(curl [^`]*)`", told)[1], re.search(r"such as `(unit: \w+)`", told)[1]
+        head, hello, rest = re.split(r"(?ms)^( +- Url: /hello\b.*?)(?= +- Url:)", (ROOT / "envoy/envoy.yaml").read_text())
+        own = textwrap.indent(entry, " " * (len(hello) - len(hello.lstrip())))
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", dir=ROOT / "target") as file:
+            server = f"make run CONFIG={Path(file.name).relative_to(ROOT)}"
+            file.write(head + hello + own + rest)
+            file.flush()
+            with serving(server):
+                answers = [said.split()[1] for said in run([call] * 5 + [call.replace("ada", "bob")])]
+            self.assertEqual(answers, ["200"] * 3 + ["503"] * 2 + ["200"])
+            file.seek(0)
+            file.write(head + hello + own.replace("unit: minute", mistake) + rest)
+            file.flush()
+            with self.assertRaises(AssertionError) as refused, serving(server):
+                pass
+            self.assertRegex(str(refused.exception), r"limits\[2\].rules\[0\].unit: found `fortnight`, allowed: .*minute")
 
 
 if __name__ == "__main__":
