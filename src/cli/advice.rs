@@ -9,6 +9,19 @@ use diana_core::sizing;
 /// From so many bytes of a worker on, the memory of callers is worth a thought.
 const MUCH: u64 = 256 << 20;
 
+/// What `kubectl apply` takes at most, which keeps all of a manifest in an annotation.
+const LARGE: usize = 256 << 10;
+
+/// What there is to say about a file of so many bytes that has rules.
+pub fn of_size(bytes: usize) -> Option<Advice> {
+    let message = format!(
+        "these are {} KiB: `kubectl apply` takes more than 256 KiB of one object only with `--server-side`, and the filter and a \
+         ConfigMap no more than 1 MiB",
+        bytes >> 10
+    );
+    (bytes > LARGE).then(|| Advice::from(message))
+}
+
 /// What there is to say about rules without problems.
 pub fn of(policy: &Policy) -> Vec<Advice> {
     let mut advice = cover::advice(policy);

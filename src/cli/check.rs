@@ -45,7 +45,17 @@ fn look(Input { name, text, is_found }: Input, findings: &mut Findings) {
     // The reader skips a byte order mark, so that no column counts it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let file = Part::file(name, text.into());
-    for found in manifest::find(&file, text, !is_found) {
+    let found = manifest::find(&file, text, !is_found);
+    let advice = advice::of_size(text.len()).filter(|_| !found.is_empty());
+    findings.list.extend(advice.map(|advice| Finding {
+        level: Level::Advice,
+        part: file.clone(),
+        positions: Vec::new(),
+        path: String::new(),
+        rules: advice.rules,
+        message: advice.message,
+    }));
+    for found in found {
         findings.places += 1;
         match found.source {
             Ok(source) => judge(&found.part, &source, findings),

@@ -263,6 +263,26 @@ fn advice_stands_at_the_rules_that_it_is_about() {
     assert!(lines.iter().any(|(_, text)| text.contains("up to N times as much")), "{all}");
 }
 
+/// What is too large for `kubectl apply` is told before it is tried.
+#[test]
+fn large_files_come_with_advice() {
+    let of_size = |size: usize| format!("{GOOD}{}\n", "#".repeat(size - GOOD.len() - 1));
+    let advised = |name: &str, text: &str| {
+        let (all, code) = found(name, text);
+        let advice = all["findings"].as_array().unwrap().iter();
+        let large = advice.filter(|it| it["message"].as_str().unwrap().contains("--server-side"));
+        assert_eq!(code, Some(0), "{all}");
+        large.count()
+    };
+    assert_eq!(advised("rules.yaml", &of_size(256 << 10)), 0);
+    assert_eq!(advised("rules.yaml", &of_size((256 << 10) + 1)), 1);
+    let map = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: rules}}\ndata:\n  rules.yaml: |\n{}",
+        indented(&of_size(300 << 10), 4)
+    );
+    assert_eq!(advised("map.yaml", &map), 1);
+}
+
 #[test]
 fn code_hosts_are_told_the_same() {
     let folder = folder(&[("bad, file.yaml", BAD)]);
