@@ -135,6 +135,8 @@ struct Judge {
     /// Its actor's number in [`Callers`]; none for `all`.
     actor: Option<usize>,
     store: usage::Callers,
+    /// How many callers the store has room for.
+    keys: u64,
     bans: Option<Banned>,
     hot: Option<Spotter>,
     /// Whether requests have places in a line, which are given back if a client leaves.

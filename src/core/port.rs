@@ -169,6 +169,9 @@ pub trait Metrics {
     /// Moves a gauge by `change`.
     fn gauge(&self, name: &str, change: i64);
 
+    /// Sets a gauge that all workers know the value of.
+    fn set(&self, name: &str, value: u64);
+
     /// Adds a value to a histogram.
     fn record(&self, name: &str, value: u64);
 }

@@ -85,6 +85,10 @@ impl Metrics for HostCall {
         stats::gauge(name, change);
     }
 
+    fn set(&self, name: &str, value: u64) {
+        stats::set(name, value);
+    }
+
     fn record(&self, name: &str, value: u64) {
         stats::record(name, value);
     }

@@ -32,6 +32,13 @@ pub(super) fn gauge(name: &str, change: i64) {
     }
 }
 
+/// Sets a gauge.
+pub(super) fn set(name: &str, value: u64) {
+    if let Some(id) = id(GAUGE, name) {
+        abi::record_metric(id, value);
+    }
+}
+
 /// Adds a value to a histogram.
 pub(super) fn record(name: &str, value: u64) {
     if let Some(id) = id(HISTOGRAM, name) {

@@ -72,6 +72,7 @@ impl Worker {
             .iter()
             .filter(|other| other.namespace() == built.namespace())
             .for_each(|other| other.age(host));
+        built.tell_limits(true, host);
         self.instances.borrow_mut().push(built.clone());
         Ok(built)
     }
@@ -149,7 +150,7 @@ impl Worker {
         self.sweep(host);
         if !self.timers.end(host, |now| self.next(now)) {
             // Nobody is going to be called who could bring anything to an end.
-            self.instances.borrow_mut().retain(|instance| Rc::strong_count(instance) > 1);
+            self.let_go(&|_| true, host);
         }
     }
 
@@ -178,9 +179,19 @@ impl Worker {
     /// Lets instances go that nobody has and that have nothing more to do.
     pub(crate) fn sweep(&self, host: &dyn Host) {
         self.hand_on(host);
+        self.let_go(&|instance| instance.is_over(host), host);
+    }
+
+    /// Lets instances go that nobody has, if they may go.
+    fn let_go(&self, may_go: &dyn Fn(&Instance) -> bool, host: &dyn Host) {
         let is_over =
-            |instance: &mut Rc<Instance>| Rc::strong_count(instance) == 1 && instance.is_over(host);
+            |instance: &mut Rc<Instance>| Rc::strong_count(instance) == 1 && may_go(instance);
         let over: Vec<Rc<Instance>> = self.instances.borrow_mut().extract_if(.., is_over).collect();
+        over.iter().for_each(|instance| instance.tell_limits(false, host));
+        if !over.is_empty() {
+            // A rule that another one has, too, is as that says.
+            self.all().iter().for_each(|instance| instance.tell_limits(true, host));
+        }
         for instance in over {
             let in_force: Vec<Remains> =
                 self.all().iter().flat_map(|instance| instance.remains(host)).collect();

@@ -82,8 +82,16 @@ class UnderLoad(unittest.TestCase):
                 wait_for(answered, "every query")
             except AssertionError:
                 self.fail(f"no data: {missing}")
-            with (watch.FOLDER / "centre/rules.yaml").open("a") as rules:
-                rules.write("nonsense\n")
+            rules = watch.FOLDER / "centre/rules.yaml"
+
+            def limit():
+                found = (ask(port, "query", query='diana_rule_limit_gateway{rule="hello"}') or {}).get("result", [])
+                return [each["value"][1] for each in found]
+
+            self.assertEqual(limit(), ["5"])
+            rules.write_text(rules.read_text().replace("rpu: 5,", "rpu: 7,"))
+            wait_for(lambda: limit() == ["7"], "the limit of the next document")
+            rules.write_text(rules.read_text() + "nonsense\n")
 
             def firing():
                 alerts = (ask(port, "alerts") or {}).get("alerts", [])

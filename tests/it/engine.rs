@@ -103,6 +103,10 @@ impl Metrics for Lines {
     fn gauge(&self, name: &str, change: i64) {
         self.0.borrow_mut().push(format!("{name} {change:+}"));
     }
+
+    fn set(&self, name: &str, value: u64) {
+        self.0.borrow_mut().push(format!("{name} = {value}"));
+    }
 }
 
 fn field<'a>(fields: &'a [(&str, String)], name: &str) -> Option<&'a str> {

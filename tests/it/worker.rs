@@ -8,6 +8,7 @@ mod explained;
 mod fleet;
 mod followed;
 mod host;
+mod limits;
 mod replies;
 mod time;
 mod told;

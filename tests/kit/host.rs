@@ -182,6 +182,8 @@ impl Metrics for FakeHost {
 
     fn gauge(&self, _: &str, _: i64) {}
 
+    fn set(&self, _: &str, _: u64) {}
+
     fn record(&self, _: &str, _: u64) {}
 }
 

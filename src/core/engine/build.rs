@@ -222,6 +222,7 @@ impl<'s> Builder<'s> {
             counts: RuleCounts::default(),
             logged: None,
             name: rule.name.as_str().into(),
+            keys: rule.daily.map_or(keys as u64, |shape| shape.callers),
             rule,
             algorithm,
             teller: teller.map(Box::new),

@@ -233,10 +233,8 @@ impl Engine {
         let opinion = self.scratch.opinions.get(place)?;
         let judge = self.rules.get_mut(opinion.rule)?;
         let scope = match judge.rule.scope {
-            Scope::Global if self.client.is_none() || self.redis.is_alone(opinion.key) => {
-                Scope::Gateway
-            }
-            scope => scope,
+            Scope::Global if self.redis.is_alone(opinion.key) => Scope::Gateway,
+            _ => judge.rule.scope_with(self.client.is_some()),
         };
         Some(Record {
             scope,

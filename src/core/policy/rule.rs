@@ -92,6 +92,15 @@ impl Rule {
     pub fn is_local(&self) -> bool {
         self.scope == Scope::Local
     }
+
+    /// How widely usage is counted where there is a Redis, or none.
+    #[must_use]
+    pub fn scope_with(&self, redis: bool) -> Scope {
+        match self.scope {
+            Scope::Global if !redis => Scope::Gateway,
+            scope => scope,
+        }
+    }
 }
 
 /// What a request without a rule's actor does.

@@ -5,6 +5,7 @@
 //! regex makes `diana_rule_<what>{namespace="…",rule="…"}`.
 
 use super::Outcome;
+use crate::policy::Scope;
 use crate::port::Metrics;
 use crate::redis::client::Stats;
 use crate::settling::Untold;
@@ -129,6 +130,25 @@ pub fn flush_keys(namespace: &str, rule: &str, change: i64, metrics: &dyn Metric
 /// Hands on how many of a rule's callers more are hot.
 pub fn flush_hot_keys(namespace: &str, rule: &str, change: i64, metrics: &dyn Metrics) {
     move_gauge(namespace, rule, "hot_keys", change, metrics);
+}
+
+/// Tells what a rule lets a caller use, in permits and in how many ticks, in the scope that it holds in, and how many callers
+/// its tables have room for. Every worker tells the same; all zeros once it is no longer in force.
+pub fn tell_limit(
+    namespace: &str,
+    rule: &str,
+    scope: Scope,
+    [limit, window, keys]: [u64; 3],
+    metrics: &dyn Metrics,
+) {
+    let limited = match scope {
+        Scope::Local => "limit_local",
+        Scope::Gateway => "limit_gateway",
+        Scope::Global => "limit_global",
+    };
+    for (what, value) in [(limited, limit), ("window_us", window), ("keys_limit", keys)] {
+        metrics.set(&format!("diana.{namespace}.rule.{rule}.{what}"), value);
+    }
 }
 
 fn move_gauge(namespace: &str, rule: &str, what: &str, change: i64, metrics: &dyn Metrics) {

@@ -75,6 +75,12 @@ impl Instance {
         }
     }
 
+    /// Tells the limits of its rules, or that they are no longer in force.
+    pub(crate) fn tell_limits(&self, in_force: bool, host: &dyn Host) {
+        let engine = self.engine.try_borrow();
+        engine.into_iter().for_each(|it| it.tell_limits(&self.namespace, in_force, host));
+    }
+
     /// Whether it keeps what was reserved for the request that the host is calling about.
     pub(crate) fn follows(&self, request: &dyn Request) -> bool {
         self.engine.try_borrow().is_ok_and(|engine| engine.follows(request))

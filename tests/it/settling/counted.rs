@@ -156,6 +156,8 @@ impl Metrics for Lines {
     }
 
     fn gauge(&self, _: &str, _: i64) {}
+
+    fn set(&self, _: &str, _: u64) {}
 }
 
 /// How much came back, how much was used beyond what was reserved, and of how many nobody knows.

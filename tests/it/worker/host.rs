@@ -169,6 +169,10 @@ impl Metrics for House {
         *self.counts.borrow_mut().entry(name.into()).or_default() += change;
     }
 
+    fn set(&self, name: &str, value: u64) {
+        self.counts.borrow_mut().insert(name.into(), value as i64);
+    }
+
     fn record(&self, name: &str, value: u64) {
         self.count(name, value);
     }

@@ -1,0 +1,94 @@
+//! The tables of what a response and the access log are told.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use super::first_cells;
+use diana_core::decision::Retry;
+use diana_core::policy::{LimitFields, Response, Scope};
+use diana_core::report::{Outcome, Record, Refusal, Report};
+
+/// A record of everything that one can tell.
+fn record(outcome: Outcome, shadow: bool) -> Record {
+    Record {
+        rule: "r".into(),
+        scope: Scope::Gateway,
+        shadow,
+        shown: true,
+        plan: Some("gold".into()),
+        outcome,
+        policy: (5, 1),
+        remaining: 0,
+        reset: Some(1),
+        caller: 7,
+    }
+}
+
+/// What a request that goes on and one that is refused are told.
+fn headers(fields: LimitFields) -> BTreeSet<&'static str> {
+    let refused = record(Outcome::Refused(Retry::After(1)), false);
+    let report = Report { records: vec![refused.clone()], fields, ..Report::default() };
+    let response = Response {
+        status: 503,
+        body: Vec::new(),
+        content_type: "text/plain".into(),
+        headers: Vec::new(),
+        is_problem: false,
+        jitter: 0,
+        fields,
+    };
+    let refusal = Refusal {
+        response: Rc::new(response),
+        records: vec![refused.clone()],
+        by: refused,
+        retry: Retry::After(1),
+        jitter: 0,
+        is_logged: false,
+        explained: Vec::new(),
+    };
+    report.headers().into_iter().chain(refusal.headers()).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn the_table_of_headers_has_every_header_and_no_other() {
+    let of_both = [LimitFields::Ietf, LimitFields::XRateLimit].into_iter().flat_map(headers);
+    let mut told: BTreeSet<String> = of_both.map(str::to_owned).collect();
+    // The host adds it, as it is told a status of gRPC beside that of HTTP.
+    told.insert("grpc-status".into());
+    let mut listed = BTreeSet::new();
+    for row in first_cells("| header of a response | when |") {
+        // The others are named by what differs at their ends.
+        let begin = row[0].rfind('-').map_or("", |at| &row[0][..at]);
+        listed.extend(row.into_iter().map(|name| match name.strip_prefix('-') {
+            Some(_) => format!("{begin}{name}"),
+            None => name.to_owned(),
+        }));
+    }
+    assert_eq!(listed, told);
+}
+
+#[test]
+fn the_table_of_the_access_log_has_every_word_and_every_field_and_no_other() {
+    let outcomes = [
+        Outcome::Admitted { wait: 0 },
+        Outcome::Admitted { wait: 1 },
+        Outcome::Refused(Retry::After(1)),
+        Outcome::Banned(1),
+    ];
+    let both = |outcome: Outcome| [record(outcome, false), record(outcome, true)];
+    let (mut words, mut fields) = (BTreeSet::new(), BTreeSet::new());
+    for record in outcomes.into_iter().flat_map(both) {
+        let state = record.state();
+        let mut parts = state.split(' ');
+        words.insert(parts.next().unwrap().to_owned());
+        fields.extend(parts.map(|part| part.split('=').next().unwrap().to_owned()));
+    }
+    let head = "| field | what it says |";
+    let listed: BTreeSet<String> =
+        first_cells(head).into_iter().flatten().map(str::to_owned).collect();
+    assert_eq!(listed, fields);
+    let (_, table) = super::PAGE.split_once(head).unwrap();
+    let row = table.lines().find(|row| row.starts_with("| the first word |")).unwrap();
+    let listed: BTreeSet<String> = row.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    assert_eq!(listed, words);
+}

@@ -1,0 +1,169 @@
+//! The table of metrics.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+use super::first_cells;
+use crate::fleet::redis::decides;
+use crate::worker::{MILLISECOND, Thread};
+use diana_core::policy::Scope;
+use diana_core::port::Metrics;
+use diana_core::redis::client::Stats;
+use diana_core::redis::protocol::Failure;
+use diana_core::report::metrics::{
+    RuleCounts, flush_fleet, flush_hot_keys, flush_keys, flush_metadata, flush_mode, flush_traffic,
+    tell_limit,
+};
+use diana_core::settling::Untold;
+use diana_core::store::slots::traffic::Traffic;
+use diana_core::time::{Now, SECOND};
+
+/// Notes the names of metrics.
+#[derive(Default)]
+struct Names(RefCell<BTreeSet<String>>);
+
+impl Metrics for Names {
+    fn count(&self, name: &str, _: u64) {
+        self.0.borrow_mut().insert(name.to_owned());
+    }
+
+    fn gauge(&self, name: &str, _: i64) {
+        self.count(name, 1);
+    }
+
+    fn set(&self, name: &str, _: u64) {
+        self.count(name, 1);
+    }
+
+    fn record(&self, name: &str, _: u64) {
+        self.count(name, 1);
+    }
+}
+
+const FAILURES: [Failure; 22] = [
+    Failure::NoAuth,
+    Failure::WrongPass,
+    Failure::Open,
+    Failure::NoDatabase,
+    Failure::Login,
+    Failure::NoPerm,
+    Failure::Moved,
+    Failure::CrossSlot,
+    Failure::ClusterDown,
+    Failure::TryAgain,
+    Failure::NoHost,
+    Failure::Upstream,
+    Failure::ReadOnly,
+    Failure::OutOfMemory,
+    Failure::NoScript,
+    Failure::Loading,
+    Failure::Busy,
+    Failure::Other(String::new()),
+    Failure::Garbage,
+    Failure::Timeout,
+    Failure::Unreachable,
+    Failure::Reset,
+];
+
+/// Those of rules and of Redis.
+fn of_the_core(names: &Names) {
+    // A field more is one to be named here.
+    let mut counts = RuleCounts {
+        allowed: 1,
+        refused: 1,
+        shadow_refused: 1,
+        banned: 1,
+        bans: 1,
+        held: 1,
+        shadow_held: 1,
+        near: 1,
+        waited_for_permits: 1,
+        hot: 1,
+        limit_missing: 1,
+        overflow: 1,
+        settled: 1,
+        refunded: 1,
+        debt: 1,
+        unsettled: 1,
+        untold: [0; 4],
+        in_flight: 1,
+    };
+    let reasons = [Untold::ClientLeft, Untold::Cut, Untold::Absent, Untold::Unusable];
+    reasons.into_iter().for_each(|reason| counts.settle(1, 2, Some(reason)));
+    counts.flush("ns", "r", names);
+    for scope in [Scope::Local, Scope::Gateway, Scope::Global] {
+        tell_limit("ns", "r", scope, [1, 1, 1], names);
+    }
+    flush_keys("ns", "r", 1, names);
+    flush_hot_keys("ns", "r", 1, names);
+    flush_metadata("ns", &mut 1, names);
+    let one = || Cell::new(1);
+    let traffic = Traffic { writes: one(), conflicts: one(), exhausted: one(), corrupt: one() };
+    flush_traffic("ns", &traffic, names);
+    ["fleet", "gateway"].into_iter().for_each(|mode| flush_mode("ns", mode, 1, names));
+    let mut failures: Vec<(&str, u64)> = FAILURES.iter().map(|it| (it.name(), 1)).collect();
+    failures.push(("lost", 1));
+    let mut stats = Stats {
+        trips: 1,
+        asks: 1,
+        corrupt: 1,
+        apart: 1,
+        unsettled: 1,
+        failures,
+        ..Stats::default()
+    };
+    flush_fleet("ns", &mut stats, names);
+}
+
+/// Those of a worker, of which each thing happens that it counts.
+fn of_a_worker(names: &Names) {
+    const OWN: &str = "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 9, algo: W, scope: local}]}]\n\
+                       remote: {cluster: centre, path: /rules, every: 1s}";
+    let mut thread = Thread::with(OWN);
+    assert!(!thread.configure(1, "limits: 7"));
+    for (status, document) in [(200, OWN.lines().next().unwrap()), (200, "limits: 7"), (503, "")] {
+        thread.pass(2 * SECOND);
+        let call = thread.host.calls.borrow().len() - 1;
+        thread.answer(1, call as u32, Some(status), document.as_bytes());
+    }
+    thread.pass(2 * SECOND);
+    thread.request(1, 10, "ann");
+    let now = thread.host.now.get();
+    thread.host.now.set(Now { mono: now.mono + SECOND, wall: now.wall - 60 * SECOND });
+    thread.request(1, 11, "ann");
+    names.0.borrow_mut().extend(thread.host.counts.take().into_keys());
+    let mut thread = Thread::with(
+        "redis: {cluster: redis}\nlimits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 5, scope: global}]}]",
+    );
+    thread.request(1, 10, "ann");
+    thread.pass(2 * MILLISECOND);
+    thread.answer(1, 0, Some(200), &decides(&[0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0]));
+    names.0.borrow_mut().extend(thread.host.counts.take().into_keys());
+}
+
+/// All names as Prometheus sees them, `diana_rule_refused`.
+fn every_metric() -> BTreeSet<String> {
+    let names = Names::default();
+    of_the_core(&names);
+    of_a_worker(&names);
+    let plain =
+        |name: &String| name.replacen(".ns", "", 1).replacen(".r.", ".", 1).replace('.', "_");
+    names.0.borrow().iter().map(plain).collect()
+}
+
+#[test]
+fn the_table_of_metrics_has_every_metric_and_no_other() {
+    let mut metrics = every_metric();
+    assert!(metrics.len() > 60, "{metrics:?}");
+    for row in first_cells("| metric | labels | counts |") {
+        let first = row[0];
+        assert!(metrics.remove(first), "nothing is called {first}, or it stands there twice");
+        // The others are named by what differs at their ends.
+        for end in &row[1..] {
+            let mut cuts = first.match_indices('_').rev().map(|(at, _)| &first[..at]);
+            let is_there = cuts.any(|begin| metrics.remove(&format!("{begin}{end}")));
+            assert!(is_there, "nothing is called {end} like {first}");
+        }
+    }
+    assert!(metrics.is_empty(), "not in the table of metrics: {metrics:?}");
+}
