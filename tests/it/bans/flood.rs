@@ -80,6 +80,21 @@ fn who_is_refused_often_is_banned_in_the_midst_of_a_flood() {
     }
 }
 
+/// Sets do not fill evenly, and yet hardly any of as many as there is room for is forgotten.
+#[test]
+fn as_many_are_remembered_as_there_is_room_for() {
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    for scope in SCOPES {
+        let mut bans = open(scope, &Rc::default());
+        let callers: Vec<Key> = (0..KEYS).map(|_| key(&mut rng)).collect();
+        for _ in 0..BAN.after {
+            callers.iter().for_each(|key| bans.refused(*key, SECOND));
+        }
+        let banned = callers.iter().filter(|key| bans.left(**key, SECOND) > 0).count();
+        assert!(banned > KEYS * 98 / 100, "{scope:?}: {banned}");
+    }
+}
+
 #[test]
 fn more_bans_than_there_is_room_for_leave_the_others_as_they_are() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());

@@ -16,7 +16,8 @@ const MOST: [u64; 6] = [1, 2, 10, 200, 5_000, 1_000_000_000];
 const FILTERS: u64 = 10;
 
 /// Bytes of a piece: three numbers, then the counters of 64 lines.
-const PIECE: u64 = 24 + 64 * 62;
+const HEAD: u64 = 24;
+const PIECE: u64 = HEAD + 64 * 62;
 
 fn random(rng: &mut Rng) -> Key {
     Key { hash: rng.u64(..), second_hash: rng.u64(..) }
@@ -118,6 +119,7 @@ fn counters_in_pieces_count_like_a_filter() {
             assert_eq!(filter.add(caller, 1), before);
             for bit in bits() {
                 let end = u64::from(bit) + shape.width();
+                assert!(u64::from(bit) >= HEAD * 8, "among the numbers of the piece");
                 assert!(end <= PIECE * 8, "beyond the end of the piece");
                 let counter = counters.entry((piece, bit)).or_default();
                 *counter = (before + 1).min(shape.most()).max(*counter);

@@ -97,6 +97,20 @@ fn errands_go_with_the_next_trip_and_are_not_pushed_aside() {
     assert_eq!(brought, 1000, "requests push errands aside");
 }
 
+/// However many there are: most of what goes out is asked by requests that wait.
+#[test]
+fn errands_do_not_push_requests_aside() {
+    let mut worker = worker();
+    (0..1000).for_each(|caller| worker.send(Operation::Renew(0, 0, more(10_000 + caller))));
+    (0..1000).for_each(|caller| _ = worker.ask(caller, 0));
+    worker.work(0);
+    for (_, call) in worker.calls.fresh() {
+        let callers = Seen::of(&call).callers;
+        let requests = callers.iter().filter(|caller| **caller < 10_000).count();
+        assert!(requests >= 150, "{requests} of {}", callers.len());
+    }
+}
+
 #[test]
 fn errands_leave_by_themselves() {
     let mut worker = worker();

@@ -108,15 +108,17 @@ fn idle_blocks_go_back() {
 #[test]
 fn a_block_goes_back_when_it_ends_even_if_the_caller_comes_on() {
     let minute = Quota::new(Unit::Minute, 1000);
-    for short in ["W", "SW"] {
+    // Wherever in a term it was taken: what comes back is still counted as out.
+    for (short, begins) in ["W", "SW"].into_iter().flat_map(|it| [0, 50, 99].map(|ms| (it, ms))) {
         let gateway = gateway(short, minute, 1);
+        gateway.at(begins * MS);
         let mut given = gateway.take(0, 20);
         for _ in 0..18 {
             gateway.wait(PACE);
             given += u64::from(gateway.request(0, 1).unwrap().is_admitted());
         }
         gateway.wait(PACE);
-        assert_eq!(gateway.left(1), 1000 - given, "{short}");
+        assert_eq!(gateway.left(1), 1000 - given, "{short}, from {begins} ms on");
     }
 }
 

@@ -119,6 +119,21 @@ fn a_steady_caller_waits_no_longer_than_an_answer_is_on_its_way() {
     }
 }
 
+/// A bucket's block that is not nearly used up when its time is over: the next one lies ready then.
+#[test]
+fn who_slows_down_does_not_wait_when_a_block_ends() {
+    let rule = "actor: account, unit: second, rpu: 100000, algo: TB, scope: global";
+    let (mut worker, mut redis) = (Worker::new(rule), Redis::default());
+    worker.late = 4;
+    for tick in 0..800 {
+        let before = worker.waiting.len();
+        let requests = if tick < 500 { 5 } else { 1 };
+        (0..requests).for_each(|_| worker.request(&ann()));
+        assert!(tick < 20 || worker.waiting.len() == before, "it waits at {tick} ms");
+        worker.step(&mut |call, time| Some(redis.answer(&call.body, time)));
+    }
+}
+
 /// Wherever in a slice it stops: of what it had of this slice and of the next one nothing is lost.
 #[test]
 fn what_a_caller_leaves_unused_comes_back() {
