@@ -119,7 +119,7 @@ def real_envoy():
 
 
 def python_with_yaml():
-    return needs.virtual_env("python", ["jsonschema==4.26.0", "PyYAML==6.0.3"]) / "bin/python"
+    return needs.virtual_env("python", ["jsonschema==4.26.0", "PyYAML==6.0.3", "editorconfig==0.17.0"]) / "bin/python"
 
 
 def istio():
