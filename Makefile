@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs image release cli run fleet watch test lint bench simulate bans quota midnight hot fuzz mutants size clean
+.PHONY: help build docs playground image release cli run fleet watch test lint bench simulate bans quota midnight hot fuzz mutants size clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -29,8 +29,11 @@ test: ## run all checks, or some: make test STAGES="native envoy"; the envoy sta
 lint: ## run only the checks that need no test: format, clippy, docs
 	@python3 tools/check.py lint
 
-docs: ## build the book, target/book/docs/index.html
+docs: ## build the book and the playground in it, target/book/docs/index.html
 	@python3 tools/book.py
+
+playground: ## build the page that tries rules, target/playground/index.html, and show it on loopback
+	@python3 tools/playground.py serve
 
 image: build ## write target/image, the module as an image for Istio and Envoy Gateway, and its SBOM
 	@python3 tools/image.py

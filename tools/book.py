@@ -1,8 +1,9 @@
-"""Builds the book with mdBook, beside a copy of the examples that its pages link to."""
+"""Builds the book with mdBook, beside the playground and a copy of the examples that its pages link to."""
 
 import shutil
 
 import needs
+import playground
 from console import ROOT, TARGET, relative, run, say
 
 VERSION = "0.5.2"
@@ -21,6 +22,8 @@ def main():
     for name in BESIDE:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, BOOK / name)
+    playground.build()
+    shutil.copytree(playground.MADE, BOOK / "playground")
     say(f"open {relative(BOOK / 'docs/index.html')}")
 
 

@@ -1,16 +1,18 @@
 """Makes sure that a program is there: installs it where that is possible, else says what to do."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from console import TARGET, die, output, relative, run, say
+from console import ROOT, TARGET, die, output, relative, run, say
 
 # Programs that Debian and Ubuntu carry, and the package that holds each.
 DEBIAN = {
     "c++": "g++",
+    "chromium": "chromium",
     "curl": "curl",
     "docker-registry": "docker-registry",
     "etcd": "etcd-server",
@@ -80,6 +82,11 @@ def cargo_tool(crate, binary, version, features=None):
     return path
 
 
+def locked(crate):
+    """The version of a crate in Cargo.lock."""
+    return re.search(rf'name = "{crate}"\nversion = "(.+?)"', (ROOT / "Cargo.lock").read_text())[1]
+
+
 def virtual_env(name, packages):
     """A Python environment under target/ that holds the packages, made once."""
     folder = TARGET / name
@@ -95,6 +102,9 @@ def virtual_env(name, packages):
     return folder
 
 
+QUIETLY = ["--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
+
+
 def npm_package(name, version):
     """The folder of a package from npm, installed once below target/."""
     folder = TARGET / f"npm/{name}-{version}"
@@ -103,7 +113,20 @@ def npm_package(name, version):
         say(f"installing {name} {version} into {relative(folder)}, once")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        quiet = ["--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
-        run([shutil.which("npm"), "install", *quiet, "--prefix", folder, f"{name}@{version}"])
+        run([shutil.which("npm"), "install", *QUIETLY, "--prefix", folder, f"{name}@{version}"])
         (folder / "done").touch()
     return package
+
+
+def npm_project(source, folder):
+    """Installs into a folder what a project's own list of packages says, once for each list."""
+    lock = (source / "package-lock.json").read_text()
+    done = folder / "done"
+    if done.is_file() and done.read_text() == lock:
+        return
+    say(f"installing the packages of {relative(source)} into {relative(folder)}, once")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(source / name, folder)
+    run([shutil.which("npm"), "ci", *QUIETLY, "--prefix", folder])
+    done.write_text(lock)

@@ -2,10 +2,11 @@
 
 import re
 
-# How cargo's test runner, wasm-bindgen's and Python's unittest report.
+# How the test runners of cargo, wasm-bindgen, Python's unittest and Node.js report.
 RUST = re.compile(r"^test result: .*?(\d+) passed; (\d+) failed", re.MULTILINE)
 PYTHON = re.compile(r"^Ran (\d+) tests? in", re.MULTILINE)
 PYTHON_FAILED = re.compile(r"(?:failures|errors)=(\d+)")
+NODE = re.compile(r"^# (pass|fail|cancelled) (\d+)$", re.MULTILINE)
 NAMES = re.compile(r"^test (\S+) .*FAILED$", re.MULTILINE)
 TOLD = re.compile(r"^---- (\S+) stdout ----$(.*?)(?=^---- \S+ stdout ----$|^failures:$|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -24,6 +25,8 @@ def count(text, succeeded, has_tests):
     for ran in PYTHON.findall(text):
         bad = sum(map(int, PYTHON_FAILED.findall(text)))
         passed, failed = passed + int(ran) - bad, failed + bad
+    for outcome, ran in NODE.findall(text):
+        passed, failed = (passed + int(ran), failed) if outcome == "pass" else (passed, failed + int(ran))
     if failed == 0 and not (succeeded and passed):
         failed = 1
     return passed, failed

@@ -41,6 +41,8 @@ class Count(unittest.TestCase):
         self.assertEqual(count(FAILED, False, True), (1, 3))
         self.assertEqual(count("Ran 5 tests in 0.1s\n\nFAILED (failures=1, errors=1)\n", False, True), (3, 2))
 
+        self.assertEqual(count("# tests 5\n# pass 3\n# fail 1\n# cancelled 1\n# skipped 0\n", False, True), (3, 2))
+
     def test_a_command_that_ran_no_test_has_failed(self):
         self.assertEqual(count(NONE, True, True), (0, 1))
         self.assertEqual(count("", True, True), (0, 1))

@@ -2,6 +2,7 @@
 //! of an object, or what a pointer leads to.
 
 pub mod object;
+pub mod tree;
 
 use std::slice::Iter;
 

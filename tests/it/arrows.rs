@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 const ARROWS: &[(&str, &[&str])] = &[
     // Plain values and what the host can do.
     ("address", &[]),
-    ("json", &[]),
     ("key", &[]),
     ("number", &[]),
     ("ring", &[]),
@@ -17,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tickets", &[]),
     ("time", &[]),
     ("tree", &[]),
+    ("json", &["tree"]),
     ("bloom", &["key"]),
     ("decision", &["time"]),
     ("port", &["time"]),

@@ -70,6 +70,14 @@ pub fn list(values: impl IntoIterator<Item = String>) -> String {
     text
 }
 
+/// Text in quotes, of printable ASCII only.
+#[must_use]
+pub fn quoted(value: &str) -> String {
+    let mut text = String::new();
+    quote(value, &mut text);
+    text
+}
+
 /// Adds text in quotes, of printable ASCII only, so that it may stand in a header.
 pub fn quote(value: &str, to: &mut String) {
     to.push('"');

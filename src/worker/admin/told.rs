@@ -3,7 +3,7 @@
 use crate::host::Host;
 use crate::instance::Instance;
 use diana_core::engine::inquiry::{Order, Seen};
-use diana_core::json::object::{JsonObject, list};
+use diana_core::json::object::{JsonObject, list, quoted};
 use diana_core::policy::Rule;
 use diana_core::report::explained::seconds;
 use diana_core::report::state::hex;
@@ -102,12 +102,6 @@ impl Instance {
         });
         told.flatten().unwrap_or_default()
     }
-}
-
-fn quoted(text: &str) -> String {
-    let mut quoted = String::new();
-    diana_core::json::object::quote(text, &mut quoted);
-    quoted
 }
 
 fn told_caller(seen: &Seen, now: Now) -> String {

@@ -1,0 +1,166 @@
+//! What becomes of the traffic of an experiment.
+
+use std::rc::Rc;
+
+use diana_core::time::{Micros, SECOND};
+use diana_player::{Arrival, Fate, Judged};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::experiment::{Experiment, START};
+use crate::variant;
+use crate::visit::Visit;
+
+/// Most steps in which time is shown.
+const STEPS: f64 = 150.0;
+
+/// Lengths of a step, in seconds.
+const LENGTHS: [f64; 14] =
+    [0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1_200.0];
+
+/// Most requests that are listed.
+const LISTED: usize = 200;
+
+/// What became of requests.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Counts {
+    admitted: u64,
+    held: u64,
+    refused: u64,
+    banned: u64,
+}
+
+impl Counts {
+    fn add(&mut self, fate: &Fate) {
+        *match fate {
+            Fate::Goes => &mut self.admitted,
+            Fate::Held(..) => &mut self.held,
+            Fate::Refused(_) if fate.is_ban() => &mut self.banned,
+            Fate::Refused(_) => &mut self.refused,
+        } += 1;
+    }
+}
+
+/// The outcome by each algorithm.
+///
+/// # Errors
+/// What is wrong with the experiment.
+pub fn of(experiment: &Experiment) -> Result<Value, String> {
+    let visits = experiment.visits()?;
+    let wanted = |length: &&f64| experiment.seconds / **length <= STEPS;
+    let length = LENGTHS.iter().find(wanted).copied().unwrap_or(experiment.seconds / STEPS);
+    let steps = (experiment.seconds / length).ceil() as usize;
+    let variants = experiment.algorithms.iter().map(|algorithm| {
+        match played(experiment, algorithm, &visits) {
+            Ok(judged) => shown(algorithm, &judged, length, steps),
+            Err(error) => json!({"algorithm": algorithm, "error": error}),
+        }
+    });
+    let variants: Vec<Value> = variants.collect();
+    let times: Vec<f64> = (0..steps).map(|step| step as f64 * length).collect();
+    Ok(json!({"requests": visits.len(), "step": length, "times": times, "variants": variants}))
+}
+
+/// What became of those that came between two instants, in seconds since the beginning.
+///
+/// # Errors
+/// What is wrong with the experiment.
+pub fn requests(
+    experiment: &Experiment,
+    algorithm: &str,
+    from: f64,
+    to: f64,
+) -> Result<Value, String> {
+    let visits = experiment.visits()?;
+    let judged = played(experiment, algorithm, &visits)?;
+    // Whatever waited for what others held is decided later than those that came after it.
+    let mut own: Vec<(usize, &Judged<Visit>)> = Vec::new();
+    for (number, visit) in visits.iter().enumerate() {
+        let at = since_start(visit.at);
+        if at >= from && at < to && own.len() < LISTED {
+            let is_it = |judged: &&Judged<Visit>| Rc::ptr_eq(&judged.arrival, visit);
+            own.extend(judged.iter().find(is_it).map(|judged| (number, judged)));
+        }
+    }
+    let list = own.into_iter().map(|(number, Judged { arrival, fate, .. })| {
+        let (decision, rule, more) = told(fate);
+        json!({
+            "number": number,
+            "time": since_start(arrival.at),
+            "request": format!("{} {}", arrival.told.method, arrival.told.path),
+            "caller": arrival.caller + 1,
+            "decision": decision,
+            "rule": rule,
+            "more": more,
+        })
+    });
+    Ok(json!({"requests": list.collect::<Vec<_>>(), "most": LISTED}))
+}
+
+/// Seconds since the experiment began.
+pub fn since_start(at: Micros) -> f64 {
+    at.saturating_sub(START) as f64 / SECOND as f64
+}
+
+fn played(
+    experiment: &Experiment,
+    algorithm: &str,
+    visits: &[Rc<Visit>],
+) -> Result<Vec<Judged<Visit>>, String> {
+    let mut fleet = variant::fleet(experiment, algorithm)?;
+    visits.iter().for_each(|visit| fleet.request(visit));
+    fleet.finish();
+    Ok(fleet.judged)
+}
+
+fn shown(algorithm: &str, judged: &[Judged<Visit>], length: f64, steps: usize) -> Value {
+    let mut series = vec![Counts::default(); steps];
+    let mut total = Counts::default();
+    let mut rules: Vec<(&str, Counts)> = Vec::new();
+    let mut longest: Micros = 0;
+    for Judged { arrival, fate, .. } in judged {
+        let step = (since_start(arrival.at()) / length) as usize;
+        series.get_mut(step).into_iter().for_each(|counts| counts.add(fate));
+        total.add(fate);
+        if let Fate::Held(_, wait) = fate {
+            longest = longest.max(*wait);
+        }
+        let Some(rule) = fate.rule() else { continue };
+        match rules.iter_mut().find(|(own, _)| *own == rule) {
+            Some((_, counts)) => counts.add(fate),
+            None => {
+                let mut counts = Counts::default();
+                counts.add(fate);
+                rules.push((rule, counts));
+            }
+        }
+    }
+    let rules: Vec<Value> =
+        rules.iter().map(|(rule, counts)| json!({"rule": rule, "counts": counts})).collect();
+    let column = |read: fn(&Counts) -> u64| series.iter().map(read).collect::<Vec<_>>();
+    json!({
+        "algorithm": algorithm,
+        "total": total,
+        "longestWait": longest as f64 / SECOND as f64,
+        "rules": rules,
+        "admitted": column(|it| it.admitted),
+        "held": column(|it| it.held),
+        "refused": column(|it| it.refused),
+        "banned": column(|it| it.banned),
+    })
+}
+
+/// What became of a request, by which rule, and what else there is to say.
+fn told(fate: &Fate) -> (&'static str, Option<&str>, String) {
+    let seconds = |ticks: Micros| format!("{} s", ticks as f64 / SECOND as f64);
+    match fate {
+        Fate::Goes => ("admitted", None, String::new()),
+        Fate::Held(rule, wait) => ("held", rule.as_deref(), format!("for {}", seconds(*wait))),
+        Fate::Refused(refusal) => {
+            let decision = if fate.is_ban() { "banned" } else { "refused" };
+            let again = refusal.retry.ticks().map(seconds);
+            let again = again.map_or("never fits".into(), |wait| format!("come again in {wait}"));
+            (decision, fate.rule(), again)
+        }
+    }
+}

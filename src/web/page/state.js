@@ -1,0 +1,57 @@
+// What the page is about, and what of it a stranger's link may say.
+
+export const ALGORITHMS = [["", "as written"], ["W", "fixed window (W)"], ["SW", "sliding window (SW)"], ["TB", "token bucket (TB)"], ["LB", "leaky bucket (LB)"]];
+export const KINDS = [["steady", "steady"], ["poisson", "at random (Poisson)"], ["bursts", "in bursts"]];
+
+/** Most kinds of traffic. */
+export const MOST = 8;
+
+export const STREAM = {kind: "poisson", rate: 8, every: 5, callers: 3, takes: 20, status: 200, method: "GET", path: "/", headers: "x-account-id: caller-{n}"};
+
+export const START = {seconds: 30, gateways: 1, workers: 2, seed: 1, streams: [STREAM], algorithms: [""]};
+
+const number = (value, other) => (Number.isFinite(value) ? value : other);
+const text = (value, other) => (typeof value === "string" ? value : other);
+const one = (list, value, other) => (list.some(([name]) => name === value) ? value : other);
+
+function stream(given) {
+  const from = Object(given);
+  return {
+    kind: one(KINDS, from.kind, STREAM.kind),
+    rate: number(from.rate, STREAM.rate),
+    every: number(from.every, STREAM.every),
+    callers: number(from.callers, STREAM.callers),
+    takes: number(from.takes, STREAM.takes),
+    status: number(from.status, STREAM.status),
+    method: text(from.method, STREAM.method),
+    path: text(from.path, STREAM.path),
+    headers: text(from.headers, STREAM.headers),
+  };
+}
+
+/** The state that is meant, whatever was given. */
+export function sound(given, rules) {
+  const from = Object(given);
+  const streams = Array.isArray(from.streams) && from.streams.length > 0 ? from.streams.slice(0, MOST) : START.streams;
+  const algorithms = Array.isArray(from.algorithms) ? ALGORITHMS.map(([name]) => name).filter((name) => from.algorithms.includes(name)) : [];
+  return {
+    rules: text(from.rules, rules),
+    seconds: number(from.seconds, START.seconds),
+    gateways: number(from.gateways, START.gateways),
+    workers: number(from.workers, START.workers),
+    seed: number(from.seed, START.seed),
+    streams: streams.map(stream),
+    algorithms: algorithms.length > 0 ? algorithms : START.algorithms,
+  };
+}
+
+/** The question that the core is asked. */
+export function experiment(state) {
+  const headers = (lines) => lines.split("\n").filter((line) => line.includes(":")).map((line) => {
+    const colon = line.indexOf(":");
+    return [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];
+  });
+  const traffic = state.streams.map((stream) => ({...stream, headers: headers(stream.headers)}));
+  const {rules, seconds, gateways, workers, seed, algorithms} = state;
+  return JSON.stringify({rules, traffic, seconds, gateways, workers, seed, algorithms});
+}

@@ -1,0 +1,25 @@
+//! What is wrong with rules.
+
+use diana_config::Source;
+use serde_json::{Value, json};
+
+/// Problems with their places, and advice if there are none.
+pub fn of(rules: &str) -> Value {
+    match Source::read(rules.as_bytes()).and_then(|source| diana_config::check(&source)) {
+        Ok((_, advice)) => {
+            let advice: Vec<String> = advice.iter().map(diana_config::Advice::line).collect();
+            json!({"problems": [], "advice": advice})
+        }
+        Err(problems) => {
+            let list = problems.list().iter().map(|problem| {
+                let (line, column) = problem.position.unwrap_or((1, 1));
+                let message = match problem.path.as_str() {
+                    "" => problem.message.clone(),
+                    path => format!("{path}: {}", problem.message),
+                };
+                json!({"line": line, "column": column, "message": message})
+            });
+            json!({"problems": list.collect::<Vec<_>>(), "more": problems.more(), "advice": []})
+        }
+    }
+}

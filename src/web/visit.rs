@@ -1,0 +1,125 @@
+//! One request, which was made up.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr};
+
+use diana_core::port::{Ending, Property, Pseudo, Request, Values};
+use diana_core::time::Micros;
+use diana_player::Arrival;
+use serde::Deserialize;
+
+/// What a request says.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Told {
+    /// Its method.
+    pub method: String,
+    /// Its path, with its query.
+    pub path: String,
+    /// Its headers, by their names in lower case.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Told {
+    /// The same by a caller.
+    pub fn by(&self, caller: u32) -> Told {
+        let number = (caller + 1).to_string();
+        let by = |text: &str| text.replace("{n}", &number);
+        let headers = self.headers.iter();
+        Told {
+            method: self.method.clone(),
+            path: by(&self.path),
+            headers: headers.map(|(name, value)| (name.to_ascii_lowercase(), by(value))).collect(),
+        }
+    }
+}
+
+/// A request, and how it ends.
+#[derive(Debug)]
+pub struct Visit {
+    /// When it comes.
+    pub at: Micros,
+    /// How long it takes.
+    pub took: Micros,
+    /// Status of its response.
+    pub status: u16,
+    /// The caller's number, from 0 on.
+    pub caller: u32,
+    /// What it says.
+    pub told: Told,
+}
+
+impl Visit {
+    /// The caller's address, of those that are reserved for tests of networks, 198.18.0.0/15.
+    pub fn address(&self) -> IpAddr {
+        let [_, high, middle, low] = (self.caller + 1).to_be_bytes();
+        Ipv4Addr::new(198, 18 + (high & 1), middle, low).into()
+    }
+}
+
+impl Request for Visit {
+    fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
+        match which {
+            Pseudo::Path => Some(self.told.path.as_bytes().into()),
+            Pseudo::Method => Some(self.told.method.as_bytes().into()),
+            Pseudo::Authority => Some(b"example.com".into()),
+        }
+    }
+
+    fn header(&self, name: &str) -> Values<'_> {
+        let own = self.told.headers.iter().filter(|(own, _)| own == name);
+        own.fold(Values::None, |values, (_, value)| values.and(value.as_bytes()))
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        Some(self.address())
+    }
+
+    fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+}
+
+impl Ending for Visit {
+    /// What responses say is not made up.
+    fn header(&self, _: &str) -> Values<'_> {
+        Values::None
+    }
+
+    fn status(&self) -> Option<u16> {
+        Some(self.status)
+    }
+
+    fn is_from_upstream(&self) -> bool {
+        true
+    }
+
+    fn is_followed(&self) -> bool {
+        false
+    }
+
+    fn details(&self) -> Option<Cow<'_, [u8]>> {
+        Some(b"via_upstream".into())
+    }
+
+    fn upstream_failed(&self) -> bool {
+        false
+    }
+
+    fn client_left(&self) -> bool {
+        false
+    }
+
+    fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+}
+
+impl Arrival for Visit {
+    fn at(&self) -> Micros {
+        self.at
+    }
+
+    fn took(&self) -> Micros {
+        self.took
+    }
+}
