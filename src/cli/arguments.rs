@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 const EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input cannot be used.";
+const LOG_EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input cannot be used or breaks off, \
+                         130 interrupted.";
 
 /// Rate limits for Envoy and Istio: the same rules as in the filter, before a gateway has them.
 #[derive(Debug, Parser)]
@@ -23,6 +25,8 @@ pub enum Command {
     Check(Check),
     /// Tell what rules say of one request, and why others do not apply
     Explain(Explain),
+    /// Tell what rules would have done with the requests of an access log
+    Replay(Replay),
     /// Print the JSON Schema of rules, for editors
     Schema,
     /// Print a script by which a shell completes this command
@@ -81,6 +85,53 @@ pub struct Explain {
     /// As JSON, for programs
     #[arg(long)]
     pub json: bool,
+}
+
+/// Tell what rules would have done with the requests of an access log.
+///
+/// The rules are run by the filter's own core, on the log's own clock. Lines are read in the formats of Envoy and Istio,
+/// their own and JSON, and in the common and combined log formats; files may be compressed by gzip or Zstandard. Rules
+/// for the whole fleet are counted by all gateways together, at once and without Redis.
+#[derive(Debug, Args)]
+#[command(after_help = LOG_EXITS)]
+pub struct Replay {
+    /// The rules: a file of which `diana check` finds rules in one place
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Access logs, of one gateway or several, in any order; `-` for standard input
+    #[arg(required = true, value_name = "ACCESS_LOG")]
+    pub logs: Vec<PathBuf>,
+    /// Other rules, to compare with
+    #[arg(long, value_name = "OTHER")]
+    pub against: Option<PathBuf>,
+    /// Gateways over which the requests are spread
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub gateways: u16,
+    /// Workers of each gateway
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub workers: u16,
+    /// What a field of the log is, such as `header:x-account-id=account`: a name in JSON, with dots between those of
+    /// fields within fields, or the number of a column
+    #[arg(long, value_name = "WHAT=FIELD")]
+    pub set: Vec<String>,
+    /// How it is told
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub format: ReportFormat,
+    /// Write a page with plots over time to this file, too
+    #[arg(long, value_name = "PAGE")]
+    pub html: Option<PathBuf>,
+    /// Write what becomes of each request to this file, too, a line of JSON each; `-` for standard output
+    #[arg(long, value_name = "LINES")]
+    pub decisions: Option<PathBuf>,
+}
+
+/// How a report is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// Tables, for people
+    Text,
+    /// One object, for programs
+    Json,
 }
 
 /// How what was found is told.

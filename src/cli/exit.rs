@@ -11,6 +11,8 @@ pub enum Exit {
     Problems = 1,
     /// What was given cannot be read, or holds nothing to work with.
     Unusable = 2,
+    /// It was interrupted, and told what was known by then.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {

@@ -1,12 +1,9 @@
 //! `diana explain`: what rules say of one request, and why.
 
 mod asked;
-mod callers;
 mod instant;
 mod show;
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::rc::Rc;
 
@@ -14,16 +11,16 @@ use diana_core::engine::Engine;
 use diana_core::key::Seed;
 use diana_core::permit::{End, Permit};
 use diana_core::policy::Policy;
-use diana_core::port::{Clock, SharedData};
 use diana_core::report::explained::Explained;
 use diana_core::time::Now;
 use diana_core::verdict::Verdict;
+use diana_player::host::{Data, Still};
 
 use crate::arguments::Explain;
+use crate::callers::{self, Caller};
 use crate::exit::Exit;
 use crate::rules;
 use asked::Asked;
-use callers::Caller;
 
 /// A gateway of one worker, which nobody has called before.
 const SEED: Seed = Seed { k0: 0, k1: 0 };
@@ -81,34 +78,4 @@ fn judge(policy: Policy, asked: &Asked, now: Now, times: u32) -> Result<Told, St
     };
     rules.extend(skipped);
     Ok(Told { verdict, rules, callers })
-}
-
-/// A clock that stands.
-struct Still(Now);
-
-impl Clock for Still {
-    fn now(&self) -> Now {
-        self.0
-    }
-}
-
-/// Shared data of a gateway of one worker, where nobody else writes.
-#[derive(Default)]
-struct Data(RefCell<HashMap<String, (Vec<u8>, u32)>>);
-
-impl SharedData for Data {
-    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
-        self.0.borrow().get(key).cloned()
-    }
-
-    fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
-        let mut values = self.0.borrow_mut();
-        let known = values.get(key).map(|(_, number)| *number);
-        let fits = known.is_none() || known == number;
-        if fits {
-            let next = known.unwrap_or(0).wrapping_add(1);
-            values.insert(key.into(), (value.into(), next));
-        }
-        fits
-    }
 }

@@ -3,16 +3,21 @@
 
 mod advice;
 mod arguments;
+mod callers;
 mod check;
 mod completions;
 mod exit;
 mod explain;
 mod finding;
 mod input;
+mod interrupt;
+mod log;
 mod manifest;
+mod replay;
 mod rules;
 mod schema;
 mod show;
+mod table;
 mod text;
 mod view;
 
@@ -39,6 +44,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Check(check) => check::run(&check, &mut out),
         Command::Completions { shell } => completions::script(shell, &mut out),
         Command::Explain(explain) => explain::run(&explain, &mut out),
+        Command::Replay(replay) => replay::run(&replay, &mut out),
         Command::Schema => schema::run(&mut out),
         Command::Man => completions::man_page(&mut out),
     };

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use diana_config::Source;
+use diana_config::problem::Problems;
 use diana_core::policy::Policy;
 
 use crate::exit::Exit;
@@ -9,11 +11,22 @@ use crate::input;
 use crate::manifest::{self, Found};
 use crate::view::Part;
 
-/// The only rules in a file.
+/// What the only rules in a file mean.
+///
+/// # Errors
+/// As [`source`].
+pub fn only(path: &Path) -> Result<Policy, (Exit, String)> {
+    let source = source(path)?;
+    // They have none by now.
+    let problems = |problems: Problems| (Exit::Problems, problems.to_string());
+    diana_config::check(&source).map(|(policy, _)| policy).map_err(problems)
+}
+
+/// The only rules in a file, which have no problems.
 ///
 /// # Errors
 /// Why there are none to work with, and what the exit code is to say.
-pub fn only(path: &Path) -> Result<Policy, (Exit, String)> {
+pub fn source(path: &Path) -> Result<Source, (Exit, String)> {
     let unusable = |why: String| (Exit::Unusable, why);
     let mut found: Vec<Found> = Vec::new();
     for input in input::read(path) {
@@ -34,9 +47,9 @@ pub fn only(path: &Path) -> Result<Policy, (Exit, String)> {
     let Some(rules) = found.pop() else {
         return Err(unusable(format!("{name}: no rules were found")));
     };
-    let policy = rules.source.ok().and_then(|source| diana_config::check(&source).ok());
+    let fine = rules.source.ok().filter(|source| diana_config::check(source).is_ok());
     let problems = || format!("{name}: the rules have problems; `diana check {name}` shows them");
-    policy.map(|(policy, _)| policy).ok_or_else(|| (Exit::Problems, problems()))
+    fine.ok_or_else(|| (Exit::Problems, problems()))
 }
 
 /// Whether two places say the same, as those of listeners that count together do.

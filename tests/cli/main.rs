@@ -10,4 +10,5 @@
 mod check;
 mod command;
 mod explain;
+mod replay;
 mod schema;

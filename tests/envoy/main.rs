@@ -33,6 +33,7 @@ mod paths;
 mod peer;
 mod plans;
 mod remote;
+mod replay;
 mod settling;
 mod to_redis;
 mod told;

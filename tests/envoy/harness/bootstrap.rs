@@ -32,7 +32,7 @@ pub struct Gateway {
     idle_timeout: &'static str,
     has_trap_door: bool,
     has_precise_timers: bool,
-    access_log: bool,
+    access_log: Option<&'static str>,
     gives_memory_back: bool,
     clusters: Vec<Value>,
     environment: Value,
@@ -68,7 +68,7 @@ impl Gateway {
             idle_timeout: "30s",
             has_trap_door: false,
             has_precise_timers: false,
-            access_log: true,
+            access_log: Some(listener::ACCESS_LOG),
             gives_memory_back: false,
             clusters: Vec::new(),
             environment: json!({}),
@@ -153,7 +153,13 @@ impl Gateway {
 
     /// Without an access log.
     pub fn without_access_log(mut self) -> Self {
-        self.access_log = false;
+        self.access_log = None;
+        self
+    }
+
+    /// With an access log of this format.
+    pub fn logging(mut self, format: &'static str) -> Self {
+        self.access_log = Some(format);
         self
     }
 

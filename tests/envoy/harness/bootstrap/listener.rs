@@ -6,6 +6,10 @@ use serde_json::{Value, json};
 
 use super::{FIRST, Gateway, loopback, shipped, trapdoor};
 
+/// What the access log says if nothing else is asked for.
+pub(super) const ACCESS_LOG: &str =
+    "%RESPONSE_CODE% %RESPONSE_CODE_DETAILS% %FILTER_STATE(wasm.diana:PLAIN)%\n";
+
 /// An HTTP filter of Envoy by its name, its type's short name, and its configuration.
 pub fn hcm_filter(name: &str, package: &str, message: &str, mut config: Value) -> Value {
     config["@type"] =
@@ -35,7 +39,7 @@ impl Gateway {
             // Otherwise Envoy gives the request of a stranger an id of its own.
             "preserve_external_request_id": true,
             "xff_num_trusted_hops": self.trusted_hops,
-            "access_log": self.access_log.then(|| [access_log(folder)]),
+            "access_log": self.access_log.map(|line| [access_log(folder, line)]),
             "http_filters": filters,
             "route_config": self.routes(),
         });
@@ -64,8 +68,7 @@ impl Gateway {
     }
 }
 
-fn access_log(folder: &Path) -> Value {
-    let line = "%RESPONSE_CODE% %RESPONSE_CODE_DETAILS% %FILTER_STATE(wasm.diana:PLAIN)%\n";
+fn access_log(folder: &Path, line: &str) -> Value {
     json!({"name": "file", "typed_config": {
         "@type": "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog",
         "path": folder.join("logs/access.log"),

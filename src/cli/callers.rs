@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use diana_core::identity::{self, Found};
 use diana_core::policy::{Actor, Policy};
+use diana_core::port::Request;
 
-use super::asked::Asked;
 use crate::text::plain;
 
 /// What one actor says.
@@ -17,7 +17,7 @@ pub struct Caller {
 }
 
 /// What the actors say of a request that rules name.
-pub fn of(policy: &Policy, asked: &Asked) -> Vec<Caller> {
+pub fn of(policy: &Policy, asked: &dyn Request) -> Vec<Caller> {
     let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
     let is_named = |number: usize| rules().any(|rule| rule.actor.contains(&number));
     let named = policy.actors.iter().enumerate().filter(|(number, _)| is_named(*number));
@@ -26,7 +26,8 @@ pub fn of(policy: &Policy, asked: &Asked) -> Vec<Caller> {
         .collect()
 }
 
-fn find(actor: &Actor, asked: &Asked) -> Option<(&'static str, String)> {
+/// What an actor says of a request: the kind of source that found it, and what it found.
+pub fn find(actor: &Actor, asked: &dyn Request) -> Option<(&'static str, String)> {
     for wanted in &actor.sources {
         let Ok(source) = identity::build(wanted) else { continue };
         let mut value = String::new();

@@ -1,0 +1,209 @@
+//! One file of a log, or standard input.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use diana_core::time::{Micros, SECOND};
+
+use super::columns::Columns;
+use super::entry::Entry;
+use super::fields::Mapping;
+use super::lines::{Line, Lines};
+use super::progress::Progress;
+use super::{json, text};
+use crate::text::plain;
+
+/// Bad lines that are shown, and how much of each.
+const SHOWN: usize = 3;
+const SHOWN_BYTES: usize = 200;
+
+/// Lines at the beginning of a file that are looked at for its first instant.
+const PEEKED: usize = 1000;
+
+/// What was seen of all files.
+#[derive(Debug)]
+pub struct Seen {
+    /// Lines.
+    pub lines: u64,
+    /// Lines that tell of no request, and the first of them.
+    pub bad: u64,
+    /// The first of those.
+    pub examples: Vec<Bad>,
+    /// Requests that came long before others that were written earlier, so that they are judged too late, and by how
+    /// much at most.
+    pub late: u64,
+    /// By how many ticks at most.
+    pub latest: Micros,
+    /// Files that could not be read to their end, each with why.
+    pub broken: Vec<(String, String)>,
+    /// Whether no request came within a second.
+    pub whole_seconds: bool,
+    /// Whether any line tells how long its request took.
+    pub tells_durations: bool,
+}
+
+/// A line that tells of no request.
+#[derive(Debug)]
+pub struct Bad {
+    /// Its file.
+    pub file: String,
+    /// Its number in the file, from one.
+    pub line: u64,
+    /// Why.
+    pub why: &'static str,
+    /// How it begins, fit to be shown.
+    pub text: String,
+}
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Bad { file, line, why, text } = self;
+        let begin = if text.is_empty() { "" } else { ": " };
+        write!(f, "{file}:{line}: {why}{begin}{text}")
+    }
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen {
+            lines: 0,
+            bad: 0,
+            examples: Vec::new(),
+            late: 0,
+            latest: 0,
+            broken: Vec::new(),
+            whole_seconds: true,
+            tells_durations: false,
+        }
+    }
+}
+
+/// What lines are read with.
+pub struct Reader {
+    /// Where the log has what.
+    pub mapping: Rc<Mapping>,
+    columns: Columns,
+}
+
+impl Reader {
+    /// Reads logs that have everything where a mapping says.
+    pub fn new(mapping: Mapping) -> Reader {
+        Reader { mapping: Rc::new(mapping), columns: Columns::default() }
+    }
+
+    fn read(&mut self, line: &[u8], entry: &mut Entry) -> Result<(), &'static str> {
+        match line.first() {
+            Some(b'{') => json::read(line, &self.mapping, entry),
+            _ => text::read(line, &mut self.columns, &self.mapping, entry),
+        }
+    }
+}
+
+/// A file.
+pub struct Source {
+    path: PathBuf,
+    lines: Option<Lines>,
+    /// How far its clock has come: when the request of its last line came, or that of the first one.
+    pub clock: Micros,
+}
+
+impl Source {
+    /// A file, opened only where it is one among `several`, to see when it begins.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub fn new(path: &Path, several: bool, reader: &mut Reader) -> Result<Source, String> {
+        let mut source = Source { path: path.into(), lines: None, clock: 0 };
+        // What is no file cannot be read twice.
+        if several && path.is_file() {
+            let wrong = |error: io::Error| format!("{}: {error}", source.name());
+            let mut lines = File::open(path).and_then(Lines::new).map_err(wrong)?;
+            source.clock = first_instant(&mut lines, reader);
+        }
+        Ok(source)
+    }
+
+    /// Its name, fit to be shown.
+    pub fn name(&self) -> String {
+        match self.is_standard_input() {
+            true => "standard input".into(),
+            false => plain(&self.path.to_string_lossy()),
+        }
+    }
+
+    fn is_standard_input(&self) -> bool {
+        self.path == Path::new("-")
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn open(&mut self, progress: &Progress) -> io::Result<()> {
+        self.lines = Some(match self.is_standard_input() {
+            true => Lines::new(progress.counted(io::stdin()))?,
+            false => Lines::new(progress.counted(File::open(&self.path)?))?,
+        });
+        Ok(())
+    }
+
+    /// Reads the next line that tells of a request. Whether there was one.
+    pub fn next(&mut self, reader: &mut Reader, entry: &mut Entry, seen: &mut Seen) -> bool {
+        loop {
+            let Some(lines) = &mut self.lines else { return false };
+            let number = lines.number + 1;
+            let (why, shown) = match lines.next() {
+                Ok(None) => return false,
+                Err(error) => {
+                    let why = format!("it breaks off in line {number}: {error}");
+                    seen.broken.push((self.name(), why));
+                    return false;
+                }
+                Ok(Some(Line::TooLong)) => ("it is longer than 1 MiB", String::new()),
+                // Logs end with a line break, and some have more of them.
+                Ok(Some(Line::Text(line))) if line.trim_ascii().is_empty() => continue,
+                Ok(Some(Line::Text(line))) => {
+                    entry.begin(seen.lines, &reader.mapping);
+                    match reader.read(line, entry) {
+                        Ok(()) => {
+                            seen.lines += 1;
+                            seen.whole_seconds &= entry.at.is_multiple_of(SECOND);
+                            seen.tells_durations |= entry.took.is_some();
+                            self.clock = entry.at;
+                            return true;
+                        }
+                        Err(_) if seen.examples.len() >= SHOWN => ("", String::new()),
+                        Err(why) => {
+                            let begin = line.get(..SHOWN_BYTES).unwrap_or(line);
+                            (why, plain(&String::from_utf8_lossy(begin)))
+                        }
+                    }
+                }
+            };
+            seen.lines += 1;
+            seen.bad += 1;
+            if seen.examples.len() < SHOWN {
+                seen.examples.push(Bad { file: self.name(), line: number, why, text: shown });
+            }
+        }
+    }
+}
+
+/// When the first request came, as far as the first lines tell.
+fn first_instant(lines: &mut Lines, reader: &mut Reader) -> Micros {
+    let mut entry = Entry::default();
+    for _ in 0..PEEKED {
+        // What is wrong with a file is found when it is read.
+        let Ok(Some(line)) = lines.next() else { break };
+        entry.begin(0, &reader.mapping);
+        if let Line::Text(line) = line
+            && reader.read(line, &mut entry).is_ok()
+        {
+            return entry.at;
+        }
+    }
+    0
+}

@@ -1,0 +1,131 @@
+//! Lines of text: Envoy's own format, Istio's, the common log format, and combined.
+//!
+//! Which of them a line has shows in itself: it begins with the time, or with an address, and the fifth column is a
+//! number of bytes or a reason.
+//!
+//! Sources: <https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage>,
+//! <https://istio.io/latest/docs/tasks/observability/logs/access-log/>,
+//! <https://httpd.apache.org/docs/current/logs.html>
+
+use diana_core::time::Micros;
+use memchr::{memchr, memrchr};
+
+use super::columns::Columns;
+use super::entry::Entry;
+use super::fields::{Field, Mapping, Target};
+use super::instant::{self, number};
+
+/// Where a format has what.
+struct Layout {
+    time: usize,
+    request: usize,
+    status: usize,
+    duration: Option<usize>,
+    fields: &'static [(Field, usize)],
+}
+
+const ENVOY: Layout = Layout {
+    time: 0,
+    request: 1,
+    status: 2,
+    duration: Some(6),
+    fields: &[
+        (Field::Flags, 3),
+        (Field::ForwardedFor, 8),
+        (Field::UserAgent, 9),
+        (Field::RequestId, 10),
+        (Field::Host, 11),
+    ],
+};
+
+const ISTIO: Layout = Layout {
+    time: 0,
+    request: 1,
+    status: 2,
+    duration: Some(9),
+    fields: &[
+        (Field::Flags, 3),
+        (Field::Details, 4),
+        (Field::ForwardedFor, 11),
+        (Field::UserAgent, 12),
+        (Field::RequestId, 13),
+        (Field::Host, 14),
+        (Field::Address, 19),
+    ],
+};
+
+const COMMON: Layout = Layout {
+    time: 3,
+    request: 4,
+    status: 5,
+    duration: None,
+    fields: &[(Field::Address, 0), (Field::Referer, 7), (Field::UserAgent, 8)],
+};
+
+/// Reads a line.
+///
+/// # Errors
+/// Why it tells of no request.
+pub fn read(
+    line: &[u8],
+    columns: &mut Columns,
+    mapping: &Mapping,
+    entry: &mut Entry,
+) -> Result<(), &'static str> {
+    columns.split(line);
+    let layout = layout(line, columns);
+    let column = |number: usize| columns.of(line, number);
+    let mut time = column(layout.time);
+    let mut took = layout.duration.and_then(column);
+    let mut status = column(layout.status);
+    for (number, target, place) in mapping.columns() {
+        let Some(text) = column(place) else { continue };
+        match target {
+            Target::Time => time = Some(text),
+            Target::Duration => took = Some(text),
+            Target::Status => status = Some(text),
+            Target::Field(field) => entry.put(*field, text),
+            Target::Header(_) | Target::Response(_) | Target::Property(_) => {
+                entry.put_set(number, text)
+            }
+        }
+    }
+    entry.at = time.and_then(instant::parse).ok_or("it has no time")?;
+    entry.took = took.and_then(milliseconds);
+    entry.status = status.and_then(self::status).ok_or("it has no status")?;
+    let (method, path) = column(layout.request).and_then(request).ok_or("it has no request")?;
+    entry.put(Field::Method, method);
+    entry.put(Field::Path, path);
+    for (field, place) in layout.fields {
+        column(*place).into_iter().for_each(|text| entry.put(*field, text));
+    }
+    Ok(())
+}
+
+fn layout(line: &[u8], columns: &Columns) -> &'static Layout {
+    match line.first() {
+        Some(b'[') => {
+            let fifth = columns.of(line, 4).and_then(<[u8]>::first);
+            if fifth.is_some_and(u8::is_ascii_digit) { &ENVOY } else { &ISTIO }
+        }
+        _ => &COMMON,
+    }
+}
+
+/// Method and path of `GET /path HTTP/1.1`.
+fn request(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let first = memchr(b' ', text)?;
+    let last = memrchr(b' ', text).filter(|last| *last > first).unwrap_or(text.len());
+    Some((text.get(..first)?, text.get(first + 1..last)?)).filter(|(method, _)| !method.is_empty())
+}
+
+/// A duration in milliseconds, of which there may be fractions.
+pub fn milliseconds(text: &[u8]) -> Option<Micros> {
+    let whole = text.split(|byte| *byte == b'.').next()?;
+    number(whole)?.checked_mul(1000)
+}
+
+/// The status of a response; zero if there was none.
+pub fn status(text: &[u8]) -> Option<u16> {
+    u16::try_from(number(text)?).ok().filter(|status| *status < 1000)
+}

@@ -1,0 +1,59 @@
+//! What became of each request, a line of JSON each.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use diana_core::port::{Pseudo, Request};
+use diana_core::report::explained::seconds;
+use diana_player::{Fate, Judged};
+use serde_json::json;
+
+use crate::log::Entry;
+use crate::text::plain;
+
+/// The file that they are written to.
+pub struct Decisions(BufWriter<Box<dyn Write>>);
+
+impl Decisions {
+    /// A new file, or standard output.
+    ///
+    /// # Errors
+    /// Why it cannot be written.
+    pub fn create(path: &Path) -> Result<Decisions, String> {
+        let file: Box<dyn Write> = match path == Path::new("-") {
+            true => Box::new(io::stdout()),
+            false => {
+                let wrong = |error| format!("{}: {error}", plain(&path.to_string_lossy()));
+                Box::new(File::create(path).map_err(wrong)?)
+            }
+        };
+        Ok(Decisions(BufWriter::new(file)))
+    }
+
+    /// Writes what became of a request.
+    pub fn write(&mut self, Judged { arrival, fate, .. }: &Judged<Entry>) -> io::Result<()> {
+        let (decision, wait) = match fate {
+            Fate::Goes => ("admitted", 0),
+            Fate::Held(_, wait) => ("held", *wait),
+            Fate::Refused(_) if fate.is_ban() => ("banned", 0),
+            Fate::Refused(_) => ("refused", 0),
+        };
+        let text =
+            |which| arrival.pseudo(which).map(|text| String::from_utf8_lossy(&text).into_owned());
+        let line = json!({
+            "time": seconds(arrival.at).parse::<serde_json::Number>().ok(),
+            "method": text(Pseudo::Method),
+            "path": text(Pseudo::Path),
+            "decision": decision,
+            "rule": fate.rule(),
+            "wait": seconds(wait).parse::<serde_json::Number>().ok(),
+        });
+        writeln!(self.0, "{line}")
+    }
+
+    /// Writes what is left.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}

@@ -1,0 +1,96 @@
+//! The callers that were refused most, in bounded memory.
+
+use std::rc::Rc;
+
+use diana_core::policy::{Actor, Policy};
+use diana_core::report::Refusal;
+use diana_core::time::Micros;
+use hashbrown::HashMap;
+
+use crate::callers;
+use crate::log::Entry;
+
+/// Callers that are remembered at most. Beyond that those with the fewest refusals are forgotten, so a caller may have
+/// some more than are counted, and never less.
+const MOST: usize = 1 << 17;
+
+/// A caller that a rule refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The rule.
+    pub rule: Rc<str>,
+    /// How it is called, by all actors of the rule.
+    pub caller: String,
+    /// How often it was refused.
+    pub times: u64,
+    /// When first, and when last.
+    pub between: (Micros, Micros),
+}
+
+/// All of them.
+pub struct RefusedCallers {
+    /// The actors of each rule, by its name.
+    actors: HashMap<String, Vec<Actor>>,
+    all: HashMap<(Rc<str>, u64), Refused>,
+}
+
+impl RefusedCallers {
+    /// Nobody yet, of all who may come under these rules.
+    pub fn new(policy: &Policy) -> RefusedCallers {
+        let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+        let actors = |numbers: &[usize]| {
+            numbers.iter().filter_map(|number| policy.actors.get(*number).cloned()).collect()
+        };
+        let actors = rules.map(|rule| (rule.name.clone(), actors(&rule.actor))).collect();
+        RefusedCallers { actors, all: HashMap::new() }
+    }
+
+    /// Counts a refusal.
+    pub fn add(&mut self, refusal: &Refusal, entry: &Entry) {
+        let rule = &refusal.by.rule;
+        let key = (rule.clone(), refusal.by.caller);
+        let refused = self.all.entry(key).or_insert_with(|| Refused {
+            rule: rule.clone(),
+            caller: name(self.actors.get(&**rule).map_or(&[], Vec::as_slice), entry),
+            times: 0,
+            between: (entry.at, entry.at),
+        });
+        refused.times += 1;
+        refused.between.1 = entry.at;
+        if self.all.len() > MOST {
+            self.forget();
+        }
+    }
+
+    /// How many there are, as far as they are remembered.
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Those that were refused most, first.
+    pub fn most(&self, count: usize) -> Vec<&Refused> {
+        let mut all: Vec<&Refused> = self.all.values().collect();
+        all.sort_by(|one, other| {
+            (other.times, &one.rule, &one.caller).cmp(&(one.times, &other.rule, &other.caller))
+        });
+        all.truncate(count);
+        all
+    }
+
+    fn forget(&mut self) {
+        let mut times: Vec<u64> = self.all.values().map(|refused| refused.times).collect();
+        let (_, middle, _) = times.select_nth_unstable(MOST / 2);
+        let fewest = *middle;
+        self.all.retain(|_, refused| refused.times > fewest);
+    }
+}
+
+fn name(actors: &[Actor], entry: &Entry) -> String {
+    if actors.is_empty() {
+        return "all".into();
+    }
+    let found = actors.iter().map(|actor| callers::find(actor, entry));
+    let names: Vec<String> =
+        found.map(|found| found.map_or_else(|| "?".into(), |(_, value)| value)).collect();
+    names.join(" + ")
+}

@@ -1,0 +1,105 @@
+//! All that there is to tell of a replay.
+
+use diana_core::time::{Micros, SECOND};
+use jiff::Timestamp;
+
+use super::side::Side;
+use crate::log::Seen;
+
+/// What there is to tell.
+pub struct Report<'r> {
+    /// The files of the rules, and of those that they are compared with.
+    pub files: (String, Option<String>),
+    /// What the rules made of the log.
+    pub side: &'r Side,
+    /// What others made of it, and where they differ.
+    pub other: Option<(&'r Side, &'r Differences)>,
+    /// What was seen of the log.
+    pub seen: &'r Seen,
+    /// When the first request came, and the last one.
+    pub between: (Micros, Micros),
+    /// How many gateways of how many workers.
+    pub fleet: (u16, u16),
+    /// Whether nobody interrupted it.
+    pub is_whole: bool,
+}
+
+/// How many requests were decided about by the rules and by those that they are compared with.
+#[derive(Debug, Default)]
+pub struct Differences {
+    /// Refused by neither.
+    pub neither: u64,
+    /// Refused by both.
+    pub both: u64,
+    /// Refused by the rules only.
+    pub own: u64,
+    /// Refused by the others only.
+    pub other: u64,
+}
+
+impl Differences {
+    /// A request that each of both refused or not.
+    pub fn add(&mut self, own: bool, other: bool) {
+        match (own, other) {
+            (false, false) => self.neither += 1,
+            (true, true) => self.both += 1,
+            (true, false) => self.own += 1,
+            (false, true) => self.other += 1,
+        }
+    }
+}
+
+impl Report<'_> {
+    /// What of the log or of the replay needs to be known, a line each.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let Report { seen, side, .. } = self;
+        if !self.is_whole {
+            notes.push("interrupted: this is what is known of the lines that were read".into());
+        }
+        notes.extend(seen.broken.iter().map(|(file, why)| format!("{file}: {why}")));
+        if seen.bad > 0 {
+            notes.push(format!(
+                "{} of {} lines tell of no request; the first:",
+                seen.bad, seen.lines
+            ));
+            notes.extend(seen.examples.iter().map(|bad| format!("  {bad}")));
+        }
+        if seen.late > 0 {
+            notes.push(format!(
+                "{} requests stand in the log so long after later ones that they are judged up to {} s late",
+                seen.late,
+                seen.latest.div_ceil(SECOND)
+            ));
+        }
+        if seen.whole_seconds {
+            notes.push(
+                "the log tells whole seconds only: requests of one second are judged at its beginning".into(),
+            );
+        }
+        if side.has_places && !seen.tells_durations {
+            notes.push(
+                "the log does not tell how long requests took, so none is in flight beside another one".into(),
+            );
+        }
+        let idle = side.by_rule().filter(|(_, counts, _)| counts.consulted() == 0);
+        let idle: Vec<&str> = idle.map(|(name, ..)| name).collect();
+        if !idle.is_empty() {
+            notes.push(format!(
+                "never consulted: {}; no request lies under them, or the log lacks what their actors read, which \
+                 `--set header:NAME=FIELD` may name",
+                idle.join(", ")
+            ));
+        }
+        if side.has_quotas && self.fleet != (1, 1) {
+            notes.push("rules with `quota` are counted here by each worker for itself".into());
+        }
+        notes
+    }
+}
+
+/// An instant in UTC, to the second.
+pub fn instant(at: Micros) -> String {
+    let at = i64::try_from(at / SECOND).ok().and_then(|at| Timestamp::from_second(at).ok());
+    at.map_or_else(|| "?".into(), |at| at.to_string())
+}

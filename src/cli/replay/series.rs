@@ -1,0 +1,79 @@
+//! Counts over time, in steps that become longer as the log does, so that there are never many.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use diana_core::time::{DAY, Micros, SECOND};
+
+/// Steps of a series at most.
+const MOST: usize = 1000;
+
+const MINUTE: Micros = 60 * SECOND;
+const HOUR: Micros = 60 * MINUTE;
+
+/// How long steps may be: each length is some times the one before.
+const LENGTHS: [Micros; 13] = [
+    SECOND,
+    5 * SECOND,
+    15 * SECOND,
+    MINUTE,
+    5 * MINUTE,
+    15 * MINUTE,
+    HOUR,
+    6 * HOUR,
+    DAY,
+    10 * DAY,
+    100 * DAY,
+    1_000 * DAY,
+    // Of which no calendar of logs has many.
+    10_000 * DAY,
+];
+
+/// What was counted in each step in which there was anything.
+#[derive(Debug)]
+pub struct Series<T> {
+    length: usize,
+    steps: BTreeMap<u64, Vec<T>>,
+}
+
+impl<T: AddAssign + Copy + Default> Series<T> {
+    /// Nothing yet.
+    pub fn new() -> Series<T> {
+        Series { length: 0, steps: BTreeMap::new() }
+    }
+
+    /// Ticks of a step.
+    pub fn length(&self) -> Micros {
+        LENGTHS.get(self.length).copied().unwrap_or(DAY)
+    }
+
+    /// The number of the step that an instant is in, since the epoch.
+    pub fn step(&self, at: Micros) -> u64 {
+        at / self.length()
+    }
+
+    /// Adds what was counted in a step.
+    pub fn add(&mut self, step: u64, counts: &[T]) {
+        let known = self.steps.entry(step).or_insert_with(|| vec![T::default(); counts.len()]);
+        known.iter_mut().zip(counts).for_each(|(sum, count)| *sum += *count);
+        while self.steps.len() > MOST && self.length + 1 < LENGTHS.len() {
+            self.lengthen();
+        }
+    }
+
+    /// The steps: when each begins, and what was counted in it.
+    pub fn steps(&self) -> impl Iterator<Item = (Micros, &[T])> {
+        self.steps.iter().map(|(step, counts)| (step * self.length(), counts.as_slice()))
+    }
+
+    fn lengthen(&mut self) {
+        let before = self.length();
+        self.length += 1;
+        let times = self.length() / before;
+        for (step, counts) in std::mem::take(&mut self.steps) {
+            let known = self.steps.entry(step / times);
+            let sums = known.or_insert_with(|| vec![T::default(); counts.len()]);
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! How a replay is told.
+
+pub mod html;
+pub mod json;
+pub mod text;

@@ -1,0 +1,143 @@
+//! For programs: one object with all that there is to tell.
+
+use std::io::{self, Write};
+
+use diana_core::report::explained::seconds;
+use diana_core::time::{Micros, SECOND};
+use serde_json::{Map, Number, Value, json};
+
+use crate::replay::counts::Counts;
+use crate::replay::report::{Report, instant};
+use crate::replay::side::{Side, Waits};
+
+/// Callers that are listed.
+const CALLERS: usize = 100;
+
+/// Writes the object.
+pub fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{:#}", object(report))
+}
+
+/// The object.
+pub fn object(report: &Report<'_>) -> Value {
+    let (seen, (gateways, workers)) = (report.seen, report.fleet);
+    let against = report.other.zip(report.files.1.as_ref());
+    let against = against.map(|((other, differences), file)| {
+        let mut told = side(file, other);
+        let counts = json!({
+            "neither": differences.neither,
+            "both": differences.both,
+            "only_rules": differences.own,
+            "only_against": differences.other,
+        });
+        told.insert("refused_by".into(), counts);
+        told
+    });
+    let bad = seen.examples.iter();
+    let bad: Vec<Value> = bad
+        .map(|bad| json!({"file": bad.file, "line": bad.line, "why": bad.why, "text": bad.text}))
+        .collect();
+    json!({
+        "from": instant(report.between.0),
+        "to": instant(report.between.1),
+        "gateways": gateways,
+        "workers": workers,
+        "log": {
+            "lines": seen.lines,
+            "bad": seen.bad,
+            "bad_examples": bad,
+            "late": seen.late,
+            "latest": time(seen.latest),
+            "is_whole": report.is_whole && seen.broken.is_empty(),
+        },
+        "rules": side(&report.files.0, report.side),
+        "against": against,
+        "notes": report.notes(),
+    })
+}
+
+fn side(file: &str, side: &Side) -> Map<String, Value> {
+    let callers = side.refused.most(CALLERS).into_iter().map(|it| {
+        json!({
+            "caller": it.caller,
+            "rule": &*it.rule,
+            "times": it.times,
+            "first": instant(it.between.0),
+            "last": instant(it.between.1),
+        })
+    });
+    let by_rule = side.by_rule().map(|(name, counts, held)| {
+        let mut told = self::counts(counts);
+        told.insert("consulted".into(), counts.consulted().into());
+        told.insert("rule".into(), name.into());
+        told.insert("waits".into(), waits(held));
+        Value::Object(told)
+    });
+    let all = side.all();
+    let all = json!({
+        "admitted": all.admitted, "held": all.held, "refused": all.refused, "banned": all.banned,
+    });
+    let mut told = Map::new();
+    told.insert("file".into(), file.into());
+    told.insert("all".into(), all);
+    told.insert("by_rule".into(), by_rule.collect());
+    told.insert("refused_callers".into(), side.refused.count().into());
+    told.insert("refused_most".into(), callers.collect());
+    told.insert("over_time".into(), over_time(side));
+    told
+}
+
+/// What is counted, and its name.
+type Count = (&'static str, fn(&Counts) -> u64);
+
+const COUNTS: [Count; 9] = [
+    ("admitted", |it| it.admitted),
+    ("refused", |it| it.refused),
+    ("banned", |it| it.banned),
+    ("beside", |it| it.beside),
+    ("held", |it| it.held),
+    ("shadow_refused", |it| it.shadow_refused),
+    ("shadow_held", |it| it.shadow_held),
+    ("bans", |it| it.bans),
+    ("hot", |it| it.hot),
+];
+
+fn counts(of: &Counts) -> Map<String, Value> {
+    COUNTS.iter().map(|(name, count)| ((*name).to_owned(), count(of).into())).collect()
+}
+
+fn waits(waits: &Waits) -> Value {
+    if waits.is_empty() {
+        return Value::Null;
+    }
+    let at = |quantile: f64| time(waits.value_at_quantile(quantile));
+    json!({"p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": time(waits.max())})
+}
+
+/// What was counted in each step: of all requests, and of each rule what there was of it.
+fn over_time(side: &Side) -> Value {
+    let steps: Vec<(Micros, &[Counts])> = side.series.steps().collect();
+    let line = |number: usize, count: fn(&Counts) -> u64| -> Vec<u64> {
+        steps.iter().map(|(_, all)| all.get(number).map_or(0, count)).collect()
+    };
+    let lines = |number: usize| -> Map<String, Value> {
+        let lines = COUNTS.iter().map(|(name, count)| (*name, line(number, *count)));
+        let lines = lines.filter(|(_, line)| line.iter().any(|count| *count > 0));
+        lines.map(|(name, line)| (name.to_owned(), line.into())).collect()
+    };
+    let begins: Vec<u64> = steps.iter().map(|(at, _)| at / SECOND).collect();
+    let by_rule = side.rules.iter().enumerate();
+    let by_rule: Map<String, Value> =
+        by_rule.map(|(number, name)| (name.clone(), lines(number + 1).into())).collect();
+    json!({
+        "step": side.series.length() / SECOND,
+        "begins": begins,
+        "all": lines(0),
+        "by_rule": by_rule,
+    })
+}
+
+/// Ticks in seconds.
+fn time(ticks: Micros) -> Option<Number> {
+    seconds(ticks).parse().ok()
+}

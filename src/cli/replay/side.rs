@@ -1,0 +1,159 @@
+//! One file of rules, what it makes of a log, and what was counted meanwhile.
+
+use std::cell::RefCell;
+use std::mem::take;
+use std::rc::Rc;
+
+use diana_config::Source;
+use diana_core::policy::Rule;
+use diana_player::{Fate, Fleet, Judged};
+use hdrhistogram::Histogram;
+
+use super::counts::{Counts, Taken};
+use super::refused::RefusedCallers;
+use super::series::Series;
+use crate::log::Entry;
+
+/// Longest wait that is told apart from longer ones, in ticks: rules hold for 20 s at most.
+const LONGEST: u64 = 60_000_000;
+
+/// Digits of a wait that are right.
+const DIGITS: u8 = 2;
+
+/// How long requests were held by a rule, in ticks.
+pub type Waits = Histogram<u32>;
+
+/// One file of rules.
+pub struct Side {
+    fleet: Fleet<Entry>,
+    /// Its rules' names, in their order.
+    pub rules: Vec<String>,
+    /// What was counted of all requests, and then of each rule's.
+    pub totals: Vec<Counts>,
+    /// The same over time.
+    pub series: Series<Counts>,
+    /// How long each rule held requests.
+    pub waits: Vec<Waits>,
+    /// Who was refused.
+    pub refused: RefusedCallers,
+    /// Whether any rule limits how many requests there are at a time.
+    pub has_places: bool,
+    /// Whether any rule counts by the day in fixed memory.
+    pub has_quotas: bool,
+    /// The step in hand, and what was counted in it beside the metrics.
+    step: u64,
+    own: Vec<Counts>,
+}
+
+impl Side {
+    /// Rules by which nobody has been judged yet.
+    ///
+    /// # Errors
+    /// What is wrong with the rules.
+    pub fn new(source: &Source, gateways: usize, workers: usize) -> Result<Side, String> {
+        let fleet = Fleet::new(source, gateways, workers)?;
+        let (policy, _) = diana_config::check(source).map_err(|problems| problems.to_string())?;
+        let all = || policy.limits.iter().flat_map(|limit| &limit.rules);
+        let rules: Vec<String> = all().map(|rule| rule.name.clone()).collect();
+        let none = vec![Counts::default(); rules.len() + 1];
+        let waits = rules.iter().map(|_| Histogram::new_with_max(LONGEST, DIGITS));
+        Ok(Side {
+            fleet,
+            totals: none.clone(),
+            series: Series::new(),
+            waits: waits.collect::<Result<_, _>>().map_err(|error| error.to_string())?,
+            refused: RefusedCallers::new(&policy),
+            has_places: all().any(Rule::is_in_flight),
+            has_quotas: all().any(|rule| rule.daily.is_some()),
+            step: 0,
+            own: none,
+            rules,
+        })
+    }
+
+    /// Lets a request come. The requests that are decided by then.
+    pub fn request(&mut self, entry: &Rc<Entry>) -> Vec<Judged<Entry>> {
+        if self.series.step(entry.at) != self.step {
+            self.flush();
+            self.step = self.series.step(entry.at);
+        }
+        self.fleet.request(entry);
+        self.take_judged()
+    }
+
+    /// The log has ended. The requests that are decided now.
+    pub fn finish(&mut self) -> Vec<Judged<Entry>> {
+        self.fleet.finish();
+        let judged = self.take_judged();
+        self.flush();
+        judged
+    }
+
+    /// What was counted of all requests.
+    pub fn all(&self) -> Counts {
+        self.totals.first().copied().unwrap_or_default()
+    }
+
+    /// What was counted of each rule's, with its name and its waits.
+    pub fn by_rule(&self) -> impl Iterator<Item = (&str, &Counts, &Waits)> {
+        let counts = self.totals.iter().skip(1);
+        self.rules
+            .iter()
+            .zip(counts)
+            .zip(&self.waits)
+            .map(|((name, it), waits)| (&**name, it, waits))
+    }
+
+    fn take_judged(&mut self) -> Vec<Judged<Entry>> {
+        let judged = take(&mut self.fleet.judged);
+        judged.iter().for_each(|judged| self.count(judged));
+        judged
+    }
+
+    fn count(&mut self, Judged { arrival, fate, .. }: &Judged<Entry>) {
+        let Some(all) = self.own.first_mut() else { return };
+        match fate {
+            Fate::Goes => all.admitted += 1,
+            Fate::Held(rule, wait) => {
+                all.admitted += 1;
+                all.held += 1;
+                let number = rule.as_deref().and_then(|rule| self.number(rule));
+                let waits = number.and_then(|number| self.waits.get_mut(number));
+                waits.into_iter().for_each(|waits| waits.saturating_record(*wait));
+            }
+            Fate::Refused(refusal) => {
+                match fate.is_ban() {
+                    true => all.banned += 1,
+                    false => all.refused += 1,
+                }
+                self.refused.add(refusal, arrival);
+                for record in &refusal.records {
+                    let is_counted = record.rule == refusal.by.rule
+                        || record.shadow && record.outcome.retry().is_some();
+                    let number = self.number(&record.rule).filter(|_| !is_counted);
+                    let counts = number.and_then(|number| self.own.get_mut(number + 1));
+                    counts.into_iter().for_each(|counts| counts.beside += 1);
+                }
+            }
+        }
+    }
+
+    fn number(&self, rule: &str) -> Option<usize> {
+        self.rules.iter().position(|own| own == rule)
+    }
+
+    /// Adds what was counted in the step in hand.
+    fn flush(&mut self) {
+        let none = vec![Counts::default(); self.rules.len()];
+        let taken = Taken { rules: &self.rules, counts: RefCell::new(none) };
+        self.fleet.flush(&taken);
+        for (own, counted) in self.own.iter_mut().skip(1).zip(taken.counts.into_inner()) {
+            *own += counted;
+        }
+        if self.own.iter().any(|counts| *counts != Counts::default()) {
+            self.totals.iter_mut().zip(&self.own).for_each(|(sum, counts)| *sum += *counts);
+            self.series.add(self.step, &self.own);
+            self.own.fill(Counts::default());
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Tables for terminals.
+
+use std::io::{self, Write};
+
+/// Writes rows under their head: the first column to the left, all others to the right.
+pub fn write(head: &[&str], rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
+    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
+    let width = |column: usize| {
+        let cells = std::iter::once(&head).chain(rows).filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    for row in std::iter::once(&head).chain(rows) {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            match column {
+                0 => line.push_str(&format!("{cell:width$}")),
+                _ => line.push_str(&format!("  {cell:>width$}")),
+            }
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// A number with a comma before each three digits.
+pub fn number(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A part of a whole in per cent, such as `0.3 %`.
+pub fn share(part: u64, whole: u64) -> String {
+    let thousandths = u128::from(part) * 1000 / u128::from(whole.max(1));
+    match thousandths {
+        0 if part > 0 => "less than 0.1 %".into(),
+        _ => format!("{}.{} %", thousandths / 10, thousandths % 10),
+    }
+}

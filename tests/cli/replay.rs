@@ -1,0 +1,204 @@
+//! `diana replay`.
+
+mod fleets;
+mod formats;
+mod hostile;
+mod oracles;
+mod reports;
+mod settled;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::command::{Ran, diana, folder, root, with_input};
+
+/// A request of a test, at milliseconds since the epoch.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub at: u64,
+    pub path: String,
+    pub account: u64,
+    pub took: u64,
+    pub status: u16,
+}
+
+/// A request that took a millisecond and was answered with 200.
+pub fn asked(at: u64, path: &str, account: u64) -> Asked {
+    Asked { at, path: path.into(), account, took: 1, status: 200 }
+}
+
+/// Tuesday, 24 November 2026, 06:00:00 UTC, in milliseconds.
+pub const BEGIN: u64 = 1_795_500_000_000;
+
+/// An instant as Envoy writes it.
+pub fn written(at: u64) -> String {
+    let at = jiff::Timestamp::from_millisecond(at.cast_signed()).unwrap();
+    at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}
+
+/// A line of Envoy's own format. The account is the client's address, too.
+pub fn envoy(asked: &Asked) -> String {
+    let Asked { at, path, account, took, status } = asked;
+    let [.., b, c, d] = account.to_be_bytes();
+    format!(
+        "[{}] \"GET {path} HTTP/2\" {status} - 0 12 {took} 3 \"203.0.113.9, 10.{b}.{c}.{d}\" \"curl/8.5.0 (x \"y\")\" \
+         \"cc21d9b0-cf5c\" \"example.com\" \"10.0.2.1:80\" \"account-{account}\"",
+        written(*at)
+    )
+}
+
+/// Writes rules and a log of Envoy's own format.
+pub fn files(rules: &str, log: &[Asked]) -> (PathBuf, String, String) {
+    let lines: Vec<String> = log.iter().map(envoy).collect();
+    let folder = folder(&[("rules.yaml", rules), ("access.log", &(lines.join("\n") + "\n"))]);
+    let name = |file: &str| folder.join(file).to_str().unwrap().to_owned();
+    let (rules, log) = (name("rules.yaml"), name("access.log"));
+    (folder, rules, log)
+}
+
+/// Replays a log of a test by these rules, in which column 14 has the account.
+pub fn told(rules: &str, log: &[Asked], more: &[&str]) -> Value {
+    let (_, rules, log) = files(rules, log);
+    let ran = diana(
+        &[&["replay", &rules, &log, "--format", "json", "--set", "header:x-account-id=14"], more]
+            .concat(),
+    );
+    assert_eq!((ran.code, ran.error.as_str()), (Some(0), ""), "{ran:?}");
+    serde_json::from_str(&ran.out).unwrap()
+}
+
+/// What became of each request, in the order in which they came.
+pub fn decisions(rules: &str, log: &[Asked]) -> Vec<(u64, String, u64)> {
+    let (folder, rules, log) = files(rules, log);
+    let lines = folder.join("decisions");
+    let set = "header:x-account-id=14";
+    let ran = diana(&["replay", &rules, &log, "--set", set, "--decisions", name(&lines)]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let text = fs::read_to_string(lines).unwrap();
+    let decision = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let micros = |key: &str| (line[key].as_f64().unwrap() * 1e6).round() as u64;
+        (micros("time") / 1000, line["decision"].as_str().unwrap().to_owned(), micros("wait"))
+    };
+    text.lines().map(decision).collect()
+}
+
+pub fn name(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A count of a rule.
+pub fn count(told: &Value, rule: &str, what: &str) -> u64 {
+    let rules = told["rules"]["by_rule"].as_array().unwrap();
+    let found = rules.iter().find(|one| one["rule"] == rule);
+    found
+        .and_then(|rule| rule[what].as_u64())
+        .unwrap_or_else(|| panic!("{rule}: {what} in {told:#}"))
+}
+
+const RULES: &str = "
+limits:
+  - Url: /
+    rules:
+      - {name: all, actor: all, unit: day, rpu: 1000, algo: W}
+      - {name: account, actor: account, unit: minute, rpu: 2, algo: W}
+  - {Url: /held, rules: [{name: held, actor: account, unit: second, rpu: 2, algo: LB}]}
+  - {Url: /later, rules: [{name: later, actor: all, unit: minute, rpu: 1, algo: W, shadow: true}]}
+";
+
+#[test]
+fn each_rule_tells_what_it_did() {
+    let mut log: Vec<Asked> = (0..3).map(|number| asked(BEGIN + number, "/a", 1)).collect();
+    log.extend((0..2).map(|number| asked(BEGIN + 10 + number, "/held", 2)));
+    log.extend((0..2).map(|number| asked(BEGIN + 20 + number, "/later", 3 + number)));
+    let told = told(RULES, &log, &[]);
+    let counts = |rule: &str| {
+        ["consulted", "admitted", "refused", "beside", "held", "shadow_refused"]
+            .map(|what| count(&told, rule, what))
+    };
+    assert_eq!(counts("all"), [7, 6, 0, 1, 0, 0]);
+    assert_eq!(counts("account"), [7, 6, 1, 0, 0, 0]);
+    assert_eq!(counts("held"), [2, 2, 0, 0, 1, 0]);
+    assert_eq!(counts("later"), [2, 1, 0, 0, 0, 1]);
+    let all = &told["rules"]["all"];
+    assert_eq!(
+        (&all["admitted"], &all["refused"], &all["held"]),
+        (&6.into(), &1.into(), &1.into())
+    );
+    let most = &told["rules"]["refused_most"][0];
+    assert_eq!((&most["caller"], &most["rule"]), (&"account-1".into(), &"account".into()));
+    assert_eq!(told["notes"], serde_json::json!([]));
+}
+
+#[test]
+fn bans_and_hot_callers_are_counted() {
+    let rules = "
+limits:
+  - Url: /
+    rules:
+      - {name: strict, actor: account, unit: minute, rpu: 1, algo: W, ban: {after: 3, within: 1m, for: 1m}}
+      - {name: hot, actor: account, unit: minute, rpu: 1000, algo: W, hot: {over: 10, per: 1s}}
+";
+    let log: Vec<Asked> = (0..2000).map(|number| asked(BEGIN + number, "/", 1)).collect();
+    let told = told(rules, &log, &[]);
+    let counts = ["admitted", "refused", "banned", "bans"].map(|what| count(&told, "strict", what));
+    assert_eq!(counts, [1, 3, 1996, 1]);
+    assert!(count(&told, "hot", "hot") > 1000, "{told:#}");
+}
+
+#[test]
+fn people_are_told_in_tables() {
+    let log = [asked(BEGIN, "/a", 1), asked(BEGIN + 1, "/a", 1), asked(BEGIN + 60_001, "/held", 1)];
+    let (_, rules, log) = files(&RULES.replace("rpu: 2", "rpu: 1"), &log);
+    let Ran { out, code, .. } = diana(&["replay", &rules, &log, "--set", "header:x-account-id=14"]);
+    assert_eq!(code, Some(0));
+    for part in [
+        "3 requests from 2026-11-24T06:00:00Z to 2026-11-24T06:01:00Z, by 1 gateway of 1 worker\n",
+        "2 went on, 0 of them after a wait; 1 were refused (33.3 %)",
+        "rule     consulted  admitted  refused  beside others\n",
+        "account          3         2        1              0\n",
+        "account-1  account      1  2026-11-24T06:00:00Z",
+        "never consulted: later;",
+    ] {
+        assert!(out.contains(part), "{part} is missing in {out}");
+    }
+}
+
+#[test]
+fn the_guide_shows_what_is_said() {
+    let guide = fs::read_to_string(root().join("docs/guides/command.md")).unwrap();
+    let (_, rest) = guide.split_once("$ python3 tools/access_log.py ").unwrap();
+    let (command, rest) = rest.split_once('\n').unwrap();
+    let (shown, _) = rest.split_once("```").unwrap();
+    let (log, replay) = command.split_once(" | diana ").unwrap();
+    let mut python = Command::new("python3");
+    python.arg("tools/access_log.py").args(log.split(' ')).current_dir(root());
+    let log = python.output().unwrap().stdout;
+    let words: Vec<&str> = replay.split(' ').collect();
+    let out = with_input(&words, &log).out;
+    let lines: Vec<&str> = out.lines().map(str::trim_end).collect();
+    assert_eq!(lines.join("\n") + "\n", shown);
+}
+
+#[test]
+fn two_files_are_compared_request_by_request() {
+    let log: Vec<Asked> = (0..5).map(|number| asked(BEGIN + number, "/a", 1)).collect();
+    let (folder, rules, log) = files(RULES, &log);
+    fs::write(folder.join("other.yaml"), RULES.replace("rpu: 2", "rpu: 4")).unwrap();
+    let other = folder.join("other.yaml");
+    let arguments =
+        ["replay", &rules, &log, "--set", "header:x-account-id=14", "--against", name(&other)];
+    let text = diana(&arguments).out;
+    assert!(text.contains("rules.yaml only") && text.contains("2  40.0 %"), "{text}");
+    let told: Value =
+        serde_json::from_str(&diana(&[&arguments[..], &["--format", "json"]].concat()).out)
+            .unwrap();
+    assert_eq!(
+        told["against"]["refused_by"],
+        serde_json::json!({"neither": 2, "both": 1, "only_rules": 2, "only_against": 0})
+    );
+    assert_eq!(told["against"]["all"]["refused"], 1);
+}

@@ -1,0 +1,217 @@
+//! The same requests in every format say the same.
+
+use std::fs;
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+use super::{Asked, BEGIN, asked, envoy, name, written};
+use crate::command::{diana, folder, with_input};
+
+const RULES: &str = "
+limits:
+  - Url: /a
+    rules: [{name: address, actor: address, unit: hour, rpu: 2, algo: W}]
+  - {Url: /a, match: {methods: [GET]}, rules: [{name: agent, actor: agent, unit: hour, rpu: 1000, algo: W}]}
+actors: {agent: [{header: user-agent}]}
+";
+
+fn log() -> Vec<Asked> {
+    (0..12).map(|number| asked(BEGIN + number * 1000, "/a/b?c=d", number % 3)).collect()
+}
+
+fn istio(asked: &Asked) -> String {
+    let Asked { at, path, account, took, status } = asked;
+    format!(
+        "[{}] \"GET {path} HTTP/1.1\" {status} - via_upstream - \"-\" 0 12 {took} 3 \"-\" \"curl/8.5.0\" \"cc21\" \"example.com\" \
+         \"10.0.2.1:80\" outbound|80||x [fd00::1]:5555 [fd00::1]:443 10.0.0.{account}:4242 - default",
+        written(*at)
+    )
+}
+
+fn istio_json(asked: &Asked) -> String {
+    json!({
+        "start_time": written(asked.at), "method": "GET", "path": asked.path, "response_code": asked.status,
+        "duration": asked.took, "response_flags": "-", "downstream_remote_address": format!("10.0.0.{}:42", asked.account),
+        "user_agent": "curl/8.5.0", "authority": "example.com", "upstream_transport_failure_reason": null,
+        "route_name": "d\u{e9}fault \"x\"",
+    })
+    .to_string()
+}
+
+fn gateway_json(asked: &Asked) -> String {
+    json!({
+        "start_time": written(asked.at), "method": "GET", "x-envoy-origin-path": asked.path,
+        "response_code": asked.status, "duration": asked.took, "user-agent": "curl/8.5.0",
+        "x-forwarded-for": format!("192.0.2.1,10.0.0.{}", asked.account), ":authority": "example.com",
+    })
+    .to_string()
+}
+
+fn common_time(at: u64) -> String {
+    let at = jiff::Timestamp::from_millisecond(at.cast_signed()).unwrap();
+    // Five hours and a half behind.
+    let local = at - jiff::SignedDuration::from_mins(330);
+    local.strftime("%d/%b/%Y:%H:%M:%S -0530").to_string()
+}
+
+fn common(asked: &Asked) -> String {
+    let (time, path) = (common_time(asked.at), &asked.path);
+    format!("10.0.0.{} - - [{time}] \"GET {path} HTTP/1.0\" {} 12", asked.account, asked.status)
+}
+
+fn combined(asked: &Asked) -> String {
+    format!("{} \"https://example.com/\" \"curl/8.5.0\"", common(asked))
+}
+
+/// A format: what it is called, and how it writes a line.
+type Format = (&'static str, fn(&Asked) -> String);
+
+const FORMATS: [Format; 6] = [
+    ("envoy", envoy),
+    ("istio", istio),
+    ("istio as JSON", istio_json),
+    ("envoy gateway", gateway_json),
+    ("common", common),
+    ("combined", combined),
+];
+
+fn text(write: fn(&Asked) -> String) -> String {
+    log().iter().map(|asked| write(asked) + "\n").collect()
+}
+
+fn check(told: &str, format: &str) {
+    let told: Value =
+        serde_json::from_str(told).unwrap_or_else(|error| panic!("{format}: {error}"));
+    assert_eq!(told["log"]["bad"], 0, "{format}: {told:#}");
+    let rule = &told["rules"]["by_rule"][0];
+    let counts = ["consulted", "admitted", "refused"].map(|what| rule[what].as_u64().unwrap());
+    assert_eq!(counts, [12, 6, 6], "{format}: {told:#}");
+    let agents = told["rules"]["by_rule"][1]["admitted"].as_u64().unwrap();
+    assert_eq!(agents, if format == "common" { 0 } else { 6 }, "{format}: {told:#}");
+    assert_eq!(
+        (&told["from"], &told["to"]),
+        (&"2026-11-24T06:00:00Z".into(), &"2026-11-24T06:00:11Z".into())
+    );
+    // The log's own: whoever came first was refused first.
+    let most = &told["rules"]["refused_most"];
+    assert_eq!((most.as_array().unwrap().len(), &most[0]["times"]), (3, &2.into()), "{format}");
+}
+
+fn replay(bytes: &[u8]) -> String {
+    let folder = folder(&[("rules.yaml", RULES)]);
+    let log = folder.join("access.log");
+    fs::write(&log, bytes).unwrap();
+    let rules = folder.join("rules.yaml");
+    let ran = diana(&["replay", name(&rules), name(&log), "--format", "json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    ran.out
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstandard(text: &str) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest)
+}
+
+#[test]
+fn every_format_says_the_same() {
+    for (format, write) in FORMATS {
+        check(&replay(text(write).as_bytes()), format);
+    }
+}
+
+#[test]
+fn lines_of_several_formats_may_stand_in_one_file() {
+    let lines = log().into_iter().enumerate().map(|(number, asked)| {
+        let (_, write) = FORMATS[[1, 2, 3, 5][number % 4]];
+        write(&asked) + if number % 2 == 0 { "\n" } else { "\r\n\n" }
+    });
+    check(&replay(lines.collect::<String>().trim_end().as_bytes()), "mixed");
+}
+
+#[test]
+fn compressed_files_are_known_by_what_is_in_them() {
+    for (format, write) in FORMATS {
+        let text = text(write);
+        check(&replay(&gzip(&text)), format);
+        check(&replay(&zstandard(&text)), format);
+    }
+    // One after the other, as rotated logs are put together.
+    let text = text(istio);
+    let (first, second) = text.split_at(text.len() / 2);
+    check(&replay(&[gzip(first), gzip(second)].concat()), "two of gzip");
+    check(&replay(&[zstandard(first), zstandard(second)].concat()), "two frames");
+}
+
+#[test]
+fn several_files_are_one_log() {
+    let folder = folder(&[("rules.yaml", RULES)]);
+    let lines = text(istio);
+    let lines: Vec<&str> = lines.lines().collect();
+    // Two gateways, of one of which the older lines lie in a file of their own.
+    let every = |first: usize| lines.iter().skip(first).step_by(2).copied().collect::<Vec<_>>();
+    let (even, odd) = (every(0), every(1));
+    let files = [("b.log", odd), ("a.log", even[3..].to_vec()), ("a.log.1", even[..3].to_vec())];
+    let mut names = Vec::new();
+    for (file, lines) in files {
+        fs::write(folder.join(file), lines.join("\n")).unwrap();
+        names.push(name(&folder.join(file)).to_owned());
+    }
+    let rules = folder.join("rules.yaml");
+    let mut arguments = vec!["replay", name(&rules), "--format", "json"];
+    arguments.extend(names.iter().map(String::as_str));
+    let ran = diana(&arguments);
+    check(&ran.out, "several");
+    assert!(ran.out.contains("\"late\": 0"), "{}", ran.out);
+    // From standard input.
+    let ran =
+        with_input(&["replay", name(&rules), "-", "--format", "json"], text(istio).as_bytes());
+    check(&ran.out, "standard input");
+}
+
+#[test]
+fn requests_are_judged_when_they_came_not_when_they_ended() {
+    // The first of an account took long, so its line is the last one.
+    let mut log = log();
+    log[0].took = 20_000;
+    log.rotate_left(1);
+    let lines: String = log.iter().map(|asked| envoy(asked) + "\n").collect();
+    let told: Value = serde_json::from_str(&replay(lines.as_bytes())).unwrap();
+    let most = told["rules"]["refused_most"].as_array().unwrap();
+    let first = most.iter().find(|caller| caller["caller"] == "10.0.0.0").unwrap();
+    // Its third and fourth ones.
+    assert_eq!(first["first"], "2026-11-24T06:00:06Z");
+    assert_eq!(told["log"]["late"], 0);
+}
+
+#[test]
+fn fields_of_other_names_are_set() {
+    let rules =
+        "limits: [{Url: /, rules: [{name: it, actor: tenant, unit: hour, rpu: 1, algo: W}]}]
+actors: {tenant: [{metadata: [acme, tenant]}]}";
+    let line = |number: u64| {
+        json!({
+            "when": 1_795_500_000.25 + number as f64, "req": {"uri": "/x", "verb": "GET", "who": "zoe"}, "status": 200,
+        })
+        .to_string()
+    };
+    let folder = folder(&[("rules.yaml", rules), ("log", &(line(0) + "\n" + &line(1)))]);
+    let (rules, log) = (folder.join("rules.yaml"), folder.join("log"));
+    let set = ["time=when", "path=req.uri", "method=req.verb", "metadata:acme/tenant=req.who"];
+    let mut arguments = vec!["replay", name(&rules), name(&log), "--format", "json"];
+    set.iter().for_each(|set| arguments.extend(["--set", set]));
+    let told: Value = serde_json::from_str(&diana(&arguments).out).unwrap();
+    assert_eq!(told["rules"]["refused_most"][0]["caller"], "zoe", "{told:#}");
+    assert_eq!(told["from"], "2026-11-24T06:00:00Z");
+    for wrong in ["time", "time=", "colour=5", "header:=x", "metadata:a=x"] {
+        let ran = diana(&["replay", name(&rules), name(&log), "--set", wrong]);
+        assert!(ran.code == Some(2) && ran.error.contains("header:NAME"), "{ran:?}");
+    }
+}

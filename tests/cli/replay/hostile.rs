@@ -1,0 +1,159 @@
+//! Logs that are none, or not only.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::{BEGIN, asked, envoy, name};
+use crate::command::{Ran, diana, folder, with_input};
+
+const RULES: &str =
+    "limits: [{Url: /, rules: [{name: it, actor: address, unit: hour, rpu: 1, algo: W}]}]";
+
+fn replay(bytes: &[u8], more: &[&str]) -> Ran {
+    let folder = folder(&[("rules.yaml", RULES)]);
+    let rules = folder.join("rules.yaml");
+    with_input(&[&["replay", name(&rules), "-"], more].concat(), bytes)
+}
+
+#[test]
+fn bad_lines_are_counted_and_shown() {
+    let good = envoy(&asked(BEGIN, "/", 1));
+    let text = format!(
+        "{good}\nnonsense \u{1b}[31m\n{{\"a\": 1}}\n{{\n[2026-13-01T00:00:00Z] \"GET / H\" 200\n{good}"
+    );
+    let ran = replay(text.as_bytes(), &[]);
+    assert_eq!((ran.code, ran.error.as_str()), (Some(0), ""));
+    for part in [
+        "2 requests from",
+        "4 of 6 lines tell of no request; the first:",
+        "standard input:2: it has no time: nonsense \\u{1b}[31m",
+        "standard input:3: it has no time: {\"a\": 1}",
+        "standard input:4: it is no object of JSON: {",
+    ] {
+        assert!(ran.out.contains(part), "{part} is missing in {}", ran.out);
+    }
+    assert!(!ran.out.contains("input:5") && !ran.out.contains('\u{1b}'), "{}", ran.out);
+}
+
+#[test]
+fn what_is_no_log_cannot_be_used() {
+    for bytes in [&b""[..], b"\n\n", b"hello\n", &[0xff; 100], b"\x1f\x8b", b"\x28\xb5\x2f\xfd\0"] {
+        let ran = replay(bytes, &[]);
+        let is_said = ran.error.contains("no line of the log tells of a request")
+            || ran.error.contains("standard input: ");
+        assert!(ran.code == Some(2) && ran.out.is_empty() && is_said, "{ran:?}");
+    }
+    let folder = folder(&[("rules.yaml", RULES), ("bad.yaml", "limits: 5"), ("log", "")]);
+    let path = |file: &str| name(&folder.join(file)).to_owned();
+    let missing = diana(&["replay", &path("rules.yaml"), &path("missing.log")]);
+    assert!(missing.code == Some(2) && missing.error.contains("missing.log: "), "{missing:?}");
+    let bad = diana(&["replay", &path("bad.yaml"), &path("log")]);
+    assert!(bad.code == Some(1) && bad.error.contains("`diana check"), "{bad:?}");
+}
+
+#[test]
+fn a_file_that_breaks_off_is_told_as_far_as_it_goes() {
+    let lines: String =
+        (0..20_000).map(|number| envoy(&asked(BEGIN + number, "/", number)) + "\n").collect();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(lines.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let ran = replay(&gzip[..gzip.len() / 2], &["--format", "json"]);
+    assert_eq!(ran.code, Some(2));
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    let count = told["log"]["lines"].as_u64().unwrap();
+    assert!((1000..19_000).contains(&count) && told["log"]["is_whole"] == false, "{told:#}");
+    let note = format!("standard input: it breaks off in line {}: ", count + 1);
+    assert!(told["notes"][0].as_str().unwrap().starts_with(&note), "{:#}", told["notes"]);
+}
+
+/// What does not fit into memory need not.
+#[test]
+fn a_line_without_an_end_is_left_out() {
+    let good = envoy(&asked(BEGIN, "/", 1));
+    let long = "x".repeat(3 << 20);
+    let ran = replay(format!("{good}\n{long}\n{good}\n{long}").as_bytes(), &["--format", "json"]);
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&told["log"]["lines"], &told["log"]["bad"]), (&4.into(), &2.into()), "{told:#}");
+    assert_eq!(told["log"]["bad_examples"][0]["why"], "it is longer than 1 MiB");
+    // A long one that fits is a line as any other.
+    let path = format!("/{}", "y".repeat(100_000));
+    let ran = replay(envoy(&asked(BEGIN, &path, 1)).as_bytes(), &[]);
+    assert!(ran.out.starts_with("1 request from"), "{ran:?}");
+}
+
+#[test]
+fn a_clock_that_jumps_back_is_told() {
+    let mut lines: Vec<String> =
+        (0..100).map(|at| envoy(&asked(BEGIN + at * 1000, "/", 1))).collect();
+    lines.push(envoy(&asked(BEGIN - 3_600_000, "/", 2)));
+    lines.push(envoy(&asked(BEGIN + 100_000, "/", 1)));
+    let ran = replay(lines.join("\n").as_bytes(), &["--format", "json"]);
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(told["log"]["late"], 1, "{told:#}");
+    let latest = told["log"]["latest"].as_f64().unwrap();
+    assert!((3600.0..3700.0).contains(&latest), "{latest}");
+    assert_eq!(told["from"], "2026-11-24T06:00:00Z");
+    // One that is far ahead keeps nobody from being judged in time.
+    lines.insert(50, envoy(&asked(BEGIN + 86_400_000_000, "/", 3)));
+    let ran = replay(lines.join("\n").as_bytes(), &["--format", "json"]);
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&told["log"]["late"], &told["to"]), (&1.into(), &"2029-08-20T06:00:00Z".into()));
+}
+
+#[test]
+fn deep_json_is_no_line() {
+    let deep = format!("{{\"start_time\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    let ran = replay(format!("{deep}\n{}", envoy(&asked(BEGIN, "/", 1))).as_bytes(), &[]);
+    assert!(ran.code == Some(0) && ran.out.contains("1 of 2 lines tell of no request"), "{ran:?}");
+}
+
+#[test]
+fn whoever_interrupts_it_is_told_what_is_known() {
+    let folder = folder(&[("rules.yaml", RULES)]);
+    let rules = folder.join("rules.yaml");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_diana"))
+        .args(["replay", name(&rules), "-", "--decisions", name(&folder.join("decisions"))])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // It is fed until it has heard enough.
+    let feed = std::thread::spawn(move || {
+        let line = |number: u64| envoy(&asked(BEGIN + number * 100, "/", number % 100)) + "\n";
+        (0..).take_while(|number| stdin.write_all(line(*number).as_bytes()).is_ok()).count()
+    });
+    while !fs::metadata(folder.join("decisions")).is_ok_and(|it| it.len() > 0) {
+        std::thread::yield_now();
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{out}");
+    assert!(
+        out.contains("requests from") && out.contains("interrupted: this is what is known"),
+        "{out}"
+    );
+    assert!(feed.join().unwrap() > 0);
+}
+
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    let folder = folder(&[("rules.yaml", RULES), ("log", &envoy(&asked(BEGIN, "/", 1)))]);
+    let (rules, log) = (folder.join("rules.yaml"), folder.join("log"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_diana"))
+        .args(["replay", name(&rules), name(&log)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
