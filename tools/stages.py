@@ -134,6 +134,8 @@ def install():
         needs.program(program)
     helm = needs.virtual_env("helm", ["helm-python-sdk==0.2.2"]) / "bin/python"
     found = {"DIANA_ENVOY": envoy.path(), "DIANA_HELM_PYTHON": helm}
+    # Examples run it.
+    yield step("make", "cli")
     yield tests(python_with_yaml(), "-m", "unittest", "discover", "-s", "tests/install", "-v", **found)
 
 

@@ -29,6 +29,14 @@ pub enum Command {
     Replay(Replay),
     /// Print the JSON Schema of rules, for editors
     Schema,
+    /// Suggest a limit by what the callers of an access log really do
+    Suggest(Suggest),
+    /// Print what `time_zone` has to say for a time zone such as Europe/Berlin
+    TimeZone {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
     /// Print a script by which a shell completes this command
     Completions {
         /// For which shell
@@ -123,6 +131,50 @@ pub struct Replay {
     /// Write what becomes of each request to this file, too, a line of JSON each; `-` for standard output
     #[arg(long, value_name = "LINES")]
     pub decisions: Option<PathBuf>,
+}
+
+/// Suggest a limit by what the callers of an access log really do.
+///
+/// Counted is how many requests each caller made at most at a time, in windows as the algorithm W has them in UTC. The
+/// limit is the lowest by which no more than the chosen share of the callers are ever refused. All of the output is
+/// rules, as YAML, with the rest in comments.
+#[derive(Debug, Args)]
+#[command(after_help = LOG_EXITS)]
+pub struct Suggest {
+    /// Access logs, as of `diana replay`
+    #[arg(required = true, value_name = "ACCESS_LOG")]
+    pub logs: Vec<PathBuf>,
+    /// Who is limited: `account`, `device`, `address`, or a header such as `header:x-tenant`
+    #[arg(long, default_value = "address")]
+    pub actor: String,
+    /// Under which path
+    #[arg(long, default_value = "/")]
+    pub url: String,
+    /// Share of the callers that may be refused
+    #[arg(long, default_value = "0.1%", value_name = "SHARE")]
+    pub refuse: String,
+    /// The unit that the limit counts in
+    #[arg(long, value_enum, default_value_t = LimitUnit::Minute)]
+    pub unit: LimitUnit,
+    /// What a field of the log is, as in `diana replay`
+    #[arg(long, value_name = "WHAT=FIELD")]
+    pub set: Vec<String>,
+    /// How it is told
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub format: ReportFormat,
+}
+
+/// A unit of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LimitUnit {
+    /// A second
+    Second,
+    /// A minute
+    Minute,
+    /// An hour
+    Hour,
+    /// A day in UTC
+    Day,
 }
 
 /// How a report is told.

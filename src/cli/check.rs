@@ -14,6 +14,7 @@ use crate::input::{self, Input};
 use crate::manifest;
 use crate::show::{github, json, sarif, text};
 use crate::view::Part;
+use crate::zones;
 
 /// Checks the files and tells what was found.
 pub fn run(check: &Check, out: &mut dyn Write) -> io::Result<Exit> {
@@ -84,13 +85,17 @@ fn judge(part: &Part, source: &Source, findings: &mut Findings) {
 }
 
 fn problem(part: &Part, problem: Problem) -> Finding {
+    let zone =
+        problem.path.ends_with("time_zone").then(|| problem.message.split('`').nth(1)).flatten();
+    let rule =
+        zone.and_then(|zone| zones::rule(zone).map(|rule| format!("; `{zone}` is `{rule}`")));
     Finding {
         level: Level::Problem,
         part: part.clone(),
         positions: problem.position.into_iter().collect(),
         path: problem.path,
         rules: Vec::new(),
-        message: problem.message,
+        message: problem.message + &rule.unwrap_or_default(),
     }
 }
 

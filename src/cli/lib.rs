@@ -17,9 +17,11 @@ mod replay;
 mod rules;
 mod schema;
 mod show;
+mod suggest;
 mod table;
 mod text;
 mod view;
+mod zones;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
@@ -46,6 +48,8 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Explain(explain) => explain::run(&explain, &mut out),
         Command::Replay(replay) => replay::run(&replay, &mut out),
         Command::Schema => schema::run(&mut out),
+        Command::Suggest(suggest) => suggest::run(&suggest, &mut out),
+        Command::TimeZone { name } => time_zone(&name, &mut out),
         Command::Man => completions::man_page(&mut out),
     };
     match done.and_then(|exit| out.flush().map(|()| exit)) {
@@ -56,4 +60,18 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             Exit::Unusable.into()
         }
     }
+}
+
+/// Writes the rule of a time zone, by its name.
+fn time_zone(name: &str, out: &mut dyn Write) -> io::Result<Exit> {
+    if let Some(rule) = zones::rule(name) {
+        writeln!(out, "{rule}")?;
+        return Ok(Exit::Fine);
+    }
+    let found = text::plain(name);
+    writeln!(
+        io::stderr(),
+        "diana: found `{found}`, allowed: the name of a time zone such as Europe/Berlin"
+    )?;
+    Ok(Exit::Unusable)
 }

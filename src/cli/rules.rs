@@ -1,5 +1,6 @@
 //! The rules that a command is to work with.
 
+use std::io::{self, Write};
 use std::path::Path;
 
 use diana_config::Source;
@@ -10,6 +11,7 @@ use crate::exit::Exit;
 use crate::input;
 use crate::manifest::{self, Found};
 use crate::view::Part;
+use crate::zones;
 
 /// What the only rules in a file mean.
 ///
@@ -47,9 +49,22 @@ pub fn source(path: &Path) -> Result<Source, (Exit, String)> {
     let Some(rules) = found.pop() else {
         return Err(unusable(format!("{name}: no rules were found")));
     };
-    let fine = rules.source.ok().filter(|source| diana_config::check(source).is_ok());
+    let fine = rules.source.ok().map(in_plain_zones);
+    let fine = fine.filter(|source| diana_config::check(source).is_ok());
     let problems = || format!("{name}: the rules have problems; `diana check {name}` shows them");
     fine.ok_or_else(|| (Exit::Problems, problems()))
+}
+
+/// With the rules of time zones in the places of their names, of which the operator is told: the filter takes none.
+fn in_plain_zones(mut source: Source) -> Source {
+    for (name, rule) in zones::translate(source.documents_mut()) {
+        // Whoever closed standard error wants to hear nothing.
+        _ = writeln!(
+            io::stderr(),
+            "diana: `{name}` is taken for `{rule}`, which a gateway's rules have to say"
+        );
+    }
+    source
 }
 
 /// Whether two places say the same, as those of listeners that count together do.

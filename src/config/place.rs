@@ -87,6 +87,11 @@ impl Source {
         &self.documents
     }
 
+    /// The documents, of which texts and numbers may be changed, and nothing be added or taken away.
+    pub fn documents_mut(&mut self) -> &mut [Tree] {
+        &mut self.documents
+    }
+
     /// The node that a walk leads to, the number of the document first, as a document of its own.
     #[must_use]
     pub fn part(&self, steps: &[usize]) -> Option<Source> {

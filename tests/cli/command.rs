@@ -57,9 +57,18 @@ pub fn folder(files: &[(&str, &str)]) -> PathBuf {
 fn help_names_all_commands_and_the_exit_codes() {
     let Ran { out, code, .. } = diana(&["--help"]);
     assert_eq!(code, Some(0));
-    for word in
-        ["check", "explain", "replay", "schema", "completions", "man", "Exit status", "2 the input"]
-    {
+    for word in [
+        "check",
+        "explain",
+        "replay",
+        "schema",
+        "suggest",
+        "time-zone",
+        "completions",
+        "man",
+        "Exit status",
+        "2 the input",
+    ] {
         assert!(out.contains(word), "{word} is missing in {out}");
     }
 }

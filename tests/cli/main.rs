@@ -12,3 +12,5 @@ mod command;
 mod explain;
 mod replay;
 mod schema;
+mod suggest;
+mod zones;

@@ -45,6 +45,27 @@ pub struct Seen {
     pub tells_durations: bool,
 }
 
+impl Seen {
+    /// What of the log needs to be known, a line each.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> =
+            self.broken.iter().map(|(file, why)| format!("{file}: {why}")).collect();
+        if self.bad > 0 {
+            let (bad, lines) = (self.bad, self.lines);
+            notes.push(format!("{bad} of {lines} lines tell of no request; the first:"));
+            notes.extend(self.examples.iter().map(|bad| format!("  {bad}")));
+        }
+        if self.late > 0 {
+            notes.push(format!(
+                "{} requests stand in the log so long after later ones that they are judged up to {} s late",
+                self.late,
+                self.latest.div_ceil(SECOND)
+            ));
+        }
+        notes
+    }
+}
+
 /// A line that tells of no request.
 #[derive(Debug)]
 pub struct Bad {

@@ -57,21 +57,7 @@ impl Report<'_> {
         if !self.is_whole {
             notes.push("interrupted: this is what is known of the lines that were read".into());
         }
-        notes.extend(seen.broken.iter().map(|(file, why)| format!("{file}: {why}")));
-        if seen.bad > 0 {
-            notes.push(format!(
-                "{} of {} lines tell of no request; the first:",
-                seen.bad, seen.lines
-            ));
-            notes.extend(seen.examples.iter().map(|bad| format!("  {bad}")));
-        }
-        if seen.late > 0 {
-            notes.push(format!(
-                "{} requests stand in the log so long after later ones that they are judged up to {} s late",
-                seen.late,
-                seen.latest.div_ceil(SECOND)
-            ));
-        }
+        notes.extend(seen.notes());
         if seen.whole_seconds {
             notes.push(
                 "the log tells whole seconds only: requests of one second are judged at its beginning".into(),

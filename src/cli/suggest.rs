@@ -1,0 +1,179 @@
+//! `diana suggest`: a limit by what the callers of an access log really do.
+
+mod peaks;
+mod share;
+mod show;
+
+use std::io::{self, Write};
+
+use diana_core::identity::caller::{Caller, Callers, Counted, Sources};
+use diana_core::key::Seed;
+use diana_core::matching::PathIndex;
+use diana_core::matching::path::Path;
+use diana_core::policy::Policy;
+use diana_core::port::{Pseudo, Request};
+
+use crate::arguments::{LimitUnit, ReportFormat, Suggest};
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::log::{Entry, Log, Mapping, Seen};
+use peaks::{Peaks, SPANS};
+use share::Share;
+
+/// The same caller is the same in each run.
+const SEED: Seed = Seed { k0: 0, k1: 0 };
+
+/// A rule that is to be suggested, as YAML.
+struct Rule<'s> {
+    suggest: &'s Suggest,
+    /// The header of an actor that is none of the default ones.
+    header: Option<&'s str>,
+}
+
+/// What there is to tell.
+struct Told<'s> {
+    rule: Rule<'s>,
+    share: Share,
+    peaks: Peaks,
+    /// Requests under the path, and those of them that tell nothing of the actor.
+    requests: u64,
+    absent: u64,
+    seen: Seen,
+    is_whole: bool,
+}
+
+/// Reads logs and suggests a rule.
+pub fn run(suggest: &Suggest, out: &mut dyn Write) -> io::Result<Exit> {
+    let told = match read(suggest) {
+        Ok(told) => told,
+        Err(why) => {
+            writeln!(io::stderr(), "diana: {why}")?;
+            return Ok(Exit::Unusable);
+        }
+    };
+    match suggest.format {
+        ReportFormat::Text => show::text(&told, out)?,
+        ReportFormat::Json => show::json(&told, out)?,
+    }
+    Ok(match (told.is_whole, told.seen.broken.is_empty()) {
+        (false, _) => Exit::Interrupted,
+        (true, false) => Exit::Unusable,
+        (true, true) => Exit::Fine,
+    })
+}
+
+fn read(suggest: &Suggest) -> Result<Told<'_>, String> {
+    let rule = Rule { suggest, header: suggest.actor.strip_prefix("header:") };
+    let share = Share::parse(&suggest.refuse)?;
+    let policy = rule.policy(1)?;
+    let mut log = Log::open(&suggest.logs, Mapping::new(&suggest.set)?)?;
+    let mut counter = Counter::new(&policy)?;
+    let is_interrupted = interrupt::watch();
+    while !is_interrupted()
+        && let Some(entry) = log.next()?
+    {
+        counter.count(&entry);
+        log.give_back(entry);
+    }
+    log.clear();
+    let Counter { peaks, requests, absent, .. } = counter;
+    if peaks.count() == 0 {
+        return Err(nothing(suggest, &log.seen, requests));
+    }
+    let is_whole = !is_interrupted();
+    Ok(Told { rule, share, peaks, requests, absent, seen: log.seen, is_whole })
+}
+
+fn nothing(suggest: &Suggest, seen: &Seen, requests: u64) -> String {
+    if seen.lines == seen.bad {
+        let first = seen.examples.first().map(|bad| format!("; {bad}")).unwrap_or_default();
+        let broken = seen.broken.first().map(|(file, why)| format!("; {file}: {why}"));
+        return format!(
+            "no line of the log tells of a request{first}{}",
+            broken.unwrap_or_default()
+        );
+    }
+    let actor = crate::text::plain(&suggest.actor);
+    match requests {
+        0 => format!("no request of the log lies under {}", crate::text::plain(&suggest.url)),
+        _ => format!(
+            "no request of the log tells of its `{actor}`; `--set header:NAME=FIELD` says which field does"
+        ),
+    }
+}
+
+impl Rule<'_> {
+    /// With a limit, as YAML.
+    fn yaml(&self, limit: u64) -> String {
+        let (actor, actors) = match self.header {
+            Some(header) => ("caller", format!("actors: {{caller: [{{header: {header:?}}}]}}\n")),
+            None => (self.suggest.actor.as_str(), String::new()),
+        };
+        let (url, unit) = (&self.suggest.url, self.unit());
+        format!(
+            "{actors}limits:\n  - Url: {url:?}\n    rules:\n      - {{actor: {actor:?}, unit: {unit}, rpu: {limit}, algo: W}}\n"
+        )
+    }
+
+    fn unit(&self) -> &'static str {
+        SPANS.get(self.span()).map_or("minute", |(name, _)| name)
+    }
+
+    /// The number of the span that the unit is.
+    fn span(&self) -> usize {
+        match self.suggest.unit {
+            LimitUnit::Second => 1,
+            LimitUnit::Minute => 2,
+            LimitUnit::Hour => 3,
+            LimitUnit::Day => 4,
+        }
+    }
+
+    fn policy(&self, limit: u64) -> Result<Policy, String> {
+        diana_config::parse(self.yaml(limit).as_bytes()).map_err(|problems| problems.to_string())
+    }
+}
+
+/// Counts what callers do, as the rules would tell them apart.
+struct Counter {
+    paths: PathIndex,
+    callers: Callers,
+    actor: Option<usize>,
+    hits: Vec<usize>,
+    peaks: Peaks,
+    requests: u64,
+    absent: u64,
+}
+
+impl Counter {
+    fn new(policy: &Policy) -> Result<Counter, String> {
+        let sources = policy.actors.iter().map(Sources::new).collect::<Result<Vec<_>, _>>();
+        let sources = sources.map_err(|_| "no such source")?;
+        let mut callers = Callers::new(sources, SEED, false);
+        let rule = policy.limits.first().and_then(|limit| limit.rules.first());
+        let actor = rule.and_then(|rule| callers.register(&rule.actor, Counted::Here));
+        Ok(Counter {
+            paths: PathIndex::new(policy.limits.iter().map(|limit| limit.urls.as_slice())),
+            callers,
+            actor,
+            hits: Vec::new(),
+            peaks: Peaks::default(),
+            requests: 0,
+            absent: 0,
+        })
+    }
+
+    fn count(&mut self, entry: &Entry) {
+        let path = entry.pseudo(Pseudo::Path);
+        self.paths.covering(Path::of(path.as_deref().unwrap_or(b"/")), &mut self.hits);
+        if self.hits.is_empty() {
+            return;
+        }
+        self.requests += 1;
+        self.callers.begin();
+        match self.callers.of(self.actor, entry) {
+            Caller::Known { key, .. } => self.peaks.add(key.hash, entry.at),
+            Caller::Shared | Caller::Absent => self.absent += 1,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! How many requests each caller made at most at a time.
+
+use diana_core::time::{DAY, Micros, SECOND};
+use hashbrown::HashMap;
+
+/// The spans of time in which requests are counted; but for the first one units of rules.
+pub const SPANS: [(&str, Micros); 5] = [
+    ("tenth of a second", SECOND / 10),
+    ("second", SECOND),
+    ("minute", 60 * SECOND),
+    ("hour", 3600 * SECOND),
+    ("day", DAY),
+];
+
+/// What a caller did in windows of one length.
+#[derive(Debug, Clone, Copy, Default)]
+struct Windows {
+    /// The window in hand: the lowest bits of its number, since no two that follow each other are that far apart.
+    number: u32,
+    count: u32,
+    most: u32,
+}
+
+/// What all callers did.
+#[derive(Debug, Default)]
+pub struct Peaks(HashMap<u64, [Windows; SPANS.len()]>);
+
+impl Peaks {
+    /// Counts a request of a caller.
+    pub fn add(&mut self, caller: u64, at: Micros) {
+        let windows = self.0.entry(caller).or_default();
+        for (window, (_, length)) in windows.iter_mut().zip(SPANS) {
+            let number = (at / length) as u32;
+            if window.number != number {
+                (window.number, window.count) = (number, 0);
+            }
+            window.count = window.count.saturating_add(1);
+            window.most = window.most.max(window.count);
+        }
+    }
+
+    /// How many callers there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The most that each caller did in a span, by its number, the least first.
+    pub fn most(&self, span: usize) -> Vec<u32> {
+        let mut most: Vec<u32> =
+            self.0.values().filter_map(|windows| windows.get(span)).map(|it| it.most).collect();
+        most.sort_unstable();
+        most
+    }
+}

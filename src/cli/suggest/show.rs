@@ -1,0 +1,132 @@
+//! How it is told.
+
+use std::io::{self, Write};
+
+use diana_core::policy::Memory;
+use diana_core::sizing;
+use serde_json::{Value, json};
+
+use super::Told;
+use super::peaks::SPANS;
+use super::share::{limit, quantile};
+use crate::table::{self, number, share};
+
+/// Shares of the callers of which it is told what they do at most, in thousandths.
+const QUANTILES: [(&str, u64); 5] =
+    [("half", 500), ("90 %", 900), ("99 %", 990), ("99.9 %", 999), ("all", 1000)];
+
+/// The suggestion: the limit, the callers that it would have refused, the rules, and the memory that they take.
+struct Suggestion {
+    limit: u64,
+    refused: usize,
+    yaml: String,
+    memory: Memory,
+    keys: usize,
+}
+
+impl Suggestion {
+    fn new(told: &Told<'_>) -> io::Result<Suggestion> {
+        let most = told.peaks.most(told.rule.span());
+        let limit = limit(&most, told.share);
+        let refused = most.iter().filter(|most| u64::from(**most) > limit).count();
+        let policy = told.rule.policy(limit).map_err(io::Error::other)?;
+        let memory = sizing::memory(&policy.limits, policy.keys);
+        Ok(Suggestion { limit, refused, yaml: told.rule.yaml(limit), memory, keys: policy.keys })
+    }
+}
+
+/// Rules as YAML, and in comments what they were made from.
+pub fn text(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let Suggestion { limit, refused, yaml, memory, keys } = Suggestion::new(told)?;
+    let callers = told.peaks.count();
+    let (url, actor) = (crate::text::plain(&told.rule.suggest.url), &told.rule.suggest.actor);
+    let mut comment = Vec::new();
+    writeln!(
+        comment,
+        "{} requests under {url} came from {} callers by `{}`",
+        number(told.requests - told.absent),
+        number(callers as u64),
+        crate::text::plain(actor)
+    )?;
+    if told.absent > 0 {
+        writeln!(comment, "{} more do not tell who called", number(told.absent))?;
+    }
+    writeln!(
+        comment,
+        "\nRequests of a caller in its busiest …, of so many of the callers at most:"
+    )?;
+    let rows: Vec<Vec<String>> = SPANS
+        .iter()
+        .enumerate()
+        .map(|(span, (name, _))| {
+            let most = told.peaks.most(span);
+            let cells = QUANTILES.iter().map(|(_, at)| number(quantile(&most, *at)));
+            let limit = if span > 0 {
+                number(super::share::limit(&most, told.share))
+            } else {
+                String::new()
+            };
+            [(*name).to_owned()].into_iter().chain(cells).chain([limit]).collect()
+        })
+        .collect();
+    let head: Vec<&str> =
+        [""].into_iter().chain(QUANTILES.iter().map(|it| it.0)).chain(["limit"]).collect();
+    table::write(&head, &rows, &mut comment)?;
+    writeln!(
+        comment,
+        "\n{} a {} would have refused {} of them ({}). Callers take at most {} KiB in each worker\nand {} KiB of shared data, \
+         as long as {} come at a time (`keys`).",
+        number(limit),
+        told.rule.unit(),
+        number(refused as u64),
+        share(refused as u64, callers as u64),
+        memory.worker.div_ceil(1024),
+        memory.shared.div_ceil(1024),
+        number(keys as u64)
+    )?;
+    notes(told).iter().try_for_each(|note| writeln!(comment, "{note}"))?;
+    for line in String::from_utf8_lossy(&comment).lines() {
+        writeln!(out, "{}", format!("# {line}").trim_end())?;
+    }
+    write!(out, "{yaml}")
+}
+
+/// For programs: one object.
+pub fn json(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let Suggestion { limit, refused, yaml, memory, keys } = Suggestion::new(told)?;
+    let spans: Vec<Value> = SPANS
+        .iter()
+        .enumerate()
+        .map(|(span, (name, _))| {
+            let most = told.peaks.most(span);
+            let [half, ninety, ninety_nine, of_thousand, all] = QUANTILES.map(|(_, at)| quantile(&most, at));
+            json!({
+                "span": name, "p50": half, "p90": ninety, "p99": ninety_nine, "p99_9": of_thousand, "max": all,
+                "limit": super::share::limit(&most, told.share),
+            })
+        })
+        .collect();
+    let object = json!({
+        "requests": told.requests,
+        "absent": told.absent,
+        "callers": told.peaks.count(),
+        "busiest": spans,
+        "unit": told.rule.unit(),
+        "limit": limit,
+        "refused": refused,
+        "rules": yaml,
+        "memory": {"worker": memory.worker, "shared": memory.shared, "keys": keys},
+        "log": {"lines": told.seen.lines, "bad": told.seen.bad, "is_whole": told.is_whole && told.seen.broken.is_empty()},
+        "notes": notes(told),
+    });
+    writeln!(out, "{object:#}")
+}
+
+/// What of the log needs to be known.
+fn notes(told: &Told<'_>) -> Vec<String> {
+    let mut notes = told.seen.notes();
+    if !told.is_whole {
+        notes.insert(0, "interrupted: this is what is known of the lines that were read".into());
+    }
+    notes
+}

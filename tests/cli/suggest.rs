@@ -1,0 +1,143 @@
+//! `diana suggest`.
+
+use serde_json::Value;
+
+use crate::command::{Ran, diana, folder};
+use crate::replay::{Asked, BEGIN, asked, count, envoy, name};
+
+/// A log in which caller n of some makes n requests in a minute, at once, and all that in two minutes.
+fn log(callers: u64) -> Vec<Asked> {
+    let of = |minute: u64, caller: u64| {
+        (0..caller).map(move |number| asked(BEGIN + minute * 60_000 + number, "/a", caller))
+    };
+    (0..2).flat_map(|minute| (1..=callers).flat_map(move |caller| of(minute, caller))).collect()
+}
+
+/// Runs the command on a log of which column 14 has the account.
+fn suggest(log: &[Asked], more: &[&str]) -> Ran {
+    let lines: Vec<String> = log.iter().map(envoy).collect();
+    let folder = folder(&[("access.log", &lines.join("\n"))]);
+    let log = folder.join("access.log");
+    let set = ["--set", "header:x-account-id=14"];
+    diana(&[&["suggest", name(&log)], &set[..], more].concat())
+}
+
+fn told(log: &[Asked], more: &[&str]) -> Value {
+    let ran = suggest(log, &[more, &["--format", "json"]].concat());
+    assert_eq!((ran.code, ran.error.as_str()), (Some(0), ""), "{ran:?}");
+    serde_json::from_str(&ran.out).unwrap()
+}
+
+#[test]
+fn the_limit_refuses_no_more_callers_than_it_may_and_one_less_would() {
+    for (share, refused, limit) in
+        [("0", 0, 100), ("1%", 1, 99), ("0.1", 10, 90), ("12.5 %", 12, 88)]
+    {
+        let told = told(&log(100), &["--actor", "account", "--refuse", share]);
+        assert_eq!((&told["refused"], &told["limit"]), (&refused.into(), &limit.into()), "{share}");
+        assert_eq!((&told["callers"], &told["absent"]), (&100.into(), &0.into()));
+    }
+}
+
+/// A replay of the same log by the rules that are suggested refuses as many callers as was said, whatever the log.
+#[test]
+fn what_is_suggested_does_what_is_said() {
+    let mut rng = fastrand::Rng::with_seed(7);
+    for unit in ["second", "minute", "hour", "day"] {
+        let mut at = BEGIN;
+        let log: Vec<Asked> = (0..5000)
+            .map(|_| {
+                at += if rng.u8(0..100) == 0 { rng.u64(0..100_000) } else { rng.u64(0..60) };
+                let caller = 1000f64.powf(rng.f64()) as u64;
+                asked(at, ["/a/b", "/b"][rng.usize(0..2)], caller)
+            })
+            .collect();
+        let more = ["--actor", "account", "--url", "/a", "--refuse", "3%", "--unit", unit];
+        let told = told(&log, &more);
+        let refused = told["refused"].as_u64().unwrap();
+        let callers = told["callers"].as_u64().unwrap();
+        assert!(refused <= callers * 3 / 100 && callers > 100, "{told:#}");
+        let rules = told["rules"].as_str().unwrap();
+        let replayed = crate::replay::told(rules, &log, &[]);
+        assert_eq!(replayed["rules"]["refused_callers"].as_u64(), Some(refused), "{replayed:#}");
+        // One less a unit refuses more than are allowed.
+        let limit = told["limit"].as_u64().unwrap();
+        let less = rules.replace(&format!("rpu: {limit}"), &format!("rpu: {}", limit - 1));
+        let replayed = crate::replay::told(&less, &log, &[]);
+        assert!(replayed["rules"]["refused_callers"].as_u64() > Some(callers * 3 / 100));
+    }
+}
+
+#[test]
+fn all_of_the_output_is_rules() {
+    let ran =
+        suggest(&log(20), &["--actor", "header:x-account-id", "--url", "/a", "--refuse", "10%"]);
+    // Columns are as wide as what is in them.
+    let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let out: Vec<String> = ran.out.lines().map(|line| squeezed(line) + "\n").collect();
+    let out = out.concat();
+    for part in [
+        "# 420 requests under /a came from 20 callers by `header:x-account-id`\n",
+        "# minute 10 18 20 20 20 18\n",
+        "# 18 a minute would have refused 2 of them (10.0 %).",
+        "actors: {caller: [{header: \"x-account-id\"}]}\n",
+        "- {actor: \"caller\", unit: minute, rpu: 18, algo: W}\n",
+    ] {
+        assert!(out.contains(part), "{part} is missing in {out}");
+    }
+    let folder = folder(&[("rules.yaml", &ran.out)]);
+    let checked = diana(&["check", name(&folder.join("rules.yaml"))]);
+    assert!(
+        checked.code == Some(0) && checked.out.contains("1 rule without problems"),
+        "{checked:?}"
+    );
+}
+
+#[test]
+fn bursts_are_told_apart_from_what_takes_its_time() {
+    let even: Vec<Asked> = (0..100).map(|number| asked(BEGIN + number * 500, "/", 1)).collect();
+    let told = told(&even, &["--actor", "account"]);
+    let busiest: Vec<u64> = told["busiest"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|span| span["max"].as_u64().unwrap())
+        .collect();
+    assert_eq!(busiest, [1, 2, 100, 100, 100]);
+}
+
+#[test]
+fn nothing_is_suggested_without_callers() {
+    for (more, why) in [
+        (&["--url", "/b"][..], "no request of the log lies under /b"),
+        (
+            &["--actor", "header:x-tenant"],
+            "no request of the log tells of its `header:x-tenant`; `--set header:NAME=FIELD`",
+        ),
+        (&["--actor", "nobody"], "limits[0].rules[0].actor"),
+        (&["--refuse", "101%"], "allowed: a share such as 0.1%"),
+        (&["--refuse", ""], "allowed: a share such as 0.1%"),
+        (&["--refuse", "x"], "allowed: a share such as 0.1%"),
+        (&["--url", "b\"]}"], "limits[0].Url"),
+    ] {
+        let ran = suggest(&log(3), more);
+        assert!(ran.code == Some(2) && ran.error.contains(why) && ran.out.is_empty(), "{ran:?}");
+    }
+}
+
+/// Requests in windows of the rules' own: a count that a replay agrees with.
+#[test]
+fn windows_are_those_of_the_algorithm() {
+    // Three before a full minute, and three after it.
+    let log: Vec<Asked> =
+        (0..6).map(|number| asked(BEGIN + 57_000 + number * 1000, "/", 1)).collect();
+    let rules =
+        "limits: [{Url: /, rules: [{name: it, actor: account, unit: minute, rpu: 3, algo: W}]}]";
+    assert_eq!(told(&log, &["--actor", "account"])["limit"], 3);
+    assert_eq!(count(&crate::replay::told(rules, &log, &[]), "it", "refused"), 0);
+}
+
+#[test]
+fn the_guide_shows_what_is_suggested() {
+    crate::replay::shows("suggest");
+}
