@@ -140,12 +140,14 @@ def install():
 
 
 def docs():
-    """The book, with the playground in it, which is tried in a browser; that links lead somewhere is a test of the tools."""
+    """The book, with the playground in it, which is tried in a browser as the report of a replay is; that links lead somewhere is a test of the tools."""
     chromium = needs.program("chromium")
     needs.program("npm")
     book.mdbook()
     yield step(sys.executable, "tools/book.py")
-    places = {"DIANA_PLAYGROUND": playground.MADE / "index.html", "DIANA_PACKAGES": playground.WORK, "DIANA_CHROMIUM": chromium}
+    yield step("make", "cli")
+    command = ROOT / "target/release/diana"
+    places = {"DIANA_PLAYGROUND": playground.MADE / "index.html", "DIANA_PACKAGES": playground.WORK, "DIANA_CHROMIUM": chromium, "DIANA_COMMAND": command}
     yield tests("node", "--test", "--test-reporter=tap", "--test-concurrency=1", "tests/playground/", **places)
 
 

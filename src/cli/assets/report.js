@@ -28,8 +28,13 @@
   const share = (part, all) => `${(all ? (part / all) * 100 : 0).toFixed(1)} %`;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-  const table = (parent, head, rows, wide) => {
-    const made = add(add(parent, "div", undefined, "table"), "table");
+  const table = (parent, name, head, rows, wide) => {
+    const box = add(parent, "div", undefined, "table");
+    // Where it is wider than the page, it is moved by the keyboard, too.
+    box.tabIndex = 0;
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-label", name);
+    const made = add(box, "table");
     const top = add(add(made, "thead"), "tr");
     head.forEach((text) => add(top, "th", text).setAttribute("scope", "col"));
     const body = add(made, "tbody");
@@ -102,18 +107,18 @@
       `${whole.format(refused + banned)} were refused (${share(refused + banned, all)}).`);
     plot(part, told.over_time, told.over_time.all, told.file);
     const columns = COLUMNS.filter(([key], at) => at < 3 || told.by_rule.some((rule) => rule[key] > 0));
-    table(part, ["rule", ...columns.map(([, text]) => text)],
+    table(part, `Rules of ${told.file}`, ["rule", ...columns.map(([, text]) => text)],
       told.by_rule.map((rule) => [rule.rule, ...columns.map(([key]) => whole.format(rule[key]))]));
     const held_by = told.by_rule.filter((rule) => rule.waits);
     if (held_by.length > 0) {
       const second = (time) => `${time.toFixed(3)} s`;
       add(part, "h3", "Held");
-      table(part, ["rule", "half in", "95 % in", "99 % in", "longest"],
+      table(part, `Waits by ${told.file}`, ["rule", "half in", "95 % in", "99 % in", "longest"],
         held_by.map(({ rule, waits }) => [rule, ...["p50", "p95", "p99", "max"].map((key) => second(waits[key]))]));
     }
     if (told.refused_most.length > 0) {
       add(part, "h3", `Refused most, of ${plural(told.refused_callers, "caller")}`);
-      table(part, ["caller", "by", "times", "first", "last"], told.refused_most.slice(0, 20)
+      table(part, `Refused most by ${told.file}`, ["caller", "by", "times", "first", "last"], told.refused_most.slice(0, 20)
         .map((it) => [it.caller, it.rule, whole.format(it.times), it.first, it.last]), 0);
     }
     told.by_rule.filter((rule) => rule.consulted > 0).forEach(({ rule }) => {
@@ -133,7 +138,7 @@
     side(report.against);
     const { neither, both, only_rules, only_against } = report.against.refused_by;
     add(main, "h2", "Where they differ");
-    table(main, ["refused by", "requests", "share"], [
+    table(main, "Where they differ", ["refused by", "requests", "share"], [
       ["neither", neither], ["both", both], [`${report.rules.file} only`, only_rules],
       [`${report.against.file} only`, only_against],
     ].map(([text, count]) => [text, whole.format(count), share(count, requests)]));
