@@ -1,8 +1,9 @@
-//! Lines that are objects of JSON, which are read without building them.
+//! Lines that are objects of JSON, of which only what is needed is looked at.
 
-use std::fmt::{self, Write};
+use std::borrow::Cow;
+use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::entry::Entry;
 use super::fields::{Field, Mapping, Target, usual};
@@ -13,8 +14,16 @@ struct Reader<'a> {
     entry: &'a mut Entry,
     mapping: &'a Mapping,
     has_time: bool,
-    /// A value, as text.
-    value: String,
+}
+
+/// What a field is.
+enum Wanted {
+    /// What `--set` says.
+    Set,
+    /// What fields of that name usually are.
+    Usual(Target),
+    /// A header of the request.
+    Header,
 }
 
 /// Reads a line.
@@ -22,7 +31,7 @@ struct Reader<'a> {
 /// # Errors
 /// Why it tells of no request.
 pub fn read(line: &[u8], mapping: &Mapping, entry: &mut Entry) -> Result<(), &'static str> {
-    let mut reader = Reader { entry, mapping, has_time: false, value: String::new() };
+    let mut reader = Reader { entry, mapping, has_time: false };
     let mut json = serde_json::Deserializer::from_slice(line);
     let object = Object { reader: &mut reader, within: "" };
     object.deserialize(&mut json).map_err(|_| "it is no object of JSON")?;
@@ -34,31 +43,35 @@ pub fn read(line: &[u8], mapping: &Mapping, entry: &mut Entry) -> Result<(), &'s
 }
 
 impl Reader<'_> {
+    /// What a field of this name is, if anybody needs it.
+    fn wanted(&self, name: &str) -> Option<Wanted> {
+        let set = &self.mapping.set;
+        if set.iter().any(|(_, field)| field == name) {
+            return Some(Wanted::Set);
+        }
+        match usual(name) {
+            Some(target) if set.iter().any(|(own, _)| *own == target) => None,
+            Some(target) => Some(Wanted::Usual(target)),
+            // As headers are called, and nothing that Envoy itself tells of.
+            None => name.contains('-').then_some(Wanted::Header),
+        }
+    }
+
     /// Takes the value of a field.
-    fn take(&mut self, name: &str) {
-        let value = std::mem::take(&mut self.value);
-        let mut is_set = false;
-        for (number, (target, field)) in self.mapping.set.iter().enumerate() {
-            if field == name {
-                is_set = true;
-                self.put(target, Some(number), value.as_bytes());
+    fn take(&mut self, wanted: &Wanted, name: &str, value: &[u8]) {
+        match wanted {
+            Wanted::Usual(target) => self.put(target, None, value),
+            Wanted::Header => {
+                self.entry.put_header(name.to_ascii_lowercase().as_bytes(), value);
+            }
+            Wanted::Set => {
+                for (number, (target, field)) in self.mapping.set.iter().enumerate() {
+                    if field == name {
+                        self.put(target, Some(number), value);
+                    }
+                }
             }
         }
-        if !is_set {
-            match usual(name) {
-                Some(target) if !self.mapping.set.iter().any(|(set, _)| *set == target) => {
-                    self.put(&target, None, value.as_bytes());
-                }
-                Some(_) => {}
-                // As headers are called, and nothing that Envoy itself tells of.
-                None if name.contains('-') => {
-                    self.entry.put_header(name.to_ascii_lowercase().as_bytes(), value.as_bytes());
-                }
-                None => {}
-            }
-        }
-        self.value = value;
-        self.value.clear();
     }
 
     fn put(&mut self, target: &Target, number: Option<usize>, value: &[u8]) {
@@ -100,111 +113,115 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<(), M::Error> {
-        let mut name = String::new();
-        loop {
-            name.clear();
-            if !self.within.is_empty() {
-                name.push_str(self.within);
-                name.push('.');
+        while let Some(name) = fields.next_key_seed(Name)? {
+            let name = match self.within {
+                "" => name,
+                within => format!("{within}.{name}").into(),
+            };
+            let wanted = self.reader.wanted(&name);
+            if wanted.is_none() && !self.reader.mapping.is_deep {
+                fields.next_value::<IgnoredAny>()?;
+                continue;
             }
-            if fields.next_key_seed(Name(&mut name))?.is_none() {
-                return Ok(());
-            }
-            let is_text = fields.next_value_seed(Value { reader: self.reader, name: &name })?;
-            if is_text {
-                self.reader.take(&name);
+            let said = fields.next_value_seed(Value { reader: self.reader, name: &name })?;
+            if let (Some(wanted), Some(said)) = (wanted, said) {
+                self.reader.take(&wanted, &name, said.as_bytes());
             }
         }
+        Ok(())
     }
 }
 
-/// The name of a field, which is added to a text.
-struct Name<'n>(&'n mut String);
+/// The name of a field.
+struct Name;
 
-impl<'de> DeserializeSeed<'de> for Name<'_> {
-    type Value = ();
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Cow<'de, str>, D::Error> {
         from.deserialize_str(self)
     }
 }
 
-impl Visitor<'_> for Name<'_> {
-    type Value = ();
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a name")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        self.0.push_str(text);
-        Ok(())
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(text.into())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Cow<'de, str>, E> {
+        Ok(text.to_owned().into())
     }
 }
 
-/// The value of a field, which becomes text. Whether it is any: what lies deeper has been taken by then.
+/// The value of a field as text, if it is any: what lies deeper has been taken by then.
 struct Value<'r, 'a> {
     reader: &'r mut Reader<'a>,
     name: &'r str,
 }
 
-impl Value<'_, '_> {
-    fn write(self, value: fmt::Arguments<'_>) -> bool {
-        self.reader.value.write_fmt(value).is_ok()
-    }
-}
+/// What a value says.
+type Said<'de> = Option<Cow<'de, str>>;
 
 impl<'de> DeserializeSeed<'de> for Value<'_, '_> {
-    type Value = bool;
+    type Value = Said<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<bool, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Said<'de>, D::Error> {
         from.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Value<'_, '_> {
-    type Value = bool;
+    type Value = Said<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<bool, E> {
-        self.reader.value.push_str(text);
-        Ok(true)
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Said<'de>, E> {
+        Ok(Some(text.into()))
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<bool, E> {
-        Ok(self.write(format_args!("{number}")))
+    fn visit_str<E: Error>(self, text: &str) -> Result<Said<'de>, E> {
+        Ok(Some(text.to_owned().into()))
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<bool, E> {
-        Ok(self.write(format_args!("{number}")))
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Said<'de>, E> {
+        Ok(Some(number.to_string().into()))
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<bool, E> {
-        Ok(self.write(format_args!("{number}")))
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Said<'de>, E> {
+        Ok(Some(number.to_string().into()))
     }
 
-    fn visit_bool<E: Error>(self, flag: bool) -> Result<bool, E> {
-        Ok(self.write(format_args!("{flag}")))
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Said<'de>, E> {
+        Ok(Some(number.to_string().into()))
     }
 
-    fn visit_unit<E: Error>(self) -> Result<bool, E> {
-        Ok(false)
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<Said<'de>, E> {
+        Ok(Some(flag.to_string().into()))
     }
 
-    fn visit_seq<S: serde::de::SeqAccess<'de>>(self, mut items: S) -> Result<bool, S::Error> {
+    fn visit_unit<E: Error>(self) -> Result<Said<'de>, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<Said<'de>, S::Error> {
         while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(false)
+        Ok(None)
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<bool, M::Error> {
+    fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<Said<'de>, M::Error> {
         if self.reader.mapping.is_deep {
             Object { reader: self.reader, within: self.name }.visit_map(fields)?;
         } else {
             while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         }
-        Ok(false)
+        Ok(None)
     }
 }
