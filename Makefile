@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs playground image release cli run fleet watch test lint bench lines simulate bans quota midnight hot fuzz mutants size clean
+.PHONY: help build docs playground image release cli run fleet watch test lint bench cost lines simulate bans quota midnight hot fuzz mutants size clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -46,6 +46,9 @@ bench: build ## measure Diana in Envoy and its core alone
 
 lines: cli ## measure how many lines of an access log `diana replay` reads in a second (LINES=10000000 for more of them)
 	@python3 benches/replay.py $(if $(LINES),--lines $(LINES))
+
+cost: build ## count what a request costs in Envoy, in instructions; fails over a budget
+	@python3 benches/cost.py
 
 hot: ## look for hot keys in crowds of all kinds; fails if one is missed or marked in error
 	@cargo test -q --test it hot::law -- --nocapture

@@ -16,6 +16,7 @@ from pathlib import Path
 from bootstrap import bootstrap
 from contention import contention
 from measure import measure
+from noop_module import build_noop
 from redis import fleet
 from server import Envoy, pins
 from shards import shards
@@ -70,18 +71,6 @@ def core():
     text = subprocess.run(command, cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE).stdout
     print(text)
     return "MISSED" not in text
-
-
-def build_noop():
-    folder = TARGET / "noop"
-    subprocess.run(
-        [
-            "cargo", "build", "--release", "--locked", "--target", "wasm32-wasip1",
-            "--target-dir", folder,
-        ],
-        cwd=ROOT / "benches/noop", check=True,
-    )
-    return folder / "wasm32-wasip1/release/noop.wasm"
 
 
 def envoy():

@@ -12,9 +12,9 @@ START_SECONDS = 60
 
 
 class Envoy:
-    """Starts Envoy, and stops it at the end of a `with`."""
+    """Starts Envoy, `under` another program if need be, and stops it at the end of a `with`."""
 
-    def __init__(self, binary, configuration, pin, workers=1):
+    def __init__(self, binary, configuration, pin=None, workers=1, under=(), environment={}):
         self.count = workers
         self.folder = tempfile.TemporaryDirectory(prefix="diana-bench-")
         folder = Path(self.folder.name)
@@ -22,12 +22,12 @@ class Envoy:
         config.write_text(json.dumps(configuration))
         self.process = subprocess.Popen(
             [
-                binary, "-c", config, "--concurrency", str(workers), "--disable-hot-restart",
+                *under, binary, "-c", config, "--concurrency", str(workers), "--disable-hot-restart",
                 "--log-level", "warn", "--log-path", self.log,
                 "--admin-address-path", self.admin,
             ],
             # As the examples say: otherwise timers go by the kernel's tick.
-            env={**os.environ, "EVENT_PRECISE_TIMER": "1"},
+            env={**os.environ, "EVENT_PRECISE_TIMER": "1", **environment},
             preexec_fn=pin,
         )
 

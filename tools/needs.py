@@ -12,6 +12,8 @@ from console import ROOT, TARGET, die, output, relative, run, say
 # Programs that Debian and Ubuntu carry, and the package that holds each.
 DEBIAN = {
     "c++": "g++",
+    "callgrind_control": "valgrind",
+    "cc": "gcc",
     "chromium": "chromium",
     "curl": "curl",
     "docker-registry": "docker-registry",
@@ -24,6 +26,7 @@ DEBIAN = {
     "redis-cli": "redis-tools",
     "redis-server": "redis-server",
     "skopeo": "skopeo",
+    "valgrind": "valgrind",
 }
 
 

@@ -118,6 +118,13 @@ def real_envoy():
         yield tests(*TEST, "--test", "envoy", *part, DIANA_ENVOY=binary)
 
 
+def cost():
+    """What a request costs in a real Envoy, in instructions."""
+    needs.program("valgrind")
+    envoy.path()
+    yield step(sys.executable, "benches/cost.py", "--guard")
+
+
 def python_with_yaml():
     return needs.virtual_env("python", ["jsonschema==4.26.0", "PyYAML==6.0.3", "editorconfig==0.17.0"]) / "bin/python"
 
@@ -166,6 +173,7 @@ STAGES = {
     "redis": redis,
     "fuzz": fuzz,
     "abi": abi,
+    "cost": cost,
     "istio": istio,
     "install": install,
     "docs": docs,
@@ -173,6 +181,6 @@ STAGES = {
 }
 # What other stages wait for.
 FIRST = {"compile", "module"}
-NEED_MODULE = {"abi", "envoy", "install", "istio"}
+NEED_MODULE = {"abi", "cost", "envoy", "install", "istio"}
 # Whose tests judge by the clock: nothing runs beside them.
 MEASURING = {"envoy", "install"}

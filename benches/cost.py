@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""What a request costs in Envoy, in instructions of a worker above those of a listener without a filter.
+
+Unlike times, they hardly depend on what else the machine does.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple, Optional
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import envoy
+import needs
+import size
+from bootstrap import bootstrap
+from callgrind import counted
+from filters import wasm
+from noop_module import build_noop
+from variant import ACTORS, Variant, entry, rule
+
+# Each row is counted so many times, and the median is taken: a timer's tick falls into some.
+TIMES, REQUESTS, WARM_UP = 5, 200, 400
+CALLERS = 10_000
+# What `make test` lets a row take more than was reached.
+MARGIN = 1.03
+# How many VMs of V8 have room in what valgrind leaves of the addresses.
+AT_ONCE = 4
+
+
+class Row(NamedTuple):
+    """A kind of request, and how many instructions it is to take at most."""
+
+    what: str
+    limits: list
+    budget: int
+    callers: int = 1
+    # What was reached last, of those that `make test` counts: it must not become more.
+    reached: Optional[int] = None
+
+
+def rows():
+    """What is counted. Nobody reaches these limits."""
+    header, address, everybody = rule("account"), rule("address"), rule("all")
+    shared = rule("account", scope="gateway")
+    # So slow a refill that no caller is forgotten in between.
+    rare = rule("account", unit="day", rpu=1000, scope="gateway")
+    return [
+        Row("`all`", [entry("/", everybody)], 14_000, reached=16_000),
+        Row("by header", [entry("/", header)], 25_500, reached=29_800),
+        Row("by address", [entry("/", address)], 25_000),
+        Row("`all` on `/svc`", [entry("/svc", everybody)], 25_000, reached=29_800),
+        Row("by header on `/svc`", [entry("/svc", header)], 27_000),
+        Row("three rules: `all`, two by header", [entry("/", everybody, header, rule("account", algo="W"))], 29_000),
+        Row("two rules: by header, by address", [entry("/", header, address)], 40_000),
+        Row("`gateway`, by header", [entry("/", shared)], 26_500),
+        Row(f"`gateway`, by header, {CALLERS:,} callers in turn", [entry("/", rare)], 37_000, CALLERS, 49_200),
+    ]
+
+
+# Refused, it may take what an admitted one does and a reply.
+REFUSED = "by header, refused"
+NOOP, REPLY = "no-op", "reply"
+
+
+def main():
+    args = arguments()
+    for program in ("cc", "valgrind", "callgrind_control"):
+        needs.program(program)
+    if not size.MODULE.is_file():
+        sys.exit(f"{size.MODULE} is missing: make build")
+    missed = guard() if args.guard else measure()
+    if missed:
+        sys.exit(f"too many instructions: {', '.join(missed)}")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--guard", action="store_true", help="count the most important rows only, against what was reached")
+    return parser.parse_args()
+
+
+def guard():
+    """Counts what `make test` does; those that take more than they did."""
+    chosen = [row for row in rows() if row.reached]
+    costs = count({row.what: (diana(row.what, row.limits), row.callers) for row in chosen})
+    return tell(costs, {row.what: row.reached * MARGIN for row in chosen}, "at most")
+
+
+def measure():
+    """Counts all rows; those that are over their budgets."""
+    kinds = {row.what: (diana(row.what, row.limits), row.callers) for row in rows()}
+    kinds[REFUSED] = (diana(REFUSED, [entry("/", rule("account", unit="day", rpu=1))]), 1)
+    noop = build_noop()
+    kinds |= {what: (wasm(noop, what, what), 1) for what in (NOOP, REPLY)}
+    costs = count(kinds)
+    budgets = {row.what: row.budget for row in rows()}
+    budgets[REFUSED] = costs["by header"] + costs[REPLY] - costs[NOOP]
+    return tell(costs, budgets, "budget")
+
+
+def diana(name, limits):
+    """The filter with these limits."""
+    return wasm(size.MODULE, name, json.dumps({"limits": limits, "actors": ACTORS}))
+
+
+def count(kinds):
+    """Instructions a request of each kind, above those of a listener without a filter; a kind is a filter and how many
+    callers come to it in turn."""
+    found, names = {}, list(kinds)
+    for begin in range(0, len(names), AT_ONCE):
+        group = names[begin : begin + AT_ONCE]
+        variants = [Variant("bare", "", None), *(Variant(name, "", kinds[name][0]) for name in group)]
+        callers = [1, *(kinds[name][1] for name in group)]
+        with counted(envoy.path(), bootstrap(variants)) as worker:
+            bare, *costs = [a_request(worker, listener, several) for listener, several in enumerate(callers)]
+        print(f"a listener without a filter takes {bare:,.0f} instructions a request", file=sys.stderr, flush=True)
+        found |= {name: cost - bare for name, cost in zip(group, costs)}
+    return found
+
+
+def a_request(worker, listener, callers):
+    """Instructions a request of callers who come in turn."""
+    worker.warm_up(listener, requests(0, max(WARM_UP, callers), callers))
+    begins = range(0, TIMES * REQUESTS + 1, REQUESTS)
+    # The first time, code is translated for callgrind.
+    _, *times = [worker.instructions(listener, requests(begin, REQUESTS, callers)) for begin in begins]
+    return median(times) / REQUESTS
+
+
+def requests(first, count, callers):
+    """Requests of callers who come in turn. Envoy adds five headers to these."""
+    for number in range(first, first + count):
+        account = f"account-{number % callers:06}"
+        yield (
+            "GET /svc/25/items/7?page=2 HTTP/1.1\r\nhost: localhost\r\nuser-agent: cost\r\naccept: */*\r\n"
+            f"accept-encoding: identity\r\nx-account-id: {account}\r\n\r\n"
+        ).encode()
+
+
+def tell(costs, most, heading):
+    """Prints what was counted; those that take more than `most`."""
+    print(f"| one rule, unless it says more | instructions | {heading} | |\n| --- | ---: | ---: | --- |")
+    over = [what for what, limit in most.items() if costs[what] > limit]
+    for what, limit in most.items():
+        print(f"| {what} | {costs[what]:,.0f} | {limit:,.0f} | {'OVER' if what in over else ''} |")
+    return over
+
+
+if __name__ == "__main__":
+    main()
