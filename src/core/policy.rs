@@ -75,8 +75,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whether a single rule applies to every request, enforced for all callers, and nothing is told of
-    /// those that it admits.
+    /// Whether a single rule applies to every request whose path it covers, enforced for all callers, and nothing is
+    /// told of those that it admits.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         let silent = self.accepted == Accepted::default() && !self.shadow;

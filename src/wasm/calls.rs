@@ -118,11 +118,10 @@ impl Streams for HostCall {
             self.log(Level::Warn, &state);
         }
         let (response, told) = (&refusal.response, refusal.headers());
-        let own = told.iter().map(|(name, value)| (*name, value.as_str()));
-        let configured =
-            response.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let headers = own.chain(configured);
-        let headers = pairs::serialise(headers.chain([("content-type", refusal.content_type())]));
+        let mut headers: Vec<_> = told.iter().map(|(name, value)| (*name, &**value)).collect();
+        headers.extend(response.headers.iter().map(|(name, value)| (&**name, &**value)));
+        headers.push(("content-type", refusal.content_type()));
+        let headers = pairs::serialise(&headers);
         let request = HostRequest::new(true);
         let id = match refusal.tells_id().then(|| request.header("x-request-id")) {
             Some(Values::One(id)) => id,
@@ -135,7 +134,7 @@ impl Streams for HostCall {
     fn reply(&self, reply: &AdminReply) {
         const UNKNOWN: i32 = 2;
         let headers = [("content-type", "application/json"), ("cache-control", "no-store")];
-        let headers = pairs::serialise(headers.into_iter());
+        let headers = pairs::serialise(&headers);
         abi::reply(reply.status.into(), "diana_admin", &reply.body, &headers, UNKNOWN);
     }
 

@@ -4,17 +4,20 @@
 use diana_core::port::Values;
 
 /// The serialised form of `headers`.
-pub(super) fn serialise<'a>(headers: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let number = |length: usize| (length as u32).to_le_bytes();
-    bytes.extend(number(headers.clone().count()));
-    for (name, value) in headers.clone() {
-        bytes.extend(number(name.len()));
-        bytes.extend(number(value.len()));
+pub(super) fn serialise(headers: &[(&str, &str)]) -> Vec<u8> {
+    let size = |(name, value): &(&str, &str)| name.len() + value.len() + 10;
+    let mut bytes = Vec::with_capacity(4 + headers.iter().map(size).sum::<usize>());
+    let mut number = |length: usize| bytes.extend_from_slice(&(length as u32).to_le_bytes());
+    number(headers.len());
+    for (name, value) in headers {
+        number(name.len());
+        number(value.len());
     }
-    for text in headers.flat_map(|(name, value)| [name, value]) {
-        bytes.extend_from_slice(text.as_bytes());
-        bytes.push(0);
+    for (name, value) in headers {
+        for text in [name, value] {
+            bytes.extend_from_slice(text.as_bytes());
+            bytes.push(0);
+        }
     }
     bytes
 }

@@ -13,9 +13,9 @@ fn numbers_look_like_those_of_the_standard_library() {
         let mut text = String::from("r=");
         decimal(&mut text, number);
         text.push(' ');
-        digits(&mut text, number, 16, 1 << 60);
+        digits(&mut text, number, 16, 16);
         text.push(' ');
-        digits(&mut text, number % 1_000_000, 10, 100_000);
+        digits(&mut text, number % 1_000_000, 10, 6);
         let micros = number % 1_000_000;
         assert_eq!(text, format!("r={number} {number:016x} {micros:06}"));
     }

@@ -122,7 +122,7 @@ pub(super) fn permits(amount: u128, unit: Micros) -> u64 {
 }
 
 /// Ticks that draining `amount` takes, rounded up.
-fn ticks(amount: u128, rpu: u64) -> Micros {
+pub(super) fn ticks(amount: u128, rpu: u64) -> Micros {
     if rpu == 0 {
         return if amount == 0 { 0 } else { Micros::MAX };
     }

@@ -209,7 +209,6 @@ impl Algorithm for TokenBucket {
         if self.rpu == 0 {
             return (0, self.unit);
         }
-        let window = self.capacity.div_ceil(u128::from(self.rpu));
-        (self.burst, Micros::try_from(window).unwrap_or(Micros::MAX))
+        (self.burst, debt::ticks(self.capacity, self.rpu))
     }
 }

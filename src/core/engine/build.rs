@@ -82,7 +82,7 @@ impl Engine {
         let redis = handle(policy.redis.as_ref(), client.as_ref());
         let mut engine = Engine {
             turns: Turn::ALL.into_iter().filter(has_turn).collect(),
-            is_plain: is_plain && !needs_path,
+            is_plain,
             tick_interval,
             upkeep: Upkeep::every(upkeep),
             has_bans: judges.iter().any(|judge| judge.bans.is_some()),

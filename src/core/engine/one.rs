@@ -13,6 +13,12 @@ impl Engine {
     #[inline(never)]
     pub(super) fn decide_by_one(&mut self, request: &dyn Request, clock: &dyn Clock) -> Verdict {
         self.begin(Since::New);
+        if self.needs_path {
+            self.match_path(request);
+            if self.scratch.limits.is_empty() {
+                return Verdict::pass();
+            }
+        }
         let subject = self.subject((0, 0), request);
         self.callers.count(true);
         let Some(subject) = subject else { return Verdict::pass() };

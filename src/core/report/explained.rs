@@ -133,7 +133,7 @@ pub fn seconds(ticks: Micros) -> String {
     decimal(&mut text, ticks / SECOND);
     if !ticks.is_multiple_of(SECOND) {
         text.push('.');
-        digits(&mut text, ticks % SECOND, 10, SECOND / 10);
+        digits(&mut text, ticks % SECOND, 10, 6);
     }
     text
 }

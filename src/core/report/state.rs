@@ -42,7 +42,7 @@ impl Record {
             add_time(&mut state, " reset=", ticks);
         }
         state.push_str(" key=");
-        digits(&mut state, self.caller, 16, 1 << 60);
+        digits(&mut state, self.caller, 16, 16);
         state
     }
 }
@@ -51,7 +51,7 @@ impl Record {
 #[must_use]
 pub fn hex(caller: u64) -> String {
     let mut text = String::with_capacity(16);
-    digits(&mut text, caller, 16, 1 << 60);
+    digits(&mut text, caller, 16, 16);
     text
 }
 
@@ -59,6 +59,6 @@ fn add_time(state: &mut String, what: &str, ticks: Micros) {
     state.push_str(what);
     decimal(state, ticks / SECOND);
     state.push('.');
-    digits(state, ticks % SECOND, 10, SECOND / 10);
+    digits(state, ticks % SECOND, 10, 6);
     state.push('s');
 }

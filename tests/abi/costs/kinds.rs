@@ -47,22 +47,22 @@ fn kinds() -> Vec<Kind> {
     const MS: u64 = SECOND / 1_000;
     vec![
         kind("local, 1 rule, accepted", one("local", MANY), 3, MS, 16_700),
-        kind("local, 1 rule, refused", one("local", 2), 9, MS, 92_100),
+        kind("local, 1 rule, refused", one("local", 2), 9, MS, 70_300),
         kind("local, 3 rules, accepted", three("local", MANY), 3, MS, 26_400),
-        kind("local, 3 rules, refused", three("local", 2), 9, MS, 123_300),
+        kind("local, 3 rules, refused", three("local", 2), 9, MS, 106_000),
         kind("local, 1 rule with hot, accepted", rule("local", "TB", MANY, HOT), 3, MS, 16_800),
-        kind("local, 1 rule with hot, refused", rule("local", "TB", 2, HOT), 9, MS, 92_200),
+        kind("local, 1 rule with hot, refused", rule("local", "TB", 2, HOT), 9, MS, 70_200),
         kind("local, 1 rule with ban, accepted", rule("local", "TB", MANY, BAN), 3, MS, 16_800),
-        kind("local, 1 rule with ban, refused", rule("local", "TB", 2, BAN), 3, MS, 90_800),
-        kind("local, 1 rule with ban, refused by it", rule("local", "TB", 2, BAN), 9, MS, 85_100),
+        kind("local, 1 rule with ban, refused", rule("local", "TB", 2, BAN), 3, MS, 72_200),
+        kind("local, 1 rule with ban, refused by it", rule("local", "TB", 2, BAN), 9, MS, 67_000),
         kind("gateway, 1 rule, accepted, asks", one("gateway", MANY), 9, SECOND / 5, 34_400),
         kind("gateway, 1 rule, accepted, leased", one("gateway", MANY), 101, MS, 16_400),
-        kind("gateway, 1 rule, refused, asks", one("gateway", 2), 2, MS, 99_100),
-        kind("gateway, 1 rule, refused, remembered", one("gateway", 2), 9, MS, 87_600),
+        kind("gateway, 1 rule, refused, asks", one("gateway", 2), 2, MS, 79_300),
+        kind("gateway, 1 rule, refused, remembered", one("gateway", 2), 9, MS, 69_900),
         kind("gateway, 3 rules, accepted, asks", three("gateway", MANY), 9, SECOND / 5, 72_000),
         kind("gateway, 3 rules, accepted, leased", three("gateway", MANY), 101, MS, 24_600),
-        kind("gateway, 3 rules, refused, asks", three("gateway", 2), 2, MS, 147_200),
-        kind("gateway, 3 rules, refused, remembered", three("gateway", 2), 9, MS, 141_100),
+        kind("gateway, 3 rules, refused, asks", three("gateway", 2), 2, MS, 123_700),
+        kind("gateway, 3 rules, refused, remembered", three("gateway", 2), 9, MS, 113_100),
     ]
 }
 

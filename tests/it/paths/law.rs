@@ -77,3 +77,20 @@ except: {paths: [/b]}",
     }
     assert!(exempt > 200, "{exempt} were exempt");
 }
+
+#[test]
+fn a_rule_alone_judges_the_paths_that_its_prefixes_cover() {
+    // It takes a way of its own through the engine.
+    let mut gate =
+        Gate::new("limits: [{Url: [/hello, /a/b], rules: [{actor: all, unit: day, rpu: 0}]}]");
+    let mut random = Rng::with_seed(seed::fresh());
+    let mut refused = 0;
+    for _ in 0..5_000 {
+        let path = spelling(&mut random);
+        let readings = oracle::readings(&path);
+        let is_covered = ["/hello", "/a/b"].iter().any(|url| oracle::covers(url, false, &readings));
+        assert_eq!(!gate.admits(&FakeRequest::get(&path)), is_covered, "{path}");
+        refused += u32::from(is_covered);
+    }
+    assert!((500..4_500).contains(&refused), "{refused} were refused");
+}
