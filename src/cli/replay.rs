@@ -18,10 +18,11 @@ use hashbrown::HashMap;
 use crate::arguments::{Replay, ReportFormat};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::log::{Entry, Log, Mapping};
+use crate::log::Log;
 use crate::rules;
 use crate::text::plain;
 use decisions::Decisions;
+use diana_log::{Entry, Mapping};
 use report::{Differences, Report};
 use side::Side;
 
@@ -64,7 +65,7 @@ impl Replaying {
         let own = side(&replay.file)?;
         let other = replay.against.as_deref().map(side).transpose()?;
         let decisions = replay.decisions.as_deref().map(Decisions::create).transpose();
-        let mapping = Mapping::new(&replay.set).map_err(unusable)?;
+        let mapping = Mapping::new(&replay.set).map_err(|why| unusable(plain(&why)))?;
         Ok(Replaying {
             log: Log::open(&replay.logs, mapping).map_err(unusable)?,
             side: own,

@@ -16,7 +16,9 @@ use diana_core::port::{Pseudo, Request};
 use crate::arguments::{LimitUnit, ReportFormat, Suggest};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::log::{Entry, Log, Mapping, Seen};
+use crate::log::{Log, Seen};
+use crate::text::plain;
+use diana_log::{Entry, Mapping};
 use peaks::{Peaks, SPANS};
 use share::Share;
 
@@ -66,7 +68,7 @@ fn read(suggest: &Suggest) -> Result<Told<'_>, String> {
     let rule = Rule { suggest, header: suggest.actor.strip_prefix("header:") };
     let share = Share::parse(&suggest.refuse)?;
     let policy = rule.policy(1)?;
-    let mut log = Log::open(&suggest.logs, Mapping::new(&suggest.set)?)?;
+    let mut log = Log::open(&suggest.logs, Mapping::new(&suggest.set).map_err(|why| plain(&why))?)?;
     let mut counter = Counter::new(&policy)?;
     let is_interrupted = interrupt::watch();
     while !is_interrupted()

@@ -5,11 +5,13 @@ use std::rc::Rc;
 use diana_core::time::{Micros, SECOND};
 use fastrand::Rng;
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::visit::{Told, Visit};
+use crate::pasted::Pasted;
+use crate::visit::{Told, Visit, address};
 
 /// Most requests of an experiment.
-const MOST: usize = 100_000;
+pub const MOST: usize = 100_000;
 
 /// Most workers of all gateways.
 const MOST_WORKERS: usize = 64;
@@ -27,6 +29,8 @@ pub struct Experiment {
     pub rules: String,
     /// What comes.
     pub traffic: Vec<Stream>,
+    /// Lines of an access log, whose requests come as well.
+    pub log: String,
     /// How long it comes, in seconds.
     pub seconds: f64,
     /// Gateways.
@@ -88,12 +92,16 @@ impl Experiment {
         Ok(read)
     }
 
-    /// All requests, in the order in which they come.
+    /// All requests, in the order in which they come, and what is to be told of the log.
     ///
     /// # Errors
     /// If there are too many, or none.
-    pub fn visits(&self) -> Result<Vec<Rc<Visit>>, String> {
-        let mut all: Vec<Visit> = Vec::new();
+    pub fn visits(&self) -> Result<(Vec<Rc<Visit>>, Value), String> {
+        let pasted = Pasted::read(&self.log)?;
+        let log = pasted.told();
+        let end = START + (self.seconds * SECOND as f64) as Micros;
+        let mut all = pasted.visits;
+        all.retain(|visit| visit.at < end);
         let mut rng = Rng::with_seed(self.seed);
         for stream in &self.traffic {
             stream.add_to(&mut all, self.seconds, &mut rng)?;
@@ -102,7 +110,7 @@ impl Experiment {
             return Err("no request comes".into());
         }
         all.sort_by_key(|visit| visit.at);
-        Ok(all.into_iter().map(Rc::new).collect())
+        Ok((all.into_iter().map(Rc::new).collect(), log))
     }
 }
 
@@ -162,7 +170,8 @@ impl Stream {
             at: START + ticks(at),
             took: ticks(self.takes.max(0.0) / 1_000.0),
             status: self.status,
-            caller,
+            address: Some(address(caller)),
+            host: "example.com".into(),
             told: self.told.by(caller),
         }
     }

@@ -11,7 +11,7 @@ use crate::variant;
 /// # Errors
 /// What is wrong with the experiment, or if there is no such request.
 pub fn of(experiment: &Experiment, algorithm: &str, number: usize) -> Result<Value, String> {
-    let visits = experiment.visits()?;
+    let (visits, _) = experiment.visits()?;
     let visit = visits.get(number).ok_or("there is no such request")?;
     let mut fleet = variant::fleet(experiment, algorithm)?;
     visits.iter().take(number).for_each(|earlier| fleet.request(earlier));
@@ -23,7 +23,7 @@ pub fn of(experiment: &Experiment, algorithm: &str, number: usize) -> Result<Val
         "method": visit.told.method,
         "path": visit.told.path,
         "headers": visit.told.headers,
-        "address": visit.address().to_string(),
+        "address": visit.address.map(|address| address.to_string()),
         "rules": rules,
     }))
 }

@@ -4,6 +4,7 @@
 mod experiment;
 mod explained;
 mod outcome;
+mod pasted;
 mod problems;
 mod variant;
 mod visit;

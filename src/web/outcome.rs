@@ -46,7 +46,7 @@ impl Counts {
 /// # Errors
 /// What is wrong with the experiment.
 pub fn of(experiment: &Experiment) -> Result<Value, String> {
-    let visits = experiment.visits()?;
+    let (visits, log) = experiment.visits()?;
     let wanted = |length: &&f64| experiment.seconds / **length <= STEPS;
     let length = LENGTHS.iter().find(wanted).copied().unwrap_or(experiment.seconds / STEPS);
     let steps = (experiment.seconds / length).ceil() as usize;
@@ -58,7 +58,9 @@ pub fn of(experiment: &Experiment) -> Result<Value, String> {
     });
     let variants: Vec<Value> = variants.collect();
     let times: Vec<f64> = (0..steps).map(|step| step as f64 * length).collect();
-    Ok(json!({"requests": visits.len(), "step": length, "times": times, "variants": variants}))
+    Ok(
+        json!({"requests": visits.len(), "log": log, "step": length, "times": times, "variants": variants}),
+    )
 }
 
 /// What became of those that came between two instants, in seconds since the beginning.
@@ -71,7 +73,7 @@ pub fn requests(
     from: f64,
     to: f64,
 ) -> Result<Value, String> {
-    let visits = experiment.visits()?;
+    let (visits, _) = experiment.visits()?;
     let judged = played(experiment, algorithm, &visits)?;
     // Whatever waited for what others held is decided later than those that came after it.
     let mut own: Vec<(usize, &Judged<Visit>)> = Vec::new();
@@ -88,7 +90,7 @@ pub fn requests(
             "number": number,
             "time": since_start(arrival.at),
             "request": format!("{} {}", arrival.told.method, arrival.told.path),
-            "caller": arrival.caller + 1,
+            "address": arrival.address.map(|address| address.to_string()),
             "decision": decision,
             "rule": rule,
             "more": more,

@@ -1,4 +1,4 @@
-//! One request, which was made up.
+//! One request, which was made up or stood in a log.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
@@ -42,18 +42,18 @@ pub struct Visit {
     pub took: Micros,
     /// Status of its response.
     pub status: u16,
-    /// The caller's number, from 0 on.
-    pub caller: u32,
+    /// The caller's address, if it is known.
+    pub address: Option<IpAddr>,
+    /// Whom it asks.
+    pub host: String,
     /// What it says.
     pub told: Told,
 }
 
-impl Visit {
-    /// The caller's address, of those that are reserved for tests of networks, 198.18.0.0/15.
-    pub fn address(&self) -> IpAddr {
-        let [_, high, middle, low] = (self.caller + 1).to_be_bytes();
-        Ipv4Addr::new(198, 18 + (high & 1), middle, low).into()
-    }
+/// The address of a caller by its number, of those that are reserved for tests of networks, 198.18.0.0/15.
+pub fn address(caller: u32) -> IpAddr {
+    let [_, high, middle, low] = (caller + 1).to_be_bytes();
+    Ipv4Addr::new(198, 18 + (high & 1), middle, low).into()
 }
 
 impl Request for Visit {
@@ -61,7 +61,7 @@ impl Request for Visit {
         match which {
             Pseudo::Path => Some(self.told.path.as_bytes().into()),
             Pseudo::Method => Some(self.told.method.as_bytes().into()),
-            Pseudo::Authority => Some(b"example.com".into()),
+            Pseudo::Authority => Some(self.host.as_bytes().into()),
         }
     }
 
@@ -71,7 +71,7 @@ impl Request for Visit {
     }
 
     fn client(&self) -> Option<IpAddr> {
-        Some(self.address())
+        self.address
     }
 
     fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
 
-import {SIMPLE, open, outcome, says, withBrowser} from "./browser.mjs";
+import {SIMPLE, open, outcome, says, type, withBrowser} from "./browser.mjs";
 
 test("algorithms stand side by side", () => withBrowser(async (browser) => {
   const page = await open(browser, {state: SIMPLE});
@@ -69,4 +69,18 @@ test("every example of the page works", () => withBrowser(async (browser) => {
     await says(outcome(page), /[1-9]\d* requests, shown/);
     await page.waitForFunction(() => /[1-9]\d* (refused|banned)|[1-9]\d* of them held/.test(document.querySelector("#variants").textContent));
   }
+}));
+
+test("lines of a log come as they did", () => withBrowser(async (browser) => {
+  const page = await open(browser, {state: {...SIMPLE, streams: []}});
+  await says(outcome(page), "no request comes");
+  const line = (second) => `[2026-03-01T10:00:${String(second).padStart(2, "0")}.250Z] "GET / HTTP/1.1" 200 - 0 3 1 0 "-" "curl" "id" "example.com" "10.0.0.1:80"`;
+  const json = '{"start_time": "2026-03-01T10:00:28.000Z", "method": "GET", "path": "/", "response_code": 200, "x-account-id": "ada"}';
+  const lines = [...Array(28).keys()].map(line);
+  const rules = SIMPLE.rules.replace("account", "all");
+  await page.getByRole("textbox", {name: /lines of an access log/}).fill([...lines, "no request", json].join("\n"));
+  await says(outcome(page), "1 of 30 lines of the log tell of no request, such as line 29");
+  await says(outcome(page), "29 of 29 admitted");
+  await type(page, rules);
+  await says(outcome(page), "7 of 29 admitted");
 }));

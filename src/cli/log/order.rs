@@ -10,11 +10,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use diana_core::time::{Micros, SECOND};
+use diana_log::{Entry, Mapping, Reader};
 
-use super::entry::Entry;
-use super::fields::Mapping;
 use super::progress::Progress;
-use super::source::{Reader, Seen, Source};
+use super::source::{Seen, Source};
 
 /// How long a request may take that is put in its place.
 const WINDOW: Micros = 30 * SECOND;

@@ -4,16 +4,12 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use diana_core::time::{Micros, SECOND};
+use diana_log::{Entry, Reader};
 
-use super::columns::Columns;
-use super::entry::Entry;
-use super::fields::Mapping;
 use super::lines::{Line, Lines};
 use super::progress::Progress;
-use super::{json, text};
 use crate::text::plain;
 
 /// Bad lines that are shown, and how much of each.
@@ -102,27 +98,6 @@ impl Default for Seen {
     }
 }
 
-/// What lines are read with.
-pub struct Reader {
-    /// Where the log has what.
-    pub mapping: Rc<Mapping>,
-    columns: Columns,
-}
-
-impl Reader {
-    /// Reads logs that have everything where a mapping says.
-    pub fn new(mapping: Mapping) -> Reader {
-        Reader { mapping: Rc::new(mapping), columns: Columns::default() }
-    }
-
-    fn read(&mut self, line: &[u8], entry: &mut Entry) -> Result<(), &'static str> {
-        match line.first() {
-            Some(b'{') => json::read(line, &self.mapping, entry),
-            _ => text::read(line, &mut self.columns, &self.mapping, entry),
-        }
-    }
-}
-
 /// A file.
 pub struct Source {
     path: PathBuf,
@@ -186,23 +161,20 @@ impl Source {
                 Ok(Some(Line::TooLong)) => ("it is longer than 1 MiB", String::new()),
                 // Logs end with a line break, and some have more of them.
                 Ok(Some(Line::Text(line))) if line.trim_ascii().is_empty() => continue,
-                Ok(Some(Line::Text(line))) => {
-                    entry.begin(seen.lines, &reader.mapping);
-                    match reader.read(line, entry) {
-                        Ok(()) => {
-                            seen.lines += 1;
-                            seen.whole_seconds &= entry.at.is_multiple_of(SECOND);
-                            seen.tells_durations |= entry.took.is_some();
-                            self.clock = entry.at;
-                            return true;
-                        }
-                        Err(_) if seen.examples.len() >= SHOWN => ("", String::new()),
-                        Err(why) => {
-                            let begin = line.get(..SHOWN_BYTES).unwrap_or(line);
-                            (why, plain(&String::from_utf8_lossy(begin)))
-                        }
+                Ok(Some(Line::Text(line))) => match reader.read(line, seen.lines, entry) {
+                    Ok(()) => {
+                        seen.lines += 1;
+                        seen.whole_seconds &= entry.at.is_multiple_of(SECOND);
+                        seen.tells_durations |= entry.took.is_some();
+                        self.clock = entry.at;
+                        return true;
                     }
-                }
+                    Err(_) if seen.examples.len() >= SHOWN => ("", String::new()),
+                    Err(why) => {
+                        let begin = line.get(..SHOWN_BYTES).unwrap_or(line);
+                        (why, plain(&String::from_utf8_lossy(begin)))
+                    }
+                },
             };
             seen.lines += 1;
             seen.bad += 1;
@@ -219,9 +191,8 @@ fn first_instant(lines: &mut Lines, reader: &mut Reader) -> Micros {
     for _ in 0..PEEKED {
         // What is wrong with a file is found when it is read.
         let Ok(Some(line)) = lines.next() else { break };
-        entry.begin(0, &reader.mapping);
         if let Line::Text(line) = line
-            && reader.read(line, &mut entry).is_ok()
+            && reader.read(line, 0, &mut entry).is_ok()
         {
             return entry.at;
         }

@@ -9,8 +9,8 @@ use diana_core::report::explained::seconds;
 use diana_player::{Fate, Judged};
 use serde_json::json;
 
-use crate::log::Entry;
 use crate::text::plain;
+use diana_log::Entry;
 
 /// The file that they are written to.
 pub struct Decisions(BufWriter<Box<dyn Write>>);

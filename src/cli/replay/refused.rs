@@ -8,7 +8,7 @@ use diana_core::time::Micros;
 use hashbrown::HashMap;
 
 use crate::callers;
-use crate::log::Entry;
+use diana_log::Entry;
 
 /// Callers that are remembered at most. Beyond that those with the fewest refusals are forgotten, so a caller may have
 /// some more than are counted, and never less.

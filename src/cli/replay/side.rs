@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 use super::counts::{Counts, Taken};
 use super::refused::RefusedCallers;
 use super::series::Series;
-use crate::log::Entry;
+use diana_log::Entry;
 
 /// Longest wait that is told apart from longer ones, in ticks: rules hold for 20 s at most.
 const LONGEST: u64 = 60_000_000;

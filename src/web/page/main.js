@@ -18,7 +18,7 @@ const said = document.getElementById("said");
 initSync({module: MODULE});
 
 /** What an example makes of a state. */
-const example = ({rules, seconds, streams}, others) => sound({...others, seconds, streams, rules}, rules);
+const example = ({rules, seconds, streams}, others) => sound({...others, seconds, streams, rules, log: ""}, rules);
 const beginning = () => example(PRESETS[0], {});
 
 async function opened() {

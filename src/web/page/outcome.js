@@ -49,7 +49,7 @@ export function outcome(core) {
       shown = {question, answer};
       width = at("variants").clientWidth;
       at("summary").className = "";
-      at("summary").textContent = `${answer.requests} requests, shown in steps of ${answer.step} s.`;
+      at("summary").textContent = `${answer.requests} requests, shown in steps of ${answer.step} s.${pasted(answer.log)}`;
       at("variants").replaceChildren(...answer.variants.map(variant));
       const fine = answer.variants.filter((it) => !it.error);
       at("look").hidden = fine.length === 0;
@@ -74,6 +74,10 @@ export function outcome(core) {
   };
 }
 
+function pasted({lines, bad, why}) {
+  return bad > 0 ? ` ${bad} of ${lines} lines of the log tell of no request, such as ${why}.` : "";
+}
+
 function variant(it) {
   const title = element("h3", {}, named(it.algorithm));
   if (it.error) return element("article", {}, title, element("p", {className: "problem"}, it.error));
@@ -91,15 +95,15 @@ function listed({requests, most}, core, {question}) {
   const rows = requests.map((it) => {
     const ask = () => at("why").replaceChildren(explained(JSON.parse(core.why(question, at("by").value, it.number))));
     const button = element("button", {type: "button", onclick: ask, "aria-label": `Why was request ${it.number + 1} ${it.decision}?`}, "Why?");
-    return [`${it.time.toFixed(3)} s`, it.request, `${it.caller}`, it.decision, it.rule ?? "", it.more, button];
+    return [`${it.time.toFixed(3)} s`, it.request, it.address ?? "unknown", it.decision, it.rule ?? "", it.more, button];
   });
   const title = requests.length === most ? `The first ${most} requests of this moment` : "Requests of this moment";
-  return table(title, ["time", "request", "caller", "decision", "rule", "and", "ask"], rows);
+  return table(title, ["time", "request", "from", "decision", "rule", "and", "ask"], rows);
 }
 
 function explained({error, time, method, path, address, headers, rules}) {
   if (error) return element("p", {className: "problem"}, error);
-  const pairs = [["request", `${method} ${path}, at ${time.toFixed(3)} s, from ${address}`], ...headers.map(([name, value]) => [name, value])];
+  const pairs = [["request", `${method} ${path}, at ${time.toFixed(3)} s, from ${address ?? "an unknown address"}`], ...headers.map(([name, value]) => [name, value])];
   const told = pairs.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]);
   const rows = rules.map((it) => [it.rule, it.why ? `${it.decision}: ${it.why}` : it.decision, it.limit === undefined ? "" : `${it.remaining} of ${it.limit}`, it.wait === undefined ? "" : `${it.wait}`, it.scope ?? "", it.mode ?? ""]);
   return element("div", {}, element("h3", {}, "Why"), element("dl", {}, ...told), table("What each rule says", ["rule", "decision", "left", "wait, s", "scope", "mode"], rows));

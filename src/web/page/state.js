@@ -8,7 +8,7 @@ export const MOST = 8;
 
 export const STREAM = {kind: "poisson", rate: 8, every: 5, callers: 3, takes: 20, status: 200, method: "GET", path: "/", headers: "x-account-id: caller-{n}"};
 
-export const START = {seconds: 30, gateways: 1, workers: 2, seed: 1, streams: [STREAM], algorithms: [""]};
+export const START = {seconds: 30, gateways: 1, workers: 2, seed: 1, streams: [STREAM], log: "", algorithms: [""]};
 
 const number = (value, other) => (Number.isFinite(value) ? value : other);
 const text = (value, other) => (typeof value === "string" ? value : other);
@@ -32,7 +32,7 @@ function stream(given) {
 /** The state that is meant, whatever was given. */
 export function sound(given, rules) {
   const from = Object(given);
-  const streams = Array.isArray(from.streams) && from.streams.length > 0 ? from.streams.slice(0, MOST) : START.streams;
+  const streams = Array.isArray(from.streams) ? from.streams.slice(0, MOST) : START.streams;
   const algorithms = Array.isArray(from.algorithms) ? ALGORITHMS.map(([name]) => name).filter((name) => from.algorithms.includes(name)) : [];
   return {
     rules: text(from.rules, rules),
@@ -41,6 +41,7 @@ export function sound(given, rules) {
     workers: number(from.workers, START.workers),
     seed: number(from.seed, START.seed),
     streams: streams.map(stream),
+    log: text(from.log, START.log),
     algorithms: algorithms.length > 0 ? algorithms : START.algorithms,
   };
 }
@@ -52,6 +53,6 @@ export function experiment(state) {
     return [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];
   });
   const traffic = state.streams.map((stream) => ({...stream, headers: headers(stream.headers)}));
-  const {rules, seconds, gateways, workers, seed, algorithms} = state;
-  return JSON.stringify({rules, traffic, seconds, gateways, workers, seed, algorithms});
+  const {rules, log, seconds, gateways, workers, seed, algorithms} = state;
+  return JSON.stringify({rules, traffic, log, seconds, gateways, workers, seed, algorithms});
 }

@@ -13,6 +13,12 @@ export function traffic(state, changed) {
     field.value = state[name];
     field.oninput = () => field.value !== "" && (state[name] = Number(field.value), changed());
   }
+  const log = document.getElementById("log");
+  log.value = state.log;
+  log.oninput = () => {
+    state.log = log.value;
+    changed();
+  };
   const streams = document.getElementById("streams");
   const draw = () => streams.replaceChildren(...state.streams.map((stream, number) => fields(state, stream, number, draw, changed)));
   document.getElementById("add").onclick = () => {
@@ -68,5 +74,5 @@ function fields(state, stream, number, draw, changed) {
     words("headers", "Headers, one a line", (it) => element("textarea", {rows: 2, spellcheck: false, ...it})),
   ];
   return element("fieldset", {}, element("legend", {}, `Traffic ${number + 1}`), element("div", {className: "fields"}, ...parts),
-    ...(state.streams.length > 1 ? [element("p", {}, element("button", {type: "button", onclick: remove}, `Remove traffic ${number + 1}`))] : []));
+    element("p", {}, element("button", {type: "button", onclick: remove}, `Remove traffic ${number + 1}`)));
 }

@@ -95,7 +95,7 @@ fn pair(given: &str) -> Result<(Target, String), String> {
         format!(
             "found `--set {}`, allowed: WHAT=FIELD, where WHAT is {}, header:NAME, response:NAME or \
              metadata:NAMESPACE/KEY",
-            crate::text::plain(given),
+            given,
             names.join(", ")
         )
     };
@@ -128,15 +128,17 @@ fn header(name: &str) -> Target {
     }
 }
 
+/// The headers that every request may have.
+pub const STANDARD: [(&str, Field); 4] = [
+    ("x-forwarded-for", Field::ForwardedFor),
+    ("user-agent", Field::UserAgent),
+    ("x-request-id", Field::RequestId),
+    ("referer", Field::Referer),
+];
+
 /// The header that every request may have under this name.
 pub fn standard(name: &str) -> Option<Field> {
-    match name {
-        "x-forwarded-for" => Some(Field::ForwardedFor),
-        "user-agent" => Some(Field::UserAgent),
-        "x-request-id" => Some(Field::RequestId),
-        "referer" => Some(Field::Referer),
-        _ => None,
-    }
+    STANDARD.iter().find(|(own, _)| *own == name).map(|(_, field)| *field)
 }
 
 /// What a field of an object usually is: in Istio's format, in that of Envoy Gateway, and as many call it themselves.

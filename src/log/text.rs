@@ -10,10 +10,10 @@
 use diana_core::time::Micros;
 use memchr::{memchr, memrchr};
 
-use super::columns::Columns;
-use super::entry::Entry;
-use super::fields::{Field, Mapping, Target};
-use super::instant::{self, number};
+use crate::columns::Columns;
+use crate::entry::Entry;
+use crate::fields::{Field, Mapping, Target};
+use crate::instant::{self, number};
 
 /// Where a format has what.
 struct Layout {

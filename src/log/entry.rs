@@ -9,7 +9,7 @@ use diana_core::port::{Ending, Property, Pseudo, Request, Values};
 use diana_core::time::Micros;
 use diana_player::Arrival;
 
-use super::fields::{FIELDS, Field, Mapping, Target, standard};
+use crate::fields::{FIELDS, Field, Mapping, STANDARD, Target, standard};
 
 /// Flags by which Envoy says that the upstream could not be reached, or did not answer.
 const UPSTREAM_FAILED: [&[u8]; 6] = [b"UH", b"UT", b"UF", b"UC", b"NC", b"UPE"];
@@ -87,6 +87,16 @@ impl Entry {
             let spans = (self.keep(name), self.keep(text));
             self.headers.push(spans);
         }
+    }
+
+    /// The names and values of the headers that the line bears, apart from those that every request has.
+    pub fn headers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let standard = STANDARD
+            .iter()
+            .filter_map(|(name, field)| Some((name.as_bytes(), self.field(*field)?)));
+        let own = self.headers.iter();
+        standard
+            .chain(own.filter_map(|(name, value)| Some((self.span(*name)?, self.span(*value)?))))
     }
 
     /// What a field says.

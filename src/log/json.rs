@@ -5,9 +5,9 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::entry::Entry;
-use super::fields::{Field, Mapping, Target, usual};
-use super::{instant, text};
+use crate::entry::Entry;
+use crate::fields::{Field, Mapping, Target, usual};
+use crate::{instant, text};
 
 /// What was read of an object beside the entry.
 struct Reader<'a> {

@@ -1,0 +1,76 @@
+//! Requests of an access log that was pasted.
+
+use diana_core::port::{Ending, Pseudo, Request};
+use diana_core::time::{Micros, SECOND};
+use diana_log::{Entry, Mapping, Reader};
+use serde_json::{Value, json};
+
+use crate::experiment::{MOST, START};
+use crate::visit::{Told, Visit};
+
+const MINUTE: Micros = 60 * SECOND;
+
+/// Requests, and what is to be told of the lines.
+#[derive(Debug, Default)]
+pub struct Pasted {
+    /// The requests, as far apart as they were. They are moved by whole minutes, to the beginning of the experiment.
+    pub visits: Vec<Visit>,
+    lines: usize,
+    bad: usize,
+    why: Option<String>,
+}
+
+impl Pasted {
+    /// Reads lines.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn read(text: &str) -> Result<Pasted, String> {
+        let mut pasted = Pasted::default();
+        let mut reader = Reader::new(Mapping::default());
+        for (number, line) in (1_u64..).zip(text.lines()) {
+            if line.trim().is_empty() {
+                continue;
+            }
+            let mut entry = Entry::default();
+            pasted.lines += 1;
+            match reader.read(line.as_bytes(), number, &mut entry) {
+                Ok(()) => pasted.visits.push(visit(&entry)),
+                Err(why) => {
+                    pasted.bad += 1;
+                    pasted.why.get_or_insert_with(|| format!("line {number}: {why}"));
+                }
+            }
+            if pasted.lines > MOST {
+                return Err(format!("the log has more than {MOST} lines"));
+            }
+        }
+        let first = pasted.visits.iter().map(|visit| visit.at).min().unwrap_or(0);
+        let begin = first - first % MINUTE;
+        pasted.visits.iter_mut().for_each(|visit| visit.at = visit.at - begin + START);
+        Ok(pasted)
+    }
+
+    /// How many lines there were, how many of them tell of no request, and why the first of those does not.
+    pub fn told(&self) -> Value {
+        json!({"lines": self.lines, "bad": self.bad, "why": self.why})
+    }
+}
+
+fn visit(entry: &Entry) -> Visit {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let pseudo = |which| entry.pseudo(which).map(|bytes| text(&bytes)).unwrap_or_default();
+    let headers = entry.headers().map(|(name, value)| (text(name), text(value)));
+    Visit {
+        at: entry.at,
+        took: entry.took.unwrap_or(0),
+        status: Ending::status(entry).unwrap_or(0),
+        address: entry.client(),
+        host: pseudo(Pseudo::Authority),
+        told: Told {
+            method: pseudo(Pseudo::Method),
+            path: pseudo(Pseudo::Path),
+            headers: headers.collect(),
+        },
+    }
+}
