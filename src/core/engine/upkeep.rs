@@ -66,7 +66,7 @@ impl Engine {
         let mode = if self.is_together() { "fleet" } else { "gateway" };
         self.tell_mode(namespace, (self.is_global && self.serves).then_some(mode), metrics);
         if let Some(client) = &mut self.client {
-            client.stats.unsettled += std::mem::take(&mut self.redis.ledgers.dropped);
+            client.stats.unsettled = std::mem::take(&mut self.redis.ledgers.dropped);
             metrics::flush_fleet(namespace, &mut client.stats, metrics);
         }
         metrics::flush_traffic(namespace, &self.traffic, metrics);

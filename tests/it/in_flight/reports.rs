@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use diana_core::engine::Engine;
@@ -94,6 +95,32 @@ fn clients_are_told_how_many_and_to_come_again_soon() {
         engine.retire("n", clock.0.get(), &metrics);
         assert_eq!(metrics.of("diana.n.rule.few.keys"), 0);
     }
+}
+
+/// Who comes when a table is full shares places, but no longer than it takes to look again after requests have ended.
+#[test]
+fn a_full_table_has_room_again_soon_after_requests_have_ended() {
+    let document = "keys: 50\nlimits: [{Url: /, rules: [{name: r, actor: device, in_flight: 1, scope: local}]}]";
+    let (mut engine, clock) = (engine(document, &Rc::default()), clock());
+    let (metrics, mut open) = (Sums::default(), Vec::new());
+    let overflow = |engine: &mut Engine, callers: Range<u32>, open: &mut Vec<Permit>| {
+        let before = metrics.of("diana.n.rule.r.overflow");
+        for caller in callers {
+            let request = FakeRequest::get("/").header("x-device-id", caller.to_string());
+            if let Verdict::Admit(permit, _) = engine.decide(&request, &clock) {
+                open.push(permit);
+            }
+        }
+        engine.flush("n", &metrics);
+        metrics.of("diana.n.rule.r.overflow") - before
+    };
+    assert_eq!(overflow(&mut engine, 0..50, &mut open), 0);
+    assert_eq!(overflow(&mut engine, 50..55, &mut open), 5);
+    for permit in open.drain(..) {
+        end(&mut engine, permit, clock.0.get());
+    }
+    clock.0.set(clock.0.get().later(SECOND / 10));
+    assert_eq!(overflow(&mut engine, 55..60, &mut open), 0);
 }
 
 /// A rule in shadow counts those that it would have let in.

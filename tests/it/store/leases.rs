@@ -122,6 +122,21 @@ fn a_block_goes_back_when_it_ends_even_if_the_caller_comes_on() {
     }
 }
 
+/// It would come back when others count it as used already.
+#[test]
+fn what_is_held_is_not_spent_in_the_last_moment_in_which_it_is_counted() {
+    let gateway = gateway("W", Quota::new(Unit::Minute, 1000), 1);
+    // A term has a millisecond left, and the next one is the last in which the block is counted.
+    gateway.at(99 * MS);
+    gateway.take(0, 20);
+    for (ms, is_asked) in [(148, false), (150, true)] {
+        gateway.at(ms * MS);
+        let before = gateway.asked.get();
+        assert!(gateway.request(0, 1).unwrap().is_admitted());
+        assert_eq!(gateway.asked.get() > before, is_asked, "at {ms} ms");
+    }
+}
+
 #[test]
 fn a_worker_that_dies_takes_only_what_it_held() {
     for short in ["W", "SW", "TB"] {

@@ -204,3 +204,33 @@ fn lines_are_not_lifted_nor_what_others_share() {
     let nobody = store.lift(key(9999), START);
     assert!(matches!(nobody, Ok(()) | Err(Unliftable::Shared)));
 }
+
+/// What a worker was lent since comes back, however long ago it was lifted, and however late the worker is.
+#[test]
+fn what_is_lent_after_it_was_lifted_comes_back_late_too() {
+    let rule = Rule::new("W", Quota::new(Unit::Minute, 1000));
+    let data = Rc::new(FakeSharedData::default());
+    let new = || open(spec(&rule, Settling::Never), &data);
+    let left = |now: Now| {
+        let mut store = new();
+        let reservation = store.check(key(1), 1, now);
+        store.remaining(&reservation)
+    };
+    let mut worker = new();
+    let request = |worker: &mut Box<dyn Store>, now: Now| {
+        let mut reservation = worker.check(key(1), 1, now);
+        assert!(reservation.decision().is_admitted());
+        assert!(worker.charge(&mut reservation, 0).is_admitted());
+    };
+    request(&mut worker, START);
+    assert_eq!(new().lift(key(1), START), Ok(()));
+    let lent = START.later(2 * SECOND);
+    let mut given = 0;
+    while left(lent) + given > 980 {
+        request(&mut worker, lent);
+        given += 1;
+    }
+    let late = lent.later(SECOND / 2);
+    while worker.tidy(late) {}
+    assert_eq!(left(late), 1000 - given);
+}

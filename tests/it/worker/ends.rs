@@ -256,3 +256,33 @@ fn an_instance_that_was_replaced_keeps_places_in_flight() {
     pass(&mut thread, 1);
     assert_eq!(*thread.host.resumed.borrow(), [10, 12], "the place is free");
 }
+
+/// What is open of a cost is settled when it ends: until then nobody need be told of it.
+#[test]
+fn an_instance_that_was_replaced_rests_while_costs_are_open() {
+    let text = "limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 100, algo: W, scope: gateway, \
+                cost: {response: {header: x-used}, reserve: 5, max: 9}}]}]";
+    let mut thread = Thread::with(text);
+    assert!(thread.request(1, 10, "ann"));
+    let old = weak(&thread, 1);
+    assert!(thread.configure(1, "limits: []"));
+    thread.pass(SECOND);
+    assert!(old.upgrade().is_some(), "its stream has it");
+    assert_eq!(thread.host.next(), None);
+}
+
+/// What it says from time to time of places in flight it says at its own pace.
+#[test]
+fn an_instance_that_was_replaced_is_called_no_more_often_than_before() {
+    let text = "limits: [{Url: /, rules: [{actor: account, in_flight: 1, scope: gateway}]}]";
+    let mut thread = Thread::with(text);
+    assert!(thread.request(1, 10, "ann"));
+    assert!(thread.configure(1, "limits: []"));
+    let mut calls = 0;
+    let end = thread.host.now.get().mono + 5 * SECOND;
+    while let Some((fires, _)) = thread.host.next().filter(|(fires, _)| *fires <= end) {
+        thread.pass(fires - thread.host.now.get().mono);
+        calls += 1;
+    }
+    assert!((10..=100).contains(&calls), "{calls} in five seconds");
+}

@@ -97,7 +97,7 @@ impl Outstanding {
 
     /// How many more can be counted.
     pub(in crate::store) fn room(self) -> u64 {
-        MOST - self.during
+        MOST.saturating_sub(self.during)
     }
 
     /// The term in which a lease that is taken now is counted.
