@@ -6,7 +6,9 @@ use std::rc::Rc;
 use super::first_cells;
 use diana_core::decision::Retry;
 use diana_core::policy::{LimitFields, Response, Scope};
+use diana_core::report::explained::seconds;
 use diana_core::report::{Outcome, Record, Refusal, Report};
+use diana_core::time::SECOND;
 
 /// A record of everything that one can tell.
 fn record(outcome: Outcome, shadow: bool) -> Record {
@@ -91,4 +93,22 @@ fn the_table_of_the_access_log_has_every_word_and_every_field_and_no_other() {
     let row = table.lines().find(|row| row.starts_with("| the first word |")).unwrap();
     let listed: BTreeSet<String> = row.split('`').skip(1).step_by(2).map(str::to_owned).collect();
     assert_eq!(listed, words);
+}
+
+/// To the microsecond, with as many digits as there are.
+#[test]
+fn times_are_written_as_they_are() {
+    for (ticks, text, json) in [
+        (412_017, "0.412017", "0.412017"),
+        (61 * SECOND + 30, "61.000030", "61.000030"),
+        (2 * SECOND, "2.000000", "2"),
+        (SECOND - 1, "0.999999", "0.999999"),
+    ] {
+        let mut record = record(Outcome::Refused(Retry::After(ticks)), false);
+        record.caller = 0x5d0c_3a7b_e1f2_a864;
+        let state = record.state();
+        assert!(state.contains(&format!(" wait={text}s ")), "{state}");
+        assert!(state.ends_with(" key=5d0c3a7be1f2a864"), "{state}");
+        assert_eq!(seconds(ticks), json);
+    }
 }
