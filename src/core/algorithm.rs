@@ -121,6 +121,34 @@ pub trait Algorithm: Debug {
     /// Permits left at `now`; never more than could be admitted at once.
     fn remaining(&self, state: &[u64], now: Now) -> u64;
 
+    /// Permits charged at `now`, which are more than the limit where debts are, or a larger plan was in force; of what
+    /// holds requests only whether there are any.
+    fn charged(&self, state: &[u64], now: Now) -> u64 {
+        u64::from(self.remaining(state, now) == 0)
+    }
+
+    /// Charges what a request has turned out to use to `used`, which tells apart what was used of `charged`, and writes it
+    /// into `new`: where the request was charged, as long as that counts, and at `now` what it is in debt for.
+    ///
+    /// Only windows know where that was.
+    fn note_used(
+        &self,
+        used: &[u64],
+        _charged: &[u64],
+        _now: Now,
+        _settlement: &Settlement,
+        new: &mut [u64],
+    ) {
+        copy(used, new);
+    }
+
+    /// Takes what was used back from what is `charged`, and writes what is left into `new`: what is reserved, and still
+    /// known by the same receipts. Whether that can be done.
+    fn without_used(&self, charged: &[u64], _used: &[u64], new: &mut [u64]) -> bool {
+        copy(charged, new);
+        false
+    }
+
     /// Permits of what was charged at `now` that requests hold which are under way, where that is told apart from what was
     /// used.
     fn reserved(&self, _state: &[u64], _now: Now) -> u64 {

@@ -77,6 +77,17 @@ impl Ring {
         }
     }
 
+    /// Counts `amount` in `slice`, if that is remembered.
+    pub fn add_late(&self, state: &mut [u64], slice: u64, amount: u64) {
+        let newest = self.newest(state);
+        if amount == 0 || slice >= newest {
+            self.add(state, slice.max(newest), amount);
+        } else if newest - slice < self.counters as u64 {
+            let count = self.counter(state, slice).saturating_add(amount);
+            self.set(state, slice, count.min(u64::from(u32::MAX)));
+        }
+    }
+
     /// Takes up to `amount` back that was counted in `slice`, if it is still remembered.
     pub fn take(&self, state: &mut [u64], slice: u64, amount: u64) {
         let count = self.count(state, slice);

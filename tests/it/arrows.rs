@@ -125,7 +125,7 @@ const STORES: &[(&str, &[&str])] = &[
     ("daily", &["plans", "reservation"]),
     ("in_flight", &["places", "reservation", "slots", "usage"]),
     ("local", &["plans", "reservation", "row", "state", "table"]),
-    ("shared", &["lease", "leases", "plans", "reservation", "slots", "state", "usage"]),
+    ("shared", &["lease", "leases", "plans", "reservation", "slots", "usage"]),
     ("tables", &["bans", "counter_spec", "daily", "places", "table", "weak_registry"]),
     ("remains", &["bans", "found", "places", "slots"]),
     (

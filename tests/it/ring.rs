@@ -22,6 +22,15 @@ fn a_ring_counts_what_a_list_counts() {
             list.push((asked.max(ring.newest(&state)), amount));
             ring.add(&mut state, asked, amount);
             if rng.u8(0..4) == 0 {
+                // What is counted late counts in its own slice, while that is remembered.
+                let late = slice.saturating_sub(rng.u64(0..2 * counters as u64));
+                let (newest, amount) = (ring.newest(&state), rng.u64(0..9));
+                ring.add_late(&mut state, late, amount);
+                if late + counters as u64 > newest {
+                    list.push((late, amount));
+                }
+            }
+            if rng.u8(0..4) == 0 {
                 // What is forgotten, or not yet counted, cannot be taken back.
                 let (from, back) = list.swap_remove(rng.usize(0..list.len()));
                 ring.take(&mut state, from, back);

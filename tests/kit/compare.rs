@@ -17,6 +17,9 @@ use crate::server::Server;
 /// the clock of the case still stands.
 const PATIENCE: Duration = Duration::from_millis(800);
 
+/// Permits that are in debt, or turn out to be used, at a time: so few that no slice in Rust comes to its end, 2³².
+const MOST: u64 = 1 << 20;
+
 const DAY: u64 = 86_400_000_000;
 
 /// A charge that can be given back.
@@ -231,7 +234,7 @@ impl Play {
         let keys = [1, 2, 100][rng.usize(0..3)];
         let mut charge = Charge { unit_cost, soon, shadow, tentative, keys, ..plain };
         if charge.counted.is_some() && rng.u8(0..4) == 0 {
-            charge.counted = Some(rng.u64(0..=quota.rpu.max(1)));
+            charge.counted = Some(rng.u64(0..=quota.rpu.clamp(1, MOST)));
         }
         let counted = charge.counted;
         let plain =
@@ -290,7 +293,7 @@ impl Play {
     /// More was used than was charged under `receipt`.
     fn owe(&mut self, charge: &mut Charge, asked: &mut Asked, receipt: u64) {
         let quota = self.rules[asked.rule].case.quota;
-        let permits = self.rng.u64(1..=2 * quota.rpu.max(1));
+        let permits = self.rng.u64(1..=2 * quota.rpu.clamp(1, MOST));
         asked.debt = permits;
         charge.back = Back::Debt { receipt, permits };
         charge.counted = charge.counted.map(|counted| counted.max(permits));

@@ -9,6 +9,7 @@ pub mod host;
 pub mod in_flight;
 pub mod laws;
 pub mod model;
+pub mod plans;
 pub mod rules;
 pub mod seed;
 #[cfg(unix)]

@@ -103,8 +103,9 @@ pub struct State {
     next: u64,
     /// Where that is kept beside what is reserved: what was used.
     used: Option<Vec<u64>>,
-    /// Of a bucket then: permits that are not settled yet, and since when there are any.
-    open: (u64, u64),
+    /// Of a bucket then: permits that are not settled yet, since when there are any, and by which rate the caller was last
+    /// let through.
+    open: (u64, u64, u64),
 }
 
 #[derive(Default)]
@@ -143,7 +144,8 @@ impl Model {
                     (asked.want, asked.soon) = (0, 0);
                     asked.what = if asked.what == LIFTS { LOOKS } else { asked.what };
                 }
-                if asked.what == LIFTS {
+                // What is reserved stays known by its receipts.
+                if asked.what == LIFTS && asked.counted.is_none() {
                     self.lifted.insert((asked.rule, asked.caller), now.mono);
                 }
                 seat

@@ -116,6 +116,23 @@ fn who_is_banned_is_charged_nowhere() {
     assert_eq!((later[0].wait, later[0].rules[0].remaining), (Some(0), 8));
 }
 
+/// What it says of that is understood, however long a ban it is.
+#[test]
+fn an_operator_bans_for_any_time_and_lifts_it() {
+    let server = Server::start();
+    let now = 1_700_000_000 * SECOND;
+    let say = |sets, now| {
+        let refusals = Refusals { sets, ..count(&BAN, 1, 0) };
+        server.decide(&trip_about(Some(now), refusals)).bans[0][0].left
+    };
+    for length in [1, SECOND, BAN.max, 0] {
+        assert_eq!(say(Some(length), now), length);
+        assert_eq!(say(None, now), length, "it is still so");
+    }
+    assert_eq!(say(Some(BAN.max), now), BAN.max);
+    assert_eq!(say(None, now + BAN.max), 0);
+}
+
 #[test]
 fn what_is_not_ours_bans_nobody() {
     let server = Server::start();

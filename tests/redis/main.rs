@@ -16,6 +16,7 @@ mod fleet;
 mod in_flight;
 mod law;
 mod leases;
+mod lifted;
 mod loans;
 mod parts;
 mod played;

@@ -73,25 +73,26 @@ impl Algorithm for Counted {
     fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]) {
         let ((reserved, used), (new_reserved, new_used)) = (self.parts(old), self.parts_mut(new));
         self.inner.settle(reserved, now, settlement, new_reserved);
-        match settlement.used {
-            0 => copy(used, new_used),
-            permits => self.inner.debit(used, now, permits, new_used),
-        }
+        self.inner.note_used(used, reserved, now, settlement, new_used);
     }
 
     fn spend_by(&self, _charged: &[u64], _now: Now) -> Option<Micros> {
         None
     }
 
-    fn reserved(&self, state: &[u64], now: Now) -> u64 {
-        let (reserved, used) = self.parts(state);
-        self.inner.remaining(used, now).saturating_sub(self.inner.remaining(reserved, now))
+    fn charged(&self, state: &[u64], now: Now) -> u64 {
+        self.inner.charged(self.parts(state).0, now)
     }
 
-    fn lift(&self, old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
-        let kept = out.saturating_add(self.reserved(old, now));
-        let (new_reserved, new_used) = self.parts_mut(new);
-        self.inner.lift(&[], now, kept, new_reserved) && self.inner.lift(&[], now, kept, new_used)
+    fn reserved(&self, state: &[u64], now: Now) -> u64 {
+        let (reserved, used) = self.parts(state);
+        self.inner.charged(reserved, now).saturating_sub(self.inner.charged(used, now))
+    }
+
+    fn lift(&self, old: &[u64], _now: Now, _out: u64, new: &mut [u64]) -> bool {
+        let ((reserved, used), (new_reserved, new_used)) = (self.parts(old), self.parts_mut(new));
+        new_used.fill(0);
+        self.inner.without_used(reserved, used, new_reserved)
     }
 
     fn most_at_once(&self) -> u64 {

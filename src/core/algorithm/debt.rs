@@ -65,6 +65,18 @@ impl Debt {
         self.without(u128::from(permits) * u128::from(unit))
     }
 
+    /// Without `permits` that were charged at `since` and come back, less what may have drained of them by `rate`: had
+    /// others found the bucket full, it would have been this charge that drained.
+    pub(super) fn returned(self, permits: u64, unit: Micros, since: Micros, rate: u64) -> Debt {
+        let charge = Debt::default().drained(since, rate).charged(permits, unit);
+        self.without(charge.drained(self.at, rate).amount())
+    }
+
+    /// Whole permits that it is, rounded up.
+    pub(super) fn in_permits(self, unit: Micros) -> u64 {
+        permits(self.amount.saturating_add(u128::from(unit.saturating_sub(1))), unit)
+    }
+
     /// At least `amount`.
     pub(super) fn at_least(self, amount: u128) -> Debt {
         Debt { amount: self.amount.max(amount), ..self }

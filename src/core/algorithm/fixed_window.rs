@@ -10,6 +10,7 @@ use super::{Algorithm, BuiltAlgorithm, Can, Codec, Conflict, Entry};
 use crate::calendar::Windows;
 use crate::decision::Decision;
 use crate::policy::Quota;
+use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
 
 /// `W` in the registry.
@@ -64,6 +65,16 @@ impl Window {
         }
     }
 
+    fn plus(self, permits: u64) -> Window {
+        Window { used: self.used.saturating_add(permits), ..self }
+    }
+
+    /// What was used, if it was in the same window as another one is.
+    fn beside(self, other: Window) -> Window {
+        let is_it = (self.ends, self.latest) == (other.ends, other.latest);
+        Window { used: if is_it { self.used } else { 0 }, ..other }
+    }
+
     /// Ticks until it ends.
     fn left(self, now: Now) -> Micros {
         self.ends.saturating_sub(now.wall).min(self.latest.saturating_sub(now.mono))
@@ -116,8 +127,41 @@ impl Algorithm for FixedWindow {
     }
 
     fn debit(&self, old: &[u64], now: Now, permits: u64, new: &mut [u64]) {
-        let window = self.current(old, now);
-        Window { used: window.used.saturating_add(permits), ..window }.save(new);
+        self.current(old, now).plus(permits).save(new);
+    }
+
+    fn charged(&self, state: &[u64], now: Now) -> u64 {
+        self.current(state, now).used
+    }
+
+    fn note_used(
+        &self,
+        used: &[u64],
+        charged: &[u64],
+        now: Now,
+        settlement: &Settlement,
+        new: &mut [u64],
+    ) {
+        // Both are of the same window.
+        let known = Window::load(used);
+        let old = match Window::load(charged) {
+            window if self.first(window) == settlement.receipt => {
+                known.beside(window).plus(settlement.used.min(settlement.reserved))
+            }
+            window => known.beside(window),
+        };
+        old.save(new);
+        if settlement.debt() > 0 {
+            let window = self.current(charged, now);
+            old.beside(window).plus(settlement.debt()).save(new);
+        }
+    }
+
+    fn without_used(&self, charged: &[u64], used: &[u64], new: &mut [u64]) -> bool {
+        let (window, known) = (Window::load(charged), Window::load(used));
+        let used = window.used.saturating_sub(known.beside(window).used);
+        Window { used, ..window }.save(new);
+        true
     }
 
     fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros> {
@@ -135,7 +179,7 @@ impl Algorithm for FixedWindow {
     }
 
     fn remaining(&self, state: &[u64], now: Now) -> u64 {
-        self.rpu.saturating_sub(self.current(state, now).used)
+        self.rpu.saturating_sub(self.charged(state, now))
     }
 
     fn expires(&self, state: &[u64], now: Now) -> Micros {

@@ -10,6 +10,7 @@ use super::{Algorithm, BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Settin
 use crate::decision::Decision;
 use crate::policy::Quota;
 use crate::ring::Ring;
+use crate::settlement::Settlement;
 use crate::time::{Micros, Now, SECOND};
 
 /// `SW` in the registry.
@@ -125,6 +126,32 @@ impl Algorithm for SlidingWindow {
         self.ring.add(new, self.current(old, now), permits);
     }
 
+    fn charged(&self, state: &[u64], now: Now) -> u64 {
+        self.ring.sum(state, self.current(state, now))
+    }
+
+    fn note_used(
+        &self,
+        used: &[u64],
+        charged: &[u64],
+        now: Now,
+        settlement: &Settlement,
+        new: &mut [u64],
+    ) {
+        copy(used, new);
+        let permits = settlement.used.min(settlement.reserved);
+        self.ring.add_late(new, settlement.receipt, permits);
+        self.ring.add(new, self.current(charged, now), settlement.debt());
+    }
+
+    fn without_used(&self, charged: &[u64], used: &[u64], new: &mut [u64]) -> bool {
+        copy(charged, new);
+        for slice in self.ring.slices(self.ring.newest(charged)) {
+            self.ring.take(new, slice, self.ring.count(used, slice));
+        }
+        true
+    }
+
     fn spend_by(&self, charged: &[u64], _now: Now) -> Option<Micros> {
         // Spent in a later slice they would be forgotten too early.
         Some(self.start(self.ring.newest(charged).saturating_add(1)))
@@ -140,7 +167,7 @@ impl Algorithm for SlidingWindow {
     }
 
     fn remaining(&self, state: &[u64], now: Now) -> u64 {
-        self.rpu.saturating_sub(self.ring.sum(state, self.current(state, now)))
+        self.rpu.saturating_sub(self.charged(state, now))
     }
 
     fn expires(&self, state: &[u64], _now: Now) -> Micros {

@@ -164,10 +164,7 @@ impl Algorithm for TokenBucket {
         if self.reach.is_some() {
             return self.refund(old, receipt, permits, new);
         }
-        // Had others found the bucket full, it would have been this charge that drained.
-        let debt = Debt::load(old);
-        let charge = Debt::default().drained(since, self.fastest).charged(permits, self.unit);
-        debt.without(charge.drained(debt.at(), self.fastest).amount()).save(new);
+        Debt::load(old).returned(permits, self.unit, since, self.fastest).save(new);
     }
 
     fn debit(&self, old: &[u64], now: Now, permits: u64, new: &mut [u64]) {
@@ -185,6 +182,10 @@ impl Algorithm for TokenBucket {
 
     fn most_out(&self) -> u64 {
         self.burst / 2
+    }
+
+    fn charged(&self, state: &[u64], now: Now) -> u64 {
+        Debt::load(state).drained(now.mono, self.rpu).in_permits(self.unit)
     }
 
     fn lift(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {

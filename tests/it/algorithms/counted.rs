@@ -36,12 +36,12 @@ impl Twice {
     fn change(
         &mut self,
         reserved: impl Fn(&dyn Algorithm, &[u64], &mut [u64]),
-        used: impl Fn(&dyn Algorithm, &[u64], &mut [u64]),
+        used: impl Fn(&dyn Algorithm, &[u64], &[u64], &mut [u64]),
         whole: impl Fn(&dyn Algorithm, &[u64], &mut [u64]),
     ) {
         let old = [self.reserved.clone(), self.used.clone(), self.state.clone()];
         reserved(&*self.inner, &old[0], &mut self.reserved);
-        used(&*self.inner, &old[1], &mut self.used);
+        used(&*self.inner, &old[1], &old[0], &mut self.used);
         whole(&*self.whole, &old[2], &mut self.state);
         assert_eq!(self.state, [&self.reserved[..], &self.used[..]].concat());
     }
@@ -67,7 +67,7 @@ impl Twice {
     }
 }
 
-fn same(_: &dyn Algorithm, old: &[u64], new: &mut [u64]) {
+fn same(_: &dyn Algorithm, old: &[u64], _: &[u64], new: &mut [u64]) {
     new.copy_from_slice(old);
 }
 
@@ -91,11 +91,10 @@ fn it_is_the_same_twice() {
                     let settle = |it: &dyn Algorithm, old: &[u64], new: &mut [u64]| {
                         it.settle(old, now, &settlement, new);
                     };
-                    let debit = |it: &dyn Algorithm, old: &[u64], new: &mut [u64]| match used {
-                        0 => same(it, old, new),
-                        _ => it.debit(old, now, used, new),
+                    let note = |it: &dyn Algorithm, old: &[u64], all: &[u64], new: &mut [u64]| {
+                        it.note_used(old, all, now, &settlement, new);
                     };
-                    twice.change(settle, debit, settle);
+                    twice.change(settle, note, settle);
                 }
                 1 if !open.is_empty() => {
                     let (receipt, _, reserved) = open.swap_remove(rng.usize(..open.len()));
@@ -108,7 +107,10 @@ fn it_is_the_same_twice() {
                     let debit = |it: &dyn Algorithm, old: &[u64], new: &mut [u64]| {
                         it.debit(old, now, permits, new);
                     };
-                    twice.change(debit, debit, debit);
+                    let beside = |it: &dyn Algorithm, old: &[u64], _: &[u64], new: &mut [u64]| {
+                        it.debit(old, now, permits, new);
+                    };
+                    twice.change(debit, beside, debit);
                 }
                 _ => match twice.step(now, permits) {
                     Decision::Admit { .. } => {

@@ -285,8 +285,8 @@ fn of_a_fleet_redis_is_asked() {
         thread.host.calls.borrow().len() as u32 - 1
     };
     let call = asks(&mut thread, "GET", "/usage");
-    // The rule: four are left; one is lent, two are reserved, all ends in a second. Then the ban.
-    let usage = [0, 0, 0, 4, 1, 0, 2, 1_000_000, 0, 0, 0];
+    // The rule: four are left; one is lent, two are reserved, all ends in a second, and five are charged. Then the ban.
+    let usage = [0, 0, 0, 4, 1, 0, 2, 1_000_000, 5, 0, 0];
     let body = [&usage[..], &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
     thread.answer(1, call, Some(200), &decides(&body));
     let (status, seen) = reply(&mut thread).unwrap();

@@ -4,7 +4,7 @@ use super::Asked;
 use super::TERM;
 use super::look::Look;
 
-impl Look<'_> {
+impl Look {
     pub(super) fn take_back(&mut self, now: u64) {
         let Asked { receipt, term, block, left, lifted, .. } = self.asked;
         let elsewhere = self.is_window() && self.algorithm.receipt(&self.state.words) != receipt;

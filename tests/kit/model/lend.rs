@@ -8,7 +8,7 @@ use super::look::{Look, NOTHING};
 use super::slices::Next;
 use super::{Asked, IDLE, Receipts, SOON, State, TERM};
 
-impl Look<'_> {
+impl Look {
     pub(super) fn lend(&mut self, now: Now) -> u64 {
         if self.algorithm.spend_by(&self.state.words, now).is_none() {
             return 0;

@@ -6,14 +6,31 @@ use diana_core::time::Now;
 use super::look::{Look, NOTHING};
 use super::{LIFTS, Receipts};
 
-impl Look<'_> {
+impl Look {
     /// What requests under way hold, where that is told apart from what was used.
     fn reserved(&self, now: Now) -> u64 {
         match &self.state.used {
-            Some(_) if self.refills() && self.owes(now) => self.state.open.0,
-            Some(_) if self.refills() => 0,
-            Some(used) => self.algorithm.remaining(used, now).saturating_sub(self.left(now)),
+            Some(_) if self.refills() => {
+                self.state.open.0.min(self.charged(&self.state.words, now))
+            }
+            Some(used) => {
+                let all = self.charged(&self.state.words, now) + self.state.next;
+                all.saturating_sub(self.charged(used, now))
+            }
             None => 0,
+        }
+    }
+
+    /// What is charged, without what is leased of the next slice.
+    fn charged(&self, words: &[u64], now: Now) -> u64 {
+        match (self.bucket(), self.slices) {
+            (Some(bucket), _) => {
+                let debt = bucket.debt(words, now.mono).div_ceil(bucket.unit.into());
+                u64::try_from(debt).expect("it is no more than that")
+            }
+            (_, Some(slices)) => slices.used(words, 0, now.mono),
+            _ if self.algorithm.expires(words, now) > now.mono => words[1],
+            _ => 0,
         }
     }
 
@@ -26,17 +43,31 @@ impl Look<'_> {
         if self.asked.what != LIFTS {
             return;
         }
-        let kept = self.lent() + self.reserved(now);
-        let beside = self.state.next;
-        self.state.words = self.only(kept.saturating_sub(beside), now);
-        self.state.slack = 0;
-        if self.state.used.is_some() {
-            self.state.used = Some(self.only(kept, now));
-        }
-        if self.state.used.is_some() && self.refills() {
-            self.state.open = (0, now.mono);
-        }
         self.changed = true;
+        if self.state.used.is_some() {
+            return self.lift_used(now);
+        }
+        let beside = self.state.next;
+        self.state.words = self.only(self.lent().saturating_sub(beside), now);
+        self.state.slack = 0;
+    }
+
+    /// What is reserved stays where it was charged.
+    fn lift_used(&mut self, now: Now) {
+        let is_window = self.is_window();
+        let Some(used) = &mut self.state.used else { return };
+        match self.slices {
+            Some(slices) => slices.take_away(&mut self.state.words, used, now.mono),
+            None if is_window => {
+                self.state.words[1] = self.state.words[1].saturating_sub(used[1]);
+            }
+            None => {}
+        }
+        used.fill(0);
+        if self.bucket().is_some() {
+            self.asked.counted = Some(0);
+            self.close(now);
+        }
     }
 
     /// The state in which nothing else is charged.
@@ -54,6 +85,8 @@ impl Look<'_> {
     /// What is told of it.
     pub(super) fn told(&self, now: Now) -> (RuleReply, Receipts) {
         let (remaining, block) = (self.left(now), self.reserved(now));
-        (RuleReply { remaining, block, ..NOTHING }, Receipts { cost: self.lent(), lease: 0 })
+        let starts = self.charged(&self.state.words, now) + self.state.next;
+        let said = RuleReply { remaining, block, starts, ..NOTHING };
+        (said, Receipts { cost: self.lent(), lease: 0 })
     }
 }

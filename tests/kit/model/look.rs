@@ -1,5 +1,7 @@
 //! One rule of an ask.
 
+use std::rc::Rc;
+
 use diana_core::algorithm::Algorithm;
 use diana_core::decision::{Decision, Retry};
 use diana_core::policy::Quota;
@@ -26,9 +28,9 @@ pub(super) const NOTHING: RuleReply = RuleReply {
     overflow: false,
 };
 
-pub struct Look<'m> {
-    pub(super) algorithm: &'m dyn Algorithm,
-    pub(super) quota: &'m Quota,
+pub struct Look {
+    pub(super) algorithm: Rc<dyn Algorithm>,
+    pub(super) quota: Quota,
     /// Whether it holds requests.
     pub(super) holds: bool,
     /// Of a token bucket.
@@ -44,13 +46,13 @@ pub struct Look<'m> {
     pub(super) changed: bool,
 }
 
-impl<'m> Look<'m> {
-    pub fn new(rules: &'m [Rule], state: Option<&State>, asked: &Asked, now: Now) -> Look<'m> {
+impl Look {
+    pub fn new(rules: &[Rule], state: Option<&State>, asked: &Asked, now: Now) -> Look {
         let Rule { entry, case: Case { quota, algorithm }, .. } = &rules[asked.rule];
-        let algorithm = &**algorithm;
+        let (quota, algorithm) = (*quota, algorithm.clone());
         let holds = entry.short == "LB" || quota.max_delay.is_some_and(|delay| delay > 0);
         let burst = (entry.short == "TB").then(|| quota.burst.unwrap_or(quota.rpu));
-        let slices = (entry.short == "SW").then(|| Slices::new(quota));
+        let slices = (entry.short == "SW").then(|| Slices::new(&quota));
         let zeros = vec![0; algorithm.words()];
         let used = asked.counted.map(|_| zeros.clone());
         let nobody = || State { words: zeros, used, ..State::default() };
@@ -73,6 +75,7 @@ impl<'m> Look<'m> {
             changed,
         };
         let cost = look.asked.cost;
+        look.drain_by_what_was_last_admitted(entry);
         look.forget_the_past();
         look.open(now);
         look.owe(now);
@@ -191,9 +194,10 @@ impl<'m> Look<'m> {
         self.algorithm.spend_by(&nobody, Now::default()) == Some(u64::MAX)
     }
 
-    pub(super) fn bucket(&self) -> Option<Bucket<'m>> {
+    pub(super) fn bucket(&self) -> Option<Bucket> {
         let (rpu, fastest, unit) = (self.quota.rpu, self.quota.fastest(), self.quota.period());
-        self.refills().then_some(Bucket { algorithm: self.algorithm, rpu, fastest, unit })
+        let algorithm = self.algorithm.clone();
+        self.refills().then_some(Bucket { algorithm, rpu, fastest, unit })
     }
 
     /// A window that is aligned to the clock.
@@ -212,12 +216,12 @@ impl<'m> Look<'m> {
             slices.turn(&mut self.state.words, &mut self.state.next, now.mono);
         }
         let bucket = self.bucket();
-        bucket.into_iter().for_each(|bucket| bucket.settle(&mut self.state, now.mono));
+        bucket.iter().for_each(|bucket| bucket.settle(&mut self.state, now.mono));
         self.state.terms.age(now.mono);
         if self.asked.block + self.asked.left > 0 {
             self.take_back(now.mono);
         }
-        bucket.into_iter().for_each(|bucket| bucket.cap(&mut self.state, now.mono));
+        bucket.iter().for_each(|bucket| bucket.cap(&mut self.state, now.mono));
         if self.is_window() && self.algorithm.expires(&self.state.words, now) <= now.mono {
             self.state.terms.nothing_is_out();
         }

@@ -56,6 +56,21 @@ impl Slices {
         self.ring().add(words, self.at(now), cost);
     }
 
+    /// Charges the slice that a receipt tells, if it counts.
+    pub fn charge_late(self, words: &mut [u64], cost: u64, slice: u64, now: u64) {
+        if slice <= self.at(now) {
+            self.ring().add_late(words, slice, cost);
+        }
+    }
+
+    /// Takes all that was used away, slice by slice.
+    pub fn take_away(self, words: &mut [u64], used: &[u64], now: u64) {
+        let newest = self.at(now);
+        for slice in newest.saturating_sub(self.slices)..=newest {
+            self.ring().take(words, slice, self.ring().count(used, slice));
+        }
+    }
+
     /// The answer to a request that nothing but what is leased of the next slice keeps from fitting.
     pub fn wait(self, now: u64) -> Decision {
         Decision::retry(self.start(self.at(now) + self.slices + 1) - now)

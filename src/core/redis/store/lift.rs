@@ -38,16 +38,14 @@ impl RedisStore {
     pub fn usage(&self, reply: &RuleReply) -> Usage {
         // In such a reply they stand in the place of what a charge is known by.
         let RuleReply { remaining, receipt: lent, block: reserved, lease: ends, .. } = *reply;
-        let algorithm = &self.terms.spec.algorithm;
-        let limit = algorithm.remaining(&vec![0; algorithm.words()], Now::default());
-        let taken = limit.saturating_sub(remaining);
+        let charged = reply.starts;
         Usage {
-            used: taken.saturating_sub(lent).saturating_sub(reserved),
+            used: charged.saturating_sub(lent).saturating_sub(reserved),
             reserved,
             lent,
             remaining,
             ends,
-            in_flight: self.is_held.then_some(taken),
+            in_flight: self.is_held.then_some(charged),
             is_shared: reply.overflow,
         }
     }

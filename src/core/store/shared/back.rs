@@ -11,26 +11,27 @@ impl Shared {
     /// Gives back all blocks that are idle, or all of them. Whether any is still out.
     pub(super) fn hand_in_blocks(&mut self, now: Now, all: bool) -> bool {
         let (keys, any) = self.leases.idle(now, all);
-        keys.into_iter().for_each(|key| self.hand_in(key, now));
+        for key in keys {
+            if let Some(lease) = self.leases.find(key) {
+                let plan = lease.plan;
+                self.judge_by(plan);
+            }
+            self.hand_in(key, now);
+        }
         any
     }
 
-    /// A caller has another plan from now on: what is known of it by the one before is not true any more.
+    /// A caller has another plan from now on: what is known of it by the one before is not true any more. By the new one it
+    /// has drained since it was last charged.
     #[inline(never)]
     pub(super) fn change_plan(&mut self, key: Key, plan: u32, now: Now) {
         if self.leases.find(key).is_some_and(|lease| lease.is_out()) {
             self.hand_in(key, now);
-            self.judge_by(plan);
         }
         self.leases.find(key).into_iter().for_each(|lease| lease.begin_anew(plan));
     }
 
     fn hand_in(&mut self, key: Key, now: Now) {
-        if let Some(lease) = self.leases.find(key) {
-            // What is left comes back as it was charged.
-            let plan = lease.plan;
-            self.judge_by(plan);
-        }
         let mut transaction = self.begin(key, now);
         while transaction.may_try() {
             self.transactions.read(&mut transaction);
@@ -77,7 +78,8 @@ impl Shared {
     ) -> bool {
         while transaction.may_try() {
             self.read(transaction);
-            if self.lifts && self.transactions.is_lifted_since(transaction, settlement.since) {
+            let is_void = self.lifts && !self.terms.spec.keeps_used;
+            if is_void && self.transactions.is_lifted_since(transaction, settlement.since) {
                 return true;
             }
             if transaction.home == Home::New && settlement.debt() == 0 {

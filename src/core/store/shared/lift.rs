@@ -3,7 +3,6 @@
 use super::Shared;
 use crate::key::Key;
 use crate::store::slots::transaction::Transaction;
-use crate::store::state::State;
 use crate::store::usage::{Unliftable, Usage};
 use crate::time::Now;
 
@@ -12,15 +11,13 @@ impl Shared {
         let mut transaction = self.begin(key, now);
         self.transactions.read(&mut transaction);
         let (algorithm, now) = (&self.terms.spec.algorithm, transaction.now);
-        let limit = algorithm.remaining(&State::nobody(algorithm.words()), now);
-        let (remaining, lent) =
-            (self.transactions.left(&transaction), transaction.outstanding.out());
-        let reserved = algorithm.reserved(&transaction.state, now);
+        let state = &transaction.state;
+        let (lent, reserved) = (transaction.outstanding.out(), algorithm.reserved(state, now));
         Usage {
-            used: limit.saturating_sub(remaining).saturating_sub(lent).saturating_sub(reserved),
+            used: algorithm.charged(state, now).saturating_sub(lent).saturating_sub(reserved),
             reserved,
             lent,
-            remaining,
+            remaining: self.transactions.left(&transaction),
             ends: algorithm.expires(&transaction.state, now).saturating_sub(now.mono),
             in_flight: None,
             is_shared: transaction.is_overflow(),

@@ -152,7 +152,7 @@ local function bucket()
   -- A charge that will be settled.
   function TB.reserve(r,permits)
     if r.permits+r.rest==0 then r.reserved,r.age=0,now end
-    r.reserved=min(r.reserved+permits,FAR-1)
+    r.reserved,r.rate=min(r.reserved+permits,FAR-1),r.rpu
   end
   -- One has been: the debt is at most what was used and what is reserved, and what was used at most the debt.
   function TB.close(r,permits)
@@ -163,8 +163,13 @@ local function bucket()
     TB.charge(r,0,0)
     TB.charge(used,0,0)
   end
+  function TB.lift_used(r)
+    r.used.permits,r.used.rest=0,0
+    TB.close(r,0)
+  end
+  function TB.charged(r) return r.permits+ceil(r.rest/r.unit) end
   function TB.left(r)
-    local owed=r.permits+ceil(r.rest/r.unit)
+    local owed=TB.charged(r)
     if r.a<0 then return r.rpu>0 and owed==0 and 1 or 0 end
     return max(0,r.a-owed)
   end

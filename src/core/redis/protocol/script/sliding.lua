@@ -49,6 +49,20 @@ local function sliding()
     s[i]=max(0,kept-s[2])
     r.sum=s[i]+s[2]
   end
+  function SW.note(r,permits)
+    local used,newest=r.used,r.s[1]
+    if r.receipt>newest or r.receipt<newest-r.a then return end
+    local i=place(r,r.receipt)
+    used.s[i],used.sum=used.s[i]+permits,used.sum+permits
+  end
+  function SW.lift_used(r,s,used)
+    r.sum,r.used.sum=s[2],0
+    for i=3,r.a+3 do
+      s[i],used[i]=max(0,s[i]-used[i]),0
+      r.sum=r.sum+s[i]
+    end
+  end
+  function SW.charged(r) return r.sum end
   function SW.without(r,permits) return until_forgotten(r,r.sum-permits+r.cost-r.rpu) end
   function SW.charge(r,permits)
     local i=place(r,r.s[1])

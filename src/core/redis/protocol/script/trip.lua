@@ -37,11 +37,11 @@ end
 local words,place,keys=unpack(ARGV[4]),0,3
 local made={}
 -- A rule's state is that of its kind. Where what was used is kept it is that twice: what is reserved or used, which
--- decides, and what is used. Of a bucket then follow the permits of charges that are not settled yet, and when the
--- first of them was made since the bucket was full.
+-- decides, and what is used. Of a bucket then follow the permits of charges that are not settled yet, when the first of
+-- them was made since the bucket was full, and by which rate the caller was last let through.
 local function open(r,s,size)
   r.s,r.used=s,nil
-  r.reserved,r.age=s[2*size+1],s[2*size+2]
+  r.reserved,r.age,r.rate=s[2*size+1],s[2*size+2],s[2*size+3]
   if #s>size then
     r.s={spread(s,1,size)}
     r.used=setmetatable({s={spread(s,size+1,2*size)},back=0,block=0},{__index=r})
@@ -49,7 +49,11 @@ local function open(r,s,size)
 end
 local function is_open(r)
   local kind,used=r.kind,r.used
-  return kind.open(r) and (not used or kind.open(used))
+  -- Whatever is settled, a bucket drains by the plan that the caller has had since.
+  if r.age and r.cost==0 and r.rate>0 then r.rpu,r.fastest=r.rate,max(r.fastest,r.rate) end
+  if not kind.open(r) or used and not kind.open(used) then return end
+  if used and kind.join then kind.join(r,r.s,used.s) end
+  return true
 end
 local function ends_of(r)
   local kind,used=r.kind,r.used
@@ -58,18 +62,16 @@ end
 -- What requests under way hold, where that is told apart from what was used.
 local function reserved(r)
   local kind=r.kind
-  if r.age then return r.permits+r.rest>0 and r.reserved or 0 end
-  return r.used and max(0,kind.left(r.used)-kind.left(r)) or 0
+  if r.age then return min(r.reserved,kind.charged(r)) end
+  return r.used and max(0,kind.charged(r)-kind.charged(r.used)) or 0
 end
--- From now on only what is out or reserved is charged.
+-- From now on only what is out or reserved is charged. What is reserved may still come back.
 local function lift(r)
-  local kind,used=r.kind,r.used
-  local kept=used and reserved(r) or r.t and all_out(r.s,r.t) or 0
-  kind.lift(r,kept)
-  if used then kind.lift(used,kept) end
-  if r.age then r.reserved,r.age=0,now end
-  if r.t then call('SET',r.own..':v',now,'PX',floor(min(kind.life(r),FAR)/1000)+60000) end
+  local kind=r.kind
   r.changed=true
+  if r.used then return kind.lift_used(r,r.s,r.used.s) end
+  kind.lift(r,r.t and all_out(r.s,r.t) or 0)
+  if r.t then call('SET',r.own..':v',now,'PX',floor(min(kind.life(r),FAR)/1000)+60000) end
 end
 local function rule(r,is_over)
   local w,p=words,place
@@ -98,7 +100,7 @@ local function rule(r,is_over)
   r.key=r.own
   r.t=kind.terms and kind.terms(r)
   local size=kind.size(r)
-  local whole_size=counted>0 and 2*size+(kind.reserve and 2 or 0) or size
+  local whole_size=counted>0 and 2*size+(kind.reserve and 3 or 0) or size
   r.was,r.overflow,r.sum=nil,0,nil
   if kind.load then
     open(r,kind.load(r),FAR)
@@ -118,7 +120,14 @@ local function rule(r,is_over)
     is_open(r)
   end
   if debt>0 then kind.charge(r,debt,0) end
-  if counted>1 then kind.charge(r.used,counted-1,0) end
+  if counted>1 then
+    if kind.note then
+      kind.note(r,max(0,counted-1-debt))
+      kind.charge(r.used,debt,0)
+    else
+      kind.charge(r.used,counted-1,0)
+    end
+  end
   if r.age and r.changed then kind.close(r,counted-1+r.back-debt) end
   if r.what==LIFTS and r.overflow==0 then lift(r) end
   r.retry,r.wait,r.term=0,0,0
@@ -185,7 +194,8 @@ local function charge(r,delay)
   local kind,cost,block=r.kind,r.cost,0
   if r.what>=LOOKS then
     local ends=kind.ends and ends_of(r) or kind.spend(r)
-    return r.t and not r.used and all_out(r.s,r.t) or 0,reserved(r),max(0,ends),0,0
+    local charged=kind.charged and kind.charged(r) or max(0,r.rpu-kind.left(r))
+    return r.t and not r.used and all_out(r.s,r.t) or 0,reserved(r),max(0,ends),charged,0
   end
   if r.what==CHECKS or kind.is_never_shared and r.overflow==1 then return 0,0,0,0,0 end
   local left=cost==0 and r.want>0 and kind.ahead and kind.ahead(r)
@@ -223,7 +233,7 @@ local function save(r)
   if r.used then
     s={spread(s)}
     for i=1,#r.used.s do s[#s+1]=r.used.s[i] end
-    s[#s+1],s[#s+2]=r.reserved,r.age
+    s[#s+1],s[#s+2],s[#s+3]=r.reserved,r.age,r.rate
   end
   call('SET',r.key,pack(s),'PX',floor(ends/1000)+1000)
 end

@@ -39,6 +39,17 @@ local function window()
   end
   -- No older receipt is one of a window that begins now.
   W.lift=begin
+  -- What was used is that of the same window.
+  function W.join(r,s,used)
+    if used[1]~=s[1] or used[4]~=s[4] then used[2]=0 end
+    used[1],used[3],used[4]=s[1],s[3],s[4]
+  end
+  function W.note(r,permits)
+    local s=r.used.s
+    if r.s[2]>0 and r.s[3]==r.receipt then s[2]=s[2]+permits end
+  end
+  function W.lift_used(r,s,used) s[2],used[2]=max(0,s[2]-used[2]),0 end
+  function W.charged(r) return r.s[2] end
   function W.without(r,permits) return r.s[2]-permits+r.cost<=r.rpu and 0 or W.spend(r) end
   function W.charge(r,permits) r.s[2]=r.s[2]+permits end
   function W.left(r) return max(0,r.rpu-r.s[2]) end

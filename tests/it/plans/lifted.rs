@@ -1,0 +1,115 @@
+//! Resets in a gateway of several workers, of rules with plans that settle.
+
+use std::rc::Rc;
+
+use diana_core::algorithm::REGISTRY;
+use diana_core::policy::{Plan, PlanKind, Plans, Quota, Scope};
+use diana_core::settlement::Settlement;
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::store::{CounterSpec, Store};
+use diana_core::time::{Now, Unit};
+use fastrand::Rng;
+use kit::fake::FakeSharedData;
+use kit::plans::lifted::{Counter, Left, Tally, follow};
+use kit::plans::random;
+use kit::seed;
+use kit::store::gateway::{START, key};
+use kit::store::rule::Rule;
+
+fn workers(spec: &CounterSpec) -> Vec<Box<dyn Store>> {
+    let data = Rc::<FakeSharedData>::default();
+    let open = |_| {
+        let mut tables = Tables::default();
+        let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
+        stores.lifts = true;
+        stores.open(Scope::Gateway, spec.clone())
+    };
+    (0..3).map(open).collect()
+}
+
+/// Workers of one gateway, of which any does what comes next.
+struct Workers(Vec<Box<dyn Store>>, Rng);
+
+impl Workers {
+    fn any(&mut self, plan: usize) -> &mut dyn Store {
+        let store = &mut self.0[self.1.usize(0..3)];
+        store.judge_by(plan as u32);
+        &mut **store
+    }
+}
+
+impl Counter for Workers {
+    fn charge(&mut self, plan: usize, cost: u64, now: Now) -> Option<u64> {
+        let store = self.any(plan);
+        let mut found = store.check(key(1), cost, now);
+        let is_charged = store.charge(&mut found, 0).is_admitted() && found.is_charged();
+        is_charged.then(|| store.receipt(&found))
+    }
+
+    fn settle(&mut self, plan: usize, settlement: &Settlement, now: Now) {
+        assert!(self.any(plan).settle(key(1), settlement, now));
+    }
+
+    fn lift(&mut self, plan: usize, now: Now) -> Left {
+        self.any(plan).lift(key(1), now).unwrap();
+        let seen = self.any(plan).look_at(key(1), now).unwrap();
+        Left { used: seen.used, reserved: seen.reserved }
+    }
+}
+
+#[test]
+fn a_reset_keeps_charged_what_is_reserved_by_whatever_plan() {
+    let mut all = Tally::default();
+    for seed in (0..60).map(|_| seed::fresh()) {
+        for entry in REGISTRY {
+            let mut rng = Rng::with_seed(seed);
+            let (rule, plans, quotas) = random(entry, &mut rng);
+            if !(entry.can)(&rule.quota).settles {
+                continue;
+            }
+            println!("{} seed {seed}", entry.short);
+            let plans: Option<Rc<Plans>> = Some(plans);
+            let plain = rule.spec(100);
+            let spec =
+                CounterSpec { settles: true, keeps_used: true, beside: true, plans, ..plain };
+            let mut workers = Workers(workers(&spec.part(1)), rng.fork());
+            let tally = follow(entry, &quotas, &mut workers, START, 500, &mut rng);
+            all.lifted += tally.lifted;
+            all.refused += tally.refused;
+            all.late += tally.late;
+            all.debts += tally.debts;
+        }
+    }
+    println!("{all:?}");
+    assert!(all.lifted > 500 && all.refused > 500 && all.late > 500 && all.debts > 500, "too tame");
+}
+
+/// Who lifts need not know by which plan it was lent.
+#[test]
+fn a_reset_keeps_charged_what_a_plan_lent_beyond_the_limit_of_the_rule() {
+    for short in ["W", "SW", "TB"] {
+        let own = Quota { fastest: Some(1000), slowest: Some(10), ..Quota::new(Unit::Day, 10) };
+        let gold = Plan { name: "gold".into(), quota: Some(Quota { rpu: 1000, ..own }) };
+        let kind = PlanKind::Listed { by: None, of: vec![gold] };
+        let plans = Some(Rc::new(Plans { own, kind }));
+        let spec = CounterSpec { plans, ..Rule::new(short, own).spec(100) };
+        let mut stores = workers(&spec);
+        for now in (0..200).map(|step| START.later(100 * step)) {
+            for store in &mut stores {
+                store.judge_by(1);
+                store.hint_demand(key(1), 50);
+                let mut found = store.check(key(1), 1, now);
+                assert!(store.charge(&mut found, 0).is_admitted(), "{short}");
+            }
+        }
+        let now = START.later(200 * 100);
+        let lent = stores[0].look_at(key(1), now).unwrap().lent;
+        assert!(lent > 20, "{short}: only {lent} lent");
+        stores[0].judge_by(0);
+        stores[0].lift(key(1), now).unwrap();
+        stores[0].judge_by(1);
+        let seen = stores[0].look_at(key(1), now).unwrap();
+        assert_eq!((seen.used, seen.remaining, seen.lent), (0, 1000 - lent, lent), "{short}");
+    }
+}

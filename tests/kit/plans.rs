@@ -1,0 +1,118 @@
+//! Rules with plans, and what a caller may be given while its plan changes.
+
+pub mod lifted;
+
+use std::rc::Rc;
+
+use diana_core::algorithm::Entry;
+use diana_core::calendar::Windows;
+use diana_core::policy::{MAX_PERMITS, Plan, PlanKind, Plans, Quota};
+use diana_core::time::{Micros, Now};
+use fastrand::Rng;
+
+use crate::laws::bound::max_delay;
+use crate::store::rule::Rule;
+
+/// What a caller was given.
+#[derive(Clone, Copy)]
+pub struct Given {
+    pub at: Now,
+    pub cost: u64,
+    pub plan: usize,
+}
+
+/// A rule with some plans at rates far apart, and the numbers of all of them, its own first.
+pub fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Rc<Plans>, Vec<Quota>) {
+    let mut rule = Rule::random(entry, rng);
+    while rule.quota.rpu == 0 {
+        rule = Rule::random(entry, rng);
+    }
+    rule.is_even = true;
+    let mut quotas = vec![rule.quota];
+    while quotas.len() < 4 {
+        let own = rule.quota;
+        let rpu = (own.rpu * rng.u64(1..40) / rng.u64(1..40)).clamp(1, MAX_PERMITS);
+        let burst = own
+            .burst
+            .map(|burst| (burst * rng.u64(1..40) / rng.u64(1..40)).clamp(own.cost, MAX_PERMITS));
+        let quota = Quota { rpu, burst, ..own };
+        if (entry.build)(&quota).is_ok() {
+            quotas.push(quota);
+        }
+    }
+    let slowest = quotas.iter().map(|quota| quota.rpu).min();
+    let fastest = quotas.iter().map(|quota| quota.rpu).max();
+    let most = quotas.iter().map(|quota| quota.burst.unwrap_or(quota.rpu)).max().unwrap_or(0);
+    let unit = rule.quota.period();
+    let longest = most.saturating_mul(unit).div_ceil(slowest.unwrap_or(1)).min(1 << 50);
+    quotas.iter_mut().for_each(|quota| *quota = Quota { slowest, fastest, longest, ..*quota });
+    let plan = |quota: &Quota| Plan { name: quota.rpu.to_string(), quota: Some(*quota) };
+    let of = quotas[1..].iter().map(plan).collect();
+    let own = quotas[0];
+    let rule = Rule { is_even: true, ..Rule::new(entry.short, own) };
+    (rule, Rc::new(Plans { own, kind: PlanKind::Listed { by: None, of } }), quotas)
+}
+
+/// What is let through at once at most, and what is held beyond that.
+pub fn burst(short: &str, quota: &Quota) -> u128 {
+    match short {
+        _ if quota.warm_up.is_some() => 0,
+        "TB" => quota.burst.unwrap_or(quota.rpu).into(),
+        "LB" => 0,
+        _ => quota.rpu.into(),
+    }
+}
+
+fn held(short: &str, quota: &Quota) -> u128 {
+    let unit = u128::from(quota.period());
+    let queue = u128::from(quota.max_queue.unwrap_or(quota.rpu)) * unit;
+    queue.min(u128::from(max_delay(short, quota)) * u128::from(quota.rpu)).div_ceil(unit)
+}
+
+/// In any interval no more than by the largest plan that the caller had in it. Who is held leaves when its turn came by
+/// the plan that it had, so what counts is when it was decided about.
+pub fn keeps_the_bound(short: &str, quotas: &[Quota], given: &[Given]) {
+    keeps_the_bound_after(0, short, quotas, given);
+}
+
+/// The same where workers hold for so many ticks what one of these plans has lent.
+pub fn keeps_the_bound_after(lease: Micros, short: &str, quotas: &[Quota], given: &[Given]) {
+    for (number, first) in given.iter().enumerate() {
+        let lent = given[..number].iter().rev();
+        let lent = lent.take_while(|one| lease > 0 && one.at.mono + lease > first.at.mono);
+        let (mut sum, mut most, mut rate) = (0, 0, 0);
+        let mut see = |plan: usize| {
+            let quota = &quotas[plan];
+            most = most.max(burst(short, quota) + held(short, quota));
+            rate = rate.max(u128::from(quota.rpu));
+            (most, rate)
+        };
+        lent.for_each(|one| _ = see(one.plan));
+        for last in &given[number..] {
+            let quota = &quotas[last.plan];
+            let unit = u128::from(quota.period());
+            let (most, rate) = see(last.plan);
+            let span = u128::from(last.at.mono - first.at.mono) + 1;
+            // A slot is as long as its request costs, and the last one may be longer than the interval.
+            let fits = if burst(short, quota) == 0 { 0 } else { u128::from(last.cost) };
+            let (limit, used) = match short {
+                "W" if window(quota, first.at) == window(quota, last.at) => (most, sum + fits),
+                "SW" if span <= unit => (most, sum + fits),
+                "W" | "SW" => break,
+                _ => (most + (rate * span).div_ceil(unit), sum + fits),
+            };
+            assert!(
+                used <= limit,
+                "{short}: {used} of {limit} from {:?} to {:?} by {quotas:?}",
+                first.at,
+                last.at
+            );
+            sum += u128::from(last.cost);
+        }
+    }
+}
+
+/// The end of the window of the calendar in which an instant lies.
+pub fn window(quota: &Quota, at: Now) -> u64 {
+    Windows::of(quota).at(at.wall).ends
+}

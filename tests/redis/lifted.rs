@@ -1,0 +1,80 @@
+//! Resets in Redis, of rules with plans that settle.
+
+use diana_core::algorithm::REGISTRY;
+use diana_core::policy::Quota;
+use diana_core::redis::protocol::{Back, Charge, RuleReply};
+use diana_core::settlement::Settlement;
+use diana_core::time::Now;
+use fastrand::Rng;
+use kit::plans::lifted::{Counter, Left, Tally, follow};
+use kit::plans::random;
+use kit::rules::{Rule, at, today, trip};
+use kit::seed;
+use kit::server::Server;
+
+/// One caller of a rule under plans.
+struct Redis<'s> {
+    server: &'s Server,
+    rule: Rule,
+    quotas: &'s [Quota],
+}
+
+impl Redis<'_> {
+    fn say(&mut self, plan: usize, now: Now, charge: impl Fn(&Rule) -> Charge) -> RuleReply {
+        self.rule.judge_by(self.quotas[plan]);
+        let decided = self.server.decide(&trip(Some(now.mono), vec![charge(&self.rule)]));
+        assert_eq!(decided.corrupt, 0);
+        decided.asks[0].rules[0]
+    }
+}
+
+impl Counter for Redis<'_> {
+    fn charge(&mut self, plan: usize, cost: u64, now: Now) -> Option<u64> {
+        let said = self.say(plan, now, |rule| rule.charge(1, cost, 0));
+        said.retry.is_none().then_some(said.receipt)
+    }
+
+    fn settle(&mut self, plan: usize, settlement: &Settlement, now: Now) {
+        let Settlement { receipt, used, .. } = *settlement;
+        let back = match settlement.debt() {
+            0 => Back::Cost { receipt, term: 0, permits: settlement.back() },
+            permits => Back::Debt { receipt, permits },
+        };
+        self.say(plan, now, |rule| Charge { back, counted: Some(used), ..rule.charge(1, 0, 0) });
+    }
+
+    fn lift(&mut self, plan: usize, now: Now) -> Left {
+        let ask = |back| move |rule: &Rule| Charge { back, ..rule.charge(1, 0, 0) };
+        self.say(plan, now, ask(Back::Lifts));
+        let RuleReply { block: reserved, starts: charged, receipt: lent, .. } =
+            self.say(plan, now, ask(Back::Looks));
+        Left { used: charged - lent - reserved, reserved }
+    }
+}
+
+#[test]
+fn a_reset_keeps_charged_what_is_reserved_by_whatever_plan() {
+    let server = Server::start();
+    let mut all = Tally::default();
+    for seed in (0..40).map(|_| seed::fresh()) {
+        for entry in REGISTRY {
+            let mut rng = Rng::with_seed(seed);
+            let (rule, _, quotas) = random(entry, &mut rng);
+            if !(entry.can)(&rule.quota).settles {
+                continue;
+            }
+            println!("{} seed {seed}", entry.short);
+            server.command(&["FLUSHALL"]);
+            let rule = Rule { counts: true, ..Rule::new(entry.short, quotas[0]) };
+            let mut redis = Redis { server: &server, rule, quotas: &quotas };
+            let now = at(today(&mut rng));
+            let tally = follow(entry, &quotas, &mut redis, now, 400, &mut rng);
+            all.lifted += tally.lifted;
+            all.refused += tally.refused;
+            all.late += tally.late;
+            all.debts += tally.debts;
+        }
+    }
+    println!("{all:?}");
+    assert!(all.lifted > 300 && all.refused > 300 && all.late > 300 && all.debts > 300, "too tame");
+}
