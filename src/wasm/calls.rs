@@ -133,7 +133,7 @@ impl Streams for HostCall {
 
     fn reply(&self, reply: &AdminReply) {
         const UNKNOWN: i32 = 2;
-        let headers = [("content-type", "application/json"), ("cache-control", "no-store")];
+        let headers: Vec<_> = reply.headers().collect();
         let headers = pairs::serialise(&headers);
         abi::reply(reply.status.into(), "diana_admin", &reply.body, &headers, UNKNOWN);
     }

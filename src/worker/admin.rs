@@ -49,7 +49,7 @@ impl Instance {
             _ => return Err(AdminReply::nothing()),
         };
         if *method != *wanted.as_bytes() {
-            return Err(AdminReply::problem(405, &format!("the method has to be {wanted}")));
+            return Err(AdminReply::method(wanted));
         }
         let query = Query::read(query)?;
         match rest {
@@ -162,7 +162,12 @@ fn refusal(cannot: Cannot) -> AdminReply {
     let (status, why) = match cannot {
         Cannot::BansNobody => (409, "the rule has no `ban`"),
         Cannot::NoRoom => (503, "there is no room for one more ban"),
-        Cannot::Away => (503, "Redis does not answer"),
+        Cannot::Away => {
+            (503, "Redis does not answer, so it was not asked: the gateway counts alone")
+        }
+        Cannot::Unheard => {
+            (503, "Redis did not answer in time: it may have been done all the same")
+        }
         Cannot::Lift(Unliftable::Local) => (
             409,
             "scope `local`: each worker counts for itself, and this one knows nothing of the others",

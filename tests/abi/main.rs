@@ -15,6 +15,7 @@ mod hostile;
 mod hot;
 mod memory;
 mod midnight;
+mod operator;
 mod remote;
 mod roots;
 mod settling;

@@ -108,3 +108,44 @@ fn what_is_lifted_is_lifted_in_all_workers() {
     assert_eq!(answer.status, 404);
     assert_eq!(envoy.get("/%2ediana/rules", &[]).status, 200, "that is another path");
 }
+
+#[test]
+fn what_nobody_should_ask_is_told_as_json_up_to_what_envoy_itself_reads() {
+    let envoy = Gateway::with(
+        "admin: {path: /.diana, token_env: DIANA_TOKEN}\n\
+         limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 2, algo: W}]}]",
+    )
+    .variable("DIANA_TOKEN", TOKEN)
+    .start();
+    assert_eq!(admitted(&envoy, "/", 1), 1);
+    for name in ["ada", "%61d%61"] {
+        let (status, seen) = operate(&envoy, "GET", &format!("/usage?rule=r&actor.account={name}"));
+        assert_eq!((status, &seen["callers"][0]["used"]), (200, &1.into()), "{name}: {seen}");
+    }
+    for (method, rest, expected) in [
+        ("GET", "/usage?rule=nobody&actor.account=ada", 404),
+        ("GET", "/usage?rule=r", 400),
+        ("GET", "/reset?rule=r&actor.account=ada", 405),
+        ("DELETE", "/usage?rule=r&actor.account=ada", 405),
+        ("POST", "/ban?rule=r&actor.account=ada&for=5m", 409),
+    ] {
+        let (status, told) = operate(&envoy, method, rest);
+        assert_eq!(status, expected, "{method} {rest}: {told}");
+        assert!(told["error"].is_string(), "{method} {rest}: {told}");
+    }
+    let bearer = format!("Bearer {TOKEN}");
+    let put = request("PUT", "/.diana/rules", &[("authorization", &bearer)]);
+    assert_eq!(exchange(envoy.port, &put).unwrap().header("allow"), Some("GET"));
+    let twice =
+        envoy.get("/.diana/rules", &[("authorization", &bearer), ("authorization", &bearer)]);
+    assert_eq!(twice.status, 404);
+    // All headers of a request together may take 60 KiB, unless Envoy is told otherwise.
+    for (length, expected) in [(58 << 10, 200), (61 << 10, 431)] {
+        let name = "x".repeat(length);
+        let path = format!("/.diana/usage?rule=r&actor.account={name}");
+        let answer = envoy.get(&path, &[("authorization", &bearer)]);
+        assert_eq!(answer.status, expected, "{length} bytes");
+    }
+    assert_eq!(admitted(&envoy, "/", 3), 1, "nothing was lifted");
+    envoy.assert_unharmed();
+}

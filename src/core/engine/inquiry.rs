@@ -51,8 +51,10 @@ pub enum Cannot {
     BansNobody,
     /// There is no room for one more ban.
     NoRoom,
-    /// Redis does not answer.
+    /// Redis is not asked, since it does not answer.
     Away,
+    /// Redis was asked, and has not answered in time: whether it is done nobody knows.
+    Unheard,
     /// What was used cannot be lifted, or not be known from one worker.
     Lift(Unliftable),
 }
@@ -242,7 +244,7 @@ impl Judge {
         let (Some(Reply::Rule(found)), Counting::Redis(store)) =
             (reply(Target::Rule(rule)), self.by_own_numbers())
         else {
-            return Err(Cannot::Away);
+            return Err(Cannot::Unheard);
         };
         let usage = store.usage(&found);
         if order == Order::Reset {
