@@ -136,7 +136,7 @@ impl<R: Redis> Simulation<R> {
         }
         let number = gateway * self.plan.workers + self.rng.usize(0..self.plan.workers);
         self.watch.request(caller, self.workers[number].alone(caller).is_some(), now);
-        let done = self.workers[number].request(caller, now);
+        let done = self.workers[number].request(caller, self.plan.is_gold(caller, now), now);
         self.after(number, done, now);
     }
 

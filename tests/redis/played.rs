@@ -20,6 +20,7 @@ use kit::server::Server;
 use kit::simulation::Simulation;
 use kit::simulation::network::Redis;
 use kit::simulation::plan::{Line, Plan};
+use kit::simulation::seen::Seen;
 
 /// Keys live a second longer than need be. A machine on which the played time is that much slower than
 /// the real one sees them end too early.
@@ -68,33 +69,56 @@ fn at(body: &[u8], time: Micros) -> Vec<u8> {
     out
 }
 
+/// Plays a fleet to both. What there was to see.
+fn play(server: &Server, plan: &Plan) -> Seen {
+    server.command(&["SCRIPT", "FLUSH"]);
+    server.command(&["FLUSHALL"]);
+    let mut compared = 0;
+    let (model, began) = (Model::default(), Instant::now());
+    let both = Both { model, server, began, first: None, compared: &mut compared };
+    let seen = Simulation::new(plan, both).run();
+    println!("{}: {compared} answers are the same; {seen:?}", plan.algo);
+    assert!(compared > 200, "too tame");
+    seen
+}
+
+fn plan(seed: u64, algo: &'static str) -> Plan {
+    let line = Line { lost: 5, ..Line::default() };
+    Plan {
+        seed,
+        algo,
+        gateways: 3,
+        workers: 2,
+        rpu: 300,
+        callers: 20,
+        zipf: 1.5,
+        demand: 1500,
+        seconds: 3,
+        line,
+        ..Plan::default()
+    }
+}
+
 #[test]
 fn a_fleet_gets_the_same_answers_from_the_model_as_from_redis() {
     let server = Server::start();
     let start = seed::fresh();
     for (number, algo) in (0..).zip(["W", "SW", "TB", "LB"]) {
-        server.command(&["SCRIPT", "FLUSH"]);
-        server.command(&["FLUSHALL"]);
-        let line = Line { lost: 5, ..Line::default() };
-        let plan = Plan {
-            seed: start.wrapping_add(number),
-            algo,
-            gateways: 3,
-            workers: 2,
-            rpu: 300,
-            callers: 20,
-            zipf: 1.5,
-            demand: 1500,
-            seconds: 3,
-            line,
-            ..Plan::default()
-        };
-        let mut compared = 0;
-        let (model, began) = (Model::default(), Instant::now());
-        let both = Both { model, server: &server, began, first: None, compared: &mut compared };
-        let seen = Simulation::new(&plan, both).run();
-        println!("{algo}: {compared} answers are the same; {seen:?}");
-        assert!(compared > 200, "too tame");
+        play(&server, &plan(start.wrapping_add(number), algo));
+    }
+}
+
+/// Each of them has one plan and another in turn, several times a second, while permits of both are on lease in all workers.
+#[test]
+fn callers_whose_plans_change_get_the_same_answers_and_no_more_than_the_largest_plan() {
+    let server = Server::start();
+    let start = seed::fresh();
+    for (number, algo) in (0..).zip(["W", "SW", "TB"]) {
+        let seed = start.wrapping_add(number);
+        let seen = play(&server, &Plan { rpu: 40, gold: Some(250), ..plan(seed, algo) });
+        let fullest = seen.extremes.fullest;
+        assert_eq!(fullest.over(), 0, "{algo} seed {seed}: {seen:?}");
+        assert!(4 * fullest.used > fullest.allowed, "{algo} seed {seed}: too tame, {seen:?}");
     }
 }
 

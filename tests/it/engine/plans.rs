@@ -1,5 +1,7 @@
 //! Requests that are judged by the plans of a rule, as they say it themselves or as trusted data does.
 
+mod beside;
+
 use diana_core::permit::End;
 use diana_core::report::explained::Explained;
 use diana_core::verdict::Verdict;

@@ -163,7 +163,7 @@ fn tell(outcome: &Outcome, asked: &[Asked], receipts: &[Receipts], to: &mut Vec<
             Some(Retry::Soon) => -2,
         });
         let rest = match charged {
-            _ if asked.what >= LOOKS => [own.cost, 0, block, own.lease, 0, 0],
+            _ if asked.what >= LOOKS => [own.cost, 0, block, own.lease, starts, 0],
             true => [own.cost, term, block, own.lease, starts, spend],
             false => [0; 6],
         };

@@ -32,19 +32,25 @@ impl Crowd {
 }
 
 /// A caller's request.
-pub struct Caller([u8; 8]);
-
-impl Caller {
-    pub fn new(number: u32) -> Caller {
-        Caller(std::array::from_fn(|place| b'a' + (number >> (4 * place) & 15) as u8))
-    }
+pub struct Caller {
+    name: [u8; 8],
+    is_gold: bool,
 }
 
 impl Caller {
+    pub fn new(number: u32) -> Caller {
+        let name = std::array::from_fn(|place| b'a' + (number >> (4 * place) & 15) as u8);
+        Caller { name, is_gold: false }
+    }
+
+    pub fn gold(self, is_gold: bool) -> Caller {
+        Caller { is_gold, ..self }
+    }
+
     /// As a rule that counts in Redis knows it.
     pub fn key(&self, seed: &Seed) -> Key {
         let mut hasher = KeyHasher::new(seed);
-        hasher.part(0, &self.0);
+        hasher.part(0, &self.name);
         hasher.finish()
     }
 }
@@ -55,7 +61,11 @@ impl Request for Caller {
     }
 
     fn header(&self, name: &str) -> Values<'_> {
-        if name == "x-account-id" { Values::One(&self.0) } else { Values::None }
+        match name {
+            "x-account-id" => Values::One(&self.name),
+            "x-plan" if self.is_gold => Values::One(b"gold"),
+            _ => Values::None,
+        }
     }
 
     fn client(&self) -> Option<IpAddr> {

@@ -97,7 +97,7 @@ impl Worker {
             host,
             worker,
             root,
-            rpu: plan.rpu,
+            rpu: plan.most(),
             parts: plan.parts(),
             seed: (plan.callers > 1).then(|| plan.seed_of_callers()),
             streams: 0,
@@ -109,10 +109,10 @@ impl Worker {
     }
 
     /// Decides about a request, if it can be decided at once.
-    pub fn request(&mut self, caller: u32, now: Micros) -> Option<Done> {
+    pub fn request(&mut self, caller: u32, is_gold: bool, now: Micros) -> Option<Done> {
         let local = self.set_clock(now);
         self.streams += 1;
-        let (number, request) = (self.streams, Rc::new(Caller::new(caller)));
+        let (number, request) = (self.streams, Rc::new(Caller::new(caller).gold(is_gold)));
         let mut stream = Stream::new(self.instance.clone(), number);
         let goes_on = stream.request(&*request, &self.worker, &self.host);
         let fate = self.host.decided().pop().map_or(Fate::Goes, |decided| decided.fate);

@@ -1,0 +1,73 @@
+//! Plans beside bans and daily quotas: both see the numbers of the plan that a request is judged by.
+
+use fastrand::Rng;
+use kit::seed;
+
+use super::{Gate, SECOND, says};
+
+/// What an account used, its refusals that count, and whether it is banned.
+#[derive(Clone, Copy, Default)]
+struct Account {
+    used: u64,
+    refused: u64,
+    is_banned: bool,
+}
+
+/// Refusals that lead to a ban.
+const AFTER: u64 = 4;
+
+impl Account {
+    /// Whether a request is let through by a plan that allows so many; by one without a limit always.
+    fn asks(&mut self, limit: Option<u64>, bans: bool) -> bool {
+        let Some(limit) = limit else { return true };
+        if self.is_banned {
+            return false;
+        }
+        let fits = self.used < limit;
+        self.used += u64::from(fits);
+        self.refused += u64::from(!fits);
+        self.is_banned = bans && self.refused >= AFTER;
+        fits
+    }
+}
+
+/// Which may be nobody's, since it is no plan.
+const PLANS: [(&str, Option<u64>); 5] =
+    [("gold", Some(9)), ("silver", Some(2)), ("staff", None), ("", Some(4)), ("tin", Some(4))];
+
+#[test]
+fn bans_and_quotas_see_the_numbers_of_the_plan() {
+    let (mut admitted, mut refused, mut banned) = (0, 0, 0);
+    let ban = format!(", ban: {{after: {AFTER}, within: 1h, for: 1h}}");
+    for seed in (0..20).map(|_| seed::fresh()) {
+        for (counts, bans) in
+            ["scope: local", "scope: gateway", "scope: local, quota: {accounts: 1000}"]
+                .into_iter()
+                .flat_map(|counts| [false, true].map(|bans| (counts, bans)))
+        {
+            let mut rng = Rng::with_seed(seed);
+            println!("{counts}, bans: {bans}, seed {seed}");
+            let mut gate = Gate::new(&format!(
+                "limits: [{{Url: /, rules: [{{name: r, actor: account, unit: day, rpu: 4, algo: W, {counts}{}, \
+                 plans: {{by: [{{jwt_claim: plan, payload: p}}], \
+                 of: {{gold: {{rpu: 9}}, silver: {{rpu: 2}}, staff: unlimited}}}}}}]}}]",
+                if bans { &ban } else { "" }
+            ));
+            let mut accounts = [Account::default(); 6];
+            for _ in 0..120 {
+                gate.wait(rng.u64(0..SECOND));
+                gate.engine.tidy(gate.clock.0.get());
+                let (number, plan) = (rng.usize(0..accounts.len()), rng.usize(0..PLANS.len()));
+                let (name, limit) = PLANS[plan];
+                let is_admitted = gate.admits(&says(&format!("account-{number}"), name));
+                let expected = accounts[number].asks(limit, bans);
+                assert_eq!(is_admitted, expected, "account {number} by `{name}`");
+                admitted += u64::from(is_admitted);
+                refused += u64::from(!is_admitted);
+            }
+            banned += accounts.iter().filter(|account| account.is_banned).count();
+        }
+    }
+    println!("{admitted} admitted, {refused} refused, {banned} banned");
+    assert!(admitted > 3000 && refused > 1000 && banned > 100, "too tame");
+}
