@@ -2,6 +2,7 @@
 
 use super::{messages, policy};
 use diana_core::policy::{Rule, Scope};
+use diana_core::time::{SECOND, Unit};
 use diana_core::tree::Tree;
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
@@ -40,6 +41,9 @@ fn the_examples_are_valid() {
     let plans = policy(include_str!("../../../envoy/examples/plans.yaml"));
     assert!(plans.limits.iter().all(|limit| limit.rules[0].plans.is_some()));
     assert_eq!(plans.warnings, [""; 0]);
+    let monthly = policy(include_str!("../../../envoy/examples/monthly-quota.yaml"));
+    let units: Vec<Unit> = monthly.limits[0].rules.iter().map(|rule| rule.quota.unit).collect();
+    assert_eq!((units, monthly.warnings), (vec![Unit::Month, Unit::of(10 * SECOND)], Vec::new()));
     let posts = policy(include_str!("../../../envoy/examples/posts-a-day.yaml"));
     assert_eq!(posts.limits[0].rules.len(), 3);
 }

@@ -50,3 +50,35 @@ fn fifty_posts_a_day_and_five_in_a_row() {
     gate.wait(18 * HOUR);
     assert!(gate.admits(&post("/posts", "ann")));
 }
+
+/// As its token says.
+fn customer(name: &str, plan: &str) -> FakeRequest {
+    let said =
+        |claim| ["metadata", "filter_metadata", "envoy.filters.http.jwt_authn", "claims", claim];
+    FakeRequest::get("/api").property(&said("sub"), name).property(&said("plan"), plan)
+}
+
+#[test]
+fn a_thousand_calls_a_month_and_five_in_ten_seconds() {
+    let mut gate = Gate::new(include_str!("../../../envoy/examples/monthly-quota.yaml"));
+    let (free, paid) = (customer("ann", "free"), customer("bob", "paid"));
+    let mut calls = [0; 2];
+    for _ in 0..210 {
+        for (caller, calls) in [&free, &paid].into_iter().zip(&mut calls) {
+            let here = (0..9).filter(|_| gate.admits(caller)).count();
+            assert!(here <= 5, "{here} at once");
+            *calls += here;
+        }
+        gate.wait(SECOND / 5);
+        gate.engine.tidy(gate.clock.0.get());
+        gate.wait(11 * SECOND);
+    }
+    assert_eq!(calls, [1000, 1050]);
+    // November, 2023 ends at 23:00 in UTC, where it is winter.
+    let left = 1_701_385_200 * SECOND - gate.clock.0.get().wall;
+    gate.wait(left - 1);
+    assert!(!gate.admits(&free) && gate.admits(&paid));
+    gate.wait(1);
+    assert!(gate.admits(&free));
+    assert!(gate.admits(&customer("ann", "paid")), "who pays meanwhile has more at once");
+}
