@@ -14,11 +14,13 @@ mod settling;
 mod totals;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use crate::harness::{
-    Envoy, Gateway, Histogram, Hit, OpenLoad, PASSWORD, Redis, Shot, Wire, eventually, request,
-    start_all,
+    Client, Envoy, Gateway, Histogram, Hit, OpenLoad, PASSWORD, Redis, Shot, Wire, eventually,
+    request, start_all,
 };
 
 const GATEWAYS: usize = 3;
@@ -149,4 +151,24 @@ fn admitted<'h>(hits: impl IntoIterator<Item = &'h Hit>) -> Vec<Shot> {
 fn assert_none_failed(hits: &[Hit]) {
     let failed: Vec<_> = hits.iter().filter(|hit| ![200, 429].contains(&hit.shot.status)).collect();
     assert!(failed.is_empty(), "{} of {} failed: {failed:?}", failed.len(), hits.len());
+}
+
+/// How many of so many equal requests are let through, of which each of these ports has a connection at once.
+fn at_once(ports: impl Iterator<Item = u16>, bytes: &[u8], of: usize) -> usize {
+    let next = AtomicUsize::new(0);
+    let send = |port: u16| {
+        let mut client = Client::connect(port).unwrap();
+        let mut admitted = 0;
+        while next.fetch_add(1, Ordering::Relaxed) < of {
+            let status = client.send(bytes).unwrap().status;
+            assert!([200, 429].contains(&status), "{status}");
+            admitted += usize::from(status == 200);
+        }
+        admitted
+    };
+    let send = &send;
+    thread::scope(|scope| {
+        let threads: Vec<_> = ports.map(|port| scope.spawn(move || send(port))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    })
 }

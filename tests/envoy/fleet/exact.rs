@@ -1,11 +1,8 @@
 //! Callers that use exactly their limit, spread over all workers of all gateways: none of their requests
 //! is refused, and not one more is let through.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-
 use super::modes::{Modes, without_cause};
-use super::{Fleet, SECOND};
+use super::{Fleet, SECOND, at_once};
 use crate::harness::{Client, Clock, NO_EXCUSE, alone, exchange, request, try_until_undisturbed};
 
 /// What the gateways wait for Redis, in microseconds.
@@ -102,16 +99,7 @@ impl Caller {
             Way::InTurn => in_turn(&mut (0..of), &ports, false),
             Way::Kept => in_turn(&mut (0..of), &ports, true),
             Way::AtOnce(connections) => {
-                let next = AtomicUsize::new(0);
-                let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|it| *it < of);
-                thread::scope(|scope| {
-                    let each = |number: usize| {
-                        let port = ports[number % ports.len()];
-                        scope.spawn(move || in_turn(&mut std::iter::from_fn(take), &[port], true))
-                    };
-                    let threads: Vec<_> = (0..connections).map(each).collect();
-                    threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-                })
+                at_once(ports.iter().copied().cycle().take(connections), &bytes, of)
             }
         }
     }

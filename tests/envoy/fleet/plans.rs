@@ -1,12 +1,9 @@
 //! Callers of a fleet whose plans change: each plan gives exactly its own numbers, and what was used stays used, whichever
 //! gateway the caller comes to.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-
 use super::modes::{Modes, without_cause};
-use super::{Fleet, SECOND};
-use crate::harness::{Client, Clock, NO_EXCUSE, alone, request, try_until_undisturbed};
+use super::{Fleet, SECOND, at_once};
+use crate::harness::{Clock, NO_EXCUSE, alone, request, try_until_undisturbed};
 
 /// What the gateways wait for Redis, in microseconds.
 const TIMEOUT: u64 = 500_000;
@@ -37,22 +34,7 @@ fn rules() -> String {
 
 /// How many of so many requests are let through that come by two connections to each gateway at once.
 fn admitted(fleet: &Fleet, bytes: &[u8], of: usize) -> usize {
-    let next = AtomicUsize::new(0);
-    let send = |port: u16| {
-        let mut client = Client::connect(port).unwrap();
-        let mut admitted = 0;
-        while next.fetch_add(1, Ordering::Relaxed) < of {
-            let status = client.send(bytes).unwrap().status;
-            assert!([200, 429].contains(&status), "{status}");
-            admitted += usize::from(status == 200);
-        }
-        admitted
-    };
-    thread::scope(|scope| {
-        let ports = fleet.envoys.iter().flat_map(|envoy| [envoy.port; 2]);
-        let threads: Vec<_> = ports.map(|port| scope.spawn(move || send(port))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-    })
+    at_once(fleet.envoys.iter().flat_map(|envoy| [envoy.port; 2]), bytes, of)
 }
 
 #[test]
