@@ -41,7 +41,7 @@ local function window()
   W.lift=begin
   -- What was used is that of the same window.
   function W.join(r,s,used)
-    if used[1]~=s[1] or used[4]~=s[4] then used[2]=0 end
+    if s[2]==0 or used[1]~=s[1] or used[4]~=s[4] then used[2]=0 end
     used[1],used[3],used[4]=s[1],s[3],s[4]
   end
   function W.note(r,permits)
