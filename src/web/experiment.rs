@@ -8,19 +8,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::pasted::Pasted;
-use crate::visit::{Told, Visit, address};
-
-/// Most requests of an experiment.
-pub const MOST: usize = 100_000;
+use crate::visit::{MOST, START, Told, Visit, address};
 
 /// Most workers of all gateways.
 const MOST_WORKERS: usize = 64;
 
 /// Longest time of an experiment, in seconds.
 const LONGEST: f64 = 86_400.0;
-
-/// When experiments begin: noon of a Monday, 2026-06-01, UTC.
-pub const START: Micros = 1_780_315_200 * SECOND;
 
 /// An experiment as the page has it.
 #[derive(Debug, Deserialize)]

@@ -7,9 +7,9 @@ use diana_player::{Arrival, Fate, Judged};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::experiment::{Experiment, START};
+use crate::experiment::Experiment;
 use crate::variant;
-use crate::visit::Visit;
+use crate::visit::{START, Visit};
 
 /// Most steps in which time is shown.
 const STEPS: f64 = 150.0;

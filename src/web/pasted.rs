@@ -5,8 +5,7 @@ use diana_core::time::{Micros, SECOND};
 use diana_log::{Entry, Mapping, Reader};
 use serde_json::{Value, json};
 
-use crate::experiment::{MOST, START};
-use crate::visit::{Told, Visit};
+use crate::visit::{MOST, START, Told, Visit};
 
 const MINUTE: Micros = 60 * SECOND;
 

@@ -4,9 +4,15 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
 use diana_core::port::{Ending, Property, Pseudo, Request, Values};
-use diana_core::time::Micros;
+use diana_core::time::{Micros, SECOND};
 use diana_player::Arrival;
 use serde::Deserialize;
+
+/// Most requests of an experiment.
+pub const MOST: usize = 100_000;
+
+/// When experiments begin: noon of a Monday, 2026-06-01, UTC.
+pub const START: Micros = 1_780_315_200 * SECOND;
 
 /// What a request says.
 #[derive(Debug, Clone, Deserialize)]
