@@ -9,6 +9,8 @@ test("a link holds everything", () => withBrowser(async (browser) => {
   const page = await open(browser, {state: SIMPLE});
   await page.getByLabel("Seconds").fill("20");
   await says(outcome(page), "6 of 20 admitted");
+  await page.getByRole("button", {name: "Copy link"}).click();
+  await says(page.locator("#said"), /Copied|address bar/);
   const other = await open(browser, {hash: new URL(page.url()).hash});
   await says(outcome(other), "6 of 20 admitted");
   assert.equal(await other.getByLabel("Seconds").inputValue(), "20");

@@ -35,6 +35,8 @@ async function opened() {
 const state = await opened();
 const shown = outcome({requests, why});
 let timer;
+/** Until then the address is that of what was tried before. */
+let linked;
 const changed = () => {
   clearTimeout(timer);
   timer = setTimeout(attempt, PAUSE);
@@ -47,7 +49,7 @@ const rules = editor(document.getElementById("editor"), JSON.parse(schema()), st
 function attempt() {
   const found = JSON.parse(problems(state.rules));
   rules.show(found, document.getElementById("problems"));
-  pack(state).then((link) => history.replaceState(null, "", `#${link}`));
+  linked = pack(state).then((link) => history.replaceState(null, "", `#${link}`));
   if (found.problems.length > 0) return shown.fail("The rules have problems.");
   if (state.algorithms.length === 0) return shown.fail("No algorithm is chosen.");
   const question = experiment(state);
@@ -68,6 +70,7 @@ preset.onchange = () => {
 };
 document.getElementById("traffic").onsubmit = (event) => event.preventDefault();
 document.getElementById("copy").onclick = async () => {
+  await linked;
   try {
     await navigator.clipboard.writeText(location.href);
     said.textContent = "Copied.";
