@@ -178,3 +178,18 @@ fn fuel_per_accepted_request() {
     }
     assert!(over.is_empty(), "{over:?}");
 }
+
+/// A rule may have as many plans as it likes: a request's own is found at once.
+#[test]
+fn a_thousand_plans_cost_no_more_than_two() {
+    let request = Request::get("/").header("x-device-id", "a").header("x-plan", "p1");
+    let [few, many] = [2, 1_000].map(|count| {
+        let plans: Vec<String> = (0..count).map(|plan| format!("p{plan}: {{rpu: 500}}")).collect();
+        let plans = format!("{{by: [{{header: x-plan}}], of: {{{}}}}}", plans.join(", "));
+        let rule = "actor: device, unit: second, rpu: 1000, algo: W, scope: local";
+        accepted(&format!("[{{Url: /, rules: [{{{rule}, plans: {plans}}}]}}]"), &request)
+    });
+    println!("fuel by two plans: {}, by 1,000: {}", few.fuel, many.fuel);
+    assert_eq!(few.calls, many.calls);
+    assert!(many.fuel < few.fuel + few.fuel / 20, "{} and {}", few.fuel, many.fuel);
+}
