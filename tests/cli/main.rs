@@ -7,6 +7,7 @@
     reason = "a test that finds something else has failed"
 )]
 
+mod advice;
 mod check;
 mod command;
 mod explain;

@@ -1,16 +1,17 @@
 //! Random asks about random rules, to a real Redis and to the model of its script, by a clock that steps back.
 
+mod ask;
+
 use std::time::{Duration, Instant};
 
 use diana_core::algorithm::Entry;
 use diana_core::decision::Retry;
 use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Ask, Back, Charge};
 use fastrand::Rng;
 
 use crate::laws::stream;
-use crate::model::{Asked, CHECKS, LIFTS, LOOKS, Model, Receipts};
-use crate::rules::{Rule, ask_of, at, today, trip_of};
+use crate::model::{Asked, CHECKS, Model, Receipts};
+use crate::rules::{Rule, at, today, trip_of};
 use crate::server::Server;
 
 /// Keys live a second longer than need be. A machine that is slower than this sees them end while
@@ -189,117 +190,5 @@ impl Play {
             }
         }
         self.held.drain(..self.held.len().saturating_sub(30));
-    }
-
-    /// A random ask.
-    fn ask(&mut self, delay: u64, cost: u64) -> (Ask, Vec<Asked>) {
-        let (mut rules, mut asked) = (Vec::new(), Vec::new());
-        for rule in 0..self.rules.len() {
-            if rule > 0 && self.rng.bool() {
-                continue;
-            }
-            let (charge, one) = self.charge(rule, cost);
-            rules.push(charge);
-            asked.push(one);
-        }
-        (ask_of(delay, rules), asked)
-    }
-
-    fn can_settle(&self, rule: usize) -> bool {
-        let Rule { entry, case, .. } = &self.rules[rule];
-        (entry.can)(&case.quota).settles
-    }
-
-    fn charge(&mut self, rule: usize, cost: u64) -> (Charge, Asked) {
-        let rng = &mut self.rng;
-        // Two of them have the same bucket, should there be no room for them.
-        let caller = [0, 1, 1024][rng.usize(0..3)];
-        let quota = self.rules[rule].case.quota;
-        let cost = match rng.u8(0..6) {
-            0 => 0,
-            1..=3 => quota.cost,
-            _ => cost,
-        };
-        // Nothing is leased of what is settled; in windows it would make no difference.
-        let is_settled_bucket = self.rules[rule].counts && self.rules[rule].entry.short == "TB";
-        let lends = !is_settled_bucket && rng.bool();
-        let want = if lends { 1 << rng.u8(0..20) } else { 0 };
-        // In a trip it is always the same, and where nothing is leased that matters.
-        let whole = self.rules[rule].entry.short == "LB" || rng.bool();
-        let unit_cost = if whole { quota.cost } else { 1 };
-        let shadow = rng.u8(0..6) == 0;
-        let soon = if rng.bool() { 0 } else { rng.u64(0..=want) };
-        let tentative = rng.u8(0..3) == 0;
-        let plain = self.rules[rule].charge(caller, cost, want);
-        let keys = [1, 2, 100][rng.usize(0..3)];
-        let mut charge = Charge { unit_cost, soon, shadow, tentative, keys, ..plain };
-        if charge.counted.is_some() && rng.u8(0..4) == 0 {
-            charge.counted = Some(rng.u64(0..=quota.rpu.clamp(1, MOST)));
-        }
-        let counted = charge.counted;
-        let plain =
-            Asked { rule, caller, cost, unit_cost, want, soon, counted, ..Asked::default() };
-        let mut asked = Asked { shadow, tentative, keys, ..plain };
-        if rng.u8(0..8) == 0 {
-            (charge.checks, asked.what) = (true, CHECKS);
-            (charge.tentative, asked.tentative) = (false, false);
-        }
-        let holds = quota.max_delay.is_some_and(|delay| delay > 0);
-        if rng.u8(0..12) == 0 && !holds && self.rules[rule].entry.short != "LB" {
-            let lifts = rng.bool();
-            let nothing = self.rules[rule].charge(caller, 0, 0);
-            let back = if lifts { Back::Lifts } else { Back::Looks };
-            let counted = nothing.counted;
-            let what = if lifts { LIFTS } else { LOOKS };
-            let asked = Asked { rule, caller, unit_cost, keys, counted, what, ..Asked::default() };
-            self.lifted += usize::from(lifts);
-            return (Charge { unit_cost, keys, back, ..nothing }, asked);
-        }
-        let mine = |held: &Held| held.rule == rule && held.caller == caller;
-        if rng.bool()
-            && let Some(place) = self.held.iter().rposition(mine)
-        {
-            let held = self.held[place].clone();
-            // The cost of a request, or a lease.
-            if held.block == 0 || held.cost > 0 && rng.u8(0..3) == 0 {
-                let term = if held.tentative { held.term } else { 0 };
-                (asked.receipt, asked.block) = (held.own.cost, 0);
-                self.held[place].cost = 0;
-                if self.can_settle(rule) && self.rng.u8(0..4) == 0 {
-                    self.owe(&mut charge, &mut asked, held.receipts.cost);
-                } else {
-                    let (receipt, permits) = (held.receipts.cost, held.cost);
-                    charge.back = Back::Cost { receipt, term, permits };
-                    (asked.term, asked.left) = (term, held.cost);
-                }
-            } else {
-                let left = rng.u64(0..=held.block);
-                let Held { block, term, .. } = held;
-                charge.back = Back::Block { receipt: held.receipts.lease, term, block, left };
-                (asked.receipt, asked.block, asked.left) = (held.own.lease, held.block, left);
-                asked.term = term;
-                self.held[place].block = 0;
-            }
-            if self.held[place].cost + self.held[place].block == 0 {
-                self.held.remove(place);
-            }
-            self.given_back += 1;
-        } else if self.can_settle(rule) && self.rng.u8(0..4) == 0 {
-            self.owe(&mut charge, &mut asked, 0);
-        }
-        (charge, asked)
-    }
-
-    /// More was used than was charged under `receipt`.
-    fn owe(&mut self, charge: &mut Charge, asked: &mut Asked, receipt: u64) {
-        let quota = self.rules[asked.rule].case.quota;
-        let permits = self.rng.u64(1..=2 * quota.rpu.clamp(1, MOST));
-        asked.debt = permits;
-        charge.back = Back::Debt { receipt, permits };
-        charge.counted = charge.counted.map(|counted| counted.max(permits));
-        asked.counted = charge.counted;
-        (charge.tentative, asked.tentative) = (false, false);
-        (charge.checks, asked.what) = (false, 0);
-        self.owed += 1;
     }
 }

@@ -1,0 +1,85 @@
+//! What `diana check` advises.
+
+use serde_json::Value;
+
+use crate::check::{GOOD, found, indented};
+
+/// The names that the advice about covered rules names, the idle one first.
+fn covered(rules: &str) -> Vec<Vec<String>> {
+    let text = format!("limits:\n{rules}");
+    let (all, code) = found("rules.yaml", &text);
+    assert_eq!(code, Some(0), "{all}");
+    let findings = all["findings"].as_array().unwrap().iter();
+    let about = findings.filter(|one| one["message"].as_str().unwrap().contains("never refuses"));
+    let names = |one: &Value| serde_json::from_value(one["rules"].clone()).unwrap();
+    about.map(names).collect()
+}
+
+#[test]
+fn a_rule_that_never_refuses_is_told_with_the_one_that_covers_it() {
+    let two = |path: &str, idle: &str, strict: &str| {
+        format!(
+            "  - {{Url: {path}, rules: [{{name: idle, actor: device, {idle}}}]}}\n  - {{Url: /, rules: [{{name: strict, actor: device, {strict}}}]}}\n"
+        )
+    };
+    let is_covered =
+        |path: &str, idle: &str, strict: &str| !covered(&two(path, idle, strict)).is_empty();
+    let (day, minute) = ("unit: day, rpu: 14400, algo: W", "unit: minute, rpu: 10, algo: W");
+    assert_eq!(covered(&two("/a", day, minute)), [["idle", "strict"]]);
+    // One permit less and it is of use at last.
+    assert!(!is_covered("/a", "unit: day, rpu: 14399, algo: W", minute));
+    assert!(is_covered("/a", "unit: second, rpu: 20, algo: TB", "unit: second, rpu: 20, algo: TB"));
+    assert!(!is_covered(
+        "/a",
+        "unit: second, rpu: 20, algo: TB",
+        "unit: second, rpu: 20, burst: 21, algo: TB"
+    ));
+    // What a bucket lets through at once is too much for windows.
+    assert!(!is_covered(
+        "/a",
+        "unit: minute, rpu: 600, algo: W",
+        "unit: second, rpu: 10, algo: TB"
+    ));
+    assert!(!is_covered("/a", day, "unit: minute, rpu: 10, algo: W, shadow: true"));
+    assert!(!is_covered("/a", day, "unit: minute, rpu: 10, algo: W, scope: local"));
+    assert!(!is_covered("/a", "unit: day, rpu: 14400, algo: W, cost: 2", minute));
+}
+
+#[test]
+fn advice_stands_at_the_rules_that_it_is_about() {
+    let text =
+        GOOD.replace("rpu: 10", "rpu: 10, scope: local, ban: {after: 5, within: 1m, for: 1m}");
+    let (all, code) = found("rules.yaml", &text);
+    let lines: Vec<(u64, &str)> = all["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["line"].as_u64().unwrap(), one["message"].as_str().unwrap()))
+        .collect();
+    assert!(
+        code == Some(0) && lines.len() == 2 && lines.iter().all(|(line, _)| *line == 4),
+        "{all}"
+    );
+    assert!(lines.iter().any(|(_, text)| text.contains("a ban shuts everybody out")), "{all}");
+    assert!(lines.iter().any(|(_, text)| text.contains("up to N times as much")), "{all}");
+}
+
+/// What is too large for `kubectl apply` is told before it is tried.
+#[test]
+fn large_files_come_with_advice() {
+    let of_size = |size: usize| format!("{GOOD}{}\n", "#".repeat(size - GOOD.len() - 1));
+    let advised = |name: &str, text: &str| {
+        let (all, code) = found(name, text);
+        let advice = all["findings"].as_array().unwrap().iter();
+        let large = advice.filter(|it| it["message"].as_str().unwrap().contains("--server-side"));
+        assert_eq!(code, Some(0), "{all}");
+        large.count()
+    };
+    assert_eq!(advised("rules.yaml", &of_size(256 << 10)), 0);
+    assert_eq!(advised("rules.yaml", &of_size((256 << 10) + 1)), 1);
+    let map = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: rules}}\ndata:\n  rules.yaml: |\n{}",
+        indented(&of_size(300 << 10), 4)
+    );
+    assert_eq!(advised("map.yaml", &map), 1);
+}
