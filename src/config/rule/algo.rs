@@ -65,7 +65,7 @@ pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<Limiter> {
     }
     match (entry.build)(&quota) {
         Ok(algorithm) if wrong.is_empty() => {
-            let algorithm = match entry.keeps_used(&quota, settling.as_ref()) {
+            let algorithm = match entry.keeps_used(settling.as_ref()) {
                 true => keeping_used(entry, &quota, algorithm),
                 false => algorithm,
             };

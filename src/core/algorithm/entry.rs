@@ -154,12 +154,10 @@ impl Entry {
         self.codec.as_ref().filter(|_| self.keys.iter().all(&mut knows))
     }
 
-    /// Whether a rule that settles so has what was used kept beside what is reserved: where only some requests count,
-    /// since what is reserved refuses in another way; and in buckets, since what comes back drains meanwhile.
+    /// Whether a rule that settles so has what was used kept beside what is reserved, which stays when an operator lifts
+    /// what was used, and refuses in another way.
     #[must_use]
-    pub fn keeps_used(&self, quota: &Quota, settling: Option<&Settling>) -> bool {
-        let Some(settling) = settling else { return false };
-        let drains = (self.can)(quota).leasing == Leasing::Bucket;
-        settling.count.is_some() || drains && settling.reserve > 0
+    pub fn keeps_used(&self, settling: Option<&Settling>) -> bool {
+        settling.is_some_and(|it| !it.is_place && (it.count.is_some() || it.reserve > 0))
     }
 }

@@ -138,6 +138,28 @@ fn usage_is_told_and_lifted() {
     assert_eq!(seen["callers"][0]["key"], json!("0000000000000001"), "those who share");
 }
 
+/// What is reserved for requests under way stays charged, whatever tells in the end what they used.
+#[test]
+fn a_reset_leaves_what_is_reserved() {
+    for algo in ["W", "SW", "TB"] {
+        let cost = "{response: {header: x-tokens-used}, reserve: 2, max: 4}";
+        let rule =
+            format!("{{name: r, actor: account, unit: day, rpu: 5, algo: {algo}, cost: {cost}}}");
+        let mut thread = with(Some(TOKEN), &format!("limits: [{{Url: /, rules: [{rule}]}}]"));
+        for stream in [10, 11] {
+            assert!(thread.request(1, stream, "ada"));
+        }
+        let seen = post(&mut thread, "/reset?rule=r&actor.account=ada");
+        let caller = &seen["callers"][0];
+        assert_eq!(
+            (&caller["reserved"], &caller["remaining"]),
+            (&json!(4), &json!(1)),
+            "{algo}: {seen}"
+        );
+        assert!(!thread.request(1, 12, "ada"), "{algo}");
+    }
+}
+
 #[test]
 fn callers_are_looked_for_under_every_source_of_their_actors() {
     let rules = "limits: [{Url: /, rules: [{name: d, actor: device, unit: day, rpu: 9, algo: W}, \

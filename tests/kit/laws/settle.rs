@@ -154,7 +154,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
         return;
     }
     let settling = Settling { reserve: 1, told: None, count: None, bans: false, is_place: false };
-    let algorithm = match entry.keeps_used(quota, Some(&settling)) {
+    let algorithm = match entry.keeps_used(Some(&settling)) {
         true => keeping_used(entry, quota, case.algorithm.clone()),
         false => case.algorithm.clone(),
     };

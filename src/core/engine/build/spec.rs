@@ -17,7 +17,7 @@ pub(super) fn counter_spec(
     let lends = (entry.can)(&rule.quota).leasing != Leasing::Never;
     let is_even = rule.told.is_none() || !lends;
     let algorithm = algorithm.map_err(|_| Unbuildable::new(rule, "its numbers mean nothing"))?;
-    let keeps_used = entry.keeps_used(&rule.quota, rule.settling.as_deref());
+    let keeps_used = entry.keeps_used(rule.settling.as_deref());
     Ok(CounterSpec {
         entry,
         quota: rule.quota,
