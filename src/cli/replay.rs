@@ -9,6 +9,7 @@ mod show;
 mod side;
 
 use std::io::{self, Write};
+use std::mem::take;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -43,6 +44,8 @@ struct Replaying {
     side: Side,
     other: Option<Other>,
     decisions: Option<Decisions>,
+    /// Requests that were decided, none between two requests.
+    judged: Vec<Judged<Entry>>,
     /// When the first request came, and the last one.
     between: Option<(u64, u64)>,
 }
@@ -75,6 +78,7 @@ impl Replaying {
                 differences: Differences::default(),
             }),
             decisions: decisions.map_err(unusable)?,
+            judged: Vec::new(),
             between: None,
         })
     }
@@ -137,25 +141,31 @@ impl Replaying {
 
     fn request(&mut self, entry: Rc<Entry>) -> io::Result<()> {
         self.between = Some((self.between.map_or(entry.at, |(first, _)| first), entry.at));
-        let judged = self.side.request(&entry);
-        self.decided(&judged, true)?;
-        if let Some(other) = &mut self.other {
-            let judged = other.side.request(&entry);
-            self.decided(&judged, false)?;
-        }
+        self.each_side(|side, judged| side.request(&entry, judged))?;
         self.log.give_back(entry);
         Ok(())
     }
 
     /// The log has ended.
     fn finish(&mut self) -> io::Result<()> {
-        let judged = self.side.finish();
+        self.each_side(Side::finish)?;
+        self.decisions.iter_mut().try_for_each(Decisions::flush)
+    }
+
+    /// Has each side decide about requests.
+    fn each_side(&mut self, decide: impl Fn(&mut Side, &mut Vec<Judged<Entry>>)) -> io::Result<()> {
+        let mut judged = take(&mut self.judged);
+        decide(&mut self.side, &mut judged);
         self.decided(&judged, true)?;
         if let Some(other) = &mut self.other {
-            let judged = other.side.finish();
+            judged.clear();
+            decide(&mut other.side, &mut judged);
             self.decided(&judged, false)?;
         }
-        self.decisions.iter_mut().try_for_each(Decisions::flush)
+        // Nothing is kept but the room for the next ones.
+        judged.clear();
+        self.judged = judged;
+        Ok(())
     }
 
     /// Requests that one of both sides has decided about.

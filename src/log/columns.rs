@@ -36,8 +36,13 @@ impl Columns {
 
     /// A column of that line, counted from zero.
     pub fn of<'l>(&self, line: &'l [u8], column: usize) -> Option<&'l [u8]> {
-        let (start, end) = *self.0.get(column)?;
+        let (start, end) = self.place(column)?;
         line.get(start as usize..end as usize)
+    }
+
+    /// Where a column begins and ends.
+    pub fn place(&self, column: usize) -> Option<(u32, u32)> {
+        self.0.get(column).copied()
     }
 }
 
@@ -49,7 +54,7 @@ fn bracketed(rest: &[u8]) -> Option<usize> {
 
 /// Bytes between the quotes. Envoy escapes none, so the one that ends it is one before a space, or the last.
 fn quoted(rest: &[u8]) -> usize {
-    let ends = |at: &usize| *at > 0 && matches!(rest.get(at + 1), None | Some(b' '));
-    let end = memchr_iter(b'"', rest).find(ends);
-    end.unwrap_or(rest.len()).saturating_sub(1)
+    let text = rest.get(1..).unwrap_or_default();
+    let ends = |at: &usize| matches!(text.get(at + 1), None | Some(b' '));
+    memchr_iter(b'"', text).find(ends).unwrap_or(text.len())
 }

@@ -73,6 +73,7 @@ pub fn read(
     entry: &mut Entry,
 ) -> Result<(), &'static str> {
     columns.split(line);
+    entry.keep_line(line);
     let layout = layout(line, columns);
     let column = |number: usize| columns.of(line, number);
     let mut time = column(layout.time);
@@ -97,7 +98,7 @@ pub fn read(
     entry.put(Field::Method, method);
     entry.put(Field::Path, path);
     for (field, place) in layout.fields {
-        column(*place).into_iter().for_each(|text| entry.put(*field, text));
+        columns.place(*place).into_iter().for_each(|place| entry.put_part(*field, place));
     }
     Ok(())
 }

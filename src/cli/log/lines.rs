@@ -9,6 +9,9 @@ use ruzstd::decoding::StreamingDecoder;
 /// Longest line that is read.
 const LONGEST: usize = 1 << 20;
 
+/// Bytes that are read at once: as much as still lies in the processor's cache when its lines are read.
+const AT_ONCE: usize = 1 << 17;
+
 /// By which compressed files are known.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -96,7 +99,8 @@ impl Lines {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+        let most = self.buffer.len().min(self.end + AT_ONCE);
+        let room = self.buffer.get_mut(self.end..most).unwrap_or_default();
         loop {
             match self.from.read(room) {
                 Ok(read) => {

@@ -1,7 +1,6 @@
 //! One file of rules, what it makes of a log, and what was counted meanwhile.
 
 use std::cell::RefCell;
-use std::mem::take;
 use std::rc::Rc;
 
 use diana_config::Source;
@@ -71,22 +70,21 @@ impl Side {
         })
     }
 
-    /// Lets a request come. The requests that are decided by then.
-    pub fn request(&mut self, entry: &Rc<Entry>) -> Vec<Judged<Entry>> {
+    /// Lets a request come. Adds those that are decided by then to `judged`.
+    pub fn request(&mut self, entry: &Rc<Entry>, judged: &mut Vec<Judged<Entry>>) {
         if self.series.step(entry.at) != self.step {
             self.flush();
             self.step = self.series.step(entry.at);
         }
         self.fleet.request(entry);
-        self.take_judged()
+        self.take_judged(judged);
     }
 
-    /// The log has ended. The requests that are decided now.
-    pub fn finish(&mut self) -> Vec<Judged<Entry>> {
+    /// The log has ended. Adds the requests that are decided now to `judged`.
+    pub fn finish(&mut self, judged: &mut Vec<Judged<Entry>>) {
         self.fleet.finish();
-        let judged = self.take_judged();
+        self.take_judged(judged);
         self.flush();
-        judged
     }
 
     /// What was counted of all requests.
@@ -104,10 +102,10 @@ impl Side {
             .map(|((name, it), waits)| (&**name, it, waits))
     }
 
-    fn take_judged(&mut self) -> Vec<Judged<Entry>> {
-        let judged = take(&mut self.fleet.judged);
-        judged.iter().for_each(|judged| self.count(judged));
-        judged
+    fn take_judged(&mut self, judged: &mut Vec<Judged<Entry>>) {
+        let known = judged.len();
+        judged.append(&mut self.fleet.judged);
+        judged.iter().skip(known).for_each(|judged| self.count(judged));
     }
 
     fn count(&mut self, Judged { arrival, fate, .. }: &Judged<Entry>) {
