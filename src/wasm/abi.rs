@@ -1,12 +1,24 @@
-//! The host's functions as they are, for what the SDK offers only with a panic on unexpected
-//! answers, or not at all. Every call gets valid slices; what the host returns was allocated by
-//! `proxy_on_memory_allocate` as a boxed slice of exactly the size it names.
+//! The host's functions as they are. No answer of the host is unexpected. Every call gets valid slices; what the host
+//! returns was allocated by `proxy_on_memory_allocate`, as a boxed slice of exactly the size it names or in the buffer
+//! that is lent.
 
 #![allow(unsafe_code)]
 
-use diana_core::time::Micros;
+pub(super) mod metrics;
+
+use super::lent::{self, Lent};
 
 const OK: u32 = 0;
+const BAD_ARGUMENT: u32 = 2;
+
+/// Levels of the log, in the numbering of the ABI.
+pub(super) const INFO: u32 = 2;
+/// Something needs a look.
+pub(super) const WARN: u32 = 3;
+/// Something does not work.
+pub(super) const ERROR: u32 = 4;
+/// The VM is about to die.
+pub(super) const CRITICAL: u32 = 5;
 
 /// Request headers, in the numbering of the ABI.
 pub(super) const REQUEST_HEADERS: u32 = 0;
@@ -78,28 +90,45 @@ unsafe extern "C" {
         len: usize,
         cas: u32,
     ) -> u32;
-    fn proxy_define_metric(kind: u32, name: *const u8, size: usize, id: *mut u32) -> u32;
-    fn proxy_increment_metric(id: u32, change: i64) -> u32;
-    fn proxy_record_metric(id: u32, value: u64) -> u32;
-    fn proxy_get_metric(id: u32, value: *mut u64) -> u32;
     fn proxy_set_tick_period_milliseconds(period: u32) -> u32;
     fn proxy_set_effective_context(context: u32) -> u32;
     fn proxy_continue_stream(stream_type: u32) -> u32;
     fn proxy_log(level: u32, line: *const u8, size: usize) -> u32;
+    fn proxy_http_call(
+        cluster: *const u8,
+        size: usize,
+        headers: *const u8,
+        headers_len: usize,
+        body: *const u8,
+        body_len: usize,
+        trailers: *const u8,
+        trailers_len: usize,
+        timeout: u32,
+        token: *mut u32,
+    ) -> u32;
 }
 
 /// Runs a call that returns bytes; nothing if the host has none.
 fn returned(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Option<Vec<u8>> {
     let mut data: *mut u8 = std::ptr::null_mut();
     let mut len: usize = 0;
-    if call(&raw mut data, &raw mut len) != OK {
+    let status = call(&raw mut data, &raw mut len);
+    let capacity = lent::capacity(data);
+    if status != OK {
         return None;
     }
     if data.is_null() {
         return Some(Vec::new());
     }
-    // SAFETY: the host allocated `len` bytes by our own allocator and hands them over.
-    Some(unsafe { Vec::from_raw_parts(data, len, len) })
+    // SAFETY: the host allocated `len` bytes by our own allocator, or got those of a buffer that is lent, and hands them
+    // over.
+    Some(unsafe { Vec::from_raw_parts(data, len, capacity.unwrap_or(len)) })
+}
+
+/// The same, into the buffer that is lent.
+fn returned_lent(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Option<Lent> {
+    lent::want();
+    returned(call).map(Lent)
 }
 
 pub(super) fn property(path: &[u8]) -> Option<Vec<u8>> {
@@ -114,10 +143,17 @@ pub(super) fn set_property(path: &str, value: &[u8]) -> bool {
     status == OK
 }
 
-/// The first value of a header.
-pub(super) fn header(map: u32, name: &str) -> Option<Vec<u8>> {
+/// The client's address and port.
+pub(super) fn source_address() -> Option<Lent> {
+    let path = b"source\0address";
     // SAFETY: see the module.
-    returned(|data, len| unsafe {
+    returned_lent(|data, len| unsafe { proxy_get_property(path.as_ptr(), path.len(), data, len) })
+}
+
+/// The first value of a header.
+pub(super) fn header(map: u32, name: &str) -> Option<Lent> {
+    // SAFETY: see the module.
+    returned_lent(|data, len| unsafe {
         proxy_get_header_map_value(map, name.as_ptr(), name.len(), data, len)
     })
 }
@@ -145,9 +181,9 @@ pub(super) fn remove_header(map: u32, name: &str) {
 }
 
 /// All headers, still serialised.
-pub(super) fn headers(map: u32) -> Option<Vec<u8>> {
+pub(super) fn headers(map: u32) -> Option<Lent> {
     // SAFETY: see the module.
-    returned(|data, len| unsafe { proxy_get_header_map_pairs(map, data, len) })
+    returned_lent(|data, len| unsafe { proxy_get_header_map_pairs(map, data, len) })
 }
 
 pub(super) fn buffer(buffer: u32, max: usize) -> Option<Vec<u8>> {
@@ -177,6 +213,40 @@ pub(super) fn reply(
         )
     };
     status == OK
+}
+
+/// Calls a cluster, with serialised headers, for so many milliseconds. The token that the answer bears.
+///
+/// # Errors
+///
+/// The reason why nothing was sent.
+pub(super) fn call(
+    cluster: &str,
+    headers: &[u8],
+    body: &[u8],
+    timeout: u32,
+) -> Result<u32, &'static str> {
+    let mut token = 0;
+    // SAFETY: see the module. No bytes are no trailers.
+    let status = unsafe {
+        proxy_http_call(
+            cluster.as_ptr(),
+            cluster.len(),
+            headers.as_ptr(),
+            headers.len(),
+            body.as_ptr(),
+            body.len(),
+            body.as_ptr(),
+            0,
+            timeout,
+            &raw mut token,
+        )
+    };
+    match status {
+        OK => Ok(token),
+        BAD_ARGUMENT => Err("Envoy knows no such cluster"),
+        _ => Err("the cluster has no endpoint that could be asked"),
+    }
 }
 
 /// A value that all workers share, and the number of its last write.
@@ -217,32 +287,6 @@ pub(super) fn set_effective_context(context: u32) -> bool {
     status == OK
 }
 
-/// The id of a metric: kind 0 is a counter, 1 a gauge, 2 a histogram.
-pub(super) fn define_metric(kind: u32, name: &str) -> Option<u32> {
-    let mut id = 0;
-    // SAFETY: see the module.
-    let status = unsafe { proxy_define_metric(kind, name.as_ptr(), name.len(), &raw mut id) };
-    (status == OK).then_some(id)
-}
-
-pub(super) fn increment_metric(id: u32, change: i64) {
-    // SAFETY: see the module. A metric that cannot be counted is no reason to disturb a request.
-    _ = unsafe { proxy_increment_metric(id, change) };
-}
-
-pub(super) fn record_metric(id: u32, value: u64) {
-    // SAFETY: as above.
-    _ = unsafe { proxy_record_metric(id, value) };
-}
-
-/// What a metric shows.
-pub(super) fn metric(id: u32) -> Option<u64> {
-    let mut value = 0;
-    // SAFETY: see the module.
-    let status = unsafe { proxy_get_metric(id, &raw mut value) };
-    (status == OK).then_some(value)
-}
-
 pub(super) fn set_tick_period(milliseconds: u32) {
     // SAFETY: see the module. The host has no reason to refuse.
     _ = unsafe { proxy_set_tick_period_milliseconds(milliseconds) };
@@ -252,27 +296,4 @@ pub(super) fn set_tick_period(milliseconds: u32) {
 pub(super) fn log(level: u32, line: &str) {
     // SAFETY: see the module. There is nowhere to report that a line could not be logged.
     _ = unsafe { proxy_log(level, line.as_ptr(), line.len()) };
-}
-
-/// The monotonic clock; zero if the host has none.
-pub(super) fn monotonic() -> Micros {
-    clock(wasi::CLOCKID_MONOTONIC)
-}
-
-/// The wall clock since the Unix epoch; zero if the host has none.
-pub(super) fn wall() -> Micros {
-    clock(wasi::CLOCKID_REALTIME)
-}
-
-fn clock(id: wasi::Clockid) -> Micros {
-    // SAFETY: no memory is involved.
-    unsafe { wasi::clock_time_get(id, 1000) }.map_or(0, |nanos| nanos / 1000)
-}
-
-/// Sixteen random bytes, or nothing if the host has none.
-pub(super) fn random() -> Option<[u8; 16]> {
-    let mut bytes = [0; 16];
-    // SAFETY: the buffer is as long as said.
-    unsafe { wasi::random_get(bytes.as_mut_ptr(), bytes.len()) }.ok()?;
-    Some(bytes)
 }

@@ -1,22 +1,17 @@
 //! What the host can do in one of its calls.
 
 use std::rc::Rc;
-use std::time::Duration;
 
-use proxy_wasm::hostcalls::dispatch_http_call;
-use proxy_wasm::types::{LogLevel, Status};
-
+use super::pairs::Pairs;
+use super::refused;
 use super::request::HostRequest;
 use super::shared::HostSharedData;
-use super::{abi, pairs, stats};
-use diana_core::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData, Values};
+use super::{abi, stats, system};
+use diana_core::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_core::report::Refusal;
 use diana_core::time::Micros;
 use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
-
-/// gRPC's RESOURCE_EXHAUSTED.
-const RESOURCE_EXHAUSTED: i32 = 8;
 
 /// A call of the host about a root or one of its streams.
 #[derive(Debug, Clone, Copy)]
@@ -25,19 +20,13 @@ pub(super) struct HostCall {
     pub(super) root: u32,
 }
 
-/// Calls by way of the SDK, which must know of them: it panics on the answer to any other. To be
-/// made about a root on its tick or on another answer, so that the root gets the answer.
+/// To be made about a root, so that the root gets the answer.
 impl Callout for HostCall {
     fn send(&self, call: &Call) -> Result<u32, &'static str> {
         let headers = call.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let body = (!call.body.is_empty()).then_some(call.body.as_slice());
-        let timeout = Duration::from_micros(call.timeout);
-        dispatch_http_call(&call.cluster, headers.collect(), body, Vec::new(), timeout).map_err(
-            |status| match status {
-                Status::BadArgument => "Envoy knows no such cluster",
-                _ => "the cluster has no endpoint that could be asked",
-            },
-        )
+        let mut headers = Pairs::of(headers);
+        let timeout = u32::try_from(call.timeout / 1000).unwrap_or(u32::MAX);
+        abi::call(&call.cluster, headers.serialise(), &call.body, timeout)
     }
 
     fn caller(&self) -> u32 {
@@ -47,11 +36,11 @@ impl Callout for HostCall {
 
 impl Clocks for HostCall {
     fn monotonic(&self) -> Micros {
-        abi::monotonic()
+        system::monotonic()
     }
 
     fn wall(&self) -> Micros {
-        abi::wall()
+        system::wall()
     }
 }
 
@@ -68,11 +57,11 @@ impl Contexts for HostCall {
 impl Log for HostCall {
     fn log(&self, level: Level, line: &str) {
         let level = match level {
-            Level::Info => LogLevel::Info,
-            Level::Warn => LogLevel::Warn,
-            Level::Error => LogLevel::Error,
+            Level::Info => abi::INFO,
+            Level::Warn => abi::WARN,
+            Level::Error => abi::ERROR,
         };
-        abi::log(level as u32, line);
+        abi::log(level, line);
     }
 }
 
@@ -112,30 +101,14 @@ impl Streams for HostCall {
     }
 
     fn refuse(&self, refusal: &Refusal) {
-        let state = refusal.by.state();
-        self.tell(&state);
-        if refusal.is_logged {
-            self.log(Level::Warn, &state);
-        }
-        let (response, told) = (&refusal.response, refusal.headers());
-        let mut headers: Vec<_> = told.iter().map(|(name, value)| (*name, &**value)).collect();
-        headers.extend(response.headers.iter().map(|(name, value)| (&**name, &**value)));
-        headers.push(("content-type", refusal.content_type()));
-        let headers = pairs::serialise(&headers);
-        let request = HostRequest::new(true);
-        let id = match refusal.tells_id().then(|| request.header("x-request-id")) {
-            Some(Values::One(id)) => id,
-            _ => &[],
-        };
-        let (status, body) = (u32::from(response.status), refusal.body(id));
-        abi::reply(status, "diana_refused", &body, &headers, RESOURCE_EXHAUSTED);
+        refused::answer(refusal, self);
     }
 
     fn reply(&self, reply: &AdminReply) {
         const UNKNOWN: i32 = 2;
-        let headers: Vec<_> = reply.headers().collect();
-        let headers = pairs::serialise(&headers);
-        abi::reply(reply.status.into(), "diana_admin", &reply.body, &headers, UNKNOWN);
+        let mut headers = Pairs::of(reply.headers());
+        let status = reply.status.into();
+        abi::reply(status, "diana_admin", &reply.body, headers.serialise(), UNKNOWN);
     }
 
     fn resume(&self, stream: u32) {
@@ -157,7 +130,7 @@ impl Host for HostCall {
     }
 
     fn random(&self) -> u128 {
-        u128::from_le_bytes(abi::random().unwrap_or_default())
+        u128::from_le_bytes(system::random().unwrap_or_default())
     }
 }
 

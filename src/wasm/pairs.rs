@@ -3,23 +3,57 @@
 
 use diana_core::port::Values;
 
-/// The serialised form of `headers`.
-pub(super) fn serialise(headers: &[(&str, &str)]) -> Vec<u8> {
-    let size = |(name, value): &(&str, &str)| name.len() + value.len() + 10;
-    let mut bytes = Vec::with_capacity(4 + headers.iter().map(size).sum::<usize>());
-    let mut number = |length: usize| bytes.extend_from_slice(&(length as u32).to_le_bytes());
-    number(headers.len());
-    for (name, value) in headers {
-        number(name.len());
-        number(value.len());
+/// A map that is written pair by pair.
+#[derive(Debug, Default)]
+pub(super) struct Pairs {
+    count: u32,
+    /// The count and the lengths, and in the end the whole map.
+    bytes: Vec<u8>,
+    texts: Vec<u8>,
+}
+
+impl Pairs {
+    /// No map yet, and no memory for one.
+    pub(super) const NONE: Pairs = Pairs { count: 0, bytes: Vec::new(), texts: Vec::new() };
+
+    /// A map of these pairs.
+    pub(super) fn of<'h>(pairs: impl Iterator<Item = (&'h str, &'h str)>) -> Pairs {
+        let mut map = Pairs::NONE;
+        map.clear();
+        pairs.for_each(|(name, value)| map.add(name, value));
+        map
     }
-    for (name, value) in headers {
+
+    /// Begins anew, in the same memory.
+    pub(super) fn clear(&mut self) {
+        self.count = 0;
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&[0; 4]);
+        self.texts.clear();
+    }
+
+    pub(super) fn add(&mut self, name: &str, value: &str) {
+        self.count += 1;
         for text in [name, value] {
-            bytes.extend_from_slice(text.as_bytes());
-            bytes.push(0);
+            self.bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            self.texts.extend_from_slice(text.as_bytes());
+            self.texts.push(0);
         }
     }
-    bytes
+
+    /// The map, to which nothing can be added any more.
+    pub(super) fn serialise(&mut self) -> &[u8] {
+        if let Some(count) = self.bytes.first_chunk_mut() {
+            *count = self.count.to_le_bytes();
+        }
+        self.bytes.append(&mut self.texts);
+        &self.bytes
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.texts.capacity()
+    }
 }
 
 /// The values of one header in a serialised map; nothing if the bytes are not such a map.
@@ -43,8 +77,7 @@ pub(super) fn values<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
         // Texts are looked at only where they may be the ones.
         if name_end - start == name.len() as u64 {
             let key = text(start, name_end)?;
-            // Mostly it is in lower case.
-            if key == name.as_bytes() || key.eq_ignore_ascii_case(name.as_bytes()) {
+            if key.eq_ignore_ascii_case(name.as_bytes()) {
                 values = values.and(text(name_end + 1, value_end)?);
             }
         }

