@@ -37,6 +37,7 @@ pub const CASES: &[Case] = &[
         keys: 1,
         limits: |algo| entry("/", "address", algo),
     },
+    Case { name: "all, twice a header", budget: false, keys: 1, limits: together },
     Case { name: "3 rules", budget: false, keys: 1, limits: three },
     Case { name: "50 entries", budget: false, keys: 1, limits: fifty },
     Case {
@@ -69,6 +70,15 @@ pub const HOT: Case = Case {
         entry("/", "account", algo).replace("}]}", ", hot: {over: 1000000000, per: 10s}}]}")
     },
 };
+
+/// Three rules that ask one header at most.
+fn together(algo: &str) -> String {
+    let of = |actor: &str, unit: &str| {
+        format!("{{actor: {actor}, unit: {unit}, rpu: 1000000000, algo: {algo}, scope: local}}")
+    };
+    let rules = [of("all", "second"), of("account", "second"), of("account", "minute")];
+    format!("{{Url: /, rules: [{}]}}", rules.join(", "))
+}
 
 fn three(algo: &str) -> String {
     let entries = [("/", "all"), ("/", "account"), ("/svc", "address")];

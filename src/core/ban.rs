@@ -6,7 +6,7 @@
 
 use crate::policy::Ban;
 use crate::ring::Ring;
-use crate::time::Micros;
+use crate::time::{Micros, SECOND};
 
 /// Slices of `within`; one more is remembered, so a refusal counts for `within` at least and for
 /// 8/7 of it at most.
@@ -16,6 +16,13 @@ const SLICES: usize = 7;
 pub const WORDS: usize = 2 + 1 + (SLICES + 1).div_ceil(2);
 
 const RING: Ring = Ring::new(SLICES + 1);
+
+/// In place of a level, that an operator has lifted a ban, at the instant that stands where its end was. No ban begins at
+/// such a level.
+const LIFTED: u64 = 1_000;
+
+/// How long no refusal counts then: they may be told late, or come of a ban of which somebody still knows.
+const GRACE: Micros = SECOND;
 
 /// More doublings than any ban begins with. A higher level was not written here, and would weigh as much
 /// as a ban does.
@@ -45,9 +52,27 @@ impl Ban {
         if left > self.max.saturating_mul(2) { 0 } else { left }
     }
 
-    /// Counts refusals at `now`, unless it is banned. Whether a ban begins.
+    /// A ban that ends at `until` begins elsewhere.
+    pub fn begin(state: &mut [u64], until: Micros) {
+        if let [end, level, ..] = state {
+            *end = until;
+            if *level == LIFTED {
+                *level = 0;
+            }
+        }
+    }
+
+    /// Forgets all that is known of a caller, whose ban an operator lifts at `now`.
+    pub fn lift(state: &mut [u64], now: Micros) {
+        state.fill(0);
+        state.iter_mut().zip([now, LIFTED]).for_each(|(word, new)| *word = new);
+    }
+
+    /// Counts refusals at `now`, unless it is banned, or was until a second ago when an operator lifted that. Whether a
+    /// ban begins.
     pub fn count(&self, state: &mut [u64], now: Micros, refusals: u64) -> bool {
-        if self.left(Ban::until(state), now) > 0 {
+        let is_lifted = matches!(state, [at, LIFTED, ..] if now < at.saturating_add(GRACE));
+        if is_lifted || self.left(Ban::until(state), now) > 0 {
             return false;
         }
         let level = self.level(state, now);
@@ -84,6 +109,9 @@ impl Ban {
     /// How often the length of the next ban is doubled.
     fn level(&self, state: &[u64], now: Micros) -> u64 {
         let [until, level, ..] = state else { return 0 };
+        if *level == LIFTED {
+            return 0;
+        }
         let halved = now.saturating_sub(*until) / self.halve_after.max(1);
         (*level).min(MOST_LEVELS).saturating_sub(halved)
     }

@@ -109,12 +109,13 @@ impl Windows {
         if let Kind::Even { first, .. } = self.0 {
             return vec![signed(first)];
         }
-        let begins = |span: Span| span.ends.checked_sub(span.length);
+        // The first may have begun before the epoch.
+        let begins = |span: Span| signed(span.ends) - signed(span.length);
         let this = self.at(wall);
-        let before = begins(this).and_then(|it| it.checked_sub(1)).map(|it| self.at(it));
-        let next = self.at(this.ends).ends;
-        let edges = [before.and_then(begins), begins(this), Some(this.ends), Some(next)];
-        edges.into_iter().flatten().map(signed).collect()
+        let before = u64::try_from(begins(this) - 1).ok().map(|it| begins(self.at(it)));
+        let next = signed(self.at(this.ends).ends);
+        let edges = [before, Some(begins(this)), Some(signed(this.ends)), Some(next)];
+        edges.into_iter().flatten().collect()
     }
 }
 

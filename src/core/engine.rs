@@ -5,6 +5,7 @@
 
 mod ask;
 mod banned;
+mod branch;
 mod build;
 mod charge;
 mod explain;
@@ -13,6 +14,7 @@ mod hear;
 mod hot;
 pub mod inquiry;
 mod judge;
+mod known;
 mod one;
 mod opinion;
 mod permit_queue;
@@ -31,11 +33,10 @@ use crate::cost::Teller;
 use crate::hot::spotter::Spotter;
 use crate::identity::caller::Callers;
 use crate::matching::PathIndex;
-use crate::matching::path::Path;
 use crate::permit::{Freed, Permit};
 use crate::plan::Choosers;
 use crate::policy::{Accepted, Except, LimitFields, Match, Rule};
-use crate::port::{Clock, Pseudo, Request};
+use crate::port::{Clock, Request};
 use crate::redis::client::Client;
 use crate::redis::handle::Handle;
 use crate::report::metrics::RuleCounts;
@@ -46,6 +47,7 @@ use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
 use ask::Asked;
 pub use ask::Resumed;
+use branch::Branch;
 pub use build::Unbuildable;
 use charge::{Charged, Turn};
 use followed::Followed;
@@ -76,9 +78,8 @@ pub struct Engine {
     needs_path: bool,
     /// The turns in which its rules are charged, in order.
     turns: Vec<Turn>,
-    /// Whether there is a single rule, which applies to every request and tells nothing of those that it
-    /// admits.
-    is_plain: bool,
+    /// Which branch decides at first.
+    branch: Branch,
     /// How often upkeep is due, in ticks.
     tick_interval: Micros,
     upkeep: Upkeep,
@@ -199,9 +200,9 @@ impl Engine {
             return self.decide_followed(kept, Since::New, request, clock);
         }
         self.scratch.patience = None;
-        match self.is_plain {
-            true => self.decide_by_one(request, clock),
-            false => self.decide_since(Since::New, request, clock),
+        match self.branch {
+            Branch::One => self.decide_by_one(request, clock),
+            Branch::Known | Branch::Any => self.decide_since(Since::New, request, clock),
         }
     }
 
@@ -244,6 +245,9 @@ impl Engine {
         if self.has_bans && self.is_banned() {
             return self.refuse();
         }
+        if self.branch == Branch::Known && self.charge_known() {
+            return Verdict::pass();
+        }
         self.judge();
         self.conclude()
     }
@@ -277,23 +281,5 @@ impl Engine {
                 self.refuse()
             }
         }
-    }
-
-    /// Fills the scratch with the entries that may apply.
-    fn match_path(&mut self, request: &dyn Request) {
-        let raw = request.pseudo(Pseudo::Path);
-        // Requests without a path fall under the root.
-        self.find_limits(raw.as_deref().filter(|raw| *raw != b"*").unwrap_or(b"/"));
-    }
-
-    fn find_limits(&mut self, path: &[u8]) {
-        let Scratch { path: plain, limits, .. } = &mut self.scratch;
-        limits.clear();
-        let path = Path::of(path);
-        plain.clear();
-        if path.is_plain {
-            plain.extend_from_slice(path.text);
-        }
-        self.paths.covering(path, limits);
     }
 }

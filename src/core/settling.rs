@@ -95,7 +95,7 @@ impl Settler {
         if !ending.is_from_upstream() {
             return (Heard::Nothing, 0);
         }
-        let Some(Reader { source: Source::Header(name), most, .. }) = &self.told else {
+        let Some(Reader { source: Source::Header(name), .. }) = &self.told else {
             return (Heard::Begun, 0);
         };
         let told = match ending.header(name) {
@@ -105,7 +105,7 @@ impl Settler {
             Values::Many(_) => Err(Untold::Unusable),
         };
         match told {
-            Ok(used) => (Heard::Used, used.min(*most)),
+            Ok(used) => (Heard::Used, used),
             Err(untold) => (Heard::Unknown(untold), 0),
         }
     }

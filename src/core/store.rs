@@ -57,6 +57,15 @@ pub trait Store {
         (!reservation.is_charged).then_some(reservation)
     }
 
+    /// Charges a request that may leave at once by what its caller has used here before. Whether it was; others are to be
+    /// checked. Until anything else is done with this store, [`Store::uncharge_known`] takes the charge back.
+    fn charge_known(&mut self, _key: Key, _cost: u64, _now: Now) -> bool {
+        false
+    }
+
+    /// Takes back what [`Store::charge_known`] has charged, and leaves all as it was before.
+    fn uncharge_known(&mut self, _key: Key) {}
+
     /// Whether a request can be held for `delay` ticks, because another rule asks for it: an
     /// admission, or when it can. Charges nothing.
     fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision;

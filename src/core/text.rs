@@ -1,26 +1,32 @@
 //! Numbers in text, without what the standard library's way costs: several times as much, for each
 //! refused request.
 
-/// Digits of the longest number to the smallest base.
-const LONGEST: usize = 20;
+/// Digits of the longest number in hexadecimal.
+const LONGEST: usize = 16;
 
 /// Adds a number in decimal.
 pub fn decimal(text: &mut String, number: u64) {
-    digits(text, number, 10, 1);
+    text.push_str(itoa::Buffer::new().format(number));
 }
 
-/// Adds a number to a base from 10 to 36, in so many digits at least, up to 20.
-pub fn digits(text: &mut String, number: u64, base: u32, least: usize) {
-    let (mut room, mut rest, mut length) = ([b'0'; LONGEST], number, 0);
-    for place in room.iter_mut().rev() {
-        if rest == 0 && length >= least {
-            break;
-        }
-        let digit = char::from_digit((rest % u64::from(base)) as u32, base);
-        *place = digit.map_or(b'0', |digit| digit as u8);
-        rest /= u64::from(base);
-        length += 1;
+/// Adds what is below a million, in six digits.
+pub fn millionths(text: &mut String, number: u64) {
+    let mut digits = itoa::Buffer::new();
+    // A digit before them keeps the zeros.
+    let longer = digits.format(1_000_000 + number % 1_000_000);
+    text.push_str(longer.get(1..).unwrap_or_default());
+}
+
+/// Adds a number in hexadecimal, in so many digits at least, up to 16.
+pub fn hexadecimal(text: &mut String, number: u64, least: usize) {
+    let needed = (u64::BITS - number.leading_zeros()).div_ceil(4) as usize;
+    let (mut digits, length) = ([0; LONGEST], needed.max(least).min(LONGEST));
+    let mut shift = 4 * length;
+    for place in digits.iter_mut().take(length) {
+        shift -= 4;
+        let digit = (number >> shift) as u8 & 15;
+        *place = digit + if digit < 10 { b'0' } else { b'a' - 10 };
     }
-    let written = room.get(LONGEST - length..).and_then(|written| str::from_utf8(written).ok());
+    let written = digits.get(..length).and_then(|written| str::from_utf8(written).ok());
     text.push_str(written.unwrap_or_default());
 }

@@ -114,3 +114,23 @@ fn redis_is_told_the_numbers_of_an_algorithm() {
         assert_eq!(numbers(short, quota), wanted, "{short} {quota:?}");
     }
 }
+
+/// Stores keep room for what a step writes, in which the state of another caller may lie.
+#[test]
+fn what_an_admission_writes_depends_on_nothing_that_lay_there() {
+    for entry in REGISTRY.iter() {
+        let Rule { algorithm, .. } = Rule::new(entry.short, Quota::new(Unit::Second, 9));
+        let (mut state, mut now) = (vec![0; algorithm.words()], START);
+        for number in 0..200_u64 {
+            let mut clean = vec![0; state.len()];
+            let mut used = vec![u64::MAX / (number + 1); state.len()];
+            let decision = algorithm.step(&state, now, 1, &mut clean);
+            assert_eq!(algorithm.step(&state, now, 1, &mut used), decision, "{}", entry.short);
+            if decision.is_admitted() {
+                assert_eq!(clean, used, "{}", entry.short);
+                state = clean;
+            }
+            now = now.later(number * 997 % (SECOND / 5));
+        }
+    }
+}

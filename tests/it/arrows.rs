@@ -48,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "policy",
             "port",
             "settlement",
+            "text",
             "time",
             "words",
         ],

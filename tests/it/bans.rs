@@ -4,6 +4,7 @@ mod fleet;
 mod flood;
 mod gateway;
 mod law;
+mod lifted;
 mod race;
 
 use diana_core::key::Key;

@@ -2,6 +2,7 @@
 
 mod chance;
 mod changes;
+mod charges;
 mod midnight;
 mod oracle;
 

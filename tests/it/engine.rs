@@ -11,6 +11,7 @@ mod examples;
 mod fleet;
 mod holding;
 mod hot;
+mod known;
 mod matching;
 pub mod permit_queue;
 mod permits;

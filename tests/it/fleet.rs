@@ -4,6 +4,7 @@ mod alone;
 mod breaker;
 mod chaos;
 mod instants;
+mod ledgers;
 mod parts;
 mod probes;
 mod record;

@@ -3,9 +3,12 @@
 mod config;
 mod fleet;
 mod gateway;
+mod holders;
 mod law;
 mod ledger;
 mod local;
 mod places;
 pub mod reports;
 mod spoiled;
+mod store;
+mod values;

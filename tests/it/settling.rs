@@ -101,8 +101,10 @@ fn metadata_is_read_as_it_is_said_to_be_written() {
     let (value, gone) = (3.0_f64.to_le_bytes(), (MISSING, Some(Untold::ClientLeft)));
     let left = FakeEnding::left(Some(200)).property(&untyped, value);
     assert_eq!(used(&settler, Some(&answered()), &left), gone);
-    let cut = FakeEnding::cut().property(&untyped, value);
-    assert_eq!(used(&settler, Some(&answered()), &cut), (MISSING, Some(Untold::Cut)));
+    for (came, ended) in [(Some(answered()), FakeEnding::cut()), (None, answered())] {
+        let ended = ended.property(&untyped, value);
+        assert_eq!(used(&settler, came.as_ref(), &ended), (MISSING, Some(Untold::Cut)));
+    }
 }
 
 #[test]

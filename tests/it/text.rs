@@ -1,6 +1,6 @@
 //! Numbers in text are those that the standard library writes.
 
-use diana_core::text::{decimal, digits};
+use diana_core::text::{decimal, hexadecimal, millionths};
 use fastrand::Rng;
 
 #[test]
@@ -13,10 +13,12 @@ fn numbers_look_like_those_of_the_standard_library() {
         let mut text = String::from("r=");
         decimal(&mut text, number);
         text.push(' ');
-        digits(&mut text, number, 16, 16);
+        hexadecimal(&mut text, number, 16);
         text.push(' ');
-        digits(&mut text, number % 1_000_000, 10, 6);
+        hexadecimal(&mut text, number, 1);
+        text.push(' ');
+        millionths(&mut text, number % 1_000_000);
         let micros = number % 1_000_000;
-        assert_eq!(text, format!("r={number} {number:016x} {micros:06}"));
+        assert_eq!(text, format!("r={number} {number:016x} {number:x} {micros:06}"));
     }
 }

@@ -84,7 +84,7 @@ impl Thread {
     /// The response of a stream comes. The headers to be added, if anything was left to do.
     pub fn responds(&mut self, stream: u32) -> Option<Vec<Field>> {
         let stream = self.streams.get_mut(&stream).unwrap();
-        stream.response(&FakeEnding::answered(200), &self.host)
+        stream.response(&FakeEnding::answered(200), &self.worker, &self.host)
     }
 
     /// The client of a stream is gone, or its response.

@@ -16,4 +16,5 @@ pub mod seed;
 pub mod server;
 pub mod simulation;
 pub mod store;
+pub mod told;
 pub mod zones;

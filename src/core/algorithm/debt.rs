@@ -10,6 +10,16 @@ use crate::time::Micros;
 /// Words that a debt takes as state.
 pub(super) const WORDS: usize = 3;
 
+/// The product of two numbers. Where 32 bits hold each of them, as mostly, it is a single instruction.
+#[inline]
+fn product(one: u64, other: u64) -> u128 {
+    if (one | other) >> 32 == 0 {
+        u128::from(one.wrapping_mul(other))
+    } else {
+        u128::from(one) * u128::from(other)
+    }
+}
+
 /// What a caller owes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Debt {
@@ -20,6 +30,7 @@ pub(super) struct Debt {
 }
 
 impl Debt {
+    #[inline(always)]
     pub(super) fn load(state: &[u64]) -> Debt {
         match *state {
             [low, high, at] => Debt { amount: u128::from(high) << 64 | u128::from(low), at },
@@ -27,6 +38,7 @@ impl Debt {
         }
     }
 
+    #[inline(always)]
     pub(super) fn save(self, state: &mut [u64]) {
         if let [low, high, at] = state {
             *low = self.amount as u64;
@@ -37,18 +49,20 @@ impl Debt {
 
     /// What could have drained until `now` beyond what there was.
     pub(super) fn idle(self, now: Micros, rpu: u64) -> u128 {
-        let gone = u128::from(now.saturating_sub(self.at)) * u128::from(rpu);
+        let gone = product(now.saturating_sub(self.at), rpu);
         gone.saturating_sub(self.amount)
     }
 
     /// The debt left at `now`. A clock that stepped back drains nothing and forgives nothing.
+    #[inline(always)]
     pub(super) fn drained(self, now: Micros, rpu: u64) -> Debt {
-        let gone = u128::from(now.saturating_sub(self.at)) * u128::from(rpu);
+        let gone = product(now.saturating_sub(self.at), rpu);
         Debt { amount: self.amount.saturating_sub(gone), at: now.max(self.at) }
     }
 
+    #[inline(always)]
     pub(super) fn charged(self, permits: u64, unit: Micros) -> Debt {
-        self.with(u128::from(permits) * u128::from(unit))
+        self.with(product(permits, unit))
     }
 
     /// More of it, by `amount`.

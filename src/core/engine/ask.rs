@@ -96,10 +96,8 @@ impl Engine {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             if let Some(store) = judge.store.under(opinion.plan).redis() {
                 let (now, shadow) = (self.scratch.now, opinion.shadow);
-                // What is only checked comes back at once.
-                let comes_back = judge.settler.as_ref().is_some_and(|it| it.reserves_nothing());
-                let tentative = round.tentative || comes_back;
-                let charge = store.question((opinion.key, opinion.cost), now, shadow, tentative);
+                let asked = (opinion.key, opinion.cost);
+                let charge = store.question(asked, now, shadow, round.tentative);
                 questions.push((Target::Rule(opinion.rule), Question::Rule(charge)));
             }
             let bans = judge.bans.as_mut().filter(|_| opinion.is_own && !opinion.shadow);

@@ -6,7 +6,7 @@
 
 use super::opinion::{Basis, Says};
 use super::{Engine, Judge, Since};
-use crate::permit::Permit;
+use crate::permit::{Permit, Unsettled};
 use crate::port::{Clock, Ending, Property, Request};
 use crate::settling::Heard;
 use crate::verdict::Verdict;
@@ -33,7 +33,6 @@ impl Engine {
         if let Some(other) = self.followed.replace(Followed { connection, permit }) {
             self.used_nothing(other.permit);
         }
-        self.freed.signal();
     }
 
     /// Whether it keeps what was reserved for this request, which comes once more.
@@ -62,10 +61,8 @@ impl Engine {
 
     fn used_nothing(&mut self, permit: Permit) {
         permit.settle(|charge| {
-            if let Some(judge) = self.rules.get_mut(charge.rule as usize) {
-                judge.uses_nothing(charge.reserved.into());
-            }
-            0
+            let judge = self.rules.get_mut(charge.rule as usize);
+            judge.map_or(0, |judge| judge.uses_nothing(charge))
         });
     }
 
@@ -107,11 +104,8 @@ impl Engine {
     pub(super) fn keep_until(&mut self, ticket: u64) {
         let mut kept = Permit::NONE;
         for opinion in &mut self.scratch.opinions {
-            if let Says::Admits { by, .. } = &mut opinion.says
-                && let Basis::Kept(permit) = by
-            {
+            if let Says::Admits { by: Basis::Kept(permit), .. } = &mut opinion.says {
                 kept.append(std::mem::take(permit));
-                *by = Basis::Agreed(0);
             }
         }
         if !kept.is_none() {
@@ -128,10 +122,11 @@ impl Engine {
 }
 
 impl Judge {
-    /// Counts a request that used nothing of what was reserved for it, but for a place.
-    pub(super) fn uses_nothing(&mut self, reserved: u64) {
+    /// Counts a charge of which nothing was used, but for a place. What was used.
+    pub(super) fn uses_nothing(&mut self, charge: &Unsettled) -> u64 {
         if self.settler.as_ref().is_some_and(|settler| !settler.is_place()) {
-            self.counts.settle(reserved, 0, None);
+            self.counts.settle(charge.reserved.into(), 0, None);
         }
+        0
     }
 }

@@ -1,14 +1,33 @@
 //! Which rules apply to a request, and what each of them says.
 
 use super::opinion::{Refused, Says, Subject};
-use super::{Engine, Judge, Opinion};
+use super::{Engine, Judge, Opinion, Scratch};
 use crate::decision::Retry;
 use crate::identity::caller::Caller;
 use crate::key::Key;
+use crate::matching::path::Path;
 use crate::policy::Absent;
-use crate::port::Request;
+use crate::port::{Pseudo, Request};
 
 impl Engine {
+    /// Fills the scratch with the entries that may apply.
+    pub(super) fn match_path(&mut self, request: &dyn Request) {
+        let raw = request.pseudo(Pseudo::Path);
+        // Requests without a path fall under the root.
+        self.find_limits(raw.as_deref().filter(|raw| *raw != b"*").unwrap_or(b"/"));
+    }
+
+    pub(super) fn find_limits(&mut self, path: &[u8]) {
+        let Scratch { path: plain, limits, .. } = &mut self.scratch;
+        limits.clear();
+        let path = Path::of(path);
+        plain.clear();
+        if path.is_plain {
+            plain.extend_from_slice(path.text);
+        }
+        self.paths.covering(path, limits);
+    }
+
     /// Notes which rules apply to this request.
     pub(super) fn apply_all(&mut self, request: &dyn Request) {
         for place in 0..self.scratch.limits.len() {

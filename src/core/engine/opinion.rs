@@ -71,7 +71,8 @@ pub(super) enum Basis {
     Redis(Grant),
     /// Redis, where nothing is charged any more since another rule refuses, with so many permits left.
     Agreed(u64),
-    /// It was charged when the request came the first time, which the host has followed a redirect of.
+    /// It was charged when the request came the first time, which the host has followed a redirect of. Nothing is kept any
+    /// more once it has been given back, or waits.
     Kept(Permit),
 }
 
@@ -157,11 +158,8 @@ impl Opinion {
             store.give_back(self.key, (receipt, term), self.cost, redis);
             *by = Basis::Agreed(left);
         }
-        if let Says::Admits { by, .. } = &mut self.says
-            && let Basis::Kept(_) = by
-        {
-            judge.uses_nothing(self.cost);
-            *by = Basis::Agreed(0);
+        if let Says::Admits { by: Basis::Kept(kept), .. } = &mut self.says {
+            std::mem::take(kept).settle(|charge| judge.uses_nothing(charge));
         }
     }
 

@@ -24,7 +24,6 @@ const BATCH: usize = 64;
 pub struct Ledgers {
     /// Its own, and those of others that have ended.
     parts: Vec<Ledger>,
-    waiting: usize,
     /// The random number under which it sends its own.
     sender: u64,
     /// The number under which places in flight are held here, and one more for each time that they were forgotten.
@@ -54,11 +53,10 @@ struct Ledger {
 impl Ledgers {
     /// Has a charge settled where it lies.
     pub fn add(&mut self, part: Part, charge: Charge) {
-        if self.waiting >= MOST {
+        if self.is_full() {
             self.dropped += 1;
             return;
         }
-        self.waiting += 1;
         if let Some(ledger) = self.own(part) {
             ledger.waiting.push_back(charge);
         }
@@ -76,16 +74,22 @@ impl Ledgers {
             // What is on its way is sent again under the same number.
             ledger.is_out = false;
             ledger.held.clear();
-            if self.waiting + ledger.waiting.len() > MOST {
+            if self.waiting() + ledger.waiting.len() > MOST {
                 self.dropped += std::mem::take(&mut ledger.waiting).len() as u64;
             }
-            self.waiting += ledger.waiting.len();
             if ledger.is_any() {
                 self.parts.push(ledger);
             }
         }
         self.dropped += std::mem::take(&mut other.dropped);
-        other.waiting = 0;
+    }
+
+    fn waiting(&self) -> usize {
+        self.parts.iter().map(|ledger| ledger.waiting.len()).sum()
+    }
+
+    fn is_full(&self) -> bool {
+        self.waiting() >= MOST
     }
 
     /// Whether there is anything to be settled.
@@ -124,7 +128,6 @@ impl Ledgers {
             if ledger.batch.is_empty() {
                 let count = BATCH.min(ledger.waiting.len());
                 ledger.batch.extend(ledger.waiting.drain(..count));
-                self.waiting -= count;
             }
             (ledger.is_out, ledger.sent) = (true, now);
             let Ledger { sender, number, .. } = *ledger;
@@ -162,7 +165,6 @@ impl Ledgers {
         let left = |ledger: &Ledger| (ledger.waiting.len() + ledger.batch.len()) as u64;
         self.dropped += self.parts.iter().map(left).sum::<u64>();
         self.parts.clear();
-        self.waiting = 0;
         // Whatever is on its way has another number.
         let anew = |(part, number)| Ledger { number, ..Ledger::new(part, self.sender) };
         self.parts.extend(own.into_iter().map(anew));

@@ -1,6 +1,8 @@
 //! The body of the answer to a refused request: as configured, or a problem of RFC 9457 with the types of
 //! draft-ietf-httpapi-ratelimit-headers-10.
 
+use std::borrow::Cow;
+
 use super::{Outcome, Record, Refusal};
 use crate::json::object::{JsonObject, list};
 use crate::policy::BodyPiece;
@@ -25,9 +27,9 @@ impl Refusal {
     /// The body for a request whose id is `id`. Whatever is put into it is a name, a number, or an id that cannot be mistaken
     /// for anything else.
     #[must_use]
-    pub fn body(&self, id: &[u8]) -> String {
+    pub fn body(&self, id: &[u8]) -> Cow<'_, str> {
         let detail = self.detail(id);
-        if self.response.is_problem { self.problem(&detail) } else { detail }
+        if self.response.is_problem { self.problem(&detail).into() } else { detail }
     }
 
     /// The body's media type.
@@ -36,7 +38,11 @@ impl Refusal {
         if self.response.is_problem { PROBLEM } else { &self.response.content_type }
     }
 
-    fn detail(&self, id: &[u8]) -> String {
+    fn detail(&self, id: &[u8]) -> Cow<'_, str> {
+        // Which most are.
+        if let [BodyPiece::Text(text)] = self.response.body.as_slice() {
+            return Cow::Borrowed(text);
+        }
         let mut body = String::new();
         for piece in &self.response.body {
             match piece {
@@ -52,7 +58,7 @@ impl Refusal {
                 BodyPiece::Id => {}
             }
         }
-        body
+        body.into()
     }
 
     fn problem(&self, detail: &str) -> String {

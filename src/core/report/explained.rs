@@ -6,7 +6,7 @@ use super::state::hex;
 use super::{Outcome, Record};
 use crate::decision::Retry;
 use crate::json::object::{JsonObject, list};
-use crate::text::{decimal, digits};
+use crate::text::{decimal, millionths};
 use crate::time::{Micros, SECOND};
 
 /// Bytes that an explanation has at most.
@@ -133,7 +133,7 @@ pub fn seconds(ticks: Micros) -> String {
     decimal(&mut text, ticks / SECOND);
     if !ticks.is_multiple_of(SECOND) {
         text.push('.');
-        digits(&mut text, ticks % SECOND, 10, 6);
+        millionths(&mut text, ticks % SECOND);
     }
     text
 }

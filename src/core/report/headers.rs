@@ -5,35 +5,40 @@ use crate::policy::LimitFields;
 use crate::text::decimal;
 use crate::time::{Micros, SECOND};
 
+/// Takes headers, one after another: the name and the value.
+pub type Add<'a> = &'a mut dyn FnMut(&'static str, &str);
+
 impl Report {
     /// Headers for the upstream's response.
     #[must_use]
     pub fn headers(&self) -> Vec<(&'static str, String)> {
-        let mut headers = Vec::new();
+        let (mut headers, mut text) = (Vec::new(), String::new());
+        let add: Add = &mut |name, value| headers.push((name, value.to_owned()));
         match self.fields {
-            LimitFields::Ietf => limits(&self.records, &mut headers),
-            LimitFields::XRateLimit => one(scarcest(&self.records), &mut headers),
+            LimitFields::Ietf => limits(&self.records, &mut text, add),
+            LimitFields::XRateLimit => one(scarcest(&self.records), &mut text, add),
         }
         headers
     }
 }
 
 impl Refusal {
-    /// Headers beside the configured ones. A calling Envoy does not retry what bears
+    /// Adds headers beside the configured ones. A calling Envoy does not retry what bears
     /// `x-envoy-ratelimited`; a request that can never be admitted gets no `retry-after`.
-    #[must_use]
-    pub fn headers(&self) -> Vec<(&'static str, String)> {
-        let mut headers = Vec::with_capacity(5);
+    ///
+    /// They are written in `text`, one after another: room for each of them would take longer to find than to fill.
+    pub fn add_headers(&self, text: &mut String, add: Add) {
         match self.response.fields {
-            LimitFields::Ietf => limits(&self.records, &mut headers),
+            LimitFields::Ietf => limits(&self.records, text, add),
             LimitFields::XRateLimit => {
                 let by = Some(&self.by).filter(|by| by.shown);
-                one(by.or_else(|| scarcest(&self.records)), &mut headers);
+                one(by.or_else(|| scarcest(&self.records)), text, add);
             }
         }
-        headers.push(("x-envoy-ratelimited", "true".to_owned()));
-        headers.extend(self.retry_after().map(|seconds| ("retry-after", number(seconds))));
-        headers
+        add("x-envoy-ratelimited", "true");
+        if let Some(seconds) = self.retry_after() {
+            add("retry-after", number(seconds, text));
+        }
     }
 
     /// Seconds until clients are told to come back, if they ever are.
@@ -49,51 +54,60 @@ fn scarcest(records: &[Record]) -> Option<&Record> {
 }
 
 /// Adds `x-ratelimit-limit` and its like, which tell of a single rule.
-fn one(record: Option<&Record>, headers: &mut Vec<(&'static str, String)>) {
+fn one(record: Option<&Record>, text: &mut String, add: Add) {
     let Some(record) = record else { return };
-    headers.push(("x-ratelimit-limit", number(record.policy.0)));
-    headers.push(("x-ratelimit-remaining", number(record.remaining)));
-    headers.extend(record.reset.map(|ticks| ("x-ratelimit-reset", number(seconds(ticks)))));
+    add("x-ratelimit-limit", number(record.policy.0, text));
+    add("x-ratelimit-remaining", number(record.remaining, text));
+    if let Some(ticks) = record.reset {
+        add("x-ratelimit-reset", number(seconds(ticks), text));
+    }
 }
 
-fn number(number: u64) -> String {
-    let mut text = String::with_capacity(20);
-    decimal(&mut text, number);
+fn number(number: u64, text: &mut String) -> &str {
+    text.clear();
+    decimal(text, number);
     text
 }
 
 /// Adds `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-10, if a rule shows.
-fn limits(records: &[Record], headers: &mut Vec<(&'static str, String)>) {
-    let shown = || records.iter().filter(|record| record.shown);
-    // Grown bit by bit, both would be copied several times.
-    let room = shown().map(|record| record.rule.len() + 48).sum();
-    if room == 0 {
-        return;
-    }
-    let (mut policy, mut limit) = (String::with_capacity(room), String::with_capacity(room));
-    for record in shown() {
-        let (quota, window) = record.policy;
-        for text in [&mut policy, &mut limit] {
+fn limits(records: &[Record], text: &mut String, add: Add) {
+    for (name, is_policy) in [("ratelimit-policy", true), ("ratelimit", false)] {
+        text.clear();
+        for record in records.iter().filter(|record| record.shown) {
             let begin = if text.is_empty() { "\"" } else { ", \"" };
             [begin, &record.rule, "\""].iter().for_each(|part| text.push_str(part));
+            if is_policy { record.add_policy(text) } else { record.add_limit(text) }
         }
-        policy.push_str(";q=");
-        decimal(&mut policy, quota);
-        match window {
-            0 => policy.push_str(";qu=\"concurrent-requests\""),
-            window => {
-                policy.push_str(";w=");
-                decimal(&mut policy, seconds(window));
-            }
-        }
-        limit.push_str(";r=");
-        decimal(&mut limit, record.remaining);
-        if let Some(ticks) = record.reset {
-            limit.push_str(";t=");
-            decimal(&mut limit, seconds(ticks));
+        if !text.is_empty() {
+            add(name, text);
         }
     }
-    headers.extend([("ratelimit-policy", policy), ("ratelimit", limit)]);
+}
+
+impl Record {
+    /// What the rule allows.
+    fn add_policy(&self, text: &mut String) {
+        let (quota, window) = self.policy;
+        text.push_str(";q=");
+        decimal(text, quota);
+        match window {
+            0 => text.push_str(";qu=\"concurrent-requests\""),
+            window => {
+                text.push_str(";w=");
+                decimal(text, seconds(window));
+            }
+        }
+    }
+
+    /// What is left of it.
+    fn add_limit(&self, text: &mut String) {
+        text.push_str(";r=");
+        decimal(text, self.remaining);
+        if let Some(ticks) = self.reset {
+            text.push_str(";t=");
+            decimal(text, seconds(ticks));
+        }
+    }
 }
 
 /// Whole seconds, rounded up; at least one.

@@ -2,13 +2,20 @@
 //! request, and by which rule.
 
 use super::{Outcome, Record};
-use crate::text::{decimal, digits};
+use crate::text::{decimal, hexadecimal, millionths};
 use crate::time::{Micros, SECOND};
 
 impl Record {
     /// What happened to a request that is reported under this rule.
     #[must_use]
     pub fn state(&self) -> String {
+        let mut state = String::with_capacity(self.rule.len() + 192);
+        self.add_state(&mut state);
+        state
+    }
+
+    /// The same, added to a text.
+    pub fn add_state(&self, state: &mut String) {
         let outcome = match self.outcome {
             Outcome::Admitted { wait: 0 } => "admitted",
             Outcome::Admitted { .. } if self.shadow => "shadow-held",
@@ -18,7 +25,6 @@ impl Record {
             Outcome::Banned(_) => "banned",
         };
         let mode = if self.shadow { "shadow" } else { "enforced" };
-        let mut state = String::with_capacity(self.rule.len() + 192);
         let parts = [outcome, " rule=", &self.rule, " scope=", self.scope.name(), " mode=", mode];
         parts.iter().for_each(|part| state.push_str(part));
         if let Some(plan) = &self.plan {
@@ -27,23 +33,22 @@ impl Record {
         match self.outcome {
             Outcome::Admitted { wait: 0 } => {}
             Outcome::Admitted { wait } | Outcome::Banned(wait) => {
-                add_time(&mut state, " wait=", wait);
+                add_time(state, " wait=", wait);
             }
             Outcome::Refused(retry) => match retry.ticks() {
-                Some(wait) => add_time(&mut state, " wait=", wait),
+                Some(wait) => add_time(state, " wait=", wait),
                 None => state.push_str(" wait=never"),
             },
         }
         for (what, number) in [(" limit=", self.policy.0), (" remaining=", self.remaining)] {
             state.push_str(what);
-            decimal(&mut state, number);
+            decimal(state, number);
         }
         if let Some(ticks) = self.reset {
-            add_time(&mut state, " reset=", ticks);
+            add_time(state, " reset=", ticks);
         }
         state.push_str(" key=");
-        digits(&mut state, self.caller, 16, 16);
-        state
+        hexadecimal(state, self.caller, 16);
     }
 }
 
@@ -51,7 +56,7 @@ impl Record {
 #[must_use]
 pub fn hex(caller: u64) -> String {
     let mut text = String::with_capacity(16);
-    digits(&mut text, caller, 16, 16);
+    hexadecimal(&mut text, caller, 16);
     text
 }
 
@@ -59,6 +64,6 @@ fn add_time(state: &mut String, what: &str, ticks: Micros) {
     state.push_str(what);
     decimal(state, ticks / SECOND);
     state.push('.');
-    digits(state, ticks % SECOND, 10, 6);
+    millionths(state, ticks % SECOND);
     state.push('s');
 }

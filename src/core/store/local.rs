@@ -1,7 +1,8 @@
 //! Usage counted in this worker. The table outlives a change of the configuration: the rule that
-//! takes its place shares it while requests of both are under way.
+//! takes its place shares it while requests of both are under way. Whichever of them judges has it go by its own numbers,
+//! since the host may go back to the earlier one, and does not say so.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 
 use super::plans::ByPlan;
@@ -20,21 +21,31 @@ use crate::time::{Micros, Now};
 pub struct Local {
     algorithm: Rc<dyn Algorithm>,
     plans: ByPlan<Rc<dyn Algorithm>>,
+    /// The rule's algorithm and how many callers it asks room for, whatever the plan.
+    terms: (Rc<dyn Algorithm>, usize),
     /// Words of a caller's state.
     words: usize,
     table: Rc<RefCell<Table>>,
+    /// What is written next; afterwards what was there before. To clear a new one each time takes as long as to find a
+    /// caller.
+    other: State,
+    /// Where [`Store::charge_known`] has written last.
+    written: Place,
 }
 
 impl Local {
     /// A rule that counts in `table`.
     pub fn new(spec: &CounterSpec, table: Rc<RefCell<Table>>) -> Local {
         let algorithm = spec.algorithm.clone();
-        Local { words: algorithm.words(), algorithm, plans: ByPlan::new(spec), table }
+        let words = algorithm.words();
+        let (other, written) = (State::nobody(words), Place::New);
+        let terms = (algorithm.clone(), spec.keys);
+        Local { words, algorithm, terms, plans: ByPlan::new(spec), table, other, written }
     }
 
     /// Changes a caller's state, unless it has none and there is nothing to be written.
     fn change(&self, key: Key, now: Now, change: impl FnOnce(&[u64], Now, &mut [u64])) {
-        let mut table = self.table.borrow_mut();
+        let mut table = own(&self.table, &self.terms);
         let place = table.find(key, now);
         let state = table.state(key, place);
         let mut after = State::nobody(state.len());
@@ -68,21 +79,34 @@ impl Store for Local {
     }
 
     fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
-        let mut table = self.table.borrow_mut();
+        let mut table = own(&self.table, &self.terms);
         let mut after = State::nobody(self.words);
         let (place, decision) = find(&*self.algorithm, &mut table, key, cost, now, &mut after);
         reservation(&table, key, cost, now, place, after, decision)
     }
 
     fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
-        let mut table = self.table.borrow_mut();
-        let mut after = State::nobody(self.words);
-        let (place, decision) = find(&*self.algorithm, &mut table, key, cost, now, &mut after);
+        let (mut table, other) = (own(&self.table, &self.terms), &mut self.other);
+        let (place, decision) = find(&*self.algorithm, &mut table, key, cost, now, other);
         if decision == Decision::NOW && place != Place::Overflow {
-            table.swap(key, place, &mut after);
+            table.swap(key, place, other);
             return None;
         }
-        Some(reservation(&table, key, cost, now, place, after, decision))
+        Some(reservation(&table, key, cost, now, place, other.clone(), decision))
+    }
+
+    fn charge_known(&mut self, key: Key, cost: u64, now: Now) -> bool {
+        let (mut table, other) = (own(&self.table, &self.terms), &mut self.other);
+        let (place, decision) = find(&*self.algorithm, &mut table, key, cost, now, other);
+        let is_charged = decision == Decision::NOW && matches!(place, Place::Row(_));
+        if is_charged {
+            self.written = table.swap(key, place, other);
+        }
+        is_charged
+    }
+
+    fn uncharge_known(&mut self, key: Key) {
+        self.table.borrow_mut().swap(key, self.written, &mut self.other);
     }
 
     fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
@@ -183,6 +207,17 @@ impl Store for Local {
         // A table that another configuration goes on with keeps its callers.
         if Rc::strong_count(&self.table) > 1 { 0 } else { self.table.borrow_mut().withdraw() }
     }
+}
+
+/// The table, which goes by these terms from now on.
+#[inline]
+fn own<'t>(
+    table: &'t RefCell<Table>,
+    (algorithm, capacity): &(Rc<dyn Algorithm>, usize),
+) -> RefMut<'t, Table> {
+    let mut table = table.borrow_mut();
+    table.go_by(algorithm, *capacity);
+    table
 }
 
 /// Finds a request's caller, and works out what would become of it.

@@ -91,6 +91,14 @@ impl Table {
         self.barren = 0;
     }
 
+    /// The same, unless it goes on so already.
+    #[inline]
+    pub fn go_by(&mut self, algorithm: &Rc<dyn Algorithm>, capacity: usize) {
+        if !Rc::ptr_eq(&self.algorithm, algorithm) || self.capacity != capacity {
+            self.adopt(algorithm.clone(), capacity);
+        }
+    }
+
     /// Bytes that a table of `capacity` callers grows to, for the log.
     #[must_use]
     pub fn bytes(words: usize, capacity: usize) -> u64 {
@@ -185,8 +193,8 @@ impl Table {
             }
             Place::Overflow => (place, self.bucket_mut(key)),
         };
-        if let Some(words) = words {
-            words.iter_mut().zip(state).for_each(|(old, new)| std::mem::swap(old, new));
+        for (old, new) in words.into_iter().flatten().zip(state) {
+            std::mem::swap(old, new);
         }
         place
     }

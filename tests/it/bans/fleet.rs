@@ -1,5 +1,7 @@
 //! Bans that Redis counts, as a worker goes by them.
 
+mod lines;
+
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -19,13 +21,13 @@ use crate::fleet::Worker;
 
 const BOB: Key = Key { hash: 0xb0b, second_hash: 9 };
 
-fn open(data: &Rc<Asked>) -> RedisBans {
+pub fn open(data: &Rc<Asked>) -> RedisBans {
     let mut tables = Tables::default();
     let stores = Stores::new("test".into(), data.clone(), &mut tables);
     RedisBans::new(BAN, 1, 1000, (0, Parts::ONE), &stores)
 }
 
-fn together() -> Handle {
+pub fn together() -> Handle {
     Handle::new(OnFailure::Gateway, Parts::ONE)
 }
 
@@ -39,7 +41,7 @@ fn told(handle: &mut Handle) -> Vec<(Key, u64)> {
 }
 
 /// What Redis says of a caller.
-fn says(left: u64, begins: bool, recent: u64) -> BanReply {
+pub fn says(left: u64, begins: bool, recent: u64) -> BanReply {
     BanReply { retry: None, left, begins, recent, overflow: false }
 }
 
@@ -156,6 +158,88 @@ fn what_redis_says_of_a_ban_holds_for_all_workers_and_is_written_once() {
     assert_eq!((ours.begun(), theirs.begun()), (0, 0));
 }
 
+/// An operator did, through this gateway or another one.
+#[test]
+fn a_ban_that_was_set_holds_until_it_ends_or_is_lifted() {
+    let data = Rc::<Asked>::default();
+    let (mut ours, mut theirs, mut handle) = (open(&data), open(&data), together());
+    assert_eq!((ours.left(ANN, 0, &mut handle), theirs.left(ANN, 0, &mut handle)), (0, 0));
+    ours.hear_set(ANN, BAN.period, SECOND);
+    for bans in [&mut ours, &mut theirs] {
+        assert_eq!(bans.left(ANN, 2 * SECOND, &mut handle), BAN.period - SECOND);
+        assert_eq!(bans.left(BOB, 2 * SECOND, &mut handle), 0);
+    }
+    ours.hear_set(ANN, 0, 3 * SECOND);
+    assert_eq!(ours.left(ANN, 4 * SECOND, &mut handle), 0);
+    assert_eq!(theirs.left(ANN, 4 * SECOND, &mut handle), 0);
+}
+
+/// An operator's order says for how long; a question changes nothing.
+#[test]
+fn what_redis_is_asked_to_set_is_said() {
+    let bans = open(&Rc::default());
+    for length in [BAN.period, 0] {
+        assert_eq!(bans.sets(ANN, length).sets, Some(length));
+    }
+    assert_eq!((bans.question(ANN).sets, bans.question(ANN).refusals), (None, 0));
+    assert_eq!(bans.sets(ANN, BAN.period).refusals, 0);
+}
+
+/// What a caller was refused for is lifted with its ban, so that it begins with nothing.
+#[test]
+fn whoever_is_lifted_is_banned_again_only_for_as_many_refusals_as_ever() {
+    for recent in [0, BAN.after - 1] {
+        let (mut bans, mut handle) = (open(&Rc::default()), together());
+        match recent {
+            0 => (1..BAN.after).for_each(|_| bans.refused(ANN, SECOND, &mut handle)),
+            _ => _ = bans.take(ANN, &says(0, false, recent), SECOND, &mut handle),
+        }
+        assert_eq!(told(&mut handle), []);
+        bans.hear_set(ANN, 0, SECOND);
+        let mut refusals = 0;
+        while !handle.has_operations() {
+            bans.refused(ANN, SECOND, &mut handle);
+            refusals += 1;
+        }
+        assert_eq!((refusals, told(&mut handle)), (BAN.after, vec![(ANN, BAN.after)]));
+    }
+}
+
+/// Where a ban may be lifted in another gateway, what is known here is true for a second.
+#[test]
+fn whoever_is_banned_is_asked_about_where_bans_are_lifted() {
+    for lifts in [false, true] {
+        let mut tables = Tables::default();
+        let mut stores = Stores::new("test".into(), Rc::<Asked>::default(), &mut tables);
+        stores.lifts = lifts;
+        let mut bans = RedisBans::new(BAN, 1, 1000, (0, Parts::ONE), &stores);
+        let mut handle = together();
+        // What others have left here of a ban may be over, so that it is asked about at once.
+        assert_eq!(bans.left(ANN, SECOND, &mut handle), 0);
+        assert_eq!(told(&mut handle).len(), usize::from(lifts));
+        bans.take(ANN, &says(BAN.period, false, 0), SECOND, &mut handle);
+        let banned = |now: u64| BAN.period + SECOND - now;
+        let now = 2 * SECOND - 1;
+        assert_eq!(bans.left(ANN, now, &mut handle), banned(now));
+        assert_eq!(told(&mut handle), []);
+        let now = 4 * SECOND;
+        let left = bans.left(ANN, now, &mut handle);
+        let asked = told(&mut handle);
+        match lifts {
+            true => assert_eq!((left, asked), (0, vec![(ANN, 0)])),
+            false => assert_eq!((left, asked), (banned(now), vec![])),
+        }
+        // She still is.
+        let left = banned(now);
+        assert_eq!(bans.take(ANN, &says(left, false, 0), now, &mut handle), left);
+        assert_eq!(bans.left(ANN, now + 1, &mut handle), left - 1);
+        // Redis says that she is not banned any more: there nobody can have lifted it, unless that may be.
+        bans.take(ANN, &says(0, false, 0), now, &mut handle);
+        let left = if lifts { 0 } else { banned(now) };
+        assert_eq!(bans.left(ANN, now + SECOND - 1, &mut handle), left.saturating_sub(SECOND - 1));
+    }
+}
+
 #[test]
 fn a_gateway_that_is_alone_bans_by_itself() {
     let mut worker = Worker::of(&Rc::<FakeSharedData>::default());
@@ -184,4 +268,21 @@ fn a_gateway_that_is_alone_bans_by_itself() {
     let mut bans = open(&Rc::default());
     (0..BAN.after).for_each(|_| bans.refused(ANN, SECOND, &mut deny));
     assert_eq!(told(&mut deny), [(ANN, BAN.after)]);
+}
+
+/// Where Redis knows of no ban there is nothing to lift, nor are refusals forgotten that it has not heard of.
+#[test]
+fn that_nobody_is_banned_changes_nothing() {
+    let data = Rc::<Asked>::default();
+    let mut tables = Tables::default();
+    let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
+    stores.lifts = true;
+    let mut bans = RedisBans::new(BAN, 1, 1000, (0, Parts::ONE), &stores);
+    let mut handle = together();
+    bans.refused(ANN, SECOND, &mut handle);
+    let writes = data.writes.get();
+    assert_eq!(bans.take(ANN, &says(0, false, 0), SECOND, &mut handle), 0);
+    assert_eq!(data.writes.get(), writes);
+    bans.tidy(SECOND, &mut handle);
+    assert_eq!(told(&mut handle), [(ANN, 1)]);
 }

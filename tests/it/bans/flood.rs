@@ -114,3 +114,23 @@ fn more_bans_than_there_is_room_for_leave_the_others_as_they_are() {
         assert!(begun.iter().all(|key| bans.left(*key, 0) == BAN.period), "{scope:?}");
     }
 }
+
+/// A set has room for so many, whoever they are.
+#[test]
+fn sixteen_callers_in_one_set_are_all_known() {
+    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    for scope in SCOPES {
+        let data = Rc::<FakeSharedData>::default();
+        let mut tables = Tables::default();
+        let mut bans = Stores::new("test".into(), data, &mut tables).open_bans(scope, BAN, 1, 1);
+        let callers: Vec<Key> = (0..16).map(|_| key(&mut rng)).collect();
+        for caller in &callers {
+            (1..BAN.after).for_each(|_| bans.refused(*caller, SECOND));
+        }
+        for caller in &callers {
+            bans.refused(*caller, SECOND);
+            bans.tidy(SECOND);
+        }
+        assert!(callers.iter().all(|it| bans.left(*it, SECOND) == BAN.period), "{scope:?}");
+    }
+}

@@ -8,6 +8,7 @@ use diana_core::key::Key;
 use diana_core::policy::Scope;
 use diana_core::port::SharedData;
 use diana_core::store::bans::Bans;
+use diana_core::store::slots::traffic::Traffic;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;
@@ -16,11 +17,17 @@ use kit::fake::{Asked, FakeSharedData};
 use super::flood::key;
 use super::{ANN, BAN};
 
-const TICK: u64 = SECOND / 10;
+pub const TICK: u64 = SECOND / 10;
 
-fn open<D: SharedData + 'static>(data: &Rc<D>) -> Box<dyn Bans> {
+pub fn open<D: SharedData + 'static>(data: &Rc<D>) -> Box<dyn Bans> {
+    open_with(data).0
+}
+
+/// And what is done with shared data.
+fn open_with<D: SharedData + 'static>(data: &Rc<D>) -> (Box<dyn Bans>, Rc<Traffic>) {
     let mut tables = Tables::default();
-    Stores::new("test".into(), data.clone(), &mut tables).open_bans(Scope::Gateway, BAN, 1, 1000)
+    let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
+    (stores.open_bans(Scope::Gateway, BAN, 1, 1000), stores.traffic.clone())
 }
 
 /// What a value of the rule is called.
@@ -69,7 +76,7 @@ fn refusals_of_all_workers_lead_to_one_ban_and_all_soon_know_it() {
 #[test]
 fn no_refusal_is_lost_when_workers_write_at_once() {
     let data: Rc<FakeSharedData> = Rc::default();
-    let mut ours = open(&data);
+    let (mut ours, traffic) = open_with(&data);
     let mut theirs = open(&data);
     for bans in [&mut ours, &mut theirs] {
         bans.refused(ANN, 0);
@@ -88,6 +95,7 @@ fn no_refusal_is_lost_when_workers_write_at_once() {
     ours.tidy(0);
     *data.before_swap.borrow_mut() = None;
     assert_eq!(written.get(), 3);
+    assert_eq!((traffic.conflicts.get(), traffic.exhausted.get()), (3, 0));
     // Counted so far: one, and three times two.
     (0..2).for_each(|_| ours.refused(ANN, 0));
     assert_eq!(ours.left(ANN, 0), 0);
@@ -160,13 +168,18 @@ fn a_ban_that_was_not_written_here_is_not_told_of() {
 #[test]
 fn where_nobody_is_banned_nothing_is_asked_but_the_record() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
-    let data: Rc<FakeSharedData> = Rc::default();
+    let data: Rc<Asked> = Rc::default();
     let mut bans = open(&data);
-    let keys = |data: &FakeSharedData| data.keys();
-    for n in 0..1000 {
-        assert_eq!(bans.left(key(&mut rng), n * SECOND / 10), 0);
+    let mut looks = |now| {
+        let caller = key(&mut rng);
+        cost(&data, || assert_eq!(bans.left(caller, now), 0))
+    };
+    assert_eq!(looks(0), (1, 1), "how many sets there are");
+    for n in 1..1000 {
+        assert_eq!(looks(n * TICK), (1, 0));
+        assert_eq!(looks(n * TICK), (0, 0));
     }
-    assert_eq!(keys(&data), [name("slots")]);
+    assert_eq!(data.data.keys(), [name("slots")]);
 }
 
 #[test]

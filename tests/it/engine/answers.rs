@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use diana_core::report::Refusal;
 use diana_core::verdict::Verdict;
+use kit::told::Told;
 
 use super::{Gate, field, from};
 
@@ -95,7 +96,8 @@ fn only_rules_that_refuse_are_violated() {
 response: {problem: true}",
     );
     assert!(gate.admits(&from("ann")));
-    let body = gate.refusal(&from("ann")).body(b"");
+    let refusal = gate.refusal(&from("ann"));
+    let body = refusal.body(b"");
     assert!(body.ends_with(r#""violated-policies":["one","three"]}"#), "{body}");
 }
 

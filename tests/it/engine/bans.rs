@@ -2,6 +2,7 @@
 
 use diana_core::time::SECOND;
 use kit::fake::FakeRequest;
+use kit::told::Told;
 
 use super::{Gate, field, from};
 

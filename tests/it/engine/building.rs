@@ -8,8 +8,11 @@ use diana_core::redis::part::Parts;
 use diana_core::redis::protocol::Login;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
-use kit::fake::FakeSharedData;
+use diana_core::verdict::Verdict;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
+
+use crate::in_flight::reports::Sums;
 
 /// What is wrong with a policy of one rule for the fleet, which was changed.
 fn wrong(change: impl FnOnce(&mut Policy)) -> Option<Unbuildable> {
@@ -18,10 +21,17 @@ fn wrong(change: impl FnOnce(&mut Policy)) -> Option<Unbuildable> {
 
 /// The same, with a Redis or without.
 fn built(has_redis: bool, change: impl FnOnce(&mut Policy)) -> Result<Engine, Unbuildable> {
+    built_in(Rc::default(), has_redis, change)
+}
+
+fn built_in(
+    data: Rc<FakeSharedData>,
+    has_redis: bool,
+    change: impl FnOnce(&mut Policy),
+) -> Result<Engine, Unbuildable> {
     let text = b"limits: [{Url: /, rules: [{name: r, actor: account, unit: hour, rpu: 5, scope: global}]}]";
     let mut policy = diana_config::parse(text).unwrap();
     change(&mut policy);
-    let data = Rc::new(FakeSharedData::default());
     let mut tables = Tables::default();
     let stores = Stores::new("test".into(), data.clone(), &mut tables);
     let seed = Seed { k0: 1, k1: 2 };
@@ -83,9 +93,109 @@ fn a_worker_is_called_as_often_as_what_it_keeps_demands() {
         ("algo: W, rpu: 5, scope: local", 1_000_000),
         ("algo: W, rpu: 5, scope: local, hot: {over: 9, per: 1s}", 100_000),
         ("algo: W, rpu: 5, scope: local, quota: {accounts: 1000}", 1_000_000),
+        // Under any plan.
+        (
+            "algo: LB, rpu: 100000, max_delay: 9s, scope: gateway, plans: {of: {a: {rpu: 90000}}}",
+            100_000,
+        ),
+        ("algo: W, rpu: 0, scope: gateway, plans: {of: {a: {rpu: 9}}}", 12_500),
+        (
+            "algo: TB, rpu: 5, max_delay: 9s, scope: gateway, plans: {of: {a: {rpu: 9, max_delay: 0s}}}",
+            12_500,
+        ),
+        ("algo: W, rpu: 5, scope: local, plans: {of: {a: {rpu: 9}}}", 1_000_000),
+        (
+            "algo: W, rpu: 5, scope: global, quota: {accounts: 1000}, plans: {of: {a: {rpu: 9}}}",
+            100_000,
+        ),
+        // Of several rules the one that demands most.
+        (
+            "algo: W, rpu: 5, scope: local}, {actor: account, unit: day, algo: W, rpu: 5, scope: gateway",
+            12_500,
+        ),
+        (
+            "algo: W, rpu: 5, scope: local}, {actor: account, unit: day, algo: LB, rpu: 100000, max_delay: 9s, scope: gateway",
+            100_000,
+        ),
         // Quotas are not lent.
         ("algo: W, rpu: 5, scope: global, quota: {accounts: 1000}", 100_000),
     ] {
         assert_eq!(interval(rule), wanted, "{rule}");
     }
+}
+
+fn alone(text: &str) -> Engine {
+    let policy =
+        diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+    Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default())).unwrap()
+}
+
+/// The host is asked for them only where something is read from them.
+#[test]
+fn headers_are_read_where_a_plan_is_chosen_by_one() {
+    for (plans, reads) in [
+        ("", false),
+        (", plans: {of: {a: {rpu: 9}}}", false),
+        (", plans: {by: [{jwt_claim: plan, payload: p}], of: {a: {rpu: 9}}}", false),
+        (", plans: {by: [{header: x-plan}], of: {a: {rpu: 9}}}", true),
+    ] {
+        let actors = "actors: {net: [{client_address: {}}]}";
+        let rules = format!("rules: [{{actor: net, unit: day, rpu: 5, scope: local{plans}}}]");
+        let engine = alone(&format!("{actors}\nlimits: [{{Url: /, {rules}}}]"));
+        assert_eq!(engine.reads_headers(), reads, "{plans}");
+    }
+}
+
+/// Also where other rules judge everybody.
+#[test]
+fn a_rule_for_some_of_its_callers_judges_as_many_of_a_hundred() {
+    for (enforce, beside) in [(1, ""), (1, "b"), (50, "b"), (99, ""), (99, "b")] {
+        let rule = |name: &str, more: &str| {
+            format!(
+                "{{name: {name}, actor: account, unit: day, rpu: 0, algo: W, scope: local{more}}}"
+            )
+        };
+        let mut rules = vec![rule("a", &format!(", enforce: {enforce}"))];
+        rules.extend((!beside.is_empty()).then(|| rule(beside, ", shadow: true")));
+        let mut engine = alone(&format!("limits: [{{Url: /, rules: [{}]}}]", rules.join(", ")));
+        let clock = FakeClock::default();
+        let refused = (0..10_000).filter(|caller| {
+            let request = FakeRequest::get("/").header("x-account-id", caller.to_string());
+            matches!(engine.decide(&request, &clock), Verdict::Refuse(_))
+        });
+        let share = refused.count() / 100;
+        assert!(share.abs_diff(enforce) <= 2, "{share} of a hundred instead of {enforce}");
+    }
+}
+
+/// Whether all gateways count together is told wherever any rule wants that.
+#[test]
+fn how_rules_for_the_fleet_are_counted_is_told_beside_others_too() {
+    for (rules, told) in [("L", false), ("G", true), ("L, G", true), ("G, L", true)] {
+        let rule = |scope: &str| format!("{{actor: account, unit: day, rpu: 5, scope: {scope}}}");
+        let rules = rules.replace('L', &rule("local")).replace('G', &rule("global"));
+        let mut engine = alone(&format!("limits: [{{Url: /, rules: [{rules}]}}]"));
+        let request = FakeRequest::get("/").header("x-account-id", "ann");
+        assert!(matches!(engine.decide(&request, &FakeClock::default()), Verdict::Admit(..)));
+        let metrics = Sums::default();
+        engine.flush("n", &metrics);
+        assert_eq!(metrics.of("diana.n.mode.gateway"), i64::from(told), "{rules}");
+    }
+}
+
+/// What other workers know of Redis holds for the first request, too, and nobody settles what was not left in Redis.
+#[test]
+fn an_engine_knows_from_the_beginning_that_redis_is_away() {
+    for is_away in [true, false] {
+        let data = Rc::default();
+        if is_away {
+            crate::fleet::Worker::of(&data).fail(0);
+        }
+        let mut engine = built_in(data, true, |_| {}).unwrap();
+        let request = FakeRequest::get("/").header("x-account-id", "ann");
+        let verdict = engine.decide(&request, &FakeClock::default());
+        assert_eq!(matches!(verdict, Verdict::Ask { .. }), !is_away, "{verdict:?}");
+    }
+    let [mut one, mut other] = [(); 2].map(|()| built(false, |_| {}).unwrap());
+    assert!(!one.inherit(&mut other));
 }

@@ -6,6 +6,7 @@ use diana_core::port::Clock;
 use diana_core::time::Now;
 use diana_core::verdict::Verdict;
 use kit::fake::{FakeClock, FakeRequest};
+use kit::told::Told;
 
 use super::{Gate, field, from};
 

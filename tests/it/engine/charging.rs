@@ -2,9 +2,13 @@
 
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
-use diana_core::time::Now;
+use diana_core::time::{Now, SECOND};
 use diana_core::verdict::Verdict;
-use kit::fake::{FakeRequest, FakeSharedData};
+use kit::ending::FakeEnding;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
+use kit::store::gateway::START;
+use kit::told::Told;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::{Gate, field, from};
@@ -120,4 +124,83 @@ fn a_refusal_names_the_instant_at_which_it_ends() {
             assert!(gate.admits(&from("ann")), "{rule}: {wait} is too short");
         }
     }
+}
+
+/// A refusal ends sooner where requests of another worker turn out to use nothing of what delays it, also where no other rule
+/// has a say.
+#[test]
+fn what_comes_back_in_another_worker_is_there_a_moment_later() {
+    let rule = "actor: account, unit: second, rpu: 10, burst: 10, algo: TB, cost: {header: x-cost, default: 1, max: 10}, \
+                count: {status: [401]}";
+    let yaml = format!("limits: [{{Url: /, rules: [{{{rule}}}]}}]");
+    let (data, clock) = (Rc::<FakeSharedData>::default(), FakeClock::default());
+    clock.0.set(START);
+    let [mut one, mut other] = [(); 2].map(|()| {
+        let policy = diana_config::parse(yaml.as_bytes()).unwrap_or_else(|all| panic!("{all}"));
+        Engine::alone(policy, Seed { k0: 7, k1: 9 }, data.clone()).unwrap()
+    });
+    let takes = |cost: &str| from("ann").header("x-cost", cost);
+    let mut open = Vec::new();
+    for cost in ["6", "4"] {
+        match one.decide(&takes(cost), &clock) {
+            Verdict::Admit(permit, _) => open.push(permit),
+            verdict => panic!("{verdict:?}"),
+        }
+    }
+    for (permit, status) in open.into_iter().zip([401, 200]) {
+        if status == 200 {
+            // Five more fit in a tenth of a second by what was used, and in half a second by what is reserved, too.
+            assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Refuse(_)));
+        }
+        one.settle(permit, &FakeEnding::answered(status), clock.0.get());
+    }
+    clock.0.set(START.later(SECOND / 10 - 1));
+    assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Refuse(_)));
+    clock.0.set(START.later(SECOND / 10 + SECOND / 50));
+    assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Admit(..)));
+}
+
+/// Another worker's request is charged by one rule until the other one has refused it. Who is refused for that is heard again
+/// soon.
+#[test]
+fn what_another_rule_has_taken_back_is_there_a_moment_later() {
+    let rule = |actor: &str| format!("{{actor: {actor}, unit: day, rpu: 1, algo: W}}");
+    let yaml = format!("limits: [{{Url: /, rules: [{}, {}]}}]", rule("account"), rule("device"));
+    let (data, clock) = (Rc::<FakeSharedData>::default(), Rc::new(FakeClock::default()));
+    clock.0.set(START);
+    let [mut one, other, mut third] = [(); 3].map(|()| {
+        let policy = diana_config::parse(yaml.as_bytes()).unwrap();
+        Engine::alone(policy, Seed { k0: 7, k1: 9 }, data.clone()).unwrap()
+    });
+    let by = |account, device| from(account).header("x-device-id", device);
+    let is_admitted = |verdict| matches!(verdict, Verdict::Admit(..));
+    // All of them know how many slots there are.
+    let other = Rc::new(RefCell::new(other));
+    for (engine, name) in [(&mut one, "d"), (&mut other.borrow_mut(), "e"), (&mut third, "f")] {
+        assert!(is_admitted(engine.decide(&by(name, name), &*clock)));
+    }
+    let (theirs, at, mut slots) = (other.clone(), clock.clone(), Vec::<String>::new());
+    *data.before_swap.borrow_mut() = Some(Box::new(move |_, key| {
+        if slots.iter().all(|slot| slot != key) {
+            slots.push(key.into());
+            if slots.len() == 2 {
+                // The account is charged. The device is taken by somebody else.
+                assert!(matches!(third.decide(&by("bob", "phone"), &*at), Verdict::Admit(..)));
+                let refused = theirs.borrow_mut().decide(&by("ann", "tablet"), &*at);
+                assert!(matches!(refused, Verdict::Refuse(_)));
+            }
+        }
+    }));
+    assert!(!is_admitted(one.decide(&by("ann", "phone"), &*clock)));
+    data.before_swap.borrow_mut().take();
+    clock.0.set(START.later(SECOND / 50));
+    assert!(is_admitted(other.borrow_mut().decide(&by("ann", "tablet"), &*clock)));
+}
+
+/// What a rule leaves to whom it refuses whatever it asks.
+#[test]
+fn who_is_denied_has_nothing_left() {
+    let rule = "actor: account, unit: day, rpu: 9, algo: W, scope: local, absent: deny";
+    let mut gate = Gate::new(&format!("limits: [{{Url: /, rules: [{{{rule}}}]}}]"));
+    assert_eq!(gate.refusal(&FakeRequest::get("/")).by.remaining, 0);
 }

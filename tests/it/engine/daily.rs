@@ -2,6 +2,7 @@
 
 use diana_core::permit::End;
 use diana_core::verdict::Verdict;
+use kit::told::Told;
 
 use super::{Gate, field, from};
 

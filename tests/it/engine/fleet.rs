@@ -1,5 +1,6 @@
 //! A worker whose Redis answers, goes away, or knows of a ban first.
 
+mod anew;
 mod bans;
 mod counted;
 mod leases;
@@ -29,6 +30,7 @@ use std::rc::Rc;
 use crate::fleet::redis::decides;
 use kit::model::redis::Redis;
 use kit::store::gateway::START;
+use kit::told::Told;
 
 const MILLISECOND: u64 = SECOND / 1000;
 const SEED: Seed = Seed { k0: 1, k1: 2 };

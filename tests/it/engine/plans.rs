@@ -6,6 +6,7 @@ use diana_core::permit::End;
 use diana_core::report::explained::Explained;
 use diana_core::verdict::Verdict;
 use kit::fake::FakeRequest;
+use kit::told::Told;
 
 use super::{Gate, field, from};
 

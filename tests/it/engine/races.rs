@@ -22,6 +22,7 @@ use kit::laws::bound::Admission;
 use kit::seed;
 use kit::store::gateway::{PACE, START};
 use kit::store::rule::Rule;
+use kit::told::Told;
 
 const CALLERS: usize = 2;
 

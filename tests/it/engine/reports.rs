@@ -1,6 +1,7 @@
 //! What clients, logs and metrics are told.
 
 use diana_core::verdict::Verdict;
+use kit::told::Told;
 
 use super::{Gate, Lines, field, from};
 

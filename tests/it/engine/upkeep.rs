@@ -9,6 +9,7 @@ use diana_core::time::SECOND;
 use diana_core::verdict::Verdict;
 use kit::fake::{Asked, FakeClock};
 use kit::store::gateway::START;
+use std::cell::Cell;
 use std::rc::Rc;
 
 use super::{Gate, from};
@@ -103,4 +104,25 @@ fn rules_of_a_gateway_leave_something_in_shared_data() {
         let engine = engine(&format!("{rule}, {rule}"), data.clone());
         assert_eq!(engine.remains(&"test".into(), &data, 0).len(), 2 * remains, "{rule}");
     }
+}
+
+/// Permits go back eighty times a second, and callers who are hot are looked for ten times.
+#[test]
+fn hot_callers_are_seen_to_less_often_than_leases() {
+    const RULE: &str = "{actor: account, unit: second, rpu: 100000, algo: W, scope: gateway, \
+                        hot: {over: 10, per: 1s}}";
+    let data = Rc::new(Asked::default());
+    let (mut engine, clock) = (engine(RULE, data.clone()), FakeClock::default());
+    clock.0.set(START);
+    let writes = Rc::new(Cell::new(0));
+    let count = writes.clone();
+    *data.data.before_swap.borrow_mut() = Some(Box::new(move |_, key| {
+        count.set(count.get() + u64::from(key.contains("hot")));
+    }));
+    for _ in 0..80 {
+        assert!(matches!(engine.decide(&from("ann"), &clock), Verdict::Admit(..)));
+        clock.0.set(clock.now().later(SECOND / 80));
+        engine.tidy(clock.now());
+    }
+    assert!((5..=10).contains(&writes.get()), "{} writes", writes.get());
 }

@@ -3,10 +3,11 @@
 use std::rc::Rc;
 
 use diana_core::key::Seed;
+use diana_core::port::SharedData;
 use diana_core::time::SECOND;
 use kit::fake::FakeSharedData;
 
-use super::breaker::gateway;
+use super::breaker::{KEY, gateway};
 use super::redis::{Seen, admits, no_script, other_seed};
 use super::{MILLISECOND, TIMEOUT, Worker, ok, reset, status};
 
@@ -109,4 +110,67 @@ fn a_worker_that_was_never_asked_never_probes() {
     }
     assert!(workers[1].calls.none());
     assert_eq!(workers[1].next(5 * SECOND), None, "nor does it have a timer");
+}
+
+/// A pause that nobody wrote would have all workers probe at once, or none for long.
+#[test]
+fn whatever_pause_lies_in_shared_data_the_next_probe_is_due_in_time() {
+    for (pause, next) in [(0, 100), (99_999, 100), (300_000, 300), (u64::MAX, 900)] {
+        let (data, mut workers) = gateway(2);
+        workers[0].fail(0);
+        let (mut record, _) = data.get(KEY).unwrap();
+        // Behind the number of the part and when the next probe is due.
+        record[7 * 8..][..8].copy_from_slice(&u64::to_le_bytes(pause));
+        data.set(KEY, &record);
+        workers[1].ask(1, 0);
+        workers[1].work(100 * MILLISECOND);
+        assert_eq!(workers[1].calls.fresh().len(), 1, "it probes");
+        workers[0].work(100 * MILLISECOND);
+        assert!(workers[0].calls.none(), "one at a time");
+        let due = (100 + next) * MILLISECOND;
+        assert_eq!(workers[0].next(100 * MILLISECOND), Some(due), "after {pause}");
+    }
+}
+
+/// That it was closed at an instant to come was written by nobody, and no failure is older than that.
+#[test]
+fn whatever_lies_in_shared_data_a_failure_is_noticed() {
+    for since in [SECOND, SECOND + 1, u64::MAX] {
+        let (data, mut workers) = gateway(1);
+        let worker = &mut workers[0];
+        worker.fail(0);
+        let (mut record, _) = data.get(KEY).unwrap();
+        record[6 * 8..].fill(0);
+        record[9 * 8..][..8].copy_from_slice(&u64::to_le_bytes(since));
+        data.set(KEY, &record);
+        worker.work(SECOND);
+        assert!(worker.is_together(), "it is closed");
+        worker.calls.fresh();
+        worker.ask(1, SECOND);
+        worker.work(SECOND);
+        let (token, _) = worker.calls.one();
+        worker.answer(token, &status(503), SECOND).unwrap();
+        assert!(!worker.is_together(), "closed at {since}");
+    }
+}
+
+/// Only the first of many failures is news, as far as they are not those of probes.
+#[test]
+fn what_is_known_is_not_written_again() {
+    let (data, mut workers) = gateway(2);
+    let out: Vec<u32> = workers
+        .iter_mut()
+        .map(|worker| {
+            worker.ask(1, 0);
+            worker.work(0);
+            worker.calls.one().0
+        })
+        .collect();
+    let version = || data.get(KEY).unwrap().1;
+    let before = version();
+    workers[0].answer(out[0], &status(503), MILLISECOND).unwrap();
+    let after = version();
+    assert_ne!(after, before);
+    workers[1].answer(out[1], &status(503), MILLISECOND).unwrap();
+    assert_eq!(version(), after);
 }

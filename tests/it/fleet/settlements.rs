@@ -1,5 +1,7 @@
 //! What is settled in Redis is settled once, whatever becomes of calls and answers.
 
+mod secret;
+
 use std::rc::Rc;
 
 use diana_core::algorithm::fixed_window;
@@ -16,7 +18,6 @@ use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 use kit::model::redis::Redis;
-use kit::model::wire::{Asking, commands};
 use kit::seed;
 
 use super::parts::steps;
@@ -25,6 +26,9 @@ use super::{MILLISECOND, Worker, charge, ok, requests};
 const START: Micros = 1_700_000_000_000_000;
 
 const LIMIT: u64 = 1_000_000;
+
+/// Most charges that wait.
+const MOST: u64 = 8192;
 
 fn own(cost: u64, back: Back) -> Charge {
     let numbers = Numbers::of_rule(&fixed_window::ENTRY, &Quota::new(Unit::Day, LIMIT)).unwrap();
@@ -166,10 +170,9 @@ fn add(worker: &mut Worker, count: u64) {
     }
 }
 
-/// There is memory for 8192 of them. What is beyond that, or of one that ended does not fit, is told of.
+/// There is memory for so many. What is beyond that, or of one that ended does not fit, is told of.
 #[test]
 fn what_finds_no_room_is_told_of_and_all_else_is_settled() {
-    const MOST: u64 = 8192;
     for (left, own, dropped) in [
         (0, MOST, 0),
         (0, MOST + 7, 7),
@@ -222,52 +225,6 @@ fn each_part_settles_what_lies_there() {
         let [(_, Settled::Decided { reply: Reply::Rule(reply), .. })] = told[..] else { panic!() };
         assert_eq!(reply.remaining, LIMIT - expected[number as usize] - 1, "part {number}");
     }
-}
-
-/// Nobody knows under the fleet's secret who they were that were hashed under another one. And no batch that is on its way
-/// still is taken for one that leaves afterwards.
-#[test]
-fn what_was_to_be_settled_under_another_secret_is_given_up_and_told_of() {
-    let data = Rc::new(FakeSharedData::default());
-    let (mut before, mut now) = (Redis::default(), 0);
-    let mut worker = Worker::of(&data);
-    worker.handle.in_use = true;
-    let number = |body: &[u8]| Asking::read(&commands(body)[0]).settles.unwrap().1;
-    for _ in 0..3 {
-        add(&mut worker, 3);
-        now += MILLISECOND;
-        serve(&mut worker, &mut before, now);
-    }
-    add(&mut worker, 70);
-    now += MILLISECOND;
-    worker.work(now);
-    let (late, call) = worker.calls.one();
-    assert_eq!(number(&call.body), 4);
-    let answer = before.answer(&call.body, START + now);
-    // Redis is another one by now, which goes by the secret of others, as another worker of the gateway finds out.
-    let mut redis = Redis::default();
-    let own = Seed { k0: 8, k1: 8 };
-    let mut stranger = Worker::with_secret(&Rc::default(), Parts::ONE, own);
-    let mut other = Worker::of(&data);
-    for worker in [&mut stranger, &mut other] {
-        worker.ask(9, now);
-        serve(worker, &mut redis, now);
-    }
-    worker.work(now);
-    assert_eq!(worker.handle.ledgers.dropped, 70);
-    add(&mut worker, 2);
-    // A request does not wait for the answer to another one.
-    worker.ask(9, now);
-    now += 10 * MILLISECOND;
-    worker.work(now);
-    let (token, call) = worker.calls.one();
-    assert!(number(&call.body) > 4, "that one may have been taken");
-    worker.answer(late, &ok(answer), now);
-    let answer = redis.answer(&call.body, START + now);
-    worker.answer(token, &ok(answer), now);
-    serve(&mut worker, &mut redis, now);
-    assert_eq!(settle_all(&mut worker, &mut redis, now), 2);
-    assert_eq!(worker.handle.ledgers.dropped, 70);
 }
 
 /// Numbers of batches, and names of callers, mean something only where they were given.

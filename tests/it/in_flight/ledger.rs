@@ -133,3 +133,14 @@ fn what_is_given_up_makes_room() {
     ledgers.add(part, charge());
     assert_eq!(ledgers.dropped, 1);
 }
+
+/// Zero is the number of nobody.
+#[test]
+fn whatever_number_it_begins_with_it_is_somebody() {
+    for random in [0, 1 << 53, u64::MAX << 53] {
+        let mut ledgers = Ledgers::default();
+        ledgers.begin(random);
+        let part = Parts::new(2).all().next().unwrap();
+        assert_ne!(ledgers.hold(part, charge(), 1, START), 0, "{random}");
+    }
+}

@@ -23,20 +23,20 @@ const LIFE: Micros = 3 * SECOND / 2;
 /// How often a worker says that it lives.
 const BEAT: Micros = SECOND / 2;
 
-fn document(keys: usize, limit: usize) -> String {
+pub fn document(keys: usize, limit: usize) -> String {
     format!(
         "keys: {keys}\nlimits: [{{Url: /, rules: [{{name: r, actor: device, in_flight: {limit}}}]}}]"
     )
 }
 
-fn clock() -> FakeClock {
+pub fn clock() -> FakeClock {
     let clock = FakeClock::default();
     clock.0.set(START);
     clock
 }
 
 /// A request of a caller comes to a worker, which may let it in.
-fn request(engine: &mut Engine, caller: usize, clock: &FakeClock) -> Option<Permit> {
+pub fn request(engine: &mut Engine, caller: usize, clock: &FakeClock) -> Option<Permit> {
     let request = FakeRequest::get("/").header("x-device-id", caller.to_string());
     match engine.decide(&request, clock) {
         Verdict::Admit(permit, _) => Some(permit),
@@ -172,9 +172,9 @@ fn who_has_no_place_is_refused_by_the_rule_of_places() {
 /// Where eight workers hold places of each caller that comes.
 #[test]
 fn places_take_the_memory_that_was_said_and_no_more() {
-    for keys in [1, 16, 200] {
+    for (keys, actor) in [(1, "device"), (16, "device"), (200, "device"), (200, "all")] {
         let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
-        let document = document(keys, 100_000);
+        let document = document(keys, 100_000).replace("device", actor);
         let policy = diana_config::parse(document.as_bytes()).unwrap();
         let said = sizing::memory(&policy.limits, policy.keys);
         let mut open = Vec::new();
@@ -182,13 +182,15 @@ fn places_take_the_memory_that_was_said_and_no_more() {
             let mut engine = engine(&document, &data);
             open.extend((0..20 * keys.max(10)).map(|caller| request(&mut engine, caller, &clock)));
         }
-        let slots = data
+        let is_slot = |key: &String| key.ends_with("/all") || key.contains('.');
+        let taken: usize = data
             .keys()
             .into_iter()
-            .filter(|key| key.rsplit('/').next().is_some_and(|name| name.contains('.')));
-        let taken: usize = slots.map(|key| 192 + data.get(&key).unwrap().0.len()).sum();
+            .filter(is_slot)
+            .map(|key| 192 + data.get(&key).unwrap().0.len())
+            .sum();
         let taken = taken as u64;
-        assert_eq!((said.worker, said.shared), (0, taken), "{keys} keys");
+        assert_eq!((said.worker, said.shared), (0, taken), "{keys} keys of {actor}");
         let alone = document.replace("in_flight", "scope: local, in_flight");
         let policy = diana_config::parse(alone.as_bytes()).unwrap();
         let said = sizing::memory(&policy.limits, policy.keys);
@@ -248,6 +250,14 @@ fn whoever_always_comes_second_gives_back_later() {
     assert!(theirs.take().is_some());
     *data.before_swap.borrow_mut() = None;
     assert!(request(&mut first, "a", "y", &clock).is_none(), "its own place is out");
+    let metrics = Sums::default();
+    first.flush("n", &metrics);
+    // Neither could a place be taken nor another one be given back.
+    assert_eq!(metrics.of("diana.n.shared.exhausted"), 1);
     first.tidy(clock.0.get());
-    assert!(request(&mut first, "a", "y", &clock).is_some());
+    let again = request(&mut first, "a", "y", &clock);
+    assert!(again.is_some());
+    // It was given back once, and the one that is out now is another one.
+    first.tidy(clock.0.get());
+    assert!(request(&mut first, "a", "z", &clock).is_none());
 }

@@ -16,6 +16,7 @@ use kit::seed;
 use kit::store::gateway::START;
 
 use crate::engine::permit_queue::Nobody;
+use crate::in_flight::reports::Sums;
 
 const LIMIT: usize = 4;
 const CONNECTION: [&str; 2] = ["connection", "id"];
@@ -45,10 +46,13 @@ impl World {
 
     /// One in which rules count all, and those that go elsewhere.
     fn with(all: &str, elsewhere: &str) -> World {
-        let document = format!(
+        World::of(&format!(
             "limits: [{{Url: /, rules: [{{name: all, actor: account, {all}}}]}},
               {{Url: /else, rules: [{{name: else, {elsewhere}}}]}}]"
-        );
+        ))
+    }
+
+    fn of(document: &str) -> World {
         let data = Rc::new(FakeSharedData::default());
         let worker = |_| {
             let policy = diana_config::parse(document.as_bytes())
@@ -278,6 +282,10 @@ fn nobody_comes_between_while_it_waits_for_permits() {
             }
             drop(others);
             assert_eq!(lent.fit().len(), LIMIT, "nothing is left of it, {then:?}, {rule}");
+            // It is told once as one that used nothing, unless it goes on.
+            let (sums, is_told) = (Sums::default(), then != Then::Admitted && rule != RULES[0]);
+            lent.world.workers[0].flush("n", &sums);
+            assert_eq!(sums.of("diana.n.rule.all.settled"), i64::from(is_told), "{then:?}, {rule}");
         }
     }
 }

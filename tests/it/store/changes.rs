@@ -4,12 +4,16 @@ use std::rc::Rc;
 
 use diana_core::decision::{Decision, Retry};
 use diana_core::key::Key;
-use diana_core::policy::Quota;
+use diana_core::policy::{Quota, Scope};
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::store::{CounterSpec, Store};
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
 use super::races::{gap, interrupted, rounds};
-use kit::store::gateway::{Gateway, open};
+use kit::fake::FakeSharedData;
+use kit::store::gateway::{Gateway, START, open};
 use kit::store::rule::Rule;
 
 /// The same rule with other numbers.
@@ -156,4 +160,28 @@ fn a_wait_is_true_beside_permits_that_were_lent_at_a_lower_cost() {
     assert!(!gateway.request(1, 1).unwrap().is_admitted(), "{wait} is too long");
     gateway.pass(1);
     assert!(gateway.request(1, 1).unwrap().is_admitted(), "{wait} is too short");
+}
+
+/// A host that goes back to an earlier configuration while that still drains does not say so.
+#[test]
+fn whoever_judges_again_goes_by_its_own_numbers() {
+    let mut tables = Tables::default();
+    let mut open = |quota, keys| {
+        let spec = CounterSpec { fingerprint: 1, ..Rule::new("TB", quota).spec(keys) };
+        let data = Rc::<FakeSharedData>::default();
+        Stores::new("test".into(), data, &mut tables).open(Scope::Local, spec)
+    };
+    let few = Quota { burst: Some(5), ..Quota::new(Unit::Hour, 5) };
+    let many = Quota { burst: Some(1_000), ..Quota::new(Unit::Hour, 3_600_000) };
+    let mut earlier = open(few, 4);
+    let caller = |hash| Key { hash, second_hash: hash };
+    let take = |store: &mut Box<dyn Store>, hash| store.take(caller(hash), 1, START).is_none();
+    assert!((0..5).all(|_| take(&mut earlier, 1)) && (2..5).all(|hash| take(&mut earlier, hash)));
+    // It takes its place, and is left again.
+    let mut later = open(many, 100_000);
+    assert!(take(&mut later, 1));
+    let newcomers = (5..200).filter(|hash| take(&mut earlier, *hash)).count();
+    assert_eq!(newcomers, 0, "they share buckets");
+    assert_eq!(earlier.change_in_keys() + later.change_in_keys(), 4);
+    assert!(!take(&mut earlier, 1), "she has used all that she may");
 }

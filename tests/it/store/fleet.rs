@@ -19,18 +19,22 @@ use kit::fake::FakeSharedData;
 use kit::laws::bound;
 
 use super::races::gap;
-use crate::fleet::Worker;
+use crate::fleet::{MILLISECOND, Worker};
 use kit::store::gateway::{PACE, START, key};
 use kit::store::rule::Rule;
 
 fn open(spec: &CounterSpec) -> Option<RedisStore> {
+    open_in(&Rc::default(), spec)
+}
+
+fn open_in(data: &Rc<FakeSharedData>, spec: &CounterSpec) -> Option<RedisStore> {
     let mut tables = Tables::default();
-    let mut stores = Stores::new("test".into(), Rc::<FakeSharedData>::default(), &mut tables);
+    let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
     RedisStore::new(spec.clone(), 0, Parts::ONE, &mut stores).ok()
 }
 
 /// One whose Redis cannot be relied upon.
-pub(super) fn away() -> Handle {
+pub fn away() -> Handle {
     let mut worker = Worker::of(&Rc::default());
     worker.fail(0);
     worker.handle
@@ -60,6 +64,7 @@ impl Twins<'_> {
         let mut other = gateway.check(key, cost, now);
         assert_eq!(said(Some(&one)), said(Some(&other)));
         assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
+        assert_eq!(fleet.renewal(&one), gateway.renewal(&other));
         let Decision::Admit { wait } = one.decision() else { return };
         let delay = wait + if longest > 0 && rng.bool() { rng.u64(..longest) } else { 0 };
         assert_eq!(fleet.can_hold(&mut one, delay), gateway.can_hold(&mut other, delay));
@@ -161,4 +166,28 @@ fn what_becomes_of_requests_while_redis_is_away_is_as_configured() {
             on_failure == OnFailure::Allow
         );
     }
+}
+
+/// What a worker holds by the part that was the gateway's before is there for all of them at once.
+#[test]
+fn what_is_lent_comes_back_when_the_part_changes() {
+    const LIMIT: u64 = 1000;
+    let spec = Rule::new("W", Quota::new(Unit::Hour, LIMIT)).spec(100);
+    let (data, mut handle) = (Rc::default(), away());
+    let [mut one, mut other] = [(); 2].map(|()| open_in(&data, &spec).unwrap());
+    let mut admitted = 0;
+    let mut ask = |store: &mut RedisStore, now: Now, handle: &mut Handle| {
+        let is_admitted = store.take(key(1), 1, now, handle).is_none();
+        admitted += u64::from(is_admitted);
+        is_admitted
+    };
+    let mut now = START;
+    for _ in 0..100 {
+        now = now.later(MILLISECOND);
+        assert!(ask(&mut one, now, &mut handle));
+    }
+    handle.gateways = 2;
+    assert!(ask(&mut one, now, &mut handle));
+    while ask(&mut other, now, &mut handle) {}
+    assert_eq!(admitted, LIMIT / 2);
 }

@@ -1,91 +1,17 @@
 //! What a worker knows of a caller by what Redis said, and when it asks for more.
 
-use std::rc::Rc;
-
 use diana_core::bloom::Shape;
-use diana_core::decision::{Decision, Retry};
+use diana_core::decision::Decision;
 use diana_core::policy::Quota;
-use diana_core::policy::redis::OnFailure;
-use diana_core::redis::handle::{Handle, Operation};
-use diana_core::redis::part::Parts;
-use diana_core::redis::protocol::{Charge, RuleReply};
-use diana_core::redis::store::RedisStore;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Reservation};
-use diana_core::time::{Now, SECOND, Unit};
-use kit::fake::Asked;
+use diana_core::redis::protocol::Charge;
+use diana_core::store::CounterSpec;
+use diana_core::time::{SECOND, Unit};
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
+use super::desk::{Desk, lends, refuses};
 use super::fleet::away;
 use super::office::MS;
-
-/// One rule of a worker, whose only caller is she.
-struct Desk {
-    store: RedisStore,
-    handle: Handle,
-    data: Rc<Asked>,
-}
-
-/// Redis admits, and lends so many permits beside.
-fn lends(block: u64) -> RuleReply {
-    RuleReply {
-        retry: None,
-        loan: 0,
-        remaining: 500,
-        receipt: 3,
-        term: 4,
-        block,
-        lease: 5,
-        starts: 0,
-        spend: SECOND / 10,
-        overflow: false,
-    }
-}
-
-fn refuses(retry: u64, loan: u64) -> RuleReply {
-    RuleReply { retry: Some(Retry::After(retry)), loan, remaining: 0, ..lends(0) }
-}
-
-impl Desk {
-    fn new(short: &str, rpu: u64) -> Desk {
-        Desk::of(Rule::new(short, Quota::new(Unit::Second, rpu)).spec(100))
-    }
-
-    fn of(spec: CounterSpec) -> Desk {
-        let data = Rc::<Asked>::default();
-        let mut tables = Tables::default();
-        let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-        let store = RedisStore::new(spec, 0, Parts::ONE, &mut stores).unwrap();
-        Desk { store, handle: Handle::new(OnFailure::Gateway, Parts::ONE), data }
-    }
-
-    fn check(&mut self, after: u64) -> Reservation {
-        self.store.check(key(1), 1, START.later(after), &mut self.handle)
-    }
-
-    /// So many requests, none of which could be decided here.
-    fn ask(&mut self, requests: u64, after: u64) -> Charge {
-        let charge = self.store.question((key(1), 1), START.later(after), false, false);
-        assert!((0..requests).all(|_| self.check(after).asks()));
-        charge
-    }
-
-    fn hear(&mut self, reply: &RuleReply, sent: u64, after: u64) {
-        let instants: (Now, Now) = (START.later(sent), START.later(after));
-        self.store.receive(key(1), reply, (1, 0), instants, &mut self.handle);
-    }
-
-    /// What is asked for without anybody waiting.
-    fn renewals(&mut self) -> usize {
-        let renews =
-            |it: &Operation| matches!(it, Operation::Renew(0, _, charge) if charge.want > 0);
-        let all = self.handle.take(usize::MAX);
-        assert!(all.iter().all(renews), "{all:?}");
-        all.len()
-    }
-}
 
 #[test]
 fn what_was_lent_is_spent_once() {

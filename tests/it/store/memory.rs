@@ -3,6 +3,7 @@
 use diana_core::algorithm::REGISTRY;
 use diana_core::policy::{Quota, Scope};
 use diana_core::port::SharedData;
+use diana_core::store::stores;
 use diana_core::time::{SECOND, Unit};
 
 use kit::store::gateway::Gateway;
@@ -69,4 +70,15 @@ fn a_flood_takes_the_memory_that_was_said_and_no_more() {
         let share = bytes(&gateway) as f64 / memory.shared as f64;
         assert!((0.98..1.02).contains(&share), "{}: {share} of it", gateway.rule.short);
     }
+}
+
+/// A worker knows something about so many callers who were refused, and no more.
+#[test]
+fn what_a_worker_knows_of_bans_is_bounded() {
+    let bans = |callers: usize| {
+        let memory = |bans| stores::memory(Scope::Gateway, 1, Some(callers), bans).worker;
+        memory(true) - memory(false)
+    };
+    assert!(0 < bans(1) && bans(1) < bans(4096));
+    assert_eq!(bans(1_000_000), bans(4096));
 }

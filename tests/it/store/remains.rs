@@ -20,6 +20,14 @@ use kit::store::rule::Rule;
 
 const KEYS: usize = 200;
 
+const BAN: Ban = Ban {
+    after: 3,
+    within: 10 * SECOND,
+    period: 60 * SECOND,
+    max: 600 * SECOND,
+    halve_after: 60 * SECOND,
+};
+
 fn stores(data: &Rc<FakeSharedData>, rule: &Rule) -> Box<dyn Store> {
     let mut tables = Tables::default();
     let mut stores = Stores::new("shop".into(), data.clone(), &mut tables);
@@ -51,7 +59,11 @@ fn work_off(mut remains: Remains, mut now: Now) -> Now {
 }
 
 fn send(store: &mut dyn Store, caller: u64, now: Now) -> Decision {
-    let mut reservation = store.check(key(caller), 1, now);
+    charge(store, key(caller), now)
+}
+
+fn charge(store: &mut dyn Store, caller: Key, now: Now) -> Decision {
+    let mut reservation = store.check(caller, 1, now);
     match reservation.decision() {
         Decision::Admit { wait } => store.charge(&mut reservation, wait),
         refusal => refusal,
@@ -119,17 +131,10 @@ fn who_still_has_the_rule_loses_and_gains_nothing() {
 
 #[test]
 fn bans_go_when_they_are_over_and_forgotten() {
-    let ban = Ban {
-        after: 3,
-        within: 10 * SECOND,
-        period: 60 * SECOND,
-        max: 600 * SECOND,
-        halve_after: 60 * SECOND,
-    };
     let data = Rc::new(FakeSharedData::default());
     let mut tables = Tables::default();
     let mut stores = Stores::new("shop".into(), data.clone(), &mut tables);
-    let mut bans = stores.open_bans(Scope::Gateway, ban, 7, KEYS);
+    let mut bans = stores.open_bans(Scope::Gateway, BAN, 7, KEYS);
     for caller in 0..100 {
         (0..3).for_each(|_| bans.refused(key(caller), START.mono));
     }
@@ -138,7 +143,7 @@ fn bans_go_when_they_are_over_and_forgotten() {
     };
     assert!(banned(&mut *bans, later(START, SECOND)) > 50);
     let full = bytes(&data);
-    let of_bans = |now: u64| Remains::of_bans("shop".into(), data.clone(), 7, ban, now);
+    let of_bans = |now: u64| Remains::of_bans("shop".into(), data.clone(), 7, BAN, now);
     // Somebody takes them for those of a rule that ended long ago.
     let mut early = of_bans(0);
     (0..20).for_each(|n| assert!(early.work(later(START, SECOND * n)) || n > 0));
@@ -204,7 +209,7 @@ fn pass(left: &mut Remains, now: &mut Now) -> bool {
 /// A worker that does not know of the change, and one that takes what is left for its own.
 #[test]
 fn what_still_counts_is_looked_at_again_twice_at_most() {
-    for passes in 1..=5 {
+    for (passes, caller) in (1..=5).flat_map(|passes| [(passes, key(1)), (passes, Key::ALL)]) {
         let rule = minutely();
         let data = Rc::new(FakeSharedData::default());
         let mut store = stores(&data, &rule);
@@ -213,7 +218,7 @@ fn what_still_counts_is_looked_at_again_twice_at_most() {
         let mut done = 0;
         loop {
             if done + 1 < passes {
-                assert!(send(&mut *store, 1, now).is_admitted());
+                assert!(charge(&mut *store, caller, now).is_admitted());
             }
             let full = bytes(&data);
             let more = pass(&mut left, &mut now);
@@ -272,4 +277,24 @@ fn they_are_those_of_one_rule_of_one_namespace_if_there_are_any() {
         let there = |namespace: &str, fingerprint| of(namespace, fingerprint).if_there().is_some();
         assert!(there("shop", 7) && !there("shop", 8) && !there("bank", 7), "{caller:?}");
     }
+}
+
+/// A single refusal may still lead to a ban; what is no set is somebody else's.
+#[test]
+fn what_still_counts_of_bans_stays_and_so_does_what_is_no_set() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut tables = Tables::default();
+    let mut stores = Stores::new("shop".into(), data.clone(), &mut tables);
+    let mut bans = stores.open_bans(Scope::Gateway, BAN, 7, 1);
+    bans.refused(key(1), START.mono);
+    bans.tidy(START.mono);
+    let set = data.keys().into_iter().find(|key| key.contains('.')).unwrap();
+    let value = || data.get(&set).unwrap().0;
+    let of_bans = |now: u64| Remains::of_bans("shop".into(), data.clone(), 7, BAN, now);
+    let before = value();
+    assert!(pass(&mut of_bans(0), &mut later(START, SECOND)));
+    assert_eq!(value(), before);
+    data.set(&set, b"foreign");
+    work_off(of_bans(START.mono), START);
+    assert_eq!(value(), b"foreign");
 }

@@ -1,9 +1,11 @@
 //! Configurations that come and go.
 
 use super::{House, MILLISECOND, Thread};
+use crate::allocated;
 use diana_core::port::SharedData;
 use diana_core::time::SECOND;
 use diana_worker::host::Level;
+use kit::fake::FakeRequest;
 
 fn rule(name: &str, more: &str) -> String {
     format!("{{name: {name}, actor: account, unit: minute, algo: W, {more}}}")
@@ -74,6 +76,13 @@ fn a_configuration_is_news_once() {
     configure(&mut third, &limits(&names('y', 600)), 20 * SECOND);
     let told = configure(&mut third, &limits(&names('y', 601)), 20 * SECOND);
     assert_eq!(told, (1, Some("y600".into())));
+    // Those that stay do not push out those that went.
+    let mut beside = |name: String| {
+        let names = [names('y', 600), vec![name]].concat();
+        configure(&mut third, &limits(&names), 20 * SECOND)
+    };
+    (0..10).for_each(|n| assert_eq!(beside(format!("z{n}")), (1, Some(format!("z{n}")))));
+    assert_eq!(beside("x0".into()), (1, None));
 }
 
 #[test]
@@ -109,6 +118,32 @@ fn what_was_counted_is_told_and_then_nothing_calls() {
     // What ends counts no callers any more.
     thread.end(1);
     assert_eq!(thread.host.count_of("diana.ns.rule.r.keys"), 0);
+}
+
+/// To the byte, which the pages of a VM do not show.
+#[test]
+fn however_often_rules_change_a_worker_takes_what_it_took() {
+    let mut thread = Thread::new();
+    let mut taken = Vec::with_capacity(300);
+    for number in 100..400 {
+        let rules: Vec<String> =
+            (0..50).map(|n| rule(&format!("r{n}"), "rpu: 1, scope: local")).collect();
+        let text = format!("limits: [{{Url: /{number}, rules: [{}]}}]", rules.join(", "));
+        assert!(thread.configure(1, &text));
+        for caller in 0..20 {
+            let request = FakeRequest::get(&format!("/{number}"));
+            thread.ask(1, 10 + caller, request.header("x-account-id", caller.to_string()));
+        }
+        thread.streams.clear();
+        thread.pass(10 * SECOND);
+        thread.host.log.take();
+        thread.host.refused.take();
+        thread.host.streams.take();
+        taken.push(allocated::bytes());
+    }
+    // By then the record of the fingerprints of rules is as long as it can be.
+    let most = |of: &[i64]| of.iter().copied().max();
+    assert_eq!(most(&taken[200..]), most(&taken[100..200]), "{taken:?}");
 }
 
 fn bytes(thread: &Thread) -> usize {

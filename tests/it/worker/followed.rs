@@ -35,7 +35,7 @@ fn request(thread: &mut Thread, stream: u32, connection: u8) -> bool {
 fn end(thread: &mut Thread, stream: u32, ending: &FakeEnding) {
     thread.host.begin(ROOT, ROOT);
     let mut stream = thread.streams.remove(&stream).unwrap();
-    stream.response(ending, &thread.host);
+    stream.response(ending, &thread.worker, &thread.host);
     stream.end(ending, &thread.worker, &thread.host);
 }
 

@@ -62,7 +62,7 @@ fn answered(thread: &mut Thread, after: u64, status: u16) {
     thread.host.begin(1, 10);
     assert!(stream.request(&request, &thread.worker, &thread.host));
     thread.pass(after);
-    stream.response(&ending, &thread.host);
+    stream.response(&ending, &thread.worker, &thread.host);
     stream.end(&ending, &thread.worker, &thread.host);
 }
 

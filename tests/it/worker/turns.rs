@@ -64,6 +64,20 @@ fn who_leaves_does_not_go_on_and_others_take_the_turn() {
     }
 }
 
+/// The host answers by itself whoever has waited for as long as it lets requests wait.
+#[test]
+fn whom_the_host_answers_does_not_go_on_and_others_take_the_turn() {
+    let mut thread = Thread::with(LINE);
+    (10..15).for_each(|stream| _ = thread.request(1, stream, "ann"));
+    assert!(thread.responds(12).is_none() && !thread.streams[&12].is_open());
+    thread.pass(2 * TURN + MILLISECOND);
+    assert_eq!(*thread.host.resumed.borrow(), [11, 13]);
+    thread.leave(1, 12);
+    assert!(!thread.request(1, 15, "ann"), "the next place is hers");
+    thread.pass(2 * TURN + MILLISECOND);
+    assert_eq!(*thread.host.resumed.borrow(), [11, 13, 14, 15]);
+}
+
 /// Places that clients left are given out anew.
 #[test]
 fn the_place_of_who_left_is_free_at_once() {

@@ -4,7 +4,7 @@
 //! that the place is held for as long as this worker says that it lives. So nobody who left, died or did not hear leaves any behind.
 //! Each settlement says how many places its caller has here in all, so that a Redis which lost some of it is right again soon.
 
-use super::{Held, Ledger, Ledgers, MOST};
+use super::{Held, Ledger, Ledgers};
 use crate::redis::part::Part;
 use crate::redis::protocol::{Back, Charge};
 use crate::time::{Micros, SECOND};
@@ -75,7 +75,7 @@ impl Ledgers {
 
     /// What does not fit would leave Redis with another number of places than are held.
     fn make_room(&mut self) {
-        if self.waiting >= MOST {
+        if self.is_full() {
             self.forget();
         }
     }
@@ -89,9 +89,7 @@ impl Ledgers {
         self.holder = (self.holder + 1) & NUMBER;
         for ledger in &mut self.parts {
             ledger.held.clear();
-            let before = ledger.waiting.len();
             ledger.waiting.retain(|charge| !is_place(charge));
-            self.waiting -= before - ledger.waiting.len();
             // Whatever is sent again has to be as long. Who was forgotten shall not live once more by it.
             for charge in ledger.batch.iter_mut().filter(|charge| is_place(charge)) {
                 let numbers = charge.numbers.held_by(self.holder);

@@ -69,11 +69,11 @@ pub(super) fn change(
     let begins = match change {
         Change::Count(refusals) => ban.count(state, now, refusals),
         Change::Ban(until) => {
-            state.iter_mut().take(1).for_each(|word| *word = until);
+            Ban::begin(state, until);
             false
         }
         Change::Lift => {
-            state.fill(0);
+            Ban::lift(state, now);
             false
         }
     };

@@ -69,13 +69,12 @@ impl Holders {
         if silent.is_some_and(|silent| silent < BEAT) {
             return true;
         }
-        if self.held > 0 && silent.is_some_and(|silent| silent >= FORGOTTEN) {
-            (self.own, self.held) = (0, 0);
-        }
+        let is_late = silent.is_some_and(|silent| silent >= FORGOTTEN);
         for _ in 0..ATTEMPTS {
             let (words, number) = words::read_all(&**data, &self.name);
             let (last, mut seen) = unpack(&words);
-            if self.held > 0 && !seen.iter().any(|(id, _)| *id == self.own) {
+            let is_known = seen.iter().any(|(id, _)| *id == self.own);
+            if self.held > 0 && (is_late || !is_known) {
                 (self.own, self.held) = (0, 0);
             }
             seen.retain(|(id, beat)| *id != self.own && is_alive(*beat, now));

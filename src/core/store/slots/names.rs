@@ -1,8 +1,7 @@
 //! The keys of shared data: a fixed number of slots, and of slots for overflow buckets.
 
-use std::fmt::Write;
-
 use crate::key::Key;
+use crate::text::hexadecimal;
 
 /// Callers in a slot where as many are live as room was asked for; the host's overhead for a key
 /// is theirs together.
@@ -15,6 +14,9 @@ const MOST_CALLERS: usize = 256;
 /// Most slots: more than any number of keys asks for.
 const MOST_SLOTS: u64 = 1 << 20;
 
+/// The number of no slot.
+const NONE: u64 = u64::MAX;
+
 /// Buckets shared by newcomers while their slots are full.
 const BUCKETS: u64 = 1024;
 
@@ -26,6 +28,8 @@ const BUCKET_SLOTS: u64 = 64;
 pub(in crate::store) struct Names {
     /// All that the names begin with, and the name asked for last.
     name: String,
+    /// The slot whose name it is, since most are asked for twice: to read the slot, and to write it.
+    last: u64,
     prefix: usize,
     keys: usize,
     slots: u64,
@@ -35,7 +39,7 @@ impl Names {
     /// Names for about `keys` callers of a rule.
     pub(in crate::store) fn new(namespace: &str, fingerprint: u64, keys: usize) -> Names {
         let name = format!("diana/2/{namespace}/{fingerprint:016x}/");
-        Names { prefix: name.len(), name, keys, slots: Names::slots_for(keys) }
+        Names { prefix: name.len(), name, last: NONE, keys, slots: Names::slots_for(keys) }
     }
 
     /// Slots and callers in each of them, as many as may be live at once where so many callers are
@@ -64,6 +68,7 @@ impl Names {
     /// There are that many slots. Whether that is news.
     pub(in crate::store) fn recount(&mut self, slots: u64) -> bool {
         let slots = slots.clamp(1, MOST_SLOTS);
+        self.last = NONE;
         std::mem::replace(&mut self.slots, slots) != slots
     }
 
@@ -80,7 +85,12 @@ impl Names {
         if key == Key::ALL {
             return self.numbered("all", None);
         }
-        self.numbered("", Some((self.slots, key.second_hash % self.slots.max(1))))
+        let slot = key.second_hash % self.slots.max(1);
+        if self.last != slot {
+            self.numbered("", Some((self.slots, slot)));
+            self.last = slot;
+        }
+        &self.name
     }
 
     /// The slot of a caller's bucket.
@@ -102,11 +112,13 @@ impl Names {
     }
 
     fn numbered(&mut self, kind: &str, number: Option<(u64, u64)>) -> &str {
+        self.last = NONE;
         self.name.truncate(self.prefix);
         self.name.push_str(kind);
         if let Some((of, number)) = number {
-            // Writing to a string cannot fail.
-            _ = write!(self.name, "{of:x}.{number:x}");
+            hexadecimal(&mut self.name, of, 1);
+            self.name.push('.');
+            hexadecimal(&mut self.name, number, 1);
         }
         &self.name
     }

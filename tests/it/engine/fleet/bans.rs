@@ -98,3 +98,36 @@ limits: [{{Url: /, rules: [{{{rule}, ban: {{after: 3, within: 10s, for: 1m}}}}]}
     assert_eq!(questions("account", ", shadow: true"), 1);
     assert_eq!(questions("nobody", ", absent: share"), 1);
 }
+
+/// Where an operator may lift bans through another gateway, one that is known here is asked about once a second.
+#[test]
+fn a_ban_that_may_be_lifted_elsewhere_is_asked_about() {
+    let minute = (60 * SECOND).cast_signed();
+    for (admin, asks) in [("", 1), ("admin: {path: /.diana, token_env: TOKEN}\n", 2)] {
+        let rule = "actor: account, unit: day, rpu: 10, algo: W, scope: global, \
+                    ban: {after: 3, within: 10s, for: 1m}";
+        let text =
+            format!("{admin}redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{{rule}}}]}}]");
+        let mut worker = Worker::of(&text, OnFailure::Gateway);
+        let mut asked = 0;
+        for _ in 0..2 {
+            worker.request(&ann());
+            worker.steps(5, &mut |call, _| {
+                let (words, mut numbers) = (commands(&call.body), Vec::new());
+                let mut asking = Asking::read(&words[0]);
+                while let Some((questions, _)) = asking.ask() {
+                    (0..questions).for_each(|_| _ = asking.rule(0, 0));
+                    // What only looks, or comes back, is no request.
+                    asked += usize::from(questions == 2);
+                    numbers.push(0);
+                    numbers
+                        .extend((questions == 2).then(|| opinion(0, 9, 41)).into_iter().flatten());
+                    numbers.extend(opinion(0, minute, 0));
+                }
+                Some(decides(&numbers))
+            });
+            worker.clock.0.set(worker.clock.now().later(2 * SECOND));
+        }
+        assert_eq!((worker.verdicts, asked), (vec![false; 2], asks), "{admin}");
+    }
+}

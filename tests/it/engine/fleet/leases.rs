@@ -63,6 +63,16 @@ fn while_permits_are_lent_a_worker_wants_no_more_than_wait_for_them() {
     });
     println!("{wanted:?}");
     assert!(wanted.iter().max().is_some_and(|most| *most <= 2 * 30), "{wanted:?}");
+    // Nobody waits any more once all of them have been refused.
+    let refused = [-1, leased, leased, 1, 0, 0, 0, 0, 0, 0, 0];
+    while !worker.waiting.is_empty() {
+        worker.step(&mut |call, _| Some(decides(&refused.repeat(wants(call).len()))));
+    }
+    worker.request(&ann());
+    worker.step(&mut |call, _| {
+        assert!(wants(call).iter().all(|want| *want == 0), "{:?}", wants(call));
+        Some(decides(&refused.repeat(wants(call).len())))
+    });
 }
 
 /// Whoever asks too early for permits of the next slice gets none of them, and asks again and again.

@@ -1,9 +1,12 @@
 //! Requests that wait for permits which Redis has lent to others, until they have waited as long as they may.
 
+use diana_core::port::Call;
 use diana_core::time::SECOND;
+use kit::fake::FakeRequest;
+use kit::model::wire::{Asking, commands};
 
 use super::super::field;
-use super::{MILLISECOND, Worker, ann};
+use super::{MILLISECOND, Worker, ann, opinion};
 use crate::fleet::redis::decides;
 
 const RULE: &str = "actor: account, unit: day, rpu: 9, algo: W, scope: global";
@@ -84,4 +87,58 @@ fn who_waits_is_asked_about_when_another_one_was_admitted() {
         worker.steps(2, &mut |_, _| Some(decides(&LENT)));
         assert_eq!(worker.called > asked, again);
     }
+}
+
+/// How many questions each ask of a call has, and what their first ones take.
+fn asks(call: &Call) -> Vec<(usize, u64)> {
+    let words = commands(&call.body);
+    let mut asking = Asking::read(&words[0]);
+    let mut all = Vec::new();
+    while let Some((questions, _)) = asking.ask() {
+        let costs: Vec<u64> = (0..questions).map(|_| asking.rule(0, 0).1.cost).collect();
+        all.push((questions, costs[0]));
+    }
+    all
+}
+
+/// There is room for so many callers who wait, and again once they do no more.
+#[test]
+fn as_many_callers_as_ever_may_wait_after_others_have() {
+    const CALLERS: usize = 1024;
+    let mut worker = worker(1, 0);
+    let mut lent = |call: &Call, _| Some(decides(&LENT.repeat(asks(call).len())));
+    for round in 0..4 {
+        for caller in 0..CALLERS {
+            let caller = format!("{round} {caller}");
+            worker.request(&FakeRequest::get("/").header("x-account-id", caller));
+        }
+        worker.steps(50, &mut lent);
+        assert_eq!(worker.verdicts, [false; 0], "all of them wait");
+        assert_eq!(worker.waiting.len(), CALLERS);
+        let leave = round % 2 == 0;
+        if leave {
+            worker.waiting.drain().for_each(|(ticket, _)| worker.engine.forget(ticket));
+        }
+        worker.steps(300, &mut lent);
+        assert_eq!(worker.verdicts.len(), if leave { 0 } else { CALLERS });
+        worker.verdicts.clear();
+    }
+}
+
+/// It is the others who have what it needs, so that it is refused for nothing that it did.
+#[test]
+fn who_has_waited_in_vain_is_not_banned_for_it() {
+    let mut worker = Worker::new(&format!("{RULE}, ban: {{after: 1, within: 10s, for: 1m}}"));
+    worker.request(&ann());
+    let mut told = 0;
+    worker.steps(300, &mut |call, _| {
+        let mut numbers = Vec::new();
+        for (questions, cost) in asks(call) {
+            told += if questions == 1 { cost } else { 0 };
+            numbers.extend(if questions == 1 { &[0][..] } else { &LENT });
+            numbers.extend(opinion(0, 0, 0));
+        }
+        Some(decides(&numbers))
+    });
+    assert_eq!((worker.verdicts, told), (vec![false], 0));
 }

@@ -13,7 +13,7 @@ use kit::model::redis::Redis;
 use super::bans::receipts;
 use super::{MILLISECOND, SEED, Worker, ann, opinion};
 use crate::engine::Lines;
-use crate::fleet::redis::decides;
+use crate::fleet::redis::{Seen, decides, other_seed};
 
 const RULE: &str = "name: r, actor: account, unit: day, rpu: 10, algo: W, scope: global";
 
@@ -157,6 +157,30 @@ fn a_caller_is_one_and_the_same_for_all_gateways() {
     let one = sent(SEED);
     assert_eq!(one.len(), 1);
     assert_eq!(sent(Seed { k0: 8, k1: 9 }), one);
+}
+
+/// Whom the gateway counts it knows by its own secret, whatever that of the fleet is.
+#[test]
+fn another_secret_of_the_fleet_leaves_those_alone_whom_the_gateway_counts() {
+    let text = format!(
+        "redis: {{cluster: redis}}\nlimits: [{{Url: /own, rules: [{{actor: account, unit: day, rpu: 1, algo: W}}]}},
+           {{Url: /all, rules: [{{{RULE}}}]}}]"
+    );
+    let mut worker = Worker::of(&text, OnFailure::Gateway);
+    let at = |path| FakeRequest::get(path).header("x-account-id", "ann");
+    worker.request(&at("/own"));
+    worker.request(&at("/all"));
+    let mut answers = [grants(), other_seed(Seed { k0: 8, k1: 9 })].into_iter().collect::<Vec<_>>();
+    let mut asked = Vec::new();
+    worker.steps(9, &mut |call, _| {
+        asked.push(Seen::of(call).callers);
+        answers.pop()
+    });
+    worker.request(&at("/own"));
+    assert_eq!(worker.verdicts, [true, true, false]);
+    // In Redis nobody goes by the name of before.
+    let [before, after] = &asked[..] else { panic!("{asked:?}") };
+    assert!(!before.is_empty() && after.iter().all(|caller| !before.contains(caller)), "{asked:?}");
 }
 
 #[test]

@@ -8,6 +8,10 @@ local function ban()
     s[3],r.begins=slice,0
     return true
   end
+  -- In place of a level, that a ban was lifted, at the instant that stands where its end was: no refusal counts for a
+  -- second, since they may be told late, or come of a ban of which somebody still knows.
+  local LIFTED=1000
+  local function level(s) return s[2]==LIFTED and 0 or s[2] end
   local function recent(r)
     local sum=0
     for i=4,11 do sum=sum+r.s[i] end
@@ -19,21 +23,21 @@ local function ban()
   function B.judge() return 0,0 end
   function B.charge(r,refusals)
     local s=r.s
-    if s[1]>now then return end
+    if s[1]>now or s[2]==LIFTED and now<s[1]+SECOND then return end
     local i=4+s[3]%8
     s[i]=s[i]+refusals
     if recent(r)<r.rpu then return end
-    local level=max(0,s[2]-floor((now-s[1])/r.c))
-    local length=min(r.a*2^level,r.b)
+    local times=max(0,level(s)-floor((now-s[1])/r.c))
+    local length=min(r.a*2^times,r.b)
     for i=4,11 do s[i]=0 end
-    s[1],s[2],r.begins=now+length,length<r.b and level+1 or level,1
+    s[1],s[2],r.begins=now+length,length<r.b and times+1 or times,1
   end
   -- Lifts it, or bans for so long.
   function B.lift(r)
     local s=r.s
     for i=1,11 do s[i]=0 end
     s[3]=floor(now/r.unit)
-    if r.receipt>0 then s[1]=now+r.receipt end
+    if r.receipt>0 then s[1]=now+r.receipt else s[1],s[2]=now,LIFTED end
   end
   function B.receipt(r) return r.begins end
   B.lease=recent
@@ -45,7 +49,7 @@ local function ban()
   end
   function B.ends(r)
     local s=r.s
-    return max(s[1]+s[2]*r.c,(s[3]+8)*r.unit)-now
+    return max(s[1]+level(s)*r.c,(s[3]+8)*r.unit)-now
   end
   return B
 end

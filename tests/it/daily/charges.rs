@@ -1,0 +1,57 @@
+//! What a request of an account takes, whatever comes between its check and its charge.
+
+use diana_core::decision::Decision;
+use diana_core::policy::Quota;
+use diana_core::store::tables::Tables;
+
+use super::{DAY, START, admits, admits_of, by_day, key, open};
+
+/// The counter may have been used up by others since the request was checked.
+#[test]
+fn who_was_checked_before_others_were_charged_is_judged_anew() {
+    for (rpu, both) in [(1, false), (2, true)] {
+        let mut store = open(by_day(rpu), 1_000, 10_000, &mut Tables::default());
+        let mut first = store.check(key(1), 1, START);
+        let mut second = store.check(key(1), 1, START);
+        assert_eq!((first.decision(), second.decision()), (Decision::NOW, Decision::NOW));
+        assert!(store.charge(&mut first, 0).is_admitted() && first.is_charged());
+        let decision = store.charge(&mut second, 7);
+        assert_eq!((decision.is_admitted(), second.is_charged()), (both, both));
+        if both {
+            assert_eq!(decision, Decision::Admit { wait: 7 }, "it leaves when others let it");
+        }
+        // What was refused when it was checked stays so.
+        let mut third = store.check(key(1), 1, START);
+        assert!(!store.charge(&mut third, 0).is_admitted() && !third.is_charged());
+        assert_eq!(store.remaining(&third), 0);
+    }
+}
+
+/// Where most requests take several permits one count stands for as many, and never for less than was taken.
+#[test]
+fn requests_that_take_more_or_less_than_most_are_counted_in_full() {
+    for (cost, taken) in [(3, 3), (1, 3), (4, 6), (6, 6), (7, 9)] {
+        let mut store =
+            open(Quota { cost: 3, ..by_day(30) }, 1_000, 10_000, &mut Tables::default());
+        assert!(admits_of(&mut *store, 1, cost, START));
+        let seen = store.check(key(1), 3, START);
+        assert_eq!(store.remaining(&seen), 30 - taken, "{cost}");
+    }
+    let mut store = open(Quota { cost: 3, ..by_day(30) }, 1_000, 10_000, &mut Tables::default());
+    assert_eq!((0..100).take_while(|_| store.take(key(1), 3, START).is_none()).count(), 10);
+    assert!(!admits_of(&mut *store, 1, 1, START));
+    assert!(store.take(key(2), 31, START).is_some(), "more than there is");
+}
+
+/// The filter of the next day counts by what requests take then.
+#[test]
+fn a_day_begins_with_what_requests_take_by_the_new_configuration() {
+    let mut tables = Tables::default();
+    let mut old = open(by_day(30), 1_000, 10_000, &mut tables);
+    assert!(admits(&mut *old, 1, START));
+    let mut new = open(Quota { cost: 3, ..by_day(90) }, 1_000, 10_000, &mut tables);
+    let tomorrow = START.later(DAY);
+    assert!(admits_of(&mut *new, 1, 1, tomorrow));
+    let seen = new.check(key(1), 3, tomorrow);
+    assert_eq!(new.remaining(&seen), 87, "one count stands for three permits");
+}

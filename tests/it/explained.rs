@@ -1,0 +1,57 @@
+//! An explanation tells of as many rules as a header can bear, and of how many more there are.
+
+use diana_core::report::explained::{Explained, Why};
+use fastrand::Rng;
+use kit::seed;
+use serde_json::Value;
+
+/// Bytes that it has at most, and those of them that are kept for how many are left out.
+const MOST: usize = 8 << 10;
+const END: usize = 32;
+
+/// A rule that is told in so many bytes, with the comma behind it.
+fn told_in(bytes: usize) -> Explained {
+    let named =
+        |length: usize| Explained::Skipped { rule: "r".repeat(length).into(), why: Why::Path };
+    let bare = named(0).json().len() + 1;
+    let rule = named(bytes - bare);
+    assert_eq!(rule.json().len() + 1, bytes);
+    rule
+}
+
+/// How many rules are told, and how many are left out.
+fn told(rules: &[Explained]) -> (usize, usize) {
+    let text = Explained::all(rules);
+    assert!(text.len() <= MOST, "{} bytes", text.len());
+    let all: Vec<Value> = serde_json::from_str(&text).unwrap();
+    match all.last().and_then(|last| last["more"].as_u64()) {
+        Some(more) => (all.len() - 1, more as usize),
+        None => (all.len(), 0),
+    }
+}
+
+#[test]
+fn what_just_fits_is_told_and_a_byte_more_is_left_out() {
+    for (bytes, wanted) in [(0, (2, 0)), (1, (1, 1))] {
+        let rules = [told_in(4000), told_in(MOST - END - 4000 + bytes)];
+        assert_eq!(told(&rules), wanted);
+    }
+    assert_eq!(told(&[]), (0, 0));
+}
+
+#[test]
+fn as_many_rules_are_told_as_fit_and_the_others_are_counted() {
+    let mut rng = Rng::with_seed(seed::fresh());
+    for _ in 0..200 {
+        let longest = rng.usize(60..3_000);
+        let rules: Vec<Explained> =
+            (0..rng.usize(..300)).map(|_| told_in(rng.usize(50..=longest))).collect();
+        let mut size = END;
+        let fits = |rule: &&Explained| {
+            size += rule.json().len() + 1;
+            size <= MOST
+        };
+        let fit = rules.iter().take_while(fits).count();
+        assert_eq!(told(&rules), (fit, rules.len() - fit));
+    }
+}

@@ -1,0 +1,105 @@
+//! Requests in flight of a gateway as a store: what is taken, undone and settled, one by one.
+
+use std::rc::Rc;
+
+use diana_core::algorithm::IN_FLIGHT;
+use diana_core::decision::{Decision, Retry};
+use diana_core::policy::{Quota, Scope};
+use diana_core::settlement::Settlement;
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::store::usage::Unliftable;
+use diana_core::store::{CounterSpec, Store};
+use diana_core::time::{SECOND, Unit};
+use kit::fake::FakeSharedData;
+use kit::store::gateway::{START, key};
+use kit::store::rule::Rule;
+
+const LIMIT: u64 = 3;
+
+/// Places come back at any time.
+const FULL: Decision = Decision::Refuse { retry: Retry::Soon };
+
+/// Two workers of a gateway.
+fn open() -> [Box<dyn Store>; 2] {
+    let data = Rc::<FakeSharedData>::default();
+    [(); 2].map(|()| {
+        let quota = Quota::new(Unit::Second, LIMIT);
+        let algorithm = (IN_FLIGHT.build)(&quota).unwrap();
+        let plain = Rule::new("W", quota).spec(100);
+        let spec = CounterSpec { entry: IN_FLIGHT, algorithm, ..plain };
+        let mut tables = Tables::default();
+        Stores::new("test".into(), data.clone(), &mut tables).open(Scope::Gateway, spec)
+    })
+}
+
+fn used(store: &mut dyn Store) -> Option<u64> {
+    store.look_at(key(1), START).unwrap().in_flight
+}
+
+#[test]
+fn a_place_is_taken_once_and_by_whoever_comes_first() {
+    let [mut ours, mut theirs] = open();
+    let mut late = ours.check(key(1), 1, START);
+    assert_eq!((late.decision(), ours.remaining(&late)), (Decision::NOW, LIMIT));
+    for taken in 1..=LIMIT {
+        let mut found = theirs.check(key(1), 1, START);
+        assert_eq!(found.decision(), Decision::NOW);
+        assert_eq!(theirs.charge(&mut found, 7), Decision::Admit { wait: 7 });
+        assert!(found.is_charged());
+        assert_eq!(theirs.remaining(&found), LIMIT - taken);
+        theirs.charge(&mut found, 7);
+        assert_eq!(used(&mut *ours), Some(taken), "it holds one");
+    }
+    assert_eq!(ours.charge(&mut late, 0), FULL);
+    assert!(!late.is_charged());
+    let told = ours.check(key(1), 1, START);
+    assert_eq!((told.decision(), ours.remaining(&told)), (FULL, 0));
+    // Who took none gives none back.
+    ours.undo(&mut late);
+    assert_eq!(used(&mut *ours), Some(LIMIT));
+}
+
+#[test]
+fn what_was_taken_comes_back_by_its_number() {
+    let [mut ours, mut theirs] = open();
+    let (mut one, mut other) = (ours.check(key(1), 1, START), theirs.check(key(1), 1, START));
+    assert!(ours.charge(&mut one, 0).is_admitted() && theirs.charge(&mut other, 0).is_admitted());
+    ours.undo(&mut one);
+    assert_eq!((one.is_charged(), used(&mut *theirs)), (false, Some(1)));
+    ours.undo(&mut one);
+    assert_eq!(used(&mut *theirs), Some(1), "there was nothing to undo");
+    let receipt = theirs.receipt(&other);
+    assert_ne!(receipt, ours.receipt(&one));
+    let settlement = Settlement { receipt, since: START.mono, reserved: 1, used: 0 };
+    assert!(theirs.settle(key(1), &settlement, START));
+    assert_eq!(used(&mut *ours), Some(0));
+    assert!(!theirs.tidy(START.later(SECOND)), "it holds nothing");
+    // What was taken under a number that was given up is not counted any more, so nothing is to be done about it.
+    let forgotten = Settlement { receipt: receipt + 1, ..settlement };
+    assert!(theirs.settle(key(1), &forgotten, START));
+}
+
+#[test]
+fn nothing_is_lifted_and_no_caller_is_counted() {
+    let [mut ours, _] = open();
+    let mut found = ours.check(key(1), 1, START);
+    assert!(ours.charge(&mut found, 0).is_admitted());
+    assert_eq!(ours.lift(key(1), START), Err(Unliftable::Line));
+    assert_eq!((ours.change_in_keys(), ours.close(START)), (0, 0));
+}
+
+/// A slot has room for 32 callers; whoever comes later shares places with its like, and is told so.
+#[test]
+fn who_shares_places_is_told_so() {
+    let [mut ours, mut theirs] = open();
+    let slots = 100_u64.div_ceil(16);
+    let of_slot = (0..).map(key).filter(|key| key.second_hash % slots == 0);
+    for (number, key) in of_slot.take(40).enumerate() {
+        let is_shared = number >= 32;
+        assert_eq!(theirs.look_at(key, START).unwrap().is_shared, is_shared, "{number}");
+        let mut found = ours.check(key, 1, START);
+        assert_eq!(found.is_overflow(), is_shared);
+        ours.charge(&mut found, 0);
+    }
+}

@@ -1,0 +1,225 @@
+//! Callers whose plan changes while Redis counts them, or while it is away.
+
+use std::rc::Rc;
+
+use diana_core::bloom::Shape;
+use diana_core::policy::redis::OnFailure;
+use diana_core::policy::{Plan, PlanKind, Plans, Quota};
+use diana_core::redis::handle::{Handle, Operation};
+use diana_core::redis::part::Parts;
+use diana_core::redis::protocol::{Back, Charge, Numbers, RuleReply};
+use diana_core::redis::store::RedisStore;
+use diana_core::store::CounterSpec;
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::time::{Now, SECOND, Unit};
+use kit::fake::Asked;
+use kit::store::gateway::{START, key};
+use kit::store::rule::Rule;
+
+use crate::store::desk::{self, refuses};
+use crate::store::fleet::away;
+
+const FREE: u32 = 0;
+const GOLD: u32 = 1;
+const PLANS: [(u32, u64); 2] = [(FREE, 100), (GOLD, 1000)];
+
+/// A rule of a worker with two plans, whose only caller is she.
+struct Desk {
+    store: RedisStore,
+    handle: Handle,
+    data: Rc<Asked>,
+    spec: CounterSpec,
+}
+
+/// Redis admits, and lends so many permits beside.
+fn lends(block: u64) -> RuleReply {
+    RuleReply { remaining: 50, ..desk::lends(block) }
+}
+
+impl Desk {
+    fn new() -> Desk {
+        Desk::of(Quota::new(Unit::Hour, 100), None)
+    }
+
+    fn of(quota: Quota, daily: Option<Shape>) -> Desk {
+        let gold = Quota { rpu: 1000, ..quota };
+        let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
+        let plans = Some(Rc::new(Plans { own: quota, kind: PlanKind::Listed { by: None, of } }));
+        let spec = CounterSpec { plans, daily, ..Rule::new("W", quota).spec(100) };
+        let data = Rc::<Asked>::default();
+        let mut tables = Tables::default();
+        let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
+        let store = RedisStore::new(spec.clone(), 0, Parts::ONE, &mut stores).unwrap();
+        let handle = Handle::new(OnFailure::Gateway, Parts::ONE);
+        Desk { store, handle, data, spec }
+    }
+
+    fn numbers(&self, plan: u32) -> Numbers {
+        Numbers::of_rule(self.spec.entry, &self.spec.under(plan).quota).unwrap()
+    }
+
+    /// Whether Redis has to be asked about a request of a plan.
+    fn asks(&mut self, plan: u32, now: Now) -> bool {
+        self.store.judge_by(plan);
+        self.store.check(key(1), 1, now, &mut self.handle).asks()
+    }
+
+    fn question(&mut self, plan: u32, now: Now) -> Charge {
+        assert!(self.asks(plan, now));
+        self.store.question((key(1), 1), now, false, false)
+    }
+
+    /// Hears what was asked by a plan.
+    fn hear(&mut self, plan: u32, reply: &RuleReply, now: Now) -> u64 {
+        self.store.judge_by(plan);
+        self.store.receive(key(1), reply, (1, 1), (now, now), &mut self.handle)
+    }
+
+    fn admitted(&mut self, plan: u32, now: Now) -> u64 {
+        self.store.judge_by(plan);
+        let Desk { store, handle, .. } = self;
+        (0..2000).take_while(|_| store.take(key(1), 1, now, handle).is_none()).count() as u64
+    }
+
+    /// The one block that comes back: by which numbers, how large it was and how much of it is left.
+    fn back(&mut self) -> (Numbers, u64, u64) {
+        let all = self.handle.take(usize::MAX);
+        let [Operation::GiveBack(Charge { numbers, back, .. })] = all[..] else {
+            panic!("{all:?}")
+        };
+        let Back::Block { receipt: 5, term: 4, block, left } = back else { panic!("{back:?}") };
+        (numbers, block, left)
+    }
+}
+
+#[test]
+fn what_was_lent_by_a_plan_is_not_spent_by_another_and_comes_back_by_the_one_that_lent_it() {
+    for (before, after) in [(FREE, GOLD), (GOLD, FREE)] {
+        let mut desk = Desk::new();
+        let by = desk.numbers(before);
+        assert_eq!(desk.question(before, START).numbers, by);
+        desk.hear(before, &lends(10), START);
+        assert!(!desk.asks(before, START), "there is a block");
+        assert!(desk.store.take(key(1), 1, START, &mut desk.handle).is_none());
+        assert_eq!(desk.store.left(key(1)), Some(59));
+        assert!(desk.asks(after, START));
+        assert_eq!(desk.back(), (by, 10, 9));
+        assert_eq!(desk.store.left(key(1)), Some(0), "what is left there is not known");
+        assert_eq!(desk.question(after, START).numbers, desk.numbers(after));
+        desk.hear(after, &lends(7), START);
+        assert!(!desk.asks(after, START), "it has a block of its own");
+        assert!(!desk.handle.has_operations());
+    }
+}
+
+#[test]
+fn blocks_that_come_back_when_a_store_ends_do_so_by_their_plan() {
+    let mut desk = Desk::new();
+    desk.question(GOLD, START);
+    desk.hear(GOLD, &lends(10), START);
+    desk.store.judge_by(FREE);
+    desk.store.close(START, &mut desk.handle);
+    assert_eq!(desk.back(), (desk.numbers(GOLD), 10, 10));
+}
+
+#[test]
+fn who_was_refused_by_a_plan_is_asked_about_by_another() {
+    for (before, after) in [(FREE, GOLD), (GOLD, FREE)] {
+        let mut desk = Desk::new();
+        desk.question(before, START);
+        desk.hear(before, &refuses(SECOND, 0), START);
+        assert!(!desk.asks(before, START.later(1)), "the refusal lasts");
+        assert!(desk.asks(after, START.later(1)));
+        assert!(desk.asks(before, START.later(1)), "it was forgotten");
+    }
+}
+
+/// Nor does it weigh on the new plan that others held what there was under the old one, or that an answer is missing.
+#[test]
+fn a_new_plan_begins_with_nothing_known_but_how_often_its_caller_comes() {
+    for is_answered in [true, false] {
+        let mut desk = Desk::new();
+        desk.question(FREE, START);
+        desk.hear(FREE, &refuses(1, 1), START.later(SECOND / 5));
+        let now = START.later(SECOND / 4);
+        (0..20).for_each(|_| _ = desk.asks(FREE, now));
+        let charge = desk.store.question((key(1), 1), now, false, false);
+        assert_eq!(charge.want, 0, "others hold it, and nobody waits here");
+        if is_answered {
+            desk.hear(FREE, &refuses(1, 1), now);
+        }
+        let charge = desk.question(GOLD, now.later(1));
+        assert!(charge.want >= 20, "{charge:?}");
+    }
+}
+
+/// The answer tells of another plan, and what it brings belongs to that.
+#[test]
+fn an_answer_by_a_plan_that_is_over_gives_back_its_block_and_says_nothing() {
+    for (before, after) in [(FREE, GOLD), (GOLD, FREE)] {
+        let mut desk = Desk::new();
+        desk.question(before, START);
+        desk.question(after, START);
+        assert_eq!(desk.hear(before, &lends(10), START), 3, "under what its own cost was charged");
+        assert_eq!(desk.back(), (desk.numbers(before), 10, 10));
+        assert!(desk.asks(after, START));
+        assert_eq!(desk.store.left(key(1)), Some(0));
+        desk.hear(before, &refuses(SECOND, 0), START);
+        assert!(desk.asks(after, START.later(1)));
+        assert!(!desk.handle.has_operations(), "no block, nothing to give back");
+    }
+}
+
+/// What Redis let through counts towards the part of a gateway that is cut off, whoever the answer was for.
+#[test]
+fn what_was_let_through_counts_once_redis_is_away() {
+    for (plan, rpu) in PLANS {
+        for other in [FREE, GOLD] {
+            let mut desk = Desk::new();
+            desk.question(plan, START);
+            desk.question(other, START);
+            desk.hear(plan, &lends(0), START);
+            desk.handle = away();
+            assert_eq!(desk.admitted(plan, START), rpu - 1, "{plan} {other}");
+        }
+    }
+    let mut desk = Desk::new();
+    desk.question(GOLD, START);
+    desk.hear(GOLD, &lends(500), START);
+    desk.handle = away();
+    desk.store.close(START, &mut desk.handle);
+    assert_eq!(desk.admitted(GOLD, START), 499, "more than the other plan has at all");
+}
+
+/// Each day's filter gives its part, too.
+#[test]
+fn a_gateway_that_is_cut_off_goes_by_its_part_of_the_plan_in_force() {
+    let daily = Shape::new(1000, 10_000, 1000);
+    for daily in [None, Some(daily)] {
+        for gateways in [1, 2, 3, 4] {
+            let mut desk = Desk::of(Quota::new(Unit::Day, 100), daily);
+            desk.handle = away();
+            // Of how many gateways it is one becomes known later than its caller's plan.
+            assert_eq!(desk.admitted(FREE, START), 100);
+            desk.store.judge_by(GOLD);
+            desk.handle.gateways = gateways;
+            let more = 1000_u64.div_ceil(gateways).saturating_sub(100);
+            assert_eq!(desk.admitted(GOLD, START), more, "one of {gateways}, {daily:?}");
+            assert_eq!(desk.admitted(FREE, START), 0);
+        }
+    }
+}
+
+/// Its part is worked out when that changes, and not for each request: what workers hold of it is spent without a write.
+#[test]
+fn a_caller_of_a_gateway_that_is_cut_off_costs_few_writes() {
+    let mut desk = Desk::of(Quota::new(Unit::Second, 100_000), None);
+    desk.handle = away();
+    desk.handle.gateways = 2;
+    for request in 0..1000 {
+        let now = START.later(request * 100);
+        assert!(desk.store.take(key(1), 1, now, &mut desk.handle).is_none());
+    }
+    assert!(desk.data.writes.get() < 300, "{} writes", desk.data.writes.get());
+}

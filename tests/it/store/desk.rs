@@ -1,0 +1,84 @@
+//! One rule of a worker that Redis counts, whose answers are made up.
+
+use std::rc::Rc;
+
+use diana_core::decision::Retry;
+use diana_core::policy::Quota;
+use diana_core::policy::redis::OnFailure;
+use diana_core::redis::handle::{Handle, Operation};
+use diana_core::redis::part::Parts;
+use diana_core::redis::protocol::{Charge, RuleReply};
+use diana_core::redis::store::RedisStore;
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::store::{CounterSpec, Reservation};
+use diana_core::time::{Now, SECOND, Unit};
+use kit::fake::Asked;
+use kit::store::gateway::{START, key};
+use kit::store::rule::Rule;
+
+/// One rule of a worker, whose only caller is she.
+pub struct Desk {
+    pub store: RedisStore,
+    pub handle: Handle,
+    pub data: Rc<Asked>,
+}
+
+/// Redis admits, and lends so many permits beside.
+pub fn lends(block: u64) -> RuleReply {
+    RuleReply {
+        retry: None,
+        loan: 0,
+        remaining: 500,
+        receipt: 3,
+        term: 4,
+        block,
+        lease: 5,
+        starts: 0,
+        spend: SECOND / 10,
+        overflow: false,
+    }
+}
+
+pub fn refuses(retry: u64, loan: u64) -> RuleReply {
+    RuleReply { retry: Some(Retry::After(retry)), loan, remaining: 0, ..lends(0) }
+}
+
+impl Desk {
+    pub fn new(short: &str, rpu: u64) -> Desk {
+        Desk::of(Rule::new(short, Quota::new(Unit::Second, rpu)).spec(100))
+    }
+
+    pub fn of(spec: CounterSpec) -> Desk {
+        let data = Rc::<Asked>::default();
+        let mut tables = Tables::default();
+        let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
+        let store = RedisStore::new(spec, 0, Parts::ONE, &mut stores).unwrap();
+        Desk { store, handle: Handle::new(OnFailure::Gateway, Parts::ONE), data }
+    }
+
+    pub fn check(&mut self, after: u64) -> Reservation {
+        self.store.check(key(1), 1, START.later(after), &mut self.handle)
+    }
+
+    /// So many requests, none of which could be decided here.
+    pub fn ask(&mut self, requests: u64, after: u64) -> Charge {
+        let charge = self.store.question((key(1), 1), START.later(after), false, false);
+        assert!((0..requests).all(|_| self.check(after).asks()));
+        charge
+    }
+
+    pub fn hear(&mut self, reply: &RuleReply, sent: u64, after: u64) {
+        let instants: (Now, Now) = (START.later(sent), START.later(after));
+        self.store.receive(key(1), reply, (1, 0), instants, &mut self.handle);
+    }
+
+    /// What is asked for without anybody waiting.
+    pub fn renewals(&mut self) -> usize {
+        let renews =
+            |it: &Operation| matches!(it, Operation::Renew(0, _, charge) if charge.want > 0);
+        let all = self.handle.take(usize::MAX);
+        assert!(all.iter().all(renews), "{all:?}");
+        all.len()
+    }
+}

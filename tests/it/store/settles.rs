@@ -1,0 +1,99 @@
+//! What a rule whose charges are settled does with what Redis said of a caller, and what it tells of what was used.
+
+use diana_core::decision::Retry;
+use diana_core::permit::Unsettled;
+use diana_core::policy::Quota;
+use diana_core::redis::protocol::{Back, RuleReply};
+use diana_core::settling::Heard;
+use diana_core::store::CounterSpec;
+use diana_core::time::{SECOND, Unit};
+use kit::store::gateway::{START, key};
+use kit::store::rule::Rule;
+
+use super::desk::{Desk, lends, refuses};
+use super::fleet::away;
+use super::office::MS;
+
+/// Others may have been refused by another rule, and what they reserved may be back.
+#[test]
+fn a_rule_that_settles_asks_again_soon_and_makes_nobody_wait_for_a_block() {
+    let rule = Rule::new("W", Quota::new(Unit::Second, 1000));
+    let mut desk = Desk::of(CounterSpec { settles: true, ..rule.spec(100) });
+    desk.ask(40, 0);
+    desk.hear(&refuses(SECOND, 0), 0, 0);
+    // Now it is known how often its caller comes, and that it was refused.
+    assert!((0..40).all(|_| !desk.check(20 * MS - 1).asks()));
+    assert!(desk.check(20 * MS).asks());
+    assert_eq!(desk.renewals(), 0);
+}
+
+/// What was reserved and what of it was used: only what differs is told, but where what is used is kept beside it.
+#[test]
+fn what_was_used_is_settled_where_it_makes_a_difference_and_noted_always() {
+    for (keeps_used, reserved, used, wanted) in [
+        (false, 5, 5, None),
+        (false, 0, 0, None),
+        (false, 5, 3, Some((Some(2), None))),
+        (false, 5, 9, Some((None, Some(4)))),
+        (true, 0, 0, None),
+        (true, 1, 1, Some((Some(0), None))),
+        (true, 5, 0, Some((Some(5), None))),
+    ] {
+        let rule = Rule::new("W", Quota::new(Unit::Second, 100));
+        let spec = CounterSpec { settles: true, keeps_used, ..rule.spec(100) };
+        let mut desk = Desk::of(spec);
+        let charge = Unsettled {
+            key: key(1),
+            receipt: 9,
+            since: START.mono,
+            reserved,
+            used,
+            rule: 0,
+            plan: 0,
+            heard: Heard::Nothing,
+            is_own: true,
+            is_alone: false,
+        };
+        assert!(desk.store.settle(&charge, START, &mut desk.handle));
+        let sent = desk.handle.ledgers.take(&[], START.mono);
+        let told = sent.first().map(|(.., charges)| match charges[0].back {
+            Back::Cost { permits, .. } => (Some(permits), None),
+            Back::Debt { permits, .. } => (None, Some(permits)),
+            ref other => panic!("{other:?}"),
+        });
+        assert_eq!(told, wanted, "{keeps_used} {reserved} {used}");
+        desk.handle = away();
+        let left =
+            (0..200).take_while(|_| desk.store.take(key(1), 1, START, &mut desk.handle).is_none());
+        assert_eq!(left.count() as u32, 100 - used);
+    }
+}
+
+/// What is reserved may come back; only what was used counts once Redis is away.
+#[test]
+fn what_redis_let_through_counts_when_it_is_settled_and_not_before() {
+    let rule = Rule::new("W", Quota::new(Unit::Second, 100));
+    let mut desk = Desk::of(CounterSpec { settles: true, ..rule.spec(100) });
+    for permits in [1, 40] {
+        let instants = (START, START);
+        desk.store.receive(key(1), &lends(0), (permits, permits), instants, &mut desk.handle);
+    }
+    assert_eq!(desk.data.writes.get(), 0);
+    desk.handle = away();
+    let admitted =
+        (0..200).take_while(|_| desk.store.take(key(1), 1, START, &mut desk.handle).is_none());
+    assert_eq!(admitted.count(), 100);
+}
+
+/// Nothing that one request asks is known to have been used.
+#[test]
+fn a_rule_that_keeps_what_is_used_says_so_when_it_asks() {
+    for keeps_used in [false, true] {
+        let rule = Rule::new("W", Quota::new(Unit::Second, 100));
+        let mut desk = Desk::of(CounterSpec { settles: true, keeps_used, ..rule.spec(100) });
+        assert_eq!(desk.ask(1, 0).counted, keeps_used.then_some(0));
+        let reply = RuleReply { retry: Some(Retry::Never), ..lends(0) };
+        desk.hear(&reply, 0, 0);
+        assert!(desk.check(1).asks(), "what is never is not remembered");
+    }
+}
