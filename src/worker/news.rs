@@ -12,8 +12,8 @@ const SLOTS: u64 = 8;
 /// How long an accepted configuration is no news, in ticks: all workers get it within that time.
 const FOR: Micros = 10 * SECOND;
 
-/// Bytes of rules' fingerprints that are remembered, the latest ones.
-const KNOWN: usize = 4096 * 8;
+/// How many rules' fingerprints are remembered: those in force, then those that were in force last.
+const KNOWN: usize = 4096;
 
 /// What is new.
 pub(crate) struct News {
@@ -46,18 +46,20 @@ pub(crate) fn of(
 /// Names of the rules that no configuration of this namespace had before, unless this is the first.
 pub(crate) fn anew(namespace: &str, policy: &Policy, data: &dyn SharedData) -> Vec<String> {
     let key = format!("diana/1/{namespace}/rules");
-    let before = data.get(&key).map(|(bytes, _)| bytes);
+    let (bytes, number) = data.get(&key).unzip();
+    let (before, _) = bytes.as_deref().unwrap_or_default().as_chunks::<8>();
     let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
-    let now = rules().flat_map(|rule| rule.fingerprint.to_le_bytes());
+    let now: Vec<[u8; 8]> = rules().map(|rule| rule.fingerprint.to_le_bytes()).collect();
     // What a rule used may still be there when it comes back, or belong to another plugin.
-    let mut known: Vec<u8> = now.chain(before.clone().unwrap_or_default()).collect();
-    known.truncate(KNOWN);
-    write(data, &key, &known);
-    let Some(before) = before else { return Vec::new() };
-    let is_known = |rule: &Rule| {
-        before.chunks_exact(8).any(|fingerprint| fingerprint == rule.fingerprint.to_le_bytes())
-    };
-    rules().filter(|rule| !is_known(rule)).map(|rule| rule.name.clone()).collect()
+    let gone = before.iter().filter(|fingerprint| !now.contains(fingerprint));
+    let mut known = Vec::with_capacity((now.len() + before.len()) * 8);
+    now.iter().chain(gone).take(KNOWN).for_each(|fingerprint| known.extend(fingerprint));
+    data.swap(&key, &known, number);
+    if number.is_none() {
+        return Vec::new();
+    }
+    let is_new = |rule: &&Rule| !before.contains(&rule.fingerprint.to_le_bytes());
+    rules().filter(is_new).map(|rule| rule.name.clone()).collect()
 }
 
 /// Writes a value over the one that is there. Whoever writes at the same time writes the like.

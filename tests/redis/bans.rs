@@ -62,6 +62,11 @@ fn redis_bans_like_the_step_in_rust() {
             now += pause(&mut rng, &ban);
             let caller = rng.usize(0..2);
             let refusals = [0, 1, 1, 2][rng.usize(0..4)];
+            if rng.u8(0..12) == 0 {
+                let lifts = Refusals { sets: Some(0), ..count(&ban, caller as u64, 0) };
+                server.decide(&trip_about(Some(now), lifts));
+                Ban::lift(&mut states[caller], now);
+            }
             let asked = trip_about(Some(now), count(&ban, caller as u64, refusals));
             let decided = server.decide(&asked);
             // Keys live a second longer than need be, by a clock that the case does not use.

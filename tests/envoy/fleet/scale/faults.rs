@@ -23,6 +23,13 @@ pub trait Replicated: Way {
     /// Waits until a replica has taken over.
     fn has_taken_over(&self);
 
+    /// Waits until the gateways know who has taken over. Nothing, where they are told by whoever they ask.
+    fn is_known(_fleet: &Fleet<Self>)
+    where
+        Self: Sized,
+    {
+    }
+
     /// Waits until all is as it was, but for who is the primary.
     fn heals(&mut self);
 }
@@ -47,7 +54,10 @@ fn lose_primaries<W: Replicated>(fleet: &mut Fleet<W>, recovery: Duration) {
         emptied: 1,
         recovery,
         begin: &|fleet| fleet.redis.strike(Redis::kill),
-        end: &|fleet| fleet.redis.has_taken_over(),
+        end: &|fleet| {
+            fleet.redis.has_taken_over();
+            W::is_known(fleet);
+        },
         failure: None,
     };
     let hung = Fault::<W> {
@@ -136,10 +146,14 @@ fn of_whom_sentinels_name() {
     let mut fleet = under_load(Sentinels::start(None));
     lose_primaries(&mut fleet, RECOVERY);
     let planned = Fault::<Sentinels> {
-        // The old primary serves for a while beside the new one.
+        // The old primary serves beside the new one until the sentinels have it follow that.
         emptied: 1,
         begin: &|fleet| fleet.redis.fail_over(),
-        end: &|fleet| fleet.redis.has_taken_over(),
+        end: &|fleet| {
+            fleet.redis.has_taken_over();
+            fleet.redis.is_whole();
+            Sentinels::is_known(fleet);
+        },
         ..by_plan("a planned failover")
     };
     try_out(&mut fleet, &planned);

@@ -3,11 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
-use super::Way;
 use super::faults::Replicated;
 use super::nodes::{Nodes, node, replicas, with_tls};
-use crate::harness::{Certificates, PASSWORD, Redis, Reply, call, eventually, free_port};
+use super::{Fleet, Way};
+use crate::fleet::faults::trial::RECOVERY;
+use crate::harness::{Certificates, Envoy, PASSWORD, Redis, Reply, call, eventually, free_port};
 
 const SIZE: usize = 3;
 
@@ -128,6 +130,19 @@ impl Replicated for Sentinels {
             let primary = self.primary();
             (Some(primary) != self.was && replicas(&self.nodes.all()[primary]) > 0).then_some(())
         });
+    }
+
+    /// Their proxies ask all nodes four times a second who is the primary.
+    #[track_caller]
+    fn is_known(fleet: &Fleet<Sentinels>) {
+        let since = Instant::now();
+        eventually("all proxies to know one primary", || {
+            let knows = |envoy: &Envoy| {
+                envoy.stat("cluster.redis.membership_healthy").filter(|it| *it == 1)
+            };
+            fleet.envoys.iter().all(|envoy| knows(envoy).is_some()).then_some(())
+        });
+        assert!(since.elapsed() <= RECOVERY, "known after {:?}", since.elapsed());
     }
 
     #[track_caller]
