@@ -68,6 +68,8 @@ struct Fleet {
     lossy: Rc<Cell<u32>>,
     /// How long a call takes to get there, and an answer to come back.
     way: Duration,
+    /// How many more of a caller may be in flight than the limit says, since Redis was emptied when it had not been told all.
+    further: usize,
     admitted: usize,
     refused: usize,
 }
@@ -94,6 +96,7 @@ impl Fleet {
             rng,
             lossy: Rc::default(),
             way,
+            further: 0,
             admitted: 0,
             refused: 0,
         }
@@ -117,7 +120,8 @@ impl Fleet {
                 self.open.push(Open { caller, gateway, permit, forgotten: false });
                 self.admitted += 1;
                 let forgotten = |it: &&Open| it.caller == caller && it.forgotten;
-                let most = LIMIT + self.open.iter().filter(forgotten).count();
+                let forgotten = self.open.iter().filter(forgotten).count();
+                let most = LIMIT + forgotten.max(self.further);
                 assert!(self.open(caller) <= most, "{} of {most} in flight", self.open(caller));
             }
             Verdict::Refuse(_) => self.refused += 1,
@@ -207,6 +211,19 @@ impl Fleet {
         while Instant::now() < end {
             (0..self.gateways.len()).for_each(|gateway| self.work(gateway));
             std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether any request is in flight, or waits.
+    fn is_busy(&self) -> bool {
+        !self.open.is_empty() || self.gateways.iter().any(|it| !it.asked.is_empty())
+    }
+
+    /// Waits until Redis was told all that is in flight.
+    fn tells_all(&mut self) {
+        let told = |it: &Gateway| it.under_way.is_empty() && !it.engine.redis().ledgers.is_any();
+        while !self.gateways.iter().all(told) {
+            self.run(Duration::from_millis(1));
         }
     }
 

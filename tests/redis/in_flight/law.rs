@@ -58,21 +58,44 @@ fn never_one_too_many_however_far_away_redis_is() {
     assert!(fleet.admitted > 10 && fleet.refused > 50, "{} {}", fleet.admitted, fleet.refused);
 }
 
-/// What was in flight then comes on top, and only until it has ended.
+/// What was in flight then comes on top, and only until it has ended, if Redis had been told of it.
 #[test]
 fn an_emptied_redis_knows_soon_what_is_in_flight() {
     let mut fleet = Fleet::new(2);
     fleet.run(Duration::from_millis(50));
     for round in 0..5 {
         if round > 0 {
+            fleet.tells_all();
             fleet.open.iter_mut().for_each(|open| open.forgotten = true);
             assert_eq!(fleet.server.command(&["FLUSHALL"]), "OK");
         }
         for _ in 0..600 {
             fleet.act(1);
         }
-        fleet.run(Duration::from_millis(50));
     }
+    fleet.run(Duration::from_millis(50));
     fleet.all_are_free();
+    assert!(fleet.admitted > 100 && fleet.refused > 100, "{} {}", fleet.admitted, fleet.refused);
+}
+
+/// What it was told only then may take the place of somebody else who has just come, whom it is told of later.
+#[test]
+fn a_redis_emptied_at_any_instant_lets_no_more_in_than_one_further_limit() {
+    let mut fleet = Fleet::new(2);
+    fleet.run(Duration::from_millis(50));
+    for _ in 0..30 {
+        (0..100).for_each(|_| fleet.act(1));
+        assert_eq!(fleet.server.command(&["FLUSHALL"]), "OK");
+        fleet.further = LIMIT;
+        (0..100).for_each(|_| fleet.act(1));
+        // Nobody is left whom it was not told of.
+        while fleet.is_busy() {
+            fleet.end();
+            fleet.run(Duration::from_millis(1));
+            fleet.tells_all();
+        }
+        assert_eq!(fleet.server.command(&["FLUSHALL"]), "OK");
+        fleet.further = 0;
+    }
     assert!(fleet.admitted > 100 && fleet.refused > 100, "{} {}", fleet.admitted, fleet.refused);
 }
