@@ -67,23 +67,62 @@ pub(super) fn values<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
     }
     let (count, rest) = number(map)?;
     let (lengths, texts) = rest.split_at_checked(count.checked_mul(8)?)?;
-    let text = |start: u64, end: u64| texts.get(start as usize..end as usize);
+    let wanted = Name::of(name.as_bytes());
     // Where the name begins; in 64 bits, so that no lengths overflow.
     let mut start = 0;
     for pair in lengths.as_chunks::<8>().0 {
         let both = u64::from_le_bytes(*pair);
-        let name_end = start + (both & u64::from(u32::MAX));
-        let value_end = name_end + 1 + (both >> 32);
+        let (name_length, value_length) = (both & u64::from(u32::MAX), both >> 32);
         // Texts are looked at only where they may be the ones.
-        if name_end - start == name.len() as u64 {
-            let key = text(start, name_end)?;
-            if key.eq_ignore_ascii_case(name.as_bytes()) {
-                values = values.and(text(name_end + 1, value_end)?);
+        if name_length == wanted.length {
+            let from = texts.get(start as usize..)?;
+            if wanted.is_beginning_of(from)? {
+                let value = from.get(name_length as usize + 1..)?.get(..value_length as usize)?;
+                values =
+                    if values == Values::None { Values::One(value) } else { values.and(value) };
             }
         }
-        start = value_end + 1;
+        start += name_length + value_length + 2;
     }
     (start <= texts.len() as u64).then_some(values)
+}
+
+/// A name that is looked for.
+struct Name<'n> {
+    text: &'n [u8],
+    length: u64,
+    /// Its first and its last eight bytes, which are all of most names, if it has so many. Comparing byte by byte would
+    /// take half of all the time.
+    ends: Option<[u64; 2]>,
+}
+
+impl Name<'_> {
+    fn of(text: &[u8]) -> Name<'_> {
+        Name { text, length: text.len() as u64, ends: ends(text) }
+    }
+
+    /// Whether these bytes begin with it; nothing if they are fewer.
+    #[inline(always)]
+    fn is_beginning_of(&self, bytes: &[u8]) -> Option<bool> {
+        let found = bytes.get(..self.text.len())?;
+        if let (Some(wanted), Some(ends)) = (self.ends, ends(found)) {
+            if wanted == ends && self.length <= 16 {
+                return Some(true);
+            }
+            /// The bit that tells small letters from capitals.
+            const CASE: u64 = 0x2020_2020_2020_2020;
+            if wanted.iter().zip(&ends).any(|(wanted, end)| (wanted ^ end) & !CASE != 0) {
+                return Some(false);
+            }
+        }
+        Some(found.eq_ignore_ascii_case(self.text))
+    }
+}
+
+#[inline(always)]
+fn ends(text: &[u8]) -> Option<[u64; 2]> {
+    let (first, last) = (text.first_chunk()?, text.last_chunk()?);
+    Some([u64::from_le_bytes(*first), u64::from_le_bytes(*last)])
 }
 
 fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {

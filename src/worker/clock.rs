@@ -20,8 +20,8 @@ const TRIES: usize = 4;
 pub(crate) struct Offset {
     /// How far the wall clock is ahead of the monotonic one.
     ahead: Cell<i64>,
-    /// When that was last read.
-    read: Cell<Option<Micros>>,
+    /// When that is to be read anew; at once in the beginning.
+    due: Cell<Micros>,
 }
 
 /// The clocks of a worker, read in one of the host's calls.
@@ -35,8 +35,8 @@ pub(crate) struct Clocks<'a> {
 impl Clock for Clocks<'_> {
     fn now(&self) -> Now {
         let mut mono = self.host.monotonic();
-        let Offset { ahead, read } = self.offset;
-        if read.get().is_none_or(|read| mono.saturating_sub(read) >= SECOND) {
+        let Offset { ahead, due } = self.offset;
+        if mono >= due.get() {
             self.read_anew(&mut mono);
         }
         Now { mono, wall: mono.saturating_add_signed(ahead.get()) }
@@ -47,11 +47,11 @@ impl Clocks<'_> {
     /// Reads how far the wall clock is ahead, and with it the monotonic one.
     #[cold]
     fn read_anew(&self, mono: &mut Micros) {
-        let Offset { ahead, read } = self.offset;
+        let Offset { ahead, due } = self.offset;
         let anew = read_both(self.host, mono);
         let back = ahead.get().saturating_sub(anew);
         // Slewing by a time server moves it by less than a millisecond in a second.
-        if read.replace(Some(*mono)).is_some() && back > SECOND as i64 {
+        if due.replace(mono.saturating_add(SECOND)) > 0 && back > SECOND as i64 {
             self.stepped_back(back.unsigned_abs());
         }
         ahead.set(anew);

@@ -173,9 +173,7 @@ impl Callers {
         for actor in parts.iter().filter_map(|&part| self.actors.get(part)) {
             let found = actor.find(request, &mut |source, value| {
                 secret.part(source, value);
-                if let Some(public) = &mut public {
-                    public.part(source, value);
-                }
+                public.iter_mut().for_each(|public| public.part(source, value));
             });
             match found {
                 Found::Value => {}

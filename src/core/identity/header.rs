@@ -16,12 +16,20 @@ fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
     Ok(Rc::new(Header(header_name("header", name)?)))
 }
 
+/// The value without spaces around it, of which nearly none has any.
+fn trimmed(value: &[u8]) -> &[u8] {
+    match value {
+        [first, .., last] if first.is_ascii_graphic() && last.is_ascii_graphic() => value,
+        _ => value.trim_ascii(),
+    }
+}
+
 impl Source for Header {
     fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
         match request.header(&self.0) {
             Values::None => Found::Absent,
             // Over HTTP/2 spaces come through, which the upstream takes off.
-            Values::One(value) => Found::value(value.trim_ascii(), take),
+            Values::One(value) => Found::value(trimmed(value), take),
             Values::Many(_) => Found::Repeated,
         }
     }

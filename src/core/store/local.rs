@@ -86,23 +86,28 @@ impl Store for Local {
     }
 
     fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
-        let (mut table, other) = (own(&self.table, &self.terms), &mut self.other);
-        let (place, decision) = find(&*self.algorithm, &mut table, key, cost, now, other);
+        let (mut table, other) = (own(&self.table, &self.terms), &mut *self.other);
+        let known = table.charge(&*self.algorithm, key, cost, now, other);
+        let (place, decision) =
+            known.unwrap_or_else(|| find(&*self.algorithm, &mut table, key, cost, now, other));
         if decision == Decision::NOW && place != Place::Overflow {
-            table.swap(key, place, other);
+            if place == Place::New {
+                table.swap(key, place, other);
+            }
             return None;
         }
-        Some(reservation(&table, key, cost, now, place, other.clone(), decision))
+        Some(reservation(&table, key, cost, now, place, self.other.clone(), decision))
     }
 
     fn charge_known(&mut self, key: Key, cost: u64, now: Now) -> bool {
-        let (mut table, other) = (own(&self.table, &self.terms), &mut self.other);
-        let (place, decision) = find(&*self.algorithm, &mut table, key, cost, now, other);
-        let is_charged = decision == Decision::NOW && matches!(place, Place::Row(_));
-        if is_charged {
-            self.written = table.swap(key, place, other);
+        let mut table = own(&self.table, &self.terms);
+        match table.charge(&*self.algorithm, key, cost, now, &mut self.other) {
+            Some((place, Decision::NOW)) => {
+                self.written = place;
+                true
+            }
+            _ => false,
         }
-        is_charged
     }
 
     fn uncharge_known(&mut self, key: Key) {
@@ -221,14 +226,13 @@ fn own<'t>(
 }
 
 /// Finds a request's caller, and works out what would become of it.
-#[inline]
 fn find(
     algorithm: &dyn Algorithm,
     table: &mut Table,
     key: Key,
     cost: u64,
     now: Now,
-    after: &mut State,
+    after: &mut [u64],
 ) -> (Place, Decision) {
     let place = table.find(key, now);
     let state = table.state(key, place);

@@ -12,6 +12,7 @@ use hashbrown::HashTable;
 use super::slab::Slab;
 use super::watermark::Watermark;
 use crate::algorithm::Algorithm;
+use crate::decision::Decision;
 use crate::key::Key;
 use crate::time::{Micros, Now};
 
@@ -137,24 +138,53 @@ impl Table {
         self.watermark.judging(now, self.window)
     }
 
-    /// Finds the place of a caller, making room if it is new and the table is full.
-    pub fn find(&mut self, key: Key, now: Now) -> Place {
-        let rows = &self.rows;
-        // The only row of a rule for everybody.
-        if rows.rows() == 1 && !self.index.is_empty() && hash(rows, 0) == key.hash {
-            return Place::Row(0);
+    /// Charges a request of a caller who has a row, if it is admitted at once: `state` is written in its place, and what was
+    /// there before lies in `state`. Where it lies, and the decision; nothing if the caller has no row.
+    #[inline]
+    pub fn charge(
+        &mut self,
+        algorithm: &dyn Algorithm,
+        key: Key,
+        cost: u64,
+        now: Now,
+        state: &mut [u64],
+    ) -> Option<(Place, Decision)> {
+        let row = self.likely_row(key)?;
+        let now = self.judging(now);
+        let (hash, old) = self.rows.get_mut(row)?.split_first_mut()?;
+        if *hash != key.hash {
+            return None;
         }
-        self.find_among(key, now)
+        let decision = algorithm.step(old, now, cost, state);
+        if decision == Decision::NOW {
+            swap(old, state);
+            self.version = self.version.wrapping_add(1);
+        }
+        Some((Place::Row(row), decision))
     }
 
-    #[inline(never)]
-    fn find_among(&mut self, key: Key, now: Now) -> Place {
+    /// The row of a caller, or of another one if it has none.
+    #[inline]
+    fn likely_row(&self, key: Key) -> Option<u32> {
         let rows = &self.rows;
-        let found = self.index.find(key.hash, |&row| hash(rows, row) == key.hash);
-        if let Some(&row) = found {
-            return Place::Row(row);
+        // The only row of a rule for everybody.
+        if rows.rows() == 1 && !self.index.is_empty() {
+            return Some(0);
         }
-        if self.algorithm.is_held() && self.is_bucket_in_use(key) {
+        self.index.find(key.hash, |&row| hash(rows, row) == key.hash).copied()
+    }
+
+    /// Finds the place of a caller, making room if it is new and the table is full.
+    pub fn find(&mut self, key: Key, now: Now) -> Place {
+        let row = self.likely_row(key).filter(|&row| hash(&self.rows, row) == key.hash);
+        row.map_or_else(|| self.find_room(key, now), Place::Row)
+    }
+
+    /// The place of a caller who has no row.
+    #[inline(never)]
+    fn find_room(&mut self, key: Key, now: Now) -> Place {
+        let is_bucket_in_use = || self.state(key, Place::Overflow) != &*self.nobody;
+        if self.algorithm.is_held() && is_bucket_in_use() {
             return Place::Overflow;
         }
         if self.index.len() < self.capacity || self.make_room(self.judging(now)) {
@@ -162,10 +192,6 @@ impl Table {
         } else {
             Place::Overflow
         }
-    }
-
-    fn is_bucket_in_use(&self, key: Key) -> bool {
-        self.state(key, Place::Overflow) != &*self.nobody
     }
 
     /// The state of the caller that [`Table::find`] placed.
@@ -193,9 +219,7 @@ impl Table {
             }
             Place::Overflow => (place, self.bucket_mut(key)),
         };
-        for (old, new) in words.into_iter().flatten().zip(state) {
-            std::mem::swap(old, new);
-        }
+        words.into_iter().for_each(|words| swap(words, state));
         place
     }
 
@@ -259,6 +283,12 @@ impl Table {
         }
         false
     }
+}
+
+/// Exchanges two states of equal length.
+#[inline]
+fn swap(one: &mut [u64], other: &mut [u64]) {
+    one.iter_mut().zip(other).for_each(|(one, other)| std::mem::swap(one, other));
 }
 
 fn hash(rows: &Slab, row: u32) -> u64 {
