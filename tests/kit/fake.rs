@@ -27,6 +27,8 @@ impl Clock for FakeClock {
 pub struct FakeSharedData {
     values: RefCell<HashMap<String, (Vec<u8>, u32)>>,
     written: Cell<u32>,
+    /// By how much the number is behind that is told of the last write, as where others write, too.
+    pub behind: Cell<u32>,
     /// Called before each write with its key; another worker may write first.
     #[allow(clippy::type_complexity)]
     pub before_swap: RefCell<Option<Box<dyn FnMut(&FakeSharedData, &str)>>>,
@@ -71,6 +73,10 @@ impl SharedData for FakeSharedData {
             self.set(key, value);
         }
         fits
+    }
+
+    fn last_number(&self, _key: &str) -> Option<u32> {
+        self.written.get().checked_sub(self.behind.get())
     }
 }
 

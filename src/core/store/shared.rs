@@ -9,6 +9,7 @@ mod back;
 mod charge;
 mod lift;
 mod prepare;
+mod read;
 mod terms;
 
 use std::rc::Rc;
@@ -17,11 +18,11 @@ use super::lease::{Lease, Refusal};
 use super::leases::Leases;
 use super::plans::ByPlan;
 use super::reservation::By;
+use super::slots::kept::Room;
 use super::slots::names::Names;
 use super::slots::slot;
 use super::slots::traffic::Traffic;
-use super::slots::transaction::Transaction;
-use super::slots::transactions::{Missing, Transactions};
+use super::slots::transactions::Transactions;
 use super::usage::{Unliftable, Usage};
 use super::{CounterSpec, Reservation, Store};
 use crate::algorithm::renewal;
@@ -58,10 +59,11 @@ impl Shared {
         namespace: &str,
         data: Rc<dyn SharedData>,
         traffic: Rc<Traffic>,
+        room: Rc<Room>,
     ) -> Shared {
         Shared {
             leases: Leases::of(&spec),
-            transactions: Transactions::new(&spec, namespace, data, traffic.clone()),
+            transactions: Transactions::new(&spec, namespace, data, traffic.clone(), room),
             traffic,
             plans: ByPlan::new(&spec),
             terms: Terms::of(&spec),
@@ -86,50 +88,6 @@ impl Shared {
             }
         }
     }
-
-    /// A caller before it is read.
-    fn begin(&self, key: Key, now: Now) -> Transaction {
-        Transaction::new(key, now, self.terms.spec.algorithm.words())
-    }
-
-    /// Asks the gateway about the caller, as if this worker had given back what it holds for it.
-    fn read(&mut self, transaction: &mut Transaction) {
-        self.transactions.read(transaction);
-        if let Some(lease) = self.leases.find(transaction.key) {
-            self.transactions.give_back(transaction, lease);
-        }
-    }
-
-    /// Decides without asking the gateway, if that can be done.
-    fn recall(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
-        let plan = self.plans.in_hand();
-        if self.leases.find(key)?.plan != plan {
-            self.change_plan(key, plan, now);
-        }
-        let lease = self.leases.find(key)?;
-        lease.demand.see(now);
-        if lease.has(cost, now) {
-            return Some(Reservation::new(key, cost, now, Decision::NOW, By::Lease));
-        }
-        let pause = || {
-            let (rest, waits) = lease.pause(self.terms.gather, now)?;
-            Some(Refusal { cost, retry: rest, loan: if waits { rest } else { 0 }, left: 0 })
-        };
-        let refusal = lease.refusal.at(cost, now).or_else(pause)?;
-        Some(Reservation::refused(key, cost, now, refusal))
-    }
-
-    /// Finds out why the gateway refuses for so long.
-    fn explain(&mut self, transaction: &Transaction, cost: u64, retry: Micros) -> Refusal {
-        let is_crowded =
-            self.leases.find(transaction.key).is_some_and(|lease| lease.is_crowded(transaction.at));
-        let (retry, loan) = match self.transactions.missing(transaction, cost, retry) {
-            Missing::Out(ticks) => (retry, ticks),
-            Missing::Gathers(ticks) => (retry, if is_crowded { 0 } else { ticks }),
-            Missing::Used(retry) => (retry, 0),
-        };
-        Refusal { cost, retry, loan, left: self.transactions.left(transaction) }
-    }
 }
 
 impl Store for Shared {
@@ -148,8 +106,7 @@ impl Store for Shared {
             return known;
         }
         let mut transaction = self.begin(key, now);
-        self.read(&mut transaction);
-        let mut decision = self.step(&mut transaction, cost);
+        let mut decision = self.foresee(&mut transaction, cost);
         transaction.decided = Some(decision);
         let mut refusal = Refusal::default();
         if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
@@ -178,6 +135,9 @@ impl Store for Shared {
         let cost = reservation.cost;
         match &mut reservation.by {
             By::Gateway(transaction) => {
+                if transaction.is_kept() {
+                    self.read(transaction);
+                }
                 self.prepare(transaction, cost, delay).err().unwrap_or(Decision::NOW)
             }
             _ => Decision::NOW,
@@ -220,14 +180,11 @@ impl Store for Shared {
     fn remaining(&mut self, reservation: &Reservation) -> u64 {
         let Reservation { key, now, .. } = *reservation;
         match &reservation.by {
-            By::Lease => {
-                let mut transaction = self.begin(key, now);
-                self.read(&mut transaction);
-                self.transactions.left(&transaction)
-            }
+            By::Lease => self.left(key, now),
             By::Gateway(transaction) if reservation.is_charged => {
                 self.transactions.left_after(transaction, self.leases.find(key))
             }
+            By::Gateway(transaction) if transaction.is_kept() => self.left(key, now),
             By::Gateway(transaction) => self.transactions.left(transaction),
             _ => reservation.refusal.left,
         }
@@ -235,9 +192,16 @@ impl Store for Shared {
 
     fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
         let By::Gateway(transaction) = &reservation.by else { return None };
-        let is_charged = reservation.is_charged;
-        let state = if is_charged { &transaction.after } else { &transaction.state };
-        Some(renewal(&*self.terms.spec.algorithm, state, transaction.now))
+        let algorithm = &*self.terms.spec.algorithm;
+        if reservation.is_charged {
+            return Some(renewal(algorithm, &transaction.after, transaction.now));
+        }
+        if !transaction.is_kept() {
+            return Some(renewal(algorithm, &transaction.state, transaction.now));
+        }
+        let mut read = self.begin(reservation.key, reservation.now);
+        self.read(&mut read);
+        Some(renewal(&*self.terms.spec.algorithm, &read.state, read.now))
     }
 
     fn receipt(&mut self, reservation: &Reservation) -> u64 {
@@ -277,6 +241,7 @@ impl Store for Shared {
     }
 
     fn tidy(&mut self, now: Now) -> bool {
+        self.transactions.tidy(now.mono);
         self.hand_in_blocks(now, false)
     }
 

@@ -1,6 +1,8 @@
 //! Getting slots of shared data, and writing them back unless somebody else was faster.
 
+pub(super) mod kept;
 mod lifted;
+pub(super) mod missing;
 pub(super) mod names;
 pub(super) mod outstanding;
 pub(super) mod slot;
@@ -31,6 +33,8 @@ pub(super) struct Slots {
 pub(super) struct Draft {
     pub(super) slot: Slot,
     number: Option<u32>,
+    /// Whether it was not got, but kept: others may have written it since.
+    pub(super) is_kept: bool,
 }
 
 impl Draft {
@@ -47,18 +51,29 @@ impl Slots {
 
     pub(super) fn get(&self, name: &str) -> Draft {
         let Some((bytes, number)) = self.data.get(name) else {
-            return Draft { slot: Slot::empty(self.words), number: None };
+            return Draft { slot: Slot::empty(self.words), ..Draft::default() };
         };
         let slot = Slot::read(bytes, self.words).unwrap_or_else(|| {
             one_more(&self.traffic.corrupt);
             Slot::empty(self.words)
         });
-        Draft { slot, number: Some(number) }
+        Draft { slot, number: Some(number), is_kept: false }
     }
 
     /// Whether it was written, since nobody else wrote in the meantime.
     pub(super) fn swap(&self, name: &str, draft: &Draft) -> bool {
+        if draft.is_kept {
+            // That others had written it says nothing about how many do at once.
+            let written = self.data.swap(name, draft.slot.bytes(), draft.number);
+            written.then(|| one_more(&self.traffic.writes));
+            return written;
+        }
         self.swap_bytes(name, draft.slot.bytes(), draft.number)
+    }
+
+    /// The number of the value that was just written, as far as it is known.
+    fn last_number(&self, name: &str) -> Option<u32> {
+        self.data.last_number(name)
     }
 
     /// A number that all workers agree on: `own`, unless somebody was here before. Adds to `lost` how

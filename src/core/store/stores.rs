@@ -8,6 +8,7 @@ use super::in_flight::InFlight;
 use super::local::Local;
 use super::places;
 use super::shared::{self, Shared};
+use super::slots::kept::Room;
 use super::slots::names::Names;
 use super::slots::traffic::Traffic;
 use super::table::Table;
@@ -40,6 +41,9 @@ pub fn memory_of_places(callers: Option<usize>) -> Memory {
     places::memory(callers)
 }
 
+/// Bytes of slots that a worker keeps at most, of all rules of a configuration.
+pub const MOST_KEPT: u64 = Room::MOST as u64;
+
 /// What all stores of a configuration have in common.
 pub struct Stores<'s> {
     /// Prefix of shared keys.
@@ -48,6 +52,8 @@ pub struct Stores<'s> {
     pub data: Rc<dyn SharedData>,
     /// What was done with it.
     pub traffic: Rc<Traffic>,
+    /// Room for slots that are kept.
+    room: Rc<Room>,
     /// Whether an operator may lift bans.
     pub lifts: bool,
     tables: &'s mut Tables,
@@ -56,7 +62,14 @@ pub struct Stores<'s> {
 impl<'s> Stores<'s> {
     /// Stores under a prefix of shared keys, which is also the namespace of `tables`.
     pub fn new(namespace: Rc<str>, data: Rc<dyn SharedData>, tables: &'s mut Tables) -> Stores<'s> {
-        Stores { namespace, data, traffic: Rc::default(), lifts: false, tables }
+        Stores {
+            namespace,
+            data,
+            traffic: Rc::default(),
+            room: Rc::default(),
+            lifts: false,
+            tables,
+        }
     }
 
     /// The store of a rule. What is to be counted wider than in a gateway is counted in the gateway.
@@ -105,7 +118,13 @@ impl<'s> Stores<'s> {
 
     /// A store of this gateway for what is leased.
     pub(crate) fn open_shared(&self, spec: CounterSpec) -> Shared {
-        Shared::new(spec, &self.namespace, self.data.clone(), self.traffic.clone())
+        Shared::new(
+            spec,
+            &self.namespace,
+            self.data.clone(),
+            self.traffic.clone(),
+            self.room.clone(),
+        )
     }
 
     /// Opens stores of this gateway for rules that count by the same algorithm as this one.
@@ -114,7 +133,7 @@ impl<'s> Stores<'s> {
         spec: &CounterSpec,
     ) -> impl Fn(CounterSpec) -> Box<dyn Store> + use<> {
         let (namespace, data) = (self.namespace.clone(), self.data.clone());
-        let (traffic, lifts) = (self.traffic.clone(), self.lifts);
+        let (traffic, room, lifts) = (self.traffic.clone(), self.room.clone(), self.lifts);
         let is_held = spec.algorithm.is_held();
         let holders = is_held.then(|| self.tables.open_holders(&self.namespace));
         move |spec| match &holders {
@@ -124,7 +143,8 @@ impl<'s> Stores<'s> {
                 Box::new(InFlight::new(places, traffic.clone()))
             }
             None => {
-                let shared = Shared::new(spec, &namespace, data.clone(), traffic.clone());
+                let shared =
+                    Shared::new(spec, &namespace, data.clone(), traffic.clone(), room.clone());
                 Box::new(shared.lifting(lifts))
             }
         }

@@ -131,9 +131,9 @@ fn what_is_held_is_not_spent_in_the_last_moment_in_which_it_is_counted() {
     gateway.take(0, 20);
     for (ms, is_asked) in [(148, false), (150, true)] {
         gateway.at(ms * MS);
-        let before = gateway.asked.get();
+        let before = gateway.traffic(0).writes.get();
         assert!(gateway.request(0, 1).unwrap().is_admitted());
-        assert_eq!(gateway.asked.get() > before, is_asked, "at {ms} ms");
+        assert_eq!(gateway.traffic(0).writes.get() > before, is_asked, "at {ms} ms");
     }
 }
 

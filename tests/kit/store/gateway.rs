@@ -263,6 +263,10 @@ impl SharedData for Counted {
     fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
         self.data.swap(key, value, number)
     }
+
+    fn last_number(&self, key: &str) -> Option<u32> {
+        self.data.last_number(key)
+    }
 }
 
 /// Lets others in just before a worker writes.

@@ -79,13 +79,18 @@ impl Names {
         self.keys.div_ceil(slots.max(1)).clamp(CALLERS, MOST_CALLERS)
     }
 
+    /// The number of a caller's slot. Everybody together have one behind all others.
+    pub(in crate::store) fn place(&self, key: Key) -> u64 {
+        if key == Key::ALL { self.slots } else { key.second_hash % self.slots.max(1) }
+    }
+
     /// The slot of a caller. Everybody together have one of their own, so that a rule which becomes one
     /// for single callers has as many slots as it needs.
     pub(in crate::store) fn slot(&mut self, key: Key) -> &str {
         if key == Key::ALL {
             return self.numbered("all", None);
         }
-        let slot = key.second_hash % self.slots.max(1);
+        let slot = self.place(key);
         if self.last != slot {
             self.numbered("", Some((self.slots, slot)));
             self.last = slot;

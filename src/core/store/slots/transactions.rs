@@ -2,40 +2,30 @@
 
 use std::rc::Rc;
 
+use super::kept::{Kept, Room};
 use super::names::{Names, bucket};
 use super::outstanding::{self, Outstanding};
 use super::traffic::Traffic;
 use super::transaction::{Home, Transaction};
 use super::{Draft, Slots};
 use crate::algorithm::Algorithm;
-use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::port::SharedData;
 use crate::settlement::Settlement;
 use crate::store::counter_spec::CounterSpec;
-use crate::store::lease::{LIFE, Lease};
+use crate::store::lease::Lease;
 use crate::time::Micros;
-
-/// Why permits are missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) enum Missing {
-    /// They were used, and come back in so many ticks.
-    Used(Micros),
-    /// Others hold them, for so many ticks at most.
-    Out(Micros),
-    /// They are about to come back one by one, and might have come already.
-    Gathers(Micros),
-}
 
 /// The transactions of one rule. To read costs one question, or two where buckets are in use.
 pub(in crate::store) struct Transactions {
     slots: Slots,
-    algorithm: Rc<dyn Algorithm>,
+    kept: Kept,
+    pub(super) algorithm: Rc<dyn Algorithm>,
     window: Micros,
     names: Names,
     /// Where it stands when what callers used was lifted.
     lifted: String,
-    scratch: Box<[u64]>,
+    pub(super) scratch: Box<[u64]>,
 }
 
 impl Transactions {
@@ -44,12 +34,14 @@ impl Transactions {
         namespace: &str,
         data: Rc<dyn SharedData>,
         traffic: Rc<Traffic>,
+        room: Rc<Room>,
     ) -> Transactions {
         let algorithm = spec.algorithm.clone();
         let mut names = Names::new(namespace, spec.fingerprint, spec.keys);
         Transactions {
             lifted: format!("{}/lifted", names.count()),
             slots: Slots::new(data, traffic, algorithm.words()),
+            kept: Kept::new(room),
             window: algorithm.policy().1,
             names,
             scratch: vec![0; algorithm.words()].into(),
@@ -81,20 +73,11 @@ impl Transactions {
     /// Asks about the caller.
     pub(in crate::store) fn read(&mut self, transaction: &mut Transaction) {
         transaction.slot = self.get_slot(transaction);
-        transaction.decided = None;
-        let Transaction { key, at, slot: Draft { slot, .. }, state, .. } = transaction;
-        let (algorithm, scratch) = (&*self.algorithm, &mut self.scratch);
-        let now = slot.watermark().judging(*at, self.window);
-        transaction.now = now;
-        if let Some(place) = slot.find(key.hash) {
-            transaction.home = Home::Slot;
-            transaction.outstanding = Outstanding::unpack(slot.load(place, state), now.mono);
-            transaction.outstanding.settle(algorithm, state, scratch, now.mono);
-            if transaction.outstanding.was_any() && algorithm.expires(state, now) <= now.mono {
-                transaction.outstanding.forget();
-            }
+        if self.load(transaction) {
             return;
         }
+        let Transaction { now, slot: Draft { slot, .. }, state, .. } = transaction;
+        let (algorithm, scratch, now) = (&*self.algorithm, &mut self.scratch, *now);
         let expected = self.names.callers();
         if slot.len() >= expected {
             slot.sweep(algorithm, now, state, scratch);
@@ -106,6 +89,37 @@ impl Transactions {
         if transaction.is_overflow() || now.mono < spilled {
             self.look_into_bucket(transaction);
         }
+    }
+
+    /// The same as this worker has written it last. Whether it has, and the caller is in its slot.
+    pub(in crate::store) fn read_kept(&mut self, transaction: &mut Transaction) -> bool {
+        let kept = self.kept.take(self.names.place(transaction.key));
+        kept.is_some_and(|draft| {
+            transaction.slot = draft;
+            self.load(transaction)
+        })
+    }
+
+    /// Takes a caller from its slot. Whether it is there.
+    fn load(&mut self, transaction: &mut Transaction) -> bool {
+        transaction.decided = None;
+        let Transaction { key, at, slot: Draft { slot, .. }, state, .. } = transaction;
+        let (algorithm, scratch) = (&*self.algorithm, &mut self.scratch);
+        let now = slot.watermark().judging(*at, self.window);
+        transaction.now = now;
+        let Some(place) = slot.find(key.hash) else { return false };
+        transaction.home = Home::Slot;
+        transaction.outstanding = Outstanding::unpack(slot.load(place, state), now.mono);
+        transaction.outstanding.settle(algorithm, state, scratch, now.mono);
+        if transaction.outstanding.was_any() && algorithm.expires(state, now) <= now.mono {
+            transaction.outstanding.forget();
+        }
+        true
+    }
+
+    /// Drops what was kept for too long.
+    pub(in crate::store) fn tidy(&mut self, now: Micros) {
+        self.kept.tidy(now);
     }
 
     /// Takes the usage of the caller's bucket, which is at least its own.
@@ -156,47 +170,6 @@ impl Transactions {
     ) -> bool {
         let lifted = self.slots.lifted(&self.lifted, transaction.key.hash);
         lifted > 0 && lifted >= since
-    }
-
-    /// Why a request of `cost` permits is refused for `retry` ticks.
-    pub(in crate::store) fn missing(
-        &mut self,
-        transaction: &Transaction,
-        cost: u64,
-        retry: Micros,
-    ) -> Missing {
-        let out = transaction.outstanding.out();
-        if out > 0 {
-            let ends = transaction.outstanding.ends().saturating_sub(transaction.now.mono).max(1);
-            match self.retry_without(transaction, out, cost) {
-                Some(0) => return Missing::Out(ends),
-                Some(without) if without < retry => return Missing::Used(without),
-                _ => {}
-            }
-        }
-        // A bucket does not drain below what is out, so it may have been charged too much by what
-        // drains while a lease lives.
-        let drains = self.algorithm.most_out() < u64::MAX && retry <= 2 * LIFE;
-        if drains && transaction.outstanding.was_any() {
-            Missing::Gathers(retry)
-        } else {
-            Missing::Used(retry)
-        }
-    }
-
-    /// Ticks until a request would be admitted if `out` permits had come back.
-    fn retry_without(&mut self, transaction: &Transaction, out: u64, cost: u64) -> Option<Micros> {
-        if self.left(transaction).saturating_add(out) >= cost {
-            return Some(0);
-        }
-        let receipt = self.algorithm.receipt(&transaction.state);
-        let mut without = transaction.state.clone();
-        self.algorithm.refund(&transaction.state, receipt, out, &mut without);
-        match self.algorithm.step(&without, transaction.now, cost, &mut self.scratch) {
-            Decision::Refuse { retry: Retry::After(ticks) } => Some(ticks),
-            Decision::Refuse { retry: Retry::Soon | Retry::Never } => None,
-            Decision::Admit { .. } => Some(0),
-        }
     }
 
     /// Settles a charge.
@@ -273,8 +246,19 @@ impl Transactions {
     }
 
     fn swap_slot(&mut self, transaction: &mut Transaction) -> bool {
-        let written = self.slots.swap(self.names.slot(transaction.key), &transaction.slot);
+        let name = self.names.slot(transaction.key);
+        let written = self.slots.swap(name, &transaction.slot);
         transaction.lost += usize::from(!written);
+        if std::mem::take(&mut transaction.slot.is_kept) {
+            self.kept.tried(written);
+        }
+        if written
+            && self.kept.keeps()
+            && let Some(number) = self.slots.last_number(name)
+        {
+            let slot = std::mem::take(&mut transaction.slot.slot);
+            self.kept.put(self.names.place(transaction.key), slot, number, transaction.at.mono);
+        }
         written
     }
 
@@ -283,6 +267,10 @@ impl Transactions {
         let is_news = found.is_new()
             && transaction.key != Key::ALL
             && self.slots.agree_on(&mut self.names, &mut transaction.lost);
-        if is_news { self.slots.get(self.names.slot(transaction.key)) } else { found }
+        if !is_news {
+            return found;
+        }
+        self.kept.clear();
+        self.slots.get(self.names.slot(transaction.key))
     }
 }

@@ -1,0 +1,149 @@
+//! Slots that a worker keeps as it wrote them last: they spare reads, and decide nothing that others may have changed.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use diana_core::decision::Decision;
+use diana_core::policy::Quota;
+use diana_core::time::{SECOND, Unit};
+use fastrand::Rng;
+use kit::fake::FakeSharedData;
+use kit::seed;
+use kit::store::gateway::{Gateway, START, key, open};
+use kit::store::rule::Rule;
+
+fn gateway(short: &str, rpu: u64, keys: usize, workers: usize) -> Gateway {
+    Gateway::new(Rule::new(short, Quota::new(Unit::Day, rpu)), keys, workers)
+}
+
+/// One request of each caller, all of which are admitted; how often shared data was read for them.
+fn reads(gateway: &Gateway, callers: u64) -> u64 {
+    let before = gateway.asked.get();
+    for caller in 0..callers {
+        assert!(gateway.request(0, caller).unwrap().is_admitted());
+    }
+    gateway.asked.get() - before
+}
+
+#[test]
+fn callers_whom_nobody_else_charges_are_read_once() {
+    for short in ["W", "SW", "TB"] {
+        let gateway = gateway(short, 1_000, 10_000, 2);
+        assert!(reads(&gateway, 300) >= 300, "{short}");
+        for _ in 0..5 {
+            // Some share a slot, and those who came first were not in it yet.
+            assert!(reads(&gateway, 300) <= 60, "{short}");
+        }
+        assert_eq!(reads(&gateway, 300), 0, "{short}");
+    }
+}
+
+#[test]
+fn whatever_others_write_and_the_host_tells_all_of_the_limit_is_given_and_no_more() {
+    const RPU: u64 = 40;
+    let mut rng = Rng::with_seed(seed::fresh());
+    for short in ["W", "TB"] {
+        // All callers lie in few slots.
+        let gateway = gateway(short, RPU, 20, 3);
+        for _ in 0..6_000 {
+            gateway.data.behind.set(rng.u32(0..4).saturating_sub(1));
+            _ = gateway.request(rng.usize(..3), rng.u64(..20));
+        }
+        gateway.judge();
+        gateway.wait(SECOND);
+        for caller in 0..20 {
+            let left = (0..3).map(|worker| {
+                let admits = || gateway.request(worker, caller).unwrap().is_admitted();
+                (0..=RPU).take_while(|_| admits()).count()
+            });
+            let given = left.sum::<usize>() + gateway.past(caller).len();
+            assert!(given >= RPU as usize, "{short}: {given} of {RPU}");
+        }
+        gateway.judge();
+    }
+}
+
+/// To write what others have changed is in vain, and costs a fifth of a read.
+#[test]
+fn nothing_is_kept_for_a_while_where_others_write_the_same() {
+    const REQUESTS: u64 = 3_000;
+    let gateway = gateway("TB", 1_000_000, 1, 2);
+    let tried = Rc::new(Cell::new(0));
+    let count = tried.clone();
+    let hook = move |_: &FakeSharedData, _: &str| count.set(count.get() + 1);
+    *gateway.data.before_swap.borrow_mut() = Some(Box::new(hook));
+    for number in 0..REQUESTS {
+        // Callers who come too seldom for a block.
+        gateway.pass(SECOND);
+        let worker = (number % 2) as usize;
+        assert!(gateway.request(worker, number % 5).unwrap().is_admitted());
+    }
+    let written: u64 = (0..2).map(|worker| gateway.traffic(worker).writes.get()).sum();
+    let in_vain = tried.get() - written;
+    assert!(written >= REQUESTS && (2..=40).contains(&in_vain), "{in_vain} of {written}");
+    let conflicts: u64 = (0..2).map(|worker| gateway.traffic(worker).conflicts.get()).sum();
+    assert_eq!(conflicts, 0, "nobody was faster");
+}
+
+#[test]
+fn what_is_old_or_too_much_is_not_kept() {
+    let gateway = gateway("W", 1_000, 10_000, 1);
+    (0..3).for_each(|_| _ = reads(&gateway, 200));
+    assert_eq!(reads(&gateway, 200), 0);
+    for minutes in [4, 2] {
+        gateway.wait(minutes * 60 * SECOND);
+    }
+    gateway.tidy(0);
+    assert!(reads(&gateway, 200) >= 150);
+
+    const MANY: u64 = 40_000;
+    let crowd = self::gateway("W", 1_000, 16 * 40_000, 1);
+    (0..3).for_each(|_| _ = reads(&crowd, MANY));
+    let again = reads(&crowd, MANY);
+    assert!((MANY / 4..MANY * 3 / 4).contains(&again), "{again}");
+}
+
+/// A rule that is not charged, since another one refuses, tells what is left as the gateway knows it.
+#[test]
+fn what_is_left_is_told_by_what_others_have_used_too() {
+    for short in ["W", "SW", "TB"] {
+        let rule = Rule::new(short, Quota::new(Unit::Hour, 50));
+        let data = Rc::<FakeSharedData>::default();
+        let [mut ours, mut theirs] = [(); 2].map(|()| open(&rule, 100, data.clone()).store);
+        let mut now = START;
+        for _ in 0..2 {
+            let mut one = ours.check(key(1), 1, now);
+            assert_eq!(ours.charge(&mut one, 0), Decision::NOW, "{short}");
+        }
+        for _ in 0..20 {
+            now = now.later(SECOND / 5);
+            let mut one = theirs.check(key(1), 1, now);
+            assert_eq!(theirs.charge(&mut one, 0), Decision::NOW, "{short}");
+        }
+        let (mine, another) = (ours.check(key(1), 1, now), open(&rule, 100, data).store);
+        let mut another = another;
+        let fresh = another.check(key(1), 1, now);
+        assert_eq!(mine.decision(), Decision::NOW);
+        assert_eq!(ours.remaining(&mine), another.remaining(&fresh), "{short}");
+        assert_eq!(ours.renewal(&mine), another.renewal(&fresh), "{short}");
+    }
+}
+
+/// Another rule asks for it, by when somebody else may have taken the turn.
+#[test]
+fn a_request_is_held_by_what_others_have_used_too() {
+    let quota = Quota { max_delay: Some(10 * SECOND), ..Quota::new(Unit::Second, 1) };
+    let rule = Rule::new("LB", quota);
+    let data = Rc::<FakeSharedData>::default();
+    let [mut ours, mut theirs] = [(); 2].map(|()| open(&rule, 100, data.clone()).store);
+    let mut one = ours.check(key(1), 1, START);
+    assert_eq!(ours.charge(&mut one, 0), Decision::NOW);
+    let now = START.later(2 * SECOND);
+    let mut other = theirs.check(key(1), 1, now);
+    assert_eq!(theirs.charge(&mut other, 0), Decision::NOW);
+    let mut mine = ours.check(key(1), 1, now);
+    assert_eq!(mine.decision(), Decision::NOW, "as far as it knows");
+    let turn = ours.can_hold(&mut mine, SECOND / 2);
+    assert_eq!(turn, Decision::Admit { wait: SECOND });
+    assert_eq!(ours.charge(&mut mine, SECOND), Decision::Admit { wait: SECOND });
+}
