@@ -73,7 +73,7 @@ impl Refusal {
             .number("status", u64::from(self.response.status))
             .text("detail", detail);
         let violated = |record: &&Record| record.shown && record.outcome.retry().is_some();
-        let violated = self.records.iter().filter(violated);
+        let violated = self.records().iter().filter(violated);
         // Nothing in the name of a rule needs an escape.
         let names: Vec<String> = violated.map(|record| format!("\"{}\"", record.rule)).collect();
         let body = match names.is_empty() {

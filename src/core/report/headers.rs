@@ -31,10 +31,10 @@ impl Refusal {
     /// `x-envoy-ratelimited`; a request that can never be admitted gets no `retry-after`.
     pub fn add_headers(&self, add: Add) {
         match self.response.fields {
-            LimitFields::Ietf => limits(&self.records, add),
+            LimitFields::Ietf => limits(self.records(), add),
             LimitFields::XRateLimit => {
                 let by = Some(&self.by).filter(|by| by.shown);
-                one(by.or_else(|| scarcest(&self.records)), add);
+                one(by.or_else(|| scarcest(self.records())), add);
             }
         }
         add("x-envoy-ratelimited", &|value| value.push("true"));

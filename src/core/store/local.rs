@@ -92,7 +92,9 @@ impl Store for Local {
             table.swap(key, place, other);
             return None;
         }
-        Some(reservation(&table, key, cost, now, place, other.clone(), decision))
+        // Of what is refused nothing is written.
+        let other = if decision.is_admitted() { other.clone() } else { State::nobody(0) };
+        Some(reservation(&table, key, cost, now, place, other, decision))
     }
 
     fn charge_known(&mut self, key: Key, cost: u64, now: Now) -> bool {
