@@ -1,7 +1,7 @@
 //! The answer to a refused request.
 //!
 //! All of it is written in memory that is kept from one to the next: who refuses a flood would spend a tenth of its time
-//! on allocating it.
+//! on allocating it. Headers are written only if they differ from those of the answer before.
 
 use std::cell::RefCell;
 
@@ -11,6 +11,7 @@ use super::pairs::Pairs;
 use super::request::HostRequest;
 use diana_core::port::{Request, Values};
 use diana_core::report::Refusal;
+use diana_core::report::grounds::Grounds;
 use diana_text::Text;
 use diana_worker::host::{Level, Log, Streams};
 
@@ -26,14 +27,18 @@ static KEPT: OneThread<RefCell<Kept>> = OneThread::new(RefCell::new(Kept::NONE))
 struct Kept {
     state: Text,
     headers: Pairs,
+    /// What the headers are made of, if that is known.
+    grounds: Option<Grounds>,
 }
 
 impl Kept {
-    const NONE: Kept = Kept { state: Text::NONE, headers: Pairs::NONE };
+    const NONE: Kept = Kept { state: Text::NONE, headers: Pairs::NONE, grounds: None };
 
     fn answer(&mut self, refusal: &Refusal, host: &(impl Log + Streams)) {
         self.tell(refusal, host);
-        self.write_headers(refusal);
+        if !self.grounds.as_ref().is_some_and(|grounds| refusal.stands_on(grounds)) {
+            self.write_headers(refusal);
+        }
         if refusal.tells_id() {
             let request = HostRequest::new(true);
             let id = match request.header("x-request-id") {
@@ -60,6 +65,7 @@ impl Kept {
     }
 
     fn write_headers(&mut self, refusal: &Refusal) {
+        self.grounds = refusal.grounds();
         let headers = &mut self.headers;
         headers.clear();
         refusal.add_headers(&mut |name, write| headers.write(name, write));

@@ -111,6 +111,6 @@ impl Record {
 }
 
 /// Whole seconds, rounded up; at least one.
-fn seconds(ticks: Micros) -> u64 {
+pub(super) fn seconds(ticks: Micros) -> u64 {
     ticks.div_ceil(SECOND).max(1)
 }
