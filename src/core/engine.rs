@@ -19,6 +19,7 @@ mod one;
 mod opinion;
 mod permit_queue;
 mod plans;
+mod refuse;
 mod report;
 mod round;
 mod settle;

@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod explained;
+pub mod grounds;
 pub mod headers;
 pub mod hot;
 pub mod metrics;
@@ -87,8 +88,8 @@ pub struct Report {
 pub struct Refusal {
     /// Status, body and headers as configured.
     pub response: Rc<Response>,
-    /// All rules that had a say.
-    pub records: Vec<Record>,
+    /// All rules that had a say, if there are several.
+    pub several: Vec<Record>,
     /// The first rule that refuses.
     pub by: Record,
     /// When all rules that refuse would admit such a request.
@@ -99,4 +100,12 @@ pub struct Refusal {
     pub is_logged: bool,
     /// As [`Report::explained`].
     pub explained: Vec<Explained>,
+}
+
+impl Refusal {
+    /// All rules that had a say.
+    #[must_use]
+    pub fn records(&self) -> &[Record] {
+        if self.several.is_empty() { std::slice::from_ref(&self.by) } else { &self.several }
+    }
 }

@@ -24,9 +24,9 @@ pub(super) struct HostCall {
 impl Callout for HostCall {
     fn send(&self, call: &Call) -> Result<u32, &'static str> {
         let headers = call.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let mut headers = Pairs::of(headers);
+        let headers = Pairs::of(headers);
         let timeout = u32::try_from(call.timeout / 1000).unwrap_or(u32::MAX);
-        abi::call(&call.cluster, headers.serialise(), &call.body, timeout)
+        abi::call(&call.cluster, headers.as_bytes(), &call.body, timeout)
     }
 
     fn caller(&self) -> u32 {
@@ -96,8 +96,8 @@ impl Streams for HostCall {
         abi::remove_header(abi::REQUEST_HEADERS, header);
     }
 
-    fn tell(&self, state: &str) {
-        abi::set_property("diana", state.as_bytes());
+    fn tell(&self, state: &[u8]) {
+        abi::set_property("diana", state);
     }
 
     fn refuse(&self, refusal: &Refusal) {
@@ -106,9 +106,9 @@ impl Streams for HostCall {
 
     fn reply(&self, reply: &AdminReply) {
         const UNKNOWN: i32 = 2;
-        let mut headers = Pairs::of(reply.headers());
+        let headers = Pairs::of(reply.headers());
         let status = reply.status.into();
-        abi::reply(status, "diana_admin", &reply.body, headers.serialise(), UNKNOWN);
+        abi::reply(status, "diana_admin", &reply.body, headers.as_bytes(), UNKNOWN);
     }
 
     fn resume(&self, stream: u32) {

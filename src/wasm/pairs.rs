@@ -2,6 +2,7 @@
 //! names and values themselves, each with a NUL behind it; numbers are 32 bits, little endian.
 
 use diana_core::port::Values;
+use diana_text::Text;
 
 /// A map that is written pair by pair.
 #[derive(Debug, Default)]
@@ -9,18 +10,19 @@ pub(super) struct Pairs {
     count: u32,
     /// The count and the lengths, and in the end the whole map.
     bytes: Vec<u8>,
-    texts: Vec<u8>,
+    texts: Text,
 }
 
 impl Pairs {
     /// No map yet, and no memory for one.
-    pub(super) const NONE: Pairs = Pairs { count: 0, bytes: Vec::new(), texts: Vec::new() };
+    pub(super) const NONE: Pairs = Pairs { count: 0, bytes: Vec::new(), texts: Text::NONE };
 
-    /// A map of these pairs.
+    /// The finished map of these pairs.
     pub(super) fn of<'h>(pairs: impl Iterator<Item = (&'h str, &'h str)>) -> Pairs {
         let mut map = Pairs::NONE;
         map.clear();
         pairs.for_each(|(name, value)| map.add(name, value));
+        map.finish();
         map
     }
 
@@ -33,20 +35,32 @@ impl Pairs {
     }
 
     pub(super) fn add(&mut self, name: &str, value: &str) {
-        self.count += 1;
-        for text in [name, value] {
-            self.bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
-            self.texts.extend_from_slice(text.as_bytes());
-            self.texts.push(0);
-        }
+        self.write(name, |text| text.push(value));
     }
 
-    /// The map, to which nothing can be added any more.
-    pub(super) fn serialise(&mut self) -> &[u8] {
+    /// Adds a pair whose value is written.
+    pub(super) fn write(&mut self, name: &str, write: impl FnOnce(&mut Text)) {
+        self.count += 1;
+        self.texts.push(name);
+        self.texts.push("\0");
+        let start = self.texts.length();
+        write(&mut self.texts);
+        let length = self.texts.length() - start;
+        self.texts.push("\0");
+        let both = (length as u64) << 32 | name.len() as u64;
+        self.bytes.extend_from_slice(&both.to_le_bytes());
+    }
+
+    /// Nothing can be added to the map any more.
+    pub(super) fn finish(&mut self) {
         if let Some(count) = self.bytes.first_chunk_mut() {
             *count = self.count.to_le_bytes();
         }
-        self.bytes.append(&mut self.texts);
+        self.bytes.extend_from_slice(self.texts.as_bytes());
+    }
+
+    /// The map, once it is finished.
+    pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 

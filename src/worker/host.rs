@@ -59,7 +59,7 @@ pub trait Streams {
     fn take_off(&self, header: &str);
 
     /// Leaves the filter state for the access log.
-    fn tell(&self, state: &str);
+    fn tell(&self, state: &[u8]);
 
     /// Answers the request with a refusal.
     fn refuse(&self, refusal: &Refusal);

@@ -71,7 +71,8 @@ impl Stream {
         } else {
             self.carry_out(verdict, worker, host)
         };
-        if is_new || is_told || !goes_on || self.instance.is_pressed() {
+        // What was refused leaves no more behind than what went on.
+        if is_new || is_told || self.held || self.instance.is_pressed() {
             worker.settle(host);
         }
         goes_on

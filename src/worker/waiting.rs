@@ -40,7 +40,7 @@ impl Late {
     /// This is told of a request that goes on.
     pub(crate) fn tell(&self, report: &Report, host: &dyn Host) {
         if let Some(record) = &report.by {
-            host.tell(&record.state());
+            host.tell(record.state().as_bytes());
         }
         if let Some((header, rules)) = &report.mark {
             host.mark(header, rules);

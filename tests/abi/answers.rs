@@ -1,6 +1,9 @@
 //! What clients and access logs get to see.
 
+use fastrand::Rng;
+
 use crate::host::Host;
+use crate::host::answer::Answer;
 use crate::host::request::Request;
 use crate::host::vm::Vm;
 
@@ -78,4 +81,53 @@ fn refusals_are_logged_at_most_once_a_second_and_rule() {
         host.advance(30_000);
     }
     assert_eq!(vm.log().len() - before, 3, "{:?}", vm.log());
+}
+
+/// What the access log is told under a name.
+fn told<'a>(state: &'a str, name: &str) -> &'a str {
+    state.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap()
+}
+
+fn assert_told_alike(answer: &Answer, url: &str) {
+    let state = String::from_utf8(answer.filter_state["wasm.diana"].clone()).unwrap();
+    let [rule, limit, left, wait, reset] =
+        ["rule", "limit", "remaining", "wait", "reset"].map(|name| told(&state, name));
+    let seconds = |time: &str| {
+        let (whole, rest) = time.strip_suffix('s').unwrap().split_once('.').unwrap();
+        (whole.parse::<u64>().unwrap() + u64::from(rest != "000000")).to_string()
+    };
+    assert_eq!(answer.header("retry-after"), Some(&*seconds(wait)), "{state}");
+    let policy = answer.header("ratelimit-policy").unwrap();
+    assert!(policy.starts_with(&format!("\"{rule}\";q={limit};w=")), "{policy} of {state}");
+    let limit = format!("\"{rule}\";r={left};t={}", seconds(reset));
+    assert_eq!(answer.header("ratelimit"), Some(&*limit), "{state}");
+    assert_eq!(answer.header("x-url"), Some(url), "{state}");
+}
+
+#[test]
+fn headers_are_those_of_each_refusal_whatever_the_one_before_was_told() {
+    let entry = |url: &str, unit: &str, rpu: u64| {
+        format!(
+            "{{Url: {url}, rules: [{{name: {unit}-{rpu}, actor: device, unit: {unit}, rpu: {rpu}, \
+             cost: 2, algo: TB, scope: local}}], response: {{headers: {{x-url: {url}}}}}}}"
+        )
+    };
+    let entries = [entry("/a", "minute", 3), entry("/b", "minute", 4), entry("/c", "hour", 3)];
+    for entries in [&entries[..], &entries[..1]] {
+        let mut host = Host::new(1);
+        let mut vm = host.start_vm(&format!("limits: [{}]", entries.join(", "))).unwrap();
+        let mut random = Rng::with_seed(7);
+        let mut refused = 0;
+        for _ in 0..3_000 {
+            let url = *random.choice(&["/a", "/b", "/c"]).unwrap();
+            let name = *random.choice(&["ann", "bob"]).unwrap();
+            let answer = vm.request(&Request::get(url).header("x-device-id", name));
+            if answer.is_refused() {
+                refused += 1;
+                assert_told_alike(&answer, url);
+            }
+            host.advance(random.u64(0..400_000));
+        }
+        assert!(refused > 300, "{refused}");
+    }
 }

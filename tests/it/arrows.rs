@@ -12,7 +12,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("key", &[]),
     ("number", &[]),
     ("ring", &[]),
-    ("text", &[]),
     ("tickets", &[]),
     ("time", &[]),
     ("tree", &[]),
@@ -48,7 +47,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "policy",
             "port",
             "settlement",
-            "text",
             "time",
             "words",
         ],
@@ -73,10 +71,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "words",
         ],
     ),
-    (
-        "report",
-        &["decision", "json", "redis", "policy", "port", "settling", "store", "text", "time"],
-    ),
+    ("report", &["decision", "json", "redis", "policy", "port", "settling", "store", "time"]),
     ("verdict", &["key", "permit", "report", "time"]),
     ("sizing", &["hot", "policy", "store"]),
     (

@@ -9,6 +9,7 @@ mod charging;
 mod daily;
 mod examples;
 mod fleet;
+mod grounds;
 mod holding;
 mod hot;
 mod known;

@@ -197,7 +197,7 @@ impl Streams for FakeHost {
 
     fn take_off(&self, _: &str) {}
 
-    fn tell(&self, _: &str) {}
+    fn tell(&self, _: &[u8]) {}
 
     fn refuse(&self, refusal: &Refusal) {
         self.refused.set(Some(refusal.by.state()));

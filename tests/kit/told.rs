@@ -1,6 +1,7 @@
 //! What a refused request is told, as a whole.
 
 use diana_core::report::Refusal;
+use diana_text::Text;
 
 /// The headers of a refusal.
 pub trait Told {
@@ -10,8 +11,12 @@ pub trait Told {
 
 impl Told for Refusal {
     fn headers(&self) -> Vec<(&'static str, String)> {
-        let (mut headers, mut text) = (Vec::new(), String::new());
-        self.add_headers(&mut text, &mut |name, value| headers.push((name, value.to_owned())));
+        let mut headers = Vec::new();
+        self.add_headers(&mut |name, write| {
+            let mut value = Text::NONE;
+            write(&mut value);
+            headers.push((name, value.as_str().to_owned()));
+        });
         headers
     }
 }

@@ -125,7 +125,7 @@ impl Side {
                     false => all.refused += 1,
                 }
                 self.refused.add(refusal, arrival);
-                for record in &refusal.records {
+                for record in refusal.records() {
                     let is_counted = record.rule == refusal.by.rule
                         || record.shadow && record.outcome.retry().is_some();
                     let number = self.number(&record.rule).filter(|_| !is_counted);

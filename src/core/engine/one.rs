@@ -58,7 +58,12 @@ impl Engine {
                 opinion.take(judge, found);
             }
         }
+        // What was found for the request before may be a whole slot of shared data.
         self.scratch.opinions.clear();
+        // It has nothing to be given back, and cannot wait for what others hold.
+        if opinion.is_refusal() && opinion.loan() == 0 && !self.scratch.explains {
+            return self.refuse_by_one(&opinion, now);
+        }
         (self.scratch.now, self.scratch.since) = (now, now.mono);
         self.scratch.opinions.push(opinion);
         self.conclude()

@@ -116,7 +116,7 @@ impl Opinion {
             _ if found.asks() => self.says = Says::Pending,
             Decision::Admit { wait } => self.says = Says::Admits { wait, by: Basis::Store(found) },
             Decision::Refuse { retry } => {
-                self.says = refusal(judge, self.plan, &found, retry, self.is_own)
+                self.says = Says::Refuses(Refused::by(judge, self.plan, &found, retry, self.is_own))
             }
         }
     }
@@ -132,7 +132,7 @@ impl Opinion {
         self.give_back(judge, redis);
         self.says = match &self.says {
             Says::Admits { by: Basis::Store(found), .. } => {
-                refusal(judge, self.plan, found, retry, counts)
+                Says::Refuses(Refused::by(judge, self.plan, found, retry, counts))
             }
             Says::Admits { by: Basis::Agreed(left), .. } => {
                 Says::Refuses(Refused { retry, loan: 0, counts, left: *left })
@@ -244,14 +244,22 @@ impl Opinion {
     }
 }
 
-/// A refusal by what a store found.
-fn refusal(judge: &mut Judge, plan: u32, found: &Reservation, retry: Retry, counts: bool) -> Says {
-    let left = match retry {
-        Retry::Soon | Retry::After(_) => judge.store.under(plan).remaining(found),
-        Retry::Never => 0,
-    };
-    let counts = counts && retry != Retry::Soon;
-    Says::Refuses(Refused { retry, loan: found.loan(), counts, left })
+impl Refused {
+    /// By what a store found.
+    pub(super) fn by(
+        judge: &mut Judge,
+        plan: u32,
+        found: &Reservation,
+        retry: Retry,
+        counts: bool,
+    ) -> Refused {
+        let left = match retry {
+            Retry::Soon | Retry::After(_) => judge.store.under(plan).remaining(found),
+            Retry::Never => 0,
+        };
+        let counts = counts && retry != Retry::Soon;
+        Refused { retry, loan: found.loan(), counts, left }
+    }
 }
 
 /// What Redis charged for a request.

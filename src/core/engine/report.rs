@@ -3,15 +3,15 @@
 
 use std::rc::Rc;
 
-use super::opinion::{Basis, Refused, Says};
+use super::opinion::{Basis, Says};
 use super::{Engine, Judge, Opinion};
-use crate::decision::Retry;
-use crate::key::KeyHasher;
+use crate::key::Key;
 use crate::permit::{Permit, Seat, Unsettled, permits};
 use crate::policy::{Accepted, Scope};
-use crate::report::{Record, Refusal, Report};
+use crate::redis::handle::Handle;
+use crate::report::{Record, Report};
 use crate::settling::Heard;
-use crate::time::{Micros, Now, SECOND};
+use crate::time::{Micros, Now};
 use crate::verdict::{Held, Line, Verdict};
 
 impl Engine {
@@ -183,47 +183,8 @@ impl Engine {
         (!names.is_empty()).then(|| (header, names.join(", ")))
     }
 
-    /// The verdict on a request that a rule refuses: the first such rule is named and counted, and
-    /// the longest wait counts. Nothing is charged.
-    pub(super) fn refuse(&mut self) -> Verdict {
-        let mut first = None;
-        let mut longest = Retry::Soon;
-        for (place, opinion) in self.scratch.opinions.iter().enumerate() {
-            let outcome = opinion.outcome();
-            let (Some(retry), Some(judge)) = (outcome.retry(), self.rules.get_mut(opinion.rule))
-            else {
-                continue;
-            };
-            if opinion.shadow {
-                judge.counts.refuse(outcome, true);
-                continue;
-            }
-            let by_outcome = judge.settler.as_ref().is_some_and(|settler| settler.bans());
-            if let Some(bans) = &mut judge.bans
-                && let Says::Refuses(Refused { counts: true, .. }) = opinion.says
-                && !by_outcome
-            {
-                bans.refused(opinion.key, self.scratch.now.mono, &mut self.redis);
-            }
-            longest = longest.max(retry);
-            first = first.or(Some((place, opinion.rule, outcome)));
-        }
-        let Some((place, rule, outcome)) = first else { return Verdict::pass() };
-        let (explained, records) = (self.explained(), self.records());
-        let (Some(judge), Some(by)) = (self.rules.get_mut(rule), records.get(place).cloned())
-        else {
-            return Verdict::pass();
-        };
-        judge.counts.refuse(outcome, false);
-        let is_logged = self.log_refused && judge.may_log(self.scratch.now);
-        let response = judge.rule.response.clone();
-        let jitter = jitter(response.jitter, by.caller, self.scratch.now);
-        let retry = longest;
-        Verdict::Refuse(Refusal { response, records, by, retry, jitter, is_logged, explained })
-    }
-
     /// What every rule decided that applied.
-    fn records(&mut self) -> Vec<Record> {
+    pub(super) fn records(&mut self) -> Vec<Record> {
         let places = 0..self.scratch.opinions.len();
         places.filter_map(|place| self.record(place)).collect()
     }
@@ -232,25 +193,37 @@ impl Engine {
     pub(super) fn record(&mut self, place: usize) -> Option<Record> {
         let opinion = self.scratch.opinions.get(place)?;
         let judge = self.rules.get_mut(opinion.rule)?;
-        let scope = match judge.rule.scope {
-            Scope::Global if self.redis.is_alone(opinion.key) => Scope::Gateway,
-            _ => judge.rule.scope_with(self.client.is_some()),
-        };
-        Some(Record {
+        let scope = judge.scope(opinion.key, self.client.is_some(), &self.redis);
+        Some(judge.record(opinion, scope, self.scratch.now))
+    }
+}
+
+impl Judge {
+    /// How widely a caller is counted, where there is a Redis or none.
+    pub(super) fn scope(&self, caller: Key, has_redis: bool, redis: &Handle) -> Scope {
+        match self.rule.scope {
+            Scope::Global if redis.is_alone(caller) => Scope::Gateway,
+            _ => self.rule.scope_with(has_redis),
+        }
+    }
+
+    /// What it decided at `now` about a request that is counted as widely as `scope`.
+    pub(super) fn record(&mut self, opinion: &Opinion, scope: Scope, now: Now) -> Record {
+        Record {
             scope,
             shadow: opinion.shadow,
-            shown: judge.rule.expose && !opinion.shadow && opinion.is_counted(),
+            shown: self.rule.expose && !opinion.shadow && opinion.is_counted(),
             outcome: opinion.outcome(),
-            policy: match &mut judge.plans {
+            policy: match &mut self.plans {
                 Some(plans) => plans.policy(opinion.plan),
-                None => judge.algorithm.policy(),
+                None => self.algorithm.policy(),
             },
-            plan: judge.plans.as_ref().and_then(|plans| plans.name(opinion.plan)),
-            remaining: opinion.remaining(judge),
-            reset: opinion.reset(judge, self.scratch.now),
+            plan: self.plans.as_ref().and_then(|plans| plans.name(opinion.plan)),
+            remaining: opinion.remaining(self),
+            reset: opinion.reset(self, now),
             caller: opinion.key.hash,
-            rule: judge.name.clone(),
-        })
+            rule: self.name.clone(),
+        }
     }
 }
 
@@ -262,17 +235,6 @@ fn is_near(opinion: &Opinion, judge: &mut Judge) -> bool {
     u128::from(limit.saturating_sub(left)) * 100 > u128::from(limit) * near
 }
 
-/// Ticks to wait more, up to `most`, the same for a caller's requests in one second.
-fn jitter(most: Micros, caller: u64, now: Now) -> Micros {
-    if most == 0 {
-        return 0;
-    }
-    let mut hasher = KeyHasher::public();
-    hasher.part(0, &caller.to_le_bytes());
-    hasher.part(1, &(now.wall / SECOND).to_le_bytes());
-    hasher.finish().hash % (most + 1)
-}
-
 /// Under what a rule was charged, if it was and anybody counts it, and whether the gateway's part was in place of the fleet.
 fn charged(judge: &mut Judge, opinion: &Opinion) -> Option<(u64, bool)> {
     let Says::Admits { by, .. } = &opinion.says else { return None };
@@ -282,16 +244,5 @@ fn charged(judge: &mut Judge, opinion: &Opinion) -> Option<(u64, bool)> {
         }
         Basis::Redis(grant) => Some((grant.receipt, false)),
         Basis::Store(_) | Basis::Agreed(_) | Basis::Kept(_) => None,
-    }
-}
-
-impl Judge {
-    /// Whether a second has passed since this rule's last line.
-    fn may_log(&mut self, now: Now) -> bool {
-        let due = self.logged.is_none_or(|last| now.mono.saturating_sub(last) >= SECOND);
-        if due {
-            self.logged = Some(now.mono);
-        }
-        due
     }
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::{Outcome, Record, Refusal};
 use crate::json::object::{JsonObject, list};
 use crate::policy::BodyPiece;
-use crate::text::decimal;
+use diana_text::Text;
 
 /// What a problem's body is.
 const PROBLEM: &str = "application/problem+json";
@@ -43,22 +43,22 @@ impl Refusal {
         if let [BodyPiece::Text(text)] = self.response.body.as_slice() {
             return Cow::Borrowed(text);
         }
-        let mut body = String::new();
+        let mut body = Text::NONE;
         for piece in &self.response.body {
             match piece {
-                BodyPiece::Text(text) => body.push_str(text),
-                BodyPiece::Rule if self.by.shown => body.push_str(&self.by.rule),
+                BodyPiece::Text(text) => body.push(text),
+                BodyPiece::Rule if self.by.shown => body.push(&self.by.rule),
                 BodyPiece::Rule => {}
                 BodyPiece::RetryAfter => {
-                    self.retry_after().into_iter().for_each(|seconds| decimal(&mut body, seconds));
+                    self.retry_after().into_iter().for_each(|seconds| body.decimal(seconds));
                 }
-                BodyPiece::Limit => decimal(&mut body, self.by.policy.0),
-                BodyPiece::Remaining => decimal(&mut body, self.by.remaining),
-                BodyPiece::Id if is_id(id) => body.extend(id.iter().copied().map(char::from)),
+                BodyPiece::Limit => body.decimal(self.by.policy.0),
+                BodyPiece::Remaining => body.decimal(self.by.remaining),
+                BodyPiece::Id if is_id(id) => body.push(str::from_utf8(id).unwrap_or_default()),
                 BodyPiece::Id => {}
             }
         }
-        body.into()
+        body.as_str().to_owned().into()
     }
 
     fn problem(&self, detail: &str) -> String {
@@ -73,7 +73,7 @@ impl Refusal {
             .number("status", u64::from(self.response.status))
             .text("detail", detail);
         let violated = |record: &&Record| record.shown && record.outcome.retry().is_some();
-        let violated = self.records.iter().filter(violated);
+        let violated = self.records().iter().filter(violated);
         // Nothing in the name of a rule needs an escape.
         let names: Vec<String> = violated.map(|record| format!("\"{}\"", record.rule)).collect();
         let body = match names.is_empty() {

@@ -6,8 +6,8 @@ use super::state::hex;
 use super::{Outcome, Record};
 use crate::decision::Retry;
 use crate::json::object::{JsonObject, list};
-use crate::text::{decimal, millionths};
 use crate::time::{Micros, SECOND};
+use diana_text::Text;
 
 /// Bytes that an explanation has at most.
 const MOST: usize = 8 << 10;
@@ -129,11 +129,10 @@ impl Record {
 /// Seconds as a number in JSON.
 #[must_use]
 pub fn seconds(ticks: Micros) -> String {
-    let mut text = String::new();
-    decimal(&mut text, ticks / SECOND);
+    let mut text = Text::NONE;
+    text.decimal(ticks / SECOND);
     if !ticks.is_multiple_of(SECOND) {
-        text.push('.');
-        millionths(&mut text, ticks % SECOND);
+        text.millionths(ticks % SECOND);
     }
-    text
+    text.as_str().to_owned()
 }

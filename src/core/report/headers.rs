@@ -2,21 +2,25 @@
 
 use super::{Record, Refusal, Report};
 use crate::policy::LimitFields;
-use crate::text::decimal;
 use crate::time::{Micros, SECOND};
+use diana_text::Text;
 
-/// Takes headers, one after another: the name and the value.
-pub type Add<'a> = &'a mut dyn FnMut(&'static str, &str);
+/// Takes headers, one after another: the name, and what writes the value.
+pub type Add<'a> = &'a mut dyn FnMut(&'static str, &dyn Fn(&mut Text));
 
 impl Report {
     /// Headers for the upstream's response.
     #[must_use]
     pub fn headers(&self) -> Vec<(&'static str, String)> {
-        let (mut headers, mut text) = (Vec::new(), String::new());
-        let add: Add = &mut |name, value| headers.push((name, value.to_owned()));
+        let mut headers = Vec::new();
+        let add: Add = &mut |name, write| {
+            let mut value = Text::NONE;
+            write(&mut value);
+            headers.push((name, value.as_str().to_owned()));
+        };
         match self.fields {
-            LimitFields::Ietf => limits(&self.records, &mut text, add),
-            LimitFields::XRateLimit => one(scarcest(&self.records), &mut text, add),
+            LimitFields::Ietf => limits(&self.records, add),
+            LimitFields::XRateLimit => one(scarcest(&self.records), add),
         }
         headers
     }
@@ -25,19 +29,17 @@ impl Report {
 impl Refusal {
     /// Adds headers beside the configured ones. A calling Envoy does not retry what bears
     /// `x-envoy-ratelimited`; a request that can never be admitted gets no `retry-after`.
-    ///
-    /// They are written in `text`, one after another: room for each of them would take longer to find than to fill.
-    pub fn add_headers(&self, text: &mut String, add: Add) {
+    pub fn add_headers(&self, add: Add) {
         match self.response.fields {
-            LimitFields::Ietf => limits(&self.records, text, add),
+            LimitFields::Ietf => limits(self.records(), add),
             LimitFields::XRateLimit => {
                 let by = Some(&self.by).filter(|by| by.shown);
-                one(by.or_else(|| scarcest(&self.records)), text, add);
+                one(by.or_else(|| scarcest(self.records())), add);
             }
         }
-        add("x-envoy-ratelimited", "true");
+        add("x-envoy-ratelimited", &|value| value.push("true"));
         if let Some(seconds) = self.retry_after() {
-            add("retry-after", number(seconds, text));
+            add("retry-after", &|value| value.decimal(seconds));
         }
     }
 
@@ -54,63 +56,61 @@ fn scarcest(records: &[Record]) -> Option<&Record> {
 }
 
 /// Adds `x-ratelimit-limit` and its like, which tell of a single rule.
-fn one(record: Option<&Record>, text: &mut String, add: Add) {
+fn one(record: Option<&Record>, add: Add) {
     let Some(record) = record else { return };
-    add("x-ratelimit-limit", number(record.policy.0, text));
-    add("x-ratelimit-remaining", number(record.remaining, text));
+    add("x-ratelimit-limit", &|value| value.decimal(record.policy.0));
+    add("x-ratelimit-remaining", &|value| value.decimal(record.remaining));
     if let Some(ticks) = record.reset {
-        add("x-ratelimit-reset", number(seconds(ticks), text));
+        add("x-ratelimit-reset", &|value| value.decimal(seconds(ticks)));
     }
 }
 
-fn number(number: u64, text: &mut String) -> &str {
-    text.clear();
-    decimal(text, number);
-    text
+/// Adds `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-10, if a rule shows.
+fn limits(records: &[Record], add: Add) {
+    if records.iter().any(|record| record.shown) {
+        add("ratelimit-policy", &|value| list(records, value, Record::add_policy));
+        add("ratelimit", &|value| list(records, value, Record::add_limit));
+    }
 }
 
-/// Adds `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-10, if a rule shows.
-fn limits(records: &[Record], text: &mut String, add: Add) {
-    for (name, is_policy) in [("ratelimit-policy", true), ("ratelimit", false)] {
-        text.clear();
-        for record in records.iter().filter(|record| record.shown) {
-            let begin = if text.is_empty() { "\"" } else { ", \"" };
-            [begin, &record.rule, "\""].iter().for_each(|part| text.push_str(part));
-            if is_policy { record.add_policy(text) } else { record.add_limit(text) }
-        }
-        if !text.is_empty() {
-            add(name, text);
-        }
+/// Writes what is told of each rule that shows, behind its name.
+fn list(records: &[Record], value: &mut Text, tell: impl Fn(&Record, &mut Text)) {
+    let mut begin = "\"";
+    for record in records.iter().filter(|record| record.shown) {
+        value.push(begin);
+        value.push(&record.rule);
+        tell(record, value);
+        begin = ", \"";
     }
 }
 
 impl Record {
     /// What the rule allows.
-    fn add_policy(&self, text: &mut String) {
+    fn add_policy(&self, text: &mut Text) {
         let (quota, window) = self.policy;
-        text.push_str(";q=");
-        decimal(text, quota);
+        text.push("\";q=");
+        text.decimal(quota);
         match window {
-            0 => text.push_str(";qu=\"concurrent-requests\""),
+            0 => text.push(";qu=\"concurrent-requests\""),
             window => {
-                text.push_str(";w=");
-                decimal(text, seconds(window));
+                text.push(";w=");
+                text.decimal(seconds(window));
             }
         }
     }
 
     /// What is left of it.
-    fn add_limit(&self, text: &mut String) {
-        text.push_str(";r=");
-        decimal(text, self.remaining);
+    fn add_limit(&self, text: &mut Text) {
+        text.push("\";r=");
+        text.decimal(self.remaining);
         if let Some(ticks) = self.reset {
-            text.push_str(";t=");
-            decimal(text, seconds(ticks));
+            text.push(";t=");
+            text.decimal(seconds(ticks));
         }
     }
 }
 
 /// Whole seconds, rounded up; at least one.
-fn seconds(ticks: Micros) -> u64 {
+pub(super) fn seconds(ticks: Micros) -> u64 {
     ticks.div_ceil(SECOND).max(1)
 }

@@ -2,68 +2,77 @@
 //! request, and by which rule.
 
 use super::{Outcome, Record};
-use crate::text::{decimal, hexadecimal, millionths};
 use crate::time::{Micros, SECOND};
+use diana_text::Text;
 
 impl Record {
     /// What happened to a request that is reported under this rule.
     #[must_use]
     pub fn state(&self) -> String {
-        let mut state = String::with_capacity(self.rule.len() + 192);
+        let mut state = Text::NONE;
         self.add_state(&mut state);
-        state
+        state.as_str().to_owned()
     }
 
     /// The same, added to a text.
-    pub fn add_state(&self, state: &mut String) {
+    pub fn add_state(&self, state: &mut Text) {
         let outcome = match self.outcome {
-            Outcome::Admitted { wait: 0 } => "admitted",
-            Outcome::Admitted { .. } if self.shadow => "shadow-held",
-            Outcome::Admitted { .. } => "held",
-            Outcome::Refused(_) | Outcome::Banned(_) if self.shadow => "shadow",
-            Outcome::Refused(_) => "refused",
-            Outcome::Banned(_) => "banned",
+            Outcome::Admitted { wait: 0 } => "admitted rule=",
+            Outcome::Admitted { .. } if self.shadow => "shadow-held rule=",
+            Outcome::Admitted { .. } => "held rule=",
+            Outcome::Refused(_) | Outcome::Banned(_) if self.shadow => "shadow rule=",
+            Outcome::Refused(_) => "refused rule=",
+            Outcome::Banned(_) => "banned rule=",
         };
-        let mode = if self.shadow { "shadow" } else { "enforced" };
-        let parts = [outcome, " rule=", &self.rule, " scope=", self.scope.name(), " mode=", mode];
-        parts.iter().for_each(|part| state.push_str(part));
+        state.push(outcome);
+        state.push(&self.rule);
+        state.push(" scope=");
+        state.push(self.scope.name());
+        state.push(if self.shadow { " mode=shadow" } else { " mode=enforced" });
         if let Some(plan) = &self.plan {
-            [" plan=", plan].iter().for_each(|part| state.push_str(part));
+            state.push(" plan=");
+            state.push(plan);
         }
-        match self.outcome {
-            Outcome::Admitted { wait: 0 } => {}
-            Outcome::Admitted { wait } | Outcome::Banned(wait) => {
+        let wait = match self.outcome {
+            Outcome::Admitted { wait: 0 } => None,
+            Outcome::Admitted { wait } | Outcome::Banned(wait) => Some(Some(wait)),
+            Outcome::Refused(retry) => Some(retry.ticks()),
+        };
+        let limit = match wait {
+            None => " limit=",
+            Some(None) => " wait=never limit=",
+            Some(Some(wait)) => {
                 add_time(state, " wait=", wait);
+                "s limit="
             }
-            Outcome::Refused(retry) => match retry.ticks() {
-                Some(wait) => add_time(state, " wait=", wait),
-                None => state.push_str(" wait=never"),
-            },
-        }
-        for (what, number) in [(" limit=", self.policy.0), (" remaining=", self.remaining)] {
-            state.push_str(what);
-            decimal(state, number);
-        }
-        if let Some(ticks) = self.reset {
-            add_time(state, " reset=", ticks);
-        }
-        state.push_str(" key=");
-        hexadecimal(state, self.caller, 16);
+        };
+        state.push(limit);
+        state.decimal(self.policy.0);
+        state.push(" remaining=");
+        state.decimal(self.remaining);
+        let key = match self.reset {
+            None => " key=",
+            Some(ticks) => {
+                add_time(state, " reset=", ticks);
+                "s key="
+            }
+        };
+        state.push(key);
+        state.hexadecimal(self.caller, 16);
     }
 }
 
 /// How the hash of a caller is written.
 #[must_use]
 pub fn hex(caller: u64) -> String {
-    let mut text = String::with_capacity(16);
-    hexadecimal(&mut text, caller, 16);
-    text
+    let mut text = Text::NONE;
+    text.hexadecimal(caller, 16);
+    text.as_str().to_owned()
 }
 
-fn add_time(state: &mut String, what: &str, ticks: Micros) {
-    state.push_str(what);
-    decimal(state, ticks / SECOND);
-    state.push('.');
-    millionths(state, ticks % SECOND);
-    state.push('s');
+/// Adds seconds, without their unit.
+fn add_time(state: &mut Text, what: &str, ticks: Micros) {
+    state.push(what);
+    state.decimal(ticks / SECOND);
+    state.millionths(ticks % SECOND);
 }

@@ -96,7 +96,9 @@ impl Store for Local {
             }
             return None;
         }
-        Some(reservation(&table, key, cost, now, place, self.other.clone(), decision))
+        // Of what is refused nothing is written.
+        let other = if decision.is_admitted() { self.other.clone() } else { State::nobody(0) };
+        Some(reservation(&table, key, cost, now, place, other, decision))
     }
 
     fn charge_known(&mut self, key: Key, cost: u64, now: Now) -> bool {

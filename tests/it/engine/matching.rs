@@ -192,7 +192,7 @@ fn several_paths_share_one_count() {
     assert!(gate.admits(&FakeRequest::get("/a")));
     // Each by the path that covers: `a` is judged before `shared` here, and `d` after it there.
     let names = |gate: &mut Gate, path: &str| -> Vec<String> {
-        let records = gate.refusal(&FakeRequest::get(path)).records;
+        let records = gate.refusal(&FakeRequest::get(path)).records().to_vec();
         records.iter().map(|record| record.rule.to_string()).collect()
     };
     assert_eq!(names(&mut gate, "/a/b"), ["a", "shared"]);

@@ -42,7 +42,7 @@ fn headers(fields: LimitFields) -> BTreeSet<&'static str> {
     };
     let refusal = Refusal {
         response: Rc::new(response),
-        records: vec![refused.clone()],
+        several: Vec::new(),
         by: refused,
         retry: Retry::After(1),
         jitter: 0,

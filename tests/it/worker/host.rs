@@ -192,7 +192,8 @@ impl Streams for House {
         self.taken_off.borrow_mut().push(header.into());
     }
 
-    fn tell(&self, state: &str) {
+    fn tell(&self, state: &[u8]) {
+        let state = str::from_utf8(state).expect("a text");
         self.told.borrow_mut().push(state.into());
     }
 
