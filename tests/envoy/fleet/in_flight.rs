@@ -8,7 +8,8 @@ use super::{Fleet, gateway};
 use crate::harness::{Centre, Client, Says, Upstream, eventually};
 use crate::in_flight::{AGAIN, LIMIT, counting, fill, hang, play, rules};
 
-const TIMEOUT: u64 = 250_000;
+/// Longer than an answer takes on a busy machine: a gateway that goes alone lets its own part in, too.
+const TIMEOUT: u64 = 900_000;
 
 /// By which the gateways come together.
 const TOGETHER: &str = "
@@ -42,7 +43,7 @@ fn the_places_of_a_gateway_that_died_are_free_again() {
     drop(last);
     thread::sleep(AGAIN);
     let one = fill(&envoys[0]);
-    assert_eq!(one.len(), LIMIT);
+    assert_eq!(one.len(), LIMIT, "{}", envoys[0].log());
     assert_eq!(fill(&envoys[1]).len(), 0);
     one.into_iter().for_each(Client::reset);
     thread::sleep(Duration::from_millis(300));
