@@ -160,7 +160,7 @@ impl World {
 #[test]
 fn nobody_gets_one_too_many_and_who_fits_is_not_refused() {
     let mut rng = Rng::with_seed(seed::fresh());
-    let (mut refused, mut exhausted, mut apart, mut outwaited) = (0, 0, 0, 0);
+    let (mut refused, mut exhausted, mut apart, mut outwaited, mut beyond) = (0, 0, 0, 0, 0);
     for _ in 0..40 {
         let mut world = World::new(random(&mut rng, &["W", "TB"]));
         world.run(ACQUAINTED + 2 * SECOND);
@@ -179,6 +179,10 @@ fn nobody_gets_one_too_many_and_who_fits_is_not_refused() {
                 outwaited += 1;
                 continue;
             }
+            if done.is_beyond && !(is_used(0) || is_used(1)) {
+                beyond += 1;
+                continue;
+            }
             assert!(is_used(0) || is_used(1), "{plan:?}: {done:?} was refused although it fitted");
         }
         let longest = world.done.iter().map(|done| done.at - done.came).max();
@@ -187,6 +191,7 @@ fn nobody_gets_one_too_many_and_who_fits_is_not_refused() {
     }
     assert!(refused > 1000 && exhausted > 40, "too tame: {refused}, {exhausted}");
     assert!(outwaited < refused / 1000, "{outwaited} of {refused} outwaited");
+    assert!(beyond < refused / 100, "{beyond} of {refused} were of a crowd");
     assert!(apart > 20, "too tame: {apart} fleets had callers in several parts");
 }
 

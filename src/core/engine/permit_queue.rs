@@ -82,7 +82,8 @@ impl Queue {
 
 impl PermitQueues {
     /// Lets a request wait that has come at `since` and was decided about at `now`: in front of the others
-    /// if it has waited before, with the `patience` that it has left. Its ticket; nothing if too many wait.
+    /// if it has waited before, with the `patience` that it has left. Its ticket; nothing if too many wait that have come
+    /// before it.
     pub(super) fn join(
         &mut self,
         (rule, key): (usize, Key),
@@ -93,13 +94,13 @@ impl PermitQueues {
         let is_full = self.queues.len() >= QUEUES;
         let queue = match self.find(rule, key) {
             Some(place) => self.queues.get_mut(place)?,
-            None if is_full => return None,
+            None if is_full && patience.is_none() => return None,
             None => {
                 self.queues.push(Queue { rule, key, requests: VecDeque::new(), due: 0 });
                 self.queues.last_mut()?
             }
         };
-        if queue.requests.len() >= MOST {
+        if queue.requests.len() >= MOST && patience.is_none() {
             return None;
         }
         self.tickets += 1;

@@ -1,6 +1,6 @@
 //! A worker of a gateway whose requests have an account and a device.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use diana_core::port::{self, Call};
@@ -20,7 +20,12 @@ pub struct Done {
     pub came: Micros,
     pub at: Micros,
     pub admitted: bool,
+    /// Whether as many of its caller's requests as may have waited here: for ten seconds not all of them do.
+    pub is_beyond: bool,
 }
+
+/// Requests of a caller that may wait in a worker for what others hold.
+const MOST: usize = 64;
 
 pub struct Worker {
     host: FakeHost,
@@ -29,6 +34,8 @@ pub struct Worker {
     root: Root,
     streams: u32,
     waiting: HashMap<u32, (Stream, Who, Micros)>,
+    /// Accounts (0) and devices (1) of which too many waited.
+    crowded: HashSet<(usize, usize)>,
 }
 
 impl Worker {
@@ -38,7 +45,15 @@ impl Worker {
         host.set_clocks(clocks);
         let (worker, mut root) = (diana_worker::Worker::default(), Root::default());
         assert!(root.configure(configuration.as_bytes(), b"gateway", &worker, &host));
-        Worker { host, clocks, worker, root, streams: 0, waiting: HashMap::new() }
+        Worker {
+            host,
+            clocks,
+            worker,
+            root,
+            streams: 0,
+            waiting: HashMap::new(),
+            crowded: HashSet::new(),
+        }
     }
 
     /// Another configuration comes into force.
@@ -69,9 +84,15 @@ impl Worker {
         if let Fate::Asks(_) = fate {
             self.host.begin(self.streams, Rc::new(request));
             self.waiting.insert(self.streams, (stream, who, now));
+            let waits = |is_its: &dyn Fn(&Who) -> bool| {
+                self.waiting.values().filter(|(_, who, _)| is_its(who)).count() >= MOST
+            };
+            let (accounts, devices) = (waits(&|it| it.0 == account), waits(&|it| it.1 == device));
+            self.crowded.extend(accounts.then_some((0, account)));
+            self.crowded.extend(devices.then_some((1, device)));
             return None;
         }
-        Some(Done { who, came: now, at: now, admitted: fate != Fate::Refused })
+        Some(self.done(who, now, now, fate))
     }
 
     /// The client of some request that waits leaves.
@@ -112,7 +133,12 @@ impl Worker {
         }
         let (_, who, came) = self.waiting.remove(&number)?;
         self.host.end(number);
-        Some(Done { who, came, at: now, admitted: fate != Fate::Refused })
+        Some(self.done(who, came, now, fate))
+    }
+
+    fn done(&self, who: Who, came: Micros, at: Micros, fate: Fate) -> Done {
+        let is_beyond = self.crowded.contains(&(0, who.0)) || self.crowded.contains(&(1, who.1));
+        Done { who, came, at, admitted: fate != Fate::Refused, is_beyond }
     }
 
     /// Calls made since this was last asked.

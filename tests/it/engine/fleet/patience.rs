@@ -1,6 +1,6 @@
 //! Requests that wait for permits which Redis has lent to others, until they have waited as long as they may.
 
-use diana_core::port::Call;
+use diana_core::port::{Call, Request, Values};
 use diana_core::time::SECOND;
 use kit::fake::FakeRequest;
 use kit::model::wire::{Asking, commands};
@@ -99,6 +99,30 @@ fn asks(call: &Call) -> Vec<(usize, u64)> {
         all.push((questions, costs[0]));
     }
     all
+}
+
+/// Those who come while it is asked about once more wait no longer than it has.
+#[test]
+fn whoever_waits_does_not_give_way_to_those_who_come_later() {
+    const MOST: usize = 64;
+    for late in [0, 3, 10, 17] {
+        let mut worker = worker(1, late);
+        let mut lent = |call: &Call, _| Some(decides(&LENT.repeat(asks(call).len())));
+        let numbered = |number: usize| ann().header("x-number", number.to_string());
+        (0..MOST).for_each(|number| worker.request(&numbered(number)));
+        for number in MOST..MOST + 150 {
+            worker.step(&mut lent);
+            worker.request(&numbered(number));
+        }
+        let waits = |number: &usize| {
+            let name = number.to_string();
+            let is_it =
+                |request: &FakeRequest| request.header("x-number") == Values::One(name.as_bytes());
+            worker.waiting.values().any(is_it)
+        };
+        assert_eq!((0..MOST).filter(waits).count(), MOST, "{late}");
+        assert!(!worker.verdicts.is_empty(), "others came in vain");
+    }
 }
 
 /// There is room for so many callers who wait, and again once they do no more.
