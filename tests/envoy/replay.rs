@@ -34,6 +34,9 @@ const FORMAT: &str = "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH
 
 const PATHS: [&str; 5] = ["/window", "/sliding", "/bucket", "/leaky", "/two"];
 
+/// Milliseconds between two requests at least.
+const APART: u64 = 2;
+
 /// Rounds, one in each second, and requests in each of them under each path.
 const ROUNDS: u64 = 6;
 const REQUESTS: usize = 4;
@@ -122,6 +125,17 @@ fn close(decided: &[(u64, String, bool)]) -> Vec<Complaint> {
             let what = format!("{path}: a request came {since} ms after a rule changed its mind");
             let during = (at - 2000) * 1000..(at + 2000) * 1000;
             complaints.push(Complaint::new(what, during, Duration::from_millis(50)));
+        }
+    }
+    for pair in decided.windows(2) {
+        if let [(one, path, _), (other, same, _)] = pair
+            && path == same
+            && other.saturating_sub(*one) < APART
+        {
+            // Of such two a log does not tell which came first; they were sent further apart, so somebody was kept from going on.
+            let what = format!("{path}: two requests came within {} ms", other - one);
+            let during = (one - 2000) * 1000..(other + 2000) * 1000;
+            complaints.push(Complaint::new(what, during, Duration::ZERO));
         }
     }
     complaints
