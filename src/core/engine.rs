@@ -68,6 +68,8 @@ pub struct Engine {
     /// Headers that mark requests, each once. They must be taken off whatever comes in.
     pub markers: Vec<Rc<str>>,
     except: Except,
+    /// Whether anything is exempt from any rule.
+    has_exemptions: bool,
     shadow: bool,
     log_refused: bool,
     accepted: Accepted,
@@ -224,7 +226,7 @@ impl Engine {
         if self.needs_path {
             self.match_path(request);
         }
-        if self.except.is_empty() || !self.except.covers(request, &self.scratch.path) {
+        if !self.has_exemptions || !self.except.covers(request, &self.scratch.path) {
             self.apply_all(request);
         }
         self.callers.count(since == Since::New);

@@ -34,7 +34,7 @@ use crate::store::stores::Stores;
 use crate::store::tables::Tables;
 use crate::tickets::Tickets;
 use crate::time::{Micros, SECOND};
-use reads::{excepts_paths, reads_headers};
+use reads::{excepts_paths, has_exemptions, reads_headers};
 use spec::counter_spec;
 
 /// A rule or an actor that nothing can be built from.
@@ -75,6 +75,7 @@ impl Engine {
         let reads_headers = reads_headers(&policy, &actors);
         let paths = PathIndex::new(policy.limits.iter().map(|limit| limit.urls.as_slice()));
         let needs_path = paths.needs_path() || excepts_paths(&policy);
+        let has_exemptions = has_exemptions(&policy);
         let mut builder = Builder::new(&policy, actors, seed, stores, client.as_ref());
         let (limits, judges) = builder.limits(policy.limits)?;
         let Builder { stores, callers, choosers, .. } = builder;
@@ -109,6 +110,7 @@ impl Engine {
             rules: judges,
             callers,
             except: policy.except,
+            has_exemptions,
             shadow: policy.shadow,
             log_refused: policy.log_refused,
             accepted: policy.accepted,

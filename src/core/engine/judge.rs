@@ -36,7 +36,7 @@ impl Engine {
                 continue;
             };
             if !limit.matcher.holds(request)
-                || !limit.except.is_empty() && limit.except.covers(request, &self.scratch.path)
+                || self.has_exemptions && limit.except.covers(request, &self.scratch.path)
             {
                 continue;
             }
@@ -49,7 +49,7 @@ impl Engine {
     /// Notes that a rule applies to this request, if it does.
     fn apply(&mut self, number: usize, request: &dyn Request) {
         let Some(Judge { rule, teller, plans, .. }) = self.rules.get(number) else { return };
-        if !rule.except.is_empty() && rule.except.covers(request, &self.scratch.path) {
+        if self.has_exemptions && rule.except.covers(request, &self.scratch.path) {
             return;
         }
         let told = teller.as_ref().map(|teller| teller.cost(request));

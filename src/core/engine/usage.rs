@@ -22,7 +22,7 @@ impl Callers {
     }
 
     /// The callers as they are judged by a plan.
-    #[inline]
+    #[inline(always)]
     pub(super) fn under(&mut self, plan: u32) -> &mut Usage {
         if self.has_plans {
             self.usage.judge_by(plan);

@@ -28,7 +28,7 @@ pub struct Local {
     table: Rc<RefCell<Table>>,
     /// What is written next; afterwards what was there before. To clear a new one each time takes as long as to find a
     /// caller.
-    other: State,
+    other: Box<[u64]>,
     /// Where [`Store::charge_known`] has written last.
     written: Place,
 }
@@ -38,7 +38,7 @@ impl Local {
     pub fn new(spec: &CounterSpec, table: Rc<RefCell<Table>>) -> Local {
         let algorithm = spec.algorithm.clone();
         let words = algorithm.words();
-        let (other, written) = (State::nobody(words), Place::New);
+        let (other, written) = (vec![0; words].into(), Place::New);
         let terms = (algorithm.clone(), spec.keys);
         Local { words, algorithm, terms, plans: ByPlan::new(spec), table, other, written }
     }
@@ -97,7 +97,7 @@ impl Store for Local {
             return None;
         }
         // Of what is refused nothing is written.
-        let other = if decision.is_admitted() { self.other.clone() } else { State::nobody(0) };
+        let other = if decision.is_admitted() { State::of(&self.other) } else { State::nobody(0) };
         Some(reservation(&table, key, cost, now, place, other, decision))
     }
 
@@ -217,7 +217,7 @@ impl Store for Local {
 }
 
 /// The table, which goes by these terms from now on.
-#[inline]
+#[inline(always)]
 fn own<'t>(
     table: &'t RefCell<Table>,
     (algorithm, capacity): &(Rc<dyn Algorithm>, usize),

@@ -164,7 +164,7 @@ impl Table {
     }
 
     /// The row of a caller, or of another one if it has none.
-    #[inline]
+    #[inline(always)]
     fn likely_row(&self, key: Key) -> Option<u32> {
         let rows = &self.rows;
         // The only row of a rule for everybody.
@@ -286,7 +286,7 @@ impl Table {
 }
 
 /// Exchanges two states of equal length.
-#[inline]
+#[inline(always)]
 fn swap(one: &mut [u64], other: &mut [u64]) {
     one.iter_mut().zip(other).for_each(|(one, other)| std::mem::swap(one, other));
 }

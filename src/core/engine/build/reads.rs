@@ -4,6 +4,14 @@ use crate::identity::caller::Sources;
 use crate::identity::header;
 use crate::policy::{self, Policy, Rule, Told};
 
+/// Whether any request is exempt from any rule.
+pub(super) fn has_exemptions(policy: &Policy) -> bool {
+    let by_limit = |limit: &policy::Limit| {
+        !limit.except.is_empty() || limit.rules.iter().any(|rule| !rule.except.is_empty())
+    };
+    !policy.except.is_empty() || policy.limits.iter().any(by_limit)
+}
+
 /// Whether requests are exempt by their paths.
 pub(super) fn excepts_paths(policy: &Policy) -> bool {
     let by_rule = |rule: &Rule| !rule.except.paths.is_empty();
