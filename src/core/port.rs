@@ -118,10 +118,10 @@ pub trait SharedData {
     /// no `number` is given. Whether it was written.
     fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool;
 
-    /// The number of the value that was written last, which is that of `key`, as far as it is known without reading it. Where
+    /// The number of the value that was written last here, which is `value` under `key`, as far as it is known. Where
     /// others write at the same time it may be an earlier number than the value has, but never one that another value of
-    /// this key is going to have.
-    fn last_number(&self, _key: &str) -> Option<u32> {
+    /// this key has or is going to have.
+    fn last_number(&self, _key: &str, _value: &[u8]) -> Option<u32> {
         None
     }
 }

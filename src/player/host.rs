@@ -103,7 +103,7 @@ impl SharedData for Data {
         fits
     }
 
-    fn last_number(&self, _key: &str) -> Option<u32> {
+    fn last_number(&self, _key: &str, _value: &[u8]) -> Option<u32> {
         Some(self.last.get())
     }
 }

@@ -9,6 +9,7 @@ pub mod hold;
 pub mod host;
 mod instance;
 mod news;
+pub mod numbers;
 mod operator;
 pub mod remote;
 mod reply;

@@ -9,6 +9,7 @@ mod fleet;
 mod followed;
 mod host;
 mod limits;
+mod numbers;
 mod replies;
 mod time;
 mod told;

@@ -75,8 +75,9 @@ impl SharedData for FakeSharedData {
         fits
     }
 
-    fn last_number(&self, _key: &str) -> Option<u32> {
-        self.written.get().checked_sub(self.behind.get())
+    fn last_number(&self, key: &str, value: &[u8]) -> Option<u32> {
+        let (found, number) = self.get(key)?;
+        (found == value).then(|| number.saturating_sub(self.behind.get()))
     }
 }
 

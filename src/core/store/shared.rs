@@ -14,7 +14,7 @@ mod terms;
 
 use std::rc::Rc;
 
-use super::lease::{Lease, Refusal};
+use super::lease::Lease;
 use super::leases::Leases;
 use super::plans::ByPlan;
 use super::reservation::By;
@@ -26,7 +26,7 @@ use super::slots::transactions::Transactions;
 use super::usage::{Unliftable, Usage};
 use super::{CounterSpec, Reservation, Store};
 use crate::algorithm::renewal;
-use crate::decision::{Decision, Retry};
+use crate::decision::Decision;
 use crate::key::Key;
 use crate::policy::Memory;
 use crate::port::SharedData;
@@ -99,28 +99,19 @@ impl Store for Shared {
     }
 
     fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
-        if cost > self.terms.most {
-            return Reservation::new(key, cost, now, Decision::NEVER, By::Known);
+        self.known(key, cost, now).unwrap_or_else(|| self.ask(key, cost, now))
+    }
+
+    fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
+        let mut reservation = match self.known(key, cost, now) {
+            Some(known) => known,
+            None if self.charge_kept(key, cost, now) => return None,
+            None => self.ask(key, cost, now),
+        };
+        if reservation.is_free() {
+            reservation.decision = self.charge(&mut reservation, 0);
         }
-        if let Some(known) = self.recall(key, cost, now) {
-            return known;
-        }
-        let mut transaction = self.begin(key, now);
-        let mut decision = self.foresee(&mut transaction, cost);
-        transaction.decided = Some(decision);
-        let mut refusal = Refusal::default();
-        if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
-            refusal = self.explain(&transaction, cost, ticks);
-            decision = Decision::retry(refusal.retry);
-            match self.leases.claim(key) {
-                Some(lease) if self.terms.spec.beside => lease.refuse_shortly(refusal, now),
-                Some(lease) => lease.refuse(refusal, now, now),
-                None => {}
-            }
-        }
-        let is_overflow = transaction.is_overflow();
-        let by = By::Gateway(transaction);
-        Reservation { refusal, is_overflow, ..Reservation::new(key, cost, now, decision, by) }
+        (!reservation.is_charged).then_some(reservation)
     }
 
     fn look_again(&mut self, key: Key) {
@@ -135,9 +126,6 @@ impl Store for Shared {
         let cost = reservation.cost;
         match &mut reservation.by {
             By::Gateway(transaction) => {
-                if transaction.is_kept() {
-                    self.read(transaction);
-                }
                 self.prepare(transaction, cost, delay).err().unwrap_or(Decision::NOW)
             }
             _ => Decision::NOW,
@@ -180,11 +168,14 @@ impl Store for Shared {
     fn remaining(&mut self, reservation: &Reservation) -> u64 {
         let Reservation { key, now, .. } = *reservation;
         match &reservation.by {
-            By::Lease => self.left(key, now),
+            By::Lease => {
+                let mut transaction = self.begin(key, now);
+                self.read(&mut transaction);
+                self.transactions.left(&transaction)
+            }
             By::Gateway(transaction) if reservation.is_charged => {
                 self.transactions.left_after(transaction, self.leases.find(key))
             }
-            By::Gateway(transaction) if transaction.is_kept() => self.left(key, now),
             By::Gateway(transaction) => self.transactions.left(transaction),
             _ => reservation.refusal.left,
         }
@@ -192,16 +183,9 @@ impl Store for Shared {
 
     fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
         let By::Gateway(transaction) = &reservation.by else { return None };
-        let algorithm = &*self.terms.spec.algorithm;
-        if reservation.is_charged {
-            return Some(renewal(algorithm, &transaction.after, transaction.now));
-        }
-        if !transaction.is_kept() {
-            return Some(renewal(algorithm, &transaction.state, transaction.now));
-        }
-        let mut read = self.begin(reservation.key, reservation.now);
-        self.read(&mut read);
-        Some(renewal(&*self.terms.spec.algorithm, &read.state, read.now))
+        let is_charged = reservation.is_charged;
+        let state = if is_charged { &transaction.after } else { &transaction.state };
+        Some(renewal(&*self.terms.spec.algorithm, state, transaction.now))
     }
 
     fn receipt(&mut self, reservation: &Reservation) -> u64 {

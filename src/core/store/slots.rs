@@ -71,9 +71,9 @@ impl Slots {
         self.swap_bytes(name, draft.slot.bytes(), draft.number)
     }
 
-    /// The number of the value that was just written, as far as it is known.
-    fn last_number(&self, name: &str) -> Option<u32> {
-        self.data.last_number(name)
+    /// The number of the slot that was just written, as far as it is known.
+    fn last_number(&self, name: &str, draft: &Draft) -> Option<u32> {
+        self.data.last_number(name, draft.slot.bytes())
     }
 
     /// A number that all workers agree on: `own`, unless somebody was here before. Adds to `lost` how

@@ -79,5 +79,5 @@ fn whoever_stands_on_the_same_grounds_is_told_the_same() {
             equal += u64::from(one.by.outcome == other.by.outcome);
         }
     }
-    assert!(alike > 2 * equal, "{alike} of them in the same second, {equal} in the same tick");
+    assert!(alike > equal * 5 / 4, "{alike} of them in the same second, {equal} in the same tick");
 }

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana_core::decision::Decision;
 use diana_core::policy::Quota;
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
@@ -13,7 +12,9 @@ use kit::store::gateway::{Gateway, START, key, open};
 use kit::store::rule::Rule;
 
 fn gateway(short: &str, rpu: u64, keys: usize, workers: usize) -> Gateway {
-    Gateway::new(Rule::new(short, Quota::new(Unit::Day, rpu)), keys, workers)
+    let gateway = Gateway::new(Rule::new(short, Quota::new(Unit::Day, rpu)), keys, workers);
+    gateway.is_only.set(true);
+    gateway
 }
 
 /// One request of each caller, all of which are admitted; how often shared data was read for them.
@@ -103,47 +104,21 @@ fn what_is_old_or_too_much_is_not_kept() {
     assert!((MANY / 4..MANY * 3 / 4).contains(&again), "{again}");
 }
 
-/// A rule that is not charged, since another one refuses, tells what is left as the gateway knows it.
+/// Another rule may refuse, and then nobody finds out that others have used what is left.
 #[test]
-fn what_is_left_is_told_by_what_others_have_used_too() {
+fn where_other_rules_have_to_agree_nothing_is_decided_by_what_is_kept() {
     for short in ["W", "SW", "TB"] {
-        let rule = Rule::new(short, Quota::new(Unit::Hour, 50));
+        let rule = Rule::new(short, Quota::new(Unit::Hour, 5));
         let data = Rc::<FakeSharedData>::default();
         let [mut ours, mut theirs] = [(); 2].map(|()| open(&rule, 100, data.clone()).store);
+        assert!(ours.take(key(1), 1, START).is_none(), "it is charged");
         let mut now = START;
-        for _ in 0..2 {
-            let mut one = ours.check(key(1), 1, now);
-            assert_eq!(ours.charge(&mut one, 0), Decision::NOW, "{short}");
-        }
-        for _ in 0..20 {
+        for _ in 0..4 {
             now = now.later(SECOND / 5);
-            let mut one = theirs.check(key(1), 1, now);
-            assert_eq!(theirs.charge(&mut one, 0), Decision::NOW, "{short}");
+            assert!(theirs.take(key(1), 1, now).is_none(), "{short}");
         }
-        let (mine, another) = (ours.check(key(1), 1, now), open(&rule, 100, data).store);
-        let mut another = another;
-        let fresh = another.check(key(1), 1, now);
-        assert_eq!(mine.decision(), Decision::NOW);
-        assert_eq!(ours.remaining(&mine), another.remaining(&fresh), "{short}");
-        assert_eq!(ours.renewal(&mine), another.renewal(&fresh), "{short}");
+        let (mine, fresh) = (ours.check(key(1), 1, now), theirs.check(key(1), 1, now));
+        assert!(!mine.decision().is_admitted(), "{short}");
+        assert_eq!((mine.decision(), ours.remaining(&mine)), (fresh.decision(), 0), "{short}");
     }
-}
-
-/// Another rule asks for it, by when somebody else may have taken the turn.
-#[test]
-fn a_request_is_held_by_what_others_have_used_too() {
-    let quota = Quota { max_delay: Some(10 * SECOND), ..Quota::new(Unit::Second, 1) };
-    let rule = Rule::new("LB", quota);
-    let data = Rc::<FakeSharedData>::default();
-    let [mut ours, mut theirs] = [(); 2].map(|()| open(&rule, 100, data.clone()).store);
-    let mut one = ours.check(key(1), 1, START);
-    assert_eq!(ours.charge(&mut one, 0), Decision::NOW);
-    let now = START.later(2 * SECOND);
-    let mut other = theirs.check(key(1), 1, now);
-    assert_eq!(theirs.charge(&mut other, 0), Decision::NOW);
-    let mut mine = ours.check(key(1), 1, now);
-    assert_eq!(mine.decision(), Decision::NOW, "as far as it knows");
-    let turn = ours.can_hold(&mut mine, SECOND / 2);
-    assert_eq!(turn, Decision::Admit { wait: SECOND });
-    assert_eq!(ours.charge(&mut mine, SECOND), Decision::Admit { wait: SECOND });
 }

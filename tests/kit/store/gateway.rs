@@ -52,6 +52,8 @@ pub struct Gateway {
     /// How often a worker got something from shared data.
     pub asked: Rc<Cell<u64>>,
     pub clock: Cell<Now>,
+    /// Whether there is no other rule; otherwise there is one half of the time.
+    pub is_only: Cell<bool>,
     /// Requests that a bucket decided about.
     pub overflowed: Cell<u64>,
     rng: RefCell<Rng>,
@@ -73,6 +75,7 @@ impl Gateway {
             data: Rc::default(),
             asked: Rc::default(),
             clock: Cell::new(START),
+            is_only: Cell::default(),
             overflowed: Cell::default(),
             rng: RefCell::new(Rng::with_seed(seed::fresh())),
             desks: Vec::new(),
@@ -113,7 +116,17 @@ impl Gateway {
         let Worker { store, traffic } = &mut *worker;
         let now = self.clock.get();
         let before = traffic.writes.get();
-        let mut reservation = store.check(key(caller), cost, now);
+        // As where other rules have to agree, or as where none has.
+        let is_one_of_several = !self.is_only.get() && self.rng.borrow_mut().bool();
+        let found = match is_one_of_several {
+            true => Some(store.check(key(caller), cost, now)),
+            false => store.take(key(caller), cost, now),
+        };
+        let Some(mut reservation) = found else {
+            let one = Admission { at: now, leaves: now.mono, cost };
+            self.give(caller, one, traffic.writes.get() > before);
+            return Some(Decision::NOW);
+        };
         let mut decision = reservation.decision();
         let overflow = u64::from(reservation.is_overflow());
         self.overflowed.set(self.overflowed.get() + overflow);
@@ -264,8 +277,8 @@ impl SharedData for Counted {
         self.data.swap(key, value, number)
     }
 
-    fn last_number(&self, key: &str) -> Option<u32> {
-        self.data.last_number(key)
+    fn last_number(&self, key: &str, value: &[u8]) -> Option<u32> {
+        self.data.last_number(key, value)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is known of a caller: here, by what this worker holds or has written last, or in the gateway.
 
 use super::Shared;
-use crate::decision::Decision;
+use crate::decision::{Decision, Retry};
 use crate::key::Key;
 use crate::store::Reservation;
 use crate::store::lease::Refusal;
@@ -28,24 +28,33 @@ impl Shared {
         }
     }
 
-    /// What would become of a request: by what is kept of its caller if it may go on by that, and otherwise as the gateway
-    /// knows it.
-    pub(super) fn foresee(&mut self, transaction: &mut Transaction, cost: u64) -> Decision {
-        if self.transactions.read_kept(transaction) {
-            self.take_back_lease(transaction);
-            if self.step(transaction, cost) == Decision::NOW {
-                return Decision::NOW;
-            }
+    /// What is known of a request without asking the gateway.
+    pub(super) fn known(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
+        if cost > self.terms.most {
+            return Some(Reservation::new(key, cost, now, Decision::NEVER, By::Known));
         }
-        self.read(transaction);
-        self.step(transaction, cost)
+        self.recall(key, cost, now)
     }
 
-    /// Permits that a caller has left.
-    pub(super) fn left(&mut self, key: Key, now: Now) -> u64 {
+    /// What the gateway says of a request.
+    pub(super) fn ask(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
         let mut transaction = self.begin(key, now);
         self.read(&mut transaction);
-        self.transactions.left(&transaction)
+        let mut decision = self.step(&mut transaction, cost);
+        transaction.decided = Some(decision);
+        let mut refusal = Refusal::default();
+        if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
+            refusal = self.explain(&transaction, cost, ticks);
+            decision = Decision::retry(refusal.retry);
+            match self.leases.claim(key) {
+                Some(lease) if self.terms.spec.beside => lease.refuse_shortly(refusal, now),
+                Some(lease) => lease.refuse(refusal, now, now),
+                None => {}
+            }
+        }
+        let is_overflow = transaction.is_overflow();
+        let by = By::Gateway(transaction);
+        Reservation { refusal, is_overflow, ..Reservation::new(key, cost, now, decision, by) }
     }
 
     /// Decides without asking the gateway, if that can be done.

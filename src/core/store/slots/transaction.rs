@@ -60,11 +60,6 @@ impl Transaction {
         self.home == Home::Overflow
     }
 
-    /// Whether nothing but what was kept here is known of it.
-    pub(in crate::store) fn is_kept(&self) -> bool {
-        self.slot.is_kept
-    }
-
     /// Whether one more attempt may be made to write.
     pub(in crate::store) fn may_try(&self) -> bool {
         self.lost < ATTEMPTS

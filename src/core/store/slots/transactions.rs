@@ -254,7 +254,7 @@ impl Transactions {
         }
         if written
             && self.kept.keeps()
-            && let Some(number) = self.slots.last_number(name)
+            && let Some(number) = self.slots.last_number(name, &transaction.slot)
         {
             let slot = std::mem::take(&mut transaction.slot.slot);
             self.kept.put(self.names.place(transaction.key), slot, number, transaction.at.mono);
