@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use diana_core::identity::{self, Found};
+use diana_core::identity::{self, Found, Identifier};
 use diana_core::policy::{Actor, Policy};
 use diana_core::port::Request;
 
@@ -30,16 +30,9 @@ pub fn of(policy: &Policy, asked: &dyn Request) -> Vec<Caller> {
 pub fn find(actor: &Actor, asked: &dyn Request) -> Option<(&'static str, String)> {
     for wanted in &actor.sources {
         let Ok(source) = identity::build(wanted) else { continue };
-        let mut value = String::new();
-        let found = source.find(asked, &mut |bytes| {
-            value = match source.is_address() {
-                true => address(bytes),
-                false => plain(&String::from_utf8_lossy(bytes)),
-            };
-        });
-        match found {
+        match source.find(asked) {
             Found::Absent | Found::NoMetadata => {}
-            Found::Value => return Some((wanted.kind, value)),
+            Found::Value(value) => return Some((wanted.kind, spelled(&value))),
             Found::Repeated => {
                 return Some((wanted.kind, "more than one value, so it shares".into()));
             }
@@ -48,8 +41,10 @@ pub fn find(actor: &Actor, asked: &dyn Request) -> Option<(&'static str, String)
     None
 }
 
-fn address(bytes: &[u8]) -> String {
-    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
-    let address = four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from));
-    address.map(|address| address.to_string()).unwrap_or_default()
+fn spelled(value: &Identifier<'_>) -> String {
+    match value {
+        Identifier::V4(address) => IpAddr::from(*address).to_string(),
+        Identifier::V6(address) => IpAddr::from(*address).to_string(),
+        Identifier::Text(text) => plain(&String::from_utf8_lossy(text)),
+    }
 }

@@ -6,7 +6,8 @@ mod show;
 
 use std::io::{self, Write};
 
-use diana_core::identity::caller::{Caller, Callers, Counted, Sources};
+use diana_core::identity::caller::{Caller, Callers, Counted};
+use diana_core::identity::sources::Sources;
 use diana_core::key::Seed;
 use diana_core::matching::PathIndex;
 use diana_core::matching::path::Path;

@@ -39,18 +39,15 @@ impl Teller {
 
     /// What a request takes, at least one permit: what nobody can tell of several values is the most.
     pub fn cost(&self, request: &dyn Request) -> u64 {
-        let mut told = None;
-        let mut take = |value: &[u8]| {
-            told = match self.form {
-                // Proxies join repeated headers like this.
-                Form::Text if value.contains(&b',') => Some(u64::MAX),
-                Form::Text => decimal(value),
-                Form::Float => float(value),
-            };
+        let told = |value: &[u8]| match self.form {
+            // Proxies join repeated headers like this.
+            Form::Text if value.contains(&b',') => Some(u64::MAX),
+            Form::Text => decimal(value),
+            Form::Float => float(value),
         };
-        let cost = match self.source.find(request, &mut take) {
+        let cost = match self.source.find(request) {
             Found::Repeated => self.most,
-            Found::Value => told.unwrap_or(self.default),
+            Found::Value(value) => told(&value).unwrap_or(self.default),
             Found::Absent | Found::NoMetadata => self.default,
         };
         cost.clamp(1, self.most.max(1))

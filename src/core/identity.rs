@@ -9,8 +9,11 @@ pub mod metadata;
 pub mod named;
 pub mod peer;
 pub mod query;
+pub mod sources;
 
+use std::borrow::Cow;
 use std::fmt::Debug;
+use std::ops::Deref;
 use std::rc::Rc;
 
 use crate::policy::IdentitySource;
@@ -18,45 +21,71 @@ use crate::port::Request;
 use crate::tree::Tree;
 
 /// What a source found in a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found<'r> {
     /// Nothing, or an empty value: the next source is asked.
     Absent,
     /// As [`Found::Absent`], because metadata that another filter should have left is missing.
     NoMetadata,
-    /// One value, which was handed to the caller's closure.
-    Value,
+    /// One value, which is not empty.
+    Value(Identifier<'r>),
     /// More than one value: nobody can tell which is the caller's own, so all such callers share.
     Repeated,
 }
 
-impl Found {
-    /// Hands on a single value; an empty one is absent.
-    fn value(value: &[u8], take: &mut dyn FnMut(&[u8])) -> Found {
-        if value.is_empty() {
-            return Found::Absent;
-        }
-        take(value);
-        Found::Value
+impl<'r> Found<'r> {
+    /// A single text; an empty one is absent.
+    #[inline(always)]
+    fn text(text: Cow<'r, [u8]>) -> Found<'r> {
+        if text.is_empty() { Found::Absent } else { Found::Value(Identifier::Text(text)) }
     }
 
-    /// Hands on the only value, if there is exactly one.
-    fn only<V: AsRef<[u8]>>(
-        mut values: impl Iterator<Item = V>,
-        take: &mut dyn FnMut(&[u8]),
-    ) -> Found {
-        match (values.next(), values.next()) {
+    /// The only text, if there is exactly one.
+    fn only(mut texts: impl Iterator<Item = Vec<u8>>) -> Found<'r> {
+        match (texts.next(), texts.next()) {
             (None, _) => Found::Absent,
-            (Some(value), None) => Found::value(value.as_ref(), take),
+            (Some(text), None) => Found::text(Cow::Owned(text)),
             (Some(_), Some(_)) => Found::Repeated,
+        }
+    }
+}
+
+/// What a caller is recognised by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identifier<'r> {
+    /// A text.
+    Text(Cow<'r, [u8]>),
+    /// An IPv4 address or network.
+    V4([u8; 4]),
+    /// An IPv6 address or network.
+    V6([u8; 16]),
+}
+
+impl Identifier<'_> {
+    /// Whether it is an address.
+    #[must_use]
+    pub fn is_address(&self) -> bool {
+        !matches!(self, Identifier::Text(_))
+    }
+}
+
+impl Deref for Identifier<'_> {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Identifier::Text(text) => text,
+            Identifier::V4(address) => address,
+            Identifier::V6(address) => address,
         }
     }
 }
 
 /// One way to recognise a caller.
 pub trait Source: Debug {
-    /// Looks the caller up and hands the value, which is never empty, to `take`.
-    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found;
+    /// What the caller of a request is recognised by.
+    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r>;
 
     /// Whether headers are looked at, so that all of them are best read at once.
     fn reads_headers(&self) -> bool {
@@ -66,11 +95,6 @@ pub trait Source: Debug {
     /// The header that holds the value, if one does.
     fn header(&self) -> Option<&str> {
         None
-    }
-
-    /// Whether the value is an address, as bytes.
-    fn is_address(&self) -> bool {
-        false
     }
 
     /// The value that an operator means who spells it so; nothing if it can be none.

@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use hashbrown::HashTable;
 
-use crate::identity::caller::{Callers, Sources};
+use crate::identity::caller::Callers;
+use crate::identity::sources::Sources;
 use crate::identity::{self, Found, Mistake, Source};
-use crate::key::KeyHasher;
+use crate::key::{Key, Seed};
 use crate::number::{digits, whole};
 use crate::policy::{Actor, IdentitySource, Told};
 use crate::port::Request;
@@ -157,23 +158,20 @@ impl Chooser {
     }
 
     fn ask(&self, callers: &Callers, request: &dyn Request) -> Option<u64> {
-        let mut said = None;
-        let mut name = |is_address: bool, value: &[u8]| {
-            said = self.find(is_address, value).map(u64::from);
-        };
         let found = match &self.by {
-            By::Sources(sources) => sources.ask(request, &mut name),
-            By::Caller(actor) => callers.value(*actor, request, &mut name),
-            By::Number { source, is_text } => source.find(request, &mut |value| {
-                said = if *is_text { digits(value) } else { whole(value) };
-            }),
+            By::Sources(sources) => sources.find(request).1,
+            By::Caller(actor) => callers.value(*actor, request),
+            By::Number { source, .. } => source.find(request),
         };
-        said.filter(|_| found == Found::Value)
+        let Found::Value(value) = found else { return None };
+        match &self.by {
+            By::Number { is_text: true, .. } => digits(&value),
+            By::Number { .. } => whole(&value),
+            By::Sources(_) | By::Caller(_) => self.find(value.is_address(), &value).map(u64::from),
+        }
     }
 }
 
 fn hash(is_address: bool, value: &[u8]) -> u64 {
-    let mut hasher = KeyHasher::public();
-    hasher.part(usize::from(is_address), value);
-    hasher.finish().hash
+    Key::of(&Seed::PUBLIC, usize::from(is_address), value).hash
 }

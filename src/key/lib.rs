@@ -13,6 +13,11 @@ pub struct Seed {
     pub k1: u64,
 }
 
+impl Seed {
+    /// No secret, for a hash that is the same everywhere.
+    pub const PUBLIC: Seed = Seed { k0: 0, k1: 0 };
+}
+
 /// A caller in one rule's eyes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
@@ -23,6 +28,15 @@ pub struct Key {
 }
 
 impl Key {
+    /// The key of a caller with a single value, as by [`KeyHasher::part`], with all that is known in registers.
+    #[must_use]
+    #[inline(never)]
+    pub fn of(seed: &Seed, source: usize, value: &[u8]) -> Key {
+        let mut hasher = KeyHasher::new(seed);
+        hasher.part(source, value);
+        hasher.finish()
+    }
+
     /// What decides where its state lies among those that several machines keep: evenly distributed.
     #[must_use]
     pub fn place(self) -> u16 {
@@ -48,6 +62,7 @@ pub struct KeyHasher(SipHasher13);
 impl KeyHasher {
     /// Starts a key under a secret.
     #[must_use]
+    #[inline]
     pub fn new(seed: &Seed) -> KeyHasher {
         KeyHasher(SipHasher13::new_with_keys(seed.k0, seed.k1))
     }
@@ -55,11 +70,12 @@ impl KeyHasher {
     /// Starts a hash that is the same everywhere, for choosing callers alike in every worker.
     #[must_use]
     pub fn public() -> KeyHasher {
-        KeyHasher(SipHasher13::new())
+        KeyHasher::new(&Seed::PUBLIC)
     }
 
     /// Adds one part. `source` tells sources apart, so that a header that spells an address is not
     /// that address; lengths keep `a` + `bc` apart from `ab` + `c`.
+    #[inline]
     pub fn part(&mut self, source: usize, value: &[u8]) {
         // No value is 2⁴⁸ bytes long.
         self.0.write_u64(((source as u64) << 48) + value.len() as u64);
@@ -68,6 +84,7 @@ impl KeyHasher {
 
     /// The key.
     #[must_use]
+    #[inline]
     pub fn finish(&self) -> Key {
         let Hash128 { h1, h2 } = self.0.finish128();
         Key { hash: h1, second_hash: h2 }

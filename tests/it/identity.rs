@@ -19,14 +19,12 @@ fn build(kind: &str, value: Tree, options: &[(&str, Tree)]) -> Option<Rc<dyn Sou
     (kind.build)(&value, &options).ok()
 }
 
-fn find(source: &dyn Source, request: &FakeRequest) -> Result<Vec<u8>, Found> {
-    let mut value = None;
-    match source.find(request, &mut |found| value = Some(found.to_vec())) {
-        Found::Value => Ok(value.expect("a value that was found is handed on")),
-        other => {
-            assert_eq!(value, None);
-            Err(other)
-        }
+fn find(source: &dyn Source, request: &FakeRequest) -> Result<Vec<u8>, Found<'static>> {
+    match source.find(request) {
+        Found::Value(value) => Ok(value.to_vec()),
+        Found::Absent => Err(Found::Absent),
+        Found::NoMetadata => Err(Found::NoMetadata),
+        Found::Repeated => Err(Found::Repeated),
     }
 }
 

@@ -1,11 +1,10 @@
 //! Who calls, in the eyes of each rule, found at most once per request.
 
 use std::fmt::Write;
-use std::rc::Rc;
 
-use super::{Found, Mistake, Source};
+use super::Found;
+use super::sources::Sources;
 use crate::key::{Key, KeyHasher, Seed};
-use crate::policy::Actor;
 use crate::port::Request;
 
 /// A request's caller.
@@ -109,7 +108,7 @@ impl Callers {
     }
 
     /// The caller of `request` by a registered compound actor.
-    #[inline]
+    #[inline(always)]
     pub fn of(&mut self, compound: Option<usize>, request: &dyn Request) -> Caller {
         match compound {
             None => Caller::ALL,
@@ -140,46 +139,67 @@ impl Callers {
             if !name.is_empty() {
                 name.push('+');
             }
-            actor.find(request, &mut |source, value| {
-                let source = actor.sources.get(source);
-                spell(source.is_some_and(|source| source.is_address()), value, &mut name);
-            });
+            if let (_, Found::Value(value)) = actor.find(request) {
+                spell(value.is_address(), &value, &mut name);
+            }
         }
         name
     }
 
-    /// Hands the value that the caller of `request` is recognised by to `take`, and whether it is an address. Only where
-    /// a single actor recognises it.
-    pub fn value(
-        &self,
-        compound: usize,
-        request: &dyn Request,
-        take: &mut dyn FnMut(bool, &[u8]),
-    ) -> Found {
+    /// What the caller of `request` is recognised by, where a single actor recognises it.
+    pub fn value<'r>(&self, compound: usize, request: &'r dyn Request) -> Found<'r> {
         let parts = self.compounds.get(compound).map(|(parts, _)| parts.as_slice());
         let Some([actor]) = parts else { return Found::Absent };
-        self.actors.get(*actor).map_or(Found::Absent, |actor| actor.ask(request, take))
+        self.actors.get(*actor).map_or(Found::Absent, |actor| actor.find(request).1)
     }
 
+    #[inline]
+    pub(super) fn seed(&self, counted: Counted) -> &Seed {
+        match counted {
+            Counted::Here => &self.seeds.0,
+            Counted::InFleet => &self.seeds.1,
+        }
+    }
+
+    /// The caller of `request` by an actor that was not asked yet.
     #[inline(never)]
     fn find(&mut self, compound: usize, request: &dyn Request) -> Caller {
         let Some((parts, counted)) = self.compounds.get(compound) else { return Caller::Absent };
-        let mut secret = KeyHasher::new(match counted {
-            Counted::Here => &self.seeds.0,
-            Counted::InFleet => &self.seeds.1,
-        });
+        let seed = self.seed(*counted);
+        let [part] = parts.as_slice() else { return self.find_several(compound, request) };
+        let Some(actor) = self.actors.get(*part) else { return Caller::Absent };
+        match actor.ask(request) {
+            (source, Found::Value(value)) => {
+                let public = || Key::of(&Seed::PUBLIC, source, &value);
+                let percentile = if self.percentiles { percentile(public()) } else { 0 };
+                Caller::Known { key: Key::of(seed, source, &value), percentile }
+            }
+            (_, Found::Repeated) => Caller::Shared,
+            (_, Found::Absent) => Caller::Absent,
+            (_, Found::NoMetadata) => {
+                self.lacks_metadata = true;
+                Caller::Absent
+            }
+        }
+    }
+
+    /// The caller of `request` by an actor that is made of several.
+    #[inline(never)]
+    fn find_several(&mut self, compound: usize, request: &dyn Request) -> Caller {
+        let Some((parts, counted)) = self.compounds.get(compound) else { return Caller::Absent };
+        let seed = self.seed(*counted);
+        let mut secret = KeyHasher::new(seed);
         let mut public = self.percentiles.then(KeyHasher::public);
         let mut shared = false;
         for actor in parts.iter().filter_map(|&part| self.actors.get(part)) {
-            let found = actor.find(request, &mut |source, value| {
-                secret.part(source, value);
-                public.iter_mut().for_each(|public| public.part(source, value));
-            });
-            match found {
-                Found::Value => {}
-                Found::Repeated => shared = true,
-                Found::Absent => return Caller::Absent,
-                Found::NoMetadata => {
+            match actor.find(request) {
+                (source, Found::Value(value)) => {
+                    secret.part(source, &value);
+                    public.iter_mut().for_each(|public| public.part(source, &value));
+                }
+                (_, Found::Repeated) => shared = true,
+                (_, Found::Absent) => return Caller::Absent,
+                (_, Found::NoMetadata) => {
                     self.lacks_metadata = true;
                     return Caller::Absent;
                 }
@@ -188,7 +208,7 @@ impl Callers {
         if shared {
             return Caller::Shared;
         }
-        let percentile = public.map_or(0, |public| (public.finish().hash % 100) as u8);
+        let percentile = public.map_or(0, |public| percentile(public.finish()));
         let key = secret.finish();
         let key = match (parts.get(..2), counted) {
             (Some([first, _]), Counted::InFleet) => self.beside(key, *first, request),
@@ -202,57 +222,16 @@ impl Callers {
     #[inline(never)]
     fn beside(&self, key: Key, first: usize, request: &dyn Request) -> Key {
         let mut secret = KeyHasher::new(&self.seeds.1);
-        if let Some(actor) = self.actors.get(first) {
-            actor.find(request, &mut |source, value| secret.part(source, value));
+        let found = self.actors.get(first).map(|actor| actor.find(request));
+        if let Some((source, Found::Value(value))) = found {
+            secret.part(source, &value);
         }
         key.beside(secret.finish())
     }
 }
 
-/// How callers are recognised by an actor: what is asked, in order.
-pub struct Sources {
-    /// The actor's name, and the kinds of its sources.
-    pub(super) name: String,
-    pub(super) kinds: Vec<&'static str>,
-    pub(super) sources: Vec<Rc<dyn Source>>,
-}
-
-impl Sources {
-    /// The sources that a configuration asks for.
-    ///
-    /// # Errors
-    /// Every mistake in them.
-    pub fn new(actor: &Actor) -> Result<Sources, Vec<Mistake>> {
-        let sources = actor.sources.iter().map(super::build).collect::<Result<_, _>>()?;
-        let kinds = actor.sources.iter().map(|source| source.kind).collect();
-        Ok(Sources { name: actor.name.clone(), kinds, sources })
-    }
-
-    /// Whether headers are looked at.
-    #[must_use]
-    pub fn reads_headers(&self) -> bool {
-        self.sources.iter().any(|source| source.reads_headers())
-    }
-
-    /// Asks the sources in order; hands the first value, and whether it is an address, to `take`.
-    pub fn ask(&self, request: &dyn Request, take: &mut dyn FnMut(bool, &[u8])) -> Found {
-        self.find(request, &mut |source, value| {
-            take(self.sources.get(source).is_some_and(|source| source.is_address()), value);
-        })
-    }
-
-    /// Asks the sources in order; hands the first value and its source's number to `take`.
-    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(usize, &[u8])) -> Found {
-        let mut missing = Found::Absent;
-        for (number, source) in self.sources.iter().enumerate() {
-            match source.find(request, &mut |value| take(number, value)) {
-                Found::Absent => {}
-                Found::NoMetadata => missing = Found::NoMetadata,
-                found => return found,
-            }
-        }
-        missing
-    }
+fn percentile(public: Key) -> u8 {
+    (public.hash % 100) as u8
 }
 
 /// Adds a value that an actor's source found to a name.

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
-use super::{BuiltSource, Found, Kind, Mistake, Source};
+use super::{BuiltSource, Found, Identifier, Kind, Mistake, Source};
 use crate::address;
 use crate::port::Request;
 use crate::tree::Tree;
@@ -54,11 +54,11 @@ fn build(value: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
 }
 
 impl Source for Network {
-    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
+    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
         match request.client() {
             None => Found::Absent,
-            Some(IpAddr::V4(address)) => Found::value(&self.v4(address), take),
-            Some(IpAddr::V6(address)) => Found::value(&self.v6(address), take),
+            Some(IpAddr::V4(address)) => Found::Value(Identifier::V4(self.v4(address))),
+            Some(IpAddr::V6(address)) => Found::Value(Identifier::V6(self.v6(address))),
         }
     }
 
@@ -67,10 +67,6 @@ impl Source for Network {
             IpAddr::V4(address) => self.v4(address).into(),
             IpAddr::V6(address) => self.v6(address).into(),
         })
-    }
-
-    fn is_address(&self) -> bool {
-        true
     }
 
     fn is_caller_chosen(&self) -> bool {

@@ -24,12 +24,12 @@ fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
 }
 
 impl Source for Cookie {
-    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
+    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
         match request.header("cookie") {
             Values::None => Found::Absent,
-            Values::One(header) => Found::only(self.values(header), take),
+            Values::One(header) => Found::only(self.values(header)),
             Values::Many(headers) => {
-                Found::only(headers.iter().flat_map(|header| self.values(header)), take)
+                Found::only(headers.iter().flat_map(|header| self.values(header)))
             }
         }
     }

@@ -2,6 +2,7 @@
 //! (`{jwt_claim: sub, payload: <payload_in_metadata of jwt_authn>}`), or read as it stands in the
 //! `authorization` header (`{jwt_claim: sub, unverified: true}`), which any caller can forge.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use base64::Engine;
@@ -48,11 +49,11 @@ fn build(claim: &Tree, options: &[(String, Tree)]) -> BuiltSource {
 }
 
 impl Source for Unverified {
-    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
+    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
         match request.header("authorization") {
             Values::None => Found::Absent,
             Values::One(header) => match self.claim(header) {
-                Some(claim) => Found::value(&claim, take),
+                Some(claim) => Found::text(Cow::Owned(claim)),
                 None => Found::Absent,
             },
             Values::Many(_) => Found::Repeated,

@@ -36,10 +36,10 @@ fn names(value: &Tree) -> Option<Vec<&str>> {
 }
 
 impl Source for Metadata {
-    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
+    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
         match request.property(&self.0) {
             None => Found::NoMetadata,
-            Some(value) => Found::value(&value, take),
+            Some(value) => Found::text(value),
         }
     }
 

@@ -43,10 +43,7 @@ impl Callers {
         counted: Counted,
         values: &[Vec<u8>],
     ) -> Option<Named> {
-        let seed = match counted {
-            Counted::Here => &self.seeds.0,
-            Counted::InFleet => &self.seeds.1,
-        };
+        let seed = self.seed(counted);
         let (mut secret, mut first) = (KeyHasher::new(seed), KeyHasher::new(seed));
         let mut sources = Vec::new();
         for (place, (part, value)) in parts.iter().zip(values).enumerate() {

@@ -25,10 +25,10 @@ fn build(value: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
 }
 
 impl Source for Peer {
-    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
+    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
         match request.property(&self.0) {
             None => Found::Absent,
-            Some(value) => Found::value(&value, take),
+            Some(value) => Found::text(value),
         }
     }
 

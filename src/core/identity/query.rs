@@ -18,9 +18,9 @@ fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
 }
 
 impl Source for Query {
-    fn find(&self, request: &dyn Request, take: &mut dyn FnMut(&[u8])) -> Found {
+    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
         match request.pseudo(Pseudo::Path) {
-            Some(path) => Found::only(self.values(&path), take),
+            Some(path) => Found::only(self.values(&path)),
             None => Found::Absent,
         }
     }

@@ -22,7 +22,7 @@ mod windows;
 
 use std::rc::Rc;
 
-use diana_core::identity::{Found, Kind, Source};
+use diana_core::identity::{Found, Identifier, Kind, Source};
 use diana_core::tree::Tree;
 use kit::fake::FakeRequest;
 
@@ -57,12 +57,26 @@ fn source(kind: &Kind, value: &str, options: &[(&str, Tree)]) -> Rc<dyn Source> 
 }
 
 /// What a source finds in a request.
-fn found(source: &dyn Source, request: &FakeRequest) -> (Found, Option<Vec<u8>>) {
-    let mut value = None;
-    let found = source.find(request, &mut |bytes| value = Some(bytes.to_vec()));
-    assert_eq!(value.is_some(), found == Found::Value);
-    assert!(value.as_ref().is_none_or(|value| !value.is_empty()));
-    (found, value)
+fn found(source: &dyn Source, request: &FakeRequest) -> Found<'static> {
+    match source.find(request) {
+        Found::Value(value) => {
+            assert!(!value.is_empty());
+            text(&value)
+        }
+        Found::Absent => Found::Absent,
+        Found::NoMetadata => Found::NoMetadata,
+        Found::Repeated => Found::Repeated,
+    }
+}
+
+/// What a source finds that finds a text.
+fn text(text: &[u8]) -> Found<'static> {
+    Found::Value(Identifier::Text(text.to_vec().into()))
+}
+
+/// What was found, if it is a single value.
+fn value(found: Found<'_>) -> Option<Vec<u8>> {
+    if let Found::Value(value) = found { Some(value.to_vec()) } else { None }
 }
 
 /// One round of percent-decoding.

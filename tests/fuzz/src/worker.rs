@@ -59,7 +59,7 @@ impl Worker {
         let (worker, mut root) = (diana_worker::Worker::default(), Root::default());
         assert!(root.configure(rules.as_bytes(), b"test", &worker, &host));
         Worker {
-            instance: root.instance().expect("it is configured"),
+            instance: root.instance().cloned().expect("it is configured"),
             host,
             worker,
             root,

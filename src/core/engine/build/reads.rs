@@ -1,7 +1,7 @@
 //! What of requests the rules of a policy look at.
 
-use crate::identity::caller::Sources;
 use crate::identity::header;
+use crate::identity::sources::Sources;
 use crate::policy::{self, Policy, Rule, Told};
 
 /// Whether any request is exempt from any rule.

@@ -22,10 +22,10 @@ pub fn run(input: &[u8]) {
         .map(form)
         .collect();
     let wanted = match &values[..] {
-        [] => (Found::Absent, None),
-        [value] if value.is_empty() => (Found::Absent, None),
-        [value] => (Found::Value, Some(value.clone())),
-        _ => (Found::Repeated, None),
+        [] => Found::Absent,
+        [value] if value.is_empty() => Found::Absent,
+        [value] => super::text(value),
+        _ => Found::Repeated,
     };
     assert_eq!(got, wanted);
     let joined = headers.join(&b"; "[..]);

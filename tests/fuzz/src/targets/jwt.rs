@@ -12,7 +12,8 @@ use serde_json::Value;
 pub fn run(input: &[u8]) {
     let source = super::source(&KIND, "sub", &[("unverified", Tree::Bool(true))]);
     let ask = |header: &[u8]| {
-        super::found(&*source, &FakeRequest::get("/").header("authorization", header)).1
+        let request = FakeRequest::get("/").header("authorization", header);
+        super::value(super::found(&*source, &request))
     };
     let limit = 64 * input.len() + 4096;
     let direct = crate::bounded::to(limit, || ask(input));

@@ -1,17 +1,19 @@
 //! Query parameters: neither another spelling nor another order makes another caller.
 
+use diana_core::identity::Found;
 use diana_core::identity::query::KIND;
 use kit::fake::FakeRequest;
 
 pub fn run(input: &[u8]) {
     let source = super::source(&KIND, "token", &[]);
     let ask = |path: Vec<u8>| {
-        super::found(&*source, &FakeRequest { path: Some(path), ..FakeRequest::get("/") })
+        let request = FakeRequest { path: Some(path), ..FakeRequest::get("/") };
+        super::found(&*source, &request)
     };
     let got = ask(input.into());
     let bare = input.split(|byte| *byte == b'#').next().unwrap_or_default();
     let Some(mark) = bare.iter().position(|byte| *byte == b'?') else {
-        assert_eq!(got.1, None, "there is no query");
+        assert_eq!(got, Found::Absent, "there is no query");
         return;
     };
     let pairs: Vec<&[u8]> = bare[mark + 1..].split(|byte| *byte == b'&').collect();
@@ -22,9 +24,9 @@ pub fn run(input: &[u8]) {
     };
     let other: Vec<Vec<u8>> = pairs.iter().rev().map(spelled).collect();
     assert_eq!(ask([&bare[..=mark], &other.join(&b'&')].concat()), got);
-    if let (_, Some(value)) = got {
+    if let Some(value) = super::value(got) {
         let pair = [b"token=", &super::encoded(&value)[..]].concat();
-        assert_eq!(ask([b"/?", &pair[..]].concat()).1, Some(value));
+        assert_eq!(ask([b"/?", &pair[..]].concat()), super::text(&value));
     }
 }
 
