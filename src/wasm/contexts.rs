@@ -1,20 +1,26 @@
 //! The roots and streams that the host has told of, by its numbers.
 //!
-//! Most streams have nothing left to do once their request goes on, and are not kept from then on. Nearly all requests come
-//! before another stream begins, so the latest stream has a place of its own, where finding it costs nothing.
+//! A stream is made when its request comes, and only if it may have something left to do then, which few have: most requests go
+//! on, and nothing is kept of them. The latest stream has a place of its own, where finding it costs nothing.
 //!
 //! The host calls about one thing at a time. If it did not, a call within a call would find nothing to do.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use super::one_thread::OneThread;
-use diana_worker::{Root, Stream};
+use diana_worker::{Instance, Root, Stream};
 use hashbrown::HashTable;
 
 /// Boxed, since a table has up to twice as many places as it needs, and while it grows half as many again.
 type Streams = HashTable<Box<Stream>>;
 
+/// The number of no context.
+const NOBODY: u32 = 0;
+
 static ROOTS: OneThread<RefCell<Vec<(u32, Root)>>> = OneThread::new(RefCell::new(Vec::new()));
+/// The stream that has begun, and its root: the host goes on with its request.
+static BEGUN: OneThread<Cell<(u32, u32)>> = OneThread::new(Cell::new((NOBODY, NOBODY)));
 static LATEST: OneThread<RefCell<Option<Stream>>> = OneThread::new(RefCell::new(None));
 static EARLIER: OneThread<RefCell<Streams>> = OneThread::new(RefCell::new(HashTable::new()));
 
@@ -47,13 +53,60 @@ pub(super) fn take_root(id: u32) -> Option<Root> {
     Some(roots.swap_remove(place).1)
 }
 
-/// A stream begins. It is judged by what its root has in force now.
+/// A stream begins.
 pub(super) fn begin_stream(id: u32, root: u32) {
-    let Some(Some(instance)) = with_root(root, |root| root.instance()) else { return };
-    let Ok(mut latest) = LATEST.try_borrow_mut() else { return };
-    if let Some(before) = latest.replace(Stream::new(instance, id)) {
+    let (before, its_root) = BEGUN.replace((id, root));
+    if before != NOBODY {
+        begin_early(before, its_root);
+    }
+}
+
+/// Makes a stream whose request does not come before another stream begins.
+#[inline(never)]
+fn begin_early(id: u32, root: u32) {
+    let instance = with_root(root, |root| root.instance().cloned()).flatten();
+    instance.into_iter().for_each(|instance| keep(Stream::new(instance, id)));
+}
+
+/// The request of a stream has come: it is judged by what its root has in force now. Whether it goes on.
+pub(super) fn request(
+    id: u32,
+    begin: impl FnOnce(&Rc<Instance>, u32) -> (bool, Option<Stream>),
+    go_on: impl FnOnce(&mut Stream) -> bool,
+) -> bool {
+    let (begun, root) = BEGUN.get();
+    if begun != id {
+        return with_stream(id, go_on).unwrap_or(true);
+    }
+    BEGUN.set((NOBODY, NOBODY));
+    let Ok(roots) = ROOTS.try_borrow() else { return true };
+    let found = roots.iter().find(|(known, _)| *known == root);
+    let Some(instance) = found.and_then(|(_, root)| root.instance()) else { return true };
+    let (goes_on, stream) = begin(instance, id);
+    if let Some(stream) = stream {
+        keep_latest(stream);
+    }
+    goes_on
+}
+
+/// Keeps a stream until nothing is left to do.
+#[inline(never)]
+fn keep_latest(stream: Stream) {
+    if stream.is_open()
+        && let Ok(mut latest) = LATEST.try_borrow_mut()
+        && let Some(before) = latest.replace(stream)
+    {
         keep(before);
     }
+}
+
+/// A stream has ended.
+pub(super) fn end_stream(id: u32, end: impl FnOnce(&mut Stream)) {
+    if BEGUN.get().0 == id {
+        // Its request has never come.
+        BEGUN.set((NOBODY, NOBODY));
+    }
+    with_stream(id, end);
 }
 
 /// Does something with a stream of which something may be left to do, and forgets it if nothing is left then.

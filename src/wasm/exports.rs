@@ -36,7 +36,7 @@ pub extern "C" fn proxy_on_delete(id: u32) {
     if contexts::is_root(id) {
         contexts::take_root(id).into_iter().for_each(|root| plugin::end(id, root));
     } else {
-        contexts::with_stream(id, http::end);
+        contexts::end_stream(id, http::end);
     }
 }
 
@@ -67,7 +67,7 @@ pub extern "C" fn proxy_on_http_call_response(
 /// Whether the request is to wait, which it does also when it was answered.
 #[unsafe(no_mangle)]
 pub extern "C" fn proxy_on_request_headers(id: u32, _headers: usize, _is_all: bool) -> bool {
-    contexts::with_stream(id, |stream| !http::request(stream)).unwrap_or(false)
+    !contexts::request(id, http::begin, http::request)
 }
 
 /// Whether the response is to wait.

@@ -1,23 +1,38 @@
 //! What the host tells of a stream.
 
+use std::rc::Rc;
+
 use super::abi;
 use super::calls::HostCall;
 use super::ending::HostEnding;
 use super::request::HostRequest;
 use super::vm::worker;
-use diana_worker::{Field, Stream};
+use diana_worker::{Field, Instance, Stream};
 
 /// The host, which is calling about this stream.
 fn host(stream: &Stream) -> HostCall {
     HostCall { root: stream.instance().root() }
 }
 
+/// The headers of a request have come. Whether the request goes on, and its stream if anything may be left to do.
+pub(super) fn begin(instance: &Rc<Instance>, id: u32) -> (bool, Option<Stream>) {
+    Stream::begin(instance, id, &read(instance), worker(), &HostCall { root: instance.root() })
+}
+
 /// The headers of its request have come. Whether the request goes on.
 pub(super) fn request(stream: &mut Stream) -> bool {
-    let (host, instance) = (host(stream), stream.instance());
-    let mut request = HostRequest::new(instance.reads_headers());
-    instance.marks().iter().for_each(|name| request.take_off(name));
+    let (host, request) = (host(stream), read(stream.instance()));
     stream.request(&request, worker(), &host)
+}
+
+/// The request that the host is calling about, without what nobody but this filter may set.
+#[inline]
+fn read(instance: &Instance) -> HostRequest {
+    let mut request = HostRequest::new(instance.reads_headers());
+    for name in instance.marks() {
+        request.take_off(name);
+    }
+    request
 }
 
 /// The headers of its response have come.

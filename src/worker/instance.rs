@@ -110,18 +110,21 @@ impl Instance {
 
     /// The host's number of its root.
     #[must_use]
+    #[inline(always)]
     pub fn root(&self) -> u32 {
         self.root
     }
 
     /// Whether more of a request is read than its path.
     #[must_use]
+    #[inline(always)]
     pub fn reads_headers(&self) -> bool {
         self.reads_headers
     }
 
     /// Headers that nobody but this filter may set, in lower case.
     #[must_use]
+    #[inline(always)]
     pub fn marks(&self) -> &[Rc<str>] {
         &self.marks
     }
@@ -151,8 +154,15 @@ impl Instance {
     }
 
     /// Whether there is something to do for the fleet, of which its clock may not know yet.
+    #[inline(always)]
     pub(crate) fn is_pressed(&self) -> bool {
         self.has_redis && self.redis_is_pressed()
+    }
+
+    /// Whether it has to find out who comes before it decides: an operator, or a request that comes once more.
+    #[inline(always)]
+    pub(crate) fn asks_who_comes(&self) -> bool {
+        self.another_follows.get() || self.operator.is_some()
     }
 
     /// Decides about the request that the host is calling about, and marks it if its caller is hot and it

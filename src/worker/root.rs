@@ -28,8 +28,9 @@ pub struct Root {
 impl Root {
     /// What judges its requests, once it is configured.
     #[must_use]
-    pub fn instance(&self) -> Option<Rc<Instance>> {
-        self.instance.clone()
+    #[inline(always)]
+    pub fn instance(&self) -> Option<&Rc<Instance>> {
+        self.instance.as_ref()
     }
 
     /// Takes a configuration, of a root with a name. Whether it is in force; otherwise the log says why not.

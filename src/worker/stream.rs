@@ -45,8 +45,35 @@ impl Stream {
         &self.instance
     }
 
-    /// Decides about its request. Whether that goes on; otherwise it was answered, or waits until the host is told
-    /// to let it go on.
+    /// Decides about a request that has come to an instance. Whether it goes on; otherwise it was answered, or waits until
+    /// the host is told to let it go on. And its stream if it may have something left to do, which few have.
+    pub fn begin(
+        instance: &Rc<Instance>,
+        id: u32,
+        request: &dyn Request,
+        worker: &Worker,
+        host: &dyn Host,
+    ) -> (bool, Option<Stream>) {
+        if instance.asks_who_comes() {
+            let mut stream = Stream::new(instance.clone(), id);
+            return (stream.request(request, worker, host), Some(stream));
+        }
+        let is_new = instance.open(host);
+        let verdict = instance.decide(request, host);
+        if verdict.is_pass() {
+            // Nothing is in it; to find that out by dropping it takes a fifteenth of the decision.
+            std::mem::forget(verdict);
+            if is_new || instance.is_pressed() {
+                worker.settle(host);
+            }
+            return (true, None);
+        }
+        let mut stream = Stream::new(instance.clone(), id);
+        (stream.conclude(verdict, is_new, worker, host), Some(stream))
+    }
+
+    /// The same of a stream that was made before its request came.
+    #[inline(never)]
     pub fn request(&mut self, request: &dyn Request, worker: &Worker, host: &dyn Host) -> bool {
         if self.instance.another_follows.get() {
             self.go_on_by_old_rules(request, worker);
@@ -64,15 +91,16 @@ impl Stream {
             Some(explanation) => self.decide_explained(explanation, request, host),
             None => self.instance.decide(request, host),
         };
-        let goes_on = if verdict.is_pass() {
-            // Nothing is in it; to find that out by dropping it takes a fifteenth of the decision.
-            std::mem::forget(verdict);
-            true
-        } else {
-            self.carry_out(verdict, worker, host)
-        };
+        self.conclude(verdict, is_new || is_told, worker, host)
+    }
+
+    /// Carries out a verdict, and sees to it that whatever waits has a clock, as it must after something `new`. Whether the
+    /// request goes on.
+    #[inline(never)]
+    fn conclude(&mut self, verdict: Verdict, new: bool, worker: &Worker, host: &dyn Host) -> bool {
+        let goes_on = verdict.is_pass() || self.carry_out(verdict, worker, host);
         // What was refused leaves no more behind than what went on.
-        if is_new || is_told || self.held || self.instance.is_pressed() {
+        if new || self.held || self.instance.is_pressed() {
             worker.settle(host);
         }
         goes_on
@@ -141,7 +169,6 @@ impl Stream {
     }
 
     /// Carries out a verdict. Whether the request goes on.
-    #[inline(never)]
     fn carry_out(&mut self, verdict: Verdict, worker: &Worker, host: &dyn Host) -> bool {
         host.decided(self.id, None, &verdict);
         match verdict {

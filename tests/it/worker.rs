@@ -76,8 +76,9 @@ impl Thread {
         let request: Rc<dyn Request> = Rc::new(request);
         self.host.streams.borrow_mut().insert(stream, request.clone());
         self.host.begin(root, stream);
-        let mut new = Stream::new(self.roots[&root].instance().unwrap(), stream);
-        let goes_on = new.request(&*request, &self.worker, &self.host);
+        let instance = self.roots[&root].instance().unwrap();
+        let (goes_on, new) = Stream::begin(instance, stream, &*request, &self.worker, &self.host);
+        let new = new.unwrap_or_else(|| Stream::new(instance.clone(), stream));
         self.streams.insert(stream, new);
         goes_on
     }

@@ -11,7 +11,7 @@ const QUIET: Micros = 2 * SECOND;
 
 impl Instance {
     /// It judges, and has to be kept up from now on. Whether that is new.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn open(&self, host: &dyn Host) -> bool {
         self.closed.set(false);
         self.busy.set(true);

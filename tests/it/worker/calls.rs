@@ -44,7 +44,7 @@ fn at_most_32_go_on_with_one_answer() {
     (0..70).for_each(|stream| _ = thread.request(1, 10 + stream, &stream.to_string()));
     thread.pass(2 * MILLISECOND);
     admit(&mut thread, 1, 0);
-    let instance = thread.roots[&1].instance().unwrap();
+    let instance = thread.roots[&1].instance().cloned().unwrap();
     assert_eq!((thread.host.resumed.borrow().len(), instance.answered()), (32, 38));
     thread.pass(MILLISECOND);
     assert_eq!(thread.host.resumed.borrow().len(), 64);
@@ -90,7 +90,7 @@ fn while_redis_is_away_the_gateway_counts_and_probes() {
     assert!(!thread.request(1, 10, "ann"));
     thread.pass(2 * MILLISECOND);
     thread.answer(1, 0, Some(503), b"");
-    let instance = thread.roots[&1].instance().unwrap();
+    let instance = thread.roots[&1].instance().cloned().unwrap();
     assert_eq!((instance.away(), instance.gateways()), (1, 1));
     assert_eq!(*thread.host.resumed.borrow(), [10]);
     assert!(thread.host.lines().iter().any(|line| line.contains("cannot be relied upon")));

@@ -33,7 +33,7 @@ fn lend(thread: &mut Thread, latest: u32) {
 }
 
 fn weak(thread: &Thread, root: u32) -> Weak<Instance> {
-    Rc::downgrade(&thread.roots[&root].instance().unwrap())
+    Rc::downgrade(thread.roots[&root].instance().unwrap())
 }
 
 /// It stays until that is done, and not longer.
@@ -115,7 +115,7 @@ fn an_instance_that_woke_up_is_closed_when_nobody_has_it() {
     let mut thread = Thread::with(
         "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 5, scope: local}]}]",
     );
-    let mut stream = Stream::new(thread.roots[&1].instance().unwrap(), 40);
+    let mut stream = Stream::new(thread.roots[&1].instance().cloned().unwrap(), 40);
     assert!(thread.configure(1, "limits: []"));
     let request = FakeRequest::get("/").header("x-account-id", "ann");
     thread.host.begin(1, 40);

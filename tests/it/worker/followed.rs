@@ -26,7 +26,7 @@ fn request(thread: &mut Thread, stream: u32, connection: u8) -> bool {
     let request = FakeRequest::get("/").header("x-account-id", "ann");
     let request: Rc<dyn Request> = Rc::new(request.property(&CONNECTION, [connection; 8]));
     thread.host.begin(ROOT, stream);
-    let mut new = Stream::new(thread.roots[&ROOT].instance().unwrap(), stream);
+    let mut new = Stream::new(thread.roots[&ROOT].instance().cloned().unwrap(), stream);
     let goes_on = new.request(&*request, &thread.worker, &thread.host);
     thread.streams.insert(stream, new);
     goes_on

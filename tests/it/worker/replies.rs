@@ -50,12 +50,12 @@ fn an_instance_says_what_is_asked_of_a_request() {
         format!("limits: [{{Url: /, rules: [{{unit: day, rpu: 9, scope: local, {rule}}}]}}]")
     };
     let thread = Thread::with(&rules("actor: account, hot: {over: 1, per: 10s, header: x-hot}"));
-    let instance = thread.roots[&1].instance().unwrap();
+    let instance = thread.roots[&1].instance().cloned().unwrap();
     assert_eq!((instance.root(), instance.reads_headers()), (1, true));
     assert_eq!(instance.marks().iter().map(|mark| &**mark).collect::<Vec<_>>(), ["x-hot"]);
     let mut thread = Thread::new();
     assert!(thread.configure(5, &rules("actor: all")));
-    let instance = thread.roots[&5].instance().unwrap();
+    let instance = thread.roots[&5].instance().cloned().unwrap();
     assert_eq!(instance.root(), 5);
     assert!(!instance.reads_headers() && instance.marks().is_empty());
     let thread = Thread::with(&rules("actor: all, cost: {header: x-cost, max: 5}"));
@@ -83,7 +83,7 @@ fn whoever_counts_alone_says_so() {
         "redis: {cluster: redis}\nlimits: [{Url: /, rules: [{actor: account, unit: day, rpu: 9, scope: global}]}]",
     );
     assert!(thread.configure(2, "limits: []"));
-    let instance = thread.roots[&1].instance().unwrap();
+    let instance = thread.roots[&1].instance().cloned().unwrap();
     assert!(!instance.is_alone(Key::ALL));
     thread.request(1, 10, "ann");
     // Its calls leave with the latest root.

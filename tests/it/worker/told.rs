@@ -58,7 +58,7 @@ const LOGINS: &str = "limits: [{Url: /, rules: [{name: login, actor: account, un
 fn answered(thread: &mut Thread, after: u64, status: u16) {
     let request = FakeRequest::get("/").header("x-account-id", "ann");
     let ending = FakeEnding::answered(status);
-    let mut stream = Stream::new(thread.roots[&1].instance().unwrap(), 10);
+    let mut stream = Stream::new(thread.roots[&1].instance().cloned().unwrap(), 10);
     thread.host.begin(1, 10);
     assert!(stream.request(&request, &thread.worker, &thread.host));
     thread.pass(after);

@@ -93,7 +93,7 @@ impl Worker {
         Worker {
             gateway,
             called: None,
-            instance: root.instance().expect("it is configured"),
+            instance: root.instance().cloned().expect("it is configured"),
             host,
             worker,
             root,

@@ -119,7 +119,7 @@ impl Gateway {
     fn begin(&mut self, account: &str, server: &Server) -> (Stream, Option<String>) {
         let request = FakeRequest::get("/").header("x-account-id", account);
         self.streams += 1;
-        let instance = self.root.instance().expect("it is configured");
+        let instance = self.root.instance().cloned().expect("it is configured");
         let mut stream = Stream::new(instance, self.streams);
         self.host.begin(self.streams, Rc::new(request.clone()));
         let goes_on = stream.request(&request, &self.worker, &self.host);

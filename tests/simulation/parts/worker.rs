@@ -76,7 +76,7 @@ impl Worker {
             .header("x-account-id", account.to_string())
             .header("x-device-id", device.to_string())
             .header("x-cost", cost.to_string());
-        let instance = self.root.instance().expect("it is configured");
+        let instance = self.root.instance().cloned().expect("it is configured");
         let mut stream = Stream::new(instance, self.streams);
         let goes_on = stream.request(&request, &self.worker, &self.host);
         let fate = self.host.decided().pop().map_or(Fate::Goes, |decided| decided.fate);
