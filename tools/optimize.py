@@ -21,7 +21,8 @@ FEATURES = [
     "reference-types",
     "sign-ext",
 ]
-OPTIONS = ["-Oz", "--gufa-optimizing", "--merge-similar-functions", "-Oz", "--strip-debug", "--strip-producers", "--strip-target-features"]
+OPTIONS = ["-Oz", "--memory-packing", "--gufa-optimizing", "--merge-similar-functions", "--reorder-functions", "--reorder-globals", "-Oz"]
+OPTIONS += ["--coalesce-locals-learning", "-Oz", "--strip-debug", "--strip-producers", "--strip-target-features"]
 
 KEPT = TARGET / "optimized"
 

@@ -74,62 +74,116 @@ impl Pairs {
 // Nearly every request asks for one; responses, which hardly ever do, would make it a call of its own.
 #[inline(always)]
 pub(super) fn values<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
-    let mut values = Values::None;
     // So the host writes a map without pairs.
     if map.is_empty() {
-        return Some(values);
+        return Some(Values::None);
     }
-    let (count, rest) = number(map)?;
-    let (lengths, texts) = rest.split_at_checked(count.checked_mul(8)?)?;
-    let wanted = Name::of(name.as_bytes());
-    // Where the name begins; in 64 bits, so that no lengths overflow.
-    let mut start = 0;
-    for pair in lengths.as_chunks::<8>().0 {
-        let both = u64::from_le_bytes(*pair);
-        let (name_length, value_length) = (both & u64::from(u32::MAX), both >> 32);
-        // Texts are looked at only where they may be the ones.
-        if name_length == wanted.length {
-            let from = texts.get(start as usize..)?;
-            if wanted.is_beginning_of(from)? {
-                let value = from.get(name_length as usize + 1..)?.get(..value_length as usize)?;
-                values =
-                    if values == Values::None { Values::One(value) } else { values.and(value) };
+    let (mut candidates, texts) = Candidates::of(map, name.len())?;
+    let (name, mut found) = (Name::of(name.as_bytes()), None);
+    while let Some((start, length)) = candidates.next() {
+        if name.stands_at(start, texts) {
+            let value = texts.get(start + name.text.len() + 1..)?.get(..length)?;
+            if found.replace(value).is_some() {
+                return several(map, &name);
             }
         }
-        start += name_length + value_length + 2;
     }
-    (start <= texts.len() as u64).then_some(values)
+    candidates.are_within(texts).then(|| found.map_or(Values::None, Values::One))
+}
+
+/// The values of a header that occurs more than once.
+#[inline(never)]
+fn several<'a>(map: &'a [u8], name: &Name<'_>) -> Option<Values<'a>> {
+    let (mut candidates, texts) = Candidates::of(map, name.text.len())?;
+    let mut values = Vec::new();
+    while let Some((start, length)) = candidates.next() {
+        if name.stands_at(start, texts) {
+            values.push(texts.get(start + name.text.len() + 1..)?.get(..length)?);
+        }
+    }
+    candidates.are_within(texts).then_some(Values::Many(values))
+}
+
+/// The pairs of a map whose names are as long as one that is looked for.
+struct Candidates<'a> {
+    lengths: &'a [[u8; 8]],
+    wanted: u32,
+    /// How many pairs were looked at.
+    passed: usize,
+    /// The lengths of all their names and of all their values, each in 32 bits as in the map: so they are added at once.
+    before: u64,
+}
+
+impl<'a> Candidates<'a> {
+    /// Those of a map, and its names and values; nothing if the bytes are no map.
+    #[inline(always)]
+    fn of(map: &'a [u8], wanted: usize) -> Option<(Candidates<'a>, &'a [u8])> {
+        let (count, rest) = map.split_first_chunk()?;
+        let count = u32::from_le_bytes(*count) as usize;
+        let (lengths, texts) = rest.split_at_checked(count.checked_mul(8)?)?;
+        let (lengths, wanted) = (lengths.as_chunks().0, wanted as u32);
+        Some((Candidates { lengths, wanted, passed: 0, before: 0 }, texts))
+    }
+
+    /// Where the next name begins, and the length of its value.
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        while let Some(pair) = self.lengths.get(self.passed) {
+            let (both, start) = (u64::from_le_bytes(*pair), self.start());
+            self.before = self.before.wrapping_add(both);
+            self.passed += 1;
+            if both as u32 == self.wanted {
+                return Some((start as usize, (both >> 32) as usize));
+            }
+        }
+        None
+    }
+
+    /// Where the pair begins that is looked at next; in 64 bits, so that no lengths overflow.
+    #[inline(always)]
+    fn start(&self) -> u64 {
+        (self.before & u64::from(u32::MAX)) + (self.before >> 32) + 2 * self.passed as u64
+    }
+
+    /// Whether all pairs, once they were looked at, lie within these texts.
+    #[inline(always)]
+    fn are_within(&self, texts: &[u8]) -> bool {
+        self.start() <= texts.len() as u64
+    }
 }
 
 /// A name that is looked for.
 struct Name<'n> {
     text: &'n [u8],
-    length: u64,
     /// Its first and its last eight bytes, which are all of most names, if it has so many. Comparing byte by byte would
     /// take half of all the time.
     ends: Option<[u64; 2]>,
 }
 
 impl Name<'_> {
+    #[inline(always)]
     fn of(text: &[u8]) -> Name<'_> {
-        Name { text, length: text.len() as u64, ends: ends(text) }
+        Name { text, ends: ends(text) }
     }
 
-    /// Whether these bytes begin with it; nothing if they are fewer.
-    #[inline(always)]
-    fn is_beginning_of(&self, bytes: &[u8]) -> Option<bool> {
-        let found = bytes.get(..self.text.len())?;
+    /// Whether it stands there.
+    #[inline(never)]
+    fn stands_at(&self, start: usize, texts: &[u8]) -> bool {
+        let length = self.text.len();
+        let Some(found) = texts.get(start..).and_then(|texts| texts.get(..length)) else {
+            return false;
+        };
         if let (Some(wanted), Some(ends)) = (self.ends, ends(found)) {
-            if wanted == ends && self.length <= 16 {
-                return Some(true);
+            if wanted == ends && length <= 16 {
+                return true;
             }
             /// The bit that tells small letters from capitals.
             const CASE: u64 = 0x2020_2020_2020_2020;
             if wanted.iter().zip(&ends).any(|(wanted, end)| (wanted ^ end) & !CASE != 0) {
-                return Some(false);
+                return false;
             }
         }
-        Some(found.eq_ignore_ascii_case(self.text))
+        found.eq_ignore_ascii_case(self.text)
     }
 }
 
@@ -137,9 +191,4 @@ impl Name<'_> {
 fn ends(text: &[u8]) -> Option<[u64; 2]> {
     let (first, last) = (text.first_chunk()?, text.last_chunk()?);
     Some([u64::from_le_bytes(*first), u64::from_le_bytes(*last)])
-}
-
-fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let (number, rest) = bytes.split_first_chunk()?;
-    Some((u32::from_le_bytes(*number) as usize, rest))
 }

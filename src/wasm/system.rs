@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use diana_core::time::Micros;
+use wasi::wasi_snapshot_preview1::clock_time_get;
 
 unsafe extern "C" {
     fn __wasm_call_ctors();
@@ -25,8 +26,14 @@ pub(super) fn wall() -> Micros {
 }
 
 fn clock(id: wasi::Clockid) -> Micros {
-    // SAFETY: no memory is involved.
-    unsafe { wasi::clock_time_get(id, 1000) }.map_or(0, |nanos| nanos / 1000)
+    const PRECISION: i64 = 1000;
+    let mut nanos: u64 = 0;
+    // SAFETY: the number is where the call is told to write it.
+    let status = unsafe {
+        // By its wrapper the call takes a quarter more of what is not the host's.
+        clock_time_get(id.raw() as i32, PRECISION, (&raw mut nanos) as usize as i32)
+    };
+    if status == 0 { nanos / 1000 } else { 0 }
 }
 
 /// Sixteen random bytes, or nothing if the host has none.
