@@ -59,8 +59,8 @@ impl PathIndex {
         hits.clear();
         let is_plain = path.is_plain || !self.needs_path();
         if is_plain {
-            plain(&self.exact, path.text, |entry| hits.push(entry));
-            plain(&self.folded, path.text, |entry| add(hits, entry));
+            self.exact.walk(path.text, |entry| hits.push(entry));
+            self.folded.walk(path.text, |entry| add(hits, entry));
         } else if !(odd(&self.exact, path.text, hits) && odd(&self.folded, path.text, hits)) {
             hits.clear();
             hits.extend(0..self.order.len());
@@ -82,27 +82,11 @@ impl PathIndex {
     }
 }
 
-/// Finds the entries that cover a path that is spelled plainly, in ascending order.
-fn plain(tree: &PathTree, path: &[u8], mut take: impl FnMut(usize)) {
-    let mut at = PathTree::ROOT;
-    tree.entries(at).iter().copied().for_each(&mut take);
-    if tree.len() == 1 {
-        return;
-    }
-    for name in path.split(|&byte| byte == b'/').skip(1) {
-        match tree.child(at, name) {
-            Some(child) => at = child,
-            None => return,
-        }
-        tree.entries(at).iter().copied().for_each(&mut take);
-    }
-}
-
 /// Adds the entries that cover any reading of a path; whether that could be told.
 #[inline(never)]
 fn odd(tree: &PathTree, path: &[u8], hits: &mut Vec<usize>) -> bool {
     if tree.len() == 1 {
-        plain(tree, path, |entry| add(hits, entry));
+        tree.walk(path, |entry| add(hits, entry));
         return true;
     }
     let Some(covered) = reading::covering(tree, path) else { return false };

@@ -21,9 +21,9 @@ impl Engine {
         let Scratch { path: plain, limits, .. } = &mut self.scratch;
         limits.clear();
         let path = Path::of(path);
-        plain.clear();
-        if path.is_plain {
-            plain.extend_from_slice(path.text);
+        if self.has_exemptions {
+            plain.clear();
+            plain.extend_from_slice(if path.is_plain { path.text } else { &[] });
         }
         self.paths.covering(path, limits);
     }
@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// Whom a rule counts this request under, by one of its plans; nobody if it leaves out callers without a name.
-    #[inline]
+    #[inline(always)]
     pub(super) fn subject(
         &mut self,
         (number, plan): (usize, u32),

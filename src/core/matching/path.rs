@@ -90,24 +90,42 @@ pub struct Path<'r> {
     pub is_plain: bool,
 }
 
+/// Bytes that say nothing of how a path may be read, as nearly all in it are: all but `%`, `\`, `;`, `?`, `#`, `/` and `.`.
+const IS_ORDINARY: [bool; 256] = {
+    let (mut ordinary, mut rest) = ([true; 256], b"%\\;?#/.".as_slice());
+    while let [byte, more @ ..] = rest {
+        let (before, _) = ordinary.split_at_mut(*byte as usize + 1);
+        if let [.., last] = before {
+            *last = false;
+        }
+        rest = more;
+    }
+    ordinary
+};
+
 impl<'r> Path<'r> {
     /// The path in `:path`.
     #[must_use]
     pub fn of(raw: &'r [u8]) -> Path<'r> {
-        let (mut end, mut last, mut dots) = (raw.len(), 0, false);
+        // `segment` is where the latest segment begins.
+        let (mut end, mut segment, mut dots) = (raw.len(), usize::MAX, false);
         let mut is_plain = raw.first() == Some(&b'/');
         for (at, &byte) in raw.iter().enumerate() {
+            if IS_ORDINARY.get(usize::from(byte)) == Some(&true) {
+                continue;
+            }
             match byte {
                 b'?' | b'#' => {
                     end = at;
                     break;
                 }
                 b'%' | b'\\' | b';' => is_plain = false,
-                b'/' => is_plain &= last != b'/',
-                b'.' => dots |= last == b'/',
-                _ => {}
+                b'/' => {
+                    is_plain &= at != segment;
+                    segment = at + 1;
+                }
+                _ => dots |= at == segment,
             }
-            last = byte;
         }
         let text = raw.get(..end).unwrap_or_default();
         let is_dots = |name: &[u8]| matches!(name, b"." | b"..");

@@ -15,7 +15,7 @@ pub struct PathTree {
 #[derive(Debug, Default)]
 struct Node {
     parent: usize,
-    /// Sorted by name.
+    /// Sorted by name, shorter ones first.
     children: Vec<(Box<[u8]>, usize)>,
     /// What ends here, in ascending order.
     entries: Vec<usize>,
@@ -47,7 +47,7 @@ impl PathTree {
     fn grow(&mut self, parent: usize, name: &[u8]) -> usize {
         let new = self.nodes.len();
         let Some(node) = self.nodes.get_mut(parent) else { return parent };
-        match node.children.binary_search_by(|(known, _)| (**known).cmp(name)) {
+        match node.children.binary_search_by(|(known, _)| order(known, name)) {
             Ok(place) => node.children.get(place).map_or(parent, |(_, child)| *child),
             Err(place) => {
                 node.children.insert(place, (name.into(), new));
@@ -59,17 +59,38 @@ impl PathTree {
 
     /// The node below `at` by a name as a request spells it, percent-encoded perhaps.
     pub fn child(&self, at: usize, spelled: &[u8]) -> Option<usize> {
-        let children = &self.nodes.get(at)?.children;
-        let place = children.binary_search_by(|(known, _)| self.compare(known, spelled)).ok()?;
-        children.get(place).map(|(_, child)| *child)
+        let node = self.nodes.get(at)?;
+        if !spelled.contains(&b'%') {
+            return self.named(node, spelled);
+        }
+        let name: Vec<u8> = decoded(spelled).collect();
+        self.named(node, &name)
     }
 
-    fn compare(&self, known: &[u8], spelled: &[u8]) -> Ordering {
-        match (self.folds, spelled.contains(&b'%')) {
-            (false, false) => known.cmp(spelled),
-            (false, true) => known.iter().copied().cmp(decoded(spelled)),
-            (true, _) => {
-                known.iter().copied().cmp(decoded(spelled).map(|byte| byte.to_ascii_lowercase()))
+    /// The node below by its name.
+    #[inline]
+    fn named(&self, node: &Node, name: &[u8]) -> Option<usize> {
+        let search = |name: &[u8]| node.children.binary_search_by(|(known, _)| order(known, name));
+        let place = if self.folds { search(&name.to_ascii_lowercase()) } else { search(name) };
+        node.children.get(place.ok()?).map(|(_, child)| *child)
+    }
+
+    /// Takes what ends at the nodes that lie on the way down a path that is spelled plainly.
+    pub fn walk(&self, path: &[u8], mut take: impl FnMut(usize)) {
+        let (mut at, mut rest) = (PathTree::ROOT, path);
+        while let Some(node) = self.nodes.get(at) {
+            for &entry in &node.entries {
+                take(entry);
+            }
+            if node.children.is_empty() {
+                return;
+            }
+            let Some((_, names)) = rest.split_first() else { return };
+            let end = names.iter().position(|&byte| byte == b'/').unwrap_or(names.len());
+            let (name, after) = names.split_at_checked(end).unwrap_or_default();
+            match self.named(node, name) {
+                Some(child) => (at, rest) = (child, after),
+                None => return,
             }
         }
     }
@@ -83,4 +104,10 @@ impl PathTree {
     pub fn entries(&self, at: usize) -> &[usize] {
         self.nodes.get(at).map_or(&[], |node| &node.entries)
     }
+}
+
+/// In which order names stand: most differ in length already.
+#[inline]
+fn order(one: &[u8], other: &[u8]) -> Ordering {
+    one.len().cmp(&other.len()).then_with(|| one.cmp(other))
 }
