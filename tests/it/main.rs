@@ -1,5 +1,6 @@
 //! Tests of the core, natively and without a host.
 
+mod address;
 mod algorithms;
 mod allocated;
 mod arrows;
