@@ -9,7 +9,7 @@ use super::plans::ByPlan;
 use super::reservation::By;
 use super::row::Row;
 use super::state::State;
-use super::table::{Place, Table};
+use super::table::{Charging, Place, Table};
 use super::{CounterSpec, Reservation, Store};
 use crate::algorithm::{Algorithm, renewal};
 use crate::decision::Decision;
@@ -87,9 +87,11 @@ impl Store for Local {
 
     fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
         let (mut table, other) = (own(&self.table, &self.terms), &mut *self.other);
-        let known = table.charge(&*self.algorithm, key, cost, now, other);
-        let (place, decision) =
-            known.unwrap_or_else(|| find(&*self.algorithm, &mut table, key, cost, now, other));
+        let (place, decision) = match table.charge(&*self.algorithm, key, cost, now, other) {
+            Charging::Done(_) => return None,
+            Charging::Not(place, decision) => (place, decision),
+            Charging::Unknown => find(&*self.algorithm, &mut table, key, cost, now, other),
+        };
         if decision == Decision::NOW && place != Place::Overflow {
             if place == Place::New {
                 table.swap(key, place, other);
@@ -104,11 +106,11 @@ impl Store for Local {
     fn charge_known(&mut self, key: Key, cost: u64, now: Now) -> bool {
         let mut table = own(&self.table, &self.terms);
         match table.charge(&*self.algorithm, key, cost, now, &mut self.other) {
-            Some((place, Decision::NOW)) => {
+            Charging::Done(place) => {
                 self.written = place;
                 true
             }
-            _ => false,
+            Charging::Not(..) | Charging::Unknown => false,
         }
     }
 

@@ -49,11 +49,13 @@ impl Slab {
         self.rows
     }
 
+    #[inline(always)]
     pub(super) fn get(&self, row: u32) -> Option<&[u64]> {
         let start = row as usize % PAGE * self.width;
         self.pages.get(row as usize / PAGE)?.get(start..start + self.width)
     }
 
+    #[inline(always)]
     pub(super) fn get_mut(&mut self, row: u32) -> Option<&mut [u64]> {
         let start = row as usize % PAGE * self.width;
         self.pages.get_mut(row as usize / PAGE)?.get_mut(start..start + self.width)

@@ -5,6 +5,8 @@
 //! fresh bucket because others came. A newcomer who gets a row of its own later starts with the
 //! usage of the bucket that it shared, which is at least its own.
 
+mod room;
+
 use std::rc::Rc;
 
 use hashbrown::HashTable;
@@ -19,9 +21,6 @@ use crate::time::{Micros, Now};
 /// Buckets shared by newcomers while the table is full.
 pub const OVERFLOW_BUCKETS: u64 = 1024;
 
-/// Rows looked at for one newcomer when the table is full.
-const SCAN: u32 = 512;
-
 /// Where a caller's state lies, as long as the table has the same [`Table::version`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
@@ -31,6 +30,16 @@ pub enum Place {
     New,
     /// An overflow bucket.
     Overflow,
+}
+
+/// What became of a charge.
+pub enum Charging {
+    /// The caller, who lies there, is charged.
+    Done(Place),
+    /// The caller, who lies there, may not go on at once.
+    Not(Place, Decision),
+    /// The caller has no row.
+    Unknown,
 }
 
 /// The callers of one rule.
@@ -93,7 +102,7 @@ impl Table {
     }
 
     /// The same, unless it goes on so already.
-    #[inline]
+    #[inline(always)]
     pub fn go_by(&mut self, algorithm: &Rc<dyn Algorithm>, capacity: usize) {
         if !Rc::ptr_eq(&self.algorithm, algorithm) || self.capacity != capacity {
             self.adopt(algorithm.clone(), capacity);
@@ -134,13 +143,14 @@ impl Table {
 
     /// The instant to judge at: `now`, or later if state was dropped later.
     #[must_use]
+    #[inline(always)]
     pub fn judging(&self, now: Now) -> Now {
         self.watermark.judging(now, self.window)
     }
 
     /// Charges a request of a caller who has a row, if it is admitted at once: `state` is written in its place, and what was
-    /// there before lies in `state`. Where it lies, and the decision; nothing if the caller has no row.
-    #[inline]
+    /// there before lies in `state`.
+    #[inline(always)]
     pub fn charge(
         &mut self,
         algorithm: &dyn Algorithm,
@@ -148,19 +158,20 @@ impl Table {
         cost: u64,
         now: Now,
         state: &mut [u64],
-    ) -> Option<(Place, Decision)> {
-        let row = self.likely_row(key)?;
+    ) -> Charging {
+        let Some(row) = self.likely_row(key) else { return Charging::Unknown };
         let now = self.judging(now);
-        let (hash, old) = self.rows.get_mut(row)?.split_first_mut()?;
+        let Some([hash, old @ ..]) = self.rows.get_mut(row) else { return Charging::Unknown };
         if *hash != key.hash {
-            return None;
+            return Charging::Unknown;
         }
         let decision = algorithm.step(old, now, cost, state);
-        if decision == Decision::NOW {
-            swap(old, state);
-            self.version = self.version.wrapping_add(1);
+        if decision != Decision::NOW {
+            return Charging::Not(Place::Row(row), decision);
         }
-        Some((Place::Row(row), decision))
+        swap(old, state);
+        self.version = self.version.wrapping_add(1);
+        Charging::Done(Place::Row(row))
     }
 
     /// The row of a caller, or of another one if it has none.
@@ -178,20 +189,6 @@ impl Table {
     pub fn find(&mut self, key: Key, now: Now) -> Place {
         let row = self.likely_row(key).filter(|&row| hash(&self.rows, row) == key.hash);
         row.map_or_else(|| self.find_room(key, now), Place::Row)
-    }
-
-    /// The place of a caller who has no row.
-    #[inline(never)]
-    fn find_room(&mut self, key: Key, now: Now) -> Place {
-        let is_bucket_in_use = || self.state(key, Place::Overflow) != &*self.nobody;
-        if self.algorithm.is_held() && is_bucket_in_use() {
-            return Place::Overflow;
-        }
-        if self.index.len() < self.capacity || self.make_room(self.judging(now)) {
-            Place::New
-        } else {
-            Place::Overflow
-        }
     }
 
     /// The state of the caller that [`Table::find`] placed.
@@ -248,49 +245,17 @@ impl Table {
         });
         buckets.get_mut(bucket(key))
     }
-
-    /// Drops one caller whose state has run out, if one is found among the next rows.
-    #[inline(never)]
-    fn make_room(&mut self, now: Now) -> bool {
-        if self.barren >= self.rows.rows() {
-            if now.mono < self.earliest {
-                return false;
-            }
-            self.barren = 0;
-        }
-        if self.barren == 0 {
-            self.earliest = Micros::MAX;
-        }
-        for _ in 0..SCAN.min(self.rows.rows()) {
-            let row = self.cursor;
-            self.cursor = if row + 1 < self.rows.rows() { row + 1 } else { 0 };
-            self.barren += 1;
-            let Some([hash, state @ ..]) = self.rows.get(row) else { continue };
-            let expires = self.algorithm.expires(state, now);
-            if expires > now.mono {
-                self.earliest = self.earliest.min(expires);
-                continue;
-            }
-            let hash = *hash;
-            if let Ok(entry) = self.index.find_entry(hash, |&other| other == row) {
-                entry.remove();
-                self.rows.give(row);
-                self.watermark.raise(now);
-                self.version = self.version.wrapping_add(1);
-                self.barren = 0;
-                return true;
-            }
-        }
-        false
-    }
 }
 
 /// Exchanges two states of equal length.
 #[inline(always)]
 fn swap(one: &mut [u64], other: &mut [u64]) {
-    one.iter_mut().zip(other).for_each(|(one, other)| std::mem::swap(one, other));
+    for (one, other) in one.iter_mut().zip(other) {
+        std::mem::swap(one, other);
+    }
 }
 
+#[inline(always)]
 fn hash(rows: &Slab, row: u32) -> u64 {
     rows.get(row).and_then(|row| row.first()).copied().unwrap_or(0)
 }

@@ -12,15 +12,18 @@ pub(super) struct Watermark(pub(super) Now);
 impl Watermark {
     /// The instant to judge at: `now`, or the watermark if that is later. `window` is how long state of
     /// one caller lives at most by the monotonic clock.
+    #[inline]
     pub(super) fn judging(self, now: Now, window: Micros) -> Now {
         let Now { mono, wall } = self.0;
         // A window that was dropped has ended by the monotonic clock one window later, wherever the
         // wall clock is by then.
-        let over = now.mono >= mono.saturating_add(window);
+        if now.mono >= mono.saturating_add(window) {
+            return now;
+        }
         // What others can write to may say anything: judged there, every window would have ended, or
         // none would ever end.
         let corrupt = mono > now.mono.saturating_add(window) || wall > LATEST;
-        if over || corrupt { now } else { now.max(self.0) }
+        if corrupt { now } else { now.max(self.0) }
     }
 
     /// State was dropped at `now`.
