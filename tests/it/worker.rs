@@ -77,6 +77,7 @@ impl Thread {
         self.host.streams.borrow_mut().insert(stream, request.clone());
         self.host.begin(root, stream);
         let mut new = Stream::new(self.roots[&root].instance().unwrap(), stream);
+        assert_eq!(new.id(), stream, "the host finds it by its number");
         let goes_on = new.request(&*request, &self.worker, &self.host);
         self.streams.insert(stream, new);
         goes_on
