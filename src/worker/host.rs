@@ -72,9 +72,7 @@ pub trait Streams {
 
     /// Is told what was decided about the request of a stream, unless it simply goes on, and what it waited for, if it
     /// did.
-    fn decided(&self, stream: u32, resumed: Option<&Resumed>, verdict: &Verdict) {
-        _ = (stream, resumed, verdict);
-    }
+    fn decided(&self, _stream: u32, _resumed: Option<&Resumed>, _verdict: &Verdict) {}
 }
 
 /// The host, while it is calling about a root or one of its streams. [`Callout::caller`] is that root.

@@ -79,6 +79,7 @@ impl Thread {
         let instance = self.roots[&root].instance().unwrap();
         let (goes_on, new) = Stream::begin(instance, stream, &*request, &self.worker, &self.host);
         let new = new.unwrap_or_else(|| Stream::new(instance.clone(), stream));
+        assert_eq!(new.id(), stream, "the host finds it by its number");
         self.streams.insert(stream, new);
         goes_on
     }

@@ -61,7 +61,7 @@ impl Engine {
         // What was found for the request before may be a whole slot of shared data.
         self.scratch.opinions.clear();
         // It has nothing to be given back, and cannot wait for what others hold.
-        if opinion.is_refusal() && opinion.loan() == 0 && !self.scratch.explains {
+        if opinion.is_refusal() && opinion.loan() == 0 {
             return self.refuse_by_one(&opinion, now);
         }
         (self.scratch.now, self.scratch.since) = (now, now.mono);

@@ -139,6 +139,17 @@ response: {{jitter: {jitter}, body: '{{retry_after}}'}}"
 }
 
 #[test]
+fn jitter_is_anything_from_none_to_all_of_what_is_configured() {
+    let mut gate = Gate::new(
+        "limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 0, algo: W, scope: local}]}]
+response: {jitter: 1ms}",
+    );
+    let added: BTreeSet<u64> =
+        (0..20_000).map(|caller: u32| gate.refusal(&from(&caller.to_string())).jitter).collect();
+    assert!(added.into_iter().eq(0..=1000));
+}
+
+#[test]
 fn one_rule_in_x_ratelimit_fields() {
     let mut gate = Gate::new(
         "limits: [{Url: /, rules: [

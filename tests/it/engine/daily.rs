@@ -77,3 +77,20 @@ fn tells_when_they_are_too_many(more: &str) {
     assert!(gate.admits(&account(0)));
     assert_eq!(gate.metrics(), ["diana.ns.rule.posts.allowed 1", "diana.ns.rule.posts.keys +1"]);
 }
+
+/// No account has more of its own before the day is over.
+#[test]
+fn a_quota_tells_how_long_its_day_lasts() {
+    let mut gate = Gate::new(
+        "accepted: {headers: true}
+limits: [{Url: /, rules: [{name: posts, actor: account, unit: day, rpu: 5, algo: W, scope: local,
+           quota: {accounts: 1000}}]}]",
+    );
+    for left in (0..5).rev() {
+        let verdict = gate.decide(&from("ann"));
+        let Verdict::Admit(_, Some(report)) = verdict else { panic!("{verdict:?}") };
+        // From 22:14 by the clock of the gate.
+        let told = format!("\"posts\";r={left};t=6360");
+        assert_eq!(field(&report.headers(), "ratelimit"), Some(&*told));
+    }
+}

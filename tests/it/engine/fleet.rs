@@ -127,7 +127,11 @@ impl Worker {
                 self.state = report.as_ref().and_then(|it| Some(it.by.as_ref()?.state()));
                 self.fields = report.map(|report| report.headers()).unwrap_or_default();
             }
-            Verdict::Hold(_) => self.verdicts.push(true),
+            Verdict::Hold(held) => {
+                self.verdicts.push(true);
+                self.fields = held.report.headers();
+                self.permits.push(held.permit);
+            }
         }
     }
 

@@ -43,10 +43,14 @@ impl Desk {
     }
 
     fn of(quota: Quota, daily: Option<Shape>) -> Desk {
+        Desk::settling(quota, daily, false)
+    }
+
+    fn settling(quota: Quota, daily: Option<Shape>, settles: bool) -> Desk {
         let gold = Quota { rpu: 1000, ..quota };
         let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
         let plans = Some(Rc::new(Plans { own: quota, kind: PlanKind::Listed { by: None, of } }));
-        let spec = CounterSpec { plans, daily, ..Rule::new("W", quota).spec(100) };
+        let spec = CounterSpec { plans, daily, settles, ..Rule::new("W", quota).spec(100) };
         let data = Rc::<Asked>::default();
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
@@ -110,6 +114,37 @@ fn what_was_lent_by_a_plan_is_not_spent_by_another_and_comes_back_by_the_one_tha
         desk.hear(after, &lends(7), START);
         assert!(!desk.asks(after, START), "it has a block of its own");
         assert!(!desk.handle.has_operations());
+    }
+}
+
+/// Whose answer is then that plan's, whatever the caller has meanwhile.
+#[test]
+fn a_block_that_runs_low_is_renewed_by_the_plan_that_lent_it() {
+    for plan in [FREE, GOLD] {
+        let mut desk = Desk::new();
+        (0..40).for_each(|_| _ = desk.question(plan, START));
+        desk.hear(plan, &lends(10), START);
+        assert_eq!(desk.admitted(plan, START), 10);
+        let renewals = desk.handle.take(usize::MAX);
+        assert!(
+            !renewals.is_empty() && renewals.iter().all(|it| it.plan() == plan),
+            "{renewals:?}"
+        );
+    }
+}
+
+/// What is settled is noted then, and who was let through by no permit used none.
+#[test]
+fn what_was_asked_by_a_plan_that_is_past_is_noted_once_and_if_it_was_charged() {
+    for (settles, permits, is_noted) in
+        [(false, 1, true), (false, 0, false), (true, 1, false), (true, 0, false)]
+    {
+        let mut desk = Desk::settling(Quota::new(Unit::Hour, 100), None, settles);
+        desk.question(GOLD, START);
+        desk.store.judge_by(FREE);
+        let instants = (START, START);
+        desk.store.receive(key(1), &lends(0), (1, permits), instants, &mut desk.handle);
+        assert_eq!(desk.data.writes.get() > 0, is_noted, "{settles} {permits}");
     }
 }
 

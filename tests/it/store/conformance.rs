@@ -91,7 +91,9 @@ impl Twin {
             self.store.undo(&mut reservation);
             return;
         }
-        self.waiting.push((caller, self.store.receipt(&reservation), cost));
+        let receipt = self.store.receipt(&reservation);
+        assert!(self.leases || receipt == algorithm.receipt(&new), "held for {delay} at {now:?}");
+        self.waiting.push((caller, receipt, cost));
         let left = algorithm.remaining(&new, now);
         let told = self.store.remaining(&reservation);
         assert!(told == left || self.leases && told < left, "{told} told, {left} left");

@@ -250,3 +250,20 @@ fn of_a_fleet_redis_is_asked() {
     let why = told["error"].as_str().unwrap();
     assert!(status == 503 && why.contains("may have been done"), "{status}: {told}");
 }
+
+#[test]
+fn at_most_32_orders_are_answered_at_once() {
+    let mut thread = with(Some(TOKEN), FLEET);
+    for stream in 0..70 {
+        let request = bearing("GET", "/.diana/usage?rule=g&actor.account=ada", TOKEN);
+        assert!(!thread.ask(1, 100 + stream, request));
+    }
+    thread.pass(2 * MILLISECOND);
+    // To each what is told of the rule and of its ban.
+    let body = [&[0, 0, 0, 4, 1, 0, 2, 1_000_000, 5, 0, 0][..], &[0; 10]].concat().repeat(70);
+    thread.answer(1, 0, Some(200), &decides(&body));
+    for answered in [32, 64, 70] {
+        assert_eq!(thread.host.replies.borrow().len(), answered);
+        thread.pass(MILLISECOND);
+    }
+}

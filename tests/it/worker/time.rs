@@ -48,6 +48,16 @@ fn a_step_back_is_told_of_and_slewing_is_not() {
     }
 }
 
+/// Where there is no clock that goes on while the machine is off, it is 1970 after a start.
+#[test]
+fn a_wall_clock_that_is_behind_from_the_beginning_has_not_stepped_back() {
+    let mut thread = Thread::with(MINUTE);
+    let now = thread.host.now.get();
+    thread.host.now.set(Now { wall: now.mono / 2, ..now });
+    thread.request(1, 10, "ann");
+    assert_eq!(thread.host.count_of("diana.ns.clock_stepped_back"), 0);
+}
+
 /// Whether a worker was stopped between its looks at the two clocks is seen by how long they took.
 #[test]
 fn clocks_that_are_not_read_at_once_are_read_again() {

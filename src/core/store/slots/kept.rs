@@ -105,14 +105,25 @@ impl Kept {
     pub(super) fn put(&mut self, place: u64, slot: Slot, number: u32, at: Micros) {
         // The table has up to twice as many places as it needs, and while it grows half as many again.
         let bytes = slot.capacity() + 3 * size_of::<Entry>();
-        if let Some(entry) = self.entries.find_mut(hash(place), |entry| entry.place == place) {
-            self.room.give_back(entry.bytes);
-            let fits = self.room.take(bytes);
-            let (slot, bytes) = if fits { (Some(slot), bytes) } else { (None, 0) };
-            *entry = Entry { place, slot, number, at, bytes };
+        let known = self.entries.find_entry(hash(place), |entry| entry.place == place);
+        if let Ok(mut known) = known {
+            self.room.give_back(known.get().bytes);
+            if self.room.take(bytes) {
+                *known.get_mut() = Entry { place, slot: Some(slot), number, at, bytes };
+            } else {
+                known.remove();
+                self.shrink();
+            }
         } else if self.room.take(bytes) {
             let entry = Entry { place, slot: Some(slot), number, at, bytes };
             self.entries.insert_unique(hash(place), entry, |entry| hash(entry.place));
+        }
+    }
+
+    /// A table does not shrink by itself, and slots that have grown are fewer than there were before.
+    fn shrink(&mut self) {
+        if 2 * self.entries.capacity() > 5 * self.entries.len() {
+            self.entries.shrink_to_fit(|entry| hash(entry.place));
         }
     }
 
@@ -130,6 +141,7 @@ impl Kept {
             }
             stays
         });
+        self.shrink();
     }
 
     /// Drops all.

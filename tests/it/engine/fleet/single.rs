@@ -13,7 +13,7 @@ use kit::model::redis::Redis;
 use kit::seed;
 
 use super::super::{Lines, field};
-use super::Worker;
+use super::{Worker, ann};
 
 /// Ticks between two requests. What goes back is there again by then, and a slot of a line is longer.
 const APART: u64 = 700_000;
@@ -155,4 +155,20 @@ limits: [{{Url: /, rules: [{}]}}]",
         }
     }
     assert!(seen.iter().all(|count| *count > 300), "{seen:?}");
+}
+
+/// Nobody has a place to give away before whoever is held for its turn has left, wherever the line is.
+#[test]
+fn who_is_held_is_told_when_there_is_a_place_behind_it() {
+    for scope in ["global", "gateway", "local"] {
+        let line = "name: line, algo: LB, max_queue: 9, max_delay: 10s";
+        let rule = format!("{line}, actor: account, unit: second, rpu: 1, scope: {scope}");
+        let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
+        for turn in 0..9 {
+            worker.request(&ann());
+            worker.steps(3, &mut |call, time| Some(redis.answer(&call.body, time)));
+            let told = format!("\"line\";r=0;t={}", turn + 1);
+            assert_eq!(field(&worker.fields, "ratelimit"), Some(&*told), "{scope}");
+        }
+    }
 }

@@ -40,6 +40,33 @@ fn bad_input_is_told() {
 }
 
 #[test]
+fn who_asks_with_parameters_that_mean_nothing_is_told_which_ones_do() {
+    let mut thread = with(Some(TOKEN), RULES);
+    for (rest, allowed) in
+        [("rules?x=1", "none"), ("usage?rule=r&actor.account=a&for=5m", "rule, actor.account")]
+    {
+        let (status, told) = answer(&mut thread, bearing("GET", &format!("/.diana/{rest}"), TOKEN));
+        let wanted = json!({"error": format!("allowed parameters: {allowed}")});
+        assert_eq!((status, told), (400, wanted));
+    }
+}
+
+#[test]
+fn who_asks_by_another_method_is_told_which_one_is_allowed() {
+    let mut thread = with(Some(TOKEN), RULES);
+    for (method, path, allowed) in
+        [("POST", "rules", Some("GET")), ("GET", "reset", Some("POST")), ("GET", "rules", None)]
+    {
+        let query = if path == "reset" { "?rule=r&actor.account=a" } else { "" };
+        let request = bearing(method, &format!("/.diana/{path}{query}"), TOKEN);
+        assert!(!thread.ask(1, 90, request));
+        let (_, reply) = thread.host.replies.borrow_mut().pop().unwrap();
+        let told = reply.headers().find(|(name, _)| *name == "allow");
+        assert_eq!(told.map(|(_, method)| method), allowed, "{method} {path}");
+    }
+}
+
+#[test]
 fn whoever_does_not_bear_the_token_finds_nothing() {
     let mut thread = with(Some(TOKEN), RULES);
     let nothing = json!({"error": "not found"});
@@ -62,16 +89,22 @@ fn whoever_does_not_bear_the_token_finds_nothing() {
     );
     thread.pass(SECOND);
     get(&mut thread, "/rules");
-    for token in [None, Some("fifteen letters")] {
+    for (token, status, complaints) in [
+        (None, 404, 1),
+        (Some("fifteen letters"), 404, 1),
+        (Some("sixteen letters "), 200, 0),
+        (Some(TOKEN), 200, 0),
+    ] {
         let mut thread = with(token, RULES);
         let given = token.unwrap_or_default();
-        assert_eq!(
-            answer(&mut thread, bearing("GET", "/.diana/rules", given)),
-            (404, nothing.clone())
-        );
+        assert_eq!(answer(&mut thread, bearing("GET", "/.diana/rules", given)).0, status);
         assert!(thread.configure(2, "admin: {path: /.other, token_env: DIANA_TOKEN}\nlimits: []"));
         let log = thread.host.log.take();
-        assert_eq!(log.iter().filter(|(level, _)| *level == Level::Error).count(), 1, "{log:?}");
+        assert_eq!(
+            log.iter().filter(|(level, _)| *level == Level::Error).count(),
+            complaints,
+            "{log:?}"
+        );
     }
 }
 

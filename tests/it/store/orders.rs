@@ -1,0 +1,38 @@
+//! What Redis is asked when an operator wants to know what a caller used, or to lift it.
+
+use diana_core::bloom::Shape;
+use diana_core::policy::Quota;
+use diana_core::redis::protocol::Back;
+use diana_core::store::CounterSpec;
+use diana_core::store::usage::Unliftable;
+use diana_core::time::Unit;
+use kit::store::gateway::key;
+use kit::store::rule::Rule;
+
+use super::desk::Desk;
+
+#[test]
+fn a_look_charges_nothing_and_lifts_nothing() {
+    let desk = Desk::new("W", 10);
+    for (asked, back) in
+        [(desk.store.looks_at(key(1)), Back::Looks), (desk.store.lifts(key(1)), Back::Lifts)]
+    {
+        assert_eq!((asked.caller, asked.back, asked.cost, asked.want), (key(1), back, 0, 0));
+    }
+}
+
+#[test]
+fn what_others_wait_for_or_share_is_not_lifted_in_redis_either() {
+    let spec = |short| Rule::new(short, Quota::new(Unit::Second, 10)).spec(100);
+    let daily = Some(Shape::new(1000, 10_000, 10));
+    for (spec, wanted) in [
+        (spec("W"), Ok(())),
+        (spec("SW"), Ok(())),
+        (spec("TB"), Ok(())),
+        (spec("LB"), Err(Unliftable::Line)),
+        (CounterSpec { daily, ..spec("W") }, Err(Unliftable::Quota)),
+    ] {
+        let name = spec.entry.short;
+        assert_eq!(Desk::of(spec).store.can_lift(), wanted, "{name}");
+    }
+}

@@ -1,0 +1,120 @@
+//! The ways in which a request is charged: checked first, or at once. By each a caller gets all of its limit, and no more.
+
+use std::rc::Rc;
+
+use diana_core::algorithm::IN_FLIGHT;
+use diana_core::bloom::Shape;
+use diana_core::decision::Decision;
+use diana_core::policy::{Quota, Scope};
+use diana_core::settlement::Settlement;
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::store::usage::Unliftable;
+use diana_core::store::{CounterSpec, Store};
+use diana_core::time::{Now, SECOND, Unit};
+use kit::fake::FakeSharedData;
+use kit::store::gateway::{START, key};
+use kit::store::rule::Rule;
+
+type Way = fn(&mut dyn Store, u64, Now) -> bool;
+
+const LIMIT: u64 = 7;
+const CALLERS: u64 = 5;
+
+fn spec() -> CounterSpec {
+    Rule::new("W", Quota::new(Unit::Day, LIMIT)).spec(100)
+}
+
+/// All that count: a worker, a gateway, a filter of many accounts, and places in flight.
+fn stores() -> [(&'static str, Box<dyn Store>); 4] {
+    let in_flight = || {
+        let quota = Quota::new(Unit::Second, LIMIT);
+        CounterSpec { entry: IN_FLIGHT, algorithm: (IN_FLIGHT.build)(&quota).unwrap(), ..spec() }
+    };
+    let daily = CounterSpec { daily: Some(Shape::new(1000, 10_000, 10)), ..spec() };
+    [
+        ("local", Scope::Local, spec()),
+        ("gateway", Scope::Gateway, spec()),
+        ("daily", Scope::Local, daily),
+        ("in flight", Scope::Gateway, in_flight()),
+    ]
+    .map(|(name, scope, spec)| {
+        let (data, mut tables) = (Rc::<FakeSharedData>::default(), Tables::default());
+        (name, Stores::new("test".into(), data, &mut tables).open(scope, spec))
+    })
+}
+
+fn checked(store: &mut dyn Store, caller: u64, now: Now) -> bool {
+    let mut found = store.check(key(caller), 1, now);
+    store.charge(&mut found, 0).is_admitted()
+}
+
+fn taken(store: &mut dyn Store, caller: u64, now: Now) -> bool {
+    match store.take(key(caller), 1, now) {
+        None => true,
+        Some(mut found) => store.charge(&mut found, 0).is_admitted(),
+    }
+}
+
+fn known(store: &mut dyn Store, caller: u64, now: Now) -> bool {
+    store.charge_known(key(caller), 1, now) || checked(store, caller, now)
+}
+
+#[test]
+fn by_each_way_a_caller_gets_all_of_its_limit_and_no_more() {
+    for (way, admits) in [("checked", checked as Way), ("taken", taken), ("known", known)] {
+        for (name, mut store) in stores() {
+            for caller in 0..CALLERS {
+                let asks = 0..3 * LIMIT;
+                let given = asks.filter(|after| admits(&mut *store, caller, START.later(*after)));
+                assert_eq!(given.count() as u64, LIMIT, "{name}, {way}");
+                let found = store.check(key(caller), 1, START.later(3 * LIMIT));
+                assert_ne!(found.decision(), Decision::NOW, "{name}, {way}");
+                assert_eq!(store.remaining(&found), 0, "{name}, {way}");
+            }
+        }
+    }
+}
+
+/// Most of them come out of blocks, and are known by those.
+#[test]
+fn whatever_way_permits_were_charged_they_come_back_if_nothing_was_used() {
+    const MOST: u64 = 1000;
+    for short in ["W", "SW", "TB"] {
+        let (data, mut tables) = (Rc::<FakeSharedData>::default(), Tables::default());
+        let rule = Rule::new(short, Quota::new(Unit::Day, MOST));
+        let spec = CounterSpec { settles: true, ..rule.spec(100) };
+        let mut stores = Stores::new("test".into(), data, &mut tables);
+        let traffic = stores.traffic.clone();
+        let mut store = stores.open(Scope::Gateway, spec);
+        let charge = |number: u64| {
+            let now = START.later(number * SECOND / 1000);
+            let mut found = store.check(key(1), 1, now);
+            assert!(store.charge(&mut found, 0).is_admitted(), "{short}");
+            let (receipt, since) = (store.receipt(&found), now.mono);
+            Settlement { receipt, since, reserved: 1, used: 0 }
+        };
+        let charged: Vec<_> = (0..300).map(charge).collect();
+        assert!(traffic.writes.get() < 100, "{short}: {:?}", traffic.writes);
+        let now = START.later(2 * SECOND);
+        for settlement in charged {
+            assert!(store.settle(key(1), &settlement, now), "{short}");
+        }
+        while store.tidy(now) {}
+        // What drained of a bucket meanwhile it may have missed.
+        let wanted = MOST - u64::from(short == "TB")..=MOST;
+        let left = store.look_at(key(1), now).unwrap().remaining;
+        assert!(wanted.contains(&left), "{short}: {left}");
+    }
+}
+
+#[test]
+fn what_a_worker_counts_by_itself_is_neither_looked_at_nor_lifted() {
+    for (name, mut store) in
+        stores().into_iter().filter(|(name, _)| ["local", "daily"].contains(name))
+    {
+        assert!(checked(&mut *store, 1, START));
+        assert!(store.look_at(key(1), START).is_none(), "{name}");
+        assert_eq!(store.lift(key(1), START), Err(Unliftable::Local), "{name}");
+    }
+}
