@@ -11,10 +11,14 @@ KEYS = ["diana:{2:fleet}:ready"]
 WHERE = "in the primary among 127.0.0.1:17001 … 17003"
 
 
+# As long as gateways still ask the old primary, it is not to count beside the new one.
+SETTINGS = ["min-replicas-to-write 1"]
+
+
 def start(processes, password):
     for port in NODES:
         follow = [] if port == NODES[0] else [f"replicaof 127.0.0.1 {NODES[0]}"]
-        processes[f"Redis {port}"] = redis_node.start(port, password, *follow)
+        processes[f"Redis {port}"] = redis_node.start(port, password, *SETTINGS, *follow)
     for port in SENTINELS:
         processes[f"Sentinel {port}"] = start_sentinel(port, password)
 

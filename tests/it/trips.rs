@@ -241,6 +241,7 @@ fn failures_have_names() {
         ("upstream failure", "upstream"),
         ("upstream protocol error", "upstream"),
         ("READONLY You can't write against a read only replica.", "readonly"),
+        ("NOREPLICAS Not enough good replicas to write.", "noreplicas"),
         ("OOM command not allowed when used memory > 'maxmemory'.", "oom"),
         ("NOSCRIPT No matching script. Please use EVAL.", "noscript"),
         ("ERR Protocol error: unauthenticated multibulk length", "noauth"),

@@ -40,7 +40,7 @@ impl Metrics for Names {
     }
 }
 
-const FAILURES: [Failure; 22] = [
+const FAILURES: [Failure; 23] = [
     Failure::NoAuth,
     Failure::WrongPass,
     Failure::Open,
@@ -54,6 +54,7 @@ const FAILURES: [Failure; 22] = [
     Failure::NoHost,
     Failure::Upstream,
     Failure::ReadOnly,
+    Failure::NoReplicas,
     Failure::OutOfMemory,
     Failure::NoScript,
     Failure::Loading,

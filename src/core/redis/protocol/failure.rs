@@ -31,6 +31,8 @@ pub enum Failure {
     Upstream,
     /// This is a replica.
     ReadOnly,
+    /// No replica follows it, without which it may not write.
+    NoReplicas,
     /// Its memory is full, and it may not evict.
     OutOfMemory,
     /// It has not seen the script since its start.
@@ -61,6 +63,7 @@ const CODES: &[(&str, Failure, &str)] = &[
     ("CLUSTERDOWN", Failure::ClusterDown, "clusterdown"),
     ("TRYAGAIN", Failure::TryAgain, "tryagain"),
     ("READONLY", Failure::ReadOnly, "readonly"),
+    ("NOREPLICAS", Failure::NoReplicas, "noreplicas"),
     ("OOM", Failure::OutOfMemory, "oom"),
     ("NOSCRIPT", Failure::NoScript, "noscript"),
     ("LOADING", Failure::Loading, "loading"),
@@ -154,6 +157,7 @@ impl fmt::Display for Failure {
             }
             Failure::Upstream => "the proxy gets no answer from the node (upstream failure)",
             Failure::ReadOnly => "this is a replica, not a primary (READONLY)",
+            Failure::NoReplicas => "no replica follows this primary, or too late (NOREPLICAS)",
             Failure::OutOfMemory => "Redis has no memory left (OOM)",
             Failure::NoScript => "Redis does not know the script (NOSCRIPT)",
             Failure::Loading => "Redis is still reading its data (LOADING)",

@@ -146,7 +146,7 @@ fn of_whom_sentinels_name() {
     let mut fleet = under_load(Sentinels::start(None));
     lose_primaries(&mut fleet, RECOVERY);
     let planned = Fault::<Sentinels> {
-        // The old primary serves beside the new one until the sentinels have it follow that.
+        // What the old primary counts until its replicas leave it, the new one does not know.
         emptied: 1,
         begin: &|fleet| fleet.redis.fail_over(),
         end: &|fleet| {

@@ -42,7 +42,10 @@ impl Sentinels {
             let follow = nodes.first().map(|first| format!("replicaof 127.0.0.1 {}", first.port));
             let door = tls.map(|certificates| (free_port(), certificates));
             let secure = door.map(|(port, certificates)| with_tls(certificates, port));
-            nodes.push(node(follow.into_iter().chain(secure.unwrap_or_default()).collect()));
+            // As long as gateways still ask the old primary, it is not to count beside the new one.
+            let alone = "min-replicas-to-write 1".to_owned();
+            let settings = follow.into_iter().chain([alone]);
+            nodes.push(node(settings.chain(secure.unwrap_or_default()).collect()));
             doors.push(door.map_or(nodes[nodes.len() - 1].port, |(port, _)| port));
         }
         let ports: Vec<u16> = (0..SIZE).map(|_| free_port()).collect();
