@@ -47,8 +47,9 @@ pub fn counting() -> Upstream {
     Upstream::answering(count)
 }
 
-/// Lets hundreds of an account come at once to gateways in front of that service, who try again after a pause.
-pub fn play(envoys: &[Envoy], account: usize, pause: Duration) {
+/// Lets hundreds of an account come at once to gateways in front of that service, who try again after a pause. How many
+/// the service was at, at most.
+pub fn play(envoys: &[Envoy], account: usize, pause: Duration) -> usize {
     thread::scope(|scope| {
         for number in 0..CLIENTS {
             let port = envoys[number % envoys.len()].port;
@@ -68,14 +69,16 @@ pub fn play(envoys: &[Envoy], account: usize, pause: Duration) {
     });
     // Until a place is free again takes as long as it takes Redis to hear of it.
     let most = MOST[account].load(Ordering::SeqCst);
-    assert!((LIMIT * 3 / 4..=LIMIT).contains(&most), "{most} of {CLIENTS} at once");
+    assert!(most >= LIMIT * 3 / 4, "{most} of {CLIENTS} at once");
+    most
 }
 
 #[test]
 fn twenty_at_a_time_of_hundreds_and_never_one_more() {
     let service = counting();
     let envoys = [Gateway::with(&rules("gateway")).workers(4).before(&service).start()];
-    play(&envoys, 0, Duration::from_millis(10));
+    let most = play(&envoys, 0, Duration::from_millis(10));
+    assert!(most <= LIMIT, "{most} of {LIMIT} at once");
     settles(&envoys[0], "rule.few.in_flight", 0);
     envoys[0].assert_unharmed();
 }

@@ -4,12 +4,18 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::{Fleet, gateway};
-use crate::harness::{Centre, Client, Says, Upstream, eventually};
+use super::modes::{Alone, Modes, alone_within, without_cause};
+use super::{Fleet, GATEWAYS, gateway};
+use crate::harness::{
+    Centre, Client, Clock, Complaint, NO_EXCUSE, Says, Upstream, alone, eventually,
+    try_until_undisturbed,
+};
 use crate::in_flight::{AGAIN, LIMIT, counting, fill, hang, play, rules};
 
-/// Longer than an answer takes on a busy machine: a gateway that goes alone lets its own part in, too.
-const TIMEOUT: u64 = 900_000;
+const TIMEOUT: u64 = 250_000;
+
+/// Longer than an answer takes on a busy machine.
+const PATIENT: u64 = 900_000;
 
 /// By which the gateways come together.
 const TOGETHER: &str = "
@@ -22,33 +28,79 @@ fn start(service: &Upstream) -> Fleet {
     fleet
 }
 
+/// How many were in flight at once by an instant, of how many.
+struct Open {
+    count: usize,
+    limit: usize,
+    by: u64,
+}
+
+impl Open {
+    /// At most the limit, and a part of it for each of so many gateways that says that it was alone until then: what it
+    /// lets in by itself comes on top of what Redis has granted it.
+    #[track_caller]
+    fn assert_bound(&self, gateways: usize, alone: &[Alone]) {
+        let Open { count, limit, by } = *self;
+        let parts = limit.div_ceil(gateways) * alone_within(alone, &(0..by)) as usize;
+        assert!(count <= limit + parts, "{count} of {limit} + {parts} in flight; {NO_EXCUSE}");
+    }
+
+    /// The same, and not one less if none was alone.
+    #[track_caller]
+    fn assert_all(&self, gateways: usize, alone: &[Alone]) {
+        self.assert_bound(gateways, alone);
+        let is_all = self.count >= self.limit || alone_within(alone, &(0..self.by)) > 0;
+        assert!(is_all, "{} of {} in flight", self.count, self.limit);
+    }
+}
+
 #[test]
 fn twenty_at_a_time_of_hundreds_and_never_one_more() {
     let fleet = start(&counting());
-    play(&fleet.envoys, 1, Duration::from_millis(50));
+    let (modes, clock) = (Modes::watch(&fleet.envoys), Clock::new());
+    let count = play(&fleet.envoys, 1, Duration::from_millis(50));
+    let most = Open { count, limit: LIMIT, by: clock.now() };
+    most.assert_bound(GATEWAYS, &modes.end());
     fleet.assert_unharmed();
 }
 
 /// Long requests keep their places, and those of a gateway that was killed are free within two seconds.
 #[test]
 fn the_places_of_a_gateway_that_died_are_free_again() {
-    let service = Upstream::answering(hang);
+    alone();
+    try_until_undisturbed("a gateway died", || ((), lose_a_gateway()));
+}
+
+/// Whoever was alone meanwhile without a cause.
+#[track_caller]
+fn lose_a_gateway() -> Vec<Complaint> {
+    let (service, clock) = (Upstream::answering(hang), Clock::new());
+    let open = |count| Open { count, limit: LIMIT, by: clock.now() };
     let Fleet { envoys, redis, wires } = start(&service);
-    let mut envoys = Arc::into_inner(envoys).unwrap();
-    let last = envoys.pop().unwrap();
-    let held = fill(&last);
-    assert_eq!(held.len(), LIMIT);
+    let modes = Modes::watch(&envoys);
+    let held = fill(&envoys[GATEWAYS - 1]);
+    let first = open(held.len());
     thread::sleep(2 * AGAIN);
-    assert_eq!(fill(&envoys[0]).len(), 0, "they are still in flight");
-    drop(last);
+    // They are still in flight.
+    let still = open(held.len() + fill(&envoys[0]).len());
+    let before = modes.end();
+    [first, still].iter().for_each(|open| open.assert_all(GATEWAYS, &before));
+
+    let mut envoys = Arc::into_inner(envoys).unwrap();
+    drop(envoys.pop());
+    let envoys = Arc::new(envoys);
+    let modes = Modes::watch(&envoys);
     thread::sleep(AGAIN);
     let one = fill(&envoys[0]);
-    assert_eq!(one.len(), LIMIT, "{}", envoys[0].log());
-    assert_eq!(fill(&envoys[1]).len(), 0);
+    let again = open(one.len());
+    let both = open(one.len() + fill(&envoys[1]).len());
     one.into_iter().for_each(Client::reset);
     thread::sleep(Duration::from_millis(300));
-    assert_eq!(fill(&envoys[1]).len(), LIMIT);
-    drop((redis, wires));
+    let other = open(fill(&envoys[1]).len());
+    let after = modes.end();
+    [again, both, other].iter().for_each(|open| open.assert_all(envoys.len(), &after));
+    drop((held, redis, wires));
+    without_cause(before.iter().chain(&after), TIMEOUT)
 }
 
 /// Who is under way keeps its place, though a configuration centre has replaced the rules that it came by.
@@ -62,7 +114,7 @@ fn places_outlive_rules_that_a_centre_replaces() {
     let remote = "remote: {cluster: centre, path: /rules.yaml, every: 1s, timeout: 1s}";
     let own = format!("{remote}\n{}", limits(LIMIT));
     let fleet = Fleet::start_with(|redis, _| {
-        gateway(TIMEOUT, &own, redis).before(&service).cluster("centre", centre.port)
+        gateway(PATIENT, &own, redis).before(&service).cluster("centre", centre.port)
     });
     fleet.comes_together("/together");
     let mut open = fill(&fleet.envoys[0]);
