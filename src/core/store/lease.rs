@@ -23,8 +23,8 @@ const IDLE_WHEN_DRY: Micros = SECOND / 50;
 const SHORT: Micros = SECOND / 10;
 
 /// After more of a caller's requests waited than may wait, how long none of them waits for permits that
-/// only have to gather.
-const CROWDED: Micros = 10 * SECOND;
+/// only have to gather: those that were refused are told to come again after a second.
+const CROWDED: Micros = SECOND;
 
 /// What a worker knows of one caller.
 #[derive(Debug, Clone, Copy, Default)]

@@ -7,7 +7,7 @@ use diana_core::policy::Quota;
 use diana_core::port::{Call, Callout};
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
-use diana_core::time::Unit;
+use diana_core::time::{SECOND, Unit};
 use diana_core::verdict::Verdict;
 use fastrand::Rng;
 use kit::fake::{FakeClock, FakeSharedData};
@@ -27,8 +27,10 @@ const LONGEST: u64 = 200 * MS + MS;
 /// How long a request waits at least that is refused although it fits.
 const SHORTEST: u64 = 180 * MS;
 
-/// Requests of a caller that may wait in a worker.
+/// Requests of a caller that may wait in a worker; how long none may do so after there were as many, of which the last may
+/// have waited for a fifth of a second.
 const MOST: usize = 64;
+const CROWDED: u64 = SECOND + SECOND / 5;
 
 /// A host without Redis.
 pub struct Nobody;
@@ -59,7 +61,8 @@ struct Gateway {
     refused: usize,
     waited: usize,
     /// Whether more waited than may.
-    crowded: bool,
+    /// When as many waited in a worker as may.
+    crowded: Option<u64>,
     /// Refused although they fit, since others held the permits all the time.
     in_vain: usize,
 }
@@ -83,7 +86,7 @@ impl Gateway {
         let workers = (0..workers).map(worker).collect();
         let clock = FakeClock::default();
         clock.0.set(START);
-        let (past, refused, waited, crowded, in_vain) = (Vec::new(), 0, 0, false, 0);
+        let (past, refused, waited, crowded, in_vain) = (Vec::new(), 0, 0, None, 0);
         Gateway { rule, clock, workers, past, refused, waited, crowded, in_vain }
     }
 
@@ -104,16 +107,19 @@ impl Gateway {
             }
             Verdict::Ask { ticket } => {
                 self.workers[worker].waiting.push(ticket);
-                self.crowded |= self.workers[worker].waiting.len() >= MOST;
+                if self.workers[worker].waiting.len() >= MOST {
+                    self.crowded = Some(now.mono);
+                }
             }
             Verdict::Refuse(refusal) => {
                 self.refused += 1;
                 let left = self.rule.left(&self.past, now);
                 let fits = left >= self.rule.quota.cost;
                 let in_vain = waited >= SHORTEST;
+                let is_crowded = self.crowded.is_some_and(|last| now.mono - last <= CROWDED);
                 self.in_vain += usize::from(fits && in_vain);
                 assert!(
-                    !fits || in_vain || self.crowded,
+                    !fits || in_vain || is_crowded,
                     "refused although {left} are left: {} {:?}",
                     refusal.by.state(),
                     self.rule.quota

@@ -17,9 +17,10 @@ use super::plan::Plan;
 use crate::fake::FakeSharedData;
 use crate::host::{Decided, FakeHost, Fate};
 
-/// Requests of one caller that may wait in a worker; how long none does after there were as many.
+/// Requests of one caller that may wait in a worker; how long none may do so after there were as many, of which the last
+/// may have waited for a fifth of a second.
 const MOST: usize = 64;
-const CROWDED: Micros = 11 * SECOND;
+const CROWDED: Micros = SECOND + SECOND / 5;
 
 /// From then on a request that waits may be refused since others still hold what it needs.
 const LONGEST: Micros = 180_000;

@@ -1,10 +1,10 @@
 //! A worker of a gateway whose requests have an account and a device.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use diana_core::port::{self, Call};
-use diana_core::time::{Micros, Now};
+use diana_core::time::{Micros, Now, SECOND};
 use diana_worker::{Root, Stream};
 use kit::ending::FakeEnding;
 use kit::fake::{FakeRequest, FakeSharedData};
@@ -20,12 +20,14 @@ pub struct Done {
     pub came: Micros,
     pub at: Micros,
     pub admitted: bool,
-    /// Whether as many of its caller's requests as may have waited here: for ten seconds not all of them do.
+    /// Whether as many of its caller's requests as may have waited here a moment ago: for a second not all of them do.
     pub is_beyond: bool,
 }
 
-/// Requests of a caller that may wait in a worker for what others hold.
+/// Requests of a caller that may wait in a worker for what others hold; how long none may do so after there were as many, of
+/// which the last may have waited for a fifth of a second.
 const MOST: usize = 64;
+const CROWDED: Micros = SECOND + SECOND / 5;
 
 pub struct Worker {
     host: FakeHost,
@@ -34,8 +36,8 @@ pub struct Worker {
     root: Root,
     streams: u32,
     waiting: HashMap<u32, (Stream, Who, Micros)>,
-    /// Accounts (0) and devices (1) of which too many waited.
-    crowded: HashSet<(usize, usize)>,
+    /// Accounts (0) and devices (1) of which too many waited, and when they last did.
+    crowded: HashMap<(usize, usize), Micros>,
 }
 
 impl Worker {
@@ -52,7 +54,7 @@ impl Worker {
             root,
             streams: 0,
             waiting: HashMap::new(),
-            crowded: HashSet::new(),
+            crowded: HashMap::new(),
         }
     }
 
@@ -88,8 +90,8 @@ impl Worker {
                 self.waiting.values().filter(|(_, who, _)| is_its(who)).count() >= MOST
             };
             let (accounts, devices) = (waits(&|it| it.0 == account), waits(&|it| it.1 == device));
-            self.crowded.extend(accounts.then_some((0, account)));
-            self.crowded.extend(devices.then_some((1, device)));
+            self.crowded.extend(accounts.then_some(((0, account), now)));
+            self.crowded.extend(devices.then_some(((1, device), now)));
             return None;
         }
         Some(self.done(who, now, now, fate))
@@ -137,7 +139,8 @@ impl Worker {
     }
 
     fn done(&self, who: Who, came: Micros, at: Micros, fate: Fate) -> Done {
-        let is_beyond = self.crowded.contains(&(0, who.0)) || self.crowded.contains(&(1, who.1));
+        let is_crowded = |what| self.crowded.get(&what).is_some_and(|last| at - last <= CROWDED);
+        let is_beyond = is_crowded((0, who.0)) || is_crowded((1, who.1));
         Done { who, came, at, admitted: fate != Fate::Refused, is_beyond }
     }
 
