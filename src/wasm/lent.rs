@@ -37,10 +37,9 @@ impl Deref for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        if self.0.capacity() <= LONGEST {
-            // While a buffer is lent there is no other, or a shorter one, which the host did not take.
-            SPARE.set(std::mem::take(&mut self.0));
-        }
+        let (given, spare) = (std::mem::take(&mut self.0), SPARE.take());
+        let is_better = given.capacity() > spare.capacity() && given.capacity() <= LONGEST;
+        SPARE.set(if is_better { given } else { spare });
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::Found;
+use super::header::Said;
 use super::sources::Sources;
 use crate::key::{Key, KeyHasher, Seed};
 use crate::port::Request;
@@ -165,15 +166,29 @@ impl Callers {
     #[inline(never)]
     fn find(&mut self, compound: usize, request: &dyn Request) -> Caller {
         let Some((parts, counted)) = self.compounds.get(compound) else { return Caller::Absent };
-        let seed = self.seed(*counted);
         let [part] = parts.as_slice() else { return self.find_several(compound, request) };
         let Some(actor) = self.actors.get(*part) else { return Caller::Absent };
-        match actor.ask(request) {
-            (source, Found::Value(value)) => {
-                let public = || Key::of(&Seed::PUBLIC, source, &value);
-                let percentile = if self.percentiles { percentile(public()) } else { 0 };
-                Caller::Known { key: Key::of(seed, source, &value), percentile }
-            }
+        match actor.first(request) {
+            Said::Text(text) => self.known(*counted, 0, text),
+            Said::Several => Caller::Shared,
+            Said::Nothing => self.find_by_others(*part, *counted, request),
+        }
+    }
+
+    /// A caller with a single value.
+    #[inline(always)]
+    fn known(&self, counted: Counted, source: usize, value: &[u8]) -> Caller {
+        let public = || Key::of(&Seed::PUBLIC, source, value);
+        let percentile = if self.percentiles { percentile(public()) } else { 0 };
+        Caller::Known { key: Key::of(self.seed(counted), source, value), percentile }
+    }
+
+    /// The caller of `request` by the sources of an actor, if the header that is asked first says nothing.
+    #[inline(never)]
+    fn find_by_others(&mut self, actor: usize, counted: Counted, request: &dyn Request) -> Caller {
+        let Some(actor) = self.actors.get(actor) else { return Caller::Absent };
+        match actor.find_after_first(request) {
+            (source, Found::Value(value)) => self.known(counted, source, &value),
             (_, Found::Repeated) => Caller::Shared,
             (_, Found::Absent) => Caller::Absent,
             (_, Found::NoMetadata) => {

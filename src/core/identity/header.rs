@@ -26,20 +26,35 @@ fn trimmed(value: &[u8]) -> &[u8] {
     }
 }
 
-/// What a header says.
+/// What a header says, of which nothing is to be dropped.
+#[derive(Clone, Copy)]
+pub(super) enum Said<'r> {
+    Nothing,
+    Text(&'r [u8]),
+    Several,
+}
+
+/// What a header of a request says.
 #[inline(always)]
-pub(super) fn find<'r>(name: &str, request: &'r dyn Request) -> Found<'r> {
+pub(super) fn said<'r>(name: &str, request: &'r dyn Request) -> Said<'r> {
     match request.header(name) {
-        Values::None => Found::Absent,
+        Values::None => Said::Nothing,
         // Over HTTP/2 spaces come through, which the upstream takes off.
-        Values::One(value) => Found::text(Cow::Borrowed(trimmed(value))),
-        Values::Many(_) => Found::Repeated,
+        Values::One(value) => match trimmed(value) {
+            [] => Said::Nothing,
+            text => Said::Text(text),
+        },
+        Values::Many(_) => Said::Several,
     }
 }
 
 impl Source for Header {
     fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
-        find(&self.0, request)
+        match said(&self.0, request) {
+            Said::Nothing => Found::Absent,
+            Said::Text(text) => Found::text(Cow::Borrowed(text)),
+            Said::Several => Found::Repeated,
+        }
     }
 
     fn reads_headers(&self) -> bool {

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use super::{Found, Mistake, Source, header};
+use super::header::{self, Said};
+use super::{Found, Mistake, Source};
 use crate::policy::Actor;
 use crate::port::Request;
 
@@ -34,24 +35,25 @@ impl Sources {
         self.sources.iter().any(|source| source.reads_headers())
     }
 
-    /// Asks the sources in order. What the first of them finds that finds anything, and its number.
-    #[inline(never)]
-    pub fn find<'r>(&self, request: &'r dyn Request) -> (usize, Found<'r>) {
-        self.ask(request)
+    /// What the header says that is asked first.
+    #[inline(always)]
+    pub(super) fn first<'r>(&self, request: &'r dyn Request) -> Said<'r> {
+        self.header.as_ref().map_or(Said::Nothing, |name| header::said(name, request))
     }
 
-    /// The same within the one caller of it that nearly every request comes by.
-    #[inline(always)]
-    pub(super) fn ask<'r>(&self, request: &'r dyn Request) -> (usize, Found<'r>) {
+    /// Asks the sources in order. What the first of them finds that finds anything, and its number.
+    pub fn find<'r>(&self, request: &'r dyn Request) -> (usize, Found<'r>) {
+        self.find_from(0, request)
+    }
+
+    /// The same, where [`Sources::first`] says nothing.
+    pub(super) fn find_after_first<'r>(&self, request: &'r dyn Request) -> (usize, Found<'r>) {
+        self.find_from(usize::from(self.header.is_some()), request)
+    }
+
+    fn find_from<'r>(&self, first: usize, request: &'r dyn Request) -> (usize, Found<'r>) {
         let mut missing = Found::Absent;
-        let mut asked = 0;
-        if let Some(name) = &self.header {
-            match header::find(name, request) {
-                Found::Absent => asked = 1,
-                found => return (0, found),
-            }
-        }
-        for (number, source) in self.sources.iter().enumerate().skip(asked) {
+        for (number, source) in self.sources.iter().enumerate().skip(first) {
             match source.find(request) {
                 Found::Absent => {}
                 Found::NoMetadata => missing = Found::NoMetadata,

@@ -122,12 +122,14 @@ impl Leases {
         (self.pages, self.list) = (Vec::new(), Vec::new());
     }
 
+    #[inline(always)]
     fn line(&self, key: Key) -> usize {
         (key.hash % self.most as u64) as usize
     }
 }
 
 /// What lies in a line, if it was ever used.
+#[inline(always)]
 fn at(pages: &mut [Box<[Lease]>], line: usize) -> Option<&mut Lease> {
     pages.get_mut(line / PAGE)?.get_mut(line % PAGE)
 }

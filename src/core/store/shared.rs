@@ -103,6 +103,9 @@ impl Store for Shared {
     }
 
     fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
+        if self.spend(key, cost, now) {
+            return None;
+        }
         let mut reservation = match self.known(key, cost, now) {
             Some(known) => known,
             None if self.charge_kept(key, cost, now) => return None,
