@@ -36,6 +36,8 @@ pub(super) fn begin_root(id: u32) {
 
 /// Does something with a root, if there is such a one.
 pub(super) fn with_root<T>(id: u32, act: impl FnOnce(&mut Root) -> T) -> Option<T> {
+    // It may have other rules afterwards.
+    begin_early(BEGUN.replace((NOBODY, NOBODY)));
     let mut roots = ROOTS.try_borrow_mut().ok()?;
     roots.iter_mut().find(|(known, _)| *known == id).map(|(_, root)| act(root))
 }
@@ -55,20 +57,27 @@ pub(super) fn take_root(id: u32) -> Option<Root> {
 
 /// A stream begins.
 pub(super) fn begin_stream(id: u32, root: u32) {
-    let (before, its_root) = BEGUN.replace((id, root));
-    if before != NOBODY {
-        begin_early(before, its_root);
+    let before = BEGUN.replace((id, root));
+    if before.0 != NOBODY {
+        begin_early(before);
     }
 }
 
-/// Makes a stream whose request does not come before another stream begins.
+/// Makes a stream whose request does not come before anything else happens: it is judged by what its root has in force now.
 #[inline(never)]
-fn begin_early(id: u32, root: u32) {
-    let instance = with_root(root, |root| root.instance().cloned()).flatten();
-    instance.into_iter().for_each(|instance| keep(Stream::new(instance, id)));
+fn begin_early((id, root): (u32, u32)) {
+    let Ok(roots) = ROOTS.try_borrow() else { return };
+    if let Some(instance) = instance_of(&roots, root) {
+        keep(Stream::new(instance.clone(), id));
+    }
 }
 
-/// The request of a stream has come: it is judged by what its root has in force now. Whether it goes on.
+#[inline(always)]
+fn instance_of(roots: &[(u32, Root)], id: u32) -> Option<&Rc<Instance>> {
+    roots.iter().find(|(known, _)| *known == id).and_then(|(_, root)| root.instance())
+}
+
+/// The request of a stream has come. Whether it goes on.
 pub(super) fn request(
     id: u32,
     begin: impl FnOnce(&Rc<Instance>, u32) -> (bool, Option<Stream>),
@@ -80,8 +89,7 @@ pub(super) fn request(
     }
     BEGUN.set((NOBODY, NOBODY));
     let Ok(roots) = ROOTS.try_borrow() else { return true };
-    let found = roots.iter().find(|(known, _)| *known == root);
-    let Some(instance) = found.and_then(|(_, root)| root.instance()) else { return true };
+    let Some(instance) = instance_of(&roots, root) else { return true };
     let (goes_on, stream) = begin(instance, id);
     if let Some(stream) = stream {
         keep_latest(stream);
