@@ -7,6 +7,8 @@ mod settled_bucket;
 use diana_core::algorithm::REGISTRY;
 use diana_core::policy::{Quota, Zone};
 use diana_core::time::{SECOND, Unit};
+use fastrand::Rng;
+use kit::seed;
 use kit::store::gateway::START;
 use kit::store::rule::Rule;
 
@@ -112,6 +114,60 @@ fn redis_is_told_the_numbers_of_an_algorithm() {
         ("LB", huge, [-1, i64::MAX, i64::MAX]),
     ] {
         assert_eq!(numbers(short, quota), wanted, "{short} {quota:?}");
+    }
+}
+
+/// What an operator is told to be used is what is not left, as long as nobody owes anything.
+#[test]
+fn what_is_charged_and_what_is_left_are_the_limit() {
+    const LIMIT: u64 = 1000;
+    let mut rng = Rng::with_seed(seed::fresh());
+    for short in ["W", "SW", "TB"] {
+        let Rule { algorithm, .. } = Rule::new(short, Quota::new(Unit::Day, LIMIT));
+        let (mut state, mut charged, mut now) = (vec![0; algorithm.words()], 0, START);
+        for _ in 0..60 {
+            let cost = rng.u64(1..40);
+            let old = state.clone();
+            charged += match algorithm.step(&old, now, cost, &mut state).is_admitted() {
+                true => cost,
+                false => 0,
+            };
+            assert_eq!(algorithm.charged(&state, now), charged, "{short}");
+            assert_eq!(algorithm.remaining(&state, now), LIMIT - charged, "{short}");
+        }
+        for _ in 0..100 {
+            now = now.later(rng.u64(..3600 * SECOND));
+            let sum = algorithm.charged(&state, now) + algorithm.remaining(&state, now);
+            assert_eq!(sum, LIMIT, "{short} at {now:?}");
+        }
+        assert_eq!(algorithm.charged(&state, now.later(100_000 * SECOND)), 0, "{short}");
+    }
+}
+
+/// Most numbers fit into 64 bits, and are reckoned with as such: it makes no difference.
+#[test]
+fn a_bucket_drains_by_its_rate_however_much_it_owes_and_however_long_that_takes() {
+    const MOST: u64 = 1_000_000_000;
+    for unit in [Unit::Second, Unit::Day, Unit::Month] {
+        let quota = Quota::new(unit, MOST);
+        let (algorithm, period) = (Rule::new("TB", quota).algorithm, quota.period());
+        for owed in [1, 2_000, MOST / 5, MOST] {
+            let times = (0..60).map(|power| 1 << power);
+            for gone in times.chain([period / 9, period - 1, period, period + 1]) {
+                let mut state = vec![0; algorithm.words()];
+                let mut new = state.clone();
+                assert!(algorithm.step(&new, START, owed, &mut state).is_admitted());
+                let drained = u128::from(gone) * u128::from(MOST);
+                let owed = (u128::from(owed) * u128::from(period)).saturating_sub(drained);
+                let left = MOST - u64::try_from(owed.div_ceil(period.into())).unwrap();
+                let now = START.later(gone);
+                assert_eq!(algorithm.remaining(&state, now), left, "{owed} after {gone}");
+                for cost in [1, left, left + 1].into_iter().filter(|cost| *cost > 0) {
+                    let admits = algorithm.step(&state, now, cost, &mut new).is_admitted();
+                    assert_eq!(admits, cost <= left, "{cost} of {left} after {gone}");
+                }
+            }
+        }
     }
 }
 

@@ -78,6 +78,28 @@ fn days_weeks_and_months_are_those_of_the_clocks_in_force() {
     assert!(odd > 200, "{odd} days with a change");
 }
 
+/// As some windows are within a few years, but for a change of clocks.
+#[test]
+fn the_shortest_and_the_longest_window_are_not_far_from_what_there_is() {
+    for zone in SUMMER.map(zone).into_iter().chain([Zone::UTC, Zone::ahead(-7200)]) {
+        let change = u64::from(zone.shift()) * SECOND;
+        for unit in [Unit::Day, Unit::Week, Unit::Month] {
+            let (all, mut wall, mut lengths) =
+                (windows(unit, zone), 1_700_000_000 * SECOND, vec![]);
+            while wall < 1_840_000_000 * SECOND {
+                let span = all.at(wall);
+                lengths.push(span.length);
+                wall = span.ends;
+            }
+            let (least, most) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());
+            let [shortest, longest] = [all.shortest(), all.longest()];
+            let is_near = (shortest..=shortest + change).contains(least)
+                && (longest - change..=longest).contains(most);
+            assert!(is_near, "{unit:?} in {zone:?}: {least}, {most} in {shortest}..={longest}");
+        }
+    }
+}
+
 /// Windows leave no gap, and overlap nowhere.
 #[test]
 fn each_window_begins_where_the_one_before_ends() {

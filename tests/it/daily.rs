@@ -52,3 +52,22 @@ fn admits_of(store: &mut dyn Store, account: u64, cost: u64, now: Now) -> bool {
     let mut reservation = store.check(key(account), cost, now);
     reservation.decision().is_admitted() && store.charge(&mut reservation, 0).is_admitted()
 }
+
+/// The gauge of a worker, which goes by what has changed, is right at any time, and back where it was when all is over.
+#[test]
+fn accounts_are_told_as_they_come_and_taken_back_in_the_end() {
+    for ends in [DAY / 2, DAY] {
+        let mut store = open(by_day(5), 1_000, 100, &mut Tables::default());
+        let mut told = 0;
+        for account in [1, 2, 1, 3, 4, 4] {
+            assert!(admits(&mut *store, account, START));
+            told += store.change_in_keys();
+        }
+        assert_eq!(told, 4);
+        // All of them are gone with the day.
+        store.tidy(START.later(ends));
+        told += store.change_in_keys();
+        assert_eq!(told, if ends < DAY { 4 } else { 0 });
+        assert_eq!(told + store.close(START.later(ends)), 0);
+    }
+}

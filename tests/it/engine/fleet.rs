@@ -4,6 +4,7 @@ mod anew;
 mod bans;
 mod counted;
 mod leases;
+mod orders;
 mod parts;
 mod patience;
 mod rounds;

@@ -3,10 +3,12 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana_core::policy::Quota;
+use diana_core::policy::{Quota, Scope};
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
-use kit::fake::FakeSharedData;
+use kit::fake::{Asked, FakeSharedData};
 use kit::seed;
 use kit::store::gateway::{Gateway, START, key, open};
 use kit::store::rule::Rule;
@@ -129,5 +131,25 @@ fn where_other_rules_have_to_agree_nothing_is_decided_by_what_is_kept() {
         let (mine, fresh) = (ours.check(key(1), 1, now), theirs.check(key(1), 1, now));
         assert!(!mine.decision().is_admitted(), "{short}");
         assert_eq!((mine.decision(), ours.remaining(&mine)), (fresh.decision(), 0), "{short}");
+    }
+}
+
+/// A host that does not tell the numbers of what was written has every charge read and written once, and none in vain.
+#[test]
+fn nothing_is_kept_where_the_host_tells_no_numbers() {
+    for short in ["W", "SW", "TB"] {
+        let (data, mut tables) = (Rc::<Asked>::default(), Tables::default());
+        let rule = Rule::new(short, Quota::new(Unit::Day, 1_000));
+        let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
+        let mut store = stores.open(Scope::Gateway, rule.spec(1_000));
+        let mut charges = |number: u64| {
+            let before = (data.reads.get(), data.writes.get());
+            // Too seldom for a block.
+            let mut found = store.check(key(1), 1, START.later(number * SECOND));
+            assert!(store.charge(&mut found, 0).is_admitted());
+            (data.reads.get() - before.0, data.writes.get() - before.1)
+        };
+        charges(0);
+        assert!((1..30).all(|number| charges(number) == (1, 1)), "{short}");
     }
 }

@@ -8,6 +8,7 @@ use diana_core::port::SharedData;
 use diana_core::settlement::Settlement;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
+use diana_core::store::usage::Unliftable;
 use diana_core::store::{CounterSpec, Store};
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::FakeSharedData;
@@ -132,4 +133,30 @@ fn who_is_forgotten_is_charged_what_it_owes_and_else_stays_forgotten() {
         assert_eq!(office.data.keys().iter().any(is_slot), more < 0, "{used}");
         assert_eq!(office.left(1, START) as i64 - LIMIT as i64, more, "{used}");
     }
+}
+
+/// For want of room it was counted with others. Once it has room of its own, that is all that is known of it.
+#[test]
+fn what_was_shared_is_lifted_from_whoever_has_room_by_now() {
+    // One permit comes back in a second.
+    let quota = Quota::new(Unit::of(LIMIT * SECOND), LIMIT);
+    let data = Rc::<FakeSharedData>::default();
+    let mut tables = Tables::default();
+    let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
+    stores.lifts = true;
+    let store = stores.open(Scope::Gateway, Rule::new("TB", quota).spec(8));
+    let mut office = Office { store, data };
+    let usage = |office: &mut Office, now| office.store.look_at(key(1), now).unwrap();
+    let mut others = 100..;
+    while !usage(&mut office, START).is_shared {
+        office.reserve(others.next().unwrap(), START);
+    }
+    (0..LIMIT - 2).for_each(|_| _ = office.reserve(1, START));
+    assert_eq!(office.store.lift(key(1), START), Err(Unliftable::Shared));
+    // By then the others have nothing that is still counted.
+    let later = at(2);
+    let known = usage(&mut office, later);
+    assert!(!known.is_shared && known.remaining < LIMIT, "{known:?}");
+    assert_eq!(office.store.lift(key(1), later), Ok(()));
+    assert_eq!(office.left(1, later), LIMIT);
 }

@@ -159,7 +159,24 @@ fn whoever_is_banned_is_told_so() {
     admitted(&mut thread, request("/"));
     refused(&mut thread, request("/"));
     let told = refused(&mut thread, request("/"));
-    assert_eq!((&told[0]["decision"], &told[1]["why"]), (&json!("banned"), &json!("banned")));
+    assert_eq!((&told[0]["rule"], &told[0]["decision"]), (&json!("r"), &json!("banned")));
+    assert_eq!(told[1], json!({"rule": "s", "decision": "skipped", "why": "banned"}));
+    assert_eq!(told.as_array().unwrap().len(), 2, "{told}");
+}
+
+/// Also of a rule that does not know who calls.
+#[test]
+fn an_exemption_of_an_entry_is_told_of_each_of_its_rules() {
+    let rules = "limits: [{Url: /, except: {headers: {x-vip: '1'}}, rules: [{name: r, actor: account, unit: minute, \
+                 rpu: 9}, {name: t, actor: tenant, unit: minute, rpu: 9}]}]\nactors: {tenant: [{header: x-tenant}]}";
+    let mut thread = thread(Some(TOKEN), rules);
+    let mut why = |request| {
+        let told = admitted(&mut thread, request);
+        let why = |rule: &Value| rule["why"].as_str().unwrap_or("none").to_owned();
+        told.as_array().unwrap().iter().map(why).collect::<Vec<_>>()
+    };
+    assert_eq!(why(request("/")), ["none", "absent"]);
+    assert_eq!(why(request("/").header("x-vip", "1")), ["exempt", "exempt"]);
 }
 
 #[test]

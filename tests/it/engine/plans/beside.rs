@@ -1,9 +1,11 @@
 //! Plans beside bans and daily quotas: both see the numbers of the plan that a request is judged by.
 
+use diana_core::engine::inquiry::{Inquired, Order};
 use fastrand::Rng;
 use kit::seed;
+use kit::told::Told;
 
-use super::{Gate, SECOND, says};
+use super::{Gate, SECOND, field, number, rule, says};
 
 /// What an account used, its refusals that count, and whether it is banned.
 #[derive(Clone, Copy, Default)]
@@ -70,4 +72,40 @@ fn bans_and_quotas_see_the_numbers_of_the_plan() {
     }
     println!("{admitted} admitted, {refused} refused, {banned} banned");
     assert!(admitted > 3000 && refused > 1000 && banned > 100, "too tame");
+}
+
+/// Without a request nobody knows what plan a caller has: an operator is told the rule's own numbers, which are the most
+/// that trusted data may say.
+#[test]
+fn an_operator_is_told_of_a_caller_by_the_numbers_of_the_rule() {
+    for (limit, own) in [
+        (
+            "rpu: 4, plans: {by: [{jwt_claim: plan, payload: p}], of: {gold: {rpu: 9}, silver: {rpu: 2}}}",
+            4,
+        ),
+        ("rpu: {jwt_claim: plan, payload: p, default: 3, max: 50}", 50),
+    ] {
+        for claim in ["gold", "silver", "tin"] {
+            let mut gate = Gate::new(&format!(
+                "limits: [{{Url: /, rules: [{{actor: account, unit: day, algo: W, scope: gateway, {limit}}}]}}]"
+            ));
+            assert!(gate.admits(&says("ann", claim)));
+            let (now, callers) = (gate.clock.0.get(), gate.engine.named(0, &["ann".into()]));
+            let done = gate.engine.inquire(0, callers, Order::Look, now);
+            let Ok(Inquired::Done(seen)) = done else { panic!("{done:?}") };
+            assert_eq!(seen[0].usage.remaining, own - 1, "{limit} {claim}");
+        }
+    }
+}
+
+/// Whom data allow nothing is told the window in which others have theirs.
+#[test]
+fn a_limit_of_nothing_is_told_with_the_window_of_the_least_limit() {
+    let mut gate =
+        rule("algo: TB, burst: 20, rpu: {jwt_claim: plan, payload: p, default: 3, max: 50}");
+    for (said, policy) in [(0.0, r#""r";q=0;w=1200"#), (1.0, r#""r";q=20;w=1200"#)] {
+        let ann = number(&said.to_string(), said);
+        while gate.admits(&ann) {}
+        assert_eq!(field(&gate.refusal(&ann).headers(), "ratelimit-policy"), Some(policy));
+    }
 }

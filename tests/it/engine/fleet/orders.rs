@@ -1,0 +1,281 @@
+//! An operator's orders about callers whom Redis counts.
+
+use std::collections::BTreeSet;
+
+use diana_core::engine::inquiry::{Cannot, Inquired, Order, Seen};
+use diana_core::policy::redis::OnFailure;
+use diana_core::port::{Answer, Call, Clock};
+use diana_core::store::usage::Unliftable;
+use diana_core::time::SECOND;
+use kit::fake::FakeRequest;
+use kit::model::proxy::{Proxy, split};
+use kit::model::wire::{Asking, commands};
+use kit::model::{LIFTS, LOOKS};
+
+use super::{MILLISECOND, Worker, ann, opinion};
+use crate::fleet::redis::decides;
+
+const MINUTE: u64 = 60 * SECOND;
+
+const ORDERS: [Order; 4] = [Order::Look, Order::Reset, Order::Ban(MINUTE), Order::Unban];
+
+const RULE: &str = "actor: account, unit: day, rpu: 10, algo: W, scope: global, \
+                    ban: {after: 3, within: 10s, for: 1m}";
+
+/// Whoever has a device may say so in two ways, so that its name stands for two callers.
+const TWO_WAYS: &str = "
+actors: {device: [{header: x-device-id}, {query: device}]}
+redis: {cluster: redis, proxied: true, parts: 64}
+limits: [{Url: /, rules: [{actor: device, unit: day, rpu: 9, algo: W, scope: global}]}]
+";
+
+/// What became of an order that Redis was asked about.
+type Told = Result<Vec<Seen>, Cannot>;
+
+impl Worker {
+    fn inquire(&mut self, name: &str, order: Order) -> Result<Inquired, Cannot> {
+        let callers = self.engine.named(0, &[name.into()]);
+        self.engine.inquire(0, callers, order, self.clock.now())
+    }
+
+    /// The same of what Redis has to be asked about: under which ticket.
+    fn ask_about(&mut self, name: &str, order: Order) -> u64 {
+        match self.inquire(name, order) {
+            Ok(Inquired::Asked(ticket)) => ticket,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A millisecond passes, in which `redis` answers. The orders about which everything is known then.
+    fn tell_orders(&mut self, redis: &mut dyn FnMut(&Call) -> Option<Vec<u8>>) -> Vec<u64> {
+        let now = self.clock.0.get().later(MILLISECOND);
+        self.clock.0.set(now);
+        let mut known = self.engine.work(now, &self.callout);
+        let fresh = self.callout.sent.borrow()[self.called..].to_vec();
+        for call in fresh {
+            let body = redis(&call);
+            let fetch = || body.clone();
+            let status = Some(if body.is_some() { 200 } else { 503 });
+            let answer = Answer { status, size: 9, body: &fetch };
+            known.extend(self.engine.answer(self.called as u32, &answer, now).unwrap_or_default());
+            self.called += 1;
+        }
+        known.iter().map(|it| it.ticket).collect()
+    }
+
+    /// What becomes of an order, to which Redis says this of the rule and of the ban.
+    fn told(&mut self, order: Order, rule: [i64; 10], ban: [i64; 10]) -> Told {
+        let ticket = self.ask_about("ann", order);
+        let says = decides(&[&[0][..], &rule, &ban].concat());
+        assert_eq!(self.tell_orders(&mut |_| Some(says.clone())), [ticket]);
+        let (rule, told, seen) = self.engine.told(ticket).expect("it is known");
+        assert_eq!((rule, told), (0, order));
+        assert!(self.engine.told(ticket).is_none(), "it is told once");
+        seen
+    }
+
+    /// How many questions Redis is asked for a request, which it would let through.
+    fn questions(&mut self) -> usize {
+        let mut asked = 0;
+        self.request(&ann());
+        self.steps(3, &mut |call, _| {
+            let questions = questions(call);
+            asked += questions.len();
+            // It is not banned there, if that is asked, too.
+            let rest = opinion(0, 0, 0).repeat(questions.len() - 1);
+            Some(decides(&[&[0][..], &opinion(0, 9, 1), &rest].concat()))
+        });
+        asked
+    }
+}
+
+/// Of each question what is to be done, and for how long somebody is to be banned.
+fn questions(call: &Call) -> Vec<(u64, u64)> {
+    let words = commands(&call.body);
+    let mut asking = Asking::read(&words[0]);
+    let mut all = Vec::new();
+    while let Some((questions, _)) = asking.ask() {
+        all.extend((0..questions).map(|_| {
+            let (_, asked) = asking.rule(0, 0);
+            (asked.what, asked.receipt)
+        }));
+    }
+    all
+}
+
+/// An opinion of somebody who shares with others what is counted.
+fn shared(is_shared: bool, mut opinion: [i64; 10]) -> [i64; 10] {
+    opinion[9] = is_shared.into();
+    opinion
+}
+
+#[test]
+fn redis_is_asked_for_what_was_ordered_and_for_nothing_else() {
+    for order in ORDERS {
+        let mut worker = Worker::new(RULE);
+        worker.ask_about("ann", order);
+        let mut asked = Vec::new();
+        worker.tell_orders(&mut |call| {
+            asked.extend(questions(call));
+            None
+        });
+        let rule = if order == Order::Reset { (LIFTS, 0) } else { (LOOKS, 0) };
+        let ban = match order {
+            Order::Look | Order::Reset => (0, 0),
+            Order::Ban(length) => (LIFTS, length),
+            Order::Unban => (LIFTS, 0),
+        };
+        assert_eq!(asked, [rule, ban], "{order:?}");
+    }
+}
+
+/// Whose values have no room of their own can be looked at, and nobody else's usage is lifted with it, nor is anybody
+/// banned for it.
+#[test]
+fn an_order_fails_only_where_it_would_meet_others() {
+    for order in ORDERS {
+        for (rule, ban) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut worker = Worker::new(RULE);
+            let left = MINUTE.cast_signed();
+            let told = worker.told(
+                order,
+                shared(rule, opinion(0, 4, 1)),
+                shared(ban, opinion(0, left, 0)),
+            );
+            match (order, told) {
+                (Order::Reset, Err(why)) if rule => {
+                    assert_eq!(why, Cannot::Lift(Unliftable::Shared));
+                }
+                (Order::Ban(_), Err(why)) if ban => assert_eq!(why, Cannot::NoRoom),
+                (_, Ok(seen)) if order != Order::Reset || !rule => {
+                    let [seen] = &seen[..] else { panic!("{seen:?}") };
+                    assert_eq!((seen.usage.is_shared, seen.ban), (rule, Some(MINUTE)));
+                    assert_eq!((seen.usage.remaining, seen.usage.lent), (4, 1));
+                    assert!(!matches!(order, Order::Ban(_)) || !ban, "nobody has room for it");
+                }
+                (_, other) => panic!("{order:?}, {rule} {ban}: {other:?}"),
+            }
+        }
+    }
+}
+
+/// It is known in this gateway at once, and asks nobody.
+#[test]
+fn a_ban_that_redis_tells_holds_from_then_on_if_it_was_ordered() {
+    let (banned, free) = (opinion(0, MINUTE.cast_signed(), 0), opinion(0, 0, 0));
+    for (orders, is_banned) in [
+        (vec![(Order::Ban(MINUTE), banned)], true),
+        (vec![(Order::Ban(MINUTE), banned), (Order::Unban, free)], false),
+        (vec![(Order::Ban(MINUTE), banned), (Order::Reset, banned)], true),
+        (vec![(Order::Look, banned)], false),
+        (vec![(Order::Reset, free)], false),
+    ] {
+        let mut worker = Worker::new(RULE);
+        for (order, ban) in &orders {
+            let [seen] = &worker.told(*order, opinion(0, 9, 0), *ban).unwrap()[..] else {
+                panic!()
+            };
+            assert_eq!(seen.ban, Some(ban[2].cast_unsigned()));
+        }
+        let asked = worker.questions();
+        assert_eq!((worker.verdicts == [false], asked == 0), (is_banned, is_banned), "{orders:?}");
+    }
+}
+
+/// What a worker remembers to have been refused holds no longer than what was used.
+#[test]
+fn whoever_is_lifted_is_asked_about_again() {
+    for (order, asks) in [(Order::Look, false), (Order::Unban, false), (Order::Reset, true)] {
+        let mut worker = Worker::new(RULE);
+        worker.request(&ann());
+        let hour = 60 * MINUTE.cast_signed();
+        worker.steps(3, &mut |_, _| {
+            Some(decides(&[&[-1][..], &opinion(hour, 0, 0), &opinion(0, 0, 0)].concat()))
+        });
+        worker.told(order, opinion(0, 9, 0), opinion(0, 0, 0)).unwrap();
+        let asked = worker.questions();
+        assert_eq!((asked > 0, worker.verdicts), (asks, vec![false, asks]), "{order:?}");
+    }
+}
+
+#[test]
+fn only_a_reset_needs_what_can_be_lifted() {
+    for order in [Order::Look, Order::Reset] {
+        let mut line = Worker::new("actor: account, unit: second, rpu: 9, algo: LB, scope: global");
+        match line.inquire("ann", order) {
+            Ok(Inquired::Asked(_)) => assert_eq!(order, Order::Look),
+            Err(why) => {
+                assert_eq!((order, why), (Order::Reset, Cannot::Lift(Unliftable::Line)));
+            }
+            Ok(other) => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Orders that are open at a time, each of which is told under its own ticket once Redis has answered.
+#[test]
+fn each_order_is_told_by_itself() {
+    let mut worker = Worker::new(RULE);
+    let orders = [("ann", Order::Look, 5), ("bob", Order::Reset, 3), ("cid", Order::Unban, 4)];
+    let tickets = orders.map(|(name, order, _)| worker.ask_about(name, order));
+    for ticket in tickets {
+        assert!(worker.engine.told(ticket).is_none(), "nobody has answered");
+    }
+    let says = |left| [&[0][..], &opinion(0, left, 0), &opinion(0, 0, 0)].concat();
+    let says = orders.map(|(_, _, left)| says(left)).concat();
+    assert_eq!(worker.tell_orders(&mut |_| Some(decides(&says))), tickets);
+    assert!(worker.engine.told(tickets[2] + 1).is_none());
+    for place in [1, 2, 0] {
+        let (_, order, seen) = worker.engine.told(tickets[place]).expect("it is known");
+        let left = seen.unwrap()[0].usage.remaining.cast_signed();
+        assert_eq!((order, left), (orders[place].1, orders[place].2));
+    }
+}
+
+/// An order about several callers, one of whom lies where Redis does not answer: what was done about the other one is
+/// not told as if it were all, and from then on nobody is asked.
+#[test]
+fn an_order_is_done_for_all_of_its_callers_or_not_told_as_done() {
+    for number in 0..20 {
+        let name = format!("phone-{number}");
+        let mut parts = BTreeSet::new();
+        let mut proxy = Proxy::default();
+        // Which of the two fails, if any does, by the order of their parts.
+        for fails in [None, Some(0), Some(1)] {
+            proxy.away = fails.and_then(|it| parts.iter().nth(it)).copied().into_iter().collect();
+            let is_away = !proxy.away.is_empty();
+            let mut worker = Worker::of(TWO_WAYS, OnFailure::Gateway);
+            let ticket = worker.ask_about(&name, Order::Reset);
+            let mut known = Vec::new();
+            for _ in 0..400 {
+                let time = worker.clock.now().wall;
+                known.extend(worker.tell_orders(&mut |call| {
+                    let asked = split(&call.body).into_iter().map(|(part, _)| part);
+                    parts.extend(asked.filter(|part| *part > 0));
+                    Some(proxy.answer(&call.body, time))
+                }));
+            }
+            assert_eq!(known, [ticket], "{name}, {fails:?}");
+            let (_, _, told) = worker.engine.told(ticket).expect("it is known");
+            match told {
+                Ok(seen) => assert!(!is_away && seen.len() == 2, "{seen:?}"),
+                Err(why) => assert!(is_away && why == Cannot::Unheard, "{why:?}"),
+            }
+            match worker.inquire(&name, Order::Reset) {
+                Ok(_) => assert!(!is_away),
+                Err(why) => assert!(is_away && why == Cannot::Away, "{why:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn nobody_is_asked_about_nobody() {
+    let mut worker = Worker::new(RULE);
+    let now = worker.clock.now();
+    assert_eq!(worker.engine.inquire(0, Vec::new(), Order::Look, now), Err(Cannot::Away));
+    assert!(worker.tell_orders(&mut |_| None).is_empty());
+    let nobody = FakeRequest::get("/");
+    worker.request(&nobody);
+    assert_eq!(worker.verdicts, [true]);
+}
