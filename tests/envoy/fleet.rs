@@ -11,6 +11,7 @@ mod quotas;
 mod roots;
 mod scale;
 mod settling;
+mod still;
 mod totals;
 
 use std::sync::Arc;

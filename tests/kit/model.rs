@@ -30,11 +30,10 @@ use slices::Slices;
 use terms::Terms;
 
 /// What is out is counted for one or two terms.
-pub const TERM: u64 = SECOND / 10;
+pub const TERM: u64 = SECOND / 2;
 
-/// A lease lives so long at most, and ends so long before it is counted no more.
+/// A lease lives so long at most.
 pub const LEASE: u64 = SECOND / 10;
-pub const NOTICE: u64 = SECOND / 20;
 
 /// What is needed soon is needed in this time, and what is wanted in that.
 const SOON: u64 = SECOND / 50;

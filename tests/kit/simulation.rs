@@ -37,6 +37,8 @@ enum Event {
     Answer(Response),
     /// A call of it reaches Redis.
     Call(network::Call),
+    /// A request of a caller comes.
+    Request(u32),
 }
 
 /// What there is to see with the model in place of Redis, one or several.
@@ -135,6 +137,13 @@ impl<R: Redis> Simulation<R> {
             return;
         }
         let number = gateway * self.plan.workers + self.rng.usize(0..self.plan.workers);
+        match self.plan.goes_on(number, now) {
+            then if then > now => self.add(then, number, Event::Request(caller)),
+            _ => self.arrive(caller, number, now),
+        }
+    }
+
+    fn arrive(&mut self, caller: u32, number: usize, now: Micros) {
         self.watch.request(caller, self.workers[number].alone(caller).is_some(), now);
         let done = self.workers[number].request(caller, self.plan.is_gold(caller, now), now);
         self.after(number, done, now);
@@ -142,16 +151,27 @@ impl<R: Redis> Simulation<R> {
 
     fn next_event(&mut self) {
         let Some(Reverse((now, event, number))) = self.order.pop() else { return };
+        let then = self.plan.goes_on(number, now);
+        match self.events.get(&event) {
+            Some(Event::Call(_)) => {}
+            // A host that stood still reads what has come before it looks at its clock.
+            Some(Event::Tick) if then > now => {
+                return self.order.push(Reverse((then + 1, event, number)));
+            }
+            _ if then > now => return self.order.push(Reverse((then, event, number))),
+            _ => {}
+        }
         let done = match self.events.remove(&event) {
             Some(Event::Tick) => {
                 let worker = &mut self.workers[number];
-                if worker.called != Some(now) {
+                if worker.called.is_none_or(|at| at > now) {
                     return;
                 }
                 worker.called = None;
                 worker.tick(now)
             }
             Some(Event::Answer(response)) => self.workers[number].answer(&response, now),
+            Some(Event::Request(caller)) => return self.arrive(caller, number, now),
             Some(Event::Call(call)) => {
                 let (at, response) = self.network.arrive(call, now, &mut self.rng);
                 return self.add(at, number, Event::Answer(response));

@@ -10,8 +10,8 @@ use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
+use kit::model::TERM;
 use kit::model::rule::Rule;
-use kit::model::{NOTICE, TERM};
 use kit::rules::{at, block, left, today, trip};
 use kit::seed;
 use kit::server::Server;
@@ -23,7 +23,7 @@ struct Held {
     /// When it may be spent.
     from: u64,
     until: u64,
-    /// When a careful holder has given it back.
+    /// When a careful holder has given it back, though it may have stood still for a while.
     due: u64,
 }
 
@@ -118,7 +118,7 @@ impl Play<'_> {
     }
 
     fn holds(&mut self, back: Back, from: u64, until: u64) {
-        let due = until + self.rng.u64(0..NOTICE);
+        let due = self.rng.u64(until..self.now + TERM);
         self.held.push(Held { back, at: self.now, from, until, due });
     }
 

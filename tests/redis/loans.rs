@@ -5,7 +5,7 @@ use diana_core::policy::Quota;
 use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::{SECOND, Unit};
 
-use kit::model::{LEASE, NOTICE, TERM};
+use kit::model::{LEASE, TERM};
 use kit::rules::{Rule, trip, trip_of};
 use kit::server::Server;
 
@@ -152,7 +152,7 @@ fn what_is_lent_of_the_next_slice_refuses_nobody_for_good() {
     let wants = Charge { soon: 4, ..rule.charge(1, 0, 4) };
     let ahead = say(&server, now, wants);
     assert!(ahead.block > 0 && ahead.starts > 0, "{ahead:?}");
-    assert_eq!(ahead.spend, TERM + 10_000 - NOTICE, "so that it comes back in the next term");
+    assert_eq!(ahead.spend, LEASE);
     use_up(&server, &rule, now);
     assert_eq!(request(&server, &rule, now).loan, TERM + 10_000);
     say(&server, now, gives_back(&rule, &ahead, ahead.block));

@@ -10,6 +10,9 @@ use kit::simulation::seen::Seen;
 
 const ALGORITHMS: [&str; 4] = ["W", "SW", "TB", "LB"];
 
+/// A lease is spent for a tenth of a second, and was not used as far as it comes back in half a second.
+const LONGEST_STILL: u64 = 350_000;
+
 fn run(plan: &Plan) -> Seen {
     let seen = simulation::run(plan);
     println!("{plan:?}\n{seen:?}");
@@ -48,8 +51,14 @@ fn never_over_the_limit_while_redis_answers() {
         // Some behind a proxy, where each caller's permits lie with one of several Redis.
         let nodes = rng.usize(1..=4);
         let proxied = Proxied { parts: nodes * rng.usize(1..=4), nodes };
-        let line = Line { proxy: rng.bool().then_some(proxied), ..plan.line };
-        let plan = Plan { callers, zipf: 1.1, demand, pulse, seconds: 8, line, ..plan };
+        // What a worker holds that stands still for a while was not used. A line in front of it does not move then.
+        let begins = rng.u64(0..SECOND - LONGEST_STILL);
+        let stands = algo != "LB" && rng.bool();
+        let still = begins..begins + if stands { rng.u64(1..LONGEST_STILL) } else { 0 };
+        // Nor does it give up what it asked before.
+        let timeout = if stands { SECOND / 2 } else { plan.line.timeout };
+        let line = Line { proxy: rng.bool().then_some(proxied), timeout, ..plan.line };
+        let plan = Plan { callers, zipf: 1.1, demand, pulse, still, seconds: 8, line, ..plan };
         let seen = run(&plan);
         assert_eq!((seen.failed, seen.alone), (0.0, 0.0));
         assert_eq!(seen.extremes.fullest.over(), 0);

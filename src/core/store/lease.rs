@@ -119,6 +119,12 @@ impl Lease {
         Some(before)
     }
 
+    /// The block in hand if nothing is left of it, so that it is counted as out no longer than need be; none otherwise.
+    pub(crate) fn take_used_up(&mut self) -> (Block, u64) {
+        let block = if self.left == 0 { std::mem::take(&mut self.block) } else { Block::default() };
+        (block, 0)
+    }
+
     /// The next block, which is given up.
     pub(crate) fn take_next(&mut self) -> Block {
         std::mem::take(&mut self.next)

@@ -125,11 +125,11 @@ fn a_block_that_runs_low_is_renewed_by_the_plan_that_lent_it() {
         (0..40).for_each(|_| _ = desk.question(plan, START));
         desk.hear(plan, &lends(10), START);
         assert_eq!(desk.admitted(plan, START), 10);
-        let renewals = desk.handle.take(usize::MAX);
-        assert!(
-            !renewals.is_empty() && renewals.iter().all(|it| it.plan() == plan),
-            "{renewals:?}"
-        );
+        let all = desk.handle.take(usize::MAX);
+        let [renewal @ Operation::Renew(..), Operation::GiveBack(used_up)] = &all[..] else {
+            panic!("{all:?}")
+        };
+        assert_eq!((renewal.plan(), used_up.numbers), (plan, desk.numbers(plan)));
     }
 }
 

@@ -128,7 +128,7 @@ fn the_memory_for_leases_is_in_proportion_to_the_callers() {
 #[test]
 fn a_request_waits_for_permits_that_gather_only_where_a_lease_can_have_held_them_back() {
     // Terms of leases have numbers, one of which is zero.
-    let zero = (1 << 17) * SECOND / 10;
+    let zero = (1 << 17) * SECOND / 2;
     for start in [START, Now { mono: zero, ..START }] {
         for (burst, lent, at, waits) in [
             (248, true, 0, true),
@@ -212,7 +212,7 @@ fn what_is_left_is_told_as_it_is_by_a_lease_too() {
 /// A lease counts in the term in which it is taken and in the next one, also if others are charged meanwhile.
 #[test]
 fn a_lease_is_out_until_the_end_of_the_next_term() {
-    for again in [0, 500 * MS] {
+    for again in [0, 2500 * MS] {
         let mut office = Office::new("W", day(1000), false);
         if again > 0 {
             // One that came back leaves nothing behind.
@@ -220,13 +220,33 @@ fn a_lease_is_out_until_the_end_of_the_next_term() {
             office.workers[1].close(START);
         }
         office.take_block(0, again);
-        assert!(office.take(1, again + 100 * MS));
-        assert!(office.flood(1, again + 150 * MS) > 900);
-        assert_eq!(office.check(1, again + 150 * MS).loan(), 50 * MS, "{again}");
+        assert!(office.take(1, again + 500 * MS));
+        assert!(office.flood(1, again + 750 * MS) > 900);
+        assert_eq!(office.check(1, again + 750 * MS).loan(), 250 * MS, "{again}");
         office.workers[1].look_again(office.ann);
-        let late = office.check(1, again + 200 * MS);
+        let late = office.check(1, again + SECOND);
         assert!(!late.decision().is_admitted());
         assert_eq!(late.loan(), 0, "it was not given back: {again}");
+    }
+}
+
+/// It spends nothing of what it held before, which is out for all others until it gives that back.
+#[test]
+fn what_a_worker_holds_that_stands_still_for_less_than_a_term_was_not_used() {
+    for (short, begins) in
+        ["W", "SW", "TB"].into_iter().flat_map(|it| [0, 250, 499].map(|ms| (it, ms * MS)))
+    {
+        let mut office = Office::new(short, day(1000), false);
+        office.take_block(0, begins);
+        let used = 1 + office.flood(1, begins);
+        for still in [100, 200, 300, 400, 499] {
+            office.workers[1].look_again(office.ann);
+            let refused = office.check(1, begins + still * MS);
+            assert!(refused.loan() > 0, "{short}, from {begins} on, after {still} ms: it fits");
+        }
+        office.workers[0].tidy(office.start.later(begins + 499 * MS));
+        office.workers[1].look_again(office.ann);
+        assert_eq!(used + office.flood(1, begins + 499 * MS), 1000, "{short}, from {begins} on");
     }
 }
 
@@ -234,7 +254,7 @@ fn a_lease_is_out_until_the_end_of_the_next_term() {
 /// than a minute is taken for one of hours ago, since the numbers of terms come again.
 #[test]
 fn a_worker_may_be_a_minute_late() {
-    let lease = 200 * MS;
+    let lease = SECOND;
     for (late, loan) in [(60 * SECOND, 60 * SECOND + lease), (60 * SECOND + lease / 2, lease)] {
         let mut office = Office::new("W", day(1000), false);
         office.take_block(0, 80 * SECOND);

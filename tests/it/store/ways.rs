@@ -96,6 +96,8 @@ fn whatever_way_permits_were_charged_they_come_back_if_nothing_was_used() {
         };
         let charged: Vec<_> = (0..300).map(charge).collect();
         assert!(traffic.writes.get() < 100, "{short}: {:?}", traffic.writes);
+        // The last block goes back when it is idle, since what it holds back of a bucket does not drain.
+        while store.tidy(START.later(7 * SECOND / 20)) {}
         let now = START.later(2 * SECOND);
         for settlement in charged {
             assert!(store.settle(key(1), &settlement, now), "{short}");

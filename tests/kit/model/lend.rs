@@ -6,7 +6,7 @@ use diana_core::time::Now;
 
 use super::look::{Look, NOTHING};
 use super::slices::Next;
-use super::{Asked, IDLE, Receipts, SOON, State, TERM};
+use super::{Asked, IDLE, LEASE, Receipts, SOON, State, TERM};
 
 impl Look {
     pub(super) fn lend(&mut self, now: Now) -> u64 {
@@ -18,7 +18,7 @@ impl Look {
             Decision::Admit { .. } => self.algorithm.spend_by(&self.new, now),
             Decision::Refuse { .. } => return 0,
         };
-        let life = life.map_or(0, |until| until.min(self.ends(now.mono)) - now.mono);
+        let life = life.map_or(0, |until| (until - now.mono).min(LEASE));
         let block = self.block_of(self.left(now), life);
         if block > 0 {
             assert_eq!(self.fits(now, 0, block), Decision::NOW);
@@ -44,10 +44,10 @@ impl Look {
     /// A block of the next slice, if only that is asked for and it begins soon.
     pub(super) fn lend_ahead(&mut self, now: u64) -> Option<(RuleReply, Receipts)> {
         let slices = self.slices.filter(|_| self.asked.cost == 0 && self.asked.want > 0)?;
-        let (over, rpu) = (self.ends(now), self.quota.rpu);
+        let rpu = self.quota.rpu;
         let State { words, next, .. } = &mut self.state;
         let Next { begins, ends, left } = slices.next(words, *next, rpu, now)?;
-        let ends = ends.min(over);
+        let ends = ends.min(now + LEASE);
         let block = self.block_of(left, ends - begins);
         if block == 0 {
             return None;

@@ -11,7 +11,7 @@ use diana_core::time::Now;
 use super::bucket::Bucket;
 use super::rule::Rule;
 use super::slices::Slices;
-use super::{Asked, CHECKS, FAR, LEASE, LOOKS, NOTICE, Receipts, State, TERM};
+use super::{Asked, CHECKS, FAR, LEASE, LOOKS, Receipts, State};
 use crate::laws::case::Case;
 
 /// An opinion that says nothing.
@@ -158,8 +158,8 @@ impl Look {
             .map(|retry| if loan == 0 { self.unless_reserved(now, wanted, retry) } else { retry });
         let words = &self.state.words;
         let spend = match self.algorithm.spend_by(words, now) {
-            Some(until) if charged => until.min(self.ends(now.mono)),
-            None if charged => self.ends(now.mono),
+            Some(until) if charged => until.min(now.mono + LEASE),
+            None if charged => now.mono + LEASE,
             _ => now.mono,
         };
         let spend = spend - now.mono;
@@ -203,11 +203,6 @@ impl Look {
     /// A window that is aligned to the clock.
     pub(super) fn is_window(&self) -> bool {
         !self.holds && !self.refills() && self.slices.is_none()
-    }
-
-    /// The end of a lease that begins now; it counts as out for a while longer.
-    pub(super) fn ends(&self, now: u64) -> u64 {
-        (now + LEASE).min((self.state.terms.term + 2) * TERM - NOTICE)
     }
 
     /// Brings the state to `now`, and takes back what comes back.

@@ -35,6 +35,8 @@ pub struct Plan {
     pub seconds: u64,
     /// Within this time gateways join one after the other; until then no requests come to them.
     pub joins: Micros,
+    /// Within this part of each second the first worker stands still.
+    pub still: Range<Micros>,
     pub line: Line,
 }
 
@@ -90,6 +92,7 @@ impl Default for Plan {
             skew: 0,
             seconds: 30,
             joins: 0,
+            still: 0..0,
             line: Line::default(),
         }
     }
@@ -121,6 +124,12 @@ impl Plan {
         // Not all of them change at once.
         let part = now.wrapping_add(u64::from(caller) * 77_777) / PART;
         self.gold.is_some() && part.is_multiple_of(2)
+    }
+
+    /// When a worker goes on that would be called now.
+    pub fn goes_on(&self, worker: usize, now: Micros) -> Micros {
+        let is_still = worker == 0 && self.still.contains(&(now % SECOND));
+        if is_still { now - now % SECOND + self.still.end } else { now }
     }
 
     /// Permits per second by the largest plan.

@@ -24,11 +24,9 @@ impl RedisStore {
         }
         let lease = self.leases.find(key)?;
         lease.demand.see(now);
-        let before = lease.turn(cost, now);
+        let before = lease.turn(cost, now).unwrap_or_else(|| lease.take_used_up());
         let lease = *lease;
-        if let Some((block, left)) = before {
-            self.give_back_block(key, block, left, handle);
-        }
+        self.give_back_block(key, before.0, before.1, handle);
         if lease.has(cost, now) {
             return Some(Reservation::new(key, cost, now, Decision::NOW, By::Lease));
         }

@@ -4,7 +4,6 @@ use super::{CounterSpec, Shared};
 use crate::algorithm::Leasing;
 use crate::decision::Decision;
 use crate::store::lease::Block;
-use crate::store::slots::outstanding;
 use crate::store::slots::transaction::Transaction;
 use crate::time::{Micros, SECOND};
 
@@ -90,8 +89,7 @@ impl Shared {
         let (algorithm, Transaction { key, at, now, after, outstanding, .. }) =
             (&self.terms.spec.algorithm, transaction);
         let block = Block { permits, term: outstanding.term(), receipt: algorithm.receipt(after) };
-        let until = algorithm.spend_by(after, *now).unwrap_or(0);
-        let life = until.saturating_sub(now.mono).min(outstanding::life(at.mono));
+        let life = algorithm.spend_by(after, *now).unwrap_or(0).saturating_sub(now.mono);
         if permits > 0 {
             let above = algorithm.remaining(after, *now);
             self.leases.find(*key).into_iter().for_each(|lease| lease.above = above);

@@ -2,22 +2,17 @@
 //!
 //! Leases are counted by the term in which they were taken, and are over at the end of the next one:
 //! so that those of a worker that died end as well, however often the others renew theirs. They are
-//! spent for a shorter time, so that what is left comes back while it is still counted as out: what is
-//! missing and not out was used.
+//! spent for a much shorter time, so that what is left comes back while it is still counted as out, also from a
+//! worker that stood still for a while: what is missing and not out was used.
 
 use crate::algorithm::Algorithm;
-use crate::store::lease::LIFE;
 use crate::time::{Micros, SECOND};
 
 /// A lease is counted for one or two terms.
-const TERM: Micros = SECOND / 10;
-
-/// How long before a lease is over it is spent no more, so that there is time to give back what is
-/// left of it.
-const NOTICE: Micros = SECOND / 20;
+const TERM: Micros = SECOND / 2;
 
 /// Terms by which a worker may be late.
-const LATE: u64 = 600;
+const LATE: u64 = 120;
 
 /// Bits that a count takes in the word, and those of the term's number; the first bit of all says that
 /// there is a number.
@@ -50,14 +45,9 @@ pub(in crate::store) fn begins(term: u64) -> Micros {
     term.saturating_mul(TERM)
 }
 
-/// Ticks for which a lease may be spent that is taken at `now`.
-pub(in crate::store) fn life(now: Micros) -> Micros {
-    over(now / TERM).saturating_sub(now).saturating_sub(NOTICE).min(LIFE)
-}
-
 impl Outstanding {
-    /// Reads the word at `now`. It has 17 bits of the term's number, which come again after three and a
-    /// half hours: then a lease that nobody gave back counts for a moment more.
+    /// Reads the word at `now`. It has 17 bits of the term's number, which come again after
+    /// eighteen hours: then a lease that nobody gave back counts for a moment more.
     pub(in crate::store) fn unpack(word: u64, now: Micros) -> Outstanding {
         let current = now / TERM;
         if word == 0 {

@@ -58,6 +58,9 @@ impl Books {
         if turns {
             self.give_back(self.hand);
             (self.hand, self.next) = (self.next, Held::default());
+        } else if self.hand.left == 0 {
+            self.give_back(self.hand);
+            self.hand = Held { permits: 0, ..self.hand };
         }
         self.hand.has(cost, now)
     }

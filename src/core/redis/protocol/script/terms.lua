@@ -1,10 +1,9 @@
 -- What is out of a caller's permits, by the term in which it went out: the newest term, what was leased in
 -- the term before it and in it, and what was charged tentatively in the two. It lies in a state from t
--- on. What went out in a term can come back until the end of the next one.
+-- on. What went out in a term can come back until the end of the next one. A lease is spent for a much
+-- shorter time, so that what is left of it comes back while it still counts, also from whom something delays.
 local current=floor(now/TERM)
 local over=(current+2)*TERM-now
--- A lease is spent for a shorter time, so that what is left of it comes back while it still counts.
-local life=min(LEASE,over-NOTICE)
 local function nothing_is_out(s,t)
   s[t],s[t+1],s[t+2],s[t+3],s[t+4]=current,0,0,0,0
 end

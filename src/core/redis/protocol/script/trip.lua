@@ -183,7 +183,7 @@ end
 local function lend_ahead(r,left)
   local kind=r.kind
   local starts,ends=kind.next(r)
-  local spend=min(ends,life)
+  local spend=min(ends,LEASE)
   local block=block_of(r,left,spend-starts)
   if block==0 then return end
   kind.lend_ahead(r,block)
@@ -204,7 +204,7 @@ local function charge(r,delay)
     if block then return receipt,block,lease,starts,spend end
   end
   if r.want>0 and (r.shadow and r.wait or delay)==0 then
-    block=block_of(r,kind.left(r)-cost,min(life,kind.spend(r)))
+    block=block_of(r,kind.left(r)-cost,min(LEASE,kind.spend(r)))
   end
   if cost+block==0 then
     if r.want>0 then
@@ -216,7 +216,7 @@ local function charge(r,delay)
   if r.age then kind.reserve(r,cost) end
   kind.charge(r,cost+block,r.lift)
   out_goes(r,block,cost)
-  return kind.receipt(r),block,kind.lease(r),0,min(life,kind.spend(r))
+  return kind.receipt(r),block,kind.lease(r),0,min(LEASE,kind.spend(r))
 end
 local function save(r)
   if r.kind.save then return r.kind.save(r) end
