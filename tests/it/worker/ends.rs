@@ -267,8 +267,9 @@ fn an_instance_that_was_replaced_rests_while_costs_are_open() {
     let old = weak(&thread, 1);
     assert!(thread.configure(1, "limits: []"));
     thread.pass(SECOND);
-    assert!(old.upgrade().is_some(), "its stream has it");
-    assert_eq!(thread.host.next(), None);
+    assert!(old.upgrade().is_some() && thread.host.next().is_none(), "its stream has it");
+    assert!(thread.configure(1, "limits: []\n# again"));
+    assert_eq!(thread.host.next(), None, "others come, and it rests");
 }
 
 /// How often the host calls in so many seconds.

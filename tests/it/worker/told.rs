@@ -51,21 +51,6 @@ fn a_stream_that_is_longer_than_its_instance_is_told_of_in_the_end() {
     }
 }
 
-/// It is closed while a request of it is under way, and again when that has ended.
-#[test]
-fn what_a_replaced_instance_counts_of_callers_is_nothing_in_the_end() {
-    let text = "limits: [{Url: /, rules: [{actor: account, in_flight: 5, scope: gateway}, \
-                {name: r, actor: account, unit: day, rpu: 100, algo: W, scope: local}]}]";
-    let mut thread = Thread::with(text);
-    assert!(thread.request(1, 10, "ann"));
-    assert!(thread.configure(1, "limits: []"));
-    let keys = |thread: &Thread| thread.host.count_of("diana.ns.rule.r.keys");
-    thread.pass(10 * SECOND);
-    thread.leave(1, 10);
-    thread.pass(5 * SECOND);
-    assert_eq!((keys(&thread), thread.host.next()), (0, None));
-}
-
 const LOGINS: &str = "limits: [{Url: /, rules: [{name: login, actor: account, unit: second, rpu: 9, algo: W, \
                       count: {status: [401]}, ban: {on: counted, after: 4, within: 1m, for: 1h}}]}]";
 
