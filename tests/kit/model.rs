@@ -29,8 +29,9 @@ use rule::Rule;
 use slices::Slices;
 use terms::Terms;
 
-/// What is out is counted for one or two terms.
-pub const TERM: u64 = SECOND / 2;
+/// What was charged tentatively is counted for one or two terms, and what is leased for one or two long ones.
+pub const TERM: u64 = SECOND / 10;
+pub const LONG: u64 = SECOND / 2;
 
 /// A lease lives so long at most.
 pub const LEASE: u64 = SECOND / 10;
@@ -190,10 +191,7 @@ impl State {
             ("W", [_, 0, _]) => 0,
             ("W", [_, _, latest]) => *latest,
             ("SW", _) if self.next > 0 => Slices::new(quota).after(&self.words),
-            ("TB" | "LB", [_, _, at]) => {
-                let leases = if self.terms.leased() > 0 { (self.terms.term + 2) * TERM } else { 0 };
-                expires.min(at + FAR).max(leases)
-            }
+            ("TB" | "LB", [_, _, at]) => expires.min(at + FAR).max(self.terms.leases_over()),
             _ => expires,
         };
         ends.max(used)

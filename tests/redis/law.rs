@@ -10,8 +10,8 @@ use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
 
-use kit::model::TERM;
 use kit::model::rule::Rule;
+use kit::model::{LONG, TERM};
 use kit::rules::{at, block, left, today, trip};
 use kit::seed;
 use kit::server::Server;
@@ -101,7 +101,7 @@ impl Play<'_> {
             None => self.spends(1, self.now),
             Some(Retry::Soon | Retry::Never) => panic!("it costs one permit"),
             Some(Retry::After(ticks)) => {
-                assert!(said.loan <= ticks.min(2 * TERM));
+                assert!(said.loan <= ticks.min(2 * LONG));
                 self.refused[usize::from(said.loan > 0)] += 1;
                 // What is lost is used.
                 if said.loan == 0 && !self.careless {
@@ -118,7 +118,8 @@ impl Play<'_> {
     }
 
     fn holds(&mut self, back: Back, from: u64, until: u64) {
-        let due = self.rng.u64(until..self.now + TERM);
+        let counts = if block(back) == 0 { TERM } else { LONG };
+        let due = self.rng.u64(until..self.now + counts);
         self.held.push(Held { back, at: self.now, from, until, due });
     }
 

@@ -5,7 +5,7 @@ use diana_core::policy::Quota;
 use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::{SECOND, Unit};
 
-use kit::model::{LEASE, TERM};
+use kit::model::{LEASE, LONG, TERM};
 use kit::rules::{Rule, trip, trip_of};
 use kit::server::Server;
 
@@ -52,11 +52,11 @@ fn who_is_refused_for_what_is_lent_is_told_so_until_that_is_over() {
         assert_eq!(leased.spend, LEASE, "{short}");
         use_up(&server, &rule, at);
         let refused = |after| request(&server, &rule, at + after).loan;
-        assert_eq!(refused(0), 2 * TERM - 10, "{short}");
-        assert_eq!(refused(TERM), TERM - 10, "{short}");
-        assert_eq!(refused(2 * TERM - 11), 1, "{short}");
-        assert_eq!(refused(2 * TERM + SECOND), 0, "{short}: it is final from then on");
-        let retry = request(&server, &rule, at + 2 * TERM).retry;
+        assert_eq!(refused(0), 2 * LONG - 10, "{short}");
+        assert_eq!(refused(LONG), LONG - 10, "{short}");
+        assert_eq!(refused(2 * LONG - 11), 1, "{short}");
+        assert_eq!(refused(2 * LONG + SECOND), 0, "{short}: it is final from then on");
+        let retry = request(&server, &rule, at + 2 * LONG).retry;
         assert!(retry.is_some(), "{short}: a lost call costs its permits");
     }
 }
@@ -65,7 +65,7 @@ fn who_is_refused_for_what_is_lent_is_told_so_until_that_is_over() {
 fn what_comes_back_is_had_at_once_and_what_was_used_refuses_for_good() {
     let server = Server::start();
     for short in ["W", "SW", "TB"] {
-        for (after, left) in [(0, 1), (TERM, 2), (2 * TERM - 1, 3), (5 * TERM, 2)] {
+        for (after, left) in [(0, 1), (LONG, 2), (2 * LONG - 1, 3), (5 * LONG, 2)] {
             server.command(&["FLUSHALL"]);
             let rule = ten_a_day(short);
             let leased = lease(&server, &rule, START, 4);
@@ -75,10 +75,10 @@ fn what_comes_back_is_had_at_once_and_what_was_used_refuses_for_good() {
             say(&server, now, gives_back(&rule, &leased, left));
             let had = use_up(&server, &rule, now);
             // A bucket that took them for lost has let some drain, less than one here.
-            let drained = u64::from(short == "TB" && after >= 2 * TERM);
+            let drained = u64::from(short == "TB" && after >= 2 * LONG);
             assert!(had == left || had + drained == left, "{short}: {had} of {left} after {after}");
             if drained == 0 {
-                let slack = if short == "TB" { 2 * TERM } else { 0 };
+                let slack = if short == "TB" { 2 * LONG } else { 0 };
                 assert!(request(&server, &rule, now).loan <= slack, "{short} after {after}");
                 assert_eq!(request(&server, &rule, now + SECOND).loan, 0, "{short}");
             }
@@ -98,7 +98,7 @@ fn a_window_that_began_since_takes_nothing_back() {
     say(&server, next, gives_back(&rule, &leased, leased.block));
     let refused = request(&server, &rule, next);
     assert!(refused.retry.is_some(), "the new window was given what the old one had leased");
-    assert_eq!(refused.loan, 2 * TERM, "what this one has leased is still out");
+    assert_eq!(refused.loan, 2 * LONG, "what this one has leased is still out");
     say(&server, next, gives_back(&rule, &other, 0));
     assert_eq!(request(&server, &rule, next).loan, 0);
 }
@@ -154,7 +154,7 @@ fn what_is_lent_of_the_next_slice_refuses_nobody_for_good() {
     assert!(ahead.block > 0 && ahead.starts > 0, "{ahead:?}");
     assert_eq!(ahead.spend, LEASE);
     use_up(&server, &rule, now);
-    assert_eq!(request(&server, &rule, now).loan, TERM + 10_000);
+    assert_eq!(request(&server, &rule, now).loan, 2 * LONG - TERM + 10_000);
     say(&server, now, gives_back(&rule, &ahead, ahead.block));
     assert_eq!(use_up(&server, &rule, now), ahead.block);
     assert_eq!(request(&server, &rule, now).loan, 0);
@@ -188,17 +188,17 @@ fn a_bucket_with_a_line_takes_back_what_another_rule_refused_whoever_came_since(
 fn a_bucket_that_was_held_back_refuses_nobody_for_good_meanwhile() {
     let server = Server::start();
     // One permit drains in two terms, but nothing while four are out; they were all spent.
-    let quota = Quota { burst: Some(10), ..Quota::new(Unit::Second, SECOND / (2 * TERM)) };
+    let quota = Quota { burst: Some(10), ..Quota::new(Unit::Second, SECOND / (2 * LONG)) };
     let rule = Rule::new("TB", quota);
     let leased = say(&server, START, Charge { soon: 4, ..rule.charge(1, 0, 4) });
-    let now = START + 2 * TERM - 1;
+    let now = START + 2 * LONG - 1;
     say(&server, now, gives_back(&rule, &leased, 0));
     let used = use_up(&server, &rule, now);
     assert_eq!((leased.block, used), (4, 6));
     let refused = request(&server, &rule, now);
     assert_eq!((refused.retry, refused.loan), (Some(Retry::After(1)), 0));
     let refused = request(&server, &rule, now + 1);
-    assert_eq!(refused.loan, 2 * TERM - 1, "one permit has drained since, in truth");
+    assert_eq!(refused.loan, 2 * LONG - 1, "one permit has drained since, in truth");
     // Once it is empty nothing is missing any more.
     assert_eq!(request(&server, &rule, now + 2 * SECOND).retry, None);
     let now = now + SECOND;

@@ -4,7 +4,7 @@ use diana_core::policy::Quota;
 use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::{SECOND, Unit};
 
-use kit::model::TERM;
+use kit::model::LONG;
 use kit::rules::{Rule, block, trip};
 use kit::server::Server;
 
@@ -47,7 +47,7 @@ fn a_spike_after_idleness_passes_once() {
     let (_, opinion) = ask(&server, START, rule.charge(1, 0, 0));
     assert_eq!(opinion.remaining, 50);
     // The bucket would be full again, were the leases not out; their holder may spend them now.
-    assert_eq!(spike(&server, &rule, START + 2 * TERM - 1), 50);
+    assert_eq!(spike(&server, &rule, START + 2 * LONG - 1), 50);
 }
 
 #[test]
@@ -58,13 +58,13 @@ fn who_dies_holds_nothing_back_for_longer_than_two_terms() {
     take_all(&server, &rule, START);
     // Others are busy meanwhile and renew theirs.
     for tenth in 1..20 {
-        let now = START + tenth * TERM / 10;
+        let now = START + tenth * LONG / 10;
         let (_, opinion) = ask(&server, now, rule.charge(1, 8, 8));
         let RuleReply { lease: receipt, term, block, .. } = opinion;
         let back = Back::Block { receipt, term, block, left: 0 };
         ask(&server, now, Charge { back, ..rule.charge(1, 0, 0) });
     }
-    let over = START + 2 * TERM;
+    let over = START + 2 * LONG;
     assert_eq!(block(take_all(&server, &rule, over - 1)), 0);
     // Fifty drain first.
     assert_eq!(block(take_all(&server, &rule, over + SECOND / 20)), 50);
@@ -142,7 +142,7 @@ fn a_lease_ends_with_what_it_was_charged_to() {
         server.command(&["FLUSHALL"]);
         let rule = Rule::new(short, Quota::new(Unit::Day, 100));
         // Wherever in a term it is charged.
-        for at in [0, TERM - 1] {
+        for at in [0, LONG - 1] {
             let (_, opinion) = ask(&server, START + at, rule.charge(1, 1, 10));
             assert_eq!((opinion.block, opinion.spend), (10, 100_000), "{short}");
         }

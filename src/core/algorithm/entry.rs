@@ -144,7 +144,7 @@ pub struct Entry {
 
 impl Entry {
     /// The layout of most states. Another number would have all rules of all fleets start anew.
-    pub const PLAIN: u64 = 11;
+    pub const PLAIN: u64 = 10;
 
     /// How Redis counts by it under a quota; nothing if it does not know a key of the rule.
     #[must_use]

@@ -36,7 +36,7 @@ pub const ENTRY: Entry = Entry {
     }),
     part: Quota::part,
     by_calendar: false,
-    layout: |quota| Entry::PLAIN << 8 | slices(quota),
+    layout: slices,
 };
 
 /// Slices of a unit, 1 ..= 60.

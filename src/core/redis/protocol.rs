@@ -16,8 +16,8 @@
 //! after a larger one. So no state is ever judged at an earlier time than one it has seen; a window
 //! is kept for one unit after its first request, within which the wall clock may come back to it.
 //!
-//! What is out of a caller's permits counts as used, and in a count of its own by terms of half a second
-//! (`terms.lua`): what is leased, and what was charged tentatively. A refusal that would be none without
+//! What is out of a caller's permits counts as used, and in a count of its own by terms
+//! (`terms.lua`): of half a second what is leased, of 100 ms what was charged tentatively. A refusal that would be none without
 //! it says so and ends with it. What was granted in an answer that got lost, or to a gateway that died,
 //! refuses nobody for good: a bucket has it back after a second, a window counts it as used from then on.
 //! A late return is taken all the same, as far as that breaks no bound.

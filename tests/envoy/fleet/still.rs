@@ -1,17 +1,24 @@
 //! A worker that stands still while it holds permits of a caller: others do not take them for used.
 
 use std::thread;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::{Fleet, gateway};
-use crate::harness::{Client, Clock, Gateway, NO_EXCUSE, alone, eventually, hcm_filter, request};
+use crate::harness::{
+    Client, Clock, Complaint, Gateway, NO_EXCUSE, alone, eventually, hcm_filter, request,
+    try_until_undisturbed,
+};
 
 const TIMEOUT: u64 = 500_000;
 const LIMIT: usize = 2000;
 
 /// For how long it stands still, in milliseconds: what is leased counts as out for half a second at least.
-const STILL: &str = "300";
+const STILL: &str = "250";
+
+/// If the machine stood still for so long, it did not keep to that.
+const SPOILED: Duration = Duration::from_millis(50);
 
 /// A filter in front, in which a worker is kept for as long as a request says.
 fn keeping(gateway: Gateway) -> Gateway {
@@ -43,12 +50,13 @@ fn send(client: &mut Client, bytes: &[u8], clock: &Clock) -> Answer {
     Answer { sent, received: clock.now(), is_admitted, is_final }
 }
 
-/// Uses up a caller's limit while one worker stands still that holds some of it. How many were refused for what that held.
-fn trial(fleet: &Fleet, scope: &str, algo: &str, clock: &Clock) -> usize {
+/// Uses up a caller's limit while one worker stands still that holds some of it. How many were refused for what that held,
+/// and whether any was told that all is used who fitted.
+fn trial(fleet: &Fleet, scope: &str, algo: &str, clock: &Clock) -> (usize, Option<Complaint>) {
     let ports: Vec<u16> = fleet.envoys.iter().map(|envoy| envoy.port).collect();
     let ports = if scope == "gateway" { &ports[..1] } else { &ports[..] };
     let bytes = &request("GET", &format!("/{scope}/{algo}"), &[("x-account-id", "ann")]);
-    let mut hot = Client::connect(ports[0]).unwrap();
+    let (mut hot, began) = (Client::connect(ports[0]).unwrap(), clock.now());
     let mut answers: Vec<Answer> = (0..LIMIT / 2).map(|_| send(&mut hot, bytes, clock)).collect();
     let until_refused = |port: u16| {
         let mut client = Client::connect(port).unwrap();
@@ -74,8 +82,11 @@ fn trial(fleet: &Fleet, scope: &str, algo: &str, clock: &Clock) -> usize {
     let all = used(u64::MAX);
     assert_eq!(all, LIMIT, "{NO_EXCUSE}: {scope}, {algo}");
     let first = answers.iter().filter(|it| it.is_final).map(|it| it.received).min().unwrap();
-    assert_eq!(used(first), LIMIT, "{scope}, {algo}: one who fits is told that all is used");
-    lent
+    let early = || {
+        let what = format!("{scope}, {algo}: one is told that all is used after {}", used(first));
+        Complaint::new(what, began..first, SPOILED)
+    };
+    (lent, (used(first) < LIMIT).then(early))
 }
 
 #[test]
@@ -92,15 +103,19 @@ fn what_a_worker_holds_that_stands_still_is_not_used() {
             );
         }
     }
-    let fleet = Fleet::start_with(|port, _| keeping(gateway(TIMEOUT, &limits, port)));
-    fleet.comes_together("/together");
-    let clock = Clock::new();
-    let mut lent = 0;
-    for scope in ["gateway", "global"] {
-        for algo in algorithms {
-            lent += trial(&fleet, scope, algo, &clock);
+    let lent = try_until_undisturbed("a worker that stands still", || {
+        let fleet = Fleet::start_with(|port, _| keeping(gateway(TIMEOUT, &limits, port)));
+        fleet.comes_together("/together");
+        let (clock, mut lent, mut complaints) = (Clock::new(), 0, Vec::new());
+        for scope in ["gateway", "global"] {
+            for algo in algorithms {
+                let (waited, complaint) = trial(&fleet, scope, algo, &clock);
+                lent += waited;
+                complaints.extend(complaint);
+            }
         }
-    }
-    fleet.assert_unharmed();
+        fleet.assert_unharmed();
+        (lent, complaints)
+    });
     assert!(lent > 0, "too tame: nothing was held");
 }

@@ -1,8 +1,7 @@
 //! What comes back of a charge.
 
-use super::Asked;
-use super::TERM;
 use super::look::Look;
+use super::{Asked, LONG, TERM};
 
 impl Look {
     pub(super) fn take_back(&mut self, now: u64) {
@@ -11,7 +10,7 @@ impl Look {
         let counted = !elsewhere && self.state.terms.comes_in(term, block, left);
         if let Some(bucket) = self.bucket() {
             // Counted as lying in the bucket until its last term was over.
-            let since = if block > 0 { (term + 2) * TERM } else { receipt };
+            let since = if block > 0 { (term * TERM / LONG + 2) * LONG } else { receipt };
             let is_void = !counted && self.state.used.is_none() && lifted >= receipt;
             if !is_void && (block == 0 || counted || since <= now) {
                 bucket.take_back(&mut self.state, left, since);

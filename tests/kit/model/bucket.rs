@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use diana_core::algorithm::Algorithm;
 
-use super::{FAR, State, TERM};
+use super::{FAR, LONG, State};
 
 /// A bucket that holds no requests.
 #[derive(Clone)]
@@ -34,9 +34,9 @@ impl Bucket {
 
     /// Holds back what is out on lease, term by term.
     pub fn settle(&self, state: &mut State, now: u64) {
-        let (mut out, mut term) = (state.terms.leased(), state.terms.term);
+        let (mut out, mut term) = (state.terms.leased(), state.terms.long_term());
         while out > 0 {
-            let at = ((term + 1) * TERM).min(now);
+            let at = ((term + 1) * LONG).min(now);
             let held = u128::from(out) * u128::from(self.unit);
             let short = held.saturating_sub(self.debt(&state.words, at));
             if short > 0 {
@@ -44,10 +44,10 @@ impl Bucket {
             }
             let old = state.words.clone();
             self.algorithm.hold_back(&old, out, at, &mut state.words);
-            if at == now && now < (term + 1) * TERM {
+            if at == now && now < (term + 1) * LONG {
                 break;
             }
-            out = if term == state.terms.term { state.terms.leased_last() } else { 0 };
+            out = if term == state.terms.long_term() { state.terms.leased_last() } else { 0 };
             term += 1;
         }
     }

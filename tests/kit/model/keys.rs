@@ -4,7 +4,7 @@ use diana_core::calendar::Windows;
 use diana_core::time::SECOND;
 
 use super::rule::Rule;
-use super::{FAR, Model, State, TERM};
+use super::{FAR, LONG, Model, State};
 use crate::laws::case::Case;
 
 const BUCKETS: u64 = 1024;
@@ -88,9 +88,9 @@ impl Rule {
             "SW" => unit + 2 * unit.div_ceil(slices),
             "TB" => {
                 let delay = quota.max_delay.unwrap_or(0);
-                ticks(quota.burst.unwrap_or(quota.rpu)).max(2 * TERM) + delay
+                ticks(quota.burst.unwrap_or(quota.rpu)).max(2 * LONG) + delay
             }
-            _ => ticks(unit_cost).max(2 * TERM) + quota.max_delay.unwrap_or(SECOND),
+            _ => ticks(unit_cost).max(2 * LONG) + quota.max_delay.unwrap_or(SECOND),
         }
     }
 }

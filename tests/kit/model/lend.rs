@@ -6,7 +6,7 @@ use diana_core::time::Now;
 
 use super::look::{Look, NOTHING};
 use super::slices::Next;
-use super::{Asked, IDLE, LEASE, Receipts, SOON, State, TERM};
+use super::{Asked, IDLE, LEASE, LONG, Receipts, SOON, State};
 
 impl Look {
     pub(super) fn lend(&mut self, now: Now) -> u64 {
@@ -69,7 +69,7 @@ impl Look {
         match self.without(now, cost, out) {
             Decision::Admit { .. } => (retry, retry.min(self.state.terms.over() - now.mono)),
             Decision::Refuse { retry: Retry::After(ticks) } if ticks <= slack => {
-                (retry, retry.min(2 * TERM))
+                (retry, retry.min(2 * LONG))
             }
             Decision::Refuse { retry: Retry::After(ticks) } => (retry.min(ticks - slack), 0),
             Decision::Refuse { retry: Retry::Soon | Retry::Never } => (retry, 0),

@@ -1,8 +1,8 @@
 //! What is out of a caller's permits, by the term in which it went out.
 
-use super::TERM;
+use super::{LONG, TERM};
 
-/// Permits that may come back: those of the term before, and those of this one.
+/// Permits that may come back: of each kind those of the term before, and those of this one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Terms {
     pub term: u64,
@@ -10,19 +10,31 @@ pub struct Terms {
     tentative: [u64; 2],
 }
 
+/// What is left of the charges of two terms when so many more have begun.
+fn pass(charges: &mut [u64; 2], terms: u64) {
+    match terms {
+        0 => {}
+        1 => *charges = [charges[1], 0],
+        _ => *charges = [0; 2],
+    }
+}
+
+/// When the last of the charges of two terms is over, of which the second is this one.
+fn over(charges: [u64; 2], term: u64, length: u64) -> u64 {
+    match charges {
+        [0, 0] => 0,
+        [_, 0] => (term + 1) * length,
+        _ => (term + 2) * length,
+    }
+}
+
 impl Terms {
     /// Forgets what cannot come back at `now`.
     pub fn age(&mut self, now: u64) {
-        let current = now / TERM;
-        match current - self.term {
-            0 => return,
-            1 => {
-                self.leased = [self.leased[1], 0];
-                self.tentative = [self.tentative[1], 0];
-            }
-            _ => (self.leased, self.tentative) = ([0; 2], [0; 2]),
-        }
-        self.term = current;
+        let long_terms = now / LONG - self.long_term();
+        pass(&mut self.leased, long_terms);
+        pass(&mut self.tentative, now / TERM - self.term);
+        self.term = now / TERM;
     }
 
     pub fn goes_out(&mut self, leased: u64, tentative: u64) {
@@ -32,12 +44,13 @@ impl Terms {
 
     /// Whether a block, or a cost where there is none, still counted, which now does no longer.
     pub fn comes_in(&mut self, term: u64, block: u64, cost: u64) -> bool {
-        let Some(age @ 0..2) = self.term.checked_sub(term) else { return false };
-        let (counts, permits) = match block {
-            0 => (&mut self.tentative, cost),
-            _ => (&mut self.leased, block),
+        let long_terms = self.long_term().checked_sub(term * TERM / LONG);
+        let (counts, ago, permits) = match block {
+            0 => (&mut self.tentative, self.term.checked_sub(term), cost),
+            _ => (&mut self.leased, long_terms, block),
         };
-        let count = &mut counts[1 - age as usize];
+        let Some(ago @ 0..2) = ago else { return false };
+        let count = &mut counts[1 - ago as usize];
         let left = count.checked_sub(permits);
         *count = left.unwrap_or(*count);
         left.is_some()
@@ -45,6 +58,11 @@ impl Terms {
 
     pub fn nothing_is_out(&mut self) {
         (self.leased, self.tentative) = ([0; 2], [0; 2]);
+    }
+
+    /// The term by which leases are counted.
+    pub fn long_term(&self) -> u64 {
+        self.term * TERM / LONG
     }
 
     /// What is out on lease.
@@ -62,9 +80,13 @@ impl Terms {
         self.leased() + self.tentative.iter().sum::<u64>()
     }
 
-    /// When none of it is out any more.
+    /// When no lease is out any more.
+    pub fn leases_over(&self) -> u64 {
+        over(self.leased, self.long_term(), LONG)
+    }
+
+    /// When nothing is out any more.
     pub fn over(&self) -> u64 {
-        let this = self.leased[1] + self.tentative[1] > 0;
-        (self.term + if this { 2 } else { 1 }) * TERM
+        self.leases_over().max(over(self.tentative, self.term, TERM))
     }
 }

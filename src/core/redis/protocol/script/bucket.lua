@@ -63,17 +63,18 @@ local function bucket()
   end
   -- What is out on lease counts as still lying in the bucket for as long as it is out.
   local function settle(r,s)
-    local out,term=s[5]+s[6],s[4]
+    local out,first=s[5]+s[6],long(s[4])
+    local term=first
     while out>0 do
-      local at=min((term+1)*TERM,now)
+      local at=min((term+1)*LONG,now)
       s[1],s[2]=drained(r,at)
       s[3]=at
       if s[1]<out then
         s[9]=s[9]+ticks(r,less(r,out,0,s[1],s[2]))
         s[1],s[2]=out,0
       end
-      if term>=current then break end
-      out=term==s[4] and s[6] or 0
+      if term>=long(current) then break end
+      out=term==first and s[6] or 0
       term=term+1
     end
     age(s,4)
@@ -84,7 +85,7 @@ local function bucket()
     if not counted and r.b<0 and not r.age and lifted(r)>=r.receipt then return end
     if r.block>0 then
       -- After its last term it may have drained, like the cost of a request at any time.
-      since=(r.term+2)*TERM
+      since=(long(r.term)+2)*LONG
       if since>now and not counted then return end
     elseif r.b>=0 then
       since=now
@@ -177,12 +178,11 @@ local function bucket()
   function TB.receipt(r) return r.b<0 and now or turn(r) end
   TB.lease=TB.receipt
   function TB.spend() return FAR end
-  function TB.life(r) return max(ticks(r,r.a<0 and r.unit_cost or r.a,0),2*TERM)+max(r.b,0) end
+  function TB.life(r) return max(ticks(r,r.a<0 and r.unit_cost or r.a,0),2*LONG)+max(r.b,0) end
   function TB.ends(r)
     local s=r.s
     local ends=s[3]+(s[1]+s[2]>0 and ticks(r,s[1],s[2],r.lasting) or 0)
-    if s[5]+s[6]>0 then ends=max(ends,(s[4]+2)*TERM) end
-    return ends-now
+    return max(ends,over(s,5,long(s[4]),LONG))-now
   end
   return TB
 end
