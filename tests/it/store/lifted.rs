@@ -230,7 +230,7 @@ fn what_is_lent_after_it_was_lifted_comes_back_late_too() {
         request(&mut worker, lent);
         given += 1;
     }
-    let late = lent.later(SECOND / 2);
+    let late = lent.later(3 * SECOND / 2);
     while worker.tidy(late) {}
     assert_eq!(left(late), 1000 - given);
 }
