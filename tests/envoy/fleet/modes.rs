@@ -31,6 +31,8 @@ pub struct Alone {
     pub logged: u64,
     /// From when any worker of it may have gone by it, until the last one had ended it.
     pub during: Range<u64>,
+    /// Until when all of its workers did.
+    pub surely_until: u64,
     /// What its log says.
     pub reason: String,
 }
@@ -100,11 +102,12 @@ impl Modes {
         self.over.store(true, Ordering::Relaxed);
         let looks = self.watcher.take().unwrap().join().unwrap();
         let periods = changes.iter().zip(&looks).map(|(changes, looks)| periods(changes, looks));
-        let alone = |(gateway, periods): (usize, Vec<(Range<u64>, String)>)| {
-            periods.into_iter().map(move |(during, reason)| Alone {
+        let alone = |(gateway, periods): (usize, Vec<Period>)| {
+            periods.into_iter().map(move |Period { logged, back, end, reason }| Alone {
                 gateway,
-                logged: during.start,
-                during: earliest(during.start)..during.end,
+                logged,
+                during: earliest(logged)..end,
+                surely_until: if back == u64::MAX { back } else { earliest(back) },
                 reason,
             })
         };
@@ -187,15 +190,24 @@ fn earliest(logged: u64) -> u64 {
     logged - LOGGED_LATER - kept.as_micros() as u64
 }
 
-/// From each beginning to the end that was seen, with the reason.
-fn periods(changes: &[Change], looks: &[u64]) -> Vec<(Range<u64>, String)> {
+/// A time for which a gateway counted alone: what its log says, and the end that was seen.
+#[derive(Debug, PartialEq, Eq)]
+struct Period {
+    logged: u64,
+    back: u64,
+    end: u64,
+    reason: String,
+}
+
+fn periods(changes: &[Change], looks: &[u64]) -> Vec<Period> {
     let mut periods = Vec::new();
     for (number, change) in changes.iter().enumerate() {
         let Some(reason) = &change.alone else { continue };
         let back = changes[number..].iter().find(|change| change.alone.is_none());
-        let told = back.map_or(u64::MAX, |back| back.at + TOLD_LATER);
+        let back = back.map_or(u64::MAX, |back| back.at);
+        let told = back.saturating_add(TOLD_LATER);
         let end = looks.iter().copied().find(|look| *look >= told).unwrap_or(u64::MAX);
-        periods.push((change.at..end, reason.clone()));
+        periods.push(Period { logged: change.at, back, end, reason: reason.clone() });
     }
     periods
 }
@@ -208,7 +220,8 @@ fn a_gateway_is_alone_until_all_its_workers_are_seen_to_be_together() {
     let second = |at| 1_700_000_000 * SECOND + at;
     let looks = [second(0), second(2_600_000), second(2_900_000), second(3_000_000)];
     let found = periods(&changes(log), &looks);
-    assert_eq!(found, [(second(100)..second(2_900_000), "no answer".to_owned())]);
+    let (logged, back, end) = (second(100), second(2_500_000), second(2_900_000));
+    assert_eq!(found, [Period { logged, back, end, reason: "no answer".to_owned() }]);
 }
 
 /// Also where it went alone just before the watch began, or was back so lately that not all its workers may know it.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::super::modes::{NOTICED_LATER, alone_within, delaying, without_cause};
+use super::super::modes::{Alone, NOTICED_LATER, alone_within, delaying, without_cause};
 use super::super::{SECOND, admitted};
 use super::trial::{Fault, Kind, LIMIT, SHARE, Seen, TIMEOUT};
 use crate::algorithms::{bound, expected};
@@ -45,15 +45,19 @@ impl Seen {
 
     /// What went to a gateway that was cut off, in the whole seconds that it was alone.
     fn alone_at(&self, gateway: usize) -> Vec<Hit> {
-        let Range { start, end } = self.whole_seconds_alone();
+        let Range { start, end } = self.whole_seconds_alone(gateway);
         let inside = |hit: &&Hit| {
             hit.gateway == gateway && hit.shot.sent >= start && hit.shot.received < end
         };
         self.hits(Kind::Hot).filter(inside).copied().collect()
     }
 
-    fn whole_seconds_alone(&self) -> Range<u64> {
-        self.all_alone.start.div_ceil(SECOND) * SECOND..self.all_alone.end / SECOND * SECOND
+    /// Within the fault a gateway may count together again, by a replica that takes over.
+    fn whole_seconds_alone(&self, gateway: usize) -> Range<u64> {
+        let Range { start, end } = self.all_alone;
+        let is_this = |alone: &&Alone| alone.gateway == gateway && alone.logged <= start;
+        let until = self.alone.iter().filter(is_this).map(|alone| alone.surely_until).max();
+        start.div_ceil(SECOND) * SECOND..end.min(until.unwrap_or(start)) / SECOND * SECOND
     }
 
     /// What is wrong, unless the machine caused it.
@@ -121,7 +125,7 @@ impl Seen {
         // What lies at the edges may count for the windows beside.
         (found + 2 < expected).then(|| {
             let what = format!("gateway {gateway} let {found} through, of {expected}");
-            Complaint::new(what, self.whole_seconds_alone(), delaying(TIMEOUT))
+            Complaint::new(what, self.whole_seconds_alone(gateway), delaying(TIMEOUT))
         })
     }
 
