@@ -47,9 +47,17 @@ pub fn counting() -> Upstream {
     Upstream::answering(count)
 }
 
-/// Lets hundreds of an account come at once to gateways in front of that service, who try again after a pause. How many
-/// the service was at, at most.
+/// Lets hundreds of an account come at once to gateways in front of that service, who try again after a pause, until it was
+/// nearly full once. How many it was at, at most.
 pub fn play(envoys: &[Envoy], account: usize, pause: Duration) -> usize {
+    eventually("the service to be nearly full", || {
+        let most = come(envoys, account, pause);
+        // Until a place is free again takes as long as it takes Redis to hear of it.
+        (most >= LIMIT * 3 / 4).then_some(most)
+    })
+}
+
+fn come(envoys: &[Envoy], account: usize, pause: Duration) -> usize {
     thread::scope(|scope| {
         for number in 0..CLIENTS {
             let port = envoys[number % envoys.len()].port;
@@ -67,10 +75,7 @@ pub fn play(envoys: &[Envoy], account: usize, pause: Duration) -> usize {
             });
         }
     });
-    // Until a place is free again takes as long as it takes Redis to hear of it.
-    let most = MOST[account].load(Ordering::SeqCst);
-    assert!(most >= LIMIT * 3 / 4, "{most} of {CLIENTS} at once");
-    most
+    MOST[account].load(Ordering::SeqCst)
 }
 
 #[test]
