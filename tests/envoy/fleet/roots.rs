@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::mode;
 use crate::harness::{
-    Client, Envoy, Fault, Gateway, Redis, Wire, alone, eventually, exchange, request,
+    Client, Clock, Complaint, Envoy, Fault, Gateway, NO_EXCUSE, Redis, Wire, alone, eventually,
+    exchange, request, try_until_undisturbed,
 };
 
 const UPDATES: u64 = 15;
@@ -159,7 +160,6 @@ fn updates_that_drain_quickly_cost_nobody_a_permit() {
     wire.set(Fault::Late(Duration::from_millis(5)));
     let gateway = |number: u64| {
         let rules = rules(400 + number as u16, 1).replace("100000", &LIMIT.to_string());
-        // A gateway of a busy machine that takes Redis for away gives its own part, too, and lost calls would not show.
         let rules = rules.replace("minute", "day").replace("100ms", "1s");
         Gateway::with(&rules)
             .without_access_log()
@@ -168,23 +168,39 @@ fn updates_that_drain_quickly_cost_nobody_a_permit() {
             .workers(2)
             .drains_for(1)
     };
-    let envoy = gateway(0).start();
-    let admitted: Vec<usize> = thread::scope(|scope| {
-        let port = envoy.port;
-        let busy: Vec<_> = (0..8)
-            .map(|n| scope.spawn(move || use_up(port, &[n * 10, n * 10 + 1, n * 10 + 2])))
-            .collect();
-        let mut number = 0;
-        while busy.iter().any(|thread| !thread.is_finished()) {
-            number += 1;
-            envoy.update(&gateway(number % 90));
-            thread::sleep(Duration::from_millis(300));
+    try_until_undisturbed("updates that drain quickly", || {
+        let (envoy, clock) = (gateway(0).start(), Clock::new());
+        let began = clock.now();
+        let admitted: Vec<usize> = thread::scope(|scope| {
+            let port = envoy.port;
+            let busy: Vec<_> = (0..8)
+                .map(|n| scope.spawn(move || use_up(port, &[n * 10, n * 10 + 1, n * 10 + 2])))
+                .collect();
+            let mut number = 0;
+            while busy.iter().any(|thread| !thread.is_finished()) {
+                number += 1;
+                envoy.update(&gateway(number % 90));
+                thread::sleep(Duration::from_millis(300));
+            }
+            println!("{number} updates");
+            busy.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        envoy.assert_unharmed();
+        if envoy.log().contains("cannot be relied upon") {
+            // It gave its own part, too, and lost calls do not show.
+            assert!(
+                admitted.iter().all(|admitted| *admitted <= 2 * LIMIT),
+                "{NO_EXCUSE}: {admitted:?}"
+            );
+            let what = format!("the gateway went alone: {admitted:?}");
+            return (
+                (),
+                vec![Complaint::new(what, began..clock.now(), Duration::from_millis(250))],
+            );
         }
-        println!("{number} updates");
-        busy.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        let lost = envoy.sum("wasmcustom.diana.shop.fleet.failed.lost");
+        assert_eq!(lost, 0, "{NO_EXCUSE}: {admitted:?}");
+        assert!(admitted.iter().all(|admitted| *admitted == LIMIT), "{NO_EXCUSE}: {admitted:?}");
+        ((), vec![])
     });
-    let lost = envoy.sum("wasmcustom.diana.shop.fleet.failed.lost");
-    assert_eq!(lost, 0, "{admitted:?}");
-    assert!(admitted.iter().all(|admitted| *admitted == LIMIT), "{admitted:?}");
-    envoy.assert_unharmed();
 }
