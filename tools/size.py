@@ -3,7 +3,7 @@
 from console import TARGET, die, relative, say
 
 MODULE = TARGET / "diana.wasm"
-LIMIT = 768 * 1024
+LIMIT = 2 * 1024 * 1024
 
 
 def tell():

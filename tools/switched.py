@@ -65,7 +65,7 @@ class Tree:
 
     def build(self):
         """The program of the tests."""
-        command = ["cargo", "test", "--profile", "mutants", "-p", "diana-tests", "--test", "it", "--no-run"]
+        command = ["cargo", "test", "-p", "diana-tests", "--test", "it", "--no-run"]
         done = cargo([*command, "--message-format=json"])
         for message in done:
             if message.get("executable") and message["target"]["name"] == "it":

@@ -98,7 +98,7 @@ class Contents(unittest.TestCase):
         extension, entry, *rest = manifest("image.yaml")["spec"]["configPatches"]
         filter = extension["patch"]["value"]
         self.assertIn("config_discovery", entry["patch"].pop("value"))
-        filter["typed_config"]["config"]["vm_config"]["code"] = {"local": {"filename": "/etc/diana/diana.wasm"}}
+        filter["typed_config"]["config"]["vm_config"]["code"] = {"local": {"filename": "/etc/diana/plugin.wasm"}}
         self.assertEqual(filter, self.patches[0]["patch"].pop("value"))
         self.assertEqual([entry, *rest], self.patches)
 
