@@ -62,7 +62,7 @@ fn each_algorithm_tells_its_policy() {
     let envoy = answers();
     for (path, policy, longest) in [
         ("/window", r#""window";q=1;w=86400"#, 86_400),
-        ("/sliding", r#""sliding";q=1;w=3600"#, 3_600 + 360),
+        ("/sliding", r#""sliding";q=1;w=3960"#, 3_600 + 360),
         ("/leaky", r#""leaky";q=4000;w=3600"#, 1),
     ] {
         let refused = refusal(&envoy, path);

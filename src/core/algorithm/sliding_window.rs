@@ -179,6 +179,7 @@ impl Algorithm for SlidingWindow {
     }
 
     fn policy(&self) -> (u64, Micros) {
-        (self.rpu, self.unit)
+        // All slices that are counted together: a client that spreads `rpu` permits over a unit alone is refused.
+        (self.rpu, self.unit.saturating_add(self.unit.div_ceil(self.slices)))
     }
 }

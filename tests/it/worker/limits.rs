@@ -22,7 +22,7 @@ fn limits_are_told_before_the_first_request() {
         (
             "actor: all, unit: second, rpu: 7, algo: SW, scope: gateway",
             "gateway",
-            [7, 1_000_000, 1],
+            [7, 1_100_000, 1],
         ),
         // A bucket of 20 permits that 5 a second fill.
         (
