@@ -1,5 +1,5 @@
 //! The body of the answer to a refused request: as configured, or a problem of RFC 9457 with the types of
-//! draft-ietf-httpapi-ratelimit-headers-10.
+//! draft-ietf-httpapi-ratelimit-headers-11.
 
 use std::borrow::Cow;
 

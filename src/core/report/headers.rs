@@ -65,7 +65,8 @@ fn one(record: Option<&Record>, add: Add) {
     }
 }
 
-/// Adds `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-10, if a rule shows.
+/// Adds `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-11, if a rule shows. Only this function
+/// and those that it calls name the draft's parameters, since its editors are about to rename them.
 fn limits(records: &[Record], add: Add) {
     if records.iter().any(|record| record.shown) {
         add("ratelimit-policy", &|value| list(records, value, Record::add_policy));
