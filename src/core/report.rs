@@ -7,6 +7,7 @@ pub mod grounds;
 pub mod headers;
 pub mod hot;
 pub mod metrics;
+pub mod protocol;
 pub mod state;
 
 use std::rc::Rc;

@@ -191,11 +191,11 @@ pub(super) fn buffer(buffer: u32, max: usize) -> Option<Vec<u8>> {
     returned(|data, len| unsafe { proxy_get_buffer_bytes(buffer, 0, max, data, len) })
 }
 
-/// Answers the request. `headers` are serialised; gRPC callers get `grpc_status`.
+/// Answers the request. `headers` are serialised; a request that Envoy takes for gRPC gets `grpc_status`.
 pub(super) fn reply(
     status: u32,
     details: &str,
-    body: &str,
+    body: &[u8],
     headers: &[u8],
     grpc_status: i32,
 ) -> bool {

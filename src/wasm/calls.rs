@@ -108,7 +108,7 @@ impl Streams for HostCall {
         const UNKNOWN: i32 = 2;
         let headers = Pairs::of(reply.headers());
         let status = reply.status.into();
-        abi::reply(status, "diana_admin", &reply.body, headers.as_bytes(), UNKNOWN);
+        abi::reply(status, "diana_admin", reply.body.as_bytes(), headers.as_bytes(), UNKNOWN);
     }
 
     fn resume(&self, stream: u32) {

@@ -12,11 +12,9 @@ use super::request::HostRequest;
 use diana_core::port::{Request, Values};
 use diana_core::report::Refusal;
 use diana_core::report::grounds::Grounds;
+use diana_core::report::protocol::{Protocol, RefusalReply};
 use diana_text::Text;
 use diana_worker::host::{Level, Log, Streams};
-
-/// gRPC's RESOURCE_EXHAUSTED.
-const RESOURCE_EXHAUSTED: i32 = 8;
 
 /// More bytes are not kept.
 const LONGEST: usize = 1 << 16;
@@ -27,7 +25,7 @@ static KEPT: OneThread<RefCell<Kept>> = OneThread::new(RefCell::new(Kept::NONE))
 struct Kept {
     state: Text,
     headers: Pairs,
-    /// What the headers are made of, if that is known.
+    /// What the headers are made of, if that is known and they are those of plain HTTP.
     grounds: Option<Grounds>,
 }
 
@@ -36,18 +34,20 @@ impl Kept {
 
     fn answer(&mut self, refusal: &Refusal, host: &(impl Log + Streams)) {
         self.tell(refusal, host);
-        if !self.grounds.as_ref().is_some_and(|grounds| refusal.stands_on(grounds)) {
-            self.write_headers(refusal);
-        }
+        let request_header = |name| abi::header(abi::REQUEST_HEADERS, name);
+        let content_type = request_header("content-type");
+        let protocol = content_type.as_ref().map_or(Protocol::Http, |content_type| {
+            Protocol::of(content_type, || request_header("connect-protocol-version").is_some())
+        });
         if refusal.tells_id() {
             let request = HostRequest::new(true);
             let id = match request.header("x-request-id") {
                 Values::One(id) => id,
                 _ => &[],
             };
-            self.reply(refusal, id);
+            self.reply(refusal, protocol, id);
         } else {
-            self.reply(refusal, &[]);
+            self.reply(refusal, protocol, &[]);
         }
         if self.state.capacity() + self.headers.capacity() > LONGEST {
             *self = Kept::NONE;
@@ -64,20 +64,32 @@ impl Kept {
         }
     }
 
-    fn write_headers(&mut self, refusal: &Refusal) {
-        self.grounds = refusal.grounds();
+    fn write_headers(&mut self, refusal: &Refusal, reply: &RefusalReply<'_>) {
         let headers = &mut self.headers;
         headers.clear();
         refusal.add_headers(&mut |name, write| headers.write(name, write));
         let configured = &refusal.response.headers;
         configured.iter().for_each(|(name, value)| headers.add(name, value));
-        headers.add("content-type", refusal.content_type());
+        headers.add("content-type", reply.content_type);
+        // Envoy adds them only to requests that are gRPC where they come from, not to those that a filter before this one
+        // has made gRPC.
+        if let Some(message) = &reply.grpc_message {
+            headers.write("grpc-status", |text| text.decimal(reply.grpc_status.into()));
+            headers.add("grpc-message", message);
+        }
         headers.finish();
     }
 
-    fn reply(&self, refusal: &Refusal, id: &[u8]) {
-        let (status, body) = (refusal.response.status.into(), refusal.body(id));
-        abi::reply(status, "diana_refused", &body, self.headers.as_bytes(), RESOURCE_EXHAUSTED);
+    fn reply(&mut self, refusal: &Refusal, protocol: Protocol<'_>, id: &[u8]) {
+        let reply = refusal.reply(protocol, id);
+        let is_http = protocol == Protocol::Http;
+        if !is_http || !self.grounds.as_ref().is_some_and(|grounds| refusal.stands_on(grounds)) {
+            self.write_headers(refusal, &reply);
+            self.grounds = refusal.grounds().filter(|_| is_http);
+        }
+        let (status, grpc_status) = (reply.status.into(), reply.grpc_status.into());
+        let headers = self.headers.as_bytes();
+        abi::reply(status, "diana_refused", &reply.body, headers, grpc_status);
     }
 }
 

@@ -46,6 +46,44 @@ fn grpc_callers_get_resource_exhausted() {
     assert_eq!(vm.request(&request()).status(), 429, "the same caller over plain HTTP");
 }
 
+/// The trailers of gRPC-Web, in binary and in base64.
+const WEB: &[u8] = b"\x80\0\0\0\x28grpc-status:8\r\ngrpc-message:9 %25 by r\r\n";
+const WEB_TEXT: &str = "gAAAAChncnBjLXN0YXR1czo4DQpncnBjLW1lc3NhZ2U6OSAlMjUgYnkgcg0K";
+
+/// Sends plain requests in between, whose headers must not be those of the refusal before.
+#[test]
+fn rpc_clients_get_errors_of_their_protocol() {
+    let mut vm = start("response: {problem: true, body: '9 % by {rule}'}", "algo: W");
+    (0..3).for_each(|_| assert!(vm.request(&request()).is_admitted()));
+    let error = r#"{"code":"resource_exhausted","message":"9 % by r"}"#;
+    let web = String::from_utf8_lossy(WEB);
+    let end = format!("\u{2}\0\0\0\u{3c}{{\"error\":{error}}}");
+    let (unary, grpc) = ("application/json", Some("9 %25 by r"));
+    for (content_type, status, reply_type, message, body) in [
+        ("application/grpc", 200, "application/grpc", grpc, ""),
+        ("application/grpc-web+proto", 200, "application/grpc-web+proto", None, &*web),
+        ("application/grpc-web-text", 200, "application/grpc-web-text", None, WEB_TEXT),
+        ("application/proto", 429, unary, None, error),
+        ("application/json", 429, unary, None, error),
+        ("application/connect+json", 200, "application/connect+json", None, &*end),
+    ] {
+        let rpc = request().header("content-type", content_type);
+        let answer = vm.request(&rpc.header("connect-protocol-version", "1"));
+        assert_eq!(answer.status(), status, "{content_type}");
+        assert_eq!(answer.header("content-type"), Some(reply_type));
+        assert_eq!(answer.header("grpc-status"), message.map(|_| "8"), "{content_type}");
+        assert_eq!(answer.header("grpc-message"), message, "{content_type}");
+        assert_eq!(String::from_utf8_lossy(&answer.body), body, "{content_type}");
+        assert!(answer.retry_after().is_some() && answer.header("ratelimit").is_some());
+
+        let plain = vm.request(&request().header("content-type", "application/json"));
+        assert_eq!(plain.status(), 503);
+        assert_eq!(plain.header("content-type"), Some("application/problem+json"));
+        assert_eq!(plain.header("grpc-status"), None);
+        assert!(plain.body.starts_with(b"{\"type\":"), "{plain:?}");
+    }
+}
+
 #[test]
 fn accepted_requests_report_only_if_asked_to() {
     let mut silent = start("", "algo: SW").request(&request());

@@ -34,6 +34,7 @@ mod peer;
 mod plans;
 mod remote;
 mod replay;
+mod rpc;
 mod settling;
 mod to_redis;
 mod told;

@@ -17,6 +17,7 @@ mod matching;
 pub mod permit_queue;
 mod permits;
 mod plans;
+mod protocols;
 mod queueing;
 mod races;
 mod reports;

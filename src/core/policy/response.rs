@@ -7,7 +7,7 @@ use crate::time::Micros;
 pub struct Response {
     /// 400 ..= 599.
     pub status: u16,
-    /// The body, piece by piece; without a newline at its end, since gRPC callers get it as `grpc-message`.
+    /// The body, piece by piece; without a newline at its end, since gRPC clients get it as `grpc-message`.
     pub body: Vec<BodyPiece>,
     /// The body's media type.
     pub content_type: String,

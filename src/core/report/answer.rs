@@ -38,7 +38,8 @@ impl Refusal {
         if self.response.is_problem { PROBLEM } else { &self.response.content_type }
     }
 
-    fn detail(&self, id: &[u8]) -> Cow<'_, str> {
+    /// The body in plain text.
+    pub(super) fn detail(&self, id: &[u8]) -> Cow<'_, str> {
         // Which most are.
         if let [BodyPiece::Text(text)] = self.response.body.as_slice() {
             return Cow::Borrowed(text);

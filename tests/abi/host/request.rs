@@ -65,6 +65,8 @@ impl Request {
     }
 
     pub fn is_grpc(&self) -> bool {
-        self.joined(b"content-type").is_some_and(|kind| kind.starts_with(b"application/grpc"))
+        let kind = self.joined(b"content-type");
+        let rest = kind.as_ref().and_then(|kind| kind.strip_prefix(b"application/grpc"));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"+"))
     }
 }

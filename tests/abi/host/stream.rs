@@ -194,7 +194,8 @@ impl Vm {
     }
 }
 
-/// What Envoy makes of a reply: gRPC callers get 200 with the status and the body in headers.
+/// What Envoy makes of a reply: gRPC clients get 200 with the status and the body in headers, unless the reply has
+/// them there itself.
 fn local_reply(reply: Reply, is_grpc: bool) -> (Headers, Vec<u8>, String) {
     let text = |name: &str, value: String| (name.to_owned(), value.into_bytes());
     let added = reply.headers.into_iter().filter(|(name, _)| name != "content-length");
@@ -204,12 +205,16 @@ fn local_reply(reply: Reply, is_grpc: bool) -> (Headers, Vec<u8>, String) {
         headers.push(text(":status", "200".into()));
         headers.extend(added.filter(|(name, _)| name != "content-type"));
         headers.push(text("content-type", "application/grpc".into()));
-        headers.push(text("grpc-status", status.to_string()));
-        headers.push(("grpc-message".into(), reply.body));
+        if !headers.iter().any(|(name, _)| name == "grpc-status") {
+            headers.push(text("grpc-status", status.to_string()));
+        }
+        if !reply.body.is_empty() {
+            headers.push(("grpc-message".into(), reply.body));
+        }
         return (headers, Vec::new(), reply.details);
     }
     headers.push(text(":status", reply.status.to_string()));
-    headers.extend(added);
+    headers.extend(added.filter(|(name, _)| name != "content-type" || !reply.body.is_empty()));
     if !reply.body.is_empty() {
         headers.push(text("content-length", reply.body.len().to_string()));
         if !headers.iter().any(|(name, _)| name == "content-type") {

@@ -9,7 +9,7 @@ use kit::told::Told;
 use super::{Gate, field, from};
 
 /// The refusal of the one rule `r`, which admits two an hour, under this response.
-fn refusal(response: &str) -> Refusal {
+pub fn refusal(response: &str) -> Refusal {
     refusal_of("algo: W, rpu: 2", response)
 }
 

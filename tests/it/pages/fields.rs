@@ -56,8 +56,8 @@ fn headers(fields: LimitFields) -> BTreeSet<&'static str> {
 fn the_table_of_headers_has_every_header_and_no_other() {
     let of_both = [LimitFields::Ietf, LimitFields::XRateLimit].into_iter().flat_map(headers);
     let mut told: BTreeSet<String> = of_both.map(str::to_owned).collect();
-    // The host adds it, as it is told a status of gRPC beside that of HTTP.
-    told.insert("grpc-status".into());
+    // Of gRPC alone.
+    told.extend(["grpc-status", "grpc-message"].map(str::to_owned));
     let mut listed = BTreeSet::new();
     for row in first_cells("| header of a response | when |") {
         // The others are named by what differs at their ends.
