@@ -115,7 +115,7 @@ def real_envoy():
         binary = envoy.path(version)
         # The oldest has no ai_protocol_manager.
         llm = ["llm/sse.yaml"] if version == envoy.OLDEST else ["llm/sse.yaml", "llm/protocol.yaml"]
-        for example in ("envoy.yaml", "fleet.yaml", "hot.yaml", *(f"redis/{way}.yaml" for way in ("cluster", "shards", "sentinel")), *llm):
+        for example in ("envoy.yaml", "fleet.yaml", "hot.yaml", "cors.yaml", *(f"redis/{way}.yaml" for way in ("cluster", "shards", "sentinel")), *llm):
             command = [binary, "--mode", "validate", "-c", f"envoy/{example}", "-l", "error"]
             # Any password will do: nobody is asked.
             yield step(*command, DIANA_REDIS_PASSWORD="any")

@@ -14,6 +14,7 @@ mod answers;
 mod bad_config;
 mod bans;
 mod calendar;
+mod cors;
 mod costs;
 mod exceptions;
 mod fleet;

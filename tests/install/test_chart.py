@@ -64,6 +64,13 @@ class Chart(unittest.TestCase):
         tags = [it["data"]["custom_bootstrap.json"] for it in (of_kind("ConfigMap", rendered), *manifests(ISTIO, "bootstrap"))]
         self.assertEqual(*map(json.loads, tags))
 
+    def test_istio_after_another_filter(self):
+        rendered = of_kind("EnvoyFilter", render("istio-system", istio={"after": "envoy.filters.http.cors"}))
+        patch = next(it for it in rendered["spec"]["configPatches"] if it["applyTo"] == "HTTP_FILTER")
+        self.assertEqual(patch["patch"]["operation"], "INSERT_AFTER")
+        manager = patch["match"]["listener"]["filterChain"]["filter"]
+        self.assertEqual(manager["subFilter"], {"name": "envoy.filters.http.cors"})
+
     def test_envoy_gateway_as_the_manifests(self):
         rendered = render(controlPlane="envoy-gateway", config=self.config, **self.called)
         for written in manifests(GATEWAY, "extension-policy", "patch-policy"):

@@ -131,6 +131,14 @@ impl Gateway {
         gateway.cluster("upstream", upstream).cluster("hot", hot)
     }
 
+    /// As envoy/cors.yaml has it, in front of a service, with other rules; and the `cors` filter, which is not in it yet.
+    pub fn as_in_cors_yaml(rules: impl Fn(String) -> String, upstream: &Upstream) -> (Self, Value) {
+        let (cors, shipped, route_config) = shipped::cors();
+        let mut gateway = Self::with(&rules(shipped)).cluster("upstream", upstream.port);
+        gateway.route_config = route_config;
+        (gateway, cors)
+    }
+
     /// As a file of envoy/llm/ has it, in front of a service, and telling what is left.
     pub fn as_in_llm(file: &str, model: &Upstream) -> Self {
         let (rules, behind) = shipped::model(file);

@@ -119,6 +119,16 @@ pub fn hot() -> (String, Value) {
     (rules, manager["route_config"].take())
 }
 
+/// The `cors` filter of envoy/cors.yaml, the rules of the filter behind it, and the routes.
+pub fn cors() -> (Value, String, Value) {
+    let mut example = read("envoy/cors.yaml");
+    let manager = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config";
+    let mut manager = example.pointer_mut(manager).expect("cors.yaml has a listener").take();
+    let rules = manager.pointer("/http_filters/1/typed_config/config/configuration/value");
+    let rules = rules.and_then(Value::as_str).expect("cors.yaml has rules").to_owned();
+    (manager["http_filters"][0].take(), rules, manager["route_config"].take())
+}
+
 /// The regexes that turn metric names into labels.
 pub fn stats_config() -> Value {
     bootstrap()["stats_config"].take()
