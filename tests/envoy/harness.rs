@@ -17,7 +17,6 @@ mod port;
 mod redis;
 mod resp;
 mod response;
-mod shifted_clock;
 mod shipped;
 mod stats;
 mod times;

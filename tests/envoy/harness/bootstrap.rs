@@ -9,10 +9,11 @@ mod redis;
 use std::ffi::OsString;
 use std::path::Path;
 
+use kit::process_clock::{self, Wall};
 use serde_json::{Value, json};
 
 use super::upstream::Upstream;
-use super::{shifted_clock, shipped, trapdoor};
+use super::{shipped, trapdoor};
 pub use listener::hcm_filter;
 pub use listeners::{FIRST, SECOND};
 use redis::ToRedis;
@@ -199,8 +200,8 @@ impl Gateway {
             variables.push(("EVENT_PRECISE_TIMER", "1".into()));
         }
         if let Some(ahead) = self.clock_ahead {
-            shifted_clock::set(folder, ahead);
-            variables.extend(shifted_clock::environment(folder));
+            process_clock::set(folder, Wall::Ahead(ahead));
+            variables.extend(process_clock::environment(folder));
         }
         variables
     }

@@ -106,7 +106,7 @@ fn places_are_kept_over_updates() {
 fn resets_of_http2_leave_no_place_behind() {
     let service = Upstream::answering(count);
     let envoy = Gateway::with(&rules("gateway")).workers(3).before(&service).start();
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     let (mut reset, mut ok) = (0, 0);
     for _ in 0..40 {
         let mut client = Http2::connect(envoy.port).unwrap();

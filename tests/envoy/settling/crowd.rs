@@ -48,7 +48,7 @@ pub fn rules(algo: &str, scope: &str) -> String {
 
 /// Lets them all come to gateways in front of a service, and holds what accounts were charged against what they used.
 pub fn play(envoys: &[Envoy], service: &Upstream) {
-    let seeds = Mutex::new(fastrand::Rng::with_seed(kit::seed::fresh()));
+    let seeds = Mutex::new(fastrand::Rng::with_seed(kit::seed::next()));
     thread::scope(|scope| {
         for number in 0..CLIENTS {
             let mut rng = seeds.lock().unwrap().fork();

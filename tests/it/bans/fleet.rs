@@ -47,7 +47,7 @@ pub fn says(left: u64, begins: bool, recent: u64) -> BanReply {
 
 #[test]
 fn redis_is_told_of_every_refusal_once() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     let (mut bans, mut handle) = (open(&Rc::default()), together());
     let (mut refused, mut counted): (HashMap<u64, u64>, HashMap<u64, u64>) = Default::default();
     let mut now = 0;

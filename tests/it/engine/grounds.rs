@@ -28,7 +28,7 @@ impl Any {
         };
         let all = [LimitFields::Ietf, LimitFields::XRateLimit];
         let responses = all.into_iter().map(|fields| Rc::new(response(fields))).collect();
-        let rng = Rng::with_seed(kit::seed::fresh());
+        let rng = Rng::with_seed(kit::seed::next());
         Any { rng, responses, rules: vec!["a".into(), "b".into()] }
     }
 

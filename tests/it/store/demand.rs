@@ -76,7 +76,7 @@ fn gap(oracle: &Oracle, at: Micros, rng: &mut Rng) -> Micros {
 
 #[test]
 fn what_is_asked_for_is_what_the_caller_needs_at_its_pace() {
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let (mut wanting, mut content) = (0, 0);
     for _ in 0..100 {
         let mut desk = Desk::of(Rule::new("W", Quota::new(Unit::Second, 1_000_000)).spec(100));
