@@ -1,7 +1,5 @@
 //! Bans on real Envoys: who is refused too often is refused outright, by all workers.
 
-mod flood;
-
 use std::fs;
 use std::path::Path;
 
@@ -9,7 +7,7 @@ use crate::harness::{Client, Envoy, Gateway, Redis, Response, eventually, reques
 use crate::metrics::settles;
 
 /// A rule that refuses everything and never says when to come back, as a ban does.
-fn trap(scope: &str, ban: &str) -> String {
+pub fn trap(scope: &str, ban: &str) -> String {
     format!(
         "limits: [{{Url: /trap, rules: [{{name: trap, actor: account, unit: hour, rpu: 0, \
          scope: {scope}, ban: {{{ban}}}}}]}}]"
@@ -17,14 +15,14 @@ fn trap(scope: &str, ban: &str) -> String {
 }
 
 /// The answer to a request on a connection of its own, which may go to any worker.
-fn ask(envoy: &Envoy, account: &str) -> Response {
+pub fn ask(envoy: &Envoy, account: &str) -> Response {
     let answer = envoy.get("/trap", &[("x-account-id", account)]);
     assert_eq!(answer.status, 503);
     answer
 }
 
 /// What is left of a ban, in seconds.
-fn left(answer: &Response) -> Option<u64> {
+pub fn left(answer: &Response) -> Option<u64> {
     answer.header("retry-after")?.parse().ok()
 }
 

@@ -19,7 +19,6 @@ mod resp;
 mod response;
 mod shipped;
 mod stats;
-mod times;
 mod trapdoor;
 mod trials;
 mod upstream;

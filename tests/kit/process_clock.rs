@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::SystemTime;
 
 /// A wall clock under the control of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,17 @@ pub fn set(folder: &Path, wall: Wall) {
     // In place, since the process has mapped the file.
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(file(folder));
     file.unwrap().write_all(&bytes).unwrap();
+}
+
+/// Microseconds from the true time to the middle of the hour, the same for this whole process: by a
+/// clock so far ahead no window of an hour or a day turns during a test.
+pub fn to_mid_hour() -> i64 {
+    const HOUR: i64 = 3_600_000_000;
+    static SHIFT: OnceLock<i64> = OnceLock::new();
+    *SHIFT.get_or_init(|| {
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros();
+        HOUR / 2 - i64::try_from(now).unwrap() % HOUR
+    })
 }
 
 fn file(folder: &Path) -> PathBuf {

@@ -5,8 +5,8 @@ use super::cluster::Cluster;
 use super::sentinel::Sentinels;
 use super::shards::Shards;
 use super::{Fleet, GATEWAYS, TIMEOUT, Way, gateway, reach_redis, start};
-use crate::fleet::modes::{Modes, alone_within, without_cause};
 use crate::harness::{NO_EXCUSE, Redis, Reply, alone, try_until_undisturbed};
+use crate::load::fleet::modes::{Modes, alone_within, without_cause};
 
 const LIMIT: usize = 40;
 const REQUESTS: usize = 100;

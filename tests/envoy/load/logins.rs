@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::upstream::{self, ACT};
 use crate::harness::{Envoy, Gateway, eventually};
 use crate::metrics::settles;
+use crate::settling::upstream::{self, ACT};
 
 const LIMIT: usize = 5;
 const CLIENTS: usize = 50;

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::{Fleet, GATEWAYS, gateway};
-use crate::operator::{TOKEN, operate, storm};
+use crate::load::reset_storm as storm;
+use crate::operator::{TOKEN, operate};
 
 /// Day windows, so that nothing comes back by itself.
 const LIMITS: &str = "

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::shards::Shards;
 use super::{Fleet, GATEWAYS, TIMEOUT, gateway, reach_redis, start};
-use crate::fleet::assert_none_failed;
-use crate::fleet::modes::delaying;
 use crate::harness::{
     Clock, Complaint, Envoy, Gateway, NO_EXCUSE, OpenLoad, alone, eventually, request,
     try_until_undisturbed,
 };
+use crate::load::fleet::assert_none_failed;
+use crate::load::fleet::modes::delaying;
 
 const LIMIT: usize = 20;
 

@@ -160,7 +160,7 @@ fn a_replay_decides_as_envoy_did() {
     let folder = folder();
     let (log, decided) = try_until_undisturbed("replay", || {
         let clock = Clock::new();
-        let envoy = Gateway::with(RULES).workers(1).clock_ahead(0).logging(FORMAT).start();
+        let envoy = Gateway::with(RULES).workers(1).logging(FORMAT).start();
         send(&envoy, &clock, "ann");
         let count = ROUNDS as usize * PATHS.len() * REQUESTS;
         let log =

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::modes::{Alone, Modes, alone_within, without_cause};
 use super::{Fleet, GATEWAYS, SECOND, admitted, assert_none_failed};
-use crate::algorithms::{bound, expected};
 use crate::harness::{
     Clock, Complaint, Histogram, Hit, OpenLoad, Shot, alone, request, try_until_undisturbed,
 };
+use crate::load::algorithms::{bound, expected};
 
 /// What the gateways wait for Redis, in microseconds.
 const TIMEOUT: u64 = 500_000;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{TOKEN, operate};
 use crate::harness::{Envoy, Gateway, Hit, OpenLoad, eventually, request};
+use crate::operator::{TOKEN, operate};
 
 const LASTING: Duration = Duration::from_secs(2);
 /// The limits of rules, and how many resets a second come for each: so many that requests come for all that they lift, or

@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::left_after;
-use super::upstream::{self, ACT};
 use crate::harness::{Envoy, Gateway, eventually};
+use crate::settling::left_after;
+use crate::settling::upstream::{self, ACT};
 
 const LIMIT: u64 = 10;
 

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use super::{ask, left, trap};
+use crate::bans::{ask, left, trap};
 use crate::harness::{Gateway, Http2, alone, eventually};
 
 const NEW: usize = 1_000_000;

@@ -7,9 +7,9 @@ use super::cluster::Cluster;
 use super::sentinel::Sentinels;
 use super::shards::Shards;
 use super::{Fleet, GATEWAYS, Way, gateway, start};
-use crate::fleet::faults::print_head;
-use crate::fleet::faults::trial::{Fault, RECOVERY, RULES, try_out};
 use crate::harness::{PASSWORD, Redis, alone};
+use crate::load::fleet::faults::print_head;
+use crate::load::fleet::faults::trial::{Fault, RECOVERY, RULES, try_out};
 
 /// Once a second Envoy asks some node of the cluster who has which keys, for half a second at most. One of six is the
 /// one that hangs: four times in a row in one of a thousand trials.

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::{Fleet, GATEWAYS, gateway};
 use crate::harness::eventually;
+use crate::load::{logins, settling_crowd as crowd, unused};
 use crate::settling::upstream::{self, ACT};
-use crate::settling::{crowd, logins, unused};
 
 /// Longer than an answer takes on a busy machine: whoever goes alone is charged elsewhere.
 const TIMEOUT: u64 = 900_000;

@@ -32,7 +32,7 @@ impl Caller {
             "{{limits: [{{Url: /, rules: [{{actor: account, unit: {unit}, rpu: {PERMITS}, algo: W, {more}}}]}}],
               time_zone: '{ZONE}'}}"
         ));
-        Caller { envoy: envoy.workers(1).clock_ahead(0).start(), clock: Clock::new(), ahead: 0 }
+        Caller { envoy: envoy.workers(1).start(), clock: Clock::new(), ahead: 0 }
     }
 
     fn now(&self) -> i64 {

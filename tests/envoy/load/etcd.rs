@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-use super::{document, in_force, metric, settles_on, told};
 use crate::harness::{Gateway, eventually, exchange, request};
+use crate::remote::{document, in_force, metric, settles_on, told};
 
 /// A running etcd; dropping it stops it.
 struct Etcd {

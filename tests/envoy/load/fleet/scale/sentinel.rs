@@ -8,8 +8,8 @@ use std::time::Instant;
 use super::faults::Replicated;
 use super::nodes::{Nodes, node, replicas, with_tls};
 use super::{Fleet, Way};
-use crate::fleet::faults::trial::RECOVERY;
 use crate::harness::{Certificates, Envoy, PASSWORD, Redis, Reply, call, eventually, free_port};
+use crate::load::fleet::faults::trial::RECOVERY;
 
 const SIZE: usize = 3;
 

@@ -10,7 +10,7 @@ use crate::harness::{
     Centre, Client, Clock, Complaint, NO_EXCUSE, Says, Upstream, alone, eventually,
     try_until_undisturbed,
 };
-use crate::in_flight::{AGAIN, LIMIT, counting, fill, hang, play, rules};
+use crate::load::in_flight::{AGAIN, LIMIT, counting, fill, hang, play, rules};
 
 const TIMEOUT: u64 = 250_000;
 

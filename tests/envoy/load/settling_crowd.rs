@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use super::left;
-use super::upstream::{self, ACT};
 use crate::harness::{Arrival, Client, Envoy, Gateway, Upstream, eventually, request};
+use crate::settling::left;
+use crate::settling::upstream::{self, ACT};
 
 /// Accounts that may use as much as they like, and then one that may not.
 const ACCOUNTS: usize = 4;

@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{document, gateway, in_force, lines, metric, settles_on};
 use crate::harness::{Centre, Client, Load, Says, alone, eventually, request};
+use crate::remote::{document, gateway, in_force, lines, metric, settles_on};
 
 const WORKERS: u32 = 3;
 const EVERY: Duration = Duration::from_secs(1);

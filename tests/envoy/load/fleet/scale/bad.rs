@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::nodes::node;
 use super::shards::Shards;
 use super::{Fleet, GATEWAYS, Way, gateway, start};
-use crate::fleet::faults::print_head;
-use crate::fleet::faults::trial::{Fault, RECOVERY, RULES, try_out};
-use crate::fleet::{admitted, assert_none_failed, counts_alone, mode};
 use crate::harness::{
     Envoy, Gateway, Imposter, NO_EXCUSE, OpenLoad, Redis, alone, eventually, free_port, request,
     start_all,
 };
+use crate::load::fleet::faults::print_head;
+use crate::load::fleet::faults::trial::{Fault, RECOVERY, RULES, try_out};
+use crate::load::fleet::{admitted, assert_none_failed, counts_alone, mode};
 
 /// One Redis, and somebody in front of it who may say something else.
 struct Impostors {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::super::modes::{Alone, NOTICED_LATER, alone_within, delaying, without_cause};
 use super::super::{SECOND, admitted};
 use super::trial::{Fault, Kind, LIMIT, SHARE, Seen, TIMEOUT};
-use crate::algorithms::{bound, expected};
 use crate::harness::{Complaint, Histogram, Hit, NO_EXCUSE, stood_still};
+use crate::load::algorithms::{bound, expected};
 
 /// No wait may be longer: the timeout and 10 ms.
 const LONGEST_WAIT: u64 = TIMEOUT + 10_000;
