@@ -2,7 +2,7 @@
 //! them, `make test` does not.
 
 pub mod algorithms;
-mod ban_flood;
+mod bans;
 mod calendar;
 mod etcd;
 pub mod fleet;
