@@ -15,8 +15,9 @@ use diana_core::report::grounds::Grounds;
 use diana_text::Text;
 use diana_worker::host::{Level, Log, Streams};
 
-/// gRPC's RESOURCE_EXHAUSTED.
+/// gRPC's RESOURCE_EXHAUSTED and UNAVAILABLE.
 const RESOURCE_EXHAUSTED: i32 = 8;
+const UNAVAILABLE: i32 = 14;
 
 /// More bytes are not kept.
 const LONGEST: usize = 1 << 16;
@@ -76,8 +77,9 @@ impl Kept {
     }
 
     fn reply(&self, refusal: &Refusal, id: &[u8]) {
-        let (status, body) = (refusal.response.status.into(), refusal.body(id));
-        abi::reply(status, "diana_refused", &body, self.headers.as_bytes(), RESOURCE_EXHAUSTED);
+        let (status, body) = (refusal.status().into(), refusal.body(id));
+        let grpc = if refusal.is_unavailable() { UNAVAILABLE } else { RESOURCE_EXHAUSTED };
+        abi::reply(status, "diana_refused", &body, self.headers.as_bytes(), grpc);
     }
 }
 

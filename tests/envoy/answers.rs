@@ -121,6 +121,27 @@ fn grpc_callers_are_told_in_their_language() {
     assert_eq!(envoy.get("/never", &[("content-type", "application/grpcx")]).status, 503);
 }
 
+/// Envoy has no such cluster, so Redis is unavailable to every request.
+#[test]
+fn unavailable_redis_is_no_exceeded_limit() {
+    let rules = "
+redis: {cluster: nowhere}
+response: {status: 429}
+limits:
+- {Url: /, rules: [{name: r, actor: all, unit: hour, rpu: 5, scope: global, on_failure: deny}]}
+";
+    let envoy = Gateway::with(rules).start();
+    let refused = envoy.get("/", &[]);
+    assert_eq!((refused.status, retry_after(&refused)), (503, 1));
+    assert_eq!(&*refused.body, "rate limiter unavailable");
+    for name in ["x-envoy-ratelimited", "ratelimit-policy", "ratelimit"] {
+        assert_eq!(refused.header(name), None, "{name}");
+    }
+    let grpc = envoy.get("/", &[("content-type", "application/grpc"), ("te", "trailers")]);
+    assert_eq!((grpc.status, grpc.header("grpc-status")), (200, Some("14")), "{grpc:?}");
+    assert_eq!(retry_after(&grpc), 1);
+}
+
 #[test]
 fn accepted_requests_show_nothing() {
     let envoy = answers();

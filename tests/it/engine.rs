@@ -19,6 +19,7 @@ mod permits;
 mod plans;
 mod queueing;
 mod races;
+mod remaining;
 mod reports;
 mod survival;
 mod upkeep;
