@@ -3,10 +3,10 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs playground image release cli run fleet watch test lint bench cost lines simulate bans quota midnight hot fuzz mutants size clean
+.PHONY: help build docs playground image release cli run fleet watch test test-all soak lint bench cost lines simulate bans quota midnight hot fuzz mutants size clean
 
 help: ## list the targets
-	@sed -nE 's/^([a-z]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -nE 's/^([a-z-]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 build: ## build target/diana.wasm, the finished module
 	@python3 tools/build.py
@@ -23,8 +23,14 @@ fleet: build ## start two gateways that count together, a Redis and a configurat
 watch: build ## start a gateway, callers, a Prometheus with our alerts, and a page that shows the dashboard
 	@python3 tools/watch.py $(ENVOY)
 
-test: ## run all checks, or some: make test STAGES="native envoy"; the envoy stage, alone, takes most of the time
+test: ## run the gate: deterministic checks, some minutes (STAGES="native envoy" for some)
 	@python3 tools/check.py $(STAGES)
+
+test-all: ## run everything, as nightly runs and releases do, an hour
+	@python3 tools/check.py --all
+
+soak: ## run the laws with fresh seeds, and the fuzz targets, for hours (MINUTES=60)
+	@python3 tools/soak.py $(MINUTES)
 
 lint: ## run only the checks that need no test: format, clippy, docs
 	@python3 tools/check.py lint

@@ -1,19 +1,16 @@
-"""Runs all checks, or the stages named on the command line; the last line reads `N passed, N failed`."""
+"""Runs the stages of `make test`, all stages, or those named on the command line; the last line reads `N passed, N failed`."""
 
 import os
 import shlex
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path
 from typing import NamedTuple
 
 from console import ROOT, die, relative, say
-from results import count, excused, failures, times
-from stages import FIRST, MEASURING, NEED_MODULE, STAGES
-from stall import STILL, Watch
+from results import count
+from stages import ALONE, FIRST, GATE, NEED_MODULE, STAGES
 
 # How many stages run side by side: each command keeps one processor busy, and some of them two.
 AT_ONCE = 2
@@ -26,7 +23,7 @@ class Result(NamedTuple):
 
 
 def run(step, tell):
-    """Runs one command, telling its output while it comes. How many of its tests passed and failed, and its output."""
+    """Runs one command, telling its output while it comes. How many of its tests passed and failed."""
     words = [str(word) for word in step.command]
     tell("\n$ " + shlex.join(relative(word) for word in words) + "\n")
     environment = {**os.environ, **{name: str(value) for name, value in step.variables.items()}}
@@ -38,25 +35,7 @@ def run(step, tell):
         tell(line)
         lines.append(line)
     text = "".join(lines)
-    return *count(text, process.wait() == 0, step.has_tests), text
-
-
-def run_measuring(step, tell):
-    """Runs tests that judge by the clock. Those that failed while the machine stood still, in their own time, are run
-    once more, alone, and a second failure counts; nothing excuses that a limit was exceeded."""
-    with tempfile.TemporaryDirectory() as folder, Watch() as watch:
-        noted = Path(folder) / "times"
-        step = step._replace(variables={**step.variables, "DIANA_TEST_TIMES": noted})
-        passed, failed, text = run(step, tell)
-        ran = times(noted.read_text()) if noted.exists() else {}
-        again = excused(failures(text), ran, STILL, watch.longest)
-        if not again:
-            return passed, failed
-        tell(f"\nThe machine stood still meanwhile; once more, alone: {', '.join(again)}\n")
-        words = step.command[: step.command.index("--")] if "--" in step.command else step.command
-        second = step._replace(command=[*words, "--", "--exact", "--test-threads=1", *again])
-        repaired, _, _ = run(second, tell)
-    return passed + repaired, failed - repaired
+    return count(text, process.wait() == 0, step.has_tests)
 
 
 def check(stage, steps, tell):
@@ -65,8 +44,7 @@ def check(stage, steps, tell):
     tell(f"\n=== {stage}\n")
     passed = failed = 0
     for step in steps or []:
-        measures = stage in MEASURING and step.has_tests
-        good, bad = run_measuring(step, tell) if measures else run(step, tell)[:2]
+        good, bad = run(step, tell)
         passed, failed = passed + good, failed + bad
     if steps is None:
         tell("not run, see above\n")
@@ -100,9 +78,11 @@ def prepare(stage):
 
 
 def chosen(names):
+    if names == ["--all"]:
+        return list(STAGES)
     if unknown := [name for name in names if name not in STAGES]:
         die(f"no stage is called {', '.join(unknown)}; there are {', '.join(STAGES)}")
-    wanted = set(names or STAGES)
+    wanted = set(names or GATE)
     if wanted & NEED_MODULE:
         wanted.add("module")
     return [stage for stage in STAGES if stage in wanted]
@@ -115,7 +95,7 @@ def check_all(names):
     if "module" in results and results["module"].failed:
         # Nothing is shown by a module of yesterday.
         prepared.update({stage: None for stage in prepared if stage in NEED_MODULE})
-    beside = {stage: prepared.pop(stage) for stage in names if stage in prepared and stage not in MEASURING}
+    beside = {stage: prepared.pop(stage) for stage in names if stage in prepared and stage not in ALONE}
     results |= check_side_by_side(beside) if beside else {}
     for stage, steps in prepared.items():
         results[stage] = check(stage, steps, lambda text: print(text, end="", flush=True))

@@ -1,4 +1,4 @@
-"""The stages of `make test`. Each makes sure that what it needs is there, and yields its steps."""
+"""The stages of `make test` and `make test-all`. Each installs what it needs, and yields its steps."""
 
 import sys
 from typing import NamedTuple
@@ -40,12 +40,17 @@ def lint():
     needs.rust_component("rustfmt", "fmt")
     needs.rust_component("clippy", "clippy")
     needs.rust_target("wasm32-wasip1")
-    needs.rust_target("wasm32-unknown-unknown")
     yield step("cargo", "fmt", "--check")
     yield step("cargo", "fmt", "--check", "--manifest-path", "tests/fuzz/Cargo.toml")
     yield step("cargo", "clippy", "--workspace", "--all-targets", *DENY)
     # The adapter on the target that is shipped.
     yield step("cargo", "clippy", "--package", "diana", "--target", "wasm32-wasip1", *DENY)
+
+
+def rustdoc():
+    """What only nightly runs check: documentation of items, and the code of the playground's target."""
+    needs.rust_component("clippy", "clippy")
+    needs.rust_target("wasm32-unknown-unknown")
     yield step("cargo", "clippy", "--test", "wasm", "--target", "wasm32-unknown-unknown", *DENY)
     yield step("cargo", "doc", "--workspace", "--no-deps", RUSTDOCFLAGS="-D warnings")
 
@@ -59,7 +64,7 @@ def native():
 def command():
     """The command `diana`, as it is run."""
     needs.cargo()
-    yield tests(*TEST, "--package", "diana-cli", "--test", "cli")
+    yield tests(*TEST, "--test", "cli")
 
 
 def wasm():
@@ -74,7 +79,7 @@ def wasm():
 def redis():
     """The script that counts for the fleet, in a real Redis."""
     needs.program("redis-server")
-    yield tests(*TEST, "--test", "redis")
+    yield tests(*TEST, "--test", "redis", "--", "--skip", SPEED)
 
 
 def fuzz():
@@ -94,34 +99,50 @@ def abi():
     yield tests(*TEST, "--test", "abi")
 
 
-# How callers are counted does not depend on Envoy's version, and takes longest: it is tried on the newest. What the host does
-# is tried on all: updates, drains, faults of the way to Redis, and that gateways count together by each configuration, with TLS and
-# with a password that changes.
-COUNTING = [
-    "algorithms::",
-    "calendar::",
-    "flood::",
-    *(f"fleet::{part}" for part in ("exact", "in_flight", "operator", "plans", "quotas", "settling", "still", "totals")),
-    *(f"scale::{part}" for part in ("faults", "bad", "numbers")),
-]
+def validated(binary):
+    """Has Envoy check the examples."""
+    examples = ("envoy.yaml", "fleet.yaml", "hot.yaml", "cors.yaml", *(f"redis/{way}.yaml" for way in ("cluster", "shards", "sentinel")), "llm/sse.yaml")
+    for example in examples:
+        command = [binary, "--mode", "validate", "-c", f"envoy/{example}", "-l", "error"]
+        # Envoy connects to nothing here, so any password will do.
+        yield step(*command, DIANA_REDIS_PASSWORD="any")
 
 
 def real_envoy():
+    """The capabilities on a real Envoy, each once, without load and without deadlines."""
+    needs.program("openssl")
+    needs.program("redis-server")
+    binary = envoy.path(envoy.NEWEST)
+    yield from validated(binary)
+    yield tests(*TEST, "--test", "envoy", "--", "--skip", LOAD, DIANA_ENVOY=binary)
+
+
+# What the oldest Envoy could do differently from the newest: admission and refusal, ends of streams, updates, the way to Redis,
+# remote rules, metrics, the access log.
+ON_OLDEST = ["answers::refused", "access_log::", "settling::ends", "updates::", "to_redis::a_pipeline", "fleet::gateways_share", "remote::a_header", "metrics::prometheus"]
+
+
+def oldest_envoy():
+    """The oldest supported Envoy."""
+    needs.program("openssl")
+    needs.program("redis-server")
+    binary = envoy.path(envoy.OLDEST)
+    yield from validated(binary)
+    yield tests(*TEST, "--test", "envoy", "--", "--skip", LOAD, *ON_OLDEST, DIANA_ENVOY=binary)
+
+
+def load():
+    """Real Envoys under load and by the clock, and all of their tests on the oldest one."""
     needs.program("curl")
     needs.program("openssl")
     needs.program("etcd")
     needs.program("redis-server")
-    for version in (envoy.NEWEST, envoy.OLDEST):
-        binary = envoy.path(version)
-        # The oldest has no ai_protocol_manager.
-        llm = ["llm/sse.yaml"] if version == envoy.OLDEST else ["llm/sse.yaml", "llm/protocol.yaml"]
-        for example in ("envoy.yaml", "fleet.yaml", "hot.yaml", "cors.yaml", *(f"redis/{way}.yaml" for way in ("cluster", "shards", "sentinel")), *llm):
-            command = [binary, "--mode", "validate", "-c", f"envoy/{example}", "-l", "error"]
-            # Any password will do: nobody is asked.
-            yield step(*command, DIANA_REDIS_PASSWORD="any")
-        skipped = ["models::by_protocol", *COUNTING] if version == envoy.OLDEST else []
-        part = ["--", *(word for name in skipped for word in ("--skip", name))] if skipped else []
-        yield tests(*TEST, "--test", "envoy", *part, DIANA_ENVOY=binary)
+    newest, oldest = (envoy.path(version) for version in (envoy.NEWEST, envoy.OLDEST))
+    # The oldest has no ai_protocol_manager.
+    yield step(newest, "--mode", "validate", "-c", "envoy/llm/protocol.yaml", "-l", "error")
+    yield tests(*TEST, "--test", "redis", "--", SPEED)
+    yield tests(*TEST, "--test", "envoy", "--", LOAD, DIANA_ENVOY=newest)
+    yield tests(*TEST, "--test", "envoy", "--", "--skip", "models::by_protocol", DIANA_ENVOY=oldest)
 
 
 def cost():
@@ -164,29 +185,39 @@ def docs():
     yield tests("node", "--test", "--test-reporter=tap", "--test-concurrency=1", "tests/playground/", **places)
 
 
+# Tests that depend on the machine: tests/envoy/load/, tests/redis/speed.rs.
+LOAD = "load::"
+SPEED = "speed::"
+
 # The tests in cargo's own target.
 COMPILED = ["it", "simulation", "redis", "abi", "envoy", "cli"]
 
-# In the order in which they begin, but for those that measure, which come last: the longest first. A new stage is a
-# function and a line here.
-STAGES = {
+# `make test`, in the order in which the stages begin: the longest first. Nothing in it depends on the speed of the machine.
+GATE = {
     "compile": test_programs,
     "module": module,
-    "native": native,
+    "envoy": real_envoy,
     "lint": lint,
-    "command": command,
-    "wasm": wasm,
     "redis": redis,
-    "fuzz": fuzz,
     "abi": abi,
+    "native": native,
+    "oldest": oldest_envoy,
+    "command": command,
+}
+# What `make test-all` runs besides.
+REST = {
+    "rustdoc": rustdoc,
+    "wasm": wasm,
+    "fuzz": fuzz,
     "cost": cost,
     "istio": istio,
-    "install": install,
     "docs": docs,
-    "envoy": real_envoy,
+    "install": install,
+    "load": load,
 }
+STAGES = GATE | REST
 # What other stages wait for.
 FIRST = {"compile", "module"}
-NEED_MODULE = {"abi", "cost", "envoy", "install", "istio"}
-# Whose tests judge by the clock: nothing runs beside them.
-MEASURING = {"envoy", "install"}
+NEED_MODULE = {"envoy", "abi", "oldest", "cost", "istio", "install", "load"}
+# These measure, so that nothing runs beside them.
+ALONE = {"install", "load"}

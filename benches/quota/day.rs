@@ -63,6 +63,7 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
     let spec = CounterSpec {
         settles: false,
         checks: false,
+        on_failure: None,
         keeps_used: false,
         plans: None,
         gateways: 1,

@@ -62,6 +62,7 @@ pub const RULE: &[&str] = &[
     "in_flight",
     "near",
     "plans",
+    "on_failure",
 ];
 
 /// Keys that some algorithm takes.

@@ -62,7 +62,8 @@ fn parts(fields: &Fields<'_>, is_proxied: Option<bool>) -> Option<u16> {
     u16::try_from(parts).ok()
 }
 
-fn on_failure(fields: &Fields<'_>) -> Option<OnFailure> {
+/// Reads `on_failure`, which `redis` and its rules have.
+pub fn on_failure(fields: &Fields<'_>) -> Option<OnFailure> {
     let names = ON_FAILURE.map(|(name, _)| name);
     let chosen = fields.get("on_failure")?.choice(&names, &names.join(", "))?;
     ON_FAILURE.get(chosen).map(|(_, on_failure)| *on_failure)

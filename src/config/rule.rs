@@ -19,7 +19,7 @@ use std::rc::Rc;
 use super::context::Context;
 use super::fields::Fields;
 use super::node::Node;
-use super::{except, keys, response, values};
+use super::{except, keys, redis, response, values};
 use diana_core::policy::{Absent, Response, Rule, Scope};
 use diana_core::tree::Tree;
 
@@ -62,6 +62,11 @@ pub fn read(
     let plans = plans::read(&fields, limiter.as_mut(), actor.as_deref().unwrap_or(&[]), context);
     let daily = quota::read(&fields, limiter.as_ref(), plans.as_deref(), (scope, is_all), context);
     let near = near::read(&fields, limiter.as_ref().map(|limiter| &*limiter.algorithm));
+    let on_failure = redis::on_failure(&fields);
+    if scope != Scope::Global && fields.get("on_failure").is_some() {
+        let message = "means nothing without `scope: global`: no other rule depends on Redis";
+        fields.blame("on_failure", message.into());
+    }
     let limiter = limiter?;
     if let Some(ban) = &ban {
         let most = plans.as_ref().map_or(limiter.quota, |plans| plans.largest());
@@ -93,6 +98,7 @@ pub fn read(
         ban,
         hot,
         near,
+        on_failure,
     })
 }
 

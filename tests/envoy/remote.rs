@@ -1,7 +1,5 @@
 //! Rules from a configuration centre.
 
-mod changes;
-mod etcd;
 mod under_way;
 
 use std::time::Duration;
@@ -9,7 +7,7 @@ use std::time::Duration;
 use crate::harness::{Centre, Envoy, Gateway, Says, assert_no_trap, eventually};
 
 /// A document of this name: one rule to count by, and one that says which document is in force.
-fn document(name: &str, rpu: u32) -> String {
+pub fn document(name: &str, rpu: u32) -> String {
     format!(
         "
 limits:
@@ -22,14 +20,14 @@ limits:
 }
 
 /// A gateway with rules of its own and a centre that it asks every second.
-fn gateway(port: u16) -> Gateway {
+pub fn gateway(port: u16) -> Gateway {
     let own = document("own", 10);
     let remote = "remote: {cluster: centre, path: /rules.yaml, every: 1s, timeout: 300ms}";
     Gateway::with(&format!("{own}{remote}")).cluster("centre", port)
 }
 
 /// The document that answered this request.
-fn in_force(envoy: &Envoy) -> Option<String> {
+pub fn in_force(envoy: &Envoy) -> Option<String> {
     let refused = envoy.get("/closed", &[]);
     let policy = refused.header("ratelimit-policy")?;
     policy.split('"').find(|name| !name.is_empty() && *name != "counted").map(str::to_owned)
@@ -37,25 +35,25 @@ fn in_force(envoy: &Envoy) -> Option<String> {
 
 /// Waits until all workers go by these rules: so many connections do not all meet the same one.
 #[track_caller]
-fn settles_on(envoy: &Envoy, name: &str) {
+pub fn settles_on(envoy: &Envoy, name: &str) {
     eventually(&format!("the rules of `{name}`"), || {
         (0..20).all(|_| in_force(envoy).as_deref() == Some(name)).then_some(())
     });
 }
 
-fn metric(envoy: &Envoy, what: &str) -> u64 {
+pub fn metric(envoy: &Envoy, what: &str) -> u64 {
     envoy.stat(&format!("wasmcustom.diana.diana.remote.{what}")).unwrap_or(0)
 }
 
 /// The lines of the log that speak of the centre.
-fn lines(envoy: &Envoy) -> Vec<String> {
+pub fn lines(envoy: &Envoy) -> Vec<String> {
     let log = envoy.log();
     log.lines().filter(|line| line.contains("remote configuration of")).map(str::to_owned).collect()
 }
 
 /// Waits until a line with these words is the last one.
 #[track_caller]
-fn told(envoy: &Envoy, words: &str) {
+pub fn told(envoy: &Envoy, words: &str) {
     eventually(&format!("a line with `{words}`"), || {
         lines(envoy).last().is_some_and(|line| line.contains(words)).then_some(())
     });

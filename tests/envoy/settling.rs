@@ -2,11 +2,8 @@
 
 mod answered;
 mod closing;
-pub mod crowd;
 mod ends;
-pub mod logins;
 mod redirects;
-pub mod unused;
 pub mod upstream;
 
 use crate::harness::{Envoy, Response};

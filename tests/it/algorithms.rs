@@ -124,7 +124,7 @@ fn redis_is_told_the_numbers_of_an_algorithm() {
 #[test]
 fn what_is_charged_and_what_is_left_are_the_limit() {
     const LIMIT: u64 = 1000;
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     for short in ["W", "SW", "TB"] {
         let Rule { algorithm, .. } = Rule::new(short, Quota::new(Unit::Day, LIMIT));
         let (mut state, mut charged, mut now) = (vec![0; algorithm.words()], 0, START);

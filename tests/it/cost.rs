@@ -104,7 +104,7 @@ fn metadata_is_read() {
 /// Whatever its requests say, a caller gets what fits, and nothing else.
 #[test]
 fn what_fits_is_let_through() {
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     for (algo, scope) in [("W", "local"), ("W", "gateway"), ("TB", "local"), ("TB", "gateway")] {
         let text = format!(
             "limits: [{{Url: /, rules: [{{name: own, actor: device, unit: day, rpu: 500, algo: {algo}, scope: {scope}, \

@@ -20,6 +20,7 @@ mod plans;
 mod protocols;
 mod queueing;
 mod races;
+mod remaining;
 mod reports;
 mod survival;
 mod upkeep;

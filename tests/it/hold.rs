@@ -121,7 +121,7 @@ fn whoever_waits_no_longer_frees_nothing() {
 
 #[test]
 fn a_random_crowd_loses_nobody() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for _ in 0..300 {
         let lines: Vec<Option<Line>> =
             (0..rng.usize(1..30)).map(|_| [Some(ANN), Some(BOB), None][rng.usize(0..3)]).collect();
@@ -151,7 +151,7 @@ fn a_random_crowd_loses_nobody() {
 /// out again, as stores do.
 #[test]
 fn it_does_what_the_simple_model_does() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     let mut left = 0;
     for _ in 0..300 {
         let (mut queue, mut model) = (Queue::default(), Model::default());

@@ -107,7 +107,7 @@ enum Full {
 
 #[test]
 fn callers_take_what_was_said_and_no_more() {
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     for (rule, callers, full) in RULES {
         for keys in [1, rng.u64(2..16), rng.u64(100..1000)] {
             let rule = format!("actor: account, unit: day, rpu: 1, {rule}");
@@ -153,7 +153,7 @@ fn what_a_worker_knows_of_the_bans_of_a_gateway_takes_what_was_said() {
         KEYS,
     );
     let before = allocated::bytes();
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..20 * KEYS {
         bans.refused(Key { hash: rng.u64(..), second_hash: rng.u64(..) }, SECOND);
     }

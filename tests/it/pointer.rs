@@ -62,7 +62,7 @@ fn what_is_not_there() {
 
 #[test]
 fn any_document_and_any_pointer() {
-    let mut random = Rng::with_seed(seed::fresh());
+    let mut random = Rng::with_seed(seed::next());
     let mut found = 0;
     for _ in 0..10_000 {
         let value = tree(&mut random, 4);

@@ -4,7 +4,7 @@ use diana_core::ring::Ring;
 
 #[test]
 fn a_ring_counts_what_a_list_counts() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for counters in [1, 2, 3, 11, 61] {
         let ring = Ring::new(counters);
         let mut state = vec![0; ring.words()];

@@ -46,7 +46,7 @@ fn request_of(table: &mut Table, algorithm: &dyn Algorithm, key: Key, now: Now) 
 
 #[test]
 fn a_large_table_decides_like_a_map_that_never_forgets() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for entry in REGISTRY {
         let algorithm = algorithm(entry.short, Quota::new(Unit::Second, 3));
         let mut table = Table::new(algorithm.clone(), 400);
@@ -68,7 +68,7 @@ fn a_large_table_decides_like_a_map_that_never_forgets() {
 
 #[test]
 fn a_flood_of_newcomers_hands_nobody_a_fresh_bucket() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for entry in REGISTRY {
         let algorithm = algorithm(entry.short, Quota::new(Unit::Hour, 3600));
         let mut table = Table::new(algorithm.clone(), 50);

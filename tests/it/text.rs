@@ -5,7 +5,7 @@ use fastrand::Rng;
 
 #[test]
 fn numbers_look_like_those_of_the_standard_library() {
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     let edges = (0..20).map(|power| 10_u64.pow(power)).chain((0..64).map(|bit| 1 << bit));
     let near = edges.flat_map(|edge: u64| [edge - 1, edge, edge.saturating_add(1)]);
     let any: Vec<u64> = (0..1_000).map(|_| rng.u64(..) >> rng.u8(0..64)).collect();
@@ -25,7 +25,7 @@ fn numbers_look_like_those_of_the_standard_library() {
 
 #[test]
 fn pieces_of_all_lengths_stand_behind_each_other() {
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     let mut text = Text::NONE;
     for _ in 0..100 {
         text.clear();

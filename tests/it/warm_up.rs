@@ -146,7 +146,7 @@ fn a_charge_on_a_store_comes_back_whole() {
 
 #[test]
 fn random_arrivals_wait_as_long_as_with_guava() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for _ in 0..300 {
         let (_, unit) = Unit::ALL[rng.usize(0..Unit::ALL.len())];
         let rpu = 1 + (rng.u64(0..1 << 30) >> rng.u8(0..30)).min(999_999_999);

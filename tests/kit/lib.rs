@@ -10,6 +10,8 @@ pub mod in_flight;
 pub mod laws;
 pub mod model;
 pub mod plans;
+#[cfg(unix)]
+pub mod process_clock;
 pub mod rules;
 pub mod seed;
 #[cfg(unix)]

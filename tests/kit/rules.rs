@@ -1,7 +1,5 @@
 //! Rules, asks and trips of tests.
 
-use std::time::SystemTime;
-
 use diana_core::algorithm::{Entry, REGISTRY};
 use diana_core::key::{Key, Seed};
 use diana_core::policy::Quota;
@@ -9,11 +7,14 @@ use diana_core::redis::part::{Part, Parts, Tags};
 use diana_core::redis::protocol::{
     Ask, Back, Charge, Question, Refusals, Script, ScriptCall, Trip,
 };
-use diana_core::time::{Micros, Now};
+use diana_core::time::{Micros, Now, SECOND};
 use fastrand::Rng;
 
 use crate::laws::case::Case;
 pub use crate::model::rule::Rule;
+
+/// Where the wall clocks of tests begin, in microseconds of Unix time: in the middle of an hour.
+pub const START: Micros = 1_790_001_200 * SECOND;
 
 impl Rule {
     pub fn random(entry: &'static Entry, rng: &mut Rng) -> Rule {
@@ -118,16 +119,10 @@ pub fn trip_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Trip {
         tags: Tags::new("test", Parts::ONE),
         seed: Seed { k0: 1, k1: 2 },
         gateway: 1,
-        wall: now.unwrap_or_else(clock),
+        wall: now.unwrap_or(START),
         now,
         calls,
     }
-}
-
-/// This machine's wall clock.
-fn clock() -> Micros {
-    let since = SystemTime::UNIX_EPOCH.elapsed().expect("it is later than 1970");
-    since.as_micros().try_into().expect("a number")
 }
 
 /// The same with calls that name the script otherwise.

@@ -1,5 +1,6 @@
 //! A Redis of the test's own.
 
+use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -10,8 +11,11 @@ use diana_core::redis::protocol;
 use diana_core::redis::protocol::resp::{Value, command, values, word};
 use diana_core::redis::protocol::{BanReply, Failure, Login, Reply, Script, ScriptAnswer, Trip};
 
+use diana_core::time::Micros;
+
 use crate::model::Outcome;
-use crate::rules::by;
+use crate::process_clock::{self, Wall};
+use crate::rules::{START, by};
 
 /// What one call decided.
 #[derive(Debug)]
@@ -43,9 +47,12 @@ impl Decided {
     }
 }
 
+/// A process of Redis whose wall clock stands still until a test sets it, so that its keys expire
+/// only when a test wants them to.
 pub struct Server {
     process: Child,
     folder: PathBuf,
+    now: Cell<Micros>,
 }
 
 impl Server {
@@ -60,7 +67,9 @@ impl Server {
         let name = format!("diana-redis-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
+        process_clock::set(&folder, Wall::At(START));
         let mut process = Command::new("redis-server")
+            .envs(process_clock::environment(&folder))
             .args(["--port", "0", "--unixsocket", "s", "--save", "", "--appendonly", "no"])
             .args(arguments)
             .current_dir(&folder)
@@ -69,11 +78,22 @@ impl Server {
             .expect("redis-server can be started");
         let mut log = BufReader::new(process.stdout.take().unwrap()).lines();
         let ready = log.by_ref().map_while(Result::ok).any(|line| line.contains("ready to accept"));
-        let server = Server { process, folder };
+        let server = Server { process, folder, now: Cell::new(START) };
         assert!(ready, "redis-server did not start with {arguments:?}");
         // So that it never waits for a reader.
         std::thread::spawn(move || log.for_each(drop));
         server
+    }
+
+    /// Its wall clock, in microseconds of Unix time.
+    pub fn now(&self) -> Micros {
+        self.now.get()
+    }
+
+    /// Moves its wall clock on.
+    pub fn advance(&self, by: Micros) {
+        self.now.set(self.now.get() + by);
+        process_clock::set(&self.folder, Wall::At(self.now.get()));
     }
 
     pub fn connect(&self) -> UnixStream {

@@ -49,7 +49,7 @@ fn packed(rng: &mut Rng, size: usize) -> Vec<u8> {
 #[test]
 fn corrupt_bytes_count_as_empty_and_are_replaced() {
     let server = Server::start();
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let (mut corrupt, mut believed) = (0, 0);
     for number in 0..1200 {
         let rule = Rule::random(&REGISTRY[number % REGISTRY.len()], &mut rng);
@@ -133,7 +133,7 @@ fn what_cannot_be_ours_is_told_by_its_numbers() {
 #[test]
 fn corrupt_places_count_as_none_and_are_replaced() {
     let server = Server::start();
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let quota = Quota::new(Unit::Second, 10);
     let algorithm = (IN_FLIGHT.build)(&quota).unwrap();
     let mut rule = Rule::of(IN_FLIGHT, Case { quota, algorithm }).unwrap();
@@ -216,7 +216,7 @@ fn a_corrupt_seed_clock_or_register_is_replaced() {
 #[test]
 fn corrupt_counts_and_shared_buckets_stop_nothing() {
     let server = Server::start();
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let (mut corrupt, mut shared) = (0, 0);
     for number in 0..600 {
         let rule = Rule::random(&REGISTRY[number % REGISTRY.len()], &mut rng);

@@ -69,7 +69,7 @@ fn caller(rng: &mut Rng) -> Key {
 #[test]
 fn redis_counts_like_the_filter_in_rust_however_crowded_it_is() {
     let server = Server::start();
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let (mut admitted, mut refused) = (0, 0);
     for (rpu, cost) in [(1, 1), (3, 1), (10, 3), (15, 1), (200, 1), (5_000, 7), (1_000_000_000, 1)]
     {
@@ -101,7 +101,7 @@ fn redis_counts_like_the_filter_in_rust_however_crowded_it_is() {
 #[test]
 fn each_day_gives_each_account_its_permits() {
     let server = Server::start();
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let rule = Rule::new(2, 1, 100_000);
     let callers: Vec<Key> = (0..20).map(|_| caller(&mut rng)).collect();
     let (mut now, mut given) = (NOON, HashMap::new());
@@ -164,7 +164,7 @@ fn what_others_wrote_counts_as_empty_and_is_replaced() {
 #[test]
 fn memory_is_that_of_one_day_and_ends_with_it() {
     let server = Server::start();
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let rule = Rule::new(3, 1, 100_000);
     let bytes = rule.shape.bytes();
     for day in 0..5 {

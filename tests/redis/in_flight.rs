@@ -4,7 +4,6 @@ mod law;
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use diana_core::engine::{Engine, Resumed};
 use diana_core::permit::Permit;
@@ -20,14 +19,15 @@ use kit::server::Server;
 const LIMIT: usize = 4;
 const CALLERS: usize = 3;
 
-const AGAIN: Duration = Duration::from_secs(2);
+const MILLI: Micros = SECOND / 1000;
+const AGAIN: Micros = 2 * SECOND;
 
-/// Redis has a clock of its own, so that the gateways go by the true one.
-struct TrueClock(Instant);
+/// Gateways go by the clock of their Redis.
+struct ServerClock<'s>(&'s Server);
 
-impl Clock for TrueClock {
+impl Clock for ServerClock<'_> {
     fn now(&self) -> Now {
-        let ticks = self.0.elapsed().as_micros() as Micros + 1_000_000 * SECOND;
+        let ticks = self.0.now();
         Now { mono: ticks, wall: ticks }
     }
 }
@@ -44,7 +44,7 @@ struct Gateway {
 
 /// A call on its way to Redis, or its answer on the way back.
 struct UnderWay {
-    since: Instant,
+    since: Micros,
     token: u32,
     bytes: Vec<u8>,
     is_answer: bool,
@@ -60,14 +60,13 @@ struct Open {
 
 struct Fleet {
     server: Server,
-    clock: TrueClock,
     gateways: Vec<Gateway>,
     open: Vec<Open>,
     rng: Rng,
     /// How many calls and answers of a thousand get lost.
     lossy: Rc<Cell<u32>>,
     /// How long a call takes to get there, and an answer to come back.
-    way: Duration,
+    way: Micros,
     /// How many more of a caller may be in flight than the limit says, since Redis was emptied when it had not been told all.
     further: usize,
     admitted: usize,
@@ -81,16 +80,15 @@ fn gateway(random: u64, timeout: Micros) -> Gateway {
 
 impl Fleet {
     fn new(gateways: u64) -> Fleet {
-        Fleet::far(gateways, Duration::ZERO)
+        Fleet::far(gateways, 0)
     }
 
     /// Redis is so far away, there or back.
-    fn far(gateways: u64, way: Duration) -> Fleet {
-        let timeout = SECOND / 50 + 8 * way.as_micros() as Micros;
-        let mut rng = Rng::with_seed(seed::fresh());
+    fn far(gateways: u64, way: Micros) -> Fleet {
+        let timeout = SECOND / 50 + 8 * way;
+        let mut rng = Rng::with_seed(seed::next());
         Fleet {
             server: Server::start(),
-            clock: TrueClock(Instant::now()),
             gateways: (0..gateways).map(|_| gateway(rng.u64(..), timeout)).collect(),
             open: Vec::new(),
             rng,
@@ -109,7 +107,7 @@ impl Fleet {
     /// A request of a caller comes to a gateway, which asks.
     fn request(&mut self, gateway: usize, caller: usize) {
         let it = &mut self.gateways[gateway];
-        let verdict = it.engine.decide(&in_flight::request(caller), &self.clock);
+        let verdict = it.engine.decide(&in_flight::request(caller), &ServerClock(&self.server));
         self.take(gateway, caller, verdict);
     }
 
@@ -131,14 +129,14 @@ impl Fleet {
 
     /// A gateway does what is due, and hears what Redis answers; unless that gets lost.
     fn work(&mut self, gateway: usize) {
-        let now = self.clock.now();
+        let now = ServerClock(&self.server).now();
         let it = &mut self.gateways[gateway];
         it.engine.tidy(now);
         let resumed = it.engine.work(now, &it.callout);
         self.resume(gateway, resumed);
         let it = &mut self.gateways[gateway];
         for call in it.callout.sent.borrow().iter().skip(it.done) {
-            let (since, token, bytes) = (Instant::now(), it.done as u32, call.body.clone());
+            let (since, token, bytes) = (now.mono, it.done as u32, call.body.clone());
             it.under_way.push(UnderWay { since, token, bytes, is_answer: false });
             it.done += 1;
         }
@@ -149,21 +147,22 @@ impl Fleet {
             let UnderWay { token, bytes, is_answer, .. } = arrived;
             let it = &mut self.gateways[gateway];
             if !is_answer {
-                let (since, bytes) = (Instant::now(), self.server.exchange(&bytes));
+                let (since, bytes) = (now.mono, self.server.exchange(&bytes));
                 it.under_way.push(UnderWay { since, token, bytes, is_answer: true });
                 continue;
             }
             let size = bytes.len();
             let answer = Answer { status: Some(200), size, body: &|| Some(bytes.clone()) };
-            let resumed = it.engine.answer(token, &answer, self.clock.now()).unwrap_or_default();
+            let resumed = it.engine.answer(token, &answer, now).unwrap_or_default();
             self.resume(gateway, resumed);
         }
     }
 
     /// What has been on its way for long enough.
     fn arrived(&mut self, gateway: usize) -> Option<UnderWay> {
+        let now = self.server.now();
         let all = &mut self.gateways[gateway].under_way;
-        let at = all.iter().position(|it| it.since.elapsed() >= self.way)?;
+        let at = all.iter().position(|it| it.since + self.way <= now)?;
         Some(all.remove(at))
     }
 
@@ -171,8 +170,9 @@ impl Fleet {
         for resumed in resumed {
             let it = &mut self.gateways[gateway];
             let (engine, asked) = (&mut it.engine, &mut it.asked);
-            let (clock, rng) = (&self.clock, &mut self.rng);
-            if let Some((caller, verdict)) = in_flight::go_on(engine, asked, &resumed, clock, rng) {
+            let (clock, rng) = (ServerClock(&self.server), &mut self.rng);
+            if let Some((caller, verdict)) = in_flight::go_on(engine, asked, &resumed, &clock, rng)
+            {
                 self.take(gateway, caller, verdict);
             }
         }
@@ -183,7 +183,7 @@ impl Fleet {
             return;
         }
         let Open { gateway, permit, .. } = self.open.swap_remove(self.rng.usize(..self.open.len()));
-        let (now, engine) = (self.clock.now(), &mut self.gateways[gateway].engine);
+        let (now, engine) = (ServerClock(&self.server).now(), &mut self.gateways[gateway].engine);
         in_flight::end(engine, permit, now, &mut self.rng);
     }
 
@@ -191,7 +191,7 @@ impl Fleet {
     fn ask(&mut self, caller: usize, requests: usize) {
         for _ in 0..requests {
             self.request(0, caller);
-            self.run(Duration::from_millis(5));
+            self.run(5 * MILLI);
         }
     }
 
@@ -203,14 +203,14 @@ impl Fleet {
             5..7 => self.end(),
             _ => self.work(gateway),
         }
+        self.server.advance(self.rng.u64(..200));
     }
 
     /// All of them do what is due, for a while.
-    fn run(&mut self, time: Duration) {
-        let end = Instant::now() + time;
-        while Instant::now() < end {
+    fn run(&mut self, time: Micros) {
+        for _ in 0..time / MILLI {
             (0..self.gateways.len()).for_each(|gateway| self.work(gateway));
-            std::thread::sleep(Duration::from_millis(1));
+            self.server.advance(MILLI);
         }
     }
 
@@ -223,7 +223,7 @@ impl Fleet {
     fn tells_all(&mut self) {
         let told = |it: &Gateway| it.under_way.is_empty() && !it.engine.redis().ledgers.is_any();
         while !self.gateways.iter().all(told) {
-            self.run(Duration::from_millis(1));
+            self.run(MILLI);
         }
     }
 
@@ -237,7 +237,7 @@ impl Fleet {
             for _ in 0..3 * LIMIT {
                 let gateway = self.rng.usize(..self.gateways.len());
                 self.request(gateway, caller);
-                self.run(Duration::from_millis(5));
+                self.run(5 * MILLI);
             }
             // Some of their clients have left while they waited.
             assert_eq!(self.open(caller), LIMIT, "{caller}");
@@ -245,7 +245,7 @@ impl Fleet {
         while !self.open.is_empty() {
             self.end();
         }
-        self.run(Duration::from_millis(500));
+        self.run(500 * MILLI);
         assert_eq!(self.server.callers(), [""; 0]);
     }
 }

@@ -28,7 +28,7 @@ const MOST: u64 = 1_200;
 #[test]
 fn what_is_let_through_keeps_the_bound() {
     let server = Server::start();
-    let start = seed::fresh();
+    let start = seed::next();
     let (mut spent, mut ahead) = (0, 0);
     for number in 0..MOST {
         if number >= ENOUGH && ahead > 2 {

@@ -103,7 +103,7 @@ fn a_quota_over_another_number_of_parts_is_another_filter() {
 #[test]
 fn quotas_of_many_accounts_fit_into_parts() {
     let server = Server::start();
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let (parts, quota) = (Parts::new(8), Quota::new(Unit::Day, 2));
     let shape = Shape::new(8_000, 10_000, 2).of_part(parts.number().into());
     let mut refused = 0;

@@ -8,7 +8,7 @@ use kit::server::Server;
 #[test]
 fn redis_answers_like_the_steps_in_rust() {
     let server = Server::start();
-    let start = seed::fresh();
+    let start = seed::next();
     let (mut trips, mut leased, mut given_back, mut refused, mut held) = (0, 0, 0, 0, 0);
     let (mut ahead, mut lends, mut shared, mut owed, mut soon) = (0, 0, 0, 0, 0);
     let mut lifted = 0;

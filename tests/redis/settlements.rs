@@ -39,7 +39,7 @@ impl Sender {
 #[test]
 fn a_batch_that_comes_again_settles_nothing() {
     let server = Server::start();
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     for short in ["W", "SW", "TB"] {
         server.command(&["FLUSHALL"]);
         let rule = Rule::new(short, Quota::new(Unit::Day, LIMIT));
@@ -71,7 +71,7 @@ fn what_counted_is_noted_once() {
     for short in ["W", "SW", "TB"] {
         server.command(&["FLUSHALL"]);
         let rule = Rule { counts: true, ..Rule::new(short, Quota::new(Unit::Day, 10)) };
-        let now = today(&mut Rng::with_seed(seed::fresh()));
+        let now = today(&mut Rng::with_seed(seed::next()));
         let ask = |charge| Ask { delay: 0, questions: vec![Question::Rule(charge)] };
         let decide = |asks, settles| {
             let mut trip = trip_of(Some(now), asks);

@@ -54,7 +54,7 @@ impl Caller<'_> {
 #[test]
 fn windows_are_those_of_the_calendar_whatever_a_gateway_believes_the_time_is() {
     let server = Server::start();
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let units = [
         Unit::Second,
         Unit::of(7 * SECOND),
@@ -92,7 +92,7 @@ fn windows_are_those_of_the_calendar_whatever_a_gateway_believes_the_time_is() {
 #[test]
 fn buckets_are_exact_up_to_a_billion_in_31_days() {
     let server = Server::start();
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let permits = [1, 7, 86_399, 999_983, 1 << 29, 999_999_937, 1_000_000_000];
     let mut refused = 0;
     for number in 0..60 {

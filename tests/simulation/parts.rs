@@ -159,7 +159,7 @@ impl World {
 
 #[test]
 fn nobody_gets_one_too_many_and_who_fits_is_not_refused() {
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let (mut refused, mut exhausted, mut apart, mut outwaited, mut beyond) = (0, 0, 0, 0, 0);
     for _ in 0..40 {
         let mut world = World::new(random(&mut rng, &["W", "TB"]));
@@ -197,7 +197,7 @@ fn nobody_gets_one_too_many_and_who_fits_is_not_refused() {
 
 #[test]
 fn whatever_fails_between_parts_nobody_gets_more_than_gateways_alone_may_give() {
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let mut beyond = 0;
     for _ in 0..40 {
         let plan = random(&mut rng, &["W", "TB", "LB"]);
@@ -220,7 +220,7 @@ fn whatever_fails_between_parts_nobody_gets_more_than_gateways_alone_may_give() 
 
 #[test]
 fn with_a_part_away_only_its_callers_go_by_their_gateway() {
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let mut beyond = 0;
     for _ in 0..20 {
         let plan = Plan { accounts: 40, devices: 40, parts: 4, ..random(&mut rng, &["W", "TB"]) };

@@ -17,7 +17,7 @@ pub fn text(told: &Told, out: &mut dyn Write) -> io::Result<()> {
         Verdict::Admit(..) => writeln!(out, "The request goes on.")?,
         Verdict::Hold(_) => writeln!(out, "The request goes on when its turn comes.")?,
         Verdict::Refuse(refusal) => {
-            let (status, rule) = (refusal.response.status, &refusal.by.rule);
+            let (status, rule) = (refusal.status(), &refusal.by.rule);
             writeln!(
                 out,
                 "The request is refused with {status}, by the rule `{rule}`; {}.",
@@ -51,7 +51,7 @@ pub fn json(told: &Told, out: &mut dyn Write) -> io::Result<()> {
     let (verdict, status) = match &told.verdict {
         Verdict::Admit(..) => ("admitted", None),
         Verdict::Hold(_) => ("held", None),
-        Verdict::Refuse(refusal) => ("refused", Some(refusal.response.status)),
+        Verdict::Refuse(refusal) => ("refused", Some(refusal.status())),
         Verdict::Ask { .. } => ("waits", None),
     };
     let rules = told.rules.iter().map(|rule| serde_json::from_str(&rule.json()));
@@ -90,13 +90,17 @@ fn line(rule: &Explained) -> String {
 }
 
 fn decided(record: &Record) -> String {
-    let (limit, left) = (record.policy.0, record.remaining);
+    let limit = record.policy.0;
+    let left = record.remaining.map_or("an unknown number".into(), |left| left.to_string());
     let shadow = if record.shadow { ", in shadow" } else { "" };
     let decided = match record.outcome {
         Outcome::Admitted { wait: 0 } => "admits".to_owned(),
         Outcome::Admitted { wait } => format!("holds for {} s", seconds(wait)),
         Outcome::Refused(retry) => format!("refuses, {}", again(retry)),
         Outcome::Banned(left) => format!("bans the caller for {} s more", seconds(left)),
+        Outcome::Unavailable(ticks) => {
+            format!("refuses while Redis is unavailable, again in {} s", seconds(ticks))
+        }
     };
     format!("{decided}: {left} of {limit} left, {}{shadow}", counted(record.scope))
 }

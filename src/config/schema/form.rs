@@ -119,6 +119,7 @@ pub const FORMS: &[(&str, &str, Form)] = &[
     ("rule", "count", Mapping("count")),
     ("rule", "in_flight", Whole(1, 1_000_000)),
     ("rule", "near", Whole(1, 99)),
+    ("rule", "on_failure", Word(&["gateway", "allow", "deny"])),
     ("source", "header", Text),
     ("source", "cookie", Text),
     ("source", "query", Text),

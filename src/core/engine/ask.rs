@@ -91,7 +91,7 @@ impl Engine {
                     opinion.says = Says::Nothing;
                     continue;
                 }
-                Says::Nothing | Says::Admits { .. } | Says::Refuses(_) | Says::Bans(_) => continue,
+                _ => continue,
             }
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             if let Some(store) = judge.store.under(opinion.plan).redis() {

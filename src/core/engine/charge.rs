@@ -67,7 +67,9 @@ impl Engine {
                     // Nobody waits for a rule in shadow, nor is refused by it.
                     _ if opinion.shadow => {}
                     Says::Admits { wait, .. } => delay = delay.max(*wait),
-                    Says::Refuses(_) | Says::Bans(_) => return Charged::Nothing,
+                    Says::Refuses(_) | Says::Bans(_) | Says::Unavailable(_) => {
+                        return Charged::Nothing;
+                    }
                     Says::Nothing => {}
                 }
             }

@@ -39,9 +39,7 @@ impl Engine {
             let Some(opinion) = self.scratch.opinions.get(place) else { continue };
             told.extend(match opinion.says {
                 Says::Pending | Says::Nothing => self.not_consulted(opinion.rule, Why::NotAsked),
-                Says::Admits { .. } | Says::Refuses(_) | Says::Bans(_) => {
-                    self.record(place).map(Explained::Decided)
-                }
+                _ => self.record(place).map(Explained::Decided),
             });
         }
         let silenced = std::mem::take(&mut self.scratch.silenced);

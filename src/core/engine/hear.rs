@@ -28,7 +28,7 @@ impl Opinion {
         judge.counts.overflow += u64::from(reply.overflow);
         self.says = match (reply.retry, wait) {
             (Some(retry), _) => {
-                let left = if retry == Retry::Never { 0 } else { left };
+                let left = Some(left);
                 let counts = self.is_own && retry != Retry::Soon;
                 Says::Refuses(Refused { retry, loan: reply.loan, counts, left })
             }
@@ -58,7 +58,11 @@ impl Opinion {
             Says::Admits { wait, by: Basis::Redis(grant) } => {
                 *wait = grant.until.saturating_sub(now.mono);
             }
-            Says::Admits { .. } | Says::Pending | Says::Refuses(_) | Says::Bans(_) => {}
+            Says::Admits { .. }
+            | Says::Pending
+            | Says::Refuses(_)
+            | Says::Bans(_)
+            | Says::Unavailable(_) => {}
         }
     }
 }

@@ -109,7 +109,7 @@ impl Engine {
             let Says::Nothing = opinion.says else { continue };
             if is_full && is_place() {
                 // Of what there is no memory for nobody could give a place back.
-                let (retry, loan, counts, left) = (Retry::Soon, 0, false, 0);
+                let (retry, loan, counts, left) = (Retry::Soon, 0, false, Some(0));
                 opinion.says = Says::Refuses(Refused { retry, loan, counts, left });
                 continue;
             }

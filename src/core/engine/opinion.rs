@@ -57,6 +57,8 @@ pub(super) enum Says {
     Refuses(Refused),
     /// The caller is banned for so many ticks more. Nothing was checked.
     Bans(Micros),
+    /// Redis is unavailable, and the rule refuses all requests for this many ticks, without a check.
+    Unavailable(Micros),
 }
 
 /// What a rule admits a request by.
@@ -83,8 +85,8 @@ pub(super) struct Refused {
     pub(super) loan: Micros,
     /// Whether it counts towards a ban of the caller.
     pub(super) counts: bool,
-    /// Permits left to the caller, too few for the request.
-    pub(super) left: u64,
+    /// Permits left to the caller, too few for the request, if that is known.
+    pub(super) left: Option<u64>,
 }
 
 impl Opinion {
@@ -92,7 +94,8 @@ impl Opinion {
         let Subject { rule, key, plan, shadow, is_own, denied } = subject;
         let says = match denied {
             true => {
-                Says::Refuses(Refused { retry: Retry::Never, loan: 0, counts: is_own, left: 0 })
+                let (retry, left) = (Retry::Never, Some(0));
+                Says::Refuses(Refused { retry, loan: 0, counts: is_own, left })
             }
             false => Says::Nothing,
         };
@@ -115,8 +118,11 @@ impl Opinion {
         match found.decision() {
             _ if found.asks() => self.says = Says::Pending,
             Decision::Admit { wait } => self.says = Says::Admits { wait, by: Basis::Store(found) },
-            Decision::Refuse { retry } => {
+            Decision::Refuse { retry } if found.is_counted() => {
                 self.says = Says::Refuses(Refused::by(judge, self.plan, &found, retry, self.is_own))
+            }
+            Decision::Refuse { retry } => {
+                self.says = Says::Unavailable(retry.ticks().unwrap_or(0));
             }
         }
     }
@@ -135,9 +141,9 @@ impl Opinion {
                 Says::Refuses(Refused::by(judge, self.plan, found, retry, counts))
             }
             Says::Admits { by: Basis::Agreed(left), .. } => {
-                Says::Refuses(Refused { retry, loan: 0, counts, left: *left })
+                Says::Refuses(Refused { retry, loan: 0, counts, left: Some(*left) })
             }
-            _ => Says::Refuses(Refused { retry, loan: 0, counts, left: 0 }),
+            _ => Says::Refuses(Refused { retry, loan: 0, counts, left: None }),
         };
     }
 
@@ -168,24 +174,26 @@ impl Opinion {
         match &self.says {
             Says::Refuses(refused) => Outcome::Refused(refused.retry),
             Says::Bans(left) => Outcome::Banned(*left),
+            Says::Unavailable(ticks) => Outcome::Unavailable(*ticks),
             Says::Nothing | Says::Pending | Says::Admits { .. } => {
                 Outcome::Admitted { wait: self.turn() }
             }
         }
     }
 
-    /// Permits left after the decision.
-    pub(super) fn remaining(&self, judge: &mut Judge) -> u64 {
+    /// Permits left after the decision, if known. Where Redis was not asked they are unknown.
+    pub(super) fn remaining(&self, judge: &mut Judge) -> Option<u64> {
         match &self.says {
             Says::Nothing
             | Says::Pending
-            | Says::Bans(_)
-            | Says::Admits { by: Basis::Kept(_), .. } => 0,
+            | Says::Unavailable(_)
+            | Says::Admits { by: Basis::Kept(_), .. } => None,
+            Says::Bans(_) => Some(0),
             Says::Admits { by: Basis::Store(found), .. } => {
                 judge.store.under(self.plan).remaining(found)
             }
-            Says::Admits { by: Basis::Redis(grant), .. } => grant.left,
-            Says::Admits { by: Basis::Agreed(left), .. } => *left,
+            Says::Admits { by: Basis::Redis(grant), .. } => Some(grant.left),
+            Says::Admits { by: Basis::Agreed(left), .. } => Some(*left),
             Says::Refuses(refused) => refused.left,
         }
     }
@@ -212,14 +220,14 @@ impl Opinion {
     pub(super) fn is_counted(&self) -> bool {
         match &self.says {
             Says::Admits { by: Basis::Store(found), .. } => found.is_counted(),
-            Says::Admits { by: Basis::Kept(_), .. } => false,
+            Says::Admits { by: Basis::Kept(_), .. } | Says::Unavailable(_) => false,
             _ => true,
         }
     }
 
     /// Whether the request cannot go on because of this rule.
     pub(super) fn is_refusal(&self) -> bool {
-        !self.shadow && matches!(self.says, Says::Refuses(_) | Says::Bans(_))
+        !self.shadow && self.outcome().retry().is_some()
     }
 
     /// Ticks for which others may hold the permits that are missing; zero if that is not so.
@@ -253,10 +261,7 @@ impl Refused {
         retry: Retry,
         counts: bool,
     ) -> Refused {
-        let left = match retry {
-            Retry::Soon | Retry::After(_) => judge.store.under(plan).remaining(found),
-            Retry::Never => 0,
-        };
+        let left = judge.store.under(plan).remaining(found);
         let counts = counts && retry != Retry::Soon;
         Refused { retry, loan: found.loan(), counts, left }
     }

@@ -7,6 +7,7 @@ use super::opinion::{Basis, Says};
 use super::{Engine, Judge, Opinion};
 use crate::key::Key;
 use crate::permit::{Permit, Seat, Unsettled, permits};
+use crate::policy::redis::OnFailure;
 use crate::policy::{Accepted, Scope};
 use crate::redis::handle::Handle;
 use crate::report::{Record, Report};
@@ -18,6 +19,8 @@ impl Engine {
     /// The verdict on a request that every rule admits or judges in shadow only, and that may leave
     /// `delay` ticks after it was judged.
     pub(super) fn admit(&mut self, delay: Micros) -> Verdict {
+        // First, since a rule that reserves no permits charges none yet, and the report counts the remaining ones.
+        let charges = if self.settles { self.charges() } else { Vec::new() };
         let shadowed = self.count();
         let is_silent = shadowed.is_none()
             && delay == 0
@@ -27,7 +30,6 @@ impl Engine {
             return Verdict::pass();
         }
         let report = (!is_silent).then(|| self.report(shadowed, delay));
-        let charges = if self.settles { self.charges() } else { Vec::new() };
         let report = match report {
             Some(report) if delay > 0 => report,
             report => {
@@ -58,7 +60,7 @@ impl Engine {
     /// The charges of the request that are to be settled.
     #[inline(never)]
     fn charges(&mut self) -> Vec<Unsettled> {
-        let (rules, redis, now) = (&mut self.rules, &mut self.redis, self.scratch.now);
+        let (rules, now) = (&mut self.rules, self.scratch.now);
         let is_full = self.freed.is_full();
         let charge = |opinion: &mut Opinion| {
             if let Says::Admits { by: Basis::Kept(kept), .. } = &mut opinion.says {
@@ -91,8 +93,8 @@ impl Engine {
             };
             if is_checked_only {
                 // Redis has only been asked whether it fits.
-                if !matches!(opinion.says, Says::Admits { by: Basis::Redis(_), .. }) {
-                    _ = judge.store.under(plan).settle(&charge, now, redis);
+                if let Says::Admits { by: Basis::Store(found), .. } = &mut opinion.says {
+                    judge.store.under(plan).undo(found);
                 }
                 charge.reserved = 0;
             }
@@ -133,7 +135,7 @@ impl Engine {
                         judge.counts.near += 1;
                     }
                 }
-                Says::Refuses(_) | Says::Bans(_) => {
+                Says::Refuses(_) | Says::Bans(_) | Says::Unavailable(_) => {
                     judge.counts.refuse(opinion.outcome(), true);
                     would_refuse = would_refuse.or(Some(place));
                 }
@@ -163,7 +165,7 @@ impl Engine {
         let by = match by {
             Some(place) => records.get(place).cloned(),
             None if self.accepted.filter_state => {
-                records.iter().min_by_key(|record| record.remaining).cloned()
+                records.iter().min_by_key(|record| record.scarcity()).cloned()
             }
             None => None,
         };
@@ -202,9 +204,14 @@ impl Judge {
     /// How widely a caller is counted, where there is a Redis or none.
     pub(super) fn scope(&self, caller: Key, has_redis: bool, redis: &Handle) -> Scope {
         match self.rule.scope {
-            Scope::Global if redis.is_alone(caller) => Scope::Gateway,
+            Scope::Global if self.is_shared_out(redis) && redis.is_alone(caller) => Scope::Gateway,
             _ => self.rule.scope_with(has_redis),
         }
+    }
+
+    /// Returns true if each gateway enforces its share while Redis is unavailable.
+    fn is_shared_out(&self, redis: &Handle) -> bool {
+        self.rule.on_failure.unwrap_or(redis.on_failure) == OnFailure::Gateway
     }
 
     /// What it decided at `now` about a request that is counted as widely as `scope`.
@@ -231,8 +238,9 @@ impl Judge {
 #[inline(never)]
 fn is_near(opinion: &Opinion, judge: &mut Judge) -> bool {
     let near = judge.rule.near.map_or(100, u128::from);
-    let (limit, left) = (judge.algorithm.policy().0, opinion.remaining(judge));
-    u128::from(limit.saturating_sub(left)) * 100 > u128::from(limit) * near
+    let limit = judge.algorithm.policy().0;
+    let used = opinion.remaining(judge).map(|left| limit.saturating_sub(left));
+    used.is_some_and(|used| u128::from(used) * 100 > u128::from(limit) * near)
 }
 
 /// Under what a rule was charged, if it was and anybody counts it, and whether the gateway's part was in place of the fleet.

@@ -131,9 +131,9 @@ impl Usage {
         }
     }
 
-    pub(super) fn remaining(&mut self, reservation: &Reservation) -> u64 {
+    pub(super) fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
         match self {
-            Usage::Here(store) => store.remaining(reservation),
+            Usage::Here(store) => Some(store.remaining(reservation)),
             Usage::Redis(store) => store.remaining(reservation),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::redis::OnFailure;
 use super::{Ban, Except, Hot, Match, Plans, Prefix, Quota, Response, Scope, Settling, Told};
 use crate::bloom::Shape;
 
@@ -72,6 +73,8 @@ pub struct Rule {
     pub hot: Option<Hot>,
     /// Per cent of the limit, 1 ..= 99, beyond which admitted requests are counted.
     pub near: Option<u8>,
+    /// Overrides that of [`Redis`](super::redis::Redis).
+    pub on_failure: Option<OnFailure>,
 }
 
 impl Rule {

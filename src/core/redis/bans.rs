@@ -10,7 +10,6 @@ use super::part::Parts;
 use super::protocol::{BanReply, Numbers, Refusals};
 use crate::key::Key;
 use crate::policy::Ban;
-use crate::policy::redis::OnFailure;
 use crate::store::bans::Bans;
 use crate::store::bans::shared::{Known, Shared};
 use crate::store::stores::Stores;
@@ -63,10 +62,6 @@ impl RedisBans {
 
     /// As [`Bans::refused`].
     pub fn refused(&mut self, key: Key, now: Micros, handle: &mut Handle) {
-        // Where everybody is refused it is nobody's own doing.
-        if handle.is_alone(key) && handle.on_failure == OnFailure::Deny {
-            return;
-        }
         self.gateway.refused(key, now);
         self.pass_on(now, handle);
     }

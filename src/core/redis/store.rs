@@ -93,13 +93,13 @@ impl RedisStore {
     /// Decides without Redis.
     fn check_alone(&mut self, key: Key, cost: u64, now: Now, handle: &mut Handle) -> Reservation {
         handle.in_use = true;
-        match handle.on_failure {
+        match self.terms.spec.on_failure.unwrap_or(handle.on_failure) {
             OnFailure::Gateway => {
                 let reservation = self.share.part(handle.gateways, now).check(key, cost, now);
                 Reservation { is_alone: true, ..reservation }
             }
             OnFailure::Allow => Reservation::new(key, cost, now, Decision::NOW, By::Nobody),
-            OnFailure::Deny => Reservation::new(key, cost, now, Decision::retry(AWAY), By::Known),
+            OnFailure::Deny => Reservation::new(key, cost, now, Decision::retry(AWAY), By::Nobody),
         }
     }
 
@@ -174,7 +174,7 @@ impl RedisStore {
                 }
                 Decision::Admit { wait: delay }
             }
-            By::Nobody => {
+            By::Nobody if decision.is_admitted() => {
                 reservation.is_charged = true;
                 Decision::Admit { wait: delay }
             }
@@ -203,12 +203,15 @@ impl RedisStore {
         }
     }
 
-    /// As [`Store::remaining`](crate::store::Store::remaining).
-    pub fn remaining(&mut self, reservation: &Reservation) -> u64 {
+    /// As [`Store::remaining`](crate::store::Store::remaining); none where Redis was not asked.
+    pub fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
         match reservation.by {
-            _ if reservation.is_alone => self.share.last().remaining(reservation),
-            By::Lease => self.left(reservation.key).unwrap_or(0),
-            _ => reservation.refusal.left,
+            _ if reservation.is_alone => Some(self.share.last().remaining(reservation)),
+            By::Lease => self.left(reservation.key),
+            By::Nobody | By::Redis => None,
+            // A request that never fits is refused without asking Redis. A limit of zero has no permits left.
+            _ if reservation.decision == Decision::NEVER => (self.terms.most == 0).then_some(0),
+            _ => Some(reservation.refusal.left),
         }
     }
 

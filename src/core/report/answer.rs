@@ -14,6 +14,9 @@ const PROBLEM: &str = "application/problem+json";
 /// Before the names of the types.
 const TYPES: &str = "https://iana.org/assignments/http-problem-types#";
 
+/// The body where no limit was exceeded, so that the configured one would be wrong.
+const UNAVAILABLE: &str = "rate limiter unavailable";
+
 /// Longest id of a request that is told.
 const LONGEST_ID: usize = 128;
 
@@ -35,11 +38,18 @@ impl Refusal {
     /// The body's media type.
     #[must_use]
     pub fn content_type(&self) -> &str {
-        if self.response.is_problem { PROBLEM } else { &self.response.content_type }
+        match self.response.is_problem {
+            true => PROBLEM,
+            false if self.is_unavailable() => "text/plain",
+            false => &self.response.content_type,
+        }
     }
 
     /// The body in plain text.
     pub(super) fn detail(&self, id: &[u8]) -> Cow<'_, str> {
+        if self.is_unavailable() {
+            return Cow::Borrowed(UNAVAILABLE);
+        }
         // Which most are.
         if let [BodyPiece::Text(text)] = self.response.body.as_slice() {
             return Cow::Borrowed(text);
@@ -54,7 +64,9 @@ impl Refusal {
                     self.retry_after().into_iter().for_each(|seconds| body.decimal(seconds));
                 }
                 BodyPiece::Limit => body.decimal(self.by.policy.0),
-                BodyPiece::Remaining => body.decimal(self.by.remaining),
+                BodyPiece::Remaining => {
+                    self.by.remaining.into_iter().for_each(|left| body.decimal(left));
+                }
                 BodyPiece::Id if is_id(id) => body.push(str::from_utf8(id).unwrap_or_default()),
                 BodyPiece::Id => {}
             }
@@ -63,7 +75,7 @@ impl Refusal {
     }
 
     fn problem(&self, detail: &str) -> String {
-        let (kind, title) = match (self.by.outcome, self.response.status) {
+        let (kind, title) = match (self.by.outcome, self.status()) {
             (Outcome::Banned(_), _) => ("abnormal-usage-detected", "Abnormal usage detected"),
             (_, 503) => ("temporary-reduced-capacity", "Temporarily reduced capacity"),
             _ => ("quota-exceeded", "Quota exceeded"),
@@ -71,7 +83,7 @@ impl Refusal {
         let body = JsonObject::default()
             .text("type", &[TYPES, kind].concat())
             .text("title", title)
-            .number("status", u64::from(self.response.status))
+            .number("status", u64::from(self.status()))
             .text("detail", detail);
         let violated = |record: &&Record| record.shown && record.outcome.retry().is_some();
         let violated = self.records().iter().filter(violated);

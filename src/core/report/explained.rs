@@ -107,6 +107,7 @@ impl Record {
             Outcome::Refused(Retry::Never) => ("refused", None),
             Outcome::Refused(retry) => ("refused", retry.ticks()),
             Outcome::Banned(left) => ("banned", Some(left)),
+            Outcome::Unavailable(ticks) => ("unavailable", Some(ticks)),
         };
         let told = JsonObject::default()
             .text("rule", &self.rule)
@@ -117,7 +118,11 @@ impl Record {
             Some(plan) => told.text("plan", plan),
             None => told,
         };
-        let told = told.number("limit", self.policy.0).number("remaining", self.remaining);
+        let told = told.number("limit", self.policy.0);
+        let told = match self.remaining {
+            Some(left) => told.number("remaining", left),
+            None => told,
+        };
         let told = match wait {
             Some(ticks) => told.json("wait", &seconds(ticks)),
             None => told.text("wait", "never"),

@@ -20,8 +20,9 @@ pub struct Grounds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Numbers {
     shown: bool,
+    is_unavailable: bool,
     policy: (u64, Micros),
-    remaining: u64,
+    remaining: Option<u64>,
     /// In seconds, as well as when to come back.
     reset: Option<u64>,
     retry: Option<u64>,
@@ -47,6 +48,7 @@ impl Refusal {
     fn numbers(&self) -> Numbers {
         Numbers {
             shown: self.by.shown,
+            is_unavailable: self.is_unavailable(),
             policy: self.by.policy,
             remaining: self.by.remaining,
             reset: self.by.reset.map(seconds),

@@ -27,8 +27,9 @@ impl Report {
 }
 
 impl Refusal {
-    /// Adds headers beside the configured ones. A calling Envoy does not retry what bears
-    /// `x-envoy-ratelimited`; a request that can never be admitted gets no `retry-after`.
+    /// Adds headers beside the configured ones. A calling Envoy does not retry answers with
+    /// `x-envoy-ratelimited`, so the answer has it only if a limit is exceeded, as in Envoy's own filter: another gateway may
+    /// reach Redis. A request that can never be admitted gets no `retry-after`.
     pub fn add_headers(&self, add: Add) {
         match self.response.fields {
             LimitFields::Ietf => limits(self.records(), add),
@@ -37,7 +38,9 @@ impl Refusal {
                 one(by.or_else(|| scarcest(self.records())), add);
             }
         }
-        add("x-envoy-ratelimited", &|value| value.push("true"));
+        if !self.is_unavailable() {
+            add("x-envoy-ratelimited", &|value| value.push("true"));
+        }
         if let Some(seconds) = self.retry_after() {
             add("retry-after", &|value| value.decimal(seconds));
         }
@@ -50,34 +53,44 @@ impl Refusal {
     }
 }
 
-/// The rule that shows and has the least left.
+/// The rule that shows and has the least left, as far as that is known.
 fn scarcest(records: &[Record]) -> Option<&Record> {
-    records.iter().filter(|record| record.shown).min_by_key(|record| record.remaining)
+    records.iter().filter(|record| record.shown).min_by_key(|record| record.scarcity())
 }
 
 /// Adds `x-ratelimit-limit` and its like, which tell of a single rule.
 fn one(record: Option<&Record>, add: Add) {
     let Some(record) = record else { return };
     add("x-ratelimit-limit", &|value| value.decimal(record.policy.0));
-    add("x-ratelimit-remaining", &|value| value.decimal(record.remaining));
+    if let Some(left) = record.remaining {
+        add("x-ratelimit-remaining", &|value| value.decimal(left));
+    }
     if let Some(ticks) = record.reset {
         add("x-ratelimit-reset", &|value| value.decimal(seconds(ticks)));
     }
 }
 
-/// Adds `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-11, if a rule shows. Only this function
-/// and those that it calls name the draft's parameters, since its editors are about to rename them.
+/// Adds `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-11, each if a rule has such an item. Only
+/// this function and those that it calls name the draft's parameters, since its editors are about to rename them.
 fn limits(records: &[Record], add: Add) {
-    if records.iter().any(|record| record.shown) {
-        add("ratelimit-policy", &|value| list(records, value, Record::add_policy));
-        add("ratelimit", &|value| list(records, value, Record::add_limit));
+    let shown = || records.iter().filter(|record| record.shown);
+    let known = || shown().filter(|record| record.remaining.is_some());
+    if shown().next().is_some() {
+        add("ratelimit-policy", &|value| list(shown(), value, Record::add_policy));
+    }
+    if known().next().is_some() {
+        add("ratelimit", &|value| list(known(), value, Record::add_limit));
     }
 }
 
-/// Writes what is told of each rule that shows, behind its name.
-fn list(records: &[Record], value: &mut Text, tell: impl Fn(&Record, &mut Text)) {
+/// Writes an item for each record, behind the name of its rule.
+fn list<'r>(
+    records: impl Iterator<Item = &'r Record>,
+    value: &mut Text,
+    tell: impl Fn(&Record, &mut Text),
+) {
     let mut begin = "\"";
-    for record in records.iter().filter(|record| record.shown) {
+    for record in records {
         value.push(begin);
         value.push(&record.rule);
         tell(record, value);
@@ -86,6 +99,11 @@ fn list(records: &[Record], value: &mut Text, tell: impl Fn(&Record, &mut Text))
 }
 
 impl Record {
+    /// Orders records by the remaining permits; unknown numbers come last.
+    pub(crate) fn scarcity(&self) -> (bool, Option<u64>) {
+        (self.remaining.is_none(), self.remaining)
+    }
+
     /// What the rule allows.
     fn add_policy(&self, text: &mut Text) {
         let (quota, window) = self.policy;
@@ -100,10 +118,10 @@ impl Record {
         }
     }
 
-    /// What is left of it.
+    /// The remaining permits, which are known.
     fn add_limit(&self, text: &mut Text) {
         text.push("\";r=");
-        text.decimal(self.remaining);
+        text.decimal(self.remaining.unwrap_or(0));
         if let Some(ticks) = self.reset {
             text.push(";t=");
             text.decimal(seconds(ticks));

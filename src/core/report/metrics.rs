@@ -23,6 +23,8 @@ pub struct RuleCounts {
     pub shadow_refused: u64,
     /// Requests that it refused because it bans their callers.
     pub banned: u64,
+    /// Requests that it refused because Redis was unavailable.
+    pub unavailable: u64,
     /// Bans that began.
     pub bans: u64,
     /// Requests that it held until their turn.
@@ -74,6 +76,7 @@ impl RuleCounts {
         match outcome {
             _ if shadow => self.shadow_refused += 1,
             Outcome::Banned(_) => self.banned += 1,
+            Outcome::Unavailable(_) => self.unavailable += 1,
             Outcome::Admitted { .. } | Outcome::Refused(_) => self.refused += 1,
         }
     }
@@ -96,6 +99,7 @@ impl RuleCounts {
             ("refused", counts.refused),
             ("shadow_refused", counts.shadow_refused),
             ("banned", counts.banned),
+            ("unavailable", counts.unavailable),
             ("bans", counts.bans),
             ("held", counts.held),
             ("shadow_held", counts.shadow_held),

@@ -76,6 +76,7 @@ struct Code {
 }
 
 const RESOURCE_EXHAUSTED: Code = Code { grpc: 8, connect: "resource_exhausted", status: 429 };
+const UNAVAILABLE: Code = Code { grpc: 14, connect: "unavailable", status: 503 };
 
 /// Flag of the message that ends a stream of Connect.
 const END_STREAM: u8 = 2;
@@ -102,7 +103,8 @@ impl Refusal {
     /// The reply in the request's protocol, where the request has this id.
     #[must_use]
     pub fn reply<'a>(&'a self, protocol: Protocol<'a>, id: &[u8]) -> RefusalReply<'a> {
-        let Code { grpc, connect, status } = RESOURCE_EXHAUSTED;
+        let Code { grpc, connect, status } =
+            if self.is_unavailable() { UNAVAILABLE } else { RESOURCE_EXHAUSTED };
         let error = || {
             JsonObject::default().text("code", connect).text("message", &self.detail(id)).finish()
         };
@@ -115,7 +117,7 @@ impl Refusal {
         };
         match protocol {
             Protocol::Http => {
-                reply.status = self.response.status;
+                reply.status = self.status();
                 reply.content_type = self.content_type();
                 reply.body = match self.body(id) {
                     Cow::Borrowed(body) => Cow::Borrowed(body.as_bytes()),

@@ -20,9 +20,10 @@ impl Record {
             Outcome::Admitted { wait: 0 } => "admitted rule=",
             Outcome::Admitted { .. } if self.shadow => "shadow-held rule=",
             Outcome::Admitted { .. } => "held rule=",
-            Outcome::Refused(_) | Outcome::Banned(_) if self.shadow => "shadow rule=",
+            _ if self.shadow => "shadow rule=",
             Outcome::Refused(_) => "refused rule=",
             Outcome::Banned(_) => "banned rule=",
+            Outcome::Unavailable(_) => "unavailable rule=",
         };
         state.push(outcome);
         state.push(&self.rule);
@@ -35,7 +36,9 @@ impl Record {
         }
         let wait = match self.outcome {
             Outcome::Admitted { wait: 0 } => None,
-            Outcome::Admitted { wait } | Outcome::Banned(wait) => Some(Some(wait)),
+            Outcome::Admitted { wait } | Outcome::Banned(wait) | Outcome::Unavailable(wait) => {
+                Some(Some(wait))
+            }
             Outcome::Refused(retry) => Some(retry.ticks()),
         };
         let limit = match wait {
@@ -48,8 +51,10 @@ impl Record {
         };
         state.push(limit);
         state.decimal(self.policy.0);
-        state.push(" remaining=");
-        state.decimal(self.remaining);
+        if let Some(left) = self.remaining {
+            state.push(" remaining=");
+            state.decimal(left);
+        }
         let key = match self.reset {
             None => " key=",
             Some(ticks) => {

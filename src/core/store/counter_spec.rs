@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::algorithm::{Algorithm, Can, Entry, Leasing, keeping_used};
 use crate::bloom::Shape;
+use crate::policy::redis::OnFailure;
 use crate::policy::{Plans, Quota};
 
 /// What a store counts, and by what.
@@ -36,6 +37,8 @@ pub struct CounterSpec {
     pub checks: bool,
     /// Whether what was used is kept beside what is reserved.
     pub keeps_used: bool,
+    /// Overrides that of `redis`.
+    pub on_failure: Option<OnFailure>,
 }
 
 impl CounterSpec {

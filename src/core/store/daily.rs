@@ -71,10 +71,11 @@ impl Store for Daily {
     fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
         let mut filter = self.filter.borrow_mut();
         filter.begin(now);
-        let decision = if filter.used(key).saturating_add(cost) <= filter.most(self.part()) {
-            Decision::NOW
-        } else {
-            Decision::retry(filter.left(now))
+        let most = filter.most(self.part());
+        let decision = match filter.used(key).saturating_add(cost) <= most {
+            true => Decision::NOW,
+            false if cost > self.part() => Decision::NEVER,
+            false => Decision::retry(filter.left(now)),
         };
         let is_overflow = filter.is_crowded();
         let by = By::Account(filter.charges());

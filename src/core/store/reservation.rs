@@ -44,7 +44,7 @@ pub(crate) enum By {
     Account(u64),
     /// Redis, which has to be asked.
     Redis,
-    /// Nobody, while Redis is away and everything is admitted.
+    /// No store: Redis is unavailable, and the rule admits or refuses all requests.
     Nobody,
 }
 

@@ -126,3 +126,25 @@ fn everybody_alone_keeps_to_the_limit() {
     }
     assert_eq!(admitted, 10);
 }
+
+/// HTTP and gRPC callers learn that no limit is exceeded.
+#[test]
+fn unavailable_redis_is_answered_as_unavailable() {
+    let closed = CONFIG.replace("scope: global", "scope: global, on_failure: deny");
+    let mut host = host(24);
+    let mut vm = host.start_vm(&format!("response: {{status: 429}}\n{closed}")).unwrap();
+    let stream = ask(&mut vm, "ann");
+    vm.run(LEAVES);
+    vm.answer_call_out(Response::reset()).unwrap();
+    vm.run(LEAVES);
+    for answer in [vm.close(stream).unwrap(), vm.request(&of("ann"))] {
+        assert_eq!((answer.status(), answer.retry_after()), (503, Some(1)));
+        let [limited, left, policy] = ["x-envoy-ratelimited", "ratelimit", "ratelimit-policy"]
+            .map(|name| answer.header(name));
+        assert_eq!((limited, left, policy), (None, None, None));
+        assert!(answer.filter_state["wasm.diana"].starts_with(b"unavailable rule=r "));
+    }
+    let grpc = vm.request(&of("ann").header("content-type", "application/grpc"));
+    assert_eq!((grpc.status(), grpc.header("grpc-status")), (200, Some("14")));
+    assert_eq!(grpc.header("grpc-message"), Some("rate limiter unavailable"));
+}

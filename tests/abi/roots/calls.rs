@@ -41,7 +41,7 @@ fn a_call_whose_root_ended_says_nothing_about_redis() {
 /// As long as requests come to it, whoever drains would always have a call out that nobody hears of once it ends.
 #[test]
 fn calls_leave_from_the_root_that_stays_the_longest() {
-    let mut random = Rng::with_seed(kit::seed::fresh());
+    let mut random = Rng::with_seed(kit::seed::next());
     let mut host = host(51);
     let (mut vm, mut listeners) = two_listeners(&mut host);
     for change in 2..40 {

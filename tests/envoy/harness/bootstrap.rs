@@ -9,10 +9,11 @@ mod redis;
 use std::ffi::OsString;
 use std::path::Path;
 
+use kit::process_clock::{self, Wall, to_mid_hour};
 use serde_json::{Value, json};
 
 use super::upstream::Upstream;
-use super::{shifted_clock, shipped, trapdoor};
+use super::{shipped, trapdoor};
 pub use listener::hcm_filter;
 pub use listeners::{FIRST, SECOND};
 use redis::ToRedis;
@@ -37,7 +38,7 @@ pub struct Gateway {
     clusters: Vec<Value>,
     environment: Value,
     redis: Option<ToRedis>,
-    clock_ahead: Option<i64>,
+    clock_ahead: i64,
     drain: Option<u32>,
     second: Option<Value>,
 }
@@ -73,7 +74,7 @@ impl Gateway {
             clusters: Vec::new(),
             environment: json!({}),
             redis: None,
-            clock_ahead: None,
+            clock_ahead: 0,
             drain: None,
             second: None,
         }
@@ -185,7 +186,7 @@ impl Gateway {
 
     /// With a wall clock that is so many seconds ahead of ours, and can be set.
     pub fn clock_ahead(mut self, seconds: i64) -> Self {
-        self.clock_ahead = Some(seconds * 1_000_000);
+        self.clock_ahead = seconds * 1_000_000;
         self
     }
 
@@ -206,10 +207,8 @@ impl Gateway {
         if self.has_precise_timers {
             variables.push(("EVENT_PRECISE_TIMER", "1".into()));
         }
-        if let Some(ahead) = self.clock_ahead {
-            shifted_clock::set(folder, ahead);
-            variables.extend(shifted_clock::environment(folder));
-        }
+        process_clock::set(folder, Wall::Ahead(to_mid_hour() + self.clock_ahead));
+        variables.extend(process_clock::environment(folder));
         variables
     }
 

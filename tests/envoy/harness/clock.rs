@@ -1,6 +1,8 @@
-//! Steady time, counted from the wall clock's at the start.
+//! Steady time, counted from that of the wall clock by which Envoys and Redis run.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use kit::process_clock::to_mid_hour;
 
 /// A clock that never steps.
 #[derive(Clone, Copy, Debug)]
@@ -13,10 +15,11 @@ impl Clock {
     pub fn new() -> Self {
         loop {
             let start = Instant::now();
-            let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+            let wall = micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap());
             // Whoever is interrupted between the two has a wrong idea of the time.
             if start.elapsed() < Duration::from_micros(100) {
-                return Self { start, wall: micros(wall) };
+                let wall = wall.checked_add_signed(to_mid_hour()).unwrap();
+                return Self { start, wall };
             }
         }
     }

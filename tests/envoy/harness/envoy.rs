@@ -10,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Output};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use kit::process_clock::{self, Wall, to_mid_hour};
 use serde_json::Value;
 
 use super::alone::not_alone;
@@ -17,8 +18,8 @@ use super::bootstrap::{FIRST, Gateway, SECOND};
 use super::client::{exchange, request};
 use super::machine::watch_process;
 use super::response::Response;
+use super::shipped;
 use super::wait::eventually;
-use super::{shifted_clock, shipped};
 
 /// Where Linux keeps files in memory.
 const MEMORY: &str = "/dev/shm";
@@ -145,7 +146,7 @@ impl Envoy {
 
     /// Sets how many microseconds the wall clock is ahead, of a gateway with one that can be set.
     pub fn set_clock_ahead(&self, ahead: i64) {
-        shifted_clock::set(&self.folder, ahead);
+        process_clock::set(&self.folder, Wall::Ahead(to_mid_hour() + ahead));
     }
 
     /// Kibibytes of memory that the process has in use.

@@ -1,7 +1,11 @@
 //! A real Redis that can be stopped, killed and emptied.
 
+use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use kit::process_clock::{self, Wall, to_mid_hour};
 
 use super::machine::watch_process;
 use super::port;
@@ -136,15 +140,22 @@ impl Drop for Redis {
 }
 
 fn spawn(port: u16, settings: &[String]) -> Child {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let clock = folder.join(format!("redis-{port}"));
+    fs::create_dir_all(&clock).unwrap();
+    process_clock::set(&clock, Wall::Ahead(to_mid_hour()));
     let mut process = Command::new("redis-server")
         .arg("-")
+        .envs(process_clock::environment(&clock))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
         .expect("redis-server is installed: `make test STAGES=envoy` sees to that");
-    let folder = env!("CARGO_TARGET_TMPDIR");
-    let all =
-        format!("port {port}\nbind 127.0.0.1\nsave \"\"\ndir {folder}\n{}\n", settings.join("\n"));
+    let all = format!(
+        "port {port}\nbind 127.0.0.1\nsave \"\"\ndir {}\n{}\n",
+        folder.display(),
+        settings.join("\n")
+    );
     process.stdin.take().unwrap().write_all(all.as_bytes()).unwrap();
     process
 }

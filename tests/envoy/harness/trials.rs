@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use super::machine;
 
-/// Marks a failure that no delay of the machine excuses, such as a limit that was exceeded:
-/// `tools/check.py` runs a test that fails so no second time.
+/// Marks a failure that no delay of the machine excuses, such as a limit that was exceeded.
 pub const NO_EXCUSE: &str = "no delay of the machine excuses this";
 
 /// Trials of one thing, until the machine lets one of them be.

@@ -41,7 +41,7 @@ fn banned(bans: &mut dyn Bans, rng: &mut fastrand::Rng, number: usize) -> Vec<(K
 
 #[test]
 fn a_million_new_addresses_push_out_no_ban() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
         for refusals in [1, BAN.after - 1, BAN.after] {
             let mut bans = open(scope, &Rc::default());
@@ -61,7 +61,7 @@ fn a_million_new_addresses_push_out_no_ban() {
 
 #[test]
 fn who_is_refused_often_is_banned_in_the_midst_of_a_flood() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
         let mut bans = open(scope, &Rc::default());
         (0..20 * KEYS).for_each(|_| bans.refused(key(&mut rng), SECOND));
@@ -83,7 +83,7 @@ fn who_is_refused_often_is_banned_in_the_midst_of_a_flood() {
 /// Sets do not fill evenly, and yet hardly any of as many as there is room for is forgotten.
 #[test]
 fn as_many_are_remembered_as_there_is_room_for() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
         let mut bans = open(scope, &Rc::default());
         let callers: Vec<Key> = (0..KEYS).map(|_| key(&mut rng)).collect();
@@ -97,7 +97,7 @@ fn as_many_are_remembered_as_there_is_room_for() {
 
 #[test]
 fn more_bans_than_there_is_room_for_leave_the_others_as_they_are() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
         let mut bans = open(scope, &Rc::default());
         let mut begun = Vec::new();
@@ -118,7 +118,7 @@ fn more_bans_than_there_is_room_for_leave_the_others_as_they_are() {
 /// A set has room for so many, whoever they are.
 #[test]
 fn sixteen_callers_in_one_set_are_all_known() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
         let data = Rc::<FakeSharedData>::default();
         let mut tables = Tables::default();

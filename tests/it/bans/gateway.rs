@@ -37,7 +37,7 @@ fn name(what: &str) -> String {
 
 #[test]
 fn refusals_of_all_workers_lead_to_one_ban_and_all_soon_know_it() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for workers in 1..5 {
         let data: Rc<FakeSharedData> = Rc::default();
         let mut workers: Vec<_> = (0..workers).map(|_| open(&data)).collect();
@@ -134,7 +134,7 @@ fn refusals_cost_one_write_a_tick_and_a_ban_one_more() {
 /// Callers who were looked for once are known until the next ban begins.
 #[test]
 fn where_somebody_is_banned_others_are_looked_for_once() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     let data: Rc<Asked> = Rc::default();
     let mut bans = open(&data);
     (0..BAN.after).for_each(|_| bans.refused(ANN, 0));
@@ -167,7 +167,7 @@ fn a_ban_that_was_not_written_here_is_not_told_of() {
 
 #[test]
 fn where_nobody_is_banned_nothing_is_asked_but_the_record() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     let data: Rc<Asked> = Rc::default();
     let mut bans = open(&data);
     let mut looks = |now| {
@@ -184,7 +184,7 @@ fn where_nobody_is_banned_nothing_is_asked_but_the_record() {
 
 #[test]
 fn shared_data_that_is_lost_or_spoiled_bans_nobody_for_longer_than_a_ban_can_last() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     let data: Rc<FakeSharedData> = Rc::default();
     let mut bans = open(&data);
     let mut now = SECOND;

@@ -56,7 +56,7 @@ fn pause(rng: &mut fastrand::Rng, ban: &Ban) -> u64 {
 
 #[test]
 fn a_ban_begins_and_lasts_as_if_every_refusal_were_remembered() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     let mut begun = 0;
     for _ in 0..300 {
         let ban = random(&mut rng);
@@ -103,7 +103,7 @@ fn relapses_double_and_quiet_halves() {
 
 #[test]
 fn state_that_has_run_out_is_that_of_nobody() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::fresh());
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     let mut forgotten = 0;
     for _ in 0..2000 {
         let ban = random(&mut rng);

@@ -49,6 +49,23 @@ fn every_key() {
 }
 
 #[test]
+fn rule_may_have_its_own_on_failure() {
+    let rules = |more: &str| {
+        format!(
+            "limits: [{{Url: /, rules: [{{actor: all, unit: day, rpu: 1, scope: global{more}}}]}}]"
+        )
+    };
+    for (more, wanted) in [
+        ("", None),
+        (", on_failure: gateway", Some(OnFailure::Gateway)),
+        (", on_failure: allow", Some(OnFailure::Allow)),
+        (", on_failure: deny", Some(OnFailure::Deny)),
+    ] {
+        assert_eq!(policy(&rules(more)).limits[0].rules[0].on_failure, wanted);
+    }
+}
+
+#[test]
 fn the_gateways_own_stays_in_force_under_remote_rules() {
     let local = policy("limits: []\nredis: {cluster: c, db: 5}\nremote: {cluster: d, path: /}");
     let remote = parse_remote(b"limits: []", &local.own()).unwrap();

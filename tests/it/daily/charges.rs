@@ -40,7 +40,8 @@ fn requests_that_take_more_or_less_than_most_are_counted_in_full() {
     let mut store = open(Quota { cost: 3, ..by_day(30) }, 1_000, 10_000, &mut Tables::default());
     assert_eq!((0..100).take_while(|_| store.take(key(1), 3, START).is_none()).count(), 10);
     assert!(!admits_of(&mut *store, 1, 1, START));
-    assert!(store.take(key(2), 31, START).is_some(), "more than there is");
+    let refused = store.take(key(2), 31, START).expect("more than there is");
+    assert_eq!((refused.decision(), store.remaining(&refused)), (Decision::NEVER, 30));
 }
 
 /// The filter of the next day counts by what requests take then.

@@ -202,5 +202,5 @@ fn what_another_rule_has_taken_back_is_there_a_moment_later() {
 fn who_is_denied_has_nothing_left() {
     let rule = "actor: account, unit: day, rpu: 9, algo: W, scope: local, absent: deny";
     let mut gate = Gate::new(&format!("limits: [{{Url: /, rules: [{{{rule}}}]}}]"));
-    assert_eq!(gate.refusal(&FakeRequest::get("/")).by.remaining, 0);
+    assert_eq!(gate.refusal(&FakeRequest::get("/")).by.remaining, Some(0));
 }

@@ -7,10 +7,12 @@ mod leases;
 mod orders;
 mod parts;
 mod patience;
+mod remaining;
 mod rounds;
 mod settling;
 mod single;
 mod strays;
+mod unavailable;
 
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
@@ -20,6 +22,7 @@ use diana_core::port::{Answer, Call, Clock};
 use diana_core::redis::client::{Client, Endpoint};
 use diana_core::redis::part::Parts;
 use diana_core::redis::protocol::Login;
+use diana_core::report::Refusal;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;
@@ -54,8 +57,9 @@ struct Worker {
     /// The headers of the last one that went on, and its line in the log.
     fields: Vec<(&'static str, String)>,
     state: Option<String>,
-    /// The headers of the last one that was refused.
+    /// The last one that was refused, and its headers.
     refused: Vec<(&'static str, String)>,
+    refusal: Option<Refusal>,
 }
 
 impl Worker {
@@ -105,6 +109,7 @@ impl Worker {
             fields: Vec::new(),
             state: None,
             refused: Vec::new(),
+            refusal: None,
         };
         worker.clock.0.set(START);
         worker
@@ -121,6 +126,7 @@ impl Worker {
             Verdict::Refuse(refusal) => {
                 self.verdicts.push(false);
                 self.refused = refusal.headers();
+                self.refusal = Some(refusal);
             }
             Verdict::Admit(permit, report) => {
                 self.verdicts.push(true);

@@ -28,7 +28,7 @@ impl Any {
         };
         let all = [LimitFields::Ietf, LimitFields::XRateLimit];
         let responses = all.into_iter().map(|fields| Rc::new(response(fields))).collect();
-        let rng = Rng::with_seed(kit::seed::fresh());
+        let rng = Rng::with_seed(kit::seed::next());
         Any { rng, responses, rules: vec!["a".into(), "b".into()] }
     }
 
@@ -45,14 +45,17 @@ impl Any {
             shadow: false,
             shown: rng.u8(0..4) > 0,
             plan: None,
-            outcome: Outcome::Refused(retry),
+            outcome: match rng.u8(0..4) {
+                0 => Outcome::Unavailable(SECOND),
+                _ => Outcome::Refused(retry),
+            },
             policy: (rng.u64(1..3), rng.u64(0..2) * SECOND),
-            remaining: rng.u64(0..2),
+            remaining: rng.bool().then(|| rng.u64(0..2)),
             reset: [retry.ticks(), Some(SECOND)][rng.usize(0..2)],
             caller: rng.u64(..),
         };
         let several = match rng.u8(0..4) {
-            0 => vec![by.clone(), Record { remaining: 0, shown: true, ..by.clone() }],
+            0 => vec![by.clone(), Record { remaining: Some(0), shown: true, ..by.clone() }],
             _ => Vec::new(),
         };
         let response = rng.choice(&self.responses).unwrap().clone();

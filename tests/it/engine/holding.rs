@@ -221,7 +221,7 @@ fn a_rule_that_cannot_hold_a_request_tells_what_is_left() {
         let mut gate = gate(rules, scope);
         assert!(gate.admits(&from("ann")));
         let refusal = gate.refusal(&from("ann"));
-        assert_eq!((&*refusal.by.rule, refusal.by.remaining), ("hasty", 9), "{scope}");
+        assert_eq!((&*refusal.by.rule, refusal.by.remaining), ("hasty", Some(9)), "{scope}");
         gate.wait(500 * MS);
         assert_eq!(gate.waits(&from("ann")), Some(0), "nothing was charged");
     }

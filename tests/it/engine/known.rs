@@ -35,7 +35,7 @@ fn limits(rng: &mut Rng) -> String {
 
 #[test]
 fn known_callers_are_decided_about_as_all_others() {
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     let (mut admitted, mut refused) = (0, 0);
     for _ in 0..60 {
         let limits = limits(&mut rng);

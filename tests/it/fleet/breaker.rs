@@ -166,7 +166,7 @@ fn a_good_answer_and_a_bad_one_do_not() {
 /// Whatever came before: failures, flapping, workers that come and go.
 #[test]
 fn the_fleet_is_together_within_two_seconds_of_the_return_of_redis() {
-    let start = seed::fresh();
+    let start = seed::next();
     let mut longest = 0;
     for number in 0..400 {
         let seed = start.wrapping_add(number);
@@ -222,7 +222,7 @@ fn the_fleet_is_together_within_two_seconds_of_the_return_of_redis() {
 
 #[test]
 fn whatever_lies_in_shared_data_the_fleet_comes_together() {
-    let start = seed::fresh();
+    let start = seed::next();
     for number in 0..300 {
         let seed = start.wrapping_add(number);
         println!("seed {seed}");

@@ -93,7 +93,7 @@ fn gateway(random: u64, now: Micros) -> Gateway {
 
 impl Fleet {
     fn new(gateways: u64) -> Fleet {
-        let mut rng = Rng::with_seed(seed::fresh());
+        let mut rng = Rng::with_seed(seed::next());
         let clock = FakeClock::default();
         clock.0.set(START.later(rng.u64(..10 * SECOND)));
         let now = clock.0.get().mono;

@@ -39,7 +39,7 @@ fn nothing_is_left(gateway: &Gateway, rng: &mut Rng, workers: usize, callers: us
 
 #[test]
 fn never_one_too_many_nor_one_too_few() {
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let (mut admitted, mut refused) = (0, 0);
     for _ in 0..300 {
         let (workers, limit, callers) = (rng.usize(1..5), rng.usize(1..6), rng.usize(1..12));
@@ -72,7 +72,7 @@ fn never_one_too_many_nor_one_too_few() {
 /// Where there is no room for each caller some share their places, and none has more for it.
 #[test]
 fn newcomers_without_room_share_places_and_leave_none_behind() {
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let mut refused = 0;
     for _ in 0..10 {
         let (workers, limit) = (rng.usize(1..4), rng.usize(1..4));
@@ -95,7 +95,7 @@ fn newcomers_without_room_share_places_and_leave_none_behind() {
 #[test]
 fn long_requests_keep_their_places() {
     let gateway = Gateway::new(2, 2, 10, true);
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     assert_eq!((gateway.request(0, 7), gateway.request(1, 7)), (Some(true), Some(true)));
     for _ in 0..100 {
         gateway.wait(60 * SECOND);

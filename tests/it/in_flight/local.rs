@@ -18,7 +18,7 @@ const LIMIT: usize = 3;
 /// empty, and full again.
 #[test]
 fn never_one_too_many_and_none_is_left_behind() {
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     for keys in [1, 20, 1000] {
         let document = format!(
             "keys: {keys}\nlimits: [{{Url: /, rules: [{{actor: device, in_flight: {LIMIT}, scope: local}}]}}]"

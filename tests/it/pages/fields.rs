@@ -21,7 +21,7 @@ fn record(outcome: Outcome, shadow: bool) -> Record {
         plan: Some("gold".into()),
         outcome,
         policy: (5, 1),
-        remaining: 0,
+        remaining: Some(0),
         reset: Some(1),
         caller: 7,
     }
@@ -77,6 +77,7 @@ fn the_table_of_the_access_log_has_every_word_and_every_field_and_no_other() {
         Outcome::Admitted { wait: 1 },
         Outcome::Refused(Retry::After(1)),
         Outcome::Banned(1),
+        Outcome::Unavailable(1),
     ];
     let both = |outcome: Outcome| [record(outcome, false), record(outcome, true)];
     let (mut words, mut fields) = (BTreeSet::new(), BTreeSet::new());

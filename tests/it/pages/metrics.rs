@@ -74,6 +74,7 @@ fn of_the_core(names: &Names) {
         refused: 1,
         shadow_refused: 1,
         banned: 1,
+        unavailable: 1,
         bans: 1,
         held: 1,
         shadow_held: 1,

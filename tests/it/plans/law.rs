@@ -84,7 +84,7 @@ fn fits(
 /// One worker knows what was used, so it decides exactly.
 #[test]
 fn a_worker_judges_by_the_plan_in_force_and_what_was_used_stays_used() {
-    for (number, seed) in (0..60).map(|number| (number, seed::fresh())) {
+    for (number, seed) in (0..60).map(|number| (number, seed::next())) {
         for entry in REGISTRY {
             let mut rng = Rng::with_seed(seed);
             println!("{} seed {seed}, case {number}", entry.short);
@@ -124,7 +124,7 @@ fn a_worker_judges_by_the_plan_in_force_and_what_was_used_stays_used() {
 /// comes back a moment later, and until then the bucket drains by that plan.
 #[test]
 fn workers_of_a_gateway_give_no_more_than_the_largest_plan() {
-    for seed in (0..60).map(|_| seed::fresh()) {
+    for seed in (0..60).map(|_| seed::next()) {
         for entry in REGISTRY {
             let mut rng = Rng::with_seed(seed);
             println!("{} seed {seed}", entry.short);
@@ -160,7 +160,7 @@ fn workers_of_a_gateway_give_no_more_than_the_largest_plan() {
 #[test]
 fn what_was_used_under_one_plan_is_all_that_is_missing_under_another() {
     for short in ["W", "TB"] {
-        for seed in (0..40).map(|_| seed::fresh()) {
+        for seed in (0..40).map(|_| seed::next()) {
             let mut rng = Rng::with_seed(seed);
             println!("{short} seed {seed}");
             let quota = Quota { slowest: Some(40), ..Quota::new(diana_core::time::Unit::Day, 40) };

@@ -61,7 +61,7 @@ impl Counter for Workers {
 #[test]
 fn a_reset_keeps_charged_what_is_reserved_by_whatever_plan() {
     let mut all = Tally::default();
-    for seed in (0..60).map(|_| seed::fresh()) {
+    for seed in (0..60).map(|_| seed::next()) {
         for entry in REGISTRY {
             let mut rng = Rng::with_seed(seed);
             let (rule, plans, quotas) = random(entry, &mut rng);

@@ -21,7 +21,7 @@ type Open = (usize, Settlement);
 
 #[test]
 fn what_is_settled_by_the_plan_that_charged_it_gives_no_more_than_the_largest_plan() {
-    for seed in (0..60).map(|_| seed::fresh()) {
+    for seed in (0..60).map(|_| seed::next()) {
         for (entry, scope) in
             REGISTRY.iter().flat_map(|entry| [(entry, Scope::Local), (entry, Scope::Gateway)])
         {

@@ -40,7 +40,7 @@ fn request() -> FakeRequest {
 /// By an oracle that remembers what is under way and what counted.
 #[test]
 fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let (mut soon, mut long) = (0, 0);
     for round in 0..60 {
         let (algo, scope) = (["W", "SW"][round % 2], ["local", "gateway"][rng.usize(..2)]);

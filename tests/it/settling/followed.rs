@@ -139,7 +139,7 @@ fn whoever_was_let_through_goes_on() {
 /// connection, is refused elsewhere or never comes leaves nothing behind.
 #[test]
 fn each_is_charged_once() {
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let (mut taken_over, mut refused_elsewhere, mut lost) = (0, 0, 0);
     for round in 0..300 {
         let rule = RULES[round % 3];

@@ -260,7 +260,7 @@ fn follow(algo: &str, scope: &str, pace: &Pace, seed: u64) -> World {
 
 #[test]
 fn what_was_used_is_what_is_charged() {
-    let (mut debts, seed) = (0, seed::fresh());
+    let (mut debts, seed) = (0, seed::next());
     for scope in ["local", "gateway"] {
         for algo in ["W", "SW", "TB"] {
             for number in 0..40 {

@@ -20,7 +20,7 @@ fn lasting(short: &str) -> Rule {
 
 #[test]
 fn each_loss_of_all_data_gives_one_fresh_limit_at_most() {
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     for short in ["W", "SW", "TB"] {
         let gateway = Gateway::new(lasting(short), 100, 4);
         let mut losses = 0;

@@ -63,7 +63,7 @@ impl Twins<'_> {
         let mut one = fleet.check(key, cost, now, handle);
         let mut other = gateway.check(key, cost, now);
         assert_eq!(said(Some(&one)), said(Some(&other)));
-        assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
+        assert_eq!(fleet.remaining(&one), Some(gateway.remaining(&other)));
         assert_eq!(fleet.renewal(&one), gateway.renewal(&other));
         let Decision::Admit { wait } = one.decision() else { return };
         let delay = wait + if longest > 0 && rng.bool() { rng.u64(..longest) } else { 0 };
@@ -71,7 +71,7 @@ impl Twins<'_> {
         let charged = fleet.charge(&mut one, delay, handle);
         assert_eq!(charged, gateway.charge(&mut other, delay));
         assert_eq!(one.is_charged(), other.is_charged());
-        assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
+        assert_eq!(fleet.remaining(&one), Some(gateway.remaining(&other)));
         assert_eq!(fleet.receipt(&one), gateway.receipt(&other));
         if rng.u8(..4) == 0 {
             fleet.undo(&mut one);
@@ -123,7 +123,7 @@ fn agree(rule: &Rule, spec: &CounterSpec, rng: &mut Rng) {
 
 #[test]
 fn a_gateway_that_is_alone_counts_like_one_without_redis() {
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..100 {
         for entry in REGISTRY {
             let rule = Rule::random(entry, &mut rng);
@@ -153,7 +153,7 @@ fn what_becomes_of_requests_while_redis_is_away_is_as_configured() {
         for delay in [0, 7] {
             let mut reservation = store.check(key(1), 1, START, &mut handle);
             assert_eq!(reservation.decision(), decision);
-            assert_eq!(reservation.is_counted(), on_failure == OnFailure::Deny);
+            assert!(!reservation.is_counted());
             let charged = store.charge(&mut reservation, delay, &mut handle);
             let is_admitted = on_failure == OnFailure::Allow;
             assert_eq!(charged.is_admitted(), is_admitted);

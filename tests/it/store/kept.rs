@@ -44,7 +44,7 @@ fn callers_whom_nobody_else_charges_are_read_once() {
 #[test]
 fn whatever_others_write_and_the_host_tells_all_of_the_limit_is_given_and_no_more() {
     const RPU: u64 = 40;
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     for short in ["W", "TB"] {
         // All callers lie in few slots.
         let gateway = gateway(short, RPU, 20, 3);

@@ -203,7 +203,7 @@ fn an_account_that_was_judged_anew_is_still_the_gateways_own() {
     let mut second = desk.store.check(key(2), 1, START, &mut desk.handle);
     for reservation in [&mut second, &mut first] {
         assert!(desk.store.charge(reservation, 0, &mut desk.handle).is_admitted());
-        assert_eq!(desk.store.remaining(reservation), 9);
+        assert_eq!(desk.store.remaining(reservation), Some(9));
     }
 }
 

@@ -219,7 +219,7 @@ impl Desk {
 /// it, when it was idle or is over.
 #[test]
 fn every_block_is_spent_in_its_time_and_goes_back_once() {
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     let mut seen = [0; 5];
     for _ in 0..600 {
         let mut desk = Desk::new(rng.fork());

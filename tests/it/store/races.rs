@@ -13,7 +13,7 @@ use kit::store::rule::Rule;
 
 /// Runs `rounds` of a test for each algorithm, each replayable by its own seed.
 pub fn rounds(rounds: u64, mut round: impl FnMut(Rule, &mut Rng)) {
-    let seed = seed::fresh();
+    let seed = seed::next();
     for number in 0..rounds {
         let seed = seed.wrapping_add(number);
         for entry in REGISTRY {

@@ -72,7 +72,7 @@ fn charge(store: &mut dyn Store, caller: Key, now: Now) -> Decision {
 
 #[test]
 fn what_a_rule_left_goes_when_it_has_run_out_and_not_before() {
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..40 {
         let rule = Rule::random(&REGISTRY[rng.usize(..REGISTRY.len())], &mut rng);
         let data = Rc::new(FakeSharedData::default());
@@ -100,7 +100,7 @@ fn what_a_rule_left_goes_when_it_has_run_out_and_not_before() {
 /// Decisions are the same whether or not somebody believes, in error, that the rule has ended.
 #[test]
 fn who_still_has_the_rule_loses_and_gains_nothing() {
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..60 {
         let rule = Rule::random(&REGISTRY[rng.usize(..REGISTRY.len())], &mut rng);
         // A bucket may take longer to fill than clocks can tell.

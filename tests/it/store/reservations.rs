@@ -99,7 +99,7 @@ fn callers_are_told_of_once_by_rules_that_share_a_table() {
 /// A charge that is taken back leaves what others were charged meanwhile.
 #[test]
 fn who_is_undone_takes_nobody_along() {
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     for entry in REGISTRY {
         for scope in [Scope::Local, Scope::Gateway] {
             let rule = Rule::random(entry, &mut rng);

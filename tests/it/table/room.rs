@@ -65,7 +65,7 @@ impl Algorithm for Looked {
 /// looks at a bounded number of rows, and at none where nothing can have run out since all were looked at.
 #[test]
 fn whoever_has_run_out_makes_room_and_the_others_are_not_looked_at_in_vain() {
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..40 {
         let rows = rng.u64(1..1500);
         // One permit is back after a second.

@@ -77,7 +77,7 @@ impl Gateway {
             clock: Cell::new(START),
             is_only: Cell::default(),
             overflowed: Cell::default(),
-            rng: RefCell::new(Rng::with_seed(seed::fresh())),
+            rng: RefCell::new(Rng::with_seed(seed::next())),
             desks: Vec::new(),
             books: RefCell::default(),
         };

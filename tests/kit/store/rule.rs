@@ -76,6 +76,7 @@ impl Rule {
         CounterSpec {
             settles: false,
             checks: false,
+            on_failure: None,
             keeps_used: false,
             plans: None,
             gateways: 1,

@@ -1,20 +1,20 @@
 //! Never one too many, and none is left behind, whatever gets lost, whoever dies, and however far away Redis is.
 
-use std::time::Duration;
+use diana_core::time::SECOND;
 
-use super::{AGAIN, CALLERS, Fleet, LIMIT};
+use super::{AGAIN, CALLERS, Fleet, LIMIT, MILLI};
 
 #[test]
 fn never_one_too_many_whatever_gets_lost_and_none_is_left_behind() {
     let mut fleet = Fleet::new(3);
-    fleet.run(Duration::from_millis(50));
+    fleet.run(50 * MILLI);
     for round in 0..3 {
         fleet.lossy.set([0, 20, 200][round]);
         for _ in 0..1_500 {
             fleet.act(CALLERS);
         }
         fleet.lossy.set(0);
-        fleet.run(Duration::from_secs(1));
+        fleet.run(SECOND);
         fleet.all_are_free();
     }
     assert!(fleet.admitted > 150 && fleet.refused > 150, "{} {}", fleet.admitted, fleet.refused);
@@ -23,11 +23,11 @@ fn never_one_too_many_whatever_gets_lost_and_none_is_left_behind() {
 #[test]
 fn what_a_gateway_held_that_died_is_free_again() {
     let mut fleet = Fleet::new(2);
-    fleet.run(Duration::from_millis(50));
+    fleet.run(50 * MILLI);
     while fleet.open(0) < LIMIT {
         let gateway = fleet.rng.usize(..2);
         fleet.request(gateway, 0);
-        fleet.run(Duration::from_millis(5));
+        fleet.run(5 * MILLI);
     }
     // Long requests keep theirs.
     fleet.run(AGAIN + AGAIN);
@@ -44,8 +44,8 @@ fn what_a_gateway_held_that_died_is_free_again() {
 /// How soon a worker says that it holds what it was given depends on how far away Redis is.
 #[test]
 fn never_one_too_many_however_far_away_redis_is() {
-    let mut fleet = Fleet::far(2, Duration::from_millis(110));
-    fleet.run(Duration::from_millis(500));
+    let mut fleet = Fleet::far(2, 110 * MILLI);
+    fleet.run(500 * MILLI);
     for _ in 0..3_000 {
         let gateway = fleet.rng.usize(..2);
         match fleet.rng.u8(..100) {
@@ -53,7 +53,7 @@ fn never_one_too_many_however_far_away_redis_is() {
             30 => fleet.end(),
             _ => fleet.work(gateway),
         }
-        std::thread::sleep(Duration::from_millis(1));
+        fleet.server.advance(MILLI);
     }
     assert!(fleet.admitted > 10 && fleet.refused > 50, "{} {}", fleet.admitted, fleet.refused);
 }
@@ -62,7 +62,7 @@ fn never_one_too_many_however_far_away_redis_is() {
 #[test]
 fn an_emptied_redis_knows_soon_what_is_in_flight() {
     let mut fleet = Fleet::new(2);
-    fleet.run(Duration::from_millis(50));
+    fleet.run(50 * MILLI);
     for round in 0..5 {
         if round > 0 {
             fleet.tells_all();
@@ -73,7 +73,7 @@ fn an_emptied_redis_knows_soon_what_is_in_flight() {
             fleet.act(1);
         }
     }
-    fleet.run(Duration::from_millis(50));
+    fleet.run(50 * MILLI);
     fleet.all_are_free();
     assert!(fleet.admitted > 100 && fleet.refused > 100, "{} {}", fleet.admitted, fleet.refused);
 }
@@ -82,7 +82,7 @@ fn an_emptied_redis_knows_soon_what_is_in_flight() {
 #[test]
 fn a_redis_emptied_at_any_instant_lets_no_more_in_than_one_further_limit() {
     let mut fleet = Fleet::new(2);
-    fleet.run(Duration::from_millis(50));
+    fleet.run(50 * MILLI);
     for _ in 0..30 {
         (0..100).for_each(|_| fleet.act(1));
         assert_eq!(fleet.server.command(&["FLUSHALL"]), "OK");
@@ -91,7 +91,7 @@ fn a_redis_emptied_at_any_instant_lets_no_more_in_than_one_further_limit() {
         // Nobody is left whom it was not told of.
         while fleet.is_busy() {
             fleet.end();
-            fleet.run(Duration::from_millis(1));
+            fleet.run(MILLI);
             fleet.tells_all();
         }
         assert_eq!(fleet.server.command(&["FLUSHALL"]), "OK");

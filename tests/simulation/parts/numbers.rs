@@ -58,7 +58,7 @@ fn changes(rng: &mut Rng, plan: &Plan, numbers: &[usize], until: Micros) -> Vec<
 
 #[test]
 fn of_parts_that_change_cost_one_further_limit_each() {
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let (mut further, mut full) = (0, 0);
     for _ in 0..40 {
         let plan = Plan { acquainted: 0, ..random(&mut rng, &["W", "SW", "TB"]) };

@@ -33,5 +33,6 @@ pub(super) fn counter_spec(
         beside: beside || rule.settling.is_some(),
         settles: rule.settling.is_some(),
         checks: rule.settling.as_ref().is_some_and(|settling| settling.reserve == 0),
+        on_failure: rule.on_failure,
     })
 }

@@ -31,7 +31,10 @@ impl Shared {
     /// What is known of a request without asking the gateway.
     pub(super) fn known(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
         if cost > self.terms.most {
-            return Some(Reservation::new(key, cost, now, Decision::NEVER, By::Known));
+            // The answer reports the remaining permits, so they are read. A limit of zero has none.
+            let is_nothing = self.terms.most == 0;
+            return is_nothing
+                .then(|| Reservation::new(key, cost, now, Decision::NEVER, By::Known));
         }
         self.recall(key, cost, now)
     }

@@ -76,7 +76,7 @@ shadows: true
     5:53 limits[0].rules[0].algo: found `TBX`, allowed: TB (token bucket), W (window), SW (sliding window), LB (leaky bucket); did you mean `TB`?
     5:65 limits[0].rules[0].scope: found `glob`, allowed: local, gateway, global; did you mean `global`?
     5:77 limits[0].rules[0].name: found `A`, allowed: 1 … 64 of the characters a-z, 0-9, `_` and `-`
-    5:80 limits[0].rules[0].cots: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices; did you mean `cost`?
+    5:80 limits[0].rules[0].cots: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, on_failure, burst, warm_up, max_delay, max_queue, slices; did you mean `cost`?
     6:50 limits[0].rules[1].slices: means nothing to `algo: W`; it is a key of SW
     6:61 limits[0].rules[1].burst: means nothing to `algo: W`; it is a key of TB
     6:79 limits[0].rules[1].absent: means nothing beside `actor: all`, which is never absent

@@ -15,7 +15,7 @@ fn actor() {
     assert_snapshot!(of("actor: {header: x-id}"), @".actor: found a mapping, allowed: all, account, device, address, another name under `actors`, or a list of names");
     assert_snapshot!(of("actor:device, unit: second"), @"
     .actor: required, allowed: all, account, device, address, another name under `actors`, or a list of names
-    .`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices; a space is missing after the colon: write `actor: device`
+    .`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, on_failure, burst, warm_up, max_delay, max_queue, slices; a space is missing after the colon: write `actor: device`
     ");
     assert_snapshot!(of("actor: all, absent: share"), @".absent: means nothing beside `actor: all`, which is never absent");
     assert_snapshot!(of("actor: all, enforce: 50"), @".enforce: chooses among callers, and `actor: all` is a single one; allowed: 0, 100");
@@ -188,11 +188,11 @@ fn name() {
 
 #[test]
 fn keys() {
-    assert_snapshot!(of("rate: 5"), @".rate: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices");
-    assert_snapshot!(of("bursts: 5"), @".bursts: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices; did you mean `burst`?");
-    assert_snapshot!(of("methods: [GET]"), @".methods: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices; `methods` belongs in `match` or `unless`");
-    assert_snapshot!(of("Url: /"), @".Url: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices; `Url` belongs beside `rules`");
-    assert_snapshot!(of("? 5 : 6"), @".5: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices");
+    assert_snapshot!(of("rate: 5"), @".rate: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, on_failure, burst, warm_up, max_delay, max_queue, slices");
+    assert_snapshot!(of("bursts: 5"), @".bursts: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, on_failure, burst, warm_up, max_delay, max_queue, slices; did you mean `burst`?");
+    assert_snapshot!(of("methods: [GET]"), @".methods: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, on_failure, burst, warm_up, max_delay, max_queue, slices; `methods` belongs in `match` or `unless`");
+    assert_snapshot!(of("Url: /"), @".Url: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, on_failure, burst, warm_up, max_delay, max_queue, slices; `Url` belongs beside `rules`");
+    assert_snapshot!(of("? 5 : 6"), @".5: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, on_failure, burst, warm_up, max_delay, max_queue, slices");
     assert_snapshot!(of("rpu: 1, rpu: 2, rpu: 3"), @"
     .rpu: duplicate key
     .rpu: duplicate key
@@ -233,4 +233,10 @@ fn near() {
     assert_snapshot!(of("unit: day, rpu: 9, near: 100"), @".near: found `100`, allowed: a whole number, 1 … 99");
     assert_snapshot!(of("unit: second, rpu: 9, algo: LB, near: 80"), @".near: means nothing where permits come one by one, as with `LB` and `warm_up`");
     assert_snapshot!(of("unit: second, rpu: 9, warm_up: 1s, near: 80"), @".near: means nothing where permits come one by one, as with `LB` and `warm_up`");
+}
+
+#[test]
+fn on_failure() {
+    assert_snapshot!(of("scope: global, on_failure: open"), @".on_failure: found `open`, allowed: gateway, allow, deny");
+    assert_snapshot!(of("on_failure: deny"), @".on_failure: means nothing without `scope: global`: no other rule depends on Redis");
 }

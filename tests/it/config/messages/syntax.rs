@@ -86,7 +86,7 @@ fn a_rule_without_spaces() {
     let text = "Url: /\nrules: [{actor:device, unit: second, rpu: 10}]\n";
     assert_snapshot!(problems(text), @"
     2:9 rules[0].actor: required, allowed: all, account, device, address, another name under `actors`, or a list of names
-    2:10 rules[0].`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, burst, warm_up, max_delay, max_queue, slices; a space is missing after the colon: write `actor: device`
+    2:10 rules[0].`actor:device`: unknown key, allowed: actor, unit, rpu, algo, scope, name, cost, absent, enforce, shadow, expose, except, response, ban, quota, hot, count, in_flight, near, plans, on_failure, burst, warm_up, max_delay, max_queue, slices; a space is missing after the colon: write `actor: device`
     ");
 }
 

@@ -34,7 +34,7 @@ fn worker(algo: &str) -> Worker {
 /// By an oracle that remembers what is under way and what counted.
 #[test]
 fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let (mut soon, mut long) = (0, 0);
     for round in 0..30 {
         let (mut worker, mut redis) = (worker(["W", "SW"][round % 2]), Redis::default());

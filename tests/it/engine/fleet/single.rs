@@ -100,7 +100,7 @@ fn told(fields: &[(&'static str, String)]) -> Vec<(usize, u64)> {
 
 #[test]
 fn a_fleet_of_one_is_a_gateway() {
-    let mut rng = Rng::with_seed(seed::fresh());
+    let mut rng = Rng::with_seed(seed::next());
     let mut seen = [0; 2];
     for _ in 0..60 {
         let mut rules: Vec<Rule> = (0..rng.usize(1..5)).map(|_| Rule::random(&mut rng)).collect();

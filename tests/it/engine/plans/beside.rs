@@ -41,7 +41,7 @@ const PLANS: [(&str, Option<u64>); 5] =
 fn bans_and_quotas_see_the_numbers_of_the_plan() {
     let (mut admitted, mut refused, mut banned) = (0, 0, 0);
     let ban = format!(", ban: {{after: {AFTER}, within: 1h, for: 1h}}");
-    for seed in (0..20).map(|_| seed::fresh()) {
+    for seed in (0..20).map(|_| seed::next()) {
         for (counts, bans) in
             ["scope: local", "scope: gateway", "scope: local, quota: {accounts: 1000}"]
                 .into_iter()

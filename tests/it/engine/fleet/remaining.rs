@@ -1,0 +1,72 @@
+//! Of rules that Redis was not asked about the remaining permits are unknown, and not reported.
+
+use diana_core::policy::redis::OnFailure;
+use kit::fake::FakeRequest;
+use kit::model::redis::Redis;
+
+use super::super::field;
+use super::Worker;
+
+/// A local rule that refuses the second request, and a global one.
+const TWO: &str = "explain: {header: x-why, token_env: TOKEN}
+redis: {cluster: redis}
+limits:
+- Url: /
+  rules:
+  - {name: own, actor: account, unit: day, rpu: 1, algo: W, scope: local}
+  - {name: fleet, actor: account, unit: day, rpu: 9, algo: W, scope: global, near: 50}";
+
+fn ask(worker: &mut Worker, redis: &mut Redis, request: &FakeRequest) {
+    worker.request(request);
+    worker.steps(9, &mut |call, time| Some(redis.answer(&call.body, time)));
+}
+
+#[test]
+fn rule_that_was_not_asked_reports_no_number() {
+    let (mut worker, mut redis) = (Worker::of(TWO, OnFailure::Gateway), Redis::default());
+    ask(&mut worker, &mut redis, &super::ann());
+    let both = field(&worker.fields, "ratelimit").unwrap();
+    assert!(both.contains("\"own\";r=0") && both.contains("\"fleet\";r=8"), "{both}");
+    ask(&mut worker, &mut redis, &super::ann());
+    assert_eq!(worker.verdicts, [true, false]);
+    let limit = field(&worker.refused, "ratelimit").unwrap();
+    assert!(limit.starts_with("\"own\";r=0;t=") && !limit.contains("fleet"), "{limit}");
+    let policy = field(&worker.refused, "ratelimit-policy").unwrap();
+    assert!(policy.contains("\"own\";q=1") && policy.contains("\"fleet\";q=9"), "{policy}");
+    let refusal = worker.refusal.take().unwrap();
+    let left: Vec<_> = refusal.records().iter().map(|record| record.remaining).collect();
+    assert_eq!(left, [Some(0), None]);
+    let state = refusal.records()[1].state();
+    assert!(state.contains(" limit=9 key="), "{state}");
+}
+
+/// A request that never fits is not asked about.
+#[test]
+fn request_that_never_fits_the_fleet_reports_no_number() {
+    let rule =
+        "actor: account, unit: day, rpu: {metadata: [plan, limit], default: 10, max: 100}, algo: W,
+                cost: {header: x-cost, max: 50}, scope: global, response: {body: '{remaining}'}";
+    let (mut worker, mut redis) = (Worker::new(rule), Redis::default());
+    (0..3).for_each(|_| ask(&mut worker, &mut redis, &super::ann()));
+    worker.request(&super::ann().header("x-cost", "50"));
+    assert_eq!(worker.verdicts, [true, true, true, false]);
+    assert_eq!(field(&worker.refused, "ratelimit"), None);
+    assert!(field(&worker.refused, "ratelimit-policy").is_some());
+    assert_eq!(worker.refusal.unwrap().body(b""), "");
+}
+
+/// The number of a rule that admits all while Redis is away is unknown, too.
+#[test]
+fn admitted_request_that_no_store_counts_reports_no_number() {
+    let rule = "actor: account, unit: day, rpu: 9, algo: W, scope: global, near: 50";
+    let mut worker = Worker::with(rule, OnFailure::Allow);
+    worker.request(&super::ann());
+    worker.steps(30, &mut |_, _| None);
+    worker.request(&super::ann());
+    assert_eq!(worker.verdicts, [true, true]);
+    let state = worker.state.unwrap();
+    assert!(state.starts_with("admitted ") && !state.contains("remaining"), "{state}");
+    let lines = super::super::Lines::default();
+    worker.engine.flush("ns", &lines);
+    assert!(!lines.0.take().iter().any(|line| line.contains("near")));
+}
