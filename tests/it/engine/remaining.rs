@@ -86,7 +86,7 @@ fn algorithms() -> Vec<String> {
 
 #[test]
 fn remaining_is_what_further_requests_get() {
-    let mut rng = Rng::with_seed(kit::seed::fresh());
+    let mut rng = Rng::with_seed(kit::seed::next());
     let mut seen = [0; 2];
     for scope in ["local", "gateway"] {
         for algorithm in algorithms() {
