@@ -5,26 +5,49 @@ pub mod query;
 
 use std::borrow::Cow;
 
-/// Text after one round of percent-decoding.
+/// Text after one round of percent-decoding; a `%` without two hex digits is itself.
 pub fn decoded(text: &[u8]) -> impl Iterator<Item = u8> {
-    let mut bytes = text.iter().copied();
-    std::iter::from_fn(move || next_decoded(&mut bytes))
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (byte, tail) =
+            escape(rest).or_else(|| rest.split_first().map(|(&byte, tail)| (byte, tail)))?;
+        rest = tail;
+        Some(byte)
+    })
 }
 
-/// The next byte after one round of percent-decoding; a `%` without two hex digits is itself.
-fn next_decoded(bytes: &mut (impl Iterator<Item = u8> + Clone)) -> Option<u8> {
-    let byte = bytes.next()?;
-    if byte != b'%' {
-        return Some(byte);
+/// The byte of the percent-encoding that `text` begins with, and the text behind it.
+fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
+    match text {
+        [b'%', high, low, tail @ ..] => Some((hex(*high)? * 16 + hex(*low)?, tail)),
+        _ => None,
     }
-    let mut ahead = bytes.clone();
-    match (ahead.next().and_then(hex), ahead.next().and_then(hex)) {
-        (Some(high), Some(low)) => {
-            *bytes = ahead;
-            Some(high * 16 + low)
+}
+
+/// Text percent-decoded, if all readers that decode it take it for the same. They do where only data is encoded that
+/// cannot stand as it is: `%`, characters outside ASCII, and the bytes that `is_data` accepts. A reader that decodes twice,
+/// takes broken UTF-8 for characters or stops at a control character may find another text.
+pub fn only_reading(text: &[u8], is_data: impl Fn(u8) -> bool) -> Option<Vec<u8>> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, tail)) = rest.split_first() {
+        let (byte, tail) = if first == b'%' { escape(rest)? } else { (first, tail) };
+        if first == b'%' && byte.is_ascii() && byte != b'%' && !is_data(byte) {
+            return None;
         }
-        _ => Some(byte),
+        plain.push(byte);
+        rest = tail;
     }
+    let has_escape = plain.windows(3).any(|at| escape(at).is_some());
+    let has_control = std::str::from_utf8(&plain).map_or(true, |it| it.contains(char::is_control));
+    (!has_escape && !has_control).then_some(plain)
+}
+
+/// Returns true if a URI means the same with this byte encoded or not (RFC 3986, section 2.3), so nothing requires that it
+/// is encoded.
+#[must_use]
+pub fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
 
 fn hex(byte: u8) -> Option<u8> {
@@ -54,4 +77,6 @@ pub struct Pair<'a> {
     pub value: &'a [u8],
     /// Whether it stands under this name to everybody.
     pub is_plain: bool,
+    /// Whether it does to every reader that decodes names, since the name is encoded as it must be.
+    pub is_encoded: bool,
 }

@@ -1,5 +1,6 @@
 //! Hosts, conditions on values, and exemptions.
 
+mod escapes;
 mod law;
 
 use std::borrow::Cow;

@@ -1,5 +1,6 @@
 //! Which entries cover a path, however it is spelled.
 
+mod escapes;
 mod law;
 mod oracle;
 mod readers;

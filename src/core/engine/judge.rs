@@ -23,7 +23,7 @@ impl Engine {
         let path = Path::of(path);
         if self.has_exemptions {
             plain.clear();
-            plain.extend_from_slice(if path.is_plain { path.text } else { &[] });
+            plain.extend_from_slice(path.only_reading().as_deref().unwrap_or_default());
         }
         self.paths.covering(path, limits);
     }

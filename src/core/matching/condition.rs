@@ -10,7 +10,7 @@ impl Condition {
     #[must_use]
     pub fn may_hold(&self, request: &dyn Request) -> bool {
         let mut any = false;
-        let presence = value::read(&self.field, true, request, &mut |reading| {
+        let presence = value::read(&self.field, true, false, request, &mut |reading| {
             any = any || self.test.accepts(reading);
         });
         match presence {
@@ -20,12 +20,13 @@ impl Condition {
         }
     }
 
-    /// Whether the request meets the condition for everybody, as an exemption takes.
+    /// Whether the request meets the condition for everybody, as an exemption takes. A value that must be percent-encoded
+    /// counts decoded only.
     #[must_use]
     pub fn must_hold(&self, request: &dyn Request) -> bool {
         let mut all = true;
         let in_parts = matches!(self.test, Test::Not(_));
-        let presence = value::read(&self.field, in_parts, request, &mut |reading| {
+        let presence = value::read(&self.field, in_parts, true, request, &mut |reading| {
             all = all && self.test.accepts(reading);
         });
         match presence {

@@ -4,7 +4,7 @@ use crate::policy::Except;
 use crate::port::Request;
 
 impl Except {
-    /// Whether `request` is exempt; `path` is its path if that is spelled plainly, and empty otherwise.
+    /// Whether `request` is exempt; `path` is the only reading of its path, and empty where readers differ.
     /// Asks the host only for what the list needs.
     #[must_use]
     pub fn covers(&self, request: &dyn Request, path: &[u8]) -> bool {

@@ -1,7 +1,9 @@
 //! Paths as they are configured, and as requests spell them.
 
+use std::borrow::Cow;
+
 use crate::policy::Prefix;
-use crate::spelling::decoded;
+use crate::spelling::{decoded, is_unreserved, only_reading};
 
 impl Prefix {
     /// A prefix from a path as written in a configuration.
@@ -16,10 +18,11 @@ impl Prefix {
         let mut path = normal(written.as_bytes());
         let bare = if written.len() > 1 { written.trim_end_matches('/') } else { written };
         if path != bare.as_bytes() {
-            let normal = String::from_utf8_lossy(&path);
-            return Err(format!(
-                "is never what a request's path is compared with; write `{normal}`"
-            ));
+            let what = "is never what a request's path is compared with";
+            return Err(match std::str::from_utf8(&path) {
+                Ok(plain) if normal(&path) == path => format!("{what}; write `{plain}`"),
+                _ => format!("{what}, and no configured path means the same"),
+            });
         }
         if ignore_case {
             path.make_ascii_lowercase();
@@ -85,23 +88,33 @@ fn normal(written: &[u8]) -> Vec<u8> {
 pub struct Path<'r> {
     /// As the request spells it.
     pub text: &'r [u8],
-    /// Whether it can be read in one way only: no escapes, no `\`, no parameters, no empty or dot
-    /// segments. A slash at its end makes no difference.
+    /// Whether it can be read in one way only, as it stands: graphic ASCII characters, no escapes, no `\`, no parameters, no
+    /// empty or dot segments. A slash at its end makes no difference.
     pub is_plain: bool,
 }
 
-/// Bytes that say nothing of how a path may be read, as nearly all in it are: all but `%`, `\`, `;`, `?`, `#`, `/` and `.`.
+/// Bytes that say nothing of how a path may be read, as nearly all in it are: graphic ASCII characters but `%`, `\`, `;`, `?`,
+/// `#`, `/` and `.`.
 const IS_ORDINARY: [bool; 256] = {
-    let (mut ordinary, mut rest) = ([true; 256], b"%\\;?#/.".as_slice());
+    let (mut ordinary, mut byte) = ([false; 256], b'!');
+    while byte <= b'~' {
+        set(&mut ordinary, byte, true);
+        byte += 1;
+    }
+    let mut rest = b"%\\;?#/.".as_slice();
     while let [byte, more @ ..] = rest {
-        let (before, _) = ordinary.split_at_mut(*byte as usize + 1);
-        if let [.., last] = before {
-            *last = false;
-        }
+        set(&mut ordinary, *byte, false);
         rest = more;
     }
     ordinary
 };
+
+const fn set(table: &mut [bool; 256], byte: u8, value: bool) {
+    let (before, _) = table.split_at_mut(byte as usize + 1);
+    if let [.., last] = before {
+        *last = value;
+    }
+}
 
 impl<'r> Path<'r> {
     /// The path in `:path`.
@@ -119,12 +132,12 @@ impl<'r> Path<'r> {
                     end = at;
                     break;
                 }
-                b'%' | b'\\' | b';' => is_plain = false,
                 b'/' => {
                     is_plain &= at != segment;
                     segment = at + 1;
                 }
-                _ => dots |= at == segment,
+                b'.' => dots |= at == segment,
+                _ => is_plain = false,
             }
         }
         let text = raw.get(..end).unwrap_or_default();
@@ -133,6 +146,26 @@ impl<'r> Path<'r> {
             is_plain = false;
         }
         Path { text, is_plain }
+    }
+
+    /// The path percent-decoded, if all readers take it for that.
+    #[must_use]
+    pub fn only_reading(&self) -> Option<Cow<'r, [u8]>> {
+        if self.is_plain {
+            return Some(Cow::Borrowed(self.text));
+        }
+        // `/`, `\` and `;` are data to some readers only.
+        let is_data = |byte: u8| !is_unreserved(byte) && !b"/\\;".contains(&byte);
+        let decoded = only_reading(self.text, is_data)?;
+        let text = std::str::from_utf8(&decoded).ok().filter(|text| text.starts_with('/'))?;
+        // A reader may trim a name, or cut a query off decoded text, and resolve what is left.
+        let is_odd = |name: &str| {
+            !name.is_empty() && name.chars().all(|sign| sign == '.' || sign.is_whitespace())
+        };
+        let is_plain = !text.contains(['\\', ';'])
+            && !text.contains("//")
+            && !text.split(['/', '?', '#']).any(is_odd);
+        is_plain.then_some(Cow::Owned(decoded))
     }
 }
 

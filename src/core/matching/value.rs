@@ -17,10 +17,12 @@ pub enum Presence {
 }
 
 /// Hands everything that the values of a field may be taken for to `take`. `in_parts` says whether a header is also
-/// taken for a list, as which others may have written one that occurred more than once.
+/// taken for a list, as which others may have written one that occurred more than once. With `is_decoded` names and
+/// values that must be percent-encoded are only taken decoded.
 pub fn read(
     field: &Field,
     in_parts: bool,
+    is_decoded: bool,
     request: &dyn Request,
     take: &mut dyn FnMut(&[u8]),
 ) -> Presence {
@@ -37,17 +39,21 @@ pub fn read(
             let path = request.pseudo(Pseudo::Path);
             named(
                 query::pairs(path.as_deref().unwrap_or_default(), name.as_bytes()),
+                is_decoded,
                 &mut |value| {
-                    readings(value).for_each(|reading| take(&reading));
+                    let settled = is_decoded && has_only(value, query::only);
+                    readings(value).skip(settled.into()).for_each(|reading| take(&reading));
                 },
             )
         }
         Field::Cookie(name) => each(request.header("cookie"), &mut |header| {
-            let presence = named(cookie::pairs(header, name.as_bytes()), &mut |value| {
-                for value in cookie::readings(value) {
-                    readings(&value).for_each(|reading| take(&reading));
-                }
-            });
+            let presence =
+                named(cookie::pairs(header, name.as_bytes()), is_decoded, &mut |value| {
+                    for value in cookie::readings(value) {
+                        let settled = is_decoded && has_only(&value, cookie::only);
+                        readings(&value).skip(settled.into()).for_each(|reading| take(&reading));
+                    }
+                });
             presence == Presence::Sure
         }),
         Field::Property(property) => match request.property(property) {
@@ -58,6 +64,11 @@ pub fn read(
             }
         },
     }
+}
+
+/// Returns true if a value has escapes, and but one reading by `only`, so that as it stands it means nothing else.
+fn has_only(value: &[u8], only: fn(&[u8]) -> Option<Vec<u8>>) -> bool {
+    value.contains(&b'%') && only(value).is_some()
 }
 
 /// Reads each value of a header by `read`, which says whether there is one to everybody. It is there if one is.
@@ -73,11 +84,15 @@ fn each(values: Values<'_>, read: &mut dyn FnMut(&[u8]) -> bool) -> Presence {
 }
 
 /// Hands on the values of some pairs.
-fn named<'a>(pairs: impl Iterator<Item = Pair<'a>>, take: &mut dyn FnMut(&[u8])) -> Presence {
+fn named<'a>(
+    pairs: impl Iterator<Item = Pair<'a>>,
+    is_decoded: bool,
+    take: &mut dyn FnMut(&[u8]),
+) -> Presence {
     let mut presence = Presence::Unsure;
     for pair in pairs {
         take(pair.value);
-        if pair.is_plain {
+        if pair.is_plain || is_decoded && pair.is_encoded {
             presence = Presence::Sure;
         }
     }

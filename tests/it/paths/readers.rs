@@ -3,7 +3,7 @@
 use super::{Rng, covering, index, spelling};
 use kit::seed;
 
-fn decode(path: &str, wanted: impl Fn(u8) -> bool) -> String {
+pub fn decode(path: &str, wanted: impl Fn(u8) -> bool) -> String {
     let mut out = Vec::new();
     let mut bytes = path.bytes();
     while let Some(byte) = bytes.next() {
@@ -51,7 +51,7 @@ fn without_parameters(path: &str) -> String {
 }
 
 /// What an Envoy makes of a path, by its settings, one bit each.
-fn envoy(path: &str, settings: u32) -> String {
+pub fn envoy(path: &str, settings: u32) -> String {
     let mut path = path.to_owned();
     if settings & 1 != 0 {
         path = decode(&path, |byte| b"/\\".contains(&byte));
@@ -64,7 +64,7 @@ fn envoy(path: &str, settings: u32) -> String {
 }
 
 /// What an upstream makes of it: some of these steps, in their order.
-fn upstream(path: &str, steps: u32) -> String {
+pub fn upstream(path: &str, steps: u32) -> String {
     let all: [fn(&str) -> String; 9] = [
         merge,
         without_parameters,
@@ -85,7 +85,7 @@ fn upstream(path: &str, steps: u32) -> String {
     path
 }
 
-fn falls_under(path: &str, prefix: &str) -> bool {
+pub fn falls_under(path: &str, prefix: &str) -> bool {
     path == prefix || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'))
 }
 

@@ -159,5 +159,12 @@ fn except() {
     .except.paths[1]: `/a//b` is never what a request's path is compared with; write `/a/b`
     .except.paths[2]: found `5`, allowed: a path such as `/healthz`
     ");
+    assert_snapshot!(of("{paths: [/caf%C3%A9, /100%25, /caf%E9, /a%252541, /a%3Fb]}"), @"
+    .except.paths[0]: `/caf%C3%A9` is never what a request's path is compared with; write `/café`
+    .except.paths[1]: `/100%25` is never what a request's path is compared with; write `/100%`
+    .except.paths[2]: `/caf%E9` is never what a request's path is compared with, and no configured path means the same
+    .except.paths[3]: `/a%252541` is never what a request's path is compared with, and no configured path means the same
+    .except.paths[4]: `/a%3Fb` is never what a request's path is compared with, and no configured path means the same
+    ");
     assert_snapshot!(of("{headers: {x-probe: 1}}"), @".except.headers.x-probe: found `1`, allowed: a value, or one of `{exact: …}`, `{prefix: …}`, `{suffix: …}`, `{contains: …}`, `{in: […]}`, `{present: true}`, `{not: …}`; put it in quotes to make it text");
 }

@@ -1,0 +1,157 @@
+//! Which percent-encodings leave a value a single reading, so that `unless` takes a request out by it.
+
+use diana_core::policy::{Condition, Field, Test};
+use kit::fake::FakeRequest;
+
+use super::{MAYBE, NO, YES};
+
+/// Whether a rule's condition on a parameter holds, and an exemption's.
+fn of_query(test: Test, query: &str) -> (bool, bool) {
+    of_named("mailto", test, query)
+}
+
+fn of_named(name: &str, test: Test, query: &str) -> (bool, bool) {
+    let request = FakeRequest::get(&format!("/p?{query}"));
+    let condition = Condition { field: Field::Query(name.into()), test };
+    (condition.may_hold(&request), condition.must_hold(&request))
+}
+
+fn of_cookie(test: Test, header: &str) -> (bool, bool) {
+    let request = FakeRequest::get("/").header("cookie", header);
+    let condition = Condition { field: Field::Cookie("c".into()), test };
+    (condition.may_hold(&request), condition.must_hold(&request))
+}
+
+fn exact(text: &str) -> Test {
+    Test::Exact(text.into())
+}
+
+#[test]
+fn unless_takes_out_values_that_must_be_encoded() {
+    let contains = |text: &str| Test::Contains(text.into());
+    assert_eq!(of_query(contains("@"), "mailto=ada%40example.com"), YES);
+    for query in
+        ["mailto=ada%40example.com", "a=b&mailto=ada%40example.com#x", "mailto=ada@example.com"]
+    {
+        assert_eq!(of_query(exact("ada@example.com"), query), YES, "{query}");
+    }
+    for (spelled, meant) in [
+        ("a%20b", "a b"),
+        ("caf%C3%A9", "café"),
+        ("caf%c3%a9", "café"),
+        ("100%25", "100%"),
+        ("a%26b%3Dc", "a&b=c"),
+        ("a%2Bb", "a+b"),
+        ("https%3A%2F%2Fexample.com%2F%3Fx%3B%23%2Cy", "https://example.com/?x;#,y"),
+    ] {
+        let query = format!("mailto={spelled}");
+        assert_eq!(of_query(exact(meant), &query), YES, "{query}");
+        assert_eq!(of_query(Test::In(vec![meant.into()]), &query), YES, "{query}");
+        assert!(!of_query(Test::Not(meant.into()), &query).1, "{query}");
+        assert_eq!(of_query(Test::Not("other".into()), &query), YES, "{query}");
+        // A rule still applies to the encoded text as it stands; an exemption does not hold by it.
+        assert_eq!(of_query(exact(spelled), &query), MAYBE, "{query}");
+    }
+    // One value of several is not enough.
+    assert_eq!(of_query(contains("@"), "mailto=ada%40example.com&mailto=ada"), MAYBE);
+    assert_eq!(of_query(contains("@"), "mailto=ada"), NO);
+}
+
+#[test]
+fn unless_keeps_values_that_readers_take_differently() {
+    for (spelled, meant) in [
+        ("%61da@example.com", "ada@example.com"),
+        ("%61da%40example.com", "ada@example.com"),
+        ("ada%40example%2Ecom", "ada@example.com"),
+        ("ada%40example%2ecom", "ada@example.com"),
+        ("a%5fb", "a_b"),
+        ("a%7Eb", "a~b"),
+        ("a%2Db%20c", "a-b c"),
+        // Decoded twice it is something else.
+        ("ada%2540example.com", "ada%40example.com"),
+        ("a%252Fb", "a%2Fb"),
+        ("100%2525", "100%25"),
+        // A plus is a space to some.
+        ("a+b", "a b"),
+        ("ada%40example+x", "ada@example x"),
+        ("ada%40example+x", "ada@example+x"),
+        // No escapes beside an escape.
+        ("ada%40example%", "ada@example%"),
+        ("ada%40%zz", "ada@%zz"),
+    ] {
+        assert_eq!(of_query(exact(meant), &format!("mailto={spelled}")), MAYBE, "{spelled}");
+    }
+    // Overlong and broken UTF-8, and controls.
+    for spelled in ["@%C0%AF", "@%E0%80%AF", "@%E9", "@%C3", "@%00", "@%0A", "@%7f", "@%C2%85"] {
+        let not = Test::Not(spelled.into());
+        assert_eq!(of_query(not, &format!("mailto={spelled}")), MAYBE, "{spelled}");
+    }
+}
+
+#[test]
+fn parameter_is_present_by_a_name_that_must_be_encoded() {
+    for (spelled, name) in
+        [("filter%5Bid%5D", "filter[id]"), ("a%20b", "a b"), ("caf%C3%A9", "café")]
+    {
+        assert_eq!(of_named(name, exact("1"), &format!("{spelled}=1")), YES, "{spelled}");
+        // To a reader that decodes nothing, a rule still applies.
+        let absent = of_named(name, Test::Present(false), &format!("{spelled}=1"));
+        assert_eq!(absent, MAYBE, "{spelled}");
+    }
+    for (spelled, name) in [("%61b", "ab"), ("a+b", "a b"), ("a%5Fb%5B%5D", "a_b[]")] {
+        assert_eq!(of_named(name, exact("1"), &format!("{spelled}=1")), MAYBE, "{spelled}");
+    }
+    // Only a cookie's name that has no other form may be encoded.
+    let condition = |name: &str| Condition { field: Field::Cookie(name.into()), test: exact("1") };
+    let request = FakeRequest::get("/").header("cookie", "caf%C3%A9=1; a%40b=1");
+    assert!(condition("café").must_hold(&request));
+    assert!(condition("a@b").may_hold(&request) && !condition("a@b").must_hold(&request));
+}
+
+/// RFC 3986: a query's data may need any character encoded but the unreserved ones.
+#[test]
+fn query_value_is_plain_with_reserved_bytes_encoded() {
+    for byte in 0..=0x7f_u8 {
+        let letter = char::from(byte);
+        let is_plain =
+            !letter.is_ascii_alphanumeric() && !"-._~".contains(letter) && !letter.is_control();
+        for code in [format!("%{byte:02x}"), format!("%{byte:02X}")] {
+            let wanted = if is_plain { YES } else { MAYBE };
+            let found = of_query(exact(&format!("a{letter}z")), &format!("mailto=a{code}z"));
+            assert_eq!(found, wanted, "{code}");
+        }
+    }
+}
+
+/// RFC 6265: a cookie's value has no space, quote, comma, semicolon or backslash of its own.
+#[test]
+fn cookie_value_is_plain_with_forbidden_bytes_encoded() {
+    for byte in 0..=0x7f_u8 {
+        let letter = char::from(byte);
+        for code in [format!("%{byte:02x}"), format!("%{byte:02X}")] {
+            let wanted = if " \",;\\%".contains(letter) { YES } else { MAYBE };
+            let found = of_cookie(exact(&format!("a{letter}z")), &format!("c=a{code}z"));
+            assert_eq!(found, wanted, "{code}");
+        }
+    }
+    for (spelled, meant) in [("caf%C3%A9", "café"), ("a%20b", "a b"), ("100%25", "100%")] {
+        for header in [format!("c={spelled}"), format!("a=b; c={spelled}; d")] {
+            assert_eq!(of_cookie(exact(meant), &header), YES, "{header}");
+        }
+        // Quotes are part of the value to some.
+        assert_eq!(of_cookie(exact(meant), &format!("c=\"{spelled}\"")), MAYBE, "{spelled}");
+    }
+    for (spelled, meant) in [
+        ("ada%40example.com", "ada@example.com"),
+        ("a%2520b", "a%20b"),
+        ("a%20%62", "a b"),
+        ("a%20%", "a %"),
+        ("a%20+b", "a +b"),
+    ] {
+        assert_eq!(of_cookie(exact(meant), &format!("c={spelled}")), MAYBE, "{spelled}");
+    }
+    for spelled in ["caf%E9", "%C0%AF", "%22%00"] {
+        let not = Test::Not(spelled.into());
+        assert_eq!(of_cookie(not, &format!("c={spelled}")), MAYBE, "{spelled}");
+    }
+}
