@@ -1,6 +1,7 @@
 //! Advice that would be too much for the log of a gateway.
 
 mod cover;
+mod encoded;
 
 use diana_config::Advice;
 use diana_core::policy::{Policy, Rule};
@@ -25,6 +26,7 @@ pub fn of_size(bytes: usize) -> Option<Advice> {
 /// What there is to say about rules without problems.
 pub fn of(policy: &Policy) -> Vec<Advice> {
     let mut advice = cover::advice(policy);
+    advice.extend(encoded::advice(policy));
     advice.extend(about(
         policy,
         "each worker counts these rules for itself, so a gateway of N workers admits up to N times as much; `scope: gateway` \

@@ -64,6 +64,33 @@ fn advice_stands_at_the_rules_that_it_is_about() {
     assert!(lines.iter().any(|(_, text)| text.contains("up to N times as much")), "{all}");
 }
 
+#[test]
+fn encoded_text_under_unless_gets_advice() {
+    let advised = |field: &str, test: &str| {
+        let rules = format!(
+            "limits: [{{Url: /, unless: {{{field}: {{x: {test}}}}}, rules: [{{name: few, actor: device, unit: second, rpu: 10}}]}}]"
+        );
+        let (all, code) = found("rules.yaml", &rules);
+        assert_eq!(code, Some(0), "{all}");
+        let advice = all["findings"].as_array().unwrap().iter();
+        let about = |it: &&Value| it["message"].as_str().unwrap().contains("percent-encoded text");
+        let rules: Vec<&Value> = advice.filter(about).map(|it| &it["rules"]).collect();
+        rules == [&serde_json::json!(["few"])]
+    };
+    for field in ["query", "cookies"] {
+        for test in
+            ["ada%40example.com", "{in: [a, b%2fc]}", "{not: '%C3%A9'}", "{contains: '%20'}"]
+        {
+            assert!(advised(field, test), "{field} {test}");
+        }
+        for test in ["ada@example.com", "100%", "'%zz'", "{present: true}", "{in: [a, é]}"] {
+            assert!(!advised(field, test), "{field} {test}");
+        }
+    }
+    // Headers are compared as they stand.
+    assert!(!advised("headers", "a%20b"));
+}
+
 /// What is too large for `kubectl apply` is told before it is tried.
 #[test]
 fn large_files_come_with_advice() {

@@ -1,0 +1,33 @@
+//! Conditions of `unless` on percent-encoded text, which is compared with decoded values.
+
+use diana_config::Advice;
+use diana_core::policy::{Condition, Field, Limit, Policy, Test};
+use diana_core::spelling::decoded;
+
+/// Names the rules of entries with such conditions.
+pub fn advice(policy: &Policy) -> Option<Advice> {
+    let limits = policy.limits.iter().filter(|limit| has_encoded(limit));
+    let rules: Vec<String> =
+        limits.flat_map(|limit| &limit.rules).map(|rule| rule.name.clone()).collect();
+    let message = "`unless` of these rules compares query parameters or cookies with percent-encoded text, but it compares them \
+                   decoded; write the text decoded, `@` for `%40`";
+    (!rules.is_empty()).then(|| Advice { message: message.into(), rules })
+}
+
+fn has_encoded(limit: &Limit) -> bool {
+    limit.matcher.unless.iter().flat_map(|block| &block.values).any(is_encoded)
+}
+
+fn is_encoded(condition: &Condition) -> bool {
+    let is = |text: &String| !decoded(text.as_bytes()).eq(text.bytes());
+    let has_escapes = match &condition.test {
+        Test::Exact(text)
+        | Test::Prefix(text)
+        | Test::Suffix(text)
+        | Test::Contains(text)
+        | Test::Not(text) => is(text),
+        Test::In(texts) => texts.iter().any(is),
+        Test::Present(_) => false,
+    };
+    has_escapes && matches!(condition.field, Field::Query(_) | Field::Cookie(_))
+}
