@@ -6,9 +6,16 @@ mod encoded;
 use diana_config::Advice;
 use diana_core::policy::{Policy, Rule};
 use diana_core::sizing;
+use diana_core::time::Unit;
 
 /// From so many bytes of a worker on, the memory of callers is worth a thought.
 const MUCH: u64 = 256 << 20;
+
+/// Series that Envoy makes of each rule at least: its limit, its window, its room for callers, and what it allowed.
+const SERIES: usize = 4;
+
+/// From so many series on, a note on metrics is worth its line.
+const MANY_SERIES: usize = 2_000;
 
 /// What `kubectl apply` takes at most, which keeps all of a manifest in an annotation.
 const LARGE: usize = 256 << 10;
@@ -39,15 +46,41 @@ pub fn of(policy: &Policy) -> Vec<Advice> {
          environment it is 2 ms at most",
         |rule| rule.quota.max_delay.map_or(rule.algo == "LB", |delay| delay > 0),
     ));
+    advice.extend(about(
+        policy,
+        "these rules settle a cost in a bucket, which refills all the time, so a caller can use up to twice `rpu` in one \
+         unit; for a budget write `algo: W` (by the calendar) or `algo: SW` (in any interval)",
+        is_bucket_for_budget,
+    ));
+    let rules: usize = policy.limits.iter().map(|limit| limit.rules.len()).sum();
+    if rules * SERIES >= MANY_SERIES {
+        advice.push(Advice::from(format!(
+            "the metrics of {rules} rules are {} series or more, and Envoy keeps those of removed and renamed rules until it \
+             restarts; keep the names of generated rules stable",
+            rules * SERIES
+        )));
+    }
     let memory = sizing::memory(&policy.limits, policy.keys);
     if memory.worker.max(memory.shared) >= MUCH {
         advice.push(Advice::from(format!(
-            "callers take at most {} MiB in each worker and {} MiB of shared data; fewer `keys` take less",
+            "callers take at most {} MiB in each worker and {} MiB of shared data, with room for {} of them in each of {rules} \
+             rules; fewer rules or slices take less, and so do fewer `keys` where rules have fewer callers",
             memory.worker >> 20,
-            memory.shared >> 20
+            memory.shared >> 20,
+            policy.keys
         )));
     }
     advice
+}
+
+/// Returns true if a rule settles what responses report in a bucket that is as large as the quota of an hour or more. A rule with
+/// `burst` is meant as a bucket.
+fn is_bucket_for_budget(rule: &Rule) -> bool {
+    let is_reported = rule.settling.as_ref().is_some_and(|settling| settling.told.is_some());
+    is_reported
+        && rule.algo == "TB"
+        && rule.quota.burst.is_none()
+        && rule.quota.period() >= Unit::Hour.micros()
 }
 
 /// One piece of advice about all rules of a kind, if there are any.

@@ -110,6 +110,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     let except = except::read(top, false);
     mark::blame(top, &own, &limits, &actors, &except);
     let mut advice = advice::lines(&limits, &actors, callers, &except);
+    advice.extend(settings::advice(&limits, own.keys, callers));
     let remote = remote::read(top);
     let are_final = is_own && remote.is_none();
     advice.extend(advice::of_fleet(&limits, own.redis.is_some(), are_final));

@@ -2,6 +2,7 @@
 
 use std::iter::successors;
 
+use super::advice::Advice;
 use super::fields::Fields;
 use super::{keys, mark, operator, redis};
 use diana_core::policy::remote::Own;
@@ -71,6 +72,21 @@ pub fn fit(top: &Fields<'_>, limits: &[Limit], keys: usize) -> usize {
         _ => {}
     }
     fits.unwrap_or(1)
+}
+
+/// The advice about callers for whom there is less room than by default, or than a gateway asks for whose rules come from a
+/// centre.
+pub fn advice(limits: &[Limit], wanted: usize, keys: usize) -> Option<Advice> {
+    let rules: usize = limits.iter().map(|limit| limit.rules.len()).sum();
+    (keys < wanted).then(|| {
+        let message = format!(
+            "each of these {rules} rules has room for `keys: {keys}` live callers, not for {wanted}, since the tables of a worker \
+             hold no more than {} MiB; beyond that, newcomers share buckets and may be refused for each other; write \
+             `scope: gateway`, which keeps callers outside the workers, or fewer rules or slices",
+            MAX_BYTES >> 20
+        );
+        message.into()
+    })
 }
 
 fn log_refused(top: &Fields<'_>) -> bool {

@@ -28,16 +28,17 @@ pub fn summary(policy: &Policy) -> String {
 #[must_use]
 pub fn memory(limits: &[Limit], keys: usize) -> Memory {
     let mut sum = Memory::default();
+    let rules: usize = limits.iter().map(|limit| limit.rules.len()).sum();
     for rule in limits.iter().flat_map(|limit| &limit.rules) {
         let callers = (!rule.actor.is_empty()).then_some(keys);
         let words = rule.words;
         let mut of = match rule.is_in_flight() && !rule.is_local() {
             true => stores::memory_of_places(callers),
-            false => stores::memory(rule.scope, words, callers, rule.ban.is_some()),
+            false => stores::memory(rule.scope, words, callers, rule.ban.is_some(), rules),
         };
         if let Some(shape) = rule.daily {
             // All but its bans lies in the filter.
-            let rows = stores::memory(rule.scope, words, callers, false);
+            let rows = stores::memory(rule.scope, words, callers, false, rules);
             of.worker = of.worker - rows.worker + shape.bytes();
             of.shared -= rows.shared;
         }

@@ -19,6 +19,8 @@ const KNOWN: usize = 4096;
 pub(crate) struct News {
     /// Rules that the configuration before did not have, unless there was none.
     pub(crate) anew: Vec<String>,
+    /// Whether it is the first configuration of its namespace in this process, as far as shared data shows.
+    pub(crate) is_first: bool,
 }
 
 /// What a configuration brings, unless it was accepted a moment ago.
@@ -40,11 +42,11 @@ pub(crate) fn of(
     }
     let told = u128::from(digest) << 64 | u128::from(now);
     write(data, &key, &told.to_le_bytes());
-    Some(News { anew: anew(namespace, policy, data) })
+    Some(anew(namespace, policy, data))
 }
 
-/// Names of the rules that no configuration of this namespace had before, unless this is the first.
-pub(crate) fn anew(namespace: &str, policy: &Policy, data: &dyn SharedData) -> Vec<String> {
+/// Compares the rules of a configuration with those that this namespace had before, and records them.
+pub(crate) fn anew(namespace: &str, policy: &Policy, data: &dyn SharedData) -> News {
     let key = format!("diana/1/{namespace}/rules");
     let (bytes, number) = data.get(&key).unzip();
     let (before, _) = bytes.as_deref().unwrap_or_default().as_chunks::<8>();
@@ -54,12 +56,12 @@ pub(crate) fn anew(namespace: &str, policy: &Policy, data: &dyn SharedData) -> V
     let gone = before.iter().filter(|fingerprint| !now.contains(fingerprint));
     let mut known = Vec::with_capacity((now.len() + before.len()) * 8);
     now.iter().chain(gone).take(KNOWN).for_each(|fingerprint| known.extend(fingerprint));
-    data.swap(&key, &known, number);
+    let is_written = data.swap(&key, &known, number);
     if number.is_none() {
-        return Vec::new();
+        return News { anew: Vec::new(), is_first: is_written };
     }
     let is_new = |rule: &&Rule| !before.contains(&rule.fingerprint.to_le_bytes());
-    rules().filter(is_new).map(|rule| rule.name.clone()).collect()
+    News { anew: rules().filter(is_new).map(|rule| rule.name.clone()).collect(), is_first: false }
 }
 
 /// Writes a value over the one that is there. Whoever writes at the same time writes the like.

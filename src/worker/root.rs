@@ -8,11 +8,14 @@ use super::news::{self, News};
 use super::operator;
 use super::remote::{Access, Outcome, Poller};
 use super::worker::Worker;
-use diana_core::policy::Policy;
+use diana_core::policy::{Policy, Scope};
 use diana_core::port::{Answer, Environment};
 use diana_core::redis::client::Endpoint;
 use diana_core::redis::part::Parts;
 use diana_core::redis::protocol::Login;
+
+/// Logged once by a process that counts rules in its own memory.
+const FIRST: &str = "this is the first configuration of this process, so usage that is counted per gateway starts from zero";
 
 /// A root of the host. [`Root::end`] is to be called when it ends.
 #[derive(Default)]
@@ -106,6 +109,9 @@ impl Root {
         let rules = last_good.as_ref().unwrap_or(&policy);
         if let Some(news) = news::of(&self.namespace, text, rules, &*data, host.monotonic()) {
             tell(&self.namespace, &policy, &news, host);
+            if news.is_first && counts_in_gateway(rules) {
+                host.log(Level::Info, FIRST);
+            }
             operator::complain(&policy, host);
         }
         worker.timers.begin(host.caller());
@@ -139,7 +145,7 @@ impl Root {
         outcome.troubles.iter().for_each(|line| host.log(Level::Warn, line));
         if let Some(policy) = outcome.policy {
             if outcome.is_first {
-                tell_anew(&news::anew(&self.namespace, &policy, &*host.data()), host);
+                tell_anew(&news::anew(&self.namespace, &policy, &*host.data()).anew, host);
             }
             if let Err(why) = self.replace(policy, worker, host) {
                 return host.log(Level::Error, &why);
@@ -195,6 +201,12 @@ fn tell(namespace: &str, policy: &Policy, news: &News, host: &dyn Host) {
     }
     tell_anew(&news.anew, host);
     host.log(Level::Info, &diana_core::sizing::summary(policy));
+}
+
+/// Returns true if a rule counts the callers of all workers in this process.
+fn counts_in_gateway(policy: &Policy) -> bool {
+    let mut rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    rules.any(|rule| rule.scope_with(policy.redis.is_some()) == Scope::Gateway)
 }
 
 fn tell_anew(names: &[String], host: &dyn Host) {

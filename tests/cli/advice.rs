@@ -110,3 +110,58 @@ fn large_files_come_with_advice() {
     );
     assert_eq!(advised("map.yaml", &map), 1);
 }
+
+/// A bucket allows twice its quota in the unit in which it refills.
+#[test]
+fn bucket_with_settled_cost_for_a_budget_gets_advice() {
+    let advised = |more: &str| {
+        let rule = format!("{{name: r, actor: device, {more}}}");
+        let text = format!("limits:\n  - Url: /\n    rules: [{rule}]\n");
+        let (all, code) = found("rules.yaml", &text);
+        assert_eq!(code, Some(0), "{all}");
+        all.to_string().contains("for a budget write `algo: W`")
+    };
+    let cost = "rpu: 1000, cost: {response: {header: x-used}, reserve: 5, max: 50}";
+    for unit in ["hour", "day", "90m"] {
+        assert!(advised(&format!("unit: {unit}, {cost}")), "{unit}");
+    }
+    assert!(advised(&format!("unit: day, algo: TB, {cost}")));
+    for other in [
+        format!("unit: minute, {cost}"),
+        format!("unit: day, algo: W, {cost}"),
+        format!("unit: day, algo: SW, {cost}"),
+        format!("unit: day, burst: 100, {cost}"),
+        "unit: day, rpu: 1000, cost: 5".into(),
+        "unit: day, rpu: 1000, count: {status: [401]}".into(),
+    ] {
+        assert!(!advised(&other), "{other}");
+    }
+}
+
+#[test]
+fn many_rules_get_the_number_of_their_series() {
+    let advised = |rules: usize| {
+        let rules = "      - {actor: device, unit: day, rpu: 5}\n".repeat(rules);
+        let (all, code) = found("rules.yaml", &format!("limits:\n  - Url: /\n    rules:\n{rules}"));
+        assert_eq!(code, Some(0), "{all}");
+        all.to_string()
+    };
+    assert!(!advised(499).contains(" series or more"));
+    assert!(advised(500).contains("the metrics of 500 rules are 2000 series or more"));
+}
+
+/// The room of each rule is told where it falls, with a remedy.
+#[test]
+fn many_local_rules_get_advice_on_their_room() {
+    let advised = |scope: &str| {
+        let rule = format!("      - {{actor: device, unit: day, rpu: 5, scope: {scope}}}\n");
+        let rules = rule.repeat(520);
+        let (all, code) = found("rules.yaml", &format!("limits:\n  - Url: /\n    rules:\n{rules}"));
+        assert_eq!(code, Some(0), "{all}");
+        all.to_string()
+    };
+    let local = advised("local");
+    assert!(local.contains("each of these 520 rules has room for `keys: "), "{local}");
+    assert!(local.contains("fewer rules or slices take less"), "{local}");
+    assert!(!advised("gateway").contains("has room for `keys: "));
+}

@@ -11,6 +11,7 @@ use diana_core::sizing;
 use diana_core::store::stores::{self, Stores};
 use diana_core::store::tables::Tables;
 use diana_core::time::{Now, SECOND};
+use diana_core::verdict::Verdict;
 use fastrand::Rng;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 
@@ -140,7 +141,7 @@ fn what_a_worker_keeps_of_a_gateway_takes_what_was_said() {
 #[test]
 fn what_a_worker_knows_of_the_bans_of_a_gateway_takes_what_was_said() {
     const KEYS: usize = 4096;
-    let of = |bans| stores::memory(Scope::Gateway, 1, Some(KEYS), bans).worker;
+    let of = |bans| stores::memory(Scope::Gateway, 1, Some(KEYS), bans, 1).worker;
     let said = of(true) - of(false);
     let ban =
         Ban { after: 3, within: 60 * SECOND, period: SECOND, max: SECOND, halve_after: SECOND };
@@ -159,4 +160,42 @@ fn what_a_worker_knows_of_the_bans_of_a_gateway_takes_what_was_said() {
     }
     let taken = (allocated::bytes() - before - shared.allocated.get()) as u64;
     assert!(taken.abs_diff(said) < 1024, "{taken} of {said}");
+}
+
+/// What workers remember of callers is divided among rules, so that there is room to count them.
+#[test]
+fn newcomers_of_many_rules_are_counted_exactly() {
+    let rules = |count: usize, scope: &str| {
+        let rule = |n| {
+            format!(
+                "{{Url: /{n}, rules: [{{actor: account, unit: day, rpu: 1, algo: W, scope: {scope}}}]}}"
+            )
+        };
+        let rules: Vec<String> = (0..count).map(rule).collect();
+        diana_config::parse(format!("limits: [{}]", rules.join(", ")).as_bytes())
+    };
+    let fell = |scope| {
+        let policy = rules(520, scope).unwrap();
+        let is_about =
+            |line: &String| line.contains("each of these 520 rules has room for `keys: ");
+        (policy.keys, policy.warnings.iter().any(is_about))
+    };
+    let (keys, is_logged) = fell("local");
+    assert!(keys < 100_000 && is_logged, "{keys}");
+    assert_eq!(fell("gateway"), (100_000, false), "the remedy");
+    let policy = rules(520, "gateway").unwrap();
+    let data = Rc::<FakeSharedData>::default();
+    let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 }, data).unwrap();
+    let clock = FakeClock::default();
+    clock.0.set(Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 });
+    let mut admits = |caller: u32| {
+        let request = FakeRequest::get("/7").header("x-account-id", caller.to_string());
+        matches!(engine.decide(&request, &clock), Verdict::Admit(..))
+    };
+    let admitted = |callers: std::ops::Range<u32>, admits: &mut dyn FnMut(u32) -> bool| {
+        callers.filter(|&caller| admits(caller)).count()
+    };
+    assert_eq!(admitted(0..20_000, &mut admits), 20_000);
+    assert_eq!(admitted(20_000..22_000, &mut admits), 2_000, "newcomers");
+    assert_eq!(admitted(0..22_000, &mut admits), 0);
 }

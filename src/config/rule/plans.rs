@@ -28,6 +28,9 @@ pub fn read(
     let Some(node) = rule.get("plans") else {
         let limiter = limiter?;
         let told = limiter.told_rpu.take()?;
+        if told.default > 0 {
+            blame_default(rule, Quota { rpu: told.default, ..limiter.quota }, limiter);
+        }
         // Whoever may use less than the default is remembered by what it may use itself, where that matters.
         let slowest = if told.default > 0 { told.default } else { limiter.quota.rpu };
         let own = lasting(limiter.quota, [limiter.quota].iter(), slowest, limiter);
@@ -56,6 +59,16 @@ pub fn read(
         let by = draft.by.as_ref().map(|(by, _)| by.clone());
         Some(Rc::new(Plans { own, kind: PlanKind::Listed { by, of } }))
     })
+}
+
+/// Reports what the rule's other numbers cannot mean beside the `default` of its `rpu`, as with the numbers of a plan.
+fn blame_default(rule: &Fields<'_>, quota: Quota, limiter: &Limiter) {
+    let Some(node) = rule.get("rpu") else { return };
+    let Err(conflicts) = (limiter.entry.build)(&quota) else { return };
+    for Conflict { key, message, .. } in conflicts {
+        let message = format!("by this the rule's `{key}` has a problem: {message}");
+        node.descend("default").problem(message);
+    }
 }
 
 /// Whether callers choose the plan themselves.

@@ -144,8 +144,8 @@ struct Builder<'s> {
     choosers: Choosers,
     /// How many live callers room is made for.
     keys: usize,
-    /// Whether requests may be under other rules, too.
-    beside: bool,
+    /// How many rules there are.
+    rules: usize,
     /// Into how many parts the keys of Redis fall, if rules for the fleet are counted there. Otherwise each gateway
     /// counts for itself.
     parts: Option<Parts>,
@@ -163,9 +163,9 @@ impl<'s> Builder<'s> {
         let percentiles = rules().any(|rule| (1..100).contains(&rule.enforce));
         let mut callers = Callers::new(actors, seed, percentiles);
         client.into_iter().for_each(|client| callers.reseed(client.seed()));
-        let (keys, beside) = (policy.keys, rules().count() > 1);
+        let (keys, rules) = (policy.keys, rules().count());
         let choosers = Choosers::default();
-        Builder { stores, callers, choosers, keys, beside, parts: client.map(Client::parts) }
+        Builder { stores, callers, choosers, keys, rules, parts: client.map(Client::parts) }
     }
 
     /// All entries, and their rules one after the other.
@@ -187,7 +187,7 @@ impl<'s> Builder<'s> {
     }
 
     fn judge(&mut self, number: usize, mut rule: Rule) -> Result<Judge, Unbuildable> {
-        let spec = counter_spec(&rule, self.keys, self.beside)?;
+        let spec = counter_spec(&rule, self.keys, self.rules)?;
         let teller = rule.told.as_ref().map(|told| Teller::new(told, rule.quota.cost)).transpose();
         let teller = teller.map_err(|_| Unbuildable::new(&rule, "no such source of a cost"))?;
         let (keys, can, algorithm) = (spec.keys, spec.can(), spec.algorithm.clone());

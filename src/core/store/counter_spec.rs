@@ -27,6 +27,8 @@ pub struct CounterSpec {
     pub fingerprint: u64,
     /// How many live callers room is made for.
     pub keys: usize,
+    /// How many of them a worker remembers at most, if they are counted wider than in it.
+    pub lines: usize,
     /// The filter in which accounts are counted by the day, if they are.
     pub daily: Option<Shape>,
     /// Whether requests may be under other rules, too, so that a charge may be taken back.

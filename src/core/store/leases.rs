@@ -5,8 +5,11 @@ use super::lease::{Block, Lease};
 use crate::key::Key;
 use crate::time::{Micros, Now};
 
-/// Callers that are known at a time.
-const LINES: usize = 4096;
+/// Callers of one rule that are known at a time.
+pub(super) const LINES: usize = 4096;
+
+/// Callers of all rules of a configuration that are known at a time, unless there are more rules than pages.
+const ALL_LINES: usize = 1 << 20;
 
 /// Lines that take memory at once. What each configuration takes anew and gives back leaves no large holes.
 const PAGE: usize = 64;
@@ -29,18 +32,24 @@ impl Leases {
     /// Room for some of a rule's callers.
     pub(crate) fn of(spec: &CounterSpec) -> Leases {
         let plan = spec.plans.as_ref().map_or(0, |plans| plans.first());
-        Leases { plan, ..Leases::new(spec.keys) }
+        Leases { plan, ..Leases::new(spec.keys.min(spec.lines)) }
     }
 
     fn new(callers: usize) -> Leases {
         Leases { pages: Vec::new(), most: callers.clamp(1, LINES), list: Vec::new(), plan: 0 }
     }
 
-    /// Bytes that they take for that many callers.
-    pub(crate) fn bytes(callers: usize) -> u64 {
+    /// Lines of each of so many rules. Rules share them, so that many rules leave memory for callers: a caller without a line
+    /// is counted as exactly, and costs more.
+    pub(crate) fn lines(rules: usize) -> usize {
+        (ALL_LINES / rules.max(1)).clamp(PAGE, LINES)
+    }
+
+    /// Bytes that they take for that many callers, in that many lines.
+    pub(crate) fn bytes(callers: usize, lines: usize) -> u64 {
         // A word has room for a line's part of its page's place and for its number in the list.
         let line = size_of::<Lease>() + size_of::<u64>();
-        (callers.clamp(1, LINES) * line) as u64
+        (callers.min(lines).clamp(1, LINES) * line) as u64
     }
 
     /// The line of a caller, if it is its.

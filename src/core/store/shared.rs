@@ -36,9 +36,9 @@ pub(crate) use prepare::gather;
 use terms::Terms;
 
 /// The memory of a rule: leases in each worker, slots in the host.
-pub(super) fn memory(words: usize, callers: Option<usize>) -> Memory {
+pub(super) fn memory(words: usize, callers: Option<usize>, lines: usize) -> Memory {
     let shared = Names::most(callers).map(|(slots, callers)| slots * slot::bytes(words, callers));
-    Memory { worker: Leases::bytes(callers.unwrap_or(1)), shared: shared.iter().sum() }
+    Memory { worker: Leases::bytes(callers.unwrap_or(1), lines), shared: shared.iter().sum() }
 }
 
 /// A rule that all workers count together.

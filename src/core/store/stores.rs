@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::bans::{self, Bans};
 use super::daily::{Daily, Terms};
 use super::in_flight::InFlight;
+use super::leases::Leases;
 use super::local::Local;
 use super::places;
 use super::shared::{self, Shared};
@@ -18,17 +19,29 @@ use crate::calendar::Windows;
 use crate::policy::{Ban, Memory, Scope};
 use crate::port::SharedData;
 
-/// The memory for so many callers, or for everybody as one, with `words` words of state each, counted as widely as
-/// `scope` says, and for as many bans where there are any.
+/// Callers that a worker remembers of each of so many rules.
+#[must_use]
+pub fn lines(rules: usize) -> usize {
+    Leases::lines(rules)
+}
+
+/// The memory of one of `rules` rules for so many callers, or for all as one, with `words` words of state each, counted as
+/// widely as `scope` says, and for as many bans where there are any.
 #[must_use]
 #[inline(never)]
-pub fn memory(scope: Scope, words: usize, callers: Option<usize>, bans: bool) -> Memory {
+pub fn memory(
+    scope: Scope,
+    words: usize,
+    callers: Option<usize>,
+    bans: bool,
+    rules: usize,
+) -> Memory {
     let keys = callers.unwrap_or(1);
     let sets = if bans { bans::bytes(keys, scope == Scope::Local) } else { 0 };
     match scope {
         Scope::Local => Memory { worker: Table::bytes(words, keys) + sets, shared: 0 },
         Scope::Gateway | Scope::Global => {
-            let Memory { worker, shared } = shared::memory(words, callers);
+            let Memory { worker, shared } = shared::memory(words, callers, lines(rules));
             let lines = if bans { bans::shared::bytes(keys) } else { 0 };
             Memory { worker: worker + lines, shared: shared + sets }
         }

@@ -13,15 +13,28 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The document, or why there is none, in words that stay the same as long as nothing changes.
-pub fn read(remote: &Remote, answer: &Answer<'_>) -> Result<Vec<u8>, String> {
-    let status = answer.status.ok_or("the connection broke off, or the answer is far too large")?;
-    match status {
-        200 => {}
-        503 => return Err("status 503, which is also what Envoy says if it cannot connect".into()),
-        504 => return Err("status 504, which is also what Envoy says after `timeout`".into()),
-        _ => return Err(format!("status {status}")),
+/// Why an answer has no document, in words that stay the same as long as nothing changes.
+#[derive(Debug)]
+pub enum Unusable {
+    /// The call failed, or the centre answered with an error.
+    Failed(String),
+    /// The centre answered with something that is no document.
+    Rejected(String),
+}
+
+/// Returns the document of an answer.
+pub fn read(remote: &Remote, answer: &Answer<'_>) -> Result<Vec<u8>, Unusable> {
+    let failed = |why: &str| Err(Unusable::Failed(why.into()));
+    match answer.status {
+        Some(200) => extract(remote, answer).map_err(Unusable::Rejected),
+        Some(503) => failed("status 503, which is also what Envoy says if it cannot connect"),
+        Some(504) => failed("status 504, which is also what Envoy says after `timeout`"),
+        Some(status) => failed(&format!("status {status}")),
+        None => failed("the connection broke off, or the answer is far too large"),
     }
+}
+
+fn extract(remote: &Remote, answer: &Answer<'_>) -> Result<Vec<u8>, String> {
     if answer.size > remote.max_size {
         return Err(format!("the answer is larger than `max_size`, {} bytes", remote.max_size));
     }

@@ -1,5 +1,6 @@
 //! What becomes of an answer of the configuration centre.
 
+use super::document::Unusable;
 use super::head::Head;
 use super::lead::LEASE;
 use super::{Access, Outcome, Poller, digest, version_of};
@@ -11,7 +12,7 @@ impl Poller {
     /// another worker has written in the meantime, at once, by whoever leads then.
     pub(super) fn conclude(
         &mut self,
-        document: Result<Vec<u8>, String>,
+        document: Result<Vec<u8>, Unusable>,
         due: Micros,
         access: &Access<'_>,
     ) -> Outcome {
@@ -22,9 +23,13 @@ impl Poller {
         let mut next = Head { due, until: access.now + LEASE, trouble: 0, ..head };
         let outcome = match &document {
             Ok(text) => self.judge(text, &head, &mut next),
-            Err(why) => {
+            Err(unusable) => {
+                let (count, why) = match unusable {
+                    Unusable::Failed(why) => ("failed", why),
+                    Unusable::Rejected(why) => ("rejected", why),
+                };
                 next.trouble = digest(&[why.as_bytes()]);
-                self.trouble("failed", why, &head, &next)
+                self.trouble(count, why, &head, &next)
             }
         };
         // Whoever reads the document before the head names it takes it for damaged.

@@ -1,5 +1,6 @@
 //! Who asks the configuration centre, and when.
 
+use super::document::Unusable;
 use super::head::Head;
 use super::{Access, Outcome, Poller, Waiting};
 use diana_core::time::{Micros, SECOND};
@@ -41,12 +42,18 @@ impl Poller {
             Some(Waiting { sent, .. }) if access.now > sent + self.call.timeout + GRACE => {
                 self.waiting = None;
                 let due = sent + self.remote.every;
-                return self.conclude(Err("no answer came".into()), due, access);
+                return self.conclude(Err(Unusable::Failed("no answer came".into())), due, access);
             }
             Some(_) => {}
             None if !waits => match access.callout.send(&self.call) {
                 Ok(token) => self.waiting = Some(Waiting { token, sent: access.now }),
-                Err(why) => return self.conclude(Err(why.into()), access.now + RETRY, access),
+                Err(why) => {
+                    return self.conclude(
+                        Err(Unusable::Failed(why.into())),
+                        access.now + RETRY,
+                        access,
+                    );
+                }
             },
             None => self.next = self.next.min(head.due),
         }

@@ -109,6 +109,29 @@ fn what_is_no_document_leaves_the_rules_and_is_told() {
     }
 }
 
+/// The alert on rejected configurations reads that metric.
+#[test]
+fn unusable_document_counts_as_rejected_and_not_as_failed() {
+    let long = "#".repeat(1025);
+    for (settings, answer) in [
+        ("", ""),
+        ("", " \n"),
+        ("max_size: 1KiB", &long),
+        ("value: /a", "{\"a\": \"\"}"),
+        ("value: /a", "{}"),
+        ("base64: true", "limits: []"),
+    ] {
+        let config = if settings.is_empty() { LOCAL.to_owned() } else { with(settings) };
+        let mut gateway = Gateway::new(2, &config, Centre::Serves(answer.into()));
+        gateway.run(SECOND);
+        let counts = ["rejected", "failed", "fetched"].map(|what| gateway.count(what));
+        assert_eq!(counts, [1, 0, 0], "{settings}: {answer}");
+    }
+    let mut gateway = Gateway::new(2, LOCAL, Centre::Says(404));
+    gateway.run(SECOND);
+    assert_eq!(["rejected", "failed"].map(|what| gateway.count(what)), [0, 1]);
+}
+
 #[test]
 fn an_answer_may_be_just_as_large_as_is_said() {
     let text = document("a");

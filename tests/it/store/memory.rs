@@ -40,6 +40,7 @@ fn a_live_caller_takes_no_more_than_he_may() {
             rule.algorithm.words(),
             Some(KEYS as usize),
             false,
+            1,
         );
         let gateway = Gateway::new(rule, KEYS as usize, 1);
         let mut last = 0;
@@ -64,7 +65,7 @@ fn a_flood_takes_the_memory_that_was_said_and_no_more() {
     const FEW: usize = 320;
     for rule in rules() {
         let words = rule.algorithm.words();
-        let memory = diana_core::store::stores::memory(Scope::Gateway, words, Some(FEW), false);
+        let memory = diana_core::store::stores::memory(Scope::Gateway, words, Some(FEW), false, 1);
         let gateway = Gateway::new(rule, FEW, 1);
         (0..20_000).for_each(|caller| _ = gateway.request(0, caller));
         let share = bytes(&gateway) as f64 / memory.shared as f64;
@@ -76,7 +77,7 @@ fn a_flood_takes_the_memory_that_was_said_and_no_more() {
 #[test]
 fn what_a_worker_knows_of_bans_is_bounded() {
     let bans = |callers: usize| {
-        let memory = |bans| stores::memory(Scope::Gateway, 1, Some(callers), bans).worker;
+        let memory = |bans| stores::memory(Scope::Gateway, 1, Some(callers), bans, 1).worker;
         memory(true) - memory(false)
     };
     assert!(0 < bans(1) && bans(1) < bans(4096));

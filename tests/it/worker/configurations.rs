@@ -85,6 +85,33 @@ fn a_configuration_is_news_once() {
     assert_eq!(beside("x0".into()), (1, None));
 }
 
+/// By one worker of a process, at its first configuration, and only if usage is counted there.
+#[test]
+fn first_configuration_logs_that_gateway_usage_starts() {
+    let starts = |thread: &Thread| {
+        let lines = thread.host.lines();
+        lines.iter().filter(|line| line.contains("counted per gateway starts from zero")).count()
+    };
+    let redis = "redis: {cluster: c}";
+    let global = one("rpu: 1, scope: global");
+    for (text, logged) in [
+        (one("rpu: 1, scope: gateway"), 1),
+        (one("rpu: 1, scope: local"), 0),
+        (global.clone(), 1),
+        (format!("{global}\n{redis}"), 0),
+    ] {
+        let mut first = Thread::new();
+        let host = House { data: first.host.data.clone(), ..House::default() };
+        let mut second = Thread::of(host);
+        assert!(first.configure(1, &text) && second.configure(1, &text));
+        assert_eq!([starts(&first), starts(&second)], [logged, 0], "{text}");
+        first.host.log.take();
+        first.host.set(first.host.now.get().mono + 20 * SECOND);
+        assert!(first.configure(1, &one("rpu: 2, scope: gateway")));
+        assert_eq!(starts(&first), 0, "an update");
+    }
+}
+
 #[test]
 fn a_root_without_a_namespace_of_its_own_has_its_name_as_far_as_metrics_can_bear_it() {
     for (name, namespace) in

@@ -3,13 +3,13 @@
 use super::Unbuildable;
 use crate::algorithm::{self, Leasing, keeping_used};
 use crate::policy::Rule;
-use crate::store::CounterSpec;
+use crate::store::{CounterSpec, stores};
 
 /// What a rule's store is made from.
 pub(super) fn counter_spec(
     rule: &Rule,
     keys: usize,
-    beside: bool,
+    rules: usize,
 ) -> Result<CounterSpec, Unbuildable> {
     let entry = algorithm::entry(rule.algo);
     let entry = entry.ok_or_else(|| Unbuildable::new(rule, "no such algorithm"))?;
@@ -28,9 +28,10 @@ pub(super) fn counter_spec(
         unit_cost: if is_even { rule.quota.cost } else { 1 },
         fingerprint: rule.fingerprint,
         keys: if rule.actor.is_empty() { 1 } else { keys },
+        lines: stores::lines(rules),
         daily: rule.daily,
         // What is reserved may come back, as from a request that another rule refuses.
-        beside: beside || rule.settling.is_some(),
+        beside: rules > 1 || rule.settling.is_some(),
         settles: rule.settling.is_some(),
         checks: rule.settling.as_ref().is_some_and(|settling| settling.reserve == 0),
         on_failure: rule.on_failure,

@@ -223,3 +223,26 @@ fn limits_that_data_say() {
             .contains("at most `rpu`, 4")
     );
 }
+
+#[test]
+fn default_of_a_reported_limit_has_to_fit_as_a_plan_has() {
+    let by = "{metadata: [a, b], max: 100, default:";
+    for (cost, burst) in [
+        ("cost: 50", ""),
+        ("cost: {response: {header: x-used}, reserve: 50, max: 60}", ""),
+        ("cost: 50", ", algo: W"),
+        ("cost: {response: {header: x-used}, reserve: 50, max: 60}", ", algo: SW"),
+    ] {
+        let rule = |default: u64| of(&format!("unit: day, {cost}{burst}, rpu: {by} {default}}}"));
+        let said = "rpu.default: by this the rule's `cost` has a problem: found `50`, which never fits; allowed: at most `rpu`, 49";
+        assert!(rule(49).ends_with(said), "{}", rule(49));
+        for fits in [50, 0] {
+            let text = full(&format!("unit: day, {cost}{burst}, rpu: {by} {fits}}}"));
+            assert!(diana_config::parse(text.as_bytes()).is_ok(), "{text}");
+        }
+        let plan = of(&format!(
+            "rpu: 100, unit: day, {cost}{burst}, plans: {{by: [{{metadata: [a, b]}}], of: {{free: {{rpu: 49}}}}}}"
+        ));
+        assert!(plan.contains("at most `rpu`, 49"), "{plan}");
+    }
+}
