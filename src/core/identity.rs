@@ -23,7 +23,7 @@ use crate::tree::Tree;
 /// What a source found in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found<'r> {
-    /// Nothing, or an empty value: the next source is asked.
+    /// Nothing, or only empty values: the next source is asked.
     Absent,
     /// As [`Found::Absent`], because metadata that another filter should have left is missing.
     NoMetadata,
@@ -40,12 +40,16 @@ impl<'r> Found<'r> {
         if text.is_empty() { Found::Absent } else { Found::Value(Identifier::Text(text)) }
     }
 
-    /// The only text, if there is exactly one.
+    /// The only text, if there is exactly one. Empty ones are absent.
     fn only(mut texts: impl Iterator<Item = Vec<u8>>) -> Found<'r> {
-        match (texts.next(), texts.next()) {
-            (None, _) => Found::Absent,
-            (Some(text), None) => Found::text(Cow::Owned(text)),
-            (Some(_), Some(_)) => Found::Repeated,
+        let Some(first) = texts.next() else { return Found::Absent };
+        match texts.next() {
+            None => Found::text(Cow::Owned(first)),
+            Some(second) => {
+                let is_empty =
+                    first.is_empty() && second.is_empty() && texts.all(|text| text.is_empty());
+                if is_empty { Found::Absent } else { Found::Repeated }
+            }
         }
     }
 }

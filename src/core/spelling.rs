@@ -1,6 +1,7 @@
 //! What text in a request may be taken for, by whoever reads it after Diana.
 
 pub mod cookie;
+pub mod header;
 pub mod query;
 
 use std::borrow::Cow;

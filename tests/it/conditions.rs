@@ -68,7 +68,11 @@ fn header_conditions() {
     assert_eq!(holds(Test::Prefix(text("mobile")), &["a-mobile"]), NO);
     assert_eq!(holds(Test::Suffix(text("-7")), &["mobile-7"]), YES);
     assert_eq!(holds(Test::Suffix(text("-7")), &["-7-"]), NO);
-    assert_eq!(holds(Test::Present(true), &[""]), YES);
+    assert_eq!(holds(Test::Present(true), &["x"]), YES);
+    for empty in [&[""][..], &[" "], &["\t"], &["", " "]] {
+        assert_eq!(holds(Test::Present(true), empty), NO, "{empty:?}");
+        assert_eq!(holds(Test::Present(false), empty), YES, "{empty:?}");
+    }
     assert_eq!(holds(Test::Present(true), &[]), NO);
     assert_eq!(holds(Test::Present(false), &[]), YES);
     assert_eq!(holds(Test::Present(false), &["x"]), NO);
@@ -149,7 +153,9 @@ fn metadata_and_claims() {
     assert_eq!(of_property(exact("gold"), None), NO);
     assert_eq!(of_property(Test::Not("gold".into()), None), YES);
     assert_eq!(of_property(Test::Present(false), None), YES);
-    assert_eq!(of_property(Test::Present(true), Some(b"")), YES);
+    assert_eq!(of_property(Test::Present(true), Some(b"")), NO);
+    assert_eq!(of_property(Test::Present(false), Some(b"")), YES);
+    assert_eq!(of_property(Test::Present(true), Some(&[0])), YES);
     assert_eq!(of_property(exact("true"), Some(&[1])), YES);
     assert_eq!(of_property(exact("false"), Some(&[0])), YES);
     for (number, text) in [(0.0, "0"), (5.0, "5"), (9_007_199_254_740_991.0, "9007199254740991")] {

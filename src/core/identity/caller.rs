@@ -188,7 +188,9 @@ impl Callers {
     fn find_by_others(&mut self, actor: usize, counted: Counted, request: &dyn Request) -> Caller {
         let Some(actor) = self.actors.get(actor) else { return Caller::Absent };
         match actor.find_after_first(request) {
-            (source, Found::Value(value)) => self.known(counted, source, &value),
+            (source, Found::Value(value)) => {
+                self.known(counted, source, &actor.hashed(source, &value))
+            }
             (_, Found::Repeated) => Caller::Shared,
             (_, Found::Absent) => Caller::Absent,
             (_, Found::NoMetadata) => {
@@ -209,6 +211,7 @@ impl Callers {
         for actor in parts.iter().filter_map(|&part| self.actors.get(part)) {
             match actor.find(request) {
                 (source, Found::Value(value)) => {
+                    let value = actor.hashed(source, &value);
                     secret.part(source, &value);
                     public.iter_mut().for_each(|public| public.part(source, &value));
                 }
@@ -237,9 +240,10 @@ impl Callers {
     #[inline(never)]
     fn beside(&self, key: Key, first: usize, request: &dyn Request) -> Key {
         let mut secret = KeyHasher::new(&self.seeds.1);
-        let found = self.actors.get(first).map(|actor| actor.find(request));
-        if let Some((source, Found::Value(value))) = found {
-            secret.part(source, &value);
+        if let Some(actor) = self.actors.get(first)
+            && let (source, Found::Value(value)) = actor.find(request)
+        {
+            secret.part(source, &actor.hashed(source, &value));
         }
         key.beside(secret.finish())
     }

@@ -5,16 +5,22 @@ use std::rc::Rc;
 
 use super::{BuiltSource, Found, Kind, Source, header_name};
 use crate::port::{Request, Values};
+use crate::spelling::header::{self, AUTHORIZATION};
 use crate::tree::Tree;
 
 /// `header` in the registry.
 pub const KIND: Kind = Kind { name: "header", options: &[], build };
 
 #[derive(Debug)]
-struct Header(String);
+struct Header {
+    name: String,
+    /// Whether it has a single value, so that one with a comma is several.
+    is_single: bool,
+}
 
 fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
-    Ok(Rc::new(Header(header_name("header", name)?)))
+    let name = header_name("header", name)?;
+    Ok(Rc::new(Header { is_single: header::is_single(&name), name }))
 }
 
 /// The value without spaces around it, of which nearly none has any.
@@ -44,14 +50,38 @@ pub(super) fn said<'r>(name: &str, request: &'r dyn Request) -> Said<'r> {
             [] => Said::Nothing,
             text => Said::Text(text),
         },
-        Values::Many(_) => Said::Several,
+        Values::Many(values) => several(&values),
+    }
+}
+
+/// What several values say: nothing if all are empty. Without any the host cannot read them.
+#[inline(never)]
+fn several(values: &[&[u8]]) -> Said<'static> {
+    let is_empty = !values.is_empty() && values.iter().all(|value| trimmed(value).is_empty());
+    if is_empty { Said::Nothing } else { Said::Several }
+}
+
+/// What credentials say.
+pub(super) fn credentials<'r>(request: &'r dyn Request) -> Found<'r> {
+    match said(AUTHORIZATION, request) {
+        Said::Nothing => Found::Absent,
+        Said::Text(text) if !header::is_joined(AUTHORIZATION, text) => {
+            Found::text(header::credentials(text))
+        }
+        Said::Text(_) | Said::Several => Found::Repeated,
     }
 }
 
 impl Source for Header {
     fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
-        match said(&self.0, request) {
+        if self.name == AUTHORIZATION {
+            return credentials(request);
+        }
+        match said(&self.name, request) {
             Said::Nothing => Found::Absent,
+            Said::Text(text) if self.is_single && header::is_joined(&self.name, text) => {
+                Found::Repeated
+            }
             Said::Text(text) => Found::text(Cow::Borrowed(text)),
             Said::Several => Found::Repeated,
         }
@@ -62,7 +92,14 @@ impl Source for Header {
     }
 
     fn header(&self) -> Option<&str> {
-        Some(&self.0)
+        Some(&self.name)
+    }
+
+    fn spelled(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let text = text.trim_ascii();
+        let is_credentials = self.name == AUTHORIZATION;
+        let value = if is_credentials { header::credentials(text) } else { Cow::Borrowed(text) };
+        (!value.is_empty()).then(|| value.into_owned())
     }
 
     fn is_caller_chosen(&self) -> bool {

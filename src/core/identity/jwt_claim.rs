@@ -10,9 +10,10 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::metadata::Metadata;
-use super::{BuiltSource, Found, Kind, Mistake, Source, text};
+use super::{BuiltSource, Found, Kind, Mistake, Source, header, text};
 use crate::json;
-use crate::port::{Request, Values};
+use crate::port::Request;
+use crate::spelling::header::token;
 use crate::tree::Tree;
 
 /// `jwt_claim` in the registry.
@@ -50,13 +51,12 @@ fn build(claim: &Tree, options: &[(String, Tree)]) -> BuiltSource {
 
 impl Source for Unverified {
     fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
-        match request.header("authorization") {
-            Values::None => Found::Absent,
-            Values::One(header) => match self.claim(header) {
+        match header::credentials(request) {
+            Found::Value(credentials) => match self.claim(&credentials) {
                 Some(claim) => Found::text(Cow::Owned(claim)),
                 None => Found::Absent,
             },
-            Values::Many(_) => Found::Repeated,
+            other => other,
         }
     }
 
@@ -74,12 +74,8 @@ impl Source for Unverified {
 }
 
 impl Unverified {
-    fn claim(&self, header: &[u8]) -> Option<Vec<u8>> {
-        let (scheme, token) = header.trim_ascii_start().split_at_checked("bearer ".len())?;
-        if !scheme.eq_ignore_ascii_case(b"bearer ") {
-            return None;
-        }
-        let payload = token.trim_ascii().split(|&byte| byte == b'.').nth(1)?;
+    fn claim(&self, credentials: &[u8]) -> Option<Vec<u8>> {
+        let payload = token(credentials)?.split(|&byte| byte == b'.').nth(1)?;
         if payload.len() > LONGEST {
             return None;
         }

@@ -9,7 +9,7 @@ const MOST: usize = 256;
 /// Whom a name may stand for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// By which sources it would be recognised, one for each actor.
+    /// By which sources it would be recognised, one for each actor; the first of those that recognise the same caller.
     pub sources: Vec<&'static str>,
     /// Its key.
     pub key: Key,
@@ -32,7 +32,13 @@ impl Callers {
         let Some((parts, counted)) = self.compounds.get(compound) else { return Vec::new() };
         let all = |part: &usize| self.actors.get(*part).map_or(0, |actor| actor.sources.len());
         let ways = parts.iter().map(all).fold(1, usize::saturating_mul).min(MOST);
-        (0..ways).filter_map(|way| self.named_by(way, parts, *counted, values)).collect()
+        let mut all: Vec<Named> = Vec::new();
+        for named in (0..ways).filter_map(|way| self.named_by(way, parts, *counted, values)) {
+            if all.iter().all(|known| known.key != named.key) {
+                all.push(named);
+            }
+        }
+        all
     }
 
     /// The caller by one choice of sources.
@@ -48,15 +54,17 @@ impl Callers {
         let mut sources = Vec::new();
         for (place, (part, value)) in parts.iter().zip(values).enumerate() {
             let actor = self.actors.get(*part)?;
-            let number = way % actor.sources.len().max(1);
+            let chosen = way % actor.sources.len().max(1);
             way /= actor.sources.len().max(1);
-            let source = actor.sources.get(number)?;
+            let source = actor.sources.get(chosen)?;
+            let number = actor.number(chosen);
             let value = source.spelled(value)?;
+            let value = actor.hashed(number, &value);
             secret.part(number, &value);
             if place == 0 {
                 first.part(number, &value);
             }
-            sources.push(*actor.kinds.get(number)?);
+            sources.push(*actor.kinds.get(chosen)?);
         }
         let key = secret.finish();
         let is_beside = parts.len() > 1 && counted == Counted::InFleet;

@@ -1,11 +1,13 @@
 //! The sources by which an actor's callers are recognised.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::header::{self, Said};
 use super::{Found, Mistake, Source};
 use crate::policy::Actor;
 use crate::port::Request;
+use crate::spelling::{self, form};
 
 /// How callers are recognised by an actor: what is asked, in order.
 pub struct Sources {
@@ -14,7 +16,13 @@ pub struct Sources {
     pub(super) kinds: Vec<&'static str>,
     pub(super) sources: Vec<Rc<dyn Source>>,
     /// The header that is asked first, if one is, as most actors do: to ask it through its source takes half as long again.
+    /// One whose values have more than one spelling is asked through its source.
     header: Option<Box<str>>,
+    /// The number that callers of each source are hashed with. It is the same for all that the client chooses, so that a
+    /// caller who puts one key in several places stays one caller.
+    numbers: Vec<usize>,
+    /// That number, if several sources have it.
+    shared: Option<usize>,
 }
 
 impl Sources {
@@ -25,8 +33,36 @@ impl Sources {
     pub fn new(actor: &Actor) -> Result<Sources, Vec<Mistake>> {
         let sources: Vec<_> = actor.sources.iter().map(super::build).collect::<Result<_, _>>()?;
         let kinds = actor.sources.iter().map(|source| source.kind).collect();
-        let header = sources.first().and_then(|source| source.header()).map(Into::into);
-        Ok(Sources { name: actor.name.clone(), kinds, sources, header })
+        let mut chosen = (0..).zip(&sources).filter(|(_, source)| source.is_caller_chosen());
+        let first = chosen.next().map(|(number, _)| number);
+        let shared = first.filter(|_| chosen.next().is_some());
+        let number = |(own, source): (usize, &Rc<dyn Source>)| {
+            first.filter(|_| source.is_caller_chosen()).unwrap_or(own)
+        };
+        let numbers = sources.iter().enumerate().map(number).collect();
+        let is_plain = |name: &&str| shared.is_none() && !spelling::header::is_single(name);
+        let header = sources.first().and_then(|source| source.header()).filter(is_plain);
+        let header = header.map(Into::into);
+        Ok(Sources { name: actor.name.clone(), kinds, sources, header, numbers, shared })
+    }
+
+    /// The number that callers are hashed with who are recognised by the source in this place.
+    pub(super) fn number(&self, place: usize) -> usize {
+        self.numbers.get(place).copied().unwrap_or(place)
+    }
+
+    /// What is hashed of a value that was found by a source with this number. Where a client chooses among several places,
+    /// some of which are percent-encoded, a key is the same in all of them; so is a token with its scheme and without.
+    pub(super) fn hashed<'v>(&self, number: usize, value: &'v [u8]) -> Cow<'v, [u8]> {
+        if self.shared != Some(number) {
+            return Cow::Borrowed(value);
+        }
+        let value = spelling::header::token(value).unwrap_or(value);
+        if value.iter().any(|byte| b"%+".contains(byte)) {
+            form(value).collect()
+        } else {
+            Cow::Borrowed(value)
+        }
     }
 
     /// Whether headers are looked at.
@@ -41,7 +77,7 @@ impl Sources {
         self.header.as_ref().map_or(Said::Nothing, |name| header::said(name, request))
     }
 
-    /// Asks the sources in order. What the first of them finds that finds anything, and its number.
+    /// Asks the sources in order. What the first of them finds that finds anything, and the number that it is hashed with.
     pub fn find<'r>(&self, request: &'r dyn Request) -> (usize, Found<'r>) {
         self.find_from(0, request)
     }
@@ -57,7 +93,7 @@ impl Sources {
             match source.find(request) {
                 Found::Absent => {}
                 Found::NoMetadata => missing = Found::NoMetadata,
-                found => return (number, found),
+                found => return (self.number(number), found),
             }
         }
         (0, missing)

@@ -13,11 +13,12 @@ impl Condition {
         let presence = value::read(&self.field, true, false, request, &mut |reading| {
             any = any || self.test.accepts(reading);
         });
-        match presence {
-            Presence::Sure => any,
-            Presence::Unsure => any || self.test.accepts_none(),
-            Presence::Unknown => true,
-        }
+        presence == Presence::Unknown
+            || match &self.test {
+                Test::Present(true) => presence != Presence::Absent,
+                Test::Present(false) | Test::Not(_) => any || presence != Presence::Sure,
+                _ => any,
+            }
     }
 
     /// Whether the request meets the condition for everybody, as an exemption takes. A value that must be percent-encoded
@@ -29,19 +30,16 @@ impl Condition {
         let presence = value::read(&self.field, in_parts, true, request, &mut |reading| {
             all = all && self.test.accepts(reading);
         });
-        match presence {
-            Presence::Sure => all,
-            Presence::Unsure => all && self.test.accepts_none(),
-            Presence::Unknown => false,
-        }
+        presence != Presence::Unknown
+            && match &self.test {
+                Test::Present(false) => presence == Presence::Absent,
+                Test::Not(_) => all,
+                _ => all && presence == Presence::Sure,
+            }
     }
 }
 
 impl Test {
-    fn accepts_none(&self) -> bool {
-        matches!(self, Test::Present(false) | Test::Not(_))
-    }
-
     fn accepts(&self, value: &[u8]) -> bool {
         match self {
             Test::Exact(text) => value == text.as_bytes(),
@@ -51,7 +49,7 @@ impl Test {
                 value.windows(text.len().max(1)).any(|at| at == text.as_bytes())
             }
             Test::In(texts) => texts.binary_search_by(|text| text.as_bytes().cmp(value)).is_ok(),
-            Test::Present(wanted) => *wanted,
+            Test::Present(wanted) => *wanted != value.is_empty(),
             Test::Not(text) => value != text.as_bytes(),
         }
     }

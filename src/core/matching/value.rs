@@ -3,16 +3,18 @@
 use crate::number;
 use crate::policy::Field;
 use crate::port::{Pseudo, Request, Values};
-use crate::spelling::{Pair, cookie, query, readings};
+use crate::spelling::{Pair, cookie, header, query, readings};
 
-/// Whether there is a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Whether there is a value by which an actor with the same source recognises a caller: one that is not empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Presence {
-    /// To everybody.
-    Sure,
-    /// To some, or to nobody.
+    /// To no reader.
+    Absent,
+    /// To some readers.
     Unsure,
-    /// Nobody can tell.
+    /// To every reader.
+    Sure,
+    /// The host cannot tell.
     Unknown,
 }
 
@@ -28,17 +30,23 @@ pub fn read(
 ) -> Presence {
     match field {
         Field::Header(name) => each(request.header(name), &mut |value| {
-            take(value);
-            if in_parts {
-                // Not every protocol takes spaces around a value off.
-                value.split(|&byte| byte == b',').for_each(|item| take(item.trim_ascii()));
+            // Not every protocol takes spaces around a value off.
+            let text = value.trim_ascii();
+            take(if text.is_empty() { text } else { value });
+            if in_parts || header::is_joined(name, text) {
+                let items = text.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+                items.filter(|item| !item.is_empty()).for_each(&mut *take);
             }
-            true
+            if in_parts && name == header::AUTHORIZATION {
+                take(&header::credentials(text));
+            }
+            usable(!text.is_empty(), true)
         }),
         Field::Query(name) => {
             let path = request.pseudo(Pseudo::Path);
             named(
                 query::pairs(path.as_deref().unwrap_or_default(), name.as_bytes()),
+                |value| !value.is_empty(),
                 is_decoded,
                 &mut |value| {
                     let settled = is_decoded && has_only(value, query::only);
@@ -47,20 +55,20 @@ pub fn read(
             )
         }
         Field::Cookie(name) => each(request.header("cookie"), &mut |header| {
-            let presence =
-                named(cookie::pairs(header, name.as_bytes()), is_decoded, &mut |value| {
-                    for value in cookie::readings(value) {
-                        let settled = is_decoded && has_only(&value, cookie::only);
-                        readings(&value).skip(settled.into()).for_each(|reading| take(&reading));
-                    }
-                });
-            presence == Presence::Sure
+            let has_text = |value: &[u8]| cookie::unquoted(value).any(|text| !text.is_empty());
+            let pairs = cookie::pairs(header, name.as_bytes());
+            named(pairs, has_text, is_decoded, &mut |value| {
+                for value in cookie::readings(value) {
+                    let settled = is_decoded && has_only(&value, cookie::only);
+                    readings(&value).skip(settled.into()).for_each(|reading| take(&reading));
+                }
+            })
         }),
         Field::Property(property) => match request.property(property) {
-            None => Presence::Unsure,
+            None => Presence::Absent,
             Some(value) => {
                 typed(&value, take);
-                Presence::Sure
+                usable(!value.is_empty(), true)
             }
         },
     }
@@ -71,32 +79,36 @@ fn has_only(value: &[u8], only: fn(&[u8]) -> Option<Vec<u8>>) -> bool {
     value.contains(&b'%') && only(value).is_some()
 }
 
-/// Reads each value of a header by `read`, which says whether there is one to everybody. It is there if one is.
-fn each(values: Values<'_>, read: &mut dyn FnMut(&[u8]) -> bool) -> Presence {
-    let mut sure = false;
+/// Reads each value of a header by `read`. It is as present as the most present of them.
+fn each(values: Values<'_>, read: &mut dyn FnMut(&[u8]) -> Presence) -> Presence {
     match values {
-        Values::None => {}
-        Values::One(value) => sure = read(value),
-        Values::Many(values) if values.is_empty() => return Presence::Unknown,
-        Values::Many(values) => values.into_iter().for_each(|value| sure |= read(value)),
+        Values::None => Presence::Absent,
+        Values::One(value) => read(value),
+        Values::Many(values) if values.is_empty() => Presence::Unknown,
+        Values::Many(values) => values.into_iter().map(read).max().unwrap_or(Presence::Absent),
     }
-    if sure { Presence::Sure } else { Presence::Unsure }
 }
 
-/// Hands on the values of some pairs.
+fn usable(is_usable: bool, is_plain: bool) -> Presence {
+    match (is_usable, is_plain) {
+        (false, _) => Presence::Absent,
+        (true, false) => Presence::Unsure,
+        (true, true) => Presence::Sure,
+    }
+}
+
+/// Hands on the values of some pairs, of which those are present that have text.
 fn named<'a>(
     pairs: impl Iterator<Item = Pair<'a>>,
+    has_text: impl Fn(&[u8]) -> bool,
     is_decoded: bool,
     take: &mut dyn FnMut(&[u8]),
 ) -> Presence {
-    let mut presence = Presence::Unsure;
-    for pair in pairs {
+    let presences = pairs.map(|pair| {
         take(pair.value);
-        if pair.is_plain || is_decoded && pair.is_encoded {
-            presence = Presence::Sure;
-        }
-    }
-    presence
+        usable(has_text(pair.value), pair.is_plain || is_decoded && pair.is_encoded)
+    });
+    presences.max().unwrap_or(Presence::Absent)
 }
 
 /// Hands on a value that may be text, a number or a switch: the host does not say which it is.

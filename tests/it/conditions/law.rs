@@ -42,7 +42,7 @@ fn holds(test: &Test, value: Option<&str>) -> bool {
         Test::Suffix(text) => value.ends_with(text.as_str()),
         Test::Contains(text) => value.contains(text.as_str()),
         Test::In(texts) => texts.iter().any(|text| text == value),
-        Test::Present(is_wanted) => *is_wanted,
+        Test::Present(is_wanted) => *is_wanted != value.is_empty(),
         Test::Not(text) => value != text,
     }
 }

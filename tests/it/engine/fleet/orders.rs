@@ -24,7 +24,7 @@ const RULE: &str = "actor: account, unit: day, rpu: 10, algo: W, scope: global, 
 
 /// Whoever has a device may say so in two ways, so that its name stands for two callers.
 const TWO_WAYS: &str = "
-actors: {device: [{header: x-device-id}, {query: device}]}
+actors: {device: [{header: x-device-id}, {metadata: [device, id]}]}
 redis: {cluster: redis, proxied: true, parts: 64}
 limits: [{Url: /, rules: [{actor: device, unit: day, rpu: 9, algo: W, scope: global}]}]
 ";

@@ -1,0 +1,75 @@
+//! A condition on presence and an actor with the same source agree on whether a request has a value.
+
+use diana_core::identity::{Found, REGISTRY};
+use diana_core::policy::{Condition, Field, Test};
+use diana_core::port::Property;
+use diana_core::tree::Tree;
+use fastrand::Rng;
+use kit::fake::FakeRequest;
+
+const PATH: [&str; 4] = ["metadata", "filter_metadata", "space", "k"];
+
+fn source(kind: &str) -> Tree {
+    let text = |text: &str| Tree::Text(text.into());
+    if kind == "metadata" { Tree::List(vec![text("space"), text("k")]) } else { text("k") }
+}
+
+fn field(kind: &str) -> Field {
+    match kind {
+        "header" => Field::Header("k".into()),
+        "query" => Field::Query("k".into()),
+        "cookie" => Field::Cookie("k".into()),
+        _ => Field::Property(Property::new(&PATH)),
+    }
+}
+
+/// Fails unless the actor and the conditions agree. Returns true if the actor found a value.
+fn agree(kind: &str, request: &FakeRequest, is_plain: bool) -> bool {
+    let known = REGISTRY.iter().find(|known| known.name == kind).unwrap();
+    let found = (known.build)(&source(kind), &[]).unwrap().find(request);
+    let is_found = !matches!(found, Found::Absent | Found::NoMetadata);
+    let present = |is| Condition { field: field(kind), test: Test::Present(is) };
+    let case = format!("{kind} {request:?} {found:?}");
+    assert_eq!(present(true).may_hold(request), is_found, "{case}");
+    assert_eq!(present(false).must_hold(request), !is_found, "{case}");
+    if !is_found {
+        assert!(!present(true).must_hold(request) && present(false).may_hold(request), "{case}");
+    } else if matches!(found, Found::Value(_)) && is_plain {
+        assert!(present(true).must_hold(request) && !present(false).may_hold(request), "{case}");
+    }
+    is_found
+}
+
+#[test]
+fn presence_agrees_with_an_actor_of_the_same_source() {
+    let mut rng = Rng::with_seed(30);
+    let (plain, odd) = (["k", "k", "x"], ["k", "%6b", "x"]);
+    let texts =
+        ["", "", " ", "\t", "\"", "\"\"", "v", "\"v\"", "+", "%20", ";", "\\", ",", "=", "\0"];
+    let (mut found, mut absent) = (0, 0);
+    for _ in 0..20_000 {
+        let kind = ["header", "query", "cookie", "metadata"][rng.usize(..4)];
+        let mut value =
+            || (0..rng.usize(..3)).map(|_| texts[rng.usize(..texts.len())]).collect::<String>();
+        let values: Vec<String> = (0..3).map(|_| value()).collect();
+        let count = rng.usize(..4);
+        let is_plain = rng.bool();
+        let names = if is_plain { plain } else { odd };
+        let pairs = |rng: &mut Rng, between: &str| {
+            let pair = |value: &String| format!("{}={value}", names[rng.usize(..names.len())]);
+            values.iter().take(count).map(pair).collect::<Vec<_>>().join(between)
+        };
+        let request = match kind {
+            "header" => values
+                .iter()
+                .take(count)
+                .fold(FakeRequest::get("/"), |request, value| request.header("k", value)),
+            "query" => FakeRequest::get(&format!("/?{}", pairs(&mut rng, "&"))),
+            "cookie" => FakeRequest::get("/").header("cookie", pairs(&mut rng, "; ")),
+            _ if count == 0 => FakeRequest::get("/"),
+            _ => FakeRequest::get("/").property(&PATH, &values[0]),
+        };
+        *(if agree(kind, &request, is_plain) { &mut found } else { &mut absent }) += 1;
+    }
+    assert!(found > 2_000 && absent > 2_000, "{found} {absent}");
+}

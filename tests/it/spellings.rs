@@ -1,0 +1,170 @@
+//! What a client repeats, spells otherwise or puts elsewhere makes no new caller.
+
+use std::collections::BTreeSet;
+
+use diana_core::identity::caller::{Caller, Callers, Counted};
+use diana_core::identity::sources::Sources;
+use diana_core::key::{Key, Seed};
+use diana_core::policy::{Actor, Condition, Field, IdentitySource, Test};
+use diana_core::spelling::header::SINGLE;
+use diana_core::tree::Tree;
+use kit::fake::FakeRequest;
+
+const SEED: Seed = Seed { k0: 1, k1: 2 };
+
+fn callers(sources: &[(&'static str, &str)]) -> (Callers, Option<usize>) {
+    let source = |(kind, name): &(&'static str, &str)| IdentitySource {
+        kind,
+        value: if name.is_empty() { Tree::Null } else { Tree::Text((*name).into()) },
+        options: match *kind {
+            "jwt_claim" => vec![("unverified".into(), Tree::Bool(true))],
+            _ => Vec::new(),
+        },
+    };
+    let actor = Actor { name: "a".into(), sources: sources.iter().map(source).collect() };
+    let mut callers = Callers::new(vec![Sources::new(&actor).unwrap()], SEED, false);
+    let number = callers.register(&[0], Counted::Here);
+    (callers, number)
+}
+
+fn of(sources: &[(&'static str, &str)], request: &FakeRequest) -> Caller {
+    let (mut callers, number) = callers(sources);
+    callers.of(number, request)
+}
+
+fn with(name: &str, value: &str) -> FakeRequest {
+    FakeRequest::get("/").header(name, value)
+}
+
+#[test]
+fn header_of_one_value_joined_is_shared() {
+    assert!(SINGLE.is_sorted());
+    for name in SINGLE {
+        let caller = |value: &str| of(&[("header", name)], &with(name, value));
+        assert!(matches!(caller("right"), Caller::Known { .. }), "{name}");
+        for joined in
+            ["right,1", "1,right", "right,", "right, 1", "\"1,right", "right,(1)", "(1,right"]
+        {
+            assert_eq!(caller(joined), Caller::Shared, "{name}: {joined}");
+        }
+    }
+    let accept = of(&[("header", "accept")], &with("accept", "a,b"));
+    assert!(matches!(accept, Caller::Known { .. }));
+}
+
+#[test]
+fn user_agent_with_commas_in_comments_is_a_caller() {
+    for agent in [
+        "Mozilla/5.0 (X11) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0",
+        "App/1.0 (iPhone14,5; iOS 16.0)",
+        "App/1 (a \\( b, c)",
+    ] {
+        let caller = |value: &str| of(&[("header", "user-agent")], &with("user-agent", value));
+        assert!(matches!(caller(agent), Caller::Known { .. }), "{agent}");
+        assert_eq!(caller(&format!("{agent},1")), Caller::Shared, "{agent}");
+    }
+}
+
+#[test]
+fn credentials_in_any_spelling_are_one_caller() {
+    let token = "e30.eyJzdWIiOiJhZGEifQ.x";
+    for source in [("header", "authorization"), ("jwt_claim", "sub")] {
+        let caller = |value: &str| of(&[source], &with("authorization", value));
+        let plain = caller(&format!("Bearer {token}"));
+        assert!(matches!(plain, Caller::Known { .. }));
+        for odd in [
+            "Bearer   ",
+            "bearer ",
+            "BEARER\t \t",
+            " Bearer  ",
+            "Bearer \"",
+            "x Bearer ",
+            "bearer Bearer ;;",
+        ] {
+            assert_eq!(caller(&format!("{odd}{token}")), plain, "{odd:?}");
+        }
+        assert_eq!(caller(&format!("Bearer {token},1")), Caller::Shared);
+        assert_eq!(caller(&format!("1,Bearer {token}")), Caller::Shared);
+    }
+    let caller = |value: &str| of(&[("header", "authorization")], &with("authorization", value));
+    assert_eq!(caller("BASIC   YTpi"), caller("Basic YTpi"));
+    assert_ne!(caller("Basic YTpi"), caller("Basic ytpi"));
+    assert!(matches!(caller("right"), Caller::Known { .. }));
+}
+
+/// Whether a condition holds in `match`, and in `unless`.
+fn holds(name: &str, test: Test, value: &str) -> (bool, bool) {
+    let condition = Condition { field: Field::Header(name.into()), test };
+    (condition.may_hold(&with(name, value)), condition.must_hold(&with(name, value)))
+}
+
+#[test]
+fn condition_on_a_joined_header_takes_every_field() {
+    let prefix = |text: &str| Test::Prefix(text.into());
+    assert_eq!(holds("origin", prefix("https://a"), "https://a"), (true, true));
+    assert_eq!(holds("origin", prefix("https://a"), "https://a,https://b"), (true, false));
+    assert_eq!(holds("user-agent", prefix("probe"), "probe (x, y)"), (true, true));
+    assert_eq!(holds("user-agent", prefix("probe"), "probe (x, y),z"), (true, false));
+    let exact = |text: &str| Test::Exact(text.into());
+    assert_eq!(holds("authorization", exact("Bearer a"), "Bearer   a"), (true, false));
+    assert_eq!(holds("authorization", exact("Bearer a"), "bearer a"), (true, false));
+    let not = Test::Not("Bearer a".into());
+    assert_eq!(holds("authorization", not, "bearer  a"), (true, false));
+}
+
+const PLACES: &[(&str, &str)] = &[("header", "x-key"), ("query", "key"), ("cookie", "key")];
+
+#[test]
+fn key_in_several_places_is_one_caller() {
+    for key in ["ada", "a+b/c==", "a%41", "a b", "%252B", "é"] {
+        let encoded: String = key.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let requests = [
+            with("x-key", key),
+            FakeRequest::get(&format!("/?key={encoded}")),
+            with("cookie", &format!("key={encoded}")),
+            with("cookie", &format!("key=\"{encoded}\"")),
+        ];
+        let keys: BTreeSet<u64> = requests
+            .iter()
+            .map(|request| match of(PLACES, request) {
+                Caller::Known { key, .. } => key.hash,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(keys.len(), 1, "{key}");
+    }
+    let places = [("header", "authorization"), ("query", "access_token")];
+    let bearer = of(&places, &with("authorization", "Bearer  abc"));
+    assert_eq!(bearer, of(&places, &FakeRequest::get("/?access_token=abc")));
+}
+
+#[test]
+fn key_never_collides_with_an_address() {
+    let places = [("client_address", ""), ("header", "x-key"), ("query", "key")];
+    let address = of(&places, &FakeRequest::get("/").from("97.98.99.100:1"));
+    let key = of(&places, &with("x-key", "abcd"));
+    assert_ne!(address, key);
+    assert_eq!(key, of(&places, &FakeRequest::get("/?key=abcd")));
+}
+
+#[test]
+fn caller_of_a_single_source_keeps_its_key() {
+    for (source, number, request) in [
+        (&[("header", "x-key")][..], 0, with("x-key", "ada")),
+        (&[("header", "authorization")], 0, with("authorization", "ada")),
+        (&[("client_address", ""), ("query", "key")], 1, FakeRequest::get("/?key=ada")),
+    ] {
+        let key = Key::of(&SEED, number, b"ada");
+        assert_eq!(of(source, &request), Caller::Known { key, percentile: 0 }, "{source:?}");
+    }
+}
+
+#[test]
+fn named_caller_of_several_places_is_found_once() {
+    let (mut callers, number) = callers(PLACES);
+    let named = callers.named(number, &[b"a+b".to_vec()]);
+    let [named] = named.as_slice() else { panic!("{named:?}") };
+    assert_eq!(named.sources, ["header"]);
+    let known = Caller::Known { key: named.key, percentile: 0 };
+    assert_eq!(callers.of(number, &FakeRequest::get("/?key=a%2Bb")), known);
+}
