@@ -126,7 +126,18 @@ const STORES: &[(&str, &[&str])] = &[
     ("remains", &["bans", "found", "places", "slots"]),
     (
         "stores",
-        &["bans", "daily", "in_flight", "local", "places", "shared", "slots", "table", "tables"],
+        &[
+            "bans",
+            "daily",
+            "in_flight",
+            "leases",
+            "local",
+            "places",
+            "shared",
+            "slots",
+            "table",
+            "tables",
+        ],
     ),
 ];
 

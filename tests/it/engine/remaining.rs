@@ -43,7 +43,11 @@ impl Caller {
 
     /// Sends a request that takes `cost` permits, or uses them where the rule settles.
     fn send(&mut self, cost: u64) -> Seen {
-        match self.gate.decide(&FakeRequest::get("/").header("x-cost", cost.to_string())) {
+        let limit = (LIMIT as f64).to_le_bytes();
+        let request = FakeRequest::get("/")
+            .header("x-cost", cost.to_string())
+            .property(&["metadata", "filter_metadata", "plan", "limit"], limit);
+        match self.gate.decide(&request) {
             Verdict::Admit(mut permit, report) => {
                 if self.settles {
                     let came = FakeEnding::answered(200).header("x-used", cost.to_string());
@@ -133,7 +137,7 @@ fn request_that_never_fits_reports_what_is_left() {
     for scope in ["local", "gateway"] {
         for algo in ["W", "SW", "TB"] {
             let rule = format!(
-                "unit: minute, rpu: {{metadata: [plan, limit], default: {LIMIT}, max: 100}}, algo: {algo},
+                "unit: minute, rpu: {{metadata: [plan, limit], default: 100, max: 100}}, algo: {algo},
                  cost: {{header: x-cost, max: 50}}, scope: {scope}"
             );
             let mut caller = Caller::new(&rule);

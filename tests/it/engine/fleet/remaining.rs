@@ -44,11 +44,13 @@ fn rule_that_was_not_asked_reports_no_number() {
 #[test]
 fn request_that_never_fits_the_fleet_reports_no_number() {
     let rule =
-        "actor: account, unit: day, rpu: {metadata: [plan, limit], default: 10, max: 100}, algo: W,
+        "actor: account, unit: day, rpu: {metadata: [plan, limit], default: 100, max: 100}, algo: W,
                 cost: {header: x-cost, max: 50}, scope: global, response: {body: '{remaining}'}";
     let (mut worker, mut redis) = (Worker::new(rule), Redis::default());
-    (0..3).for_each(|_| ask(&mut worker, &mut redis, &super::ann()));
-    worker.request(&super::ann().header("x-cost", "50"));
+    let path = ["metadata", "filter_metadata", "plan", "limit"];
+    let ann = super::ann().property(&path, 10_f64.to_le_bytes());
+    (0..3).for_each(|_| ask(&mut worker, &mut redis, &ann));
+    worker.request(&ann.header("x-cost", "50"));
     assert_eq!(worker.verdicts, [true, true, true, false]);
     assert_eq!(field(&worker.refused, "ratelimit"), None);
     assert!(field(&worker.refused, "ratelimit-policy").is_some());
