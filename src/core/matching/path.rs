@@ -88,33 +88,23 @@ fn normal(written: &[u8]) -> Vec<u8> {
 pub struct Path<'r> {
     /// As the request spells it.
     pub text: &'r [u8],
-    /// Whether it can be read in one way only, as it stands: graphic ASCII characters, no escapes, no `\`, no parameters, no
-    /// empty or dot segments. A slash at its end makes no difference.
+    /// Whether it can be read in one way only: no escapes, no `\`, no parameters, no empty or dot
+    /// segments. A slash at its end makes no difference.
     pub is_plain: bool,
 }
 
-/// Bytes that say nothing of how a path may be read, as nearly all in it are: graphic ASCII characters but `%`, `\`, `;`, `?`,
-/// `#`, `/` and `.`.
+/// Bytes that say nothing of how a path may be read, as nearly all in it are: all but `%`, `\`, `;`, `?`, `#`, `/` and `.`.
 const IS_ORDINARY: [bool; 256] = {
-    let (mut ordinary, mut byte) = ([false; 256], b'!');
-    while byte <= b'~' {
-        set(&mut ordinary, byte, true);
-        byte += 1;
-    }
-    let mut rest = b"%\\;?#/.".as_slice();
+    let (mut ordinary, mut rest) = ([true; 256], b"%\\;?#/.".as_slice());
     while let [byte, more @ ..] = rest {
-        set(&mut ordinary, *byte, false);
+        let (before, _) = ordinary.split_at_mut(*byte as usize + 1);
+        if let [.., last] = before {
+            *last = false;
+        }
         rest = more;
     }
     ordinary
 };
-
-const fn set(table: &mut [bool; 256], byte: u8, value: bool) {
-    let (before, _) = table.split_at_mut(byte as usize + 1);
-    if let [.., last] = before {
-        *last = value;
-    }
-}
 
 impl<'r> Path<'r> {
     /// The path in `:path`.
@@ -151,7 +141,8 @@ impl<'r> Path<'r> {
     /// The path percent-decoded, if all readers take it for that.
     #[must_use]
     pub fn only_reading(&self) -> Option<Cow<'r, [u8]>> {
-        if self.is_plain {
+        // Some readers trim other bytes, or refuse them.
+        if self.is_plain && self.text.iter().all(u8::is_ascii_graphic) {
             return Some(Cow::Borrowed(self.text));
         }
         // `/`, `\` and `;` are data to some readers only.

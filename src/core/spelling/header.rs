@@ -57,9 +57,13 @@ pub fn is_joined(name: &str, value: &[u8]) -> bool {
 #[must_use]
 pub fn credentials(value: &[u8]) -> Cow<'_, [u8]> {
     const BEARER: &[u8] = b"Bearer ";
-    let bearer = value.windows(BEARER.len()).position(|at| at == BEARER);
-    if let Some(at) = bearer {
-        let token = value.get(at + BEARER.len()..).unwrap_or_default();
+    if !value.contains(&b' ') && !value.contains(&b'\t') {
+        return Cow::Borrowed(value);
+    }
+    // By its first byte, since values may be long and hostile.
+    let mut starts = value.iter().enumerate().filter(|(_, byte)| **byte == b'B');
+    let bearer = starts.find_map(|(at, _)| Some((at, value.get(at..)?.strip_prefix(BEARER)?)));
+    if let Some((at, token)) = bearer {
         let begins = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
         let start = token.iter().position(begins).unwrap_or(token.len());
         return if (at, start) == (0, 0) {
@@ -68,7 +72,7 @@ pub fn credentials(value: &[u8]) -> Cow<'_, [u8]> {
             Cow::Owned([BEARER, token.get(start..).unwrap_or_default()].concat())
         };
     }
-    let is_space = |byte: &u8| byte.is_ascii_whitespace();
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
     let Some((scheme, rest)) =
         value.iter().position(is_space).and_then(|end| value.split_at_checked(end))
     else {
