@@ -73,6 +73,7 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
         unit_cost: 1,
         fingerprint: 1,
         keys: 1,
+        lines: diana_core::store::stores::lines(1),
         daily,
         beside: false,
     };
