@@ -101,7 +101,7 @@ def abi():
 
 def validated(binary):
     """Has Envoy check the examples."""
-    examples = ("envoy.yaml", "fleet.yaml", "hot.yaml", "cors.yaml", *(f"redis/{way}.yaml" for way in ("cluster", "shards", "sentinel")), "llm/sse.yaml")
+    examples = ("envoy.yaml", "cors.yaml", "fleet.yaml", "hot.yaml", "cors.yaml", *(f"redis/{way}.yaml" for way in ("cluster", "shards", "sentinel")), "llm/sse.yaml")
     for example in examples:
         command = [binary, "--mode", "validate", "-c", f"envoy/{example}", "-l", "error"]
         # Envoy connects to nothing here, so any password will do.
