@@ -20,6 +20,7 @@ mod forms;
 mod holding;
 mod hostile;
 mod hot;
+mod joined;
 mod load;
 mod matching;
 mod metrics;
