@@ -11,6 +11,7 @@ const LISTS: &[&str] = &[
     "accept-encoding",
     "access-control-request-headers",
     "cache-control",
+    "cdn-loop",
     "content-encoding",
     "expect",
     "grpc-accept-encoding",

@@ -9,6 +9,7 @@ pub const AUTHORIZATION: &str = "authorization";
 /// what Envoy does.
 pub const SINGLE: &[&str] = &[
     "access-control-request-method",
+    "access-control-request-private-network",
     AUTHORIZATION,
     "content-type",
     "grpc-timeout",
@@ -18,6 +19,8 @@ pub const SINGLE: &[&str] = &[
     "x-client-trace-id",
     "x-envoy-downstream-service-cluster",
     "x-envoy-downstream-service-node",
+    "x-envoy-external-address",
+    "x-envoy-original-host",
     "x-forwarded-port",
     "x-forwarded-proto",
     "x-request-id",
