@@ -13,6 +13,7 @@ pub mod state;
 use std::rc::Rc;
 
 use crate::decision::Retry;
+use crate::key::Key;
 use crate::policy::{LimitFields, Response, Scope};
 use crate::time::Micros;
 use explained::Explained;
@@ -38,8 +39,8 @@ pub struct Record {
     pub remaining: Option<u64>,
     /// Ticks until such a request may go on, if it is refused, or until more permits are left, if that ever is.
     pub reset: Option<Micros>,
-    /// The caller's hash.
-    pub caller: u64,
+    /// The caller's key.
+    pub caller: Key,
 }
 
 /// What a rule decides.

@@ -69,27 +69,35 @@ impl Instance {
     fn inquire(&self, rest: &str, query: &Query, host: &dyn Host) -> Result<Answered, AdminReply> {
         let (rule, actors) = self.rule(query, host)?;
         let names: Vec<String> = actors.iter().map(|actor| format!("actor.{actor}")).collect();
-        query.allow(if rest == "/ban" { &["rule", "for"] } else { &["rule"] }, &names)?;
+        let key = query.key()?;
+        let more = if key.is_some() { &["key".to_owned()] } else { &*names };
+        query.allow(if rest == "/ban" { &["rule", "for"] } else { &["rule"] }, more)?;
         let order = match rest {
             "/reset" => Order::Reset,
             "/ban" => Order::Ban(self.length(query, rule, host)?),
             "/unban" => Order::Unban,
             _ => Order::Look,
         };
-        let values: Vec<Vec<u8>> = names
-            .iter()
-            .map(|name| query.require(name).map(Vec::from))
-            .collect::<Result<_, _>>()?;
+        let values: Vec<Vec<u8>> = match key {
+            Some(_) => Vec::new(),
+            None => names
+                .iter()
+                .map(|name| query.require(name).map(Vec::from))
+                .collect::<Result<_, _>>()?,
+        };
         let now = self.now(host);
         let done = self.with_engine(host, |engine| {
-            let callers = engine.named(rule, &values);
+            let callers = match key {
+                Some(key) => engine.with_key(rule, key).into_iter().collect(),
+                None => engine.named(rule, &values),
+            };
             if callers.is_empty() {
                 return None;
             }
             Some(engine.inquire(rule, callers, order, now))
         });
         match done.flatten() {
-            None => Err(AdminReply::problem(400, "the rule counts nobody of that name")),
+            None => Err(AdminReply::problem(400, "the rule counts no such caller")),
             Some(Ok(Inquired::Done(seen))) => {
                 Ok(Answered::Now(self.done(rule, order, &Ok(seen), host)))
             }

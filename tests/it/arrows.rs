@@ -71,7 +71,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "words",
         ],
     ),
-    ("report", &["decision", "json", "redis", "policy", "port", "settling", "store", "time"]),
+    (
+        "report",
+        &["decision", "json", "key", "redis", "policy", "port", "settling", "store", "time"],
+    ),
     ("verdict", &["key", "permit", "report", "time"]),
     ("sizing", &["hot", "policy", "store"]),
     (

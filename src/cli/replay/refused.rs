@@ -48,7 +48,7 @@ impl RefusedCallers {
     /// Counts a refusal.
     pub fn add(&mut self, refusal: &Refusal, entry: &Entry) {
         let rule = &refusal.by.rule;
-        let key = (rule.clone(), refusal.by.caller);
+        let key = (rule.clone(), refusal.by.caller.hash);
         let refused = self.all.entry(key).or_insert_with(|| Refused {
             rule: rule.clone(),
             caller: name(self.actors.get(&**rule).map_or(&[], Vec::as_slice), entry),

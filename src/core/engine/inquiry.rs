@@ -94,6 +94,14 @@ impl Engine {
         self.callers.named(judge.actor, values)
     }
 
+    /// The caller with this key under a rule. None where the rule counts no such caller: only a rule without actors
+    /// has the key of all.
+    #[must_use]
+    pub fn with_key(&self, rule: usize, key: Key) -> Option<Named> {
+        let judge = self.rules.get(rule)?;
+        (judge.actor.is_none() == (key == Key::ALL)).then(|| Named { sources: Vec::new(), key })
+    }
+
     /// Carries an order out.
     ///
     /// # Errors

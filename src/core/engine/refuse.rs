@@ -73,7 +73,7 @@ impl Judge {
         self.counts.refuse(by.outcome, false);
         let is_logged = log_refused && self.may_log(now);
         let response = self.rule.response.clone();
-        let jitter = jitter(response.jitter, by.caller, now);
+        let jitter = jitter(response.jitter, by.caller.hash, now);
         let retry = by.outcome.retry().unwrap_or(Retry::Soon);
         let (several, explained) = (Vec::new(), Vec::new());
         Refusal { response, several, by, retry, jitter, is_logged, explained }

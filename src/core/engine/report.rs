@@ -228,7 +228,7 @@ impl Judge {
             plan: self.plans.as_ref().and_then(|plans| plans.name(opinion.plan)),
             remaining: opinion.remaining(self),
             reset: opinion.reset(self, now),
-            caller: opinion.key.hash,
+            caller: opinion.key,
             rule: self.name.clone(),
         }
     }

@@ -10,6 +10,7 @@ const MOST: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     /// By which sources it would be recognised, one for each actor; the first of those that recognise the same caller.
+    /// Empty if it was named by its key.
     pub sources: Vec<&'static str>,
     /// Its key.
     pub key: Key,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::state::hex;
+use super::state::spell_key;
 use super::{Outcome, Record};
 use crate::decision::Retry;
 use crate::json::object::{JsonObject, list};
@@ -127,7 +127,7 @@ impl Record {
             Some(ticks) => told.json("wait", &seconds(ticks)),
             None => told.text("wait", "never"),
         };
-        told.text("key", &hex(self.caller)).finish()
+        told.text("key", &spell_key(self.caller)).finish()
     }
 }
 

@@ -2,6 +2,7 @@
 //! request, and by which rule.
 
 use super::{Outcome, Record};
+use crate::key::Key;
 use crate::time::{Micros, SECOND};
 use diana_text::Text;
 
@@ -63,11 +64,33 @@ impl Record {
             }
         };
         state.push(key);
-        state.hexadecimal(self.caller, 16);
+        add_key(state, self.caller);
     }
 }
 
-/// How the hash of a caller is written.
+/// A caller's key in 32 hexadecimal digits. All of them are needed: the second half chooses the slot in shared data.
+#[must_use]
+pub fn spell_key(caller: Key) -> String {
+    let mut text = Text::NONE;
+    add_key(&mut text, caller);
+    text.as_str().to_owned()
+}
+
+/// The key that [`spell_key`] writes so.
+#[must_use]
+pub fn read_key(text: &[u8]) -> Option<Key> {
+    let is_hex = text.len() == 32 && text.iter().all(u8::is_ascii_hexdigit);
+    let (first, second) = str::from_utf8(text).ok().filter(|_| is_hex)?.split_at_checked(16)?;
+    let half = |digits| u64::from_str_radix(digits, 16).ok();
+    Some(Key { hash: half(first)?, second_hash: half(second)? })
+}
+
+fn add_key(text: &mut Text, caller: Key) {
+    text.hexadecimal(caller.hash, 16);
+    text.hexadecimal(caller.second_hash, 16);
+}
+
+/// The hash of a caller in 16 hexadecimal digits, with which its key begins.
 #[must_use]
 pub fn hex(caller: u64) -> String {
     let mut text = Text::NONE;

@@ -1,6 +1,8 @@
 //! The query of a request on the operator's path.
 
 use crate::reply::AdminReply;
+use diana_core::key::Key;
+use diana_core::report::state::read_key;
 use diana_core::spelling::decoded;
 
 /// The parameters of a query, decoded as those of a form.
@@ -38,6 +40,16 @@ impl Query {
         found
             .map(|(_, value)| value.as_slice())
             .ok_or_else(|| AdminReply::problem(400, &format!("the parameter `{name}` is missing")))
+    }
+
+    /// The caller's key, if the query names the caller by it.
+    pub(super) fn key(&self) -> Result<Option<Key>, AdminReply> {
+        let Some((_, value)) = self.0.iter().find(|(name, _)| name == b"key") else {
+            return Ok(None);
+        };
+        let why =
+            "`key` has to be 32 hexadecimal digits, as the access log and explanations show them";
+        read_key(value).map(Some).ok_or_else(|| AdminReply::problem(400, why))
     }
 
     /// Refuses parameters that mean nothing.

@@ -6,7 +6,7 @@ use diana_core::engine::inquiry::{Order, Seen};
 use diana_core::json::object::{JsonObject, list, quoted};
 use diana_core::policy::Rule;
 use diana_core::report::explained::seconds;
-use diana_core::report::state::hex;
+use diana_core::report::state::{hex, spell_key};
 use diana_core::time::{Micros, Now};
 
 /// An instant of the wall clock, in seconds since the epoch, if there is one.
@@ -84,7 +84,7 @@ impl Instance {
             Order::Ban(length) => format!("ban for={}s", seconds(length)),
             Order::Unban => "unban".into(),
         };
-        let keys: Vec<String> = seen.iter().map(|seen| hex(seen.caller.key.hash)).collect();
+        let keys: Vec<String> = seen.iter().map(|seen| spell_key(seen.caller.key)).collect();
         let name = |engine: &mut diana_core::engine::Engine| {
             engine.rules().nth(rule).map(|rule| rule.name.clone())
         };
@@ -108,7 +108,7 @@ fn told_caller(seen: &Seen, now: Now) -> String {
     let Seen { caller, usage, ban } = seen;
     let at = |ticks: Micros| (ticks > 0).then(|| now.wall.saturating_add(ticks));
     let by = list(caller.sources.iter().map(|source| quoted(source)));
-    let told = JsonObject::default().json("by", &by).text("key", &hex(caller.key.hash));
+    let told = JsonObject::default().json("by", &by).text("key", &spell_key(caller.key));
     let told = match usage.in_flight {
         Some(in_flight) => told.number("in_flight", in_flight),
         None => told

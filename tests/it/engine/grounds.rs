@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use diana_core::decision::Retry;
+use diana_core::key::Key;
 use diana_core::policy::{LimitFields, Response, Scope};
 use diana_core::report::{Outcome, Record, Refusal};
 use diana_core::time::SECOND;
@@ -52,7 +53,7 @@ impl Any {
             policy: (rng.u64(1..3), rng.u64(0..2) * SECOND),
             remaining: rng.bool().then(|| rng.u64(0..2)),
             reset: [retry.ticks(), Some(SECOND)][rng.usize(0..2)],
-            caller: rng.u64(..),
+            caller: Key { hash: rng.u64(..), second_hash: rng.u64(..) },
         };
         let several = match rng.u8(0..4) {
             0 => vec![by.clone(), Record { remaining: Some(0), shown: true, ..by.clone() }],

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::first_cells;
 use diana_core::decision::Retry;
+use diana_core::key::Key;
 use diana_core::policy::{LimitFields, Response, Scope};
 use diana_core::report::explained::seconds;
 use diana_core::report::{Outcome, Record, Refusal, Report};
@@ -23,7 +24,7 @@ fn record(outcome: Outcome, shadow: bool) -> Record {
         policy: (5, 1),
         remaining: Some(0),
         reset: Some(1),
-        caller: 7,
+        caller: Key { hash: 7, second_hash: 8 },
     }
 }
 
@@ -107,10 +108,10 @@ fn times_are_written_as_they_are() {
         (SECOND - 1, "0.999999", "0.999999"),
     ] {
         let mut record = record(Outcome::Refused(Retry::After(ticks)), false);
-        record.caller = 0x5d0c_3a7b_e1f2_a864;
+        record.caller = Key { hash: 0x5d0c_3a7b_e1f2_a864, second_hash: 0x0a11_90c4_d3b7_e852 };
         let state = record.state();
         assert!(state.contains(&format!(" wait={text}s ")), "{state}");
-        assert!(state.ends_with(" key=5d0c3a7be1f2a864"), "{state}");
+        assert!(state.ends_with(" key=5d0c3a7be1f2a8640a1190c4d3b7e852"), "{state}");
         assert_eq!(seconds(ticks), json);
     }
 }

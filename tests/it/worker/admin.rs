@@ -1,6 +1,7 @@
 //! The operator's path.
 
 mod bad;
+mod keys;
 
 use super::{House, MILLISECOND, Thread};
 use crate::fleet::redis::decides;
@@ -135,7 +136,11 @@ fn usage_is_told_and_lifted() {
         (&json!(0), &json!(5))
     );
     let seen = get(&mut thread, "/usage?rule=q&actor.account=");
-    assert_eq!(seen["callers"][0]["key"], json!("0000000000000001"), "those who share");
+    assert_eq!(
+        seen["callers"][0]["key"],
+        json!("00000000000000010000000000000001"),
+        "those who share"
+    );
 }
 
 /// What is reserved for requests under way stays charged, whatever tells in the end what they used.

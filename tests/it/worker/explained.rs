@@ -72,7 +72,7 @@ fn every_rule_says_what_it_decided_or_why_it_did_not() {
     assert_eq!(*thread.host.taken_off.borrow(), ["x-why"]);
     for record in told.as_array_mut().unwrap() {
         if let Some(key) = record.as_object_mut().unwrap().remove("key") {
-            assert_eq!(key.as_str().unwrap().len(), 16);
+            assert_eq!(key.as_str().unwrap().len(), 32);
         }
     }
     let decided = |rule: &str, scope: &str, mode: &str, limit: u64, remaining: u64| {

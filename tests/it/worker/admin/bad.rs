@@ -25,6 +25,19 @@ fn bad_input_is_told() {
         ("GET", "/usage?rule=r&actor.account=", 400),
         ("GET", "/usage?rule=a&actor.address=ada", 400),
         ("GET", "/usage?rule=r&actor.account=a&for=5m", 400),
+        ("GET", "/usage?rule=r&key=", 400),
+        ("GET", "/usage?rule=r&key=26de6e73a1b2c3d4", 400),
+        ("GET", "/usage?rule=r&key=26de6e73a1b2c3d426de6e73a1b2c3d", 400),
+        ("GET", "/usage?rule=r&key=26de6e73a1b2c3d426de6e73a1b2c3d44", 400),
+        ("GET", "/usage?rule=r&key=26de6e73a1b2c3d426de6e73a1b2c3dg", 400),
+        ("GET", "/usage?rule=r&key=%2b6de6e73a1b2c3d426de6e73a1b2c3d4", 400),
+        ("GET", "/usage?rule=r&key=0x6de6e73a1b2c3d426de6e73a1b2c3d4", 400),
+        ("GET", "/usage?rule=r&key=%ff6de6e73a1b2c3d426de6e73a1b2c3d4", 400),
+        ("GET", "/usage?rule=r&key=26de6e73a1b2c3d426de6e73a1b2c3d4&actor.account=a", 400),
+        ("GET", "/usage?rule=r&key=00000000000000000000000000000000", 400),
+        ("POST", "/reset?rule=g&key=26de6e73a1b2c3d426de6e73a1b2c3d4", 404),
+        ("GET", "/rules?key=26de6e73a1b2c3d426de6e73a1b2c3d4", 400),
+        ("POST", "/ban?rule=r&key=26de6e73a1b2c3d426de6e73a1b2c3d4", 400),
         ("POST", "/ban?rule=r&actor.account=a", 400),
         ("POST", "/ban?rule=r&actor.account=a&for=0s", 400),
         ("POST", "/ban?rule=r&actor.account=a&for=61m", 400),
@@ -42,9 +55,11 @@ fn bad_input_is_told() {
 #[test]
 fn who_asks_with_parameters_that_mean_nothing_is_told_which_ones_do() {
     let mut thread = with(Some(TOKEN), RULES);
-    for (rest, allowed) in
-        [("rules?x=1", "none"), ("usage?rule=r&actor.account=a&for=5m", "rule, actor.account")]
-    {
+    for (rest, allowed) in [
+        ("rules?x=1", "none"),
+        ("usage?rule=r&actor.account=a&for=5m", "rule, actor.account"),
+        ("usage?rule=r&key=26de6e73a1b2c3d426de6e73a1b2c3d4&actor.account=a", "rule, key"),
+    ] {
         let (status, told) = answer(&mut thread, bearing("GET", &format!("/.diana/{rest}"), TOKEN));
         let wanted = json!({"error": format!("allowed parameters: {allowed}")});
         assert_eq!((status, told), (400, wanted));
