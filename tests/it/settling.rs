@@ -4,6 +4,7 @@ mod counted;
 mod followed;
 mod law;
 mod permits;
+mod windows;
 
 use diana_core::policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
 use diana_core::settling::{Settler, Untold};

@@ -16,6 +16,19 @@ fn whoever_was_let_through_is_not_one_too_many() {
     assert!(world.request(0, "/else", 1).is_some());
 }
 
+/// The page on Envoy advises to raise the limit by the number of hops.
+#[test]
+fn rule_that_settles_nothing_charges_each_hop() {
+    let plain = "{name: plain, actor: account, unit: day, rpu: 3, algo: W}";
+    let settled = "{name: all, actor: account, in_flight: 9}";
+    let mut world = World::of(&format!("limits: [{{Url: /, rules: [{plain}, {settled}]}}]"));
+    let first = world.request(0, "/", 1).expect("it fits");
+    world.redirect(first);
+    assert!(world.request(0, "/", 1).is_some(), "its second hop, the second permit");
+    assert!(world.request(0, "/", 2).is_some(), "the third permit");
+    assert!(world.request(0, "/", 3).is_none());
+}
+
 /// What was reserved for a request that never came once more is told as what came back; a place is none of that.
 #[test]
 fn what_nobody_took_over_is_told() {
