@@ -2,6 +2,7 @@
 
 mod cover;
 mod encoded;
+mod presence;
 
 use diana_config::Advice;
 use diana_core::policy::{Policy, Rule};
@@ -34,6 +35,7 @@ pub fn of_size(bytes: usize) -> Option<Advice> {
 pub fn of(policy: &Policy) -> Vec<Advice> {
     let mut advice = cover::advice(policy);
     advice.extend(encoded::advice(policy));
+    advice.extend(presence::advice(policy));
     advice.extend(about(
         policy,
         "each worker counts these rules for itself, so a gateway of N workers admits up to N times as much; `scope: gateway` \

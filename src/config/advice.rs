@@ -48,7 +48,7 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
     let guards: Vec<&Limit> = limits.iter().filter(|limit| is_guard(limit, actors)).collect();
     lines.extend(line(
         "callers choose the key of these rules themselves, so one caller can pose as many; put a rule \
-         with a `client_address` actor beside them",
+         with a `client_address` actor beside them, for the same requests",
         limits.iter().flat_map(|limit| unguarded(limit, &guards, actors)),
     ));
     lines.extend(line(
@@ -141,7 +141,13 @@ fn unguarded<'l>(
     actors: &'l [Known],
 ) -> impl Iterator<Item = &'l Rule> {
     let is_below = |guard: &Limit, url: &Prefix| guard.urls.iter().any(|it| it.covers(url.path()));
-    let covers = |guard: &&Limit| limit.urls.iter().all(|url| is_below(guard, url));
+    // A condition on values that callers choose may take requests out of the guard.
+    let is_open = |guard: &Limit| {
+        let has_values = guard.matcher.unless.iter().any(|block| !block.values.is_empty());
+        guard.matcher == limit.matcher || guard.matcher.any.is_empty() && !has_values
+    };
+    let covers =
+        |guard: &&Limit| is_open(guard) && limit.urls.iter().all(|url| is_below(guard, url));
     let guarded = is_guard(limit, actors) || guards.iter().any(covers);
     limit.rules.iter().filter(move |rule| !guarded && is_caller_chosen(rule, actors))
 }

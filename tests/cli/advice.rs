@@ -91,6 +91,82 @@ fn encoded_text_under_unless_gets_advice() {
     assert!(!advised("headers", "a%20b"));
 }
 
+/// The names that advice with this text names, where entries are `limits` and the actors `x`, `y`, `either`, `claim` and `token`
+/// read a header `x` or `y`, both, a verified `sub` and that of any token.
+fn advised(limits: &[&str], text: &str) -> Vec<String> {
+    let actors = "x: [{header: X}], y: [{header: y}], either: [{header: x}, {cookie: x}], \
+                  claim: [{jwt_claim: sub, payload: jwt}], token: [{jwt_claim: sub, unverified: true}]";
+    let limits = limits.join("\n  - ");
+    let (all, code) =
+        found("rules.yaml", &format!("limits:\n  - {limits}\nactors: {{{actors}}}\n"));
+    assert_eq!(code, Some(0), "{all}");
+    let advice = all["findings"].as_array().unwrap().iter();
+    let about = |it: &&Value| it["message"].as_str().unwrap().contains(text);
+    let names = |it: &Value| serde_json::from_value::<Vec<String>>(it["rules"].clone()).unwrap();
+    advice.filter(about).flat_map(names).collect()
+}
+
+/// An entry with one rule for each actor, named after it.
+fn entry(more: &str, rules: &[&str]) -> String {
+    let rule = |actor: &&str| {
+        let name = actor.split(", ").next().unwrap().replace(['[', ']', ','], "");
+        format!("{{name: {name}, actor: {actor}, unit: day, rpu: 5}}")
+    };
+    let rules: Vec<String> = rules.iter().map(rule).collect();
+    format!("{{Url: /, {more}rules: [{}]}}", rules.join(", "))
+}
+
+#[test]
+fn rule_for_requests_without_its_caller_gets_advice() {
+    let idle = |more: &str, actor: &str| {
+        !advised(&[&entry(more, &[actor])], "these rules count no request").is_empty()
+    };
+    let present = "headers: {x: {present: true}}";
+    let unless = format!("unless: {{{present}}}, ");
+    assert!(idle(&unless, "x"));
+    assert!(idle(&format!("unless: [{{methods: [GET]}}, {{{present}}}], "), "x"));
+    assert!(idle("match: {headers: {x: {present: false}}}, ", "x"));
+    assert!(idle("unless: {claims: {payload: jwt, values: {sub: {present: true}}}}, ", "claim"));
+    for actor in ["x, absent: share", "y", "either", "address", "all"] {
+        assert!(!idle(&unless, actor), "{actor}");
+    }
+    assert!(!idle(&format!("unless: {{methods: [GET], {present}}}, "), "x"));
+    assert!(!idle("unless: {headers: {x: {present: false}}}, ", "x"));
+    assert!(!idle(&format!("match: {{{present}}}, "), "x"));
+}
+
+#[test]
+fn requests_between_two_entries_get_advice() {
+    let leaky = |limits: &[&str]| advised(limits, "no rule limits them");
+    let [x, token] =
+        ["x", "authorization"].map(|name| format!("headers: {{{name}: {{present: true}}}}"));
+    let without = |present: &str| entry(&format!("unless: {{{present}}}, "), &["address"]);
+    let with = |present: &str, actor: &str| entry(&format!("match: {{{present}}}, "), &[actor]);
+
+    // A header without a claim in it.
+    assert_eq!(leaky(&[&entry("", &["token"]), &without(&token)]), ["token"]);
+    assert_eq!(leaky(&[&with(&token, "claim"), &without(&token)]), ["claim"]);
+    // A part of a caller alone.
+    assert_eq!(leaky(&[&entry("", &["[x,y]"]), &without(&x)]), ["xy"]);
+    assert_eq!(
+        leaky(&[&with(&x, "y"), &entry("match: {headers: {x: {present: false}}}, ", &["address"])]),
+        ["y"]
+    );
+
+    // The actor finds all that has the value, or another rule counts the rest.
+    assert_eq!(leaky(&[&with(&x, "x"), &without(&x)]), [""; 0]);
+    assert_eq!(leaky(&[&entry("", &["either"]), &without(&x)]), [""; 0]);
+    assert_eq!(leaky(&[&with(&x, "y, absent: share"), &without(&x)]), [""; 0]);
+    assert_eq!(leaky(&[&with(&token, "claim"), &without(&token), &entry("", &["all"])]), [""; 0]);
+    // Requests with the value are for no rule: an exemption.
+    assert_eq!(leaky(&[&without(&x)]), [""; 0]);
+    assert_eq!(leaky(&[&entry("", &["y"]), &without(&x)]), [""; 0]);
+    // Other paths.
+    let elsewhere = with(&x, "y").replace("Url: /,", "Url: /a,");
+    assert_eq!(leaky(&[&elsewhere, &without(&x).replace("Url: /,", "Url: /b,")]), [""; 0]);
+    assert_eq!(leaky(&[&elsewhere, &without(&x)]), ["y"]);
+}
+
 /// What is too large for `kubectl apply` is told before it is tried.
 #[test]
 fn large_files_come_with_advice() {

@@ -15,7 +15,7 @@ pub struct Prefix {
 }
 
 /// Which requests an entry is for, beyond its path.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Match {
     /// One of them must hold, in any way that the request can be read; an empty list always does.
     pub any: Vec<Block>,

@@ -56,34 +56,41 @@ fn a_redis_that_nothing_uses() {
 fn keys_that_callers_choose() {
     let local =
         |actor: &str, unit: &str| format!("{{actor: {actor}, unit: {unit}, rpu: 5, scope: local}}");
-    assert_snapshot!(of(&local("account", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-account-second-tb");
-    assert_snapshot!(of(&local("cookie", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-cookie-second-tb");
-    assert_snapshot!(of(&local("[tenant, account]", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-tenant-account-second-tb");
+    assert_snapshot!(of(&local("account", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them, for the same requests: root-account-second-tb");
+    assert_snapshot!(of(&local("cookie", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them, for the same requests: root-cookie-second-tb");
+    assert_snapshot!(of(&local("[tenant, account]", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them, for the same requests: root-tenant-account-second-tb");
     assert_snapshot!(of(&local("tenant", "day")), @"");
     // A caller who chooses a new device header each time never gets as far as its address.
-    assert_snapshot!(of(&local("device", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-device-second-tb");
+    assert_snapshot!(of(&local("device", "second")), @"callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them, for the same requests: root-device-second-tb");
     assert_snapshot!(of(&format!("{}, {}", local("account", "second"), local("address", "second"))), @"");
     assert_snapshot!(of(&format!("{}, {}", local("account", "day"), local("address", "second"))), @"callers choose the key of these rules themselves and are remembered for hours; when `keys`, 100000, of them are live, newcomers share buckets, so see that `keys` is enough: root-account-day-tb");
     assert_snapshot!(of(&local("account", "hour")), @"
-    callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them: root-account-hour-tb
+    callers choose the key of these rules themselves, so one caller can pose as many; put a rule with a `client_address` actor beside them, for the same requests: root-account-hour-tb
     callers choose the key of these rules themselves and are remembered for hours; when `keys`, 100000, of them are live, newcomers share buckets, so see that `keys` is enough: root-account-hour-tb
     ");
 }
 
 #[test]
 fn a_rule_on_addresses_guards_what_lies_below_it() {
-    let of = |outer: &str| {
+    let both = |outer: &str, inner: &str| {
         let yaml = format!(
             "limits:
   - {{Url: {outer}, rules: [{{actor: address, unit: second, rpu: 5, scope: local}}]}}
-  - {{Url: /a/b, rules: [{{actor: account, unit: second, rpu: 5, scope: local}}]}}
+  - {{Url: /a/b{inner}, rules: [{{actor: account, unit: second, rpu: 5, scope: local}}]}}
 actors: {{address: [{{client_address: {{}}}}]}}"
         );
         policy(&yaml).warnings.len()
     };
+    let of = |outer| both(outer, "");
     assert_eq!(of("/"), 0);
     assert_eq!(of("/a"), 0);
     assert_eq!(of("/b"), 1);
+    // Callers choose whether the guard counts them, unless the condition is the same.
+    assert_eq!(of("/, unless: {headers: {x-account-id: {present: true}}}"), 1);
+    assert_eq!(of("/, match: {headers: {x-account-id: {present: false}}}"), 1);
+    assert_eq!(of("/, unless: {addresses: [10.0.0.0/8]}"), 0);
+    let same = ", match: {query: {a: b}}";
+    assert_eq!(both(&format!("/{same}"), same), 0);
 }
 
 #[test]

@@ -1,0 +1,149 @@
+//! Conditions on the presence of a value, where rules skip requests without a caller.
+
+use diana_config::Advice;
+use diana_core::policy::{Absent, Block, Condition, Field, IdentitySource, Limit, Match, Policy};
+use diana_core::policy::{Rule, Test};
+use diana_core::port::Property;
+use diana_core::tree::Tree;
+
+const AUTHORIZATION: &str = "authorization";
+
+/// Names the rules that count no request, and those that leave requests without any limit.
+pub fn advice(policy: &Policy) -> Vec<Advice> {
+    let idle = "these rules count no request: their entry is for requests without a value, their actor recognises callers \
+                by that value only, and `absent: skip` skips requests without a caller";
+    let leaky = "these rules skip requests without a caller (`absent: skip`), and `unless` or `match` takes the same requests out \
+                 of another entry because a value is present, so no rule limits them; write `absent: share` or `deny`, or put \
+                 the condition on the value that the actor reads";
+    // Few entries have such conditions, and there may be thousands of rules.
+    let conditional: Vec<&Limit> =
+        policy.limits.iter().filter(|limit| excluded(&limit.matcher).next().is_some()).collect();
+    if conditional.is_empty() {
+        return Vec::new();
+    }
+    let is_leaky = |limit: &Limit, rule: &Rule| is_leaky(policy, &conditional, limit, rule);
+    [
+        (idle, rules(policy, &|limit, rule| is_idle(policy, limit, rule))),
+        (leaky, rules(policy, &is_leaky)),
+    ]
+    .into_iter()
+    .filter(|(_, rules)| !rules.is_empty())
+    .map(|(message, rules)| Advice { message: message.into(), rules })
+    .collect()
+}
+
+/// The names of rules that skip requests without a caller, of those that `is` holds for.
+fn rules(policy: &Policy, is: &dyn Fn(&Limit, &Rule) -> bool) -> Vec<String> {
+    let rules =
+        policy.limits.iter().flat_map(|limit| limit.rules.iter().map(move |it| (limit, it)));
+    let skipping = rules.filter(|(_, rule)| rule.absent == Absent::Skip);
+    skipping.filter(|(limit, rule)| is(limit, rule)).map(|(_, it)| it.name.clone()).collect()
+}
+
+/// Returns true if the entry leaves only requests in which the actor finds no caller.
+fn is_idle(policy: &Policy, limit: &Limit, rule: &Rule) -> bool {
+    let reads_only = |sources: &[IdentitySource], field: &Field| {
+        !sources.is_empty() && sources.iter().all(|source| field_of(source).as_ref() == Some(field))
+    };
+    excluded(&limit.matcher)
+        .any(|field| parts(policy, rule).any(|sources| reads_only(sources, field)))
+}
+
+/// Returns true if an entry leaves requests with a value to this rule, but the rule's actor may find no caller in them. No
+/// other rule counts all of them.
+fn is_leaky(policy: &Policy, conditional: &[&Limit], limit: &Limit, rule: &Rule) -> bool {
+    let is_without = |limit: &Limit, field| excluded(&limit.matcher).any(|it| it == field);
+    let inner = |other| {
+        let is_inner = is_covered(limit, other);
+        (is_inner || is_covered(other, limit)).then_some(if is_inner { limit } else { other })
+    };
+    let others = conditional.iter().filter_map(|&other| Some((other, inner(other)?)));
+    let mut fields =
+        others.flat_map(|(other, inner)| excluded(&other.matcher).map(move |field| (inner, field)));
+    fields.any(|(inner, field)| {
+        let is_for = required(&limit.matcher).any(|it| it == field)
+            || parts(policy, rule).flatten().any(|source| depends_on(source, field));
+        let counts = |rule: &Rule| {
+            !rule.shadow && (rule.absent != Absent::Skip || finds_caller(policy, rule, field))
+        };
+        let is_open = |limit: &&Limit| {
+            let any = &limit.matcher.any;
+            limit.matcher.unless.is_empty()
+                && (any.is_empty() || required(&limit.matcher).any(|it| it == field))
+        };
+        let mut over =
+            policy.limits.iter().filter(|outer| is_covered(inner, outer)).filter(is_open);
+        is_for
+            && !is_without(limit, field)
+            && !finds_caller(policy, rule, field)
+            && !over.any(|outer| outer.rules.iter().any(counts))
+    })
+}
+
+/// Returns true if all paths of an entry are those of another one, or below them.
+fn is_covered(inner: &Limit, outer: &Limit) -> bool {
+    inner.urls.iter().all(|url| outer.urls.iter().any(|above| above.covers(url.path())))
+}
+
+/// Values that a request of an entry cannot have.
+fn excluded(matcher: &Match) -> impl Iterator<Item = &Field> {
+    let single = |block: &Block| {
+        block.methods.is_empty() && block.hosts.is_empty() && block.addresses.is_empty()
+    };
+    let unless = matcher.unless.iter().filter(move |block| single(block)).filter_map(|block| {
+        let [condition] = block.values.as_slice() else { return None };
+        (condition.test == Test::Present(true)).then_some(&condition.field)
+    });
+    unless.chain(of_match(&matcher.any, false))
+}
+
+/// Values that each request of an entry has.
+fn required(matcher: &Match) -> impl Iterator<Item = &Field> {
+    of_match(&matcher.any, true)
+}
+
+/// Fields of a `match` with one block, of which it requires this presence.
+fn of_match(any: &[Block], is_present: bool) -> impl Iterator<Item = &Field> {
+    let conditions: &[Condition] = if let [block] = any { &block.values } else { &[] };
+    conditions.iter().filter(move |it| it.test == Test::Present(is_present)).map(|it| &it.field)
+}
+
+/// Returns true if the actor finds a caller in each request with this value.
+fn finds_caller(policy: &Policy, rule: &Rule, field: &Field) -> bool {
+    parts(policy, rule).all(|sources| {
+        sources.iter().any(|it| it.kind == "client_address" || field_of(it).as_ref() == Some(field))
+    })
+}
+
+/// Returns true if a source can only find a value where the field has one.
+fn depends_on(source: &IdentitySource, field: &Field) -> bool {
+    let is_token = *field == Field::Header(AUTHORIZATION.into()) && source.kind == "jwt_claim";
+    is_token || field_of(source).as_ref() == Some(field)
+}
+
+/// The sources of each part of a rule's actor.
+fn parts<'p>(policy: &'p Policy, rule: &'p Rule) -> impl Iterator<Item = &'p [IdentitySource]> {
+    let actors = rule.actor.iter().filter_map(|&actor| policy.actors.get(actor));
+    actors.map(|actor| actor.sources.as_slice())
+}
+
+/// The field that a source reads, if a condition can read it, too.
+fn field_of(source: &IdentitySource) -> Option<Field> {
+    let text = source.value.text();
+    let property = |path: &[&str]| {
+        Field::Property(Property::new(&[&["metadata", "filter_metadata"], path].concat()))
+    };
+    match (source.kind, text, &source.value) {
+        ("header", Some(name), _) => Some(Field::Header(name.to_ascii_lowercase())),
+        ("query", Some(name), _) => Some(Field::Query(name.into())),
+        ("cookie", Some(name), _) => Some(Field::Cookie(name.into())),
+        ("metadata", _, Tree::List(path)) => {
+            Some(property(&path.iter().filter_map(Tree::text).collect::<Vec<_>>()))
+        }
+        ("jwt_claim", Some(claim), _) => {
+            let (_, payload) = source.options.iter().find(|(key, _)| key == "payload")?;
+            Some(property(&["envoy.filters.http.jwt_authn", payload.text()?, claim]))
+        }
+        _ => None,
+    }
+}
