@@ -44,6 +44,14 @@ pub fn only_reading(text: &[u8], is_data: impl Fn(u8) -> bool) -> Option<Vec<u8>
     (!has_escape && !has_control).then_some(plain)
 }
 
+/// Name or value of a query parameter or a cookie percent-decoded, if readers agree about it. A query's data may need every
+/// reserved character encoded. Most libraries encode cookies in the same way (`encodeURIComponent`), though few characters
+/// require it there.
+#[must_use]
+pub fn only_component(text: &[u8]) -> Option<Vec<u8>> {
+    only_reading(text, |byte| !is_unreserved(byte))
+}
+
 /// Returns true if a URI means the same with this byte encoded or not (RFC 3986, section 2.3), so nothing requires that it
 /// is encoded.
 #[must_use]

@@ -3,7 +3,7 @@
 use crate::number;
 use crate::policy::Field;
 use crate::port::{Pseudo, Request, Values};
-use crate::spelling::{Pair, cookie, header, query, readings};
+use crate::spelling::{Pair, cookie, header, only_component, query, readings};
 
 /// Whether there is a value by which an actor with the same source recognises a caller: one that is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +49,7 @@ pub fn read(
                 |value| !value.is_empty(),
                 is_decoded,
                 &mut |value| {
-                    let settled = is_decoded && has_only(value, query::only);
+                    let settled = is_decoded && is_settled(value);
                     readings(value).skip(settled.into()).for_each(|reading| take(&reading));
                 },
             )
@@ -59,7 +59,7 @@ pub fn read(
             let pairs = cookie::pairs(header, name.as_bytes());
             named(pairs, has_text, is_decoded, &mut |value| {
                 for value in cookie::readings(value) {
-                    let settled = is_decoded && has_only(&value, cookie::only);
+                    let settled = is_decoded && is_settled(&value);
                     readings(&value).skip(settled.into()).for_each(|reading| take(&reading));
                 }
             })
@@ -74,9 +74,9 @@ pub fn read(
     }
 }
 
-/// Returns true if a value has escapes, and but one reading by `only`, so that as it stands it means nothing else.
-fn has_only(value: &[u8], only: fn(&[u8]) -> Option<Vec<u8>>) -> bool {
-    value.contains(&b'%') && only(value).is_some()
+/// Returns true if a value has escapes, and one decoded reading only, so its encoded text has no other meaning.
+fn is_settled(value: &[u8]) -> bool {
+    value.contains(&b'%') && only_component(value).is_some()
 }
 
 /// Reads each value of a header by `read`. It is as present as the most present of them.

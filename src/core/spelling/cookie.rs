@@ -2,19 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::{Pair, form, only_reading};
+use super::{Pair, form, only_component};
 
 /// Whether `name` can be a cookie's name.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.bytes().any(|byte| byte <= b' ' || b"=;,\x7f".contains(&byte))
-}
-
-/// Name or value percent-decoded, if readers agree about it. A cookie's data needs those characters encoded that cannot
-/// stand in one (RFC 6265, section 4.1.1).
-#[must_use]
-pub fn only(text: &[u8]) -> Option<Vec<u8>> {
-    only_reading(text, |byte| b" \",;\\".contains(&byte))
 }
 
 /// What may be the values of a cookie in one header. Some upstreams percent-decode names and values.
@@ -27,7 +20,7 @@ pub fn pairs<'a>(header: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Pair<
         (key == name || form(key).eq(form(name))).then(|| Pair {
             value,
             is_plain: key == name,
-            is_encoded: only(key).is_some_and(|key| key == name),
+            is_encoded: only_component(key).is_some_and(|key| key == name),
         })
     })
 }

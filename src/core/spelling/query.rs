@@ -1,12 +1,6 @@
 //! Query parameters.
 
-use super::{Pair, form, is_unreserved, only_reading};
-
-/// Name or value percent-decoded, if readers agree about it. A query's data needs every reserved character encoded.
-#[must_use]
-pub fn only(text: &[u8]) -> Option<Vec<u8>> {
-    only_reading(text, |byte| !is_unreserved(byte))
-}
+use super::{Pair, form, only_component};
 
 /// What may be the values of a parameter of a path. To some upstreams `;` separates as `&` does: then one pair
 /// is several, and one value two.
@@ -24,7 +18,7 @@ pub fn pairs<'a>(path: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Pair<'a
         (key == name || form(key).eq(form(name))).then(|| Pair {
             value: halves.next().unwrap_or_default(),
             is_plain: is_whole && key == name,
-            is_encoded: is_whole && only(key).is_some_and(|key| key == name),
+            is_encoded: is_whole && only_component(key).is_some_and(|key| key == name),
         })
     })
 }
