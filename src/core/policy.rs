@@ -52,6 +52,8 @@ pub struct Policy {
     pub namespace: Option<String>,
     /// How many live callers each rule's table is made for.
     pub keys: usize,
+    /// The configured number, which is larger where these rules leave too little memory for it.
+    pub wanted_keys: usize,
     /// Whether refusals are logged, at most one line per rule and second.
     pub log_refused: bool,
     /// What accepted requests report.
@@ -97,7 +99,7 @@ impl Policy {
     #[must_use]
     pub fn own(&self) -> Own {
         Own {
-            keys: self.keys,
+            keys: self.wanted_keys,
             log_refused: self.log_refused,
             accepted: self.accepted,
             explain: self.explain.clone(),

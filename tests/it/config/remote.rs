@@ -94,6 +94,22 @@ fn a_document_replaces_as_a_whole_and_the_gateway_keeps_its_own() {
     assert_eq!((policy.namespace, policy.remote), (None, None));
 }
 
+/// The number of the gateway's own rules leaves room for fewer callers, that of the centre's rules does not, or does again.
+#[test]
+fn rules_of_a_centre_get_the_configured_room() {
+    let rules = |count: usize| {
+        let rule = "{actor: device, unit: day, rpu: 5, scope: local}";
+        format!("limits: [{{Url: /, rules: [{}]}}]", vec![rule; count].join(", "))
+    };
+    let own = policy(&rules(520));
+    assert!(own.keys < 100_000, "{}", own.keys);
+    let of_centre = |count| parse_remote(rules(count).as_bytes(), &own.own()).unwrap();
+    assert_eq!(of_centre(1).keys, 100_000);
+    let many = of_centre(520);
+    let is_about = |line: &String| line.contains("has room for `keys: ");
+    assert_eq!((many.keys, many.warnings.iter().any(is_about)), (own.keys, true));
+}
+
 #[test]
 fn a_rule_is_the_same_wherever_it_comes_from() {
     let local = policy(LOCAL).limits[0].rules[0].fingerprint;
