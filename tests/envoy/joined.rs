@@ -21,6 +21,7 @@ const LISTS: &[&str] = &[
     "if-range",
     "if-unmodified-since",
     "pragma",
+    "proxy-status",
     "via",
     "x-forwarded-for",
     "x-forwarded-host",
