@@ -1,7 +1,10 @@
 //! Rules that refuse all requests while Redis is unavailable do not claim that a limit is exceeded.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use diana_core::policy::redis::OnFailure;
 use diana_core::report::Outcome;
+use diana_core::report::protocol::Protocol;
 use diana_core::time::SECOND;
 
 use super::super::{Lines, field};
@@ -53,6 +56,34 @@ fn unavailable_redis_is_no_exceeded_quota() {
     let lines = lines.0.take();
     assert!(lines.contains(&"diana.ns.rule.login.unavailable 2".into()), "{lines:?}");
     assert!(!lines.iter().any(|line| line.contains("login.refused")), "{lines:?}");
+}
+
+#[test]
+fn unavailable_redis_is_code_unavailable_to_rpc_clients() {
+    let refusal = away(CLOSED, OnFailure::Gateway).refusal.unwrap();
+    let reply = |content_type: &'static str| {
+        refusal.reply(Protocol::of(content_type.as_bytes(), || true), b"")
+    };
+    let grpc = reply("application/grpc");
+    assert_eq!((grpc.status, grpc.grpc_status), (200, 14));
+    assert_eq!(grpc.grpc_message.as_deref(), Some("rate limiter unavailable"));
+    let trailers = "grpc-status:14\r\ngrpc-message:rate limiter unavailable\r\n";
+    let frame = [b"\x80\0\0\0\x37", trailers.as_bytes()].concat();
+    assert_eq!(trailers.len(), 0x37);
+    let text = STANDARD.encode(&frame).into_bytes();
+    for (kind, body) in [("application/grpc-web", frame), ("application/grpc-web-text", text)] {
+        let web = reply(kind);
+        assert_eq!((web.status, &*web.body), (200, &*body), "{kind}");
+    }
+    let error = r#"{"code":"unavailable","message":"rate limiter unavailable"}"#;
+    for kind in ["application/proto", "application/json"] {
+        let unary = reply(kind);
+        assert_eq!((unary.status, &*unary.body), (503, error.as_bytes()), "{kind}");
+    }
+    let stream = reply("application/connect+proto");
+    assert_eq!((stream.status, stream.body.get(..1)), (200, Some(&[2][..])));
+    let end = format!(r#"{{"error":{error}}}"#);
+    assert_eq!(stream.body.get(5..), Some(end.as_bytes()));
 }
 
 #[test]
