@@ -34,7 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("settling", &["number", "policy", "port"]),
     ("permit", &["key", "settlement", "settling", "time"]),
     ("ban", &["policy", "ring", "time"]),
-    ("hot", &["policy", "port", "ring", "time"]),
+    ("hot", &["key", "policy", "port", "ring", "time"]),
     (
         "store",
         &[

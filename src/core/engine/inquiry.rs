@@ -186,7 +186,7 @@ impl Engine {
     /// The callers of a rule who came most lately, with how often they did; nothing if none are looked for, or each worker
     /// looks for its own.
     #[must_use]
-    pub fn top(&mut self, rule: usize, now: Micros) -> Option<Vec<(u64, u64)>> {
+    pub fn top(&mut self, rule: usize, now: Micros) -> Option<Vec<(u64, Key)>> {
         self.rules.get_mut(rule)?.hot.as_mut()?.top(now)
     }
 }

@@ -92,7 +92,7 @@ impl Engine {
         if let Some(spotter) = hot
             && subject.is_own
             && !self.scratch.is_counted
-            && let Some(pace) = spotter.see(key.hash)
+            && let Some(pace) = spotter.see(key)
         {
             self.mark((number, plan), key, pace, request);
         }

@@ -1,6 +1,7 @@
 //! Requests by caller since they were last added to a window.
 
 use super::cut;
+use crate::key::Key;
 
 /// Places; their number is a power of two.
 const PLACES: usize = 4096;
@@ -15,12 +16,17 @@ const FULL: usize = PLACES / 4 * 3;
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     hash: u64,
+    second_hash: u64,
     count: u32,
     /// If it is hot, one more than its requests the time before.
     mark: u32,
 }
 
 impl Place {
+    fn key(&self) -> Key {
+        Key { hash: self.hash, second_hash: self.second_hash }
+    }
+
     fn is_free(&self) -> bool {
         self.count == 0 && !self.is_hot()
     }
@@ -47,13 +53,13 @@ impl Counts {
 
     /// Counts a request. If the caller is hot, how many it made the time before.
     #[inline]
-    pub fn add(&mut self, hash: u64) -> Option<u32> {
+    pub fn add(&mut self, key: Key) -> Option<u32> {
         self.all += 1;
-        if let Some(place) = self.find(hash) {
+        if let Some(place) = self.find(key.hash) {
             place.count = place.count.saturating_add(1);
             return (place.mark & !TAKEN).checked_sub(1);
         }
-        self.add_new(hash);
+        self.add_new(key);
         None
     }
 
@@ -77,17 +83,17 @@ impl Counts {
     }
 
     /// Everybody else who came, and its requests.
-    pub fn rest(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub fn rest(&self) -> impl Iterator<Item = (Key, u64)> {
         let rest = |place: &&Place| place.count > 0 && place.mark & TAKEN == 0;
-        self.places.iter().filter(rest).map(|place| (place.hash, u64::from(place.count)))
+        self.places.iter().filter(rest).map(|place| (place.key(), u64::from(place.count)))
     }
 
     /// Starts again, with these callers hot.
-    pub fn renew(&mut self, hot: impl Iterator<Item = u64>) {
+    pub fn renew(&mut self, hot: impl Iterator<Item = Key>) {
         let mut before = std::mem::take(self);
-        for hash in hot.take(FULL / 3) {
+        for Key { hash, second_hash } in hot.take(FULL / 3) {
             let count = before.find(hash).map_or(0, |place| place.count);
-            self.put(Place { hash, count: 0, mark: 1 + count.min(TAKEN / 2) });
+            self.put(Place { hash, second_hash, count: 0, mark: 1 + count.min(TAKEN / 2) });
         }
     }
 
@@ -107,8 +113,8 @@ impl Counts {
     }
 
     #[inline(never)]
-    fn add_new(&mut self, hash: u64) {
-        self.put(Place { hash, count: 1, mark: 0 });
+    fn add_new(&mut self, Key { hash, second_hash }: Key) {
+        self.put(Place { hash, second_hash, count: 1, mark: 0 });
         if self.taken > FULL {
             self.thin();
         }

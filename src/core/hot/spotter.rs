@@ -1,10 +1,12 @@
 //! The hot keys of one rule, as one worker knows them.
 
+use std::cmp::Reverse;
 use std::fmt::Write;
 use std::rc::Rc;
 
 use super::counts::Counts;
 use super::window::{SLICES, Window};
+use crate::key::Key;
 use crate::policy::{Hot, Memory, Scope};
 use crate::port::SharedData;
 use crate::time::{Micros, SECOND};
@@ -109,8 +111,8 @@ impl Spotter {
     /// Counts a request. If its caller is hot, how many are to be expected in a tenth of a second: as
     /// many as it made here in the one before, or as it makes on average at least.
     #[inline(never)]
-    pub fn see(&mut self, hash: u64) -> Option<u64> {
-        let pace = u64::from(self.counts.add(hash)?);
+    pub fn see(&mut self, key: Key) -> Option<u64> {
+        let pace = u64::from(self.counts.add(key)?);
         Some(pace.max(self.hot.over / (self.hot.per / PACE).max(1)))
     }
 
@@ -131,14 +133,14 @@ impl Spotter {
 
     /// The callers who came most lately, with how often they did; nothing if each worker knows its own.
     #[must_use]
-    pub fn top(&mut self, now: Micros) -> Option<Vec<(u64, u64)>> {
+    pub fn top(&mut self, now: Micros) -> Option<Vec<(u64, Key)>> {
         if matches!(self.storage, Storage::Worker) {
             return None;
         }
         let slice = now / (self.hot.per / SLICES).max(1);
         let window = self.look(slice).0;
-        let mut top: Vec<(u64, u64)> = window.hot(0, slice.max(window.newest())).collect();
-        top.sort_unstable_by(|one, other| other.cmp(one));
+        let mut top: Vec<(u64, Key)> = window.hot(0, slice.max(window.newest())).collect();
+        top.sort_unstable_by_key(|(count, key)| Reverse((*count, key.hash)));
         top.truncate(self.hot.top);
         Some(top)
     }
@@ -181,7 +183,7 @@ impl Spotter {
             self.change += hot as i64 - before as i64;
             self.marked = hot;
             self.names.clear();
-            self.counts.renew(window.hot(over, slice).map(|(_, hash)| hash));
+            self.counts.renew(window.hot(over, slice).map(|(_, key)| key));
             // One in shared data is not to lie here, too.
             if matches!(self.storage, Storage::Worker) {
                 self.window = window;
@@ -197,14 +199,17 @@ impl Spotter {
         let mut list = format!("keys={hot} requests={requests} missed={missed} top=");
         let mut last = (u64::MAX, u64::MAX);
         for place in 0..self.hot.top {
-            let next = window.hot(self.hot.over, slice).filter(|next| *next < last).max();
-            let Some((count, hash)) = next else { break };
-            last = (count, hash);
+            let hot = window.hot(self.hot.over, slice);
+            let rest = hot.filter(|(count, key)| (*count, key.hash) < last);
+            let Some((count, key)) = rest.max_by_key(|(count, key)| (*count, key.hash)) else {
+                break;
+            };
+            last = (count, key.hash);
             let comma = if place > 0 { "," } else { "" };
             // Writing to a string cannot fail.
-            _ = match self.name(hash) {
+            _ = match self.name(key.hash) {
                 Some(name) => write!(list, "{comma}{name}:{count}"),
-                None => write!(list, "{comma}{hash:016x}:{count}"),
+                None => write!(list, "{comma}{:016x}{:016x}:{count}", key.hash, key.second_hash),
             };
         }
         list

@@ -2,6 +2,7 @@
 //! in shared data.
 
 use super::counts::Counts;
+use crate::key::Key;
 use crate::ring::Ring;
 use crate::time::Micros;
 
@@ -10,8 +11,11 @@ pub const SLICES: u64 = 5;
 
 const RING: Ring = Ring::new(SLICES as usize + 1);
 
-/// Words of a row: a caller's hash, and its ring.
-const WORDS: usize = 5;
+/// Words of a row: both halves of a caller's key, and its ring.
+const WORDS: usize = 6;
+
+/// In the place of the second half of a key in the first row. Windows of earlier versions have other numbers there.
+const FORM: u64 = 1 << 63;
 
 type Row = [u64; WORDS];
 
@@ -36,7 +40,7 @@ impl Window {
     /// The window of so many ticks that was written; an empty one if it was not. What stands in for it
     /// may not lie ahead of `slice`, or it would stay.
     pub fn read(bytes: &[u8], per: Micros, slice: u64) -> Window {
-        let mut window = Window { missed: [per << 32, 0, 0, 0, 0], ..Window::default() };
+        let mut window = Window { missed: [per << 32, FORM, 0, 0, 0, 0], ..Window::default() };
         let rows = bytes.as_chunks::<{ size_of::<Row>() }>();
         if !rows.1.is_empty() || rows.0.len() > ROWS + 2 {
             return window;
@@ -46,7 +50,7 @@ impl Window {
             for (word, bytes) in row.iter_mut().zip(bytes.as_chunks().0) {
                 *word = u64::from_le_bytes(*bytes);
             }
-            let is_ours = number > 0 || row[0] >> 32 == per;
+            let is_ours = number > 0 || row[0] >> 32 == per && row[1] == FORM;
             if !is_ours || RING.newest(ring(&row)) > slice.saturating_add(1) {
                 // The gauge still tells of those who were hot by it.
                 window = Window::read(&[], per, slice);
@@ -85,8 +89,8 @@ impl Window {
             add(row, slice, counts.take(row[0]));
         }
         self.lower(0, slice);
-        for (hash, count) in counts.rest() {
-            let mut row = [hash, 0, 0, 0, 0];
+        for (key, count) in counts.rest() {
+            let mut row = [key.hash, key.second_hash, 0, 0, 0, 0];
             add(&mut row, slice, count);
             self.rows.push(row);
         }
@@ -105,7 +109,7 @@ impl Window {
             let mut left = least;
             for old in RING.slices(slice) {
                 let some = RING.count(ring(row), old).min(left);
-                RING.take(&mut row[1..], old, some);
+                RING.take(&mut row[2..], old, some);
                 left -= some;
             }
             sum(row, slice) > 0
@@ -113,8 +117,9 @@ impl Window {
     }
 
     /// Callers who came more than `over` times, with their counts.
-    pub fn hot(&self, over: u64, slice: u64) -> impl Iterator<Item = (u64, u64)> {
-        let counts = self.rows.iter().map(move |row| (sum(row, slice), row[0]));
+    pub fn hot(&self, over: u64, slice: u64) -> impl Iterator<Item = (u64, Key)> {
+        let key = |row: &Row| Key { hash: row[0], second_hash: row[1] };
+        let counts = self.rows.iter().map(move |row| (sum(row, slice), key(row)));
         counts.filter(move |count| count.0 > over)
     }
 
@@ -142,12 +147,12 @@ impl Window {
 }
 
 fn ring(row: &Row) -> &[u64] {
-    &row[1..]
+    &row[2..]
 }
 
 #[inline(never)]
 fn add(row: &mut Row, slice: u64, count: u64) {
-    RING.add(&mut row[1..], slice, count);
+    RING.add(&mut row[2..], slice, count);
 }
 
 #[inline(never)]

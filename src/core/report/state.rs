@@ -90,14 +90,6 @@ fn add_key(text: &mut Text, caller: Key) {
     text.hexadecimal(caller.second_hash, 16);
 }
 
-/// The hash of a caller in 16 hexadecimal digits, with which its key begins.
-#[must_use]
-pub fn hex(caller: u64) -> String {
-    let mut text = Text::NONE;
-    text.hexadecimal(caller, 16);
-    text.as_str().to_owned()
-}
-
 /// Adds seconds, without their unit.
 fn add_time(state: &mut Text, what: &str, ticks: Micros) {
     state.push(what);

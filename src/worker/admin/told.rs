@@ -4,9 +4,10 @@ use crate::host::Host;
 use crate::instance::Instance;
 use diana_core::engine::inquiry::{Order, Seen};
 use diana_core::json::object::{JsonObject, list, quoted};
+use diana_core::key::Key;
 use diana_core::policy::Rule;
 use diana_core::report::explained::seconds;
-use diana_core::report::state::{hex, spell_key};
+use diana_core::report::state::spell_key;
 use diana_core::time::{Micros, Now};
 
 /// An instant of the wall clock, in seconds since the epoch, if there is one.
@@ -63,9 +64,9 @@ impl Instance {
     }
 
     /// Who came most.
-    pub(super) fn told_top(&self, rule: usize, top: &[(u64, u64)], host: &dyn Host) -> String {
+    pub(super) fn told_top(&self, rule: usize, top: &[(u64, Key)], host: &dyn Host) -> String {
         let callers = top.iter().map(|(count, key)| {
-            JsonObject::default().text("key", &hex(*key)).number("requests", *count).finish()
+            JsonObject::default().text("key", &spell_key(*key)).number("requests", *count).finish()
         });
         self.told_name(rule, host).json("callers", &list(callers)).finish()
     }

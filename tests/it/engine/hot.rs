@@ -59,7 +59,7 @@ fn a_hot_caller_is_marked_for_as_long_as_he_is_hot() {
         let start =
             format!("hot rule=r scope={shown} over=10 per=1s keys=1 requests=21 missed=0 top=");
         let key = line.strip_prefix(&start).unwrap().strip_suffix(":11").unwrap();
-        assert!(key.len() == 16 && u64::from_str_radix(key, 16).is_ok(), "{line}");
+        assert!(key.len() == 32 && u128::from_str_radix(key, 16).is_ok(), "{line}");
         // His one more request made bob hot, too. Without requests both cool down.
         (0..15).for_each(|_| _ = gate.tick());
         assert!(!gate.tick());

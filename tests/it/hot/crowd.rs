@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use diana_core::hot::spotter::{Spotter, Storage};
+use diana_core::key::Key;
 use diana_core::policy::Hot;
 use diana_core::time::{Micros, SECOND};
 use fastrand::Rng;
@@ -33,10 +34,18 @@ impl List {
         };
         let top = field("top").split(',').map(|pair| {
             let (hash, count) = pair.split_once(':').expect(line);
-            (u64::from_str_radix(hash, 16).expect(line), count.parse().expect(line))
+            let key = u128::from_str_radix(hash, 16).expect(line);
+            let hash = (key >> 64) as u64;
+            assert_eq!(key, u128::from(hash) << 64 | u128::from(!hash), "both halves: {line}");
+            (hash, count.parse().expect(line))
         });
         List { missed: field("missed").parse().expect(line), top: top.collect() }
     }
+}
+
+/// The key with this first half.
+pub fn whole(hash: u64) -> Key {
+    Key { hash, second_hash: !hash }
 }
 
 /// Some workers, and what each key did.
@@ -78,7 +87,7 @@ impl Crowd {
     pub fn see(&mut self, key: u64, remember: bool) {
         self.requests += 1;
         let worker = self.rng.usize(0..self.workers.len());
-        self.workers[worker].0.see(key);
+        self.workers[worker].0.see(whole(key));
         if remember {
             self.past.entry(key).or_default().push_back(self.now);
         }

@@ -11,6 +11,8 @@ use diana_core::time::SECOND;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
+use super::crowd::whole;
+
 const OVER: u64 = 300;
 const PER: u64 = 10 * SECOND;
 
@@ -128,7 +130,10 @@ impl Oracle {
         let mut hot: Vec<(u64, u64)> =
             self.hot.keys().map(|caller| (sum(caller), *caller)).collect();
         hot.sort_by_key(|one| std::cmp::Reverse(*one));
-        let top = hot.iter().take(TOP).map(|(count, caller)| format!("{caller:016x}:{count}"));
+        let top = hot
+            .iter()
+            .take(TOP)
+            .map(|(count, caller)| format!("{caller:016x}{:016x}:{count}", !*caller));
         format!(
             "keys={} requests={} missed={} top={}",
             hot.len(),
@@ -144,7 +149,7 @@ fn read(bytes: &[u8], slice: u64) -> (u64, u64, HashMap<u64, u64>) {
     let words: Vec<u64> =
         bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
     let ring = Ring::new(SLICES as usize + 1);
-    let mut rows = words.chunks_exact(5).map(|row| (row[0], ring.sum(&row[1..], slice)));
+    let mut rows = words.chunks_exact(6).map(|row| (row[0], ring.sum(&row[2..], slice)));
     let (missed, all) = (rows.next().unwrap().1, rows.next().unwrap().1);
     (missed, all, rows.collect())
 }
@@ -168,16 +173,16 @@ fn what_is_counted_and_forgotten_and_told_is_what_was_said() {
             for number in 0..once {
                 let caller = if rng.bool() { rng.u64(..) } else { near.wrapping_add(number * 7) };
                 for _ in 0..rng.u64(1..4) {
-                    assert_eq!(spotter.see(caller), oracle.see(caller));
+                    assert_eq!(spotter.see(whole(caller)), oracle.see(caller));
                 }
                 if rng.u8(..4) == 0 {
                     let caller = few[rng.usize(..few.len())];
-                    assert_eq!(spotter.see(caller), oracle.see(caller));
+                    assert_eq!(spotter.see(whole(caller)), oracle.see(caller));
                 }
             }
             for _ in 0..rng.u64(1..3_000) {
                 let caller = few[rng.usize(..few.len()).min(rng.usize(..few.len()))];
-                assert_eq!(spotter.see(caller), oracle.see(caller));
+                assert_eq!(spotter.see(whole(caller)), oracle.see(caller));
             }
             now += rng.u64(SECOND / 10..2 * SECOND);
             let slice = now / (PER / SLICES);
@@ -206,22 +211,22 @@ fn a_window_that_is_too_full_keeps_as_many_as_it_has_room_for() {
     let mut spotter = Spotter::new(hot, Storage::Gateway(data.clone(), "hot".into()));
     for caller in 0..WINDOW as u64 + 100 {
         let times = if caller < WINDOW as u64 { 5 } else { 3 };
-        (0..times).for_each(|_| _ = spotter.see(caller));
+        (0..times).for_each(|_| _ = spotter.see(whole(caller)));
     }
     spotter.tidy(SECOND);
     let (missed, _, rows) = read(&data.get("hot").unwrap().0, 0);
     assert_eq!((missed, rows.len()), (3, WINDOW));
     assert!(rows.values().all(|count| *count == 2));
     // What is just full is read as it was written.
-    spotter.see(0);
+    spotter.see(whole(0));
     spotter.tidy(SECOND);
     let (missed, _, rows) = read(&data.get("hot").unwrap().0, 0);
     assert_eq!((missed, rows.len(), rows[&0]), (3, WINDOW, 3));
     // What has a row more was not.
     let (mut bytes, _) = data.get("hot").unwrap();
-    bytes.extend_from_within(bytes.len() - 40..);
+    bytes.extend_from_within(bytes.len() - 48..);
     data.set("hot", &bytes);
-    spotter.see(0);
+    spotter.see(whole(0));
     spotter.tidy(SECOND);
     assert_eq!(read(&data.get("hot").unwrap().0, 0).2, HashMap::from([(0, 1)]));
 }
@@ -234,7 +239,7 @@ fn the_table_makes_room_among_those_who_are_not_hot() {
     let hot = Hot { over: OFTEN, per: PER, header: None, top: TOP, reveal: false };
     let mut spotter = Spotter::new(hot, Storage::Gateway(data.clone(), "hot".into()));
     let see = |spotter: &mut Spotter, callers: std::ops::Range<u64>, times: u64| {
-        callers.for_each(|caller| (0..times).for_each(|_| _ = spotter.see(caller)));
+        callers.for_each(|caller| (0..times).for_each(|_| _ = spotter.see(whole(caller))));
     };
     see(&mut spotter, 0..1000, OFTEN + 1);
     spotter.tidy(SECOND);

@@ -9,14 +9,14 @@ use diana_core::port::SharedData;
 use diana_core::time::SECOND;
 use kit::fake::FakeSharedData;
 
-use super::crowd::{OVER, PER, hot};
+use super::crowd::{OVER, PER, hot, whole};
 
 fn spotter(data: &Rc<FakeSharedData>) -> Spotter {
     Spotter::new(hot(), Storage::Gateway(data.clone(), "hot".into()))
 }
 
 fn see(spotter: &mut Spotter, key: u64, times: u64) {
-    (0..times).for_each(|_| _ = spotter.see(key));
+    (0..times).for_each(|_| _ = spotter.see(whole(key)));
 }
 
 #[test]
@@ -86,14 +86,17 @@ fn what_others_left_is_taken_for_nothing() {
         worker.tidy(5_000 * SECOND);
         data.get("hot").unwrap().0
     };
-    let corrupt = [vec![], vec![1; 7], vec![0xff; 80], vec![0xff; 400], longer(&sound), ahead];
+    let mut earlier = sound.clone();
+    earlier[8..16].fill(0);
+    let corrupt =
+        [vec![], vec![1; 7], vec![0xff; 96], vec![0xff; 480], longer(&sound), ahead, earlier];
     for bytes in corrupt {
         data.set("hot", &bytes);
         let mut worker = spotter(&data);
         see(&mut worker, 9, 3);
         worker.tidy(50 * SECOND);
         assert!(!worker.is_hot(7) && !worker.is_hot(9), "{bytes:?}");
-        assert_eq!(data.get("hot").unwrap().0.len(), 3 * 40);
+        assert_eq!(data.get("hot").unwrap().0.len(), 3 * 48);
     }
 }
 
@@ -102,7 +105,7 @@ fn memory_is_bounded() {
     let data = Rc::new(FakeSharedData::default());
     let mut worker = spotter(&data);
     for key in 0..100_000_u64 {
-        worker.see(key.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        worker.see(whole(key.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         if key % 5_000 == 0 {
             worker.tidy(50 * SECOND + key);
         }
@@ -215,7 +218,7 @@ fn who_is_hot_and_did_not_come_hides_nobody() {
 
 /// How many callers the window in shared data has.
 fn rows(data: &FakeSharedData) -> usize {
-    data.get("hot").unwrap().0.len() / 40 - 2
+    data.get("hot").unwrap().0.len() / 48 - 2
 }
 
 #[test]

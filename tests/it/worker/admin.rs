@@ -210,6 +210,9 @@ fn what_is_in_force_and_who_comes_most() {
     );
     let top = get(&mut thread, "/top?rule=a");
     assert_eq!(top["callers"][0]["requests"], json!(3), "{top}");
+    let key = top["callers"][0]["key"].as_str().unwrap();
+    let usage = get(&mut thread, &format!("/usage?rule=a&key={key}"));
+    assert_eq!(usage["callers"][0]["used"], json!(3), "{top} {usage}");
     assert_eq!(problem(&mut thread, "GET", "/top?rule=r"), 409);
 }
 
