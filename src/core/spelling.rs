@@ -2,6 +2,7 @@
 
 pub mod cookie;
 pub mod header;
+pub mod metadata;
 pub mod query;
 
 use std::borrow::Cow;

@@ -29,6 +29,7 @@ mod nested;
 mod operator;
 mod paths;
 mod peer;
+mod presence;
 mod remote;
 mod rpc;
 mod settling;

@@ -166,6 +166,13 @@ fn metadata_and_claims() {
     for number in [0.5_f64, -5.0, 1e300, f64::NAN, f64::INFINITY] {
         assert_eq!(of_property(exact("5"), Some(&number.to_le_bytes())), NO, "{number}");
     }
+    // A list with the text `a`, as Envoy hands it over.
+    let list = b"\x01\0\0\0\x01\0\0\0\0\0\0\0a\0\0";
+    assert_eq!(of_property(Test::Contains("a".into()), Some(list)), NO);
+    for test in [Test::Not("a".into()), Test::Present(true)] {
+        assert_eq!(of_property(test, Some(list)), YES);
+    }
+    assert_eq!(of_property(Test::Not("a".into()), Some(&[0; 4])), YES);
     // Text that would be a whole number, too.
     assert_eq!(of_property(exact("abcdef3C"), Some(b"abcdef3C")), YES);
 }

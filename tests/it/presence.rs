@@ -9,6 +9,22 @@ use kit::fake::FakeRequest;
 
 const PATH: [&str; 4] = ["metadata", "filter_metadata", "space", "k"];
 
+/// Values of metadata in the form in which Envoy hands them over, and whether they are present. `null`, which it cannot hand
+/// over, is like no value.
+const FORMS: &[(&[u8], bool)] = &[
+    (b"", false),
+    (b"gold", true),
+    // `false`, `true`
+    (b"\0", true),
+    (b"\x01", true),
+    // `0`, `5`
+    (&[0; 8], true),
+    (&5_f64.to_le_bytes(), true),
+    // `[]` and `{}`, `[""]`, `{"": ""}`
+    (&[0; 4], false),
+    (b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\0", true),
+];
+
 fn source(kind: &str) -> Tree {
     let text = |text: &str| Tree::Text(text.into());
     if kind == "metadata" { Tree::List(vec![text("space"), text("k")]) } else { text("k") }
@@ -67,9 +83,19 @@ fn presence_agrees_with_an_actor_of_the_same_source() {
             "query" => FakeRequest::get(&format!("/?{}", pairs(&mut rng, "&"))),
             "cookie" => FakeRequest::get("/").header("cookie", pairs(&mut rng, "; ")),
             _ if count == 0 => FakeRequest::get("/"),
-            _ => FakeRequest::get("/").property(&PATH, &values[0]),
+            _ if rng.bool() => FakeRequest::get("/").property(&PATH, &values[0]),
+            _ => FakeRequest::get("/").property(&PATH, FORMS[rng.usize(..FORMS.len())].0),
         };
         *(if agree(kind, &request, is_plain) { &mut found } else { &mut absent }) += 1;
     }
     assert!(found > 2_000 && absent > 2_000, "{found} {absent}");
+}
+
+#[test]
+fn metadata_is_present_unless_it_is_empty() {
+    for (value, is_present) in FORMS {
+        let request = FakeRequest::get("/").property(&PATH, value);
+        assert_eq!(agree("metadata", &request, true), *is_present, "{value:?}");
+    }
+    assert!(!agree("metadata", &FakeRequest::get("/"), true));
 }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::{BuiltSource, Found, Kind, Mistake, Source};
 use crate::port::{Property, Request};
+use crate::spelling::metadata;
 use crate::tree::Tree;
 
 /// `metadata` in the registry.
@@ -39,6 +40,7 @@ impl Source for Metadata {
     fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
         match request.property(&self.0) {
             None => Found::NoMetadata,
+            Some(value) if metadata::is_empty(&value) => Found::Absent,
             Some(value) => Found::text(value),
         }
     }

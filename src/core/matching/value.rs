@@ -3,7 +3,7 @@
 use crate::number;
 use crate::policy::Field;
 use crate::port::{Pseudo, Request, Values};
-use crate::spelling::{Pair, cookie, header, only_component, query, readings};
+use crate::spelling::{Pair, cookie, header, metadata, only_component, query, readings};
 
 /// Whether there is a value by which an actor with the same source recognises a caller: one that is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +68,7 @@ pub fn read(
             None => Presence::Absent,
             Some(value) => {
                 typed(&value, take);
-                usable(!value.is_empty(), true)
+                usable(!metadata::is_empty(&value), true)
             }
         },
     }
@@ -111,13 +111,18 @@ fn named<'a>(
     presences.max().unwrap_or(Presence::Absent)
 }
 
-/// Hands on a value that may be text, a number or a switch: the host does not say which it is.
+/// In the place of a value that is no text: no condition has this character.
+const NO_TEXT: &[u8] = b"\0";
+
+/// Hands on a value that may be text, a number, a switch, a list or a mapping: the host gives no type. Lists,
+/// mappings and most numbers that are not whole have a NUL, which no text has.
 fn typed(value: &[u8], take: &mut dyn FnMut(&[u8])) {
     match value {
         [0] => take(b"false"),
         [1] => take(b"true"),
         _ => match number::whole(value).filter(|number| *number < 1 << 53) {
             Some(number) => take(number.to_string().as_bytes()),
+            None if value.contains(&0) => take(NO_TEXT),
             None => take(value),
         },
     }

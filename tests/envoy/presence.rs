@@ -1,0 +1,52 @@
+//! Metadata of every type: conditions on its presence agree with an actor that reads it.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Gateway, hcm_filter};
+
+#[test]
+fn metadata_of_every_type_is_present_to_conditions_and_actors_alike() {
+    let present = json!({
+        "text": "gold", "switched-off": false, "switched-on": true, "zero": 0, "number": 5, "negative": -1.5,
+        "list": ["a"], "empty-text-in-list": [""], "mapping": {"a": 1}, "list-in-list": [[]],
+    });
+    let absent = json!({
+        "empty-text": "", "nothing": null, "empty-list": [], "empty-mapping": {}, "null-in-list": [null],
+    });
+    let keys = |values: &Value| values.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let all = [keys(&present), keys(&absent), vec!["missing".into()]].concat();
+    let (mut limits, mut actors) = (String::new(), String::new());
+    for key in &all {
+        let condition = format!("{{metadata: {{caller: {{{key}: {{present: true}}}}}}}}");
+        for (path, more, actor) in [
+            ("match", format!("match: {condition}, "), "all"),
+            ("unless", format!("unless: {condition}, "), "all"),
+            ("actor", String::new(), key),
+        ] {
+            limits += &format!(
+                "- {{Url: /{path}/{key}, {more}rules: [{{actor: {actor}, unit: day, rpu: 0, scope: local}}]}}\n"
+            );
+        }
+        actors += &format!("  {key}: [{{metadata: [caller, {key}]}}]\n");
+    }
+    for (path, test) in [("/contains", "contains"), ("/not", "not")] {
+        limits += &format!(
+            "- {{Url: {path}, match: {{metadata: {{caller: {{list: {{{test}: a}}}}}}}}, \
+             rules: [{{actor: all, unit: day, rpu: 0, scope: local}}]}}\n"
+        );
+    }
+    let mut values = present.clone();
+    values.as_object_mut().unwrap().extend(absent.as_object().unwrap().clone());
+    let config = json!({"metadata": [{"metadata_namespace": "caller", "value": values}]});
+    let filter = hcm_filter("envoy.filters.http.set_metadata", "set_metadata", "Config", config);
+    let envoy =
+        Gateway::with(&format!("limits:\n{limits}actors:\n{actors}")).behind(filter).start();
+    for key in &all {
+        let is_refused = |path: &str| envoy.get(&format!("/{path}/{key}"), &[]).status == 503;
+        let found = ["match", "unless", "actor"].map(is_refused);
+        let is_present = present.get(key).is_some();
+        assert_eq!(found, [is_present, !is_present, is_present], "{key}");
+    }
+    // A list is no text, whatever it holds.
+    assert_eq!(["/contains", "/not"].map(|path| envoy.get(path, &[]).status), [200, 503]);
+}
