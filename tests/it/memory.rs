@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use diana_core::engine::Engine;
 use diana_core::key::{Key, Seed};
-use diana_core::policy::{Ban, Memory, Scope};
+use diana_core::policy::{Ban, Memory, Policy, Scope};
 use diana_core::port::SharedData;
 use diana_core::sizing;
 use diana_core::store::stores::{self, Stores};
@@ -58,6 +58,11 @@ fn flood(rule: &str, keys: u64, callers: u64, tells: bool) -> (Memory, Memory) {
     let text = format!("keys: {keys}\nlimits: [{{Url: /, rules: [{{{rule}}}]}}]");
     let policy = diana_config::parse(text.as_bytes()).unwrap_or_else(|wrong| panic!("{wrong}"));
     let said = sizing::memory(&policy.limits, policy.keys);
+    (taken(policy, callers, tells), said)
+}
+
+/// The memory that callers take with three requests each.
+fn taken(policy: Policy, callers: u64, tells: bool) -> Memory {
     let shared = Rc::new(Shared { tells, ..Shared::default() });
     let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 }, shared.clone()).unwrap();
     let clock = FakeClock::default();
@@ -74,7 +79,7 @@ fn flood(rule: &str, keys: u64, callers: u64, tells: bool) -> (Memory, Memory) {
         (0..3).for_each(|_| drop(engine.decide(&request, &clock)));
     }
     let worker = (allocated::bytes() - before - shared.allocated.get()) as u64;
-    (Memory { worker, shared: shared.bytes() }, said)
+    Memory { worker, shared: shared.bytes() }
 }
 
 /// What stands in a rule beside its numbers, and how many callers fill the memory of which parts.
@@ -134,6 +139,29 @@ fn what_a_worker_keeps_of_a_gateway_takes_what_was_said() {
         let most = said.worker + stores::MOST_KEPT;
         let is_full = (most * 3 / 4..=most + 4096).contains(&taken.worker);
         assert!(is_full, "{taken:?} of {most} with {keys} keys");
+    }
+}
+
+/// Callers of one of many rules take no more of a worker than that rule's part.
+#[test]
+fn rule_among_many_remembers_its_part_of_callers() {
+    let entry = |path: String| {
+        format!(
+            "{{Url: /{path}, rules: [{{actor: account, unit: day, rpu: 1, algo: W, scope: gateway}}]}}"
+        )
+    };
+    for others in [0, 519] {
+        let entries: Vec<String> = [entry(String::new())]
+            .into_iter()
+            .chain((0..others).map(|n| entry(n.to_string())))
+            .collect();
+        let policy = diana_config::parse(format!("limits: [{}]", entries.join(", ")).as_bytes());
+        let most = stores::memory(Scope::Gateway, 1, Some(100_000), false, others + 1).worker;
+        let taken = taken(policy.unwrap(), 20_000, false).worker;
+        assert!(
+            (most * 9 / 10..=most + 4096).contains(&taken),
+            "{taken} of {most}, {others} others"
+        );
     }
 }
 

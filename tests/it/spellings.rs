@@ -48,6 +48,9 @@ fn header_of_one_value_joined_is_shared() {
             assert_eq!(caller(joined), Caller::Shared, "{name}: {joined}");
         }
     }
+    // Quotes protect no comma of credentials.
+    let quoted = with("authorization", "Bearer \"a,b\"");
+    assert_eq!(of(&[("header", "authorization")], &quoted), Caller::Shared);
     let accept = of(&[("header", "accept")], &with("accept", "a,b"));
     assert!(matches!(accept, Caller::Known { .. }));
 }
@@ -90,6 +93,35 @@ fn credentials_in_any_spelling_are_one_caller() {
     assert_eq!(caller("BASIC   YTpi"), caller("Basic YTpi"));
     assert_ne!(caller("Basic YTpi"), caller("Basic ytpi"));
     assert!(matches!(caller("right"), Caller::Known { .. }));
+}
+
+#[test]
+fn named_credentials_in_any_spelling_are_one_caller() {
+    let (mut callers, number) = callers(&[("header", "authorization")]);
+    let caller = callers.of(number, &with("authorization", "Bearer abc"));
+    for name in ["Bearer abc", "bearer   abc", " Bearer abc "] {
+        let named = callers.named(number, &[name.into()]);
+        let [named] = named.as_slice() else { panic!("{named:?}") };
+        assert_eq!(Caller::Known { key: named.key, percentile: 0 }, caller, "{name}");
+    }
+}
+
+#[test]
+fn empty_value_is_no_caller() {
+    let requests = [
+        with("x-key", ""),
+        with("x-key", " \t"),
+        with("x-key", "").header("x-key", " "),
+        FakeRequest::get("/?key="),
+        FakeRequest::get("/?key&key="),
+        with("cookie", "key="),
+        with("cookie", "key=\"\"; key="),
+    ];
+    for request in &requests {
+        for sources in [PLACES, &PLACES[..1], &PLACES[1..2], &PLACES[2..]] {
+            assert_eq!(of(sources, request), Caller::Absent, "{sources:?} {request:?}");
+        }
+    }
 }
 
 /// Whether a condition holds in `match`, and in `unless`.
