@@ -158,6 +158,10 @@ fn requests_between_two_entries_get_advice() {
     assert_eq!(leaky(&[&entry("", &["either"]), &without(&x)]), [""; 0]);
     assert_eq!(leaky(&[&with(&x, "y, absent: share"), &without(&x)]), [""; 0]);
     assert_eq!(leaky(&[&with(&token, "claim"), &without(&token), &entry("", &["all"])]), [""; 0]);
+    let no_options = entry("unless: {methods: [OPTIONS]}, ", &["x"]);
+    assert_eq!(leaky(&[&no_options, &without(&x)]), [""; 0]);
+    // The rule is in the entry that takes the requests out.
+    assert_eq!(leaky(&[&entry(&format!("unless: {{{x}}}, "), &["[x,y]"])]), [""; 0]);
     // Requests with the value are for no rule: an exemption.
     assert_eq!(leaky(&[&without(&x)]), [""; 0]);
     assert_eq!(leaky(&[&entry("", &["y"]), &without(&x)]), [""; 0]);
