@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use diana_core::hot::spotter::{Spotter, Storage};
+use diana_core::key::Key;
 use diana_core::policy::Hot;
 use diana_core::port::SharedData;
 use diana_core::time::SECOND;
@@ -28,7 +29,7 @@ pub fn run(input: &[u8]) {
         now += PACE * rng.u64(1..4);
         let worker = &mut workers[rng.usize(0..2)];
         let key = rng.u64(1..6);
-        (0..rng.u8(0..100)).for_each(|_| _ = worker.see(key));
+        (0..rng.u8(0..100)).for_each(|_| _ = worker.see(whole(key)));
         worker.tidy(now);
         if let Some(list) = worker.list.take() {
             assert!(list.len() < 1000, "{list}");
@@ -39,7 +40,7 @@ pub fn run(input: &[u8]) {
     }
     spoil(&data, &mut rng);
     // One who is hot by himself.
-    (0..=OVER).for_each(|_| _ = workers[0].see(77));
+    (0..=OVER).for_each(|_| _ = workers[0].see(whole(77)));
     now += PACE;
     workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
     assert!(workers[0].is_hot(77), "a hot key is not found");
@@ -53,8 +54,12 @@ pub fn run(input: &[u8]) {
     assert!(workers.iter().all(Spotter::is_calm));
 }
 
+fn whole(hash: u64) -> Key {
+    Key { hash, second_hash: !hash }
+}
+
 fn spoil(data: &FakeSharedData, rng: &mut Rng) {
-    let mut bytes = data.get("hot").map_or(vec![0; 120], |(bytes, _)| bytes);
+    let mut bytes = data.get("hot").map_or(vec![0; 144], |(bytes, _)| bytes);
     let kind = rng.u8(0..6);
     spoil_words(&mut bytes, kind, 200, rng);
     data.set("hot", &bytes);
