@@ -22,8 +22,7 @@ pub fn run(input: &[u8]) {
         .map(form)
         .collect();
     let wanted = match &values[..] {
-        [] => Found::Absent,
-        [value] if value.is_empty() => Found::Absent,
+        values if values.iter().all(Vec::is_empty) => Found::Absent,
         [value] => super::text(value),
         _ => Found::Repeated,
     };
