@@ -156,6 +156,8 @@ fn requests_between_two_entries_get_advice() {
     // The actor finds all that has the value, or another rule counts the rest.
     assert_eq!(leaky(&[&with(&x, "x"), &without(&x)]), [""; 0]);
     assert_eq!(leaky(&[&entry("", &["either"]), &without(&x)]), [""; 0]);
+    let claim = "claims: {payload: jwt, values: {sub: {present: true}}}";
+    assert_eq!(leaky(&[&entry("", &["claim"]), &without(claim)]), [""; 0]);
     assert_eq!(leaky(&[&with(&x, "y, absent: share"), &without(&x)]), [""; 0]);
     assert_eq!(leaky(&[&with(&token, "claim"), &without(&token), &entry("", &["all"])]), [""; 0]);
     let no_options = entry("unless: {methods: [OPTIONS]}, ", &["x"]);
