@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs playground image release cli run fleet watch test test-all soak lint bench cost lines simulate bans quota midnight hot fuzz mutants size clean
+.PHONY: help build docs playground image release cli run fleet watch test test-all soak lint bench cost lines simulate bans quota hot fuzz mutants size clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -67,9 +67,6 @@ bans: ## let a million new addresses come, and fail unless every earlier ban hol
 
 quota: ## count ten million accounts by the day; fails if one gets too much or too many are refused too early
 	@cargo bench -q --bench quota
-
-midnight: build ## pass ten midnights under load in a real Envoy; fails if a request counts on the wrong day
-	@python3 tools/midnight.py $(ENVOY)
 
 fuzz: ## run each fuzz target for a minute (SECONDS=600 for longer, TARGETS="path resp" for some)
 	@python3 tools/fuzz.py $(if $(SECONDS),--seconds $(SECONDS)) $(TARGETS)
