@@ -1,6 +1,5 @@
 //! Starts Envoy for a test, talks to it, and stops it.
 
-mod alone;
 mod bootstrap;
 mod centre;
 mod certificates;
@@ -9,9 +8,6 @@ mod client;
 mod clock;
 mod envoy;
 mod http2;
-mod imposter;
-mod load;
-mod machine;
 mod open_load;
 mod port;
 mod redis;
@@ -20,12 +16,10 @@ mod response;
 mod shipped;
 mod stats;
 mod trapdoor;
-mod trials;
 mod upstream;
 mod wait;
 mod wire;
 
-pub use alone::alone;
 pub use bootstrap::{Gateway, hcm_filter};
 pub use centre::{Centre, Says};
 pub use certificates::Certificates;
@@ -33,17 +27,12 @@ pub use client::{Client, exchange, request};
 pub use clock::Clock;
 pub use envoy::{Envoy, assert_no_trap, start_all, validate};
 pub use http2::{Http2, Outcome};
-pub use imposter::Imposter;
-pub use load::{Load, Shot};
-pub use machine::{stood_still, watch_machine};
 pub use open_load::{Hit, OpenLoad};
 pub use port::free as free_port;
 pub use redis::Redis;
 pub use resp::{Reply, call, pipeline};
 pub use response::Response;
 pub use shipped::{PASSWORD, text as shipped_text, users};
-pub use stats::Histogram;
-pub use trials::{Complaint, NO_EXCUSE, try_until_undisturbed};
 pub use upstream::{Arrival, Upstream};
 pub use wait::eventually;
 pub use wire::{Fault, Wire};

@@ -2,7 +2,6 @@
 //! and a route that answers 200.
 
 mod listener;
-mod listeners;
 mod proxied;
 mod redis;
 
@@ -15,7 +14,6 @@ use serde_json::{Value, json};
 use super::upstream::Upstream;
 use super::{shipped, trapdoor};
 pub use listener::hcm_filter;
-pub use listeners::{FIRST, SECOND};
 use redis::ToRedis;
 
 /// A gateway as a test wants it.
@@ -38,9 +36,7 @@ pub struct Gateway {
     clusters: Vec<Value>,
     environment: Value,
     redis: Option<ToRedis>,
-    clock_ahead: i64,
     drain: Option<u32>,
-    second: Option<Value>,
 }
 
 impl Gateway {
@@ -74,9 +70,7 @@ impl Gateway {
             clusters: Vec::new(),
             environment: json!({}),
             redis: None,
-            clock_ahead: 0,
             drain: None,
-            second: None,
         }
     }
 
@@ -184,12 +178,6 @@ impl Gateway {
         self
     }
 
-    /// With a wall clock that is so many seconds ahead of ours, and can be set.
-    pub fn clock_ahead(mut self, seconds: i64) -> Self {
-        self.clock_ahead = seconds * 1_000_000;
-        self
-    }
-
     /// With a listener that goes so many seconds after another one has taken its place.
     pub fn drains_for(mut self, seconds: u32) -> Self {
         self.drain = Some(seconds);
@@ -207,7 +195,7 @@ impl Gateway {
         if self.has_precise_timers {
             variables.push(("EVENT_PRECISE_TIMER", "1".into()));
         }
-        process_clock::set(folder, Wall::Ahead(to_mid_hour() + self.clock_ahead));
+        process_clock::set(folder, Wall::Ahead(to_mid_hour()));
         variables.extend(process_clock::environment(folder));
         variables
     }
@@ -255,6 +243,13 @@ impl Gateway {
     /// The number of worker threads.
     pub fn worker_count(&self) -> u32 {
         self.workers
+    }
+
+    /// The content of `lds.json`.
+    pub fn listeners(&self, folder: &Path) -> Value {
+        let mut listener = self.listener(folder);
+        listener["@type"] = "type.googleapis.com/envoy.config.listener.v3.Listener".into();
+        json!({"resources": [listener]})
     }
 
     /// The bootstrap whose listener comes from the file `lds.json` and may change.

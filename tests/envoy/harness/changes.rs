@@ -38,9 +38,4 @@ impl Envoy {
         self.put(gateway);
         eventually("Envoy to accept the update", || (accepted() > before).then_some(()));
     }
-
-    /// Takes the listener away.
-    pub fn remove_listener(&self) {
-        self.replace("lds.json", &Gateway::no_listeners());
-    }
 }

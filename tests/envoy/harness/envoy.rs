@@ -13,10 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kit::process_clock::{self, Wall, to_mid_hour};
 use serde_json::Value;
 
-use super::alone::not_alone;
-use super::bootstrap::{FIRST, Gateway, SECOND};
+use super::bootstrap::Gateway;
 use super::client::{exchange, request};
-use super::machine::watch_process;
 use super::response::Response;
 use super::shipped;
 use super::wait::eventually;
@@ -71,22 +69,15 @@ impl Envoy {
                 panic!("Envoy refused its configuration:\n{}", eventually("the reason", told));
             }
             self.admin("/ready").filter(|answer| answer.status == 200)?;
-            self.port_of(FIRST)
+            self.listener_port()
         });
-        watch_process(self.process.id(), "wrk:");
     }
 
-    /// Where the second listener is, on loopback.
-    #[track_caller]
-    pub fn second_port(&self) -> u16 {
-        eventually("the second listener", || self.port_of(SECOND))
-    }
-
-    fn port_of(&self, listener: &str) -> Option<u16> {
+    fn listener_port(&self) -> Option<u16> {
         let listeners: Value =
             serde_json::from_str(&self.admin("/listeners?format=json")?.body).ok()?;
         let all = listeners["listener_statuses"].as_array()?;
-        let found = all.iter().find(|status| status["name"] == listener)?;
+        let found = all.iter().find(|status| status["name"] == "gateway")?;
         let port = found.pointer("/local_address/socket_address/port_value")?.as_u64()?;
         port.try_into().ok()
     }
@@ -222,7 +213,6 @@ fn spawn(folder: &Path, gateway: &Gateway) -> Child {
                 .flat_map(|time| ["--drain-time-s".into(), time.to_string()]),
         )
         .args(["-l", "warning", "--component-log-level", "wasm:info"])
-        // Times that can be compared with those of the tests.
         .args(["--log-format", "[%E.%f][%t][%l][%n] %v"])
         .arg("-c")
         .arg(folder.join("bootstrap.json"))
@@ -237,7 +227,6 @@ fn spawn(folder: &Path, gateway: &Gateway) -> Child {
 }
 
 fn command() -> Command {
-    not_alone();
     let mut command = Command::new(binary());
     command.current_dir(shipped::root()).arg("--disable-hot-restart");
     command

@@ -7,7 +7,6 @@ use std::process::{Child, Command, Stdio};
 
 use kit::process_clock::{self, Wall, to_mid_hour};
 
-use super::machine::watch_process;
 use super::port;
 use super::resp::{Reply, call};
 use super::wait::eventually;
@@ -47,7 +46,6 @@ impl Redis {
             let replies = self.replies(&[&["PING"]]).ok()?;
             (replies == [Reply::Simple("PONG".into())]).then_some(())
         });
-        watch_process(self.process.id(), "redis-server");
     }
 
     /// Carries out a command.

@@ -27,7 +27,6 @@ pub enum Fault {
 
 struct State {
     fault: Fault,
-    calls: u64,
     /// Connections that nothing gets through.
     silenced: Vec<TcpStream>,
     ended: bool,
@@ -44,7 +43,7 @@ pub struct Wire {
 impl Wire {
     /// A wire without faults.
     pub fn to(target: u16) -> Self {
-        let state = State { fault: Fault::None, calls: 0, silenced: Vec::new(), ended: false };
+        let state = State { fault: Fault::None, silenced: Vec::new(), ended: false };
         let mut wire =
             Self { port: port::free(), target, state: Arc::new(Mutex::new(state)), server: None };
         wire.open();
@@ -65,11 +64,6 @@ impl Wire {
         }
     }
 
-    /// How many connections there were so far.
-    pub fn calls(&self) -> u64 {
-        self.state.lock().unwrap().calls
-    }
-
     fn open(&mut self) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).expect("a free port");
         let (state, target) = (Arc::clone(&self.state), self.target);
@@ -81,7 +75,6 @@ impl Wire {
                     if state.ended {
                         return;
                     }
-                    state.calls += 1;
                     if matches!(state.fault, Fault::Silent) {
                         state.silenced.push(client);
                         continue;

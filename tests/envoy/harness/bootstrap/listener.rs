@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{FIRST, Gateway, loopback, shipped, trapdoor};
+use super::{Gateway, loopback, shipped, trapdoor};
 
 /// What the access log says if nothing else is asked for.
 pub(super) const ACCESS_LOG: &str =
@@ -50,7 +50,7 @@ impl Gateway {
         if !self.transport_socket.is_null() {
             chain["transport_socket"] = self.transport_socket.clone();
         }
-        json!({"name": FIRST, "address": loopback(), "filter_chains": [chain]})
+        json!({"name": "gateway", "address": loopback(), "filter_chains": [chain]})
     }
 
     fn routes(&self) -> Value {

@@ -1,114 +1,70 @@
-//! Faults of Redis, and of the way to it: no request fails, none waits long, the limit holds as
-//! promised, and the fleet counts together again soon.
-
-mod judged;
-pub mod trial;
+//! Faults of Redis and of the network to it.
 
 use std::time::Duration;
 
 use super::Fleet;
-use crate::harness::{Fault as Wrong, PASSWORD, alone};
-pub use judged::print_head;
-use trial::{Fault, RECOVERY, RULES, TIMEOUT, try_out};
+use super::measure::{Fault, RULES, TIMEOUT, measure, print_head};
+use super::{GATEWAYS, gateway};
+use crate::harness::{Fault as Wrong, PASSWORD};
 
-/// Sets a fault on the wires of the first gateways.
-fn wires(fault: Wrong, count: usize) -> impl Fn(&mut Fleet) {
-    move |fleet| fleet.wires[..count].iter_mut().for_each(|wire| wire.set(fault.clone()))
-}
+type Act = dyn Fn(&mut Fleet);
 
 #[test]
-fn of_redis() {
-    alone();
+fn redis_faults_fail_no_request() {
     let mut fleet = Fleet::start_at_redis(TIMEOUT, RULES);
     fleet.comes_together("/hot");
     print_head();
-    let fault = |name, failure, begin, end| Fault {
-        name,
-        cut_off: 3,
-        kept_from: 3,
-        recovery: RECOVERY,
-        emptied: 0,
-        begin,
-        end,
-        failure,
-    };
-    try_out(
-        &mut fleet,
-        &fault("stopped (SIGSTOP)", Some("timeout"), &|fleet| fleet.redis.freeze(), &|fleet| {
-            fleet.redis.thaw()
+    let faults: [(&str, Option<&str>, &Act, &Act); 6] = [
+        ("stopped (SIGSTOP)", Some("timeout"), &|it| it.redis.freeze(), &|it| it.redis.thaw()),
+        ("killed, and started empty", Some("unreachable"), &|it| it.redis.kill(), &|it| {
+            it.redis.restart()
         }),
-    );
-    let killed = fault(
-        "killed, and started empty",
-        Some("unreachable"),
-        &|fleet| fleet.redis.kill(),
-        &|fleet| {
-            fleet.redis.restart();
-        },
-    );
-    try_out(&mut fleet, &Fault { emptied: 1, ..killed });
-    let emptied = fault("emptied", None, &|fleet| fleet.redis.flush(), &|_| {});
-    try_out(&mut fleet, &Fault { cut_off: 0, kept_from: 0, emptied: 1, ..emptied });
-    try_out(
-        &mut fleet,
-        &fault(
+        ("emptied", None, &|it| it.redis.flush(), &|_| {}),
+        (
             "wants another password",
             Some("wrongpass"),
-            &|fleet| fleet.redis.change_password("simsim"),
-            &|fleet| fleet.redis.change_password(PASSWORD),
+            &|it| it.redis.change_password("simsim"),
+            &|it| it.redis.change_password(PASSWORD),
         ),
-    );
-    try_out(
-        &mut fleet,
-        &fault(
+        (
             "became a replica",
             Some("readonly"),
-            // Of nobody.
-            &|fleet| fleet.redis.follow("127.0.0.1 1"),
-            &|fleet| fleet.redis.follow("NO ONE"),
+            // The primary does not exist.
+            &|it| it.redis.follow("127.0.0.1 1"),
+            &|it| it.redis.follow("NO ONE"),
         ),
-    );
-    try_out(
-        &mut fleet,
-        &fault(
-            "its memory is full",
-            Some("oom"),
-            &|fleet| fleet.redis.configure("maxmemory", "1"),
-            &|fleet| fleet.redis.configure("maxmemory", "0"),
-        ),
-    );
+        ("its memory is full", Some("oom"), &|it| it.redis.configure("maxmemory", "1"), &|it| {
+            it.redis.configure("maxmemory", "0")
+        }),
+    ];
+    for (name, failure, begin, end) in faults {
+        let losses = usize::from(name.contains("empt"));
+        measure(&mut fleet, &Fault { name, losses, begin, end, failure });
+    }
     fleet.assert_unharmed();
 }
 
 #[test]
-fn of_the_wire() {
-    alone();
-    let mut fleet = Fleet::start(TIMEOUT, RULES);
+fn network_faults_fail_no_request() {
+    let mut fleet = Fleet::start_with(|port| gateway(TIMEOUT, RULES, port));
     fleet.comes_together("/hot");
     print_head();
     let late = |ms| Wrong::Late(Duration::from_millis(ms));
-    for (name, wrong, cut_off, failure) in [
-        ("slow, below the timeout", late(40), 0, None),
-        ("slow, above it", late(400), 3, Some("timeout")),
-        ("answers garbage", Wrong::Garbage("220 smtp.example.com\r\n"), 3, Some("garbage")),
-        ("closes half-way", Wrong::Short(40), 3, Some("garbage")),
-        ("closes at once", Wrong::Short(0), 3, Some("garbage")),
-        ("refuses connections", Wrong::Refused, 3, Some("unreachable")),
+    let set = |wrong: Wrong, count| {
+        move |fleet: &mut Fleet| {
+            fleet.wires[..count].iter_mut().for_each(|wire| wire.set(wrong.clone()));
+        }
+    };
+    for (name, wrong, count, failure) in [
+        ("slow, below the timeout", late(40), GATEWAYS, None),
+        ("slow, above it", late(400), GATEWAYS, Some("timeout")),
+        ("answers garbage", Wrong::Garbage("220 smtp.example.com\r\n"), GATEWAYS, Some("garbage")),
+        ("closes half-way", Wrong::Short(40), GATEWAYS, Some("garbage")),
+        ("refuses connections", Wrong::Refused, GATEWAYS, Some("unreachable")),
         ("cut off from one gateway", Wrong::Silent, 1, Some("timeout")),
     ] {
-        let count = if cut_off == 1 { 1 } else { 3 };
-        let (begin, end) = (wires(wrong, count), wires(Wrong::None, count));
-        let fault = Fault {
-            name,
-            cut_off,
-            kept_from: cut_off,
-            recovery: RECOVERY,
-            emptied: 0,
-            begin: &begin,
-            end: &end,
-            failure,
-        };
-        try_out(&mut fleet, &fault);
+        let (begin, end) = (set(wrong, count), set(Wrong::None, count));
+        measure(&mut fleet, &Fault { name, losses: 0, begin: &begin, end: &end, failure });
     }
     fleet.assert_unharmed();
 }

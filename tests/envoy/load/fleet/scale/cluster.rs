@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::Way;
+use super::Servers;
 use super::faults::Replicated;
 use super::nodes::{Nodes, is_primary, node, ok, replicas, text, with_tls};
 use crate::harness::{Certificates, PASSWORD, Redis, Reply, eventually, free_port};
@@ -21,7 +21,7 @@ pub struct Cluster {
     moving: Option<(String, usize)>,
 }
 
-impl Way for Cluster {
+impl Servers for Cluster {
     const FILE: &'static str = "cluster";
 
     fn ports(&self) -> Vec<u16> {

