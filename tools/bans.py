@@ -15,7 +15,7 @@ def main():
     run([needs.cargo(), *TEST, "it", "bans::flood::"])
     build.build()
     environment = {**os.environ, "DIANA_ENVOY": str(envoy.path(*sys.argv[1:2]))}
-    run([needs.cargo(), *TEST, "envoy", "bans::flood::"], env=environment)
+    run([needs.cargo(), *TEST, "envoy", "load::bans::"], env=environment)
 
 
 if __name__ == "__main__":

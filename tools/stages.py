@@ -132,7 +132,7 @@ def oldest_envoy():
 
 
 def load():
-    """Real Envoys under load and by the clock, and all of their tests on the oldest one."""
+    """Real Envoys under load, whose figures are printed, and all of their tests on the oldest one."""
     needs.program("curl")
     needs.program("openssl")
     needs.program("etcd")
@@ -140,8 +140,8 @@ def load():
     newest, oldest = (envoy.path(version) for version in (envoy.NEWEST, envoy.OLDEST))
     # The oldest has no ai_protocol_manager.
     yield step(newest, "--mode", "validate", "-c", "envoy/llm/protocol.yaml", "-l", "error")
-    yield tests(*TEST, "--test", "redis", "--", SPEED)
-    yield tests(*TEST, "--test", "envoy", "--", LOAD, DIANA_ENVOY=newest)
+    yield tests(*TEST, "--test", "redis", "--", SPEED, *MEASURED)
+    yield tests(*TEST, "--test", "envoy", "--", LOAD, *MEASURED, DIANA_ENVOY=newest)
     yield tests(*TEST, "--test", "envoy", "--", "--skip", "models::by_protocol", DIANA_ENVOY=oldest)
 
 
@@ -185,9 +185,11 @@ def docs():
     yield tests("node", "--test", "--test-reporter=tap", "--test-concurrency=1", "tests/playground/", **places)
 
 
-# Tests that depend on the machine: tests/envoy/load/, tests/redis/speed.rs.
+# Tests that bring load and print figures: tests/envoy/load/, tests/redis/speed.rs.
 LOAD = "load::"
 SPEED = "speed::"
+# One test at a time, so that none disturbs the figures of another.
+MEASURED = ["--show-output", "--test-threads=1"]
 
 # The tests in cargo's own target.
 COMPILED = ["it", "simulation", "redis", "abi", "envoy", "cli"]

@@ -1,4 +1,4 @@
-//! How much one Redis decides; printed, and held against what is needed by far less only.
+//! The time that one Redis takes for a decision, which is printed.
 //!
 //! Calls come as those of gateways do: each on a connection of its own, with a password; or, as from Envoy's proxy, on
 //! one that is kept.
@@ -47,7 +47,6 @@ fn an_ask_takes_microseconds() {
         (0..).zip(&mut rules).for_each(|(fingerprint, rule)| rule.fingerprint = fingerprint);
         let each = (time(&server, direct, &rules, ASKS, callers) - overhead) / ASKS as f64;
         println!("{name}: {each:.2} µs an ask of {ASKS}");
-        assert!(each < 200.0, "{name} takes {each} µs");
     }
 }
 
@@ -72,7 +71,6 @@ fn an_ask_takes_as_long_on_shards() {
         println!(
             "{count} shards: {after:.1} µs an ask of 16, {in_turn:.1} if all are called in turn"
         );
-        assert!(in_turn.max(after) < 200.0);
     }
 }
 
