@@ -2,10 +2,10 @@
 
 use fastrand::Rng;
 
-use crate::host::Host;
-use crate::host::answer::Answer;
-use crate::host::request::Request;
-use crate::host::vm::Vm;
+use host::Host;
+use host::answer::Answer;
+use host::request::Request;
+use host::vm::Vm;
 
 fn start(settings: &str, rule: &str) -> Vm {
     let config = format!(

@@ -1,8 +1,8 @@
 //! Bans in the shipped module: what they cost, and how workers share them.
 
 use crate::costs::{ALL_HEADERS, CLOCK};
-use crate::host::request::Request;
-use crate::host::{Host, Proxy};
+use host::request::Request;
+use host::{Host, Proxy};
 use std::collections::BTreeMap;
 
 const SECOND: u64 = 1_000_000;

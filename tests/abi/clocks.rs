@@ -2,8 +2,8 @@
 
 use fastrand::Rng;
 
-use crate::host::Host;
-use crate::host::request::Request;
+use host::Host;
+use host::request::Request;
 
 const SECOND: u64 = 1_000_000;
 const MINUTE: u64 = 60 * SECOND;

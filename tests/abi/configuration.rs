@@ -2,10 +2,10 @@
 
 mod bad;
 
-use crate::host::Host;
-use crate::host::request::Request;
-use crate::host::trap::StartError;
-use crate::host::vm::Vm;
+use host::Host;
+use host::request::Request;
+use host::trap::StartError;
+use host::vm::Vm;
 
 const GOOD: &str =
     "limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 2, algo: W, scope: local}]}]";

@@ -6,9 +6,9 @@ mod kinds;
 
 use std::collections::BTreeMap;
 
-use crate::host::Host;
-use crate::host::answer::Answer;
-use crate::host::request::Request;
+use host::Host;
+use host::answer::Answer;
+use host::request::Request;
 
 const SECOND: u64 = 1_000_000;
 

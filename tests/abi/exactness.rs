@@ -8,8 +8,8 @@ mod model;
 mod rule;
 mod run;
 
-use crate::host::Host;
-use crate::host::request::Request;
+use host::Host;
+use host::request::Request;
 use rule::{DAY, HOUR, MINUTE, Rule, SECOND};
 use run::check;
 

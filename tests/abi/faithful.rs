@@ -2,11 +2,11 @@
 
 mod timers;
 
-use crate::host::Host;
-use crate::host::call_out::Response;
-use crate::host::request::Request;
-use crate::host::trap::StartError;
-use crate::host::vm::Vm;
+use host::Host;
+use host::call_out::Response;
+use host::request::Request;
+use host::trap::StartError;
+use host::vm::Vm;
 
 /// A host of a filter in text form, which has the prelude's functions at hand.
 fn host(functions: &str) -> Host {

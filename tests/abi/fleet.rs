@@ -4,9 +4,9 @@ mod faults;
 pub mod played;
 mod updates;
 
-use crate::host::Host;
-use crate::host::request::Request;
-use crate::host::vm::Vm;
+use host::Host;
+use host::request::Request;
+use host::vm::Vm;
 use played::{Rule, answer};
 
 const MILLISECOND: u64 = 1_000;

@@ -6,9 +6,9 @@ mod line;
 
 use fastrand::Rng;
 
-use crate::host::Host;
-use crate::host::request::Request;
-use crate::host::vm::Vm;
+use host::Host;
+use host::request::Request;
+use host::vm::Vm;
 use line::{LATEST, Line};
 
 const SECOND: u64 = 1_000_000;

@@ -4,11 +4,11 @@ mod requests;
 
 use fastrand::Rng;
 
-use crate::host::Host;
-use crate::host::answer::{Answer, Fate};
-use crate::host::pairs;
-use crate::host::request::Request;
-use crate::host::vm::Vm;
+use host::Host;
+use host::answer::{Answer, Fate};
+use host::pairs;
+use host::request::Request;
+use host::vm::Vm;
 use requests::hostile;
 
 /// Reads everything that a request has: paths, hosts, methods, headers, and every kind of source.

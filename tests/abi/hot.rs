@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::host::Host;
-use crate::host::request::Request;
-use crate::host::vm::Vm;
+use host::Host;
+use host::request::Request;
+use host::vm::Vm;
 
 const SECOND: u64 = 1_000_000;
 

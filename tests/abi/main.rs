@@ -10,7 +10,7 @@ mod exactness;
 mod faithful;
 mod fleet;
 mod holding;
-mod host;
+
 mod hostile;
 mod hot;
 mod memory;

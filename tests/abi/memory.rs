@@ -1,8 +1,8 @@
 //! Memory is bounded, and a full table hands nobody a fresh bucket.
 
-use crate::host::Host;
-use crate::host::request::Request;
-use crate::host::vm::Vm;
+use host::Host;
+use host::request::Request;
+use host::vm::Vm;
 
 fn config(keys: usize, algo: &str, rpu: u64) -> String {
     format!(

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use fastrand::Rng;
 
-use crate::host::Host;
-use crate::host::request::Request;
+use host::Host;
+use host::request::Request;
 
 const SECOND: u64 = 1_000_000;
 const DAY: u64 = 86_400 * SECOND;

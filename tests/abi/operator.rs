@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::host::Host;
-use crate::host::answer::Answer;
-use crate::host::request::Request;
-use crate::host::vm::Vm;
+use host::Host;
+use host::answer::Answer;
+use host::request::Request;
+use host::vm::Vm;
 
 const TOKEN: &str = "Bearer a token of 24 characters";
 

@@ -2,11 +2,11 @@
 
 mod changes;
 
-use crate::host::call_out::Response;
-use crate::host::request::Request;
-use crate::host::trap::StartError;
-use crate::host::vm::Vm;
-use crate::host::{Host, Proxy};
+use host::call_out::Response;
+use host::request::Request;
+use host::trap::StartError;
+use host::vm::Vm;
+use host::{Host, Proxy};
 
 const SECOND: u64 = 1_000_000;
 
@@ -27,32 +27,18 @@ fn host(seed: u64) -> Host {
     host
 }
 
-impl Proxy {
-    fn vms(&mut self) -> impl Iterator<Item = &mut Vm> {
-        [&mut self.main].into_iter().chain(&mut self.workers)
-    }
-
-    fn tick(&mut self) {
-        self.vms().for_each(Vm::fire);
-    }
-
-    /// Lets all answer the calls that they have open, and look at what came of it.
-    fn answer(&mut self, host: &Host, response: &Response) -> usize {
-        let mut answered = 0;
-        for vm in self.vms() {
-            while !vm.call_outs().is_empty() {
-                vm.answer_call_out(response.clone()).unwrap();
-                answered += 1;
-            }
+/// Lets all answer the calls that they have open, and look at what came of it.
+fn answer(proxy: &mut Proxy, host: &Host, response: &Response) -> usize {
+    let mut answered = 0;
+    for vm in proxy.vms() {
+        while !vm.call_outs().is_empty() {
+            vm.answer_call_out(response.clone()).unwrap();
+            answered += 1;
         }
-        host.advance(SECOND / 4);
-        self.tick();
-        answered
     }
-
-    fn log(&mut self) -> Vec<String> {
-        self.vms().flat_map(|vm| vm.log()).collect()
-    }
+    host.advance(SECOND / 4);
+    proxy.tick();
+    answered
 }
 
 fn admitted(vm: &mut Vm, requests: usize) -> usize {
@@ -82,7 +68,7 @@ fn one_vm_asks_and_all_apply() {
         (calls[0].cluster.as_str(), calls[0].timeout, calls[0].headers.as_slice()),
         ("centre", 250, &wanted[..])
     );
-    assert_eq!(proxy.answer(&host, &Response::new(200, &document(3))), 1);
+    assert_eq!(answer(&mut proxy, &host, &Response::new(200, &document(3))), 1);
     for vm in &mut proxy.workers {
         assert_eq!(admitted(vm, 5), 3);
     }
@@ -96,7 +82,11 @@ fn one_vm_asks_and_all_apply() {
         host.advance(SECOND / 4);
         proxy.tick();
     }
-    assert_eq!(proxy.answer(&host, &Response::new(200, &document(3))), 1, "ten seconds later");
+    assert_eq!(
+        answer(&mut proxy, &host, &Response::new(200, &document(3))),
+        1,
+        "ten seconds later"
+    );
     assert_eq!((metric(&host, "fetched"), metric(&host, "applied")), (2, 4));
 }
 
@@ -127,7 +117,7 @@ fn whatever_comes_back_nothing_traps_and_the_rules_stay() {
         let before = metric(&host, "rejected");
         host.advance(10 * SECOND);
         proxy.tick();
-        assert_eq!(proxy.answer(&host, &response), 1, "{number}");
+        assert_eq!(answer(&mut proxy, &host, &response), 1, "{number}");
         assert_eq!(metric(&host, "rejected") - before, u64::from(is_rejected), "{number}");
         assert_eq!(metric(&host, "failed") + metric(&host, "rejected"), number as u64 + 1);
     }
@@ -138,7 +128,7 @@ fn whatever_comes_back_nothing_traps_and_the_rules_stay() {
     assert_eq!(admitted(&mut proxy.workers[0], 5), 1);
     host.advance(10 * SECOND);
     proxy.tick();
-    proxy.answer(&host, &Response::new(200, &document(3)));
+    answer(&mut proxy, &host, &Response::new(200, &document(3)));
     assert_eq!(admitted(&mut proxy.workers[0], 5), 2, "one of three was used before");
 }
 
@@ -171,7 +161,7 @@ fn a_centre_that_cannot_be_called_is_told_once() {
         host.add_cluster("centre");
         host.advance(SECOND);
         proxy.tick();
-        proxy.answer(&host, &Response::new(200, &document(2)));
+        answer(&mut proxy, &host, &Response::new(200, &document(2)));
         assert_eq!(admitted(&mut proxy.workers[1], 5), 2);
     }
 }
@@ -219,7 +209,7 @@ fn looking_costs_one_small_read() {
     let mut host = host(6);
     let mut proxy = host.start_proxy(2, CONFIG).unwrap();
     proxy.tick();
-    proxy.answer(&host, &Response::new(200, &document(3)));
+    answer(&mut proxy, &host, &Response::new(200, &document(3)));
     host.advance(SECOND / 4);
     proxy.tick();
     let worker = &mut proxy.workers[1];

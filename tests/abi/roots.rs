@@ -7,10 +7,10 @@ mod law;
 mod listeners;
 
 use crate::fleet::played::{self, Rule, answer};
-use crate::host::Host;
-use crate::host::call_out::Response;
-use crate::host::request::Request;
-use crate::host::vm::Vm;
+use host::Host;
+use host::call_out::Response;
+use host::request::Request;
+use host::vm::Vm;
 
 const MILLISECOND: u64 = 1_000;
 const SECOND: u64 = 1_000_000;

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::costs::{ALL_HEADERS, CLOCK};
-use crate::host::Host;
-use crate::host::request::Request;
-use crate::host::vm::Vm;
+use host::Host;
+use host::request::Request;
+use host::vm::Vm;
 
 const LIMIT: u64 = 1000;
 const MOST: u64 = 30;

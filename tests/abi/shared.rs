@@ -2,8 +2,10 @@
 
 use fastrand::Rng;
 
-use crate::host::Host;
-use crate::host::request::Request;
+use host::Host;
+use host::request::Request;
+use host::shared_data::SharedData;
+use host::status::Status;
 
 const SECOND: u64 = 1_000_000;
 const RPU: usize = 40;
@@ -84,4 +86,24 @@ fn a_loss_grants_at_most_one_further_limit() {
         }
         assert!(admitted > 3 * RPU, "{path}: {admitted}");
     }
+}
+
+#[test]
+fn every_write_of_any_key_takes_the_next_number() {
+    let mut data = SharedData::default();
+    data.set(b"a", b"1", 0).unwrap();
+    data.set(b"b", b"2", 0).unwrap();
+    data.set(b"a", b"3", 0).unwrap();
+    assert_eq!(data.get(b"a"), Some(&(b"3".to_vec(), 3)));
+    assert_eq!(data.get(b"b"), Some(&(b"2".to_vec(), 2)));
+}
+
+#[test]
+fn a_wrong_number_is_a_mismatch_only_where_the_key_exists() {
+    let mut data = SharedData::default();
+    data.set(b"a", b"1", u32::MAX).unwrap();
+    assert_eq!(data.set(b"a", b"2", u32::MAX), Err(Status::CasMismatch));
+    assert_eq!(data.set(b"a", b"2", 1), Ok(()));
+    assert_eq!(data.set(b"a", b"3", 1), Err(Status::CasMismatch));
+    assert_eq!(data.keys(), 1);
 }

@@ -1,8 +1,8 @@
 //! What was used stays used: when a configuration changes, and when a VM dies.
 
-use crate::host::request::Request;
-use crate::host::vm::Vm;
-use crate::host::{Host, Proxy};
+use host::request::Request;
+use host::vm::Vm;
+use host::{Host, Proxy};
 
 const SECOND: u64 = 1_000_000;
 const ALGORITHMS: [&str; 3] = ["W", "SW", "TB"];

@@ -1,8 +1,8 @@
 //! Several VMs, and several configurations in one of them.
 
-use crate::host::Host;
-use crate::host::answer::Fate;
-use crate::host::request::Request;
+use host::Host;
+use host::answer::Fate;
+use host::request::Request;
 
 const SECOND: u64 = 1_000_000;
 

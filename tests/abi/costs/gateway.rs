@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::{ALL_HEADERS, CLOCK, SECOND};
-use crate::host::Host;
-use crate::host::answer::Answer;
-use crate::host::request::Request;
+use host::Host;
+use host::answer::Answer;
+use host::request::Request;
 
 fn config(scope: &str, algo: &str, unit: &str, rpu: u64) -> String {
     format!(

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::SECOND;
-use crate::host::Host;
-use crate::host::answer::Answer;
-use crate::host::request::Request;
+use host::Host;
+use host::answer::Answer;
+use host::request::Request;
 
 /// A kind of request: its rules, how many like it came before, how far apart, and the most fuel that it
 /// may take, which lies a third above what was measured.

@@ -2,7 +2,7 @@
 //! every admission.
 
 use super::rule::Rule;
-use crate::host::clock::Clock;
+use host::clock::Clock;
 
 /// When a request was admitted, on both clocks.
 #[derive(Debug, Clone, Copy)]

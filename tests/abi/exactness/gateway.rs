@@ -9,8 +9,8 @@ use super::arrivals;
 use super::bound::{self, Admission};
 use super::model::Model;
 use super::rule::{MINUTE, Rule, SECOND};
-use crate::host::request::Request;
-use crate::host::{Host, Proxy};
+use host::request::Request;
+use host::{Host, Proxy};
 
 const WORKERS: usize = 4;
 const CALLERS: [&str; 3] = ["ann", "bob", "cyd"];

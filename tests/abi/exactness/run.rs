@@ -8,10 +8,10 @@ use super::arrivals;
 use super::bound::{self, Admission};
 use super::model::Model;
 use super::rule::{Rule, SECOND};
-use crate::host::Host;
-use crate::host::answer::Answer;
-use crate::host::request::Request;
-use crate::host::vm::Vm;
+use host::Host;
+use host::answer::Answer;
+use host::request::Request;
+use host::vm::Vm;
 
 const CALLERS: [&str; 3] = ["ann", "bob", "cyd"];
 

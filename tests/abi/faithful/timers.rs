@@ -1,7 +1,7 @@
 //! Timers and held streams, which meet in ticks.
 
 use super::{HOLD, RESUME, host, said, start};
-use crate::host::request::Request;
+use host::request::Request;
 
 /// A root says at each tick how many milliseconds its life has lasted. Its second tick makes the
 /// period longer, its fourth ends it.

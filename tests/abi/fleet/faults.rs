@@ -2,9 +2,9 @@
 
 use super::played::{Rule, answer, asks};
 use super::{CONFIG, LEAVES, MILLISECOND, SECOND, ask, decide, host, of};
-use crate::host::call_out::Response;
-use crate::host::vm::Vm;
-use crate::host::{Host, Proxy};
+use host::call_out::Response;
+use host::vm::Vm;
+use host::{Host, Proxy};
 
 /// Whether requests are decided about without Redis.
 fn is_alone(vm: &mut Vm) -> bool {

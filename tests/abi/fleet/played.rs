@@ -2,7 +2,7 @@
 
 use diana_core::redis::protocol::resp::{Value, values};
 
-use crate::host::call_out::{CallOut, Response};
+use host::call_out::{CallOut, Response};
 
 /// What it says about one rule.
 #[derive(Clone, Copy)]

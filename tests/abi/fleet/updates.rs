@@ -2,9 +2,9 @@
 
 use super::played::{self, Rule, answer};
 use super::{LEAVES, MILLISECOND, SECOND, host};
-use crate::host::request::Request;
-use crate::host::vm::Vm;
-use crate::host::{Host, Proxy};
+use host::request::Request;
+use host::vm::Vm;
+use host::{Host, Proxy};
 
 const UPDATES: usize = 200;
 

@@ -1,8 +1,8 @@
 //! A configuration that changes, and a VM that dies, while requests are held.
 
 use super::{SECOND, assert_slots, config, open, start};
-use crate::host::Host;
-use crate::host::vm::Vm;
+use host::Host;
+use host::vm::Vm;
 
 /// Requests before and after a change, and when they go on: all in one line, whatever the change.
 fn over_a_change(scope: &str, change: impl Fn(&mut Vm)) {

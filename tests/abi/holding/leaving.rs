@@ -3,8 +3,8 @@
 use fastrand::Rng;
 
 use super::{LATEST, MILLISECOND, SECOND, assert_slots, config, open, start};
-use crate::host::Host;
-use crate::host::vm::Vm;
+use host::Host;
+use host::vm::Vm;
 
 /// Five requests come at once, and some leave after 50 ms; one more comes then. When they go on.
 fn after_leaving(scope: &str, leaving: &[usize], slots: &[u64]) {

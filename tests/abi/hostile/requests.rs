@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use crate::host::request::Request;
+use host::request::Request;
 
 /// A request with anything in it that Envoy lets through, and more.
 pub fn hostile(random: &mut Rng) -> Request {

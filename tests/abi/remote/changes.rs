@@ -1,16 +1,16 @@
 //! What a change of the rules leaves as it was.
 
-use super::{CONFIG, SECOND, admitted, document, host, metric};
-use crate::host::call_out::Response;
-use crate::host::request::Request;
-use crate::host::vm::Vm;
-use crate::host::{Host, Proxy};
+use super::{CONFIG, SECOND, admitted, answer, document, host, metric};
+use host::call_out::Response;
+use host::request::Request;
+use host::vm::Vm;
+use host::{Host, Proxy};
 
 /// Lets the centre serve a document, and all apply it.
 fn serve(host: &Host, proxy: &mut Proxy, text: &str) {
     host.advance(10 * SECOND);
     proxy.tick();
-    assert_eq!(proxy.answer(host, &Response::new(200, text)), 1);
+    assert_eq!(answer(proxy, host, &Response::new(200, text)), 1);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use super::{MILLISECOND, admits, answer_all, config, host, open, two_listeners};
 use crate::fleet::played;
-use crate::host::call_out::Response;
+use host::call_out::Response;
 
 #[test]
 fn a_call_whose_root_ended_says_nothing_about_redis() {

@@ -1,8 +1,8 @@
 //! How a stream ended is read of that stream, whichever root waits for what its end brings to do.
 
 use super::{MILLISECOND, SECOND, admits, answer_all, open};
-use crate::host::Host;
-use crate::host::request::Request;
+use host::Host;
+use host::request::Request;
 
 const REDIS: &str = "
 namespace: shop

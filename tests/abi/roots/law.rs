@@ -4,8 +4,8 @@ use fastrand::Rng;
 
 use super::{MILLISECOND, SECOND, admits, config, host, open};
 use crate::fleet::played::{self, Rule, answer};
-use crate::host::call_out::{CallOut, Response};
-use crate::host::vm::Vm;
+use host::call_out::{CallOut, Response};
+use host::vm::Vm;
 
 /// How long Redis may take by the configuration, and what the host's clock adds: a tick until the trip
 /// leaves and one after it is given up, each rounded up and late.
@@ -37,7 +37,7 @@ enum Redis {
 struct World {
     seed: u64,
     random: Rng,
-    host: crate::host::Host,
+    host: host::Host,
     vm: Vm,
     /// The roots of two listeners, and those that drain.
     listeners: [u32; 2],

@@ -1,8 +1,8 @@
 //! What was seen to strand requests, step by step.
 
 use super::{MILLISECOND, SECOND, admits, answer_all, config, host, open, two_listeners};
-use crate::host::call_out::Response;
-use crate::host::vm::Vm;
+use host::call_out::Response;
+use host::vm::Vm;
 
 /// How late a held request may be.
 const LATEST: u64 = 2 * MILLISECOND;

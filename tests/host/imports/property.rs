@@ -3,9 +3,9 @@
 use wasmi::Linker;
 
 use super::host_functions;
-use crate::host::guest::Guest;
-use crate::host::memory::{Call, give, read};
-use crate::host::status::{Outcome, Status};
+use crate::guest::Guest;
+use crate::memory::{Call, give, read};
+use crate::status::{Outcome, Status};
 
 pub fn link(linker: &mut Linker<Guest>) {
     host_functions!(linker, "env",

@@ -10,17 +10,17 @@ use super::timer::Timer;
 use super::trap::{StartError, Trap};
 
 pub struct Vm {
-    pub(super) store: Store<Guest>,
-    pub(super) instance: Instance,
-    pub(super) dead: Option<Trap>,
-    pub(super) depth: u32,
+    pub(crate) store: Store<Guest>,
+    pub(crate) instance: Instance,
+    pub(crate) dead: Option<Trap>,
+    pub(crate) depth: u32,
     last_id: u32,
     root: u32,
 }
 
 impl Vm {
     /// Loads the module and runs its initialisation; nothing is configured yet.
-    pub(super) fn load(
+    pub(crate) fn load(
         module: &Module,
         linker: &Linker<Guest>,
         outside: Rc<Outside>,
@@ -74,6 +74,11 @@ impl Vm {
     /// The root that gets the requests from now on, until a configuration is put into force.
     pub fn in_force(&self) -> u32 {
         self.root
+    }
+
+    /// All roots, those that drain included.
+    pub fn roots(&mut self) -> Vec<u32> {
+        self.guest().roots.keys().copied().collect()
     }
 
     /// Sends the requests from now on to another root of this VM, as they come by another listener.
@@ -145,6 +150,11 @@ impl Vm {
         self.store.data().most_deferred
     }
 
+    /// The lines of the log after so many.
+    pub fn log_from(&self, lines: usize) -> &[String] {
+        self.store.data().log.get(lines..).unwrap_or_default()
+    }
+
     pub fn log(&self) -> Vec<String> {
         self.store.data().log.clone()
     }
@@ -159,15 +169,15 @@ impl Vm {
         self.guest().fuel = 0;
     }
 
-    pub(super) fn guest(&mut self) -> &mut Guest {
+    pub(crate) fn guest(&mut self) -> &mut Guest {
         self.store.data_mut()
     }
 
-    pub(super) fn root(&self) -> u32 {
+    pub(crate) fn root(&self) -> u32 {
         self.root
     }
 
-    pub(super) fn next_id(&mut self) -> u32 {
+    pub(crate) fn next_id(&mut self) -> u32 {
         self.last_id += 1;
         self.last_id
     }

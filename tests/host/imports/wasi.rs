@@ -3,9 +3,9 @@
 use wasmi::Linker;
 
 use super::host_functions;
-use crate::host::guest::Guest;
-use crate::host::memory::{Call, read, write, write_u32, write_u64};
-use crate::host::status::{Outcome, Status};
+use crate::guest::Guest;
+use crate::memory::{Call, read, write, write_u32, write_u64};
+use crate::status::{Outcome, Status};
 
 pub fn link(linker: &mut Linker<Guest>) {
     host_functions!(linker, "wasi_snapshot_preview1",

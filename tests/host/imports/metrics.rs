@@ -3,10 +3,10 @@
 use wasmi::Linker;
 
 use super::host_functions;
-use crate::host::guest::Guest;
-use crate::host::memory::{Call, text, write_u32, write_u64};
-use crate::host::metrics::Kind;
-use crate::host::status::{Outcome, Status};
+use crate::guest::Guest;
+use crate::memory::{Call, text, write_u32, write_u64};
+use crate::metrics::Kind;
+use crate::status::{Outcome, Status};
 
 pub fn link(linker: &mut Linker<Guest>) {
     host_functions!(linker, "env",

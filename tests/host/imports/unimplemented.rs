@@ -4,9 +4,9 @@
 use wasmi::{Error, Linker};
 
 use super::enter;
-use crate::host::guest::Guest;
-use crate::host::memory::Call;
-use crate::host::status::Status;
+use crate::guest::Guest;
+use crate::memory::Call;
+use crate::status::Status;
 
 macro_rules! unimplemented_functions {
     ($linker:ident, $module:literal, $status:expr, $($name:ident($($ty:ty),*);)*) => {$(

@@ -69,8 +69,8 @@ impl Vm {
         self.guest().roots.entry(root).and_modify(|root| root.timer = Timer::default());
     }
 
-    /// The root whose timer fires next, and when.
-    fn next_tick(&mut self) -> Option<(u64, u32)> {
+    /// When the next timer fires, by the monotonic clock, and whose it is.
+    pub fn next_tick(&mut self) -> Option<(u64, u32)> {
         let roots = self.guest().roots.iter();
         roots.filter_map(|(id, root)| Some((root.timer.due()?, *id))).min()
     }
@@ -84,7 +84,8 @@ impl Vm {
         }
     }
 
-    fn tick(&mut self, root: u32) -> Result<(), Trap> {
+    /// Lets the timer of one root fire.
+    pub fn tick(&mut self, root: u32) -> Result<(), Trap> {
         self.guest().ticks += 1;
         self.call::<_, ()>("proxy_on_tick", root, root)?;
         let period = self.guest().roots.get(&root).map_or(0, |root| root.timer.period());

@@ -23,9 +23,9 @@ macro_rules! host_functions {
             .func_wrap(
                 $module,
                 stringify!($name),
-                |mut call: $crate::host::memory::Call<'_>, $($arg: $ty),*| {
-                    $crate::host::imports::enter(&mut call, stringify!($name))?;
-                    $crate::host::status::to_wasm($name(&mut call, $($arg),*))
+                |mut call: $crate::memory::Call<'_>, $($arg: $ty),*| {
+                    $crate::imports::enter(&mut call, stringify!($name))?;
+                    $crate::status::to_wasm($name(&mut call, $($arg),*))
                 },
             )
             .expect("a host function is linked once");

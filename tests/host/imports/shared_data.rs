@@ -3,9 +3,9 @@
 use wasmi::Linker;
 
 use super::host_functions;
-use crate::host::guest::Guest;
-use crate::host::memory::{Call, give, read, write_u32};
-use crate::host::status::{Outcome, Status};
+use crate::guest::Guest;
+use crate::memory::{Call, give, read, write_u32};
+use crate::status::{Outcome, Status};
 
 pub fn link(linker: &mut Linker<Guest>) {
     host_functions!(linker, "env",
@@ -23,6 +23,7 @@ fn proxy_get_shared_data(
     cas: u32,
 ) -> Outcome {
     let key = read(call, key, key_size)?;
+    call.data().outside.interrupt();
     let found = call.data().outside.shared_data.borrow().get(&key).cloned();
     let (value, number) = found.ok_or(Status::NotFound)?;
     give(call, &value, address, size)?;
@@ -39,5 +40,6 @@ fn proxy_set_shared_data(
 ) -> Outcome {
     let key = read(call, key, key_size)?;
     let value = read(call, value, value_size)?;
+    call.data().outside.interrupt();
     Ok(call.data().outside.shared_data.borrow_mut().set(&key, &value, cas)?)
 }

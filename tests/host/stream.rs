@@ -101,6 +101,21 @@ impl Vm {
         Answer { fate, went_on, headers, body, details, filter_state, calls, fuel }
     }
 
+    /// Whether a stream is held, admitted or refused so far.
+    pub fn fate(&mut self, id: u32) -> Fate {
+        self.stream(id).fate
+    }
+
+    /// The streams that have not ended.
+    pub fn streams(&mut self) -> Vec<u32> {
+        self.guest().streams.keys().copied().collect()
+    }
+
+    /// Returns true if a stream has not ended.
+    pub fn is_open(&mut self, id: u32) -> bool {
+        self.guest().streams.contains_key(&id)
+    }
+
     /// The request's headers as they are now: as the upstream gets them, once it went on.
     pub fn upstream_headers(&mut self, id: u32) -> Headers {
         self.stream(id).request.headers.clone()
@@ -148,7 +163,7 @@ impl Vm {
     }
 
     /// Tells the module that a stream is over.
-    pub(super) fn finish(&mut self, id: u32) -> Result<(), Trap> {
+    pub(crate) fn finish(&mut self, id: u32) -> Result<(), Trap> {
         let has_left = self.stream(id).fate == Fate::Held;
         self.stream(id).is_readable = !has_left;
         self.call::<_, ()>("proxy_on_log", id, id)?;
@@ -158,12 +173,12 @@ impl Vm {
         Ok(())
     }
 
-    pub(super) fn stream(&mut self, id: u32) -> &mut Stream {
+    pub(crate) fn stream(&mut self, id: u32) -> &mut Stream {
         self.guest().streams.get_mut(&id).expect("the stream is open")
     }
 
     /// Lets a held request go on. A stream that is over does nothing.
-    pub(super) fn resume(&mut self, id: u32) {
+    pub(crate) fn resume(&mut self, id: u32) {
         let now = self.guest().outside.clock.monotonic();
         let stream = self.guest().streams.get_mut(&id).filter(|stream| stream.fate == Fate::Held);
         if let Some(stream) = stream {
@@ -174,7 +189,7 @@ impl Vm {
     }
 
     /// Sends a local reply. The filter that sent it sees its headers pass like any response's.
-    pub(super) fn reply(&mut self, id: u32, reply: Reply) -> Result<(), Trap> {
+    pub(crate) fn reply(&mut self, id: u32, reply: Reply) -> Result<(), Trap> {
         let stream = self.guest().streams.get_mut(&id).filter(|stream| stream.fate == Fate::Held);
         let Some(stream) = stream else { return Ok(()) };
         stream.fate = Fate::Refused;

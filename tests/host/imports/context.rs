@@ -3,11 +3,11 @@
 use wasmi::Linker;
 
 use super::host_functions;
-use crate::host::guest::{Action, Guest};
-use crate::host::memory::{Call, read, text};
-use crate::host::pairs;
-use crate::host::status::{Outcome, Status};
-use crate::host::stream::Reply;
+use crate::guest::{Action, Guest};
+use crate::memory::{Call, read, text};
+use crate::pairs;
+use crate::status::{Outcome, Status};
+use crate::stream::Reply;
 
 pub fn link(linker: &mut Linker<Guest>) {
     host_functions!(linker, "env",

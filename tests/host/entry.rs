@@ -16,7 +16,7 @@ const DEPTH: u32 = 300;
 impl Vm {
     /// Calls an export in context `id`, then runs what it deferred. An export that the module does
     /// not have is not called.
-    pub(super) fn call<P, R>(&mut self, export: &str, id: u32, args: P) -> Result<Option<R>, Trap>
+    pub(crate) fn call<P, R>(&mut self, export: &str, id: u32, args: P) -> Result<Option<R>, Trap>
     where
         P: WasmParams,
         R: WasmResults,
@@ -28,7 +28,7 @@ impl Vm {
 
     /// Calls an export. The second result says whether it sent a local reply, after which the
     /// stream goes no further whatever the export returned.
-    pub(super) fn enter<P, R>(
+    pub(crate) fn enter<P, R>(
         &mut self,
         export: &str,
         id: u32,
@@ -69,7 +69,7 @@ impl Vm {
     }
 
     /// Runs what calls have deferred, each in turn and each with whatever it defers itself.
-    pub(super) fn run_actions(&mut self) -> Result<(), Trap> {
+    pub(crate) fn run_actions(&mut self) -> Result<(), Trap> {
         self.depth += 1;
         while let Some(action) = self.store.data_mut().actions.pop_front() {
             match action {

@@ -11,8 +11,8 @@ mod memory;
 pub mod metrics;
 pub mod pairs;
 pub mod request;
-mod shared_data;
-mod status;
+pub mod shared_data;
+pub mod status;
 mod stream;
 pub mod timer;
 pub mod trap;
@@ -50,6 +50,21 @@ pub struct Proxy {
 }
 
 impl Proxy {
+    /// All of its VMs.
+    pub fn vms(&mut self) -> impl Iterator<Item = &mut Vm> {
+        [&mut self.main].into_iter().chain(&mut self.workers)
+    }
+
+    /// Lets the timers of all VMs fire now.
+    pub fn tick(&mut self) {
+        self.vms().for_each(Vm::fire);
+    }
+
+    /// What all VMs have logged.
+    pub fn log(&mut self) -> Vec<String> {
+        self.vms().flat_map(|vm| vm.log()).collect()
+    }
+
     /// Lets time pass; timers fire as they come due.
     pub fn run(&mut self, micros: u64) {
         let mut vms: Vec<&mut Vm> = self.workers.iter_mut().chain([&mut self.main]).collect();
@@ -79,6 +94,7 @@ impl Host {
         let outside = Outside {
             clock: Clock::new(&mut random),
             shared_data: RefCell::new(SharedData::default()),
+            interruption: RefCell::new(None),
             metrics: RefCell::new(Metrics::default()),
             environment: RefCell::new(BTreeMap::new()),
             clusters: RefCell::new(BTreeMap::new()),
@@ -112,6 +128,16 @@ impl Host {
         self.outside.clock.advance(micros);
     }
 
+    /// Has `other` run in the middle of what a VM does next, after so many accesses to shared data.
+    pub fn interrupt_after(&self, accesses: u32, other: Box<dyn FnOnce()>) {
+        *self.outside.interruption.borrow_mut() = Some((accesses, other));
+    }
+
+    /// What was to interrupt a VM that did not access shared data so often.
+    pub fn take_interruption(&self) -> Option<Box<dyn FnOnce()>> {
+        self.outside.interruption.take().map(|(_, other)| other)
+    }
+
     /// The value of a counter or gauge, if it was defined.
     pub fn counter(&self, name: &str) -> Option<u64> {
         self.outside.metrics.borrow().get(name, Kind::Counter)
@@ -133,7 +159,7 @@ impl Host {
 
     /// How many keys shared data holds.
     pub fn shared_keys(&self) -> usize {
-        self.outside.shared_data.borrow().len()
+        self.outside.shared_data.borrow().keys()
     }
 
     /// Sets a variable of the environment that VMs see.
@@ -163,7 +189,7 @@ fn engine() -> Engine {
 
 fn shipped() -> Module {
     let path = std::env::var_os("DIANA_WASM").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/diana.wasm"),
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/diana.wasm"),
         PathBuf::from,
     );
     let bytes = std::fs::read(&path).unwrap_or_else(|error| {

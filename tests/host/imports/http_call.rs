@@ -3,11 +3,11 @@
 use wasmi::Linker;
 
 use super::host_functions;
-use crate::host::call_out::CallOut;
-use crate::host::guest::Guest;
-use crate::host::memory::{Call, read, text, write_u32};
-use crate::host::pairs;
-use crate::host::status::{Outcome, Status};
+use crate::call_out::CallOut;
+use crate::guest::Guest;
+use crate::memory::{Call, read, text, write_u32};
+use crate::pairs;
+use crate::status::{Outcome, Status};
 
 pub fn link(linker: &mut Linker<Guest>) {
     host_functions!(linker, "env",

@@ -19,10 +19,27 @@ use super::timer::{LATENESS, Timer};
 pub struct Outside {
     pub clock: Clock,
     pub shared_data: RefCell<SharedData>,
+    /// What other workers do before one more access to shared data: after so many, once.
+    pub interruption: RefCell<Option<Interruption>>,
     pub metrics: RefCell<Metrics>,
     pub environment: RefCell<BTreeMap<String, String>>,
     /// By name, with whether they have endpoints.
     pub clusters: RefCell<BTreeMap<String, bool>>,
+}
+
+/// What happens in the middle of a call, and the accesses to shared data that come before it.
+pub type Interruption = (u32, Box<dyn FnOnce()>);
+
+impl Outside {
+    /// Lets other workers run if it is their turn. To be called before each access to shared data.
+    pub fn interrupt(&self) {
+        let waiting = self.interruption.take();
+        match waiting {
+            Some((0, run)) => run(),
+            Some((more, run)) => *self.interruption.borrow_mut() = Some((more - 1, run)),
+            None => {}
+        }
+    }
 }
 
 /// One plugin configuration that is live in a VM.
