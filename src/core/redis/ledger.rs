@@ -146,9 +146,11 @@ impl Ledgers {
         if let Some(ledger) = self.parts.get_mut(at) {
             ledger.is_out = false;
             if taken {
+                if ledger.batch.iter().any(places::is_place) {
+                    ledger.told = ledger.told.max(ledger.sent);
+                }
                 ledger.batch.clear();
                 ledger.number += 1;
-                ledger.told = ledger.told.max(ledger.sent);
                 if ledger.sender != self.sender && !ledger.is_any() {
                     self.parts.swap_remove(at);
                 }

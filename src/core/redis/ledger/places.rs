@@ -63,7 +63,7 @@ impl Ledgers {
         let (mut holds, mut due) = (false, Vec::new());
         for ledger in self.parts.iter().filter(|ledger| !ledger.held.is_empty()) {
             holds = true;
-            if !ledger.is_any() && now.saturating_sub(ledger.told) >= BEAT {
+            if now.saturating_sub(ledger.told) >= BEAT && !ledger.tells_of_places() {
                 due.push(ledger.part);
             }
         }
@@ -99,7 +99,8 @@ impl Ledgers {
     }
 }
 
-fn is_place(charge: &Charge) -> bool {
+/// Only these name the holder, so that Redis knows it lives.
+pub(super) fn is_place(charge: &Charge) -> bool {
     matches!(charge.back, Back::Holds { .. } | Back::Frees { .. } | Back::Lives)
 }
 
@@ -132,6 +133,11 @@ impl Ledger {
             entry.remove();
         }
         Some(left)
+    }
+
+    /// Whether something that waits or is on its way names the holder.
+    fn tells_of_places(&self) -> bool {
+        self.batch.iter().chain(&self.waiting).any(is_place)
     }
 
     /// Whether the part may have forgotten what is held.
