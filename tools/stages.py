@@ -82,6 +82,12 @@ def redis():
     yield tests(*TEST, "--test", "redis", "--", "--skip", SPEED)
 
 
+def sim():
+    """Fleets of the finished module and of native workers on one clock, with a real Redis."""
+    needs.program("redis-server")
+    yield tests(*TEST, "--test", "sim")
+
+
 def fuzz():
     """Each fuzz target for some seconds, from its seeds on."""
     yield tests(sys.executable, "tools/fuzz.py", "--anew", "--seconds", "3")
@@ -192,7 +198,7 @@ SPEED = "speed::"
 MEASURED = ["--show-output", "--test-threads=1"]
 
 # The tests in cargo's own target.
-COMPILED = ["it", "simulation", "redis", "abi", "envoy", "cli"]
+COMPILED = ["it", "simulation", "sim", "redis", "abi", "envoy", "cli"]
 
 # `make test`, in the order in which the stages begin: the longest first. Nothing in it depends on the speed of the machine.
 GATE = {
@@ -200,6 +206,7 @@ GATE = {
     "module": module,
     "envoy": real_envoy,
     "lint": lint,
+    "sim": sim,
     "redis": redis,
     "abi": abi,
     "native": native,
@@ -220,6 +227,6 @@ REST = {
 STAGES = GATE | REST
 # What other stages wait for.
 FIRST = {"compile", "module"}
-NEED_MODULE = {"envoy", "abi", "oldest", "cost", "istio", "install", "load"}
+NEED_MODULE = {"envoy", "sim", "abi", "oldest", "cost", "istio", "install", "load"}
 # These measure, so that nothing runs beside them.
 ALONE = {"install", "load"}

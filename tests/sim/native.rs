@@ -1,0 +1,511 @@
+//! Gateways of native workers: what the module is made of, without the adapter and the interpreter.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use diana_core::port::{
+    self, Callout, Ending, Environment, Metrics, Property, Pseudo, Request, SharedData, Values,
+};
+use diana_core::report::Refusal;
+use diana_core::time::{Micros, Now};
+use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
+use diana_worker::{AdminReply, Root, Stream};
+use fastrand::Rng;
+use kit::fake::{FakeEnvironment, FakeSharedData};
+
+use super::node::{ALARM, Call, End, Fate, Gateway, Visit, Worker};
+use super::plan::EPOCH;
+
+/// What other workers do in the middle of a call, and the accesses to shared data that come before it.
+type Interruption = (u32, Box<dyn FnOnce()>);
+
+pub struct Native {
+    shared: Rc<Shared>,
+    random: Rng,
+}
+
+/// What the workers of a gateway have in common.
+struct Shared {
+    clocks: Now,
+    now: Cell<Micros>,
+    data: Rc<FakeSharedData>,
+    counts: RefCell<HashMap<String, u64>>,
+    interruption: RefCell<Option<Interruption>>,
+}
+
+impl Native {
+    pub fn new(seed: u64, now: Micros, hours_ahead: u64) -> Native {
+        let mut random = Rng::with_seed(seed);
+        let wall = EPOCH + hours_ahead * 3_600_000_000;
+        let clocks = Now { mono: random.u64(1..1 << 40), wall };
+        let shared = Shared {
+            clocks,
+            now: Cell::new(now),
+            data: Rc::default(),
+            counts: RefCell::default(),
+            interruption: RefCell::default(),
+        };
+        Native { shared: Rc::new(shared), random }
+    }
+}
+
+impl Gateway for Native {
+    fn clocks(&self) -> Now {
+        self.shared.clocks
+    }
+
+    fn set_time(&self, now: Micros) {
+        self.shared.now.set(now);
+    }
+
+    fn start(&mut self, documents: &[String]) -> Rc<RefCell<dyn Worker>> {
+        let mut worker = OfThread {
+            host: NativeHost::new(self.shared.clone(), self.random.u128(..)),
+            worker: diana_worker::Worker::default(),
+            roots: BTreeMap::new(),
+            listeners: vec![0; documents.len()],
+            streams: BTreeMap::new(),
+        };
+        for (listener, document) in documents.iter().enumerate() {
+            worker.configure(listener, document);
+        }
+        Rc::new(RefCell::new(worker))
+    }
+
+    fn interrupt_after(&self, accesses: u32, other: Box<dyn FnOnce()>) {
+        *self.shared.interruption.borrow_mut() = Some((accesses, other));
+    }
+
+    fn take_interruption(&self) -> Option<Box<dyn FnOnce()>> {
+        self.shared.interruption.take().map(|(_, other)| other)
+    }
+}
+
+impl SharedData for Shared {
+    fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        self.interrupt();
+        self.data.get(key)
+    }
+
+    fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
+        self.interrupt();
+        self.data.swap(key, value, number)
+    }
+
+    fn last_number(&self, key: &str, value: &[u8]) -> Option<u32> {
+        self.data.last_number(key, value)
+    }
+}
+
+impl Shared {
+    fn interrupt(&self) {
+        let waiting = self.interruption.take();
+        match waiting {
+            Some((0, run)) => run(),
+            Some((more, run)) => *self.interruption.borrow_mut() = Some((more - 1, run)),
+            None => {}
+        }
+    }
+}
+
+struct OfThread {
+    host: NativeHost,
+    worker: diana_worker::Worker,
+    roots: BTreeMap<u32, Root>,
+    /// The root of each.
+    listeners: Vec<u32>,
+    streams: BTreeMap<u32, OfStream>,
+}
+
+struct OfStream {
+    root: u32,
+    /// What the worker keeps of it, if anything is left to do.
+    stream: Option<Stream>,
+}
+
+impl OfThread {
+    /// The host calls about a root.
+    fn of_root(
+        &mut self,
+        root: u32,
+        act: impl FnOnce(&mut Root, &diana_worker::Worker, &NativeHost),
+    ) {
+        self.host.call_about(root, root);
+        if let Some(found) = self.roots.get_mut(&root) {
+            act(found, &self.worker, &self.host);
+        }
+    }
+
+    fn end_root(&mut self, id: u32) {
+        self.host.call_about(id, id);
+        if let Some(mut root) = self.roots.remove(&id) {
+            root.end(&self.worker, &self.host);
+        }
+        self.host.roots.borrow_mut().remove(&id);
+        self.host.calls.borrow_mut().retain(|_, call| call.root != id);
+    }
+}
+
+impl Worker for OfThread {
+    fn open(&mut self, listener: usize, visit: &Visit) -> u32 {
+        let (id, root) = (self.host.next(), self.listeners[listener]);
+        let request = Rc::new(Asked::of(visit));
+        self.host.requests.borrow_mut().insert(id, request.clone());
+        self.host.call_about(root, id);
+        let instance = self.roots[&root].instance().expect("it is configured").clone();
+        let (goes_on, stream) = Stream::begin(&instance, id, &*request, &self.worker, &self.host);
+        if goes_on {
+            self.host.fates.borrow_mut().insert(id, Fate::Admitted);
+        }
+        let stream = stream.filter(Stream::is_open);
+        self.streams.insert(id, OfStream { root, stream });
+        id
+    }
+
+    fn fate(&mut self, stream: u32) -> Fate {
+        self.host.fates.borrow().get(&stream).copied().unwrap_or(Fate::Held)
+    }
+
+    fn end(&mut self, id: u32, end: End) {
+        let fate = self.fate(id);
+        let Some(OfStream { root, stream }) = self.streams.remove(&id) else { return };
+        self.host.call_about(root, id);
+        if let Some(mut stream) = stream {
+            let end = if fate == Fate::Admitted { end } else { End::Left };
+            let used = if let End::Served(used) = end { used.to_string() } else { String::new() };
+            let ending = EndingOf { end, used };
+            if end != End::Left {
+                stream.response(&ending, &self.worker, &self.host);
+            }
+            self.host.call_about(root, id);
+            stream.end(&ending, &self.worker, &self.host);
+        }
+        self.host.fates.borrow_mut().remove(&id);
+        self.host.requests.borrow_mut().remove(&id);
+    }
+
+    fn due(&mut self) -> Option<Micros> {
+        let mono = self.host.shared.clocks.mono;
+        self.host.next_timer().map(|(due, _)| due - mono)
+    }
+
+    fn tick(&mut self) {
+        let Some((_, root)) = self.host.next_timer() else { return };
+        self.host.begin_period(root);
+        self.of_root(root, |found, worker, host| found.tick(worker, host));
+        self.host.begin_period(root);
+    }
+
+    fn calls(&mut self) -> Vec<Call> {
+        self.host.made.take()
+    }
+
+    fn is_alarmed(&mut self) -> bool {
+        self.host.is_alarmed.take()
+    }
+
+    fn answer(&mut self, token: u32, status: Option<u16>, body: &[u8]) {
+        let Some(call) = self.host.calls.borrow_mut().remove(&token) else { return };
+        let fetch = || Some(body.to_vec());
+        let answer = port::Answer { status, size: body.len(), body: &fetch };
+        self.of_root(call.root, |root, worker, host| root.answer(token, &answer, worker, host));
+    }
+
+    fn configure(&mut self, listener: usize, document: &str) {
+        let id = self.host.next();
+        self.host.roots.borrow_mut().insert(id, Timer::default());
+        self.host.call_about(id, id);
+        let mut root = Root::default();
+        let is_in_force = root.configure(document.as_bytes(), b"sim", &self.worker, &self.host);
+        assert!(is_in_force, "refused:\n{document}");
+        self.roots.insert(id, root);
+        self.listeners[listener] = id;
+    }
+
+    fn end_drain(&mut self) -> Vec<u32> {
+        let listeners = self.listeners.clone();
+        let over: Vec<u32> =
+            self.roots.keys().copied().filter(|root| !listeners.contains(root)).collect();
+        let of_old = self.streams.iter().filter(|(_, stream)| over.contains(&stream.root));
+        let ended: Vec<u32> = of_old.map(|(id, _)| *id).collect();
+        ended.iter().for_each(|stream| self.end(*stream, End::Left));
+        over.into_iter().for_each(|root| self.end_root(root));
+        ended
+    }
+}
+
+/// A request, as the core reads it.
+struct Asked {
+    path: String,
+    account: String,
+    is_gold: bool,
+}
+
+impl Asked {
+    fn of(visit: &Visit) -> Asked {
+        Asked { path: visit.path(), account: visit.account(), is_gold: visit.is_gold }
+    }
+}
+
+impl Request for Asked {
+    fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
+        Some(Cow::Borrowed(match which {
+            Pseudo::Path => self.path.as_bytes(),
+            Pseudo::Method => b"GET",
+            Pseudo::Authority => b"example.com",
+        }))
+    }
+
+    fn header(&self, name: &str) -> Values<'_> {
+        match name {
+            "x-account-id" => Values::One(self.account.as_bytes()),
+            "x-plan" if self.is_gold => Values::One(b"gold"),
+            _ => Values::None,
+        }
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        Some(IpAddr::from([192, 0, 2, 1]))
+    }
+
+    fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+}
+
+/// How a stream ended, as the core reads it.
+struct EndingOf {
+    end: End,
+    used: String,
+}
+
+impl Ending for EndingOf {
+    fn header(&self, name: &str) -> Values<'_> {
+        match (self.end, name) {
+            (End::Served(_), "x-used") => Values::One(self.used.as_bytes()),
+            _ => Values::None,
+        }
+    }
+
+    fn status(&self) -> Option<u16> {
+        match self.end {
+            End::Served(_) => Some(200),
+            End::Failed => Some(503),
+            End::Left => None,
+        }
+    }
+
+    fn is_from_upstream(&self) -> bool {
+        matches!(self.end, End::Served(_))
+    }
+
+    fn is_followed(&self) -> bool {
+        false
+    }
+
+    fn details(&self) -> Option<Cow<'_, [u8]>> {
+        Some(Cow::Borrowed(match self.end {
+            End::Served(_) => b"via_upstream",
+            End::Failed => b"upstream_reset_before_response_started{connection_failure}",
+            End::Left => b"downstream_remote_disconnect",
+        }))
+    }
+
+    fn upstream_failed(&self) -> bool {
+        self.end == End::Failed
+    }
+
+    fn client_left(&self) -> bool {
+        self.end == End::Left
+    }
+
+    fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+}
+
+/// A root's timer, by the monotonic clock of the host.
+#[derive(Debug, Default, Clone, Copy)]
+struct Timer {
+    /// Milliseconds; zero is off.
+    period: u32,
+    fires: Micros,
+}
+
+struct NativeHost {
+    shared: Rc<Shared>,
+    environment: FakeEnvironment,
+    random: u128,
+    last: Cell<u32>,
+    roots: RefCell<BTreeMap<u32, Timer>>,
+    /// The root and the context that the host is calling about; the latter changes when another one is entered.
+    caller: Cell<u32>,
+    entered: Cell<u32>,
+    requests: RefCell<HashMap<u32, Rc<Asked>>>,
+    fates: RefCell<HashMap<u32, Fate>>,
+    /// Calls that nobody was told of yet, and all that await an answer.
+    made: RefCell<Vec<Call>>,
+    calls: RefCell<BTreeMap<u32, Open>>,
+    is_alarmed: Cell<bool>,
+}
+
+/// A call that awaits an answer.
+struct Open {
+    root: u32,
+}
+
+impl NativeHost {
+    fn new(shared: Rc<Shared>, random: u128) -> NativeHost {
+        NativeHost {
+            shared,
+            environment: FakeEnvironment::default(),
+            random,
+            last: Cell::new(0),
+            roots: RefCell::default(),
+            caller: Cell::new(0),
+            entered: Cell::new(0),
+            requests: RefCell::default(),
+            fates: RefCell::default(),
+            made: RefCell::default(),
+            calls: RefCell::default(),
+            is_alarmed: Cell::new(false),
+        }
+    }
+
+    fn next(&self) -> u32 {
+        self.last.set(self.last.get() + 1);
+        self.last.get()
+    }
+
+    fn call_about(&self, root: u32, context: u32) {
+        self.caller.set(root);
+        self.entered.set(context);
+    }
+
+    /// When the next timer fires, and whose it is.
+    fn next_timer(&self) -> Option<(Micros, u32)> {
+        let roots = self.roots.borrow();
+        let running = roots.iter().filter(|(_, timer)| timer.period > 0);
+        running.map(|(id, timer)| (timer.fires, *id)).min()
+    }
+
+    fn begin_period(&self, root: u32) {
+        let now = self.monotonic();
+        if let Some(timer) = self.roots.borrow_mut().get_mut(&root) {
+            timer.fires = now + Micros::from(timer.period) * 1000;
+        }
+    }
+}
+
+impl Callout for NativeHost {
+    fn send(&self, call: &port::Call) -> Result<u32, &'static str> {
+        let token = self.next();
+        let timeout = call.timeout / 1000 * 1000;
+        self.made.borrow_mut().push(Call { token, body: call.body.clone(), timeout });
+        self.calls.borrow_mut().insert(token, Open { root: self.caller.get() });
+        Ok(token)
+    }
+
+    fn caller(&self) -> u32 {
+        self.caller.get()
+    }
+}
+
+impl Clocks for NativeHost {
+    fn monotonic(&self) -> Micros {
+        self.shared.clocks.mono + self.shared.now.get()
+    }
+
+    fn wall(&self) -> Micros {
+        self.shared.clocks.wall + self.shared.now.get()
+    }
+}
+
+impl Contexts for NativeHost {
+    fn enter(&self, context: u32) -> bool {
+        let is_there = self.roots.borrow().contains_key(&context)
+            || self.requests.borrow().contains_key(&context);
+        if is_there {
+            self.entered.set(context);
+        }
+        is_there
+    }
+
+    fn set_period(&self, milliseconds: u32) {
+        let entered = self.entered.get();
+        let is_root = self.roots.borrow().contains_key(&entered);
+        let root = if is_root { entered } else { self.caller.get() };
+        if let Some(timer) = self.roots.borrow_mut().get_mut(&root) {
+            timer.period = milliseconds;
+        }
+        self.begin_period(root);
+    }
+}
+
+impl Log for NativeHost {
+    fn log(&self, level: Level, line: &str) {
+        if level == Level::Error {
+            println!("{line}");
+        }
+        if line.contains(ALARM) {
+            self.is_alarmed.set(true);
+        }
+    }
+}
+
+impl Metrics for NativeHost {
+    fn count(&self, name: &str, amount: u64) {
+        *self.shared.counts.borrow_mut().entry(name.into()).or_default() += amount;
+    }
+
+    fn gauge(&self, _: &str, _: i64) {}
+
+    fn set(&self, _: &str, _: u64) {}
+
+    fn record(&self, _: &str, _: u64) {}
+}
+
+impl Streams for NativeHost {
+    fn read(&self, _: bool, read: &mut dyn FnMut(&dyn Request)) {
+        let request = self.requests.borrow().get(&self.entered.get()).cloned();
+        read(&*request.expect("a stream has a request"));
+    }
+
+    fn mark(&self, _: &str, _: &str) {}
+
+    fn take_off(&self, _: &str) {}
+
+    fn tell(&self, _: &[u8]) {}
+
+    fn refuse(&self, _: &Refusal) {
+        self.fates.borrow_mut().insert(self.entered.get(), Fate::Refused);
+    }
+
+    fn reply(&self, _: &AdminReply) {}
+
+    fn resume(&self, stream: u32) {
+        self.fates.borrow_mut().entry(stream).or_insert(Fate::Admitted);
+        self.entered.set(self.caller.get());
+    }
+}
+
+impl Host for NativeHost {
+    fn data(&self) -> Rc<dyn SharedData> {
+        self.shared.clone()
+    }
+
+    fn environment(&self) -> &dyn Environment {
+        &self.environment
+    }
+
+    fn counted(&self, name: &str) -> u64 {
+        self.shared.counts.borrow().get(name).copied().unwrap_or(0)
+    }
+
+    fn random(&self) -> u128 {
+        self.random
+    }
+}

@@ -1,0 +1,139 @@
+//! The way to Redis and back, and the real Redis at its end, by a clock that the world sets.
+
+use diana_core::time::Micros;
+use fastrand::Rng;
+use kit::server::Server;
+
+use super::node::Call;
+use super::plan::{Away, EPOCH, Fault, Plan};
+
+/// What comes back on a call.
+#[derive(Debug, Clone)]
+pub struct Response {
+    pub token: u32,
+    /// Nothing if the connection broke off.
+    pub status: Option<u16>,
+    pub body: Vec<u8>,
+    /// When the call was made, and when the host gives it up.
+    pub sent: Micros,
+    pub given_up: Micros,
+    /// Whether Redis took the call, and whether this is its answer.
+    pub was_taken: bool,
+    pub is_whole: bool,
+}
+
+/// A call on its way to Redis.
+pub struct Way {
+    call: Call,
+    sent: Micros,
+    /// When the host gives it up.
+    given_up: Micros,
+    /// How long the answer takes back; nothing if it gets lost.
+    back: Option<Micros>,
+}
+
+/// What becomes of a call that a gateway makes.
+pub enum Sent {
+    /// It reaches Redis then.
+    Arrives(Micros, Way),
+    /// It never does; this comes back then.
+    Fails(Micros, Response),
+}
+
+pub struct Network {
+    server: Server,
+    latency: Micros,
+    faults: Vec<Fault>,
+}
+
+impl Network {
+    pub fn new(plan: &Plan) -> Network {
+        Network { server: Server::start(), latency: plan.latency, faults: plan.faults.clone() }
+    }
+
+    /// A gateway makes a call.
+    pub fn send(&mut self, gateway: usize, call: Call, now: Micros, rng: &mut Rng) -> Sent {
+        let (there, back) = (now + self.way(rng), self.way(rng));
+        let given_up = now + call.timeout;
+        let answer = |status, body: &[u8]| Response {
+            token: call.token,
+            status,
+            body: body.into(),
+            sent: now,
+            given_up,
+            was_taken: false,
+            is_whole: false,
+        };
+        let (mut away, mut lost) = (None, false);
+        for fault in &self.faults {
+            match fault {
+                Fault::Away { span, gateways, how }
+                    if span.contains(&there) && gateways.contains(&gateway) =>
+                {
+                    away = Some(*how);
+                }
+                Fault::Loses { span, permille } if span.contains(&now) => {
+                    lost = rng.u64(..1000) < *permille;
+                }
+                _ => {}
+            }
+        }
+        let soon = there.min(given_up);
+        let fails = match away {
+            Some(Away::Silent) => Some((given_up, answer(Some(504), b""))),
+            Some(Away::Refused) => Some((now + 100, answer(Some(503), b"no healthy upstream"))),
+            Some(Away::Reset) => Some((soon, answer(None, b""))),
+            Some(Away::Garbage) => {
+                Some((soon, answer(Some(200), b"220 smtp.example.com ESMTP\r\n")))
+            }
+            None if lost && rng.bool() => Some((given_up, answer(Some(504), b""))),
+            None => None,
+        };
+        match fails {
+            Some((at, response)) => Sent::Fails(at, response),
+            None => {
+                let back = (!lost).then_some(back);
+                Sent::Arrives(there, Way { call, sent: now, given_up, back })
+            }
+        }
+    }
+
+    /// A call reaches Redis. When its answer comes, and which.
+    pub fn arrive(&mut self, way: Way, now: Micros) -> (Micros, Response) {
+        let Way { call, sent, given_up, back } = way;
+        self.set_time(now);
+        let body = self.server.exchange(&call.body);
+        let whole = Response {
+            token: call.token,
+            status: Some(200),
+            body,
+            sent,
+            given_up,
+            was_taken: true,
+            is_whole: true,
+        };
+        match back.map(|back| now + back).filter(|comes| *comes < given_up) {
+            Some(comes) => (comes, whole),
+            None => {
+                let status = Some(504);
+                (given_up, Response { status, body: Vec::new(), is_whole: false, ..whole })
+            }
+        }
+    }
+
+    /// Redis forgets everything.
+    pub fn empty(&mut self, now: Micros) {
+        self.set_time(now);
+        self.server.command(&["FLUSHALL"]);
+        self.server.command(&["SCRIPT", "FLUSH"]);
+    }
+
+    fn set_time(&self, now: Micros) {
+        self.server.advance((EPOCH + now).saturating_sub(self.server.now()));
+    }
+
+    /// How long one way takes.
+    fn way(&self, rng: &mut Rng) -> Micros {
+        self.latency / 4 + rng.u64(0..=self.latency / 2)
+    }
+}

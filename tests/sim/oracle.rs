@@ -1,0 +1,516 @@
+//! What must hold of a world, whatever happened in it.
+//!
+//! When exactly a request was charged cannot be seen from outside: it was between its arrival and its decision. Each
+//! oracle takes the instants that accuse least.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use diana_core::time::{Micros, Now, SECOND};
+
+use super::plan::{EPOCH, Fault, MILLISECOND, Plan, TIMEOUT};
+use super::record::{Account, Entry, KNOWN, Reach};
+use super::rule::{Ban, Cost, Rule, Scope};
+
+/// Within which time a fleet counts together again once nothing is wrong any more.
+const TOGETHER: Micros = 2 * SECOND;
+
+/// How long a settlement may be under way to whoever counts.
+const SETTLING: Micros = SECOND;
+
+/// A request may wait for permits that others hold: so long, and less a moment for those that are refused then.
+const PERMITS: Micros = 200 * MILLISECOND;
+const NEARLY: Micros = 180 * MILLISECOND;
+
+/// Ticks by which a host's timers and the steps of a decision may be late.
+const LATE: Micros = 15 * MILLISECOND;
+
+/// How long a line may be in which requests are held.
+const MAX_DELAY: Micros = SECOND;
+
+/// How late a held request may leave.
+const PUNCTUAL: Micros = 2 * MILLISECOND;
+
+/// A worker that is silent for a second is taken for dead; it says twice a second that it lives.
+const FORGETTABLE: Micros = 400 * MILLISECOND;
+
+pub struct Oracle<'a> {
+    pub plan: &'a Plan,
+    pub entries: &'a [Entry],
+    pub reaches: &'a BTreeMap<usize, Reach>,
+    pub deaths: &'a BTreeMap<usize, Micros>,
+    pub alarms: &'a [(usize, Micros)],
+    /// How often something could have been wrong: a test of worlds that are too tame shows nothing.
+    pub looked: Looked,
+}
+
+/// What the oracles looked at.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Looked {
+    pub admissions: usize,
+    pub refusals: usize,
+    /// Refusals that needed a reason, since nothing excused them.
+    pub accountable: usize,
+}
+
+impl Looked {
+    pub fn add(&mut self, other: Looked) {
+        self.admissions += other.admissions;
+        self.refusals += other.refusals;
+        self.accountable += other.accountable;
+    }
+}
+
+/// The requests that one counter has counted.
+type Counted<'a> = BTreeMap<Account, Vec<&'a Entry>>;
+
+/// When a caller was refused, by one worker or by all of them.
+type Refused = BTreeMap<(Option<usize>, Account), Vec<Micros>>;
+
+impl Oracle<'_> {
+    /// # Panics
+    /// If a promise is broken.
+    pub fn judge(mut self) -> Looked {
+        self.nobody_waits_too_long();
+        self.nobody_alarms_without_cause();
+        self.fleets_come_together();
+        for (number, rules) in self.plan.entries.iter().enumerate() {
+            for rule in rules {
+                let of_entry = self.entries.iter().filter(|entry| entry.visit.entry == number);
+                let mut counted = Counted::new();
+                for entry in of_entry.filter(|entry| entry.admitted().is_some()) {
+                    counted.entry(entry.counted_as(rule)).or_default().push(entry);
+                }
+                for admitted in counted.values_mut() {
+                    admitted.sort_by_key(|entry| (entry.admitted(), entry.arrived));
+                    self.looked.admissions += admitted.len();
+                    self.never_over(rule, admitted);
+                }
+            }
+            self.never_refused_in_error(number, rules);
+            if let [rule] = &rules[..]
+                && let Some(ban) = rule.ban
+            {
+                self.bans_hold(number, rule, ban);
+            }
+        }
+        self.looked
+    }
+
+    /// A gateway counts alone only if a call failed.
+    fn nobody_alarms_without_cause(&self) {
+        for (gateway, at) in self.alarms {
+            let reach = self.reaches.get(gateway);
+            let has_cause = reach.is_some_and(|reach| reach.may_be_alone(&(*at..*at)));
+            assert!(has_cause, "gateway {gateway} began to count alone at {at}; calls: {reach:?}");
+        }
+    }
+
+    /// Once nothing is wrong any more, no gateway counts alone for long.
+    fn fleets_come_together(&self) {
+        let ends = self.plan.faults.iter().map(|fault| fault.span().end);
+        let all_is_well = ends.max().unwrap_or(0) + TOGETHER;
+        for (gateway, reach) in self.reaches {
+            let late = reach.alone.iter().find(|alone| alone.end > all_is_well + KNOWN);
+            // Whoever has ended, or asks nothing more, finds nothing out.
+            let is_over = |alone: &&Range<Micros>| alone.end == Micros::MAX;
+            assert!(late.is_none_or(|alone| is_over(&alone)), "gateway {gateway}: {late:?}");
+        }
+    }
+
+    /// No client waits longer than a rule may hold it, Redis may take, and permits of others are waited for.
+    fn nobody_waits_too_long(&self) {
+        for entry in self.entries.iter().filter(|entry| !entry.is_lost) {
+            let rules = &self.plan.entries[entry.visit.entry];
+            let mut longest = LATE;
+            for rule in rules {
+                longest += if rule.holds() { MAX_DELAY } else { PERMITS };
+                longest += if rule.scope == Scope::Global { TIMEOUT } else { 0 };
+            }
+            let until = entry.decided.map(|(at, _)| at).or(entry.ended);
+            let Some(until) = until else {
+                panic!("a request is undecided when all is over: {entry:?}")
+            };
+            let stood = self.stood_still(entry.worker, entry.arrived..until);
+            let waited = until - entry.arrived;
+            assert!(waited <= longest + stood, "waited {waited} of {longest}: {entry:?}");
+        }
+    }
+
+    /// Ticks for which a worker stood still within a span.
+    fn stood_still(&self, worker: usize, within: Range<Micros>) -> Micros {
+        let mut sum = 0;
+        for fault in &self.plan.faults {
+            if let Fault::Still { span, worker: stood } = fault
+                && *stood == worker
+            {
+                let (start, end) = (span.start.max(within.start), span.end.min(within.end));
+                sum += if start <= end { end - start + PERMITS } else { 0 };
+            }
+        }
+        sum
+    }
+
+    /// At most the limit, and in a fleet what those may add that could not ask.
+    fn never_over(&self, rule: &Rule, admitted: &[&Entry]) {
+        if rule.algo == "P" {
+            return self.never_too_many_at_a_time(rule, admitted);
+        }
+        // The time that a request was charged at lies between its arrival and its decision.
+        let mut charges: Vec<(&Entry, Micros, bool)> = Vec::new();
+        for entry in admitted {
+            let at = entry.admitted().expect("it was admitted");
+            charges.push((entry, at, self.may_be_alone(rule, entry, &(entry.arrived..at))));
+        }
+        charges.sort_by_key(|(entry, ..)| entry.arrived);
+        let settles = matches!(rule.cost, Cost::Settled { .. });
+        for (last, end, is_alone) in &charges {
+            // A gateway that counts alone knows nothing of the debts of others.
+            if rule.holds() && self.is_still(last.worker, *end) || settles && *is_alone {
+                continue;
+            }
+            let mut sum = Sum::default();
+            // All that can have been charged between the arrival of each and this decision.
+            for (first, at, may_be_alone) in charges.iter().rev().filter(|(_, at, _)| at <= end) {
+                let begin = first.arrived;
+                let length = end.saturating_sub(begin);
+                let rate = |ticks: Micros| ceil(rule.most(), ticks, rule.unit);
+                let allowed = match rule.algo {
+                    "W" if window(rule, begin) != window(rule, *end) => break,
+                    "SW" if length >= rule.unit => break,
+                    "W" | "SW" => rule.most(),
+                    "TB" => rule.most() + rate(length),
+                    _ => {
+                        let late = if rule.scope == Scope::Global { TIMEOUT } else { 0 };
+                        rate(length + PUNCTUAL + late) + rule.cost.reserved()
+                    }
+                };
+                let emptied = self.times_emptied(rule, &(begin..*end));
+                if settles && emptied > 0 {
+                    // What was owed before is forgotten.
+                    break;
+                }
+                sum.add(self.known(rule, first, last), first.gateway_life, *may_be_alone);
+                let allowed = allowed * (1 + emptied);
+                // A bucket of a gateway that counts alone is full at the start.
+                let shares = sum.alone.len() as u64 * if rule.algo == "TB" { 2 } else { 1 };
+                assert!(
+                    sum.together <= allowed && (settles || sum.all <= allowed * (1 + shares)),
+                    "{}: {sum:?} of {allowed} from {begin} to {end}, {at}; the first is {first:?}, \
+                     the last {last:?}",
+                    rule.text(),
+                );
+            }
+        }
+    }
+
+    /// Permits that a request had taken for certain when another one came.
+    fn known(&self, rule: &Rule, entry: &Entry, later: &Entry) -> u64 {
+        let Cost::Settled { reserve, .. } = rule.cost else { return rule.cost.reserved() };
+        let Some(used) = entry.used else { return reserve };
+        // A debt counts when it becomes known; in a bucket it drains from then on.
+        let ended = entry.ended.unwrap_or(Micros::MAX);
+        let is_known = self.settled(rule, entry).is_some_and(|settled| settled < later.arrived);
+        let is_within = rule.algo == "SW"
+            || rule.algo == "W" && window(rule, ended) == window(rule, later.arrived);
+        if is_known && is_within { used } else { used.min(reserve) }
+    }
+
+    /// How often Redis forgot near a span.
+    fn times_emptied(&self, rule: &Rule, span: &Range<Micros>) -> u64 {
+        let is_near = |fault: &&Fault| match fault {
+            Fault::Emptied { at } => {
+                rule.scope == Scope::Global && overlaps(&(*at..at + TOGETHER), span)
+            }
+            _ => false,
+        };
+        self.plan.faults.iter().filter(is_near).count() as u64
+    }
+
+    /// Whether the gateway of a request may have counted it alone.
+    fn may_be_alone(&self, rule: &Rule, entry: &Entry, span: &Range<Micros>) -> bool {
+        let reach = self.reaches.get(&entry.gateway_life);
+        rule.scope == Scope::Global && reach.is_some_and(|reach| reach.may_be_alone(span))
+    }
+
+    fn never_too_many_at_a_time(&self, rule: &Rule, admitted: &[&Entry]) {
+        for entry in admitted {
+            let at = entry.admitted().expect("it was admitted");
+            let holds = |other: &&&Entry| {
+                let since = other.admitted().expect("it was admitted");
+                let is_known = !other.is_lost && !self.may_be_forgotten(rule, other, since..at);
+                since <= at && other.ended.is_none_or(|ended| ended > at) && is_known
+            };
+            let count = admitted.iter().filter(holds).count() as u64;
+            let is_alone = |other: &&&Entry| {
+                let since = other.admitted().expect("it was admitted");
+                self.may_be_alone(rule, other, &(since..since))
+            };
+            let mut alone: Vec<usize> = admitted
+                .iter()
+                .filter(holds)
+                .filter(is_alone)
+                .map(|other| other.gateway_life)
+                .collect();
+            alone.sort_unstable();
+            alone.dedup();
+            let times = 1 + self.times_emptied(rule, &(at..at)) + alone.len() as u64;
+            let allowed = rule.most() * times;
+            assert!(count <= allowed, "{} has {count} of {allowed} at {at}: {entry:?}", rule.name);
+        }
+    }
+
+    /// Whether whoever counts may have dropped a request that is under way: its worker was silent, could not be
+    /// reached, or Redis forgot.
+    fn may_be_forgotten(&self, rule: &Rule, entry: &Entry, span: Range<Micros>) -> bool {
+        self.plan.faults.iter().any(|fault| {
+            let is_meant = match fault {
+                Fault::Still { worker, span } => {
+                    *worker == entry.worker && span.end - span.start >= FORGETTABLE
+                }
+                Fault::Away { .. } | Fault::Loses { .. } | Fault::Emptied { .. } => {
+                    rule.scope == Scope::Global
+                }
+                _ => false,
+            };
+            let wrong = fault.span();
+            is_meant && overlaps(&(wrong.start..wrong.end + TOGETHER), &span)
+        })
+    }
+
+    fn is_still(&self, worker: usize, at: Micros) -> bool {
+        self.plan.faults.iter().any(|fault| match fault {
+            Fault::Still { span, worker: stood } => {
+                *stood == worker && (span.start..span.end + TIMEOUT).contains(&at)
+            }
+            _ => false,
+        })
+    }
+
+    /// A request that fits under all its rules is not refused.
+    fn never_refused_in_error(&mut self, number: usize, rules: &[Rule]) {
+        // When a line is too long, or what two plans have used together, is another matter.
+        if rules.iter().any(|rule| rule.holds() || rule.gold.is_some()) {
+            return;
+        }
+        let of_entry: Vec<&Entry> =
+            self.entries.iter().filter(|entry| entry.visit.entry == number).collect();
+        for refusal in &of_entry {
+            let Some(decided) = refusal.refused() else { continue };
+            self.looked.refusals += 1;
+            let is_excused = rules.iter().any(|rule| {
+                self.may_be_stingy(rule, refusal, decided)
+                    || rule.ban.is_some_and(|ban| may_be_banned(rule, ban, refusal, &of_entry))
+            });
+            if is_excused || refusal.is_crowded || decided - refusal.arrived >= NEARLY {
+                continue;
+            }
+            self.looked.accountable += 1;
+            let fits = |rule: &Rule| {
+                let own = refusal.counted_as(rule);
+                let counted = of_entry.iter().filter(|entry| entry.counted_as(rule) == own);
+                self.fits(rule, refusal, decided, &counted.copied().collect::<Vec<_>>())
+            };
+            assert!(!rules.iter().all(fits), "refused although it fits: {refusal:?}");
+        }
+    }
+
+    /// Whoever was refused too often in a worker is let through no more there, until the ban ends.
+    fn bans_hold(&self, number: usize, rule: &Rule, ban: Ban) {
+        // By worker, and in all of them: what others have refused may make the ban begin earlier.
+        let mut refused = Refused::new();
+        let mut of_entry: Vec<&Entry> = self
+            .entries
+            .iter()
+            .filter(|entry| entry.visit.entry == number && entry.decided.is_some())
+            .collect();
+        of_entry.sort_by_key(|entry| entry.decided.map(|(at, _)| at));
+        for entry in of_entry {
+            let own = entry.counted_as(rule);
+            if let Some(at) = entry.refused() {
+                refused.entry((None, own)).or_default().push(at);
+                // What a gateway refuses that cannot ask may not count.
+                if !self.may_be_alone(rule, entry, &(entry.arrived..at)) && !entry.is_crowded {
+                    refused.entry((Some(entry.worker_life), own)).or_default().push(at);
+                }
+                continue;
+            }
+            let ban_of = |worker| first_ban(ban, refused.get(&(worker, own))?);
+            let (Some(here), Some(anywhere)) = (ban_of(Some(entry.worker_life)), ban_of(None))
+            else {
+                continue;
+            };
+            // Redis is told, and tells others, with the calls that leave anyway.
+            let known = here + if rule.scope == Scope::Global { PERMITS } else { 0 };
+            assert!(
+                entry.arrived <= known || entry.arrived >= anywhere + ban.lasts,
+                "{}: let through though banned at {here}: {entry:?}",
+                rule.text()
+            );
+        }
+    }
+
+    /// Whether something was wrong of late that may have left permits with nobody.
+    fn may_be_stingy(&self, rule: &Rule, refusal: &Entry, decided: Micros) -> bool {
+        let span = refusal.arrived..decided;
+        if self.may_be_alone(rule, refusal, &span) {
+            return true;
+        }
+        let is_settled = matches!(rule.cost, Cost::Settled { .. });
+        // What was leased, or charged without an answer, counts until its window is over; places of workers that died,
+        // until they have been silent for long.
+        let after = match rule.algo {
+            "P" => 10 * SECOND,
+            _ => TOGETHER + rule.unit + rule.unit / 10,
+        };
+        let is_recent = |wrong: &Range<Micros>| overlaps(&(wrong.start..wrong.end + after), &span);
+        let lost = self.reaches.values().any(|reach| {
+            let untaken = if is_settled { &[] } else { &reach.untaken[..] };
+            reach.taken.iter().chain(untaken).any(|at| is_recent(&(*at..*at)))
+        });
+        if rule.scope == Scope::Global && lost {
+            return true;
+        }
+        self.plan.faults.iter().any(|fault| {
+            let is_meant = match fault {
+                Fault::Update { .. } | Fault::Away { .. } | Fault::Loses { .. } => false,
+                // Another counter, with nothing used.
+                Fault::Dies { .. } => rule.scope != Scope::Local && !is_settled,
+                Fault::Restarts { .. } => rule.scope == Scope::Global && !is_settled,
+                Fault::Still { worker, .. } => {
+                    (rule.scope != Scope::Local && !is_settled) || *worker == refusal.worker
+                }
+                Fault::Emptied { .. } => rule.scope == Scope::Global,
+            };
+            let wrong = fault.span();
+            match fault {
+                // Nothing is leased of what is settled.
+                Fault::Emptied { .. } if is_settled => {
+                    is_meant && overlaps(&(wrong.start..wrong.end + TOGETHER), &span)
+                }
+                _ => is_meant && is_recent(&wrong),
+            }
+        })
+    }
+
+    /// When it is known for certain what a request took; never, if its worker died before it could say so.
+    fn settled(&self, rule: &Rule, entry: &Entry) -> Option<Micros> {
+        let ended = entry.ended?;
+        let settled = match self.reaches.get(&entry.gateway_life) {
+            Some(reach) if rule.scope == Scope::Global => reach.together_for(SETTLING, ended),
+            _ => ended + SETTLING,
+        };
+        let death = self.deaths.get(&entry.worker_life);
+        (death.is_none_or(|death| *death > settled)).then_some(settled)
+    }
+
+    /// Whether a refused request would fit, had whoever may have been charged by then been charged as late as possible.
+    fn fits(&self, rule: &Rule, refusal: &Entry, decided: Micros, counted: &[&Entry]) -> bool {
+        let at = refusal.arrived;
+        let mut charged: Vec<(Micros, u64)> = Vec::new();
+        for entry in counted {
+            if entry.arrived > decided || entry.refused().is_some() {
+                continue;
+            }
+            let settled = self.settled(rule, entry).unwrap_or(Micros::MAX);
+            let is_over = settled < at;
+            if rule.algo == "P" {
+                charged.extend((!is_over).then_some((at, 1)));
+                continue;
+            }
+            let amount = match (rule.cost, entry.used) {
+                (Cost::Plain(cost), _) => cost,
+                (_, Some(used)) if is_over => used,
+                (cost, used) => used.map_or(cost.max(), |used| used.max(cost.reserved())),
+            };
+            let until = match rule.cost {
+                // What turns out to be used counts from then on.
+                Cost::Settled { .. } => settled,
+                Cost::Plain(_) => {
+                    entry.decided.map(|(at, _)| at).or(entry.ended).unwrap_or(Micros::MAX)
+                }
+            };
+            charged.push((until.min(at), amount));
+        }
+        if rule.algo == "P" {
+            return (charged.len() as u64) < rule.limit;
+        }
+        charged.sort_unstable();
+        let counter = rule.counter();
+        let mono = match rule.scope {
+            Scope::Global => EPOCH,
+            Scope::Local | Scope::Gateway => refusal.clocks.mono,
+        };
+        let when = |at: Micros| Now { mono: mono + at, wall: EPOCH + at };
+        let (mut state, mut new) = (vec![0; counter.words()], vec![0; counter.words()]);
+        for (at, amount) in charged {
+            for _ in 0..amount {
+                if !counter.step(&state, when(at), 1, &mut new).is_admitted() {
+                    return false;
+                }
+                state.copy_from_slice(&new);
+            }
+        }
+        let needs = rule.cost.reserved().max(1);
+        counter.step(&state, when(at), needs, &mut new).is_admitted()
+    }
+}
+
+/// How long refusals may count, and a ban last that they lead to.
+fn memory(ban: Ban) -> Micros {
+    Ban::WITHIN + Ban::WITHIN / 7 + ban.lasts + TOGETHER
+}
+
+/// When refusals have led to a ban after a long peace. Later ones may be by the ban itself.
+fn first_ban(ban: Ban, refused: &[Micros]) -> Option<Micros> {
+    let peace = refused.windows(2).rposition(|two| two[1] - two[0] > memory(ban));
+    let first = peace.map_or(0, |place| place + 1);
+    let counted = refused.get(first..first + ban.after)?;
+    let (begin, end) = (*counted.first()?, *counted.last()?);
+    (end - begin < Ban::WITHIN).then_some(end)
+}
+
+/// Whether its caller may have been refused so often that it is banned.
+fn may_be_banned(rule: &Rule, ban: Ban, refusal: &Entry, of_entry: &[&Entry]) -> bool {
+    let (at, own) = (refusal.arrived, refusal.counted_as(rule));
+    let recent = of_entry.iter().filter(|entry| {
+        let refused = entry.refused().filter(|refused| *refused + memory(ban) > at);
+        refused.is_some_and(|refused| refused <= at) && entry.counted_as(rule) == own
+    });
+    recent.count() >= ban.after
+}
+
+/// Permits of admitted requests.
+#[derive(Debug, Default)]
+struct Sum {
+    all: u64,
+    /// Of those that no gateway can have counted alone.
+    together: u64,
+    /// The gateways that may have.
+    alone: Vec<usize>,
+}
+
+impl Sum {
+    fn add(&mut self, amount: u64, gateway: usize, may_be_alone: bool) {
+        self.all += amount;
+        if !may_be_alone {
+            self.together += amount;
+        } else if !self.alone.contains(&gateway) {
+            self.alone.push(gateway);
+        }
+    }
+}
+
+/// `limit` permits per `unit` in `ticks`, rounded up.
+fn ceil(limit: u64, ticks: Micros, unit: Micros) -> u64 {
+    (u128::from(limit) * u128::from(ticks)).div_ceil(u128::from(unit)) as u64
+}
+
+/// The window that an instant lies in.
+fn window(rule: &Rule, at: Micros) -> Micros {
+    (EPOCH + at) / rule.unit
+}
+
+fn overlaps(one: &Range<Micros>, other: &Range<Micros>) -> bool {
+    one.start <= other.end && other.start <= one.end
+}

@@ -1,0 +1,190 @@
+//! What a seed chooses: the fleet, its rules, who comes, and what goes wrong.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use diana_core::time::{Micros, SECOND};
+use fastrand::Rng;
+
+use super::rule::{Rule, Scope, Theme};
+
+/// What the clock of Redis shows when that of the world shows zero.
+pub const EPOCH: Micros = kit::rules::START;
+
+pub const MILLISECOND: Micros = 1_000;
+
+/// How long gateways wait for Redis.
+pub const TIMEOUT: Micros = 20 * MILLISECOND;
+
+/// Once nothing new comes, for how long what is under way may end; and for how long each rule is probed then.
+pub const REST: Micros = 3 * SECOND;
+
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub seed: u64,
+    pub gateways: usize,
+    pub workers: usize,
+    pub listeners: usize,
+    /// The rules of each entry of the document.
+    pub entries: Vec<Vec<Rule>>,
+    pub callers: u32,
+    /// Requests a second.
+    pub demand: u64,
+    /// Per cent of requests that one worker gets.
+    pub skew: u8,
+    /// Requests come until then.
+    pub ends: Micros,
+    /// How long a call to Redis takes there and back, on average.
+    pub latency: Micros,
+    /// How long upstreams take on average.
+    pub service: Micros,
+    /// Per cent of clients that leave early.
+    pub leaving: u8,
+    /// Per cent of calls of the host in the middle of which another worker runs.
+    pub interrupted: u8,
+    pub faults: Vec<Fault>,
+}
+
+/// What goes wrong, or is changed.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// Redis does not answer these gateways.
+    Away { span: Range<Micros>, gateways: Range<usize>, how: Away },
+    /// Of a thousand calls so many get lost, on the way there or back.
+    Loses { span: Range<Micros>, permille: u64 },
+    /// A worker stands still.
+    Still { span: Range<Micros>, worker: usize },
+    /// A worker dies, and another one takes its place.
+    Dies { at: Micros, worker: usize },
+    /// A gateway starts anew.
+    Restarts { at: Micros, gateway: usize },
+    /// Redis forgets everything.
+    Emptied { at: Micros },
+    /// A listener of a gateway gets another document; what is under way by the old one ends so much later.
+    Update { at: Micros, gateway: usize, listener: usize, drain: Micros },
+}
+
+/// What becomes of a call while Redis is away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Away {
+    /// Nothing comes back before the timeout.
+    Silent,
+    /// Envoy answers 503 at once.
+    Refused,
+    /// The connection breaks off.
+    Reset,
+    /// Something else answers.
+    Garbage,
+}
+
+impl Fault {
+    /// From when to when something is wrong.
+    pub fn span(&self) -> Range<Micros> {
+        match self {
+            Fault::Away { span, .. } | Fault::Loses { span, .. } | Fault::Still { span, .. } => {
+                span.clone()
+            }
+            Fault::Dies { at, .. } | Fault::Restarts { at, .. } | Fault::Emptied { at } => *at..*at,
+            Fault::Update { at, drain, .. } => *at..*at + drain,
+        }
+    }
+}
+
+impl Plan {
+    pub fn draw(seed: u64) -> Plan {
+        let mut rng = Rng::with_seed(seed);
+        let theme = match rng.u8(..8) {
+            0..2 => Theme::Settling,
+            2..4 => Theme::Places,
+            4..6 => Theme::Leases,
+            _ => Theme::Any,
+        };
+        let (gateways, workers) = (rng.usize(1..=3), [1, 2, 2, 3][rng.usize(..4)]);
+        // Not all features in each world: those that are always there hide what goes wrong without them.
+        let mut scopes = vec![Scope::Local, Scope::Gateway, Scope::Global];
+        rng.shuffle(&mut scopes);
+        scopes.truncate(rng.usize(1..=3));
+        let several = usize::from(rng.u8(..3) == 0);
+        let mut entries: Vec<Vec<Rule>> = Vec::new();
+        for entry in 0..rng.usize(1..=2) {
+            let draw = |number| Rule::draw(format!("e{entry}-r{number}"), theme, &scopes, &mut rng);
+            entries.push((0..1 + several).map(draw).collect());
+        }
+        let (seconds, demand) = match theme {
+            Theme::Leases => (3..=5, 160 << rng.u8(..3)),
+            _ => (4..=8, 40 << rng.u8(..4)),
+        };
+        let shortest = if theme == Theme::Places { 7 } else { 0 };
+        let mut plan = Plan {
+            seed,
+            gateways,
+            workers,
+            listeners: rng.usize(1..=2),
+            entries,
+            callers: 1 << rng.u8(..if theme == Theme::Leases { 2 } else { 4 }),
+            demand,
+            skew: if rng.bool() { 0 } else { 90 },
+            ends: rng.u64(seconds) * SECOND,
+            latency: 200 << rng.u8(..5),
+            service: MILLISECOND << rng.u8(shortest..12),
+            leaving: if rng.bool() { 0 } else { rng.u8(..30) },
+            interrupted: if rng.bool() { 0 } else { rng.u8(..30) },
+            faults: Vec::new(),
+        };
+        if rng.u8(..4) > 0 {
+            let usual: &[u8] = match theme {
+                Theme::Settling => &[0, 1, 5, 6],
+                Theme::Places => &[0, 2, 3, 6],
+                Theme::Any | Theme::Leases => &[0, 1, 2, 3, 4, 5, 6],
+            };
+            let kinds: Vec<u8> =
+                (0..rng.usize(1..=2)).map(|_| usual[rng.usize(..usual.len())]).collect();
+            for _ in 0..rng.usize(1..=6) {
+                let kind = kinds[rng.usize(..kinds.len())];
+                let fault = plan.fault(kind, &mut rng);
+                plan.faults.push(fault);
+            }
+        }
+        plan
+    }
+
+    fn fault(&self, kind: u8, rng: &mut Rng) -> Fault {
+        let at = rng.u64(SECOND..self.ends - SECOND);
+        let all = self.gateways * self.workers;
+        let span = |rng: &mut Rng| {
+            let lasts = [1..50, 1..500, 1000..3000][rng.usize(..3)].clone();
+            at..at + rng.u64(lasts) * MILLISECOND
+        };
+        match kind {
+            0 => {
+                let how = [Away::Silent, Away::Refused, Away::Reset, Away::Garbage][rng.usize(..4)];
+                Fault::Away { span: span(rng), gateways: 0..rng.usize(1..=self.gateways), how }
+            }
+            1 => Fault::Loses { span: span(rng), permille: rng.u64(1..300) },
+            2 => Fault::Still { span: span(rng), worker: rng.usize(..all) },
+            3 => Fault::Dies { at, worker: rng.usize(..all) },
+            4 => Fault::Restarts { at, gateway: rng.usize(..self.gateways) },
+            5 => Fault::Emptied { at },
+            _ => {
+                let longest = if rng.bool() { 2 * MILLISECOND } else { SECOND };
+                let (gateway, listener) = (rng.usize(..self.gateways), rng.usize(..self.listeners));
+                Fault::Update { at, gateway, listener, drain: rng.u64(..longest) }
+            }
+        }
+    }
+
+    /// The document of a listener after so many changes: the limits are always the same.
+    pub fn document(&self, listener: usize, changes: usize) -> String {
+        let mut text = format!(
+            "namespace: sim\nkeys: 10000\nresponse: {{status: {}}}\n\
+             redis: {{cluster: redis, timeout: {}ms}}\nlimits:\n",
+            400 + (listener + 2 * changes) % 200,
+            TIMEOUT / MILLISECOND,
+        );
+        for (number, rules) in self.entries.iter().enumerate() {
+            let rules: Vec<String> = rules.iter().map(Rule::text).collect();
+            _ = writeln!(text, "- {{Url: /e{number}, rules: [{}]}}", rules.join(", "));
+        }
+        text
+    }
+}

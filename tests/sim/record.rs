@@ -1,0 +1,108 @@
+//! Everything that became of the requests of a world, for the oracles.
+
+use std::ops::Range;
+
+use diana_core::time::{Micros, Now, SECOND};
+
+use super::node::{Fate, Visit};
+use super::rule::{Rule, Scope};
+
+/// A caller, where it is counted: in one worker, one gateway, or the whole fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Account {
+    place: usize,
+    caller: u32,
+}
+
+/// A request, from its arrival until its stream ended.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub visit: Visit,
+    /// Its worker's place among all workers, and how many gateways and workers had been started before these.
+    pub worker: usize,
+    pub gateway_life: usize,
+    pub worker_life: usize,
+    /// The clocks of its gateway when that of the world shows zero.
+    pub clocks: Now,
+    pub arrived: Micros,
+    /// When it was admitted or refused; nothing if the client left before, or the worker died.
+    pub decided: Option<(Micros, Fate)>,
+    pub ended: Option<Micros>,
+    /// What the upstream said that it took; nothing if it said nothing.
+    pub used: Option<u64>,
+    /// Whether its worker died while it was open.
+    pub is_lost: bool,
+    /// Whether so many of its caller's requests waited in its worker that more may be refused.
+    pub is_crowded: bool,
+}
+
+impl Entry {
+    pub fn admitted(&self) -> Option<Micros> {
+        self.decided.filter(|(_, fate)| *fate == Fate::Admitted).map(|(at, _)| at)
+    }
+
+    pub fn refused(&self) -> Option<Micros> {
+        self.decided.filter(|(_, fate)| *fate == Fate::Refused).map(|(at, _)| at)
+    }
+
+    /// Whoever is counted together with it under a rule has the same.
+    pub fn counted_as(&self, rule: &Rule) -> Account {
+        let place = match rule.scope {
+            Scope::Local => self.worker_life,
+            Scope::Gateway => self.gateway_life,
+            Scope::Global => 0,
+        };
+        Account { place, caller: if rule.of_all { 0 } else { self.visit.caller } }
+    }
+}
+
+/// How a gateway reached Redis.
+#[derive(Debug, Default)]
+pub struct Reach {
+    /// When it may have counted alone: from a call that failed until one has succeeded that left after that.
+    pub alone: Vec<Range<Micros>>,
+    /// When calls failed that Redis had taken, and that it had not.
+    pub taken: Vec<Micros>,
+    pub untaken: Vec<Micros>,
+    failed: Option<Micros>,
+}
+
+/// How long it takes until all workers of a gateway know that it counts together again.
+pub const KNOWN: Micros = SECOND / 10;
+
+impl Reach {
+    /// A call that left at `sent` came to nothing, as the gateway knows now.
+    pub fn fail(&mut self, sent: Micros, now: Micros) {
+        self.failed = self.failed.max(Some(now));
+        match self.alone.last_mut() {
+            Some(last) if last.end.saturating_add(KNOWN) >= sent => last.end = Micros::MAX,
+            _ => self.alone.push(sent..Micros::MAX),
+        }
+    }
+
+    /// A call that left at `sent` was answered.
+    pub fn succeed(&mut self, sent: Micros, now: Micros) {
+        if self.failed.is_some_and(|failed| sent >= failed)
+            && let Some(last) = self.alone.last_mut()
+        {
+            last.end = now + KNOWN;
+            self.failed = None;
+        }
+    }
+
+    /// Whether the gateway may have counted alone at some instant of a span.
+    pub fn may_be_alone(&self, span: &Range<Micros>) -> bool {
+        self.alone.iter().any(|alone| alone.start <= span.end && span.start <= alone.end)
+    }
+
+    /// The first instant from `at` on since when the gateway has counted with the others for `ticks`.
+    pub fn together_for(&self, ticks: Micros, at: Micros) -> Micros {
+        let mut since = at;
+        for alone in &self.alone {
+            if alone.start <= since.saturating_add(ticks) && since <= alone.end {
+                since = alone.end;
+            }
+        }
+        since.saturating_add(ticks)
+    }
+}

@@ -1,0 +1,167 @@
+//! The rules of a world: the numbers that the oracles need, and the text that gateways get.
+
+use std::rc::Rc;
+
+use diana_core::algorithm::{Algorithm, REGISTRY};
+use diana_core::policy::Quota;
+use diana_core::time::{Micros, SECOND, Unit};
+use fastrand::Rng;
+
+/// Who counts together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    Local,
+    Gateway,
+    Global,
+}
+
+/// What a world is about: it finds most if what belongs together happens together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Theme {
+    Any,
+    /// What responses say that requests took.
+    Settling,
+    /// Requests at a time.
+    Places,
+    /// Callers who come so often that workers take permits in advance.
+    Leases,
+}
+
+/// What a request turns out to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cost {
+    Plain(u64),
+    /// The response says it.
+    Settled {
+        reserve: u64,
+        max: u64,
+    },
+}
+
+impl Cost {
+    /// What is charged when a request comes.
+    pub fn reserved(self) -> u64 {
+        match self {
+            Cost::Plain(cost) => cost,
+            Cost::Settled { reserve, .. } => reserve,
+        }
+    }
+
+    pub fn max(self) -> u64 {
+        match self {
+            Cost::Plain(cost) => cost,
+            Cost::Settled { max, .. } => max,
+        }
+    }
+}
+
+/// Who is refused so often within a second is refused outright for some time.
+#[derive(Debug, Clone, Copy)]
+pub struct Ban {
+    pub after: usize,
+    pub lasts: Micros,
+}
+
+impl Ban {
+    pub const WITHIN: Micros = SECOND;
+}
+
+#[derive(Debug, Clone)]
+pub struct Rule {
+    pub name: String,
+    pub scope: Scope,
+    /// `W`, `SW`, `TB`, `LB`; `P` limits requests at a time.
+    pub algo: &'static str,
+    pub unit: Micros,
+    /// Permits per unit, or requests at a time.
+    pub limit: u64,
+    /// The same under the plan `gold`; nothing if there is no plan.
+    pub gold: Option<u64>,
+    /// Whether all callers have it together.
+    pub of_all: bool,
+    pub cost: Cost,
+    pub ban: Option<Ban>,
+}
+
+impl Rule {
+    /// A rule of a world with this theme.
+    pub fn draw(name: String, theme: Theme, scopes: &[Scope], rng: &mut Rng) -> Rule {
+        let scope = scopes[rng.usize(..scopes.len())];
+        let algos: &[&str] = match theme {
+            Theme::Settling => &["W", "SW", "TB"],
+            Theme::Places => &["P", "P", "P", "W"],
+            Theme::Leases => &["W", "SW", "TB", "LB"],
+            Theme::Any => &["W", "SW", "TB", "LB", "P"],
+        };
+        let algo = algos[rng.usize(..algos.len())];
+        // A line may be a second long at most.
+        let is_long = algo != "LB" && rng.u8(..4) < if theme == Theme::Settling { 3 } else { 1 };
+        let unit = if is_long { 60 * SECOND } else { SECOND };
+        let limit = match algo {
+            "P" => rng.u64(1..=12),
+            _ if theme == Theme::Leases => rng.u64(40..=500),
+            _ => rng.u64(1..=20) << rng.u8(..4),
+        };
+        let can_settle = ["W", "SW", "TB"].contains(&algo) && theme != Theme::Leases;
+        let settles = can_settle && (theme == Theme::Settling || rng.u8(..3) == 0);
+        let cost = match settles {
+            true => {
+                let max = rng.u64(1..=limit.min(5));
+                Cost::Settled { reserve: rng.u64(0..=max), max }
+            }
+            false if algo == "P" || rng.bool() => Cost::Plain(1),
+            false => Cost::Plain(rng.u64(1..=limit.min(3))),
+        };
+        let gold = (!settles && rng.u8(..5) == 0).then_some(limit * rng.u64(2..=4));
+        let bans = !settles && algo != "P" && rng.u8(..6) == 0;
+        let lasts = rng.u64(1000..=3000) * 1000;
+        let ban = bans.then(|| Ban { after: rng.usize(1..=10), lasts });
+        Rule { name, scope, algo, unit, limit, gold, of_all: rng.u8(..4) == 0, cost, ban }
+    }
+
+    pub fn holds(&self) -> bool {
+        self.algo == "LB"
+    }
+
+    /// The largest limit that a caller may have.
+    pub fn most(&self) -> u64 {
+        self.gold.unwrap_or(0).max(self.limit)
+    }
+
+    pub fn text(&self) -> String {
+        let Rule { name, algo, limit, .. } = self;
+        let actor = if self.of_all { "all" } else { "account" };
+        let scope = match self.scope {
+            Scope::Local => "local",
+            Scope::Gateway => "gateway",
+            Scope::Global => "global",
+        };
+        let unit = if self.unit == SECOND { "second" } else { "minute" };
+        let (key, numbers) = match *algo {
+            "P" => ("in_flight", format!("in_flight: {limit}")),
+            _ => ("rpu", format!("unit: {unit}, rpu: {limit}, algo: {algo}")),
+        };
+        let cost = match self.cost {
+            Cost::Plain(1) => String::new(),
+            Cost::Plain(cost) => format!(", cost: {cost}"),
+            Cost::Settled { reserve, max } => {
+                format!(", cost: {{response: {{header: x-used}}, reserve: {reserve}, max: {max}}}")
+            }
+        };
+        let gold = self.gold.map_or(String::new(), |gold| {
+            format!(", plans: {{by: [{{header: x-plan}}], of: {{gold: {{{key}: {gold}}}}}}}")
+        });
+        let ban = self.ban.map_or(String::new(), |Ban { after, lasts }| {
+            format!(", ban: {{after: {after}, within: 1s, for: {}ms}}", lasts / 1000)
+        });
+        format!("{{name: {name}, actor: {actor}, {numbers}, scope: {scope}{cost}{gold}{ban}}}")
+    }
+
+    /// The rule as one counter has it.
+    pub fn counter(&self) -> Rc<dyn Algorithm> {
+        let entry = REGISTRY.iter().find(|entry| entry.short == self.algo).expect("an algorithm");
+        let unit = if self.unit == SECOND { Unit::Second } else { Unit::Minute };
+        let quota = Quota { cost: self.cost.max(), ..Quota::new(unit, self.limit) };
+        (entry.build)(&quota).expect("a quota")
+    }
+}

@@ -1,0 +1,170 @@
+//! Gateways of the shipped module, in the interpreter of `tests/host`.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use diana_core::time::{Micros, Now};
+use host::answer;
+use host::call_out::Response;
+use host::request::Request;
+use host::vm::Vm;
+
+use super::node::{ALARM, Call, End, Fate, Gateway, Visit, Worker};
+use super::plan::EPOCH;
+
+pub struct Shipped {
+    host: host::Host,
+    clocks: Now,
+    now: Cell<Micros>,
+}
+
+impl Shipped {
+    /// A gateway whose clock is whole hours ahead of Redis's.
+    pub fn new(seed: u64, now: Micros, hours_ahead: u64) -> Shipped {
+        let host = host::Host::new(seed);
+        host.add_cluster("redis");
+        let clock = host.clock();
+        let wall = EPOCH + hours_ahead * 3_600_000_000;
+        clock.step_wall((wall + now).cast_signed() - clock.wall().cast_signed());
+        let clocks = Now { mono: clock.monotonic() - now, wall };
+        Shipped { host, clocks, now: Cell::new(now) }
+    }
+}
+
+impl Gateway for Shipped {
+    fn clocks(&self) -> Now {
+        self.clocks
+    }
+
+    fn set_time(&self, now: Micros) {
+        self.host.advance(now - self.now.replace(now));
+    }
+
+    fn start(&mut self, documents: &[String]) -> Rc<RefCell<dyn Worker>> {
+        let (first, more) = documents.split_first().expect("a listener");
+        let mut vm = self.host.start_vm(first).unwrap_or_else(|error| panic!("{error}"));
+        let mut listeners = vec![vm.in_force()];
+        for document in more {
+            vm.configure(document).unwrap_or_else(|error| panic!("{error}"));
+            listeners.push(vm.in_force());
+        }
+        Rc::new(RefCell::new(OfVm { vm, listeners, seen: 0, lines: 0, mono: self.clocks.mono }))
+    }
+
+    fn interrupt_after(&self, accesses: u32, other: Box<dyn FnOnce()>) {
+        self.host.interrupt_after(accesses, other);
+    }
+
+    fn take_interruption(&self) -> Option<Box<dyn FnOnce()>> {
+        self.host.take_interruption()
+    }
+}
+
+struct OfVm {
+    vm: Vm,
+    /// The root of each.
+    listeners: Vec<u32>,
+    /// The last call that was told.
+    seen: u32,
+    /// Lines of the log that were read.
+    lines: usize,
+    mono: Micros,
+}
+
+/// Envoy's flag of a client that broke off, and of an upstream that could not be connected to.
+const CLIENT_LEFT: u64 = 1 << 14;
+const UPSTREAM_FAILED: u64 = 1 << 5;
+
+impl Worker for OfVm {
+    fn open(&mut self, listener: usize, visit: &Visit) -> u32 {
+        self.vm.turn_to(self.listeners[listener]);
+        let mut request = Request::get(visit.path()).header("x-account-id", visit.account());
+        if visit.is_gold {
+            request = request.header("x-plan", "gold");
+        }
+        self.vm.open(&request).unwrap_or_else(|trap| panic!("{trap}"))
+    }
+
+    fn fate(&mut self, stream: u32) -> Fate {
+        match self.vm.fate(stream) {
+            answer::Fate::Held => Fate::Held,
+            answer::Fate::Admitted => Fate::Admitted,
+            answer::Fate::Refused => Fate::Refused,
+        }
+    }
+
+    fn end(&mut self, stream: u32, end: End) {
+        let vm = &mut self.vm;
+        let ended = match end {
+            _ if vm.fate(stream) != answer::Fate::Admitted => vm.close(stream),
+            End::Served(used) => {
+                let (used, via) = (used.to_string(), "via_upstream");
+                let headers: &[(&str, &str)] = &[(":status", "200"), ("x-used", &used)];
+                vm.end(stream, Some((headers, via)), (Some(200), via, 0))
+            }
+            End::Failed => {
+                let why = "upstream_reset_before_response_started{connection_failure}";
+                let headers: &[(&str, &str)] = &[(":status", "503")];
+                vm.end(stream, Some((headers, why)), (Some(503), why, UPSTREAM_FAILED))
+            }
+            End::Left => {
+                let why = "downstream_remote_disconnect";
+                vm.end(stream, None, (None, why, CLIENT_LEFT))
+            }
+        };
+        ended.unwrap_or_else(|trap| panic!("{trap}"));
+    }
+
+    fn due(&mut self) -> Option<Micros> {
+        self.vm.next_tick().map(|(due, _)| due - self.mono)
+    }
+
+    fn tick(&mut self) {
+        if let Some((_, root)) = self.vm.next_tick() {
+            self.vm.tick(root).unwrap_or_else(|trap| panic!("{trap}"));
+        }
+    }
+
+    fn calls(&mut self) -> Vec<Call> {
+        let seen = self.seen;
+        let new = self.vm.call_outs().iter().filter(|call| call.token > seen);
+        let calls: Vec<Call> = new
+            .map(|call| {
+                let timeout = Micros::from(call.timeout) * 1000;
+                Call { token: call.token, body: call.body.clone(), timeout }
+            })
+            .collect();
+        self.seen = calls.last().map_or(seen, |call| call.token);
+        calls
+    }
+
+    fn is_alarmed(&mut self) -> bool {
+        let new = self.vm.log_from(self.lines);
+        self.lines += new.len();
+        new.iter().any(|line| line.contains(ALARM))
+    }
+
+    fn answer(&mut self, token: u32, status: Option<u16>, body: &[u8]) {
+        let place = self.vm.call_outs().iter().position(|call| call.token == token);
+        // Envoy tells nobody of the answer to a call whose root has ended.
+        let Some(place) = place else { return };
+        let mut response = status.map_or_else(Response::reset, |status| Response::new(status, ""));
+        response.body = body.to_vec();
+        self.vm.answer_call_out_at(place, response).unwrap_or_else(|trap| panic!("{trap}"));
+    }
+
+    fn configure(&mut self, listener: usize, document: &str) {
+        self.vm.configure(document).unwrap_or_else(|error| panic!("{error}"));
+        self.listeners[listener] = self.vm.in_force();
+    }
+
+    fn end_drain(&mut self) -> Vec<u32> {
+        let before = self.vm.streams();
+        for root in self.vm.roots() {
+            if !self.listeners.contains(&root) {
+                self.vm.end_root(root).unwrap_or_else(|trap| panic!("{trap}"));
+            }
+        }
+        before.into_iter().filter(|stream| !self.vm.is_open(*stream)).collect()
+    }
+}

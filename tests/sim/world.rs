@@ -1,0 +1,524 @@
+//! A fleet on one clock: what happens, and in which order. The same seed plays the same again.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::rc::Rc;
+
+use diana_core::time::{Micros, SECOND};
+use fastrand::Rng;
+
+use super::network::{Network, Response, Sent, Way};
+use super::node::{End, Fate, Gateway, Visit, Worker};
+use super::oracle::{Looked, Oracle};
+use super::plan::{Fault, MILLISECOND, Plan, REST};
+use super::record::{Entry, Reach};
+
+/// Makes a gateway of a seed, at an instant, by a clock that is so many hours ahead.
+pub type Start = fn(u64, Micros, u64) -> Box<dyn Gateway>;
+
+/// As many requests of a caller that wait in a worker may have more of them refused for so long.
+const CROWD: usize = 60;
+const CROWDED: Micros = SECOND + SECOND / 5;
+
+enum Event {
+    /// A request comes to some worker.
+    Request,
+    /// This one comes to this worker.
+    Visit { worker: usize, visit: Visit },
+    /// The timer of a worker fires.
+    Tick { worker: usize, life: usize },
+    /// A call reaches Redis.
+    Arrival { worker: usize, life: usize, way: Way },
+    /// A call is answered.
+    Answer { worker: usize, life: usize, response: Response },
+    /// A stream ends.
+    End { worker: usize, life: usize, stream: u32, end: End },
+    /// Something goes wrong.
+    Fault(usize),
+    /// What drains in a gateway has drained.
+    Drained { gateway: usize, life: usize },
+}
+
+/// A worker, or the one that took its place.
+struct Place {
+    gateway: usize,
+    life: usize,
+    worker: Rc<RefCell<dyn Worker>>,
+    /// When the world is going to let its timer fire.
+    called: Option<Micros>,
+    /// Streams that are open, and which requests they are.
+    open: BTreeMap<u32, usize>,
+    /// Callers of which many requests waited, and when last.
+    crowded: BTreeMap<u32, Micros>,
+}
+
+/// A gateway, or the one that took its place.
+struct Site {
+    life: usize,
+    gateway: Box<dyn Gateway>,
+    /// How often the document of each listener was changed.
+    changes: Vec<usize>,
+}
+
+pub struct World<'a> {
+    plan: &'a Plan,
+    /// Whether it prints what became of each request.
+    pub tells_all: bool,
+    rng: Rng,
+    start: Start,
+    network: Network,
+    sites: Vec<Site>,
+    places: Vec<Place>,
+    lives: usize,
+    order: BinaryHeap<Reverse<(Micros, u64)>>,
+    events: BTreeMap<u64, Event>,
+    number: u64,
+    entries: Vec<Entry>,
+    /// Of each gateway's life.
+    reaches: BTreeMap<usize, Reach>,
+    /// When each worker's life ended.
+    deaths: BTreeMap<usize, Micros>,
+    /// When gateways said that they count alone, by their lives.
+    alarms: Vec<(usize, Micros)>,
+}
+
+impl World<'_> {
+    pub fn new(plan: &Plan, start: Start) -> World<'_> {
+        let mut world = World {
+            plan,
+            tells_all: false,
+            rng: Rng::with_seed(plan.seed ^ 1 << 63),
+            start,
+            network: Network::new(plan),
+            sites: Vec::new(),
+            places: Vec::new(),
+            lives: 0,
+            order: BinaryHeap::new(),
+            events: BTreeMap::new(),
+            number: 0,
+            entries: Vec::new(),
+            reaches: BTreeMap::new(),
+            deaths: BTreeMap::new(),
+            alarms: Vec::new(),
+        };
+        for gateway in 0..plan.gateways {
+            let site = world.site(0, vec![0; plan.listeners]);
+            world.sites.push(site);
+            for _ in 0..plan.workers {
+                let place = world.place(gateway);
+                world.places.push(place);
+            }
+        }
+        world
+    }
+
+    fn site(&mut self, now: Micros, changes: Vec<usize>) -> Site {
+        self.lives += 1;
+        let gateway = (self.start)(self.rng.u64(..), now, self.rng.u64(..3));
+        Site { life: self.lives, gateway, changes }
+    }
+
+    fn place(&mut self, gateway: usize) -> Place {
+        self.lives += 1;
+        let site = &mut self.sites[gateway];
+        let changes = site.changes.iter().enumerate();
+        let documents: Vec<String> =
+            changes.map(|(listener, changes)| self.plan.document(listener, *changes)).collect();
+        let worker = site.gateway.start(&documents);
+        let (open, crowded) = (BTreeMap::new(), BTreeMap::new());
+        Place { gateway, life: self.lives, worker, called: None, open, crowded }
+    }
+
+    /// Lets everything happen, and judges it.
+    pub fn run(mut self) -> Looked {
+        for worker in 0..self.places.len() {
+            self.look(worker, 0);
+        }
+        for (number, fault) in self.plan.faults.iter().enumerate() {
+            self.add(fault.span().start, Event::Fault(number));
+        }
+        let first = self.gap();
+        self.add(first, Event::Request);
+        let last = self.probe();
+        while let Some(Reverse((now, number))) = self.order.pop() {
+            // A fleet that is at rest may have timers for ever.
+            if now > last {
+                break;
+            }
+            let event = self.events.remove(&number).expect("an event happens once");
+            self.happen(event, now);
+        }
+        let open: Vec<&BTreeMap<u32, usize>> =
+            self.places.iter().map(|place| &place.open).collect();
+        assert!(open.iter().all(|open| open.is_empty()), "streams are left: {open:?}");
+        if self.tells_all {
+            self.entries.iter().for_each(|entry| println!("{entry:?}"));
+        }
+        let World { plan, entries, reaches, deaths, alarms, .. } = &self;
+        Oracle { plan, entries, reaches, deaths, alarms, looked: Looked::default() }.judge()
+    }
+
+    /// Requests that come one after the other once all is over, so that whoever has lost permits shows it. When the
+    /// last of them must be decided.
+    fn probe(&mut self) -> Micros {
+        let faults = self.plan.faults.iter().map(|fault| fault.span().end);
+        let mut at = self.plan.ends.max(faults.max().unwrap_or(0)) + REST;
+        for (entry, rules) in self.plan.entries.iter().enumerate() {
+            let most = rules.iter().map(|rule| rule.most()).min().unwrap_or(0);
+            for caller in 0..self.plan.callers.min(2) {
+                for _ in 0..(most + 2).min(25) {
+                    at += 7 * MILLISECOND;
+                    let worker = self.rng.usize(..self.places.len());
+                    let visit = Visit { entry, caller, is_gold: false };
+                    self.add(at, Event::Visit { worker, visit });
+                }
+            }
+        }
+        at + REST + 2 * SECOND
+    }
+
+    fn happen(&mut self, event: Event, now: Micros) {
+        match event {
+            Event::Request => {
+                if now < self.plan.ends {
+                    let next = now + self.gap();
+                    self.add(next, Event::Request);
+                    let first = self.rng.u8(..100) < self.plan.skew;
+                    let worker = if first { 0 } else { self.rng.usize(..self.places.len()) };
+                    let visit = self.visit();
+                    self.arrive(worker, visit, now);
+                }
+            }
+            Event::Visit { worker, visit } => self.arrive(worker, visit, now),
+            Event::Tick { worker, life } => {
+                // A host that stood still reads what has come before it looks at its clock.
+                if self.postpone(worker, now, 1, || Event::Tick { worker, life }) {
+                    return;
+                }
+                let place = &mut self.places[worker];
+                if place.life == life && place.called.is_some_and(|at| at <= now) {
+                    place.called = None;
+                    self.call(worker, now, |worker| worker.tick());
+                }
+            }
+            Event::Arrival { worker, life, way } => {
+                let (at, response) = self.network.arrive(way, now);
+                self.add(at, Event::Answer { worker, life, response });
+            }
+            Event::Answer { worker, life, response } => {
+                let until = self.goes_on(worker, now);
+                if until > now {
+                    self.add(until, Event::Answer { worker, life, response });
+                } else if self.places[worker].life == life {
+                    self.note(worker, &response, now);
+                    let Response { token, status, body, .. } = response;
+                    self.call(worker, now, |worker| worker.answer(token, status, &body));
+                }
+            }
+            Event::End { worker, life, stream, end } => {
+                if self.postpone(worker, now, 0, || Event::End { worker, life, stream, end }) {
+                    return;
+                }
+                let place = &mut self.places[worker];
+                if place.life != life {
+                    return;
+                }
+                if let Some(request) = place.open.remove(&stream) {
+                    let entry = &mut self.entries[request];
+                    entry.ended = Some(now);
+                    entry.used = match end {
+                        End::Served(used) if entry.admitted().is_some() => Some(used),
+                        End::Failed if entry.admitted().is_some() => Some(0),
+                        _ => None,
+                    };
+                    self.call(worker, now, |worker| worker.end(stream, end));
+                }
+            }
+            Event::Fault(number) => self.fail(number, now),
+            Event::Drained { gateway, life } => {
+                if self.sites[gateway].life == life {
+                    for worker in self.workers_of(gateway) {
+                        let ended = self.call(worker, now, |worker| worker.end_drain());
+                        for stream in ended {
+                            let request = self.places[worker].open.remove(&stream);
+                            request.into_iter().for_each(|it| self.entries[it].ended = Some(now));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn fail(&mut self, number: usize, now: Micros) {
+        match self.plan.faults[number].clone() {
+            Fault::Dies { worker, .. } => self.replace(worker, now),
+            Fault::Restarts { gateway, .. } => {
+                let changes = self.sites[gateway].changes.clone();
+                self.sites[gateway] = self.site(now, changes);
+                self.workers_of(gateway).for_each(|worker| self.replace(worker, now));
+            }
+            Fault::Emptied { .. } => self.network.empty(now),
+            Fault::Update { gateway, listener, drain, .. } => {
+                self.sites[gateway].changes[listener] += 1;
+                let changes = self.sites[gateway].changes[listener];
+                let document = self.plan.document(listener, changes);
+                for worker in self.workers_of(gateway) {
+                    self.call(worker, now, |worker| worker.configure(listener, &document));
+                }
+                let life = self.sites[gateway].life;
+                self.add(now + drain, Event::Drained { gateway, life });
+            }
+            Fault::Still { span, worker } => {
+                // It reads too late what has come in time.
+                let life = self.sites[self.places[worker].gateway].life;
+                self.reaches.entry(life).or_default().fail(span.start, span.end);
+            }
+            Fault::Away { .. } | Fault::Loses { .. } => {}
+        }
+    }
+
+    /// Notes whether a gateway reached Redis.
+    fn note(&mut self, worker: usize, response: &Response, now: Micros) {
+        let life = self.sites[self.places[worker].gateway].life;
+        let reach = self.reaches.entry(life).or_default();
+        if response.is_whole && now < response.given_up {
+            return reach.succeed(response.sent, now);
+        }
+        reach.fail(response.sent, now);
+        let list = if response.was_taken { &mut reach.taken } else { &mut reach.untaken };
+        list.push(now);
+    }
+
+    /// A worker dies with all its streams, and another one takes its place.
+    fn replace(&mut self, worker: usize, now: Micros) {
+        let gateway = self.places[worker].gateway;
+        self.sites[gateway].gateway.set_time(now);
+        let place = self.place(gateway);
+        let old = std::mem::replace(&mut self.places[worker], place);
+        self.deaths.insert(old.life, now);
+        for request in old.open.into_values() {
+            let entry = &mut self.entries[request];
+            (entry.is_lost, entry.ended) = (true, Some(now));
+        }
+        self.look(worker, now);
+    }
+
+    fn workers_of(&self, gateway: usize) -> std::ops::Range<usize> {
+        gateway * self.plan.workers..(gateway + 1) * self.plan.workers
+    }
+
+    /// Until when a worker stands still.
+    fn goes_on(&self, worker: usize, now: Micros) -> Micros {
+        let mut until = now;
+        for fault in &self.plan.faults {
+            match fault {
+                Fault::Still { span, worker: stood }
+                    if *stood == worker && span.contains(&until) =>
+                {
+                    until = span.end;
+                }
+                _ => {}
+            }
+        }
+        until
+    }
+
+    /// Whether something has to wait, since the worker stands still.
+    fn postpone(
+        &mut self,
+        worker: usize,
+        now: Micros,
+        by: Micros,
+        event: impl Fn() -> Event,
+    ) -> bool {
+        let until = self.goes_on(worker, now);
+        if until > now {
+            self.add(until + by, event());
+        }
+        until > now
+    }
+
+    /// Who comes next, and what for.
+    fn visit(&mut self) -> Visit {
+        let entry = self.rng.usize(..self.plan.entries.len());
+        // Some come much more often than others.
+        let caller = self.rng.u32(..self.plan.callers).min(self.rng.u32(..self.plan.callers));
+        let has_plans = self.plan.entries[entry].iter().any(|rule| rule.gold.is_some());
+        Visit { entry, caller, is_gold: has_plans && self.rng.bool() }
+    }
+
+    /// Ticks until the next request.
+    fn gap(&mut self) -> Micros {
+        let mean = SECOND / self.plan.demand;
+        match self.rng.u8(..4) {
+            // Bursts, and pauses between them.
+            0 => 0,
+            1 => mean * 2,
+            _ => self.rng.u64(0..=2 * mean),
+        }
+    }
+
+    /// A request comes to a worker, when that goes on.
+    fn arrive(&mut self, worker: usize, visit: Visit, now: Micros) {
+        if self.postpone(worker, now, 0, || Event::Visit { worker, visit: visit.clone() }) {
+            return;
+        }
+        let listener = self.rng.usize(..self.plan.listeners);
+        let request = self.enter(worker, visit.clone(), now);
+        let stream = self.act(worker, now, |worker| worker.open(listener, &visit));
+        self.places[worker].open.insert(stream, request);
+        self.attend(worker, stream, now);
+        self.look(worker, now);
+    }
+
+    /// Notes a request that comes.
+    fn enter(&mut self, worker: usize, visit: Visit, now: Micros) -> usize {
+        let place = &self.places[worker];
+        let site = &self.sites[place.gateway];
+        let crowded = place.crowded.get(&visit.caller);
+        self.entries.push(Entry {
+            is_crowded: crowded.is_some_and(|last| now - last < CROWDED),
+            visit,
+            worker,
+            gateway_life: site.life,
+            worker_life: place.life,
+            clocks: site.gateway.clocks(),
+            arrived: now,
+            decided: None,
+            ended: None,
+            used: None,
+            is_lost: false,
+        });
+        self.entries.len() - 1
+    }
+
+    /// Plans how a stream that has begun ends, should its request be admitted, or its client lose patience.
+    fn attend(&mut self, worker: usize, stream: u32, now: Micros) {
+        let life = self.places[worker].life;
+        if self.rng.u8(..100) < self.plan.leaving {
+            let at = now + self.rng.u64(..300 * MILLISECOND);
+            self.add(at, Event::End { worker, life, stream, end: End::Left });
+        }
+    }
+
+    /// The host calls a worker, in the middle of which another one may run. What follows from it.
+    fn call<T>(&mut self, worker: usize, now: Micros, act: impl FnOnce(&mut dyn Worker) -> T) -> T {
+        let done = self.act(worker, now, act);
+        self.look(worker, now);
+        done
+    }
+
+    fn act<T>(&mut self, number: usize, now: Micros, act: impl FnOnce(&mut dyn Worker) -> T) -> T {
+        let gateway = self.places[number].gateway;
+        self.sites[gateway].gateway.set_time(now);
+        let other = self.workers_of(gateway).start + self.rng.usize(..self.plan.workers);
+        let is_interrupted = self.rng.u8(..100) < self.plan.interrupted
+            && other != number
+            && now < self.plan.ends
+            && self.goes_on(other, now) == now;
+        let worker = self.places[number].worker.clone();
+        if !is_interrupted {
+            return act(&mut *worker.borrow_mut());
+        }
+        let (visit, listener) = (self.visit(), self.rng.usize(..self.plan.listeners));
+        let accesses = self.rng.u32(..6);
+        let opened = Rc::new(Cell::new(None));
+        let interrupt = {
+            let (opened, visit) = (opened.clone(), visit.clone());
+            let other = self.places[other].worker.clone();
+            move || opened.set(Some(other.borrow_mut().open(listener, &visit)))
+        };
+        self.sites[gateway].gateway.interrupt_after(accesses, Box::new(interrupt));
+        let done = act(&mut *worker.borrow_mut());
+        self.sites[gateway].gateway.take_interruption();
+        if let Some(stream) = opened.get() {
+            let request = self.enter(other, visit, now);
+            self.places[other].open.insert(stream, request);
+            self.attend(other, stream, now);
+            self.look(other, now);
+        }
+        done
+    }
+
+    /// What follows from what a worker did.
+    fn look(&mut self, number: usize, now: Micros) {
+        let worker = self.places[number].worker.clone();
+        let mut worker = worker.borrow_mut();
+        let life = self.places[number].life;
+        self.decide(number, &mut *worker, now);
+        for call in worker.calls() {
+            let gateway = self.places[number].gateway;
+            match self.network.send(gateway, call, now, &mut self.rng) {
+                Sent::Arrives(at, way) => {
+                    self.add(at, Event::Arrival { worker: number, life, way });
+                }
+                Sent::Fails(at, response) => {
+                    self.add(at, Event::Answer { worker: number, life, response });
+                }
+            }
+        }
+        if worker.is_alarmed() {
+            self.alarms.push((self.sites[self.places[number].gateway].life, now));
+        }
+        let due = worker.due();
+        if due != self.places[number].called {
+            self.places[number].called = due;
+            if let Some(due) = due {
+                self.add(due.max(now), Event::Tick { worker: number, life });
+            }
+        }
+    }
+
+    /// Notes what has been decided in a worker, and when those streams end.
+    fn decide(&mut self, number: usize, worker: &mut dyn Worker, now: Micros) {
+        let open: Vec<(u32, usize)> =
+            self.places[number].open.iter().map(|(stream, request)| (*stream, *request)).collect();
+        let mut held: BTreeMap<u32, usize> = BTreeMap::new();
+        for (stream, request) in open {
+            if self.entries[request].decided.is_some() {
+                continue;
+            }
+            let fate = worker.fate(stream);
+            let caller = self.entries[request].visit.caller;
+            match fate {
+                Fate::Held => {
+                    let count = held.entry(caller).or_default();
+                    *count += 1;
+                    if *count >= CROWD {
+                        self.places[number].crowded.insert(caller, now);
+                    }
+                }
+                Fate::Refused => {
+                    self.entries[request].decided = Some((now, fate));
+                    self.entries[request].ended = Some(now);
+                    self.places[number].open.remove(&stream);
+                    worker.end(stream, End::Left);
+                }
+                Fate::Admitted => {
+                    self.entries[request].decided = Some((now, fate));
+                    let end = self.ending(self.entries[request].visit.entry);
+                    let takes = self.rng.u64(..=2 * self.plan.service);
+                    let takes = if now < self.plan.ends { takes } else { MILLISECOND };
+                    let life = self.places[number].life;
+                    self.add(now + takes, Event::End { worker: number, life, stream, end });
+                }
+            }
+        }
+    }
+
+    /// What an upstream says.
+    fn ending(&mut self, entry: usize) -> End {
+        if self.rng.u8(..20) == 0 {
+            return End::Failed;
+        }
+        let most = self.plan.entries[entry].iter().map(|rule| rule.cost.max()).min().unwrap_or(1);
+        End::Served(self.rng.u64(0..=most))
+    }
+
+    fn add(&mut self, at: Micros, event: Event) {
+        self.number += 1;
+        self.order.push(Reverse((at, self.number)));
+        self.events.insert(self.number, event);
+    }
+}
