@@ -22,14 +22,14 @@ pub fn rules(scope: &str) -> String {
 }
 
 /// Begins an answer that has no end.
-fn hang(_: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
+pub fn hang(_: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     to.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")?;
     thread::sleep(Duration::from_secs(60));
     Ok(())
 }
 
 /// Sends requests until one is refused. Returns the others, which stay open.
-fn fill(envoy: &Envoy) -> Vec<Client> {
+pub fn fill(envoy: &Envoy) -> Vec<Client> {
     let mut open = Vec::new();
     let bytes = request("GET", "/", &[("x-account-id", "a")]);
     loop {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::{Arrival, Client, Gateway, Http2, Outcome, Upstream, request};
-use crate::in_flight::{LIMIT, rules};
+use crate::harness::{Arrival, Client, Envoy, Gateway, Http2, Outcome, Upstream, request};
+use crate::in_flight::{LIMIT, fill, hang, rules};
 use crate::metrics::settles;
 
 const CLIENTS: usize = 200;
@@ -17,19 +17,33 @@ const EACH: usize = 20;
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-/// Takes some milliseconds for each request.
-fn count(_: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
-    MOST.fetch_max(NOW.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+/// Answers within some milliseconds, except requests to `/`. Counts those to `/counted`.
+fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
+    if arrival.path == "/" {
+        return hang(arrival, to);
+    }
+    let one = usize::from(arrival.path == "/counted");
+    MOST.fetch_max(NOW.fetch_add(one, Ordering::SeqCst) + one, Ordering::SeqCst);
     thread::sleep(Duration::from_millis(fastrand::u64(1..20)));
-    NOW.fetch_sub(1, Ordering::SeqCst);
+    NOW.fetch_sub(one, Ordering::SeqCst);
     to.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok\n")
+}
+
+/// Fails unless all slots are free once all requests have ended.
+#[track_caller]
+fn assert_all_free(envoy: &Envoy) {
+    envoy.wait_for_active(0..=0);
+    settles(envoy, "rule.few.in_flight", 0);
+    let free = fill(envoy).len();
+    assert!(free >= LIMIT, "{free} of {LIMIT}");
+    envoy.assert_unharmed();
 }
 
 #[test]
 fn requests_in_flight_from_many_clients_are_answered() {
-    let service = Upstream::answering(count);
+    let service = Upstream::answering(answer);
     let envoy = Gateway::with(&rules("gateway")).workers(4).before(&service).start();
-    let bytes = request("GET", "/", &[("x-account-id", "a")]);
+    let bytes = request("GET", "/counted", &[("x-account-id", "a")]);
     let send = || {
         let mut client = Client::connect(envoy.port).unwrap();
         let answer = |_: &usize| {
@@ -46,14 +60,13 @@ fn requests_in_flight_from_many_clients_are_answered() {
     let most = MOST.load(Ordering::SeqCst);
     // Not asserted: a worker that stands still for a second loses its slots.
     println!("{admitted} of {} admitted, {most} of {LIMIT} in flight", CLIENTS * EACH);
-    settles(&envoy, "rule.few.in_flight", 0);
-    envoy.assert_unharmed();
+    assert_all_free(&envoy);
 }
 
 /// Each stream is reset before its request is read, while it is answered, or afterwards.
 #[test]
 fn http2_resets_free_their_slots() {
-    let service = Upstream::start();
+    let service = Upstream::answering(answer);
     let envoy = Gateway::with(&rules("gateway")).workers(3).before(&service).start();
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     let (mut reset, mut ok) = (0, 0);
@@ -61,7 +74,7 @@ fn http2_resets_free_their_slots() {
         let mut client = Http2::connect(envoy.port).unwrap();
         let mut open = Vec::new();
         for _ in 0..30 {
-            open.push(client.request("/", &[("x-account-id", "a")], None));
+            open.push(client.request("/reset", &[("x-account-id", "a")], None));
             if rng.bool() {
                 client.flush().unwrap();
             }
@@ -83,7 +96,5 @@ fn http2_resets_free_their_slots() {
         }
     }
     println!("{reset} streams reset, {ok} answered by the service");
-    envoy.wait_for_active(0..=0);
-    settles(&envoy, "rule.few.in_flight", 0);
-    envoy.assert_unharmed();
+    assert_all_free(&envoy);
 }
