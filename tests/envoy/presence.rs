@@ -8,10 +8,11 @@ use crate::harness::{Gateway, hcm_filter};
 fn metadata_of_every_type_is_present_to_conditions_and_actors_alike() {
     let present = json!({
         "text": "gold", "switched-off": false, "switched-on": true, "zero": 0, "number": 5, "negative": -1.5,
-        "list": ["a"], "empty-text-in-list": [""], "mapping": {"a": 1}, "list-in-list": [[]],
+        "list": ["a", "b"], "empty-text-in-list": [""], "list-in-list": [[], ["a"]],
     });
     let absent = json!({
         "empty-text": "", "nothing": null, "empty-list": [], "empty-mapping": {}, "null-in-list": [null],
+        "mapping": {"a": 1}, "mappings": {"a": "x", "b": {"c": "y"}}, "mapping-in-list": ["a", [{"a": [1]}]],
     });
     let keys = |values: &Value| values.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let all = [keys(&present), keys(&absent), vec!["missing".into()]].concat();

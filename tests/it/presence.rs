@@ -23,7 +23,29 @@ const FORMS: &[(&[u8], bool)] = &[
     // `[]` and `{}`, `[""]`, `{"": ""}`
     (&[0; 4], false),
     (b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\0", true),
+    // `["a", "b"]`
+    (b"\x02\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0a\0\0b\0\0", true),
+    // Text that begins like a list.
+    (b"\x01\0\0\0\x01\0\0\0\0\0\0\0a\0", true),
+    (b"\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\0\0", true),
+    (b"\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\0", true),
+    // Mappings, whose order is that of nothing: `{"a": "x"}`, `{"a": "x", "b": true}`, `{"a": []}`, `{"": "x"}`.
+    (b"\x01\0\0\0\x01\0\0\0\x01\0\0\0a\0x\0", false),
+    (b"\x02\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0a\0x\0b\0\x01\0", false),
+    (b"\x01\0\0\0\x01\0\0\0\x04\0\0\0a\0\0\0\0\0\0", false),
+    (b"\x01\0\0\0\0\0\0\0\x01\0\0\0\0x\0", false),
 ];
+
+/// A list, as Envoy hands it over.
+fn list(items: &[&[u8]]) -> Vec<u8> {
+    let mut list = (items.len() as u32).to_le_bytes().to_vec();
+    for item in items {
+        list.extend((item.len() as u32).to_le_bytes());
+        list.extend([0; 4]);
+    }
+    items.iter().for_each(|item| list.extend([item, &b"\0\0"[..]].concat()));
+    list
+}
 
 fn source(kind: &str) -> Tree {
     let text = |text: &str| Tree::Text(text.into());
@@ -98,4 +120,25 @@ fn metadata_is_present_unless_it_is_empty() {
         assert_eq!(agree("metadata", &request, true), *is_present, "{value:?}");
     }
     assert!(!agree("metadata", &FakeRequest::get("/"), true));
+}
+
+#[test]
+fn list_with_a_mapping_in_it_is_absent() {
+    let is_present =
+        |value: &[u8]| agree("metadata", &FakeRequest::get("/").property(&PATH, value), true);
+    for (value, is_whole) in FORMS {
+        // An empty list or mapping is an item like any other.
+        let is_whole = *is_whole || matches!(value, [] | [0, 0, 0, 0]);
+        let mut nested = value.to_vec();
+        for _ in 0..100 {
+            nested = list(&[b"a", &nested, b"b"]);
+            assert_eq!(is_present(&nested), is_whole, "{value:?}");
+        }
+    }
+    // Deeper than a stack goes.
+    let mut nested = Vec::new();
+    while nested.len() < 60_000 {
+        nested = list(&[&nested]);
+    }
+    assert!(is_present(&nested));
 }

@@ -40,7 +40,7 @@ impl Source for Metadata {
     fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
         match request.property(&self.0) {
             None => Found::NoMetadata,
-            Some(value) if metadata::is_empty(&value) => Found::Absent,
+            Some(value) if metadata::is_absent(&value) => Found::Absent,
             Some(value) => Found::text(value),
         }
     }

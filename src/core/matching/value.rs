@@ -68,7 +68,7 @@ pub fn read(
             None => Presence::Absent,
             Some(value) => {
                 typed(&value, take);
-                usable(!metadata::is_empty(&value), true)
+                usable(!metadata::is_absent(&value), true)
             }
         },
     }

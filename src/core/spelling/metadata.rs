@@ -1,8 +1,46 @@
 //! Values of dynamic metadata, among them claims, as the host serializes them.
 
-/// Returns true if a value is empty: a text without characters, or a list or mapping without items, of which the host only
-/// writes the number of items in four bytes.
+/// Returns true if a value names nothing: a text without characters, a list without items, or one that is or has a mapping. Envoy
+/// writes mappings in an order that changes from request to request.
 #[must_use]
-pub fn is_empty(value: &[u8]) -> bool {
-    matches!(value, [] | [0, 0, 0, 0])
+pub fn is_absent(value: &[u8]) -> bool {
+    matches!(value, [] | [0, 0, 0, 0]) || has_mapping(value)
+}
+
+/// Nested values are kept in a list, since a caller may nest them deeper than a stack goes.
+fn has_mapping(value: &[u8]) -> bool {
+    let (mut next, mut nested) = (Some(value), Vec::new());
+    while let Some(value) = next {
+        for (key, value) in pairs(value).into_iter().flatten() {
+            if !value.is_empty() {
+                return true;
+            }
+            nested.push(key);
+        }
+        next = nested.pop();
+    }
+    false
+}
+
+/// The pairs of a mapping, or the items of a list, each with an empty text; nothing if the value is neither. First their number
+/// is written, then the two lengths of each pair, then the texts, each with a NUL behind it.
+fn pairs(value: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
+    let (&count, rest) = value.split_first_chunk()?;
+    let count = usize::try_from(u32::from_le_bytes(count)).ok()?;
+    // A pair takes ten bytes or more. Nearly all text ends here.
+    if count > rest.len() / 10 {
+        return None;
+    }
+    let (lengths, mut texts) = rest.split_at_checked(count * 8)?;
+    let mut text = |length: [u8; 4]| {
+        let length = usize::try_from(u32::from_le_bytes(length)).ok()?;
+        let (text, rest) = texts.split_at_checked(length)?;
+        texts = rest.strip_prefix(b"\0")?;
+        Some(text)
+    };
+    let (lengths, _) = lengths.as_chunks::<4>();
+    let (lengths, _) = lengths.as_chunks::<2>();
+    let pair = |[key, value]: &[[u8; 4]; 2]| Some((text(*key)?, text(*value)?));
+    let pairs = lengths.iter().map(pair).collect::<Option<Vec<_>>>()?;
+    texts.is_empty().then_some(pairs)
 }
