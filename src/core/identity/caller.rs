@@ -169,7 +169,7 @@ impl Callers {
         let [part] = parts.as_slice() else { return self.find_several(compound, request) };
         let Some(actor) = self.actors.get(*part) else { return Caller::Absent };
         match actor.first(request) {
-            Said::Text(text) => self.known(*counted, 0, text),
+            Said::Text(text) => self.known(*counted, 0, &actor.hashed(0, text)),
             Said::Several => Caller::Shared,
             Said::Nothing => self.find_by_others(*part, *counted, request),
         }

@@ -21,8 +21,10 @@ pub struct Sources {
     /// The number that callers of each source are hashed with. It is the same for all that the client chooses, so that a
     /// caller who puts one key in several places stays one caller.
     numbers: Vec<usize>,
-    /// That number, if several sources have it.
-    shared: Option<usize>,
+    /// That number, if the client chooses anything.
+    chosen: Option<usize>,
+    /// Whether several sources have it.
+    is_shared: bool,
 }
 
 impl Sources {
@@ -35,15 +37,23 @@ impl Sources {
         let kinds = actor.sources.iter().map(|source| source.kind).collect();
         let mut chosen = (0..).zip(&sources).filter(|(_, source)| source.is_caller_chosen());
         let first = chosen.next().map(|(number, _)| number);
-        let shared = first.filter(|_| chosen.next().is_some());
+        let is_shared = chosen.next().is_some();
         let number = |(own, source): (usize, &Rc<dyn Source>)| {
             first.filter(|_| source.is_caller_chosen()).unwrap_or(own)
         };
         let numbers = sources.iter().enumerate().map(number).collect();
-        let is_plain = |name: &&str| shared.is_none() && !spelling::header::is_single(name);
+        let is_plain = |name: &&str| !is_shared && !spelling::header::is_single(name);
         let header = sources.first().and_then(|source| source.header()).filter(is_plain);
         let header = header.map(Into::into);
-        Ok(Sources { name: actor.name.clone(), kinds, sources, header, numbers, shared })
+        Ok(Sources {
+            name: actor.name.clone(),
+            kinds,
+            sources,
+            header,
+            numbers,
+            chosen: first,
+            is_shared,
+        })
     }
 
     /// The number that callers are hashed with who are recognised by the source in this place.
@@ -51,17 +61,19 @@ impl Sources {
         self.numbers.get(place).copied().unwrap_or(place)
     }
 
-    /// What is hashed of a value that was found by a source with this number. Where a client chooses among several places,
-    /// some of which are percent-encoded, a key is the same in all of them; so is a token with its scheme and without.
+    /// What is hashed of a value that was found by a source with this number. A key that the client chooses is the same with
+    /// `Bearer` and without, as it is to `api_key_auth`, and a token however its signature ends. Where a client chooses among
+    /// several places, some of which are percent-encoded, a key is the same in all of them.
+    #[inline]
     pub(super) fn hashed<'v>(&self, number: usize, value: &'v [u8]) -> Cow<'v, [u8]> {
-        if self.shared != Some(number) {
+        if self.chosen != Some(number) {
             return Cow::Borrowed(value);
         }
         let value = spelling::header::token(value).unwrap_or(value);
-        if value.iter().any(|byte| b"%+".contains(byte)) {
+        if self.is_shared && value.iter().any(|byte| b"%+".contains(byte)) {
             form(value).collect()
         } else {
-            Cow::Borrowed(value)
+            spelling::header::jwt(value)
         }
     }
 

@@ -60,7 +60,8 @@ pub fn is_joined(name: &str, value: &[u8]) -> bool {
 }
 
 /// Credentials in one spelling: the scheme without regard to case and one space behind it. `jwt_authn` finds a token
-/// behind the first `Bearer` in the value and skips what cannot begin one, so that is no part of them either.
+/// behind the first `Bearer` in the value and skips what cannot begin one, so that is no part of them either. `basic_auth`
+/// accepts base64 with and without padding.
 #[must_use]
 pub fn credentials(value: &[u8]) -> Cow<'_, [u8]> {
     const BEARER: &[u8] = b"Bearer ";
@@ -73,10 +74,9 @@ pub fn credentials(value: &[u8]) -> Cow<'_, [u8]> {
     if let Some((at, token)) = bearer {
         let begins = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
         let start = token.iter().position(begins).unwrap_or(token.len());
-        return if (at, start) == (0, 0) {
-            Cow::Borrowed(value)
-        } else {
-            Cow::Owned([BEARER, token.get(start..).unwrap_or_default()].concat())
+        return match jwt(token.get(start..).unwrap_or_default()) {
+            Cow::Borrowed(_) if (at, start) == (0, 0) => Cow::Borrowed(value),
+            token => Cow::Owned([BEARER, &token].concat()),
         };
     }
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
@@ -90,7 +90,16 @@ pub fn credentials(value: &[u8]) -> Cow<'_, [u8]> {
         first.make_ascii_uppercase();
     }
     one.push(b' ');
-    one.extend_from_slice(rest.trim_ascii());
+    let rest = rest.trim_ascii();
+    if one == b"Basic " && is_base64(rest) {
+        let digits = unpadded(rest);
+        one.extend_from_slice(&digits);
+        // Padded as encoders do, so that it equals the text of a condition.
+        let padding = digits.len().next_multiple_of(4) - digits.len();
+        one.resize(one.len() + padding, b'=');
+    } else {
+        one.extend_from_slice(rest);
+    }
     Cow::Owned(one)
 }
 
@@ -98,4 +107,60 @@ pub fn credentials(value: &[u8]) -> Cow<'_, [u8]> {
 #[must_use]
 pub fn token(credentials: &[u8]) -> Option<&[u8]> {
     credentials.strip_prefix(b"Bearer ")
+}
+
+/// A JSON web token in one spelling; any other token as it is. Readers accept padding behind its signature, and ignore the
+/// bits of the last character that decode to nothing, so that one signature has up to 16 spellings.
+#[must_use]
+#[inline]
+pub fn jwt(token: &[u8]) -> Cow<'_, [u8]> {
+    // What a JSON object begins with in base64.
+    if token.starts_with(b"eyJ") { with_plain_signature(token) } else { Cow::Borrowed(token) }
+}
+
+#[inline(never)]
+fn with_plain_signature(token: &[u8]) -> Cow<'_, [u8]> {
+    let dot = token.iter().rposition(|&byte| byte == b'.');
+    let Some((signed, signature)) = dot.and_then(|dot| token.split_at_checked(dot + 1)) else {
+        return Cow::Borrowed(token);
+    };
+    let has_payload = signed.split_last().is_some_and(|(_, signed)| signed.contains(&b'.'));
+    let plain = unpadded(signature);
+    if has_payload && *plain != *signature && is_base64(signature) {
+        Cow::Owned([signed, &plain].concat())
+    } else {
+        Cow::Borrowed(token)
+    }
+}
+
+/// Returns true if text is base64 of any alphabet, padded or not.
+fn is_base64(text: &[u8]) -> bool {
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
+    let digits = text.iter().take_while(|byte| is_digit(byte)).count();
+    digits > 0 && text.iter().skip(digits).all(|&byte| byte == b'=')
+}
+
+/// Base64 without padding, and without the bits of its last character that decode to nothing.
+fn unpadded(text: &[u8]) -> Cow<'_, [u8]> {
+    let end = text.iter().rposition(|&byte| byte != b'=').map_or(0, |last| last + 1);
+    let digits = text.get(..end).unwrap_or_default();
+    let ignored = match digits.len() % 4 {
+        2 => 0b1111,
+        3 => 0b11,
+        _ => return Cow::Borrowed(digits),
+    };
+    let Some((&last, rest)) = digits.split_last() else { return Cow::Borrowed(digits) };
+    let value = match last {
+        b'A'..=b'Z' => last - b'A',
+        b'a'..=b'z' => last - b'a' + 26,
+        b'0'..=b'9' => last - b'0' + 52,
+        _ => 63,
+    };
+    // The last two digits of each alphabet have bits to clear.
+    let plain = match value & !ignored {
+        value @ 0..26 => b'A' + value,
+        value @ 26..52 => b'a' + value - 26,
+        value => b'0' + value - 52,
+    };
+    if plain == last { Cow::Borrowed(digits) } else { Cow::Owned([rest, &[plain]].concat()) }
 }
