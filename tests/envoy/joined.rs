@@ -1,31 +1,9 @@
 //! Repeated header fields that Envoy joins into one before the filter sees them.
 
-use diana_core::spelling::header::SINGLE;
+use diana_core::spelling::header::{LISTS, SINGLE};
 use serde_json::{Value, json};
 
 use crate::harness::{Envoy, Gateway, Upstream};
-
-/// Headers that Envoy joins, too, in whose values a comma is usual: lists, dates, and tags of entities.
-const LISTS: &[&str] = &[
-    "accept",
-    "accept-encoding",
-    "access-control-request-headers",
-    "cache-control",
-    "cdn-loop",
-    "content-encoding",
-    "expect",
-    "grpc-accept-encoding",
-    "if-match",
-    "if-modified-since",
-    "if-none-match",
-    "if-range",
-    "if-unmodified-since",
-    "pragma",
-    "proxy-status",
-    "via",
-    "x-forwarded-for",
-    "x-forwarded-host",
-];
 
 /// Headers that Envoy leaves as several fields.
 const APART: &[&str] = &[

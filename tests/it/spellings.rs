@@ -6,7 +6,7 @@ use diana_core::identity::caller::{Caller, Callers, Counted};
 use diana_core::identity::sources::Sources;
 use diana_core::key::{Key, Seed};
 use diana_core::policy::{Actor, Condition, Field, IdentitySource, Test};
-use diana_core::spelling::header::SINGLE;
+use diana_core::spelling::header::{LISTS, SINGLE};
 use diana_core::tree::Tree;
 use kit::fake::FakeRequest;
 
@@ -38,7 +38,7 @@ fn with(name: &str, value: &str) -> FakeRequest {
 
 #[test]
 fn header_of_one_value_joined_is_shared() {
-    assert!(SINGLE.is_sorted());
+    assert!(SINGLE.is_sorted() && LISTS.is_sorted());
     for name in SINGLE {
         let caller = |value: &str| of(&[("header", name)], &with(name, value));
         assert!(matches!(caller("right"), Caller::Known { .. }), "{name}");
@@ -255,6 +255,24 @@ fn empty_value_is_no_caller() {
 fn holds(name: &str, test: Test, value: &str) -> (bool, bool) {
     let condition = Condition { field: Field::Header(name.into()), test };
     (condition.may_hold(&with(name, value)), condition.must_hold(&with(name, value)))
+}
+
+#[test]
+fn condition_on_a_list_takes_every_item() {
+    let (prefix, suffix) = (Test::Prefix("gold".into()), Test::Suffix("gold".into()));
+    for name in LISTS {
+        for test in [&prefix, &suffix] {
+            assert_eq!(holds(name, test.clone(), "gold"), (true, true), "{name}");
+            assert_eq!(holds(name, test.clone(), "gold, gold,,gold"), (true, true), "{name}");
+            for joined in ["gold,free", "free,gold", "gold\",free,\"", "gold (,free,)", "a (,gold"]
+            {
+                assert!(!holds(name, test.clone(), joined).1, "{name} {joined}");
+            }
+        }
+        assert!(holds(name, prefix.clone(), "gold,free").0, "{name}");
+    }
+    assert_eq!(holds("x-app", prefix, "gold,free"), (true, true));
+    assert_eq!(holds("accept", Test::Contains("gold".into()), "free, gold"), (true, true));
 }
 
 #[test]

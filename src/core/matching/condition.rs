@@ -1,8 +1,9 @@
 //! Conditions on values.
 
 use super::value::{self, Presence};
-use crate::policy::{Condition, Test};
+use crate::policy::{Condition, Field, Test};
 use crate::port::Request;
+use crate::spelling::header;
 
 impl Condition {
     /// Whether the request meets the condition for anybody who may read it, as it is enough for a rule
@@ -26,7 +27,12 @@ impl Condition {
     #[must_use]
     pub fn must_hold(&self, request: &dyn Request) -> bool {
         let mut all = true;
-        let in_parts = matches!(self.test, Test::Not(_));
+        let in_parts = match (&self.test, &self.field) {
+            (Test::Not(_), _) => true,
+            // The text of a whole list begins and ends as one of its items does.
+            (Test::Prefix(_) | Test::Suffix(_), Field::Header(name)) => header::is_list(name),
+            _ => false,
+        };
         let presence = value::read(&self.field, in_parts, true, request, &mut |reading| {
             all = all && self.test.accepts(reading);
         });

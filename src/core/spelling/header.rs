@@ -30,10 +30,38 @@ pub const SINGLE: &[&str] = &[
     "x-request-id",
 ];
 
+/// Headers that Envoy joins, too, in whose values a comma is usual: lists, dates, and tags of entities. Sorted.
+pub const LISTS: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "access-control-request-headers",
+    "cache-control",
+    "cdn-loop",
+    "content-encoding",
+    "expect",
+    "grpc-accept-encoding",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "pragma",
+    "proxy-status",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+];
+
 /// Returns true if a header with this name, in lower case, has a single value.
 #[must_use]
 pub fn is_single(name: &str) -> bool {
     SINGLE.binary_search(&name).is_ok()
+}
+
+/// Returns true if a header with this name, in lower case, is a list, of which Envoy joins repeated fields.
+#[must_use]
+pub fn is_list(name: &str) -> bool {
+    LISTS.binary_search(&name).is_ok()
 }
 
 /// Returns true if a value of the header `name` may be several fields that a proxy joined: it has a comma outside
