@@ -10,6 +10,7 @@ pub const AUTHORIZATION: &str = "authorization";
 pub const SINGLE: &[&str] = &[
     "access-control-request-method",
     "access-control-request-private-network",
+    "authentication",
     AUTHORIZATION,
     "content-type",
     "grpc-timeout",
