@@ -1,6 +1,5 @@
 //! Which plan requests have, by what is said of them.
 
-use std::net::IpAddr;
 use std::rc::Rc;
 
 use hashbrown::HashTable;
@@ -25,8 +24,8 @@ pub struct Choosers {
 struct Chooser {
     wanted: Wanted,
     by: By,
-    /// Names of plans, as they stand in requests, and the number of each.
-    names: HashTable<(Value, u32)>,
+    /// Names of plans as sources read them, and the number of each.
+    names: HashTable<(Reading, u32)>,
     count: u32,
     /// What the request in hand says, once it was asked.
     found: Option<Option<u64>>,
@@ -46,19 +45,19 @@ enum By {
     Number { source: Rc<dyn Source>, is_text: bool },
 }
 
-/// A value, and whether it is an address.
-type Value = (bool, Box<[u8]>);
+/// A value as callers are hashed by it: the number of its source, and its text.
+type Reading = (usize, Box<[u8]>);
 
 impl Choosers {
-    /// Plans with these names, chosen by what the sources say, or by the value that the actor with this number is
-    /// recognised by. The number of what chooses, and that of each name.
+    /// Plans with these names, chosen by what the sources say, or by the value that the actor with this number among
+    /// `callers` is recognised by. The number of what chooses, and that of each name.
     ///
     /// # Errors
     /// Every mistake in the sources.
     pub fn of_names<'n>(
         &mut self,
         by: Option<&[IdentitySource]>,
-        actor: Option<usize>,
+        (callers, actor): (&Callers, Option<usize>),
         names: impl Iterator<Item = &'n str>,
     ) -> Result<(usize, Vec<u32>), Vec<Mistake>> {
         let (wanted, by) = match (by, actor) {
@@ -72,7 +71,8 @@ impl Choosers {
         };
         let number = self.find(wanted, by);
         let chooser = self.all.get_mut(number);
-        let numbers = chooser.map(|chooser| names.map(|name| chooser.number(name)).collect());
+        let numbers =
+            chooser.map(|chooser| names.map(|name| chooser.number(name, callers)).collect());
         Ok((number, numbers.unwrap_or_default()))
     }
 
@@ -133,45 +133,48 @@ impl Choosers {
 }
 
 impl Chooser {
-    /// The number of a name of a plan.
-    fn number(&mut self, name: &str) -> u32 {
-        let text: Value = (false, name.as_bytes().into());
-        if let Some(number) = self.find(text.0, &text.1) {
-            return number;
+    /// The number of a name of a plan, which is read as sources read what a request has.
+    fn number(&mut self, name: &str, callers: &Callers) -> u32 {
+        let sources = self.sources(callers);
+        let readings = sources.map_or_else(Vec::new, |sources| sources.readings(name.as_bytes()));
+        let known = readings.iter().find_map(|(source, value)| self.find(*source, value));
+        let number = known.unwrap_or(self.count + 1);
+        self.count = self.count.max(number);
+        for (source, value) in readings {
+            if self.find(source, &value).is_none() {
+                let rehash = |((source, value), _): &(Reading, u32)| self::hash(*source, value);
+                let hash = hash(source, &value);
+                self.names.insert_unique(hash, ((source, value.into()), number), rehash);
+            }
         }
-        self.count += 1;
-        let address = name.parse::<IpAddr>().ok().map(|address| match address.to_canonical() {
-            IpAddr::V4(address) => (true, Box::from(address.octets())),
-            IpAddr::V6(address) => (true, Box::from(address.octets())),
-        });
-        for value in [Some(text), address].into_iter().flatten() {
-            let hash = hash(value.0, &value.1);
-            let rehash = |((is_address, value), _): &(Value, u32)| self::hash(*is_address, value);
-            self.names.insert_unique(hash, (value, self.count), rehash);
-        }
-        self.count
+        number
     }
 
-    fn find(&self, is_address: bool, value: &[u8]) -> Option<u32> {
-        let is_it = |(known, _): &(Value, u32)| known.0 == is_address && *known.1 == *value;
-        self.names.find(hash(is_address, value), is_it).map(|(_, number)| *number)
+    /// The sources whose values choose.
+    fn sources<'s>(&'s self, callers: &'s Callers) -> Option<&'s Sources> {
+        match &self.by {
+            By::Sources(sources) => Some(sources),
+            By::Caller(actor) => callers.sources(*actor),
+            By::Number { .. } => None,
+        }
+    }
+
+    fn find(&self, source: usize, value: &[u8]) -> Option<u32> {
+        let is_it = |(known, _): &(Reading, u32)| known.0 == source && *known.1 == *value;
+        self.names.find(hash(source, value), is_it).map(|(_, number)| *number)
     }
 
     fn ask(&self, callers: &Callers, request: &dyn Request) -> Option<u64> {
-        let found = match &self.by {
-            By::Sources(sources) => sources.find(request).1,
-            By::Caller(actor) => callers.value(*actor, request),
-            By::Number { source, .. } => source.find(request),
-        };
-        let Found::Value(value) = found else { return None };
-        match &self.by {
-            By::Number { is_text: true, .. } => digits(&value),
-            By::Number { .. } => whole(&value),
-            By::Sources(_) | By::Caller(_) => self.find(value.is_address(), &value).map(u64::from),
+        if let By::Number { source, is_text } = &self.by {
+            let Found::Value(value) = source.find(request) else { return None };
+            return if *is_text { digits(&value) } else { whole(&value) };
         }
+        let sources = self.sources(callers)?;
+        let (source, Found::Value(value)) = sources.find(request) else { return None };
+        self.find(source, &sources.hashed(source, &value)).map(u64::from)
     }
 }
 
-fn hash(is_address: bool, value: &[u8]) -> u64 {
-    Key::of(&Seed::PUBLIC, usize::from(is_address), value).hash
+fn hash(source: usize, value: &[u8]) -> u64 {
+    Key::of(&Seed::PUBLIC, source, value).hash
 }

@@ -253,7 +253,7 @@ impl<'s> Builder<'s> {
         spec: &CounterSpec,
     ) -> Result<Option<Box<Judged>>, Unbuildable> {
         let Some(plans) = &rule.plans else { return Ok(None) };
-        let judged = Judged::new(plans, actor, spec, &mut self.choosers);
+        let judged = Judged::new(plans, (&self.callers, actor), spec, &mut self.choosers);
         let judged = judged.ok_or_else(|| Unbuildable::new(rule, "no such source of a plan"))?;
         Ok(Some(Box::new(judged)))
     }

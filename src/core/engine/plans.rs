@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::{Engine, Judge};
 use crate::algorithm::Algorithm;
+use crate::identity::caller::Callers;
 use crate::plan::Choosers;
 use crate::policy::{Plan, PlanKind, Plans, plan};
 use crate::port::Request;
@@ -52,10 +53,10 @@ pub(super) struct Chosen {
 }
 
 impl Judged {
-    /// The plans of a rule with this spec, whose actor has this number; nothing if their source cannot be built.
+    /// The plans of a rule with this spec, whose actor has this number among all callers; nothing if their source cannot be built.
     pub(super) fn new(
         plans: &Plans,
-        actor: Option<usize>,
+        callers: (&Callers, Option<usize>),
         spec: &CounterSpec,
         choosers: &mut Choosers,
     ) -> Option<Judged> {
@@ -66,7 +67,7 @@ impl Judged {
             }
             PlanKind::Listed { by, of } => {
                 let names = of.iter().map(|plan| plan.name.as_str());
-                let (chooser, numbers) = choosers.of_names(by.as_deref(), actor, names).ok()?;
+                let (chooser, numbers) = choosers.of_names(by.as_deref(), callers, names).ok()?;
                 (chooser, Kind::listed(&numbers, of, by.is_some()))
             }
         };

@@ -147,11 +147,12 @@ impl Callers {
         name
     }
 
-    /// What the caller of `request` is recognised by, where a single actor recognises it.
-    pub fn value<'r>(&self, compound: usize, request: &'r dyn Request) -> Found<'r> {
-        let parts = self.compounds.get(compound).map(|(parts, _)| parts.as_slice());
-        let Some([actor]) = parts else { return Found::Absent };
-        self.actors.get(*actor).map_or(Found::Absent, |actor| actor.find(request).1)
+    /// The sources of a compound actor that is a single one.
+    #[must_use]
+    pub fn sources(&self, compound: usize) -> Option<&Sources> {
+        let (parts, _) = self.compounds.get(compound)?;
+        let [actor] = parts.as_slice() else { return None };
+        self.actors.get(*actor)
     }
 
     #[inline]

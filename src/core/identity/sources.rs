@@ -65,7 +65,7 @@ impl Sources {
     /// `Bearer` and without, as it is to `api_key_auth`, and a token however its signature ends. Where a client chooses among
     /// several places, some of which are percent-encoded, a key is the same in all of them.
     #[inline]
-    pub(super) fn hashed<'v>(&self, number: usize, value: &'v [u8]) -> Cow<'v, [u8]> {
+    pub fn hashed<'v>(&self, number: usize, value: &'v [u8]) -> Cow<'v, [u8]> {
         if self.chosen != Some(number) {
             return Cow::Borrowed(value);
         }
@@ -75,6 +75,15 @@ impl Sources {
         } else {
             spelling::header::jwt(value)
         }
+    }
+
+    /// All that is hashed of this text where a source finds it, and the number that it is hashed with.
+    pub fn readings(&self, text: &[u8]) -> Vec<(usize, Vec<u8>)> {
+        let reading = |(place, source): (usize, &Rc<dyn Source>)| {
+            let number = self.number(place);
+            Some((number, self.hashed(number, &source.spelled(text)?).into_owned()))
+        };
+        self.sources.iter().enumerate().filter_map(reading).collect()
     }
 
     /// Whether headers are looked at.

@@ -116,6 +116,61 @@ accepted: {filter_state: true}",
 }
 
 #[test]
+fn plan_of_a_key_follows_it_in_any_place_and_spelling() {
+    let rule = |path: &str, actor: &str, plans: &str| {
+        format!(
+            "- {{Url: /{path}, rules: [{{name: {path}, actor: {actor}, unit: day, rpu: 9, algo: W, scope: local, \
+             plans: {{{plans}}}}}]}}\n"
+        )
+    };
+    let limits = [
+        rule("token", "token", "of: {abc: {rpu: 2}, a+b: {rpu: 1}}"),
+        rule("key", "key", "of: {a+b: {rpu: 2}, Bearer c: {rpu: 2}}"),
+        rule("auth", "auth", "of: {'Bearer  xyz': {rpu: 2}, 'basic YTpi=': {rpu: 2}}"),
+        rule("by", "all", "by: [{header: authorization}, {query: plan}], of: {free: {rpu: 2}}"),
+    ];
+    let actors = "actors:
+  token: [{header: authorization}, {query: access_token}]
+  key: [{query: api_key}, {cookie: api_key}, {client_address: {}}]
+  auth: [{header: authorization}]";
+    let mut gate = Gate::new(&format!("limits:\n{}{actors}", limits.concat()));
+    let get = FakeRequest::get;
+    let with = |path: &str, value: &str| get(path).header("authorization", value);
+    for (same, most) in [
+        (
+            &[with("/token", "Bearer abc"), with("/token", "abc"), get("/token?access_token=abc")]
+                [..],
+            2,
+        ),
+        (
+            &[
+                with("/token", "bearer  a+b"),
+                get("/token?access_token=a%2Bb"),
+                with("/token", "a%2bb"),
+            ],
+            1,
+        ),
+        (&[get("/key?api_key=a%2Bb"), get("/key").header("cookie", "api_key=a+b")], 2),
+        (&[get("/key?api_key=c"), get("/key?api_key=Bearer+c")], 2),
+        (&[with("/auth", "Bearer xyz"), with("/auth", "bearer   xyz"), with("/auth", "xyz")], 2),
+        (&[with("/auth", "Basic YTpi"), with("/auth", "BASIC YTpi==")], 2),
+        (&[with("/by", "Bearer free"), get("/by?plan=free"), with("/by", "free")], 2),
+        (
+            &[
+                with("/auth", "Bearer xy"),
+                with("/auth", "Basic YTpj"),
+                with("/auth", "bearer free"),
+            ],
+            27,
+        ),
+    ] {
+        let admitted: usize =
+            (0..9).map(|_| same.iter().filter(|one| gate.admits(one)).count()).sum();
+        assert_eq!(admitted, most, "{same:?}");
+    }
+}
+
+#[test]
 fn a_header_that_comes_twice_chooses_nothing() {
     let mut gate = rule("rpu: 2, algo: W, plans: {by: [{header: x-plan}], of: {gold: {rpu: 5}}}");
     let gold = |account: &str| from(account).header("x-plan", "gold");
