@@ -1,4 +1,4 @@
-//! What holds for every file of the source: its size, its names, and where `unsafe` may stand.
+//! What holds for every file of the source: its size, its names, and where `unsafe` may stand; and for every shipped listener.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,6 +22,25 @@ fn no_file_is_long() {
         let lines = text.lines().count();
         assert!(lines <= LINES, "{}: {lines} lines, at most {LINES}", file.display());
     }
+}
+
+#[test]
+fn shipped_listeners_reject_names_with_underscores() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut count = 0;
+    for folder in ["envoy", "envoy/istio", "envoy/llm", "envoy/redis", "charts/diana/templates"] {
+        let files = fs::read_dir(root.join(folder)).unwrap().map(|file| file.unwrap().path());
+        for file in files.filter(|file| file.extension().is_some_and(|end| end == "yaml")) {
+            let text = fs::read_to_string(&file).unwrap();
+            let has = |key: &str| text.lines().any(|line| line.trim_start().starts_with(key));
+            if has("stream_idle_timeout:") || has("use_remote_address:") {
+                let is_set = text.contains("headers_with_underscores_action: REJECT_REQUEST");
+                assert!(is_set, "{}", file.display());
+                count += 1;
+            }
+        }
+    }
+    assert_eq!(count, 13);
 }
 
 #[test]
