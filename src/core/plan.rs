@@ -45,7 +45,7 @@ enum By {
     Number { source: Rc<dyn Source>, is_text: bool },
 }
 
-/// A value as callers are hashed by it: the number of its source, and its text.
+/// The number of a source, and the bytes by which it identifies callers.
 type Reading = (usize, Box<[u8]>);
 
 impl Choosers {
@@ -133,7 +133,7 @@ impl Choosers {
 }
 
 impl Chooser {
-    /// The number of a name of a plan, which is read as sources read what a request has.
+    /// The number of a plan's name, which is read as the sources read requests.
     fn number(&mut self, name: &str, callers: &Callers) -> u32 {
         let sources = self.sources(callers);
         let readings = sources.map_or_else(Vec::new, |sources| sources.readings(name.as_bytes()));

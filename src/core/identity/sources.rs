@@ -61,9 +61,9 @@ impl Sources {
         self.numbers.get(place).copied().unwrap_or(place)
     }
 
-    /// What is hashed of a value that was found by a source with this number. A key that the client chooses is the same with
-    /// `Bearer` and without, as it is to `api_key_auth`, and a token however its signature ends. Where a client chooses among
-    /// several places, some of which are percent-encoded, a key is the same in all of them.
+    /// The bytes that are hashed for a value of a source with this number. A key that the client chooses is the same with
+    /// `Bearer` and without, as it is to `api_key_auth`, and so is a token with any spelling of its signature's end. Where a
+    /// client chooses among several places, some of which are percent-encoded, a key is the same in all of them.
     #[inline]
     pub fn hashed<'v>(&self, number: usize, value: &'v [u8]) -> Cow<'v, [u8]> {
         if self.chosen != Some(number) {
@@ -77,7 +77,7 @@ impl Sources {
         }
     }
 
-    /// All that is hashed of this text where a source finds it, and the number that it is hashed with.
+    /// For each source the number and the bytes that are hashed where it finds this text.
     pub fn readings(&self, text: &[u8]) -> Vec<(usize, Vec<u8>)> {
         let reading = |(place, source): (usize, &Rc<dyn Source>)| {
             let number = self.number(place);

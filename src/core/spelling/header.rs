@@ -139,11 +139,11 @@ pub fn token(credentials: &[u8]) -> Option<&[u8]> {
 }
 
 /// A JSON web token in one spelling; any other token as it is. Readers accept padding behind its signature, and ignore the
-/// bits of the last character that decode to nothing, so that one signature has up to 16 spellings.
+/// unused bits of the signature's last character, so one token has up to 48 spellings.
 #[must_use]
 #[inline]
 pub fn jwt(token: &[u8]) -> Cow<'_, [u8]> {
-    // What a JSON object begins with in base64.
+    // `{"` in base64.
     if token.starts_with(b"eyJ") { with_plain_signature(token) } else { Cow::Borrowed(token) }
 }
 
@@ -169,7 +169,7 @@ fn is_base64(text: &[u8]) -> bool {
     digits > 0 && text.iter().skip(digits).all(|&byte| byte == b'=')
 }
 
-/// Base64 without padding, and without the bits of its last character that decode to nothing.
+/// Base64 without padding, the unused bits of its last character cleared.
 fn unpadded(text: &[u8]) -> Cow<'_, [u8]> {
     let end = text.iter().rposition(|&byte| byte != b'=').map_or(0, |last| last + 1);
     let digits = text.get(..end).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! Values of dynamic metadata, among them claims, as the host serializes them.
 
-/// Returns true if a value names nothing: a text without characters, a list without items, or one that is or has a mapping. Envoy
-/// writes mappings in an order that changes from request to request.
+/// Returns true if a value identifies no caller: an empty text or list, a mapping, or a list that contains a mapping. Envoy writes
+/// mappings in an order that changes from request to request. A mapping in which all values are empty texts is written like a
+/// list of its keys, and counts as one.
 #[must_use]
 pub fn is_absent(value: &[u8]) -> bool {
     matches!(value, [] | [0, 0, 0, 0]) || has_mapping(value)
@@ -22,8 +23,8 @@ fn has_mapping(value: &[u8]) -> bool {
     false
 }
 
-/// The pairs of a mapping, or the items of a list, each with an empty text; nothing if the value is neither. First their number
-/// is written, then the two lengths of each pair, then the texts, each with a NUL behind it.
+/// Reads the pairs of a mapping, or the items of a list, each paired with an empty text. Returns `None` for any other value.
+/// The encoding is the number of pairs, the two lengths of each pair, and the texts, each with a NUL behind it.
 fn pairs(value: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let (&count, rest) = value.split_first_chunk()?;
     let count = usize::try_from(u32::from_le_bytes(count)).ok()?;
