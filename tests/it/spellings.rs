@@ -316,6 +316,16 @@ fn key_in_several_places_is_one_caller() {
 }
 
 #[test]
+fn query_name_behind_spaces_is_the_name() {
+    let caller = |query: &str| of(&[("query", "key")], &FakeRequest::get(query));
+    for query in ["/?+key=ada", "/?%20+%6bey=ada", "/?a=b;+key=ada"] {
+        assert_eq!(caller(query), caller("/?key=ada"), "{query}");
+    }
+    assert_eq!(caller("/?key=1&+key=ada"), Caller::Shared);
+    assert_eq!(caller("/?key+=ada"), Caller::Absent);
+}
+
+#[test]
 fn key_never_collides_with_an_address() {
     let places = [("client_address", ""), ("header", "x-key"), ("query", "key")];
     let address = of(&places, &FakeRequest::get("/").from("97.98.99.100:1"));

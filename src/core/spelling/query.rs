@@ -15,10 +15,15 @@ pub fn pairs<'a>(path: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Pair<'a
     pairs.filter_map(move |(pair, is_whole)| {
         let mut halves = pair.splitn(2, |&byte| byte == b'=');
         let key = halves.next()?;
-        (key == name || form(key).eq(form(name))).then(|| Pair {
+        (key == name || bare(key).eq(bare(name))).then(|| Pair {
             value: halves.next().unwrap_or_default(),
             is_plain: is_whole && key == name,
             is_encoded: is_whole && only_component(key).is_some_and(|key| key == name),
         })
     })
+}
+
+/// A name as PHP reads it, which takes spaces off its beginning.
+fn bare(name: &[u8]) -> impl Iterator<Item = u8> {
+    form(name).skip_while(|&byte| byte == b' ')
 }
