@@ -32,7 +32,7 @@ const FINDS: &[(u64, &str)] =
 
 #[test]
 fn native() {
-    play("native", |seed, now, ahead| Box::new(Native::new(seed, now, ahead)), 0..300);
+    play("native", |seed, now, ahead| Box::new(Native::new(seed, now, ahead)), 0..600);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::ops::Range;
 use diana_core::time::{Micros, Now, SECOND};
 
 use super::plan::{EPOCH, Fault, MILLISECOND, Plan, TIMEOUT};
-use super::record::{Account, Entry, KNOWN, Reach};
+use super::record::{Account, Entry, Reach};
 use super::rule::{Ban, Cost, Rule, Scope};
 
 /// Within which time a fleet counts together again once nothing is wrong any more.
@@ -101,20 +101,25 @@ impl Oracle<'_> {
     fn nobody_alarms_without_cause(&self) {
         for (gateway, at) in self.alarms {
             let reach = self.reaches.get(gateway);
-            let has_cause = reach.is_some_and(|reach| reach.may_be_alone(&(*at..*at)));
+            let has_cause = reach.is_some_and(|reach| reach.may_be_alone(&(*at..*at), self.well()));
             assert!(has_cause, "gateway {gateway} began to count alone at {at}; calls: {reach:?}");
         }
     }
 
+    /// When all gateways are to count together, whatever was wrong before.
+    fn well(&self) -> Micros {
+        let ends = self.plan.faults.iter().map(|fault| fault.span().end);
+        ends.max().unwrap_or(0) + TOGETHER
+    }
+
     /// Once nothing is wrong any more, no gateway counts alone for long.
     fn fleets_come_together(&self) {
-        let ends = self.plan.faults.iter().map(|fault| fault.span().end);
-        let all_is_well = ends.max().unwrap_or(0) + TOGETHER;
         for (gateway, reach) in self.reaches {
-            let late = reach.alone.iter().find(|alone| alone.end > all_is_well + KNOWN);
             // Whoever has ended, or asks nothing more, finds nothing out.
-            let is_over = |alone: &&Range<Micros>| alone.end == Micros::MAX;
-            assert!(late.is_none_or(|alone| is_over(&alone)), "gateway {gateway}: {late:?}");
+            let is_late =
+                |alone: &&Range<Micros>| alone.end > self.well() && alone.end < Micros::MAX;
+            let late = reach.alone.iter().find(is_late);
+            assert!(late.is_none(), "gateway {gateway} counted alone in {late:?}");
         }
     }
 
@@ -230,7 +235,8 @@ impl Oracle<'_> {
     /// Whether the gateway of a request may have counted it alone.
     fn may_be_alone(&self, rule: &Rule, entry: &Entry, span: &Range<Micros>) -> bool {
         let reach = self.reaches.get(&entry.gateway_life);
-        rule.scope == Scope::Global && reach.is_some_and(|reach| reach.may_be_alone(span))
+        rule.scope == Scope::Global
+            && reach.is_some_and(|reach| reach.may_be_alone(span, self.well()))
     }
 
     fn never_too_many_at_a_time(&self, rule: &Rule, admitted: &[&Entry]) {
@@ -264,17 +270,20 @@ impl Oracle<'_> {
     /// reached, or Redis forgot.
     fn may_be_forgotten(&self, rule: &Rule, entry: &Entry, span: Range<Micros>) -> bool {
         self.plan.faults.iter().any(|fault| {
-            let is_meant = match fault {
-                Fault::Still { worker, span } => {
-                    *worker == entry.worker && span.end - span.start >= FORGETTABLE
+            let wrong = fault.span();
+            match fault {
+                // Under way when it went on; those that it lets in from then on are counted.
+                Fault::Still { worker, .. } => {
+                    *worker == entry.worker
+                        && wrong.end - wrong.start >= FORGETTABLE
+                        && overlaps(&wrong, &span)
                 }
                 Fault::Away { .. } | Fault::Loses { .. } | Fault::Emptied { .. } => {
                     rule.scope == Scope::Global
+                        && overlaps(&(wrong.start..wrong.end + TOGETHER), &span)
                 }
                 _ => false,
-            };
-            let wrong = fault.span();
-            is_meant && overlaps(&(wrong.start..wrong.end + TOGETHER), &span)
+            }
         })
     }
 
@@ -340,8 +349,8 @@ impl Oracle<'_> {
             else {
                 continue;
             };
-            // Redis is told, and tells others, with the calls that leave anyway.
-            let known = here + if rule.scope == Scope::Global { PERMITS } else { 0 };
+            // Whoever counts together is told a tenth of a second later.
+            let known = here + if rule.scope == Scope::Local { 0 } else { PERMITS };
             assert!(
                 entry.arrived <= known || entry.arrived >= anywhere + ban.lasts,
                 "{}: let through though banned at {here}: {entry:?}",

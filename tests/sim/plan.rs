@@ -139,17 +139,19 @@ impl Plan {
             };
             let kinds: Vec<u8> =
                 (0..rng.usize(1..=2)).map(|_| usual[rng.usize(..usual.len())]).collect();
+            // Often all at the same time.
+            let first = rng.u64(SECOND..plan.ends - SECOND);
+            let last = if rng.bool() { plan.ends - SECOND } else { first + SECOND / 2 };
             for _ in 0..rng.usize(1..=6) {
                 let kind = kinds[rng.usize(..kinds.len())];
-                let fault = plan.fault(kind, &mut rng);
+                let fault = plan.fault(kind, rng.u64(first..=last), &mut rng);
                 plan.faults.push(fault);
             }
         }
         plan
     }
 
-    fn fault(&self, kind: u8, rng: &mut Rng) -> Fault {
-        let at = rng.u64(SECOND..self.ends - SECOND);
+    fn fault(&self, kind: u8, at: Micros, rng: &mut Rng) -> Fault {
         let all = self.gateways * self.workers;
         let span = |rng: &mut Rng| {
             let lasts = [1..50, 1..500, 1000..3000][rng.usize(..3)].clone();

@@ -32,7 +32,7 @@ pub struct Entry {
     pub used: Option<u64>,
     /// Whether its worker died while it was open.
     pub is_lost: bool,
-    /// Whether so many of its caller's requests waited in its worker that more may be refused.
+    /// Whether so many requests waited in its worker that more may be refused.
     pub is_crowded: bool,
 }
 
@@ -67,8 +67,8 @@ pub struct Reach {
     failed: Option<Micros>,
 }
 
-/// How long it takes until all workers of a gateway know that it counts together again.
-pub const KNOWN: Micros = SECOND / 10;
+/// How long it takes until all workers of a gateway know that it counts together again: each looks when it is due.
+const KNOWN: Micros = SECOND;
 
 impl Reach {
     /// A call that left at `sent` came to nothing, as the gateway knows now.
@@ -85,22 +85,27 @@ impl Reach {
         if self.failed.is_some_and(|failed| sent >= failed)
             && let Some(last) = self.alone.last_mut()
         {
-            last.end = now + KNOWN;
+            last.end = now;
             self.failed = None;
         }
     }
 
-    /// Whether the gateway may have counted alone at some instant of a span.
-    pub fn may_be_alone(&self, span: &Range<Micros>) -> bool {
-        self.alone.iter().any(|alone| alone.start <= span.end && span.start <= alone.end)
+    /// Whether some worker of the gateway may have counted alone at an instant of a span, where all are to count
+    /// together from `well` on.
+    pub fn may_be_alone(&self, span: &Range<Micros>, well: Micros) -> bool {
+        self.alone.iter().any(|alone| {
+            let known = alone.end.saturating_add(KNOWN).min(well.max(alone.end));
+            alone.start <= span.end && span.start <= known
+        })
     }
 
     /// The first instant from `at` on since when the gateway has counted with the others for `ticks`.
     pub fn together_for(&self, ticks: Micros, at: Micros) -> Micros {
         let mut since = at;
         for alone in &self.alone {
-            if alone.start <= since.saturating_add(ticks) && since <= alone.end {
-                since = alone.end;
+            let known = alone.end.saturating_add(KNOWN);
+            if alone.start <= since.saturating_add(ticks) && since <= known {
+                since = known;
             }
         }
         since.saturating_add(ticks)

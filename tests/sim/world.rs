@@ -17,7 +17,7 @@ use super::record::{Entry, Reach};
 /// Makes a gateway of a seed, at an instant, by a clock that is so many hours ahead.
 pub type Start = fn(u64, Micros, u64) -> Box<dyn Gateway>;
 
-/// As many requests of a caller that wait in a worker may have more of them refused for so long.
+/// If so many requests wait in a worker, more may be refused for so long.
 const CROWD: usize = 60;
 const CROWDED: Micros = SECOND + SECOND / 5;
 
@@ -49,8 +49,8 @@ struct Place {
     called: Option<Micros>,
     /// Streams that are open, and which requests they are.
     open: BTreeMap<u32, usize>,
-    /// Callers of which many requests waited, and when last.
-    crowded: BTreeMap<u32, Micros>,
+    /// Entries of which many requests waited, and when last.
+    crowded: BTreeMap<usize, Micros>,
 }
 
 /// A gateway, or the one that took its place.
@@ -154,6 +154,7 @@ impl World<'_> {
         assert!(open.iter().all(|open| open.is_empty()), "streams are left: {open:?}");
         if self.tells_all {
             self.entries.iter().for_each(|entry| println!("{entry:?}"));
+            self.reaches.iter().for_each(|reach| println!("{reach:?}"));
         }
         let World { plan, entries, reaches, deaths, alarms, .. } = &self;
         Oracle { plan, entries, reaches, deaths, alarms, looked: Looked::default() }.judge()
@@ -376,7 +377,7 @@ impl World<'_> {
     fn enter(&mut self, worker: usize, visit: Visit, now: Micros) -> usize {
         let place = &self.places[worker];
         let site = &self.sites[place.gateway];
-        let crowded = place.crowded.get(&visit.caller);
+        let crowded = place.crowded.get(&visit.entry);
         self.entries.push(Entry {
             is_crowded: crowded.is_some_and(|last| now - last < CROWDED),
             visit,
@@ -474,19 +475,19 @@ impl World<'_> {
     fn decide(&mut self, number: usize, worker: &mut dyn Worker, now: Micros) {
         let open: Vec<(u32, usize)> =
             self.places[number].open.iter().map(|(stream, request)| (*stream, *request)).collect();
-        let mut held: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut held: BTreeMap<usize, usize> = BTreeMap::new();
         for (stream, request) in open {
             if self.entries[request].decided.is_some() {
                 continue;
             }
             let fate = worker.fate(stream);
-            let caller = self.entries[request].visit.caller;
+            let entry = self.entries[request].visit.entry;
             match fate {
                 Fate::Held => {
-                    let count = held.entry(caller).or_default();
+                    let count = held.entry(entry).or_default();
                     *count += 1;
                     if *count >= CROWD {
-                        self.places[number].crowded.insert(caller, now);
+                        self.places[number].crowded.insert(entry, now);
                     }
                 }
                 Fate::Refused => {
@@ -497,7 +498,7 @@ impl World<'_> {
                 }
                 Fate::Admitted => {
                     self.entries[request].decided = Some((now, fate));
-                    let end = self.ending(self.entries[request].visit.entry);
+                    let end = self.ending(entry);
                     let takes = self.rng.u64(..=2 * self.plan.service);
                     let takes = if now < self.plan.ends { takes } else { MILLISECOND };
                     let life = self.places[number].life;
