@@ -1,9 +1,9 @@
-//! The simulator: fleets of the shipped module, and of native workers, on one clock that nobody has to wait for, with
+//! The simulator: fleets of the shipped module, and of native workers, on one simulated clock, with
 //! a real Redis. Each seed chooses a world (`plan`), the world happens (`world`), and all promises are held against it
 //! (`oracle`).
 //!
 //! A world that broke a promise is played again by its seed, and then prints what became of each request:
-//! `DIANA_SEED=78 cargo test --test sim native -- --nocapture`. `DIANA_SEED=fresh` plays worlds that nobody has seen.
+//! `DIANA_SEED=78 cargo test --test sim native -- --nocapture`. `DIANA_SEED=fresh` plays new worlds.
 
 mod native;
 mod network;
@@ -26,7 +26,7 @@ use plan::Plan;
 use shipped::Shipped;
 use world::{Start, World};
 
-/// Worlds that have shown a bug, with what was wrong.
+/// Seeds that found a bug, with its description.
 const FINDS: &[(u64, &str)] =
     &[(78, "a holder of places that settled other rules meanwhile did not say that it lives")];
 

@@ -1,4 +1,4 @@
-//! Gateways of native workers: what the module is made of, without the adapter and the interpreter.
+//! Gateways of native workers: the code of the module, without its adapter and the interpreter.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -19,7 +19,7 @@ use kit::fake::{FakeEnvironment, FakeSharedData};
 use super::node::{ALARM, Call, End, Fate, Gateway, Visit, Worker};
 use super::plan::EPOCH;
 
-/// What other workers do in the middle of a call, and the accesses to shared data that come before it.
+/// Runs another worker in the middle of a call, after this number of accesses to shared data.
 type Interruption = (u32, Box<dyn FnOnce()>);
 
 pub struct Native {
@@ -27,7 +27,7 @@ pub struct Native {
     random: Rng,
 }
 
-/// What the workers of a gateway have in common.
+/// Shared by the workers of a gateway.
 struct Shared {
     clocks: Now,
     now: Cell<Micros>,
@@ -122,7 +122,7 @@ struct OfThread {
 
 struct OfStream {
     root: u32,
-    /// What the worker keeps of it, if anything is left to do.
+    /// Present while the stream can still settle or wait.
     stream: Option<Stream>,
 }
 
@@ -346,7 +346,7 @@ struct NativeHost {
     entered: Cell<u32>,
     requests: RefCell<HashMap<u32, Rc<Asked>>>,
     fates: RefCell<HashMap<u32, Fate>>,
-    /// Calls that nobody was told of yet, and all that await an answer.
+    /// Calls not yet reported to the world, and calls that await an answer.
     made: RefCell<Vec<Call>>,
     calls: RefCell<BTreeMap<u32, Open>>,
     is_alarmed: Cell<bool>,
@@ -385,7 +385,7 @@ impl NativeHost {
         self.entered.set(context);
     }
 
-    /// When the next timer fires, and whose it is.
+    /// The next timer: when it fires, and its root.
     fn next_timer(&self) -> Option<(Micros, u32)> {
         let roots = self.roots.borrow();
         let running = roots.iter().filter(|(_, timer)| timer.period > 0);

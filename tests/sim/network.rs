@@ -7,11 +7,11 @@ use kit::server::Server;
 use super::node::Call;
 use super::plan::{Away, EPOCH, Fault, Plan};
 
-/// What comes back on a call.
+/// The answer to a call.
 #[derive(Debug, Clone)]
 pub struct Response {
     pub token: u32,
-    /// Nothing if the connection broke off.
+    /// `None` if the connection was reset.
     pub status: Option<u16>,
     pub body: Vec<u8>,
     /// When the call was made, and when the host gives it up.
@@ -22,17 +22,17 @@ pub struct Response {
     pub is_whole: bool,
 }
 
-/// A call on its way to Redis.
+/// A call under way to Redis.
 pub struct Way {
     call: Call,
     sent: Micros,
     /// When the host gives it up.
     given_up: Micros,
-    /// How long the answer takes back; nothing if it gets lost.
+    /// Travel time of the answer; `None` if it is lost.
     back: Option<Micros>,
 }
 
-/// What becomes of a call that a gateway makes.
+/// The fate of a call that leaves a gateway.
 pub enum Sent {
     /// It reaches Redis then.
     Arrives(Micros, Way),

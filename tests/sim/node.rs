@@ -8,7 +8,7 @@ use diana_core::time::{Micros, Now};
 /// A request as a client sends it.
 #[derive(Debug, Clone)]
 pub struct Visit {
-    /// The place of the entry whose path is asked for.
+    /// Index of the requested entry in the plan.
     pub entry: usize,
     pub caller: u32,
     /// Whether the caller has the larger plan.
@@ -25,7 +25,7 @@ impl Visit {
     }
 }
 
-/// What has become of a request so far.
+/// The decision about a request so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Held,
@@ -36,7 +36,7 @@ pub enum Fate {
 /// How a stream ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The upstream answers 200, and says in `x-used` how many permits the request took.
+    /// The upstream answers 200, with the permits that the request used in `x-used`.
     Served(u64),
     /// The upstream cannot be reached.
     Failed,
@@ -54,12 +54,12 @@ pub struct Call {
 
 /// One thread of a gateway.
 pub trait Worker {
-    /// A request comes to a listener. The number of its stream.
+    /// A listener receives a request. Returns the number of its stream.
     fn open(&mut self, listener: usize, visit: &Visit) -> u32;
 
     fn fate(&mut self, stream: u32) -> Fate;
 
-    /// The stream ends, as `end` says if its request was admitted.
+    /// Ends a stream; `end` matters only if its request was admitted.
     fn end(&mut self, stream: u32, end: End);
 
     /// When the next timer fires, by the clock of the world.
@@ -68,23 +68,23 @@ pub trait Worker {
     /// Lets that timer fire.
     fn tick(&mut self);
 
-    /// The calls made since this was last asked.
+    /// The calls made since the previous `calls`.
     fn calls(&mut self) -> Vec<Call>;
 
-    /// Whether the log said since this was last asked that Redis cannot be relied upon.
+    /// Returns true if the log contains [`ALARM`] since the previous `is_alarmed`.
     fn is_alarmed(&mut self) -> bool;
 
-    /// A call is answered; a status of nothing is a connection that broke off. The worker may have forgotten the call.
+    /// Answers a call; without a status its connection was reset. Does nothing if the call's root has ended.
     fn answer(&mut self, token: u32, status: Option<u16>, body: &[u8]);
 
-    /// A listener gets other rules. Streams that are open keep those that they came by.
+    /// Gives a listener other rules. Open streams keep their rules.
     fn configure(&mut self, listener: usize, document: &str);
 
-    /// Everything ends that belongs to rules which no listener has any more. The streams that ended with it.
+    /// Ends the rules that no listener uses, and their streams. Returns these streams.
     fn end_drain(&mut self) -> Vec<u32>;
 }
 
-/// What the log says when a gateway begins to count alone.
+/// Text of the log line of a gateway that begins to count alone.
 pub const ALARM: &str = "cannot be relied upon";
 
 /// A process of several workers, which share data and clocks.
@@ -98,9 +98,9 @@ pub trait Gateway {
     /// Starts a worker with the rules of each listener.
     fn start(&mut self, documents: &[String]) -> Rc<RefCell<dyn Worker>>;
 
-    /// Has `other` run in the middle of what a worker does next, after so many accesses to shared data.
+    /// Runs `other` in the middle of the next call of a worker, after `accesses` accesses to shared data.
     fn interrupt_after(&self, accesses: u32, other: Box<dyn FnOnce()>);
 
-    /// What was to interrupt a worker that did not access shared data so often.
+    /// Removes the interruption if it has not run.
     fn take_interruption(&self) -> Option<Box<dyn FnOnce()>>;
 }

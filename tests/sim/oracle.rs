@@ -1,7 +1,7 @@
-//! What must hold of a world, whatever happened in it.
+//! The promises, checked against everything that happened in a world.
 //!
-//! When exactly a request was charged cannot be seen from outside: it was between its arrival and its decision. Each
-//! oracle takes the instants that accuse least.
+//! A request is charged at some time between its arrival and its decision, which cannot be observed. Each oracle
+//! assumes the time that is least suspicious.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,13 +12,13 @@ use super::plan::{EPOCH, Fault, MILLISECOND, Plan, TIMEOUT};
 use super::record::{Account, Entry, Reach};
 use super::rule::{Ban, Cost, Rule, Scope};
 
-/// Within which time a fleet counts together again once nothing is wrong any more.
+/// A fleet counts together again this long after the last fault.
 const TOGETHER: Micros = 2 * SECOND;
 
-/// How long a settlement may be under way to whoever counts.
+/// Longest delay until a settlement is counted.
 const SETTLING: Micros = SECOND;
 
-/// A request may wait for permits that others hold: so long, and less a moment for those that are refused then.
+/// Longest wait for permits that other workers hold. A refusal after `NEARLY` is due to this bound.
 const PERMITS: Micros = 200 * MILLISECOND;
 const NEARLY: Micros = 180 * MILLISECOND;
 
@@ -31,7 +31,7 @@ const MAX_DELAY: Micros = SECOND;
 /// How late a held request may leave.
 const PUNCTUAL: Micros = 2 * MILLISECOND;
 
-/// A worker that is silent for a second is taken for dead; it says twice a second that it lives.
+/// A worker reports twice a second that it is alive, and is presumed dead after a second of silence.
 const FORGETTABLE: Micros = 400 * MILLISECOND;
 
 pub struct Oracle<'a> {
@@ -40,16 +40,16 @@ pub struct Oracle<'a> {
     pub reaches: &'a BTreeMap<usize, Reach>,
     pub deaths: &'a BTreeMap<usize, Micros>,
     pub alarms: &'a [(usize, Micros)],
-    /// How often something could have been wrong: a test of worlds that are too tame shows nothing.
+    /// The extent of the checks, to notice worlds that are too tame.
     pub looked: Looked,
 }
 
-/// What the oracles looked at.
+/// Numbers of requests that were checked.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Looked {
     pub admissions: usize,
     pub refusals: usize,
-    /// Refusals that needed a reason, since nothing excused them.
+    /// Refusals that no fault could excuse.
     pub accountable: usize,
 }
 
@@ -61,7 +61,7 @@ impl Looked {
     }
 }
 
-/// The requests that one counter has counted.
+/// Admitted requests by the account that they are charged to.
 type Counted<'a> = BTreeMap<Account, Vec<&'a Entry>>;
 
 /// When a caller was refused, by one worker or by all of them.
@@ -106,16 +106,16 @@ impl Oracle<'_> {
         }
     }
 
-    /// When all gateways are to count together, whatever was wrong before.
+    /// From this time on all gateways have to count together.
     fn well(&self) -> Micros {
         let ends = self.plan.faults.iter().map(|fault| fault.span().end);
         ends.max().unwrap_or(0) + TOGETHER
     }
 
-    /// Once nothing is wrong any more, no gateway counts alone for long.
+    /// No gateway counts alone longer than promised after the last fault.
     fn fleets_come_together(&self) {
         for (gateway, reach) in self.reaches {
-            // Whoever has ended, or asks nothing more, finds nothing out.
+            // A gateway that has ended or makes no more calls cannot find out.
             let is_late =
                 |alone: &&Range<Micros>| alone.end > self.well() && alone.end < Micros::MAX;
             let late = reach.alone.iter().find(is_late);
@@ -123,7 +123,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// No client waits longer than a rule may hold it, Redis may take, and permits of others are waited for.
+    /// No client waits longer than its rules, the timeout of Redis and the wait for leased permits allow.
     fn nobody_waits_too_long(&self) {
         for entry in self.entries.iter().filter(|entry| !entry.is_lost) {
             let rules = &self.plan.entries[entry.visit.entry];
@@ -156,7 +156,7 @@ impl Oracle<'_> {
         sum
     }
 
-    /// At most the limit, and in a fleet what those may add that could not ask.
+    /// At most the limit is admitted, plus the shares of gateways that could not reach Redis.
     fn never_over(&self, rule: &Rule, admitted: &[&Entry]) {
         if rule.algo == "P" {
             return self.never_too_many_at_a_time(rule, admitted);
@@ -170,12 +170,12 @@ impl Oracle<'_> {
         charges.sort_by_key(|(entry, ..)| entry.arrived);
         let settles = matches!(rule.cost, Cost::Settled { .. });
         for (last, end, is_alone) in &charges {
-            // A gateway that counts alone knows nothing of the debts of others.
+            // A gateway that counts alone does not know the debts in Redis.
             if rule.holds() && self.is_still(last.worker, *end) || settles && *is_alone {
                 continue;
             }
             let mut sum = Sum::default();
-            // All that can have been charged between the arrival of each and this decision.
+            // Sum of the charges between the arrival of each request and this decision.
             for (first, at, may_be_alone) in charges.iter().rev().filter(|(_, at, _)| at <= end) {
                 let begin = first.arrived;
                 let length = end.saturating_sub(begin);
@@ -192,7 +192,7 @@ impl Oracle<'_> {
                 };
                 let emptied = self.times_emptied(rule, &(begin..*end));
                 if settles && emptied > 0 {
-                    // What was owed before is forgotten.
+                    // Redis has forgotten earlier debts.
                     break;
                 }
                 sum.add(self.known(rule, first, last), first.gateway_life, *may_be_alone);
@@ -209,7 +209,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Permits that a request had taken for certain when another one came.
+    /// Permits that a request was certainly charged when a later one arrived.
     fn known(&self, rule: &Rule, entry: &Entry, later: &Entry) -> u64 {
         let Cost::Settled { reserve, .. } = rule.cost else { return rule.cost.reserved() };
         let Some(used) = entry.used else { return reserve };
@@ -266,13 +266,13 @@ impl Oracle<'_> {
         }
     }
 
-    /// Whether whoever counts may have dropped a request that is under way: its worker was silent, could not be
-    /// reached, or Redis forgot.
+    /// Returns true if a request under way may have lost its place: its worker was silent or could not reach
+    /// Redis, or Redis lost its data.
     fn may_be_forgotten(&self, rule: &Rule, entry: &Entry, span: Range<Micros>) -> bool {
         self.plan.faults.iter().any(|fault| {
             let wrong = fault.span();
             match fault {
-                // Under way when it went on; those that it lets in from then on are counted.
+                // Only requests admitted before the stall ended.
                 Fault::Still { worker, .. } => {
                     *worker == entry.worker
                         && wrong.end - wrong.start >= FORGETTABLE
@@ -298,7 +298,7 @@ impl Oracle<'_> {
 
     /// A request that fits under all its rules is not refused.
     fn never_refused_in_error(&mut self, number: usize, rules: &[Rule]) {
-        // When a line is too long, or what two plans have used together, is another matter.
+        // Full queues, and rules with several plans, are not checked.
         if rules.iter().any(|rule| rule.holds() || rule.gold.is_some()) {
             return;
         }
@@ -324,9 +324,9 @@ impl Oracle<'_> {
         }
     }
 
-    /// Whoever was refused too often in a worker is let through no more there, until the ban ends.
+    /// A caller that reached the number of refusals in a worker is refused there until the ban ends.
     fn bans_hold(&self, number: usize, rule: &Rule, ban: Ban) {
-        // By worker, and in all of them: what others have refused may make the ban begin earlier.
+        // By worker, and in all workers, since refusals in other workers may start the ban earlier.
         let mut refused = Refused::new();
         let mut of_entry: Vec<&Entry> = self
             .entries
@@ -338,7 +338,7 @@ impl Oracle<'_> {
             let own = entry.counted_as(rule);
             if let Some(at) = entry.refused() {
                 refused.entry((None, own)).or_default().push(at);
-                // What a gateway refuses that cannot ask may not count.
+                // Refusals of a gateway that cannot reach Redis may not count.
                 if !self.may_be_alone(rule, entry, &(entry.arrived..at)) && !entry.is_crowded {
                     refused.entry((Some(entry.worker_life), own)).or_default().push(at);
                 }
@@ -349,7 +349,7 @@ impl Oracle<'_> {
             else {
                 continue;
             };
-            // Whoever counts together is told a tenth of a second later.
+            // Other workers learn of refusals and bans within 150 ms.
             let known = here + if rule.scope == Scope::Local { 0 } else { PERMITS };
             assert!(
                 entry.arrived <= known || entry.arrived >= anywhere + ban.lasts,
@@ -359,15 +359,15 @@ impl Oracle<'_> {
         }
     }
 
-    /// Whether something was wrong of late that may have left permits with nobody.
+    /// Returns true if a recent fault may have left permits charged that no request uses.
     fn may_be_stingy(&self, rule: &Rule, refusal: &Entry, decided: Micros) -> bool {
         let span = refusal.arrived..decided;
         if self.may_be_alone(rule, refusal, &span) {
             return true;
         }
         let is_settled = matches!(rule.cost, Cost::Settled { .. });
-        // What was leased, or charged without an answer, counts until its window is over; places of workers that died,
-        // until they have been silent for long.
+        // Leases, and charges whose answer was lost, count until their window ends; places of dead workers count until
+        // the workers are presumed dead.
         let after = match rule.algo {
             "P" => 10 * SECOND,
             _ => TOGETHER + rule.unit + rule.unit / 10,
@@ -383,7 +383,7 @@ impl Oracle<'_> {
         self.plan.faults.iter().any(|fault| {
             let is_meant = match fault {
                 Fault::Update { .. } | Fault::Away { .. } | Fault::Loses { .. } => false,
-                // Another counter, with nothing used.
+                // A new counter, with no usage.
                 Fault::Dies { .. } => rule.scope != Scope::Local && !is_settled,
                 Fault::Restarts { .. } => rule.scope == Scope::Global && !is_settled,
                 Fault::Still { worker, .. } => {
@@ -393,7 +393,7 @@ impl Oracle<'_> {
             };
             let wrong = fault.span();
             match fault {
-                // Nothing is leased of what is settled.
+                // Rules with settled costs grant no leases.
                 Fault::Emptied { .. } if is_settled => {
                     is_meant && overlaps(&(wrong.start..wrong.end + TOGETHER), &span)
                 }
@@ -402,7 +402,7 @@ impl Oracle<'_> {
         })
     }
 
-    /// When it is known for certain what a request took; never, if its worker died before it could say so.
+    /// When the settlement of a request is counted at the latest; `None` if its worker died before.
     fn settled(&self, rule: &Rule, entry: &Entry) -> Option<Micros> {
         let ended = entry.ended?;
         let settled = match self.reaches.get(&entry.gateway_life) {
@@ -413,7 +413,8 @@ impl Oracle<'_> {
         (death.is_none_or(|death| *death > settled)).then_some(settled)
     }
 
-    /// Whether a refused request would fit, had whoever may have been charged by then been charged as late as possible.
+    /// Returns true if a refused request fits even if all requests that may have been charged were charged as late as
+    /// possible.
     fn fits(&self, rule: &Rule, refusal: &Entry, decided: Micros, counted: &[&Entry]) -> bool {
         let at = refusal.arrived;
         let mut charged: Vec<(Micros, u64)> = Vec::new();
@@ -433,7 +434,7 @@ impl Oracle<'_> {
                 (cost, used) => used.map_or(cost.max(), |used| used.max(cost.reserved())),
             };
             let until = match rule.cost {
-                // What turns out to be used counts from then on.
+                // Settled permits count from the settlement on.
                 Cost::Settled { .. } => settled,
                 Cost::Plain(_) => {
                     entry.decided.map(|(at, _)| at).or(entry.ended).unwrap_or(Micros::MAX)
@@ -470,7 +471,7 @@ fn memory(ban: Ban) -> Micros {
     Ban::WITHIN + Ban::WITHIN / 7 + ban.lasts + TOGETHER
 }
 
-/// When refusals have led to a ban after a long peace. Later ones may be by the ban itself.
+/// When the first refusals after a long pause led to a ban. Later refusals may be due to the ban itself.
 fn first_ban(ban: Ban, refused: &[Micros]) -> Option<Micros> {
     let peace = refused.windows(2).rposition(|two| two[1] - two[0] > memory(ban));
     let first = peace.map_or(0, |place| place + 1);
@@ -479,7 +480,7 @@ fn first_ban(ban: Ban, refused: &[Micros]) -> Option<Micros> {
     (end - begin < Ban::WITHIN).then_some(end)
 }
 
-/// Whether its caller may have been refused so often that it is banned.
+/// Returns true if the refusals of a caller may have led to a ban.
 fn may_be_banned(rule: &Rule, ban: Ban, refusal: &Entry, of_entry: &[&Entry]) -> bool {
     let (at, own) = (refusal.arrived, refusal.counted_as(rule));
     let recent = of_entry.iter().filter(|entry| {

@@ -1,4 +1,4 @@
-//! What a seed chooses: the fleet, its rules, who comes, and what goes wrong.
+//! The world that a seed selects: fleet, rules, traffic, faults.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use fastrand::Rng;
 
 use super::rule::{Rule, Scope, Theme};
 
-/// What the clock of Redis shows when that of the world shows zero.
+/// Time of Redis's clock at the start of a world.
 pub const EPOCH: Micros = kit::rules::START;
 
 pub const MILLISECOND: Micros = 1_000;
@@ -16,7 +16,7 @@ pub const MILLISECOND: Micros = 1_000;
 /// How long gateways wait for Redis.
 pub const TIMEOUT: Micros = 20 * MILLISECOND;
 
-/// Once nothing new comes, for how long what is under way may end; and for how long each rule is probed then.
+/// Pause after the last request and the last fault, before the rules are probed.
 pub const REST: Micros = 3 * SECOND;
 
 #[derive(Debug, Clone)]
@@ -45,29 +45,29 @@ pub struct Plan {
     pub faults: Vec<Fault>,
 }
 
-/// What goes wrong, or is changed.
+/// A fault, or a change of the configuration.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// Redis does not answer these gateways.
     Away { span: Range<Micros>, gateways: Range<usize>, how: Away },
-    /// Of a thousand calls so many get lost, on the way there or back.
+    /// This share of the calls is lost, half of them on the way back.
     Loses { span: Range<Micros>, permille: u64 },
     /// A worker stands still.
     Still { span: Range<Micros>, worker: usize },
     /// A worker dies, and another one takes its place.
     Dies { at: Micros, worker: usize },
-    /// A gateway starts anew.
+    /// A gateway restarts.
     Restarts { at: Micros, gateway: usize },
     /// Redis forgets everything.
     Emptied { at: Micros },
-    /// A listener of a gateway gets another document; what is under way by the old one ends so much later.
+    /// A listener of a gateway gets another document; streams of the old one are ended after `drain`.
     Update { at: Micros, gateway: usize, listener: usize, drain: Micros },
 }
 
 /// What becomes of a call while Redis is away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Away {
-    /// Nothing comes back before the timeout.
+    /// No answer before the timeout.
     Silent,
     /// Envoy answers 503 at once.
     Refused,
@@ -100,7 +100,7 @@ impl Plan {
             _ => Theme::Any,
         };
         let (gateways, workers) = (rng.usize(1..=3), [1, 2, 2, 3][rng.usize(..4)]);
-        // Not all features in each world: those that are always there hide what goes wrong without them.
+        // A subset, since a feature that is always present can hide a bug.
         let mut scopes = vec![Scope::Local, Scope::Gateway, Scope::Global];
         rng.shuffle(&mut scopes);
         scopes.truncate(rng.usize(1..=3));
@@ -175,7 +175,7 @@ impl Plan {
         }
     }
 
-    /// The document of a listener after so many changes: the limits are always the same.
+    /// The document of a listener after this number of changes, which never touch the limits.
     pub fn document(&self, listener: usize, changes: usize) -> String {
         let mut text = format!(
             "namespace: sim\nkeys: 10000\nresponse: {{status: {}}}\n\

@@ -1,4 +1,4 @@
-//! Everything that became of the requests of a world, for the oracles.
+//! The history of a world, for the oracles.
 
 use std::ops::Range;
 
@@ -25,14 +25,14 @@ pub struct Entry {
     /// The clocks of its gateway when that of the world shows zero.
     pub clocks: Now,
     pub arrived: Micros,
-    /// When it was admitted or refused; nothing if the client left before, or the worker died.
+    /// When it was admitted or refused; `None` if the client left or the worker died before.
     pub decided: Option<(Micros, Fate)>,
     pub ended: Option<Micros>,
-    /// What the upstream said that it took; nothing if it said nothing.
+    /// Used permits by the response; `None` without a response.
     pub used: Option<u64>,
     /// Whether its worker died while it was open.
     pub is_lost: bool,
-    /// Whether so many requests waited in its worker that more may be refused.
+    /// Whether enough requests waited in its worker to have more of them refused.
     pub is_crowded: bool,
 }
 
@@ -45,7 +45,7 @@ impl Entry {
         self.decided.filter(|(_, fate)| *fate == Fate::Refused).map(|(at, _)| at)
     }
 
-    /// Whoever is counted together with it under a rule has the same.
+    /// The account that a rule charges it to.
     pub fn counted_as(&self, rule: &Rule) -> Account {
         let place = match rule.scope {
             Scope::Local => self.worker_life,
@@ -71,7 +71,7 @@ pub struct Reach {
 const KNOWN: Micros = SECOND;
 
 impl Reach {
-    /// A call that left at `sent` came to nothing, as the gateway knows now.
+    /// A call that left at `sent` has failed.
     pub fn fail(&mut self, sent: Micros, now: Micros) {
         self.failed = self.failed.max(Some(now));
         match self.alone.last_mut() {
@@ -90,8 +90,7 @@ impl Reach {
         }
     }
 
-    /// Whether some worker of the gateway may have counted alone at an instant of a span, where all are to count
-    /// together from `well` on.
+    /// Returns true if a worker of the gateway may have counted alone in a span; from `well` on none may.
     pub fn may_be_alone(&self, span: &Range<Micros>, well: Micros) -> bool {
         self.alone.iter().any(|alone| {
             let known = alone.end.saturating_add(KNOWN).min(well.max(alone.end));

@@ -1,4 +1,4 @@
-//! The rules of a world: the numbers that the oracles need, and the text that gateways get.
+//! The rules of a world: numbers for the oracles, text for the gateways.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use diana_core::policy::Quota;
 use diana_core::time::{Micros, SECOND, Unit};
 use fastrand::Rng;
 
-/// Who counts together.
+/// The workers that share a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     Local,
@@ -15,23 +15,23 @@ pub enum Scope {
     Global,
 }
 
-/// What a world is about: it finds most if what belongs together happens together.
+/// The subject of a world: related features and faults together find more bugs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Theme {
     Any,
-    /// What responses say that requests took.
+    /// Costs that responses report.
     Settling,
     /// Requests at a time.
     Places,
-    /// Callers who come so often that workers take permits in advance.
+    /// Callers frequent enough for leases.
     Leases,
 }
 
-/// What a request turns out to take.
+/// The permits that a request takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
     Plain(u64),
-    /// The response says it.
+    /// Reported by the response.
     Settled {
         reserve: u64,
         max: u64,
@@ -39,7 +39,7 @@ pub enum Cost {
 }
 
 impl Cost {
-    /// What is charged when a request comes.
+    /// Permits charged on arrival.
     pub fn reserved(self) -> u64 {
         match self {
             Cost::Plain(cost) => cost,
@@ -55,7 +55,7 @@ impl Cost {
     }
 }
 
-/// Who is refused so often within a second is refused outright for some time.
+/// A caller refused `after` times within a second is banned for `lasts`.
 #[derive(Debug, Clone, Copy)]
 pub struct Ban {
     pub after: usize,
@@ -75,7 +75,7 @@ pub struct Rule {
     pub unit: Micros,
     /// Permits per unit, or requests at a time.
     pub limit: u64,
-    /// The same under the plan `gold`; nothing if there is no plan.
+    /// The same under the plan `gold`, if there is one.
     pub gold: Option<u64>,
     /// Whether all callers have it together.
     pub of_all: bool,
@@ -157,7 +157,7 @@ impl Rule {
         format!("{{name: {name}, actor: {actor}, {numbers}, scope: {scope}{cost}{gold}{ban}}}")
     }
 
-    /// The rule as one counter has it.
+    /// The rule's algorithm, as a single counter.
     pub fn counter(&self) -> Rc<dyn Algorithm> {
         let entry = REGISTRY.iter().find(|entry| entry.short == self.algo).expect("an algorithm");
         let unit = if self.unit == SECOND { Unit::Second } else { Unit::Minute };

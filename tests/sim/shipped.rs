@@ -19,7 +19,7 @@ pub struct Shipped {
 }
 
 impl Shipped {
-    /// A gateway whose clock is whole hours ahead of Redis's.
+    /// A gateway with a wall clock that is `hours_ahead` of Redis's.
     pub fn new(seed: u64, now: Micros, hours_ahead: u64) -> Shipped {
         let host = host::Host::new(seed);
         host.add_cluster("redis");
@@ -64,7 +64,7 @@ struct OfVm {
     vm: Vm,
     /// The root of each.
     listeners: Vec<u32>,
-    /// The last call that was told.
+    /// Token of the last reported call.
     seen: u32,
     /// Lines of the log that were read.
     lines: usize,
@@ -146,7 +146,7 @@ impl Worker for OfVm {
 
     fn answer(&mut self, token: u32, status: Option<u16>, body: &[u8]) {
         let place = self.vm.call_outs().iter().position(|call| call.token == token);
-        // Envoy tells nobody of the answer to a call whose root has ended.
+        // Envoy drops the answer to a call of a root that has ended.
         let Some(place) = place else { return };
         let mut response = status.map_or_else(Response::reset, |status| Response::new(status, ""));
         response.body = body.to_vec();

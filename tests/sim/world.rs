@@ -1,4 +1,4 @@
-//! A fleet on one clock: what happens, and in which order. The same seed plays the same again.
+//! A fleet on one clock, as a queue of events. The same seed gives the same world.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -14,17 +14,17 @@ use super::oracle::{Looked, Oracle};
 use super::plan::{Fault, MILLISECOND, Plan, REST};
 use super::record::{Entry, Reach};
 
-/// Makes a gateway of a seed, at an instant, by a clock that is so many hours ahead.
+/// Starts a gateway with a seed, at a time, with a wall clock this number of hours ahead.
 pub type Start = fn(u64, Micros, u64) -> Box<dyn Gateway>;
 
-/// If so many requests wait in a worker, more may be refused for so long.
+/// From this number of waiting requests on, a worker may refuse more of them, for this long.
 const CROWD: usize = 60;
 const CROWDED: Micros = SECOND + SECOND / 5;
 
 enum Event {
-    /// A request comes to some worker.
+    /// A random request to a random worker.
     Request,
-    /// This one comes to this worker.
+    /// A given request to a given worker.
     Visit { worker: usize, visit: Visit },
     /// The timer of a worker fires.
     Tick { worker: usize, life: usize },
@@ -34,9 +34,9 @@ enum Event {
     Answer { worker: usize, life: usize, response: Response },
     /// A stream ends.
     End { worker: usize, life: usize, stream: u32, end: End },
-    /// Something goes wrong.
+    /// The fault with this index.
     Fault(usize),
-    /// What drains in a gateway has drained.
+    /// The end of a drain.
     Drained { gateway: usize, life: usize },
 }
 
@@ -45,7 +45,7 @@ struct Place {
     gateway: usize,
     life: usize,
     worker: Rc<RefCell<dyn Worker>>,
-    /// When the world is going to let its timer fire.
+    /// The scheduled time of its next timer.
     called: Option<Micros>,
     /// Streams that are open, and which requests they are.
     open: BTreeMap<u32, usize>,
@@ -63,7 +63,7 @@ struct Site {
 
 pub struct World<'a> {
     plan: &'a Plan,
-    /// Whether it prints what became of each request.
+    /// Whether to print all requests.
     pub tells_all: bool,
     rng: Rng,
     start: Start,
@@ -79,7 +79,7 @@ pub struct World<'a> {
     reaches: BTreeMap<usize, Reach>,
     /// When each worker's life ended.
     deaths: BTreeMap<usize, Micros>,
-    /// When gateways said that they count alone, by their lives.
+    /// Lives of gateways that began to count alone, and when.
     alarms: Vec<(usize, Micros)>,
 }
 
@@ -130,7 +130,7 @@ impl World<'_> {
         Place { gateway, life: self.lives, worker, called: None, open, crowded }
     }
 
-    /// Lets everything happen, and judges it.
+    /// Runs all events, then the oracles.
     pub fn run(mut self) -> Looked {
         for worker in 0..self.places.len() {
             self.look(worker, 0);
@@ -160,8 +160,8 @@ impl World<'_> {
         Oracle { plan, entries, reaches, deaths, alarms, looked: Looked::default() }.judge()
     }
 
-    /// Requests that come one after the other once all is over, so that whoever has lost permits shows it. When the
-    /// last of them must be decided.
+    /// Adds requests in turn after everything has ended, which reveal lost permits. Returns when the last of them
+    /// must be decided.
     fn probe(&mut self) -> Micros {
         let faults = self.plan.faults.iter().map(|fault| fault.span().end);
         let mut at = self.plan.ends.max(faults.max().unwrap_or(0)) + REST;
@@ -193,7 +193,7 @@ impl World<'_> {
             }
             Event::Visit { worker, visit } => self.arrive(worker, visit, now),
             Event::Tick { worker, life } => {
-                // A host that stood still reads what has come before it looks at its clock.
+                // After a stall the host reads its sockets before it fires timers.
                 if self.postpone(worker, now, 1, || Event::Tick { worker, life }) {
                     return;
                 }
@@ -271,7 +271,7 @@ impl World<'_> {
                 self.add(now + drain, Event::Drained { gateway, life });
             }
             Fault::Still { span, worker } => {
-                // It reads too late what has come in time.
+                // After the stall it may take answers for late.
                 let life = self.sites[self.places[worker].gateway].life;
                 self.reaches.entry(life).or_default().fail(span.start, span.end);
             }
@@ -279,7 +279,7 @@ impl World<'_> {
         }
     }
 
-    /// Notes whether a gateway reached Redis.
+    /// Records whether a gateway reached Redis.
     fn note(&mut self, worker: usize, response: &Response, now: Micros) {
         let life = self.sites[self.places[worker].gateway].life;
         let reach = self.reaches.entry(life).or_default();
@@ -309,7 +309,7 @@ impl World<'_> {
         gateway * self.plan.workers..(gateway + 1) * self.plan.workers
     }
 
-    /// Until when a worker stands still.
+    /// End of the stall of a worker; `now` if it is running.
     fn goes_on(&self, worker: usize, now: Micros) -> Micros {
         let mut until = now;
         for fault in &self.plan.faults {
@@ -325,7 +325,7 @@ impl World<'_> {
         until
     }
 
-    /// Whether something has to wait, since the worker stands still.
+    /// Moves an event behind the stall of a worker. Returns true if there is one.
     fn postpone(
         &mut self,
         worker: usize,
@@ -340,7 +340,7 @@ impl World<'_> {
         until > now
     }
 
-    /// Who comes next, and what for.
+    /// Draws the next request.
     fn visit(&mut self) -> Visit {
         let entry = self.rng.usize(..self.plan.entries.len());
         // Some come much more often than others.
@@ -360,7 +360,7 @@ impl World<'_> {
         }
     }
 
-    /// A request comes to a worker, when that goes on.
+    /// Hands a request to a worker, after its stall if there is one.
     fn arrive(&mut self, worker: usize, visit: Visit, now: Micros) {
         if self.postpone(worker, now, 0, || Event::Visit { worker, visit: visit.clone() }) {
             return;
@@ -373,7 +373,7 @@ impl World<'_> {
         self.look(worker, now);
     }
 
-    /// Notes a request that comes.
+    /// Records a request.
     fn enter(&mut self, worker: usize, visit: Visit, now: Micros) -> usize {
         let place = &self.places[worker];
         let site = &self.sites[place.gateway];
@@ -394,7 +394,7 @@ impl World<'_> {
         self.entries.len() - 1
     }
 
-    /// Plans how a stream that has begun ends, should its request be admitted, or its client lose patience.
+    /// Draws whether the client leaves early.
     fn attend(&mut self, worker: usize, stream: u32, now: Micros) {
         let life = self.places[worker].life;
         if self.rng.u8(..100) < self.plan.leaving {
@@ -403,7 +403,7 @@ impl World<'_> {
         }
     }
 
-    /// The host calls a worker, in the middle of which another one may run. What follows from it.
+    /// Has the host call a worker, with another one running in the middle if the seed says so.
     fn call<T>(&mut self, worker: usize, now: Micros, act: impl FnOnce(&mut dyn Worker) -> T) -> T {
         let done = self.act(worker, now, act);
         self.look(worker, now);
@@ -442,7 +442,7 @@ impl World<'_> {
         done
     }
 
-    /// What follows from what a worker did.
+    /// Collects the decisions, calls and timers of a worker after the host has called it.
     fn look(&mut self, number: usize, now: Micros) {
         let worker = self.places[number].worker.clone();
         let mut worker = worker.borrow_mut();
@@ -471,7 +471,7 @@ impl World<'_> {
         }
     }
 
-    /// Notes what has been decided in a worker, and when those streams end.
+    /// Records the decisions of a worker, and schedules the ends of admitted streams.
     fn decide(&mut self, number: usize, worker: &mut dyn Worker, now: Micros) {
         let open: Vec<(u32, usize)> =
             self.places[number].open.iter().map(|(stream, request)| (*stream, *request)).collect();
@@ -508,7 +508,7 @@ impl World<'_> {
         }
     }
 
-    /// What an upstream says.
+    /// Draws the response of an upstream.
     fn ending(&mut self, entry: usize) -> End {
         if self.rng.u8(..20) == 0 {
             return End::Failed;
