@@ -96,6 +96,14 @@ impl Server {
         process_clock::set(&self.folder, Wall::At(self.now.get()));
     }
 
+    /// Forgets everything, as if it had just started.
+    pub fn reset(&self) {
+        self.command(&["FLUSHALL"]);
+        self.command(&["SCRIPT", "FLUSH"]);
+        self.now.set(START);
+        process_clock::set(&self.folder, Wall::At(START));
+    }
+
     pub fn connect(&self) -> UnixStream {
         UnixStream::connect(self.folder.join("s")).unwrap()
     }

@@ -16,9 +16,10 @@ mod shipped;
 mod world;
 
 use std::ops::Range;
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fastrand::Rng;
+use kit::server::Server;
 
 use native::Native;
 use oracle::Looked;
@@ -50,16 +51,17 @@ fn play(test: &str, start: Start, seeds: Range<u64>) {
             (seeds.clone().chain(finds.filter(|find| !seeds.contains(find))).collect(), false)
         }
     };
+    let server = Server::start();
     let (mut sum, mut broken) = (Looked::default(), Vec::new());
     for seed in &seeds {
         let plan = Plan::draw(*seed);
         println!("seed {seed}: {plan:?}");
         let play = || {
-            let mut world = World::new(&plan, start);
+            let mut world = World::new(&plan, start, &server);
             world.tells_all = is_one;
             world.run()
         };
-        match catch_unwind(play) {
+        match catch_unwind(AssertUnwindSafe(play)) {
             Ok(looked) => sum.add(looked),
             Err(_) => broken.push(seed),
         }

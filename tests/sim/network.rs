@@ -40,15 +40,16 @@ pub enum Sent {
     Fails(Micros, Response),
 }
 
-pub struct Network {
-    server: Server,
+pub struct Network<'a> {
+    server: &'a Server,
     latency: Micros,
     faults: Vec<Fault>,
 }
 
-impl Network {
-    pub fn new(plan: &Plan) -> Network {
-        Network { server: Server::start(), latency: plan.latency, faults: plan.faults.clone() }
+impl Network<'_> {
+    pub fn new<'a>(plan: &Plan, server: &'a Server) -> Network<'a> {
+        server.reset();
+        Network { server, latency: plan.latency, faults: plan.faults.clone() }
     }
 
     /// A gateway makes a call.

@@ -99,7 +99,8 @@ impl Plan {
             4..6 => Theme::Leases,
             _ => Theme::Any,
         };
-        let (gateways, workers) = (rng.usize(1..=3), [1, 2, 2, 3][rng.usize(..4)]);
+        let few = [1, 2, 2, 3];
+        let (gateways, workers) = (few[rng.usize(..4)], few[rng.usize(..4)]);
         // A subset, since a feature that is always present can hide a bug.
         let mut scopes = vec![Scope::Local, Scope::Gateway, Scope::Global];
         rng.shuffle(&mut scopes);
@@ -153,6 +154,9 @@ impl Plan {
 
     fn fault(&self, kind: u8, at: Micros, rng: &mut Rng) -> Fault {
         let all = self.gateways * self.workers;
+        // The first one gets most requests in some worlds.
+        let is_first = rng.bool();
+        let one_of = |count, rng: &mut Rng| if is_first { 0 } else { rng.usize(..count) };
         let span = |rng: &mut Rng| {
             let lasts = [1..50, 1..500, 1000..3000][rng.usize(..3)].clone();
             at..at + rng.u64(lasts) * MILLISECOND
@@ -163,13 +167,13 @@ impl Plan {
                 Fault::Away { span: span(rng), gateways: 0..rng.usize(1..=self.gateways), how }
             }
             1 => Fault::Loses { span: span(rng), permille: rng.u64(1..300) },
-            2 => Fault::Still { span: span(rng), worker: rng.usize(..all) },
-            3 => Fault::Dies { at, worker: rng.usize(..all) },
-            4 => Fault::Restarts { at, gateway: rng.usize(..self.gateways) },
+            2 => Fault::Still { span: span(rng), worker: one_of(all, rng) },
+            3 => Fault::Dies { at, worker: one_of(all, rng) },
+            4 => Fault::Restarts { at, gateway: one_of(self.gateways, rng) },
             5 => Fault::Emptied { at },
             _ => {
                 let longest = if rng.bool() { 2 * MILLISECOND } else { SECOND };
-                let (gateway, listener) = (rng.usize(..self.gateways), rng.usize(..self.listeners));
+                let (gateway, listener) = (one_of(self.gateways, rng), rng.usize(..self.listeners));
                 Fault::Update { at, gateway, listener, drain: rng.u64(..longest) }
             }
         }

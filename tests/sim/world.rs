@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use diana_core::time::{Micros, SECOND};
 use fastrand::Rng;
+use kit::server::Server;
 
 use super::network::{Network, Response, Sent, Way};
 use super::node::{End, Fate, Gateway, Visit, Worker};
@@ -67,7 +68,7 @@ pub struct World<'a> {
     pub tells_all: bool,
     rng: Rng,
     start: Start,
-    network: Network,
+    network: Network<'a>,
     sites: Vec<Site>,
     places: Vec<Place>,
     lives: usize,
@@ -84,13 +85,13 @@ pub struct World<'a> {
 }
 
 impl World<'_> {
-    pub fn new(plan: &Plan, start: Start) -> World<'_> {
+    pub fn new<'a>(plan: &'a Plan, start: Start, server: &'a Server) -> World<'a> {
         let mut world = World {
             plan,
             tells_all: false,
             rng: Rng::with_seed(plan.seed ^ 1 << 63),
             start,
-            network: Network::new(plan),
+            network: Network::new(plan, server),
             sites: Vec::new(),
             places: Vec::new(),
             lives: 0,
