@@ -374,10 +374,9 @@ impl Oracle<'_> {
         };
         let is_recent = |wrong: &Range<Micros>| overlaps(&(wrong.start..wrong.end + after), &span);
         let lost = self.reaches.values().any(|reach| {
-            let untaken = if is_settled { &[] } else { &reach.untaken[..] };
-            reach.taken.iter().chain(untaken).any(|at| is_recent(&(*at..*at)))
+            reach.taken.iter().chain(&reach.untaken).any(|at| is_recent(&(*at..*at)))
         });
-        if rule.scope == Scope::Global && lost {
+        if rule.scope == Scope::Global && lost && !is_settled {
             return true;
         }
         self.plan.faults.iter().any(|fault| {
@@ -428,9 +427,11 @@ impl Oracle<'_> {
                 charged.extend((!is_over).then_some((at, 1)));
                 continue;
             }
+            // Its gateway may have counted it alone after Redis had charged it.
+            let is_alone = self.may_be_alone(rule, entry, &(entry.arrived..decided));
             let amount = match (rule.cost, entry.used) {
                 (Cost::Plain(cost), _) => cost,
-                (_, Some(used)) if is_over => used,
+                (_, Some(used)) if is_over && !is_alone => used,
                 (cost, used) => used.map_or(cost.max(), |used| used.max(cost.reserved())),
             };
             let until = match rule.cost {
