@@ -3,7 +3,6 @@
 
 mod calls;
 mod ends;
-mod law;
 mod listeners;
 
 use crate::fleet::played::{self, Rule, answer};
