@@ -373,9 +373,10 @@ impl Oracle<'_> {
             _ => TOGETHER + rule.unit + rule.unit / 10,
         };
         let is_recent = |wrong: &Range<Micros>| overlaps(&(wrong.start..wrong.end + after), &span);
-        let lost = self.reaches.values().any(|reach| {
-            reach.taken.iter().chain(&reach.untaken).any(|at| is_recent(&(*at..*at)))
-        });
+        let lost = self
+            .reaches
+            .values()
+            .any(|reach| reach.taken.iter().chain(&reach.untaken).any(|at| is_recent(&(*at..*at))));
         if rule.scope == Scope::Global && lost && !is_settled {
             return true;
         }

@@ -241,11 +241,12 @@ impl World<'_> {
             Event::Drained { gateway, life } => {
                 if self.sites[gateway].life == life {
                     for worker in self.workers_of(gateway) {
-                        let ended = self.call(worker, now, |worker| worker.end_drain());
+                        let ended = self.act(worker, now, |worker| worker.end_drain());
                         for stream in ended {
                             let request = self.places[worker].open.remove(&stream);
                             request.into_iter().for_each(|it| self.entries[it].ended = Some(now));
                         }
+                        self.look(worker, now);
                     }
                 }
             }
