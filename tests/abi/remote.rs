@@ -27,7 +27,7 @@ fn host(seed: u64) -> Host {
     host
 }
 
-/// Lets all answer the calls that they have open, and look at what came of it.
+/// Answers all open calls, then fires all timers. Returns the number of calls.
 fn answer(proxy: &mut Proxy, host: &Host, response: &Response) -> usize {
     let mut answered = 0;
     for vm in proxy.vms() {

@@ -48,6 +48,6 @@ fn metadata_of_every_type_is_present_to_conditions_and_actors_alike() {
         let is_present = present.get(key).is_some();
         assert_eq!(found, [is_present, !is_present, is_present], "{key}");
     }
-    // A list is no text, whatever it holds.
+    // A list is not a text.
     assert_eq!(["/contains", "/not"].map(|path| envoy.get(path, &[]).status), [200, 503]);
 }

@@ -19,7 +19,7 @@ use super::timer::{LATENESS, Timer};
 pub struct Outside {
     pub clock: Clock,
     pub shared_data: RefCell<SharedData>,
-    /// What other workers do before one more access to shared data: after so many, once.
+    /// Runs another worker once, in the middle of a call.
     pub interruption: RefCell<Option<Interruption>>,
     pub metrics: RefCell<Metrics>,
     pub environment: RefCell<BTreeMap<String, String>>,
@@ -27,7 +27,7 @@ pub struct Outside {
     pub clusters: RefCell<BTreeMap<String, bool>>,
 }
 
-/// What happens in the middle of a call, and the accesses to shared data that come before it.
+/// The accesses to shared data before it, and what runs then.
 pub type Interruption = (u32, Box<dyn FnOnce()>);
 
 impl Outside {

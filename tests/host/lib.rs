@@ -128,12 +128,12 @@ impl Host {
         self.outside.clock.advance(micros);
     }
 
-    /// Has `other` run in the middle of what a VM does next, after so many accesses to shared data.
+    /// Runs `other` in the middle of the next call of a VM, after `accesses` accesses to shared data.
     pub fn interrupt_after(&self, accesses: u32, other: Box<dyn FnOnce()>) {
         *self.outside.interruption.borrow_mut() = Some((accesses, other));
     }
 
-    /// What was to interrupt a VM that did not access shared data so often.
+    /// Removes the interruption if it has not run.
     pub fn take_interruption(&self) -> Option<Box<dyn FnOnce()>> {
         self.outside.interruption.take().map(|(_, other)| other)
     }

@@ -69,7 +69,7 @@ impl Vm {
         self.guest().roots.entry(root).and_modify(|root| root.timer = Timer::default());
     }
 
-    /// When the next timer fires, by the monotonic clock, and whose it is.
+    /// The next timer: when it fires, by the monotonic clock, and its root.
     pub fn next_tick(&mut self) -> Option<(u64, u32)> {
         let roots = self.guest().roots.iter();
         roots.filter_map(|(id, root)| Some((root.timer.due()?, *id))).min()

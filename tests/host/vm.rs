@@ -150,7 +150,7 @@ impl Vm {
         self.store.data().most_deferred
     }
 
-    /// The lines of the log after so many.
+    /// The log without its first `lines` lines.
     pub fn log_from(&self, lines: usize) -> &[String] {
         self.store.data().log.get(lines..).unwrap_or_default()
     }

@@ -29,7 +29,7 @@ const FORMS: &[(&[u8], bool)] = &[
     (b"\x01\0\0\0\x01\0\0\0\0\0\0\0a\0", true),
     (b"\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\0\0", true),
     (b"\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\0", true),
-    // Mappings, whose order is that of nothing: `{"a": "x"}`, `{"a": "x", "b": true}`, `{"a": []}`, `{"": "x"}`.
+    // Mappings, which have no order: `{"a": "x"}`, `{"a": "x", "b": true}`, `{"a": []}`, `{"": "x"}`.
     (b"\x01\0\0\0\x01\0\0\0\x01\0\0\0a\0x\0", false),
     (b"\x02\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0a\0x\0b\0\x01\0", false),
     (b"\x01\0\0\0\x01\0\0\0\x04\0\0\0a\0\0\0\0\0\0", false),

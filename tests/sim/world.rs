@@ -405,7 +405,7 @@ impl World<'_> {
         }
     }
 
-    /// Has the host call a worker, with another one running in the middle if the seed says so.
+    /// Has the host call a worker, possibly with another one running in the middle.
     fn call<T>(&mut self, worker: usize, now: Micros, act: impl FnOnce(&mut dyn Worker) -> T) -> T {
         let done = self.act(worker, now, act);
         self.look(worker, now);

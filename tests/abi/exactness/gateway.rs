@@ -1,4 +1,4 @@
-//! Rules that several workers count together. `tests/sim` has their bounds; here is what a refusal promises.
+//! Rules that several workers count together. `tests/sim` checks their bounds; this file checks `retry-after`.
 
 use super::rule::{MINUTE, Rule, SECOND};
 use host::Host;

@@ -135,7 +135,7 @@ impl Ledger {
         Some(left)
     }
 
-    /// Whether something that waits or is on its way names the holder.
+    /// Returns true if a waiting or sent charge names the holder.
     fn tells_of_places(&self) -> bool {
         self.batch.iter().chain(&self.waiting).any(is_place)
     }
