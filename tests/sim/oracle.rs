@@ -40,6 +40,8 @@ pub struct Oracle<'a> {
     pub reaches: &'a BTreeMap<usize, Reach>,
     pub deaths: &'a BTreeMap<usize, Micros>,
     pub alarms: &'a [(usize, Micros)],
+    /// By gateway, filled in by `judge`.
+    pub wells: BTreeMap<usize, Micros>,
     /// The extent of the checks, to notice worlds that are too tame.
     pub looked: Looked,
 }
@@ -71,6 +73,7 @@ impl Oracle<'_> {
     /// # Panics
     /// If a promise is broken.
     pub fn judge(mut self) -> Looked {
+        self.find_wells();
         self.nobody_waits_too_long();
         self.nobody_alarms_without_cause();
         self.fleets_come_together();
@@ -101,23 +104,36 @@ impl Oracle<'_> {
     fn nobody_alarms_without_cause(&self) {
         for (gateway, at) in self.alarms {
             let reach = self.reaches.get(gateway);
-            let has_cause = reach.is_some_and(|reach| reach.may_be_alone(&(*at..*at), self.well()));
+            let has_cause =
+                reach.is_some_and(|reach| reach.may_be_alone(&(*at..*at), self.well(*gateway)));
             assert!(has_cause, "gateway {gateway} began to count alone at {at}; calls: {reach:?}");
         }
     }
 
-    /// From this time on all gateways have to count together.
-    fn well(&self) -> Micros {
-        let ends = self.plan.faults.iter().map(|fault| fault.span().end);
-        ends.max().unwrap_or(0) + TOGETHER
+    /// From this time on a gateway has to count together with the others. While it is idle it does not look for Redis.
+    fn well(&self, gateway: usize) -> Micros {
+        self.wells.get(&gateway).copied().unwrap_or(0)
+    }
+
+    fn find_wells(&mut self) {
+        let ends = self.plan.faults.iter().map(|fault| fault.span().end).max().unwrap_or(0);
+        for gateway in self.reaches.keys() {
+            let of_gateway = self.entries.iter().filter(|entry| entry.gateway_life == *gateway);
+            let asked = of_gateway.map(|entry| entry.arrived).find(|arrived| *arrived >= ends);
+            self.wells.insert(*gateway, asked.unwrap_or(ends) + TOGETHER);
+        }
     }
 
     /// No gateway counts alone longer than promised after the last fault.
     fn fleets_come_together(&self) {
+        // A worker that stood still may take Redis for away, or not.
+        if self.plan.faults.iter().any(|fault| matches!(fault, Fault::Still { .. })) {
+            return;
+        }
         for (gateway, reach) in self.reaches {
             // A gateway that has ended or makes no more calls cannot find out.
-            let is_late =
-                |alone: &&Range<Micros>| alone.end > self.well() && alone.end < Micros::MAX;
+            let well = self.well(*gateway);
+            let is_late = |alone: &&Range<Micros>| alone.end > well && alone.end < Micros::MAX;
             let late = reach.alone.iter().find(is_late);
             assert!(late.is_none(), "gateway {gateway} counted alone in {late:?}");
         }
@@ -236,7 +252,7 @@ impl Oracle<'_> {
     fn may_be_alone(&self, rule: &Rule, entry: &Entry, span: &Range<Micros>) -> bool {
         let reach = self.reaches.get(&entry.gateway_life);
         rule.scope == Scope::Global
-            && reach.is_some_and(|reach| reach.may_be_alone(span, self.well()))
+            && reach.is_some_and(|reach| reach.may_be_alone(span, self.well(entry.gateway_life)))
     }
 
     fn never_too_many_at_a_time(&self, rule: &Rule, admitted: &[&Entry]) {

@@ -158,7 +158,8 @@ impl World<'_> {
             self.reaches.iter().for_each(|reach| println!("{reach:?}"));
         }
         let World { plan, entries, reaches, deaths, alarms, .. } = &self;
-        Oracle { plan, entries, reaches, deaths, alarms, looked: Looked::default() }.judge()
+        let (wells, looked) = (BTreeMap::new(), Looked::default());
+        Oracle { plan, entries, reaches, deaths, alarms, wells, looked }.judge()
     }
 
     /// Adds requests in turn after everything has ended, which reveal lost permits. Returns when the last of them
