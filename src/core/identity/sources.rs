@@ -62,18 +62,19 @@ impl Sources {
     }
 
     /// The bytes that are hashed for a value of a source with this number. A key that the client chooses is the same with
-    /// `Bearer` and without, as it is to `api_key_auth`, and a JSON web token is the same in all its spellings. Where a
+    /// `Bearer` and without, as it is to `api_key_auth`, and so is a token with any spelling of its signature's end. Where a
     /// client chooses among several places, some of which are percent-encoded, a key is the same in all of them.
     #[inline]
     pub fn hashed<'v>(&self, number: usize, value: &'v [u8]) -> Cow<'v, [u8]> {
         if self.chosen != Some(number) {
             return Cow::Borrowed(value);
         }
-        let mut value = Cow::Borrowed(spelling::header::token(value).unwrap_or(value));
+        let value = spelling::header::token(value).unwrap_or(value);
         if self.is_shared && value.iter().any(|byte| b"%+".contains(byte)) {
-            value = Cow::Owned(form(&value).collect());
+            form(value).collect()
+        } else {
+            spelling::header::jwt(value)
         }
-        spelling::header::signed_part(&value).map_or(value, Cow::Owned)
     }
 
     /// For each source the number and the bytes that are hashed where it finds this text.
