@@ -49,8 +49,8 @@ enum By {
 type Reading = (usize, Box<[u8]>);
 
 impl Choosers {
-    /// Plans with these names, chosen by what the sources say, or by the value that the actor with this number among
-    /// `callers` is recognised by. The number of what chooses, and that of each name.
+    /// Plans with these names, chosen by the value of the sources `by`, or else of the actor with this number among
+    /// `callers`. Returns the number of the chooser, and that of each name.
     ///
     /// # Errors
     /// Every mistake in the sources.
@@ -150,7 +150,7 @@ impl Chooser {
         number
     }
 
-    /// The sources whose values choose.
+    /// The sources that choose.
     fn sources<'s>(&'s self, callers: &'s Callers) -> Option<&'s Sources> {
         match &self.by {
             By::Sources(sources) => Some(sources),

@@ -95,7 +95,7 @@ fn credentials_in_any_spelling_are_one_caller() {
     assert!(matches!(caller("right"), Caller::Known { .. }));
 }
 
-/// A token with a signature of so many characters, whose last one is this.
+/// A token with a signature of `length` characters that ends in `last`.
 fn signed(length: usize, last: char) -> String {
     format!("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.{}{last}", "a".repeat(length - 1))
 }

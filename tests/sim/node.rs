@@ -74,7 +74,7 @@ pub trait Worker {
     /// Returns true if the log contains [`ALARM`] since the previous `is_alarmed`.
     fn is_alarmed(&mut self) -> bool;
 
-    /// Answers a call; without a status its connection was reset. Does nothing if the call's root has ended.
+    /// Answers a call; without a status its connection was reset. Ignored if the call's root has ended.
     fn answer(&mut self, token: u32, status: Option<u16>, body: &[u8]);
 
     /// Gives a listener other rules. Open streams keep their rules.

@@ -53,7 +53,7 @@ pub(super) struct Chosen {
 }
 
 impl Judged {
-    /// The plans of a rule with this spec, whose actor has this number among all callers; nothing if their source cannot be built.
+    /// The plans of a rule with this spec and with the actor of this number; `None` if their source cannot be built.
     pub(super) fn new(
         plans: &Plans,
         callers: (&Callers, Option<usize>),

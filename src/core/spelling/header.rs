@@ -31,7 +31,7 @@ pub const SINGLE: &[&str] = &[
     "x-request-id",
 ];
 
-/// Headers that Envoy joins, too, in whose values a comma is usual: lists, dates, and tags of entities. Sorted.
+/// Headers that Envoy joins, too, with values in which a comma is usual: lists, dates, and tags of entities. Sorted.
 pub const LISTS: &[&str] = &[
     "accept",
     "accept-encoding",
