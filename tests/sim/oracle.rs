@@ -193,6 +193,10 @@ impl Oracle<'_> {
             let mut sum = Sum::default();
             // Sum of the charges between the arrival of each request and this decision.
             for (first, at, may_be_alone) in charges.iter().rev().filter(|(_, at, _)| at <= end) {
+                if rule.holds() && self.is_still(first.worker, *at) {
+                    // Its turn was over before the worker went on.
+                    break;
+                }
                 let begin = first.arrived;
                 let length = end.saturating_sub(begin);
                 let rate = |ticks: Micros| ceil(rule.most(), ticks, rule.unit);
