@@ -8,13 +8,11 @@ mod meaning;
 mod messages;
 mod mutation;
 mod names;
-mod positions;
 mod protobuf;
 mod redis;
 mod reference;
 mod remote;
 mod settling;
-mod warnings;
 
 use diana_config::parse;
 use diana_core::policy::{Policy, Rule};

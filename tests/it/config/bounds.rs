@@ -62,7 +62,7 @@ fn bounds() -> [Bound; 9] {
             document: |count| anchored("1,", "[],", count),
         },
         Bound {
-            what: "headers, allowed: at most 32",
+            what: "found 33 headers, allowed: at most 32",
             most: 32,
             document: |count| {
                 let headers: String = (0..count).map(|number| format!("x-{number}: a,")).collect();
@@ -70,12 +70,12 @@ fn bounds() -> [Bound; 9] {
             },
         },
         Bound {
-            what: "bytes, allowed: at most 8192",
+            what: "found 8193 bytes, allowed: at most 8192",
             most: 8192,
             document: |count| beside(&format!("response: {{body: {}}}", letters(count))),
         },
         Bound {
-            what: "bytes, allowed: at most 65536",
+            what: "found 65537 bytes, allowed: at most 65536",
             most: 65_536,
             document: |count| remote(&format!("method: POST, body: {}", letters(count))),
         },

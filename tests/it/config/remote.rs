@@ -72,6 +72,7 @@ namespace: shop
 keys: 1000
 log: refused
 accepted: {headers: true}
+mark: x-mark
 remote: {cluster: c, path: /}
 ";
 
@@ -91,7 +92,22 @@ fn a_document_replaces_as_a_whole_and_the_gateway_keeps_its_own() {
     assert!(policy.except.is_empty() && !policy.shadow);
     assert_eq!((policy.keys, policy.log_refused), (1_000, true));
     assert_eq!(policy.accepted, Accepted { headers: true, filter_state: false });
+    assert_eq!(policy.mark.as_deref(), Some("x-mark"));
     assert_eq!((policy.namespace, policy.remote), (None, None));
+}
+
+#[test]
+fn global_rules_of_a_centre_are_warned_of_without_redis() {
+    let redis = "limits: []\nredis: {cluster: c}\nremote: {cluster: d, path: /}";
+    for (local, scope, warnings) in
+        [(redis, "gateway", 0), (redis, "global", 0), ("limits: []", "global", 1)]
+    {
+        let rule = format!("{{actor: all, unit: day, rpu: 5, scope: {scope}}}");
+        let text = format!("limits: [{{Url: /, rules: [{rule}]}}]");
+        let found = parse_remote(text.as_bytes(), &policy(local).own()).unwrap().warnings;
+        assert_eq!(found.len(), warnings, "{found:?}");
+        assert!(found.iter().all(|line| line.starts_with("`global` is counted per gateway")));
+    }
 }
 
 /// The number of the gateway's own rules leaves room for fewer callers, that of the centre's rules does not, or does again.

@@ -2,7 +2,7 @@
 
 use diana_core::policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
 
-use super::{messages, policy, rule, with_rule};
+use super::{rule, with_rule};
 
 const LARGEST: u64 = 9;
 
@@ -47,10 +47,6 @@ fn metadata_are_numbers_or_texts_typed_or_not() {
         let expected = of(ResponseSource::Metadata { path, form }, 1, LARGEST);
         assert_eq!(told(&format!("metadata: [envoy.ai, tokens]{more}"), ""), expected, "{more}");
     }
-    for names in ["[]", "[a]", "['', b]", "[a, '']", "['', '', '']", "[\"a\\0\", b]"] {
-        let text = format!("rpu: 10, algo: W, cost: {{response: {{metadata: {names}}}, max: 9}}");
-        assert!(messages(&with_rule(&text)).contains("metadata"), "{names}");
-    }
 }
 
 #[test]
@@ -64,19 +60,5 @@ fn outcomes_that_count_are_statuses_and_their_classes() {
         let count = Some(Outcomes { statuses, ..Outcomes::default() });
         let expected = Settling { reserve: 1, told: None, count, bans: false, is_place: false };
         assert_eq!(settling(&format!("count: {{status: {text}}}")), expected);
-    }
-}
-
-#[test]
-fn who_reserves_nothing_is_told_what_that_means() {
-    for (reserve, is_told) in [(0, true), (1, false), (9, false)] {
-        let fields =
-            format!("algo: W, cost: {{response: {{header: x}}, max: 9, reserve: {reserve}}}");
-        let warnings = policy(&with_rule(&fields)).warnings;
-        assert_eq!(
-            warnings.iter().any(|line| line.contains("`reserve: 0`")),
-            is_told,
-            "{warnings:?}"
-        );
     }
 }
