@@ -33,6 +33,11 @@ impl Clock {
         self.monotonic.get()
     }
 
+    /// Sets the monotonic clock before anything has read it.
+    pub fn set_monotonic(&self, micros: u64) {
+        self.monotonic.set(micros);
+    }
+
     /// Lets time pass.
     pub fn advance(&self, micros: u64) {
         self.wall.set(self.wall.get() + micros);

@@ -68,6 +68,8 @@ pub struct Guest {
     pub allocate: Option<TypedFunc<u32, u32>>,
     pub limits: StoreLimits,
     pub random: Rng,
+    /// Replaces `random` in a VM without late timers.
+    pub fixed_random: Option<u128>,
     /// How late timers are.
     lateness: Rng,
     pub root_id: String,
@@ -104,6 +106,7 @@ impl Guest {
             allocate: None,
             limits: StoreLimitsBuilder::new().memory_size(MEMORY_CAP).build(),
             random: Rng::with_seed(seed),
+            fixed_random: None,
             lateness: Rng::with_seed(seed),
             root_id,
             roots: BTreeMap::new(),
@@ -147,7 +150,8 @@ impl Guest {
     }
 
     pub fn set_timer(&mut self, root: u32, period: u32) {
-        let (now, late) = (self.outside.clock.monotonic(), self.lateness.u64(0..=LATENESS));
+        let late = if self.fixed_random.is_some() { 0 } else { self.lateness.u64(0..=LATENESS) };
+        let now = self.outside.clock.monotonic();
         if let Some(root) = self.roots.get_mut(&root) {
             root.timer.set(period, now, late);
         }

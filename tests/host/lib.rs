@@ -40,6 +40,7 @@ pub struct Host {
     module: Module,
     linker: Linker<Guest>,
     random: Rng,
+    fixed_random: Option<u128>,
 }
 
 /// All VMs that a proxy runs.
@@ -100,15 +101,21 @@ impl Host {
             clusters: RefCell::new(BTreeMap::new()),
         };
         let linker = imports::linker(module.engine());
-        Host { outside: Rc::new(outside), module, linker, random }
+        Host { outside: Rc::new(outside), module, linker, random, fixed_random: None }
     }
 
     /// Starts one VM with a configuration.
     pub fn start_vm(&mut self, config: &str) -> Result<Vm, StartError> {
         let (outside, seed) = (Rc::clone(&self.outside), self.random.u64(..));
         let mut vm = Vm::load(&self.module, &self.linker, outside, ROOT_ID, seed)?;
+        vm.guest().fixed_random = self.fixed_random;
         vm.configure(config)?;
         Ok(vm)
+    }
+
+    /// Gives VMs that are started from now on these random bits whenever they read some, and timers that are never late.
+    pub fn fix_random(&mut self, bits: u128) {
+        self.fixed_random = Some(bits);
     }
 
     /// Starts all VMs of a proxy, after a throw-away one has accepted the configuration.

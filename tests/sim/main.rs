@@ -2,6 +2,9 @@
 //! a real Redis. Each seed chooses a world (`plan`), the world happens (`world`), and all promises are held against it
 //! (`oracle`).
 //!
+//! Worlds of the seeds from `WIDE` on have more features, and the module and native workers must have the same history in
+//! them: the same decisions at the same times, with the same responses.
+//!
 //! A world that broke a promise is played again by its seed, and then prints what became of each request:
 //! `DIANA_SEED=78 cargo test --test sim native -- --nocapture`. `DIANA_SEED=fresh` plays new worlds.
 
@@ -15,7 +18,7 @@ mod rule;
 mod shipped;
 mod world;
 
-use std::ops::Range;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fastrand::Rng;
@@ -23,7 +26,8 @@ use kit::server::Server;
 
 use native::Native;
 use oracle::Looked;
-use plan::Plan;
+use plan::{Plan, WIDE};
+use record::Entry;
 use shipped::Shipped;
 use world::{Start, World};
 
@@ -41,24 +45,31 @@ const FINDS: &[(u64, &str)] = &[
     (26615, "a batch without any slots in flight taken for a sign of life"),
 ];
 
+const NATIVE: Start = |plan, seed, now, ahead| Box::new(Native::new(plan, seed, now, ahead));
+const SHIPPED: Start = |plan, seed, now, ahead| Box::new(Shipped::new(plan, seed, now, ahead));
+
 #[test]
 fn native() {
-    play("native", |seed, now, ahead| Box::new(Native::new(seed, now, ahead)), 0..300);
+    play("native", NATIVE, (0..300).chain(WIDE..WIDE + 100));
 }
 
 #[test]
 fn shipped() {
-    play("shipped", |seed, now, ahead| Box::new(Shipped::new(seed, now, ahead)), 0..25);
+    play("shipped", SHIPPED, (0..25).chain(WIDE..WIDE + 10));
 }
 
 /// Plays the worlds of these seeds, and those of all finds.
-fn play(test: &str, start: Start, seeds: Range<u64>) {
-    let finds = FINDS.iter().map(|(seed, _)| *seed);
+fn play(test: &str, start: Start, seeds: impl Iterator<Item = u64>) {
     let (seeds, is_one): (Vec<u64>, bool) = match std::env::var("DIANA_SEED").as_deref() {
-        Ok("fresh") => (seeds.map(|_| Rng::new().u64(..1 << 40)).collect(), false),
+        Ok("fresh") => {
+            let fresh = |seed| Rng::new().u64(if seed < WIDE { 0..WIDE } else { WIDE..1 << 40 });
+            (seeds.map(fresh).collect(), false)
+        }
         Ok(seed) => (vec![seed.parse().expect("DIANA_SEED is a number or `fresh`")], true),
         Err(_) => {
-            (seeds.clone().chain(finds.filter(|find| !seeds.contains(find))).collect(), false)
+            let finds = FINDS.iter().map(|(seed, _)| *seed);
+            let seeds: BTreeSet<u64> = seeds.chain(finds).collect();
+            (seeds.into_iter().collect(), false)
         }
     };
     let server = Server::start();
@@ -69,7 +80,11 @@ fn play(test: &str, start: Start, seeds: Range<u64>) {
         let play = || {
             let mut world = World::new(&plan, start, &server);
             world.tells_all = is_one;
-            world.run()
+            let (looked, history) = world.run();
+            if test == "shipped" && plan.wide.is_some() {
+                compare(&history, &World::new(&plan, NATIVE, &server).run().1);
+            }
+            looked
         };
         match catch_unwind(AssertUnwindSafe(play)) {
             Ok(looked) => sum.add(looked),
@@ -87,4 +102,12 @@ fn play(test: &str, start: Start, seeds: Range<u64>) {
         assert!(sum.admissions > 100 * seeds.len(), "too tame: {sum:?}");
         assert!(sum.accountable * 4 > sum.refusals, "too tame: {sum:?}");
     }
+}
+
+/// # Panics
+/// If the module and native workers have different histories in the same world.
+fn compare(shipped: &[Entry], native: &[Entry]) {
+    let differ = shipped.iter().zip(native).find(|(one, other)| one != other);
+    assert!(differ.is_none(), "the module and the native worker differ: {differ:#?}");
+    assert_eq!(shipped.len(), native.len(), "the numbers of requests differ");
 }

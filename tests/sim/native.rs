@@ -10,14 +10,17 @@ use diana_core::port::{
     self, Callout, Ending, Environment, Metrics, Property, Pseudo, Request, SharedData, Values,
 };
 use diana_core::report::Refusal;
+use diana_core::report::protocol::Protocol;
 use diana_core::time::{Micros, Now};
+use diana_text::Text;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
+use diana_worker::numbers::Numbers;
 use diana_worker::{AdminReply, Root, Stream};
 use fastrand::Rng;
 use kit::fake::{FakeEnvironment, FakeSharedData};
 
-use super::node::{ALARM, Call, End, Fate, Gateway, Visit, Worker};
-use super::plan::EPOCH;
+use super::node::{ALARM, Call, End, Fate, Gateway, Visit, Worker, draw, report};
+use super::plan::Plan;
 
 /// Runs another worker in the middle of a call, after this number of accesses to shared data.
 type Interruption = (u32, Box<dyn FnOnce()>);
@@ -31,20 +34,21 @@ pub struct Native {
 struct Shared {
     clocks: Now,
     now: Cell<Micros>,
-    data: Rc<FakeSharedData>,
+    data: FakeSharedData,
+    /// Whether workers guess the numbers of their writes, as the module does.
+    guesses: bool,
     counts: RefCell<HashMap<String, u64>>,
     interruption: RefCell<Option<Interruption>>,
 }
 
 impl Native {
-    pub fn new(seed: u64, now: Micros, hours_ahead: u64) -> Native {
-        let mut random = Rng::with_seed(seed);
-        let wall = EPOCH + hours_ahead * 3_600_000_000;
-        let clocks = Now { mono: random.u64(1..1 << 40), wall };
+    pub fn new(plan: &Plan, seed: u64, now: Micros, hours_ahead: u64) -> Native {
+        let (clocks, random) = draw(seed, hours_ahead);
         let shared = Shared {
             clocks,
             now: Cell::new(now),
-            data: Rc::default(),
+            data: FakeSharedData::default(),
+            guesses: plan.wide.is_some(),
             counts: RefCell::default(),
             interruption: RefCell::default(),
         };
@@ -84,19 +88,37 @@ impl Gateway for Native {
     }
 }
 
-impl SharedData for Shared {
+/// Shared data as one worker sees it.
+struct DataOf {
+    shared: Rc<Shared>,
+    numbers: Cell<Numbers>,
+}
+
+impl SharedData for DataOf {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
-        self.interrupt();
-        self.data.get(key)
+        self.shared.interrupt();
+        self.shared.data.get(key)
     }
 
     fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
-        self.interrupt();
-        self.data.swap(key, value, number)
+        self.shared.interrupt();
+        let written = self.shared.data.swap(key, value, number);
+        if written {
+            let mut numbers = self.numbers.get();
+            numbers.wrote();
+            self.numbers.set(numbers);
+        }
+        written
     }
 
     fn last_number(&self, key: &str, value: &[u8]) -> Option<u32> {
-        self.data.last_number(key, value)
+        if !self.shared.guesses {
+            return self.shared.data.last_number(key, value);
+        }
+        let mut numbers = self.numbers.get();
+        let last = numbers.last(value, || self.get(key));
+        self.numbers.set(numbers);
+        last
     }
 }
 
@@ -169,22 +191,29 @@ impl Worker for OfThread {
         self.host.fates.borrow().get(&stream).copied().unwrap_or(Fate::Held)
     }
 
-    fn end(&mut self, id: u32, end: End) {
+    fn end(&mut self, id: u32, end: End) -> String {
         let fate = self.fate(id);
-        let Some(OfStream { root, stream }) = self.streams.remove(&id) else { return };
+        let Some(OfStream { root, stream }) = self.streams.remove(&id) else {
+            return String::new();
+        };
         self.host.call_about(root, id);
+        let end = if fate == Fate::Admitted { end } else { End::Left };
+        let ending = EndingOf::of(end);
+        let mut headers = ending.headers.clone();
         if let Some(mut stream) = stream {
-            let end = if fate == Fate::Admitted { end } else { End::Left };
-            let used = if let End::Served(used) = end { used.to_string() } else { String::new() };
-            let ending = EndingOf { end, used };
             if end != End::Left {
-                stream.response(&ending, &self.worker, &self.host);
+                let added = stream.response(&ending, &self.worker, &self.host);
+                let added = added.unwrap_or_default().into_iter();
+                headers.extend(added.map(|(name, value)| (name.into_owned(), value)));
             }
             self.host.call_about(root, id);
             stream.end(&ending, &self.worker, &self.host);
         }
         self.host.fates.borrow_mut().remove(&id);
         self.host.requests.borrow_mut().remove(&id);
+        let state = self.host.states.borrow_mut().remove(&id).unwrap_or_default();
+        let refusal = self.host.refusals.borrow_mut().remove(&id);
+        refusal.unwrap_or_else(|| report(&headers, "", &state))
     }
 
     fn due(&mut self) -> Option<Micros> {
@@ -231,7 +260,7 @@ impl Worker for OfThread {
             self.roots.keys().copied().filter(|root| !listeners.contains(root)).collect();
         let of_old = self.streams.iter().filter(|(_, stream)| over.contains(&stream.root));
         let ended: Vec<u32> = of_old.map(|(id, _)| *id).collect();
-        ended.iter().for_each(|stream| self.end(*stream, End::Left));
+        ended.iter().for_each(|stream| drop(self.end(*stream, End::Left)));
         over.into_iter().for_each(|root| self.end_root(root));
         ended
     }
@@ -279,15 +308,27 @@ impl Request for Asked {
 /// How a stream ended, as the core reads it.
 struct EndingOf {
     end: End,
-    used: String,
+    headers: Vec<(String, String)>,
+}
+
+impl EndingOf {
+    fn of(end: End) -> EndingOf {
+        let header = |name: &str, value: String| (name.to_owned(), value);
+        let headers = match end {
+            End::Served(used) => {
+                vec![header(":status", "200".into()), header("x-used", used.to_string())]
+            }
+            End::Failed => vec![header(":status", "503".into())],
+            End::Left => Vec::new(),
+        };
+        EndingOf { end, headers }
+    }
 }
 
 impl Ending for EndingOf {
     fn header(&self, name: &str) -> Values<'_> {
-        match (self.end, name) {
-            (End::Served(_), "x-used") => Values::One(self.used.as_bytes()),
-            _ => Values::None,
-        }
+        let found = self.headers.iter().find(|(found, _)| found == name);
+        found.map_or(Values::None, |(_, value)| Values::One(value.as_bytes()))
     }
 
     fn status(&self) -> Option<u16> {
@@ -337,6 +378,7 @@ struct Timer {
 
 struct NativeHost {
     shared: Rc<Shared>,
+    data: Rc<DataOf>,
     environment: FakeEnvironment,
     random: u128,
     last: Cell<u32>,
@@ -346,6 +388,9 @@ struct NativeHost {
     entered: Cell<u32>,
     requests: RefCell<HashMap<u32, Rc<Asked>>>,
     fates: RefCell<HashMap<u32, Fate>>,
+    /// Filter states, and reports of refusals, by stream.
+    states: RefCell<HashMap<u32, String>>,
+    refusals: RefCell<HashMap<u32, String>>,
     /// Calls not yet reported to the world, and calls that await an answer.
     made: RefCell<Vec<Call>>,
     calls: RefCell<BTreeMap<u32, Open>>,
@@ -360,6 +405,7 @@ struct Open {
 impl NativeHost {
     fn new(shared: Rc<Shared>, random: u128) -> NativeHost {
         NativeHost {
+            data: Rc::new(DataOf { shared: shared.clone(), numbers: Cell::new(Numbers::UNKNOWN) }),
             shared,
             environment: FakeEnvironment::default(),
             random,
@@ -369,6 +415,8 @@ impl NativeHost {
             entered: Cell::new(0),
             requests: RefCell::default(),
             fates: RefCell::default(),
+            states: RefCell::default(),
+            refusals: RefCell::default(),
             made: RefCell::default(),
             calls: RefCell::default(),
             is_alarmed: Cell::new(false),
@@ -478,10 +526,26 @@ impl Streams for NativeHost {
 
     fn take_off(&self, _: &str) {}
 
-    fn tell(&self, _: &[u8]) {}
+    fn tell(&self, state: &[u8]) {
+        let state = String::from_utf8_lossy(state).into_owned();
+        self.states.borrow_mut().insert(self.entered.get(), state);
+    }
 
-    fn refuse(&self, _: &Refusal) {
-        self.fates.borrow_mut().insert(self.entered.get(), Fate::Refused);
+    fn refuse(&self, refusal: &Refusal) {
+        let stream = self.entered.get();
+        let reply = refusal.reply(Protocol::Http, b"");
+        let mut headers = vec![(":status".to_owned(), reply.status.to_string())];
+        refusal.add_headers(&mut |name, write| {
+            let mut value = Text::NONE;
+            write(&mut value);
+            headers.push((name.into(), value.as_str().into()));
+        });
+        headers.push(("content-type".into(), reply.content_type.into()));
+        headers.push(("content-length".into(), reply.body.len().to_string()));
+        let body = String::from_utf8_lossy(&reply.body).into_owned();
+        let report = report(&headers, &body, &refusal.by.state());
+        self.refusals.borrow_mut().insert(stream, report);
+        self.fates.borrow_mut().insert(stream, Fate::Refused);
     }
 
     fn reply(&self, _: &AdminReply) {}
@@ -494,7 +558,7 @@ impl Streams for NativeHost {
 
 impl Host for NativeHost {
     fn data(&self) -> Rc<dyn SharedData> {
-        self.shared.clone()
+        self.data.clone()
     }
 
     fn environment(&self) -> &dyn Environment {

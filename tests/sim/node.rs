@@ -3,10 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana_core::time::{Micros, Now};
+use diana_core::time::{Micros, Now, SECOND};
+use fastrand::Rng;
+
+use super::plan::EPOCH;
 
 /// A request as a client sends it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visit {
     /// Index of the requested entry in the plan.
     pub entry: usize,
@@ -59,8 +62,9 @@ pub trait Worker {
 
     fn fate(&mut self, stream: u32) -> Fate;
 
-    /// Ends a stream; `end` matters only if its request was admitted.
-    fn end(&mut self, stream: u32, end: End);
+    /// Ends a stream; `end` matters only if its request was admitted. Returns the response's headers and body and the
+    /// filter state, as text.
+    fn end(&mut self, stream: u32, end: End) -> String;
 
     /// When the next timer fires, by the clock of the world.
     fn due(&mut self) -> Option<Micros>;
@@ -86,6 +90,21 @@ pub trait Worker {
 
 /// Text of the log line of a gateway that begins to count alone.
 pub const ALARM: &str = "cannot be relied upon";
+
+/// Text of a response and of the filter state of its stream.
+pub fn report(headers: &[(String, String)], body: &str, state: &str) -> String {
+    let mut lines: Vec<String> =
+        headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    lines.extend([body.to_owned(), state.to_owned()]);
+    lines.join("; ")
+}
+
+/// The clocks of a gateway when that of the world shows zero, and the seed of its random numbers.
+pub fn draw(seed: u64, hours_ahead: u64) -> (Now, Rng) {
+    let mut random = Rng::with_seed(seed);
+    let mono = random.u64(1..1 << 40);
+    (Now { mono, wall: EPOCH + hours_ahead * 3600 * SECOND }, random)
+}
 
 /// A process of several workers, which share data and clocks.
 pub trait Gateway {

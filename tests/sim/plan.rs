@@ -43,6 +43,25 @@ pub struct Plan {
     /// Per cent of calls of the host in the middle of which another worker runs.
     pub interrupted: u8,
     pub faults: Vec<Fault>,
+    /// Present in worlds from [`WIDE`] on.
+    pub wide: Option<Wide>,
+}
+
+/// Worlds from this seed on have more features, and both kinds of gateways have the same history in them.
+pub const WIDE: u64 = 100_000;
+
+/// Features drawn by a generator of their own, so that the worlds of smaller seeds stay as they are.
+#[derive(Debug, Clone)]
+pub struct Wide {
+    /// Whether responses of admitted requests report the limits, too.
+    pub reports: bool,
+}
+
+impl Wide {
+    fn draw(seed: u64) -> Wide {
+        let mut rng = Rng::with_seed(seed ^ 1 << 62);
+        Wide { reports: rng.bool() }
+    }
 }
 
 /// A fault, or a change of the configuration.
@@ -131,6 +150,7 @@ impl Plan {
             leaving: if rng.bool() { 0 } else { rng.u8(..30) },
             interrupted: if rng.bool() { 0 } else { rng.u8(..30) },
             faults: Vec::new(),
+            wide: (seed >= WIDE).then(|| Wide::draw(seed)),
         };
         if rng.u8(..4) > 0 {
             let usual: &[u8] = match theme {
@@ -187,6 +207,9 @@ impl Plan {
             400 + (listener + 2 * changes) % 200,
             TIMEOUT / MILLISECOND,
         );
+        if self.wide.as_ref().is_some_and(|wide| wide.reports) {
+            text.insert_str(0, "accepted: {headers: true, filter_state: true}\n");
+        }
         for (number, rules) in self.entries.iter().enumerate() {
             let rules: Vec<String> = rules.iter().map(Rule::text).collect();
             _ = writeln!(text, "- {{Url: /e{number}, rules: [{}]}}", rules.join(", "));

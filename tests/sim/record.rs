@@ -15,7 +15,7 @@ pub struct Account {
 }
 
 /// A request, from its arrival until its stream ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub visit: Visit,
     /// Its worker's place among all workers, and how many gateways and workers had been started before these.
@@ -30,6 +30,8 @@ pub struct Entry {
     pub ended: Option<Micros>,
     /// Used permits by the response; `None` without a response.
     pub used: Option<u64>,
+    /// The response and the filter state; empty if the worker died or its rules ended.
+    pub report: String,
     /// Whether its worker died while it was open.
     pub is_lost: bool,
     /// Whether enough requests waited in its worker to have more of them refused.

@@ -4,30 +4,38 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use diana_core::time::{Micros, Now};
+use fastrand::Rng;
 use host::answer;
 use host::call_out::Response;
 use host::request::Request;
 use host::vm::Vm;
 
-use super::node::{ALARM, Call, End, Fate, Gateway, Visit, Worker};
-use super::plan::EPOCH;
+use super::node::{ALARM, Call, End, Fate, Gateway, Visit, Worker, draw, report};
+use super::plan::Plan;
 
 pub struct Shipped {
     host: host::Host,
     clocks: Now,
     now: Cell<Micros>,
+    /// Draws the random numbers of workers, if they are those of native ones.
+    random: Option<Rng>,
 }
 
 impl Shipped {
     /// A gateway with a wall clock that is `hours_ahead` of Redis's.
-    pub fn new(seed: u64, now: Micros, hours_ahead: u64) -> Shipped {
+    pub fn new(plan: &Plan, seed: u64, now: Micros, hours_ahead: u64) -> Shipped {
         let host = host::Host::new(seed);
         host.add_cluster("redis");
         let clock = host.clock();
-        let wall = EPOCH + hours_ahead * 3_600_000_000;
-        clock.step_wall((wall + now).cast_signed() - clock.wall().cast_signed());
-        let clocks = Now { mono: clock.monotonic() - now, wall };
-        Shipped { host, clocks, now: Cell::new(now) }
+        let (drawn, random) = draw(seed, hours_ahead);
+        // The same clocks and random numbers as of the native gateway.
+        let random = plan.wide.is_some().then_some(random);
+        if random.is_some() {
+            clock.set_monotonic(drawn.mono + now);
+        }
+        let clocks = Now { mono: clock.monotonic() - now, wall: drawn.wall };
+        clock.step_wall((drawn.wall + now).cast_signed() - clock.wall().cast_signed());
+        Shipped { host, clocks, now: Cell::new(now), random }
     }
 }
 
@@ -41,6 +49,9 @@ impl Gateway for Shipped {
     }
 
     fn start(&mut self, documents: &[String]) -> Rc<RefCell<dyn Worker>> {
+        if let Some(random) = &mut self.random {
+            self.host.fix_random(random.u128(..));
+        }
         let (first, more) = documents.split_first().expect("a listener");
         let mut vm = self.host.start_vm(first).unwrap_or_else(|error| panic!("{error}"));
         let mut listeners = vec![vm.in_force()];
@@ -93,7 +104,7 @@ impl Worker for OfVm {
         }
     }
 
-    fn end(&mut self, stream: u32, end: End) {
+    fn end(&mut self, stream: u32, end: End) -> String {
         let vm = &mut self.vm;
         let ended = match end {
             _ if vm.fate(stream) != answer::Fate::Admitted => vm.close(stream),
@@ -112,7 +123,11 @@ impl Worker for OfVm {
                 vm.end(stream, None, (None, why, CLIENT_LEFT))
             }
         };
-        ended.unwrap_or_else(|trap| panic!("{trap}"));
+        let answer = ended.unwrap_or_else(|trap| panic!("{trap}"));
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        let headers = answer.headers.into_iter().map(|(name, value)| (name, text(value)));
+        let state = answer.filter_state.get("wasm.diana").cloned().unwrap_or_default();
+        report(&headers.collect::<Vec<_>>(), &text(answer.body), &text(state))
     }
 
     fn due(&mut self) -> Option<Micros> {

@@ -15,8 +15,8 @@ use super::oracle::{Looked, Oracle};
 use super::plan::{Fault, MILLISECOND, Plan, REST};
 use super::record::{Entry, Reach};
 
-/// Starts a gateway with a seed, at a time, with a wall clock this number of hours ahead.
-pub type Start = fn(u64, Micros, u64) -> Box<dyn Gateway>;
+/// Starts a gateway of a plan with a seed, at a time, with a wall clock this number of hours ahead.
+pub type Start = fn(&Plan, u64, Micros, u64) -> Box<dyn Gateway>;
 
 /// From this number of waiting requests on, a worker may refuse more of them, for this long.
 const CROWD: usize = 60;
@@ -116,7 +116,7 @@ impl World<'_> {
 
     fn site(&mut self, now: Micros, changes: Vec<usize>) -> Site {
         self.lives += 1;
-        let gateway = (self.start)(self.rng.u64(..), now, self.rng.u64(..3));
+        let gateway = (self.start)(self.plan, self.rng.u64(..), now, self.rng.u64(..3));
         Site { life: self.lives, gateway, changes }
     }
 
@@ -131,8 +131,8 @@ impl World<'_> {
         Place { gateway, life: self.lives, worker, called: None, open, crowded }
     }
 
-    /// Runs all events, then the oracles.
-    pub fn run(mut self) -> Looked {
+    /// Runs all events, then the oracles. Returns also the history.
+    pub fn run(mut self) -> (Looked, Vec<Entry>) {
         for worker in 0..self.places.len() {
             self.look(worker, 0);
         }
@@ -159,7 +159,8 @@ impl World<'_> {
         }
         let World { plan, entries, reaches, deaths, alarms, .. } = &self;
         let (wells, looked) = (BTreeMap::new(), Looked::default());
-        Oracle { plan, entries, reaches, deaths, alarms, wells, looked }.judge()
+        let looked = Oracle { plan, entries, reaches, deaths, alarms, wells, looked }.judge();
+        (looked, self.entries)
     }
 
     /// Adds requests in turn after everything has ended, which reveal lost permits. Returns when the last of them
@@ -235,7 +236,8 @@ impl World<'_> {
                         End::Failed if entry.admitted().is_some() => Some(0),
                         _ => None,
                     };
-                    self.call(worker, now, |worker| worker.end(stream, end));
+                    let report = self.call(worker, now, |worker| worker.end(stream, end));
+                    self.entries[request].report = report;
                 }
             }
             Event::Fault(number) => self.fail(number, now),
@@ -392,6 +394,7 @@ impl World<'_> {
             decided: None,
             ended: None,
             used: None,
+            report: String::new(),
             is_lost: false,
         });
         self.entries.len() - 1
@@ -497,7 +500,7 @@ impl World<'_> {
                     self.entries[request].decided = Some((now, fate));
                     self.entries[request].ended = Some(now);
                     self.places[number].open.remove(&stream);
-                    worker.end(stream, End::Left);
+                    self.entries[request].report = worker.end(stream, End::Left);
                 }
                 Fate::Admitted => {
                     self.entries[request].decided = Some((now, fate));

@@ -36,7 +36,10 @@ fn clock_time_get(call: &mut Call, clock: u32, _precision: u64, time: u32) -> Ou
 
 fn random_get(call: &mut Call, buffer: u32, size: u32) -> Outcome {
     let mut bytes = vec![0; size as usize];
-    call.data_mut().random.fill(&mut bytes);
+    match call.data().fixed_random {
+        Some(bits) => bytes.iter_mut().zip(bits.to_le_bytes()).for_each(|(to, from)| *to = from),
+        None => call.data_mut().random.fill(&mut bytes),
+    }
     write(call, buffer, &bytes)
 }
 
