@@ -70,6 +70,24 @@ pub fn form(text: &[u8]) -> impl Iterator<Item = u8> {
     decoded(text).map(|byte| if byte == b'+' { b' ' } else { byte })
 }
 
+/// Text decoded for as long as there is something to decode, with spaces for its pluses: the same, however often it was
+/// encoded.
+#[must_use]
+pub fn fully_decoded(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    for &byte in text {
+        plain.push(byte);
+        while let Some(start) = plain.len().checked_sub(3)
+            && let Some((byte, _)) = plain.get(start..).and_then(escape)
+        {
+            plain.truncate(start);
+            plain.push(byte);
+        }
+    }
+    plain.iter_mut().filter(|byte| **byte == b'+').for_each(|byte| *byte = b' ');
+    plain
+}
+
 /// All that text of a form may be taken for: as it stands, decoded, and decoded with spaces for its pluses.
 pub fn readings(text: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let has = |wanted: u8| text.contains(&wanted);

@@ -74,9 +74,6 @@ pub(super) fn credentials<'r>(request: &'r dyn Request) -> Found<'r> {
 
 impl Source for Header {
     fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
-        if self.name == AUTHORIZATION {
-            return credentials(request);
-        }
         match said(&self.name, request) {
             Said::Nothing => Found::Absent,
             Said::Text(text) if self.is_single && header::is_joined(&self.name, text) => {
@@ -97,9 +94,7 @@ impl Source for Header {
 
     fn spelled(&self, text: &[u8]) -> Option<Vec<u8>> {
         let text = text.trim_ascii();
-        let is_credentials = self.name == AUTHORIZATION;
-        let value = if is_credentials { header::credentials(text) } else { Cow::Borrowed(text) };
-        (!value.is_empty()).then(|| value.into_owned())
+        (!text.is_empty()).then(|| text.to_vec())
     }
 
     fn is_caller_chosen(&self) -> bool {

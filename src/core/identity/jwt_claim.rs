@@ -13,7 +13,7 @@ use super::metadata::Metadata;
 use super::{BuiltSource, Found, Kind, Mistake, Source, header, text};
 use crate::json;
 use crate::port::Request;
-use crate::spelling::header::token;
+use crate::spelling::header::{signed_part, token};
 use crate::tree::Tree;
 
 /// `jwt_claim` in the registry.
@@ -75,7 +75,9 @@ impl Source for Unverified {
 
 impl Unverified {
     fn claim(&self, credentials: &[u8]) -> Option<Vec<u8>> {
-        let payload = token(credentials)?.split(|&byte| byte == b'.').nth(1)?;
+        let signed = signed_part(credentials);
+        let token = signed.as_deref().or_else(|| token(credentials))?;
+        let payload = token.split(|&byte| byte == b'.').nth(1)?;
         if payload.len() > LONGEST {
             return None;
         }

@@ -7,7 +7,8 @@ use super::header::{self, Said};
 use super::{Found, Mistake, Source};
 use crate::policy::Actor;
 use crate::port::Request;
-use crate::spelling::{self, form};
+use crate::spelling::fully_decoded;
+use crate::spelling::header::{is_single, key};
 
 /// How callers are recognised by an actor: what is asked, in order.
 pub struct Sources {
@@ -42,7 +43,7 @@ impl Sources {
             first.filter(|_| source.is_caller_chosen()).unwrap_or(own)
         };
         let numbers = sources.iter().enumerate().map(number).collect();
-        let is_plain = |name: &&str| !is_shared && !spelling::header::is_single(name);
+        let is_plain = |name: &&str| !is_shared && !is_single(name);
         let header = sources.first().and_then(|source| source.header()).filter(is_plain);
         let header = header.map(Into::into);
         Ok(Sources {
@@ -61,20 +62,19 @@ impl Sources {
         self.numbers.get(place).copied().unwrap_or(place)
     }
 
-    /// The bytes that are hashed for a value of a source with this number. A key that the client chooses is the same with
-    /// `Bearer` and without, as it is to `api_key_auth`, and so is a token with any spelling of its signature's end. Where a
-    /// client chooses among several places, some of which are percent-encoded, a key is the same in all of them.
+    /// The bytes that are hashed for a value of a source with this number. A key that the client chooses is the same in all
+    /// its spellings, and so with `Bearer` and without, as it is to `api_key_auth`. Where a client chooses among several places,
+    /// some of which are percent-encoded, a key is the same in all of them.
     #[inline]
     pub fn hashed<'v>(&self, number: usize, value: &'v [u8]) -> Cow<'v, [u8]> {
         if self.chosen != Some(number) {
             return Cow::Borrowed(value);
         }
-        let value = spelling::header::token(value).unwrap_or(value);
-        if self.is_shared && value.iter().any(|byte| b"%+".contains(byte)) {
-            form(value).collect()
-        } else {
-            spelling::header::jwt(value)
+        let plain = key(value);
+        if self.is_shared && plain.iter().any(|byte| b"%+".contains(byte)) {
+            return Cow::Owned(key(&fully_decoded(&plain)).into_owned());
         }
+        plain
     }
 
     /// For each source the number and the bytes that are hashed where it finds this text.

@@ -141,6 +141,9 @@ impl<'r> Path<'r> {
     /// The path percent-decoded, if all readers take it for that.
     #[must_use]
     pub fn only_reading(&self) -> Option<Cow<'r, [u8]>> {
+        if !self.text.starts_with(b"/") {
+            return None;
+        }
         // Some readers trim other bytes, or refuse them.
         if self.is_plain && self.text.iter().all(u8::is_ascii_graphic) {
             return Some(Cow::Borrowed(self.text));
@@ -148,7 +151,7 @@ impl<'r> Path<'r> {
         // `/`, `\` and `;` are data to some readers only.
         let is_data = |byte: u8| !is_unreserved(byte) && !b"/\\;".contains(&byte);
         let decoded = only_reading(self.text, is_data)?;
-        let text = std::str::from_utf8(&decoded).ok().filter(|text| text.starts_with('/'))?;
+        let text = std::str::from_utf8(&decoded).ok()?;
         // A reader may trim a name, or cut a query off decoded text, and resolve what is left.
         let is_odd = |name: &str| {
             !name.is_empty() && name.chars().all(|sign| sign == '.' || sign.is_whitespace())

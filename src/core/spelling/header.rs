@@ -89,8 +89,7 @@ pub fn is_joined(name: &str, value: &[u8]) -> bool {
 }
 
 /// Credentials in one spelling: the scheme without regard to case and one space behind it. `jwt_authn` finds a token
-/// behind the first `Bearer` in the value and skips what cannot begin one, so that is no part of them either. `basic_auth`
-/// accepts base64 with and without padding.
+/// behind the first `Bearer` in the value. `basic_auth` accepts base64 with and without padding.
 #[must_use]
 pub fn credentials(value: &[u8]) -> Cow<'_, [u8]> {
     const BEARER: &[u8] = b"Bearer ";
@@ -101,11 +100,10 @@ pub fn credentials(value: &[u8]) -> Cow<'_, [u8]> {
     let mut starts = value.iter().enumerate().filter(|(_, byte)| **byte == b'B');
     let bearer = starts.find_map(|(at, _)| Some((at, value.get(at..)?.strip_prefix(BEARER)?)));
     if let Some((at, token)) = bearer {
-        let begins = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-        let start = token.iter().position(begins).unwrap_or(token.len());
-        return match jwt(token.get(start..).unwrap_or_default()) {
-            Cow::Borrowed(_) if (at, start) == (0, 0) => Cow::Borrowed(value),
-            token => Cow::Owned([BEARER, &token].concat()),
+        let plain = token.trim_ascii();
+        return match (at, plain.len() == token.len()) {
+            (0, true) => Cow::Borrowed(value),
+            _ => Cow::Owned([BEARER, plain].concat()),
         };
     }
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
@@ -114,6 +112,10 @@ pub fn credentials(value: &[u8]) -> Cow<'_, [u8]> {
     else {
         return Cow::Borrowed(value);
     };
+    if scheme.contains(&b'.') {
+        // A JSON web token with a space in it, not a scheme.
+        return Cow::Borrowed(value);
+    }
     let mut one = scheme.to_ascii_lowercase();
     if let Some(first) = one.first_mut() {
         first.make_ascii_uppercase();
@@ -138,27 +140,42 @@ pub fn token(credentials: &[u8]) -> Option<&[u8]> {
     credentials.strip_prefix(b"Bearer ")
 }
 
-/// A JSON web token in one spelling; any other token as it is. Readers accept padding behind its signature, and ignore the
-/// unused bits of the signature's last character, so one token has up to 48 spellings.
+/// A key that a client presents, in one spelling: as credentials, but without a `Bearer` in front. Of a JSON web token
+/// only the part that its signature covers.
 #[must_use]
-#[inline]
-pub fn jwt(token: &[u8]) -> Cow<'_, [u8]> {
-    // `{"` in base64.
-    if token.starts_with(b"eyJ") { with_plain_signature(token) } else { Cow::Borrowed(token) }
+pub fn key(value: &[u8]) -> Cow<'_, [u8]> {
+    let presented = credentials(value);
+    if let Some(signed) = signed_part(&presented) {
+        return Cow::Owned(signed);
+    }
+    match token(&presented) {
+        Some(token) => Cow::Owned(credentials(token).into_owned()),
+        None => presented,
+    }
 }
 
-#[inline(never)]
-fn with_plain_signature(token: &[u8]) -> Cow<'_, [u8]> {
-    let dot = token.iter().rposition(|&byte| byte == b'.');
-    let Some((signed, signature)) = dot.and_then(|dot| token.split_at_checked(dot + 1)) else {
-        return Cow::Borrowed(token);
-    };
-    let has_payload = signed.split_last().is_some_and(|(_, signed)| signed.contains(&b'.'));
-    let plain = unpadded(signature);
-    if has_payload && *plain != *signature && is_base64(signature) {
-        Cow::Owned([signed, &plain].concat())
-    } else {
-        Cow::Borrowed(token)
+/// Header and payload of the first JSON web token in a value, with a dot between them: the part that its signature covers,
+/// and so the only part with a single spelling. Readers accept any text around a token, repeated dots, and many encodings of
+/// a signature.
+#[must_use]
+pub fn signed_part(value: &[u8]) -> Option<Vec<u8>> {
+    // `{"` in base64.
+    const OBJECT: &[u8] = b"eyJ";
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    // Each byte is looked at a few times at most, since values may be long and hostile.
+    let mut rest = value;
+    loop {
+        let start = rest.windows(OBJECT.len()).position(|start| start == OBJECT)?;
+        rest = rest.get(start..)?;
+        let end = rest.iter().position(|byte| !is_digit(byte))?;
+        let (header, behind) = rest.split_at_checked(end)?;
+        let dots = behind.iter().take_while(|byte| **byte == b'.').count();
+        rest = behind.get(dots.max(1)..)?;
+        let end = rest.iter().position(|byte| !is_digit(byte))?;
+        let payload = rest.get(..end)?;
+        if dots > 0 && payload.starts_with(OBJECT) && rest.get(end) == Some(&b'.') {
+            return Some([header, b".", payload].concat());
+        }
     }
 }
 
