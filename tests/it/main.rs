@@ -13,6 +13,7 @@ mod config;
 mod cookies;
 mod cost;
 mod daily;
+mod documents;
 mod engine;
 mod explained;
 mod fleet;

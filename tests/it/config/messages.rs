@@ -1,88 +1,44 @@
 //! What is reported about each document in `documents/`: its problems, or its warnings if it has none.
 
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 
-use diana_config::problem::Problems;
 use diana_config::{parse, parse_remote};
-use diana_core::policy::Policy;
-use insta::{Settings, assert_snapshot};
 
 use super::{policy, problems};
+use crate::documents::assert_snapshots;
 
-/// A line of a file that begins with this begins another document.
-const HEADING: &str = "##";
-
-/// The snapshot beside each file lists the report of each of its documents, by the lines of the file.
+/// Problems name the lines of the file.
 #[test]
 fn documents_are_reported_with_all_problems() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("it/config/documents");
     let own = policy("limits: []\nmark: X-Mark").own();
-    let mut settings = Settings::clone_current();
-    settings.set_snapshot_path(&folder);
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| {
-        let mut files: Vec<_> =
-            fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).collect();
-        files.sort();
-        for file in files.iter().filter(|file| file.extension().is_some_and(|it| it == "yaml")) {
-            let name = file.file_stem().and_then(|name| name.to_str()).unwrap();
-            let text = fs::read_to_string(file).unwrap();
-            let is_remote = name == "rules_of_a_centre";
-            let report = report(&text, |document| {
-                let bytes = document.as_bytes();
-                if is_remote { parse_remote(bytes, &own) } else { parse(bytes) }
-            });
-            assert_snapshot!(name, report);
-        }
-    });
-}
-
-/// The headings of a file, and below each what is reported about its document.
-fn report(file: &str, read: impl Fn(&str) -> Result<Policy, Problems>) -> String {
-    let mut report = String::new();
-    let mut above = 0;
-    for document in documents(file) {
-        let (heading, body) = document.split_once('\n').unwrap();
-        writeln!(report, "{heading}").unwrap();
-        above += 1;
-        match read(body) {
-            Ok(policy) if policy.warnings.is_empty() => report += "no problems\n",
-            Ok(policy) => {
-                for warning in policy.warnings {
-                    writeln!(report, "warning: {warning}").unwrap();
+    assert_snapshots(
+        concat!(env!("CARGO_MANIFEST_DIR"), "/it/config/documents"),
+        |file, above, text| {
+            let bytes = text.as_bytes();
+            let is_remote = file == "rules_of_a_centre";
+            let parsed = if is_remote { parse_remote(bytes, &own) } else { parse(bytes) };
+            let mut report = String::new();
+            match parsed {
+                Ok(policy) if policy.warnings.is_empty() => report += "no problems\n",
+                Ok(policy) => {
+                    for warning in policy.warnings {
+                        writeln!(report, "warning: {warning}").unwrap();
+                    }
+                }
+                Err(problems) => {
+                    assert_eq!(problems.more(), 0, "write fewer problems in one document");
+                    for problem in problems.list() {
+                        let mut problem = problem.clone();
+                        if let Some((line, _)) = &mut problem.position {
+                            *line += above;
+                        }
+                        writeln!(report, "{problem}").unwrap();
+                    }
                 }
             }
-            Err(problems) => {
-                assert_eq!(problems.more(), 0, "{heading}: write fewer problems in one document");
-                for problem in problems.list() {
-                    let mut problem = problem.clone();
-                    problem.position =
-                        problem.position.map(|(line, column)| (line + above, column));
-                    writeln!(report, "{problem}").unwrap();
-                }
-            }
-        }
-        above += body.lines().count();
-    }
-    report
-}
-
-/// The documents of a file, each with its heading.
-fn documents(file: &str) -> Vec<String> {
-    assert!(file.starts_with(HEADING), "the first line is a heading");
-    let mut documents: Vec<String> = Vec::new();
-    for line in file.lines() {
-        if line.starts_with(HEADING) {
-            documents.push(String::new());
-        }
-        if let Some(document) = documents.last_mut() {
-            writeln!(document, "{line}").unwrap();
-        }
-    }
-    documents
+            report
+        },
+    );
 }
 
 #[test]

@@ -6,49 +6,12 @@ use diana_core::port::Clock;
 use diana_core::time::Now;
 use diana_core::verdict::Verdict;
 use kit::fake::{FakeClock, FakeRequest};
-use kit::told::Told;
 
-use super::{Gate, field, from};
+use super::{Gate, from};
 
+/// A device header that spells an address is not the caller with that address.
 #[test]
-fn a_request_without_the_actor() {
-    let yaml = |absent: &str| {
-        format!(
-            "{{Url: /, rules: [{{actor: account, unit: hour, rpu: 1, absent: {absent}, scope: local}}]}}"
-        )
-    };
-    let nobody = FakeRequest::get("/");
-    let twice = from("ann").header("x-account-id", "bob");
-    let mut skip = Gate::new(&yaml("skip"));
-    assert!((0..9).all(|_| skip.admits(&nobody)));
-    // A key header that occurs twice never escapes, whatever `absent` says.
-    assert!(skip.admits(&twice));
-    assert!(!skip.admits(&from("x").header("x-account-id", "y")));
-    let mut share = Gate::new(&yaml("share"));
-    assert!(share.admits(&nobody));
-    assert!(!share.admits(&nobody));
-    assert!(!share.admits(&twice));
-    assert!(share.admits(&from("ann")));
-    let mut deny = Gate::new(&yaml("deny"));
-    assert_eq!(field(&deny.refusal(&nobody).headers(), "retry-after"), None);
-    assert!(deny.admits(&from("ann")));
-}
-
-#[test]
-fn compound_keys_and_sources_are_kept_apart() {
-    let mut gate = Gate::new(
-        "limits:
-          - Url: /
-            rules: [{actor: [tenant, account], unit: hour, rpu: 1, scope: local}]
-actors:
-  tenant: [{header: x-tenant}]",
-    );
-    let pair = |tenant: &str, account: &str| from(account).header("x-tenant", tenant);
-    assert!(gate.admits(&pair("a", "bc")));
-    assert!(gate.admits(&pair("ab", "c")));
-    assert!(!gate.admits(&pair("a", "bc")));
-    assert!((0..3).all(|_| gate.admits(&from("ann"))), "absent if any part is");
-    // A device header that spells an address is not the caller with that address.
+fn sources_are_kept_apart() {
     let mut gate =
         Gate::new("{Url: /, rules: [{actor: device, unit: hour, rpu: 1, scope: local}]}");
     let spelled = FakeRequest::get("/").header("x-device-id", [192, 0, 2, 1]);

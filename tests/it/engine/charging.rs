@@ -7,81 +7,10 @@ use diana_core::verdict::Verdict;
 use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
-use kit::told::Told;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{Gate, field, from};
-
-#[test]
-fn all_rules_are_judged_and_then_all_charged() {
-    let mut gate = Gate::new(
-        "limits:
-          - Url: /sample
-            rules: [{name: inner, actor: account, unit: minute, rpu: 1, algo: W, scope: local}]
-          - Url: /
-            rules: [{name: outer, actor: all, unit: minute, rpu: 3, algo: W, scope: local}]",
-    );
-    assert!(gate.admits(&from("ann")));
-    for _ in 0..5 {
-        let refusal = gate.refusal(&from("ann"));
-        assert!(refusal.by.state().contains("rule=inner"), "{}", refusal.by.state());
-        // What `inner` refused, `outer` was not charged for.
-        assert_eq!(
-            field(&refusal.headers(), "ratelimit").unwrap(),
-            r#""outer";r=2;t=60, "inner";r=0;t=60"#
-        );
-    }
-    assert!(gate.admits(&from("bob")));
-    assert!(gate.admits(&FakeRequest::get("/other")));
-    // Now the outer rule, which is judged first, refuses, and it alone is named.
-    let refusal = gate.refusal(&from("cid"));
-    assert!(refusal.by.state().contains("rule=outer"), "{}", refusal.by.state());
-    assert_eq!(
-        gate.metrics(),
-        [
-            "diana.ns.rule.inner.allowed 2",
-            "diana.ns.rule.inner.keys +2",
-            "diana.ns.rule.inner.refused 5",
-            "diana.ns.rule.outer.allowed 3",
-            "diana.ns.rule.outer.keys +1",
-            "diana.ns.rule.outer.refused 1",
-        ]
-    );
-    assert_eq!(gate.metrics(), Vec::<String>::new());
-}
-
-#[test]
-fn the_longest_wait_among_those_that_refuse_counts() {
-    let mut gate = Gate::new(
-        "limits:
-          - Url: /
-            rules:
-              - {name: short, actor: all, unit: second, rpu: 1, algo: W, scope: local}
-              - {name: long, actor: all, unit: hour, rpu: 1, algo: TB, scope: local}",
-    );
-    assert!(gate.admits(&from("ann")));
-    let refusal = gate.refusal(&from("ann"));
-    assert!(refusal.by.state().starts_with("refused rule=short"), "{}", refusal.by.state());
-    assert_eq!(field(&refusal.headers(), "retry-after"), Some("3600"));
-    assert_eq!(field(&refusal.headers(), "x-envoy-ratelimited"), Some("true"));
-    assert_eq!(
-        field(&refusal.headers(), "ratelimit-policy"),
-        Some(r#""short";q=1;w=1, "long";q=1;w=3600"#)
-    );
-    gate.wait(3_600_000_000 - 1);
-    assert_eq!(field(&gate.refusal(&from("ann")).headers(), "retry-after"), Some("1"));
-    gate.wait(1);
-    assert!(gate.admits(&from("ann")));
-}
-
-#[test]
-fn zero_refuses_all_without_a_time_to_come_back() {
-    let mut gate = Gate::new("{Url: /, rules: [{actor: all, unit: day, rpu: 0, scope: local}]}");
-    let refusal = gate.refusal(&from("ann"));
-    assert_eq!(field(&refusal.headers(), "retry-after"), None);
-    assert!(refusal.by.state().contains("wait=never"), "{}", refusal.by.state());
-}
+use super::{Gate, from};
 
 #[test]
 fn no_rule_no_clock() {
@@ -195,12 +124,4 @@ fn what_another_rule_has_taken_back_is_there_a_moment_later() {
     data.before_swap.borrow_mut().take();
     clock.0.set(START.later(SECOND / 50));
     assert!(is_admitted(other.borrow_mut().decide(&by("ann", "tablet"), &*clock)));
-}
-
-/// What a rule leaves to whom it refuses whatever it asks.
-#[test]
-fn who_is_denied_has_nothing_left() {
-    let rule = "actor: account, unit: day, rpu: 9, algo: W, scope: local, absent: deny";
-    let mut gate = Gate::new(&format!("limits: [{{Url: /, rules: [{{{rule}}}]}}]"));
-    assert_eq!(gate.refusal(&FakeRequest::get("/")).by.remaining, Some(0));
 }

@@ -68,55 +68,6 @@ fn a_long_queue_does_not_drift_while_time_passes() {
 }
 
 #[test]
-fn beyond_the_queue_a_request_is_refused_at_once() {
-    for scope in ["local", "gateway"] {
-        let rule = "{actor: all, unit: second, rpu: 10, algo: LB, max_queue: 3}";
-        let mut queue = gate(rule, scope);
-        let waits: Vec<_> = (0..5).map(|_| queue.waits(&from("ann"))).collect();
-        assert_eq!(waits, [Some(0), Some(100 * MS), Some(200 * MS), Some(300 * MS), None]);
-        let mut delay =
-            gate("{actor: all, unit: second, rpu: 10, algo: LB, max_delay: 250ms}", scope);
-        let waits: Vec<_> = (0..4).map(|_| delay.waits(&from("ann"))).collect();
-        assert_eq!(waits, [Some(0), Some(100 * MS), Some(200 * MS), None]);
-    }
-}
-
-#[test]
-fn a_request_takes_the_first_instant_that_is_free_everywhere() {
-    for scope in ["local", "gateway"] {
-        let mut gate = gate(
-            "{actor: account, unit: second, rpu: 4, algo: LB}, {actor: all, unit: second, rpu: 10, algo: LB}",
-            scope,
-        );
-        assert_eq!(gate.waits(&from("ann")), Some(0));
-        // Ann's own turns are 250 ms apart; all together have one each 100 ms, behind the last.
-        assert_eq!(gate.waits(&from("ann")), Some(250 * MS));
-        assert_eq!(gate.waits(&from("bob")), Some(350 * MS));
-        assert_eq!(gate.waits(&from("ann")), Some(500 * MS));
-        assert_eq!(gate.waits(&from("bob")), Some(600 * MS));
-        assert_eq!(gate.waits(&from("bob")), Some(850 * MS));
-        // Beyond the second that the rule for all allows, nobody is charged by any rule.
-        assert_eq!(gate.waits(&from("bob")), None);
-        assert_eq!(gate.waits(&from("ann")), Some(950 * MS));
-        assert_eq!(gate.waits(&from("cid")), None);
-    }
-}
-
-#[test]
-fn permits_count_at_the_decision_and_turns_when_they_come() {
-    for scope in ["local", "gateway"] {
-        let mut gate = gate(
-            "{actor: all, unit: second, rpu: 3, algo: W}, {actor: all, unit: second, rpu: 5, algo: LB}",
-            scope,
-        );
-        let waits: Vec<_> = (0..4).map(|_| gate.waits(&from("ann"))).collect();
-        assert_eq!(waits, [Some(0), Some(200 * MS), Some(400 * MS), None]);
-        gate.wait(1_000_000);
-        assert_eq!(gate.waits(&from("ann")), Some(0));
-    }
-}
-
-#[test]
 fn the_last_place_comes_back_when_its_client_leaves() {
     for scope in ["local", "gateway"] {
         let mut gate = gate("{actor: all, unit: second, rpu: 10, algo: LB}", scope);
@@ -196,33 +147,4 @@ fn who_moves_up_keeps_his_place_in_the_lines_of_others() {
     queue.leave(1).unwrap().finish(End::Left);
     let bob = gate.waits(&from("bob"));
     assert!(bob.is_none_or(|wait| wait >= 1000 * MS), "{bob:?}");
-}
-
-#[test]
-fn a_request_that_a_rule_cannot_hold_long_enough_writes_nothing() {
-    let mut gate = gate(
-        "{name: slow, actor: all, unit: second, rpu: 10, algo: LB, max_delay: 5s, max_queue: 50},
-         {name: fast, actor: all, unit: second, rpu: 100, algo: LB, max_queue: 5}",
-        "gateway",
-    );
-    assert_eq!(gate.waits(&from("ann")), Some(0));
-    gate.metrics();
-    let refusal = gate.refusal(&from("ann"));
-    assert!(refusal.by.state().starts_with("refused rule=fast"), "{}", refusal.by.state());
-    assert!(!gate.metrics().iter().any(|line| line.contains("shared.writes")));
-}
-
-/// A rule that cannot hold a request for as long as another one does refuses it, and tells what it has left.
-#[test]
-fn a_rule_that_cannot_hold_a_request_tells_what_is_left() {
-    for scope in ["local", "gateway"] {
-        let rules = "{name: slow, actor: all, unit: second, rpu: 2, algo: LB},
-            {name: hasty, actor: all, unit: second, rpu: 10, algo: TB, max_delay: 100ms}";
-        let mut gate = gate(rules, scope);
-        assert!(gate.admits(&from("ann")));
-        let refusal = gate.refusal(&from("ann"));
-        assert_eq!((&*refusal.by.rule, refusal.by.remaining), ("hasty", Some(9)), "{scope}");
-        gate.wait(500 * MS);
-        assert_eq!(gate.waits(&from("ann")), Some(0), "nothing was charged");
-    }
 }

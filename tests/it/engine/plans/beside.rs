@@ -3,9 +3,8 @@
 use diana_core::engine::inquiry::{Inquired, Order};
 use fastrand::Rng;
 use kit::seed;
-use kit::told::Told;
 
-use super::{Gate, SECOND, field, number, rule, says};
+use super::{Gate, SECOND, says};
 
 /// What an account used, its refusals that count, and whether it is banned.
 #[derive(Clone, Copy, Default)]
@@ -95,17 +94,5 @@ fn an_operator_is_told_of_a_caller_by_the_numbers_of_the_rule() {
             let Ok(Inquired::Done(seen)) = done else { panic!("{done:?}") };
             assert_eq!(seen[0].usage.remaining, own - 1, "{limit} {claim}");
         }
-    }
-}
-
-/// Whom data allow nothing is told the window in which others have theirs.
-#[test]
-fn a_limit_of_nothing_is_told_with_the_window_of_the_least_limit() {
-    let mut gate =
-        rule("algo: TB, burst: 20, rpu: {jwt_claim: plan, payload: p, default: 3, max: 50}");
-    for (said, policy) in [(0.0, r#""r";q=0;w=1200"#), (1.0, r#""r";q=20;w=1200"#)] {
-        let ann = number(&said.to_string(), said);
-        while gate.admits(&ann) {}
-        assert_eq!(field(&gate.refusal(&ann).headers(), "ratelimit-policy"), Some(policy));
     }
 }

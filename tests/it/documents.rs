@@ -1,0 +1,62 @@
+//! Documents in files, and a snapshot beside each file of what a test finds out about them.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use insta::{Settings, assert_snapshot};
+
+/// A line of a file that begins with this begins another document.
+const HEADING: &str = "##";
+
+/// A document of a file.
+#[derive(Default)]
+struct Document {
+    heading: String,
+    /// The lines below the heading.
+    text: String,
+    /// The number of lines above the text in its file.
+    above: usize,
+}
+
+/// Compares what `report` returns for each document of each YAML file of a folder with the snapshot beside the file. The
+/// report gets the name of the file, the number of lines above the document, and its text.
+pub fn assert_snapshots(folder: &str, report: impl Fn(&str, usize, &str) -> String) {
+    let folder = Path::new(folder).canonicalize().unwrap();
+    let mut settings = Settings::clone_current();
+    settings.set_snapshot_path(&folder);
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for file in files(&folder) {
+            let name = file.file_stem().and_then(|name| name.to_str()).unwrap();
+            let mut reports = String::new();
+            for document in documents(&fs::read_to_string(&file).unwrap()) {
+                writeln!(reports, "{}", document.heading).unwrap();
+                reports += &report(name, document.above, &document.text);
+            }
+            assert_snapshot!(name, reports);
+        }
+    });
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|it| it == "yaml"));
+    files.sort();
+    files
+}
+
+fn documents(file: &str) -> Vec<Document> {
+    assert!(file.starts_with(HEADING), "the first line is a heading");
+    let mut documents: Vec<Document> = Vec::new();
+    for (number, line) in file.lines().enumerate() {
+        if line.starts_with(HEADING) {
+            let heading = line.to_owned();
+            documents.push(Document { heading, above: number + 1, ..Document::default() });
+        } else if let Some(document) = documents.last_mut() {
+            writeln!(document.text, "{line}").unwrap();
+        }
+    }
+    documents
+}
