@@ -10,8 +10,11 @@
 mod advice;
 mod check;
 mod command;
+#[path = "../it/documents.rs"]
+mod documents;
 mod explain;
 mod replay;
 mod schema;
+mod sessions;
 mod suggest;
 mod zones;
