@@ -7,7 +7,7 @@ import time
 import needs
 from console import run, say
 
-LAWS = ["cargo", "test", "--test", "sim", "--test", "it", "--test", "simulation", "--test", "redis", "--test", "abi"]
+LAWS = ["cargo", "test", "--test", "sim", "--test", "it", "--test", "redis", "--test", "abi"]
 
 
 def main():

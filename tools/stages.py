@@ -57,7 +57,7 @@ def rustdoc():
 
 def native():
     needs.cargo()
-    yield tests(*TEST, "--no-fail-fast", "--test", "it", "--test", "simulation")
+    yield tests(*TEST, "--no-fail-fast", "--test", "it")
     yield tests(sys.executable, "-m", "unittest", "discover", "-s", "tools", "-v")
 
 
@@ -198,7 +198,7 @@ SPEED = "speed::"
 MEASURED = ["--show-output", "--test-threads=1"]
 
 # The tests in cargo's own target.
-COMPILED = ["it", "simulation", "sim", "redis", "abi", "envoy", "cli"]
+COMPILED = ["it", "sim", "redis", "abi", "envoy", "cli"]
 
 # `make test`, in the order in which the stages begin: the longest first. Nothing in it depends on the speed of the machine.
 GATE = {

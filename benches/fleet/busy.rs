@@ -1,7 +1,7 @@
 //! What a hundred thousand requests a second take.
 
+use crate::simulation::plan::{Line, Plan};
 use crate::table::{self, Column, thousands};
-use kit::simulation::plan::{Line, Plan};
 
 const RULE: Column = ("rule", |plan, _| match plan.callers {
     1 => format!("all, {}/s", thousands(plan.rpu)),

@@ -1,7 +1,7 @@
 //! What changes as demand comes near the limit and exceeds it.
 
+use crate::simulation::plan::Plan;
 use crate::table::{self, Column, thousands};
-use kit::simulation::plan::Plan;
 
 const DEMAND: Column = ("requests/s", |plan, _| thousands(plan.demand));
 

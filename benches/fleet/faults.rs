@@ -1,7 +1,7 @@
 //! What latency and loss do.
 
+use crate::simulation::plan::{Line, Plan};
 use crate::table::{self, Column};
-use kit::simulation::plan::{Line, Plan};
 
 const LATENCY: Column =
     ("there and back", |plan, _| format!("{} ms", plan.line.latency as f64 / 1e3));

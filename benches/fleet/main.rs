@@ -5,6 +5,7 @@ mod demand;
 mod faults;
 mod outage;
 mod parts;
+mod simulation;
 mod size;
 mod table;
 

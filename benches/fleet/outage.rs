@@ -2,8 +2,8 @@
 
 use diana_core::time::SECOND;
 
+use crate::simulation::plan::{Line, Plan};
 use crate::table::{self, Column};
-use kit::simulation::plan::{Line, Plan};
 
 const CUT_OFF: Column = ("cut off", |plan, _| plan.line.cut_off.to_string());
 const FOR: Column =

@@ -1,8 +1,8 @@
 //! What a proxy brings that spreads the keys over several Redis: up to a million asks a second.
 
+use crate::simulation::plan::{Line, Plan, Proxied};
 use crate::table::{self, Column, thousands};
 use diana_core::time::SECOND;
-use kit::simulation::plan::{Line, Plan, Proxied};
 
 const DEMAND: Column = ("requests/s", |plan, _| thousands(plan.demand));
 const PARTS: Column = ("parts", |plan, _| proxied(plan).parts.to_string());

@@ -1,7 +1,7 @@
 //! What changes as the fleet grows.
 
+use crate::simulation::plan::Plan;
 use crate::table;
-use kit::simulation::plan::Plan;
 
 pub fn print() {
     let mut plans = Vec::new();

@@ -4,10 +4,10 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use kit::simulation;
-use kit::simulation::fullest::Fullest;
-use kit::simulation::plan::Plan;
-use kit::simulation::seen::Seen;
+use crate::simulation;
+use crate::simulation::fullest::Fullest;
+use crate::simulation::plan::Plan;
+use crate::simulation::seen::Seen;
 
 /// A column: its head, and what stands in it.
 pub type Column = (&'static str, fn(&Plan, &Seen) -> String);

@@ -1,5 +1,5 @@
 //! What the tests have in common: fakes of the host, the laws, a model of Redis's script and a Redis of the test's
-//! own, fleets that are simulated.
+//! own.
 
 #[cfg(unix)]
 pub mod compare;
@@ -16,7 +16,6 @@ pub mod rules;
 pub mod seed;
 #[cfg(unix)]
 pub mod server;
-pub mod simulation;
 pub mod store;
 pub mod told;
 pub mod zones;

@@ -19,7 +19,6 @@ mod leases;
 mod lifted;
 mod loans;
 mod parts;
-mod played;
 mod same;
 mod settlements;
 mod speed;

@@ -2,10 +2,12 @@
 
 use diana_core::time::Micros;
 use fastrand::Rng;
+use kit::model::proxy::Proxy;
 use kit::server::Server;
 
 use super::node::Call;
 use super::plan::{Away, EPOCH, Fault, Plan};
+use super::rule::{Cost, Rule, Scope};
 
 /// The answer to a call.
 #[derive(Debug, Clone)]
@@ -42,14 +44,28 @@ pub enum Sent {
 
 pub struct Network<'a> {
     server: &'a Server,
+    /// The model, which has to give the same answers.
+    model: Option<Proxy>,
     latency: Micros,
     faults: Vec<Fault>,
+}
+
+/// Returns true if the model knows all rules of an entry: it has no bans, no places in flight beside other rules, and counts
+/// in another way for how long a rule for all callers, with plans or settled costs, leaves no room for a new caller.
+fn is_known(rules: &[Rule]) -> bool {
+    let global: Vec<&Rule> = rules.iter().filter(|rule| rule.scope == Scope::Global).collect();
+    let is_known = |rule: &&Rule| {
+        let is_plain = rule.gold.is_none() && matches!(rule.cost, Cost::Plain(_));
+        rule.ban.is_none() && (is_plain || !rule.of_all)
+    };
+    global.iter().all(is_known) && (global.len() < 2 || global.iter().all(|rule| rule.algo != "P"))
 }
 
 impl Network<'_> {
     pub fn new<'a>(plan: &Plan, server: &'a Server) -> Network<'a> {
         server.reset();
-        Network { server, latency: plan.latency, faults: plan.faults.clone() }
+        let model = plan.entries.iter().all(|rules| is_known(rules)).then(Proxy::one);
+        Network { server, model, latency: plan.latency, faults: plan.faults.clone() }
     }
 
     /// A gateway makes a call.
@@ -104,6 +120,11 @@ impl Network<'_> {
         let Way { call, sent, given_up, back } = way;
         self.set_time(now);
         let body = self.server.exchange(&call.body);
+        if let Some(model) = &mut self.model {
+            let expected = model.answer(&call.body, EPOCH + now);
+            let [own, expected] = [&body, &expected].map(|bytes| String::from_utf8_lossy(bytes));
+            assert_eq!(own, expected, "Redis does not answer like its model at {now}");
+        }
         let whole = Response {
             token: call.token,
             status: Some(200),
@@ -125,6 +146,7 @@ impl Network<'_> {
     /// Redis forgets everything.
     pub fn empty(&mut self, now: Micros) {
         self.set_time(now);
+        self.model = self.model.take().map(|_| Proxy::one());
         self.server.command(&["FLUSHALL"]);
         self.server.command(&["SCRIPT", "FLUSH"]);
     }

@@ -28,6 +28,8 @@ pub struct Plan {
     /// The rules of each entry of the document.
     pub entries: Vec<Vec<Rule>>,
     pub callers: u32,
+    /// Parts of the keys in Redis.
+    pub parts: u16,
     /// Requests a second.
     pub demand: u64,
     /// Per cent of requests that one worker gets.
@@ -142,6 +144,7 @@ impl Plan {
             listeners: rng.usize(1..=2),
             entries,
             callers: 1 << rng.u8(..if theme == Theme::Leases { 2 } else { 4 }),
+            parts: 1,
             demand,
             skew: if rng.bool() { 0 } else { 90 },
             ends: rng.u64(seconds) * SECOND,
@@ -169,6 +172,7 @@ impl Plan {
                 plan.faults.push(fault);
             }
         }
+        plan.parts = [16, 1, 2, 4, 1, 1, 1, 1, 1][rng.usize(..9)];
         plan
     }
 
@@ -203,9 +207,14 @@ impl Plan {
     pub fn document(&self, listener: usize, changes: usize) -> String {
         let mut text = format!(
             "namespace: sim\nkeys: 10000\nresponse: {{status: {}}}\n\
-             redis: {{cluster: redis, timeout: {}ms}}\nlimits:\n",
+             redis: {{cluster: redis, timeout: {}ms{}}}\nlimits:\n",
             400 + (listener + 2 * changes) % 200,
             TIMEOUT / MILLISECOND,
+            if self.parts > 1 {
+                format!(", proxied: true, parts: {}", self.parts)
+            } else {
+                String::new()
+            },
         );
         if self.wide.as_ref().is_some_and(|wide| wide.reports) {
             text.insert_str(0, "accepted: {headers: true, filter_state: true}\n");

@@ -37,6 +37,7 @@ impl Places {
         limit: u64,
         holder: u64,
         asked: &Asked,
+        delay: u64,
         now: u64,
     ) -> [i64; 11] {
         assert!(holder < 1 << 53, "no number of the script's");
@@ -62,9 +63,11 @@ impl Places {
         let charged = if fits { asked.cost } else { 0 };
         let left = limit.saturating_sub(in_flight + charged).cast_signed();
         let receipt = if charged > 0 { second.cast_signed() } else { 0 };
-        let (wait, retry) = if fits || asked.cost == 0 { (0, 0) } else { (-1, -2) };
-        let term = if asked.tentative { receipt } else { 0 };
-        [wait, retry, 0, left, receipt, term, 0, receipt, 0, 0, 0]
+        let (wait, retry) = match fits || asked.cost == 0 {
+            true => (delay.cast_signed(), 0),
+            false => (-1, -2),
+        };
+        [wait, retry, 0, left, receipt, 0, 0, receipt, 0, 0, 0]
     }
 
     /// How many places are in flight, by all that was said.

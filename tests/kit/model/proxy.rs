@@ -11,11 +11,19 @@ use super::wire::commands;
 #[derive(Default)]
 pub struct Proxy {
     parts: HashMap<Vec<u8>, Redis>,
+    /// Whether all parts lie in one Redis, so that a script that came for one of them is known for all.
+    is_one: bool,
+    knows_script: bool,
     /// Numbers of the parts that are away.
     pub away: BTreeSet<usize>,
 }
 
 impl Proxy {
+    /// All parts lie in one Redis.
+    pub fn one() -> Proxy {
+        Proxy { is_one: true, ..Proxy::default() }
+    }
+
     /// The answer to a POST that comes when the clock shows `time`.
     pub fn answer(&mut self, body: &[u8], time: u64) -> Vec<u8> {
         let commands = commands(body);
@@ -25,7 +33,13 @@ impl Proxy {
             let tag = tag(call[3]);
             match self.away.contains(&number(tag)) {
                 true => "-upstream failure\r\n".into(),
-                false => self.parts.entry(tag.into()).or_default().command(call, time),
+                false => {
+                    let redis = self.parts.entry(tag.into()).or_default();
+                    redis.knows_script |= self.is_one && self.knows_script;
+                    let answer = redis.command(call, time);
+                    self.knows_script |= redis.knows_script;
+                    answer
+                }
             }
         });
         (answers.collect::<String>() + "+OK\r\n").into_bytes()

@@ -22,7 +22,7 @@ type Alive = BTreeMap<Vec<u8>, u64>;
 #[derive(Default)]
 pub struct Redis {
     /// Whether it has seen the text of the script.
-    knows_script: bool,
+    pub(super) knows_script: bool,
     seed: Option<Vec<u8>>,
     /// When each gateway last said that it lives, and when each number of parts was last said.
     gateways: Alive,
@@ -86,7 +86,7 @@ impl Redis {
                 let (limit, holder) = limit.places();
                 asked.what = if over > 0 { 0 } else { asked.what };
                 over = over.saturating_sub(1);
-                let said = self.in_flight.ask(caller, limit, holder, &asked, now.mono);
+                let said = self.in_flight.ask(caller, limit, holder, &asked, delay, now.mono);
                 numbers.extend(said);
                 self.asks += 1;
                 continue;

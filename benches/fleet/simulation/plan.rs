@@ -9,9 +9,6 @@ use diana_core::policy::Quota;
 use diana_core::redis::part::Parts;
 use diana_core::time::{Micros, SECOND, Unit};
 
-/// For how long a caller has a plan.
-const PART: Micros = 150_000;
-
 /// A fleet, its rule, and what comes its way.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -22,8 +19,6 @@ pub struct Plan {
     pub algo: &'static str,
     /// Permits per second, for all together or, with more than one caller, for each.
     pub rpu: u64,
-    /// The same by the plan that each caller has in every other part of a second; nothing if there are no plans.
-    pub gold: Option<u64>,
     pub callers: u32,
     /// How unevenly they call; see `crowd::zipf`.
     pub zipf: f64,
@@ -84,7 +79,6 @@ impl Default for Plan {
             workers: 4,
             algo: "TB",
             rpu: 10_000,
-            gold: None,
             callers: 1,
             zipf: 0.0,
             demand: 20_000,
@@ -103,15 +97,12 @@ impl Plan {
     pub fn configuration(&self) -> String {
         let Plan { algo, rpu, .. } = self;
         let actor = if self.callers > 1 { "account" } else { "all" };
-        let of =
-            |rpu| format!(", plans: {{by: [{{header: x-plan}}], of: {{gold: {{rpu: {rpu}}}}}}}");
-        let plans = self.gold.map(of).unwrap_or_default();
         let proxied = |Proxied { parts, .. }| format!(", proxied: true, parts: {parts}");
         format!(
             "keys: {}\n\
              redis: {{cluster: redis, timeout: {}ms{}}}\n\
              limits: [{{Url: /, rules: [{{actor: {actor}, unit: second, rpu: {rpu}, algo: {algo}, \
-             scope: global{plans}}}]}}]\n",
+             scope: global}}]}}]\n",
             // Room for all of them, or those beyond it would share buckets.
             self.callers.max(50_000),
             self.line.timeout / 1000,
@@ -119,22 +110,10 @@ impl Plan {
         )
     }
 
-    /// The plan that a caller has at an instant, if it has one.
-    pub fn is_gold(&self, caller: u32, now: Micros) -> bool {
-        // Not all of them change at once.
-        let part = now.wrapping_add(u64::from(caller) * 77_777) / PART;
-        self.gold.is_some() && part.is_multiple_of(2)
-    }
-
     /// When a worker goes on that would be called now.
     pub fn goes_on(&self, worker: usize, now: Micros) -> Micros {
         let is_still = worker == 0 && self.still.contains(&(now % SECOND));
         if is_still { now - now % SECOND + self.still.end } else { now }
-    }
-
-    /// Permits per second by the largest plan.
-    pub fn most(&self) -> u64 {
-        self.gold.unwrap_or(0).max(self.rpu)
     }
 
     /// Into how many parts keys fall.

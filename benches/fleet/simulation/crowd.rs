@@ -34,17 +34,12 @@ impl Crowd {
 /// A caller's request.
 pub struct Caller {
     name: [u8; 8],
-    is_gold: bool,
 }
 
 impl Caller {
     pub fn new(number: u32) -> Caller {
         let name = std::array::from_fn(|place| b'a' + (number >> (4 * place) & 15) as u8);
-        Caller { name, is_gold: false }
-    }
-
-    pub fn gold(self, is_gold: bool) -> Caller {
-        Caller { is_gold, ..self }
+        Caller { name }
     }
 
     /// As a rule that counts in Redis knows it.
@@ -63,7 +58,6 @@ impl Request for Caller {
     fn header(&self, name: &str) -> Values<'_> {
         match name {
             "x-account-id" => Values::One(&self.name),
-            "x-plan" if self.is_gold => Values::One(b"gold"),
             _ => Values::None,
         }
     }

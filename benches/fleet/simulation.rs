@@ -14,10 +14,10 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::fake::FakeSharedData;
-use crate::model;
 use diana_core::time::{Micros, Now, SECOND};
 use fastrand::Rng;
+use kit::fake::FakeSharedData;
+use kit::model;
 
 use crowd::Crowd;
 use network::{Network, Redis};
@@ -145,7 +145,7 @@ impl<R: Redis> Simulation<R> {
 
     fn arrive(&mut self, caller: u32, number: usize, now: Micros) {
         self.watch.request(caller, self.workers[number].alone(caller).is_some(), now);
-        let done = self.workers[number].request(caller, self.plan.is_gold(caller, now), now);
+        let done = self.workers[number].request(caller, now);
         self.after(number, done, now);
     }
 

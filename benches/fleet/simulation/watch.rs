@@ -131,7 +131,7 @@ impl Watch {
         Seen {
             used: share(in_time as u64, self.counted),
             in_error,
-            extremes: extremes(plan.algo, plan.most(), &mut self.admissions),
+            extremes: extremes(plan.algo, plan.rpu, &mut self.admissions),
             calls: rate(network.calls),
             asks: rate(network.asks()),
             failed: share(network.failed, network.calls),

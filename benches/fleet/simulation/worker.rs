@@ -14,8 +14,8 @@ use diana_worker::{Instance, Root, Stream};
 
 use super::crowd::Caller;
 use super::plan::Plan;
-use crate::fake::FakeSharedData;
-use crate::host::{Decided, FakeHost, Fate};
+use kit::fake::FakeSharedData;
+use kit::host::{Decided, FakeHost, Fate};
 
 /// Requests of one caller that may wait in a worker; how long none may do so after there were as many, of which the last
 /// may have waited for a fifth of a second.
@@ -98,7 +98,7 @@ impl Worker {
             host,
             worker,
             root,
-            rpu: plan.most(),
+            rpu: plan.rpu,
             parts: plan.parts(),
             seed: (plan.callers > 1).then(|| plan.seed_of_callers()),
             streams: 0,
@@ -110,10 +110,10 @@ impl Worker {
     }
 
     /// Decides about a request, if it can be decided at once.
-    pub fn request(&mut self, caller: u32, is_gold: bool, now: Micros) -> Option<Done> {
+    pub fn request(&mut self, caller: u32, now: Micros) -> Option<Done> {
         let local = self.set_clock(now);
         self.streams += 1;
-        let (number, request) = (self.streams, Rc::new(Caller::new(caller).gold(is_gold)));
+        let (number, request) = (self.streams, Rc::new(Caller::new(caller)));
         let mut stream = Stream::new(self.instance.clone(), number);
         let goes_on = stream.request(&*request, &self.worker, &self.host);
         let fate = self.host.decided().pop().map_or(Fate::Goes, |decided| decided.fate);

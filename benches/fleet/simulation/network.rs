@@ -7,8 +7,8 @@ use fastrand::Rng;
 use super::EPOCH;
 use super::plan::{Line, Plan, Proxied};
 use super::worker::Response;
-use crate::model;
-use crate::model::proxy::{Proxy, split};
+use kit::model;
+use kit::model::proxy::{Proxy, split};
 
 /// What Redis spends, in ticks of its processor. `tests/redis/speed.rs` prints it on the machine at hand; these are
 /// of a busy one.
