@@ -8,7 +8,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-START_SECONDS = 60
+START_SECONDS = 300
 
 
 class Envoy:

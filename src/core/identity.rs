@@ -40,16 +40,20 @@ impl<'r> Found<'r> {
         if text.is_empty() { Found::Absent } else { Found::Value(Identifier::Text(text)) }
     }
 
-    /// The only text, if there is exactly one. Empty ones are absent.
-    fn only(mut texts: impl Iterator<Item = Vec<u8>>) -> Found<'r> {
-        let Some(first) = texts.next() else { return Found::Absent };
-        match texts.next() {
-            None => Found::text(Cow::Owned(first)),
-            Some(second) => {
-                let is_empty =
-                    first.is_empty() && second.is_empty() && texts.all(|text| text.is_empty());
-                if is_empty { Found::Absent } else { Found::Repeated }
+    /// The only text, if there is exactly one, which stands under its name to every reader. Empty ones are absent.
+    fn only(mut texts: impl Iterator<Item = (Vec<u8>, bool)>) -> Found<'r> {
+        let Some((text, is_sure)) = texts.next() else { return Found::Absent };
+        let (mut is_only, mut is_empty) = (is_sure, text.is_empty());
+        for (other, _) in texts {
+            (is_only, is_empty) = (false, is_empty && other.is_empty());
+            if !is_empty {
+                break;
             }
+        }
+        match (is_empty, is_only) {
+            (true, _) => Found::Absent,
+            (false, true) => Found::text(Cow::Owned(text)),
+            (false, false) => Found::Repeated,
         }
     }
 }

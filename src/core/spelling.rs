@@ -98,6 +98,14 @@ pub fn readings(text: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     std::iter::once(Cow::Borrowed(text)).chain([plain, form].into_iter().flatten().map(Cow::Owned))
 }
 
+/// Returns true if a key of a query or a cookie may be taken for `name`. PHP takes spaces off its beginning and reads it up
+/// to a NUL; it and others read it up to a `[`, and put the value into an array of that name.
+#[must_use]
+pub fn may_name(key: &[u8], name: &[u8]) -> bool {
+    let read = |key| form(key).skip_while(|&byte| byte == b' ').take_while(|&byte| byte != 0);
+    read(key).eq(read(name)) || read(key).take_while(|&byte| byte != b'[').eq(read(name))
+}
+
 /// A value under some name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair<'a> {
@@ -107,4 +115,12 @@ pub struct Pair<'a> {
     pub is_plain: bool,
     /// Whether it does to every reader that decodes names, since the name is encoded as it must be.
     pub is_encoded: bool,
+}
+
+impl Pair<'_> {
+    /// Whether it stands under this name to every reader that decodes names.
+    #[must_use]
+    pub fn is_sure(&self) -> bool {
+        self.is_plain || self.is_encoded
+    }
 }

@@ -111,7 +111,9 @@ fn the_values_of_a_name_are_all_that_stand_under_it() {
             let oracle: Vec<(String, bool)> = parts
                 .iter()
                 .filter(|(name, _)| [wanted, same].contains(&name.trim()))
-                .map(|(name, value)| (value.clone(), name.trim() == wanted))
+                .map(|(name, value)| {
+                    (value.clone(), name.strip_prefix(" ").unwrap_or(name) == wanted)
+                })
                 .collect();
             assert_eq!(found, oracle, "{header}");
         }

@@ -68,13 +68,18 @@ fn a_cookie() {
     assert_eq!(with(&["sid=1", "sid=2"]), Err(Found::Repeated));
     assert_eq!(with(&["a=1", "sid=2"]).unwrap(), b"2");
     // One session, however it is spelled.
-    for spelling in ["sid=\"ab c\"", "sid = ab%20c", "s%69d=ab+c", "x; sid=%61b%2Bc", "sid=ab c\t"]
-    {
+    for spelling in ["sid=\"ab c\"", "sid=ab%20c", "sid=ab+c", "x; sid=%61b%2Bc", "sid=ab c\t"] {
         assert_eq!(with(&[spelling]).unwrap(), b"ab c", "{spelling}");
     }
-    for nobody_knows in
-        ["sid=\"a\\142c\"", "sid=\"a;b\"", "sid=\"abc", "sid=1; s%69d=2", "sid=;sid=2"]
-    {
+    for nobody_knows in [
+        "sid=\"a\\142c\"",
+        "sid=\"a;b\"",
+        "sid=\"abc",
+        "sid=1; s%69d=2",
+        "sid=;sid=2",
+        "sid =1",
+        "s%69d=1",
+    ] {
         assert_eq!(with(&[nobody_knows]), Err(Found::Repeated), "{nobody_knows}");
     }
     assert_eq!(with(&["sid=a\"b\""]).unwrap(), b"a\"b\"");
@@ -92,16 +97,21 @@ fn a_query_parameter() {
     let source = build("query", text("token"), &[]).unwrap();
     let with = |path: &str| find(&*source, &FakeRequest::get(path));
     assert_eq!(with("/a?x=1&token=t%2Fk#token=no").unwrap(), b"t/k");
-    assert_eq!(with("/a?%74oken=t").unwrap(), b"t");
-    for spelling in ["token=a+b", "token=a%20b", "tok%65n=%61%2bb", "x;token=a+b", "token=a+b&x;y"]
-    {
+    for spelling in ["token=a+b", "token=a%20b", "token=%61%2bb", "token=a+b&x;y"] {
         assert_eq!(with(&format!("/a?{spelling}")).unwrap(), b"a b", "{spelling}");
     }
-    for nobody_knows in ["token=a;b", "token=a;token=b", "token=a;x&y", "tok%65n=1&token=2"] {
+    for nobody_knows in [
+        "token=a;b",
+        "token=a;token=b",
+        "token=a;x&y",
+        "tok%65n=1&token=2",
+        "tok%65n=1",
+        "x;token=1",
+    ] {
         assert_eq!(with(&format!("/a?{nobody_knows}")), Err(Found::Repeated), "{nobody_knows}");
     }
     let odd = build("query", text("to+ken"), &[]).unwrap();
-    assert_eq!(find(&*odd, &FakeRequest::get("/?to%20ken=1")).unwrap(), b"1");
+    assert_eq!(find(&*odd, &FakeRequest::get("/?to%20ken=1")), Err(Found::Repeated));
     assert_eq!(with("/token=1"), Err(Found::Absent));
     assert_eq!(with("/a?token"), Err(Found::Absent));
     assert_eq!(with("/a?token=1&token=2"), Err(Found::Repeated));

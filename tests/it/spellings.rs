@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use diana_core::identity::caller::{Caller, Callers, Counted};
 use diana_core::identity::sources::Sources;
 use diana_core::key::{Key, Seed};
@@ -111,6 +114,25 @@ fn json_web_token_in_any_spelling_is_one_caller() {
         format!("n7JWT {HEAD}.{ADA}.abc"),
         format!("eyJ eyJa. eyJb.c {HEAD}.{ADA}.abc"),
     ];
+    // Payloads that begin with a digit, a sign, a letter outside ASCII, a space or a line's end.
+    for payload in [
+        "{\"2fa\":1}",
+        "{\"-\":1}",
+        "{\"é\":1}",
+        "{ \"a\":1}",
+        "{\n  \"a\":1}",
+        "{\r\n\t\"a\":1}",
+        "{\t\"a\":1}",
+    ] {
+        let payload = URL_SAFE_NO_PAD.encode(payload);
+        let caller =
+            |token: &str| hash(&[("header", "authorization")], &with("authorization", token));
+        assert_eq!(
+            caller(&format!("Bearer {HEAD}.{payload}.abc")),
+            caller(&format!("Bearer {HEAD}..{payload}.x=")),
+            "{payload}"
+        );
+    }
     let mut hashes = BTreeSet::new();
     for token in &tokens {
         let encoded = token.replace(' ', "%20").replace('=', "%3d");
@@ -150,7 +172,7 @@ fn opaque_tokens_stay_apart() {
         "abcA",
         "abcB",
         "!abcB",
-        "+abcB",
+        "abc+B",
         "abcB=",
         "abc==",
         "eyJ.bb.c~A",
@@ -303,26 +325,43 @@ fn key_in_several_places_is_one_caller() {
         assert_eq!(keys.len(), 1, "{key}");
     }
     let places = [("header", "authorization"), ("query", "access_token")];
-    for key in ["abc", "a b", "-abc", "~abc"] {
+    for key in ["abc", "a b", "-abc", "~abc", "a Bearer b", "xBearer w", "bearer x", "Bearer y"] {
         let query = format!("/?access_token={}", key.replace(' ', "%20"));
         let query = of(&places, &FakeRequest::get(&query));
         for value in [key.to_owned(), format!("Bearer  {key}")] {
             assert_eq!(of(&places, &with("authorization", &value)), query, "{value}");
         }
     }
+    let bearer = of(&places, &with("authorization", "Bearer  \"lead"));
+    assert_eq!(bearer, of(&places, &FakeRequest::get("/?access_token=%20%22lead")));
     // Some readers decode cookies, some do not.
     let raw = of(PLACES, &with("cookie", "key=x%2541"));
     assert_eq!(raw, of(PLACES, &with("x-key", "x%2541")));
 }
 
 #[test]
-fn query_name_behind_spaces_is_the_name() {
-    let caller = |query: &str| of(&[("query", "key")], &FakeRequest::get(query));
-    for query in ["/?+key=ada", "/?%20+%6bey=ada", "/?a=b;+key=ada"] {
-        assert_eq!(caller(query), caller("/?key=ada"), "{query}");
+fn key_under_a_name_that_readers_differ_about_is_shared() {
+    let places = [("query", "key"), ("cookie", "key"), ("header", "x-key")];
+    for query in
+        ["+key", "%20+%6bey", "%6bey", "a=b;+key", "key%00", "key%00x", "key[]", "key%5B0%5D"]
+    {
+        let request = FakeRequest::get(&format!("/?{query}=1")).header("x-key", "ada");
+        assert_eq!(of(&places, &request), Caller::Shared, "{query}");
+        assert_eq!(of(&places[..1], &request), Caller::Shared, "{query}");
+        let empty = FakeRequest::get(&format!("/?{query}="));
+        assert_eq!(of(&places, &empty), Caller::Absent, "{query}");
     }
+    for name in ["%6bey", "key ", "key\t", "\tkey", " key", "key[]", "key%00"] {
+        let request = with("cookie", &format!("a; {name}=1")).header("x-key", "ada");
+        assert_eq!(of(&places, &request), Caller::Shared, "{name}");
+    }
+    let caller = |query: &str| of(&[("query", "key")], &FakeRequest::get(query));
     assert_eq!(caller("/?key=1&+key=ada"), Caller::Shared);
-    assert_eq!(caller("/?key+=ada"), Caller::Absent);
+    assert_eq!(caller("/?key+=ada&keys=ada&[key]=ada"), Caller::Absent);
+    let caller = |name, query| of(&[("query", name)], &FakeRequest::get(query));
+    for query in ["/?user[id]=ada", "/?user%5Bid%5D=ada"] {
+        assert_eq!(caller("user[id]", query), caller("key", "/?key=ada"), "{query}");
+    }
 }
 
 #[test]

@@ -44,8 +44,11 @@ impl Source for Cookie {
 }
 
 impl Cookie {
-    fn values<'a>(&'a self, header: &'a [u8]) -> impl Iterator<Item = Vec<u8>> {
+    fn values<'a>(&'a self, header: &'a [u8]) -> impl Iterator<Item = (Vec<u8>, bool)> {
         let pairs = cookie::pairs(header, self.0.as_bytes());
-        pairs.flat_map(|pair| cookie::unquoted(pair.value)).map(|value| form(value).collect())
+        pairs.flat_map(|pair| {
+            let is_sure = pair.is_sure();
+            cookie::unquoted(pair.value).map(move |value| (form(value).collect(), is_sure))
+        })
     }
 }

@@ -36,7 +36,8 @@ impl Source for Query {
 }
 
 impl Query {
-    fn values<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = Vec<u8>> {
-        query::pairs(path, self.0.as_bytes()).map(|pair| form(pair.value).collect())
+    fn values<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = (Vec<u8>, bool)> {
+        query::pairs(path, self.0.as_bytes())
+            .map(|pair| (form(pair.value).collect(), pair.is_sure()))
     }
 }

@@ -12,7 +12,7 @@ impl Condition {
     pub fn may_hold(&self, request: &dyn Request) -> bool {
         let mut any = false;
         let presence = value::read(&self.field, true, false, request, &mut |reading| {
-            any = any || self.test.accepts(reading);
+            any = any || reading.is_some_and(|reading| self.test.accepts(reading));
         });
         presence == Presence::Unknown
             || match &self.test {
@@ -34,7 +34,11 @@ impl Condition {
             _ => false,
         };
         let presence = value::read(&self.field, in_parts, true, request, &mut |reading| {
-            all = all && self.test.accepts(reading);
+            all = all
+                && match reading {
+                    Some(reading) => self.test.accepts(reading),
+                    None => matches!(self.test, Test::Present(_)),
+                };
         });
         presence != Presence::Unknown
             && match &self.test {

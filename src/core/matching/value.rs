@@ -18,7 +18,8 @@ pub enum Presence {
     Unknown,
 }
 
-/// Hands everything that the values of a field may be taken for to `take`. `in_parts` says whether a header is also
+/// Hands everything that the values of a field may be taken for to `take`, and `None` for what cannot be known, since readers
+/// differ about it. `in_parts` says whether a header is also
 /// taken for a list, as which others may have written one that occurred more than once. With `is_decoded` names and
 /// values that must be percent-encoded are only taken decoded.
 pub fn read(
@@ -26,19 +27,19 @@ pub fn read(
     in_parts: bool,
     is_decoded: bool,
     request: &dyn Request,
-    take: &mut dyn FnMut(&[u8]),
+    take: &mut dyn FnMut(Option<&[u8]>),
 ) -> Presence {
     match field {
         Field::Header(name) => each(request.header(name), &mut |value| {
             // Not every protocol takes spaces around a value off.
             let text = value.trim_ascii();
-            take(if text.is_empty() { text } else { value });
+            take(Some(if text.is_empty() { text } else { value }));
             if in_parts || header::is_joined(name, text) {
                 let items = text.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-                items.filter(|item| !item.is_empty()).for_each(&mut *take);
+                items.filter(|item| !item.is_empty()).for_each(|item| take(Some(item)));
             }
             if in_parts && name == header::AUTHORIZATION {
-                take(&header::credentials(text));
+                take(Some(&header::credentials(text)));
             }
             usable(!text.is_empty(), true)
         }),
@@ -48,10 +49,7 @@ pub fn read(
                 query::pairs(path.as_deref().unwrap_or_default(), name.as_bytes()),
                 |value| !value.is_empty(),
                 is_decoded,
-                &mut |value| {
-                    let settled = is_decoded && is_settled(value);
-                    readings(value).skip(settled.into()).for_each(|reading| take(&reading));
-                },
+                &mut |value| read_encoded(value, is_decoded, take),
             )
         }
         Field::Cookie(name) => each(request.header("cookie"), &mut |header| {
@@ -59,8 +57,7 @@ pub fn read(
             let pairs = cookie::pairs(header, name.as_bytes());
             named(pairs, has_text, is_decoded, &mut |value| {
                 for value in cookie::readings(value) {
-                    let settled = is_decoded && is_settled(&value);
-                    readings(&value).skip(settled.into()).for_each(|reading| take(&reading));
+                    read_encoded(&value, is_decoded, take);
                 }
             })
         }),
@@ -74,9 +71,15 @@ pub fn read(
     }
 }
 
-/// Returns true if a value has escapes, and one decoded reading only, so its encoded text has no other meaning.
-fn is_settled(value: &[u8]) -> bool {
-    value.contains(&b'%') && only_component(value).is_some()
+/// Hands on the readings of a value that may be percent-encoded. If it must be, its encoded text has no other meaning.
+fn read_encoded(value: &[u8], is_decoded: bool, take: &mut dyn FnMut(Option<&[u8]>)) {
+    let has_escapes = value.contains(&b'%');
+    let is_settled = has_escapes && only_component(value).is_some();
+    let as_written = usize::from(is_decoded && is_settled);
+    readings(value).skip(as_written).for_each(|reading| take(Some(&reading)));
+    if has_escapes && !is_settled {
+        take(None);
+    }
 }
 
 /// Reads each value of a header by `read`. It is as present as the most present of them.
@@ -116,14 +119,14 @@ const NO_TEXT: &[u8] = b"\0";
 
 /// Hands on a value that may be text, a number, a switch, a list or a mapping: the host gives no type. Lists,
 /// mappings and most numbers that are not whole have a NUL, which no text has.
-fn typed(value: &[u8], take: &mut dyn FnMut(&[u8])) {
+fn typed(value: &[u8], take: &mut dyn FnMut(Option<&[u8]>)) {
     match value {
-        [0] => take(b"false"),
-        [1] => take(b"true"),
+        [0] => take(Some(b"false")),
+        [1] => take(Some(b"true")),
         _ => match number::whole(value).filter(|number| *number < 1 << 53) {
-            Some(number) => take(number.to_string().as_bytes()),
-            None if value.contains(&0) => take(NO_TEXT),
-            None => take(value),
+            Some(number) => take(Some(number.to_string().as_bytes())),
+            None if value.contains(&0) => take(Some(NO_TEXT)),
+            None => take(Some(value)),
         },
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Pair, form, only_component};
+use super::{Pair, may_name, only_component};
 
 /// Whether `name` can be a cookie's name.
 #[must_use]
@@ -15,9 +15,10 @@ pub fn pairs<'a>(header: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Pair<
     header.split(|&byte| byte == b';').filter_map(move |pair| {
         let equals = pair.iter().position(|&byte| byte == b'=')?;
         let (key, value) = pair.split_at_checked(equals)?;
-        let key = key.trim_ascii();
+        // Some readers take off no other spaces than this one.
+        let key = key.strip_prefix(b" ").unwrap_or(key);
         let value = value.get(1..).unwrap_or_default().trim_ascii();
-        (key == name || form(key).eq(form(name))).then(|| Pair {
+        may_name(key.trim_ascii(), name).then(|| Pair {
             value,
             is_plain: key == name,
             is_encoded: only_component(key).is_some_and(|key| key == name),

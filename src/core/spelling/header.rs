@@ -5,6 +5,9 @@ use std::borrow::Cow;
 /// The header with a client's credentials.
 pub const AUTHORIZATION: &str = "authorization";
 
+/// What `jwt_authn` and `api_key_auth` look for in front of a token.
+const BEARER: &[u8] = b"Bearer ";
+
 /// Headers with a single value, of which Envoy joins repeated fields with a comma, sorted. A test compares them with
 /// what Envoy does.
 pub const SINGLE: &[&str] = &[
@@ -92,7 +95,6 @@ pub fn is_joined(name: &str, value: &[u8]) -> bool {
 /// behind the first `Bearer` in the value. `basic_auth` accepts base64 with and without padding.
 #[must_use]
 pub fn credentials(value: &[u8]) -> Cow<'_, [u8]> {
-    const BEARER: &[u8] = b"Bearer ";
     if !value.contains(&b' ') && !value.contains(&b'\t') {
         return Cow::Borrowed(value);
     }
@@ -137,21 +139,32 @@ pub fn credentials(value: &[u8]) -> Cow<'_, [u8]> {
 /// The token of a client that presents one as `Bearer`.
 #[must_use]
 pub fn token(credentials: &[u8]) -> Option<&[u8]> {
-    credentials.strip_prefix(b"Bearer ")
+    credentials.strip_prefix(BEARER)
 }
 
-/// A key that a client presents, in one spelling: as credentials, but without a `Bearer` in front. Of a JSON web token
-/// only the part that its signature covers.
+/// A key that a client presents, in one spelling: as credentials, but without `Bearer` in front, however often and in whatever
+/// case, and without spaces and quotes around it. Of a JSON web token only the part that its signature covers.
 #[must_use]
 pub fn key(value: &[u8]) -> Cow<'_, [u8]> {
-    let presented = credentials(value);
-    if let Some(signed) = signed_part(&presented) {
+    if let Some(signed) = signed_part(value) {
         return Cow::Owned(signed);
     }
-    match token(&presented) {
-        Some(token) => Cow::Owned(credentials(token).into_owned()),
-        None => presented,
+    let last = value.windows(BEARER.len()).rposition(|at| at == BEARER);
+    let mut key = last.and_then(|at| value.get(at + BEARER.len()..)).unwrap_or(value);
+    loop {
+        key = key.trim_ascii();
+        match key.split_at_checked(BEARER.len()) {
+            Some((scheme, rest)) if is_bearer(scheme) => key = rest,
+            _ => break,
+        }
     }
+    let quoted = key.strip_prefix(b"\"").and_then(|key| key.strip_suffix(b"\""));
+    credentials(quoted.unwrap_or(key).trim_ascii())
+}
+
+/// Returns true if this is the scheme of bearer tokens in any case, and a space behind it.
+fn is_bearer(text: &[u8]) -> bool {
+    matches!(text, [scheme @ .., b' ' | b'\t'] if scheme.eq_ignore_ascii_case(b"bearer"))
 }
 
 /// Header and payload of the first JSON web token in a value, with a dot between them: the part that its signature covers,
@@ -159,13 +172,11 @@ pub fn key(value: &[u8]) -> Cow<'_, [u8]> {
 /// a signature.
 #[must_use]
 pub fn signed_part(value: &[u8]) -> Option<Vec<u8>> {
-    // `{"` in base64.
-    const OBJECT: &[u8] = b"eyJ";
     let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     // Each byte is looked at a few times at most, since values may be long and hostile.
     let mut rest = value;
     loop {
-        let start = rest.windows(OBJECT.len()).position(|start| start == OBJECT)?;
+        let start = rest.windows(3).position(begins_object)?;
         rest = rest.get(start..)?;
         let end = rest.iter().position(|byte| !is_digit(byte))?;
         let (header, behind) = rest.split_at_checked(end)?;
@@ -173,10 +184,15 @@ pub fn signed_part(value: &[u8]) -> Option<Vec<u8>> {
         rest = behind.get(dots.max(1)..)?;
         let end = rest.iter().position(|byte| !is_digit(byte))?;
         let payload = rest.get(..end)?;
-        if dots > 0 && payload.starts_with(OBJECT) && rest.get(end) == Some(&b'.') {
+        if dots > 0 && begins_object(payload) && rest.get(end) == Some(&b'.') {
             return Some([header, b".", payload].concat());
         }
     }
+}
+
+/// Returns true if this is base64 of a JSON object: `{` and a quote, a space, a tab or a line's end.
+fn begins_object(text: &[u8]) -> bool {
+    matches!(text, [b'e', b'y', b'I'..=b'L' | b'A', ..] | [b'e', b'w', b'k'..=b'r' | b'0'..=b'3', ..])
 }
 
 /// Returns true if text is base64 of any alphabet, padded or not.

@@ -1,6 +1,6 @@
 //! Query parameters.
 
-use super::{Pair, form, only_component};
+use super::{Pair, may_name, only_component};
 
 /// What may be the values of a parameter of a path. To some upstreams `;` separates as `&` does: then one pair
 /// is several, and one value two.
@@ -15,15 +15,10 @@ pub fn pairs<'a>(path: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Pair<'a
     pairs.filter_map(move |(pair, is_whole)| {
         let mut halves = pair.splitn(2, |&byte| byte == b'=');
         let key = halves.next()?;
-        (key == name || bare(key).eq(bare(name))).then(|| Pair {
+        may_name(key, name).then(|| Pair {
             value: halves.next().unwrap_or_default(),
             is_plain: is_whole && key == name,
             is_encoded: is_whole && only_component(key).is_some_and(|key| key == name),
         })
     })
-}
-
-/// A name as PHP reads it, which takes spaces off its beginning.
-fn bare(name: &[u8]) -> impl Iterator<Item = u8> {
-    form(name).skip_while(|&byte| byte == b' ')
 }

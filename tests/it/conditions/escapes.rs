@@ -86,6 +86,32 @@ fn unless_keeps_values_that_readers_take_differently() {
         let not = Test::Not(spelled.into());
         assert_eq!(of_query(not, &format!("mailto={spelled}")), MAYBE, "{spelled}");
     }
+    // Readers differ about these, so each of them may be a `bad guy`.
+    for spelled in ["bad%2520guy", "bad%20guy%00", "%C1%A2ad+guy", "%62ad%20guy"] {
+        let not = || Test::Not("bad guy".into());
+        assert!(!of_query(not(), &format!("mailto={spelled}")).1, "{spelled}");
+        assert!(!of_cookie(not(), &format!("c={spelled}")).1, "{spelled}");
+    }
+}
+
+/// PHP reads a name up to a NUL, and names with brackets as arrays.
+#[test]
+fn unless_keeps_names_that_readers_take_differently() {
+    for name in ["mailto%00", "mailto%00x", "mailto[]", "mailto%5B0%5D", "+mailto", "+mailto%00"] {
+        let query = format!("mailto=a&{name}=b");
+        assert_eq!(of_query(exact("a"), &query), MAYBE, "{name}");
+        assert_eq!(of_query(Test::Not("b".into()), &query), MAYBE, "{name}");
+        let alone = format!("{name}=b");
+        assert_eq!(of_query(exact("b"), &alone), MAYBE, "{name}");
+        assert_eq!(of_query(Test::Present(false), &alone), MAYBE, "{name}");
+        if !name.contains('+') {
+            assert_eq!(
+                of_cookie(exact("a"), &format!("c=a; {}=b", name.replace("mailto", "c"))),
+                MAYBE
+            );
+        }
+    }
+    assert_eq!(of_query(exact("b"), "mailtos=b&[mailto]=b"), NO);
 }
 
 #[test]
