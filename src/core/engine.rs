@@ -9,7 +9,6 @@ mod branch;
 mod build;
 mod charge;
 mod explain;
-mod followed;
 mod hear;
 mod hot;
 pub mod inquiry;
@@ -34,7 +33,7 @@ use crate::cost::Teller;
 use crate::hot::spotter::Spotter;
 use crate::identity::caller::Callers;
 use crate::matching::PathIndex;
-use crate::permit::{Freed, Permit};
+use crate::permit::Freed;
 use crate::plan::Choosers;
 use crate::policy::{Accepted, Except, LimitFields, Match, Rule};
 use crate::port::{Clock, Request};
@@ -51,7 +50,6 @@ pub use ask::Resumed;
 use branch::Branch;
 pub use build::Unbuildable;
 use charge::{Charged, Turn};
-use followed::Followed;
 use opinion::Opinion;
 pub use permit_queue::Patience;
 use permit_queue::PermitQueues;
@@ -110,10 +108,6 @@ pub struct Engine {
     permit_queues: PermitQueues,
     /// What clients gave back that left.
     freed: Rc<Freed>,
-    /// What was reserved for a request that is about to come once more.
-    followed: Option<Followed>,
-    /// What was reserved for requests that have come once more and wait, by their tickets.
-    kept: Tickets<Permit>,
     scratch: Scratch,
 }
 
@@ -196,11 +190,8 @@ impl Engine {
     /// Decides about a request, and charges for it if it is admitted. The clock is read once, and
     /// only if a rule applies.
     pub fn decide(&mut self, request: &dyn Request, clock: &dyn Clock) -> Verdict {
-        if self.freed.is_any()
-            && let Some(kept) = self.take_over(request, clock)
-        {
-            self.scratch.patience = None;
-            return self.decide_followed(kept, Since::New, request, clock);
+        if self.freed.is_any() {
+            self.take_back(clock.now());
         }
         self.scratch.patience = None;
         match self.branch {
@@ -273,9 +264,6 @@ impl Engine {
             Charged::Asks(delay) => self.ask(delay),
             Charged::Nothing => {
                 let waits = self.wait_for_permits();
-                if let Some(ticket) = waits {
-                    self.keep_until(ticket);
-                }
                 self.give_back();
                 if let Some(ticket) = waits {
                     return Verdict::Ask { ticket };

@@ -84,27 +84,6 @@ impl Permit {
         }
     }
 
-    /// Takes the charge of a caller by a rule out of it, if there is one.
-    pub fn take_out(&mut self, rule: u32, key: Key) -> Option<Unsettled> {
-        let is_it = |charge: &Unsettled| (charge.rule, charge.key) == (rule, key);
-        let mut next = &mut self.open;
-        while !next.as_ref()?.charge.as_ref().is_some_and(is_it) {
-            next = &mut next.as_mut()?.next;
-        }
-        let mut found = next.take()?;
-        *next = found.next.take();
-        found.close()
-    }
-
-    /// Adds the charges of another one of the same request.
-    pub fn append(&mut self, mut other: Permit) {
-        let mut last = &mut self.open;
-        while let Some(open) = last {
-            last = &mut open.next;
-        }
-        *last = other.open.take();
-    }
-
     /// The request has ended.
     pub fn finish(mut self, end: End) {
         match end {

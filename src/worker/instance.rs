@@ -58,8 +58,6 @@ pub struct Instance {
     closed: Cell<bool>,
     /// Whether another one of its namespace came later.
     is_old: Cell<bool>,
-    /// Whether another one of its root keeps what was reserved for a request that may come here the next time.
-    pub(crate) another_follows: Cell<bool>,
     /// Whether it has judged since it was last kept up, and when it was found that it had.
     busy: Cell<bool>,
     used: Cell<Micros>,
@@ -101,7 +99,6 @@ impl Instance {
             upkeep: Cell::new(None),
             closed: Cell::new(false),
             is_old: Cell::new(false),
-            another_follows: Cell::new(false),
             busy: Cell::new(false),
             used: Cell::new(0),
             namespace,
@@ -159,10 +156,10 @@ impl Instance {
         self.has_redis && self.redis_is_pressed()
     }
 
-    /// Whether it has to find out who comes before it decides: an operator, or a request that comes once more.
+    /// Whether it has to find out before it decides whether an operator comes.
     #[inline(always)]
     pub(crate) fn asks_who_comes(&self) -> bool {
-        self.another_follows.get() || self.operator.is_some()
+        self.operator.is_some()
     }
 
     /// Decides about the request that the host is calling about, and marks it if its caller is hot and it

@@ -75,9 +75,6 @@ impl Stream {
     /// The same of a stream that was made before its request came.
     #[inline(never)]
     pub fn request(&mut self, request: &dyn Request, worker: &Worker, host: &dyn Host) -> bool {
-        if self.instance.another_follows.get() {
-            self.go_on_by_old_rules(request, worker);
-        }
         let mut asks = None;
         if self.instance.operator().is_some() {
             match self.hear_operator(request, worker, host) {
@@ -157,15 +154,6 @@ impl Stream {
         explanation.skip(skipped);
         self.late().explain(explanation);
         verdict
-    }
-
-    /// Has its request judged by the rules that it came by the first time, if it comes once more.
-    #[inline(never)]
-    fn go_on_by_old_rules(&mut self, request: &dyn Request, worker: &Worker) {
-        self.instance.another_follows.set(false);
-        if let Some(keeper) = worker.keeper(&self.instance, request) {
-            self.instance = keeper;
-        }
     }
 
     /// Carries out a verdict. Whether the request goes on.
@@ -257,7 +245,7 @@ impl Stream {
         let permit = std::mem::take(&mut self.permit);
         let is_settled = !permit.is_none();
         if is_settled {
-            self.settle(permit, waits, ending, worker, host);
+            self.settle(permit, waits, ending, host);
         }
         if std::mem::take(&mut self.held) || is_settled {
             // Last: after it the host speaks of the root, and says nothing of how the stream ended.
@@ -267,25 +255,15 @@ impl Stream {
 
     /// Settles what was reserved for the request, if it did not leave while it waited.
     #[inline(never)]
-    fn settle(
-        &self,
-        permit: Permit,
-        waits: bool,
-        ending: &dyn Ending,
-        worker: &Worker,
-        host: &dyn Host,
-    ) {
+    fn settle(&self, permit: Permit, waits: bool, ending: &dyn Ending, host: &dyn Host) {
         let now = self.instance.now(host);
         if waits {
             permit.finish(End::Left);
             self.instance.with_engine(host, |engine| engine.take_back(now));
         } else {
             self.instance.with_engine(host, |engine| engine.settle(permit, ending, now));
-            if ending.is_followed() {
-                worker.follow(&self.instance);
-            }
         }
-        // Upkeep hands on what became of it, and gives back what is kept for one that does not come once more.
+        // Upkeep hands on what became of it.
         self.instance.open(host);
     }
 }

@@ -1,7 +1,6 @@
 //! All instances of a worker, and all that waits in it. A root may not be called for long, or never again while
 //! it is being replaced, so whichever root is called does what is due for all of them.
 
-mod followed;
 mod go_on;
 
 use std::cell::{Cell, RefCell};

@@ -6,7 +6,6 @@ mod configurations;
 mod ends;
 mod explained;
 mod fleet;
-mod followed;
 mod host;
 mod limits;
 mod numbers;

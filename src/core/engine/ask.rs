@@ -121,7 +121,6 @@ impl Engine {
         let answer = resumed.answer.as_ref()?;
         self.receive(asked, answer, now);
         if answer.is_again() {
-            self.keep_until(resumed.ticket);
             self.give_back();
             return None;
         }
@@ -148,16 +147,12 @@ impl Engine {
             None => Since::Now,
             Some(_) => Since::Then(resumed.since),
         };
-        match self.kept.remove(resumed.ticket) {
-            Some(kept) => self.decide_followed(kept, since, request, clock),
-            None => self.decide_since(since, request, clock),
-        }
+        self.decide_since(since, request, clock)
     }
 
     /// The client of a request left that waits.
     pub fn forget(&mut self, ticket: u64) {
         self.permit_queues.leave(ticket);
-        self.keep_no_longer(ticket);
         self.asked.get_mut(ticket).into_iter().for_each(|asked| asked.gone = true);
     }
 

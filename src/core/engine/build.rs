@@ -99,8 +99,6 @@ impl Engine {
             inquiries: Vec::new(),
             permit_queues: PermitQueues::default(),
             freed: Rc::default(),
-            followed: None,
-            kept: Tickets::default(),
             traffic: stores.traffic,
             needs_path,
             reads_headers: reads_headers || choosers.reads_headers(),

@@ -109,7 +109,7 @@ impl Engine {
                 {
                     Decision::retry(1)
                 }
-                Basis::Redis(_) | Basis::Agreed(_) | Basis::Kept(_) => Decision::NOW,
+                Basis::Redis(_) | Basis::Agreed(_) => Decision::NOW,
             };
             if let Decision::Refuse { retry } = decision {
                 opinion.refuse(judge, retry, opinion.is_own, &mut self.redis);

@@ -22,11 +22,10 @@ impl Engine {
         self.scratch.patience = None;
         self.gather(Since::Now, request);
         let skipped = self.skipped(request);
-        let verdict = match self.freed.is_any().then(|| self.take_over(request, clock)).flatten() {
-            Some(kept) => self.decide_followed(kept, Since::New, request, clock),
-            None => self.decide_since(Since::New, request, clock),
-        };
-        (verdict, skipped)
+        if self.freed.is_any() {
+            self.take_back(clock.now());
+        }
+        (self.decide_since(Since::New, request, clock), skipped)
     }
 
     /// What the rules decided that apply to the request in hand, if an operator asks.

@@ -4,7 +4,6 @@ use super::Judge;
 use crate::algorithm::latest_renewal;
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
-use crate::permit::Permit;
 use crate::redis::handle::Handle;
 use crate::report::Outcome;
 use crate::store::Reservation;
@@ -73,9 +72,6 @@ pub(super) enum Basis {
     Redis(Grant),
     /// Redis, where nothing is charged any more since another rule refuses, with so many permits left.
     Agreed(u64),
-    /// It was charged when the request came the first time, which the host has followed a redirect of. Nothing is kept any
-    /// more once it has been given back, or waits.
-    Kept(Permit),
 }
 
 /// A refusal.
@@ -155,7 +151,7 @@ impl Opinion {
         }
     }
 
-    /// Gives back what Redis charged, if it did, and what was kept.
+    /// Gives back what Redis charged, if it did.
     pub(super) fn give_back(&mut self, judge: &mut Judge, redis: &mut Handle) {
         if let Says::Admits { by, .. } = &mut self.says
             && let Basis::Redis(Grant { receipt, term, left, .. }) = *by
@@ -163,9 +159,6 @@ impl Opinion {
         {
             store.give_back(self.key, (receipt, term), self.cost, redis);
             *by = Basis::Agreed(left);
-        }
-        if let Says::Admits { by: Basis::Kept(kept), .. } = &mut self.says {
-            std::mem::take(kept).settle(|charge| judge.uses_nothing(charge));
         }
     }
 
@@ -184,10 +177,7 @@ impl Opinion {
     /// Permits left after the decision, if known. Where Redis was not asked they are unknown.
     pub(super) fn remaining(&self, judge: &mut Judge) -> Option<u64> {
         match &self.says {
-            Says::Nothing
-            | Says::Pending
-            | Says::Unavailable(_)
-            | Says::Admits { by: Basis::Kept(_), .. } => None,
+            Says::Nothing | Says::Pending | Says::Unavailable(_) => None,
             Says::Bans(_) => Some(0),
             Says::Admits { by: Basis::Store(found), .. } => {
                 judge.store.under(self.plan).remaining(found)
@@ -206,7 +196,7 @@ impl Opinion {
         let Says::Admits { wait, by } = &self.says else { return None };
         let known = match by {
             Basis::Store(found) => judge.store.under(self.plan).renewal(found),
-            Basis::Redis(_) | Basis::Agreed(_) | Basis::Kept(_) => None,
+            Basis::Redis(_) | Basis::Agreed(_) => None,
         };
         known.unwrap_or_else(|| {
             let Judge { algorithm, plans, .. } = judge;
@@ -216,11 +206,11 @@ impl Opinion {
         })
     }
 
-    /// Whether anybody counts the request, and has not done so before.
+    /// Whether anybody counts the request.
     pub(super) fn is_counted(&self) -> bool {
         match &self.says {
             Says::Admits { by: Basis::Store(found), .. } => found.is_counted(),
-            Says::Admits { by: Basis::Kept(_), .. } | Says::Unavailable(_) => false,
+            Says::Unavailable(_) => false,
             _ => true,
         }
     }

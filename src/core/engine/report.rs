@@ -63,9 +63,6 @@ impl Engine {
         let (rules, now) = (&mut self.rules, self.scratch.now);
         let is_full = self.freed.is_full();
         let charge = |opinion: &mut Opinion| {
-            if let Says::Admits { by: Basis::Kept(kept), .. } = &mut opinion.says {
-                return std::mem::take(kept).take_out(opinion.rule as u32, opinion.key);
-            }
             let judge = rules.get_mut(opinion.rule)?;
             let settler = judge.settler.as_ref()?;
             let (is_checked_only, is_place) = (settler.reserves_nothing(), settler.is_place());
@@ -124,7 +121,6 @@ impl Engine {
         for (place, opinion) in self.scratch.opinions.iter().enumerate() {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             match opinion.says {
-                Says::Admits { by: Basis::Kept(_), .. } => {}
                 Says::Nothing | Says::Pending | Says::Admits { .. } => {
                     judge.counts.admit(opinion.wait());
                     if opinion.turn() > opinion.wait() {
@@ -251,6 +247,6 @@ fn charged(judge: &mut Judge, opinion: &Opinion) -> Option<(u64, bool)> {
             Some((judge.store.under(opinion.plan).receipt(found), found.is_alone))
         }
         Basis::Redis(grant) => Some((grant.receipt, false)),
-        Basis::Store(_) | Basis::Agreed(_) | Basis::Kept(_) => None,
+        Basis::Store(_) | Basis::Agreed(_) => None,
     }
 }

@@ -19,11 +19,6 @@ impl Engine {
 
     /// Settles what was reserved for a request whose stream has ended.
     pub fn settle(&mut self, permit: Permit, ending: &dyn Ending, now: Now) {
-        if ending.is_followed() {
-            self.follow(permit, ending);
-            self.take_back(now);
-            return;
-        }
         permit.settle(|charge| {
             let reserved = charge.reserved.into();
             let Some(judge) = self.rules.get_mut(charge.rule as usize) else { return reserved };
@@ -70,9 +65,6 @@ impl Engine {
         }
         if !again.is_empty() {
             self.freed.add(again);
-        }
-        if self.followed.is_some() {
-            self.freed.signal();
         }
     }
 

@@ -39,7 +39,6 @@ impl Engine {
     /// Does what has to be done from time to time. Whether there is more to do soon, even if no
     /// request comes.
     pub fn tidy(&mut self, now: Now) -> bool {
-        self.forget_followed();
         self.take_back(now);
         let mut more = false;
         for judge in &mut self.rules {
@@ -140,7 +139,6 @@ impl Engine {
 
     /// Hands on the last counts, and takes this engine's callers back from the gauges.
     pub fn retire(&mut self, namespace: &str, now: Now, metrics: &dyn Metrics) {
-        self.forget_followed();
         self.take_back(now);
         for spotter in self.rules.iter_mut().filter_map(|judge| judge.hot.as_mut()) {
             spotter.close(now.mono);

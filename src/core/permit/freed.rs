@@ -48,16 +48,11 @@ impl Freed {
         self.open.set(self.open.get().saturating_sub(1));
     }
 
-    /// Whether there is anything, or something was signalled.
+    /// Whether there is anything.
     #[must_use]
     #[inline]
     pub fn is_any(&self) -> bool {
         self.any.get()
-    }
-
-    /// There is something to see to before another request is decided about.
-    pub fn signal(&self) {
-        self.any.set(true);
     }
 
     /// Takes all of it out, that first which came back first.

@@ -2,7 +2,6 @@
 
 use super::Instance;
 use crate::host::{Host, Level};
-use diana_core::port::Request;
 use diana_core::time::{Micros, SECOND};
 
 /// How long no request may have come before an instance is closed that may have been replaced: a listener may
@@ -79,11 +78,6 @@ impl Instance {
     pub(crate) fn tell_limits(&self, in_force: bool, host: &dyn Host) {
         let engine = self.engine.try_borrow();
         engine.into_iter().for_each(|it| it.tell_limits(&self.namespace, in_force, host));
-    }
-
-    /// Whether it keeps what was reserved for the request that the host is calling about.
-    pub(crate) fn follows(&self, request: &dyn Request) -> bool {
-        self.engine.try_borrow().is_ok_and(|engine| engine.follows(request))
     }
 
     /// It waits for nothing that a Redis would be good for which is away.

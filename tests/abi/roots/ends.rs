@@ -37,35 +37,35 @@ fn a_response_that_is_followed_used_nothing_on_whichever_listener() {
     }
 }
 
-/// It was let through and charged when it came first: nobody is asked again, and what it used is what the second response says.
-/// By another connection it is another one.
+/// What the first leg of a redirect reserved is free again when the second leg comes, which is judged like any request.
 #[test]
-fn a_request_that_comes_once_more_by_its_connection_is_charged_once() {
-    for is_same in [true, false] {
-        let mut host = Host::new(12);
-        host.add_cluster("redis");
-        let mut vm = host.start_vm(REDIS).unwrap();
-        let by = |connection: u64| {
-            let request = Request::get("/").header("x-device-id", "ann");
-            request.property(&["connection", "id"], connection.to_le_bytes())
-        };
-        let first = vm.open(&by(7)).unwrap();
-        vm.run(5 * MILLISECOND);
-        answer_all(&mut vm, admits);
-        vm.end(first, None, (Some(302), "internal_redirect", 0)).unwrap();
-        let second = vm.open(&by(if is_same { 7 } else { 8 })).unwrap();
-        vm.run(5 * MILLISECOND);
-        assert_eq!(vm.call_outs().is_empty(), is_same, "nobody is asked about it again");
-        answer_all(&mut vm, admits);
-        let response: &[(&str, &str)] = &[(":status", "200"), ("x-used", "20")];
-        let upstream = "via_upstream";
-        vm.end(second, Some((response, upstream)), (Some(200), upstream, 0)).unwrap();
-        vm.run(5 * MILLISECOND);
-        answer_all(&mut vm, admits);
-        vm.run(2 * SECOND);
-        let counter = |what: &str| host.counter(&format!("diana.shop.rule.told.{what}"));
-        assert_eq!(counter("allowed"), Some(if is_same { 1 } else { 2 }));
-        assert_eq!(counter("debt"), Some(10));
-        assert_eq!(counter("refunded"), (!is_same).then_some(10));
+fn second_leg_of_a_redirect_is_judged_like_any_request() {
+    const RULES: &str = "
+namespace: shop
+limits:
+  - Url: /
+    rules:
+    - {name: places, actor: device, in_flight: 1, scope: local}
+    - {name: tokens, actor: device, unit: day, rpu: 10, algo: W, scope: local,
+       cost: {response: {header: x-used}, reserve: 10, max: 30}}
+    - {name: plain, actor: device, unit: day, rpu: 3, algo: W, scope: local}
+";
+    let mut host = Host::new(12);
+    let mut vm = host.start_vm(RULES).unwrap();
+    let ann = Request::get("/").header("x-device-id", "ann");
+    let mut leg = None;
+    for _ in 0..3 {
+        if let Some(before) = leg {
+            vm.end(before, None, (Some(302), "internal_redirect", 0)).unwrap();
+        }
+        leg = Some(vm.open(&ann).expect("one place and ten tokens are free"));
+        assert!(vm.request(&ann).is_refused(), "they are taken");
     }
+    let response: &[(&str, &str)] = &[(":status", "200"), ("x-used", "7")];
+    let upstream = "via_upstream";
+    vm.end(leg.unwrap(), Some((response, upstream)), (Some(200), upstream, 0)).unwrap();
+    vm.run(2 * SECOND);
+    let counter = |what: &str| host.counter(&format!("diana.shop.rule.{what}"));
+    assert_eq!(counter("tokens.refunded"), Some(10 + 10 + 3));
+    assert_eq!(counter("plain.allowed"), Some(3), "each leg is charged");
 }

@@ -6,7 +6,6 @@ use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Call, Clock};
 use diana_core::time::SECOND;
 use diana_core::verdict::Verdict;
-use kit::ending::FakeEnding;
 use kit::fake::FakeRequest;
 use kit::model::redis::Redis;
 
@@ -84,43 +83,6 @@ fn what_a_root_asked_that_ended_is_asked_again() {
     assert_eq!(worker.send().len(), 1);
     let [resumed] = &worker.hears(grants())[..] else { panic!("not answered") };
     assert!(matches!(worker.engine.resume(resumed, worker.clock.now()), Some(Verdict::Admit(..))));
-}
-
-/// What was asked about may be the second leg of a redirect, which was let through before.
-#[test]
-fn what_a_root_asked_that_ended_keeps_its_place() {
-    const CONNECTION: [&str; 2] = ["connection", "id"];
-    let mut worker = Worker::of(
-        &format!(
-            "redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{name: one, actor: account, in_flight: 1}}]}},
-               {{Url: /else, rules: [{{{RULE}}}]}}]"
-        ),
-        OnFailure::Gateway,
-    );
-    let by = |path, connection: u8| {
-        FakeRequest::get(path).header("x-account-id", "ann").property(&CONNECTION, [connection; 8])
-    };
-    let Verdict::Admit(permit, _) = worker.engine.decide(&by("/", 1), &worker.clock) else {
-        panic!("it is the first one")
-    };
-    let followed = FakeEnding::denied(302, "internal_redirect").property(&CONNECTION, [1; 8]);
-    worker.engine.settle(permit, &followed, worker.clock.now());
-    let verdict = worker.engine.decide(&by("/else", 1), &worker.clock);
-    assert!(matches!(verdict, Verdict::Ask { .. }));
-    assert_eq!(worker.send().len(), 1);
-    let [resumed] = &worker.engine.lose(0, worker.clock.now())[..] else { panic!("nobody waits") };
-    assert!(worker.engine.resume(resumed, worker.clock.now()).is_none());
-    let others = |worker: &mut Worker| worker.engine.decide(&by("/", 2), &worker.clock);
-    assert!(matches!(others(&mut worker), Verdict::Refuse(_)), "its place is its own");
-    let again = worker.engine.decide_again(resumed, &by("/else", 1), &worker.clock);
-    assert!(matches!(again, Verdict::Ask { .. }));
-    assert_eq!(worker.send().len(), 1);
-    let [resumed] = &worker.hears(grants())[..] else { panic!("not answered") };
-    let verdict = worker.engine.resume(resumed, worker.clock.now());
-    assert!(matches!(verdict, Some(Verdict::Admit(..))));
-    assert!(matches!(others(&mut worker), Verdict::Refuse(_)), "it is charged once");
-    drop(verdict);
-    assert!(matches!(others(&mut worker), Verdict::Admit(..)), "nothing is left of it");
 }
 
 #[test]
