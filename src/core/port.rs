@@ -117,13 +117,6 @@ pub trait SharedData {
     /// Writes a value if it is still the one that was got under `number`, or if there is none and
     /// no `number` is given. Whether it was written.
     fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool;
-
-    /// The number of the value that was written last here, which is `value` under `key`, as far as it is known. Where
-    /// others write at the same time it may be an earlier number than the value has, but never one that another value of
-    /// this key has or is going to have.
-    fn last_number(&self, _key: &str, _value: &[u8]) -> Option<u32> {
-        None
-    }
 }
 
 /// The environment of the VM.

@@ -2,15 +2,13 @@
 
 use crate::hot::spotter::Spotter;
 use crate::policy::{Limit, Memory, Policy};
-use crate::store::stores::{self, MOST_KEPT};
+use crate::store::stores;
 
 /// A line for the log: what was configured and how much memory it can take.
 #[must_use]
 pub fn summary(policy: &Policy) -> String {
     let rules: usize = policy.limits.iter().map(|limit| limit.rules.len()).sum();
     let Memory { worker, shared } = memory(&policy.limits, policy.keys);
-    // What a worker has written last of shared data it keeps, too.
-    let worker = worker + shared.min(MOST_KEPT);
     let (worker, shared) = (worker.div_ceil(1024), shared.div_ceil(1024));
     let mut line = format!(
         "configuration accepted: {rules} rules; callers take at most {worker} KiB in each worker \

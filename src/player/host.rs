@@ -1,6 +1,6 @@
 //! A host that only judges: a clock that stands where it is put, and the memory of a gateway.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::hash::BuildHasher;
 
 use diana_core::port::{Call, Callout, Clock, SharedData};
@@ -35,8 +35,6 @@ impl Callout for Nobody {
 pub struct Data {
     hasher: DefaultHashBuilder,
     values: RefCell<HashTable<Value>>,
-    /// The number of the value that was written last.
-    last: Cell<u32>,
 }
 
 /// Bytes by which a value may grow without being moved: one more caller.
@@ -92,18 +90,12 @@ impl SharedData for Data {
         let Some(known) = values.find_mut(hash, |value| value.parts().0 == name) else {
             let rehash = |value: &Value| self.hash(value.parts().0);
             values.insert_unique(hash, Value::new(key, bytes), rehash);
-            self.last.set(1);
             return true;
         };
         let fits = number == Some(known.number);
         if fits {
             known.write(bytes);
-            self.last.set(known.number);
         }
         fits
-    }
-
-    fn last_number(&self, _key: &str, _value: &[u8]) -> Option<u32> {
-        Some(self.last.get())
     }
 }

@@ -9,7 +9,6 @@ pub mod hold;
 pub mod host;
 mod instance;
 mod news;
-pub mod numbers;
 mod operator;
 pub mod remote;
 mod reply;

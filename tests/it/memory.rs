@@ -25,8 +25,6 @@ const HOST: u64 = 192;
 struct Shared {
     data: FakeSharedData,
     allocated: Cell<i64>,
-    /// Whether it tells the numbers of what was written, so that workers keep that.
-    tells: bool,
 }
 
 impl Shared {
@@ -47,23 +45,19 @@ impl SharedData for Shared {
         self.allocated.set(self.allocated.get() + allocated::bytes() - before);
         written
     }
-
-    fn last_number(&self, key: &str, value: &[u8]) -> Option<u32> {
-        self.tells.then(|| self.data.last_number(key, value)).flatten()
-    }
 }
 
 /// A rule of many callers, each of whom comes three times; what that takes, and what it was said to take.
-fn flood(rule: &str, keys: u64, callers: u64, tells: bool) -> (Memory, Memory) {
+fn flood(rule: &str, keys: u64, callers: u64) -> (Memory, Memory) {
     let text = format!("keys: {keys}\nlimits: [{{Url: /, rules: [{{{rule}}}]}}]");
     let policy = diana_config::parse(text.as_bytes()).unwrap_or_else(|wrong| panic!("{wrong}"));
     let said = sizing::memory(&policy.limits, policy.keys);
-    (taken(policy, callers, tells), said)
+    (taken(policy, callers), said)
 }
 
 /// The memory that callers take with three requests each.
-fn taken(policy: Policy, callers: u64, tells: bool) -> Memory {
-    let shared = Rc::new(Shared { tells, ..Shared::default() });
+fn taken(policy: Policy, callers: u64) -> Memory {
+    let shared = Rc::new(Shared::default());
     let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 }, shared.clone()).unwrap();
     let clock = FakeClock::default();
     let mut now = Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 };
@@ -117,7 +111,7 @@ fn callers_take_what_was_said_and_no_more() {
     for (rule, callers, full) in RULES {
         for keys in [1, rng.u64(2..16), rng.u64(100..1000)] {
             let rule = format!("actor: account, unit: day, rpu: 1, {rule}");
-            let (taken, said) = flood(&rule, keys, callers, false);
+            let (taken, said) = flood(&rule, keys, callers);
             // An engine has some memory for whoever comes, and shared data a value or two for the whole rule.
             let most = said.worker + said.worker / 100 + 4096;
             let is_enough = taken.worker <= most && taken.shared <= said.shared + 512;
@@ -127,18 +121,6 @@ fn callers_take_what_was_said_and_no_more() {
                 && (full != Full::Both || taken.shared >= least.shared);
             assert!(fills, "{taken:?} of {said:?} with {keys} keys: {rule}");
         }
-    }
-}
-
-/// Of more callers than there is room to keep the slots of.
-#[test]
-fn what_a_worker_keeps_of_a_gateway_takes_what_was_said() {
-    for (keys, callers) in [(60_000, 60_000), (1_000_000, 250_000)] {
-        let rule = "actor: account, unit: day, rpu: 5, algo: TB, scope: gateway";
-        let (taken, said) = flood(rule, keys, callers, true);
-        let most = said.worker + stores::MOST_KEPT;
-        let is_full = (most * 3 / 4..=most + 4096).contains(&taken.worker);
-        assert!(is_full, "{taken:?} of {most} with {keys} keys");
     }
 }
 
@@ -157,7 +139,7 @@ fn rule_among_many_remembers_its_part_of_callers() {
             .collect();
         let policy = diana_config::parse(format!("limits: [{}]", entries.join(", ")).as_bytes());
         let most = stores::memory(Scope::Gateway, 1, Some(100_000), false, others + 1).worker;
-        let taken = taken(policy.unwrap(), 20_000, false).worker;
+        let taken = taken(policy.unwrap(), 20_000).worker;
         assert!(
             (most * 9 / 10..=most + 4096).contains(&taken),
             "{taken} of {most}, {others} others"

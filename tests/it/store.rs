@@ -9,7 +9,6 @@ mod demand;
 pub mod desk;
 mod faults;
 pub mod fleet;
-mod kept;
 mod known;
 mod leases;
 mod lent;

@@ -8,7 +8,6 @@ mod explained;
 mod fleet;
 mod host;
 mod limits;
-mod numbers;
 mod replies;
 mod time;
 mod told;

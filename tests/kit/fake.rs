@@ -27,8 +27,6 @@ impl Clock for FakeClock {
 pub struct FakeSharedData {
     values: RefCell<HashMap<String, (Vec<u8>, u32)>>,
     written: Cell<u32>,
-    /// By how much the number is behind that is told of the last write, as where others write, too.
-    pub behind: Cell<u32>,
     /// Called before each write with its key; another worker may write first.
     #[allow(clippy::type_complexity)]
     pub before_swap: RefCell<Option<Box<dyn FnMut(&FakeSharedData, &str)>>>,
@@ -73,11 +71,6 @@ impl SharedData for FakeSharedData {
             self.set(key, value);
         }
         fits
-    }
-
-    fn last_number(&self, key: &str, value: &[u8]) -> Option<u32> {
-        let (found, number) = self.get(key)?;
-        (found == value).then(|| number.saturating_sub(self.behind.get()))
     }
 }
 

@@ -45,7 +45,7 @@ const FINDS: &[(u64, &str)] = &[
     (26615, "a batch without any slots in flight taken for a sign of life"),
 ];
 
-const NATIVE: Start = |plan, seed, now, ahead| Box::new(Native::new(plan, seed, now, ahead));
+const NATIVE: Start = |_, seed, now, ahead| Box::new(Native::new(seed, now, ahead));
 const SHIPPED: Start = |plan, seed, now, ahead| Box::new(Shipped::new(plan, seed, now, ahead));
 
 #[test]

@@ -14,13 +14,11 @@ use diana_core::report::protocol::Protocol;
 use diana_core::time::{Micros, Now};
 use diana_text::Text;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
-use diana_worker::numbers::Numbers;
 use diana_worker::{AdminReply, Root, Stream};
 use fastrand::Rng;
 use kit::fake::{FakeEnvironment, FakeSharedData};
 
 use super::node::{ALARM, Call, End, Fate, Gateway, Visit, Worker, draw, report};
-use super::plan::Plan;
 
 /// Runs another worker in the middle of a call, after this number of accesses to shared data.
 type Interruption = (u32, Box<dyn FnOnce()>);
@@ -35,20 +33,17 @@ struct Shared {
     clocks: Now,
     now: Cell<Micros>,
     data: FakeSharedData,
-    /// Whether workers guess the numbers of their writes, as the module does.
-    guesses: bool,
     counts: RefCell<HashMap<String, u64>>,
     interruption: RefCell<Option<Interruption>>,
 }
 
 impl Native {
-    pub fn new(plan: &Plan, seed: u64, now: Micros, hours_ahead: u64) -> Native {
+    pub fn new(seed: u64, now: Micros, hours_ahead: u64) -> Native {
         let (clocks, random) = draw(seed, hours_ahead);
         let shared = Shared {
             clocks,
             now: Cell::new(now),
             data: FakeSharedData::default(),
-            guesses: plan.wide.is_some(),
             counts: RefCell::default(),
             interruption: RefCell::default(),
         };
@@ -88,37 +83,15 @@ impl Gateway for Native {
     }
 }
 
-/// Shared data as one worker sees it.
-struct DataOf {
-    shared: Rc<Shared>,
-    numbers: Cell<Numbers>,
-}
-
-impl SharedData for DataOf {
+impl SharedData for Shared {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
-        self.shared.interrupt();
-        self.shared.data.get(key)
+        self.interrupt();
+        self.data.get(key)
     }
 
     fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
-        self.shared.interrupt();
-        let written = self.shared.data.swap(key, value, number);
-        if written {
-            let mut numbers = self.numbers.get();
-            numbers.wrote();
-            self.numbers.set(numbers);
-        }
-        written
-    }
-
-    fn last_number(&self, key: &str, value: &[u8]) -> Option<u32> {
-        if !self.shared.guesses {
-            return self.shared.data.last_number(key, value);
-        }
-        let mut numbers = self.numbers.get();
-        let last = numbers.last(value, || self.get(key));
-        self.numbers.set(numbers);
-        last
+        self.interrupt();
+        self.data.swap(key, value, number)
     }
 }
 
@@ -378,7 +351,6 @@ struct Timer {
 
 struct NativeHost {
     shared: Rc<Shared>,
-    data: Rc<DataOf>,
     environment: FakeEnvironment,
     random: u128,
     last: Cell<u32>,
@@ -405,7 +377,6 @@ struct Open {
 impl NativeHost {
     fn new(shared: Rc<Shared>, random: u128) -> NativeHost {
         NativeHost {
-            data: Rc::new(DataOf { shared: shared.clone(), numbers: Cell::new(Numbers::UNKNOWN) }),
             shared,
             environment: FakeEnvironment::default(),
             random,
@@ -558,7 +529,7 @@ impl Streams for NativeHost {
 
 impl Host for NativeHost {
     fn data(&self) -> Rc<dyn SharedData> {
-        self.data.clone()
+        self.shared.clone()
     }
 
     fn environment(&self) -> &dyn Environment {

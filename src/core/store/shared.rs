@@ -18,7 +18,6 @@ use super::lease::Lease;
 use super::leases::Leases;
 use super::plans::ByPlan;
 use super::reservation::By;
-use super::slots::kept::Room;
 use super::slots::names::Names;
 use super::slots::slot;
 use super::slots::traffic::Traffic;
@@ -59,11 +58,10 @@ impl Shared {
         namespace: &str,
         data: Rc<dyn SharedData>,
         traffic: Rc<Traffic>,
-        room: Rc<Room>,
     ) -> Shared {
         Shared {
             leases: Leases::of(&spec),
-            transactions: Transactions::new(&spec, namespace, data, traffic.clone(), room),
+            transactions: Transactions::new(&spec, namespace, data, traffic.clone()),
             traffic,
             plans: ByPlan::new(&spec),
             terms: Terms::of(&spec),
@@ -108,7 +106,6 @@ impl Store for Shared {
         }
         let mut reservation = match self.known(key, cost, now) {
             Some(known) => known,
-            None if self.charge_kept(key, cost, now) => return None,
             None => self.ask(key, cost, now),
         };
         if reservation.is_free() {
@@ -228,7 +225,6 @@ impl Store for Shared {
     }
 
     fn tidy(&mut self, now: Now) -> bool {
-        self.transactions.tidy(now.mono);
         self.hand_in_blocks(now, false)
     }
 

@@ -1,6 +1,5 @@
 //! Getting slots of shared data, and writing them back unless somebody else was faster.
 
-pub(super) mod kept;
 mod lifted;
 pub(super) mod missing;
 pub(super) mod names;
@@ -33,8 +32,6 @@ pub(super) struct Slots {
 pub(super) struct Draft {
     pub(super) slot: Slot,
     number: Option<u32>,
-    /// Whether it was not got, but kept: others may have written it since.
-    pub(super) is_kept: bool,
 }
 
 impl Draft {
@@ -57,23 +54,12 @@ impl Slots {
             one_more(&self.traffic.corrupt);
             Slot::empty(self.words)
         });
-        Draft { slot, number: Some(number), is_kept: false }
+        Draft { slot, number: Some(number) }
     }
 
     /// Whether it was written, since nobody else wrote in the meantime.
     pub(super) fn swap(&self, name: &str, draft: &Draft) -> bool {
-        if draft.is_kept {
-            // That others had written it says nothing about how many do at once.
-            let written = self.data.swap(name, draft.slot.bytes(), draft.number);
-            written.then(|| one_more(&self.traffic.writes));
-            return written;
-        }
         self.swap_bytes(name, draft.slot.bytes(), draft.number)
-    }
-
-    /// The number of the slot that was just written, as far as it is known.
-    fn last_number(&self, name: &str, draft: &Draft) -> Option<u32> {
-        self.data.last_number(name, draft.slot.bytes())
     }
 
     /// A number that all workers agree on: `own`, unless somebody was here before. Adds to `lost` how

@@ -9,7 +9,6 @@ use super::leases::Leases;
 use super::local::Local;
 use super::places;
 use super::shared::{self, Shared};
-use super::slots::kept::Room;
 use super::slots::names::Names;
 use super::slots::traffic::Traffic;
 use super::table::Table;
@@ -54,9 +53,6 @@ pub fn memory_of_places(callers: Option<usize>) -> Memory {
     places::memory(callers)
 }
 
-/// Bytes of slots that a worker keeps at most, of all rules of a configuration.
-pub const MOST_KEPT: u64 = Room::MOST as u64;
-
 /// What all stores of a configuration have in common.
 pub struct Stores<'s> {
     /// Prefix of shared keys.
@@ -65,8 +61,6 @@ pub struct Stores<'s> {
     pub data: Rc<dyn SharedData>,
     /// What was done with it.
     pub traffic: Rc<Traffic>,
-    /// Room for slots that are kept.
-    room: Rc<Room>,
     /// Whether an operator may lift bans.
     pub lifts: bool,
     tables: &'s mut Tables,
@@ -75,14 +69,7 @@ pub struct Stores<'s> {
 impl<'s> Stores<'s> {
     /// Stores under a prefix of shared keys, which is also the namespace of `tables`.
     pub fn new(namespace: Rc<str>, data: Rc<dyn SharedData>, tables: &'s mut Tables) -> Stores<'s> {
-        Stores {
-            namespace,
-            data,
-            traffic: Rc::default(),
-            room: Rc::default(),
-            lifts: false,
-            tables,
-        }
+        Stores { namespace, data, traffic: Rc::default(), lifts: false, tables }
     }
 
     /// The store of a rule. What is to be counted wider than in a gateway is counted in the gateway.
@@ -131,13 +118,7 @@ impl<'s> Stores<'s> {
 
     /// A store of this gateway for what is leased.
     pub(crate) fn open_shared(&self, spec: CounterSpec) -> Shared {
-        Shared::new(
-            spec,
-            &self.namespace,
-            self.data.clone(),
-            self.traffic.clone(),
-            self.room.clone(),
-        )
+        Shared::new(spec, &self.namespace, self.data.clone(), self.traffic.clone())
     }
 
     /// Opens stores of this gateway for rules that count by the same algorithm as this one.
@@ -146,7 +127,7 @@ impl<'s> Stores<'s> {
         spec: &CounterSpec,
     ) -> impl Fn(CounterSpec) -> Box<dyn Store> + use<> {
         let (namespace, data) = (self.namespace.clone(), self.data.clone());
-        let (traffic, room, lifts) = (self.traffic.clone(), self.room.clone(), self.lifts);
+        let (traffic, lifts) = (self.traffic.clone(), self.lifts);
         let is_held = spec.algorithm.is_held();
         let holders = is_held.then(|| self.tables.open_holders(&self.namespace));
         move |spec| match &holders {
@@ -156,8 +137,7 @@ impl<'s> Stores<'s> {
                 Box::new(InFlight::new(places, traffic.clone()))
             }
             None => {
-                let shared =
-                    Shared::new(spec, &namespace, data.clone(), traffic.clone(), room.clone());
+                let shared = Shared::new(spec, &namespace, data.clone(), traffic.clone());
                 Box::new(shared.lifting(lifts))
             }
         }

@@ -52,8 +52,6 @@ pub struct Gateway {
     /// How often a worker got something from shared data.
     pub asked: Rc<Cell<u64>>,
     pub clock: Cell<Now>,
-    /// Whether there is no other rule; otherwise there is one half of the time.
-    pub is_only: Cell<bool>,
     /// Requests that a bucket decided about.
     pub overflowed: Cell<u64>,
     rng: RefCell<Rng>,
@@ -75,7 +73,6 @@ impl Gateway {
             data: Rc::default(),
             asked: Rc::default(),
             clock: Cell::new(START),
-            is_only: Cell::default(),
             overflowed: Cell::default(),
             rng: RefCell::new(Rng::with_seed(seed::next())),
             desks: Vec::new(),
@@ -117,7 +114,7 @@ impl Gateway {
         let now = self.clock.get();
         let before = traffic.writes.get();
         // As where other rules have to agree, or as where none has.
-        let is_one_of_several = !self.is_only.get() && self.rng.borrow_mut().bool();
+        let is_one_of_several = self.rng.borrow_mut().bool();
         let found = match is_one_of_several {
             true => Some(store.check(key(caller), cost, now)),
             false => store.take(key(caller), cost, now),
@@ -275,10 +272,6 @@ impl SharedData for Counted {
 
     fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
         self.data.swap(key, value, number)
-    }
-
-    fn last_number(&self, key: &str, value: &[u8]) -> Option<u32> {
-        self.data.last_number(key, value)
     }
 }
 

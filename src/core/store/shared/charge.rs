@@ -22,27 +22,6 @@ impl Shared {
         true
     }
 
-    /// Charges a request that may leave at once by what this worker has written last of its caller. Whether it was, since nobody
-    /// else has written it meanwhile. Otherwise nothing is known.
-    pub(super) fn charge_kept(&mut self, key: Key, cost: u64, now: Now) -> bool {
-        let mut transaction = self.begin(key, now);
-        if !self.transactions.read_kept(&mut transaction) {
-            return false;
-        }
-        self.take_back_lease(&mut transaction);
-        let decision = self.step(&mut transaction, cost);
-        transaction.decided = Some(decision);
-        if decision != Decision::NOW {
-            return false;
-        }
-        let Ok(block) = self.prepare(&mut transaction, cost, 0) else { return false };
-        let written = self.transactions.write(&mut transaction, block);
-        if written {
-            self.remember(&transaction, block);
-        }
-        written
-    }
-
     /// Charges the gateway, whatever others charge it meanwhile.
     pub(super) fn charge_gateway(
         &mut self,

@@ -81,7 +81,7 @@ impl Names {
     }
 
     /// The number of a caller's slot. Everybody together have one behind all others.
-    pub(in crate::store) fn place(&self, key: Key) -> u64 {
+    fn place(&self, key: Key) -> u64 {
         if key == Key::ALL { self.slots } else { key.second_hash % self.slots.max(1) }
     }
 

@@ -54,11 +54,6 @@ impl Slot {
         &self.bytes
     }
 
-    /// Bytes that it takes in memory.
-    pub(super) fn capacity(&self) -> usize {
-        self.bytes.capacity()
-    }
-
     /// The latest instant at which somebody's state was dropped.
     pub(in crate::store) fn watermark(&self) -> Watermark {
         Watermark(Now { mono: self.get(1), wall: self.get(2) })

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use super::kept::{Kept, Room};
 use super::names::{Names, bucket};
 use super::outstanding::{self, Outstanding};
 use super::traffic::Traffic;
@@ -19,7 +18,6 @@ use crate::time::Micros;
 /// The transactions of one rule. To read costs one question, or two where buckets are in use.
 pub(in crate::store) struct Transactions {
     slots: Slots,
-    kept: Kept,
     pub(super) algorithm: Rc<dyn Algorithm>,
     window: Micros,
     names: Names,
@@ -34,14 +32,12 @@ impl Transactions {
         namespace: &str,
         data: Rc<dyn SharedData>,
         traffic: Rc<Traffic>,
-        room: Rc<Room>,
     ) -> Transactions {
         let algorithm = spec.algorithm.clone();
         let mut names = Names::new(namespace, spec.fingerprint, spec.keys);
         Transactions {
             lifted: format!("{}/lifted", names.count()),
             slots: Slots::new(data, traffic, algorithm.words()),
-            kept: Kept::new(room),
             window: algorithm.policy().1,
             names,
             scratch: vec![0; algorithm.words()].into(),
@@ -91,15 +87,6 @@ impl Transactions {
         }
     }
 
-    /// The same as this worker has written it last. Whether it has, and the caller is in its slot.
-    pub(in crate::store) fn read_kept(&mut self, transaction: &mut Transaction) -> bool {
-        let kept = self.kept.take(self.names.place(transaction.key));
-        kept.is_some_and(|draft| {
-            transaction.slot = draft;
-            self.load(transaction)
-        })
-    }
-
     /// Takes a caller from its slot. Whether it is there.
     fn load(&mut self, transaction: &mut Transaction) -> bool {
         transaction.decided = None;
@@ -115,11 +102,6 @@ impl Transactions {
             transaction.outstanding.forget();
         }
         true
-    }
-
-    /// Drops what was kept for too long.
-    pub(in crate::store) fn tidy(&mut self, now: Micros) {
-        self.kept.tidy(now);
     }
 
     /// Takes the usage of the caller's bucket, which is at least its own.
@@ -249,16 +231,6 @@ impl Transactions {
         let name = self.names.slot(transaction.key);
         let written = self.slots.swap(name, &transaction.slot);
         transaction.lost += usize::from(!written);
-        if std::mem::take(&mut transaction.slot.is_kept) {
-            self.kept.tried(written);
-        }
-        if written
-            && self.kept.keeps()
-            && let Some(number) = self.slots.last_number(name, &transaction.slot)
-        {
-            let slot = std::mem::take(&mut transaction.slot.slot);
-            self.kept.put(self.names.place(transaction.key), slot, number, transaction.at.mono);
-        }
         written
     }
 
@@ -270,7 +242,6 @@ impl Transactions {
         if !is_news {
             return found;
         }
-        self.kept.clear();
         self.slots.get(self.names.slot(transaction.key))
     }
 }
