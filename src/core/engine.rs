@@ -5,7 +5,6 @@
 
 mod ask;
 mod banned;
-mod branch;
 mod build;
 mod charge;
 mod explain;
@@ -13,8 +12,6 @@ mod hear;
 mod hot;
 pub mod inquiry;
 mod judge;
-mod known;
-mod one;
 mod opinion;
 mod permit_queue;
 mod plans;
@@ -47,7 +44,6 @@ use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
 use ask::Asked;
 pub use ask::Resumed;
-use branch::Branch;
 pub use build::Unbuildable;
 use charge::{Charged, Turn};
 use opinion::Opinion;
@@ -79,8 +75,6 @@ pub struct Engine {
     needs_path: bool,
     /// The turns in which its rules are charged, in order.
     turns: Vec<Turn>,
-    /// Which branch decides at first.
-    branch: Branch,
     /// How often upkeep is due, in ticks.
     tick_interval: Micros,
     upkeep: Upkeep,
@@ -194,10 +188,7 @@ impl Engine {
             self.take_back(clock.now());
         }
         self.scratch.patience = None;
-        match self.branch {
-            Branch::One => self.decide_by_one(request, clock),
-            Branch::Known | Branch::Any => self.decide_since(Since::New, request, clock),
-        }
+        self.decide_since(Since::New, request, clock)
     }
 
     /// Decides about a request that may have waited already.
@@ -210,7 +201,8 @@ impl Engine {
     /// Notes which rules apply to a request.
     #[inline]
     fn gather(&mut self, since: Since, request: &dyn Request) {
-        self.begin(since);
+        self.scratch.hot.clear();
+        self.scratch.is_counted = since != Since::New;
         self.callers.begin();
         self.choosers.begin();
         self.scratch.opinions.clear();
@@ -239,18 +231,8 @@ impl Engine {
         if self.has_bans && self.is_banned() {
             return self.refuse();
         }
-        if self.branch == Branch::Known && self.charge_known() {
-            return Verdict::pass();
-        }
         self.judge();
         self.conclude()
-    }
-
-    /// Forgets what was noted of the request before when its caller was looked for.
-    #[inline]
-    fn begin(&mut self, since: Since) {
-        self.scratch.hot.clear();
-        self.scratch.is_counted = since != Since::New;
     }
 
     /// Charges the request in hand if all rules admit it.

@@ -77,24 +77,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whether a single rule applies to every request whose path it covers, enforced for all callers, and nothing is
-    /// told of those that it admits.
-    #[must_use]
-    pub fn is_plain(&self) -> bool {
-        let silent = self.accepted == Accepted::default() && !self.shadow;
-        let [Limit { matcher, except, rules, .. }] = self.limits.as_slice() else { return false };
-        let [rule] = rules.as_slice() else { return false };
-        silent
-            && matcher.is_empty()
-            && [&self.except, except, &rule.except].iter().all(|except| except.is_empty())
-            && rule.enforce == 100
-            && rule.told.is_none()
-            && rule.plans.is_none()
-            && rule.settling.is_none()
-            && rule.near.is_none()
-            && !rule.shadow
-    }
-
     /// What stays in force under the rules of a remote document.
     #[must_use]
     pub fn own(&self) -> Own {

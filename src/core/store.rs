@@ -47,25 +47,6 @@ pub trait Store {
     /// request that long.
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision;
 
-    /// Checks a request to which no other rule has to agree, and charges it if it may leave at once and
-    /// nobody shares its caller's bucket. Then there is nothing else to say of it: `None`.
-    fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
-        let mut reservation = self.check(key, cost, now);
-        if reservation.is_free() {
-            reservation.decision = self.charge(&mut reservation, 0);
-        }
-        (!reservation.is_charged).then_some(reservation)
-    }
-
-    /// Charges a request that may leave at once by what its caller has used here before. Whether it was; others are to be
-    /// checked. Until anything else is done with this store, [`Store::uncharge_known`] takes the charge back.
-    fn charge_known(&mut self, _key: Key, _cost: u64, _now: Now) -> bool {
-        false
-    }
-
-    /// Takes back what [`Store::charge_known`] has charged, and leaves all as it was before.
-    fn uncharge_known(&mut self, _key: Key) {}
-
     /// Whether a request can be held for `delay` ticks, because another rule asks for it: an
     /// admission, or when it can. Charges nothing.
     fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision;

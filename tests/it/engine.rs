@@ -11,7 +11,6 @@ mod fleet;
 mod grounds;
 mod holding;
 mod hot;
-mod known;
 pub mod permit_queue;
 mod permits;
 mod plans;

@@ -54,26 +54,20 @@ impl Filter {
 
     /// Adds to the count of a caller, which stops at [`Shape::most`]. What it was before.
     pub fn add(&mut self, key: Key, amount: u64) -> u64 {
-        self.add_if(key, amount, |_| true).unwrap_or(0)
-    }
-
-    /// The same, if what the count was before fits; otherwise it adds nothing.
-    pub fn add_if(&mut self, key: Key, amount: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
         let (page, line) = self.place(key);
         let lines = (self.shape.lines as usize).saturating_sub(page * PAGE).min(PAGE);
-        let page = self.pages.get_mut(page)?;
-        let page = page.get_or_insert_with(|| vec![Line([0; WORDS]); lines].into());
-        let line = page.get_mut(line)?;
+        let page = self
+            .pages
+            .get_mut(page)
+            .map(|page| page.get_or_insert_with(|| vec![Line([0; WORDS]); lines].into()));
+        let Some(line) = page.and_then(|page| page.get_mut(line)) else { return 0 };
         if line.age() != self.age {
             *line = Line([0, 0, 0, 0, 0, 0, 0, u64::from(self.age) << AGE]);
         }
         let before = line.count(&self.shape, key);
-        if !fits(before) {
-            return None;
-        }
         let after = before.saturating_add(amount).min(self.shape.most());
         line.raise(&self.shape, key, after);
-        Some(before)
+        before
     }
 
     /// Empties it, without touching what it holds.

@@ -6,7 +6,6 @@ mod spec;
 use std::fmt;
 use std::rc::Rc;
 
-use super::branch::Branch;
 use super::charge::Turn;
 use super::permit_queue::PermitQueues;
 use super::plans::Judged;
@@ -71,7 +70,6 @@ impl Engine {
         client: Option<Client>,
     ) -> Result<Engine, Unbuildable> {
         stores.lifts = policy.admin.is_some();
-        let branch = Branch::of(&policy);
         let actors = policy.actors.iter().map(sources).collect::<Result<Vec<_>, _>>()?;
         let reads_headers = reads_headers(&policy, &actors);
         let paths = PathIndex::new(policy.limits.iter().map(|limit| limit.urls.as_slice()));
@@ -85,7 +83,6 @@ impl Engine {
         let redis = handle(policy.redis.as_ref(), client.as_ref());
         let mut engine = Engine {
             turns: Turn::ALL.into_iter().filter(has_turn).collect(),
-            branch,
             tick_interval,
             upkeep: Upkeep::every(upkeep),
             has_bans: judges.iter().any(|judge| judge.bans.is_some()),

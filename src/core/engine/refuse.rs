@@ -46,15 +46,6 @@ impl Engine {
         (refusal.several, refusal.explained, refusal.retry) = (several, explained, longest);
         Verdict::Refuse(refusal)
     }
-
-    /// The same, where a single rule has a say, and nobody asks why.
-    pub(super) fn refuse_by_one(&mut self, opinion: &Opinion, now: Now) -> Verdict {
-        let Some(judge) = self.rules.get_mut(opinion.rule) else { return Verdict::pass() };
-        judge.note_refusal(opinion, now, &mut self.redis);
-        let scope = judge.scope(opinion.key, self.client.is_some(), &self.redis);
-        let by = judge.record(opinion, scope, now);
-        Verdict::Refuse(judge.refusal(by, self.log_refused, now))
-    }
 }
 
 impl Judge {

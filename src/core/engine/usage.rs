@@ -76,35 +76,6 @@ impl Usage {
         }
     }
 
-    #[inline]
-    pub(super) fn take(
-        &mut self,
-        key: Key,
-        cost: u64,
-        now: Now,
-        handle: &mut Handle,
-    ) -> Option<Reservation> {
-        match self {
-            Usage::Here(store) => store.take(key, cost, now),
-            Usage::Redis(store) => store.take(key, cost, now, handle),
-        }
-    }
-
-    #[inline]
-    pub(super) fn charge_known(&mut self, key: Key, cost: u64, now: Now) -> bool {
-        match self {
-            Usage::Here(store) => store.charge_known(key, cost, now),
-            Usage::Redis(_) => false,
-        }
-    }
-
-    pub(super) fn uncharge_known(&mut self, key: Key) {
-        match self {
-            Usage::Here(store) => store.uncharge_known(key),
-            Usage::Redis(_) => {}
-        }
-    }
-
     pub(super) fn charge(
         &mut self,
         reservation: &mut Reservation,

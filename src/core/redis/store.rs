@@ -118,21 +118,6 @@ impl RedisStore {
         Reservation::new(key, cost, now, Decision::NOW, By::Redis)
     }
 
-    /// As [`Store::take`](crate::store::Store::take).
-    pub fn take(
-        &mut self,
-        key: Key,
-        cost: u64,
-        now: Now,
-        handle: &mut Handle,
-    ) -> Option<Reservation> {
-        let mut reservation = self.check(key, cost, now, handle);
-        if reservation.is_free() {
-            reservation.decision = self.charge(&mut reservation, 0, handle);
-        }
-        (!reservation.is_charged).then_some(reservation)
-    }
-
     /// As [`Store::look_again`](crate::store::Store::look_again).
     pub fn look_again(&mut self, key: Key) {
         self.leases.find(key).into_iter().for_each(Lease::look_again);

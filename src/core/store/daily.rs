@@ -82,18 +82,6 @@ impl Store for Daily {
         Reservation { is_overflow, ..Reservation::new(key, cost, now, decision, by) }
     }
 
-    fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
-        let part = self.part();
-        let mut filter = self.filter.borrow_mut();
-        filter.begin(now);
-        let most = filter.most(part);
-        if !filter.is_crowded() && filter.charge_within(key, cost, most) {
-            return None;
-        }
-        drop(filter);
-        Some(self.check(key, cost, now))
-    }
-
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
         let charges = self.filter.borrow().charges();
         // Others were charged since the request was checked, with some of whom it shares counters.

@@ -9,7 +9,7 @@ use super::plans::ByPlan;
 use super::reservation::By;
 use super::row::Row;
 use super::state::State;
-use super::table::{Charging, Place, Table};
+use super::table::{Place, Table};
 use super::{CounterSpec, Reservation, Store};
 use crate::algorithm::{Algorithm, renewal};
 use crate::decision::Decision;
@@ -26,11 +26,6 @@ pub struct Local {
     /// Words of a caller's state.
     words: usize,
     table: Rc<RefCell<Table>>,
-    /// What is written next; afterwards what was there before. To clear a new one each time takes as long as to find a
-    /// caller.
-    other: Box<[u64]>,
-    /// Where [`Store::charge_known`] has written last.
-    written: Place,
 }
 
 impl Local {
@@ -38,9 +33,8 @@ impl Local {
     pub fn new(spec: &CounterSpec, table: Rc<RefCell<Table>>) -> Local {
         let algorithm = spec.algorithm.clone();
         let words = algorithm.words();
-        let (other, written) = (vec![0; words].into(), Place::New);
         let terms = (algorithm.clone(), spec.keys);
-        Local { words, algorithm, terms, plans: ByPlan::new(spec), table, other, written }
+        Local { words, algorithm, terms, plans: ByPlan::new(spec), table }
     }
 
     /// Changes a caller's state, unless it has none and there is nothing to be written.
@@ -81,41 +75,10 @@ impl Store for Local {
     fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
         let mut table = own(&self.table, &self.terms);
         let mut after = State::nobody(self.words);
-        let (place, decision) = find(&*self.algorithm, &mut table, key, cost, now, &mut after);
+        let place = table.find(key, now);
+        let state = table.state(key, place);
+        let decision = self.algorithm.step(state, table.judging(now), cost, &mut after);
         reservation(&table, key, cost, now, place, after, decision)
-    }
-
-    fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
-        let (mut table, other) = (own(&self.table, &self.terms), &mut *self.other);
-        let (place, decision) = match table.charge(&*self.algorithm, key, cost, now, other) {
-            Charging::Done(_) => return None,
-            Charging::Not(place, decision) => (place, decision),
-            Charging::Unknown => find(&*self.algorithm, &mut table, key, cost, now, other),
-        };
-        if decision == Decision::NOW && place != Place::Overflow {
-            if place == Place::New {
-                table.swap(key, place, other);
-            }
-            return None;
-        }
-        // Of what is refused nothing is written.
-        let other = if decision.is_admitted() { State::of(&self.other) } else { State::nobody(0) };
-        Some(reservation(&table, key, cost, now, place, other, decision))
-    }
-
-    fn charge_known(&mut self, key: Key, cost: u64, now: Now) -> bool {
-        let mut table = own(&self.table, &self.terms);
-        match table.charge(&*self.algorithm, key, cost, now, &mut self.other) {
-            Charging::Done(place) => {
-                self.written = place;
-                true
-            }
-            Charging::Not(..) | Charging::Unknown => false,
-        }
-    }
-
-    fn uncharge_known(&mut self, key: Key) {
-        self.table.borrow_mut().swap(key, self.written, &mut self.other);
     }
 
     fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
@@ -227,20 +190,6 @@ fn own<'t>(
     let mut table = table.borrow_mut();
     table.go_by(algorithm, *capacity);
     table
-}
-
-/// Finds a request's caller, and works out what would become of it.
-fn find(
-    algorithm: &dyn Algorithm,
-    table: &mut Table,
-    key: Key,
-    cost: u64,
-    now: Now,
-    after: &mut [u64],
-) -> (Place, Decision) {
-    let place = table.find(key, now);
-    let state = table.state(key, place);
-    (place, algorithm.step(state, table.judging(now), cost, after))
 }
 
 /// What was found out about a request.

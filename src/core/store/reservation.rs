@@ -101,12 +101,6 @@ impl Reservation {
         matches!(self.by, By::Redis)
     }
 
-    /// Whether the request may go on at once by the caller's own state, as far as is known here.
-    #[must_use]
-    pub fn is_free(&self) -> bool {
-        self.decision == Decision::NOW && !self.is_overflow && !self.asks()
-    }
-
     /// Whether anybody counts the request.
     #[must_use]
     pub fn is_counted(&self) -> bool {

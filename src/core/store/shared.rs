@@ -100,20 +100,6 @@ impl Store for Shared {
         self.known(key, cost, now).unwrap_or_else(|| self.ask(key, cost, now))
     }
 
-    fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
-        if self.spend(key, cost, now) {
-            return None;
-        }
-        let mut reservation = match self.known(key, cost, now) {
-            Some(known) => known,
-            None => self.ask(key, cost, now),
-        };
-        if reservation.is_free() {
-            reservation.decision = self.charge(&mut reservation, 0);
-        }
-        (!reservation.is_charged).then_some(reservation)
-    }
-
     fn look_again(&mut self, key: Key) {
         self.leases.find(key).into_iter().for_each(Lease::look_again);
     }

@@ -21,13 +21,6 @@ impl State {
         let many = if words > FEW { many(words) } else { Box::default() };
         State { words, few: [0; FEW], many }
     }
-
-    /// A copy of these words.
-    pub(super) fn of(words: &[u64]) -> State {
-        let mut state = State::nobody(words.len());
-        state.iter_mut().zip(words).for_each(|(word, from)| *word = *from);
-        state
-    }
 }
 
 impl Deref for State {

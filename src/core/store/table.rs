@@ -14,7 +14,6 @@ use hashbrown::HashTable;
 use super::slab::Slab;
 use super::watermark::Watermark;
 use crate::algorithm::Algorithm;
-use crate::decision::Decision;
 use crate::key::Key;
 use crate::time::{Micros, Now};
 
@@ -30,16 +29,6 @@ pub enum Place {
     New,
     /// An overflow bucket.
     Overflow,
-}
-
-/// What became of a charge.
-pub enum Charging {
-    /// The caller, who lies there, is charged.
-    Done(Place),
-    /// The caller, who lies there, may not go on at once.
-    Not(Place, Decision),
-    /// The caller has no row.
-    Unknown,
 }
 
 /// The callers of one rule.
@@ -146,32 +135,6 @@ impl Table {
     #[inline(always)]
     pub fn judging(&self, now: Now) -> Now {
         self.watermark.judging(now, self.window)
-    }
-
-    /// Charges a request of a caller who has a row, if it is admitted at once: `state` is written in its place, and what was
-    /// there before lies in `state`.
-    #[inline(always)]
-    pub fn charge(
-        &mut self,
-        algorithm: &dyn Algorithm,
-        key: Key,
-        cost: u64,
-        now: Now,
-        state: &mut [u64],
-    ) -> Charging {
-        let Some(row) = self.likely_row(key) else { return Charging::Unknown };
-        let now = self.judging(now);
-        let Some([hash, old @ ..]) = self.rows.get_mut(row) else { return Charging::Unknown };
-        if *hash != key.hash {
-            return Charging::Unknown;
-        }
-        let decision = algorithm.step(old, now, cost, state);
-        if decision != Decision::NOW {
-            return Charging::Not(Place::Row(row), decision);
-        }
-        swap(old, state);
-        self.version = self.version.wrapping_add(1);
-        Charging::Done(Place::Row(row))
     }
 
     /// The row of a caller, or of another one if it has none.

@@ -5,6 +5,7 @@ use diana_core::policy::Quota;
 use diana_core::store::tables::Tables;
 
 use super::{DAY, START, admits, admits_of, by_day, key, open};
+use kit::store::Take;
 
 /// The counter may have been used up by others since the request was checked.
 #[test]

@@ -14,6 +14,7 @@ use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::Asked;
+use kit::store::TakeOfFleet;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 

@@ -13,6 +13,7 @@ use fastrand::Rng;
 
 use super::races::{gap, interrupted, rounds};
 use kit::fake::FakeSharedData;
+use kit::store::Take;
 use kit::store::gateway::{Gateway, START, open};
 use kit::store::rule::Rule;
 

@@ -22,6 +22,7 @@ use super::races::gap;
 use crate::fleet::{MILLISECOND, Worker};
 use kit::store::gateway::{PACE, START, key};
 use kit::store::rule::Rule;
+use kit::store::{Take, TakeOfFleet};
 
 fn open(spec: &CounterSpec) -> Option<RedisStore> {
     open_in(&Rc::default(), spec)

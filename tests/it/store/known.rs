@@ -8,6 +8,7 @@ use diana_core::redis::handle::Operation;
 use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::store::CounterSpec;
 use diana_core::time::{SECOND, Unit};
+use kit::store::TakeOfFleet;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 

@@ -14,6 +14,7 @@ use kit::fake::FakeSharedData;
 
 use super::races::{gap, rounds};
 use kit::laws::bound::Admission;
+use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 

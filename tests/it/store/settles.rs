@@ -7,6 +7,7 @@ use diana_core::redis::protocol::{Back, RuleReply};
 use diana_core::settling::Heard;
 use diana_core::store::CounterSpec;
 use diana_core::time::{SECOND, Unit};
+use kit::store::TakeOfFleet;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 

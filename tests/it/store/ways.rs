@@ -16,8 +16,6 @@ use kit::fake::FakeSharedData;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
-type Way = fn(&mut dyn Store, u64, Now) -> bool;
-
 const LIMIT: u64 = 7;
 const CALLERS: u64 = 5;
 
@@ -49,29 +47,16 @@ fn checked(store: &mut dyn Store, caller: u64, now: Now) -> bool {
     store.charge(&mut found, 0).is_admitted()
 }
 
-fn taken(store: &mut dyn Store, caller: u64, now: Now) -> bool {
-    match store.take(key(caller), 1, now) {
-        None => true,
-        Some(mut found) => store.charge(&mut found, 0).is_admitted(),
-    }
-}
-
-fn known(store: &mut dyn Store, caller: u64, now: Now) -> bool {
-    store.charge_known(key(caller), 1, now) || checked(store, caller, now)
-}
-
 #[test]
 fn by_each_way_a_caller_gets_all_of_its_limit_and_no_more() {
-    for (way, admits) in [("checked", checked as Way), ("taken", taken), ("known", known)] {
-        for (name, mut store) in stores() {
-            for caller in 0..CALLERS {
-                let asks = 0..3 * LIMIT;
-                let given = asks.filter(|after| admits(&mut *store, caller, START.later(*after)));
-                assert_eq!(given.count() as u64, LIMIT, "{name}, {way}");
-                let found = store.check(key(caller), 1, START.later(3 * LIMIT));
-                assert_ne!(found.decision(), Decision::NOW, "{name}, {way}");
-                assert_eq!(store.remaining(&found), 0, "{name}, {way}");
-            }
+    for (name, mut store) in stores() {
+        for caller in 0..CALLERS {
+            let asks = 0..3 * LIMIT;
+            let given = asks.filter(|after| checked(&mut *store, caller, START.later(*after)));
+            assert_eq!(given.count() as u64, LIMIT, "{name}");
+            let found = store.check(key(caller), 1, START.later(3 * LIMIT));
+            assert_ne!(found.decision(), Decision::NOW, "{name}");
+            assert_eq!(store.remaining(&found), 0, "{name}");
         }
     }
 }

@@ -113,17 +113,7 @@ impl Gateway {
         let Worker { store, traffic } = &mut *worker;
         let now = self.clock.get();
         let before = traffic.writes.get();
-        // As where other rules have to agree, or as where none has.
-        let is_one_of_several = self.rng.borrow_mut().bool();
-        let found = match is_one_of_several {
-            true => Some(store.check(key(caller), cost, now)),
-            false => store.take(key(caller), cost, now),
-        };
-        let Some(mut reservation) = found else {
-            let one = Admission { at: now, leaves: now.mono, cost };
-            self.give(caller, one, traffic.writes.get() > before);
-            return Some(Decision::NOW);
-        };
+        let mut reservation = store.check(key(caller), cost, now);
         let mut decision = reservation.decision();
         let overflow = u64::from(reservation.is_overflow());
         self.overflowed.set(self.overflowed.get() + overflow);

@@ -92,18 +92,10 @@ impl DailyFilter {
 
     /// Charges an account.
     pub(super) fn charge(&mut self, key: Key, permits: u64) {
-        self.charge_within(key, permits, u64::MAX);
-    }
-
-    /// Charges an account that has used no more than `most` permits then. Whether it did.
-    pub(super) fn charge_within(&mut self, key: Key, permits: u64, most: u64) -> bool {
-        let unit_cost = self.unit_cost;
-        let counts = if permits == unit_cost { 1 } else { permits.div_ceil(unit_cost) };
-        let fits = |used: u64| used.saturating_mul(unit_cost).saturating_add(permits) <= most;
-        let Some(before) = self.filter.add_if(key, counts, fits) else { return false };
+        let counts = permits.div_ceil(self.unit_cost);
+        let before = self.filter.add(key, counts);
         self.accounts += u64::from(before == 0);
         self.charges = self.charges.wrapping_add(1);
-        true
     }
 
     /// A number that is another one after an account was charged.

@@ -2,26 +2,12 @@
 
 use super::Shared;
 use crate::decision::{Decision, Retry};
-use crate::key::Key;
 use crate::store::Reservation;
-use crate::store::lease::Lease;
 use crate::store::reservation::By;
 use crate::store::slots::traffic::one_more;
-use crate::time::{Micros, Now};
+use crate::time::Micros;
 
 impl Shared {
-    /// Charges a request by what this worker holds of its caller, as most are. Whether it holds enough.
-    #[inline]
-    pub(super) fn spend(&mut self, key: Key, cost: u64, now: Now) -> bool {
-        let plan = self.plans.in_hand();
-        let lease = self.leases.find(key);
-        let has = |lease: &&mut Lease| lease.plan == plan && lease.has(cost, now);
-        let Some(lease) = lease.filter(has) else { return false };
-        lease.demand.see(now);
-        lease.spend(cost, now);
-        true
-    }
-
     /// Charges the gateway, whatever others charge it meanwhile.
     pub(super) fn charge_gateway(
         &mut self,
