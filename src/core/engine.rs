@@ -22,6 +22,7 @@ mod settle;
 mod upkeep;
 mod usage;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -39,7 +40,6 @@ use crate::redis::handle::Handle;
 use crate::report::metrics::RuleCounts;
 use crate::settling::Settler;
 use crate::store::slots::traffic::Traffic;
-use crate::tickets::Tickets;
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
 use ask::Asked;
@@ -95,7 +95,7 @@ pub struct Engine {
     /// What is to be asked, and how Redis is.
     redis: Handle,
     /// The requests that wait for an answer, by their tickets.
-    asked: Tickets<Asked>,
+    asked: BTreeMap<u64, Asked>,
     /// What operators have asked Redis.
     inquiries: Vec<inquiry::Inquiry>,
     /// The requests that wait for permits which others hold.

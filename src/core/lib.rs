@@ -29,7 +29,6 @@ pub mod settling;
 pub mod sizing;
 pub mod spelling;
 pub mod store;
-pub mod tickets;
 pub mod time;
 pub mod tree;
 pub mod verdict;

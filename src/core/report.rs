@@ -3,7 +3,6 @@
 
 pub mod answer;
 pub mod explained;
-pub mod grounds;
 pub mod headers;
 pub mod hot;
 pub mod metrics;

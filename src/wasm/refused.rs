@@ -1,7 +1,7 @@
 //! The answer to a refused request.
 //!
 //! All of it is written in memory that is kept from one to the next: who refuses a flood would spend a tenth of its time
-//! on allocating it. Headers are written only if they differ from those of the answer before.
+//! on allocating it.
 
 use std::cell::RefCell;
 
@@ -11,7 +11,6 @@ use super::pairs::Pairs;
 use super::request::HostRequest;
 use diana_core::port::{Request, Values};
 use diana_core::report::Refusal;
-use diana_core::report::grounds::Grounds;
 use diana_core::report::protocol::{Protocol, RefusalReply};
 use diana_text::Text;
 use diana_worker::host::{Level, Log, Streams};
@@ -25,12 +24,10 @@ static KEPT: OneThread<RefCell<Kept>> = OneThread::new(RefCell::new(Kept::NONE))
 struct Kept {
     state: Text,
     headers: Pairs,
-    /// What the headers are made of, if that is known and they are those of plain HTTP.
-    grounds: Option<Grounds>,
 }
 
 impl Kept {
-    const NONE: Kept = Kept { state: Text::NONE, headers: Pairs::NONE, grounds: None };
+    const NONE: Kept = Kept { state: Text::NONE, headers: Pairs::NONE };
 
     fn answer(&mut self, refusal: &Refusal, host: &(impl Log + Streams)) {
         self.tell(refusal, host);
@@ -82,11 +79,7 @@ impl Kept {
 
     fn reply(&mut self, refusal: &Refusal, protocol: Protocol<'_>, id: &[u8]) {
         let reply = refusal.reply(protocol, id);
-        let is_http = protocol == Protocol::Http;
-        if !is_http || !self.grounds.as_ref().is_some_and(|grounds| refusal.stands_on(grounds)) {
-            self.write_headers(refusal, &reply);
-            self.grounds = refusal.grounds().filter(|_| is_http);
-        }
+        self.write_headers(refusal, &reply);
         let (status, grpc_status) = (reply.status.into(), reply.grpc_status.into());
         let headers = self.headers.as_bytes();
         abi::reply(status, "diana_refused", &reply.body, headers, grpc_status);

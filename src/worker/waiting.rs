@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use super::host::Host;
@@ -10,7 +10,6 @@ use super::operator::Explanation;
 use diana_core::engine::Resumed;
 use diana_core::permit::Permit;
 use diana_core::report::{Refusal, Report};
-use diana_core::tickets::Tickets;
 
 /// A header of a response: its name and its value.
 pub type Field = (Cow<'static, str>, String);
@@ -85,7 +84,7 @@ impl Late {
 /// The requests of one instance that wait.
 #[derive(Default)]
 pub(crate) struct Waiting {
-    pub(crate) streams: RefCell<Tickets<(u32, Rc<Late>)>>,
+    pub(crate) streams: RefCell<BTreeMap<u64, (u32, Rc<Late>)>>,
     /// Those whose answers have come.
     pub(crate) ready: RefCell<VecDeque<Resumed>>,
 }
@@ -100,7 +99,7 @@ impl Waiting {
     /// Forgets a stream that ended. Its ticket, if it still waited.
     pub(crate) fn leave(&self, late: &Late) -> Option<u64> {
         let ticket = late.ticket.get()?;
-        self.streams.borrow_mut().remove(ticket).map(|_| ticket)
+        self.streams.borrow_mut().remove(&ticket).map(|_| ticket)
     }
 
     /// How many answers have come with which nobody went on yet.

@@ -8,7 +8,6 @@ mod callers;
 mod charging;
 mod examples;
 mod fleet;
-mod grounds;
 mod holding;
 mod hot;
 pub mod permit_queue;

@@ -47,25 +47,6 @@ impl Debt {
         }
     }
 
-    /// The debt of a state at `now` with a charge more, where all that happened since and all that is owed are few enough for
-    /// numbers of 64 bits, which take a third of the time.
-    #[inline(always)]
-    pub(super) fn charged_soon(
-        state: &[u64],
-        now: Micros,
-        rpu: u64,
-        permits: u64,
-        unit: Micros,
-    ) -> Option<Debt> {
-        let [amount, 0, at] = *state else { return None };
-        let gone = now.saturating_sub(at);
-        if (gone | rpu | permits | unit) >> 32 != 0 {
-            return None;
-        }
-        let amount = amount.saturating_sub(gone * rpu).checked_add(permits * unit)?;
-        Some(Debt { amount: amount.into(), at: now.max(at) })
-    }
-
     /// What could have drained until `now` beyond what there was.
     pub(super) fn idle(self, now: Micros, rpu: u64) -> u128 {
         let gone = product(now.saturating_sub(self.at), rpu);

@@ -119,12 +119,6 @@ impl Algorithm for TokenBucket {
 
     fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
         // What has its token, as most have, needs no look at the queue.
-        if let Some(debt) = Debt::charged_soon(old, now.mono, self.rpu, cost, self.unit)
-            && debt.amount() <= self.capacity
-        {
-            debt.save(new);
-            return Decision::NOW;
-        }
         let debt = Debt::load(old).drained(now.mono, self.rpu).charged(cost, self.unit);
         if debt.amount() <= self.capacity {
             debt.save(new);

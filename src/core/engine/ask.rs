@@ -116,7 +116,7 @@ impl Engine {
     /// Goes on with a request whose answer has come. Where it was not asked about, or in vain, there is nothing
     /// to go on with: it has to be decided about anew.
     pub fn resume(&mut self, resumed: &Resumed, now: Now) -> Option<Verdict> {
-        let asked = self.asked.remove(resumed.ticket)?;
+        let asked = self.asked.remove(&resumed.ticket)?;
         self.take_back(now);
         let answer = resumed.answer.as_ref()?;
         self.receive(asked, answer, now);
@@ -153,7 +153,7 @@ impl Engine {
     /// The client of a request left that waits.
     pub fn forget(&mut self, ticket: u64) {
         self.permit_queues.leave(ticket);
-        self.asked.get_mut(ticket).into_iter().for_each(|asked| asked.gone = true);
+        self.asked.get_mut(&ticket).into_iter().for_each(|asked| asked.gone = true);
     }
 
     /// Does what is due between the gateway and Redis. The requests whose answers have come.
@@ -200,7 +200,7 @@ impl Engine {
     }
 
     fn receive_for_nobody(&mut self, ticket: u64, answer: &Pending, now: Now) {
-        if let Some(asked) = self.asked.remove(ticket) {
+        if let Some(asked) = self.asked.remove(&ticket) {
             self.receive(asked, answer, now);
             self.give_back();
         }

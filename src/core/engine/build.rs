@@ -3,6 +3,7 @@
 mod reads;
 mod spec;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
@@ -32,7 +33,6 @@ use crate::settling::Settler;
 use crate::store::CounterSpec;
 use crate::store::stores::Stores;
 use crate::store::tables::Tables;
-use crate::tickets::Tickets;
 use crate::time::{Micros, SECOND};
 use reads::{excepts_paths, has_exemptions, reads_headers};
 use spec::counter_spec;
@@ -92,7 +92,7 @@ impl Engine {
             mode: None,
             client,
             redis,
-            asked: Tickets::default(),
+            asked: BTreeMap::new(),
             inquiries: Vec::new(),
             permit_queues: PermitQueues::default(),
             freed: Rc::default(),

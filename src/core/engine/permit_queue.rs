@@ -5,14 +5,13 @@
 //! None waits longer than its time, so nobody has to tell this worker that permits came back. All that is
 //! asked again is asked at instants [`RECHECK`] apart, so that it shares a call.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::opinion::{Refused, Says};
 use super::{Engine, Resumed, Scratch};
 use crate::decision::Retry;
 use crate::key::Key;
 use crate::store::lease::RECHECK;
-use crate::tickets::Tickets;
 use crate::time::{Micros, Now, SECOND};
 
 /// How long a request waits in all.
@@ -60,7 +59,7 @@ struct Queue {
 pub(super) struct PermitQueues {
     queues: Vec<Queue>,
     /// In whose queue each request stands.
-    places: Tickets<(usize, Key)>,
+    places: BTreeMap<u64, (usize, Key)>,
     tickets: u64,
 }
 
@@ -126,7 +125,7 @@ impl PermitQueues {
             self.queues.iter().position(|queue| queue.next().is_some_and(|next| next <= now))?;
         let queue = self.queues.get_mut(place)?;
         let waiting = queue.requests.pop_front()?;
-        self.places.remove(waiting.ticket);
+        self.places.remove(&waiting.ticket);
         let Waiting { since, until, .. } = waiting;
         let patience = Patience { rule: queue.rule, key: queue.key, since, until };
         queue.due = grid(now.saturating_add(RECHECK));
@@ -150,7 +149,7 @@ impl PermitQueues {
 
     /// Forgets a request whose client left, if it waits here.
     pub(super) fn leave(&mut self, ticket: u64) {
-        let Some((rule, key)) = self.places.remove(ticket) else { return };
+        let Some((rule, key)) = self.places.remove(&ticket) else { return };
         let Some(place) = self.find(rule, key) else { return };
         let Some(queue) = self.queues.get_mut(place) else { return };
         queue.requests.retain(|waiting| waiting.ticket != ticket);

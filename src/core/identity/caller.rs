@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use super::Found;
-use super::header::Said;
 use super::sources::Sources;
 use crate::key::{Key, KeyHasher, Seed};
 use crate::port::Request;
@@ -169,10 +168,16 @@ impl Callers {
         let Some((parts, counted)) = self.compounds.get(compound) else { return Caller::Absent };
         let [part] = parts.as_slice() else { return self.find_several(compound, request) };
         let Some(actor) = self.actors.get(*part) else { return Caller::Absent };
-        match actor.first(request) {
-            Said::Text(text) => self.known(*counted, 0, &actor.hashed(0, text)),
-            Said::Several => Caller::Shared,
-            Said::Nothing => self.find_by_others(*part, *counted, request),
+        match actor.find(request) {
+            (source, Found::Value(value)) => {
+                self.known(*counted, source, &actor.hashed(source, &value))
+            }
+            (_, Found::Repeated) => Caller::Shared,
+            (_, Found::Absent) => Caller::Absent,
+            (_, Found::NoMetadata) => {
+                self.lacks_metadata = true;
+                Caller::Absent
+            }
         }
     }
 
@@ -182,23 +187,6 @@ impl Callers {
         let public = || Key::of(&Seed::PUBLIC, source, value);
         let percentile = if self.percentiles { percentile(public()) } else { 0 };
         Caller::Known { key: Key::of(self.seed(counted), source, value), percentile }
-    }
-
-    /// The caller of `request` by the sources of an actor, if the header that is asked first says nothing.
-    #[inline(never)]
-    fn find_by_others(&mut self, actor: usize, counted: Counted, request: &dyn Request) -> Caller {
-        let Some(actor) = self.actors.get(actor) else { return Caller::Absent };
-        match actor.find_after_first(request) {
-            (source, Found::Value(value)) => {
-                self.known(counted, source, &actor.hashed(source, &value))
-            }
-            (_, Found::Repeated) => Caller::Shared,
-            (_, Found::Absent) => Caller::Absent,
-            (_, Found::NoMetadata) => {
-                self.lacks_metadata = true;
-                Caller::Absent
-            }
-        }
     }
 
     /// The caller of `request` by an actor that is made of several.

@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::header::{self, Said};
 use super::{Found, Mistake, Source};
 use crate::policy::Actor;
 use crate::port::Request;
 use crate::spelling::fully_decoded;
-use crate::spelling::header::{is_single, key};
+use crate::spelling::header::key;
 
 /// How callers are recognised by an actor: what is asked, in order.
 pub struct Sources {
@@ -16,9 +15,6 @@ pub struct Sources {
     pub(super) name: String,
     pub(super) kinds: Vec<&'static str>,
     pub(super) sources: Vec<Rc<dyn Source>>,
-    /// The header that is asked first, if one is, as most actors do: to ask it through its source takes half as long again.
-    /// One whose values have more than one spelling is asked through its source.
-    header: Option<Box<str>>,
     /// The number that callers of each source are hashed with. It is the same for all that the client chooses, so that a
     /// caller who puts one key in several places stays one caller.
     numbers: Vec<usize>,
@@ -43,18 +39,7 @@ impl Sources {
             first.filter(|_| source.is_caller_chosen()).unwrap_or(own)
         };
         let numbers = sources.iter().enumerate().map(number).collect();
-        let is_plain = |name: &&str| !is_shared && !is_single(name);
-        let header = sources.first().and_then(|source| source.header()).filter(is_plain);
-        let header = header.map(Into::into);
-        Ok(Sources {
-            name: actor.name.clone(),
-            kinds,
-            sources,
-            header,
-            numbers,
-            chosen: first,
-            is_shared,
-        })
+        Ok(Sources { name: actor.name.clone(), kinds, sources, numbers, chosen: first, is_shared })
     }
 
     /// The number that callers are hashed with who are recognised by the source in this place.
@@ -92,25 +77,10 @@ impl Sources {
         self.sources.iter().any(|source| source.reads_headers())
     }
 
-    /// What the header says that is asked first.
-    #[inline(always)]
-    pub(super) fn first<'r>(&self, request: &'r dyn Request) -> Said<'r> {
-        self.header.as_ref().map_or(Said::Nothing, |name| header::said(name, request))
-    }
-
     /// Asks the sources in order. What the first of them finds that finds anything, and the number that it is hashed with.
     pub fn find<'r>(&self, request: &'r dyn Request) -> (usize, Found<'r>) {
-        self.find_from(0, request)
-    }
-
-    /// The same, where [`Sources::first`] says nothing.
-    pub(super) fn find_after_first<'r>(&self, request: &'r dyn Request) -> (usize, Found<'r>) {
-        self.find_from(usize::from(self.header.is_some()), request)
-    }
-
-    fn find_from<'r>(&self, first: usize, request: &'r dyn Request) -> (usize, Found<'r>) {
         let mut missing = Found::Absent;
-        for (number, source) in self.sources.iter().enumerate().skip(first) {
+        for (number, source) in self.sources.iter().enumerate() {
             match source.find(request) {
                 Found::Absent => {}
                 Found::NoMetadata => missing = Found::NoMetadata,

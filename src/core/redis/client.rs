@@ -11,7 +11,7 @@ mod offset;
 mod send;
 mod stats;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use super::handle::Handle;
@@ -24,7 +24,6 @@ use super::protocol::{
 use super::target::Target;
 use crate::key::{Key, Seed};
 use crate::port::{self, Callout, SharedData};
-use crate::tickets::Tickets;
 use crate::time::{Micros, Now, SECOND};
 use batch::{Batch, Wait, Who};
 use offset::Offset;
@@ -71,7 +70,7 @@ pub struct Client {
     sender: u64,
     tickets: u64,
     /// The requests that wait for replies.
-    pending: Tickets<Pending>,
+    pending: BTreeMap<u64, Pending>,
     /// Their asks that have not left yet.
     waiting: VecDeque<Wait>,
     batches: Vec<Batch>,
@@ -125,7 +124,7 @@ impl Client {
             gateway: health.gateway,
             sender: random,
             tickets: 0,
-            pending: Tickets::default(),
+            pending: BTreeMap::new(),
             waiting: VecDeque::new(),
             batches: Vec::new(),
             again: Vec::new(),

@@ -16,7 +16,7 @@ impl Worker {
             let Some(resumed) = next else { return };
             // It may bring permits, whether its client is still there or not.
             instance.open(host);
-            let stream = instance.waiting().streams.borrow_mut().remove(resumed.ticket);
+            let stream = instance.waiting().streams.borrow_mut().remove(&resumed.ticket);
             if let Some(reply) = instance.told(resumed.ticket, host) {
                 if let Some((stream, _)) = stream {
                     *left -= 1;

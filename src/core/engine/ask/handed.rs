@@ -40,7 +40,7 @@ impl Engine {
 
     /// Takes an answer. The request that goes on with it, unless its client left.
     fn take_answer(&mut self, ticket: u64, answer: Pending, now: Now) -> Option<Resumed> {
-        match self.asked.get(ticket) {
+        match self.asked.get(&ticket) {
             Some(Asked { gone: false, since, patience, .. }) => {
                 let patience = *patience;
                 let since = patience.map_or(*since, |patience| patience.since);

@@ -268,10 +268,10 @@ impl Client {
 
     /// Notes what became of a question; with the last one its request is completed.
     fn settle(&mut self, ticket: u64, target: Target, settled: Settled) {
-        let Some(pending) = self.pending.get_mut(ticket) else { return };
+        let Some(pending) = self.pending.get_mut(&ticket) else { return };
         pending.settle(target, settled);
         if pending.is_complete()
-            && let Some(pending) = self.pending.remove(ticket)
+            && let Some(pending) = self.pending.remove(&ticket)
         {
             self.completed.push(Completion::Request(ticket, pending));
         }
