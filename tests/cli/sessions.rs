@@ -1,6 +1,6 @@
-//! What the command prints: sessions in files, and a transcript beside each file.
+//! The output of the command: sessions in files, and a transcript next to each file.
 //!
-//! A session is the text of `rules.yaml` and commands, each behind `$ `, which run beside that file.
+//! A session is the text of `rules.yaml` and commands, each after `$ `, which run in the folder of that file.
 
 use std::fmt::Write;
 

@@ -18,7 +18,7 @@ use diana_config::parse;
 use diana_core::policy::{Policy, Rule};
 
 /// The meaning of a document that has no problems.
-fn policy(text: &str) -> Policy {
+pub fn policy(text: &str) -> Policy {
     parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}\n\n{text}"))
 }
 

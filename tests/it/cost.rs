@@ -3,8 +3,6 @@
 use std::rc::Rc;
 
 use diana_core::cost::Teller;
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
 use diana_core::policy::{IdentitySource, Told};
 use diana_core::time::SECOND;
 use diana_core::tree::Tree;
@@ -110,9 +108,7 @@ fn what_fits_is_let_through() {
             "limits: [{{Url: /, rules: [{{name: own, actor: device, unit: day, rpu: 500, algo: {algo}, scope: {scope}, \
              cost: {{header: x-cost, default: 7, max: 90}}}}, {{actor: all, unit: day, rpu: 100000}}]}}]"
         );
-        let policy = diana_config::parse(text.as_bytes()).unwrap_or_else(|wrong| panic!("{wrong}"));
-        let data = Rc::new(FakeSharedData::default());
-        let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 }, data).unwrap();
+        let mut engine = crate::engine::engine(&text, Rc::new(FakeSharedData::default()));
         let (clock, mut used) = (FakeClock::default(), 0);
         for _ in 0..200 {
             let (value, cost) = match rng.u64(0..120) {
@@ -145,7 +141,7 @@ fn what_most_requests_take_is_what_is_meant_where_they_say_nothing() {
         let document = format!(
             "limits: [{{Url: /, rules: [{{actor: all, rpu: 100, unit: day, cost: {cost}}}]}}]"
         );
-        let policy = diana_config::parse(document.as_bytes()).unwrap_or_else(|all| panic!("{all}"));
+        let policy = crate::config::policy(&document);
         policy.limits[0].rules[0].usual_cost()
     };
     assert_eq!(usual("4"), 4);

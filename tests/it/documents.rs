@@ -1,4 +1,4 @@
-//! Documents in files, and a snapshot beside each file of what a test finds out about them.
+//! Documents in files, and next to each file a snapshot of the reports about them.
 
 use std::fmt::Write;
 use std::fs;
@@ -19,7 +19,7 @@ struct Document {
     above: usize,
 }
 
-/// Compares what `report` returns for each document of each YAML file of a folder with the snapshot beside the file. The
+/// Compares what `report` returns for each document of each YAML file of a folder with the snapshot next to the file. The
 /// report gets the name of the file, the number of lines above the document, and its text.
 pub fn assert_snapshots(folder: &str, report: impl Fn(&str, usize, &str) -> String) {
     let folder = Path::new(folder).canonicalize().unwrap();

@@ -24,13 +24,19 @@ mod upkeep;
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
 use diana_core::permit::End;
-use diana_core::port::Metrics;
+use diana_core::port::{Metrics, SharedData};
 use diana_core::report::Refusal;
 use diana_core::time::Now;
 use diana_core::verdict::Verdict;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::cell::RefCell;
 use std::rc::Rc;
+
+/// An engine of a worker, which shares these data with the other workers of its gateway.
+pub fn engine(text: &str, data: Rc<dyn SharedData>) -> Engine {
+    let policy = crate::config::policy(text);
+    Engine::alone(policy, Seed { k0: 7, k1: 9 }, data).unwrap()
+}
 
 /// An engine with its clock.
 pub struct Gate {
@@ -40,17 +46,8 @@ pub struct Gate {
 
 impl Gate {
     pub fn new(yaml: &str) -> Gate {
-        let policy =
-            diana_config::parse(yaml.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-        let gate = Gate {
-            engine: Engine::alone(
-                policy,
-                Seed { k0: 7, k1: 9 },
-                Rc::new(FakeSharedData::default()),
-            )
-            .unwrap(),
-            clock: FakeClock::default(),
-        };
+        let data = Rc::new(FakeSharedData::default());
+        let gate = Gate { engine: engine(yaml, data), clock: FakeClock::default() };
         // A full minute on the wall clock.
         gate.clock.0.set(Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 });
         gate

@@ -36,6 +36,7 @@ mod resp;
 mod ring;
 mod settling;
 mod spellings;
+mod steps;
 mod store;
 mod table;
 mod text;

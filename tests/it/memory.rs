@@ -50,7 +50,7 @@ impl SharedData for Shared {
 /// A rule of many callers, each of whom comes three times; what that takes, and what it was said to take.
 fn flood(rule: &str, keys: u64, callers: u64) -> (Memory, Memory) {
     let text = format!("keys: {keys}\nlimits: [{{Url: /, rules: [{{{rule}}}]}}]");
-    let policy = diana_config::parse(text.as_bytes()).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let policy = crate::config::policy(&text);
     let said = sizing::memory(&policy.limits, policy.keys);
     (taken(policy, callers), said)
 }

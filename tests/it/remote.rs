@@ -67,8 +67,7 @@ struct Gateway {
 
 impl Worker {
     fn new(config: &str, id: u64, born: u64, data: &FakeSharedData) -> Worker {
-        let policy =
-            diana_config::parse(config.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let policy = crate::config::policy(config);
         let own = policy.own();
         let remote = policy.remote.unwrap();
         let variables = ["TOKEN", "DIANA_CONSUL_TOKEN"].map(|name| (name.into(), "secret".into()));

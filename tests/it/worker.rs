@@ -9,6 +9,7 @@ mod fleet;
 mod host;
 mod limits;
 mod replies;
+mod scenarios;
 mod time;
 mod told;
 mod turns;

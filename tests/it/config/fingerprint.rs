@@ -55,8 +55,7 @@ fn fingerprint(zone: &str, rule: &str) -> u64 {
     let text = format!(
         "time_zone: {zone}\nlimits: [{{Url: /a, match: {{methods: [GET]}}, rules: [{{{rule}}}]}}]"
     );
-    let policy =
-        diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+    let policy = super::policy(&text);
     policy.limits[0].rules[0].fingerprint
 }
 
@@ -65,7 +64,7 @@ fn fingerprint(zone: &str, rule: &str) -> u64 {
 fn other_requests_are_counted_anew() {
     let of = |entry: &str| {
         let text = format!("{{{entry}, rules: [{{actor: all, unit: day, rpu: 1}}]}}");
-        let policy = diana_config::parse(text.as_bytes()).unwrap();
+        let policy = super::policy(&text);
         policy.limits[0].rules[0].fingerprint
     };
     let entries = [

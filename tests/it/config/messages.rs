@@ -1,4 +1,4 @@
-//! What is reported about each document in `documents/`: its problems, or its warnings if it has none.
+//! Reports about the documents in `documents/`: their problems, or the warnings if a document has no problem.
 
 use std::fmt::Write;
 

@@ -7,82 +7,26 @@ use kit::seed;
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 
-/// Words that mean something to the reader, and some that mean trouble.
-const WORDS: &[&str] = &[
-    "limits",
-    "Url",
-    "url",
-    "rules",
-    "actor",
-    "unit",
-    "rpu",
-    "algo",
-    "scope",
-    "name",
-    "burst",
-    "slices",
-    "cost",
-    "absent",
-    "enforce",
-    "except",
-    "response",
-    "headers",
-    "match",
-    "actors",
-    "time_zone",
-    "keys",
-    "device",
-    "account",
-    "all",
-    "second",
-    "day",
-    "TB",
-    "LB",
-    "local",
-    "client_address",
-    "jwt_claim",
-    "0",
-    "-1",
-    "1e3",
-    "1.5",
-    ".nan",
-    "true",
-    "~",
-    "''",
-    "/",
-    "/a",
-    "+08:00",
-    "10.0.0.0/8",
-    "\"\\u0000\"",
-    "&a",
-    "*a",
-    "!t",
-    "<<",
-    "|",
-    ">",
-    "#",
-    "%",
-    "---",
-    "...",
-    ": ",
-    "- ",
-    "? ",
-    ", ",
-    "[",
-    "]",
-    "{",
-    "}",
-    "\n",
-    "\n  ",
-    "\t",
-    "\"",
-    "'",
-    "é",
-    "\u{85}",
-    "\u{2028}",
-    "max_delay",
-    "redis",
+/// Words that mean something to the reader.
+const WORDS: &str = "limits Url url rules actor unit rpu algo scope name burst slices cost absent enforce except response \
+    headers match actors time_zone keys device account all second day TB LB local client_address jwt_claim max_delay redis \
+    0 -1 1e3 1.5 .nan true ~ '' / /a +08:00 10.0.0.0/8 \"\\u0000\" &a *a !t << | >";
+
+/// Signs that mean trouble.
+const SIGNS: [&str; 21] = [
+    "#", "%", "---", "...", ": ", "- ", "? ", ", ", "[", "]", "{", "}", "\n", "\n  ", "\t", "\"",
+    "'", "é", "\u{85}", "\u{2028}", " ",
 ];
+
+/// One of the words or of the signs.
+fn piece(rng: &mut Rng) -> &'static str {
+    if rng.u8(..3) == 0 { SIGNS[rng.usize(..SIGNS.len())] } else { word(rng) }
+}
+
+fn word(rng: &mut Rng) -> &'static str {
+    let words = WORDS.split_whitespace();
+    words.clone().nth(rng.usize(..words.count())).unwrap_or("")
+}
 
 /// Reads a document; a refusal must name at least one problem, and positions must lie in the text.
 fn read(text: &[u8]) {
@@ -117,8 +61,7 @@ fn mutations_of_a_valid_document() {
                 }
                 3 => text.truncate(at.max(1)),
                 _ => {
-                    let word = WORDS[rng.usize(0..WORDS.len())];
-                    text.splice(at..end, word.bytes());
+                    text.splice(at..end, piece(&mut rng).bytes());
                 }
             }
             if text.is_empty() {
@@ -133,8 +76,7 @@ fn mutations_of_a_valid_document() {
 fn random_words() {
     let mut rng = Rng::with_seed(seed::next());
     for _ in 0..5_000 {
-        let text: String =
-            (0..rng.usize(0..60)).map(|_| WORDS[rng.usize(0..WORDS.len())]).collect();
+        let text: String = (0..rng.usize(0..60)).map(|_| piece(&mut rng)).collect();
         read(text.as_bytes());
     }
 }
@@ -158,9 +100,8 @@ fn random_trees() {
 
 /// Writes a random tree in flow style; its words are those that name and fill keys.
 fn tree(rng: &mut Rng, depth: usize, out: &mut String) {
-    let words = &WORDS[..48];
     match if depth == 0 { 0 } else { rng.u8(0..3) } {
-        0 => out.push_str(words[rng.usize(0..words.len())]),
+        0 => out.push_str(word(rng)),
         1 => {
             out.push('[');
             for _ in 0..rng.usize(0..4) {
@@ -172,7 +113,7 @@ fn tree(rng: &mut Rng, depth: usize, out: &mut String) {
         _ => {
             out.push('{');
             for _ in 0..rng.usize(0..6) {
-                out.push_str(words[rng.usize(0..words.len())]);
+                out.push_str(word(rng));
                 out.push_str(": ");
                 tree(rng, depth - 1, out);
                 out.push_str(", ");

@@ -77,12 +77,7 @@ fn what_nothing_can_be_built_from_is_refused() {
 fn a_worker_is_called_as_often_as_what_it_keeps_demands() {
     let interval = |rule: &str| {
         let text = format!("limits: [{{Url: /, rules: [{{actor: account, unit: day, {rule}}}]}}]");
-        let data = Rc::new(FakeSharedData::default());
-        let mut tables = Tables::default();
-        let stores = Stores::new("test".into(), data, &mut tables);
-        let policy =
-            diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-        Engine::new(policy, Seed { k0: 1, k1: 2 }, stores, None).unwrap().tick_interval()
+        alone(&text).tick_interval()
     };
     for (rule, wanted) in [
         // Permits go back soon.
@@ -125,9 +120,7 @@ fn a_worker_is_called_as_often_as_what_it_keeps_demands() {
 }
 
 fn alone(text: &str) -> Engine {
-    let policy =
-        diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-    Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default())).unwrap()
+    super::engine(text, Rc::new(FakeSharedData::default()))
 }
 
 /// The host is asked for them only where something is read from them.

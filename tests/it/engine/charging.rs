@@ -1,7 +1,5 @@
 //! All rules are judged, then all are charged, and waits are true.
 
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
 use diana_core::time::{Now, SECOND};
 use diana_core::verdict::Verdict;
 use kit::ending::FakeEnding;
@@ -10,7 +8,7 @@ use kit::store::gateway::START;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{Gate, from};
+use super::{Gate, engine, from};
 
 #[test]
 fn no_rule_no_clock() {
@@ -20,11 +18,8 @@ fn no_rule_no_clock() {
             panic!("nobody needs the time")
         }
     }
-    let policy =
-        diana_config::parse(b"limits: [{Url: /a, rules: [{actor: all, unit: day, rpu: 0}]}]");
-    let mut engine =
-        Engine::alone(policy.unwrap(), Seed { k0: 0, k1: 0 }, Rc::new(FakeSharedData::default()))
-            .unwrap();
+    let text = "limits: [{Url: /a, rules: [{actor: all, unit: day, rpu: 0}]}]";
+    let mut engine = engine(text, Rc::new(FakeSharedData::default()));
     assert!(engine.decide(&FakeRequest::get("/b"), &Broken).is_pass());
 }
 
@@ -64,10 +59,7 @@ fn what_comes_back_in_another_worker_is_there_a_moment_later() {
     let yaml = format!("limits: [{{Url: /, rules: [{{{rule}}}]}}]");
     let (data, clock) = (Rc::<FakeSharedData>::default(), FakeClock::default());
     clock.0.set(START);
-    let [mut one, mut other] = [(); 2].map(|()| {
-        let policy = diana_config::parse(yaml.as_bytes()).unwrap_or_else(|all| panic!("{all}"));
-        Engine::alone(policy, Seed { k0: 7, k1: 9 }, data.clone()).unwrap()
-    });
+    let [mut one, mut other] = [(); 2].map(|()| engine(&yaml, data.clone()));
     let takes = |cost: &str| from("ann").header("x-cost", cost);
     let mut open = Vec::new();
     for cost in ["6", "4"] {
@@ -97,10 +89,7 @@ fn what_another_rule_has_taken_back_is_there_a_moment_later() {
     let yaml = format!("limits: [{{Url: /, rules: [{}, {}]}}]", rule("account"), rule("device"));
     let (data, clock) = (Rc::<FakeSharedData>::default(), Rc::new(FakeClock::default()));
     clock.0.set(START);
-    let [mut one, other, mut third] = [(); 3].map(|()| {
-        let policy = diana_config::parse(yaml.as_bytes()).unwrap();
-        Engine::alone(policy, Seed { k0: 7, k1: 9 }, data.clone()).unwrap()
-    });
+    let [mut one, other, mut third] = [(); 3].map(|()| engine(&yaml, data.clone()));
     let by = |account, device| from(account).header("x-device-id", device);
     let is_admitted = |verdict| matches!(verdict, Verdict::Admit(..));
     // All of them know how many slots there are.

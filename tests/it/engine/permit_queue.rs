@@ -2,18 +2,15 @@
 //! it and the others come. It may have to wait, but not for long.
 
 use diana_core::engine::{Engine, Resumed};
-use diana_core::key::Seed;
 use diana_core::policy::Quota;
 use diana_core::port::{Call, Callout};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
 use diana_core::time::{SECOND, Unit};
 use diana_core::verdict::Verdict;
 use fastrand::Rng;
 use kit::fake::{FakeClock, FakeSharedData};
 use std::rc::Rc;
 
-use super::from;
+use super::{engine, from};
 use kit::laws::bound::Admission;
 use kit::seed;
 use kit::store::gateway::{PACE, START};
@@ -77,10 +74,7 @@ impl Gateway {
         );
         let data = Rc::new(FakeSharedData::default());
         let worker = |_| {
-            let mut tables = Tables::default();
-            let stores = Stores::new("test".into(), data.clone(), &mut tables);
-            let policy = diana_config::parse(text.as_bytes()).unwrap();
-            let engine = Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None).unwrap();
+            let engine = engine(&text, data.clone());
             Worker { engine, tidied: 0, waiting: Vec::new() }
         };
         let workers = (0..workers).map(worker).collect();
@@ -267,13 +261,8 @@ fn who_waits_for_permits_does_so_beside_other_rules() {
         (format!("{SHORT}, {}", beside(0, false)), false),
     ] {
         let data = Rc::new(FakeSharedData::default());
-        let mut engines = [SHORT.to_owned(), rules.clone()].map(|rules| {
-            let text = format!("limits: [{{Url: /, rules: [{rules}]}}]");
-            let mut tables = Tables::default();
-            let stores = Stores::new("test".into(), data.clone(), &mut tables);
-            let policy = diana_config::parse(text.as_bytes()).unwrap();
-            Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None).unwrap()
-        });
+        let mut engines = [SHORT.to_owned(), rules.clone()]
+            .map(|rules| engine(&format!("limits: [{{Url: /, rules: [{rules}]}}]"), data.clone()));
         let clock = FakeClock::default();
         clock.0.set(START);
         let mut given = 0;

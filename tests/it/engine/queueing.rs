@@ -3,15 +3,12 @@
 use std::rc::Rc;
 
 use diana_core::engine::{Engine, Resumed};
-use diana_core::key::Seed;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
 use diana_core::verdict::Verdict;
 use kit::fake::{FakeClock, FakeSharedData};
 use kit::store::gateway::START;
 
-use super::from;
 use super::permit_queue::Nobody;
+use super::{engine, from};
 
 const MS: u64 = 1000;
 
@@ -25,17 +22,11 @@ struct Pair {
 impl Pair {
     fn new() -> Pair {
         let data = Rc::new(FakeSharedData::default());
-        let engine = || {
-            let text = "limits: [{Url: /, rules: [
-                {actor: account, unit: day, rpu: 200, algo: W, scope: gateway}]}]";
-            let policy = diana_config::parse(text.as_bytes()).unwrap();
-            let mut tables = Tables::default();
-            let stores = Stores::new("test".into(), data.clone(), &mut tables);
-            Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None).unwrap()
-        };
+        let rule = "{actor: account, unit: day, rpu: 200, algo: W, scope: gateway}";
+        let text = format!("limits: [{{Url: /, rules: [{rule}]}}]");
         let clock = FakeClock::default();
         clock.0.set(START);
-        Pair { holder: engine(), other: engine(), clock }
+        Pair { holder: engine(&text, data.clone()), other: engine(&text, data), clock }
     }
 
     /// The holder gets a block for a caller, and the other worker all the rest.

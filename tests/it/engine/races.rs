@@ -4,11 +4,8 @@
 mod overtaken;
 
 use diana_core::engine::Engine;
-use diana_core::key::Seed;
 use diana_core::permit::End;
 use diana_core::policy::{Quota, Scope};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
 use diana_core::time::Now;
 use diana_core::verdict::Verdict;
 use fastrand::Rng;
@@ -17,7 +14,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::permit_queue::Nobody;
-use super::{Lines, field, from};
+use super::{Lines, engine, field, from};
 use kit::laws::bound::Admission;
 use kit::seed;
 use kit::store::gateway::{PACE, START};
@@ -66,8 +63,7 @@ fn text(rng: &mut Rng) -> String {
 
 impl Gateway {
     fn new(text: String, workers: usize) -> Gateway {
-        let policy =
-            diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let policy = crate::config::policy(&text);
         let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
         // Nobody books what comes back.
         let rules = rules.filter(|rule| rule.settling.is_none());
@@ -78,7 +74,7 @@ impl Gateway {
         });
         let books = RefCell::new(books.collect());
         let data = Rc::new(FakeSharedData::default());
-        let workers = (0..workers).map(|_| RefCell::new(engine(&text, &data))).collect();
+        let workers = (0..workers).map(|_| RefCell::new(engine(&text, data.clone()))).collect();
         let clock = FakeClock::default();
         clock.0.set(START);
         Gateway { text, data, clock, workers, books }
@@ -116,7 +112,7 @@ impl Gateway {
 
     /// What a new worker tells a caller about each rule, and whether it charged it for that.
     fn ask(&self, caller: usize) -> (Vec<u64>, bool) {
-        let mut engine = engine(&self.text, &self.data);
+        let mut engine = engine(&self.text, self.data.clone());
         let mut verdict = engine.decide(&from(&caller.to_string()), &self.clock);
         while let Verdict::Ask { .. } = verdict {
             // Nobody holds anything any more, but a bucket may not know it yet.
@@ -149,12 +145,6 @@ impl Book {
         let one = Admission { at, leaves, cost: self.rule.quota.cost };
         self.past[worker][caller].push(one);
     }
-}
-
-fn engine(text: &str, data: &Rc<FakeSharedData>) -> Engine {
-    let policy = diana_config::parse(text.as_bytes()).unwrap();
-    let stores = |tables| Stores::new("test".into(), data.clone(), tables);
-    Engine::new(policy, Seed { k0: 7, k1: 9 }, stores(&mut Tables::default()), None).unwrap()
 }
 
 #[test]

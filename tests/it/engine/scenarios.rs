@@ -1,17 +1,18 @@
-//! Requests to one engine and its decisions: scenarios in files, and a transcript beside each file.
+//! Requests to one engine and its decisions: scenarios in files, and a transcript next to each file.
 //!
-//! A scenario is a configuration and then steps, each behind `> `: a request, or something between requests.
+//! A scenario is a configuration and then steps, each behind `> `.
 //!
 //! | key | meaning |
 //! | --- | --- |
-//! | `path`, `method`, `host`, `from`, `account` | parts of a request; without them `GET /` of `example.com` |
-//! | `claims`, `metadata` | its dynamic metadata: text, or a number as the host has it |
-//! | `times`, `every` | the request is sent so often, with a pause behind each |
-//! | `callers` | so many accounts send the request |
+//! | `times`, `every` | how often the request is sent, and the pause after each |
+//! | `callers` | how many accounts send the request |
 //! | `report` | the whole report is written, not only the decision |
 //! | `wait`, `upkeep`, `metrics`, `retire` | no request: time passes, the engine does its upkeep, hands over metrics, retires |
+//! | `ticks` | no request: this number of times, a tenth of a second passes and the engine does its upkeep |
+//! | `hot` | no request: the engine lists its hot callers |
 //!
-//! All other keys are headers. `SCOPE` in a configuration stands for `local` and `gateway`, which decide the same.
+//! All other keys are those of `steps::request`. `SCOPE` in a configuration stands for `local` and `gateway`, which decide
+//! the same.
 
 use std::fmt::Write;
 
@@ -20,12 +21,11 @@ use diana_core::report::{Record, Refusal, Report};
 use diana_core::verdict::Verdict;
 use kit::fake::FakeRequest;
 use kit::told::Told;
-use serde_yaml::{Mapping, Value};
+use serde_yaml::Mapping;
 
 use super::{Gate, Lines, field};
 use crate::documents::assert_snapshots;
-
-const STEP: &str = "> ";
+use crate::steps;
 
 #[test]
 fn scenarios_have_the_decisions_of_their_transcripts() {
@@ -37,120 +37,69 @@ fn scenarios_have_the_decisions_of_their_transcripts() {
 }
 
 /// The steps of a scenario, and below each what becomes of it.
-fn transcript(text: &str, scope: &str) -> String {
-    let (steps, configuration): (Vec<&str>, Vec<&str>) =
-        text.lines().partition(|line| line.starts_with(STEP));
-    let mut gate = Gate::new(&configuration.join("\n").replace("SCOPE", scope));
+fn transcript(scenario: &str, scope: &str) -> String {
+    let (configuration, steps) = steps::split(scenario);
+    let mut gate = Gate::new(&configuration.replace("SCOPE", scope));
     let mut transcript = String::new();
-    for step in steps {
-        let keys: Mapping = serde_yaml::from_str(step.strip_prefix(STEP).unwrap()).unwrap();
-        writeln!(transcript, "{step}\n{}", Step(keys).take(&mut gate)).unwrap();
+    for (line, keys) in steps {
+        writeln!(transcript, "{line}\n{}", take(&mut gate, keys)).unwrap();
     }
-    if text.contains("SCOPE") {
+    if scenario.contains("SCOPE") {
         transcript = transcript.replace(&format!("scope={scope}"), "scope=SCOPE");
     }
     transcript
 }
 
-struct Step(Mapping);
-
-impl Step {
-    fn take(mut self, gate: &mut Gate) -> String {
-        if let Some(pause) = self.0.remove("wait") {
-            gate.wait(micros(&pause));
-            return "later".into();
-        }
-        if self.0.remove("upkeep").is_some() {
-            gate.engine.tidy(gate.clock.0.get());
-            return "done".into();
-        }
-        if let Some(word) = self.0.remove("metrics") {
-            let word = text(&word);
-            let lines = gate.metrics();
-            return join(lines.iter().filter(|line| line.contains(&word)).map(String::as_str));
-        }
-        if self.0.remove("retire").is_some() {
-            let lines = Lines::default();
-            gate.engine.retire("ns", gate.clock.0.get(), &lines);
-            return join(lines.0.take().iter().map(String::as_str));
-        }
-        self.send(gate)
+fn take(gate: &mut Gate, mut keys: Mapping) -> String {
+    if let Some(pause) = keys.remove("wait") {
+        gate.wait(steps::ticks(&pause));
+        return "later".into();
     }
-
-    /// Sends requests, and counts those in a row that have the same decision.
-    fn send(mut self, gate: &mut Gate) -> String {
-        let mut number = |key: &str| self.0.remove(key).map_or(1, |it| it.as_u64().unwrap());
-        let (times, callers) = (number("times"), number("callers"));
-        let pause = self.0.remove("every").map_or(0, |pause| micros(&pause));
-        let is_whole = self.0.remove("report").is_some();
-        let request = self.request();
-        let mut decisions: Vec<(u64, String)> = Vec::new();
-        for caller in 0..callers {
-            let mut request = request.clone();
-            if callers > 1 {
-                request = request.header("x-account-id", format!("account-{caller}"));
-            }
-            for _ in 0..times {
-                let decision = decide(gate, &request, is_whole);
-                match decisions.last_mut() {
-                    Some((count, last)) if *last == decision => *count += 1,
-                    _ => decisions.push((1, decision)),
-                }
-                gate.wait(pause);
-            }
-        }
-        let lines = decisions.into_iter().map(|(count, decision)| match count {
-            1 => decision,
-            _ => format!("{count} times {decision}"),
-        });
-        lines.collect::<Vec<_>>().join("\n")
+    if keys.remove("upkeep").is_some() {
+        gate.engine.tidy(gate.clock.0.get());
+        return "done".into();
     }
-
-    fn request(self) -> FakeRequest {
-        let mut request = FakeRequest::get("/");
-        for (key, value) in self.0 {
-            let key = text(&key);
-            match key.as_str() {
-                "path" => request.path = bytes(&value),
-                "method" => request.method = bytes(&value),
-                "host" => request.authority = bytes(&value),
-                "from" => request = request.from(&text(&value)),
-                "account" => request = header(request, "x-account-id", &value),
-                "claims" => request = metadata(request, "envoy.filters.http.jwt_authn", &value),
-                "metadata" => {
-                    for (namespace, value) in value.as_mapping().unwrap() {
-                        request = metadata(request, &text(namespace), value);
-                    }
-                }
-                _ => request = header(request, &key, &value),
-            }
-        }
-        request
+    if let Some(ticks) = keys.remove("ticks") {
+        let ticks = ticks.as_u64().unwrap();
+        let goes_on = (0..ticks).map(|_| gate.tick()).last().unwrap();
+        return if goes_on { "more is to be done".into() } else { "done".into() };
     }
+    if keys.remove("hot").is_some() {
+        return gate.engine.hot_callers().map_or("none".into(), |callers| callers.line());
+    }
+    if let Some(word) = keys.remove("metrics") {
+        let word = steps::text(&word);
+        let lines = gate.metrics();
+        return join(lines.iter().filter(|line| line.contains(&word)).map(String::as_str));
+    }
+    if keys.remove("retire").is_some() {
+        let lines = Lines::default();
+        gate.engine.retire("ns", gate.clock.0.get(), &lines);
+        return join(lines.0.take().iter().map(String::as_str));
+    }
+    send(gate, keys)
 }
 
-/// A list has a header several times.
-fn header(request: FakeRequest, name: &str, value: &Value) -> FakeRequest {
-    match value {
-        Value::Sequence(values) => {
-            values.iter().fold(request, |request, value| header(request, name, value))
+/// Sends requests, and counts those in a row that have the same decision.
+fn send(gate: &mut Gate, mut keys: Mapping) -> String {
+    let mut number = |key: &str| keys.remove(key).map_or(1, |it| it.as_u64().unwrap());
+    let (times, callers) = (number("times"), number("callers"));
+    let pause = keys.remove("every").map_or(0, |pause| steps::ticks(&pause));
+    let is_whole = keys.remove("report").is_some();
+    let request = steps::request(&keys);
+    let mut decisions = Vec::new();
+    for caller in 0..callers {
+        let mut request = request.clone();
+        if callers > 1 {
+            request = request.header("x-account-id", format!("account-{caller}"));
         }
-        value => request.header(name, text(value)),
-    }
-}
-
-/// All leaves below a namespace.
-fn metadata(request: FakeRequest, namespace: &str, value: &Value) -> FakeRequest {
-    fn add(request: FakeRequest, path: &[&str], value: &Value) -> FakeRequest {
-        match value {
-            Value::Mapping(keys) => keys.iter().fold(request, |request, (key, value)| {
-                add(request, &[path, &[key.as_str().unwrap()]].concat(), value)
-            }),
-            Value::Number(number) => request.property(path, number.as_f64().unwrap().to_le_bytes()),
-            value => request.property(path, text(value)),
+        for _ in 0..times {
+            let decision = decide(gate, &request, is_whole);
+            decisions.push(decision + &hot(gate));
+            gate.wait(pause);
         }
     }
-    add(request, &["metadata", "filter_metadata", namespace], value)
+    steps::counted(decisions)
 }
 
 /// The decision about a request, in one line, and the report below it if it is wanted.
@@ -172,6 +121,15 @@ fn decide(gate: &mut Gate, request: &FakeRequest, is_whole: bool) -> String {
         Verdict::Refuse(refusal) => refused(&refusal),
         Verdict::Ask { .. } => "waits for others".into(),
     }
+}
+
+/// The marks of the last request, if its caller is hot.
+fn hot(gate: &Gate) -> String {
+    if !gate.engine.is_hot() {
+        return String::new();
+    }
+    let marks = gate.engine.marks().map(|(header, rule)| format!(", marked {header}: {rule}"));
+    format!(", hot{}", marks.collect::<String>())
 }
 
 /// A refusal in one line.
@@ -220,38 +178,6 @@ fn state(record: &Record) -> String {
     let state = record.state();
     let (state, _) = state.split_once(" key=").unwrap();
     format!("  state: {state}\n")
-}
-
-/// A duration as the configuration writes it.
-fn micros(value: &Value) -> u64 {
-    let written = text(value);
-    let digits = written.find(|letter: char| !letter.is_ascii_digit()).unwrap();
-    let (number, unit) = written.split_at(digits);
-    let unit = match unit {
-        "us" => 1,
-        "ms" => 1_000,
-        "s" => 1_000_000,
-        "m" => 60_000_000,
-        "h" => 3_600_000_000,
-        "d" => 86_400_000_000,
-        _ => panic!("{written}: no unit"),
-    };
-    number.parse::<u64>().unwrap() * unit
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => text.clone(),
-        other => panic!("{other:?} is no text"),
-    }
-}
-
-/// Nothing where the value is `~`, as in a request without a path.
-fn bytes(value: &Value) -> Option<Vec<u8>> {
-    (!value.is_null()).then(|| text(value).into_bytes())
 }
 
 fn join<'a>(lines: impl Iterator<Item = &'a str>) -> String {

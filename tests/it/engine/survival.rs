@@ -27,8 +27,7 @@ impl Worker {
     }
 
     fn configure(&mut self, text: &str) -> Engine {
-        let policy =
-            diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let policy = crate::config::policy(text);
         let stores = Stores::new("test".into(), self.data.clone(), &mut self.tables);
         Engine::new(policy, Seed { k0: 7, k1: 9 }, stores, None).unwrap()
     }

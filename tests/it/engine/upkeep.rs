@@ -1,10 +1,7 @@
 //! What an engine does between requests, and what it has in shared data.
 
 use diana_core::engine::Engine;
-use diana_core::key::Seed;
 use diana_core::port::{Clock, SharedData};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;
 use diana_core::verdict::Verdict;
 use kit::fake::{Asked, FakeClock};
@@ -18,11 +15,7 @@ const MILLISECOND: u64 = SECOND / 1000;
 
 fn engine(rules: &str, data: Rc<dyn SharedData>) -> Engine {
     let text = format!("limits: [{{Url: /, rules: [{rules}]}}]");
-    let policy =
-        diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-    let mut tables = Tables::default();
-    let stores = Stores::new("test".into(), data, &mut tables);
-    Engine::new(policy, Seed { k0: 1, k1: 2 }, stores, None).unwrap()
+    super::engine(&text, data)
 }
 
 /// Permits that a worker holds, and callers that are hot, have to be seen to though no request comes.

@@ -42,7 +42,7 @@ fn every_example_finds_its_document() {
 }
 
 fn is_encoded(config: &str) -> bool {
-    diana_config::parse(config.as_bytes()).unwrap().remote.unwrap().base64
+    crate::config::policy(config).remote.unwrap().base64
 }
 
 /// `remote` with more settings.

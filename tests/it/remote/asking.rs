@@ -84,7 +84,7 @@ fn a_header_that_the_environment_cannot_fill_is_a_problem() {
     {
         let environment = value.map(|value: &str| ("NAME".to_owned(), value.to_owned()));
         let environment = FakeEnvironment(HashMap::from_iter(environment));
-        let policy = diana_config::parse(config.as_bytes()).unwrap();
+        let policy = crate::config::policy(&config);
         let own = policy.own();
         let poller = Poller::new(policy.remote.unwrap(), own, "shop", &environment, (1, 1));
         assert_eq!(poller.is_ok(), is_good, "{value:?}");

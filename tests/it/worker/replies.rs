@@ -1,11 +1,10 @@
 //! What is told of a request that goes on, and of rules that a centre gives.
 
-use super::{House, MILLISECOND, Thread};
+use super::{MILLISECOND, Thread};
 use crate::fleet::redis::decides;
 use diana_core::key::Key;
 use diana_core::time::SECOND;
 use diana_worker::Field;
-use kit::fake::{FakeEnvironment, FakeRequest};
 
 fn fields(thread: &mut Thread, stream: u32) -> Vec<Field> {
     thread.responds(stream).unwrap_or_default()
@@ -61,41 +60,6 @@ fn an_instance_says_what_is_asked_of_a_request() {
     assert!(!instance.reads_headers() && instance.marks().is_empty());
     let thread = Thread::with(&rules("actor: all, cost: {header: x-cost, max: 5}"));
     assert!(thread.roots[&1].instance().unwrap().reads_headers());
-}
-
-#[test]
-fn requests_of_a_hot_caller_are_marked_unless_they_are_refused() {
-    let mut thread = Thread::with(
-        "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 9, scope: local, algo: W, \
-         hot: {over: 5, per: 10s, header: x-hot}}]}]",
-    );
-    (10..18).for_each(|stream| assert!(thread.request(1, stream, "ann")));
-    assert!(thread.host.marks.borrow().is_empty());
-    thread.pass(SECOND);
-    assert!(thread.request(1, 20, "ann"));
-    assert_eq!(*thread.host.marks.borrow(), ["x-hot: r"]);
-    assert!(thread.request(1, 21, "bob") && !thread.request(1, 22, "ann"));
-    assert_eq!(*thread.host.marks.borrow(), ["x-hot: r"]);
-}
-
-#[test]
-fn requests_that_an_operator_asks_about_are_marked_like_all_others() {
-    const TOKEN: &str = "a token of 24 characters";
-    let environment = FakeEnvironment([("DIANA_TOKEN".into(), TOKEN.into())].into());
-    let mut thread = Thread::of(House { environment, ..House::default() });
-    assert!(thread.configure(
-        1,
-        "explain: {header: X-Why, token_env: DIANA_TOKEN}
-limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 9, scope: local, algo: W, name: r,
-           hot: {over: 5, per: 10s, header: x-hot}}]}]"
-    ));
-    (10..18).for_each(|stream| assert!(thread.request(1, stream, "ann")));
-    thread.pass(SECOND);
-    for (goes_on, marks) in [(true, &["x-hot: r"][..]), (false, &[])] {
-        let asks = FakeRequest::get("/").header("x-account-id", "ann").header("x-why", TOKEN);
-        assert_eq!(thread.ask(1, 20, asks), goes_on);
-        assert_eq!(thread.host.marks.take(), marks);
-    }
 }
 
 #[test]

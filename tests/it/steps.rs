@@ -1,0 +1,110 @@
+//! Steps of a scenario in a file: requests, and what happens between them.
+
+use kit::fake::FakeRequest;
+use serde_yaml::{Mapping, Value};
+
+/// A line of a scenario that begins with this is a step.
+const STEP: &str = "> ";
+
+/// The configuration of a scenario, and its steps: the line and the keys of each.
+pub fn split(scenario: &str) -> (String, Vec<(&str, Mapping)>) {
+    let (steps, configuration): (Vec<&str>, Vec<&str>) =
+        scenario.lines().partition(|line| line.starts_with(STEP));
+    let keys = |step: &str| serde_yaml::from_str(step.strip_prefix(STEP).unwrap()).unwrap();
+    (configuration.join("\n"), steps.into_iter().map(|step| (step, keys(step))).collect())
+}
+
+/// A request: `GET /` of `example.com`, or with other parts. Keys that are no part of a request are headers.
+pub fn request(keys: &Mapping) -> FakeRequest {
+    let mut request = FakeRequest::get("/");
+    for (key, value) in keys {
+        let key = text(key);
+        match key.as_str() {
+            "path" => request.path = bytes(value),
+            "method" => request.method = bytes(value),
+            "host" => request.authority = bytes(value),
+            "from" => request = request.from(&text(value)),
+            "account" => request = header(request, "x-account-id", value),
+            "claims" => request = metadata(request, "envoy.filters.http.jwt_authn", value),
+            "metadata" => {
+                for (namespace, value) in value.as_mapping().unwrap() {
+                    request = metadata(request, &text(namespace), value);
+                }
+            }
+            _ => request = header(request, &key, value),
+        }
+    }
+    request
+}
+
+/// A list has a header several times.
+fn header(request: FakeRequest, name: &str, value: &Value) -> FakeRequest {
+    match value {
+        Value::Sequence(values) => {
+            values.iter().fold(request, |request, value| header(request, name, value))
+        }
+        value => request.header(name, text(value)),
+    }
+}
+
+/// All leaves below a namespace: text, or numbers as the host has them.
+fn metadata(request: FakeRequest, namespace: &str, value: &Value) -> FakeRequest {
+    fn add(request: FakeRequest, path: &[&str], value: &Value) -> FakeRequest {
+        match value {
+            Value::Mapping(keys) => keys.iter().fold(request, |request, (key, value)| {
+                add(request, &[path, &[key.as_str().unwrap()]].concat(), value)
+            }),
+            Value::Number(number) => request.property(path, number.as_f64().unwrap().to_le_bytes()),
+            value => request.property(path, text(value)),
+        }
+    }
+    add(request, &["metadata", "filter_metadata", namespace], value)
+}
+
+/// A duration as the configuration writes it, in ticks.
+pub fn ticks(value: &Value) -> u64 {
+    let written = text(value);
+    let digits = written.find(|letter: char| !letter.is_ascii_digit()).unwrap();
+    let (number, unit) = written.split_at(digits);
+    let unit = match unit {
+        "us" => 1,
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        "d" => 86_400_000_000,
+        _ => panic!("{written}: no unit"),
+    };
+    number.parse::<u64>().unwrap() * unit
+}
+
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        other => panic!("{other:?} is no text"),
+    }
+}
+
+/// `None` if the value is `~`, for a request without a path.
+fn bytes(value: &Value) -> Option<Vec<u8>> {
+    (!value.is_null()).then(|| text(value).into_bytes())
+}
+
+/// The lines, where equal ones in a row are counted.
+pub fn counted(lines: Vec<String>) -> String {
+    let mut runs: Vec<(u64, String)> = Vec::new();
+    for line in lines {
+        match runs.last_mut() {
+            Some((count, last)) if *last == line => *count += 1,
+            _ => runs.push((1, line)),
+        }
+    }
+    let written = runs.into_iter().map(|(count, line)| match count {
+        1 => line,
+        _ => format!("{count} times {line}"),
+    });
+    written.collect::<Vec<_>>().join("\n")
+}
