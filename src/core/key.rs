@@ -1,3 +1,92 @@
-//! Callers as hashes. A crate of its own makes them, since it is compiled for speed.
+//! Callers as hashes.
 
-pub use diana_key::{Key, KeyHasher, Seed};
+use std::hash::Hasher;
+
+use siphasher::sip128::{Hash128, Hasher128, SipHasher13};
+
+/// The secret that callers are hashed with, so that none can aim at another's place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Seed {
+    /// First half.
+    pub k0: u64,
+    /// Second half.
+    pub k1: u64,
+}
+
+impl Seed {
+    /// No secret, for a hash that is the same everywhere.
+    pub const PUBLIC: Seed = Seed { k0: 0, k1: 0 };
+}
+
+/// A caller in one rule's eyes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Finds the caller's state. Two callers share one only by a 64-bit chance.
+    pub hash: u64,
+    /// A second hash, independent of the first, for choosing an overflow bucket.
+    pub second_hash: u64,
+}
+
+impl Key {
+    /// The key of a caller with a single value, as by [`KeyHasher::part`], with all that is known in registers.
+    #[must_use]
+    #[inline(never)]
+    pub fn of(seed: &Seed, source: usize, value: &[u8]) -> Key {
+        let mut hasher = KeyHasher::new(seed);
+        hasher.part(source, value);
+        hasher.finish()
+    }
+
+    /// What decides where its state lies among those that several machines keep: evenly distributed.
+    #[must_use]
+    pub fn place(self) -> u16 {
+        (self.second_hash >> 48) as u16
+    }
+
+    /// The key of a caller that lies where `other` does.
+    #[must_use]
+    pub fn beside(self, other: Key) -> Key {
+        const OTHER: u64 = 0xffff << 48;
+        Key { hash: self.hash, second_hash: self.second_hash & !OTHER | other.second_hash & OTHER }
+    }
+
+    /// The one key of a rule for `all`.
+    pub const ALL: Key = Key { hash: 0, second_hash: 0 };
+    /// The one key of all requests without the actor, where they share.
+    pub const SHARE: Key = Key { hash: 1, second_hash: 1 };
+}
+
+/// Builds a [`Key`] from the parts of a compound actor.
+pub struct KeyHasher(SipHasher13);
+
+impl KeyHasher {
+    /// Starts a key under a secret.
+    #[must_use]
+    #[inline]
+    pub fn new(seed: &Seed) -> KeyHasher {
+        KeyHasher(SipHasher13::new_with_keys(seed.k0, seed.k1))
+    }
+
+    /// Starts a hash that is the same everywhere, for choosing callers alike in every worker.
+    #[must_use]
+    pub fn public() -> KeyHasher {
+        KeyHasher::new(&Seed::PUBLIC)
+    }
+
+    /// Adds one part. `source` tells sources apart, so that a header that spells an address is not
+    /// that address; lengths keep `a` + `bc` apart from `ab` + `c`.
+    #[inline]
+    pub fn part(&mut self, source: usize, value: &[u8]) {
+        // No value is 2⁴⁸ bytes long.
+        self.0.write_u64(((source as u64) << 48) + value.len() as u64);
+        self.0.write(value);
+    }
+
+    /// The key.
+    #[must_use]
+    #[inline]
+    pub fn finish(&self) -> Key {
+        let Hash128 { h1, h2 } = self.0.finish128();
+        Key { hash: h1, second_hash: h2 }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::pairs::Pairs;
+use super::pairs::serialized;
 use super::refused;
 use super::request::HostRequest;
 use super::shared::HostSharedData;
@@ -24,9 +24,9 @@ pub(super) struct HostCall {
 impl Callout for HostCall {
     fn send(&self, call: &Call) -> Result<u32, &'static str> {
         let headers = call.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let headers = Pairs::of(headers);
+        let headers = serialized(&headers.collect::<Vec<_>>());
         let timeout = u32::try_from(call.timeout / 1000).unwrap_or(u32::MAX);
-        abi::call(&call.cluster, headers.as_bytes(), &call.body, timeout)
+        abi::call(&call.cluster, &headers, &call.body, timeout)
     }
 
     fn caller(&self) -> u32 {
@@ -106,9 +106,9 @@ impl Streams for HostCall {
 
     fn reply(&self, reply: &AdminReply) {
         const UNKNOWN: i32 = 2;
-        let headers = Pairs::of(reply.headers());
+        let headers = serialized(&reply.headers().collect::<Vec<_>>());
         let status = reply.status.into();
-        abi::reply(status, "diana_admin", reply.body.as_bytes(), headers.as_bytes(), UNKNOWN);
+        abi::reply(status, "diana_admin", reply.body.as_bytes(), &headers, UNKNOWN);
     }
 
     fn resume(&self, stream: u32) {

@@ -2,72 +2,20 @@
 //! names and values themselves, each with a NUL behind it; numbers are 32 bits, little endian.
 
 use diana_core::port::Values;
-use diana_text::Text;
 
-/// A map that is written pair by pair.
-#[derive(Debug, Default)]
-pub(super) struct Pairs {
-    count: u32,
-    /// The count and the lengths, and in the end the whole map.
-    bytes: Vec<u8>,
-    texts: Text,
-}
-
-impl Pairs {
-    /// No map yet, and no memory for one.
-    pub(super) const NONE: Pairs = Pairs { count: 0, bytes: Vec::new(), texts: Text::NONE };
-
-    /// The finished map of these pairs.
-    pub(super) fn of<'h>(pairs: impl Iterator<Item = (&'h str, &'h str)>) -> Pairs {
-        let mut map = Pairs::NONE;
-        map.clear();
-        pairs.for_each(|(name, value)| map.add(name, value));
-        map.finish();
-        map
+/// A map of these pairs.
+pub(super) fn serialized(pairs: &[(&str, &str)]) -> Vec<u8> {
+    let number = |number: usize| (number as u32).to_le_bytes();
+    let mut map = number(pairs.len()).to_vec();
+    for (name, value) in pairs {
+        map.extend(number(name.len()));
+        map.extend(number(value.len()));
     }
-
-    /// Begins anew, in the same memory.
-    pub(super) fn clear(&mut self) {
-        self.count = 0;
-        self.bytes.clear();
-        self.bytes.extend_from_slice(&[0; 4]);
-        self.texts.clear();
+    for text in pairs.iter().flat_map(|(name, value)| [name, value]) {
+        map.extend_from_slice(text.as_bytes());
+        map.push(0);
     }
-
-    pub(super) fn add(&mut self, name: &str, value: &str) {
-        self.write(name, |text| text.push(value));
-    }
-
-    /// Adds a pair whose value is written.
-    pub(super) fn write(&mut self, name: &str, write: impl FnOnce(&mut Text)) {
-        self.count += 1;
-        self.texts.push(name);
-        self.texts.push("\0");
-        let start = self.texts.length();
-        write(&mut self.texts);
-        let length = self.texts.length() - start;
-        self.texts.push("\0");
-        let both = (length as u64) << 32 | name.len() as u64;
-        self.bytes.extend_from_slice(&both.to_le_bytes());
-    }
-
-    /// Nothing can be added to the map any more.
-    pub(super) fn finish(&mut self) {
-        if let Some(count) = self.bytes.first_chunk_mut() {
-            *count = self.count.to_le_bytes();
-        }
-        self.bytes.extend_from_slice(self.texts.as_bytes());
-    }
-
-    /// The map, once it is finished.
-    pub(super) fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Bytes of memory that it takes.
-    pub(super) fn capacity(&self) -> usize {
-        self.bytes.capacity() + self.texts.capacity()
-    }
+    map
 }
 
 /// The values of one header in a serialised map; nothing if the bytes are not such a map.
@@ -79,12 +27,12 @@ pub(super) fn values<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
         return Some(Values::None);
     }
     let (mut candidates, texts) = Candidates::of(map, name.len())?;
-    let (name, mut found) = (Name::of(name.as_bytes()), None);
+    let mut found = None;
     while let Some((start, length)) = candidates.next() {
-        if name.stands_at(start, texts) {
-            let value = texts.get(start + name.text.len() + 1..)?.get(..length)?;
+        if stands_at(name, start, texts) {
+            let value = texts.get(start + name.len() + 1..)?.get(..length)?;
             if found.replace(value).is_some() {
-                return several(map, &name);
+                return several(map, name);
             }
         }
     }
@@ -93,12 +41,12 @@ pub(super) fn values<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
 
 /// The values of a header that occurs more than once.
 #[inline(never)]
-fn several<'a>(map: &'a [u8], name: &Name<'_>) -> Option<Values<'a>> {
-    let (mut candidates, texts) = Candidates::of(map, name.text.len())?;
+fn several<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
+    let (mut candidates, texts) = Candidates::of(map, name.len())?;
     let mut values = Vec::new();
     while let Some((start, length)) = candidates.next() {
-        if name.stands_at(start, texts) {
-            values.push(texts.get(start + name.text.len() + 1..)?.get(..length)?);
+        if stands_at(name, start, texts) {
+            values.push(texts.get(start + name.len() + 1..)?.get(..length)?);
         }
     }
     candidates.are_within(texts).then_some(Values::Many(values))
@@ -152,43 +100,9 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// A name that is looked for.
-struct Name<'n> {
-    text: &'n [u8],
-    /// Its first and its last eight bytes, which are all of most names, if it has so many. Comparing byte by byte would
-    /// take half of all the time.
-    ends: Option<[u64; 2]>,
-}
-
-impl Name<'_> {
-    #[inline(always)]
-    fn of(text: &[u8]) -> Name<'_> {
-        Name { text, ends: ends(text) }
-    }
-
-    /// Whether it stands there.
-    #[inline(never)]
-    fn stands_at(&self, start: usize, texts: &[u8]) -> bool {
-        let length = self.text.len();
-        let Some(found) = texts.get(start..).and_then(|texts| texts.get(..length)) else {
-            return false;
-        };
-        if let (Some(wanted), Some(ends)) = (self.ends, ends(found)) {
-            if wanted == ends && length <= 16 {
-                return true;
-            }
-            /// The bit that tells small letters from capitals.
-            const CASE: u64 = 0x2020_2020_2020_2020;
-            if wanted.iter().zip(&ends).any(|(wanted, end)| (wanted ^ end) & !CASE != 0) {
-                return false;
-            }
-        }
-        found.eq_ignore_ascii_case(self.text)
-    }
-}
-
+/// Returns true if a name stands there, in any case.
 #[inline(always)]
-fn ends(text: &[u8]) -> Option<[u64; 2]> {
-    let (first, last) = (text.first_chunk()?, text.last_chunk()?);
-    Some([u64::from_le_bytes(*first), u64::from_le_bytes(*last)])
+fn stands_at(name: &str, start: usize, texts: &[u8]) -> bool {
+    let found = texts.get(start..).and_then(|texts| texts.get(..name.len()));
+    found.is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()))
 }

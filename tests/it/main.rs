@@ -39,7 +39,6 @@ mod spellings;
 mod steps;
 mod store;
 mod table;
-mod text;
 mod trips;
 mod warm_up;
 mod worker;

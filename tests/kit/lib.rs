@@ -17,5 +17,4 @@ pub mod seed;
 #[cfg(unix)]
 pub mod server;
 pub mod store;
-pub mod told;
 pub mod zones;

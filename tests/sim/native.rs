@@ -12,7 +12,6 @@ use diana_core::port::{
 use diana_core::report::Refusal;
 use diana_core::report::protocol::Protocol;
 use diana_core::time::{Micros, Now};
-use diana_text::Text;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 use diana_worker::{AdminReply, Root, Stream};
 use fastrand::Rng;
@@ -506,11 +505,8 @@ impl Streams for NativeHost {
         let stream = self.entered.get();
         let reply = refusal.reply(Protocol::Http, b"");
         let mut headers = vec![(":status".to_owned(), reply.status.to_string())];
-        refusal.add_headers(&mut |name, write| {
-            let mut value = Text::NONE;
-            write(&mut value);
-            headers.push((name.into(), value.as_str().into()));
-        });
+        let own = refusal.headers().into_iter();
+        headers.extend(own.map(|(name, value)| (name.to_owned(), value)));
         headers.push(("content-type".into(), reply.content_type.into()));
         headers.push(("content-length".into(), reply.body.len().to_string()));
         let body = String::from_utf8_lossy(&reply.body).into_owned();

@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use super::{Outcome, Record, Refusal};
 use crate::json::object::{JsonObject, list};
 use crate::policy::BodyPiece;
-use diana_text::Text;
 
 /// What a problem's body is.
 const PROBLEM: &str = "application/problem+json";
@@ -54,24 +53,20 @@ impl Refusal {
         if let [BodyPiece::Text(text)] = self.response.body.as_slice() {
             return Cow::Borrowed(text);
         }
-        let mut body = Text::NONE;
+        let mut body = String::new();
         for piece in &self.response.body {
             match piece {
-                BodyPiece::Text(text) => body.push(text),
-                BodyPiece::Rule if self.by.shown => body.push(&self.by.rule),
+                BodyPiece::Text(text) => body.push_str(text),
+                BodyPiece::Rule if self.by.shown => body.push_str(&self.by.rule),
                 BodyPiece::Rule => {}
-                BodyPiece::RetryAfter => {
-                    self.retry_after().into_iter().for_each(|seconds| body.decimal(seconds));
-                }
-                BodyPiece::Limit => body.decimal(self.by.policy.0),
-                BodyPiece::Remaining => {
-                    self.by.remaining.into_iter().for_each(|left| body.decimal(left));
-                }
-                BodyPiece::Id if is_id(id) => body.push(str::from_utf8(id).unwrap_or_default()),
+                BodyPiece::RetryAfter => body.extend(self.retry_after().map(|it| it.to_string())),
+                BodyPiece::Limit => body.push_str(&self.by.policy.0.to_string()),
+                BodyPiece::Remaining => body.extend(self.by.remaining.map(|it| it.to_string())),
+                BodyPiece::Id if is_id(id) => body.push_str(str::from_utf8(id).unwrap_or_default()),
                 BodyPiece::Id => {}
             }
         }
-        body.as_str().to_owned().into()
+        body.into()
     }
 
     fn problem(&self, detail: &str) -> String {

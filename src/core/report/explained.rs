@@ -7,7 +7,6 @@ use super::{Outcome, Record};
 use crate::decision::Retry;
 use crate::json::object::{JsonObject, list};
 use crate::time::{Micros, SECOND};
-use diana_text::Text;
 
 /// Bytes that an explanation has at most.
 const MOST: usize = 8 << 10;
@@ -134,10 +133,8 @@ impl Record {
 /// Seconds as a number in JSON.
 #[must_use]
 pub fn seconds(ticks: Micros) -> String {
-    let mut text = Text::NONE;
-    text.decimal(ticks / SECOND);
-    if !ticks.is_multiple_of(SECOND) {
-        text.millionths(ticks % SECOND);
+    match ticks % SECOND {
+        0 => (ticks / SECOND).to_string(),
+        rest => format!("{}.{rest:06}", ticks / SECOND),
     }
-    text.as_str().to_owned()
 }

@@ -1,49 +1,45 @@
 //! What clients are told.
 
+use std::fmt::Write as _;
+
 use super::{Record, Refusal, Report};
 use crate::policy::LimitFields;
 use crate::time::{Micros, SECOND};
-use diana_text::Text;
 
-/// Takes headers, one after another: the name, and what writes the value.
-pub type Add<'a> = &'a mut dyn FnMut(&'static str, &dyn Fn(&mut Text));
+/// A header: its name and value.
+pub type Header = (&'static str, String);
 
 impl Report {
     /// Headers for the upstream's response.
     #[must_use]
-    pub fn headers(&self) -> Vec<(&'static str, String)> {
-        let mut headers = Vec::new();
-        let add: Add = &mut |name, write| {
-            let mut value = Text::NONE;
-            write(&mut value);
-            headers.push((name, value.as_str().to_owned()));
-        };
+    pub fn headers(&self) -> Vec<Header> {
         match self.fields {
-            LimitFields::Ietf => limits(&self.records, add),
-            LimitFields::XRateLimit => one(scarcest(&self.records), add),
+            LimitFields::Ietf => limits(&self.records),
+            LimitFields::XRateLimit => one(scarcest(&self.records)),
         }
-        headers
     }
 }
 
 impl Refusal {
-    /// Adds headers beside the configured ones. A calling Envoy does not retry answers with
+    /// Headers beside the configured ones. A calling Envoy does not retry answers with
     /// `x-envoy-ratelimited`, so the answer has it only if a limit is exceeded, as in Envoy's own filter: another gateway may
     /// reach Redis. A request that can never be admitted gets no `retry-after`.
-    pub fn add_headers(&self, add: Add) {
-        match self.response.fields {
-            LimitFields::Ietf => limits(self.records(), add),
+    #[must_use]
+    pub fn headers(&self) -> Vec<Header> {
+        let mut headers = match self.response.fields {
+            LimitFields::Ietf => limits(self.records()),
             LimitFields::XRateLimit => {
                 let by = Some(&self.by).filter(|by| by.shown);
-                one(by.or_else(|| scarcest(self.records())), add);
+                one(by.or_else(|| scarcest(self.records())))
             }
-        }
+        };
         if !self.is_unavailable() {
-            add("x-envoy-ratelimited", &|value| value.push("true"));
+            headers.push(("x-envoy-ratelimited", "true".into()));
         }
         if let Some(seconds) = self.retry_after() {
-            add("retry-after", &|value| value.decimal(seconds));
+            headers.push(("retry-after", seconds.to_string()));
         }
+        headers
     }
 
     /// Seconds until clients are told to come back, if they ever are.
@@ -58,44 +54,39 @@ fn scarcest(records: &[Record]) -> Option<&Record> {
     records.iter().filter(|record| record.shown).min_by_key(|record| record.scarcity())
 }
 
-/// Adds `x-ratelimit-limit` and its like, which tell of a single rule.
-fn one(record: Option<&Record>, add: Add) {
-    let Some(record) = record else { return };
-    add("x-ratelimit-limit", &|value| value.decimal(record.policy.0));
+/// `x-ratelimit-limit` and its like, which tell of a single rule.
+fn one(record: Option<&Record>) -> Vec<Header> {
+    let Some(record) = record else { return Vec::new() };
+    let mut headers = vec![("x-ratelimit-limit", record.policy.0.to_string())];
     if let Some(left) = record.remaining {
-        add("x-ratelimit-remaining", &|value| value.decimal(left));
+        headers.push(("x-ratelimit-remaining", left.to_string()));
     }
     if let Some(ticks) = record.reset {
-        add("x-ratelimit-reset", &|value| value.decimal(seconds(ticks)));
+        headers.push(("x-ratelimit-reset", seconds(ticks).to_string()));
     }
+    headers
 }
 
-/// Adds `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-11, each if a rule has such an item. Only
+/// `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-11, each if a rule has such an item. Only
 /// this function and those that it calls name the draft's parameters, since its editors are about to rename them.
-fn limits(records: &[Record], add: Add) {
-    let shown = || records.iter().filter(|record| record.shown);
-    let known = || shown().filter(|record| record.remaining.is_some());
-    if shown().next().is_some() {
-        add("ratelimit-policy", &|value| list(shown(), value, Record::add_policy));
+fn limits(records: &[Record]) -> Vec<Header> {
+    let (mut policies, mut limits) = (String::new(), String::new());
+    for record in records.iter().filter(|record| record.shown) {
+        add_item(&mut policies, &record.rule);
+        record.add_policy(&mut policies);
+        if let Some(left) = record.remaining {
+            add_item(&mut limits, &record.rule);
+            record.add_limit(left, &mut limits);
+        }
     }
-    if known().next().is_some() {
-        add("ratelimit", &|value| list(known(), value, Record::add_limit));
-    }
+    let headers = [("ratelimit-policy", policies), ("ratelimit", limits)];
+    headers.into_iter().filter(|(_, items)| !items.is_empty()).collect()
 }
 
-/// Writes an item for each record, behind the name of its rule.
-fn list<'r>(
-    records: impl Iterator<Item = &'r Record>,
-    value: &mut Text,
-    tell: impl Fn(&Record, &mut Text),
-) {
-    let mut begin = "\"";
-    for record in records {
-        value.push(begin);
-        value.push(&record.rule);
-        tell(record, value);
-        begin = ", \"";
-    }
+/// Begins an item of a list with the name of a rule.
+fn add_item(list: &mut String, rule: &str) {
+    list.push_str(if list.is_empty() { "\"" } else { ", \"" });
+    list.push_str(rule);
 }
 
 impl Record {
@@ -104,27 +95,21 @@ impl Record {
         (self.remaining.is_none(), self.remaining)
     }
 
-    /// What the rule allows.
-    fn add_policy(&self, text: &mut Text) {
+    /// Adds what the rule allows.
+    fn add_policy(&self, text: &mut String) {
         let (quota, window) = self.policy;
-        text.push("\";q=");
-        text.decimal(quota);
-        match window {
-            0 => text.push(";qu=\"concurrent-requests\""),
-            window => {
-                text.push(";w=");
-                text.decimal(seconds(window));
-            }
-        }
+        // Writing to a string cannot fail.
+        _ = match window {
+            0 => write!(text, "\";q={quota};qu=\"concurrent-requests\""),
+            window => write!(text, "\";q={quota};w={}", seconds(window)),
+        };
     }
 
-    /// The remaining permits, which are known.
-    fn add_limit(&self, text: &mut Text) {
-        text.push("\";r=");
-        text.decimal(self.remaining.unwrap_or(0));
+    /// Adds the remaining permits.
+    fn add_limit(&self, left: u64, text: &mut String) {
+        _ = write!(text, "\";r={left}");
         if let Some(ticks) = self.reset {
-            text.push(";t=");
-            text.decimal(seconds(ticks));
+            _ = write!(text, ";t={}", seconds(ticks));
         }
     }
 }

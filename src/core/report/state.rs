@@ -1,22 +1,16 @@
 //! Filter state `wasm.diana` for the access log, which is also the line in the log: what happened to the
 //! request, and by which rule.
 
+use std::fmt::Write as _;
+
 use super::{Outcome, Record};
 use crate::key::Key;
 use crate::time::{Micros, SECOND};
-use diana_text::Text;
 
 impl Record {
     /// What happened to a request that is reported under this rule.
     #[must_use]
     pub fn state(&self) -> String {
-        let mut state = Text::NONE;
-        self.add_state(&mut state);
-        state.as_str().to_owned()
-    }
-
-    /// The same, added to a text.
-    pub fn add_state(&self, state: &mut Text) {
         let outcome = match self.outcome {
             Outcome::Admitted { wait: 0 } => "admitted rule=",
             Outcome::Admitted { .. } if self.shadow => "shadow-held rule=",
@@ -26,14 +20,11 @@ impl Record {
             Outcome::Banned(_) => "banned rule=",
             Outcome::Unavailable(_) => "unavailable rule=",
         };
-        state.push(outcome);
-        state.push(&self.rule);
-        state.push(" scope=");
-        state.push(self.scope.name());
-        state.push(if self.shadow { " mode=shadow" } else { " mode=enforced" });
+        let mode = if self.shadow { "shadow" } else { "enforced" };
+        let mut state = format!("{outcome}{} scope={} mode={mode}", self.rule, self.scope.name());
+        // Writing to a string cannot fail.
         if let Some(plan) = &self.plan {
-            state.push(" plan=");
-            state.push(plan);
+            _ = write!(state, " plan={plan}");
         }
         let wait = match self.outcome {
             Outcome::Admitted { wait: 0 } => None,
@@ -42,38 +33,27 @@ impl Record {
             }
             Outcome::Refused(retry) => Some(retry.ticks()),
         };
-        let limit = match wait {
-            None => " limit=",
-            Some(None) => " wait=never limit=",
-            Some(Some(wait)) => {
-                add_time(state, " wait=", wait);
-                "s limit="
-            }
-        };
-        state.push(limit);
-        state.decimal(self.policy.0);
-        if let Some(left) = self.remaining {
-            state.push(" remaining=");
-            state.decimal(left);
+        match wait {
+            None => {}
+            Some(None) => state.push_str(" wait=never"),
+            Some(Some(wait)) => _ = write!(state, " wait={}s", seconds(wait)),
         }
-        let key = match self.reset {
-            None => " key=",
-            Some(ticks) => {
-                add_time(state, " reset=", ticks);
-                "s key="
-            }
-        };
-        state.push(key);
-        add_key(state, self.caller);
+        _ = write!(state, " limit={}", self.policy.0);
+        if let Some(left) = self.remaining {
+            _ = write!(state, " remaining={left}");
+        }
+        if let Some(ticks) = self.reset {
+            _ = write!(state, " reset={}s", seconds(ticks));
+        }
+        _ = write!(state, " key={}", spell_key(self.caller));
+        state
     }
 }
 
 /// A caller's key in 32 hexadecimal digits. All of them are needed: the second half chooses the slot in shared data.
 #[must_use]
 pub fn spell_key(caller: Key) -> String {
-    let mut text = Text::NONE;
-    add_key(&mut text, caller);
-    text.as_str().to_owned()
+    format!("{:016x}{:016x}", caller.hash, caller.second_hash)
 }
 
 /// The key that [`spell_key`] writes so.
@@ -85,14 +65,7 @@ pub fn read_key(text: &[u8]) -> Option<Key> {
     Some(Key { hash: half(first)?, second_hash: half(second)? })
 }
 
-fn add_key(text: &mut Text, caller: Key) {
-    text.hexadecimal(caller.hash, 16);
-    text.hexadecimal(caller.second_hash, 16);
-}
-
-/// Adds seconds, without their unit.
-fn add_time(state: &mut Text, what: &str, ticks: Micros) {
-    state.push(what);
-    state.decimal(ticks / SECOND);
-    state.millionths(ticks % SECOND);
+/// Seconds with six decimals.
+fn seconds(ticks: Micros) -> String {
+    format!("{}.{:06}", ticks / SECOND, ticks % SECOND)
 }

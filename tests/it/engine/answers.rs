@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use diana_core::report::Refusal;
-use kit::told::Told;
 
 use super::{Gate, field, from};
 

@@ -34,7 +34,6 @@ use std::rc::Rc;
 use crate::fleet::redis::decides;
 use kit::model::redis::Redis;
 use kit::store::gateway::START;
-use kit::told::Told;
 
 const MILLISECOND: u64 = SECOND / 1000;
 const SEED: Seed = Seed { k0: 1, k1: 2 };

@@ -19,7 +19,6 @@ use kit::laws::bound::Admission;
 use kit::seed;
 use kit::store::gateway::{PACE, START};
 use kit::store::rule::Rule;
-use kit::told::Told;
 
 const CALLERS: usize = 2;
 

@@ -20,7 +20,6 @@ use diana_core::permit::End;
 use diana_core::report::{Record, Refusal, Report};
 use diana_core::verdict::Verdict;
 use kit::fake::FakeRequest;
-use kit::told::Told;
 use serde_yaml::Mapping;
 
 use super::{Gate, Lines, field};

@@ -13,7 +13,6 @@ use diana_core::verdict::Verdict;
 use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
-use kit::told::Told;
 
 use super::gateway::{AGAIN, engine};
 

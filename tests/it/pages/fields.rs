@@ -10,7 +10,6 @@ use diana_core::policy::{LimitFields, Response, Scope};
 use diana_core::report::explained::seconds;
 use diana_core::report::{Outcome, Record, Refusal, Report};
 use diana_core::time::SECOND;
-use kit::told::Told;
 
 /// A record of everything that one can tell.
 fn record(outcome: Outcome, shadow: bool) -> Record {

@@ -15,7 +15,6 @@ use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::seed;
 use kit::store::gateway::START;
-use kit::told::Told;
 
 const LIMIT: usize = 5;
 

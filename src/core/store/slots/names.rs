@@ -1,7 +1,8 @@
 //! The keys of shared data: a fixed number of slots, and of slots for overflow buckets.
 
+use std::fmt::Write as _;
+
 use crate::key::Key;
-use diana_text::Text;
 
 /// Callers in a slot where as many are live as room was asked for; the host's overhead for a key
 /// is theirs together.
@@ -27,7 +28,7 @@ const BUCKET_SLOTS: u64 = 64;
 #[derive(Debug)]
 pub(in crate::store) struct Names {
     /// All that the names begin with, and the name asked for last.
-    name: Text,
+    name: String,
     /// The slot whose name it is, since most are asked for twice: to read the slot, and to write it.
     last: u64,
     prefix: usize,
@@ -38,9 +39,8 @@ pub(in crate::store) struct Names {
 impl Names {
     /// Names for about `keys` callers of a rule.
     pub(in crate::store) fn new(namespace: &str, fingerprint: u64, keys: usize) -> Names {
-        let (prefix, mut name) = (format!("diana/2/{namespace}/{fingerprint:016x}/"), Text::NONE);
-        name.push(&prefix);
-        Names { prefix: prefix.len(), name, last: NONE, keys, slots: Names::slots_for(keys) }
+        let name = format!("diana/2/{namespace}/{fingerprint:016x}/");
+        Names { prefix: name.len(), name, last: NONE, keys, slots: Names::slots_for(keys) }
     }
 
     /// Slots and callers in each of them, as many as may be live at once where so many callers are
@@ -96,7 +96,7 @@ impl Names {
             self.numbered("", Some((self.slots, slot)));
             self.last = slot;
         }
-        self.name.as_str()
+        &self.name
     }
 
     /// The slot of a caller's bucket.
@@ -120,13 +120,12 @@ impl Names {
     fn numbered(&mut self, kind: &str, number: Option<(u64, u64)>) -> &str {
         self.last = NONE;
         self.name.truncate(self.prefix);
-        self.name.push(kind);
+        self.name.push_str(kind);
         if let Some((of, number)) = number {
-            self.name.hexadecimal(of, 1);
-            self.name.push(".");
-            self.name.hexadecimal(number, 1);
+            // Writing to a string cannot fail.
+            _ = write!(self.name, "{of:x}.{number:x}");
         }
-        self.name.as_str()
+        &self.name
     }
 }
 

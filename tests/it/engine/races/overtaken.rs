@@ -8,7 +8,6 @@ use diana_core::verdict::Verdict;
 use super::super::{Lines, field};
 use super::Gateway;
 use kit::store::gateway::START;
-use kit::told::Told;
 
 /// Two workers, the second of which decides about a caller's request just before the first one writes for the `time`th
 /// time. What becomes of both.
