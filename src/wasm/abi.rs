@@ -6,8 +6,6 @@
 
 pub(super) mod metrics;
 
-use super::lent::{self, Lent};
-
 const OK: u32 = 0;
 const BAD_ARGUMENT: u32 = 2;
 
@@ -113,22 +111,19 @@ fn returned(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Option<Vec<u8
     let mut data: *mut u8 = std::ptr::null_mut();
     let mut len: usize = 0;
     let status = call(&raw mut data, &raw mut len);
-    let capacity = lent::capacity(data);
     if status != OK {
         return None;
     }
     if data.is_null() {
         return Some(Vec::new());
     }
-    // SAFETY: the host allocated `len` bytes by our own allocator, or got those of a buffer that is lent, and hands them
-    // over.
-    Some(unsafe { Vec::from_raw_parts(data, len, capacity.unwrap_or(len)) })
+    // SAFETY: the host allocated `len` bytes by `allocate`, and hands them over.
+    Some(unsafe { Vec::from_raw_parts(data, len, len) })
 }
 
-/// The same, into the buffer that is lent.
-fn returned_lent(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Option<Lent> {
-    lent::want();
-    returned(call).map(Lent)
+/// Memory of so many bytes for what the host hands over.
+pub(super) fn allocate(size: usize) -> *mut u8 {
+    Box::into_raw(Box::<[u8]>::new_uninit_slice(size)).cast()
 }
 
 pub(super) fn property(path: &[u8]) -> Option<Vec<u8>> {
@@ -144,16 +139,16 @@ pub(super) fn set_property(path: &str, value: &[u8]) -> bool {
 }
 
 /// The client's address and port.
-pub(super) fn source_address() -> Option<Lent> {
+pub(super) fn source_address() -> Option<Vec<u8>> {
     let path = b"source\0address";
     // SAFETY: see the module.
-    returned_lent(|data, len| unsafe { proxy_get_property(path.as_ptr(), path.len(), data, len) })
+    returned(|data, len| unsafe { proxy_get_property(path.as_ptr(), path.len(), data, len) })
 }
 
 /// The first value of a header.
-pub(super) fn header(map: u32, name: &str) -> Option<Lent> {
+pub(super) fn header(map: u32, name: &str) -> Option<Vec<u8>> {
     // SAFETY: see the module.
-    returned_lent(|data, len| unsafe {
+    returned(|data, len| unsafe {
         proxy_get_header_map_value(map, name.as_ptr(), name.len(), data, len)
     })
 }
@@ -181,9 +176,9 @@ pub(super) fn remove_header(map: u32, name: &str) {
 }
 
 /// All headers, still serialised.
-pub(super) fn headers(map: u32) -> Option<Lent> {
+pub(super) fn headers(map: u32) -> Option<Vec<u8>> {
     // SAFETY: see the module.
-    returned_lent(|data, len| unsafe { proxy_get_header_map_pairs(map, data, len) })
+    returned(|data, len| unsafe { proxy_get_header_map_pairs(map, data, len) })
 }
 
 pub(super) fn buffer(buffer: u32, max: usize) -> Option<Vec<u8>> {

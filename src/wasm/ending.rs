@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use super::lent::Lent;
 use super::{abi, pairs};
 use diana_core::port::{Ending, Property, Values};
 
@@ -32,7 +31,7 @@ const fn flags(bits: &[u32]) -> u64 {
 pub(super) struct HostEnding {
     details: OnceCell<Option<Vec<u8>>>,
     flags: OnceCell<u64>,
-    headers: OnceCell<Option<Lent>>,
+    headers: OnceCell<Option<Vec<u8>>>,
 }
 
 impl HostEnding {

@@ -5,7 +5,7 @@
     reason = "of a name that is not mangled the compiler cannot tell that it is the only one"
 )]
 
-use super::{abi, contexts, http, lent, plugin, system};
+use super::{abi, contexts, http, plugin, system};
 
 /// How the host learns which version of the ABI this is.
 #[unsafe(no_mangle)]
@@ -21,7 +21,7 @@ pub extern "C" fn _initialize() {
 /// Memory for what the host hands over, which [`abi`] takes back.
 #[unsafe(no_mangle)]
 pub extern "C" fn proxy_on_memory_allocate(size: usize) -> *mut u8 {
-    lent::allocate(size)
+    abi::allocate(size)
 }
 
 /// A root begins, or a stream of one.

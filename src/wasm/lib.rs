@@ -8,7 +8,6 @@ mod contexts;
 mod ending;
 mod exports;
 mod http;
-mod lent;
 mod one_thread;
 mod pairs;
 mod plugin;

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::IpAddr;
 
-use super::lent::Lent;
 use super::{abi, pairs};
 use diana_core::address;
 use diana_core::port::{Property, Pseudo, Request, Values};
@@ -14,9 +13,9 @@ pub(super) struct HostRequest {
     reads_headers: bool,
     /// All headers, still serialised, once one was asked for. The host's look-up by name costs
     /// almost as much as all of them, and hides all values but the first.
-    headers: OnceCell<Option<Lent>>,
+    headers: OnceCell<Option<Vec<u8>>>,
     /// The path, where headers are not read.
-    path: OnceCell<Option<Lent>>,
+    path: OnceCell<Option<Vec<u8>>>,
     /// The client's address, for which several exemptions and actors may ask.
     client: OnceCell<Option<IpAddr>>,
 }
