@@ -1,4 +1,7 @@
-//! How numbers of permits are written in headers and metadata.
+//! How numbers are written in headers, metadata and logs. The library's own way to write takes several times as long, a
+//! tenth of what a refused request takes.
+
+use crate::time::{Micros, SECOND};
 
 /// A number in decimals that is not negative, rounded up; the largest one if there is no such.
 pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
@@ -36,4 +39,34 @@ pub(crate) fn whole(bytes: &[u8]) -> Option<u64> {
 /// A whole number of 64 bits, the lowest byte first, that is not negative.
 pub(crate) fn integer(bytes: &[u8]) -> Option<u64> {
     u64::try_from(i64::from_le_bytes(bytes.try_into().ok()?)).ok()
+}
+
+/// Adds a number in decimals.
+pub(crate) fn push_decimal(text: &mut String, number: u64) {
+    if number > 9 {
+        push_decimal(text, number / 10);
+    }
+    push_digit(text, (number % 10) as u8);
+}
+
+/// Adds a number in 16 hexadecimal digits.
+pub(crate) fn push_hex(text: &mut String, number: u64) {
+    for at in (0..16).rev() {
+        push_digit(text, (number >> (4 * at)) as u8 & 15);
+    }
+}
+
+/// Adds ticks as seconds with six decimals.
+pub(crate) fn push_seconds(text: &mut String, ticks: Micros) {
+    push_decimal(text, ticks / SECOND);
+    text.push('.');
+    let mut place = SECOND;
+    while place > 1 {
+        place /= 10;
+        push_digit(text, (ticks / place % 10) as u8);
+    }
+}
+
+fn push_digit(text: &mut String, digit: u8) {
+    text.push(char::from(digit + if digit < 10 { b'0' } else { b'a' - 10 }));
 }

@@ -6,7 +6,9 @@ use diana_core::port::Values;
 /// A map of these pairs.
 pub(super) fn serialized(pairs: &[(&str, &str)]) -> Vec<u8> {
     let number = |number: usize| (number as u32).to_le_bytes();
-    let mut map = number(pairs.len()).to_vec();
+    let bytes = pairs.iter().map(|(name, value)| name.len() + value.len() + 10).sum::<usize>();
+    let mut map = Vec::with_capacity(4 + bytes);
+    map.extend(number(pairs.len()));
     for (name, value) in pairs {
         map.extend(number(name.len()));
         map.extend(number(value.len()));
@@ -104,5 +106,7 @@ impl<'a> Candidates<'a> {
 #[inline(always)]
 fn stands_at(name: &str, start: usize, texts: &[u8]) -> bool {
     let found = texts.get(start..).and_then(|texts| texts.get(..name.len()));
-    found.is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()))
+    let name = name.as_bytes();
+    // Envoy hands most out in lower case, which the first comparison finds in a few instructions.
+    found.is_some_and(|found| found == name || found.eq_ignore_ascii_case(name))
 }

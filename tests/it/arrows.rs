@@ -10,9 +10,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Plain values and what the host can do.
     ("address", &[]),
     ("key", &[]),
-    ("number", &[]),
     ("ring", &[]),
     ("time", &[]),
+    ("number", &["time"]),
     ("tree", &[]),
     ("json", &["tree"]),
     ("bloom", &["key"]),
@@ -71,7 +71,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "report",
-        &["decision", "json", "key", "redis", "policy", "port", "settling", "store", "time"],
+        &[
+            "decision", "json", "key", "number", "redis", "policy", "port", "settling", "store",
+            "time",
+        ],
     ),
     ("verdict", &["key", "permit", "report", "time"]),
     ("sizing", &["hot", "policy", "store"]),

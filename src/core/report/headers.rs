@@ -1,18 +1,17 @@
 //! What clients are told.
 
-use std::fmt::Write as _;
-
 use super::{Record, Refusal, Report};
+use crate::number::push_decimal;
 use crate::policy::LimitFields;
 use crate::time::{Micros, SECOND};
 
 /// A header: its name and value.
-pub type Header = (&'static str, String);
+type Field = (&'static str, String);
 
 impl Report {
     /// Headers for the upstream's response.
     #[must_use]
-    pub fn headers(&self) -> Vec<Header> {
+    pub fn headers(&self) -> Vec<Field> {
         match self.fields {
             LimitFields::Ietf => limits(&self.records),
             LimitFields::XRateLimit => one(scarcest(&self.records)),
@@ -25,7 +24,7 @@ impl Refusal {
     /// `x-envoy-ratelimited`, so the answer has it only if a limit is exceeded, as in Envoy's own filter: another gateway may
     /// reach Redis. A request that can never be admitted gets no `retry-after`.
     #[must_use]
-    pub fn headers(&self) -> Vec<Header> {
+    pub fn headers(&self) -> Vec<Field> {
         let mut headers = match self.response.fields {
             LimitFields::Ietf => limits(self.records()),
             LimitFields::XRateLimit => {
@@ -55,7 +54,7 @@ fn scarcest(records: &[Record]) -> Option<&Record> {
 }
 
 /// `x-ratelimit-limit` and its like, which tell of a single rule.
-fn one(record: Option<&Record>) -> Vec<Header> {
+fn one(record: Option<&Record>) -> Vec<Field> {
     let Some(record) = record else { return Vec::new() };
     let mut headers = vec![("x-ratelimit-limit", record.policy.0.to_string())];
     if let Some(left) = record.remaining {
@@ -69,8 +68,9 @@ fn one(record: Option<&Record>) -> Vec<Header> {
 
 /// `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-11, each if a rule has such an item. Only
 /// this function and those that it calls name the draft's parameters, since its editors are about to rename them.
-fn limits(records: &[Record]) -> Vec<Header> {
-    let (mut policies, mut limits) = (String::new(), String::new());
+fn limits(records: &[Record]) -> Vec<Field> {
+    let empty = || String::with_capacity(64);
+    let (mut policies, mut limits) = (empty(), empty());
     for record in records.iter().filter(|record| record.shown) {
         add_item(&mut policies, &record.rule);
         record.add_policy(&mut policies);
@@ -98,18 +98,24 @@ impl Record {
     /// Adds what the rule allows.
     fn add_policy(&self, text: &mut String) {
         let (quota, window) = self.policy;
-        // Writing to a string cannot fail.
-        _ = match window {
-            0 => write!(text, "\";q={quota};qu=\"concurrent-requests\""),
-            window => write!(text, "\";q={quota};w={}", seconds(window)),
-        };
+        text.push_str("\";q=");
+        push_decimal(text, quota);
+        match window {
+            0 => text.push_str(";qu=\"concurrent-requests\""),
+            window => {
+                text.push_str(";w=");
+                push_decimal(text, seconds(window));
+            }
+        }
     }
 
     /// Adds the remaining permits.
     fn add_limit(&self, left: u64, text: &mut String) {
-        _ = write!(text, "\";r={left}");
+        text.push_str("\";r=");
+        push_decimal(text, left);
         if let Some(ticks) = self.reset {
-            _ = write!(text, ";t={}", seconds(ticks));
+            text.push_str(";t=");
+            push_decimal(text, seconds(ticks));
         }
     }
 }

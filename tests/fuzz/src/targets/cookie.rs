@@ -11,25 +11,36 @@ pub fn run(input: &[u8]) {
     let headers: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
     let with = |request: FakeRequest, header: &&[u8]| request.header("cookie", header);
     let got = super::found(&*source, &headers.iter().fold(FakeRequest::get("/"), with));
-    let values: Vec<Vec<u8>> = headers
+    let values: Vec<(Vec<u8>, bool)> = headers
         .iter()
         .flat_map(|header| header.split(|byte| *byte == b';'))
         .filter_map(|pair| {
             let equals = pair.iter().position(|byte| *byte == b'=')?;
-            (form(pair[..equals].trim_ascii()) == b"sid").then(|| pair[equals + 1..].trim_ascii())
+            let (key, value) = (&pair[..equals], pair[equals + 1..].trim_ascii());
+            let is_sure = [&b"sid"[..], b" sid"].contains(&key);
+            may_be_meant(key)
+                .then(|| readings(value).into_iter().map(move |it| (form(it), is_sure)))
         })
-        .flat_map(readings)
-        .map(form)
+        .flatten()
         .collect();
     let wanted = match &values[..] {
-        values if values.iter().all(Vec::is_empty) => Found::Absent,
-        [value] => super::text(value),
+        values if values.iter().all(|(value, _)| value.is_empty()) => Found::Absent,
+        [(value, true)] => super::text(value),
         _ => Found::Repeated,
     };
     assert_eq!(got, wanted);
-    let joined = headers.join(&b"; "[..]);
+    let joined = headers.join(&b";"[..]);
     let request = FakeRequest::get("/").header("cookie", joined);
     assert_eq!(super::found(&*source, &request), wanted);
+}
+
+/// Returns true if some reader takes a key for `sid`: without spaces, up to a NUL, or up to the bracket of an array.
+fn may_be_meant(key: &[u8]) -> bool {
+    let key = form(key.trim_ascii());
+    let text = key.split(|byte| *byte == 0).next().unwrap_or_default();
+    let spaces = text.iter().take_while(|byte| **byte == b' ').count();
+    let text = &text[spaces..];
+    text == b"sid" || text.starts_with(b"sid[")
 }
 
 /// Percent-decoded, and a space in place of a plus.

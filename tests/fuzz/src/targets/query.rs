@@ -1,4 +1,4 @@
-//! Query parameters: neither another spelling nor another order makes another caller.
+//! Query parameters: neither another spelling of the value nor another order makes another caller.
 
 use diana_core::identity::Found;
 use diana_core::identity::query::KIND;
@@ -30,11 +30,10 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// A name and a value, percent-encoded.
+/// A name as it is, since readers differ about an encoded one, and its value percent-encoded.
 fn respelled(part: &[u8]) -> Vec<u8> {
-    let halves: Vec<Vec<u8>> = part
-        .splitn(2, |byte| *byte == b'=')
-        .map(|half| super::encoded(&super::decoded(half)))
-        .collect();
-    halves.join(&b'=')
+    let mut halves = part.splitn(2, |byte| *byte == b'=');
+    let name = halves.next().unwrap_or_default().to_vec();
+    let value = halves.next().map(|value| super::encoded(&super::decoded(value)));
+    std::iter::once(name).chain(value).collect::<Vec<_>>().join(&b'=')
 }
