@@ -7,7 +7,7 @@ fn a_refusal_names_its_rule() {
     let envoy = Gateway::with(
         "limits: [{Url: /, rules: [{name: only, actor: account, unit: hour, rpu: 1, scope: local}]}]",
     )
-    .start();
+    .start_shared();
     assert_eq!(envoy.statuses(2, "/", &[("x-account-id", "very-secret-zoe")]), [200, 503]);
     let lines = eventually("two lines of access log", || {
         Some(envoy.access_log()).filter(|lines| lines.len() == 2)

@@ -30,7 +30,7 @@ fn assert_free(envoy: &Envoy, path: &str, headers: &[(&str, &str)]) {
 
 #[test]
 fn header() {
-    let envoy = Gateway::with(&rules("account", "")).start();
+    let envoy = Gateway::with(&rules("account", "")).start_shared();
     assert_apart(&envoy, &[("/", &[("x-account-id", "ada")]), ("/", &[("x-account-id", "Ada")])]);
     assert_free(&envoy, "/", &[]);
     assert_free(&envoy, "/", &[("x-account-id", "")]);
@@ -38,13 +38,13 @@ fn header() {
 
 #[test]
 fn seed_name_of_account() {
-    let envoy = Gateway::with(&rules("actor", "")).start();
+    let envoy = Gateway::with(&rules("actor", "")).start_shared();
     assert_apart(&envoy, &[("/", &[("x-account-id", "ada")])]);
 }
 
 #[test]
 fn cookie() {
-    let envoy = Gateway::with(&rules("session", "session: [{cookie: sid}]")).start();
+    let envoy = Gateway::with(&rules("session", "session: [{cookie: sid}]")).start_shared();
     assert_apart(
         &envoy,
         &[
@@ -58,7 +58,7 @@ fn cookie() {
 
 #[test]
 fn query() {
-    let envoy = Gateway::with(&rules("key", "key: [{query: api_key}]")).start();
+    let envoy = Gateway::with(&rules("key", "key: [{query: api_key}]")).start_shared();
     assert_apart(&envoy, &[("/a?api_key=1", &[]), ("/b?x=1&api_key=2&y", &[])]);
     assert_free(&envoy, "/?api_keys=1&xapi_key=1", &[]);
 }
@@ -66,7 +66,7 @@ fn query() {
 #[test]
 fn unverified_token() {
     let sources = "person: [{jwt_claim: sub, unverified: true}]";
-    let envoy = Gateway::with(&rules("person", sources)).start();
+    let envoy = Gateway::with(&rules("person", sources)).start_shared();
     // {"alg":"none"} . {"sub":"ada"} and {"sub":"bob"}
     let ada = "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEifQ.";
     let bob = "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJib2IifQ.";
@@ -99,7 +99,7 @@ fn verified_token() {
     let sources = "person: [{jwt_claim: sub, payload: claims}]";
     let envoy = Gateway::with(&rules("person", sources))
         .behind(hcm_filter("envoy.filters.http.jwt_authn", "jwt_authn", "JwtAuthentication", jwt))
-        .start();
+        .start_shared();
     let [ada, bob] = SIGNED.map(|token| format!("Bearer {token}"));
     assert_apart(&envoy, &[("/", &[("authorization", &ada)]), ("/", &[("authorization", &bob)])]);
     assert_free(&envoy, "/", &[]);
@@ -120,14 +120,14 @@ fn metadata() {
             "Config",
             config,
         ))
-        .start();
+        .start_shared();
     assert_apart(&envoy, &[("/", &[("x-plan", "free")]), ("/", &[("x-plan", "paid")])]);
     assert_free(&envoy, "/", &[]);
 }
 
 #[test]
 fn device_or_else_its_address() {
-    let envoy = Gateway::with(&rules("device", "")).trust_forwarded_for().start();
+    let envoy = Gateway::with(&rules("device", "")).trust_forwarded_for().start_shared();
     assert_apart(
         &envoy,
         &[
@@ -148,7 +148,7 @@ fn device_or_else_its_address() {
 #[test]
 fn networks() {
     let sources = "net: [{client_address: {v4: 24, v6: 48}}]";
-    let envoy = Gateway::with(&rules("net", sources)).trust_forwarded_for().start();
+    let envoy = Gateway::with(&rules("net", sources)).trust_forwarded_for().start_shared();
     let statuses = ["192.0.2.1", "192.0.2.200", "192.0.2.77", "192.0.3.1"]
         .map(|address| envoy.get("/", &[("x-forwarded-for", address)]).status);
     assert_eq!(statuses, [200, 200, 503, 200]);
@@ -163,7 +163,7 @@ fn absent_callers_are_skipped_or_share_or_are_denied() {
     };
     let [skip, share, deny] = [("/skip", "skip"), ("/share", "share"), ("/deny", "deny")]
         .map(|(url, how)| rule(url, how));
-    let envoy = Gateway::with(&format!("limits: [{skip}, {share}, {deny}]")).start();
+    let envoy = Gateway::with(&format!("limits: [{skip}, {share}, {deny}]")).start_shared();
     assert_free(&envoy, "/skip", &[]);
     assert_eq!(envoy.statuses(3, "/share", &[]), [200, 200, 503]);
     assert_eq!(envoy.statuses(2, "/deny", &[]), [503, 503]);
@@ -174,8 +174,8 @@ fn absent_callers_are_skipped_or_share_or_are_denied() {
 
 #[test]
 fn compound_keys() {
-    let envoy =
-        Gateway::with(&rules("[account, device]", "device: [{header: x-device-id}]")).start();
+    let envoy = Gateway::with(&rules("[account, device]", "device: [{header: x-device-id}]"))
+        .start_shared();
     assert_apart(
         &envoy,
         &[
@@ -192,7 +192,7 @@ fn compound_keys() {
 
 #[test]
 fn a_key_header_that_repeats_mints_no_keys() {
-    let envoy = Gateway::with(&rules("account", "")).start();
+    let envoy = Gateway::with(&rules("account", "")).start_shared();
     let statuses: Vec<u16> = (0..4)
         .map(|number| {
             let twice = [("x-account-id", "ada"), ("x-account-id", &*format!("fresh-{number}"))];

@@ -27,7 +27,7 @@ limits:
 time_zone: "+08:00"
 "#,
     )
-    .start()
+    .start_shared()
 }
 
 /// Sends requests until one is refused, since a window may end between two.
@@ -130,7 +130,7 @@ response: {status: 429}
 limits:
 - {Url: /, rules: [{name: r, actor: all, unit: hour, rpu: 5, scope: global, on_failure: deny}]}
 ";
-    let envoy = Gateway::with(rules).start();
+    let envoy = Gateway::with(rules).start_shared();
     let refused = envoy.get("/", &[]);
     assert_eq!((refused.status, retry_after(&refused)), (503, 1));
     assert_eq!(&*refused.body, "rate limiter unavailable");

@@ -50,9 +50,9 @@ fn refusals_over_many_connections_add_up_to_one_ban_that_the_rules_lift() {
     let state = "503 diana_refused banned rule=trap scope=gateway mode=enforced wait=";
     assert!(line.starts_with(state), "{line}");
     eventually("40 banned requests to be counted", || {
-        envoy.stat("wasmcustom.diana.diana.rule.trap.banned").filter(|banned| *banned >= 40)
+        envoy.metric("rule.trap.banned").filter(|banned| *banned >= 40)
     });
-    let refused = envoy.stat("wasmcustom.diana.diana.rule.trap.refused");
+    let refused = envoy.metric("rule.trap.refused");
     assert!(refused >= Some(20), "{refused:?} refused");
     // What else the rule says leaves the ban as it is; another ban lifts it.
     let more = trap("gateway", ban).replace("hour", "hour, expose: false");
@@ -71,7 +71,7 @@ fn refusals_over_many_connections_add_up_to_one_ban_that_the_rules_lift() {
 fn the_example_blocks_an_address_that_insists() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../envoy/examples/block-address.yaml");
     let rules = fs::read_to_string(path).unwrap();
-    let envoy = Gateway::with(&rules).workers(2).start();
+    let envoy = Gateway::with(&rules).workers(2).start_shared();
     let mut client = Client::connect(envoy.port).unwrap();
     let bytes = request("GET", "/", &[]);
     let mut seen = [0; 2];

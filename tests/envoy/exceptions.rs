@@ -14,7 +14,7 @@ except: {addresses: [10.0.0.0/8, "2001:db8::/32"], paths: [/healthz], headers: {
 "#,
     )
     .trust_forwarded_for()
-    .start();
+    .start_shared();
     for address in ["10.1.2.3", "2001:db8:7::1", "::ffff:10.0.0.1"] {
         assert_eq!(envoy.get("/", &[("x-forwarded-for", address)]).status, 200, "{address}");
     }
@@ -40,7 +40,7 @@ limits:
 except: {paths: [/static, /café]}
 "#,
     )
-    .start();
+    .start_shared();
     let mut client = Http2::connect(envoy.port).unwrap();
     let mut check = |path: &str, headers: &[(&str, &str)], is_excepted: bool| {
         let answer = envoy.get(path, headers);
@@ -116,7 +116,7 @@ limits:
       - {actor: account, unit: hour, rpu: 0, scope: local}
 "#,
     )
-    .start();
+    .start_shared();
     let probe = ("x-probe", "1");
     assert_eq!(envoy.get("/entry", &[probe]).status, 200);
     assert_eq!(envoy.get("/entry", &[]).status, 503);
@@ -136,7 +136,7 @@ limits:
       - {name: live, actor: all, unit: hour, rpu: 5, scope: local}
 ",
     )
-    .start();
+    .start_shared();
     assert_eq!(envoy.statuses(6, "/", &[]), [200, 200, 200, 200, 200, 503]);
     let refused = envoy.get("/", &[]);
     for name in ["ratelimit-policy", "ratelimit"] {
@@ -154,7 +154,7 @@ shadow: true
 limits: [{Url: /, rules: [{name: only, actor: all, unit: hour, rpu: 2, scope: local}]}]
 ",
     )
-    .start();
+    .start_shared();
     assert_eq!(envoy.statuses(5, "/", &[]), [200; 5]);
     settles(&envoy, "rule.only.shadow_refused", 3);
 }
@@ -172,7 +172,7 @@ fn a_share_of_the_callers_is_enforced() {
         )
     };
     let limits = [("/none", 0), ("/half", 50), ("/all", 100)].map(|(url, share)| rule(url, share));
-    let envoy = Gateway::with(&format!("limits: [{}]", limits.join(", "))).start();
+    let envoy = Gateway::with(&format!("limits: [{}]", limits.join(", "))).start_shared();
     let callers = 300;
     let mut enforced = 0;
     for caller in 0..callers {

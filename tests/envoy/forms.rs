@@ -6,7 +6,7 @@ use crate::harness::Gateway;
 
 #[track_caller]
 fn assert_two_are_admitted(gateway: &Gateway) {
-    let envoy = gateway.start();
+    let envoy = gateway.start_shared();
     assert_eq!(envoy.statuses(3, "/", &[]), [200, 200, 503]);
 }
 

@@ -25,7 +25,7 @@ except: {headers: {x-probe: {exact: "1"}}}
 keys: 1000
 "#,
     )
-    .start()
+    .start_shared()
 }
 
 /// Fails unless the worker still judges.

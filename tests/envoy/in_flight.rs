@@ -51,7 +51,7 @@ pub fn fill(envoy: &Envoy) -> Vec<Client> {
 fn slots_are_free_after_all_clients_left() {
     let service = Upstream::answering(hang);
     for (scope, workers) in [("local", 1), ("gateway", 4)] {
-        let envoy = Gateway::with(&rules(scope)).workers(workers).before(&service).start();
+        let envoy = Gateway::with(&rules(scope)).workers(workers).before(&service).start_shared();
         for _ in 0..3 {
             let open = fill(&envoy);
             assert!(open.len() >= LIMIT, "{} of {LIMIT}", open.len());
@@ -100,13 +100,13 @@ fn fill_with_upgrades(envoy: &Envoy) -> Vec<Client> {
 fn upgrades_keep_their_slots_until_they_end() {
     let service = Upstream::answering(switch);
     let routes = json!({"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [
-        {"match": {"prefix": "/"}, "route": {"cluster": "upstream"}}]}]});
+        {"match": {"prefix": "/"}, "route": {"cluster": service.cluster()}}]}]});
     let upgrades = json!({"upgrade_configs": [{"upgrade_type": "websocket"}]});
     let envoy = Gateway::with(&rules("gateway"))
         .workers(4)
-        .cluster("upstream", service.port)
+        .before(&service)
         .routed(routes, upgrades)
-        .start();
+        .start_shared();
     for _ in 0..2 {
         let open = fill_with_upgrades(&envoy);
         assert!(open.len() >= LIMIT, "{} of {LIMIT}", open.len());

@@ -41,7 +41,7 @@ const APART: &[&str] = &[
 /// A gateway that leaves the headers of proxies as they come, before a service.
 fn before(upstream: &Upstream, rules: &str) -> Envoy {
     let settings = json!({"use_remote_address": false});
-    Gateway::with(rules).before(upstream).routed(Value::Null, settings).start()
+    Gateway::with(rules).before(upstream).routed(Value::Null, settings).start_shared()
 }
 
 #[test]

@@ -25,7 +25,7 @@ limits:
     rules: [{actor: all, unit: hour, rpu: 0, scope: local}]
 ",
     )
-    .start();
+    .start_shared();
     for query in [
         "format=csv",
         "format=big+file",
@@ -74,7 +74,7 @@ limits:
     )
     .trust_forwarded_for()
     .workers(2)
-    .start();
+    .start_shared();
     let from = |address| [("x-forwarded-for", address)];
     refuses(&envoy, "/a", &from("198.51.100.1"), false);
     // Both paths, and all ways to be meant, share one count.
@@ -92,7 +92,7 @@ limits:
 fn the_deny_list_of_the_examples() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../envoy/examples/deny-list.yaml");
     let rules = std::fs::read_to_string(path).unwrap();
-    let envoy = Gateway::with(&rules).trust_forwarded_for().start();
+    let envoy = Gateway::with(&rules).trust_forwarded_for().start_shared();
     let status =
         |answer: Response| (answer.status, answer.header("retry-after").map(str::to_owned));
     for (path, headers) in [

@@ -5,11 +5,8 @@ use crate::harness::{Envoy, Gateway, eventually};
 /// Waits until a metric has the value; the filter hands its counts over by a timer.
 #[track_caller]
 pub fn settles(envoy: &Envoy, metric: &str, value: u64) {
-    let name = format!("wasmcustom.diana.diana.{metric}");
-    let mut last = None;
-    eventually(&format!("{name} to be {value}"), || {
-        last = envoy.stat(&name);
-        (last.unwrap_or(0) == value).then_some(())
+    eventually(&format!("{metric} to be {value}"), || {
+        (envoy.metric(metric).unwrap_or(0) == value).then_some(())
     });
 }
 
@@ -23,7 +20,7 @@ limits:
 
 #[test]
 fn decisions_are_counted_by_rule() {
-    let envoy = Gateway::with(RULES).start();
+    let envoy = Gateway::with(RULES).start_shared();
     for caller in ["ada", "bob", "cyd"] {
         assert_eq!(envoy.statuses(3, "/", &[("x-account-id", caller)]), [200, 200, 503]);
     }
@@ -34,13 +31,13 @@ fn decisions_are_counted_by_rule() {
     settles(&envoy, "rule.caller.overflow", 0);
     settles(&envoy, "rule.watch-only.shadow_refused", 2);
     settles(&envoy, "rule.watch-only.refused", 0);
-    let accepted = envoy.stat("wasmcustom.diana.diana.config.accepted");
+    let accepted = envoy.metric("config.accepted");
     assert!(accepted >= Some(1), "config.accepted is {accepted:?}");
 }
 
 #[test]
 fn prometheus_gets_labels() {
-    let envoy = Gateway::with(&format!("{RULES}\nnamespace: shop-eu")).start();
+    let envoy = Gateway::with(&format!("{RULES}\nnamespace: shop-eu")).start_shared();
     envoy.statuses(3, "/", &[("x-account-id", "ada")]);
     let wanted = [
         r#"diana_rule_allowed{namespace="shop-eu",rule="caller"} 2"#,
@@ -66,12 +63,12 @@ fn callers_beyond_the_table_share_buckets_and_are_counted() {
 limits: [{Url: /, rules: [{name: caller, actor: account, unit: hour, rpu: 2, scope: local}]}]
 keys: 16
 ";
-    let envoy = Gateway::with(rules).start();
+    let envoy = Gateway::with(rules).start_shared();
     for number in 0..200 {
         envoy.get("/", &[("x-account-id", &format!("caller-{number}"))]);
     }
     eventually("the overflow to be counted", || {
-        let count = envoy.stat("wasmcustom.diana.diana.rule.caller.overflow");
+        let count = envoy.metric("rule.caller.overflow");
         count.filter(|count| *count > 0)
     });
     // Whoever was counted before the table was full has not been forgotten.

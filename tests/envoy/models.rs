@@ -60,7 +60,7 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
 /// Each costs what the model says, or the most where it does not come to that.
 fn play(file: &str, answers_whole: bool) {
     let model = Upstream::answering(answer);
-    let envoy = Gateway::as_in_llm(file, &model).workers(2).start();
+    let envoy = Gateway::as_in_llm(file, &model).workers(2).start_shared();
     let whole = if answers_whole { 1234 } else { MOST };
     for (number, (asks, used)) in [
         ("stream 0", 0),

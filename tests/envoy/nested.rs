@@ -14,7 +14,7 @@ limits:
       - {name: everything, actor: all, unit: hour, rpu: 10, scope: local}
 ",
     )
-    .start()
+    .start_shared()
 }
 
 #[test]
@@ -50,7 +50,7 @@ limits:
     rules: [{name: outer, actor: all, unit: hour, rpu: 1, scope: local}]
 ",
     )
-    .start();
+    .start_shared();
     assert_eq!(envoy.get("/sample", &[]).status, 200);
     let refused = envoy.get("/sample", &[]);
     let wait: u32 = refused.header("retry-after").unwrap().parse().unwrap();
@@ -64,7 +64,7 @@ fn rules_cover_whole_segments() {
     let envoy = Gateway::with(
         "limits: [{Url: /sample, rules: [{actor: all, unit: hour, rpu: 0, scope: local}]}]",
     )
-    .start();
+    .start_shared();
     for path in ["/sample", "/sample/", "/sample/1/2", "/sample?x=1", "/sample/?"] {
         assert_eq!(envoy.get(path, &[]).status, 503, "{path}");
     }
@@ -83,7 +83,7 @@ limits:
     rules: [{actor: all, unit: hour, rpu: 0, scope: local}]
 "#,
     )
-    .start();
+    .start_shared();
     let post = |host, app| {
         let headers = [("host", host), ("x-app", app), ("content-length", "0")];
         let bytes = crate::harness::request("POST", "/", &headers);

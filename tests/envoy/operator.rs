@@ -33,7 +33,7 @@ fn why_is_told_whoever_answers() {
          - {Url: /b, rules: [{name: b, actor: all, unit: day, rpu: 1}]}",
     )
     .variable("DIANA_TOKEN", TOKEN)
-    .start();
+    .start_shared();
     let admitted = ask(&envoy, "/a");
     assert_eq!(admitted.status, 200);
     let told = explained(&admitted);
@@ -114,7 +114,7 @@ fn what_nobody_should_ask_is_told_as_json_up_to_what_envoy_itself_reads() {
          limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 2, algo: W}]}]",
     )
     .variable("DIANA_TOKEN", TOKEN)
-    .start();
+    .start_shared();
     assert_eq!(admitted(&envoy, "/", 1), 1);
     for name in ["ada", "%61d%61"] {
         let (status, seen) = operate(&envoy, "GET", &format!("/usage?rule=r&actor.account={name}"));

@@ -17,7 +17,7 @@ limits:
     rules: [{actor: all, unit: hour, rpu: 0, scope: local}]
 ",
     )
-    .start()
+    .start_shared()
 }
 
 #[test]

@@ -41,7 +41,8 @@ fn by_name() {
     certificates.sign("ada", "URI:spiffe://shop/ada");
     certificates.sign("ada2", "URI:spiffe://shop/ada");
     certificates.sign("bob", "URI:spiffe://shop/bob");
-    let envoy = Gateway::with(&rules("uri_san")).transport_socket(certificates.socket()).start();
+    let envoy =
+        Gateway::with(&rules("uri_san")).transport_socket(certificates.socket()).start_shared();
     assert_eq!(three(&certificates, &envoy, Some("ada")), [200, 200, 503]);
     assert_eq!(three(&certificates, &envoy, Some("bob")), [200, 200, 503]);
     // Another certificate of the same name is the same caller.
@@ -54,7 +55,8 @@ fn by_fingerprint() {
     let certificates = Certificates::new("by-fingerprint");
     certificates.sign("ada", "URI:spiffe://shop/ada");
     certificates.sign("ada2", "URI:spiffe://shop/ada");
-    let envoy = Gateway::with(&rules("sha256")).transport_socket(certificates.socket()).start();
+    let envoy =
+        Gateway::with(&rules("sha256")).transport_socket(certificates.socket()).start_shared();
     assert_eq!(three(&certificates, &envoy, Some("ada")), [200, 200, 503]);
     assert_eq!(three(&certificates, &envoy, Some("ada2")), [200, 200, 503]);
     assert_eq!(three(&certificates, &envoy, None), [200, 200, 200]);

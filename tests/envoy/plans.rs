@@ -67,7 +67,7 @@ fn start() -> Envoy {
     Gateway::with(&rules)
         .workers(2)
         .behind(hcm_filter("envoy.filters.http.jwt_authn", "jwt_authn", "JwtAuthentication", jwt))
-        .start()
+        .start_shared()
 }
 
 /// Sends `count` requests with a token. Returns how many are admitted.

@@ -41,7 +41,7 @@ fn metadata_of_every_type_is_present_to_conditions_and_actors_alike() {
     let config = json!({"metadata": [{"metadata_namespace": "caller", "value": values}]});
     let filter = hcm_filter("envoy.filters.http.set_metadata", "set_metadata", "Config", config);
     let envoy =
-        Gateway::with(&format!("limits:\n{limits}actors:\n{actors}")).behind(filter).start();
+        Gateway::with(&format!("limits:\n{limits}actors:\n{actors}")).behind(filter).start_shared();
     for key in &all {
         let is_refused = |path: &str| envoy.get(&format!("/{path}/{key}"), &[]).status == 503;
         let found = ["match", "unless", "actor"].map(is_refused);

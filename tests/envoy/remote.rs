@@ -22,7 +22,7 @@ limits:
 /// A gateway with rules of its own and a centre that it asks every second.
 pub fn gateway(port: u16) -> Gateway {
     let own = document("own", 10);
-    let remote = "remote: {cluster: centre, path: /rules.yaml, every: 1s, timeout: 300ms}";
+    let remote = "remote: {cluster: centre, path: /rules.yaml, every: 1s, timeout: 900ms}";
     Gateway::with(&format!("{own}{remote}")).cluster("centre", port)
 }
 
@@ -42,7 +42,7 @@ pub fn settles_on(envoy: &Envoy, name: &str) {
 }
 
 pub fn metric(envoy: &Envoy, what: &str) -> u64 {
-    envoy.stat(&format!("wasmcustom.diana.diana.remote.{what}")).unwrap_or(0)
+    envoy.metric(&format!("remote.{what}")).unwrap_or(0)
 }
 
 /// The lines of the log that speak of the centre.
@@ -93,7 +93,7 @@ fn whatever_the_centre_does_the_last_good_rules_stay() {
         (Says::Status(404), "status 404"),
         (Says::Late(Duration::from_secs(2), document("late", 1)), "status 504"),
         (Says::Text(String::new()), "the document is empty"),
-        (Says::Text("#".repeat(10 << 20)), "the answer is larger than `max_size`"),
+        (Says::Text("#".repeat(2 << 20)), "the answer is larger than `max_size`"),
         (Says::Text("#".repeat(40 << 20)), "the answer is far too large"),
         (Says::Half(document("half", 1)), "the connection broke off"),
         (Says::Garbage, "status 502"),

@@ -50,7 +50,7 @@ fn replayed(log: &[String]) -> BTreeMap<String, usize> {
 
 #[test]
 fn replay_decides_as_envoy_did() {
-    let envoy = Gateway::with(RULES).logging(FORMAT).start();
+    let envoy = Gateway::with(RULES).logging(FORMAT).start_shared();
     let mut refused = BTreeMap::new();
     for path in PATHS {
         let statuses = envoy.statuses(REQUESTS, path, &[("x-account-id", "a")]);

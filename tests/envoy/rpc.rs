@@ -42,7 +42,7 @@ fn refusal<'h>(content_type: &'h str, more: &[(&'h str, &'h str)]) -> Vec<(&'h s
 
 #[test]
 fn rpc_refusals_on_the_wire_are_those_of_the_protocol() {
-    let envoy = Gateway::with(RULES).start();
+    let envoy = Gateway::with(RULES).start_shared();
     let post = |content_type: &str, more: &[(&str, &str)]| {
         let headers = [&[("content-type", content_type), ("content-length", "0")], more].concat();
         exchange(envoy.port, &request("POST", "/shop.Cart/Add", &headers)).unwrap()
@@ -95,7 +95,7 @@ fn rpc_refusals_on_the_wire_are_those_of_the_protocol() {
 #[test]
 fn filters_that_translate_to_grpc_translate_refusals() {
     let web = hcm_filter("envoy.filters.http.grpc_web", "grpc_web", "GrpcWeb", json!({}));
-    let envoy = Gateway::with(RULES).behind(web).start();
+    let envoy = Gateway::with(RULES).behind(web).start_shared();
     let refused = envoy.get("/shop.Cart/Add", &[("content-type", "application/grpc-web+proto")]);
     assert_eq!((refused.status, &*refused.body), (200, ""));
     assert_eq!(refused.header("content-type"), Some("application/grpc-web+proto"));
@@ -105,7 +105,7 @@ fn filters_that_translate_to_grpc_translate_refusals() {
     let bridge = "connect_grpc_bridge";
     let name = format!("envoy.filters.http.{bridge}");
     let bridge = hcm_filter(&name, bridge, "FilterConfig", json!({}));
-    let envoy = Gateway::with(RULES).behind(bridge).start();
+    let envoy = Gateway::with(RULES).behind(bridge).start_shared();
     let refused = envoy.get("/shop.Cart/Add", &[("content-type", "application/json"), VERSION]);
     assert_eq!(refused.status, 429);
     assert_eq!(refused.header("content-type"), Some("application/json"));

@@ -10,7 +10,7 @@ fn example() -> Envoy {
     let rules = std::fs::read_to_string(path).unwrap();
     // Windows of a day, so that nothing depends on when the test runs, but for midnight.
     Gateway::with(&rules.replace("unit: minute, rpu: 60, near", "unit: day, rpu: 5, algo: W, near"))
-        .start()
+        .start_shared()
 }
 
 fn get(envoy: &Envoy, headers: &[(&str, &str)]) -> Response {
@@ -117,7 +117,7 @@ mark: X-Diana-Limited
 ",
     )
     .before(&upstream)
-    .start();
+    .start_shared();
     let forged: [&[(&str, &str)]; 4] = [
         &[],
         &[("x-diana-limited", "one")],
@@ -157,7 +157,7 @@ limits: [{Url: /, rules: [{name: day, actor: all, unit: day, rpu: 1, algo: W, sc
 accepted: {headers: true, filter_state: true}
 ",
     )
-    .start();
+    .start_shared();
     let accepted = envoy.get("/", &[]);
     let told = accepted.header("ratelimit").unwrap();
     assert!(told.starts_with("\"day\";r=0;t="), "{told}");

@@ -13,12 +13,17 @@ use serde_json::{Value, json};
 
 use super::upstream::Upstream;
 use super::{shipped, trapdoor};
-pub use listener::hcm_filter;
+pub use listener::{access_log_of, hcm_filter};
 use redis::ToRedis;
+
+/// The name of a gateway with an Envoy of its own: that of the root in envoy.yaml.
+const OWN: &str = "diana";
 
 /// A gateway as a test wants it.
 #[derive(Clone)]
 pub struct Gateway {
+    /// Of the listener, and where others share its Envoy, of the VM and the root too.
+    pub(super) name: String,
     configuration: Value,
     workers: u32,
     before: Vec<Value>,
@@ -53,6 +58,7 @@ impl Gateway {
     fn configured(message: &str, value: Value) -> Self {
         let kind = format!("type.googleapis.com/google.protobuf.{message}");
         Self {
+            name: OWN.into(),
             configuration: json!({"@type": kind, "value": value}),
             workers: 1,
             before: Vec::new(),
@@ -106,8 +112,8 @@ impl Gateway {
 
     /// In front of a service, instead of answering for it.
     pub fn before(mut self, upstream: &Upstream) -> Self {
-        self.route = json!({"cluster": "upstream"});
-        self.cluster("upstream", upstream.port)
+        self.route = json!({"cluster": upstream.cluster()});
+        self.cluster(&upstream.cluster(), upstream.port)
     }
 
     /// With these routes, and these settings of the connection manager.
@@ -245,22 +251,15 @@ impl Gateway {
         self.workers
     }
 
-    /// The content of `lds.json`.
-    pub fn listeners(&self, folder: &Path) -> Value {
-        let mut listener = self.listener(folder);
-        listener["@type"] = "type.googleapis.com/envoy.config.listener.v3.Listener".into();
-        json!({"resources": [listener]})
-    }
-
-    /// The bootstrap whose listener comes from the file `lds.json` and may change.
+    /// The bootstrap whose listeners come from `lds.json`, and some clusters from `cds.json`; both may change.
     pub fn dynamic(&self, folder: &Path) -> Value {
-        let file = json!({"path_config_source": {"path": folder.join("lds.json")}});
+        let file = |name| json!({"path_config_source": {"path": folder.join(name)}});
         let release = json!({"bytes_to_release": 1 << 30, "memory_release_interval": "0.2s"});
         let mut bootstrap = json!({
             "node": {"id": "test", "cluster": "test"},
             "memory_allocator_manager": self.gives_memory_back.then_some(release),
-            "static_resources": {"clusters": self.clusters},
-            "dynamic_resources": {"lds_config": file},
+            "static_resources": {"clusters": []},
+            "dynamic_resources": {"lds_config": file("lds.json"), "cds_config": file("cds.json")},
             "stats_config": shipped::stats_config(),
             "admin": {"address": loopback()},
         });

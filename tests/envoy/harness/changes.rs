@@ -5,29 +5,14 @@ use std::fs;
 use serde_json::Value;
 
 use super::bootstrap::Gateway;
-use super::envoy::{Envoy, write};
+use super::envoy::{CLUSTER, Envoy, LISTENER, Process, resources, write};
 use super::wait::eventually;
 
 impl Envoy {
     /// Puts another gateway into the listener's file; Envoy takes it up by itself.
     pub fn put(&self, gateway: &Gateway) {
-        self.replace("lds.json", &gateway.listeners(&self.folder));
-    }
-
-    /// Puts another gateway's clusters into their file, and waits until Envoy has accepted them.
-    #[track_caller]
-    pub fn put_clusters(&self, gateway: &Gateway) {
-        let accepted = || self.stat("cluster_manager.cds.update_success");
-        let before = accepted();
-        self.replace("cds.json", &gateway.clusters_in_file());
-        eventually("Envoy to accept the clusters", || (accepted() > before).then_some(()));
-    }
-
-    /// In one step, or Envoy would read half a file.
-    fn replace(&self, name: &str, content: &Value) {
-        let part = self.folder.join("part");
-        write(&part, content);
-        fs::rename(part, self.folder.join(name)).unwrap();
+        assert_eq!(self.name, gateway.name, "its Envoy is its own");
+        self.put_listeners(&[gateway.listener(&self.folder)]);
     }
 
     /// Puts another gateway into the listener's file, and waits until Envoy has accepted it.
@@ -37,5 +22,28 @@ impl Envoy {
         let before = accepted();
         self.put(gateway);
         eventually("Envoy to accept the update", || (accepted() > before).then_some(()));
+    }
+}
+
+impl Process {
+    /// Puts clusters into their file, and waits until Envoy has accepted them.
+    #[track_caller]
+    pub fn put_clusters(&self, clusters: &[Value]) {
+        let accepted = || self.stat("cluster_manager.cds.update_success");
+        let before = accepted();
+        self.replace("cds.json", &resources(CLUSTER, clusters));
+        eventually("Envoy to accept the clusters", || (accepted() > before).then_some(()));
+    }
+
+    /// Puts listeners into their file.
+    pub(super) fn put_listeners(&self, listeners: &[Value]) {
+        self.replace("lds.json", &resources(LISTENER, listeners));
+    }
+
+    /// In one step, or Envoy would read half a file.
+    fn replace(&self, name: &str, content: &Value) {
+        let part = self.folder.join("part");
+        write(&part, content);
+        fs::rename(part, self.folder.join(name)).unwrap();
     }
 }

@@ -1,87 +1,147 @@
 //! One Envoy process, from its start to its end.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs::{self, File};
 use std::io;
-use std::ops::RangeBounds;
+use std::ops::{Deref, RangeBounds};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+use std::thread;
 
 use kit::process_clock::{self, Wall, to_mid_hour};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::bootstrap::Gateway;
+use super::bootstrap::{Gateway, access_log_of};
 use super::client::{exchange, request};
 use super::response::Response;
 use super::shipped;
 use super::wait::eventually;
 
+pub(super) const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+pub(super) const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+
 /// Where Linux keeps files in memory.
 const MEMORY: &str = "/dev/shm";
 
-/// A running Envoy; dropping it stops it.
+/// A running gateway. An Envoy of its own stops when it is dropped.
 pub struct Envoy {
-    process: Child,
-    pub(super) folder: PathBuf,
-    admin: u16,
-    /// Where its gateway listens on loopback.
+    process: Arc<Process>,
+    /// The name of the gateway.
+    pub(super) name: String,
+    /// Where it listens on loopback.
     pub port: u16,
 }
 
+/// An Envoy process; dropping it kills it.
+pub struct Process {
+    child: Child,
+    pub(super) folder: PathBuf,
+    admin: u16,
+    /// Whether a test has failed, so that the files are kept.
+    has_failed: AtomicBool,
+}
+
+/// An Envoy that tests share, and the content of its files.
+struct Shared {
+    process: Arc<Process>,
+    listeners: Vec<Value>,
+    clusters: Vec<Value>,
+}
+
+/// By the number of their workers.
+static SHARED: Mutex<BTreeMap<u32, Shared>> = Mutex::new(BTreeMap::new());
+
 impl Gateway {
-    /// Starts Envoy and waits until it serves.
+    /// Starts it in an Envoy of its own, and waits until it serves.
     #[track_caller]
     pub fn start(&self) -> Envoy {
         start_all(std::slice::from_ref(self)).remove(0)
     }
 
-    fn launch(&self) -> Envoy {
+    /// Starts it in an Envoy with other gateways of as many workers, and waits until it serves. It has its own VM.
+    ///
+    /// An Envoy compiles the module once for all of its VMs, which takes more than a second.
+    #[track_caller]
+    pub fn start_shared(&self) -> Envoy {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let workers = self.worker_count();
+        // It is put back only if the gateway serves.
+        let mut shared = all.remove(&workers).unwrap_or_else(|| Shared::start(workers));
+        let mut gateway = self.clone();
+        gateway.name = format!("gateway-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let (process, name) = (Arc::clone(&shared.process), gateway.name.clone());
+        let clusters = gateway.clusters_in_file();
+        if !clusters.is_empty() {
+            shared.clusters.extend(clusters);
+            process.put_clusters(&shared.clusters);
+        }
+        shared.listeners.push(gateway.listener(&process.folder));
+        process.put_listeners(&shared.listeners);
+        let port = process.wait_for_listener(&name);
+        all.insert(workers, shared);
+        Envoy { process, name, port }
+    }
+
+    fn launch(&self) -> Process {
         let folder = new_folder();
-        write(&folder.join("lds.json"), &self.listeners(&folder));
-        write(&folder.join("cds.json"), &self.clusters_in_file());
+        write(&folder.join("lds.json"), &resources(LISTENER, &[self.listener(&folder)]));
+        write(&folder.join("cds.json"), &resources(CLUSTER, &self.clusters_in_file()));
         write(&folder.join("bootstrap.json"), &self.dynamic(&folder));
-        Envoy { process: spawn(&folder, self), folder, admin: 0, port: 0 }
+        let child = spawn(&folder, self);
+        Process { child, folder, admin: 0, has_failed: AtomicBool::new(false) }
     }
 }
 
 /// Starts several Envoys at once and waits until they serve.
 #[track_caller]
 pub fn start_all(gateways: &[Gateway]) -> Vec<Envoy> {
-    let mut envoys: Vec<Envoy> = gateways.iter().map(Gateway::launch).collect();
-    envoys.iter_mut().for_each(Envoy::wait_until_it_serves);
-    envoys
+    let launched: Vec<Process> = gateways.iter().map(Gateway::launch).collect();
+    let serve = launched.into_iter().zip(gateways).map(|(mut process, Gateway { name, .. })| {
+        process.wait_for_admin();
+        let port = process.wait_for_listener(name);
+        Envoy { process: Arc::new(process), name: name.clone(), port }
+    });
+    serve.collect()
+}
+
+impl Shared {
+    /// Its first gateway is idle.
+    fn start(workers: u32) -> Self {
+        let first = Gateway::with("limits: []").workers(workers);
+        let process = Arc::clone(&first.start().process);
+        let listeners = vec![first.listener(&process.folder)];
+        end_with_tests();
+        Shared { process, listeners, clusters: vec![] }
+    }
+}
+
+/// Has shared Envoys end with the process of the tests, which drops no static.
+#[allow(unsafe_code, reason = "the standard library has no such function")]
+fn end_with_tests() {
+    static ONCE: Once = Once::new();
+    unsafe extern "C" {
+        fn atexit(function: extern "C" fn()) -> i32;
+    }
+    extern "C" fn end() {
+        SHARED.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+    // SAFETY: the function takes no argument, and is there until the end.
+    ONCE.call_once(|| assert_eq!(unsafe { atexit(end) }, 0));
+}
+
+/// What a file for Envoy to watch contains: resources of one kind.
+pub(super) fn resources(kind: &str, all: &[Value]) -> Value {
+    let mut all = all.to_vec();
+    all.iter_mut().for_each(|resource| resource["@type"] = kind.into());
+    json!({"resources": all})
 }
 
 impl Envoy {
-    #[track_caller]
-    fn wait_until_it_serves(&mut self) {
-        self.admin = eventually("Envoy's admin port", || {
-            let ended = self.process.try_wait().unwrap();
-            assert!(ended.is_none(), "Envoy ended at once:\n{}", self.log());
-            port_of(&fs::read_to_string(self.folder.join("admin.txt")).ok()?)
-        });
-        self.port = eventually("Envoy's listener", || {
-            if self.stat("listener_manager.lds.update_rejected")? > 0 {
-                let told = || Some(self.log()).filter(|log| log.contains("rejected"));
-                panic!("Envoy refused its configuration:\n{}", eventually("the reason", told));
-            }
-            self.admin("/ready").filter(|answer| answer.status == 200)?;
-            self.listener_port()
-        });
-    }
-
-    fn listener_port(&self) -> Option<u16> {
-        let listeners: Value =
-            serde_json::from_str(&self.admin("/listeners?format=json")?.body).ok()?;
-        let all = listeners["listener_statuses"].as_array()?;
-        let found = all.iter().find(|status| status["name"] == "gateway")?;
-        let port = found.pointer("/local_address/socket_address/port_value")?.as_u64()?;
-        port.try_into().ok()
-    }
-
     /// Sends a GET on a connection of its own.
     #[track_caller]
     pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> Response {
@@ -94,14 +154,14 @@ impl Envoy {
         (0..count).map(|_| self.get(path, headers).status).collect()
     }
 
-    /// Asks the admin interface.
-    pub fn admin(&self, path: &str) -> Option<Response> {
-        exchange(self.admin, &request("GET", path, &[])).ok()
-    }
-
     /// Requests that are under way.
     pub fn active(&self) -> u64 {
-        self.stat("http.gateway.downstream_rq_active").unwrap_or(0)
+        self.stat(&format!("http.{}.downstream_rq_active", self.name)).unwrap_or(0)
+    }
+
+    /// The value of a counter or gauge of the filter.
+    pub fn metric(&self, name: &str) -> Option<u64> {
+        self.stat(&format!("wasmcustom.diana.{}.{name}", self.name))
     }
 
     /// Waits until so many requests are under way.
@@ -111,40 +171,10 @@ impl Envoy {
         eventually(&format!("{count:?} requests under way"), reached);
     }
 
-    /// What Envoy and the filter have logged.
-    pub fn log(&self) -> String {
-        let part = |name| fs::read(self.folder.join(name)).unwrap_or_default();
-        let bytes = [part("logs/envoy.log"), part("logs/stderr.log")].concat();
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
     /// The lines of the access log.
     pub fn access_log(&self) -> Vec<String> {
-        let bytes = fs::read(self.folder.join("logs/access.log")).unwrap_or_default();
+        let bytes = fs::read(access_log_of(&self.folder, &self.name)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
-    }
-
-    /// Kibibytes of memory that the process has in use, once that has been the same for a second.
-    pub fn memory(&self) -> u64 {
-        let (mut last, mut times) = (0, 0);
-        eventually("memory to settle", || {
-            let memory = self.memory_now();
-            times = if memory == last { times + 1 } else { 0 };
-            last = memory;
-            (times == 100).then_some(memory)
-        })
-    }
-
-    /// Sets how many microseconds the wall clock is ahead, of a gateway with one that can be set.
-    pub fn set_clock_ahead(&self, ahead: i64) {
-        process_clock::set(&self.folder, Wall::Ahead(to_mid_hour() + ahead));
-    }
-
-    /// Kibibytes of memory that the process has in use.
-    pub fn memory_now(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     /// Fails if the filter has trapped, panicked, or been loaded anew since the start.
@@ -166,16 +196,99 @@ impl Envoy {
     pub fn quit(mut self) -> (ExitStatus, String) {
         exchange(self.admin, &request("POST", "/quitquitquit", &[("content-length", "0")]))
             .unwrap();
-        let status = eventually("Envoy to end", || self.process.try_wait().unwrap());
+        let process = Arc::get_mut(&mut self.process).expect("an Envoy of its own");
+        let status = eventually("Envoy to end", || process.child.try_wait().unwrap());
         (status, self.log())
+    }
+}
+
+impl Process {
+    #[track_caller]
+    fn wait_for_admin(&mut self) {
+        self.admin = eventually("Envoy's admin port", || {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "Envoy ended at once:\n{}", self.log());
+            port_of(&fs::read_to_string(self.folder.join("admin.txt")).ok()?)
+        });
+    }
+
+    /// Waits until the gateway of this name serves. Returns its port.
+    #[track_caller]
+    fn wait_for_listener(&self, name: &str) -> u16 {
+        eventually("Envoy's listener", || {
+            if self.stat("listener_manager.lds.update_rejected")? > 0 {
+                let told = || Some(self.log()).filter(|log| log.contains("rejected"));
+                panic!("Envoy refused its configuration:\n{}", eventually("the reason", told));
+            }
+            self.admin("/ready").filter(|answer| answer.status == 200)?;
+            self.listener_port(name)
+        })
+    }
+
+    fn listener_port(&self, name: &str) -> Option<u16> {
+        let listeners: Value =
+            serde_json::from_str(&self.admin("/listeners?format=json")?.body).ok()?;
+        let all = listeners["listener_statuses"].as_array()?;
+        let found = all.iter().find(|status| status["name"] == name)?;
+        let port = found.pointer("/local_address/socket_address/port_value")?.as_u64()?;
+        port.try_into().ok()
+    }
+
+    /// Asks the admin interface.
+    pub fn admin(&self, path: &str) -> Option<Response> {
+        exchange(self.admin, &request("GET", path, &[])).ok()
+    }
+
+    /// What Envoy and the filter have logged.
+    pub fn log(&self) -> String {
+        let part = |name| fs::read(self.folder.join(name)).unwrap_or_default();
+        let bytes = [part("logs/envoy.log"), part("logs/stderr.log")].concat();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Kibibytes of memory that the process has in use, once that has been the same for a second.
+    pub fn memory(&self) -> u64 {
+        let (mut last, mut times) = (0, 0);
+        eventually("memory to settle", || {
+            let memory = self.memory_now();
+            times = if memory == last { times + 1 } else { 0 };
+            last = memory;
+            (times == 100).then_some(memory)
+        })
+    }
+
+    /// Sets how many microseconds the wall clock is ahead, of a gateway with one that can be set.
+    pub fn set_clock_ahead(&self, ahead: i64) {
+        process_clock::set(&self.folder, Wall::Ahead(to_mid_hour() + ahead));
+    }
+
+    /// Kibibytes of memory that the process has in use.
+    pub fn memory_now(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+}
+
+impl Deref for Envoy {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
     }
 }
 
 impl Drop for Envoy {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        if std::thread::panicking() {
+        self.process.has_failed.fetch_or(thread::panicking(), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if *self.has_failed.get_mut() || thread::panicking() {
             eprintln!("the files of this Envoy are kept in {}", self.folder.display());
         } else {
             let _ = remove(&self.folder);

@@ -1,8 +1,8 @@
 //! Counters and gauges of Envoy.
 
-use super::envoy::Envoy;
+use super::envoy::Process;
 
-impl Envoy {
+impl Process {
     /// The value of a counter or gauge, if there is one of this name.
     pub fn stat(&self, name: &str) -> Option<u64> {
         self.stats(&exactly(name))?.pop().map(|(_, value)| value)

@@ -59,6 +59,11 @@ impl Upstream {
         upstream
     }
 
+    /// The name of its cluster.
+    pub fn cluster(&self) -> String {
+        format!("upstream-{}", self.port)
+    }
+
     /// Everything that came so far, in the order in which it came.
     pub fn arrivals(&self) -> Vec<Arrival> {
         let mut arrivals = self.seen.lock().unwrap().clone();

@@ -40,7 +40,7 @@ fn take_a_slot(envoy: &Envoy) {
 #[test]
 fn large_bodies_arrive_whole() {
     let upstream = Upstream::start();
-    let envoy = line("gateway", 2).before(&upstream).workers(2).start();
+    let envoy = line("gateway", 2).before(&upstream).workers(2).start_shared();
     let start = Clock::new().now();
     take_a_slot(&envoy);
     let body = body();
@@ -63,7 +63,7 @@ fn large_bodies_arrive_whole() {
 #[test]
 fn a_grpc_request_is_held_like_any_other() {
     let upstream = Upstream::start();
-    let envoy = line("gateway", 2).before(&upstream).start();
+    let envoy = line("gateway", 2).before(&upstream).start_shared();
     take_a_slot(&envoy);
     let mut client = Http2::connect(envoy.port).unwrap();
     let headers = [("content-type", "application/grpc"), ("te", "trailers")];

@@ -12,7 +12,7 @@ limits:
     rules: [{actor: all, unit: hour, rpu: 0, scope: local}]
 ",
     )
-    .start();
+    .start_shared();
     let mut client = Http2::connect(envoy.port).unwrap();
     let mut outcome = |method: &str| {
         let id = client.send(method, "/", &[], Some(b"{}"));
@@ -37,7 +37,7 @@ limits:
     rules: [{actor: account, unit: hour, rpu: 1, scope: local}]
 ",
     )
-    .start();
+    .start_shared();
     let mut client = Http2::connect(envoy.port).unwrap();
     let mut outcome = |account: &str| {
         client.request("/", &[("x-account-id", account)], None);
@@ -61,7 +61,7 @@ limits:
     rules: [{actor: all, unit: hour, rpu: 0, scope: local}]
 "#,
     )
-    .start();
+    .start_shared();
     for host in [
         "shop.example.com",
         "SHOP.Example.com",
@@ -98,7 +98,7 @@ limits:
     rules: [{actor: all, unit: hour, rpu: 0, scope: local}]
 ",
     )
-    .start();
+    .start_shared();
     let status = |path, headers: &[(&str, &str)]| envoy.get(path, headers).status;
     assert_eq!(status("/not", &[("x-app", "internal")]), 200);
     assert_eq!(status("/not", &[("x-app", "mobile"), ("x-app", "internal")]), 503);

@@ -102,7 +102,7 @@ fn a_gateway_that_ends_forgets_nothing_in_the_fleet() {
         let envoy = Gateway::with(&limits).before(&service).redis(redis.port).start();
         eventually("it to count with the fleet", || {
             envoy.get("/", &[("x-account-id", "nobody"), (ACT, "tokens 0")]);
-            (envoy.stat("wasmcustom.diana.diana.mode.fleet") == Some(1)).then_some(())
+            (envoy.metric("mode.fleet") == Some(1)).then_some(())
         });
         envoy
     };

@@ -1,6 +1,6 @@
 //! A listener: the filters of envoy.yaml with the test's rules, and its routes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -26,20 +26,22 @@ impl Gateway {
             let path = "/typed_config/config/vm_config/code/local/filename";
             *filter.pointer_mut(path).unwrap() = json!(trapdoor::write(folder));
         }
-        filter["typed_config"]["config"]["vm_config"]["environment_variables"] =
-            json!({"key_values": self.environment});
+        let config = &mut filter["typed_config"]["config"];
+        config["root_id"] = json!(self.name);
+        config["vm_config"]["vm_id"] = json!(self.name);
+        config["vm_config"]["environment_variables"] = json!({"key_values": self.environment});
         filters.push(filter);
         filters.extend(self.behind_ours.iter().cloned());
         filters.push(hcm_filter("envoy.filters.http.router", "router", "Router", json!({})));
         let mut manager = json!({
             "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-            "stat_prefix": "gateway",
+            "stat_prefix": self.name,
             "stream_idle_timeout": self.idle_timeout,
             "use_remote_address": true,
             // Otherwise Envoy gives the request of a stranger an id of its own.
             "preserve_external_request_id": true,
             "xff_num_trusted_hops": self.trusted_hops,
-            "access_log": self.access_log.map(|line| [access_log(folder, line)]),
+            "access_log": self.access_log.map(|line| [self.access_log(folder, line)]),
             "http_filters": filters,
             "route_config": self.routes(),
         });
@@ -50,7 +52,7 @@ impl Gateway {
         if !self.transport_socket.is_null() {
             chain["transport_socket"] = self.transport_socket.clone();
         }
-        json!({"name": "gateway", "address": loopback(), "filter_chains": [chain]})
+        json!({"name": self.name, "address": loopback(), "filter_chains": [chain]})
     }
 
     fn routes(&self) -> Value {
@@ -66,12 +68,17 @@ impl Gateway {
         }
         json!({"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [all]}]})
     }
+
+    fn access_log(&self, folder: &Path, line: &str) -> Value {
+        json!({"name": "file", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog",
+            "path": access_log_of(folder, &self.name),
+            "log_format": {"text_format_source": {"inline_string": line}},
+        }})
+    }
 }
 
-fn access_log(folder: &Path, line: &str) -> Value {
-    json!({"name": "file", "typed_config": {
-        "@type": "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog",
-        "path": folder.join("logs/access.log"),
-        "log_format": {"text_format_source": {"inline_string": line}},
-    }})
+/// The file of a gateway's access log.
+pub fn access_log_of(folder: &Path, gateway: &str) -> PathBuf {
+    folder.join(format!("logs/{gateway}.access.log"))
 }

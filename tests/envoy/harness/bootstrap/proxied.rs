@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::redis::ToRedis;
 use super::{Gateway, shipped};
@@ -18,7 +18,7 @@ impl Gateway {
         gateway
     }
 
-    /// With the clusters of Redis in a file that may change, see [`super::super::Envoy::put_clusters`].
+    /// With the clusters of Redis in a file that may change, see [`super::super::envoy::Process::put_clusters`].
     pub fn with_clusters_in_a_file(mut self) -> Self {
         let to_redis = self.redis.as_mut().expect("a way to Redis");
         let is_redis = |cluster: &Value| {
@@ -29,14 +29,10 @@ impl Gateway {
         self
     }
 
-    /// The content of `cds.json`.
-    pub fn clusters_in_file(&self) -> Value {
-        let mut clusters: Vec<Value> =
-            self.redis.iter().flat_map(|to_redis| to_redis.in_file.clone()).collect();
-        for cluster in &mut clusters {
-            cluster["@type"] = "type.googleapis.com/envoy.config.cluster.v3.Cluster".into();
-        }
-        json!({"resources": clusters})
+    /// The clusters in `cds.json`: all but those of Redis, unless they may change.
+    pub fn clusters_in_file(&self) -> Vec<Value> {
+        let of_redis = self.redis.iter().flat_map(|to_redis| &to_redis.in_file);
+        self.clusters.iter().chain(of_redis).cloned().collect()
     }
 
     /// What Envoy logs in with.

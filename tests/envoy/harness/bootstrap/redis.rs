@@ -62,7 +62,7 @@ impl Gateway {
     }
 
     pub(super) fn add_redis(&self, bootstrap: &mut Value, folder: &Path) {
-        let Some(ToRedis { clusters, listeners, in_file }) = &self.redis else { return };
+        let Some(ToRedis { clusters, listeners, .. }) = &self.redis else { return };
         let resources = &mut bootstrap["static_resources"];
         resources["clusters"].as_array_mut().unwrap().extend(with_socket_in(folder, clusters));
         if !listeners.is_empty() {
@@ -71,10 +71,6 @@ impl Gateway {
             bootstrap["bootstrap_extensions"] = json!([
                 {"name": "envoy.bootstrap.internal_listener", "typed_config": {"@type": kind}}
             ]);
-        }
-        if !in_file.is_empty() {
-            let file = json!({"path_config_source": {"path": folder.join("cds.json")}});
-            bootstrap["dynamic_resources"]["cds_config"] = file;
         }
         bootstrap["stats_flush_interval"] = "0.2s".into();
     }

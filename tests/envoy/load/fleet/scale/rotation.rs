@@ -64,7 +64,7 @@ fn password_changes_by_the_cluster_file() {
     let after = gateway(&cluster, &[source], RULES).with_clusters_in_a_file();
     let fleet = start(cluster, &before);
     change(&fleet, &fleet.redis.nodes, || {
-        fleet.envoys.iter().for_each(|envoy| envoy.put_clusters(&after));
+        fleet.envoys.iter().for_each(|envoy| envoy.put_clusters(&after.clusters_in_file()));
     });
 }
 
