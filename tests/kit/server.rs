@@ -124,6 +124,16 @@ impl Server {
         read(&values(&self.exchange(&out)).unwrap()[0])
     }
 
+    /// Bytes that each of these keys takes.
+    pub fn bytes_of(&self, keys: &[String]) -> Vec<u64> {
+        let usage = |key: &String| spell(&["MEMORY", "USAGE", key, "SAMPLES", "0"]);
+        let mut out: Vec<u8> = keys.iter().flat_map(usage).collect();
+        out.extend(spell(&["QUIT"]));
+        let back = self.exchange(&out);
+        let replies = values(&back).unwrap();
+        replies[..keys.len()].iter().map(|reply| read(reply).parse().unwrap()).collect()
+    }
+
     pub fn ask(&self, trip: &Trip, login: &Login) -> Result<ScriptAnswer, Failure> {
         match self.answers(&by(Script::Digest, trip), login).remove(0) {
             Err(Failure::NoScript) => self.answers(&by(Script::Text, trip), login).remove(0),

@@ -159,15 +159,6 @@ fn a_ban_is_never_shared() {
     assert_eq!(server.keys("diana:*:o*"), [""; 0]);
 }
 
-/// Bytes that a key takes at most.
-fn bytes(server: &Server, keys: &[String]) -> u64 {
-    let usage = |key: &String| {
-        let words = ["MEMORY", "USAGE", key, "SAMPLES", "0"];
-        server.command(&words).parse::<u64>().unwrap()
-    };
-    keys.iter().map(usage).max().unwrap()
-}
-
 /// Bytes that Redis takes for each of many callers who came once, with all that it keeps about keys.
 fn bytes_of_many(server: &Server, short: &str) -> u64 {
     let used = || {
@@ -193,18 +184,19 @@ fn the_bytes_that_callers_take_are_those_that_the_docs_state() {
         let quota = Quota::new(Unit::Day, 1_000_000_000);
         let rule = Rule::new(short, quota);
         for slice in 0..12 {
-            for caller in 0..2 * KEYS {
-                // Large numbers everywhere, and something out.
-                let now = START + slice * 8_640 * SECOND + 7_777;
+            // Large numbers everywhere, and outstanding permits.
+            let now = START + slice * 8_640 * SECOND + 7_777;
+            let ask = |caller| {
                 let one = Charge { tentative: true, ..charge(&rule, caller) };
-                say(&server, now, Charge { cost: 70_000_000, want: 60_000, ..one });
-            }
+                ask_of(0, vec![Charge { cost: 70_000_000, want: 60_000, ..one }])
+            };
+            server.decide(&trip_of(Some(now), (0..2 * KEYS).map(ask).collect()));
         }
-        let (own, count) = (server.callers(), server.keys("diana:*:n"));
-        let shared = bytes(&server, &server.keys("diana:*:o*"));
-        let own = bytes(&server, &own);
+        let most_of = |keys: &[String]| server.bytes_of(keys).into_iter().max().unwrap();
+        let shared = most_of(&server.keys("diana:*:o*"));
+        let own = most_of(&server.callers());
         assert!(own <= most && shared <= most, "{short}: {own} and {shared}");
-        let count = bytes(&server, &count);
+        let count = most_of(&server.keys("diana:*:n"));
         assert!(count <= 200, "{short}: {count}");
         seen.push((short, own, shared, count));
     }

@@ -173,9 +173,7 @@ fn memory_is_that_of_one_day_and_ends_with_it() {
             rule.ask(&server, &callers, NOON + day * DAY);
         }
         let keys = server.pieces();
-        let usage =
-            |key: &String| server.command(&["MEMORY", "USAGE", key]).parse::<u64>().unwrap();
-        let used: u64 = keys.iter().map(usage).sum();
+        let used: u64 = server.bytes_of(&keys).iter().sum();
         println!("{used} bytes for a filter of {bytes}");
         assert!(used < bytes + bytes / 8, "{used} bytes for a filter of {bytes}");
         let lives: u64 = server.command(&["PTTL", &keys[0]]).parse().unwrap();
