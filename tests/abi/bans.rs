@@ -65,47 +65,6 @@ fn a_gateway_looks_at_one_record_twenty_times_a_second() {
 }
 
 #[test]
-fn what_two_workers_refuse_adds_up_to_one_ban() {
-    for seed in 0..10 {
-        let mut host = Host::new(seed);
-        let mut proxy = start(&mut host, 2, &config("gateway", 1, BAN));
-        assert!(proxy.workers[0].request(&from("eve")).is_admitted());
-        for n in 0..10 {
-            assert!(!is_banned(&mut proxy, n % 2, "eve"), "after {n}");
-        }
-        // Passed on within 100 ms, known within 50 more; and the timers' milliseconds.
-        proxy.run(SECOND * 16 / 100);
-        for worker in 0..2 {
-            assert!(is_banned(&mut proxy, worker, "eve"), "worker {worker}");
-            assert!(!is_banned(&mut proxy, worker, "ann"), "worker {worker}");
-        }
-        proxy.run(59 * SECOND);
-        let answer = proxy.workers[1].request(&from("eve"));
-        assert_eq!(answer.retry_after(), Some(1));
-        proxy.run(SECOND);
-        assert!(proxy.workers[1].request(&from("eve")).is_admitted());
-        proxy.run(SECOND);
-        assert_eq!(host.counter("diana.shop.rule.r.bans"), Some(1));
-        assert_eq!(host.counter("diana.shop.rule.r.banned"), Some(3));
-    }
-}
-
-#[test]
-fn a_ban_in_one_worker_is_one_in_all_at_once() {
-    let mut host = Host::new(5);
-    let mut proxy = start(&mut host, 4, &config("gateway", 1, BAN));
-    (0..11).for_each(|_| _ = proxy.workers[2].request(&from("eve")));
-    assert!(is_banned(&mut proxy, 2, "eve"), "nothing to wait for");
-    proxy.run(SECOND / 20);
-    for worker in 0..4 {
-        assert!(is_banned(&mut proxy, worker, "eve"), "worker {worker}");
-    }
-    // A worker that starts later knows it, too.
-    proxy.workers[0] = host.start_vm(&config("gateway", 1, BAN)).unwrap();
-    assert!(is_banned(&mut proxy, 0, "eve"));
-}
-
-#[test]
 fn a_flood_leaves_bans_and_memory_as_they_are() {
     for scope in ["local", "gateway"] {
         let mut host = Host::new(6);
@@ -128,23 +87,5 @@ fn a_flood_leaves_bans_and_memory_as_they_are() {
         for device in &bad {
             assert!(is_banned(&mut proxy, 0, device), "{scope}: {device}");
         }
-    }
-}
-
-#[test]
-fn the_rules_lift_a_ban() {
-    for scope in ["local", "gateway"] {
-        let mut host = Host::new(7);
-        let mut proxy = start(&mut host, 2, &config(scope, 1, BAN));
-        (0..11).for_each(|_| _ = proxy.workers[1].request(&from("eve")));
-        assert!(is_banned(&mut proxy, 1, "eve"));
-        let configure = |proxy: &mut Proxy, rpu, ban: &str| {
-            let config = config(scope, rpu, ban);
-            proxy.workers.iter_mut().for_each(|vm| vm.configure(&config).unwrap());
-        };
-        configure(&mut proxy, 50, BAN);
-        assert!(is_banned(&mut proxy, 1, "eve"), "{scope}: other limits");
-        configure(&mut proxy, 50, "after: 10, within: 1m, for: 2m, max: 1h");
-        assert!(proxy.workers[1].request(&from("eve")).is_admitted(), "{scope}: another ban");
     }
 }

@@ -6,7 +6,6 @@ mod bans;
 mod clocks;
 mod configuration;
 mod costs;
-mod exactness;
 mod faithful;
 mod fleet;
 mod holding;

@@ -70,25 +70,6 @@ fn nothing_that_is_done_to_shared_data_traps() {
 }
 
 #[test]
-fn a_loss_grants_at_most_one_further_limit() {
-    for path in ["/W", "/SW", "/TB"] {
-        let mut host = Host::new(2);
-        let mut proxy = host.start_proxy(3, &config()).unwrap();
-        let request = Request::get(path).header("x-device-id", "ann");
-        let mut admitted = 0;
-        for round in 0..4 {
-            for worker in (0..3).cycle().take(200) {
-                admitted += usize::from(proxy.workers[worker].request(&request).is_admitted());
-                proxy.run(SECOND / 50);
-            }
-            assert!(admitted <= (round + 1) * RPU, "{path}: {admitted} after {round} losses");
-            host.shared_data().clear();
-        }
-        assert!(admitted > 3 * RPU, "{path}: {admitted}");
-    }
-}
-
-#[test]
 fn every_write_of_any_key_takes_the_next_number() {
     let mut data = SharedData::default();
     data.set(b"a", b"1", 0).unwrap();

@@ -1,11 +1,10 @@
 //! What was used stays used: when a configuration changes, and when a VM dies.
 
+use host::Host;
 use host::request::Request;
 use host::vm::Vm;
-use host::{Host, Proxy};
 
 const SECOND: u64 = 1_000_000;
-const ALGORITHMS: [&str; 3] = ["W", "SW", "TB"];
 
 /// A rule for each value of `x-device-id`, on a unit long enough for nothing to come back.
 fn config(scope: &str, algo: &str, rpu: u64, more: &str) -> String {
@@ -15,47 +14,9 @@ fn config(scope: &str, algo: &str, rpu: u64, more: &str) -> String {
     )
 }
 
-fn start(host: &mut Host, workers: usize, config: &str) -> Proxy {
-    host.start_proxy(workers, config).unwrap_or_else(|error| panic!("{config}\n{error}"))
-}
-
 fn admitted(vm: &mut Vm, requests: usize) -> usize {
     let request = Request::get("/").header("x-device-id", "ann");
     (0..requests).filter(|_| vm.request(&request).is_admitted()).count()
-}
-
-#[test]
-fn a_change_keeps_what_was_used_under_the_new_limit() {
-    for (scope, algo) in ["local", "gateway"].iter().flat_map(|s| ALGORITHMS.map(|a| (s, a))) {
-        let mut host = Host::new(1);
-        let mut vm = host.start_vm(&config(scope, algo, 10, "")).unwrap();
-        assert_eq!(admitted(&mut vm, 4), 4);
-        for (rpu, more, left) in [
-            (12, "response: {status: 429}", 8),
-            (5, "except: {paths: [/healthz]}", 0),
-            (14, "log: refused", 2),
-            (20, "accepted: {headers: true}", 6),
-        ] {
-            vm.configure(&config(scope, algo, rpu, more)).unwrap();
-            assert_eq!(admitted(&mut vm, 20), left, "{scope} {algo} {rpu}");
-            vm.end_drain().unwrap();
-        }
-        let log = vm.log().join("\n");
-        assert!(!log.contains("anew"), "{log}");
-    }
-}
-
-#[test]
-fn a_change_of_how_many_callers_there_is_room_for_keeps_what_was_used() {
-    for (scope, algo) in ["local", "gateway"].iter().flat_map(|s| ALGORITHMS.map(|a| (s, a))) {
-        for keys in [1, 1_000, 200_000] {
-            let mut host = Host::new(2);
-            let mut vm = host.start_vm(&config(scope, algo, 10, "keys: 100")).unwrap();
-            assert_eq!(admitted(&mut vm, 4), 4);
-            vm.configure(&config(scope, algo, 10, &format!("keys: {keys}"))).unwrap();
-            assert_eq!(admitted(&mut vm, 20), 6, "{scope} {algo}: keys 100 to {keys}");
-        }
-    }
 }
 
 #[test]
@@ -116,52 +77,4 @@ fn what_rules_leave_in_shared_data_is_emptied_when_it_has_run_out() {
     vm.end_drain().unwrap();
     assert_eq!(admitted(&mut vm, 9), 3);
     assert!(host.shared_keys() <= keys + 2, "nothing new but a slot");
-}
-
-/// While the old root has streams it keeps its leases; when it ends it hands them in.
-#[test]
-fn blocks_of_the_rules_before_a_change_come_back() {
-    for algo in ALGORITHMS {
-        let mut host = Host::new(4);
-        let mut proxy = start(&mut host, 2, &config("gateway", algo, 1_000, ""));
-        let [one, two] = &mut proxy.workers[..] else { panic!("two workers") };
-        let mut total = admitted(one, 100) + admitted(two, 100);
-        for vm in [&mut *one, &mut *two] {
-            vm.configure(&config("gateway", algo, 1_000, "log: refused")).unwrap();
-            vm.end_drain().unwrap();
-        }
-        total += admitted(one, 2_000);
-        assert_eq!(total, 1_000, "{algo}");
-    }
-}
-
-#[test]
-fn a_vm_that_dies_loses_nothing_but_its_leases() {
-    for algo in ALGORITHMS {
-        let mut host = Host::new(5);
-        let config = config("gateway", algo, 1_000, "");
-        let mut proxy = start(&mut host, 2, &config);
-        let mut total = admitted(&mut proxy.workers[0], 300);
-        // What it held when it died, at most an eighth of what was left, is never spent.
-        proxy.workers[0] = host.start_vm(&config).unwrap();
-        for _ in 0..4 {
-            let vms = proxy.workers.iter_mut();
-            total += vms.map(|vm| admitted(vm, 600)).sum::<usize>();
-            proxy.run(2 * SECOND);
-        }
-        assert!((875..=1_000).contains(&total), "{algo}: {total}");
-    }
-}
-
-#[test]
-fn unspent_permits_of_an_idle_worker_go_to_the_others() {
-    for algo in ALGORITHMS {
-        let mut host = Host::new(6);
-        let mut proxy = start(&mut host, 4, &config("gateway", algo, 1_000, ""));
-        let mut total: usize = proxy.workers.iter_mut().map(|vm| admitted(vm, 50)).sum();
-        proxy.run(2 * SECOND);
-        assert!(!proxy.workers.iter_mut().any(Vm::has_timer), "no lease is out any more");
-        total += admitted(&mut proxy.workers[0], 2_000);
-        assert_eq!(total, 1_000, "{algo}");
-    }
 }
