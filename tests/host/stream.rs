@@ -111,6 +111,11 @@ impl Vm {
         self.guest().streams.keys().copied().collect()
     }
 
+    /// The root of a stream.
+    pub fn root_of(&mut self, id: u32) -> u32 {
+        self.stream(id).root
+    }
+
     /// Returns true if a stream has not ended.
     pub fn is_open(&mut self, id: u32) -> bool {
         self.guest().streams.contains_key(&id)

@@ -27,9 +27,8 @@ use kit::server::Server;
 use native::Native;
 use oracle::Looked;
 use plan::{Plan, WIDE};
-use record::Entry;
 use shipped::Shipped;
-use world::{Start, World};
+use world::{Played, Start, World};
 
 /// Seeds that find a bug when it is put back, with its description. They hold for the worlds that `Plan::draw` makes today.
 const FINDS: &[(u64, &str)] = &[
@@ -80,11 +79,11 @@ fn play(test: &str, start: Start, seeds: impl Iterator<Item = u64>) {
         let play = || {
             let mut world = World::new(&plan, start, &server);
             world.tells_all = is_one;
-            let (looked, history) = world.run();
+            let shipped = world.run();
             if test == "shipped" && plan.wide.is_some() {
-                compare(&history, &World::new(&plan, NATIVE, &server).run().1);
+                compare(&shipped, &World::new(&plan, NATIVE, &server).run());
             }
-            looked
+            shipped.0
         };
         match catch_unwind(AssertUnwindSafe(play)) {
             Ok(looked) => sum.add(looked),
@@ -106,8 +105,9 @@ fn play(test: &str, start: Start, seeds: impl Iterator<Item = u64>) {
 
 /// # Panics
 /// If the module and native workers have different histories in the same world.
-fn compare(shipped: &[Entry], native: &[Entry]) {
-    let differ = shipped.iter().zip(native).find(|(one, other)| one != other);
+fn compare(shipped: &Played, native: &Played) {
+    let differ = shipped.1.iter().zip(&native.1).find(|(one, other)| one != other);
     assert!(differ.is_none(), "the module and the native worker differ: {differ:#?}");
-    assert_eq!(shipped.len(), native.len(), "the numbers of requests differ");
+    assert_eq!(shipped.1.len(), native.1.len(), "the numbers of requests differ");
+    assert_eq!(shipped.2, native.2, "the metrics differ");
 }

@@ -17,7 +17,8 @@ use diana_worker::{AdminReply, Root, Stream};
 use fastrand::Rng;
 use kit::fake::{FakeEnvironment, FakeSharedData};
 
-use super::node::{ALARM, Call, End, Fate, Gateway, Visit, Worker, draw, report};
+use super::node::{self, ALARM, Call, End, Fate, Gateway, Visit, Worker, draw, report};
+use super::plan::{CENTRE, TOKEN};
 
 /// Runs another worker in the middle of a call, after this number of accesses to shared data.
 type Interruption = (u32, Box<dyn FnOnce()>);
@@ -32,7 +33,7 @@ struct Shared {
     clocks: Now,
     now: Cell<Micros>,
     data: FakeSharedData,
-    counts: RefCell<HashMap<String, u64>>,
+    metrics: RefCell<node::Metrics>,
     interruption: RefCell<Option<Interruption>>,
 }
 
@@ -43,7 +44,7 @@ impl Native {
             clocks,
             now: Cell::new(now),
             data: FakeSharedData::default(),
-            counts: RefCell::default(),
+            metrics: RefCell::default(),
             interruption: RefCell::default(),
         };
         Native { shared: Rc::new(shared), random }
@@ -57,6 +58,12 @@ impl Gateway for Native {
 
     fn set_time(&self, now: Micros) {
         self.shared.now.set(now);
+    }
+
+    fn metrics(&self) -> node::Metrics {
+        let mut metrics = self.shared.metrics.borrow().clone();
+        metrics.retain(|_, value| *value != 0);
+        metrics
     }
 
     fn start(&mut self, documents: &[String]) -> Rc<RefCell<dyn Worker>> {
@@ -133,19 +140,8 @@ impl OfThread {
         }
     }
 
-    fn end_root(&mut self, id: u32) {
-        self.host.call_about(id, id);
-        if let Some(mut root) = self.roots.remove(&id) {
-            root.end(&self.worker, &self.host);
-        }
-        self.host.roots.borrow_mut().remove(&id);
-        self.host.calls.borrow_mut().retain(|_, call| call.root != id);
-    }
-}
-
-impl Worker for OfThread {
-    fn open(&mut self, listener: usize, visit: &Visit) -> u32 {
-        let (id, root) = (self.host.next(), self.listeners[listener]);
+    fn open_by(&mut self, root: u32, visit: &Visit) -> u32 {
+        let id = self.host.next();
         let request = Rc::new(Asked::of(visit));
         self.host.requests.borrow_mut().insert(id, request.clone());
         self.host.call_about(root, id);
@@ -159,6 +155,27 @@ impl Worker for OfThread {
         id
     }
 
+    fn end_root(&mut self, id: u32) {
+        self.host.call_about(id, id);
+        if let Some(mut root) = self.roots.remove(&id) {
+            root.end(&self.worker, &self.host);
+        }
+        self.host.roots.borrow_mut().remove(&id);
+        self.host.calls.borrow_mut().retain(|_, call| call.root != id);
+    }
+}
+
+impl Worker for OfThread {
+    fn open(&mut self, listener: usize, visit: &Visit) -> u32 {
+        self.open_by(self.listeners[listener], visit)
+    }
+
+    fn follow(&mut self, stream: u32, visit: &Visit) -> u32 {
+        let root = self.streams[&stream].root;
+        self.end(stream, End::Followed);
+        self.open_by(root, visit)
+    }
+
     fn fate(&mut self, stream: u32) -> Fate {
         self.host.fates.borrow().get(&stream).copied().unwrap_or(Fate::Held)
     }
@@ -170,10 +187,11 @@ impl Worker for OfThread {
         };
         self.host.call_about(root, id);
         let end = if fate == Fate::Admitted { end } else { End::Left };
-        let ending = EndingOf::of(end);
+        let headers = response(end);
+        let ending = EndingOf { host: &self.host, stream: id, end, headers };
         let mut headers = ending.headers.clone();
         if let Some(mut stream) = stream {
-            if end != End::Left {
+            if !ending.headers.is_empty() {
                 let added = stream.response(&ending, &self.worker, &self.host);
                 let added = added.unwrap_or_default().into_iter();
                 headers.extend(added.map(|(name, value)| (name.into_owned(), value)));
@@ -226,6 +244,16 @@ impl Worker for OfThread {
         self.listeners[listener] = id;
     }
 
+    fn leaks(&mut self) -> Vec<String> {
+        let requests = self.host.requests.borrow();
+        let streams = self.streams.keys().chain(requests.keys());
+        let calls = self.host.calls.borrow();
+        // A configuration centre is asked again and again.
+        let calls = calls.iter().filter(|(_, call)| call.cluster != CENTRE);
+        let calls = calls.map(|(token, _)| format!("call {token}"));
+        streams.map(|stream| format!("stream {stream}")).chain(calls).collect()
+    }
+
     fn end_drain(&mut self) -> Vec<u32> {
         let listeners = self.listeners.clone();
         let over: Vec<u32> =
@@ -242,12 +270,20 @@ impl Worker for OfThread {
 struct Asked {
     path: String,
     account: String,
+    method: &'static str,
+    authorization: Option<String>,
     is_gold: bool,
 }
 
 impl Asked {
     fn of(visit: &Visit) -> Asked {
-        Asked { path: visit.path(), account: visit.account(), is_gold: visit.is_gold }
+        Asked {
+            path: visit.path(),
+            account: visit.account(),
+            method: visit.method(),
+            authorization: visit.authorization(),
+            is_gold: visit.is_gold,
+        }
     }
 }
 
@@ -255,7 +291,7 @@ impl Request for Asked {
     fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
         Some(Cow::Borrowed(match which {
             Pseudo::Path => self.path.as_bytes(),
-            Pseudo::Method => b"GET",
+            Pseudo::Method => self.method.as_bytes(),
             Pseudo::Authority => b"example.com",
         }))
     }
@@ -264,6 +300,10 @@ impl Request for Asked {
         match name {
             "x-account-id" => Values::One(self.account.as_bytes()),
             "x-plan" if self.is_gold => Values::One(b"gold"),
+            "authorization" => {
+                let value = self.authorization.as_ref();
+                value.map_or(Values::None, |value| Values::One(value.as_bytes()))
+            }
             _ => Values::None,
         }
     }
@@ -277,62 +317,71 @@ impl Request for Asked {
     }
 }
 
-/// How a stream ended, as the core reads it.
-struct EndingOf {
+/// How a stream ended, as the core reads it while the host is calling about that stream.
+struct EndingOf<'h> {
+    host: &'h NativeHost,
+    stream: u32,
     end: End,
     headers: Vec<(String, String)>,
 }
 
-impl EndingOf {
-    fn of(end: End) -> EndingOf {
-        let header = |name: &str, value: String| (name.to_owned(), value);
-        let headers = match end {
-            End::Served(used) => {
-                vec![header(":status", "200".into()), header("x-used", used.to_string())]
-            }
-            End::Failed => vec![header(":status", "503".into())],
-            End::Left => Vec::new(),
-        };
-        EndingOf { end, headers }
+impl EndingOf<'_> {
+    /// The end of the stream, unless another context was entered.
+    fn end(&self) -> Option<End> {
+        (self.host.entered.get() == self.stream).then_some(self.end)
     }
 }
 
-impl Ending for EndingOf {
+/// Headers of the response that the filter sees.
+fn response(end: End) -> Vec<(String, String)> {
+    let header = |name: &str, value: String| (name.to_owned(), value);
+    match end {
+        End::Served(used) => {
+            vec![header(":status", "200".into()), header("x-used", used.to_string())]
+        }
+        End::Failed => vec![header(":status", "503".into())],
+        End::Left | End::Followed => Vec::new(),
+    }
+}
+
+impl Ending for EndingOf<'_> {
     fn header(&self, name: &str) -> Values<'_> {
         let found = self.headers.iter().find(|(found, _)| found == name);
         found.map_or(Values::None, |(_, value)| Values::One(value.as_bytes()))
     }
 
     fn status(&self) -> Option<u16> {
-        match self.end {
+        match self.end()? {
             End::Served(_) => Some(200),
             End::Failed => Some(503),
             End::Left => None,
+            End::Followed => Some(302),
         }
     }
 
     fn is_from_upstream(&self) -> bool {
-        matches!(self.end, End::Served(_))
+        matches!(self.end(), Some(End::Served(_)))
     }
 
     fn is_followed(&self) -> bool {
-        false
+        self.end() == Some(End::Followed)
     }
 
     fn details(&self) -> Option<Cow<'_, [u8]>> {
-        Some(Cow::Borrowed(match self.end {
+        Some(Cow::Borrowed(match self.end()? {
             End::Served(_) => b"via_upstream",
             End::Failed => b"upstream_reset_before_response_started{connection_failure}",
             End::Left => b"downstream_remote_disconnect",
+            End::Followed => b"internal_redirect",
         }))
     }
 
     fn upstream_failed(&self) -> bool {
-        self.end == End::Failed
+        self.end() == Some(End::Failed)
     }
 
     fn client_left(&self) -> bool {
-        self.end == End::Left
+        self.end() == Some(End::Left)
     }
 
     fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {
@@ -371,13 +420,14 @@ struct NativeHost {
 /// A call that awaits an answer.
 struct Open {
     root: u32,
+    cluster: String,
 }
 
 impl NativeHost {
     fn new(shared: Rc<Shared>, random: u128) -> NativeHost {
         NativeHost {
             shared,
-            environment: FakeEnvironment::default(),
+            environment: FakeEnvironment([(TOKEN.0.into(), TOKEN.1.into())].into()),
             random,
             last: Cell::new(0),
             roots: RefCell::default(),
@@ -422,8 +472,9 @@ impl Callout for NativeHost {
     fn send(&self, call: &port::Call) -> Result<u32, &'static str> {
         let token = self.next();
         let timeout = call.timeout / 1000 * 1000;
-        self.made.borrow_mut().push(Call { token, body: call.body.clone(), timeout });
-        self.calls.borrow_mut().insert(token, Open { root: self.caller.get() });
+        let (cluster, body) = (call.cluster.clone(), call.body.clone());
+        self.made.borrow_mut().push(Call { cluster: cluster.clone(), token, body, timeout });
+        self.calls.borrow_mut().insert(token, Open { root: self.caller.get(), cluster });
         Ok(token)
     }
 
@@ -476,12 +527,16 @@ impl Log for NativeHost {
 
 impl Metrics for NativeHost {
     fn count(&self, name: &str, amount: u64) {
-        *self.shared.counts.borrow_mut().entry(name.into()).or_default() += amount;
+        self.gauge(name, amount.cast_signed());
     }
 
-    fn gauge(&self, _: &str, _: i64) {}
+    fn gauge(&self, name: &str, change: i64) {
+        *self.shared.metrics.borrow_mut().entry(name.into()).or_default() += change;
+    }
 
-    fn set(&self, _: &str, _: u64) {}
+    fn set(&self, name: &str, value: u64) {
+        self.shared.metrics.borrow_mut().insert(name.into(), value.cast_signed());
+    }
 
     fn record(&self, _: &str, _: u64) {}
 }
@@ -515,7 +570,14 @@ impl Streams for NativeHost {
         self.fates.borrow_mut().insert(stream, Fate::Refused);
     }
 
-    fn reply(&self, _: &AdminReply) {}
+    fn reply(&self, reply: &AdminReply) {
+        let stream = self.entered.get();
+        let mut headers = vec![(":status".to_owned(), reply.status.to_string())];
+        headers.extend(reply.headers().map(|(name, value)| (name.into(), value.into())));
+        headers.push(("content-length".into(), reply.body.len().to_string()));
+        self.refusals.borrow_mut().insert(stream, report(&headers, &reply.body, ""));
+        self.fates.borrow_mut().insert(stream, Fate::Refused);
+    }
 
     fn resume(&self, stream: u32) {
         self.fates.borrow_mut().entry(stream).or_insert(Fate::Admitted);
@@ -533,7 +595,7 @@ impl Host for NativeHost {
     }
 
     fn counted(&self, name: &str) -> u64 {
-        self.shared.counts.borrow().get(name).copied().unwrap_or(0)
+        self.shared.metrics.borrow().get(name).map_or(0, |count| count.cast_unsigned())
     }
 
     fn random(&self) -> u128 {

@@ -47,6 +47,7 @@ pub struct Network<'a> {
     /// The model, which has to give the same answers.
     model: Option<Proxy>,
     latency: Micros,
+    plan: &'a Plan,
     faults: Vec<Fault>,
 }
 
@@ -62,10 +63,12 @@ fn is_known(rules: &[Rule]) -> bool {
 }
 
 impl Network<'_> {
-    pub fn new<'a>(plan: &Plan, server: &'a Server) -> Network<'a> {
+    pub fn new<'a>(plan: &'a Plan, server: &'a Server) -> Network<'a> {
         server.reset();
-        let model = plan.entries.iter().all(|rules| is_known(rules)).then(Proxy::one);
-        Network { server, model, latency: plan.latency, faults: plan.faults.clone() }
+        // The model knows neither failovers nor resets nor days.
+        let is_known = plan.wide.is_none() && plan.entries.iter().all(|rules| is_known(rules));
+        let model = is_known.then(Proxy::one);
+        Network { server, model, latency: plan.latency, plan, faults: plan.faults.clone() }
     }
 
     /// A gateway makes a call.
@@ -115,6 +118,21 @@ impl Network<'_> {
         }
     }
 
+    /// A gateway calls the configuration centre. Returns when the answer comes, and the answer.
+    pub fn read_document(&mut self, call: &Call, now: Micros, rng: &mut Rng) -> (Micros, Response) {
+        let comes = now + self.way(rng) + self.way(rng);
+        let response = Response {
+            token: call.token,
+            status: Some(200),
+            body: self.plan.central(now).into(),
+            sent: now,
+            given_up: now + call.timeout,
+            was_taken: true,
+            is_whole: true,
+        };
+        (comes, response)
+    }
+
     /// A call reaches Redis. When its answer comes, and which.
     pub fn arrive(&mut self, way: Way, now: Micros) -> (Micros, Response) {
         let Way { call, sent, given_up, back } = way;
@@ -149,6 +167,32 @@ impl Network<'_> {
         self.model = self.model.take().map(|_| Proxy::one());
         self.server.command(&["FLUSHALL"]);
         self.server.command(&["SCRIPT", "FLUSH"]);
+    }
+
+    /// The replica has received all data so far.
+    pub fn replicate(&mut self, now: Micros) {
+        self.set_time(now);
+        let copy = "redis.call('SELECT', 1) redis.call('FLUSHDB') redis.call('SELECT', 0)
+            for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('COPY', key, key, 'DB', 1) end";
+        self.server.command(&["EVAL", copy, "0"]);
+    }
+
+    /// The replica takes over.
+    pub fn fail_over(&mut self, now: Micros) {
+        self.set_time(now);
+        self.server.command(&["SWAPDB", "0", "1"]);
+        self.server.command(&["SCRIPT", "FLUSH"]);
+    }
+
+    /// Keys that Redis would never forget, except for the secret and the clock of the fleet.
+    pub fn leaks(&self) -> String {
+        let find = "local found = {}
+            for _, key in ipairs(redis.call('KEYS', '*')) do
+                local is_kept = string.match(key, ':seed$') or string.match(key, ':clock$')
+                if redis.call('PTTL', key) == -1 and not is_kept then found[#found + 1] = key end
+            end
+            return table.concat(found, ' ')";
+        self.server.command(&["EVAL", find, "0"])
     }
 
     fn set_time(&self, now: Micros) {

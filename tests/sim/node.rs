@@ -1,12 +1,13 @@
 //! A gateway and its workers, as the world sees them. `shipped` and `native` implement them.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use diana_core::time::{Micros, Now, SECOND};
 use fastrand::Rng;
 
-use super::plan::EPOCH;
+use super::plan::{EPOCH, TOKEN};
 
 /// A request as a client sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,11 +17,36 @@ pub struct Visit {
     pub caller: u32,
     /// Whether the caller has the larger plan.
     pub is_gold: bool,
+    /// What an operator asks for in place of a client.
+    pub order: Option<Order>,
+}
+
+/// What an operator asks for about a caller of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    pub rule: String,
+    pub of_all: bool,
+    /// Whether what the caller has used is reset; otherwise it is shown.
+    pub is_reset: bool,
 }
 
 impl Visit {
     pub fn path(&self) -> String {
-        format!("/e{}", self.entry)
+        let Some(Order { rule, of_all, is_reset }) = &self.order else {
+            return format!("/e{}", self.entry);
+        };
+        let what = if *is_reset { "reset" } else { "usage" };
+        let caller = format!("&actor.account={}", self.account());
+        format!("/.diana/{what}?rule={rule}{}", if *of_all { "" } else { &caller })
+    }
+
+    pub fn method(&self) -> &'static str {
+        if matches!(self.order, Some(Order { is_reset: true, .. })) { "POST" } else { "GET" }
+    }
+
+    /// The operator's credentials.
+    pub fn authorization(&self) -> Option<String> {
+        self.order.is_some().then(|| format!("Bearer {}", TOKEN.1))
     }
 
     pub fn account(&self) -> String {
@@ -45,11 +71,14 @@ pub enum End {
     Failed,
     /// The client leaves before there is a response.
     Left,
+    /// The upstream answers with a redirect that the gateway follows itself.
+    Followed,
 }
 
 /// A call over HTTP that a worker makes.
 #[derive(Debug, Clone)]
 pub struct Call {
+    pub cluster: String,
     pub token: u32,
     pub body: Vec<u8>,
     pub timeout: Micros,
@@ -59,6 +88,9 @@ pub struct Call {
 pub trait Worker {
     /// A listener receives a request. Returns the number of its stream.
     fn open(&mut self, listener: usize, visit: &Visit) -> u32;
+
+    /// Ends a stream with a redirect and opens the stream of the request that follows it, under the same rules.
+    fn follow(&mut self, stream: u32, visit: &Visit) -> u32;
 
     fn fate(&mut self, stream: u32) -> Fate;
 
@@ -84,12 +116,18 @@ pub trait Worker {
     /// Gives a listener other rules. Open streams keep their rules.
     fn configure(&mut self, listener: usize, document: &str);
 
+    /// What the host and the worker still keep of streams and calls.
+    fn leaks(&mut self) -> Vec<String>;
+
     /// Ends the rules that no listener uses, and their streams. Returns these streams.
     fn end_drain(&mut self) -> Vec<u32>;
 }
 
 /// Text of the log line of a gateway that begins to count alone.
 pub const ALARM: &str = "cannot be relied upon";
+
+/// Values by name.
+pub type Metrics = BTreeMap<String, i64>;
 
 /// Text of a response and of the filter state of its stream.
 pub fn report(headers: &[(String, String)], body: &str, state: &str) -> String {
@@ -113,6 +151,9 @@ pub trait Gateway {
 
     /// Sets its clocks to an instant of the world, which never goes back.
     fn set_time(&self, now: Micros);
+
+    /// Its counters and gauges, except for those that are zero.
+    fn metrics(&self) -> Metrics;
 
     /// Starts a worker with the rules of each listener.
     fn start(&mut self, documents: &[String]) -> Rc<RefCell<dyn Worker>>;

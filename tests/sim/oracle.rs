@@ -10,7 +10,7 @@ use diana_core::time::{Micros, Now, SECOND};
 
 use super::plan::{EPOCH, Fault, MILLISECOND, Plan, TIMEOUT};
 use super::record::{Account, Entry, Reach};
-use super::rule::{Ban, Cost, Rule, Scope};
+use super::rule::{Ban, Cost, Rule, Scope, ahead};
 
 /// A fleet counts together again this long after the last fault.
 const TOGETHER: Micros = 2 * SECOND;
@@ -36,7 +36,9 @@ const FORGETTABLE: Micros = 400 * MILLISECOND;
 
 pub struct Oracle<'a> {
     pub plan: &'a Plan,
-    pub entries: &'a [Entry],
+    pub entries: Vec<Entry>,
+    /// The requests of operators.
+    pub orders: Vec<Entry>,
     pub reaches: &'a BTreeMap<usize, Reach>,
     pub deaths: &'a BTreeMap<usize, Micros>,
     pub alarms: &'a [(usize, Micros)],
@@ -73,22 +75,25 @@ impl Oracle<'_> {
     /// # Panics
     /// If a promise is broken.
     pub fn judge(mut self) -> Looked {
+        self.operators_are_answered();
         self.find_wells();
         self.nobody_waits_too_long();
         self.nobody_alarms_without_cause();
         self.fleets_come_together();
         for (number, rules) in self.plan.entries.iter().enumerate() {
             for rule in rules {
-                let of_entry = self.entries.iter().filter(|entry| entry.visit.entry == number);
+                let of_rule = self.entries.iter().filter(|entry| entry.visit.entry == number);
                 let mut counted = Counted::new();
-                for entry in of_entry.filter(|entry| entry.admitted().is_some()) {
+                for entry in of_rule.filter(|entry| entry.admitted().is_some()) {
                     counted.entry(entry.counted_as(rule)).or_default().push(entry);
                 }
+                let mut admissions = 0;
                 for admitted in counted.values_mut() {
                     admitted.sort_by_key(|entry| (entry.admitted(), entry.arrived));
-                    self.looked.admissions += admitted.len();
+                    admissions += admitted.len();
                     self.never_over(rule, admitted);
                 }
+                self.looked.admissions += admissions;
             }
             self.never_refused_in_error(number, rules);
             if let [rule] = &rules[..]
@@ -98,6 +103,31 @@ impl Oracle<'_> {
             }
         }
         self.looked
+    }
+
+    /// Operators are answered in time, and at the end they find nothing in flight.
+    fn operators_are_answered(&self) {
+        for entry in self.orders.iter().filter(|entry| !entry.is_lost) {
+            let decided = entry.decided.expect("an operator is answered").0;
+            let stood = self.stood_still(entry.worker, entry.arrived..decided);
+            assert!(decided - entry.arrived <= TIMEOUT + LATE + stood, "too late: {entry:?}");
+            let is_look = entry.visit.order.as_ref().is_some_and(|order| !order.is_reset);
+            let is_zero = entry.report.contains("\"in_flight\":0,");
+            assert!(!is_look || is_zero, "requests in flight at the end: {entry:?}");
+        }
+    }
+
+    /// The resets of an account, from the order until all workers know of it.
+    fn resets(&self, rule: &Rule, account: Account) -> impl Iterator<Item = Range<Micros>> {
+        let is_it = move |entry: &&Entry| {
+            let order = entry.visit.order.as_ref();
+            order.is_some_and(|order| order.rule == rule.name && order.is_reset)
+                && entry.counted_as(rule) == account
+        };
+        self.orders.iter().filter(is_it).map(|entry| {
+            let answered = entry.decided.map(|(at, _)| at).or(entry.ended);
+            entry.arrived..answered.unwrap_or(Micros::MAX - SECOND) + SECOND
+        })
     }
 
     /// A gateway counts alone only if a call failed.
@@ -210,9 +240,11 @@ impl Oracle<'_> {
                         rate(length + PUNCTUAL + late) + rule.cost.reserved()
                     }
                 };
-                let emptied = self.times_emptied(rule, &(begin..*end));
+                let resets = self.resets(rule, last.counted_as(rule));
+                let resets = resets.filter(|reset| overlaps(reset, &(begin..*end))).count() as u64;
+                let emptied = self.times_emptied(rule, &(begin..*end)) + resets;
                 if settles && emptied > 0 {
-                    // Redis has forgotten earlier debts.
+                    // Earlier debts are forgotten.
                     break;
                 }
                 sum.add(self.known(rule, first, last), first.gateway_life, *may_be_alone);
@@ -223,7 +255,7 @@ impl Oracle<'_> {
                     sum.together <= allowed && (settles || sum.all <= allowed * (1 + shares)),
                     "{}: {sum:?} of {allowed} from {begin} to {end}, {at}; the first is {first:?}, \
                      the last {last:?}",
-                    rule.text(),
+                    rule.text(1),
                 );
             }
         }
@@ -244,8 +276,9 @@ impl Oracle<'_> {
     /// How often Redis forgot near a span.
     fn times_emptied(&self, rule: &Rule, span: &Range<Micros>) -> u64 {
         let is_near = |fault: &&Fault| match fault {
-            Fault::Emptied { at } => {
-                rule.scope == Scope::Global && overlaps(&(*at..at + TOGETHER), span)
+            Fault::Emptied { .. } | Fault::Failover { .. } => {
+                let wrong = fault.span();
+                rule.scope == Scope::Global && overlaps(&(wrong.start..wrong.end + TOGETHER), span)
             }
             _ => false,
         };
@@ -298,7 +331,10 @@ impl Oracle<'_> {
                         && wrong.end - wrong.start >= FORGETTABLE
                         && overlaps(&wrong, &span)
                 }
-                Fault::Away { .. } | Fault::Loses { .. } | Fault::Emptied { .. } => {
+                Fault::Away { .. }
+                | Fault::Loses { .. }
+                | Fault::Emptied { .. }
+                | Fault::Failover { .. } => {
                     rule.scope == Scope::Global
                         && overlaps(&(wrong.start..wrong.end + TOGETHER), &span)
                 }
@@ -337,8 +373,11 @@ impl Oracle<'_> {
             self.looked.accountable += 1;
             let fits = |rule: &Rule| {
                 let own = refusal.counted_as(rule);
-                let counted = of_entry.iter().filter(|entry| entry.counted_as(rule) == own);
-                self.fits(rule, refusal, decided, &counted.copied().collect::<Vec<_>>())
+                let counted = self
+                    .entries
+                    .iter()
+                    .filter(|entry| entry.visit.entry == number && entry.counted_as(rule) == own);
+                self.fits(rule, refusal, decided, &counted.collect::<Vec<_>>())
             };
             assert!(!rules.iter().all(fits), "refused although it fits: {refusal:?}");
         }
@@ -374,7 +413,7 @@ impl Oracle<'_> {
             assert!(
                 entry.arrived <= known || entry.arrived >= anywhere + ban.lasts,
                 "{}: let through though banned at {here}: {entry:?}",
-                rule.text()
+                rule.text(1)
             );
         }
     }
@@ -409,7 +448,7 @@ impl Oracle<'_> {
                 Fault::Still { worker, .. } => {
                     (rule.scope != Scope::Local && !is_settled) || *worker == refusal.worker
                 }
-                Fault::Emptied { .. } => rule.scope == Scope::Global,
+                Fault::Emptied { .. } | Fault::Failover { .. } => rule.scope == Scope::Global,
             };
             let wrong = fault.span();
             match fault {
@@ -462,7 +501,10 @@ impl Oracle<'_> {
                     entry.decided.map(|(at, _)| at).or(entry.ended).unwrap_or(Micros::MAX)
                 }
             };
-            charged.push((until.min(at), amount));
+            let is_reset = |reset: Range<Micros>| until < reset.start && reset.end + SECOND < at;
+            if !self.resets(rule, refusal.counted_as(rule)).any(is_reset) {
+                charged.push((until.min(at), amount));
+            }
         }
         if rule.algo == "P" {
             return (charged.len() as u64) < rule.limit;
@@ -540,7 +582,7 @@ fn ceil(limit: u64, ticks: Micros, unit: Micros) -> u64 {
 
 /// The window that an instant lies in.
 fn window(rule: &Rule, at: Micros) -> Micros {
-    (EPOCH + at) / rule.unit
+    (EPOCH + at + ahead(rule.midnight) * SECOND) / rule.unit
 }
 
 fn overlaps(one: &Range<Micros>, other: &Range<Micros>) -> bool {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use diana_core::time::{Micros, SECOND};
 use fastrand::Rng;
 
-use super::rule::{Rule, Scope, Theme};
+use super::rule::{Cost, DAY, Rule, Scope, Theme, ahead};
 
 /// Time of Redis's clock at the start of a world.
 pub const EPOCH: Micros = kit::rules::START;
@@ -57,12 +57,37 @@ pub const WIDE: u64 = 100_000;
 pub struct Wide {
     /// Whether responses of admitted requests report the limits, too.
     pub reports: bool,
+    /// Per cent of responses that are redirects which the gateway follows itself.
+    pub followed: u8,
+    /// Resets by operators.
+    pub resets: Vec<Reset>,
+    /// When a configuration centre changes its document, which doubles the limits every other time.
+    pub central: Option<Vec<Micros>>,
+    /// When the local day ends; zero in UTC.
+    pub midnight: Micros,
 }
 
+/// An operator resets what a caller has used under a rule.
+#[derive(Debug, Clone)]
+pub struct Reset {
+    pub at: Micros,
+    pub worker: usize,
+    pub entry: usize,
+    pub rule: usize,
+    pub caller: u32,
+}
+
+/// Variable with the operator's token, and the token.
+pub const TOKEN: (&str, &str) = ("DIANA_TOKEN", "a token of an operator");
+
+/// Cluster of the configuration centre.
+pub const CENTRE: &str = "centre";
+
 impl Wide {
-    fn draw(seed: u64) -> Wide {
-        let mut rng = Rng::with_seed(seed ^ 1 << 62);
-        Wide { reports: rng.bool() }
+    fn draw(rng: &mut Rng) -> Wide {
+        let followed = if rng.bool() { 0 } else { rng.u8(1..40) };
+        let (resets, central, midnight) = (Vec::new(), None, 0);
+        Wide { reports: rng.bool(), followed, resets, central, midnight }
     }
 }
 
@@ -81,6 +106,8 @@ pub enum Fault {
     Restarts { at: Micros, gateway: usize },
     /// Redis forgets everything.
     Emptied { at: Micros },
+    /// A replica takes the place of Redis, as it was at the start of the span.
+    Failover { span: Range<Micros> },
     /// A listener of a gateway gets another document; streams of the old one are ended after `drain`.
     Update { at: Micros, gateway: usize, listener: usize, drain: Micros },
 }
@@ -102,9 +129,10 @@ impl Fault {
     /// From when to when something is wrong.
     pub fn span(&self) -> Range<Micros> {
         match self {
-            Fault::Away { span, .. } | Fault::Loses { span, .. } | Fault::Still { span, .. } => {
-                span.clone()
-            }
+            Fault::Away { span, .. }
+            | Fault::Loses { span, .. }
+            | Fault::Still { span, .. }
+            | Fault::Failover { span } => span.clone(),
             Fault::Dies { at, .. } | Fault::Restarts { at, .. } | Fault::Emptied { at } => *at..*at,
             Fault::Update { at, drain, .. } => *at..*at + drain,
         }
@@ -153,7 +181,7 @@ impl Plan {
             leaving: if rng.bool() { 0 } else { rng.u8(..30) },
             interrupted: if rng.bool() { 0 } else { rng.u8(..30) },
             faults: Vec::new(),
-            wide: (seed >= WIDE).then(|| Wide::draw(seed)),
+            wide: None,
         };
         if rng.u8(..4) > 0 {
             let usual: &[u8] = match theme {
@@ -173,7 +201,55 @@ impl Plan {
             }
         }
         plan.parts = [16, 1, 2, 4, 1, 1, 1, 1, 1][rng.usize(..9)];
+        if seed >= WIDE {
+            plan.widen(&mut Rng::with_seed(seed ^ 1 << 62));
+        }
         plan
+    }
+
+    fn widen(&mut self, rng: &mut Rng) {
+        self.wide = Some(Wide::draw(rng));
+        if rng.bool() {
+            for _ in 0..rng.usize(1..=2) {
+                let at = rng.u64(SECOND..self.ends - SECOND);
+                let lag = [rng.u64(..20 * MILLISECOND), rng.u64(..SECOND)][rng.usize(..2)];
+                self.faults.push(Fault::Failover { span: at - lag..at });
+            }
+        }
+        let last = self.ends - SECOND;
+        if rng.u8(..3) == 0 {
+            let wide = self.wide.as_mut().expect("the world is wide");
+            wide.midnight = rng.u64(1..=last / SECOND) * SECOND;
+            for rule in self.entries.iter_mut().flatten() {
+                rule.midnight = wide.midnight;
+                if rule.algo != "W" || rng.u8(..4) == 0 {
+                    continue;
+                }
+                rule.unit = DAY;
+                let fits = rule.cost == Cost::Plain(1) && !rule.of_all && rule.gold.is_none();
+                rule.is_filter = fits && rule.scope != Scope::Gateway && rng.bool();
+            }
+        }
+        if rng.u8(..3) == 0 {
+            let changes = (0..rng.usize(1..=3)).map(|_| rng.u64(..last)).collect();
+            self.wide.as_mut().expect("the world is wide").central = Some(changes);
+            self.entries.iter_mut().flatten().for_each(|rule| rule.is_doubled = rng.bool());
+        }
+        if rng.bool() {
+            for _ in 0..rng.usize(1..=4) {
+                let entry = rng.usize(..self.entries.len());
+                let reset = Reset {
+                    at: rng.u64(SECOND..self.ends),
+                    worker: rng.usize(..self.gateways * self.workers),
+                    entry,
+                    rule: rng.usize(..self.entries[entry].len()),
+                    caller: rng.u32(..self.callers.min(2)),
+                };
+                if self.entries[entry][reset.rule].can_be_reset() {
+                    self.wide.as_mut().expect("the world is wide").resets.push(reset);
+                }
+            }
+        }
     }
 
     fn fault(&self, kind: u8, at: Micros, rng: &mut Rng) -> Fault {
@@ -207,7 +283,7 @@ impl Plan {
     pub fn document(&self, listener: usize, changes: usize) -> String {
         let mut text = format!(
             "namespace: sim\nkeys: 10000\nresponse: {{status: {}}}\n\
-             redis: {{cluster: redis, timeout: {}ms{}}}\nlimits:\n",
+             redis: {{cluster: redis, timeout: {}ms{}}}\n",
             400 + (listener + 2 * changes) % 200,
             TIMEOUT / MILLISECOND,
             if self.parts > 1 {
@@ -216,11 +292,41 @@ impl Plan {
                 String::new()
             },
         );
-        if self.wide.as_ref().is_some_and(|wide| wide.reports) {
-            text.insert_str(0, "accepted: {headers: true, filter_state: true}\n");
+        if let Some(wide) = &self.wide {
+            if wide.reports {
+                text.push_str("accepted: {headers: true, filter_state: true}\n");
+            }
+            if !wide.resets.is_empty() {
+                _ = writeln!(text, "admin: {{path: /.diana, token_env: {}}}", TOKEN.0);
+            }
+            if wide.central.is_some() {
+                _ = writeln!(text, "remote: {{cluster: {CENTRE}, path: /, every: 1s}}");
+            }
         }
+        text + &self.limits(1)
+    }
+
+    /// The document of the configuration centre.
+    pub fn central(&self, now: Micros) -> String {
+        let changes = self.wide.as_ref().and_then(|wide| wide.central.as_deref());
+        let past = changes.unwrap_or_default().iter().filter(|at| **at <= now).count();
+        self.limits(1 + past as u64 % 2)
+    }
+
+    fn limits(&self, times: u64) -> String {
+        let mut text = String::new();
+        // An offset has no seconds unless clocks change.
+        if let Some(ahead) =
+            self.wide.as_ref().map(|wide| ahead(wide.midnight)).filter(|it| *it > 0)
+        {
+            let standard = ahead - 3600;
+            let (hours, minutes, seconds) = (standard / 3600, standard / 60 % 60, standard % 60);
+            _ = writeln!(text, "time_zone: AAA-{hours}:{minutes}:{seconds}BBB,M3.5.0,M10.5.0");
+        }
+        text.push_str("limits:\n");
         for (number, rules) in self.entries.iter().enumerate() {
-            let rules: Vec<String> = rules.iter().map(Rule::text).collect();
+            let times = |rule: &Rule| if rule.is_doubled { times } else { 1 };
+            let rules: Vec<String> = rules.iter().map(|rule| rule.text(times(rule))).collect();
             _ = writeln!(text, "- {{Url: /e{number}, rules: [{}]}}", rules.join(", "));
         }
         text

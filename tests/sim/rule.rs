@@ -3,9 +3,11 @@
 use std::rc::Rc;
 
 use diana_core::algorithm::{Algorithm, REGISTRY};
-use diana_core::policy::Quota;
+use diana_core::policy::{Quota, Zone};
 use diana_core::time::{Micros, SECOND, Unit};
 use fastrand::Rng;
+
+use super::plan::EPOCH;
 
 /// The workers that share a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +83,15 @@ pub struct Rule {
     pub of_all: bool,
     pub cost: Cost,
     pub ban: Option<Ban>,
+    /// Whether documents of the configuration centre double the limits at times.
+    pub is_doubled: bool,
+    /// When the local day ends; zero in UTC.
+    pub midnight: Micros,
+    /// Whether callers of a day are counted in a filter of fixed size.
+    pub is_filter: bool,
 }
+
+pub const DAY: Micros = 24 * 60 * 60 * SECOND;
 
 impl Rule {
     /// A rule of a world with this theme.
@@ -116,7 +126,22 @@ impl Rule {
         let bans = !settles && algo != "P" && rng.u8(..6) == 0;
         let lasts = rng.u64(1000..=3000) * 1000;
         let ban = bans.then(|| Ban { after: rng.usize(1..=10), lasts });
-        Rule { name, scope, algo, unit, limit, gold, of_all: rng.u8(..4) == 0, cost, ban }
+        let of_all = rng.u8(..4) == 0;
+        let (is_doubled, midnight, is_filter) = (false, 0, false);
+        Rule {
+            name,
+            scope,
+            algo,
+            unit,
+            limit,
+            gold,
+            of_all,
+            cost,
+            ban,
+            is_doubled,
+            midnight,
+            is_filter,
+        }
     }
 
     pub fn holds(&self) -> bool {
@@ -125,18 +150,30 @@ impl Rule {
 
     /// The largest limit that a caller may have.
     pub fn most(&self) -> u64 {
-        self.gold.unwrap_or(0).max(self.limit)
+        self.gold.unwrap_or(0).max(self.limit) * if self.is_doubled { 2 } else { 1 }
     }
 
-    pub fn text(&self) -> String {
-        let Rule { name, algo, limit, .. } = self;
+    /// Whether an operator can reset what a caller has used.
+    pub fn can_be_reset(&self) -> bool {
+        let algo = !["P", "LB"].contains(&self.algo);
+        algo && self.scope != Scope::Local && !self.is_filter && self.ban.is_none()
+    }
+
+    /// The rule as the document has it, with limits `times` as high.
+    pub fn text(&self, times: u64) -> String {
+        let Rule { name, algo, .. } = self;
+        let limit = self.limit * times;
         let actor = if self.of_all { "all" } else { "account" };
         let scope = match self.scope {
             Scope::Local => "local",
             Scope::Gateway => "gateway",
             Scope::Global => "global",
         };
-        let unit = if self.unit == SECOND { "second" } else { "minute" };
+        let unit = match self.unit {
+            SECOND => "second",
+            DAY => "day",
+            _ => "minute",
+        };
         let (key, numbers) = match *algo {
             "P" => ("in_flight", format!("in_flight: {limit}")),
             _ => ("rpu", format!("unit: {unit}, rpu: {limit}, algo: {algo}")),
@@ -149,19 +186,35 @@ impl Rule {
             }
         };
         let gold = self.gold.map_or(String::new(), |gold| {
-            format!(", plans: {{by: [{{header: x-plan}}], of: {{gold: {{{key}: {gold}}}}}}}")
+            format!(
+                ", plans: {{by: [{{header: x-plan}}], of: {{gold: {{{key}: {}}}}}}}",
+                gold * times
+            )
         });
         let ban = self.ban.map_or(String::new(), |Ban { after, lasts }| {
             format!(", ban: {{after: {after}, within: 1s, for: {}ms}}", lasts / 1000)
         });
-        format!("{{name: {name}, actor: {actor}, {numbers}, scope: {scope}{cost}{gold}{ban}}}")
+        let filter = if self.is_filter { ", quota: {accounts: 1000, error: 0.0001}" } else { "" };
+        format!(
+            "{{name: {name}, actor: {actor}, {numbers}, scope: {scope}{cost}{gold}{ban}{filter}}}"
+        )
     }
 
     /// The rule's algorithm, as a single counter.
     pub fn counter(&self) -> Rc<dyn Algorithm> {
         let entry = REGISTRY.iter().find(|entry| entry.short == self.algo).expect("an algorithm");
-        let unit = if self.unit == SECOND { Unit::Second } else { Unit::Minute };
-        let quota = Quota { cost: self.cost.max(), ..Quota::new(unit, self.limit) };
+        let unit = match self.unit {
+            SECOND => Unit::Second,
+            DAY => Unit::Day,
+            _ => Unit::Minute,
+        };
+        let zone = Zone::ahead(ahead(self.midnight) as i32);
+        let quota = Quota { cost: self.cost.max(), zone, ..Quota::new(unit, self.limit) };
         (entry.build)(&quota).expect("a quota")
     }
+}
+
+/// Seconds by which local time is ahead of UTC where a day ends at this instant of the world; zero is UTC.
+pub fn ahead(midnight: Micros) -> u64 {
+    if midnight == 0 { 0 } else { (DAY - (EPOCH + midnight) % DAY) / SECOND }
 }

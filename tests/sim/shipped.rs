@@ -10,8 +10,8 @@ use host::call_out::Response;
 use host::request::Request;
 use host::vm::Vm;
 
-use super::node::{ALARM, Call, End, Fate, Gateway, Visit, Worker, draw, report};
-use super::plan::Plan;
+use super::node::{ALARM, Call, End, Fate, Gateway, Metrics, Visit, Worker, draw, report};
+use super::plan::{CENTRE, Plan, TOKEN};
 
 pub struct Shipped {
     host: host::Host,
@@ -26,6 +26,8 @@ impl Shipped {
     pub fn new(plan: &Plan, seed: u64, now: Micros, hours_ahead: u64) -> Shipped {
         let host = host::Host::new(seed);
         host.add_cluster("redis");
+        host.add_cluster(CENTRE);
+        host.set_environment(TOKEN.0, TOKEN.1);
         let clock = host.clock();
         let (drawn, random) = draw(seed, hours_ahead);
         // The same clocks and random numbers as of the native gateway.
@@ -46,6 +48,13 @@ impl Gateway for Shipped {
 
     fn set_time(&self, now: Micros) {
         self.host.advance(now - self.now.replace(now));
+    }
+
+    fn metrics(&self) -> Metrics {
+        let value = |name: &String| self.host.counter(name).or(self.host.gauge(name));
+        let names = self.host.metrics().into_iter();
+        let metrics = names.filter_map(|name| Some((value(&name)?.cast_signed(), name)));
+        metrics.filter(|(value, _)| *value != 0).map(|(value, name)| (name, value)).collect()
     }
 
     fn start(&mut self, documents: &[String]) -> Rc<RefCell<dyn Worker>> {
@@ -86,14 +95,32 @@ struct OfVm {
 const CLIENT_LEFT: u64 = 1 << 14;
 const UPSTREAM_FAILED: u64 = 1 << 5;
 
-impl Worker for OfVm {
-    fn open(&mut self, listener: usize, visit: &Visit) -> u32 {
-        self.vm.turn_to(self.listeners[listener]);
-        let mut request = Request::get(visit.path()).header("x-account-id", visit.account());
+impl OfVm {
+    fn open_by(&mut self, root: u32, visit: &Visit) -> u32 {
+        self.vm.turn_to(root);
+        let mut request = Request::get(visit.path())
+            .without(":method")
+            .header(":method", visit.method())
+            .header("x-account-id", visit.account());
         if visit.is_gold {
             request = request.header("x-plan", "gold");
         }
+        if let Some(authorization) = visit.authorization() {
+            request = request.header("authorization", authorization);
+        }
         self.vm.open(&request).unwrap_or_else(|trap| panic!("{trap}"))
+    }
+}
+
+impl Worker for OfVm {
+    fn open(&mut self, listener: usize, visit: &Visit) -> u32 {
+        self.open_by(self.listeners[listener], visit)
+    }
+
+    fn follow(&mut self, stream: u32, visit: &Visit) -> u32 {
+        let root = self.vm.root_of(stream);
+        self.end(stream, End::Followed);
+        self.open_by(root, visit)
     }
 
     fn fate(&mut self, stream: u32) -> Fate {
@@ -118,6 +145,7 @@ impl Worker for OfVm {
                 let headers: &[(&str, &str)] = &[(":status", "503")];
                 vm.end(stream, Some((headers, why)), (Some(503), why, UPSTREAM_FAILED))
             }
+            End::Followed => vm.end(stream, None, (Some(302), "internal_redirect", 0)),
             End::Left => {
                 let why = "downstream_remote_disconnect";
                 vm.end(stream, None, (None, why, CLIENT_LEFT))
@@ -146,7 +174,8 @@ impl Worker for OfVm {
         let calls: Vec<Call> = new
             .map(|call| {
                 let timeout = Micros::from(call.timeout) * 1000;
-                Call { token: call.token, body: call.body.clone(), timeout }
+                let (cluster, body) = (call.cluster.clone(), call.body.clone());
+                Call { cluster, token: call.token, body, timeout }
             })
             .collect();
         self.seen = calls.last().map_or(seen, |call| call.token);
@@ -173,13 +202,23 @@ impl Worker for OfVm {
         self.listeners[listener] = self.vm.in_force();
     }
 
+    fn leaks(&mut self) -> Vec<String> {
+        let streams = self.vm.streams().into_iter().map(|stream| format!("stream {stream}"));
+        // A configuration centre is asked again and again.
+        let calls = self.vm.call_outs().iter().filter(|call| call.cluster != CENTRE);
+        let calls = calls.map(|call| format!("call {}", call.token));
+        streams.chain(calls.collect::<Vec<_>>()).collect()
+    }
+
     fn end_drain(&mut self) -> Vec<u32> {
-        let before = self.vm.streams();
-        for root in self.vm.roots() {
-            if !self.listeners.contains(&root) {
-                self.vm.end_root(root).unwrap_or_else(|trap| panic!("{trap}"));
-            }
+        let roots = self.vm.roots().into_iter().filter(|root| !self.listeners.contains(root));
+        let roots: Vec<u32> = roots.collect();
+        let mut ended = self.vm.streams();
+        ended.retain(|stream| roots.contains(&self.vm.root_of(*stream)));
+        ended.iter().for_each(|stream| drop(self.end(*stream, End::Left)));
+        for root in roots {
+            self.vm.end_root(root).unwrap_or_else(|trap| panic!("{trap}"));
         }
-        before.into_iter().filter(|stream| !self.vm.is_open(*stream)).collect()
+        ended
     }
 }

@@ -10,10 +10,11 @@ use fastrand::Rng;
 use kit::server::Server;
 
 use super::network::{Network, Response, Sent, Way};
-use super::node::{End, Fate, Gateway, Visit, Worker};
+use super::node::{End, Fate, Gateway, Metrics, Order, Visit, Worker};
 use super::oracle::{Looked, Oracle};
-use super::plan::{Fault, MILLISECOND, Plan, REST};
+use super::plan::{CENTRE, Fault, MILLISECOND, Plan, REST, Reset};
 use super::record::{Entry, Reach};
+use super::rule::{Rule, Scope};
 
 /// Starts a gateway of a plan with a seed, at a time, with a wall clock this number of hours ahead.
 pub type Start = fn(&Plan, u64, Micros, u64) -> Box<dyn Gateway>;
@@ -21,6 +22,9 @@ pub type Start = fn(&Plan, u64, Micros, u64) -> Box<dyn Gateway>;
 /// From this number of waiting requests on, a worker may refuse more of them, for this long.
 const CROWD: usize = 60;
 const CROWDED: Micros = SECOND + SECOND / 5;
+
+/// The extent of the checks, all requests, and the metrics of each gateway at the end.
+pub type Played = (Looked, Vec<Entry>, Vec<Metrics>);
 
 enum Event {
     /// A random request to a random worker.
@@ -33,6 +37,8 @@ enum Event {
     Arrival { worker: usize, life: usize, way: Way },
     /// A call is answered.
     Answer { worker: usize, life: usize, response: Response },
+    /// The configuration centre answers.
+    Document { worker: usize, life: usize, response: Response },
     /// A stream ends.
     End { worker: usize, life: usize, stream: u32, end: End },
     /// The fault with this index.
@@ -116,7 +122,12 @@ impl World<'_> {
 
     fn site(&mut self, now: Micros, changes: Vec<usize>) -> Site {
         self.lives += 1;
-        let gateway = (self.start)(self.plan, self.rng.u64(..), now, self.rng.u64(..3));
+        let (seed, mut ahead) = (self.rng.u64(..), self.rng.u64(..3));
+        if self.plan.wide.as_ref().is_some_and(|wide| wide.midnight > 0) {
+            // Days end at the same instants by all clocks.
+            ahead = 0;
+        }
+        let gateway = (self.start)(self.plan, seed, now, ahead);
         Site { life: self.lives, gateway, changes }
     }
 
@@ -131,13 +142,18 @@ impl World<'_> {
         Place { gateway, life: self.lives, worker, called: None, open, crowded }
     }
 
-    /// Runs all events, then the oracles. Returns also the history.
-    pub fn run(mut self) -> (Looked, Vec<Entry>) {
+    /// Runs all events, then the oracles.
+    pub fn run(mut self) -> Played {
         for worker in 0..self.places.len() {
             self.look(worker, 0);
         }
         for (number, fault) in self.plan.faults.iter().enumerate() {
             self.add(fault.span().start, Event::Fault(number));
+        }
+        for reset in self.plan.wide.iter().flat_map(|wide| &wide.resets) {
+            let Reset { at, worker, entry, rule, caller } = *reset;
+            let visit = self.order(&self.plan.entries[entry][rule], entry, caller, true);
+            self.add(at, Event::Visit { worker, visit });
         }
         let first = self.gap();
         self.add(first, Event::Request);
@@ -153,14 +169,37 @@ impl World<'_> {
         let open: Vec<&BTreeMap<u32, usize>> =
             self.places.iter().map(|place| &place.open).collect();
         assert!(open.iter().all(|open| open.is_empty()), "streams are left: {open:?}");
+        self.find_leaks();
+        let metrics = self.sites.iter().map(|site| site.gateway.metrics()).collect();
         if self.tells_all {
             self.entries.iter().for_each(|entry| println!("{entry:?}"));
             self.reaches.iter().for_each(|reach| println!("{reach:?}"));
         }
         let World { plan, entries, reaches, deaths, alarms, .. } = &self;
+        let (orders, entries) =
+            entries.iter().cloned().partition(|entry| entry.visit.order.is_some());
         let (wells, looked) = (BTreeMap::new(), Looked::default());
-        let looked = Oracle { plan, entries, reaches, deaths, alarms, wells, looked }.judge();
-        (looked, self.entries)
+        let looked =
+            Oracle { plan, entries, orders, reaches, deaths, alarms, wells, looked }.judge();
+        (looked, self.entries, metrics)
+    }
+
+    /// # Panics
+    /// If workers, hosts or Redis keep anything after the last request.
+    fn find_leaks(&self) {
+        for place in &self.places {
+            let leaks = place.worker.borrow_mut().leaks();
+            assert!(leaks.is_empty(), "a worker of gateway {} leaks {leaks:?}", place.gateway);
+        }
+        assert_eq!(self.network.leaks(), "", "keys that Redis keeps for ever");
+        for (number, site) in self.sites.iter().enumerate() {
+            // A worker that died cannot correct the gauges.
+            let workers = self.workers_of(number);
+            let died = |fault: &Fault| matches!(fault, Fault::Dies { worker, .. } if workers.contains(worker));
+            let mut open = site.gateway.metrics();
+            open.retain(|name, _| name.ends_with(".in_flight"));
+            assert!(open.is_empty() || self.plan.faults.iter().any(died), "in flight: {open:?}");
+        }
     }
 
     /// Adds requests in turn after everything has ended, which reveal lost permits. Returns when the last of them
@@ -174,12 +213,23 @@ impl World<'_> {
                 for _ in 0..(most + 2).min(25) {
                     at += 7 * MILLISECOND;
                     let worker = self.rng.usize(..self.places.len());
-                    let visit = Visit { entry, caller, is_gold: false };
+                    let visit = self.visit_of(entry, caller, false);
                     self.add(at, Event::Visit { worker, visit });
                 }
             }
         }
-        at + REST + 2 * SECOND
+        at += REST;
+        if self.plan.wide.as_ref().is_some_and(|wide| !wide.resets.is_empty()) {
+            for (entry, rules) in self.plan.entries.iter().enumerate() {
+                let places = rules.iter().filter(|rule| rule.algo == "P");
+                for rule in places.filter(|rule| rule.scope != Scope::Local) {
+                    let worker = self.rng.usize(..self.places.len());
+                    let visit = self.order(rule, entry, 0, false);
+                    self.add(at, Event::Visit { worker, visit });
+                }
+            }
+        }
+        at + 2 * SECOND
     }
 
     fn happen(&mut self, event: Event, now: Micros) {
@@ -220,6 +270,15 @@ impl World<'_> {
                     self.call(worker, now, |worker| worker.answer(token, status, &body));
                 }
             }
+            Event::Document { worker, life, response } => {
+                let until = self.goes_on(worker, now);
+                if until > now {
+                    self.add(until, Event::Document { worker, life, response });
+                } else if self.places[worker].life == life {
+                    let Response { token, status, body, .. } = response;
+                    self.call(worker, now, |worker| worker.answer(token, status, &body));
+                }
+            }
             Event::End { worker, life, stream, end } => {
                 if self.postpone(worker, now, 0, || Event::End { worker, life, stream, end }) {
                     return;
@@ -233,9 +292,13 @@ impl World<'_> {
                     entry.ended = Some(now);
                     entry.used = match end {
                         End::Served(used) if entry.admitted().is_some() => Some(used),
-                        End::Failed if entry.admitted().is_some() => Some(0),
+                        End::Failed | End::Followed if entry.admitted().is_some() => Some(0),
                         _ => None,
                     };
+                    // Some clients leave before the gateway has followed the redirect.
+                    if end == End::Followed && self.rng.u8(..4) > 0 {
+                        return self.follow(worker, stream, request, now);
+                    }
                     let report = self.call(worker, now, |worker| worker.end(stream, end));
                     self.entries[request].report = report;
                 }
@@ -280,6 +343,11 @@ impl World<'_> {
                 let life = self.sites[self.places[worker].gateway].life;
                 self.reaches.entry(life).or_default().fail(span.start, span.end);
             }
+            Fault::Failover { span } if now < span.end => {
+                self.network.replicate(now);
+                self.add(span.end, Event::Fault(number));
+            }
+            Fault::Failover { .. } => self.network.fail_over(now),
             Fault::Away { .. } | Fault::Loses { .. } => {}
         }
     }
@@ -351,7 +419,17 @@ impl World<'_> {
         // Some come much more often than others.
         let caller = self.rng.u32(..self.plan.callers).min(self.rng.u32(..self.plan.callers));
         let has_plans = self.plan.entries[entry].iter().any(|rule| rule.gold.is_some());
-        Visit { entry, caller, is_gold: has_plans && self.rng.bool() }
+        let is_gold = has_plans && self.rng.bool();
+        self.visit_of(entry, caller, is_gold)
+    }
+
+    fn order(&mut self, rule: &Rule, entry: usize, caller: u32, is_reset: bool) -> Visit {
+        let order = Order { rule: rule.name.clone(), of_all: rule.of_all, is_reset };
+        Visit { order: Some(order), ..self.visit_of(entry, caller, false) }
+    }
+
+    fn visit_of(&mut self, entry: usize, caller: u32, is_gold: bool) -> Visit {
+        Visit { entry, caller, is_gold, order: None }
     }
 
     /// Ticks until the next request.
@@ -374,6 +452,16 @@ impl World<'_> {
         let request = self.enter(worker, visit.clone(), now);
         let stream = self.act(worker, now, |worker| worker.open(listener, &visit));
         self.places[worker].open.insert(stream, request);
+        self.attend(worker, stream, now);
+        self.look(worker, now);
+    }
+
+    /// The gateway follows a redirect.
+    fn follow(&mut self, worker: usize, stream: u32, request: usize, now: Micros) {
+        let visit = self.entries[request].visit.clone();
+        let second = self.enter(worker, visit.clone(), now);
+        let stream = self.act(worker, now, |worker| worker.follow(stream, &visit));
+        self.places[worker].open.insert(stream, second);
         self.attend(worker, stream, now);
         self.look(worker, now);
     }
@@ -456,6 +544,11 @@ impl World<'_> {
         self.decide(number, &mut *worker, now);
         for call in worker.calls() {
             let gateway = self.places[number].gateway;
+            if call.cluster == CENTRE {
+                let (at, response) = self.network.read_document(&call, now, &mut self.rng);
+                self.add(at, Event::Document { worker: number, life, response });
+                continue;
+            }
             match self.network.send(gateway, call, now, &mut self.rng) {
                 Sent::Arrives(at, way) => {
                     self.add(at, Event::Arrival { worker: number, life, way });
@@ -504,7 +597,7 @@ impl World<'_> {
                 }
                 Fate::Admitted => {
                     self.entries[request].decided = Some((now, fate));
-                    let end = self.ending(entry);
+                    let end = self.ending(request);
                     let takes = self.rng.u64(..=2 * self.plan.service);
                     let takes = if now < self.plan.ends { takes } else { MILLISECOND };
                     let life = self.places[number].life;
@@ -515,7 +608,13 @@ impl World<'_> {
     }
 
     /// Draws the response of an upstream.
-    fn ending(&mut self, entry: usize) -> End {
+    fn ending(&mut self, request: usize) -> End {
+        let entry = self.entries[request].visit.entry;
+        if let Some(wide) = &self.plan.wide
+            && self.rng.u8(..100) < wide.followed
+        {
+            return End::Followed;
+        }
         if self.rng.u8(..20) == 0 {
             return End::Failed;
         }
