@@ -195,7 +195,21 @@ impl Engine {
     #[inline(never)]
     fn decide_since(&mut self, since: Since, request: &dyn Request, clock: &dyn Clock) -> Verdict {
         self.gather(since, request);
-        self.decide_gathered(since, clock)
+        if self.scratch.opinions.is_empty() {
+            return Verdict::pass();
+        }
+        let now = clock.now();
+        self.scratch.now = now;
+        self.scratch.since = match since {
+            Since::Then(since) => since,
+            Since::New | Since::Now => now.mono,
+        };
+        self.look_again(now.mono);
+        if self.has_bans && self.is_banned() {
+            return self.refuse();
+        }
+        self.judge();
+        self.conclude()
     }
 
     /// Notes which rules apply to a request.
@@ -213,26 +227,6 @@ impl Engine {
             self.apply_all(request);
         }
         self.callers.count(since == Since::New);
-    }
-
-    /// Decides about a request by the rules that apply to it.
-    #[inline]
-    fn decide_gathered(&mut self, since: Since, clock: &dyn Clock) -> Verdict {
-        if self.scratch.opinions.is_empty() {
-            return Verdict::pass();
-        }
-        let now = clock.now();
-        self.scratch.now = now;
-        self.scratch.since = match since {
-            Since::Then(since) => since,
-            Since::New | Since::Now => now.mono,
-        };
-        self.look_again(now.mono);
-        if self.has_bans && self.is_banned() {
-            return self.refuse();
-        }
-        self.judge();
-        self.conclude()
     }
 
     /// Charges the request in hand if all rules admit it.
