@@ -10,7 +10,7 @@ use host::vm::Vm;
 const SECOND: u64 = 1_000_000;
 const MILLISECOND: u64 = 1_000;
 
-/// How long after its slot a request goes on at the latest.
+/// Longest delay between a slot and the departure of its request.
 const LATEST: u64 = 2_000;
 
 /// A leaky bucket of `rpu` a second for each value of `x-device-id`.

@@ -5,7 +5,6 @@ mod flood;
 mod gateway;
 mod law;
 mod lifted;
-mod race;
 
 use diana_core::key::Key;
 use diana_core::policy::Ban;

@@ -2,7 +2,6 @@
 
 mod alone;
 mod breaker;
-mod chaos;
 mod instants;
 mod ledgers;
 mod parts;

@@ -1,7 +1,6 @@
 //! Requests that turn out to take what nobody knew when they came.
 
 mod counted;
-mod law;
 mod permits;
 mod windows;
 

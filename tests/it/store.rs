@@ -24,5 +24,4 @@ mod remains;
 mod reservations;
 mod scopes;
 mod settles;
-mod thrift;
 mod ways;

@@ -163,63 +163,6 @@ fn a_good_answer_and_a_bad_one_do_not() {
     assert!(probes.sent.len() < 60, "{}", probes.sent.len());
 }
 
-/// Whatever came before: failures, flapping, workers that come and go.
-#[test]
-fn the_fleet_is_together_within_two_seconds_of_the_return_of_redis() {
-    let start = seed::next();
-    let mut longest = 0;
-    for number in 0..400 {
-        let seed = start.wrapping_add(number);
-        println!("seed {seed}");
-        let mut rng = Rng::with_seed(seed);
-        let (data, mut workers) = gateway(rng.usize(1..5));
-        // With each worker's own phase, and none of them idle.
-        for worker in &mut workers {
-            worker.ask(1, 0);
-            worker.work(0);
-            worker.calls.fresh();
-        }
-        let away = rng.u64(1..30 * SECOND);
-        let back = TIMEOUT + 10 * MILLISECOND + away;
-        let flaps = rng.u8(0..4);
-        let fates = std::cell::RefCell::new(rng.fork());
-        let bad = |now| {
-            let good = fates.borrow_mut().u8(0..4) < flaps;
-            (now < back && !good).then(|| status(503))
-        };
-        let mut now = TIMEOUT + 10 * MILLISECOND;
-        while now < back {
-            let until = back.min(now + rng.u64(MILLISECOND..5 * SECOND));
-            run(&mut workers, now, until, bad);
-            now = until;
-            if rng.u8(0..4) == 0 {
-                // Another worker's trip fails, or a worker is new.
-                let one = rng.usize(0..workers.len());
-                if workers[one].is_together() {
-                    workers[one].ask(1, now);
-                    workers[one].work(now);
-                    for (token, _) in workers[one].calls.fresh() {
-                        workers[one].answer(token, &reset(), now);
-                    }
-                }
-            }
-            if rng.u8(0..8) == 0 {
-                let one = rng.usize(0..workers.len());
-                workers[one] = Worker::of(&data);
-                workers[one].ask(1, now);
-                workers[one].work(now);
-                workers[one].calls.fresh();
-            }
-        }
-        workers.iter_mut().for_each(|worker| drop(worker.calls.fresh()));
-        let probes = run(&mut workers, back, back + 10 * SECOND, |_| None);
-        let all = probes.all.expect("the fleet comes together");
-        longest = longest.max(all - back);
-    }
-    println!("at most {} ms", longest / MILLISECOND);
-    assert!(longest <= 2 * SECOND, "{} ms", longest / MILLISECOND);
-}
-
 #[test]
 fn whatever_lies_in_shared_data_the_fleet_comes_together() {
     let start = seed::next();

@@ -272,21 +272,3 @@ fn the_log_names_every_reason() {
     let names = |(line, told): (&String, &[&str])| told.iter().all(|told| line.contains(told));
     assert!(news.iter().zip(told.chunks(2)).all(names) && news.len() == 3, "{news:?}");
 }
-
-/// Each would have a line of its own, and another one when it is back.
-#[test]
-fn the_log_is_not_flooded_by_many_parts() {
-    let (mut worker, mut proxy) = (worker(), Proxy::default());
-    steps_together(&mut worker, &mut proxy);
-    proxy.away.extend(0..16);
-    for part in 0..16 {
-        let now = SECOND / 2 + 20 * MILLISECOND * part;
-        worker.ask(caller(part), now);
-        steps(&mut worker, &mut proxy, now, 5);
-    }
-    assert_eq!((worker.handle.away(), worker.client.stats.news.len()), (16, 1));
-    proxy.away.clear();
-    steps(&mut worker, &mut proxy, SECOND, 3000);
-    let news = &worker.client.stats.news;
-    assert!(news.len() <= 5 && news.last().unwrap().ends_with("counts together"), "{news:?}");
-}

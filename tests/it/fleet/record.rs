@@ -115,21 +115,6 @@ fn a_part_that_there_is_not_is_not_away() {
     }
 }
 
-#[test]
-fn what_is_known_already_is_not_written_again() {
-    let (data, mut workers) = gateway(1);
-    let worker = &mut workers[0];
-    let mut ask = |now| {
-        worker.ask(1, now);
-        worker.work(now);
-        let (token, call) = worker.calls.one();
-        worker.answer(token, &ok(admits(&call)), now);
-        data.get(KEY).unwrap().1
-    };
-    let first = ask(0);
-    assert_eq!([ask(MILLISECOND), ask(SECOND), ask(60 * SECOND)], [first; 3]);
-}
-
 /// Each line says when this gateway cannot rely upon Redis, or can again: once a second at most of parts that fail
 /// in the same way one after the other.
 #[test]

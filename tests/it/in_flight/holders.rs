@@ -12,7 +12,7 @@ use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
 
-use super::gateway::engine;
+use super::engine;
 use super::reports::Sums;
 
 const BEAT: Micros = SECOND / 2;

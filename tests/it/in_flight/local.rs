@@ -10,7 +10,7 @@ use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::seed;
 use kit::store::gateway::START;
 
-use super::gateway::engine;
+use super::engine;
 
 const LIMIT: usize = 3;
 

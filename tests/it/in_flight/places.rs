@@ -14,7 +14,7 @@ use kit::ending::FakeEnding;
 use kit::fake::{Asked, FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
 
-use super::gateway::engine;
+use super::engine;
 use super::reports::Sums;
 
 /// A worker that has said nothing for so long has died.

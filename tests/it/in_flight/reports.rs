@@ -14,7 +14,7 @@ use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
 
-use super::gateway::{AGAIN, engine};
+use super::{AGAIN, engine};
 
 /// What all metrics come to.
 #[derive(Default)]

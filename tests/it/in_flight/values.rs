@@ -12,7 +12,7 @@ use kit::ending::FakeEnding;
 use kit::fake::{Asked, FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
 
-use super::gateway::engine;
+use super::engine;
 use super::places::{self, clock, request};
 use super::reports::Sums;
 
