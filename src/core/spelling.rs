@@ -103,7 +103,9 @@ pub fn readings(text: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
 #[must_use]
 pub fn may_name(key: &[u8], name: &[u8]) -> bool {
     let read = |key| form(key).skip_while(|&byte| byte == b' ').take_while(|&byte| byte != 0);
-    read(key).eq(read(name)) || read(key).take_while(|&byte| byte != b'[').eq(read(name))
+    read(key).eq(read(name))
+        || read(key).take_while(|&byte| byte != b'[').eq(read(name))
+        || read(key).eq(name.iter().copied())
 }
 
 /// A value under some name.

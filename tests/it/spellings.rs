@@ -85,6 +85,9 @@ fn credentials_in_any_spelling_are_one_caller() {
             " Bearer  ",
             "Bearer \"",
             "x Bearer ",
+            "eyJh.eyJp.x500 Bearer ",
+            "eyJh.eyJp.x500Bearer ",
+            "Bearer\teyJh.eyJp.x Bearer ",
             "bearer Bearer ;;",
         ] {
             assert_eq!(caller(&format!("{odd}{token}")), plain, "{odd:?}");
@@ -359,6 +362,7 @@ fn key_under_a_name_that_readers_differ_about_is_shared() {
     assert_eq!(caller("/?key=1&+key=ada"), Caller::Shared);
     assert_eq!(caller("/?key+=ada&keys=ada&[key]=ada"), Caller::Absent);
     let caller = |name, query| of(&[("query", name)], &FakeRequest::get(query));
+    assert_eq!(caller("a%20b", "/?a%2520b=ada"), Caller::Shared);
     for query in ["/?user[id]=ada", "/?user%5Bid%5D=ada"] {
         assert_eq!(caller("user[id]", query), caller("key", "/?key=ada"), "{query}");
     }

@@ -150,7 +150,10 @@ pub fn key(value: &[u8]) -> Cow<'_, [u8]> {
     if !value.iter().any(|byte| byte.is_ascii_whitespace() || b"\".".contains(byte)) {
         return Cow::Borrowed(value);
     }
-    if let Some(signed) = signed_part(value) {
+    // `jwt_authn` looks for a token behind the first one, whatever is in front.
+    let first = value.windows(BEARER.len()).position(|at| at == BEARER);
+    let behind = first.and_then(|at| value.get(at + BEARER.len()..)).unwrap_or(value);
+    if let Some(signed) = signed_part(behind) {
         return Cow::Owned(signed);
     }
     let last = value.windows(BEARER.len()).rposition(|at| at == BEARER);
