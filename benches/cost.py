@@ -25,7 +25,7 @@ from variant import ACTORS, Variant, entry, rule
 # Each row is counted so many times, and the median is taken: a timer's tick falls into some.
 TIMES, REQUESTS, WARM_UP = 5, 200, 400
 CALLERS = 10_000
-# What a row may take more than was reached.
+# A row may take 3 % more than before.
 MARGIN = 1.03
 # How many VMs of V8 have room in what valgrind leaves of the addresses.
 AT_ONCE = 4

@@ -18,7 +18,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="name the mutants only")
     arguments = parser.parse_args()
     tool = needs.cargo_tool("cargo-mutants", "cargo-mutants", VERSION)
-    # What is built and run, and what may survive, stands in .cargo/mutants.toml.
+    # .cargo/mutants.toml lists the tests to run, and mutants that may survive.
     command = [tool, "mutants", "--dir", ROOT, "--output", CARGO_TARGET, "--no-shuffle"]
     command += [word for file in arguments.files or ALL for word in ("--file", file)]
     command += ["--shard", arguments.shard] if arguments.shard else []

@@ -1,5 +1,5 @@
-//! How numbers are written in headers, metadata and logs. The library's own way to write takes several times as long, a
-//! tenth of what a refused request takes.
+//! How numbers are written in headers, metadata and logs. To write them with the library takes several times as long:
+//! a tenth of a refused request.
 
 use crate::time::{Micros, SECOND};
 

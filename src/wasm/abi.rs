@@ -121,7 +121,7 @@ fn returned(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Option<Vec<u8
     Some(unsafe { Vec::from_raw_parts(data, len, len) })
 }
 
-/// Memory of so many bytes for what the host hands over.
+/// Allocates `size` bytes, which the host fills.
 pub(super) fn allocate(size: usize) -> *mut u8 {
     Box::into_raw(Box::<[u8]>::new_uninit_slice(size)).cast()
 }

@@ -12,7 +12,7 @@ use diana_core::time::Now;
 
 /// A request that no other rule judges.
 pub trait Take {
-    /// Checks a request, and charges it if it may leave at once and shares no bucket. Returns nothing then.
+    /// Checks a request, and charges it if it may leave at once and shares no bucket. Then it returns `None`.
     fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation>;
 }
 
@@ -28,7 +28,7 @@ impl<S: Store + ?Sized> Take for S {
 
 /// The same in a store of the fleet.
 pub trait TakeOfFleet {
-    /// As [`Take::take`], unless Redis is to be asked.
+    /// As [`Take::take`], unless Redis has to decide.
     fn take(&mut self, key: Key, cost: u64, now: Now, handle: &mut Handle) -> Option<Reservation>;
 }
 

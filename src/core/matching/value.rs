@@ -18,8 +18,7 @@ pub enum Presence {
     Unknown,
 }
 
-/// Hands everything that the values of a field may be taken for to `take`, and `None` for what cannot be known, since readers
-/// differ about it. `in_parts` says whether a header is also
+/// Hands all readings of a field's values to `take`, and `None` for a value that readers decode differently. `in_parts` says whether a header is also
 /// taken for a list, as which others may have written one that occurred more than once. With `is_decoded` names and
 /// values that must be percent-encoded are only taken decoded.
 pub fn read(

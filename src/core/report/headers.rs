@@ -20,7 +20,7 @@ impl Report {
 }
 
 impl Refusal {
-    /// Headers beside the configured ones. A calling Envoy does not retry answers with
+    /// Headers that are added to the configured ones. A calling Envoy does not retry answers with
     /// `x-envoy-ratelimited`, so the answer has it only if a limit is exceeded, as in Envoy's own filter: another gateway may
     /// reach Redis. A request that can never be admitted gets no `retry-after`.
     #[must_use]
@@ -53,7 +53,7 @@ fn scarcest(records: &[Record]) -> Option<&Record> {
     records.iter().filter(|record| record.shown).min_by_key(|record| record.scarcity())
 }
 
-/// `x-ratelimit-limit` and its like, which tell of a single rule.
+/// `x-ratelimit-limit` and its like, for a single rule.
 fn one(record: Option<&Record>) -> Vec<Field> {
     let Some(record) = record else { return Vec::new() };
     let mut headers = vec![("x-ratelimit-limit", record.policy.0.to_string())];
@@ -95,7 +95,7 @@ impl Record {
         (self.remaining.is_none(), self.remaining)
     }
 
-    /// Adds what the rule allows.
+    /// Adds the rule's limit.
     fn add_policy(&self, text: &mut String) {
         let (quota, window) = self.policy;
         text.push_str("\";q=");

@@ -146,11 +146,11 @@ pub fn token(credentials: &[u8]) -> Option<&[u8]> {
 /// case, and without spaces and quotes around it. Of a JSON web token only the part that its signature covers.
 #[must_use]
 pub fn key(value: &[u8]) -> Cow<'_, [u8]> {
-    // Most keys have nothing of this, which is found out in a tenth of the time.
+    // Most keys have none of these bytes, and no other spelling.
     if !value.iter().any(|byte| byte.is_ascii_whitespace() || b"\".".contains(byte)) {
         return Cow::Borrowed(value);
     }
-    // `jwt_authn` looks for a token behind the first one, whatever is in front.
+    // `jwt_authn` reads the token behind the first one.
     let first = value.windows(BEARER.len()).position(|at| at == BEARER);
     let behind = first.and_then(|at| value.get(at + BEARER.len()..)).unwrap_or(value);
     if let Some(signed) = signed_part(behind) {

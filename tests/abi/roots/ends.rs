@@ -37,7 +37,7 @@ fn a_response_that_is_followed_used_nothing_on_whichever_listener() {
     }
 }
 
-/// What the first leg of a redirect reserved is free again when the second leg comes, which is judged like any request.
+/// Permits and places of the first leg of a redirect are free again when the second leg comes.
 #[test]
 fn second_leg_of_a_redirect_is_judged_like_any_request() {
     const RULES: &str = "
