@@ -17,11 +17,11 @@ pub struct Visit {
     pub caller: u32,
     /// Whether the caller has the larger plan.
     pub is_gold: bool,
-    /// What an operator asks for in place of a client.
+    /// An operator's request.
     pub order: Option<Order>,
 }
 
-/// What an operator asks for about a caller of a rule.
+/// An operator's request about a caller of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     pub rule: String,
@@ -116,7 +116,7 @@ pub trait Worker {
     /// Gives a listener other rules. Open streams keep their rules.
     fn configure(&mut self, listener: usize, document: &str);
 
-    /// What the host and the worker still keep of streams and calls.
+    /// Streams and calls that the host and the worker still keep.
     fn leaks(&mut self) -> Vec<String>;
 
     /// Ends the rules that no listener uses, and their streams. Returns these streams.

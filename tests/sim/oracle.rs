@@ -224,7 +224,7 @@ impl Oracle<'_> {
             // Sum of the charges between the arrival of each request and this decision.
             for (first, at, may_be_alone) in charges.iter().rev().filter(|(_, at, _)| at <= end) {
                 if rule.holds() && self.is_still(first.worker, *at) {
-                    // Its turn was over before the worker went on.
+                    // Its turn was over before the worker continued.
                     break;
                 }
                 let begin = first.arrived;

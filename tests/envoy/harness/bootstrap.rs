@@ -16,7 +16,7 @@ use super::{shipped, trapdoor};
 pub use listener::{access_log_of, hcm_filter};
 use redis::ToRedis;
 
-/// The name of a gateway with an Envoy of its own: that of the root in envoy.yaml.
+/// The name of a gateway in a separate Envoy: that of the root in envoy.yaml.
 const OWN: &str = "diana";
 
 /// A gateway as a test wants it.

@@ -27,7 +27,7 @@ pub(super) const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cl
 /// Where Linux keeps files in memory.
 const MEMORY: &str = "/dev/shm";
 
-/// A running gateway. An Envoy of its own stops when it is dropped.
+/// A running gateway. A separate Envoy stops when it is dropped.
 pub struct Envoy {
     process: Arc<Process>,
     /// The name of the gateway.
@@ -56,7 +56,7 @@ struct Shared {
 static SHARED: Mutex<BTreeMap<u32, Shared>> = Mutex::new(BTreeMap::new());
 
 impl Gateway {
-    /// Starts it in an Envoy of its own, and waits until it serves.
+    /// Starts it in a separate Envoy, and waits until it serves.
     #[track_caller]
     pub fn start(&self) -> Envoy {
         start_all(std::slice::from_ref(self)).remove(0)
@@ -177,7 +177,7 @@ impl Envoy {
         String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
     }
 
-    /// Fails if the filter has trapped, panicked, or been loaded anew since the start.
+    /// Fails if the filter has trapped, panicked, or been loaded again since the start.
     #[track_caller]
     pub fn assert_unharmed(&self) {
         for count in ["vm_reload", "vm_reload_success", "vm_reload_backoff", "vm_reload_failure"] {
@@ -191,7 +191,7 @@ impl Envoy {
         assert_no_trap(&self.log());
     }
 
-    /// Asks Envoy to end, and returns how it ended and what it has logged.
+    /// Asks Envoy to end, and returns its exit status and log.
     #[track_caller]
     pub fn quit(mut self) -> (ExitStatus, String) {
         exchange(self.admin, &request("POST", "/quitquitquit", &[("content-length", "0")]))
