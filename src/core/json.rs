@@ -1,38 +1,90 @@
-//! Just enough JSON for the claims of a token and the answers of a configuration centre: one member
-//! of an object, or what a pointer leads to.
+//! JSON: text of printable ASCII, claims of tokens, and what a pointer leads to.
 
-pub mod object;
-pub mod tree;
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Write};
 
-use std::slice::Iter;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::ser::Formatter;
+use serde_json::value::RawValue;
 
-/// The member `name` of the object in `json`, if it is text or a whole number; the last one of
-/// several. Members that are not asked for are skipped without a closer look.
+/// Writes a value in printable ASCII, so that the text may stand in a header.
+#[must_use]
+pub fn ascii(value: &impl Serialize) -> String {
+    let mut json = Vec::new();
+    let mut writer = serde_json::Serializer::with_formatter(&mut json, Ascii);
+    // Writing to memory does not fail, and all that is written has names for keys.
+    _ = value.serialize(&mut writer);
+    String::from_utf8(json).unwrap_or_default()
+}
+
+/// Escapes what is no printable ASCII.
+struct Ascii;
+
+impl Formatter for Ascii {
+    fn write_string_fragment<W: Write + ?Sized>(
+        &mut self,
+        to: &mut W,
+        text: &str,
+    ) -> io::Result<()> {
+        for letter in text.chars() {
+            match letter {
+                ' '..='~' => to.write_all(&[letter as u8])?,
+                _ => letter
+                    .encode_utf16(&mut [0; 2])
+                    .iter()
+                    .try_for_each(|unit| write!(to, "\\u{unit:04x}"))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of a member, copied only if it has escapes.
+#[derive(Deserialize)]
+struct Name<'j>(#[serde(borrow)] Cow<'j, str>);
+
+/// Finds the last member of this name. The others are skipped, which takes no memory.
+struct Member<'n>(&'n str);
+
+impl<'j> Visitor<'j> for Member<'_> {
+    type Value = Option<&'j RawValue>;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'j>>(self, mut members: M) -> Result<Self::Value, M::Error> {
+        let mut found = None;
+        while let Some(Name(name)) = members.next_key()? {
+            if name == self.0 {
+                found = Some(members.next_value()?);
+            } else {
+                members.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Member<'_> {
+    fn find(self, json: &[u8]) -> Option<&str> {
+        let mut json = serde_json::Deserializer::from_slice(json);
+        let found = json.deserialize_map(self).ok()??;
+        json.end().ok()?;
+        Some(found.get())
+    }
+}
+
+/// The member `name` of the object in `json`, if it is text or a whole number; the last one of several.
 #[must_use]
 pub fn member(json: &[u8], name: &str) -> Option<Vec<u8>> {
-    let mut json = Reader(json);
-    let mut found = None;
-    if json.next()? != b'{' {
-        return None;
-    }
-    loop {
-        let key = json.text()?;
-        if json.next()? != b':' {
-            return None;
-        }
-        if unescape(key)? == name.as_bytes() {
-            let rest = json.0;
-            json.skip()?;
-            let mut value = Reader(rest.get(..rest.len() - json.0.len())?);
-            found = value.scalar().filter(|_| value.0.trim_ascii_start().is_empty());
-        } else {
-            json.skip()?;
-        }
-        match json.next()? {
-            b',' => {}
-            b'}' => return found,
-            _ => return None,
-        }
+    let value = Member(name).find(json)?;
+    let digits = value.strip_prefix('-').unwrap_or(value);
+    match digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Some(value.into()),
+        false => text(value),
     }
 }
 
@@ -40,171 +92,26 @@ pub fn member(json: &[u8], name: &str) -> Option<Vec<u8>> {
 /// is written; nothing if there is no such value, or it is `null`.
 #[must_use]
 pub fn pointed(json: &[u8], pointer: &str) -> Option<Vec<u8>> {
-    let mut json = Reader(json);
+    let mut value = read::<&RawValue>(json)?.get();
     for step in pointer.split('/').skip(1) {
-        json.enter(&plain(step))?;
+        value = match value.starts_with('[') {
+            true => read::<Vec<&RawValue>>(value.as_bytes())?.get(index(step)?)?.get(),
+            false => Member(&step.replace("~1", "/").replace("~0", "~")).find(value.as_bytes())?,
+        };
     }
-    json.value()
+    text(value).or_else(|| (!value.starts_with(['"', 'n'])).then(|| value.into()))
 }
 
-/// What is still to be read.
-struct Reader<'j>(&'j [u8]);
-
-// What is not inlined has many callers, and time enough.
-impl<'j> Reader<'j> {
-    /// Takes the next byte that is no white space.
-    fn next(&mut self) -> Option<u8> {
-        let (&byte, rest) = self.0.trim_ascii_start().split_first()?;
-        self.0 = rest;
-        Some(byte)
-    }
-
-    /// Takes text in quotes, its escapes as they are.
-    #[inline(never)]
-    fn text(&mut self) -> Option<&'j [u8]> {
-        if self.next()? != b'"' {
-            return None;
-        }
-        let mut escaped = false;
-        let end = self.0.iter().position(|&byte| {
-            let ends = byte == b'"' && !escaped;
-            escaped = byte == b'\\' && !escaped;
-            ends
-        })?;
-        let (text, rest) = self.0.split_at_checked(end)?;
-        self.0 = rest.get(1..)?;
-        Some(text)
-    }
-
-    /// Goes to the member or the item that a step of a pointer names.
-    fn enter(&mut self, step: &str) -> Option<()> {
-        match self.next()? {
-            b'{' => loop {
-                let key = self.text()?;
-                if self.next()? != b':' {
-                    return None;
-                }
-                if unescape(key)? == step.as_bytes() {
-                    return Some(());
-                }
-                self.skip_to_next()?;
-            },
-            b'[' => (0..index(step)?).try_for_each(|_| self.skip_to_next()),
-            _ => None,
-        }
-    }
-
-    fn skip_to_next(&mut self) -> Option<()> {
-        self.skip()?;
-        (self.next()? == b',').then_some(())
-    }
-
-    /// Takes any value but `null`.
-    fn value(&mut self) -> Option<Vec<u8>> {
-        let json = self.0.trim_ascii_start();
-        self.0 = json;
-        if json.first() == Some(&b'"') {
-            return unescape(self.text()?);
-        }
-        self.skip()?;
-        let value = json.get(..json.len() - self.0.len())?.trim_ascii_end();
-        (!value.is_empty() && value != b"null").then(|| value.into())
-    }
-
-    /// Takes text, or a whole number as it is written.
-    fn scalar(&mut self) -> Option<Vec<u8>> {
-        let json = self.0.trim_ascii_start();
-        if json.first() == Some(&b'"') {
-            return unescape(self.text()?);
-        }
-        let sign = usize::from(json.first() == Some(&b'-'));
-        let digits = json.iter().skip(sign).take_while(|byte| byte.is_ascii_digit()).count();
-        let (number, rest) = json.split_at_checked(sign + digits)?;
-        self.0 = rest;
-        (digits > 0).then(|| number.into())
-    }
-
-    /// Takes any value: up to the comma or bracket that ends it.
-    #[inline(never)]
-    fn skip(&mut self) -> Option<()> {
-        let mut depth = 0_usize;
-        loop {
-            let here = self.0;
-            match self.next()? {
-                b'"' => {
-                    self.0 = here;
-                    self.text()?;
-                }
-                b'[' | b'{' => depth += 1,
-                b',' | b']' | b'}' if depth == 0 => {
-                    self.0 = here;
-                    return Some(());
-                }
-                b']' | b'}' => depth -= 1,
-                _ => {}
-            }
-        }
-    }
+fn text(json: &str) -> Option<Vec<u8>> {
+    read(json.as_bytes()).map(String::into_bytes)
 }
 
-/// A step of a pointer, in which `~0` stands for `~` and `~1` for `/`.
-fn plain(step: &str) -> String {
-    let mut escaped = false;
-    let plain = step.chars().filter_map(|found| match (std::mem::take(&mut escaped), found) {
-        (true, '0') => Some('~'),
-        (true, '1') => Some('/'),
-        (_, '~') => {
-            escaped = true;
-            None
-        }
-        _ => Some(found),
-    });
-    plain.collect()
+fn read<'j, T: Deserialize<'j>>(json: &'j [u8]) -> Option<T> {
+    serde_json::from_slice(json).ok()
 }
 
 /// The place of an item, as a pointer writes it.
 fn index(step: &str) -> Option<usize> {
     let is_index = step == "0" || !step.starts_with(['0', '+']);
     step.parse().ok().filter(|_| is_index)
-}
-
-/// What the text between two quotes means.
-fn unescape(text: &[u8]) -> Option<Vec<u8>> {
-    let mut plain = Vec::with_capacity(text.len());
-    let mut bytes = text.iter();
-    while let Some(&byte) = bytes.next() {
-        if byte != b'\\' {
-            plain.push(byte);
-            continue;
-        }
-        match *bytes.next()? {
-            b'b' => plain.push(8),
-            b'f' => plain.push(12),
-            b'n' => plain.push(b'\n'),
-            b'r' => plain.push(b'\r'),
-            b't' => plain.push(b'\t'),
-            b'u' => {
-                plain.extend_from_slice(character(&mut bytes)?.encode_utf8(&mut [0; 4]).as_bytes())
-            }
-            byte @ (b'"' | b'\\' | b'/') => plain.push(byte),
-            _ => return None,
-        }
-    }
-    Some(plain)
-}
-
-/// The character after `\u`, which may take a second `\u`.
-fn character(bytes: &mut Iter<'_, u8>) -> Option<char> {
-    let first = unit(bytes)?;
-    let second = match first {
-        0xd800..0xdc00 if bytes.next() == Some(&b'\\') && bytes.next() == Some(&b'u') => {
-            Some(unit(bytes)?)
-        }
-        _ => None,
-    };
-    char::decode_utf16([first].into_iter().chain(second)).next()?.ok()
-}
-
-fn unit(bytes: &mut Iter<'_, u8>) -> Option<u16> {
-    (0..4).try_fold(0, |unit, _| Some(unit << 4 | char::from(*bytes.next()?).to_digit(16)? as u16))
 }

@@ -1,5 +1,7 @@
 //! A configuration document as a plain tree, before anybody knows what it means.
 
+use serde::{Serialize, Serializer};
+
 /// A node of a document. Mappings keep their order and any duplicate keys, so that both can be
 /// reported.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +20,24 @@ pub enum Tree {
     List(Vec<Tree>),
     /// A mapping. Keys that are not text are given as the text that stands in the document.
     Map(Vec<(String, Tree)>),
+}
+
+/// A number that JSON has no form for becomes text.
+impl Serialize for Tree {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Tree::Null => to.serialize_unit(),
+            Tree::Bool(value) => to.serialize_bool(*value),
+            Tree::Int(value) => to.serialize_i128(*value),
+            Tree::Number(text) => match text.parse::<f64>() {
+                Ok(number) if number.is_finite() => to.serialize_f64(number),
+                _ => to.serialize_str(text),
+            },
+            Tree::Text(text) => to.serialize_str(text),
+            Tree::List(items) => to.collect_seq(items),
+            Tree::Map(pairs) => to.collect_map(pairs.iter().map(|(key, value)| (key, value))),
+        }
+    }
 }
 
 impl From<&str> for Tree {

@@ -15,15 +15,12 @@ pub fn of(experiment: &Experiment, algorithm: &str, number: usize) -> Result<Val
     let visit = visits.get(number).ok_or("there is no such request")?;
     let mut fleet = variant::fleet(experiment, algorithm)?;
     visits.iter().take(number).for_each(|earlier| fleet.request(earlier));
-    let rules = fleet.explain(visit);
-    let rules = rules.iter().map(|rule| serde_json::from_str(&rule.json()));
-    let rules: Vec<Value> = rules.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
     Ok(json!({
         "time": since_start(visit.at),
         "method": visit.told.method,
         "path": visit.told.path,
         "headers": visit.told.headers,
         "address": visit.address.map(|address| address.to_string()),
-        "rules": rules,
+        "rules": fleet.explain(visit),
     }))
 }

@@ -3,7 +3,6 @@
 use diana_config::Source;
 use diana_config::problem::Problems;
 use diana_core::algorithm::{Entry, REGISTRY, entry};
-use diana_core::json::tree::json;
 use diana_player::Fleet;
 use serde_json::{Map, Value};
 
@@ -32,8 +31,8 @@ fn told(problems: &Problems) -> String {
 
 fn changed(source: &Source, to: &Entry) -> Result<Source, String> {
     // Rules are one document.
-    let document = source.documents().first().map(json).unwrap_or_default();
-    let mut document: Value = serde_json::from_str(&document).map_err(|error| error.to_string())?;
+    let document = serde_json::to_value(source.documents().first());
+    let mut document = document.map_err(|error| error.to_string())?;
     change(&mut document, to);
     Source::read(document.to_string().as_bytes()).map_err(|problems| told(&problems))
 }

@@ -1,6 +1,7 @@
 //! What an operator is answered.
 
-use diana_core::json::object::JsonObject;
+use diana_core::json;
+use serde_json::json;
 
 /// Status and body of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +27,7 @@ impl AdminReply {
     }
 
     pub(crate) fn problem(status: u16, why: &str) -> AdminReply {
-        let body = JsonObject::default().text("error", why).finish();
+        let body = json::ascii(&json!({"error": why}));
         AdminReply { status, body, allow: "" }
     }
 

@@ -6,6 +6,8 @@ mod kinds;
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use host::Host;
 use host::answer::Answer;
 use host::request::Request;
@@ -192,4 +194,38 @@ fn a_thousand_plans_cost_no_more_than_two() {
     println!("fuel by two plans: {}, by 1,000: {}", few.fuel, many.fuel);
     assert_eq!(few.calls, many.calls);
     assert!(many.fuel < few.fuel + few.fuel / 20, "{} and {}", few.fuel, many.fuel);
+}
+
+/// Claims of 11 to 15 KB, written to keep a reader busy. The bounds lie a third above what was measured.
+#[test]
+fn fuel_per_token() {
+    let usual = r#"{"iss":"https://login.example.com/realms/shop","aud":["shop","account"],"exp":1790000000,"iat":1789996400,
+        "jti":"0f5d7a7e-1d1c-4b39-8c5e-0e7a3c1b5d11","scope":"openid profile email","roles":{"shop":["buyer","seller"]},
+        "email":"ada@example.com","email_verified":true,"name":"Ada Lovelace","sub":"5e1c9e0a-6f6b-4b1e-9a55-0d8f0c7c2f11"}"#;
+    let deep = format!(r#"{{"a":{}{},"sub":"a"}}"#, "[".repeat(5_000), "]".repeat(5_000));
+    let duplicates = format!(r#"{{{}"sub":"a"}}"#, r#""sub":"b","#.repeat(1_100));
+    let members: String = (0..1_400).map(|name| format!("\"{name:x}\":1,")).collect();
+    let members = format!(r#"{{{members}"sub":"a"}}"#);
+    let digits = format!(r#"{{"a":{},"sub":"a"}}"#, "9".repeat(11_000));
+    let escapes = format!(r#"{{"\u0061{}":1,"sub":"a"}}"#, "\\u0061".repeat(1_900));
+    let mut over = Vec::new();
+    for (what, claims, most) in [
+        ("usual", usual, 140_000),
+        ("deep", &*deep, 8_000_000),
+        ("duplicates", &*duplicates, 6_500_000),
+        ("members", &*members, 6_100_000),
+        ("digits", &*digits, 2_300_000),
+        ("escapes", &*escapes, 3_700_000),
+    ] {
+        let token = format!("Bearer e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims));
+        let request = Request::get("/").header("authorization", &token);
+        let actor = "actors: {user: [{jwt_claim: sub, unverified: true}]}";
+        let answer = accepted(&format!("{}\n{actor}", one("/", "user", "TB")), &request);
+        println!("{what}: {} of {most}", answer.fuel);
+        assert!(answer.calls.contains_key(CLOCK.0), "{what}: no rule was consulted");
+        if answer.fuel > most {
+            over.push((what, answer.fuel, most));
+        }
+    }
+    assert!(over.is_empty(), "{over:?}");
 }

@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("time", &[]),
     ("number", &["time"]),
     ("tree", &[]),
-    ("json", &["tree"]),
+    ("json", &[]),
     ("bloom", &["key"]),
     ("decision", &["time"]),
     ("port", &["time"]),

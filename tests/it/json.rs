@@ -44,18 +44,23 @@ fn text_and_whole_numbers() {
         (r#"{"sub":"bob",}"#, None),
         (r#"{"sub":"bob\"}"#, None),
         (r#"{"sub" "bob"}"#, None),
+        (r#"{"sub":"bob"} x"#, None),
+        (r#"{"sub":"bob","a":01}"#, None),
         (r#"["sub","bob"]"#, None),
         ("{}", None),
         ("", None),
     ] {
         assert_eq!(text(json).as_deref(), wanted, "{json}");
     }
-    assert_eq!(
-        member(&[b"{\"sub\":\"", &b"\xff\xfe"[..], b"\"}"].concat(), "sub").unwrap(),
-        b"\xff\xfe"
-    );
+    // Text is UTF-8. Other members are not looked at.
+    assert_eq!(member(b"{\"sub\":\"\xff\xfe\"}", "sub"), None);
+    assert_eq!(member(b"{\"a\":\"\xff\",\"sub\":\"bob\"}", "sub").unwrap(), b"bob");
     let nested = "[".repeat(100_000);
     assert_eq!(text(&format!("{{\"a\":{nested}")), None);
+    let closed = "]".repeat(100_000);
+    assert_eq!(text(&format!("{{\"a\":{nested}{closed},\"sub\":1}}")).as_deref(), Some("1"));
+    let digits = "9".repeat(100);
+    assert_eq!(text(&format!("{{\"sub\":{digits}}}")), Some(digits));
 }
 
 #[test]

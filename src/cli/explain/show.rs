@@ -7,7 +7,7 @@ use diana_core::policy::Scope;
 use diana_core::report::explained::{Explained, Why, seconds};
 use diana_core::report::{Outcome, Record};
 use diana_core::verdict::Verdict;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Told;
 
@@ -54,13 +54,11 @@ pub fn json(told: &Told, out: &mut dyn Write) -> io::Result<()> {
         Verdict::Refuse(refusal) => ("refused", Some(refusal.status())),
         Verdict::Ask { .. } => ("waits", None),
     };
-    let rules = told.rules.iter().map(|rule| serde_json::from_str(&rule.json()));
-    let rules: Vec<Value> = rules.collect::<Result<_, _>>()?;
     let callers = told.callers.iter().map(|caller| {
         let (source, value) = caller.found.as_ref().map(|(kind, value)| (kind, value)).unzip();
         json!({"actor": caller.actor, "source": source, "value": value})
     });
-    let object = json!({"decision": verdict, "status": status, "rules": rules, "callers": callers.collect::<Vec<_>>()});
+    let object = json!({"decision": verdict, "status": status, "rules": told.rules, "callers": callers.collect::<Vec<_>>()});
     writeln!(out, "{object:#}")
 }
 

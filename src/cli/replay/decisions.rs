@@ -42,12 +42,12 @@ impl Decisions {
         let text =
             |which| arrival.pseudo(which).map(|text| String::from_utf8_lossy(&text).into_owned());
         let line = json!({
-            "time": seconds(arrival.at).parse::<serde_json::Number>().ok(),
+            "time": seconds(arrival.at),
             "method": text(Pseudo::Method),
             "path": text(Pseudo::Path),
             "decision": decision,
             "rule": fate.rule(),
-            "wait": seconds(wait).parse::<serde_json::Number>().ok(),
+            "wait": seconds(wait),
         });
         writeln!(self.0, "{line}")
     }

@@ -3,8 +3,10 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+
 use super::{Outcome, Record, Refusal};
-use crate::json::object::{JsonObject, list};
+use crate::json;
 use crate::policy::BodyPiece;
 
 /// What a problem's body is.
@@ -18,6 +20,17 @@ const UNAVAILABLE: &str = "rate limiter unavailable";
 
 /// Longest id of a request that is told.
 const LONGEST_ID: usize = 128;
+
+#[derive(Serialize)]
+struct Problem<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    #[serde(rename = "violated-policies", skip_serializing_if = "Vec::is_empty")]
+    violated: Vec<&'a str>,
+}
 
 impl Refusal {
     /// Whether the body names the request's id.
@@ -75,20 +88,15 @@ impl Refusal {
             (_, 503) => ("temporary-reduced-capacity", "Temporarily reduced capacity"),
             _ => ("quota-exceeded", "Quota exceeded"),
         };
-        let body = JsonObject::default()
-            .text("type", &[TYPES, kind].concat())
-            .text("title", title)
-            .number("status", u64::from(self.status()))
-            .text("detail", detail);
         let violated = |record: &&Record| record.shown && record.outcome.retry().is_some();
         let violated = self.records().iter().filter(violated);
-        // Nothing in the name of a rule needs an escape.
-        let names: Vec<String> = violated.map(|record| format!("\"{}\"", record.rule)).collect();
-        let body = match names.is_empty() {
-            true => body,
-            false => body.json("violated-policies", &list(names)),
-        };
-        body.finish()
+        json::ascii(&Problem {
+            kind: &[TYPES, kind].concat(),
+            title,
+            status: self.status(),
+            detail,
+            violated: violated.map(|record| &*record.rule).collect(),
+        })
     }
 }
 

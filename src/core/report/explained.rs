@@ -2,10 +2,12 @@
 
 use std::rc::Rc;
 
+use serde::{Serialize, Serializer};
+use serde_json::{Number, Value};
+
 use super::state::spell_key;
 use super::{Outcome, Record};
-use crate::decision::Retry;
-use crate::json::object::{JsonObject, list};
+use crate::json;
 use crate::time::{Micros, SECOND};
 
 /// Bytes that an explanation has at most.
@@ -47,6 +49,43 @@ pub enum Why {
     Banned,
 }
 
+/// The members of the JSON object for one rule.
+#[derive(Default, Serialize)]
+struct Members<'a> {
+    rule: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+    decision: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remaining: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+}
+
+impl Serialize for Explained {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let members = match self {
+            Explained::Decided(record) => record.members(),
+            Explained::Skipped { rule, why } => {
+                let why = why.reason();
+                let decision = if why.is_some() { "skipped" } else { "not asked" };
+                Members { rule, decision, why, ..Members::default() }
+            }
+        };
+        members.serialize(to)
+    }
+}
+
 impl Explained {
     /// The explanation by all rules, as JSON that a header can bear. Where there are too many for that, it says how
     /// many more there are.
@@ -55,32 +94,15 @@ impl Explained {
         let mut told = Vec::new();
         let mut size = END;
         for rule in rules {
-            let json = rule.json();
+            let json = json::ascii(rule);
             size += json.len() + 1;
             if size > MOST {
-                let more = (rules.len() - told.len()) as u64;
-                told.push(JsonObject::default().number("more", more).finish());
+                told.push(format!("{{\"more\":{}}}", rules.len() - told.len()));
                 break;
             }
             told.push(json);
         }
-        list(told)
-    }
-
-    /// The same of this rule alone.
-    #[must_use]
-    pub fn json(&self) -> String {
-        match self {
-            Explained::Decided(record) => record.json(),
-            Explained::Skipped { rule, why } => {
-                let told = JsonObject::default().text("rule", rule);
-                match why.reason() {
-                    Some(reason) => told.text("decision", "skipped").text("why", reason),
-                    None => told.text("decision", "not asked"),
-                }
-                .finish()
-            }
-        }
+        format!("[{}]", told.join(","))
     }
 }
 
@@ -99,42 +121,32 @@ impl Why {
 }
 
 impl Record {
-    fn json(&self) -> String {
+    fn members(&self) -> Members<'_> {
         let (decision, wait) = match self.outcome {
             Outcome::Admitted { wait: 0 } => ("admitted", Some(0)),
             Outcome::Admitted { wait } => ("held", Some(wait)),
-            Outcome::Refused(Retry::Never) => ("refused", None),
             Outcome::Refused(retry) => ("refused", retry.ticks()),
             Outcome::Banned(left) => ("banned", Some(left)),
             Outcome::Unavailable(ticks) => ("unavailable", Some(ticks)),
         };
-        let told = JsonObject::default()
-            .text("rule", &self.rule)
-            .text("scope", self.scope.name())
-            .text("mode", if self.shadow { "shadow" } else { "enforced" })
-            .text("decision", decision);
-        let told = match &self.plan {
-            Some(plan) => told.text("plan", plan),
-            None => told,
-        };
-        let told = told.number("limit", self.policy.0);
-        let told = match self.remaining {
-            Some(left) => told.number("remaining", left),
-            None => told,
-        };
-        let told = match wait {
-            Some(ticks) => told.json("wait", &seconds(ticks)),
-            None => told.text("wait", "never"),
-        };
-        told.text("key", &spell_key(self.caller)).finish()
+        Members {
+            rule: &self.rule,
+            scope: Some(self.scope.name()),
+            mode: Some(if self.shadow { "shadow" } else { "enforced" }),
+            decision,
+            why: None,
+            plan: self.plan.as_deref(),
+            limit: Some(self.policy.0),
+            remaining: self.remaining,
+            wait: Some(wait.map_or("never".into(), |ticks| seconds(ticks).into())),
+            key: Some(spell_key(self.caller)),
+        }
     }
 }
 
-/// Seconds as a number in JSON.
+/// Ticks in seconds.
 #[must_use]
-pub fn seconds(ticks: Micros) -> String {
-    match ticks % SECOND {
-        0 => (ticks / SECOND).to_string(),
-        rest => format!("{}.{rest:06}", ticks / SECOND),
-    }
+pub fn seconds(ticks: Micros) -> Number {
+    let part = Number::from_f64(ticks as f64 / SECOND as f64);
+    part.filter(|_| !ticks.is_multiple_of(SECOND)).unwrap_or_else(|| (ticks / SECOND).into())
 }

@@ -8,9 +8,10 @@ use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
 
 use super::Refusal;
-use crate::json::object::JsonObject;
+use crate::json;
 
 /// The protocol of a request, with the media type that its reply repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +79,17 @@ struct Code {
 const RESOURCE_EXHAUSTED: Code = Code { grpc: 8, connect: "resource_exhausted", status: 429 };
 const UNAVAILABLE: Code = Code { grpc: 14, connect: "unavailable", status: 503 };
 
+#[derive(Serialize)]
+struct ConnectError<'a> {
+    code: &'static str,
+    message: Cow<'a, str>,
+}
+
+#[derive(Serialize)]
+struct EndOfStream<'a> {
+    error: ConnectError<'a>,
+}
+
 /// Flag of the message that ends a stream of Connect.
 const END_STREAM: u8 = 2;
 
@@ -105,9 +117,7 @@ impl Refusal {
     pub fn reply<'a>(&'a self, protocol: Protocol<'a>, id: &[u8]) -> RefusalReply<'a> {
         let Code { grpc, connect, status } =
             if self.is_unavailable() { UNAVAILABLE } else { RESOURCE_EXHAUSTED };
-        let error = || {
-            JsonObject::default().text("code", connect).text("message", &self.detail(id)).finish()
-        };
+        let error = || ConnectError { code: connect, message: self.detail(id) };
         let mut reply = RefusalReply {
             status: 200,
             content_type: "application/json",
@@ -140,11 +150,11 @@ impl Refusal {
             }
             Protocol::ConnectUnary => {
                 reply.status = status;
-                reply.body = Cow::Owned(error().into_bytes());
+                reply.body = Cow::Owned(json::ascii(&error()).into_bytes());
             }
             Protocol::ConnectStream(media_type) => {
                 reply.content_type = media_type;
-                let end = JsonObject::default().json("error", &error()).finish();
+                let end = json::ascii(&EndOfStream { error: error() });
                 reply.body = Cow::Owned(envelope(END_STREAM, &end));
             }
         }

@@ -3,72 +3,134 @@
 use crate::host::Host;
 use crate::instance::Instance;
 use diana_core::engine::inquiry::{Order, Seen};
-use diana_core::json::object::{JsonObject, list, quoted};
+use diana_core::json;
 use diana_core::key::Key;
 use diana_core::policy::Rule;
 use diana_core::report::explained::seconds;
 use diana_core::report::state::spell_key;
+use diana_core::store::usage::Usage;
 use diana_core::time::{Micros, Now};
+use serde::Serialize;
+use serde_json::Number;
 
-/// An instant of the wall clock, in seconds since the epoch, if there is one.
-fn instant(ticks: Option<Micros>) -> String {
-    ticks.map_or_else(|| "null".into(), seconds)
+/// The reply to `/rules`.
+#[derive(Serialize)]
+struct RulesReply<'a> {
+    namespace: &'a str,
+    from: &'static str,
+    since: Number,
+    rules: Vec<RuleStatus>,
+}
+
+#[derive(Serialize)]
+struct RuleStatus {
+    rule: String,
+    actors: Vec<String>,
+    scope: &'static str,
+    algo: &'static str,
+    limit: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per: Option<Number>,
+    shadow: bool,
+    bans: bool,
+    allowed: u64,
+    refused: u64,
+}
+
+/// A reply about callers of one rule.
+#[derive(Serialize)]
+struct CallersReply<T> {
+    #[serde(flatten)]
+    rule: Option<RuleLimit>,
+    callers: Vec<T>,
+}
+
+#[derive(Serialize)]
+struct RuleLimit {
+    rule: String,
+    scope: &'static str,
+    limit: u64,
+}
+
+#[derive(Serialize)]
+struct CallerUsage<'a> {
+    by: &'a [&'static str],
+    key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_flight: Option<u64>,
+    #[serde(flatten)]
+    permits: Option<Permits>,
+    remaining: u64,
+    until: Option<Number>,
+    banned_until: Option<Number>,
+    shared: bool,
+}
+
+#[derive(Serialize)]
+struct Permits {
+    used: u64,
+    reserved: u64,
+    lent: u64,
+}
+
+#[derive(Serialize)]
+struct CallerRequests {
+    key: String,
+    requests: u64,
 }
 
 impl Instance {
     /// What is in force, from where and since when.
     pub(super) fn told_rules(&self, host: &dyn Host) -> String {
         let rules = self.with_engine(host, |engine| {
-            let all = engine.rules().enumerate().map(|(number, rule)| {
-                let actors = engine.actors(number).map(quoted);
-                self.told_rule(rule, &list(actors), host)
-            });
-            list(all)
+            let status = |(number, rule)| {
+                let actors = engine.actors(number).map(String::from).collect();
+                self.rule_status(rule, actors, host)
+            };
+            engine.rules().enumerate().map(status).collect()
         });
         let (from, since) = self.origin();
-        JsonObject::default()
-            .text("namespace", self.namespace())
-            .text("from", from)
-            .json("since", &seconds(since))
-            .json("rules", &rules.unwrap_or_default())
-            .finish()
+        json::ascii(&RulesReply {
+            namespace: self.namespace(),
+            from,
+            since: seconds(since),
+            rules: rules.unwrap_or_default(),
+        })
     }
 
-    fn told_rule(&self, rule: &Rule, actors: &str, host: &dyn Host) -> String {
+    fn rule_status(&self, rule: &Rule, actors: Vec<String>, host: &dyn Host) -> RuleStatus {
         let count = |what| {
             let name = format!("diana.{}.rule.{}.{what}", self.namespace(), rule.name);
             host.counted(&name)
         };
-        let quota = &rule.quota;
-        let told = JsonObject::default()
-            .text("rule", &rule.name)
-            .json("actors", actors)
-            .text("scope", rule.scope.name())
-            .text("algo", rule.algo)
-            .number("limit", quota.rpu);
-        let told =
-            if rule.is_in_flight() { told } else { told.json("per", &seconds(quota.period())) };
-        told.flag("shadow", rule.shadow)
-            .flag("bans", rule.ban.is_some())
-            .number("allowed", count("allowed"))
-            .number("refused", count("refused"))
-            .finish()
+        RuleStatus {
+            rule: rule.name.clone(),
+            actors,
+            scope: rule.scope.name(),
+            algo: rule.algo,
+            limit: rule.quota.rpu,
+            per: (!rule.is_in_flight()).then(|| seconds(rule.quota.period())),
+            shadow: rule.shadow,
+            bans: rule.ban.is_some(),
+            allowed: count("allowed"),
+            refused: count("refused"),
+        }
     }
 
     /// What is known of callers of a rule.
     pub(super) fn told_callers(&self, rule: usize, seen: &[Seen], host: &dyn Host) -> String {
         let now = self.now(host);
-        let callers = list(seen.iter().map(|seen| told_caller(seen, now)));
-        let told = self.told_name(rule, host);
-        told.json("callers", &callers).finish()
+        let callers = seen.iter().map(|seen| CallerUsage::of(seen, now)).collect();
+        json::ascii(&CallersReply { rule: self.rule_limit(rule, host), callers })
     }
 
     /// Who came most.
     pub(super) fn told_top(&self, rule: usize, top: &[(u64, Key)], host: &dyn Host) -> String {
-        let callers = top.iter().map(|(count, key)| {
-            JsonObject::default().text("key", &spell_key(*key)).number("requests", *count).finish()
-        });
-        self.told_name(rule, host).json("callers", &list(callers)).finish()
+        let callers = top.iter();
+        let callers = callers
+            .map(|(requests, key)| CallerRequests { key: spell_key(*key), requests: *requests })
+            .collect();
+        json::ascii(&CallersReply { rule: self.rule_limit(rule, host), callers })
     }
 
     /// A line of the log about what has changed, if anything has.
@@ -93,33 +155,29 @@ impl Instance {
         Some(format!("admin: {done} rule={name} key={}", keys.join(",")))
     }
 
-    /// The rule's name and scope, and its limit.
-    fn told_name(&self, rule: usize, host: &dyn Host) -> JsonObject {
-        let told = self.with_engine(host, |engine| {
+    fn rule_limit(&self, rule: usize, host: &dyn Host) -> Option<RuleLimit> {
+        let limit = self.with_engine(host, |engine| {
             let rule = engine.rules().nth(rule)?;
-            let told = JsonObject::default().text("rule", &rule.name);
             let limit = rule.quota.burst.unwrap_or(rule.quota.rpu);
-            Some(told.text("scope", rule.scope.name()).number("limit", limit))
+            Some(RuleLimit { rule: rule.name.clone(), scope: rule.scope.name(), limit })
         });
-        told.flatten().unwrap_or_default()
+        limit.flatten()
     }
 }
 
-fn told_caller(seen: &Seen, now: Now) -> String {
-    let Seen { caller, usage, ban } = seen;
-    let at = |ticks: Micros| (ticks > 0).then(|| now.wall.saturating_add(ticks));
-    let by = list(caller.sources.iter().map(|source| quoted(source)));
-    let told = JsonObject::default().json("by", &by).text("key", &spell_key(caller.key));
-    let told = match usage.in_flight {
-        Some(in_flight) => told.number("in_flight", in_flight),
-        None => told
-            .number("used", usage.used)
-            .number("reserved", usage.reserved)
-            .number("lent", usage.lent),
-    };
-    told.number("remaining", usage.remaining)
-        .json("until", &instant(at(usage.ends)))
-        .json("banned_until", &instant(ban.and_then(at)))
-        .flag("shared", usage.is_shared)
-        .finish()
+impl CallerUsage<'_> {
+    fn of(Seen { caller, usage, ban }: &Seen, now: Now) -> CallerUsage<'_> {
+        let at = |ticks: Micros| (ticks > 0).then(|| seconds(now.wall.saturating_add(ticks)));
+        let Usage { used, reserved, lent, .. } = *usage;
+        CallerUsage {
+            by: &caller.sources,
+            key: spell_key(caller.key),
+            in_flight: usage.in_flight,
+            permits: usage.in_flight.is_none().then_some(Permits { used, reserved, lent }),
+            remaining: usage.remaining,
+            until: at(usage.ends),
+            banned_until: ban.and_then(at),
+            shared: usage.is_shared,
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use diana_core::report::explained::seconds;
 use diana_core::time::{Micros, SECOND};
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::replay::counts::Counts;
 use crate::replay::report::{Report, instant};
@@ -47,7 +47,7 @@ pub fn object(report: &Report<'_>) -> Value {
             "bad": seen.bad,
             "bad_examples": bad,
             "late": seen.late,
-            "latest": time(seen.latest),
+            "latest": seconds(seen.latest),
             "is_whole": report.is_whole && seen.broken.is_empty(),
         },
         "rules": side(&report.files.0, report.side),
@@ -110,8 +110,8 @@ fn waits(waits: &Waits) -> Value {
     if waits.is_empty() {
         return Value::Null;
     }
-    let at = |quantile: f64| time(waits.value_at_quantile(quantile));
-    json!({"p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": time(waits.max())})
+    let at = |quantile: f64| seconds(waits.value_at_quantile(quantile));
+    json!({"p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": seconds(waits.max())})
 }
 
 /// What was counted in each step: of all requests, and of each rule what there was of it.
@@ -135,9 +135,4 @@ fn over_time(side: &Side) -> Value {
         "all": lines(0),
         "by_rule": by_rule,
     })
-}
-
-/// Ticks in seconds.
-fn time(ticks: Micros) -> Option<Number> {
-    seconds(ticks).parse().ok()
 }
