@@ -7,6 +7,7 @@ from pathlib import Path
 import needs
 import size
 from console import CARGO_TARGET, TARGET, output, run
+from exports import without_unneeded
 from optimize import optimize
 
 WASM = "wasm32-wasip1"
@@ -31,11 +32,13 @@ def build():
     command = [needs.cargo(), "build", "--package", "diana", "--profile", PROFILE, "--target", WASM]
     run(command, env={**os.environ, **flags})
     linked = CARGO_TARGET / WASM / PROFILE / "diana.wasm"
+    needed = linked.with_name("diana-needed.wasm")
+    needed.write_bytes(without_unneeded(linked.read_bytes()))
     TARGET.mkdir(exist_ok=True)
-    optimized = optimize(linked)
+    optimized = optimize(needed)
     # Written and renamed, so that an Envoy or a test never reads half a module.
     part = size.MODULE.with_suffix(".part")
-    part.write_bytes(optimized or linked.read_bytes())
+    part.write_bytes(optimized or needed.read_bytes())
     part.replace(size.MODULE)
     # The budget is that of the module which is shipped.
     size.tell() if optimized is None else size.check()

@@ -1,12 +1,15 @@
 //! What the host can do in one of its calls.
 
 use std::rc::Rc;
+use std::time::Duration;
+
+use proxy_wasm::hostcalls;
+use proxy_wasm::types::{BufferType, MapType, Status};
 
 use super::pairs::serialized;
-use super::refused;
 use super::request::HostRequest;
 use super::shared::HostSharedData;
-use super::{abi, stats, system};
+use super::{raw, refused, stats};
 use diana_core::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_core::report::Refusal;
 use diana_core::time::Micros;
@@ -20,13 +23,22 @@ pub(super) struct HostCall {
     pub(super) root: u32,
 }
 
-/// To be made about a root, so that the root gets the answer.
+/// To be made on the tick of a root or on an answer to it: the SDK hands the answer to the context that the host called last.
 impl Callout for HostCall {
     fn send(&self, call: &Call) -> Result<u32, &'static str> {
         let headers = call.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let headers = serialized(&headers.collect::<Vec<_>>());
-        let timeout = u32::try_from(call.timeout / 1000).unwrap_or(u32::MAX);
-        abi::call(&call.cluster, &headers, &call.body, timeout)
+        let timeout = Duration::from_micros(call.timeout);
+        hostcalls::dispatch_http_call(
+            &call.cluster,
+            headers.collect(),
+            Some(&call.body),
+            Vec::new(),
+            timeout,
+        )
+        .map_err(|status| match status {
+            Status::BadArgument => "Envoy knows no such cluster",
+            _ => "the cluster has no endpoint that could be asked",
+        })
     }
 
     fn caller(&self) -> u32 {
@@ -36,32 +48,32 @@ impl Callout for HostCall {
 
 impl Clocks for HostCall {
     fn monotonic(&self) -> Micros {
-        system::monotonic()
+        raw::monotonic()
     }
 
     fn wall(&self) -> Micros {
-        system::wall()
+        raw::wall()
     }
 }
 
 impl Contexts for HostCall {
     fn enter(&self, context: u32) -> bool {
-        abi::set_effective_context(context)
+        hostcalls::set_effective_context(context).is_ok()
     }
 
     fn set_period(&self, milliseconds: u32) {
-        abi::set_tick_period(milliseconds);
+        _ = hostcalls::set_tick_period(Duration::from_millis(milliseconds.into()));
     }
 }
 
 impl Log for HostCall {
     fn log(&self, level: Level, line: &str) {
         let level = match level {
-            Level::Info => abi::INFO,
-            Level::Warn => abi::WARN,
-            Level::Error => abi::ERROR,
+            Level::Info => log::Level::Info,
+            Level::Warn => log::Level::Warn,
+            Level::Error => log::Level::Error,
         };
-        abi::log(level, line);
+        log::log!(level, "{line}");
     }
 }
 
@@ -89,15 +101,15 @@ impl Streams for HostCall {
     }
 
     fn mark(&self, header: &str, value: &str) {
-        abi::set_header(abi::REQUEST_HEADERS, header, value);
+        _ = hostcalls::set_map_value(MapType::HttpRequestHeaders, header, Some(value));
     }
 
     fn take_off(&self, header: &str) {
-        abi::remove_header(abi::REQUEST_HEADERS, header);
+        _ = hostcalls::remove_map_value(MapType::HttpRequestHeaders, header);
     }
 
     fn tell(&self, state: &[u8]) {
-        abi::set_property("diana", state);
+        raw::set_property("diana", state);
     }
 
     fn refuse(&self, refusal: &Refusal) {
@@ -108,11 +120,15 @@ impl Streams for HostCall {
         const UNKNOWN: i32 = 2;
         let headers = serialized(&reply.headers().collect::<Vec<_>>());
         let status = reply.status.into();
-        abi::reply(status, "diana_admin", reply.body.as_bytes(), &headers, UNKNOWN);
+        raw::reply(status, "diana_admin", reply.body.as_bytes(), &headers, UNKNOWN);
     }
 
     fn resume(&self, stream: u32) {
-        abi::resume(stream, self.root);
+        if hostcalls::set_effective_context(stream).is_ok() {
+            _ = hostcalls::resume_http_request();
+        }
+        // Further calls are about the root again.
+        _ = hostcalls::set_effective_context(self.root);
     }
 }
 
@@ -130,7 +146,7 @@ impl Host for HostCall {
     }
 
     fn random(&self) -> u128 {
-        u128::from_le_bytes(system::random().unwrap_or_default())
+        u128::from_le_bytes(raw::random().unwrap_or_default())
     }
 }
 
@@ -143,12 +159,14 @@ impl Environment for HostEnvironment {
     }
 }
 
-/// Reads the answer that the host is calling about, of so many headers and bytes. Without headers it
-/// has none that could be asked for.
+/// Reads the answer that the host calls about. `headers` is the number of its headers, `size` the bytes of its body. The SDK
+/// panics if a header is read where there are none.
 pub(super) fn answer<T>(headers: usize, size: usize, read: impl FnOnce(&Answer<'_>) -> T) -> T {
-    let status =
-        || std::str::from_utf8(&abi::header(abi::CALL_HEADERS, ":status")?).ok()?.parse().ok();
+    let status = || {
+        let status = hostcalls::get_map_value_bytes(MapType::HttpCallResponseHeaders, ":status");
+        std::str::from_utf8(&status.ok()??).ok()?.parse().ok()
+    };
     let status = if headers == 0 { None } else { status() };
-    let body = || abi::buffer(abi::CALL_BODY, size);
+    let body = || hostcalls::get_buffer(BufferType::HttpCallResponseBody, 0, size).ok()?;
     read(&Answer { status, size, body: &body })
 }

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use super::{abi, pairs};
+use proxy_wasm::types::MapType;
+
+use super::{pairs, raw};
 use diana_core::port::{Ending, Property, Values};
 
 /// Envoy's flags of a response: no healthy upstream, the upstream was too late, could not be connected to, broke off,
@@ -36,7 +38,7 @@ pub(super) struct HostEnding {
 
 impl HostEnding {
     fn details_now(&self) -> Option<&[u8]> {
-        self.details.get_or_init(|| abi::property(b"response\0code_details")).as_deref()
+        self.details.get_or_init(|| raw::property(b"response\0code_details")).as_deref()
     }
 
     fn has(&self, flags: u64) -> bool {
@@ -47,7 +49,7 @@ impl HostEnding {
 
 impl Ending for HostEnding {
     fn header(&self, name: &str) -> Values<'_> {
-        let headers = self.headers.get_or_init(|| abi::headers(abi::RESPONSE_HEADERS));
+        let headers = self.headers.get_or_init(|| raw::headers(MapType::HttpResponseHeaders));
         let values = headers.as_deref().and_then(|headers| pairs::values(headers, name));
         values.unwrap_or(Values::None)
     }
@@ -77,11 +79,11 @@ impl Ending for HostEnding {
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
-        abi::property(property.encoded()).map(Cow::Owned)
+        raw::property(property.encoded()).map(Cow::Owned)
     }
 }
 
 /// A whole number among the properties, the lowest byte first.
 fn number(property: &[u8]) -> Option<u64> {
-    Some(u64::from_le_bytes(abi::property(property)?.try_into().ok()?))
+    Some(u64::from_le_bytes(raw::property(property)?.try_into().ok()?))
 }

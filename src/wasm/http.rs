@@ -1,31 +1,81 @@
-//! What the host tells of a stream.
+//! One HTTP stream.
 
 use std::rc::Rc;
 
-use super::abi;
+use proxy_wasm::hostcalls;
+use proxy_wasm::traits::{Context, HttpContext};
+use proxy_wasm::types::{Action, MapType};
+
 use super::calls::HostCall;
 use super::ending::HostEnding;
 use super::request::HostRequest;
 use super::vm::worker;
 use diana_worker::{Field, Instance, Stream};
 
-/// The host, which is calling about this stream.
-fn host(stream: &Stream) -> HostCall {
-    HostCall { root: stream.instance().root() }
+/// A stream context of the SDK. Dropped when the host deletes it, which is when the stream ends.
+pub(super) struct Http {
+    /// The host's number of the stream.
+    id: u32,
+    state: State,
 }
 
-/// The headers of a request have come. Whether the request goes on, and its stream if anything may be left to do.
-pub(super) fn begin(instance: &Rc<Instance>, id: u32) -> (bool, Option<Stream>) {
-    Stream::begin(instance, id, &read(instance), worker(), &HostCall { root: instance.root() })
+enum State {
+    /// The request has not come. This instance decides about it, even if the root has another one by then.
+    Begun(Rc<Instance>),
+    /// The stream has work at its response or at its end, or its request waits.
+    Open(Stream),
+    /// The stream needs no further work, like most admitted requests.
+    Done,
 }
 
-/// The headers of its request have come. Whether the request goes on.
-pub(super) fn request(stream: &mut Stream) -> bool {
-    let (host, request) = (host(stream), read(stream.instance()));
-    stream.request(&request, worker(), &host)
+impl Http {
+    /// A stream that begins under an instance, if its root is configured.
+    pub(super) fn new(id: u32, instance: Option<Rc<Instance>>) -> Http {
+        Http { id, state: instance.map_or(State::Done, State::Begun) }
+    }
 }
 
-/// The request that the host is calling about, without what nobody but this filter may set.
+/// The host, while it calls about a stream of this instance.
+fn host(instance: &Instance) -> HostCall {
+    HostCall { root: instance.root() }
+}
+
+impl Context for Http {}
+
+impl HttpContext for Http {
+    fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
+        let State::Begun(instance) = &self.state else { return Action::Continue };
+        let request = read(instance);
+        let (goes_on, stream) =
+            Stream::begin(instance, self.id, &request, worker(), &host(instance));
+        self.state = stream.filter(Stream::is_open).map_or(State::Done, State::Open);
+        if goes_on { Action::Continue } else { Action::Pause }
+    }
+
+    fn on_http_response_headers(&mut self, _: usize, _: bool) -> Action {
+        if let State::Open(stream) = &mut self.state {
+            let host = host(stream.instance());
+            if let Some(headers) = stream.response(&HostEnding::default(), worker(), &host) {
+                add(headers);
+            }
+            if !stream.is_open() {
+                self.state = State::Done;
+            }
+        }
+        Action::Continue
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        if let State::Open(stream) = &mut self.state {
+            let host = host(stream.instance());
+            stream.end(&HostEnding::default(), worker(), &host);
+        }
+    }
+}
+
+/// The request that the host calls about, without headers that only this filter may set.
 #[inline]
 fn read(instance: &Instance) -> HostRequest {
     let mut request = HostRequest::new(instance.reads_headers());
@@ -35,30 +85,10 @@ fn read(instance: &Instance) -> HostRequest {
     request
 }
 
-/// The headers of its response have come.
-pub(super) fn response(stream: &mut Stream) {
-    if !stream.is_open() {
-        return;
-    }
-    let host = host(stream);
-    if let Some(headers) = stream.response(&HostEnding::default(), worker(), &host) {
-        add(headers);
-    }
-}
-
-/// Adds headers to the response.
+/// Adds headers to the response. The upstream's own headers of the same names stay.
 #[inline(never)]
 fn add(headers: Vec<Field>) {
-    // Not set: an upstream's own fields stay.
     for (name, value) in headers {
-        abi::add_header(abi::RESPONSE_HEADERS, &name, &value);
-    }
-}
-
-/// It has ended.
-pub(super) fn end(stream: &mut Stream) {
-    if stream.is_open() {
-        let host = host(stream);
-        stream.end(&HostEnding::default(), worker(), &host);
+        _ = hostcalls::add_map_value(MapType::HttpResponseHeaders, &name, &value);
     }
 }

@@ -1,19 +1,23 @@
-//! The adapter to Envoy: the only part that names the ABI of proxy-wasm.
+//! The adapter to Envoy: the only part that names `proxy_wasm`.
 
 #![allow(missing_docs, reason = "what is exported is the host's interface")]
 
-mod abi;
 mod calls;
-mod contexts;
 mod ending;
-mod exports;
 mod http;
-mod one_thread;
 mod pairs;
 mod plugin;
+mod raw;
 mod refused;
 mod request;
 mod shared;
 mod stats;
-mod system;
 mod vm;
+
+use proxy_wasm::types::LogLevel;
+
+proxy_wasm::main! {{
+    // Also installs the hook that logs a panic before the VM dies.
+    proxy_wasm::set_log_level(LogLevel::Info);
+    proxy_wasm::set_root_context(|id| Box::new(plugin::Plugin::new(id)));
+}}

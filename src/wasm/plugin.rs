@@ -1,31 +1,61 @@
-//! What the host tells of a root: a configuration of the plugin in this VM.
+//! One root: a configuration of the plugin in this VM.
 
-use super::abi;
-use super::calls::{HostCall, answer as read_answer};
+use proxy_wasm::hostcalls;
+use proxy_wasm::traits::{Context, HttpContext, RootContext};
+use proxy_wasm::types::{BufferType, ContextType};
+
+use super::calls::{HostCall, answer};
+use super::http::Http;
+use super::raw;
 use super::vm::worker;
 use diana_core::port::Property;
 use diana_worker::Root;
 
-/// Takes its configuration, of so many bytes. Whether it is in force.
-pub(super) fn configure(id: u32, root: &mut Root, size: usize) -> bool {
-    let text = abi::buffer(abi::PLUGIN_CONFIGURATION, size).unwrap_or_default();
-    let root_id = abi::property(Property::new(&["plugin_root_id"]).encoded());
-    root.configure(&text, &root_id.unwrap_or_default(), worker(), &HostCall { root: id })
+/// A root context of the SDK. Dropped when the host deletes it.
+pub(super) struct Plugin {
+    /// The host, while it calls about this root.
+    host: HostCall,
+    root: Root,
 }
 
-/// Its timer fires.
-pub(super) fn tick(id: u32, root: &mut Root) {
-    root.tick(worker(), &HostCall { root: id });
+impl Plugin {
+    /// A root that is not configured yet, by the host's number of it.
+    pub(super) fn new(id: u32) -> Plugin {
+        Plugin { host: HostCall { root: id }, root: Root::default() }
+    }
 }
 
-/// A call of it is answered, by so many headers and bytes.
-pub(super) fn answer(id: u32, root: &mut Root, token: u32, (headers, size): (usize, usize)) {
-    read_answer(headers, size, |answer| {
-        root.answer(token, answer, worker(), &HostCall { root: id });
-    });
+impl Context for Plugin {
+    fn on_http_call_response(&mut self, token: u32, headers: usize, size: usize, _: usize) {
+        let Plugin { host, root } = self;
+        answer(headers, size, |answer| root.answer(token, answer, worker(), host));
+    }
 }
 
-/// It has ended.
-pub(super) fn end(id: u32, mut root: Root) {
-    root.end(worker(), &HostCall { root: id });
+impl RootContext for Plugin {
+    fn on_configure(&mut self, size: usize) -> bool {
+        let text = hostcalls::get_buffer(BufferType::PluginConfiguration, 0, size);
+        let root_id = raw::property(Property::new(&["plugin_root_id"]).encoded());
+        let (text, root_id) =
+            (text.ok().flatten().unwrap_or_default(), root_id.unwrap_or_default());
+        self.root.configure(&text, &root_id, worker(), &self.host)
+    }
+
+    fn on_tick(&mut self) {
+        self.root.tick(worker(), &self.host);
+    }
+
+    fn create_http_context(&self, id: u32) -> Option<Box<dyn HttpContext>> {
+        Some(Box::new(Http::new(id, self.root.instance().cloned())))
+    }
+
+    fn get_type(&self) -> Option<ContextType> {
+        Some(ContextType::HttpContext)
+    }
+}
+
+impl Drop for Plugin {
+    fn drop(&mut self) {
+        self.root.end(worker(), &self.host);
+    }
 }

@@ -1,8 +1,8 @@
 //! The answer to a refused request.
 
-use super::abi;
 use super::pairs::serialized;
-use super::request::HostRequest;
+use super::raw;
+use super::request::{HostRequest, first_value};
 use diana_core::port::{Request, Values};
 use diana_core::report::Refusal;
 use diana_core::report::protocol::{Protocol, RefusalReply};
@@ -15,10 +15,9 @@ pub(super) fn answer(refusal: &Refusal, host: &(impl Log + Streams)) {
     if refusal.is_logged {
         host.log(Level::Warn, &state);
     }
-    let request_header = |name| abi::header(abi::REQUEST_HEADERS, name);
-    let content_type = request_header("content-type");
+    let content_type = first_value("content-type");
     let protocol = content_type.as_ref().map_or(Protocol::Http, |content_type| {
-        Protocol::of(content_type, || request_header("connect-protocol-version").is_some())
+        Protocol::of(content_type, || first_value("connect-protocol-version").is_some())
     });
     if refusal.tells_id() {
         let request = HostRequest::new(true);
@@ -36,7 +35,7 @@ fn reply(refusal: &Refusal, protocol: Protocol<'_>, id: &[u8]) {
     let reply = refusal.reply(protocol, id);
     let (status, grpc_status) = (reply.status.into(), reply.grpc_status.into());
     let headers = headers(refusal, &reply);
-    abi::reply(status, "diana_refused", &reply.body, &headers, grpc_status);
+    raw::reply(status, "diana_refused", &reply.body, &headers, grpc_status);
 }
 
 fn headers(refusal: &Refusal, reply: &RefusalReply<'_>) -> Vec<u8> {

@@ -4,9 +4,19 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::IpAddr;
 
-use super::{abi, pairs};
+use proxy_wasm::hostcalls;
+use proxy_wasm::types::MapType;
+
+use super::{pairs, raw};
 use diana_core::address;
 use diana_core::port::{Property, Pseudo, Request, Values};
+
+/// The first value of a header of the request that the host calls about.
+///
+/// Only for a request that has not been resumed: afterwards the host has no headers, and the SDK panics.
+pub(super) fn first_value(name: &str) -> Option<Vec<u8>> {
+    hostcalls::get_map_value_bytes(MapType::HttpRequestHeaders, name).ok().flatten()
+}
 
 /// The request of the stream that the host is calling about.
 pub(super) struct HostRequest {
@@ -37,10 +47,10 @@ impl HostRequest {
         // Where headers are not read, this costs the least.
         let is_there = match self.reads_headers {
             true => self.values(name) != Some(Values::None),
-            false => abi::header(abi::REQUEST_HEADERS, name).is_some(),
+            false => first_value(name).is_some(),
         };
         if is_there {
-            abi::remove_header(abi::REQUEST_HEADERS, name);
+            _ = hostcalls::remove_map_value(MapType::HttpRequestHeaders, name);
             // What was read is out of date.
             self.headers.take();
         }
@@ -48,7 +58,7 @@ impl HostRequest {
 
     /// The values of a header; nothing if the host does not hand out the headers.
     fn values(&self, name: &str) -> Option<Values<'_>> {
-        let headers = self.headers.get_or_init(|| abi::headers(abi::REQUEST_HEADERS));
+        let headers = self.headers.get_or_init(|| raw::headers(MapType::HttpRequestHeaders));
         pairs::values(headers.as_ref()?, name)
     }
 }
@@ -67,10 +77,10 @@ impl Request for HostRequest {
             // The first is the one that the host goes by.
             Some(Values::Many(values)) => values.first().copied().map(Cow::Borrowed),
             None if which == Pseudo::Path => {
-                let path = self.path.get_or_init(|| abi::header(abi::REQUEST_HEADERS, name));
+                let path = self.path.get_or_init(|| first_value(name));
                 path.as_deref().map(Cow::Borrowed)
             }
-            None => abi::header(abi::REQUEST_HEADERS, name).map(|it| Cow::Owned(it.to_vec())),
+            None => first_value(name).map(Cow::Owned),
         }
     }
 
@@ -79,10 +89,10 @@ impl Request for HostRequest {
     }
 
     fn client(&self) -> Option<IpAddr> {
-        *self.client.get_or_init(|| address::parse(&abi::source_address()?))
+        *self.client.get_or_init(|| address::parse(&raw::property(b"source\0address")?))
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
-        abi::property(property.encoded()).map(Cow::Owned)
+        raw::property(property.encoded()).map(Cow::Owned)
     }
 }

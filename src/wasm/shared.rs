@@ -1,7 +1,7 @@
 //! Data that all workers of the gateway share.
 
-use super::abi;
 use diana_core::port::SharedData;
+use proxy_wasm::hostcalls;
 
 /// A number that no value ever has: written with it, a value is only ever inserted.
 const INSERT: u32 = u32::MAX;
@@ -11,10 +11,12 @@ pub(super) struct HostSharedData;
 
 impl SharedData for HostSharedData {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
-        abi::shared_data(key)
+        let (value, number) = hostcalls::get_shared_data(key).ok()?;
+        // An empty value has a number, too.
+        Some((value.unwrap_or_default(), number?))
     }
 
     fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
-        abi::set_shared_data(key, value, number.unwrap_or(INSERT))
+        hostcalls::set_shared_data(key, Some(value), number.or(Some(INSERT))).is_ok()
     }
 }

@@ -1,13 +1,13 @@
 //! The worker of this VM.
 
-use std::cell::OnceCell;
-
-use super::one_thread::OneThread;
 use diana_worker::Worker;
 
-static WORKER: OneThread<OnceCell<Worker>> = OneThread::new(OnceCell::new());
+thread_local! {
+    /// It lives as long as the VM, which has one thread.
+    static WORKER: &'static Worker = Box::leak(Box::default());
+}
 
 /// The worker.
 pub(super) fn worker() -> &'static Worker {
-    WORKER.get_or_init(Worker::default)
+    WORKER.with(|worker| *worker)
 }

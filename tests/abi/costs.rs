@@ -41,6 +41,22 @@ pub const CLOCK: (&str, u64) = ("clock_time_get", 1);
 const ONE_HEADER: (&str, u64) = ("proxy_get_header_map_value", 1);
 pub const ALL_HEADERS: (&str, u64) = ("proxy_get_header_map_pairs", 1);
 
+/// The host calls each exported callback of a stream for every request.
+#[test]
+fn module_exports_only_the_callbacks_that_it_needs() {
+    const NEEDED: [&str; 8] = [
+        "proxy_on_configure",
+        "proxy_on_context_create",
+        "proxy_on_delete",
+        "proxy_on_http_call_response",
+        "proxy_on_memory_allocate",
+        "proxy_on_request_headers",
+        "proxy_on_response_headers",
+        "proxy_on_tick",
+    ];
+    assert_eq!(Host::new(1).callbacks(), NEEDED);
+}
+
 #[test]
 fn a_rule_for_everybody_costs_the_clock() {
     for algo in ["W", "SW", "TB", "LB"] {

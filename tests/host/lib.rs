@@ -104,6 +104,14 @@ impl Host {
         Host { outside: Rc::new(outside), module, linker, random, fixed_random: None }
     }
 
+    /// The callbacks that the module exports, in the order of their names.
+    pub fn callbacks(&self) -> Vec<&str> {
+        let names = self.module.exports().map(|export| export.name());
+        let mut names: Vec<&str> = names.filter(|name| name.starts_with("proxy_on_")).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// Starts one VM with a configuration.
     pub fn start_vm(&mut self, config: &str) -> Result<Vm, StartError> {
         let (outside, seed) = (Rc::clone(&self.outside), self.random.u64(..));
