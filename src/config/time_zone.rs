@@ -1,7 +1,8 @@
 //! `time_zone`: an offset, or a rule as POSIX writes it in `TZ`.
 
 use crate::node::Node;
-use diana_core::policy::{Change, ChangeDay, Summer, Zone};
+use diana_core::policy::{Summer, Zone};
+use jiff_core::tz::posix::{self, Rule};
 
 const ALLOWED: &str = "an offset such as \"+08:00\", -14:00 … +14:00, or Z, or UTC, or a POSIX rule such as \
                        \"CET-1CEST,M3.5.0,M10.5.0/3\"";
@@ -14,23 +15,11 @@ const FARTHEST: i32 = 14 * HOUR;
 const LARGEST: u32 = 12 * HOUR.unsigned_abs();
 const HOUR: i32 = 3_600;
 
-/// When clocks change where a rule does not say it.
-const TWO: i32 = 2 * HOUR;
-
-/// What a rule lacks, or has too much: the rest of a sentence.
-const NAME: &str = "needs names of three letters or more, or in `<>`";
-const OFFSET: &str =
-    "needs an offset behind its name, such as `-1` east of Greenwich and `5:30` west of it";
-const SIGN: &str = "has the sign of an offset from UTC the other way round than is usual: write \"+08:00\" for one to the \
+const SIGN: &str = "the sign of an offset from UTC is the other way round than is usual: write \"+08:00\" for one to the \
                     east, as POSIX has it `UTC-8`";
-const FAR: &str = "is more than 14 hours away from UTC";
-const CHANGES: &str = "has to say when summer time begins and ends, such as `,M3.5.0,M10.5.0/3`";
-const DAY: &str = "has a day of change that is none of `Mmonth.week.day` (1 … 12, 1 … 5, 0 … 6), `Jday` (1 … 365) and a \
-                   number (0 … 365)";
-const TIME: &str = "has a time of change beyond 167 hours";
-const SHIFT: &str = "changes clocks by more than 12 hours";
-const NEVER: &str = "begins and ends summer time at the same instant";
-const MORE: &str = "goes on behind its end";
+const FAR: &str = "it is more than 14 hours away from UTC";
+const SHIFT: &str = "it changes clocks by more than 12 hours";
+const NEVER: &str = "it begins and ends summer time at the same instant";
 
 /// Where a day begins.
 #[derive(Debug, Default)]
@@ -54,7 +43,7 @@ pub fn read(node: &Node<'_>) -> TimeZone {
         Ok(zone) => return TimeZone { zone, rule: Some(text.into()) },
         Err(_) if is_name(text) => node.reject(&format!("{ALLOWED}; {NAMES}")),
         Err(why) if text.contains(|one: char| one.is_ascii_alphabetic() || one == '<') => {
-            node.reject(&format!("{ALLOWED}; as a rule it {why}"));
+            node.reject(&format!("{ALLOWED}; as a rule: {why}"));
         }
         Err(_) => node.reject(ALLOWED),
     }
@@ -88,105 +77,24 @@ fn offset(text: &str) -> Option<i32> {
 }
 
 /// `std offset [dst [offset] , start [/time] , end [/time]]`.
-fn rule(text: &str) -> Result<Zone, &'static str> {
-    let mut rest = Rest(text);
-    rest.name()?;
-    let standard = rest.ahead()?;
-    if standard != 0 && ["UTC", "GMT"].iter().any(|name| text.starts_with(name)) {
-        return Err(SIGN);
-    }
-    if rest.0.is_empty() {
-        return Ok(Zone::ahead(standard));
-    }
-    rest.name()?;
-    let has_offset = !rest.0.is_empty() && !rest.0.starts_with(',');
-    let ahead = if has_offset { rest.ahead()? } else { near(standard + HOUR)? };
-    let (begins, ends) = (rest.change()?, rest.change()?);
-    let zone = Zone { standard, summer: Some(Summer { ahead, begins, ends }) };
-    if !rest.0.is_empty() {
-        Err(MORE)
+fn rule(text: &str) -> Result<Zone, String> {
+    let rule = posix::TimeZone::parse(text).map_err(|why| why.to_string())?;
+    let summer = rule.dst.map(|dst| Summer { ahead: dst.offset.seconds(), rule: dst.rule });
+    let zone = Zone { standard: rule.std_offset.seconds(), summer };
+    let is_far = |ahead: i32| ahead.abs() > FARTHEST;
+    let never = |Summer { ahead, rule: Rule { start, end } }: Summer| {
+        start.date == end.date && start.time.second - zone.standard == end.time.second - ahead
+    };
+    let why = if zone.standard != 0 && (text.starts_with("UTC") || text.starts_with("GMT")) {
+        SIGN
+    } else if is_far(zone.standard) || summer.is_some_and(|summer| is_far(summer.ahead)) {
+        FAR
     } else if zone.shift() > LARGEST {
-        Err(SHIFT)
-    } else if begins.day == ends.day && begins.at - standard == ends.at - ahead {
-        Err(NEVER)
+        SHIFT
+    } else if summer.is_some_and(never) {
+        NEVER
     } else {
-        Ok(zone)
-    }
-}
-
-fn near(ahead: i32) -> Result<i32, &'static str> {
-    if ahead.abs() > FARTHEST { Err(FAR) } else { Ok(ahead) }
-}
-
-/// What is still to be read of a rule.
-struct Rest<'t>(&'t str);
-
-impl Rest<'_> {
-    fn name(&mut self) -> Result<(), &'static str> {
-        let is_quoted = self.take('<');
-        let is_other = |one: char| match one {
-            '0'..='9' | '+' | '-' => !is_quoted,
-            _ => !one.is_ascii_alphabetic(),
-        };
-        let length = self.0.find(is_other).unwrap_or(self.0.len());
-        self.0 = self.0.get(length..).unwrap_or_default();
-        let is_whole = !is_quoted || self.take('>');
-        if length >= 3 && is_whole { Ok(()) } else { Err(NAME) }
-    }
-
-    /// An offset, which is how far UTC is ahead.
-    fn ahead(&mut self) -> Result<i32, &'static str> {
-        near(-self.clock(24).ok_or(OFFSET)?)
-    }
-
-    fn change(&mut self) -> Result<Change, &'static str> {
-        if !self.take(',') {
-            return Err(CHANGES);
-        }
-        let day = self.day().ok_or(DAY)?;
-        let at = if self.take('/') { self.clock(167).ok_or(TIME)? } else { TWO };
-        Ok(Change { day, at })
-    }
-
-    fn day(&mut self) -> Option<ChangeDay> {
-        if self.take('J') {
-            return Some(ChangeDay::Common(self.number(1, 365)?));
-        }
-        if !self.take('M') {
-            return Some(ChangeDay::Since(self.number(0, 365)?));
-        }
-        let month = self.number(1, 12)?;
-        let nth = self.take('.').then(|| self.number(1, 5))??;
-        let weekday = self.take('.').then(|| self.number(0, 6))??;
-        let [month, nth, weekday] = [month, nth, weekday].map(|number| number as u8);
-        Some(ChangeDay::Weekday { month, nth, weekday })
-    }
-
-    /// `[+-]hh[:mm[:ss]]` in seconds.
-    fn clock(&mut self, hours: u16) -> Option<i32> {
-        let sign = if self.take('-') { -1 } else { 1 };
-        _ = sign > 0 && self.take('+');
-        let mut seconds = HOUR * i32::from(self.number(0, hours)?);
-        for length in [60, 1] {
-            if !self.take(':') {
-                break;
-            }
-            seconds += length * i32::from(self.number(0, 59)?);
-        }
-        Some(sign * seconds)
-    }
-
-    fn number(&mut self, least: u16, most: u16) -> Option<u16> {
-        let is_other = |one: char| !one.is_ascii_digit();
-        let (digits, rest) =
-            self.0.split_at_checked(self.0.find(is_other).unwrap_or(self.0.len()))?;
-        self.0 = rest;
-        digits.parse().ok().filter(|number| (least..=most).contains(number))
-    }
-
-    fn take(&mut self, first: char) -> bool {
-        let rest = self.0.strip_prefix(first);
-        self.0 = rest.unwrap_or(self.0);
-        rest.is_some()
-    }
+        return Ok(zone);
+    };
+    Err(why.into())
 }

@@ -3,14 +3,15 @@
 //! Those of one unit are counted from Monday, 5 January 1970, 00:00 in the rule's time zone. Where that has summer
 //! time, windows of whole days begin at midnight by the clocks in force, and shorter ones go by standard time.
 
-mod civil;
 mod local;
+
+use jiff_core::civil::Date;
 
 use crate::policy::{Quota, Zone};
 use crate::time::{DAY, Micros, SECOND, Unit};
 
 /// The number of the first Monday, in days since the epoch.
-const MONDAY: i64 = 4;
+const MONDAY: i32 = 4;
 
 /// Days of the shortest month.
 const FEBRUARY: Micros = 28;
@@ -33,7 +34,7 @@ enum Kind {
     /// Of one length, with the end of the first of them that ends after the epoch began.
     Even { first: Micros, length: Micros },
     /// So many local days.
-    Days { count: i64, zone: Zone },
+    Days { count: i32, zone: Zone },
     /// Local months.
     Months { zone: Zone },
 }
@@ -46,11 +47,12 @@ impl Windows {
         let kind = match quota.unit {
             Unit::Month => Kind::Months { zone },
             _ if zone.shift() > 0 && length.is_multiple_of(DAY) => {
-                Kind::Days { count: (length / DAY).cast_signed(), zone }
+                // The longest unit has 31 days.
+                Kind::Days { count: (length / DAY) as i32, zone }
             }
             _ => {
                 let ahead = i64::from(zone.standard) * SECOND.cast_signed();
-                let local = MONDAY * DAY.cast_signed() - ahead;
+                let local = i64::from(MONDAY) * DAY.cast_signed() - ahead;
                 let first = local.rem_euclid(length.cast_signed()).cast_unsigned();
                 Kind::Even { first, length }
             }
@@ -58,25 +60,33 @@ impl Windows {
         Windows(kind)
     }
 
-    /// The window that `wall` lies in.
+    /// The window that `wall` lies in. A calendar ends with the year 9999: after that, windows begin when they are needed.
     #[must_use]
     pub fn at(&self, wall: Micros) -> Span {
+        self.planned(wall).unwrap_or_else(|| {
+            let length = self.longest();
+            Span { ends: wall.saturating_add(length), length }
+        })
+    }
+
+    fn planned(&self, wall: Micros) -> Option<Span> {
         match self.0 {
             Kind::Even { first, length } => {
                 let ends = match wall.checked_sub(first) {
                     Some(since) => (wall - since % length).saturating_add(length),
                     None => first,
                 };
-                Span { ends, length }
+                Some(Span { ends, length })
             }
             Kind::Days { count, zone } => {
-                let day = local::day_at(zone, seconds(wall));
-                let first = day - (day - MONDAY).rem_euclid(count);
-                between(zone, first, first + count)
+                let day = local::day_at(zone, seconds(wall))?;
+                let since = (day.to_unix_epoch_day().day() - MONDAY).rem_euclid(count);
+                let first = day.checked_sub(since).ok()?;
+                between(zone, first, first.checked_add(count).ok()?)
             }
             Kind::Months { zone } => {
-                let month = civil::month_of(local::day_at(zone, seconds(wall)));
-                between(zone, civil::first_of(month), civil::first_of(month + 1))
+                let day = local::day_at(zone, seconds(wall))?;
+                between(zone, day.first_of_month(), day.last_of_month().tomorrow().ok()?)
             }
         }
     }
@@ -86,7 +96,7 @@ impl Windows {
     pub fn longest(&self) -> Micros {
         match self.0 {
             Kind::Even { length, .. } => length,
-            Kind::Days { count, zone } => count.cast_unsigned() * DAY + shift(zone),
+            Kind::Days { count, zone } => u64::from(count.unsigned_abs()) * DAY + shift(zone),
             Kind::Months { zone } => Unit::LONGEST + shift(zone),
         }
     }
@@ -96,7 +106,7 @@ impl Windows {
     pub fn shortest(&self) -> Micros {
         match self.0 {
             Kind::Even { length, .. } => length,
-            Kind::Days { count, zone } => count.cast_unsigned() * DAY - shift(zone),
+            Kind::Days { count, zone } => u64::from(count.unsigned_abs()) * DAY - shift(zone),
             Kind::Months { zone } => FEBRUARY * DAY - shift(zone),
         }
     }
@@ -120,9 +130,9 @@ impl Windows {
 }
 
 /// The window from one local day to another.
-fn between(zone: Zone, first: i64, end: i64) -> Span {
-    let (begins, ends) = (local::begins(zone, first), local::begins(zone, end));
-    Span { ends: ticks(ends), length: ticks(ends - begins) }
+fn between(zone: Zone, first: Date, end: Date) -> Option<Span> {
+    let (begins, ends) = (local::begins(zone, first)?, local::begins(zone, end)?);
+    Some(Span { ends: ticks(ends), length: ticks(ends - begins) })
 }
 
 fn shift(zone: Zone) -> Micros {

@@ -35,7 +35,7 @@ pub use response::{BodyPiece, LimitFields, Response};
 pub use rule::{Absent, Limit, Rule};
 pub use scope::{Memory, Scope};
 pub use settling::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
-pub use zone::{Change, ChangeDay, Summer, Zone};
+pub use zone::{Summer, Zone};
 
 /// Everything that a configuration says.
 #[derive(Debug)]

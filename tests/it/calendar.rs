@@ -1,4 +1,4 @@
-//! Where windows of the calendar begin and end, by jiff, which reads the rules of time zones by itself.
+//! Where windows of the calendar begin and end, by jiff.
 
 use diana_core::calendar::Windows;
 use diana_core::policy::{Quota, Zone};

@@ -1,5 +1,7 @@
 //! What time it is by local clocks, as plain numbers.
 
+use jiff_core::tz::posix::Rule;
+
 /// How far local time is ahead of UTC, in seconds from −14 hours to 14 hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Zone {
@@ -31,35 +33,6 @@ impl Zone {
 pub struct Summer {
     /// Seconds that it is ahead of UTC.
     pub ahead: i32,
-    /// When it begins, by standard time.
-    pub begins: Change,
-    /// When it ends, by summer time.
-    pub ends: Change,
-}
-
-/// When clocks change in each year.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change {
-    /// On which day.
-    pub day: ChangeDay,
-    /// Seconds after the midnight with which that begins, −167 hours ..= 167 hours.
-    pub at: i32,
-}
-
-/// A day of each year.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeDay {
-    /// The `nth` of its month that is this day of the week; the fifth is the last one.
-    Weekday {
-        /// 1 ..= 12.
-        month: u8,
-        /// 1 ..= 5.
-        nth: u8,
-        /// 0 ..= 6, from Sunday on.
-        weekday: u8,
-    },
-    /// The day of the year, 1 ..= 365, of which 29 February is none.
-    Common(u16),
-    /// Days since 1 January, 0 ..= 365.
-    Since(u16),
+    /// When it begins, by standard time, and when it ends, by summer time.
+    pub rule: Rule,
 }

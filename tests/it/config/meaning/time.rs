@@ -1,7 +1,7 @@
 //! Units, durations and time zones.
 
 use super::super::{policy, rule, with_rule};
-use diana_core::policy::{Change, ChangeDay, Summer, Zone};
+use diana_core::policy::Zone;
 use diana_core::time::{SECOND, Unit};
 
 #[test]
@@ -34,46 +34,18 @@ fn time_zones() {
 
 #[test]
 fn time_zones_with_summer_time() {
-    let weekday = |month, nth, weekday| ChangeDay::Weekday { month, nth, weekday };
-    let change = |day, at| Change { day, at };
-    let summer = |standard, ahead, begins, ends| Zone {
-        standard,
-        summer: Some(Summer { ahead, begins, ends }),
-    };
-    for (text, zone) in [
-        ("JST-9", Zone::ahead(32_400)),
-        ("<+0330>-3:30", Zone::ahead(12_600)),
-        ("UTC0", Zone::UTC),
-        ("ABC1:02:03", Zone::ahead(-3_723)),
-        (
-            "CET-1CEST,M3.5.0,M10.5.0/3",
-            summer(
-                3_600,
-                7_200,
-                change(weekday(3, 5, 0), 7_200),
-                change(weekday(10, 5, 0), 10_800),
-            ),
-        ),
-        (
-            "<-02>2<-01>+1,M3.5.0/-1,J300/26:30:15",
-            summer(
-                -7_200,
-                -3_600,
-                change(weekday(3, 5, 0), -3_600),
-                change(ChangeDay::Common(300), 95_415),
-            ),
-        ),
-        (
-            "IST-1GMT0,0/+167,365",
-            summer(
-                3_600,
-                0,
-                change(ChangeDay::Since(0), 601_200),
-                change(ChangeDay::Since(365), 7_200),
-            ),
-        ),
+    for (text, standard, summer) in [
+        ("JST-9", 32_400, None),
+        ("<+0330>-3:30", 12_600, None),
+        ("UTC0", 0, None),
+        ("ABC1:02:03", -3_723, None),
+        ("CET-1CEST,M3.5.0,M10.5.0/3", 3_600, Some(7_200)),
+        ("<-02>2<-01>+1,M3.5.0/-1,J300/26:30:15", -7_200, Some(-3_600)),
+        ("IST-1GMT0,0/+167,365", 3_600, Some(0)),
     ] {
-        assert_eq!(kit::zones::zone(text), zone, "{text}");
+        let zone = kit::zones::zone(text);
+        let ahead = zone.summer.map(|summer| summer.ahead);
+        assert_eq!((zone.standard, ahead), (standard, summer), "{text}");
     }
 }
 
