@@ -4,6 +4,7 @@
 //! No YAML can be mistaken for it: between a key and its value stands the byte 0x12, which YAML
 //! does not allow.
 
+use super::yaml::scalar::HUGE;
 use diana_core::tree::Tree;
 
 /// Deepest nesting, beyond what Envoy itself reads.
@@ -62,19 +63,12 @@ fn list(mut bytes: &[u8], depth: usize) -> Option<Tree> {
     Some(Tree::List(items))
 }
 
-/// A `Struct` knows no whole numbers. Others are spelled to six decimals: to write floats exactly
-/// would take 20 KB of the module.
+/// A `Struct` has no whole numbers.
 fn from_double(number: f64) -> Tree {
-    if number.is_nan() || number.abs() >= 1e38 {
-        return Tree::Number("beyond 1e38".into());
+    match number.fract() == 0.0 && number.abs() < HUGE {
+        true => Tree::Int(number as i128),
+        false => Tree::Number(format!("{number:?}")),
     }
-    if number.fract() == 0.0 {
-        return Tree::Int(number as i128);
-    }
-    let sign = if number.is_sign_negative() { "-" } else { "" };
-    let millionths = (number.abs() * 1e6 + 0.5) as u128;
-    let text = format!("{sign}{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
-    Tree::Number(text.trim_end_matches('0').into())
 }
 
 enum Field<'a> {

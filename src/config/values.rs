@@ -1,7 +1,7 @@
 //! What single values may be: names, durations, sizes.
 
 use super::node::Node;
-use diana_core::time::{DURATIONS, Micros, spell};
+use diana_core::time::{DURATIONS, Micros, amount, spell};
 use diana_core::tree::Tree;
 
 /// Longest name.
@@ -66,16 +66,6 @@ pub fn ticks(tree: &Tree) -> Option<Micros> {
         Tree::Text(text) => amount(text, &DURATIONS),
         _ => None,
     }
-}
-
-/// A whole number of some unit, such as `90s`, whose name is none's end that comes before.
-fn amount(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let split = |(name, length): &(&str, u64)| Some((text.strip_suffix(name)?, *length));
-    let (number, length) = units.iter().find_map(split)?;
-    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    number.parse::<u64>().ok()?.checked_mul(length)
 }
 
 const SIZES: [(&str, u64); 2] = [("KiB", 1 << 10), ("MiB", 1 << 20)];

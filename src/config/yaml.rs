@@ -4,7 +4,7 @@
 mod aliases;
 mod characters;
 mod events;
-mod scalar;
+pub mod scalar;
 
 use self::aliases::Expanded;
 use self::events::{Error, Event, Kind};

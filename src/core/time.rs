@@ -23,6 +23,15 @@ pub fn spell(ticks: Micros) -> String {
     }
 }
 
+/// Reads a whole number of one of `units`, such as `90s`. `ms` has to come before `s`.
+#[must_use]
+pub fn amount(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let split = |(name, length): &(&str, u64)| Some((text.strip_suffix(name)?, *length));
+    let (number, length) = units.iter().find_map(split)?;
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse::<u64>().ok().filter(|_| is_number)?.checked_mul(length)
+}
+
 /// The one instant at which all rules of a request are judged, on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Now {

@@ -7,7 +7,7 @@ use self::query::Query;
 use diana_core::engine::inquiry::{Cannot, Inquired, Order, Seen};
 use diana_core::port::{Pseudo, Request};
 use diana_core::store::usage::Unliftable;
-use diana_core::time::{DURATIONS, Micros};
+use diana_core::time::{DURATIONS, Micros, amount};
 
 use super::host::{Host, Level};
 use super::instance::Instance;
@@ -145,7 +145,8 @@ impl Instance {
         let most = |rule: &diana_core::policy::Rule| rule.ban.map(|ban| ban.max);
         let most = self.with_engine(host, |engine| engine.rules().nth(rule).and_then(most));
         let most = most.flatten().ok_or_else(|| refusal(Cannot::BansNobody))?;
-        let length = std::str::from_utf8(query.require("for")?).ok().and_then(duration);
+        let length = std::str::from_utf8(query.require("for")?).ok();
+        let length = length.and_then(|text| amount(text, &DURATIONS));
         let fits = length.filter(|length| (1..=most).contains(length));
         fits.ok_or_else(|| {
             let most = diana_core::time::spell(most);
@@ -194,12 +195,4 @@ fn refusal(cannot: Cannot) -> AdminReply {
         Cannot::Lift(Unliftable::Busy) => (503, "others were faster again and again"),
     };
     AdminReply::problem(status, why)
-}
-
-/// A duration as it is configured.
-fn duration(text: &str) -> Option<Micros> {
-    let split = |(name, length): &(&str, u64)| Some((text.strip_suffix(name)?, *length));
-    let (number, length) = DURATIONS.iter().find_map(split)?;
-    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
-    number.parse::<u64>().ok().filter(|_| is_number)?.checked_mul(length)
 }

@@ -150,3 +150,11 @@ fn whole_numbers_may_be_written_in_many_ways() {
         assert_eq!(rule(&with_rule(&format!("rpu: {text}"))).quota.rpu, value, "{text}");
     }
 }
+
+#[test]
+fn two_signs_make_text() {
+    for text in ["--5", "+-5", "-+5", "-.-5"] {
+        let problems = problems(&with_rule(&format!("rpu: {text}")));
+        assert!(problems.contains(&format!("found `{text}`")), "{problems}");
+    }
+}

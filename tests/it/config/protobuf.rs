@@ -137,12 +137,12 @@ fn numbers_are_spelled_as_people_do() {
     let spelled = [
         ("0.29", "0.29"),
         ("-1.25", "-1.25"),
-        ("0.30000000000000004", "0.3"),
+        ("0.30000000000000004", "0.30000000000000004"),
         ("123456789.123456", "123456789.123456"),
         ("1e20", "100000000000000000000"),
-        ("1e300", "beyond 1e38"),
-        ("inf", "beyond 1e38"),
-        ("nan", "beyond 1e38"),
+        ("1e300", "1e300"),
+        ("inf", "inf"),
+        ("nan", "NaN"),
     ];
     for (number, text) in spelled {
         let problems = parse(&with(rule(Tree::Number(number.into())))).unwrap_err().to_string();
