@@ -7,15 +7,11 @@ pub mod query;
 
 use std::borrow::Cow;
 
+use percent_encoding::percent_decode;
+
 /// Text after one round of percent-decoding; a `%` without two hex digits is itself.
 pub fn decoded(text: &[u8]) -> impl Iterator<Item = u8> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let (byte, tail) =
-            escape(rest).or_else(|| rest.split_first().map(|(&byte, tail)| (byte, tail)))?;
-        rest = tail;
-        Some(byte)
-    })
+    percent_decode(text)
 }
 
 /// The byte of the percent-encoding that `text` begins with, and the text behind it.

@@ -4,10 +4,10 @@
 //! [Connect]: https://connectrpc.com/docs/protocol
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde::Serialize;
 
 use super::Refusal;
@@ -177,14 +177,6 @@ fn envelope(flags: u8, message: &str) -> Vec<u8> {
 
 /// Text as `grpc-message` has it.
 fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if (b' '..=b'~').contains(&byte) && byte != b'%' {
-            encoded.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
+    const ENCODED: &AsciiSet = &CONTROLS.add(b'%');
+    utf8_percent_encode(text, ENCODED).to_string()
 }
