@@ -1,4 +1,4 @@
-//! JSON: text of printable ASCII, claims of tokens, and what a pointer leads to.
+//! JSON: output in printable ASCII, members of objects, and values at pointers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,12 +14,12 @@ use serde_json::value::RawValue;
 pub fn ascii(value: &impl Serialize) -> String {
     let mut json = Vec::new();
     let mut writer = serde_json::Serializer::with_formatter(&mut json, Ascii);
-    // Writing to memory does not fail, and all that is written has names for keys.
+    // Writing to memory does not fail, and keys of maps are text.
     _ = value.serialize(&mut writer);
     String::from_utf8(json).unwrap_or_default()
 }
 
-/// Escapes what is no printable ASCII.
+/// Escapes all characters but printable ASCII.
 struct Ascii;
 
 impl Formatter for Ascii {
@@ -42,8 +42,8 @@ impl Formatter for Ascii {
 }
 
 /// The name of a member, copied only if it has escapes.
-#[derive(Deserialize)]
-struct Name<'j>(#[serde(borrow)] Cow<'j, str>);
+#[derive(Debug, Deserialize)]
+pub struct Name<'j>(#[serde(borrow)] pub Cow<'j, str>);
 
 /// Finds the last member of this name. The others are skipped, which takes no memory.
 struct Member<'n>(&'n str);
@@ -88,8 +88,8 @@ pub fn member(json: &[u8], name: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// What a pointer (RFC 6901) of at least one step leads to: what text means, or any other value as it
-/// is written; nothing if there is no such value, or it is `null`.
+/// The value at a pointer (RFC 6901) of at least one step. Text is returned without quotes and escapes, any other value as it
+/// is written. Returns `None` if there is no such value, or it is `null`.
 #[must_use]
 pub fn pointed(json: &[u8], pointer: &str) -> Option<Vec<u8>> {
     let mut value = read::<&RawValue>(json)?.get();

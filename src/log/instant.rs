@@ -1,6 +1,7 @@
 //! Instants as logs write them, read as fast as the lines come.
 
 use diana_core::time::{DAY, Micros, SECOND};
+use jiff_core::civil::Date;
 
 const MONTHS: [&[u8]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
@@ -83,13 +84,7 @@ pub fn number(text: &[u8]) -> Option<u64> {
 }
 
 /// Days since 1 January 1970, from then on.
-/// Source: <https://howardhinnant.github.io/date_algorithms.html#days_from_civil>
 fn days(year: u64, month: u64, day: u64) -> Option<u64> {
-    let fits =
-        (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    let year = if month <= 2 { year.checked_sub(1)? } else { year };
-    let (era, of_era) = (year / 400, year % 400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day.checked_sub(1)?;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year;
-    days.checked_sub(719_468).filter(|_| fits)
+    let date = Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?);
+    u64::try_from(date.ok()?.to_unix_epoch_day().day()).ok()
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use diana_core::json::Name;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::entry::Entry;
@@ -113,7 +114,7 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<(), M::Error> {
-        while let Some(name) = fields.next_key_seed(Name)? {
+        while let Some(Name(name)) = fields.next_key()? {
             let name = match self.within {
                 "" => name,
                 within => format!("{within}.{name}").into(),
@@ -129,33 +130,6 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
             }
         }
         Ok(())
-    }
-}
-
-/// The name of a field.
-struct Name;
-
-impl<'de> DeserializeSeed<'de> for Name {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Cow<'de, str>, D::Error> {
-        from.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Name {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
-        Ok(text.into())
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Cow<'de, str>, E> {
-        Ok(text.to_owned().into())
     }
 }
 

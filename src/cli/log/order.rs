@@ -4,8 +4,7 @@
 //! all logs wait here, until everything that may have come earlier has been read: [`WINDOW`] of the log's own clock, as
 //! long as no more than [`MOST`] wait. What comes later than that is judged with those that come then.
 
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -24,33 +23,6 @@ const MOST: usize = 200_000;
 /// How often progress is shown, in lines.
 const SHOWN: u64 = 1 << 14;
 
-/// A request that waits.
-struct Waiting {
-    key: (Micros, u64),
-    entry: Rc<Entry>,
-}
-
-impl Ord for Waiting {
-    /// The earliest is the greatest.
-    fn cmp(&self, other: &Waiting) -> Ordering {
-        other.key.cmp(&self.key)
-    }
-}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Waiting) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Waiting) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Waiting {}
-
 /// The requests of all files.
 pub struct Log {
     reader: Reader,
@@ -58,7 +30,8 @@ pub struct Log {
     /// Files that have not begun yet, the first one to begin first.
     later: VecDeque<Source>,
     open: Vec<Source>,
-    waiting: BinaryHeap<Waiting>,
+    /// By instant and number.
+    waiting: BTreeMap<(Micros, u64), Rc<Entry>>,
     /// Entries that nobody needs any more.
     spare: Vec<Rc<Entry>>,
     /// The latest instant of those that were handed out.
@@ -83,7 +56,7 @@ impl Log {
             progress: Progress::new(paths),
             later: later.into(),
             open: Vec::new(),
-            waiting: BinaryHeap::new(),
+            waiting: BTreeMap::new(),
             spare: Vec::new(),
             now: 0,
             seen: Seen::default(),
@@ -106,7 +79,7 @@ impl Log {
                 self.begin_next()?;
             }
         }
-        let Some(Waiting { mut entry, .. }) = self.waiting.pop() else {
+        let Some((_, mut entry)) = self.waiting.pop_first() else {
             self.progress.clear();
             return Ok(None);
         };
@@ -131,10 +104,10 @@ impl Log {
 
     /// Whether nothing can come any more that came earlier than the first one that waits.
     fn is_ready(&self) -> bool {
-        let is_first = |waiting: &Waiting| {
-            self.clock().is_some_and(|clock| waiting.key.0.saturating_add(WINDOW) <= clock)
+        let is_first = |((at, _), _): (&(Micros, u64), _)| {
+            self.clock().is_some_and(|clock| at.saturating_add(WINDOW) <= clock)
         };
-        self.waiting.len() >= MOST || self.waiting.peek().is_some_and(is_first)
+        self.waiting.len() >= MOST || self.waiting.first_key_value().is_some_and(is_first)
     }
 
     /// The instant to which all open files have come.
@@ -167,7 +140,7 @@ impl Log {
             self.open.remove(number);
             return;
         }
-        self.waiting.push(Waiting { key: (entry.at, entry.number), entry });
+        self.waiting.insert((entry.at, entry.number), entry);
         if self.seen.lines.is_multiple_of(SHOWN) {
             self.progress.show();
         }
