@@ -13,7 +13,6 @@ mod hot;
 pub mod inquiry;
 mod judge;
 mod opinion;
-mod permit_queue;
 mod plans;
 mod refuse;
 mod report;
@@ -47,8 +46,6 @@ pub use ask::Resumed;
 pub use build::Unbuildable;
 use charge::{Charged, Turn};
 use opinion::Opinion;
-pub use permit_queue::Patience;
-use permit_queue::PermitQueues;
 use upkeep::Upkeep;
 use usage::Banned;
 
@@ -98,8 +95,6 @@ pub struct Engine {
     asked: BTreeMap<u64, Asked>,
     /// What operators have asked Redis.
     inquiries: Vec<inquiry::Inquiry>,
-    /// The requests that wait for permits which others hold.
-    permit_queues: PermitQueues,
     /// What clients gave back that left.
     freed: Rc<Freed>,
     scratch: Scratch,
@@ -139,17 +134,6 @@ struct Judge {
     logged: Option<Micros>,
 }
 
-/// Since when a request waits for an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Since {
-    /// It has just come.
-    New,
-    /// It has waited before, but for no answer.
-    Now,
-    /// It was asked about before.
-    Then(Micros),
-}
-
 /// What one request leaves behind while it is judged, kept to be used again without allocating.
 #[derive(Default)]
 struct Scratch {
@@ -170,8 +154,6 @@ struct Scratch {
     now: Now,
     /// Since when the request waits for the decision.
     since: Micros,
-    /// How long it may wait for permits, if it has waited for some.
-    patience: Option<Patience>,
 }
 
 impl Engine {
@@ -187,24 +169,24 @@ impl Engine {
         if self.freed.is_any() {
             self.take_back(clock.now());
         }
-        self.scratch.patience = None;
-        self.decide_since(Since::New, request, clock)
+        self.decide_since(None, request, clock)
     }
 
-    /// Decides about a request that may have waited already.
+    /// Decides about a request that may have been asked about already, since `since`.
     #[inline(never)]
-    fn decide_since(&mut self, since: Since, request: &dyn Request, clock: &dyn Clock) -> Verdict {
-        self.gather(since, request);
+    fn decide_since(
+        &mut self,
+        since: Option<Micros>,
+        request: &dyn Request,
+        clock: &dyn Clock,
+    ) -> Verdict {
+        self.gather(since.is_none(), request);
         if self.scratch.opinions.is_empty() {
             return Verdict::pass();
         }
         let now = clock.now();
         self.scratch.now = now;
-        self.scratch.since = match since {
-            Since::Then(since) => since,
-            Since::New | Since::Now => now.mono,
-        };
-        self.look_again(now.mono);
+        self.scratch.since = since.unwrap_or(now.mono);
         if self.has_bans && self.is_banned() {
             return self.refuse();
         }
@@ -214,9 +196,9 @@ impl Engine {
 
     /// Notes which rules apply to a request.
     #[inline]
-    fn gather(&mut self, since: Since, request: &dyn Request) {
+    fn gather(&mut self, is_new: bool, request: &dyn Request) {
         self.scratch.hot.clear();
-        self.scratch.is_counted = since != Since::New;
+        self.scratch.is_counted = !is_new;
         self.callers.begin();
         self.choosers.begin();
         self.scratch.opinions.clear();
@@ -226,25 +208,17 @@ impl Engine {
         if !self.has_exemptions || !self.except.covers(request, &self.scratch.path) {
             self.apply_all(request);
         }
-        self.callers.count(since == Since::New);
+        self.callers.count(is_new);
     }
 
     /// Charges the request in hand if all rules admit it.
     #[inline(never)]
     fn conclude(&mut self) -> Verdict {
         match self.charge() {
-            Charged::Leaves(delay) => {
-                self.end_wait();
-                self.admit(delay)
-            }
+            Charged::Leaves(delay) => self.admit(delay),
             Charged::Asks(delay) => self.ask(delay),
             Charged::Nothing => {
-                let waits = self.wait_for_permits();
                 self.give_back();
-                if let Some(ticket) = waits {
-                    return Verdict::Ask { ticket };
-                }
-                self.end_wait();
                 self.refuse()
             }
         }

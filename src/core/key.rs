@@ -19,7 +19,7 @@ impl Seed {
 }
 
 /// A caller in one rule's eyes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Key {
     /// Finds the caller's state. Two callers share one only by a 64-bit chance.
     pub hash: u64,

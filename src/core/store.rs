@@ -63,15 +63,6 @@ pub trait Store {
         None
     }
 
-    /// Forgets that others held what a caller needed, so that the next check is no older than it.
-    fn look_again(&mut self, _key: Key) {}
-
-    /// So many requests of a caller wait for permits here.
-    fn wait(&mut self, _key: Key, _requests: usize) {}
-
-    /// More requests of a caller wait for permits than may.
-    fn crowd(&mut self, _key: Key, _now: Now) {}
-
     /// What [`Store::leave`] and [`Store::settle`] need of a request that was charged.
     fn receipt(&mut self, reservation: &Reservation) -> u64;
 
@@ -82,9 +73,6 @@ pub trait Store {
     /// again.
     #[must_use]
     fn settle(&mut self, key: Key, settlement: &Settlement, now: Now) -> bool;
-
-    /// The caller is hot: it is going to need about so many permits in the next tenth of a second.
-    fn hint_demand(&mut self, _key: Key, _permits: u64) {}
 
     /// What a caller has used; nothing if each worker counts for itself.
     fn look_at(&mut self, _key: Key, _now: Now) -> Option<Usage> {

@@ -196,7 +196,6 @@ pub fn charge(caller: u64) -> Charge {
         cost: 1,
         unit_cost: 1,
         want: 0,
-        soon: 0,
         shadow: false,
         tentative: false,
         checks: false,

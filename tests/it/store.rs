@@ -1,11 +1,9 @@
 //! The stores, held against what they promise.
 
-mod blocks;
 mod changes;
 mod clocks;
 mod conformance;
 mod crowds;
-mod demand;
 pub mod desk;
 mod faults;
 pub mod fleet;
@@ -14,7 +12,6 @@ mod leases;
 mod lent;
 mod lifted;
 mod lifts;
-mod loans;
 mod memory;
 mod office;
 mod orders;

@@ -23,7 +23,6 @@ fn trip() -> Trip {
         cost: 1,
         unit_cost: 1,
         want: 0,
-        soon: 0,
         shadow: false,
         tentative: false,
         checks: false,
@@ -95,15 +94,12 @@ fn a_pipeline_logs_in_asks_and_quits() {
     let [now, gateway, seed, numbers] = &ask[7..] else { panic!("{ask:?}") };
     assert_eq!((&now[..], &gateway[..]), (&b""[..], &b"0000000000000007"[..]));
     assert_eq!(seed, b"00000000000000010000000000000002");
-    // MessagePack, an array of 23; seconds are counted from any of them, such as the first.
+    // MessagePack, an array of 22; seconds are counted from any of them, such as the first.
     let second = [0xce, 0, 15, 0x42, 0x40];
-    let rule = [
-        &[1, 0, 0xa1, b'W', 5],
-        &second[..],
-        &[0x91, 0, 0, 0, 1, 1, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0],
-    ]
-    .concat();
-    assert_eq!(*numbers, [&[0xdd, 0, 0, 0, 23], &rule[..], &[0, 0, 0]].concat());
+    let rule =
+        [&[1, 0, 0xa1, b'W', 5], &second[..], &[0x91, 0, 0, 0, 1, 1, 0, 0, 0, 100, 0, 0, 0, 0, 0]]
+            .concat();
+    assert_eq!(*numbers, [&[0xdd, 0, 0, 0, 22], &rule[..], &[0, 0, 0]].concat());
     assert_eq!(commands(&Login::default(), Script::Digest).len(), 2);
 }
 
@@ -126,13 +122,13 @@ fn an_answer_is_read() {
     let decided = |wait, retry| {
         let opinion = RuleReply {
             retry,
-            loan: 11,
+            is_outstanding: true,
             remaining: 5,
             receipt: 4,
             term: 12,
             block: 3,
             lease: 2,
-            starts: 8,
+            charged: 8,
             spend: 1,
             overflow: true,
         };
@@ -143,7 +139,7 @@ fn an_answer_is_read() {
         Decided { gateways: 9, is_apart: false, now: 7, corrupt: 1, asks }
     };
     let body = |wait, retry| {
-        let numbers = format!(":9 :1 :7 :{wait} :{retry} :11 :5 :4 :12 :3 :2 :8 :1 :1 :0 ");
+        let numbers = format!(":9 :1 :7 :{wait} :{retry} :1 :5 :4 :12 :3 :2 :8 :1 :1 :0 ");
         let numbers = numbers.replace(' ', "\r\n");
         answer(&format!("+OK\r\n+OK\r\n*15\r\n{numbers}+OK\r\n"))
     };
@@ -214,7 +210,7 @@ fn a_ban_is_asked_about_and_told_of_in_its_own_words() {
     let caller = format!("diana:{{2:shop}}:{:016x}:{:032x}", 2, 0);
     assert_eq!(words[7], Value::Bulk(caller.as_bytes()));
     let Some(Value::Bulk(numbers)) = words.last() else { panic!("{words:?}") };
-    let asked = [0xa1, b'B', 3, 2, 5, 6, 7, 4, 1, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 0];
+    let asked = [0xa1, b'B', 3, 2, 5, 6, 7, 4, 1, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 0];
     assert!(numbers.ends_with(&asked), "{numbers:?}");
     for begins in [true, false] {
         let told =

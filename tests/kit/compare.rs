@@ -54,7 +54,6 @@ pub struct Play {
     model: Model,
     held: Vec<Held>,
     pub leased: usize,
-    pub ahead: usize,
     pub given_back: usize,
     pub owed: usize,
     pub refused: usize,
@@ -91,7 +90,6 @@ impl Play {
             held,
             trips: 0,
             leased: 0,
-            ahead: 0,
             given_back: 0,
             owed: 0,
             refused: 0,
@@ -145,7 +143,7 @@ impl Play {
             // Where it cannot be spent nothing is promised of it.
             plain.rules.iter_mut().filter(|rule| rule.block == 0).for_each(|rule| rule.spend = 0);
             self.shared += seen.rules.iter().filter(|rule| rule.overflow).count();
-            self.lends += seen.rules.iter().filter(|rule| rule.loan > 0).count();
+            self.lends += seen.rules.iter().filter(|rule| rule.is_outstanding).count();
             self.soon += seen.rules.iter().filter(|rule| rule.retry == Some(Retry::Soon)).count();
             let mut outcome = outcome;
             outcome.rules.iter_mut().filter(|rule| rule.block == 0).for_each(|rule| rule.spend = 0);
@@ -159,7 +157,6 @@ impl Play {
                 let is_checked = asked.what >= CHECKS;
                 if opinion.retry.is_none() && asked.cost + opinion.block > 0 && !is_checked {
                     self.leased += usize::from(opinion.block > 0);
-                    self.ahead += usize::from(opinion.starts > 0);
                     let receipts = Receipts { cost: opinion.receipt, lease: opinion.lease };
                     let Asked { rule, caller, cost, tentative, .. } = asked;
                     self.held.push(Held {

@@ -26,7 +26,6 @@ use clock::Clock;
 use keys::{Counter, Seat, Who};
 use look::Look;
 use rule::Rule;
-use slices::Slices;
 use terms::Terms;
 
 /// What was charged tentatively is counted for one or two terms, and what is leased for one or two long ones.
@@ -34,11 +33,10 @@ pub const TERM: u64 = SECOND / 10;
 pub const LONG: u64 = SECOND / 2;
 
 /// A lease lives so long at most.
-pub const LEASE: u64 = SECOND / 10;
+pub const LEASE: u64 = SECOND / 20;
 
-/// What is needed soon is needed in this time, and what is wanted in that.
-const SOON: u64 = SECOND / 50;
-const IDLE: u64 = SECOND / 10;
+/// The time whose demand a wanted block covers.
+const AHEAD: u64 = SECOND / 50;
 
 /// What an ask says that is only to be checked.
 pub const CHECKS: u64 = 6;
@@ -58,7 +56,6 @@ pub struct Asked {
     pub cost: u64,
     pub unit_cost: u64,
     pub want: u64,
-    pub soon: u64,
     pub shadow: bool,
     pub tentative: bool,
     pub keys: u64,
@@ -72,8 +69,6 @@ pub struct Asked {
     pub counted: Option<u64>,
     /// What else it says, of places in flight.
     pub what: u64,
-    /// When what was used was last lifted.
-    pub lifted: u64,
 }
 
 /// What becomes of an ask about rules.
@@ -97,10 +92,6 @@ pub struct Receipts {
 pub struct State {
     pub words: Vec<u64>,
     terms: Terms,
-    /// Ticks for which too little drained.
-    slack: u64,
-    /// Leased of the next slice.
-    next: u64,
     /// Where that is kept beside what is reserved: what was used.
     used: Option<Vec<u64>>,
     /// Of a bucket then: permits that are not settled yet, since when there are any, and by which rate the caller was last
@@ -113,8 +104,6 @@ pub struct Model {
     clock: Clock,
     states: HashMap<(usize, Who), State>,
     counters: HashMap<usize, Counter>,
-    /// When what a caller used was last lifted.
-    lifted: HashMap<(usize, u64), u64>,
 }
 
 impl Model {
@@ -136,17 +125,11 @@ impl Model {
             .iter_mut()
             .map(|asked| {
                 let needs = (asked.keys, asked.unit_cost);
-                let lifted = self.lifted.get(&(asked.rule, asked.caller));
-                asked.lifted = lifted.copied().unwrap_or(0);
                 let seat = self.seat(rules, asked.rule, asked.caller, needs, now.mono);
                 // What is shared is not leased.
                 if seat.overflows() {
-                    (asked.want, asked.soon) = (0, 0);
+                    asked.want = 0;
                     asked.what = if asked.what == LIFTS { LOOKS } else { asked.what };
-                }
-                // What is reserved stays known by its receipts.
-                if asked.what == LIFTS && asked.counted.is_none() {
-                    self.lifted.insert((asked.rule, asked.caller), now.mono);
                 }
                 seat
             })
@@ -182,7 +165,7 @@ impl Model {
 impl State {
     /// When it means nothing any more.
     fn ends(&self, rule: &Rule) -> u64 {
-        let Case { algorithm, quota } = &rule.case;
+        let Case { algorithm, .. } = &rule.case;
         let used =
             self.used.clone().map_or(0, |words| State { words, ..State::default() }.ends(rule));
         let expires = algorithm.expires(&self.words, Now::default());
@@ -190,7 +173,6 @@ impl State {
             // Should the wall clock be set back, a window in force lasts longer than it seems.
             ("W", [_, 0, _]) => 0,
             ("W", [_, _, latest]) => *latest,
-            ("SW", _) if self.next > 0 => Slices::new(quota).after(&self.words),
             ("TB" | "LB", [_, _, at]) => expires.min(at + FAR).max(self.terms.leases_over()),
             _ => expires,
         };

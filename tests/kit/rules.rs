@@ -85,7 +85,6 @@ impl Rule {
             cost,
             unit_cost: self.case.quota.cost,
             want,
-            soon: 0,
             shadow: false,
             tentative: false,
             checks: false,

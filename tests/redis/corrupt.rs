@@ -103,7 +103,7 @@ fn what_cannot_be_ours_is_told_by_its_numbers() {
         vec![0xc0],
         vec![0x90],
     ];
-    for (short, size) in [("W", 9), ("SW", 18), ("TB", 9), ("LB", 9)] {
+    for (short, size) in [("W", 9), ("SW", 17), ("TB", 8), ("LB", 8)] {
         let charge = Rule::new(short, Quota::new(Unit::Second, 10)).charge(1, 1, 1);
         let trip = trip(now, vec![charge]);
         let fresh = server.decide(&trip);

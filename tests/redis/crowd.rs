@@ -52,7 +52,7 @@ fn newcomers_beyond_the_bound_share_a_thousand_buckets() {
         let first = say(&server, START, charge(&rule, 0));
         assert_eq!((first.overflow, first.retry), (false, None), "{short}");
         // The others have one limit for all that share a bucket, and no leases.
-        let other = Charge { want: 100, soon: 100, ..charge(&rule, KEYS) };
+        let other = Charge { want: 100, ..charge(&rule, KEYS) };
         let other = say(&server, START, other);
         assert_eq!((other.overflow, other.block), (true, 0), "{short}");
         assert!(other.retry.is_some(), "{short}: four more had its bucket");

@@ -37,7 +37,6 @@ impl Rule {
             cost: self.quota.cost,
             unit_cost: self.quota.cost,
             want: 0,
-            soon: 0,
             shadow: false,
             tentative: false,
             checks: false,

@@ -8,6 +8,7 @@ use fastrand::Rng;
 
 use kit::laws::bound::{Admission, Promise, kept, promise};
 use kit::laws::stream;
+use kit::model::LEASE;
 use kit::rules::{Rule, at, block, left, today, trip};
 use kit::seed;
 use kit::server::Server;
@@ -21,37 +22,30 @@ struct Lease {
     until: u64,
 }
 
-/// Rounds that are played at least, and until some leases were for later, of which some seeds have few.
-const ENOUGH: u64 = 120;
-const MOST: u64 = 1_200;
+const ROUNDS: u64 = 120;
 
 #[test]
 fn what_is_let_through_keeps_the_bound() {
     let server = Server::start();
     let start = seed::next();
-    let (mut spent, mut ahead) = (0, 0);
-    for number in 0..MOST {
-        if number >= ENOUGH && ahead > 2 {
-            break;
-        }
+    let mut spent = 0;
+    for number in 0..ROUNDS {
         let seed = start.wrapping_add(number);
         let mut rng = Rng::with_seed(seed);
         let entry = &REGISTRY[number as usize % REGISTRY.len()];
         let rule = Rule::random(entry, &mut rng);
         println!("{} seed {seed}: {:?}", entry.short, rule.case.quota);
         server.command(&["FLUSHALL"]);
-        let (here, early) = play(&server, &rule, number, &mut rng);
-        spent += here;
-        ahead += early;
+        spent += play(&server, &rule, number, &mut rng);
     }
-    println!("{spent} permits of leases were spent; {ahead} leases were for later");
-    assert!(spent > 1000 && ahead > 2, "too tame");
+    println!("{spent} permits of leases were spent");
+    assert!(spent > 1000, "too tame");
 }
 
-fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> (u64, u64) {
+fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> u64 {
     let mut leases: [Lease; 3] = Default::default();
     let mut past: Vec<Admission> = Vec::new();
-    let (mut spent, mut ahead) = (0, 0);
+    let mut spent = 0;
     let short = rule.entry.short;
     let holds = matches!(short, "LB") || rule.case.quota.max_delay.is_some();
     let mut spend = |now: Now, wait: u64, cost: u64| {
@@ -80,7 +74,6 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> (u64, u64) 
         let charge = Charge {
             back: if gives_back && block(back) > 0 { back } else { Back::default() },
             unit_cost: 1,
-            soon: if rng.bool() { 0 } else { 1 << rng.u8(0..10) },
             ..rule.charge(caller, if rng.u8(0..3) == 0 { 0 } else { cost }, 1 << rng.u8(0..20))
         };
         let (cost, outcome) =
@@ -95,11 +88,10 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> (u64, u64) 
         let opinion = outcome.rules[0];
         let RuleReply { lease: receipt, term, block, .. } = opinion;
         lease.back = Back::Block { receipt, term, block, left: block };
-        (lease.from, lease.until) = (now.mono + opinion.starts, now.mono + opinion.spend);
-        ahead += u64::from(opinion.starts > 0);
-        assert!(opinion.spend <= 100_000);
+        (lease.from, lease.until) = (now.mono, now.mono + opinion.spend);
+        assert!(opinion.spend <= LEASE);
         assert!(opinion.block == 0 || opinion.spend > 0, "a lease that is over at once");
     }
     kept(short, &rule.case.quota, past);
-    (spent, ahead)
+    spent
 }

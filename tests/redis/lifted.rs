@@ -46,7 +46,7 @@ impl Counter for Redis<'_> {
     fn lift(&mut self, plan: usize, now: Now) -> Left {
         let ask = |back| move |rule: &Rule| Charge { back, ..rule.charge(1, 0, 0) };
         self.say(plan, now, ask(Back::Lifts));
-        let RuleReply { block: reserved, starts: charged, receipt: lent, .. } =
+        let RuleReply { block: reserved, charged, receipt: lent, .. } =
             self.say(plan, now, ask(Back::Looks));
         Left { used: charged - lent - reserved, reserved }
     }

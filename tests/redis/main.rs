@@ -16,7 +16,7 @@ mod fleet;
 mod law;
 mod leases;
 mod lifted;
-mod loans;
+mod outstanding;
 mod parts;
 mod same;
 mod settlements;

@@ -4,7 +4,7 @@ use diana_core::policy::Quota;
 use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::{SECOND, Unit};
 
-use kit::model::LONG;
+use kit::model::{LEASE, LONG};
 use kit::rules::{Rule, block, trip};
 use kit::server::Server;
 
@@ -76,8 +76,8 @@ fn what_is_given_back_is_there_at_once() {
     for short in ["W", "SW", "TB"] {
         server.command(&["FLUSHALL"]);
         let rule = a_hundred(short);
-        let (_, lease) = ask(&server, START, rule.charge(1, 1, 1000));
-        assert_eq!((lease.block, lease.remaining), (12, 87), "an eighth of what is left");
+        let (_, lease) = ask(&server, START, rule.charge(1, 1, 12));
+        assert_eq!((lease.block, lease.remaining), (12, 87));
         let term = lease.term;
         let back = Back::Block { receipt: lease.lease, term, block: 12, left: 9 };
         let (_, opinion) = ask(&server, START + 10, Charge { back, ..rule.charge(1, 0, 0) });
@@ -89,7 +89,7 @@ fn what_is_given_back_is_there_at_once() {
     // What a bucket does not count as out it does not take back.
     let rule = a_hundred("TB");
     server.command(&["FLUSHALL"]);
-    let (_, lease) = ask(&server, START, rule.charge(1, 88, 1000));
+    let (_, lease) = ask(&server, START, rule.charge(1, 88, 1));
     let back = Back::Block { receipt: lease.lease, term: lease.term, block: 1, left: 1 };
     for (after, remaining) in [(0, 12), (0, 12), (SECOND, 100)] {
         let (_, opinion) = ask(&server, START + after, Charge { back, ..rule.charge(1, 0, 0) });
@@ -98,13 +98,13 @@ fn what_is_given_back_is_there_at_once() {
 }
 
 #[test]
-fn blocks_shrink_as_the_limit_nears() {
+fn a_block_is_at_most_what_is_wanted_and_left() {
     let server = Server::start();
     for short in ["W", "SW", "TB"] {
         server.command(&["FLUSHALL"]);
         let rule = a_hundred(short);
-        for (cost, block) in [(0, 12), (48, 5), (24, 1), (3, 0), (7, 0)] {
-            let (_, opinion) = ask(&server, START, rule.charge(1, cost, 1000));
+        for (cost, want, block) in [(0, 12, 12), (58, 1000, 30), (0, 1000, 0)] {
+            let (_, opinion) = ask(&server, START, rule.charge(1, cost, want));
             assert_eq!(opinion.block, block, "{short}, {} left", opinion.remaining);
         }
         assert_eq!(spike(&server, &rule, START), 0);
@@ -112,10 +112,10 @@ fn blocks_shrink_as_the_limit_nears() {
 }
 
 #[test]
-fn what_is_held_and_what_is_small_is_never_leased() {
+fn nothing_is_leased_of_a_queue_nor_of_a_single_token() {
     let server = Server::start();
     let held = Quota { max_delay: Some(SECOND), ..Quota::new(Unit::Second, 100) };
-    let small = Quota { burst: Some(7), ..Quota::new(Unit::Second, 100) };
+    let small = Quota { burst: Some(1), ..Quota::new(Unit::Second, 100) };
     let rules = [a_hundred("LB"), Rule::new("TB", held), Rule::new("TB", small)];
     for (fingerprint, rule) in (0..).zip(rules) {
         let rule = Rule { fingerprint, ..rule };
@@ -128,11 +128,11 @@ fn what_is_held_and_what_is_small_is_never_leased() {
 fn a_lease_ends_with_what_it_was_charged_to() {
     let server = Server::start();
     for (short, at, spend) in [
-        ("W", 880_000, 100_000),
-        ("W", 930_000, 70_000),
-        ("SW", 300_000, 100_000),
-        ("SW", 330_000, 70_000),
-        ("TB", 330_000, 100_000),
+        ("W", 880_000, LEASE),
+        ("W", 970_000, 30_000),
+        ("SW", 300_000, LEASE),
+        ("SW", 370_000, 30_000),
+        ("TB", 370_000, LEASE),
     ] {
         server.command(&["FLUSHALL"]);
         let (_, opinion) = ask(&server, START + at, a_hundred(short).charge(1, 1, 10));
@@ -144,24 +144,7 @@ fn a_lease_ends_with_what_it_was_charged_to() {
         // Wherever in a term it is charged.
         for at in [0, LONG - 1] {
             let (_, opinion) = ask(&server, START + at, rule.charge(1, 1, 10));
-            assert_eq!((opinion.block, opinion.spend), (10, 100_000), "{short}");
+            assert_eq!((opinion.block, opinion.spend), (10, LEASE), "{short}");
         }
     }
-}
-
-#[test]
-fn what_is_lent_for_the_next_slice_is_not_let_through_before_the_limit_has_room() {
-    let server = Server::start();
-    let rule = a_hundred("SW");
-    // The last tick of a slice, and the last but five before that slice is forgotten.
-    let full = START + 99_999;
-    assert_eq!(spike(&server, &rule, full), 100);
-    let now = START + SECOND + 95_000;
-    let (_, next) = ask(&server, now, rule.charge(1, 0, 1000));
-    assert!(next.block > 0, "nothing is leased ahead");
-    assert!(now + next.starts >= full + SECOND, "a hundred and {} in a second", next.block);
-    // Where there is room already it is let through in its slice, too, or it would count for longer.
-    let quiet = rule.charge(2, 0, 1000);
-    let (_, next) = ask(&server, now, quiet);
-    assert!(next.block > 0 && now + next.starts == full + 1 + SECOND, "{next:?}");
 }

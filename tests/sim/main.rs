@@ -8,6 +8,7 @@
 //! A world that broke a promise is played again by its seed, and then prints what became of each request:
 //! `DIANA_SEED=78 cargo test --test sim native -- --nocapture`. `DIANA_SEED=fresh` plays new worlds.
 
+mod busy;
 mod native;
 mod network;
 mod node;

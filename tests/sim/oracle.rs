@@ -18,9 +18,15 @@ const TOGETHER: Micros = 2 * SECOND;
 /// Longest delay until a settlement is counted.
 const SETTLING: Micros = SECOND;
 
-/// Longest wait for permits that other workers hold. A refusal after `NEARLY` is due to this bound.
-const PERMITS: Micros = 200 * MILLISECOND;
-const NEARLY: Micros = 180 * MILLISECOND;
+/// A worker leases permits for a caller after this many requests within `BUSY_WITHIN`.
+const BUSY: usize = 20;
+const BUSY_WITHIN: Micros = 200 * MILLISECOND;
+
+/// How long a lease lives, with the time until its rest is given back.
+const LEASED: Micros = 75 * MILLISECOND;
+
+/// How long workers take to learn of bans of others.
+const KNOWN: Micros = 200 * MILLISECOND;
 
 /// Ticks by which a host's timers and the steps of a decision may be late.
 const LATE: Micros = 15 * MILLISECOND;
@@ -169,13 +175,13 @@ impl Oracle<'_> {
         }
     }
 
-    /// No client waits longer than its rules, the timeout of Redis and the wait for leased permits allow.
+    /// No client waits longer than its rules and the timeout of Redis allow.
     fn nobody_waits_too_long(&self) {
         for entry in self.entries.iter().filter(|entry| !entry.is_lost) {
             let rules = &self.plan.entries[entry.visit.entry];
             let mut longest = LATE;
             for rule in rules {
-                longest += if rule.holds() { MAX_DELAY } else { PERMITS };
+                longest += if rule.holds() { MAX_DELAY } else { 0 };
                 longest += if rule.scope == Scope::Global { TIMEOUT } else { 0 };
             }
             let until = entry.decided.map(|(at, _)| at).or(entry.ended);
@@ -196,7 +202,7 @@ impl Oracle<'_> {
                 && *stood == worker
             {
                 let (start, end) = (span.start.max(within.start), span.end.min(within.end));
-                sum += if start <= end { end - start + PERMITS } else { 0 };
+                sum += if start <= end { end - start + KNOWN } else { 0 };
             }
         }
         sum
@@ -367,7 +373,12 @@ impl Oracle<'_> {
                 self.may_be_stingy(rule, refusal, decided)
                     || rule.ban.is_some_and(|ban| may_be_banned(rule, ban, refusal, &of_entry))
             });
-            if is_excused || refusal.is_crowded || decided - refusal.arrived >= NEARLY {
+            let may_be_out =
+                rules.iter().any(|rule| self.may_be_outstanding(rule, refusal, decided));
+            let is_global = rules.iter().any(|rule| rule.scope == Scope::Global);
+            let may_be_charged =
+                is_global && rules.len() > 1 && self.may_be_tentative(refusal, decided, &of_entry);
+            if is_excused || may_be_out || may_be_charged {
                 continue;
             }
             self.looked.accountable += 1;
@@ -381,6 +392,38 @@ impl Oracle<'_> {
             };
             assert!(!rules.iter().all(fits), "refused although it fits: {refusal:?}");
         }
+    }
+
+    /// Whether a worker may have held a lease of the caller when a request was decided: the caller was busy there.
+    fn may_be_outstanding(&self, rule: &Rule, entry: &Entry, decided: Micros) -> bool {
+        let trip = match rule.scope {
+            Scope::Local => return false,
+            Scope::Gateway => 0,
+            Scope::Global => 2 * TIMEOUT,
+        };
+        let own = entry.counted_as(rule);
+        let since = entry.arrived.saturating_sub(LEASED + BUSY_WITHIN + trip);
+        let mut arrivals: BTreeMap<usize, Vec<Micros>> = BTreeMap::new();
+        for other in &self.entries {
+            if (since..=decided).contains(&other.arrived)
+                && other.visit.entry == entry.visit.entry
+                && other.counted_as(rule) == own
+            {
+                arrivals.entry(other.worker_life).or_default().push(other.arrived);
+            }
+        }
+        arrivals.values_mut().any(|times| {
+            times.sort_unstable();
+            times.windows(BUSY).any(|some| some[BUSY - 1] - some[0] < BUSY_WITHIN)
+        })
+    }
+
+    /// Whether Redis may have charged another request that one of its rules refused, before the charge was taken back.
+    fn may_be_tentative(&self, entry: &Entry, decided: Micros, of_entry: &[&Entry]) -> bool {
+        of_entry.iter().any(|other| {
+            let refused = other.refused().is_some_and(|at| at + 2 * TIMEOUT >= entry.arrived);
+            refused && other.arrived <= decided && other != &entry
+        })
     }
 
     /// A caller that reached the number of refusals in a worker is refused there until the ban ends.
@@ -398,7 +441,9 @@ impl Oracle<'_> {
             if let Some(at) = entry.refused() {
                 refused.entry((None, own)).or_default().push(at);
                 // Refusals of a gateway that cannot reach Redis may not count.
-                if !self.may_be_alone(rule, entry, &(entry.arrived..at)) && !entry.is_crowded {
+                if !self.may_be_alone(rule, entry, &(entry.arrived..at))
+                    && !self.may_be_outstanding(rule, entry, at)
+                {
                     refused.entry((Some(entry.worker_life), own)).or_default().push(at);
                 }
                 continue;
@@ -409,7 +454,7 @@ impl Oracle<'_> {
                 continue;
             };
             // Other workers learn of refusals and bans within 150 ms.
-            let known = here + if rule.scope == Scope::Local { 0 } else { PERMITS };
+            let known = here + if rule.scope == Scope::Local { 0 } else { KNOWN };
             assert!(
                 entry.arrived <= known || entry.arrived >= anywhere + ban.lasts,
                 "{}: let through though banned at {here}: {entry:?}",

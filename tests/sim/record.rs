@@ -34,8 +34,6 @@ pub struct Entry {
     pub report: String,
     /// Whether its worker died while it was open.
     pub is_lost: bool,
-    /// Whether enough requests waited in its worker to have more of them refused.
-    pub is_crowded: bool,
 }
 
 impl Entry {

@@ -19,10 +19,6 @@ use super::rule::{Rule, Scope};
 /// Starts a gateway of a plan with a seed, at a time, with a wall clock this number of hours ahead.
 pub type Start = fn(&Plan, u64, Micros, u64) -> Box<dyn Gateway>;
 
-/// From this number of waiting requests on, a worker may refuse more of them, for this long.
-const CROWD: usize = 60;
-const CROWDED: Micros = SECOND + SECOND / 5;
-
 /// The extent of the checks, all requests, and the metrics of each gateway at the end.
 pub type Played = (Looked, Vec<Entry>, Vec<Metrics>);
 
@@ -56,8 +52,6 @@ struct Place {
     called: Option<Micros>,
     /// Streams that are open, and which requests they are.
     open: BTreeMap<u32, usize>,
-    /// Entries of which many requests waited, and when last.
-    crowded: BTreeMap<usize, Micros>,
 }
 
 /// A gateway, or the one that took its place.
@@ -138,8 +132,7 @@ impl World<'_> {
         let documents: Vec<String> =
             changes.map(|(listener, changes)| self.plan.document(listener, *changes)).collect();
         let worker = site.gateway.start(&documents);
-        let (open, crowded) = (BTreeMap::new(), BTreeMap::new());
-        Place { gateway, life: self.lives, worker, called: None, open, crowded }
+        Place { gateway, life: self.lives, worker, called: None, open: BTreeMap::new() }
     }
 
     /// Runs all events, then the oracles.
@@ -470,9 +463,7 @@ impl World<'_> {
     fn enter(&mut self, worker: usize, visit: Visit, now: Micros) -> usize {
         let place = &self.places[worker];
         let site = &self.sites[place.gateway];
-        let crowded = place.crowded.get(&visit.entry);
         self.entries.push(Entry {
-            is_crowded: crowded.is_some_and(|last| now - last < CROWDED),
             visit,
             worker,
             gateway_life: site.life,
@@ -574,21 +565,13 @@ impl World<'_> {
     fn decide(&mut self, number: usize, worker: &mut dyn Worker, now: Micros) {
         let open: Vec<(u32, usize)> =
             self.places[number].open.iter().map(|(stream, request)| (*stream, *request)).collect();
-        let mut held: BTreeMap<usize, usize> = BTreeMap::new();
         for (stream, request) in open {
             if self.entries[request].decided.is_some() {
                 continue;
             }
             let fate = worker.fate(stream);
-            let entry = self.entries[request].visit.entry;
             match fate {
-                Fate::Held => {
-                    let count = held.entry(entry).or_default();
-                    *count += 1;
-                    if *count >= CROWD {
-                        self.places[number].crowded.insert(entry, now);
-                    }
-                }
+                Fate::Held => {}
                 Fate::Refused => {
                     self.entries[request].decided = Some((now, fate));
                     self.entries[request].ended = Some(now);

@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use super::Algorithm;
 use crate::policy::{Quota, Settling};
-use crate::time::Micros;
 
 /// How the value of a key is written.
 #[derive(Debug)]
@@ -102,8 +101,6 @@ pub struct Codec {
     pub kind: &'static str,
     /// What the script has to know of a quota besides `rpu` and the unit.
     pub numbers: fn(&Quota) -> [i64; 3],
-    /// How long before a block is over the next one can be had, in ticks; zero if only afterwards.
-    pub ahead: fn(&Quota) -> Micros,
 }
 
 impl Codec {

@@ -20,7 +20,7 @@ pub const ENTRY: Entry = Entry {
     keys: &[],
     build,
     can: |_| Can::WINDOW,
-    codec: Some(Codec { kind: "W", numbers: |_| [0; 3], ahead: |_| 0 }),
+    codec: Some(Codec { kind: "W", numbers: |_| [0; 3] }),
     part: Quota::part,
     by_calendar: true,
     // What a window was known by before was its number.

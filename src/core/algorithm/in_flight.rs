@@ -16,7 +16,7 @@ pub const ENTRY: Entry = Entry {
     keys: &[],
     build,
     can: |_| Can { queues: false, holds: false, leasing: Leasing::Never, settles: true },
-    codec: Some(Codec { kind: "P", numbers: |_| [0; 3], ahead: |_| 0 }),
+    codec: Some(Codec { kind: "P", numbers: |_| [0; 3] }),
     part: Quota::part,
     by_calendar: false,
     layout: |_| Entry::PLAIN,

@@ -24,11 +24,10 @@ pub const ENTRY: Entry = Entry {
         kind: "LB",
         // It is a token bucket as large as what it is asked for.
         numbers: |quota| [Codec::NONE, Codec::signed(max_delay(quota)), hold::places(quota)],
-        ahead: |_| 0,
     }),
     part,
     by_calendar: false,
-    layout: |_| Entry::PLAIN,
+    layout: |_| Entry::PLAIN + 2,
 };
 
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use crate::decision::Decision;
 use crate::policy::Quota;
 use crate::ring::Ring;
 use crate::settlement::Settlement;
-use crate::time::{Micros, Now, SECOND};
+use crate::time::{Micros, Now};
 
 /// `SW` in the registry.
 pub const ENTRY: Entry = Entry {
@@ -32,11 +32,10 @@ pub const ENTRY: Entry = Entry {
         kind: "SW",
         numbers: |quota| [Codec::signed(slices(quota)), 0, 0],
         // Most of the time in which the script lends for the next slice.
-        ahead: |quota| (quota.period() / slices(quota) / 16 * 3).min(15 * SECOND / 1000),
     }),
     part: Quota::part,
     by_calendar: false,
-    layout: slices,
+    layout: |quota| Entry::PLAIN + 100 + slices(quota),
 };
 
 /// Slices of a unit, 1 ..= 60.

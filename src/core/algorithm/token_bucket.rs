@@ -12,7 +12,7 @@ use super::{
 };
 use crate::decision::Decision;
 use crate::policy::{MAX_PERMITS, Quota};
-use crate::time::{Micros, Now, SECOND};
+use crate::time::{Micros, Now};
 
 /// `TB` in the registry.
 pub const ENTRY: Entry = Entry {
@@ -40,11 +40,10 @@ pub const ENTRY: Entry = Entry {
             let delay = max_delay(quota).map_or(Codec::NONE, Codec::signed);
             [Codec::signed(burst(quota)), delay, hold::places(quota)]
         },
-        ahead: |_| SECOND / 100,
     }),
     part: Quota::part,
     by_calendar: false,
-    layout: |_| Entry::PLAIN,
+    layout: |_| Entry::PLAIN + 2,
 };
 
 #[derive(Debug)]

@@ -8,7 +8,7 @@ mod handed;
 
 use super::opinion::{Basis, Says};
 use super::round::Round;
-use super::{Banned, Engine, Opinion, Patience, Since};
+use super::{Banned, Engine, Opinion};
 use crate::port::{self, Callout, Clock, Request};
 use crate::redis::handle::Handle;
 use crate::redis::pending::{Pending, Settled};
@@ -20,7 +20,6 @@ use crate::verdict::Verdict;
 /// A request that waits for an answer.
 pub(super) struct Asked {
     since: Micros,
-    patience: Option<Patience>,
     opinions: Vec<Opinion>,
     /// Whether its client left.
     gone: bool,
@@ -33,19 +32,15 @@ pub struct Resumed {
     pub ticket: u64,
     /// Since when.
     pub since: Micros,
-    /// How long it may wait for permits, if it has waited for some.
-    pub patience: Option<Patience>,
-    /// What became of what Redis was asked; nothing if it waited for permits and was not asked about.
+    /// The reply of Redis; none for an operator's question that is answered already.
     pub answer: Option<Pending>,
 }
 
 impl Engine {
-    /// When there is something to do the next time: between the gateway and Redis, or about requests that
-    /// wait for permits.
+    /// When there is something to do between the gateway and Redis the next time.
     #[must_use]
     pub fn next(&self, now: Micros) -> Option<Micros> {
-        let client = self.client.as_ref().and_then(|client| client.next(now, &self.redis));
-        [client, self.permit_queues.next()].into_iter().flatten().min()
+        self.client.as_ref().and_then(|client| client.next(now, &self.redis))
     }
 
     /// How Redis is, and what is to be done there.
@@ -106,10 +101,10 @@ impl Engine {
                 questions.push((Target::Ban(opinion.rule), Question::Ban(look)));
             }
         }
-        let (since, patience) = (self.scratch.since, self.scratch.patience);
+        let since = self.scratch.since;
         let ticket = client.ask(delay, questions, since, &mut self.redis);
         let opinions = std::mem::take(&mut self.scratch.opinions);
-        self.asked.insert(ticket, Asked { since, patience, opinions, gone: false });
+        self.asked.insert(ticket, Asked { since, opinions, gone: false });
         Verdict::Ask { ticket }
     }
 
@@ -141,18 +136,11 @@ impl Engine {
         request: &dyn Request,
         clock: &dyn Clock,
     ) -> Verdict {
-        self.scratch.patience = resumed.patience;
-        let since = match resumed.answer {
-            // What it has waited for has nothing to do with how long an answer takes.
-            None => Since::Now,
-            Some(_) => Since::Then(resumed.since),
-        };
-        self.decide_since(since, request, clock)
+        self.decide_since(Some(resumed.since), request, clock)
     }
 
     /// The client of a request left that waits.
     pub fn forget(&mut self, ticket: u64) {
-        self.permit_queues.leave(ticket);
         self.asked.get_mut(&ticket).into_iter().for_each(|asked| asked.gone = true);
     }
 
@@ -160,9 +148,7 @@ impl Engine {
     pub fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<Resumed> {
         let client = self.client.as_mut();
         let completed = client.map(|client| client.work(now, callout, &mut self.redis));
-        let mut requests = self.hand_out(completed.unwrap_or_default(), now);
-        self.take_waiting(now, &mut requests);
-        requests
+        self.hand_out(completed.unwrap_or_default(), now)
     }
 
     /// Takes the answer to a call, as [`Engine::work`]; nothing if it is not one of this engine's. What follows from
@@ -209,7 +195,7 @@ impl Engine {
     /// Takes what was answered about a request, and makes it the one in hand.
     fn receive(&mut self, asked: Asked, answer: &Pending, now: Now) {
         (self.scratch.now, self.scratch.since) = (now, asked.since);
-        (self.scratch.opinions, self.scratch.patience) = (asked.opinions, asked.patience);
+        self.scratch.opinions = asked.opinions;
         for opinion in &mut self.scratch.opinions {
             if !matches!(opinion.says, Says::Pending) {
                 continue;
@@ -232,9 +218,6 @@ impl Engine {
             {
                 let left = bans.take(opinion.key, &reply, now.mono, &mut self.redis);
                 opinion.ban(judge, left, &mut self.redis);
-            }
-            if opinion.loan() == 0 {
-                self.permit_queues.wake(opinion.rule, opinion.key);
             }
         }
     }

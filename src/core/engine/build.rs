@@ -8,7 +8,6 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::charge::Turn;
-use super::permit_queue::PermitQueues;
 use super::plans::Judged;
 use super::upkeep::Upkeep;
 use super::usage::{self, Banned, Usage};
@@ -94,7 +93,6 @@ impl Engine {
             redis,
             asked: BTreeMap::new(),
             inquiries: Vec::new(),
-            permit_queues: PermitQueues::default(),
             freed: Rc::default(),
             traffic: stores.traffic,
             needs_path,

@@ -1,7 +1,7 @@
 //! What an operator is told who asks why a request was decided about as it was.
 
 use super::opinion::Says;
-use super::{Engine, Opinion, Since};
+use super::{Engine, Opinion};
 use crate::port::{Clock, Request};
 use crate::report::explained::{Explained, Why};
 use crate::verdict::Verdict;
@@ -19,13 +19,12 @@ impl Engine {
         request: &dyn Request,
         clock: &dyn Clock,
     ) -> (Verdict, Vec<Explained>) {
-        self.scratch.patience = None;
-        self.gather(Since::Now, request);
+        self.gather(false, request);
         let skipped = self.skipped(request);
         if self.freed.is_any() {
             self.take_back(clock.now());
         }
-        (self.decide_since(Since::New, request, clock), skipped)
+        (self.decide_since(None, request, clock), skipped)
     }
 
     /// What the rules decided that apply to the request in hand, if an operator asks.

@@ -2,7 +2,6 @@
 
 use super::opinion::{Basis, Grant, Refused, Says};
 use super::{Judge, Opinion};
-use crate::decision::Retry;
 use crate::redis::handle::Handle;
 use crate::redis::protocol::RuleReply;
 use crate::time::{Micros, Now};
@@ -28,9 +27,7 @@ impl Opinion {
         judge.counts.overflow += u64::from(reply.overflow);
         self.says = match (reply.retry, wait) {
             (Some(retry), _) => {
-                let left = Some(left);
-                let counts = self.is_own && retry != Retry::Soon;
-                Says::Refuses(Refused { retry, loan: reply.loan, counts, left })
+                Says::Refuses(Refused::new(retry, reply.is_outstanding, self.is_own, Some(left)))
             }
             (None, Some(wait)) => {
                 let wait = if store.holds() { wait } else { 0 };

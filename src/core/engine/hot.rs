@@ -22,19 +22,12 @@ impl Engine {
         })
     }
 
-    /// Notes a request of a hot caller, of whom `pace` are to be expected in a tenth of a second.
+    /// Notes a request of a hot caller.
     #[inline(never)]
-    pub(super) fn mark(
-        &mut self,
-        (number, plan): (usize, u32),
-        key: Key,
-        pace: u64,
-        request: &dyn Request,
-    ) {
+    pub(super) fn mark(&mut self, number: usize, key: Key, request: &dyn Request) {
         let Some(judge) = self.rules.get_mut(number) else { return };
         let Some(spotter) = &mut judge.hot else { return };
         judge.counts.hot += 1;
-        judge.store.under(plan).hint_demand(key, pace.saturating_mul(judge.rule.usual_cost()));
         if spotter.is_nameless(key.hash) {
             spotter.learn(key.hash, self.callers.name(judge.actor, request));
         }

@@ -92,9 +92,9 @@ impl Engine {
         if let Some(spotter) = hot
             && subject.is_own
             && !self.scratch.is_counted
-            && let Some(pace) = spotter.see(key)
+            && spotter.see(key)
         {
-            self.mark((number, plan), key, pace, request);
+            self.mark(number, key, request);
         }
         Some(subject)
     }
@@ -109,8 +109,7 @@ impl Engine {
             let Says::Nothing = opinion.says else { continue };
             if is_full && is_place() {
                 // Of what there is no memory for nobody could give a place back.
-                let (retry, loan, counts, left) = (Retry::Soon, 0, false, Some(0));
-                opinion.says = Says::Refuses(Refused { retry, loan, counts, left });
+                opinion.says = Says::Refuses(Refused::finally(Retry::Soon, false, Some(0)));
                 continue;
             }
             let found = judge.store.under(opinion.plan).check(

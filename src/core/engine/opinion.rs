@@ -7,7 +7,7 @@ use crate::key::Key;
 use crate::redis::handle::Handle;
 use crate::report::Outcome;
 use crate::store::Reservation;
-use crate::time::{Micros, Now};
+use crate::time::{Micros, Now, SECOND};
 
 /// Whom a rule counts a request under, and how.
 pub(super) struct Subject {
@@ -77,8 +77,8 @@ pub(super) enum Basis {
 /// A refusal.
 pub(super) struct Refused {
     pub(super) retry: Retry,
-    /// Ticks for which others may hold the permits that are missing; zero if the refusal is final.
-    pub(super) loan: Micros,
+    /// Whether other workers hold leases of the caller, so that the request may fit soon.
+    pub(super) is_outstanding: bool,
     /// Whether it counts towards a ban of the caller.
     pub(super) counts: bool,
     /// Permits left to the caller, too few for the request, if that is known.
@@ -91,7 +91,7 @@ impl Opinion {
         let says = match denied {
             true => {
                 let (retry, left) = (Retry::Never, Some(0));
-                Says::Refuses(Refused { retry, loan: 0, counts: is_own, left })
+                Says::Refuses(Refused::finally(retry, is_own, left))
             }
             false => Says::Nothing,
         };
@@ -137,9 +137,9 @@ impl Opinion {
                 Says::Refuses(Refused::by(judge, self.plan, found, retry, counts))
             }
             Says::Admits { by: Basis::Agreed(left), .. } => {
-                Says::Refuses(Refused { retry, loan: 0, counts, left: Some(*left) })
+                Says::Refuses(Refused::finally(retry, counts, Some(*left)))
             }
-            _ => Says::Refuses(Refused { retry, loan: 0, counts, left: None }),
+            _ => Says::Refuses(Refused::finally(retry, counts, None)),
         };
     }
 
@@ -215,19 +215,6 @@ impl Opinion {
         }
     }
 
-    /// Whether the request cannot go on because of this rule.
-    pub(super) fn is_refusal(&self) -> bool {
-        !self.shadow && self.outcome().retry().is_some()
-    }
-
-    /// Ticks for which others may hold the permits that are missing; zero if that is not so.
-    pub(super) fn loan(&self) -> Micros {
-        match &self.says {
-            Says::Refuses(refused) => refused.loan,
-            _ => 0,
-        }
-    }
-
     /// Ticks that the rule holds the request. Nobody waits for a rule in shadow.
     pub(super) fn wait(&self) -> Micros {
         if self.shadow { 0 } else { self.turn() }
@@ -243,6 +230,24 @@ impl Opinion {
 }
 
 impl Refused {
+    /// While leases are outstanding it is unknown when the request fits, and whether the caller has used up its limit.
+    pub(super) fn new(
+        retry: Retry,
+        is_outstanding: bool,
+        counts: bool,
+        left: Option<u64>,
+    ) -> Refused {
+        match is_outstanding {
+            true => Refused { retry: Retry::After(SECOND), is_outstanding, counts: false, left },
+            false => Refused::finally(retry, counts && retry != Retry::Soon, left),
+        }
+    }
+
+    /// A refusal that no lease may overturn.
+    pub(super) fn finally(retry: Retry, counts: bool, left: Option<u64>) -> Refused {
+        Refused { retry, is_outstanding: false, counts, left }
+    }
+
     /// By what a store found.
     pub(super) fn by(
         judge: &mut Judge,
@@ -252,8 +257,7 @@ impl Refused {
         counts: bool,
     ) -> Refused {
         let left = judge.store.under(plan).remaining(found);
-        let counts = counts && retry != Retry::Soon;
-        Refused { retry, loan: found.loan(), counts, left }
+        Refused::new(retry, found.is_outstanding(), counts, left)
     }
 }
 

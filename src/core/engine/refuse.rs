@@ -51,6 +51,9 @@ impl Engine {
 impl Judge {
     /// Counts a refusal towards a ban of the caller, if it is one that does.
     fn note_refusal(&mut self, opinion: &Opinion, now: Now, redis: &mut Handle) {
+        if let Says::Refuses(Refused { is_outstanding: true, .. }) = opinion.says {
+            self.counts.lent += 1;
+        }
         if let Some(bans) = &mut self.bans
             && let Says::Refuses(Refused { counts: true, .. }) = opinion.says
             && !self.settler.as_ref().is_some_and(|settler| settler.bans())

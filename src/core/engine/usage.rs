@@ -116,27 +116,6 @@ impl Usage {
         }
     }
 
-    pub(super) fn look_again(&mut self, key: Key) {
-        match self {
-            Usage::Here(store) => store.look_again(key),
-            Usage::Redis(store) => store.look_again(key),
-        }
-    }
-
-    pub(super) fn wait(&mut self, key: Key, requests: usize) {
-        match self {
-            Usage::Here(store) => store.wait(key, requests),
-            Usage::Redis(store) => store.wait(key, requests),
-        }
-    }
-
-    pub(super) fn crowd(&mut self, key: Key, now: Now) {
-        match self {
-            Usage::Here(store) => store.crowd(key, now),
-            Usage::Redis(store) => store.crowd(key, now),
-        }
-    }
-
     pub(super) fn receipt(&mut self, reservation: &Reservation) -> u64 {
         match self {
             Usage::Here(store) => store.receipt(reservation),
@@ -162,13 +141,6 @@ impl Usage {
         match self {
             Usage::Here(store) => store.settle(charge.key, &charge.settlement(), now),
             Usage::Redis(store) => store.settle(charge, now, handle),
-        }
-    }
-
-    pub(super) fn hint_demand(&mut self, key: Key, permits: u64) {
-        match self {
-            Usage::Here(store) => store.hint_demand(key, permits),
-            Usage::Redis(store) => store.hint_demand(key, permits),
         }
     }
 

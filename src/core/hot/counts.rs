@@ -6,9 +6,6 @@ use crate::key::Key;
 /// Places; their number is a power of two.
 const PLACES: usize = 4096;
 
-/// Set in the mark of whoever was taken out.
-const TAKEN: u32 = 1 << 31;
-
 /// Places that may be taken.
 const FULL: usize = PLACES / 4 * 3;
 
@@ -18,8 +15,9 @@ struct Place {
     hash: u64,
     second_hash: u64,
     count: u32,
-    /// If it is hot, one more than its requests the time before.
-    mark: u32,
+    is_hot: bool,
+    /// Whether it was taken out since the latest [`Counts::rewind`].
+    is_taken: bool,
 }
 
 impl Place {
@@ -28,11 +26,7 @@ impl Place {
     }
 
     fn is_free(&self) -> bool {
-        self.count == 0 && !self.is_hot()
-    }
-
-    fn is_hot(&self) -> bool {
-        self.mark & !TAKEN > 0
+        self.count == 0 && !self.is_hot
     }
 }
 
@@ -51,49 +45,48 @@ impl Counts {
     /// Bytes that they take.
     pub const BYTES: u64 = (PLACES * size_of::<Place>()) as u64;
 
-    /// Counts a request. If the caller is hot, how many it made the time before.
+    /// Counts a request. Whether the caller is hot.
     #[inline]
-    pub fn add(&mut self, key: Key) -> Option<u32> {
+    pub fn add(&mut self, key: Key) -> bool {
         self.all += 1;
         if let Some(place) = self.find(key.hash) {
             place.count = place.count.saturating_add(1);
-            return (place.mark & !TAKEN).checked_sub(1);
+            return place.is_hot;
         }
         self.add_new(key);
-        None
+        false
     }
 
     /// Whether a caller is hot.
     #[inline]
     pub fn is_hot(&mut self, hash: u64) -> bool {
-        self.find(hash).is_some_and(|place| place.is_hot())
+        self.find(hash).is_some_and(|place| place.is_hot)
     }
 
     /// Nobody has been taken out.
     pub fn rewind(&mut self) {
-        self.places.iter_mut().for_each(|place| place.mark &= !TAKEN);
+        self.places.iter_mut().for_each(|place| place.is_taken = false);
     }
 
     /// Takes a caller out. Its requests.
     pub fn take(&mut self, hash: u64) -> u64 {
         self.find(hash).map_or(0, |place| {
-            place.mark |= TAKEN;
+            place.is_taken = true;
             u64::from(place.count)
         })
     }
 
     /// Everybody else who came, and its requests.
     pub fn rest(&self) -> impl Iterator<Item = (Key, u64)> {
-        let rest = |place: &&Place| place.count > 0 && place.mark & TAKEN == 0;
+        let rest = |place: &&Place| place.count > 0 && !place.is_taken;
         self.places.iter().filter(rest).map(|place| (place.key(), u64::from(place.count)))
     }
 
     /// Starts again, with these callers hot.
     pub fn renew(&mut self, hot: impl Iterator<Item = Key>) {
-        let mut before = std::mem::take(self);
+        *self = Counts::default();
         for Key { hash, second_hash } in hot.take(FULL / 3) {
-            let count = before.find(hash).map_or(0, |place| place.count);
-            self.put(Place { hash, second_hash, count: 0, mark: 1 + count.min(TAKEN / 2) });
+            self.put(Place { hash, second_hash, is_hot: true, ..Place::default() });
         }
     }
 
@@ -114,7 +107,7 @@ impl Counts {
 
     #[inline(never)]
     fn add_new(&mut self, Key { hash, second_hash }: Key) {
-        self.put(Place { hash, second_hash, count: 1, mark: 0 });
+        self.put(Place { hash, second_hash, count: 1, ..Place::default() });
         if self.taken > FULL {
             self.thin();
         }
@@ -135,7 +128,7 @@ impl Counts {
     /// Makes room: lowers all counts, except of those who are hot, such that half of them are gone.
     #[cold]
     fn thin(&mut self) {
-        let cold = |place: &&Place| !place.is_free() && !place.is_hot();
+        let cold = |place: &&Place| !place.is_free() && !place.is_hot;
         let above = |least: u64| {
             let cold = self.places.iter().filter(cold);
             cold.filter(|place| u64::from(place.count) > least).count()
@@ -144,7 +137,7 @@ impl Counts {
         self.missed += least;
         self.taken = 0;
         for mut place in std::mem::take(&mut self.places) {
-            if !place.is_hot() {
+            if !place.is_hot {
                 place.count = (u64::from(place.count).saturating_sub(least)) as u32;
             }
             if !place.is_free() {

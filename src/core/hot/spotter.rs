@@ -9,10 +9,7 @@ use super::window::{SLICES, Window};
 use crate::key::Key;
 use crate::policy::{Hot, Memory, Scope};
 use crate::port::SharedData;
-use crate::time::{Micros, SECOND};
-
-/// How often requests are added up, in ticks.
-const PACE: Micros = SECOND / 10;
+use crate::time::Micros;
 
 /// How often a worker looks that has nothing to add any more: until the others have added theirs.
 const LOOKS: u8 = 2;
@@ -108,12 +105,10 @@ impl Spotter {
         self.counts.is_hot(hash)
     }
 
-    /// Counts a request. If its caller is hot, how many are to be expected in a tenth of a second: as
-    /// many as it made here in the one before, or as it makes on average at least.
+    /// Counts a request. Whether its caller is hot.
     #[inline(never)]
-    pub fn see(&mut self, key: Key) -> Option<u64> {
-        let pace = u64::from(self.counts.add(key)?);
-        Some(pace.max(self.hot.over / (self.hot.per / PACE).max(1)))
+    pub fn see(&mut self, key: Key) -> bool {
+        self.counts.add(key)
     }
 
     /// Whether a hot caller's name is wanted and not known.

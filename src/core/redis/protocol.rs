@@ -136,9 +136,6 @@ pub struct Charge {
     /// Permits to be leased beyond the cost; the block will often be smaller. If it is empty and there
     /// is no cost, the reply tells when there will be permits for a request.
     pub want: u64,
-    /// How many of those are needed at once, so that they are leased even if that is most of what is
-    /// left.
-    pub soon: u64,
     /// Whether a refusal is only reported: the rule is then charged if it agrees and all others do.
     pub shadow: bool,
     /// Whether the request may still be refused elsewhere, so that its cost may soon come back.

@@ -1,10 +1,8 @@
 //! Usage counted for the whole fleet, in Redis, which answers later.
 //!
-//! What is not known here is asked: the request waits for the answer, which the engine hands in. A hot
-//! caller's permits are leased in blocks and spent at once, and more are asked for before they are
-//! used up; what Redis refused is remembered. A refusal is final only for permits that were used: where
-//! others hold them, or more are on their way to this worker, the request waits. While Redis cannot be
-//! relied upon the gateway goes by its part of the limit.
+//! A request that cannot be decided here waits for the answer of Redis, which the engine hands in. A busy caller's
+//! permits are leased in blocks and spent at once, and more are asked for before they are used up; what Redis refused
+//! is remembered for a moment. While Redis cannot be relied upon the gateway goes by its part of the limit.
 
 mod answer;
 mod lift;
@@ -19,7 +17,6 @@ use super::part::Parts;
 use crate::decision::Decision;
 use crate::key::Key;
 use crate::policy::redis::OnFailure;
-use crate::store::lease::Lease;
 use crate::store::leases::Leases;
 use crate::store::plans::ByPlan;
 use crate::store::reservation::By;
@@ -118,22 +115,6 @@ impl RedisStore {
         Reservation::new(key, cost, now, Decision::NOW, By::Redis)
     }
 
-    /// As [`Store::look_again`](crate::store::Store::look_again).
-    pub fn look_again(&mut self, key: Key) {
-        self.leases.find(key).into_iter().for_each(Lease::look_again);
-    }
-
-    /// As [`Store::wait`](crate::store::Store::wait).
-    pub fn wait(&mut self, key: Key, requests: usize) {
-        let lease = self.leases.find(key);
-        lease.into_iter().for_each(|lease| lease.waiting = requests as u64);
-    }
-
-    /// As [`Store::crowd`](crate::store::Store::crowd).
-    pub fn crowd(&mut self, key: Key, now: Now) {
-        self.leases.find(key).into_iter().for_each(|lease| lease.crowd(now));
-    }
-
     /// As [`Store::charge`](crate::store::Store::charge).
     pub fn charge(
         &mut self,
@@ -149,14 +130,12 @@ impl RedisStore {
         let Reservation { key, cost, now, decision, .. } = *reservation;
         match reservation.by {
             By::Lease => {
-                let lease = self.leases.find(key).filter(|lease| lease.has(cost, now));
-                // Somebody else has spent it meanwhile.
-                let Some(lease) = lease else { return Decision::retry(1) };
-                lease.spend(cost, now);
-                reservation.is_charged = true;
-                if lease.runs_low() || lease.ends_soon(self.terms.ahead, now) {
-                    self.ask_for_more(key, now, handle);
+                if !self.leases.spend(key, cost, now) {
+                    // Another request has spent it since the check.
+                    return Decision::retry(1);
                 }
+                reservation.is_charged = true;
+                self.renew_early(key, now, handle);
                 Decision::Admit { wait: delay }
             }
             By::Nobody if decision.is_admitted() => {
@@ -183,8 +162,7 @@ impl RedisStore {
             return self.share.last().undo(reservation);
         }
         if std::mem::take(&mut reservation.is_charged) && matches!(reservation.by, By::Lease) {
-            let lease = self.leases.find(reservation.key);
-            lease.into_iter().for_each(|lease| lease.unspend(reservation.cost));
+            self.leases.unspend(reservation.key, reservation.cost);
         }
     }
 
@@ -220,14 +198,10 @@ impl RedisStore {
         }
     }
 
-    /// As [`Store::hint_demand`](crate::store::Store::hint_demand).
-    pub fn hint_demand(&mut self, key: Key, permits: u64) {
-        self.leases.claim(key).into_iter().for_each(|lease| lease.demand.hint(permits));
-    }
-
     /// As [`Store::tidy`](crate::store::Store::tidy).
     pub fn tidy(&mut self, now: Now, handle: &mut Handle) -> bool {
-        let mut more = self.hand_in_blocks(now, false, handle) | self.share.last().tidy(now);
+        self.hand_in_blocks(now, false, handle);
+        let mut more = self.leases.is_any_out() | self.share.last().tidy(now);
         if self.is_held {
             more |= handle.ledgers.beat(&self.nothing(Key::ALL), now.mono);
         }
@@ -241,7 +215,9 @@ impl RedisStore {
 
     /// As [`Store::close`](crate::store::Store::close).
     pub fn close(&mut self, now: Now, handle: &mut Handle) -> i64 {
-        while self.hand_in_blocks(now, true, handle) {}
+        while self.leases.is_any_out() {
+            self.hand_in_blocks(now, true, handle);
+        }
         self.leases.clear();
         self.share.last().close(now)
     }

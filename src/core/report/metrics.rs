@@ -33,8 +33,8 @@ pub struct RuleCounts {
     pub shadow_held: u64,
     /// Requests that it admitted near its limit.
     pub near: u64,
-    /// Requests that waited since others held the permits that they needed.
-    pub waited_for_permits: u64,
+    /// Requests that it refused while other workers held leases of the caller.
+    pub lent: u64,
     /// Requests of hot callers.
     pub hot: u64,
     /// Requests of which the data did not say how much they may use.
@@ -104,7 +104,7 @@ impl RuleCounts {
             ("held", counts.held),
             ("shadow_held", counts.shadow_held),
             ("near", counts.near),
-            ("lent", counts.waited_for_permits),
+            ("lent", counts.lent),
             ("hot", counts.hot),
             ("limit_missing", counts.limit_missing),
             ("overflow", counts.overflow),

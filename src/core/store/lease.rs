@@ -1,138 +1,121 @@
-//! What this worker knows of one caller without asking: permits that it holds, and a refusal that
-//! still lasts. It only ever knows less than the truth, so forgetting costs a question at most.
-
-mod demand;
-mod refusal;
-
-pub(crate) use demand::Demand;
-pub(crate) use refusal::RECHECK;
-pub(crate) use refusal::{Refusal, Remembered};
+//! A worker's knowledge of one caller: permits leased from the level above (the gateway's shared data, or Redis), and its
+//! latest refusal. To forget it costs one more question.
+//!
+//! A lease is small and short: the expected demand of the next [`AHEAD`], for at most [`LIFE`]. The rest then goes back.
 
 use crate::key::Key;
 use crate::time::{Micros, Now, SECOND};
 
-/// Ticks that a lease lives at most; one that is used up faster is renewed.
-pub(crate) const LIFE: Micros = SECOND / 10;
+/// How long leased permits may be spent.
+pub(crate) const LIFE: Micros = SECOND / 20;
 
-/// A block from which nothing was spent for so long goes back; sooner if there was nothing left at the level
-/// above, where others may wait for it.
-const IDLE: Micros = SECOND / 20;
-const IDLE_WHEN_DRY: Micros = SECOND / 50;
+/// A lease covers the expected demand of this time.
+const AHEAD: Micros = SECOND / 50;
 
-/// How long a caller counts as one who wants more than there is.
+/// How long a refusal is remembered at most. The limit itself may have changed by then.
+const FINAL: Micros = SECOND;
+
+/// The same of one that others may overturn at any time, such as workers that hold leases.
+const PROVISIONAL: Micros = SECOND / 50;
+
+/// How long after a refusal a busy caller is refused while a question about it is under way. Without this every
+/// request of a flood would ask Redis.
 const SHORT: Micros = SECOND / 10;
 
-/// After more of a caller's requests waited than may wait, how long none of them waits for permits that
-/// only have to gather: those that were refused are told to come again after a second.
-const CROWDED: Micros = SECOND;
-
-/// What a worker knows of one caller.
+/// A worker's knowledge of one caller.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lease {
-    hash: u64,
-    second_hash: u64,
-    /// Permits left of a block.
-    left: u64,
-    block: Block,
-    /// When it must be spent by, on both clocks: should the wall clock be set forward, a window may end
-    /// before its time.
-    ends: Now,
-    /// A block that outlives this one, from when on it may be spent, and when it must be spent by.
-    next: Block,
-    next_begins: Micros,
-    next_ends: Now,
-    /// When the caller last came for permits of a block, or got one.
-    used: Micros,
-    pub(crate) demand: Demand,
-    pub(crate) refusal: Remembered,
-    /// Until when the caller counts as one who wants more than there is, and as one of whom too many
-    /// requests waited.
-    short: Micros,
-    crowded: Micros,
-    /// Until when others are believed to hold what there is, and how many of the caller's requests wait here
-    /// for that.
-    dry: Micros,
-    pub(crate) waiting: u64,
-    /// Permits left at the level above when it last answered.
-    pub(crate) above: u64,
-    /// Permits that the caller was going to need soon when the level above was last asked, and when.
-    soon: u64,
-    asked: Micros,
-    /// Whether the level above is being asked for more.
-    pub(crate) asking: bool,
-    /// Whether it is on the list of those that may have a block.
-    pub(crate) listed: bool,
+    key: Key,
     /// The plan by which all of it was found out.
     pub(crate) plan: u32,
+    block: Block,
+    /// Permits of the block that are not spent yet.
+    left: u64,
+    /// When the block ends, on both clocks: should the wall clock be set forward, a window ends early.
+    ends: Now,
+    demand: Demand,
+    refusal: Remembered,
+    /// Permits left at the level above by its latest answer.
+    pub(crate) above: u64,
+    /// Whether a question that may bring a block is under way.
+    pub(crate) asking: bool,
+    /// Whether the table of leases has it on the list of blocks to hand in.
+    pub(crate) listed: bool,
 }
 
-/// A block of permits as the level above knows it.
+/// Leased permits as the level above counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Block {
-    /// Its permits; zero if there is none.
+    /// Zero if there is no block.
     pub(crate) permits: u64,
-    /// The term in which it is counted as out.
+    /// The term in which it is counted as outstanding.
     pub(crate) term: u64,
-    /// Under which it was charged.
+    /// The receipt of its charge.
     pub(crate) receipt: u64,
 }
 
+/// A refusal by the level above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Refusal {
+    /// Permits that the refused request takes. Cheaper requests may be admitted.
+    pub(crate) cost: u64,
+    /// Ticks until the request would be admitted.
+    pub(crate) retry: Micros,
+    /// Whether other workers held leases of the caller, so that the request may fit earlier.
+    pub(crate) is_outstanding: bool,
+    /// Permits left, too few for the request.
+    pub(crate) left: u64,
+}
+
+/// A decision by a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Leased permits suffice.
+    Leased,
+    /// A recent refusal still holds.
+    Refused(Refusal),
+    /// Only the level above can decide.
+    Nothing,
+}
+
 impl Lease {
-    pub(crate) fn of(key: Key) -> Lease {
-        Lease { hash: key.hash, second_hash: key.second_hash, ..Lease::default() }
+    pub(crate) fn of(key: Key, plan: u32) -> Lease {
+        Lease { key, plan, ..Lease::default() }
     }
 
     pub(crate) fn key(&self) -> Key {
-        Key { hash: self.hash, second_hash: self.second_hash }
+        self.key
     }
 
-    /// The block, and what is left of it.
+    /// Decides about a request of `cost` permits, which is counted as demand.
+    pub(crate) fn decide(&mut self, cost: u64, now: Now) -> Known {
+        self.demand.see(now);
+        if self.has(cost, now) {
+            return Known::Leased;
+        }
+        if let Some(refusal) = self.refusal.at(cost, now) {
+            return Known::Refused(refusal);
+        }
+        let is_short = self.refusal.age(now) < SHORT;
+        if self.asking && is_short && self.demand.is_busy() {
+            let refusal = Refusal { cost, retry: SECOND, is_outstanding: true, left: 0 };
+            return Known::Refused(refusal);
+        }
+        Known::Nothing
+    }
+
+    /// Permits to lease if each request takes `cost`; zero unless the caller is busy.
+    pub(crate) fn wanted(&self, cost: u64, now: Now) -> u64 {
+        self.demand.expected(cost, now)
+    }
+
+    /// The block, and how many of its permits are left.
     pub(crate) fn block(&self) -> (Block, u64) {
         (self.block, self.left)
     }
 
-    /// Permits that are not spent yet.
-    pub(crate) fn left(&self) -> u64 {
-        self.left.saturating_add(self.next.permits)
-    }
-
     pub(crate) fn is_out(&self) -> bool {
-        self.block.permits > 0 || self.next.permits > 0
-    }
-
-    /// A block to be spent after the one in hand, from `begins` on.
-    pub(crate) fn reserve(&mut self, block: Block, begins: Micros, ends: Now) {
-        (self.next, self.next_begins, self.next_ends) = (block, begins, ends);
-        self.asking = false;
-    }
-
-    /// Takes the next block if the one in hand has not `cost` permits any more and its time has come. The
-    /// block before and what is left of it.
-    pub(crate) fn turn(&mut self, cost: u64, now: Now) -> Option<(Block, u64)> {
-        if self.next.permits == 0 || now.mono < self.next_begins || self.has(cost, now) {
-            return None;
-        }
-        let before = self.block();
-        (self.block, self.left, self.ends) = (self.next, self.next.permits, self.next_ends);
-        self.next = Block::default();
-        self.refusal.clear();
-        Some(before)
-    }
-
-    /// The block in hand if nothing is left of it, so that it is counted as out no longer than need be; none otherwise.
-    pub(crate) fn take_used_up(&mut self) -> (Block, u64) {
-        let block = if self.left == 0 { std::mem::take(&mut self.block) } else { Block::default() };
-        (block, 0)
-    }
-
-    /// The next block, which is given up.
-    pub(crate) fn take_next(&mut self) -> Block {
-        std::mem::take(&mut self.next)
-    }
-
-    /// Whether the block is over within `ticks`, and there is no other to follow it.
-    pub(crate) fn ends_soon(&self, ticks: Micros, now: Now) -> bool {
-        self.next.permits == 0 && self.ends.mono < now.mono.saturating_add(ticks)
+        self.block.permits > 0
     }
 
     /// Whether `cost` permits can be spent.
@@ -140,130 +123,136 @@ impl Lease {
         self.left >= cost && now.mono < self.ends.mono && now.wall < self.ends.wall
     }
 
-    /// Spends permits that the lease has.
-    pub(crate) fn spend(&mut self, cost: u64, now: Now) {
-        self.left = self.left.saturating_sub(cost);
-        self.used = now.mono;
+    /// Whether it is time to ask for another block, before this one is spent or over.
+    pub(crate) fn runs_low(&self, now: Now) -> bool {
+        let ends_soon = self.ends.mono < now.mono.saturating_add(AHEAD / 2);
+        self.left <= self.block.permits / 2 || ends_soon
     }
 
-    /// Takes back what was spent last.
+    /// Spends permits that the lease has.
+    pub(crate) fn spend(&mut self, cost: u64) {
+        self.left = self.left.saturating_sub(cost);
+    }
+
+    /// Takes back permits that were spent last.
     pub(crate) fn unspend(&mut self, cost: u64) {
         self.left += cost;
     }
 
-    /// The block is no longer out, and its permits may be had again.
-    pub(crate) fn forget(&mut self) {
-        (self.left, self.block, self.next) = (0, Block::default(), Block::default());
-        self.short = 0;
-        self.refusal.clear();
-    }
-
-    /// Nothing that was found out about what the caller may use is true under another plan. How often it comes is.
-    pub(crate) fn begin_anew(&mut self, plan: u32) {
-        self.forget();
-        (self.dry, self.crowded, self.above, self.soon) = (0, 0, 0, 0);
-        (self.asking, self.plan) = (false, plan);
-    }
-
-    /// The level above refused at some instant since `sent`, as became known at `now`.
-    pub(crate) fn refuse(&mut self, refusal: Refusal, sent: Now, now: Now) {
-        self.short = now.mono.saturating_add(SHORT);
-        if refusal.loan > 0 {
-            self.dry = now.mono.saturating_add(SHORT);
-        }
-        self.refusal.set(refusal, sent, now);
-    }
-
-    /// The level above refused, perhaps for a charge that is taken back at once.
-    pub(crate) fn refuse_shortly(&mut self, refusal: Refusal, now: Now) {
-        self.short = now.mono.saturating_add(SHORT);
-        self.refusal.set_shortly(refusal, now);
-    }
-
-    /// The level above is to be asked by the next request, whatever it said a moment ago, unless it
-    /// refused for good.
-    pub(crate) fn look_again(&mut self) {
-        self.short = 0;
-        self.refusal.clear_unless_final();
-    }
-
-    /// Too many of the caller's requests wait.
-    pub(crate) fn crowd(&mut self, now: Now) {
-        self.crowded = now.mono.saturating_add(CROWDED);
-    }
-
-    /// Ticks for which a caller waits that comes often and was refused less than `pause` ago, until the
-    /// level above is asked again: as long if it may wait, zero if it is refused instead. Nothing if the
-    /// level above can be asked now.
-    pub(crate) fn pause(&self, pause: Micros, now: Now) -> Option<(Micros, bool)> {
-        let rest = pause.checked_sub(self.refusal.age(now)).filter(|rest| *rest > 0)?;
-        let pauses = self.is_short(now) && self.demand.pays();
-        pauses.then_some((rest, !self.is_crowded(now)))
-    }
-
-    /// Whether too many of the caller's requests waited not long ago.
-    pub(crate) fn is_crowded(&self, now: Now) -> bool {
-        now.mono < self.crowded
-    }
-
-    /// The level above is asked by one who is going to need so many permits soon.
-    pub(crate) fn ask(&mut self, soon: u64, now: Now) {
-        (self.soon, self.asked, self.asking) = (soon, now.mono, true);
-    }
-
-    /// Ticks since the level above was last asked for more.
-    pub(crate) fn since_asked(&self, now: Now) -> Micros {
-        now.mono.saturating_sub(self.asked)
-    }
-
-    /// The level above said how much is left there.
-    pub(crate) fn hear(&mut self, left: u64, now: Now) {
-        self.above = left;
-        let short = if left < self.soon { now.mono.saturating_add(SHORT) } else { 0 };
-        self.short = self.short.max(short);
-        if left == 0 {
-            self.dry = self.dry.max(short);
-        }
-    }
-
-    /// Whether there was too little for the caller a moment ago.
-    pub(crate) fn is_short(&self, now: Now) -> bool {
-        now.mono < self.short
-    }
-
-    /// Whether that is so and the caller comes often, so that more is asked for without anybody waiting.
-    pub(crate) fn is_pressing(&self, now: Now) -> bool {
-        self.is_short(now) && self.demand.pays()
-    }
-
-    /// Whether others hold what there is, so that no more is to be taken than is used at once.
-    pub(crate) fn is_dry(&self, now: Now) -> bool {
-        now.mono < self.dry
-    }
-
-    /// Whether what is left will not last much longer.
-    pub(crate) fn runs_low(&self) -> bool {
-        self.left <= self.block.permits / 2
-    }
-
-    /// A new block that may be kept for `life` ticks, of which nothing is spent yet; what was left of
-    /// the old one is gone.
-    pub(crate) fn renew(&mut self, block: Block, life: Micros, now: Now) {
+    /// Takes a new block, to be spent within `life` ticks of `now`. The block before, which is given up.
+    pub(crate) fn renew(&mut self, block: Block, life: Micros, now: Now) -> (Block, u64) {
+        let before = self.block();
         self.ends = now.later(life.min(LIFE));
-        (self.block, self.left) = (block, block.permits);
-        (self.used, self.asking) = (now.mono, false);
+        (self.block, self.left, self.asking) = (block, block.permits, false);
+        self.refusal.clear();
+        before
+    }
+
+    /// Judges by another plan. Only the pace of the caller is still true under it.
+    pub(crate) fn begin_anew(&mut self, plan: u32) {
+        *self = Lease { demand: self.demand, listed: self.listed, ..Lease::of(self.key, plan) };
+    }
+
+    /// Gives up the block.
+    pub(crate) fn take_block(&mut self) -> (Block, u64) {
+        (std::mem::take(&mut self.block), std::mem::take(&mut self.left))
+    }
+
+    /// Remembers a refusal of the level above that was decided no earlier than `sent` and arrived at `now`: only for a
+    /// moment if it is not final, since a charge may have caused it that is taken back at once.
+    pub(crate) fn refuse(&mut self, refusal: Refusal, is_final: bool, sent: Now, now: Now) {
+        self.asking = false;
+        let is_final = is_final && !refusal.is_outstanding;
+        let longest = if is_final { FINAL } else { PROVISIONAL };
+        let until = sent.mono.saturating_add(refusal.retry.min(longest));
+        self.refusal = Remembered { refusal, since: now.mono, until };
+    }
+
+    pub(crate) fn forget_refusal(&mut self) {
         self.refusal.clear();
     }
 
-    /// Whether everything should be given back.
-    pub(crate) fn is_idle(&self, now: Now) -> bool {
-        let over = !self.has(0, now) && self.next.permits == 0;
-        let longest = if self.above == 0 { IDLE_WHEN_DRY } else { IDLE };
-        self.is_out() && (over || now.mono.saturating_sub(self.used) >= longest)
+    /// Whether the block has to go back.
+    pub(crate) fn is_over(&self, now: Now) -> bool {
+        self.is_out() && (self.left == 0 || !self.has(0, now))
+    }
+}
+
+/// The latest refusal of one caller.
+#[derive(Debug, Clone, Copy, Default)]
+struct Remembered {
+    refusal: Refusal,
+    since: Micros,
+    /// Zero if there was no refusal since the latest admission.
+    until: Micros,
+}
+
+impl Remembered {
+    fn clear(&mut self) {
+        *self = Remembered::default();
     }
 
-    /// Whether a block was to be spent after the one in hand, and its time is over.
-    pub(crate) fn is_next_over(&self, now: Now) -> bool {
-        self.next.permits > 0 && now.mono >= self.next_ends.mono
+    /// The refusal as it stands at `now` for a request of `cost` permits, if it still lasts. A request that takes more
+    /// may have to wait for longer, and learns that from its next attempt.
+    fn at(&self, cost: u64, now: Now) -> Option<Refusal> {
+        let age = now.mono.saturating_sub(self.since);
+        let retry = self.refusal.retry.saturating_sub(age).max(1);
+        let lasts = now.mono < self.until && cost >= self.refusal.cost;
+        lasts.then_some(Refusal { retry, ..self.refusal })
+    }
+
+    /// Ticks since it; forever if there was none.
+    fn age(&self, now: Now) -> Micros {
+        if self.until == 0 { Micros::MAX } else { now.mono.saturating_sub(self.since) }
+    }
+}
+
+/// The pace of a caller in this worker: requests in the current span, and in the one before.
+#[derive(Debug, Clone, Copy, Default)]
+struct Demand {
+    /// When the span under way began.
+    since: Micros,
+    during: u64,
+    before: u64,
+}
+
+impl Demand {
+    const SPAN: Micros = SECOND / 10;
+
+    /// Requests in one to two spans from which on a caller is busy, which is a hundred to two hundred a second. Below that
+    /// each request asks for itself, so that no worker holds permits that the caller needs in another one.
+    const BUSY: u64 = 20;
+
+    /// The shortest time that a pace is measured over.
+    const SHORTEST: Micros = SECOND / 80;
+
+    /// Most permits that are expected at a time.
+    const MOST: u64 = 1 << 16;
+
+    /// Counts a request.
+    fn see(&mut self, now: Now) {
+        let age = now.mono.saturating_sub(self.since);
+        if age >= 2 * Demand::SPAN {
+            (self.since, self.before, self.during) = (now.mono, 0, 0);
+        } else if age >= Demand::SPAN {
+            self.since += Demand::SPAN;
+            (self.before, self.during) = (self.during, 0);
+        }
+        self.during += 1;
+    }
+
+    fn is_busy(&self) -> bool {
+        self.before + self.during >= Demand::BUSY
+    }
+
+    /// Permits that a busy caller takes in the next [`AHEAD`], if each request takes `cost`.
+    fn expected(&self, cost: u64, now: Now) -> u64 {
+        if !self.is_busy() {
+            return 0;
+        }
+        let before = if self.before > 0 { Demand::SPAN } else { 0 };
+        let elapsed = (before + now.mono.saturating_sub(self.since)).max(Demand::SHORTEST);
+        let requests = ((self.before + self.during) * AHEAD / elapsed).max(1);
+        requests.saturating_mul(cost).min(Demand::MOST.max(cost))
     }
 }

@@ -1,7 +1,7 @@
 //! The callers that this worker knows something about.
 
 use super::counter_spec::CounterSpec;
-use super::lease::{Block, Lease};
+use super::lease::{Block, Known, Lease};
 use crate::key::Key;
 use crate::time::{Micros, Now};
 
@@ -16,6 +16,16 @@ const PAGE: usize = 64;
 
 /// Blocks given back at once.
 const BATCH: usize = 1024;
+
+/// A block that is given up, and goes back to the level above.
+pub(crate) struct Returned {
+    pub(crate) key: Key,
+    /// The plan under which it was leased.
+    pub(crate) plan: u32,
+    pub(crate) block: Block,
+    /// Its unspent permits.
+    pub(crate) left: u64,
+}
 
 /// A caller has one line where its lease can be.
 #[derive(Debug)]
@@ -75,55 +85,81 @@ impl Leases {
                 return None;
             }
             let listed = lease.listed;
-            *lease = Lease::of(key);
-            (lease.listed, lease.plan) = (listed, self.plan);
+            *lease = Lease::of(key, self.plan);
+            lease.listed = listed;
         }
         Some(lease)
     }
 
-    /// A caller's new block, if it has a line.
-    pub(crate) fn renew(&mut self, key: Key, block: Block, life: Micros, now: Now) {
-        self.find(key).into_iter().for_each(|lease| lease.renew(block, life, now));
-        self.list(key);
+    /// Decides about a request, if that is possible here.
+    pub(crate) fn decide(&mut self, key: Key, cost: u64, now: Now) -> Known {
+        self.find(key).map_or(Known::Nothing, |lease| lease.decide(cost, now))
     }
 
-    /// A block for a caller that it may spend after the one in hand until `ends`, if it has a line.
-    pub(crate) fn reserve(&mut self, key: Key, block: Block, begins: Micros, ends: Now) {
-        self.find(key).into_iter().for_each(|lease| lease.reserve(block, begins, ends));
-        self.list(key);
+    /// Spends permits of a caller's lease. Returns false if too few are left.
+    pub(crate) fn spend(&mut self, key: Key, cost: u64, now: Now) -> bool {
+        let lease = self.find(key).filter(|lease| lease.has(cost, now));
+        lease.map(|lease| lease.spend(cost)).is_some()
     }
 
-    /// Sees to it that what a caller has out is not forgotten.
-    fn list(&mut self, key: Key) {
-        let line = self.line(key);
-        if let Some(lease) = self.find(key)
-            && lease.is_out()
-            && !lease.listed
-        {
-            lease.listed = true;
-            self.list.push(line as u16);
+    /// Takes permits back that were spent last.
+    pub(crate) fn unspend(&mut self, key: Key, cost: u64) {
+        if let Some(lease) = self.find(key) {
+            lease.unspend(cost);
         }
     }
 
-    /// The caller's block is no longer out.
-    pub(crate) fn forget(&mut self, key: Key) {
-        self.find(key).into_iter().for_each(Lease::forget);
+    /// Gives a caller that has a line a new block, to be spent within `life` ticks of `now`. The block before, which is
+    /// given up.
+    pub(crate) fn renew(&mut self, key: Key, block: Block, life: Micros, now: Now) -> (Block, u64) {
+        let line = self.line(key);
+        let Some(lease) = self.find(key) else { return (block, block.permits) };
+        let before = lease.renew(block, life, now);
+        if lease.is_out() && !std::mem::replace(&mut lease.listed, true) {
+            self.list.push(line as u16);
+        }
+        before
     }
 
-    /// Callers some of whose blocks should be given back, at most [`BATCH`] of them, and whether any
-    /// block is out.
-    pub(crate) fn idle(&mut self, now: Now, all: bool) -> (Vec<Key>, bool) {
-        let mut idle = Vec::new();
+    /// Permits of a caller came back at the level above, also those of its block: no refusal holds any more.
+    pub(crate) fn forget(&mut self, key: Key) {
+        if let Some(lease) = self.find(key) {
+            lease.take_block();
+            lease.forget_refusal();
+        }
+    }
+
+    /// Gives up a caller's block.
+    pub(crate) fn take(&mut self, key: Key) -> (Block, u64) {
+        self.find(key).map(Lease::take_block).unwrap_or_default()
+    }
+
+    /// Judges a caller by the plan in hand from now on.
+    pub(crate) fn begin_anew(&mut self, key: Key) {
+        let plan = self.plan;
+        if let Some(lease) = self.find(key) {
+            lease.begin_anew(plan);
+        }
+    }
+
+    /// Gives up blocks that are over, or all of them, at most [`BATCH`].
+    pub(crate) fn take_over(&mut self, now: Now, all: bool) -> Vec<Returned> {
+        let mut returned = Vec::new();
         self.list.retain(|&line| {
             let Some(lease) = at(&mut self.pages, usize::from(line)) else { return false };
-            lease.listed = lease.is_out();
-            let is_idle = all || lease.is_idle(now) || lease.is_next_over(now);
-            if idle.len() < BATCH && lease.is_out() && is_idle {
-                idle.push(lease.key());
+            if returned.len() < BATCH && lease.is_out() && (all || lease.is_over(now)) {
+                let (block, left) = lease.take_block();
+                returned.push(Returned { key: lease.key(), plan: lease.plan, block, left });
             }
+            lease.listed = lease.is_out();
             lease.listed
         });
-        (idle, !self.list.is_empty())
+        returned
+    }
+
+    /// Whether any block is out.
+    pub(crate) fn is_any_out(&self) -> bool {
+        !self.list.is_empty()
     }
 
     /// Forgets everybody, and takes no memory until somebody is to be known again.

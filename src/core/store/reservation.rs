@@ -6,7 +6,7 @@ use super::row::Row;
 use super::slots::transaction::Transaction;
 use crate::decision::Decision;
 use crate::key::Key;
-use crate::time::{Micros, Now};
+use crate::time::Now;
 
 /// What [`Store::check`](super::Store::check) found out about a request, which is charged with it or
 /// dropped. To drop it leaves everything as it was.
@@ -77,10 +77,10 @@ impl Reservation {
         self.decision
     }
 
-    /// Ticks for which others may hold what the request lacks; zero if a refusal is final.
+    /// Whether it is refused while other workers hold leases of the caller, which may come back.
     #[must_use]
-    pub fn loan(&self) -> Micros {
-        self.refusal.loan
+    pub fn is_outstanding(&self) -> bool {
+        self.refusal.is_outstanding
     }
 
     /// Whether a bucket that newcomers share decided, since there was no room for one more caller.

@@ -1,20 +1,18 @@
 //! Usage counted for the whole gateway: callers in a fixed number of slots of shared data, updated
 //! by compare-and-swap, so that never one permit too many is given whatever the number of workers.
 //!
-//! A hot caller's permits are taken in blocks and spent without asking. A block is charged when it
-//! is taken, so it can only make the gateway admit less; who is refused only because others hold what
-//! is missing is told so, and waits for it.
+//! A busy caller's permits are leased in blocks and spent without asking. A block is charged when it is leased, so
+//! it can only make the gateway admit less. A request that is refused while other workers hold leases is refused
+//! at once, with `retry-after: 1`.
 
 mod back;
 mod charge;
 mod lift;
 mod prepare;
 mod read;
-mod terms;
 
 use std::rc::Rc;
 
-use super::lease::Lease;
 use super::leases::Leases;
 use super::plans::ByPlan;
 use super::reservation::By;
@@ -31,8 +29,6 @@ use crate::policy::Memory;
 use crate::port::SharedData;
 use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
-pub(crate) use prepare::gather;
-use terms::Terms;
 
 /// The memory of a rule: leases in each worker, slots in the host.
 pub(super) fn memory(words: usize, callers: Option<usize>, lines: usize) -> Memory {
@@ -42,13 +38,11 @@ pub(super) fn memory(words: usize, callers: Option<usize>, lines: usize) -> Memo
 
 /// A rule that all workers count together.
 pub struct Shared {
-    terms: Terms,
-    plans: ByPlan<Terms>,
+    spec: CounterSpec,
+    plans: ByPlan<CounterSpec>,
     traffic: Rc<Traffic>,
     leases: Leases,
     transactions: Transactions,
-    /// Whether what callers used may be lifted.
-    lifts: bool,
 }
 
 impl Shared {
@@ -64,14 +58,8 @@ impl Shared {
             transactions: Transactions::new(&spec, namespace, data, traffic.clone()),
             traffic,
             plans: ByPlan::new(&spec),
-            terms: Terms::of(&spec),
-            lifts: false,
+            spec,
         }
-    }
-
-    /// The same, where what callers used may be lifted.
-    pub(super) fn lifting(self, lifts: bool) -> Shared {
-        Shared { lifts, ..self }
     }
 
     /// Charges what somebody else let through, unless that would never be let through here.
@@ -90,22 +78,14 @@ impl Shared {
 
 impl Store for Shared {
     fn judge_by(&mut self, plan: u32) {
-        if self.plans.take(plan, &mut self.terms, |spec| Some(Terms::of(spec))) {
-            self.transactions.judge_by(&self.terms.spec.algorithm);
+        if self.plans.take(plan, &mut self.spec, |spec| Some(spec.clone())) {
+            self.transactions.judge_by(&self.spec.algorithm);
             self.leases.plan = plan;
         }
     }
 
     fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
         self.known(key, cost, now).unwrap_or_else(|| self.ask(key, cost, now))
-    }
-
-    fn look_again(&mut self, key: Key) {
-        self.leases.find(key).into_iter().for_each(Lease::look_again);
-    }
-
-    fn crowd(&mut self, key: Key, now: Now) {
-        self.leases.find(key).into_iter().for_each(|lease| lease.crowd(now));
     }
 
     fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
@@ -124,8 +104,7 @@ impl Store for Shared {
             return decision;
         }
         if matches!(reservation.by, By::Lease) {
-            if let Some(lease) = self.leases.find(key).filter(|lease| lease.has(cost, now)) {
-                lease.spend(cost, now);
+            if self.leases.spend(key, cost, now) {
                 reservation.is_charged = true;
                 return Decision::NOW;
             }
@@ -143,9 +122,7 @@ impl Store for Shared {
         }
         let Reservation { key, cost, .. } = *reservation;
         match &mut reservation.by {
-            By::Lease => {
-                self.leases.find(key).into_iter().for_each(|lease| lease.unspend(cost));
-            }
+            By::Lease => self.leases.unspend(key, cost),
             By::Gateway(transaction) => self.undo_charge(cost, transaction),
             _ => {}
         }
@@ -171,12 +148,12 @@ impl Store for Shared {
         let By::Gateway(transaction) = &reservation.by else { return None };
         let is_charged = reservation.is_charged;
         let state = if is_charged { &transaction.after } else { &transaction.state };
-        Some(renewal(&*self.terms.spec.algorithm, state, transaction.now))
+        Some(renewal(&*self.spec.algorithm, state, transaction.now))
     }
 
     fn receipt(&mut self, reservation: &Reservation) -> u64 {
         match &reservation.by {
-            By::Gateway(transaction) => self.terms.spec.algorithm.receipt(&transaction.after),
+            By::Gateway(transaction) => self.spec.algorithm.receipt(&transaction.after),
             By::Lease => {
                 self.leases.find(reservation.key).map_or(0, |lease| lease.block().0.receipt)
             }
@@ -191,7 +168,7 @@ impl Store for Shared {
     }
 
     fn settle(&mut self, key: Key, settlement: &Settlement, now: Now) -> bool {
-        if settlement.is_even() && !self.terms.spec.keeps_used {
+        if settlement.is_even() && !self.spec.keeps_used {
             return true;
         }
         let mut transaction = self.begin(key, now);
@@ -206,12 +183,9 @@ impl Store for Shared {
         self.lift_used(key, now)
     }
 
-    fn hint_demand(&mut self, key: Key, permits: u64) {
-        self.leases.claim(key).into_iter().for_each(|lease| lease.demand.hint(permits));
-    }
-
     fn tidy(&mut self, now: Now) -> bool {
-        self.hand_in_blocks(now, false)
+        self.hand_in_blocks(now, false);
+        self.leases.is_any_out()
     }
 
     fn change_in_keys(&mut self) -> i64 {
@@ -219,7 +193,9 @@ impl Store for Shared {
     }
 
     fn close(&mut self, now: Now) -> i64 {
-        while self.hand_in_blocks(now, true) {}
+        while self.leases.is_any_out() {
+            self.hand_in_blocks(now, true);
+        }
         self.leases.clear();
         0
     }

@@ -1,7 +1,5 @@
 //! Getting slots of shared data, and writing them back unless somebody else was faster.
 
-mod lifted;
-pub(super) mod missing;
 pub(super) mod names;
 pub(super) mod outstanding;
 pub(super) mod slot;

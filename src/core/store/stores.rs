@@ -127,7 +127,7 @@ impl<'s> Stores<'s> {
         spec: &CounterSpec,
     ) -> impl Fn(CounterSpec) -> Box<dyn Store> + use<> {
         let (namespace, data) = (self.namespace.clone(), self.data.clone());
-        let (traffic, lifts) = (self.traffic.clone(), self.lifts);
+        let traffic = self.traffic.clone();
         let is_held = spec.algorithm.is_held();
         let holders = is_held.then(|| self.tables.open_holders(&self.namespace));
         move |spec| match &holders {
@@ -136,10 +136,7 @@ impl<'s> Stores<'s> {
                 let places = places::Places::new(&spec, &namespace, data, traffic.clone(), holders);
                 Box::new(InFlight::new(places, traffic.clone()))
             }
-            None => {
-                let shared = Shared::new(spec, &namespace, data.clone(), traffic.clone());
-                Box::new(shared.lifting(lifts))
-            }
+            None => Box::new(Shared::new(spec, &namespace, data.clone(), traffic.clone())),
         }
     }
 }

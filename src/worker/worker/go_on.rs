@@ -35,11 +35,8 @@ impl Worker {
             };
             *left -= 1;
             let now = instance.now(host);
-            if resumed.patience.is_none() {
-                let waited = now.mono.saturating_sub(resumed.since);
-                let name = format!("diana.{}.fleet.wait_us", instance.namespace());
-                host.record(&name, waited);
-            }
+            let waited = now.mono.saturating_sub(resumed.since);
+            host.record(&format!("diana.{}.fleet.wait_us", instance.namespace()), waited);
             host.enter(stream);
             let verdict = instance.resume(&resumed, now, late.is_explained(), host);
             host.decided(stream, Some(&resumed), &verdict);

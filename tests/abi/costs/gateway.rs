@@ -35,7 +35,8 @@ fn a_hot_caller_costs_what_he_costs_under_a_local_rule() {
         let warm = &answers[2_000..];
         let asked = warm.iter().filter(|answer| answer.calls("proxy_get_shared_data") > 0).count();
         println!("{algo}: {asked} of {} asked", warm.len());
-        assert!(asked * 50 <= warm.len(), "{algo}: {asked} of {} asked", warm.len());
+        // A lease is for a fiftieth of a second.
+        assert!(asked * 40 <= warm.len(), "{algo}: {asked} of {} asked", warm.len());
         let local = BTreeMap::from([CLOCK, ALL_HEADERS]);
         let like_local = warm.iter().filter(|answer| answer.calls == local).count();
         assert!(like_local * 100 >= 97 * warm.len(), "{algo}: {like_local} of {}", warm.len());

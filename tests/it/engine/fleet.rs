@@ -3,10 +3,8 @@
 mod anew;
 mod bans;
 mod counted;
-mod leases;
 mod orders;
 mod parts;
-mod patience;
 mod remaining;
 mod rounds;
 mod settling;

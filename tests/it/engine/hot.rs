@@ -2,7 +2,6 @@
 
 use diana_core::time::{Now, SECOND};
 use kit::fake::{FakeRequest, FakeSharedData};
-use std::cell::Cell;
 use std::rc::Rc;
 
 use super::{Gate, engine, from};
@@ -98,35 +97,6 @@ fn a_change_of_the_configuration_leaves_the_gauge_right() {
     new.tick();
     assert_eq!(new.marks(&from("ann")), one("x-hot-key", "r"), "what was counted stays");
     assert!(new.metrics().contains(&"diana.ns.rule.r.hot_keys +1".into()));
-}
-
-/// A caller comes in bursts, each after a pause in which its permits have gone back: the first block of
-/// a hot one is as large as it is known to need.
-#[test]
-fn hot_callers_get_larger_leases() {
-    let writes = |hot: &str| {
-        let data = Rc::new(FakeSharedData::default());
-        let text = format!(
-            "limits: [{{Url: /, rules: [{{actor: account, unit: second, rpu: 100000, algo: W{hot}}}]}}]"
-        );
-        let [mut gate] = workers(&text, &data);
-        let counted = Rc::new(Cell::new(0));
-        let writes = counted.clone();
-        *data.before_swap.borrow_mut() = Some(Box::new(move |_, key| {
-            writes.set(writes.get() + u64::from(!key.ends_with("/hot")));
-        }));
-        for _ in 0..20 {
-            (0..50).for_each(|_| {
-                gate.wait(SECOND / 2_000);
-                assert!(gate.admits(&from("ann")));
-            });
-            (0..2).for_each(|_| _ = gate.tick());
-        }
-        counted.get()
-    };
-    let (plain, hot) = (writes(""), writes(", hot: {over: 150, per: 1s}"));
-    println!("{plain} writes, {hot} for a hot caller");
-    assert!(hot * 3 <= plain * 2, "{plain} writes, {hot} for a hot caller");
 }
 
 #[test]

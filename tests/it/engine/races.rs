@@ -13,7 +13,6 @@ use kit::fake::{FakeClock, FakeSharedData};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::permit_queue::Nobody;
 use super::{Lines, engine, field, from};
 use kit::laws::bound::Admission;
 use kit::seed;
@@ -112,14 +111,7 @@ impl Gateway {
     /// What a new worker tells a caller about each rule, and whether it charged it for that.
     fn ask(&self, caller: usize) -> (Vec<u64>, bool) {
         let mut engine = engine(&self.text, self.data.clone());
-        let mut verdict = engine.decide(&from(&caller.to_string()), &self.clock);
-        while let Verdict::Ask { .. } = verdict {
-            // Nobody holds anything any more, but a bucket may not know it yet.
-            let now = self.clock.0.get().later(20_000);
-            self.clock.0.set(now);
-            let resumed = engine.work(now, &Nobody);
-            verdict = engine.decide_again(&resumed[0], &from(&caller.to_string()), &self.clock);
-        }
+        let verdict = engine.decide(&from(&caller.to_string()), &self.clock);
         let (fields, admitted) = match verdict {
             Verdict::Admit(_, Some(report)) => (report.headers(), true),
             Verdict::Hold(held) => (held.report.headers(), true),

@@ -79,7 +79,7 @@ fn of_the_core(names: &Names) {
         held: 1,
         shadow_held: 1,
         near: 1,
-        waited_for_permits: 1,
+        lent: 1,
         hot: 1,
         limit_missing: 1,
         overflow: 1,

@@ -164,7 +164,7 @@ fn who_was_refused_by_a_plan_is_asked_about_by_another() {
     for (before, after) in [(FREE, GOLD), (GOLD, FREE)] {
         let mut desk = Desk::new();
         desk.question(before, START);
-        desk.hear(before, &refuses(SECOND, 0), START);
+        desk.hear(before, &refuses(SECOND, false), START);
         assert!(!desk.asks(before, START.later(1)), "the refusal lasts");
         assert!(desk.asks(after, START.later(1)));
         assert!(desk.asks(before, START.later(1)), "it was forgotten");
@@ -177,13 +177,12 @@ fn a_new_plan_begins_with_nothing_known_but_how_often_its_caller_comes() {
     for is_answered in [true, false] {
         let mut desk = Desk::new();
         desk.question(FREE, START);
-        desk.hear(FREE, &refuses(1, 1), START.later(SECOND / 5));
+        desk.hear(FREE, &refuses(1, true), START.later(SECOND / 5));
         let now = START.later(SECOND / 4);
         (0..20).for_each(|_| _ = desk.asks(FREE, now));
-        let charge = desk.store.question((key(1), 1), now, false, false);
-        assert_eq!(charge.want, 0, "others hold it, and nobody waits here");
+        desk.store.question((key(1), 1), now, false, false);
         if is_answered {
-            desk.hear(FREE, &refuses(1, 1), now);
+            desk.hear(FREE, &refuses(1, true), now);
         }
         let charge = desk.question(GOLD, now.later(1));
         assert!(charge.want >= 20, "{charge:?}");
@@ -201,7 +200,7 @@ fn an_answer_by_a_plan_that_is_over_gives_back_its_block_and_says_nothing() {
         assert_eq!(desk.back(), (desk.numbers(before), 10, 10));
         assert!(desk.asks(after, START));
         assert_eq!(desk.store.left(key(1)), Some(0));
-        desk.hear(before, &refuses(SECOND, 0), START);
+        desk.hear(before, &refuses(SECOND, false), START);
         assert!(desk.asks(after, START.later(1)));
         assert!(!desk.handle.has_operations(), "no block, nothing to give back");
     }

@@ -144,9 +144,6 @@ fn workers_of_a_gateway_give_no_more_than_the_largest_plan() {
                 }
                 let worker = &mut workers[rng.usize(0..3)];
                 worker.judge_by(plan as u32);
-                if rng.u8(0..4) == 0 {
-                    worker.hint_demand(key(1), 20 * rule.quota.cost);
-                }
                 if ask(&mut **worker, rule.quota.cost, now).is_some() {
                     given.push(Given { at: now, cost: rule.quota.cost, plan });
                 }
@@ -176,7 +173,6 @@ fn what_was_used_under_one_plan_is_all_that_is_missing_under_another() {
                 now = now.later(1000);
                 let worker = &mut workers[rng.usize(0..3)];
                 worker.judge_by(1);
-                worker.hint_demand(key(1), 20);
                 used += u64::from(ask(&mut **worker, 1, now).is_some());
             }
             // Somebody who is judged by the other plan first gives back what it has.

@@ -98,7 +98,6 @@ fn a_reset_keeps_charged_what_a_plan_lent_beyond_the_limit_of_the_rule() {
         for now in (0..200).map(|step| START.later(100 * step)) {
             for store in &mut stores {
                 store.judge_by(1);
-                store.hint_demand(key(1), 50);
                 let mut found = store.check(key(1), 1, now);
                 assert!(store.charge(&mut found, 0).is_admitted(), "{short}");
             }

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use diana_core::decision::{Decision, Retry};
 use diana_core::key::Key;
 use diana_core::policy::{Quota, Scope};
 use diana_core::store::stores::Stores;
@@ -139,28 +138,6 @@ fn a_rule_for_everybody_that_becomes_one_for_each_has_room_for_them() {
     gateway.join(Rc::new(rule()), 1000);
     (0..1000).for_each(|caller| _ = gateway.request(1, caller));
     assert_eq!(gateway.overflowed.get(), 0);
-}
-
-/// What others hold may be too little for a request by now, and still come back before it fits.
-#[test]
-fn a_wait_is_true_beside_permits_that_were_lent_at_a_lower_cost() {
-    let costs = |cost| {
-        let quota = Quota { cost, burst: Some(100), ..Quota::new(Unit::Second, 10) };
-        Rule::new("TB", quota)
-    };
-    let mut gateway = Gateway::new(costs(1), 100, 1);
-    gateway.join(Rc::new(costs(95)), 100);
-    let given = (1..).find(|given| {
-        assert!(gateway.request(0, 1).unwrap().is_admitted());
-        gateway.left(1) < 100 - given
-    });
-    println!("{given:?} given, {} left", gateway.left(1));
-    let refused = gateway.request(1, 1).unwrap();
-    let Decision::Refuse { retry: Retry::After(wait) } = refused else { panic!("{refused:?}") };
-    gateway.wait(wait - 1);
-    assert!(!gateway.request(1, 1).unwrap().is_admitted(), "{wait} is too long");
-    gateway.pass(1);
-    assert!(gateway.request(1, 1).unwrap().is_admitted(), "{wait} is too short");
 }
 
 /// A host that goes back to an earlier configuration while that still drains does not say so.

@@ -28,20 +28,20 @@ pub struct Desk {
 pub fn lends(block: u64) -> RuleReply {
     RuleReply {
         retry: None,
-        loan: 0,
+        is_outstanding: false,
         remaining: 500,
         receipt: 3,
         term: 4,
         block,
         lease: 5,
-        starts: 0,
-        spend: SECOND / 10,
+        charged: 0,
+        spend: SECOND / 20,
         overflow: false,
     }
 }
 
-pub fn refuses(retry: u64, loan: u64) -> RuleReply {
-    RuleReply { retry: Some(Retry::After(retry)), loan, remaining: 0, ..lends(0) }
+pub fn refuses(retry: u64, is_outstanding: bool) -> RuleReply {
+    RuleReply { retry: Some(Retry::After(retry)), is_outstanding, remaining: 0, ..lends(0) }
 }
 
 impl Desk {

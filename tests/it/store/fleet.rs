@@ -97,8 +97,8 @@ impl Twins<'_> {
 }
 
 /// What is said of a request.
-fn said(of: Option<&Reservation>) -> Option<(Decision, u64, bool, bool)> {
-    of.map(|it| (it.decision(), it.loan(), it.is_overflow(), it.is_charged()))
+fn said(of: Option<&Reservation>) -> Option<(Decision, bool, bool, bool)> {
+    of.map(|it| (it.decision(), it.is_outstanding(), it.is_overflow(), it.is_charged()))
 }
 
 fn agree(rule: &Rule, spec: &CounterSpec, rng: &mut Rng) {

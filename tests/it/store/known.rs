@@ -5,7 +5,7 @@ use diana_core::decision::Decision;
 use diana_core::policy::Quota;
 use diana_core::policy::redis::OnFailure;
 use diana_core::redis::handle::Operation;
-use diana_core::redis::protocol::{Back, Charge, RuleReply};
+use diana_core::redis::protocol::{Back, Charge};
 use diana_core::store::CounterSpec;
 use diana_core::time::{SECOND, Unit};
 use kit::store::TakeOfFleet;
@@ -35,24 +35,6 @@ fn block(block: u64, left: u64) -> Back {
     Back::Block { receipt: 5, term: 4, block, left }
 }
 
-/// What is lent for later is the caller's, too.
-#[test]
-fn a_block_of_the_next_slice_counts_as_left_and_follows_the_one_in_hand() {
-    let mut desk = Desk::new("SW", 1000);
-    desk.ask(1, 0);
-    desk.hear(&lends(4), 0, 0);
-    desk.hear(&RuleReply { starts: 50 * MS, ..lends(3) }, 0, 0);
-    assert_eq!(desk.store.left(key(1)), Some(507));
-    desk.hear(&refuses(SECOND, 0), 0, 0);
-    let take = |desk: &mut Desk, after: u64| {
-        desk.store.take(key(1), 1, START.later(after), &mut desk.handle).is_none()
-    };
-    assert!((0..4).all(|_| take(&mut desk, 49 * MS)));
-    assert!(!take(&mut desk, 50 * MS - 1), "it was refused");
-    assert!((0..3).all(|_| take(&mut desk, 50 * MS)));
-    assert!(desk.check(50 * MS).asks(), "it was refused before the slice began");
-}
-
 /// The caller asked again while its answer was on its way.
 #[test]
 fn an_answer_that_lends_nothing_takes_no_block_away() {
@@ -70,56 +52,26 @@ fn an_answer_that_lends_nothing_takes_no_block_away() {
 /// Where there is one line two callers may want it at once.
 #[test]
 fn a_block_for_which_there_is_no_line_any_more_goes_back() {
-    for starts in [0, 50 * MS] {
-        let mut desk = Desk::of(Rule::new("SW", Quota::new(Unit::Second, 1000)).spec(1));
-        for caller in [1, 2] {
-            desk.store.question((key(caller), 1), START, false, false);
-        }
-        desk.hear(&lends(10), 0, 0);
-        let late = RuleReply { starts, ..lends(7) };
-        desk.store.receive(key(2), &late, (1, 1), (START, START), &mut desk.handle);
-        assert_eq!(back(&mut desk), [(key(2).hash, block(7, 7))], "{starts}");
-        assert_eq!(desk.store.left(key(1)), Some(510));
+    let mut desk = Desk::of(Rule::new("SW", Quota::new(Unit::Second, 1000)).spec(1));
+    for caller in [1, 2] {
+        desk.store.question((key(caller), 1), START, false, false);
     }
-}
-
-/// However soon after it was lent: nothing has to gather for who was not refused.
-#[test]
-fn a_block_that_runs_low_is_renewed_at_once() {
-    let mut desk = Desk::new("TB", 1000);
-    desk.ask(40, 0);
-    desk.hear(&lends(10), 0, MS);
-    let take = |desk: &mut Desk| {
-        desk.store.take(key(1), 1, START.later(2 * MS), &mut desk.handle).is_none()
-    };
-    assert!((0..4).all(|_| take(&mut desk)));
-    assert_eq!(desk.renewals(), 0);
-    assert!(take(&mut desk));
-    assert_eq!(desk.renewals(), 1);
-    assert!(take(&mut desk));
-    assert_eq!(desk.renewals(), 0, "it is on its way");
+    desk.hear(&lends(10), 0, 0);
+    desk.store.receive(key(2), &lends(7), (1, 1), (START, START), &mut desk.handle);
+    assert_eq!(back(&mut desk), [(key(2).hash, block(7, 7))]);
+    assert_eq!(desk.store.left(key(1)), Some(510));
 }
 
 #[test]
 fn what_redis_refused_says_nothing_of_the_part_of_a_gateway_that_is_cut_off() {
     let mut desk = Desk::new("W", 1000);
     desk.ask(40, 0);
-    desk.hear(&refuses(SECOND, 0), 0, 0);
+    desk.hear(&refuses(SECOND, false), 0, 0);
     assert!(!desk.check(1).asks());
     desk.handle = away();
     for after in [1, 200 * MS] {
         assert!(desk.store.take(key(1), 1, START.later(after), &mut desk.handle).is_none());
     }
-}
-
-#[test]
-fn who_looks_again_asks_though_it_comes_often() {
-    let mut desk = Desk::new("W", 1000);
-    desk.ask(40, 0);
-    desk.hear(&refuses(500 * MS, 10 * MS), 0, 0);
-    assert!(!desk.check(MS).asks());
-    desk.store.look_again(key(1));
-    assert!(desk.check(MS).asks());
 }
 
 #[test]
@@ -131,35 +83,10 @@ fn a_refusal_is_forgotten_when_it_is_lifted_and_when_its_store_ends() {
     ];
     for forget in forget {
         desk.ask(1, 0);
-        desk.hear(&refuses(SECOND, 0), 0, 0);
+        desk.hear(&refuses(SECOND, false), 0, 0);
         assert!(!desk.check(1).asks());
         forget(&mut desk);
         assert!(desk.check(1).asks());
-    }
-}
-
-/// Others hold what is missing for as long as Redis said, but those who wait look again fifty times a second, all at once.
-#[test]
-fn a_loan_runs_out_and_is_remembered_until_those_who_wait_look_again() {
-    for (heard, loan, until) in [
-        (0, 15 * MS, 15 * MS),
-        (0, 20 * MS, 20 * MS),
-        (0, 90 * MS, 20 * MS),
-        (13 * MS, 90 * MS, 20 * MS),
-        (13 * MS, 5 * MS, 18 * MS),
-        (20 * MS - 1, 90 * MS, 20 * MS),
-        (20 * MS, 90 * MS, 40 * MS),
-    ] {
-        let mut desk = Desk::new("W", 1000);
-        desk.ask(1, 0);
-        desk.hear(&refuses(SECOND, loan), 0, heard);
-        for after in [heard, until - 1] {
-            let told = desk.check(after);
-            let age = after - heard;
-            assert_eq!(told.decision(), Decision::retry(SECOND - age), "{heard} {loan}");
-            assert_eq!(told.loan(), loan - age);
-        }
-        assert!(desk.check(until).asks(), "{heard} {loan}");
     }
 }
 
@@ -233,5 +160,113 @@ fn what_redis_let_through_of_a_quota_counts_on_its_day_once_redis_is_away() {
                 (0..20).filter(|_| desk.store.take(key(caller), 1, now, &mut alone).is_none());
             assert_eq!(admitted.count(), left, "{after}");
         }
+    }
+}
+
+#[test]
+fn what_was_lent_is_spent_once() {
+    let mut desk = Desk::new("TB", 1000);
+    desk.ask(1, 0);
+    desk.hear(&lends(10), 0, 0);
+    assert_eq!(desk.store.left(key(1)), Some(510));
+    // A dropped check gives no permits back.
+    let mut untaken = desk.check(0);
+    desk.store.undo(&mut untaken);
+    assert_eq!(desk.store.left(key(1)), Some(510));
+    for taken in 1..=10 {
+        assert!(desk.store.take(key(1), 1, START, &mut desk.handle).is_none());
+        assert_eq!(desk.store.left(key(1)), Some(510 - taken));
+    }
+    assert!(desk.check(0).asks());
+    let late = desk.store.charge(&mut untaken, 0, &mut desk.handle);
+    assert_eq!(late, Decision::retry(1), "others have spent it");
+}
+
+#[test]
+fn a_question_charges_nothing_and_says_who_asks() {
+    let mut desk = Desk::new("TB", 1000);
+    let mut asked = desk.check(0);
+    assert!(asked.asks());
+    assert_eq!(desk.store.charge(&mut asked, 0, &mut desk.handle), Decision::retry(1));
+    assert!(!asked.is_charged());
+    assert!(desk.store.take(key(1), 1, START, &mut desk.handle).is_some_and(|it| it.asks()));
+    for (shadow, tentative) in [(false, false), (false, true), (true, false), (true, true)] {
+        let Charge { cost, shadow: is_shadow, tentative: is_tentative, .. } =
+            desk.store.question((key(1), 1), START, shadow, tentative);
+        assert_eq!((cost, is_shadow, is_tentative), (1, shadow, tentative));
+    }
+}
+
+/// Only admissions count towards the gateway's part of the limit.
+#[test]
+fn a_refusal_is_noted_nowhere_but_here() {
+    let mut desk = Desk::new("W", 1000);
+    desk.ask(1, 0);
+    desk.hear(&refuses(MS, false), 0, 0);
+    assert_eq!(desk.data.writes.get(), 0);
+    desk.hear(&lends(10), 2 * MS, 2 * MS);
+    assert!(desk.data.writes.get() > 0);
+}
+
+/// A worker remembers no admitted account of a daily quota.
+#[test]
+fn an_account_of_a_daily_quota_takes_no_line() {
+    let rule = Rule::new("W", Quota::new(Unit::Day, 10));
+    let daily = Some(Shape::new(1000, 10_000, 10));
+    let mut desk = Desk::of(CounterSpec { daily, ..rule.spec(100) });
+    desk.hear(&lends(0), 0, 0);
+    assert_eq!(desk.store.left(key(1)), None);
+    desk.hear(&refuses(SECOND, false), 0, 0);
+    assert_eq!(desk.store.left(key(1)), Some(0));
+}
+
+/// Leases of Redis, and of the gateway's part.
+#[test]
+fn there_is_more_to_do_as_long_as_anything_is_lent() {
+    let is_busy = |of_redis: bool, of_gateway: bool| {
+        let mut desk = Desk::new("TB", 1000);
+        if of_redis {
+            desk.ask(1, 0);
+            desk.hear(&lends(10), 0, 0);
+        }
+        let mut alone = away();
+        for _ in 0..if of_gateway { 40 } else { 0 } {
+            assert!(desk.store.take(key(2), 1, START, &mut alone).is_none());
+        }
+        desk.store.tidy(START, &mut alone)
+    };
+    for (of_redis, of_gateway) in [(false, false), (true, false), (false, true), (true, true)] {
+        assert_eq!(is_busy(of_redis, of_gateway), of_redis || of_gateway);
+    }
+}
+
+/// As long as there are as many gateways, the same part is gone by.
+#[test]
+fn a_gateway_that_is_alone_leases_from_its_part() {
+    let mut desk = Desk::new("TB", 10_000);
+    let mut alone = away();
+    for _ in 0..60 {
+        assert!(desk.store.take(key(2), 1, START, &mut alone).is_none());
+    }
+    let writes = desk.data.writes.get();
+    assert!((0..20).all(|_| desk.store.take(key(2), 1, START, &mut alone).is_none()));
+    assert_eq!(desk.data.writes.get(), writes);
+}
+
+#[test]
+fn what_is_not_lent_is_not_asked_for_however_often_its_caller_comes() {
+    let rule = |short| Rule::new(short, Quota::new(Unit::Second, 1000)).spec(100);
+    let by_day = Rule::new("W", Quota::new(Unit::Day, 1000)).spec(100);
+    for (spec, lends) in [
+        (rule("W"), true),
+        (rule("LB"), false),
+        (CounterSpec { settles: true, ..rule("W") }, false),
+        (CounterSpec { daily: Some(Shape::new(1000, 10_000, 1000)), ..by_day }, false),
+    ] {
+        let mut desk = Desk::of(spec);
+        assert_eq!(desk.ask(40, 0).want, 0, "nothing is known of it yet");
+        desk.store.complete(key(1), None, START, &mut desk.handle);
+        assert_eq!(desk.ask(1, MS).want > 0, lends);
+        assert!(!desk.handle.has_operations());
     }
 }

@@ -1,16 +1,13 @@
-//! What a worker holds of a caller's permits in Redis, against a record of every block.
-
-mod books;
+//! Decisions of a worker about one caller of Redis, against a record of all answers.
 
 use std::rc::Rc;
 
-use diana_core::algorithm::sliding_window;
-use diana_core::key::Key;
+use diana_core::decision::Decision;
 use diana_core::policy::Quota;
 use diana_core::policy::redis::OnFailure;
 use diana_core::redis::handle::{Handle, Operation};
 use diana_core::redis::part::Parts;
-use diana_core::redis::protocol::RuleReply;
+use diana_core::redis::protocol::{Back, RuleReply};
 use diana_core::redis::store::RedisStore;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
@@ -20,212 +17,259 @@ use kit::fake::FakeSharedData;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
-use books::{Books, Held, WHILE};
+use super::desk::{lends, refuses};
+use super::office::MS;
 
-const MS: Micros = SECOND / 1000;
+/// The longest life of a lease, and the time whose demand it covers.
+const LIFE: Micros = 50 * MS;
+const AHEAD: Micros = 20 * MS;
+
+/// How long a busy caller that was refused is refused while a question is under way.
+const SHORT: Micros = 100 * MS;
+
+/// Requests are counted in spans of this length, which follow each other as long as a request comes in each.
+const SPAN: Micros = SECOND / 10;
+
+/// All spans in which requests came: when each began, and how many they were.
+#[derive(Default)]
+struct Demand(Vec<(Micros, u64)>);
+
+impl Demand {
+    fn see(&mut self, at: Micros) {
+        match self.0.last_mut() {
+            Some((begins, seen)) if at < *begins + SPAN => *seen += 1,
+            Some(&mut (begins, _)) if at < begins + 2 * SPAN => self.0.push((begins + SPAN, 1)),
+            _ => self.0.push((at, 1)),
+        }
+    }
+
+    /// Requests in the last two spans, and how long these have lasted.
+    fn lately(&self, at: Micros) -> (u64, Micros) {
+        let Some(&(begins, during)) = self.0.last() else { return (0, at) };
+        match self.0.iter().rev().nth(1).filter(|(earlier, _)| earlier + SPAN == begins) {
+            Some((earlier, before)) => (before + during, at - earlier),
+            None => (during, at - begins),
+        }
+    }
+
+    fn is_busy(&self, at: Micros) -> bool {
+        self.lately(at).0 >= 20
+    }
+
+    /// Permits that are worth a lease.
+    fn wants(&self, cost: u64, at: Micros) -> u64 {
+        let (seen, lasted) = self.lately(at);
+        if seen < 20 { 0 } else { (seen * AHEAD / lasted.max(SPAN / 8)).max(1) * cost }
+    }
+}
+
+/// Leased permits.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    receipt: u64,
+    permits: u64,
+    left: u64,
+    ends: Now,
+}
+
+impl Held {
+    fn has(&self, permits: u64, now: Now) -> bool {
+        self.left >= permits && now.mono < self.ends.mono && now.wall < self.ends.wall
+    }
+}
 
 /// A worker with one caller.
 struct Desk {
     store: RedisStore,
     handle: Handle,
     rule: Rule,
-    /// How long before its end another block is asked for.
-    ahead: Micros,
     now: Now,
-    ann: Key,
-    books: Books,
     rng: Rng,
     receipts: u64,
-    /// What came to pass: spent, refused for a moment, asked for, turned to the next block, given back since it was
-    /// too little.
+    demand: Demand,
+    hand: Held,
+    asking: bool,
+    /// The latest refusal: its cost, its arrival, the end of the memory of it, and when the request fits.
+    refused: Option<(u64, Micros, Micros, Micros)>,
+    /// Blocks that are to go back.
+    back: Vec<Back>,
+    /// Requests by lease, refused by memory, refused while a question was under way, asked; renewals.
     seen: [u64; 5],
 }
 
 impl Desk {
     fn new(mut rng: Rng) -> Desk {
-        let quota = Quota {
-            slices: Some(rng.u64(5..20)),
-            cost: rng.u64(1..9),
-            ..Quota::new(Unit::Second, 1 << 40)
-        };
+        let quota = Quota { cost: rng.u64(1..9), ..Quota::new(Unit::Second, 1 << 40) };
         let data = Rc::new(FakeSharedData::default());
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data, &mut tables);
-        let rule = Rule { is_even: rng.bool(), ..Rule::new("SW", quota) };
-        let spec = rule.spec(100);
+        let short = ["W", "SW", "TB"][rng.usize(..3)];
+        let rule = Rule { is_even: rng.bool(), ..Rule::new(short, quota) };
+        let mut store = RedisStore::new(rule.spec(100), 3, Parts::ONE, &mut stores).unwrap();
+        // A caller is unknown before its first question.
+        store.question((key(1), 1), START, false, false);
         Desk {
-            store: RedisStore::new(spec, 3, Parts::ONE, &mut stores).unwrap(),
+            store,
             handle: Handle::new(OnFailure::Gateway, Parts::ONE),
             rule,
-            ahead: (sliding_window::ENTRY.codec(&quota).unwrap().ahead)(&quota),
             now: START,
-            ann: key(1),
-            books: Books::default(),
             rng,
             receipts: 0,
+            demand: Demand::default(),
+            hand: Held::default(),
+            asking: true,
+            refused: None,
+            back: Vec::new(),
             seen: [0; 5],
+        }
+    }
+
+    fn give_back(&mut self) {
+        let Held { receipt, permits, left, .. } = std::mem::take(&mut self.hand);
+        if permits > 0 {
+            self.back.push(Back::Block { receipt, term: receipt + 1, block: permits, left });
         }
     }
 
     /// Some time passes, often until something changes or a tick less or more.
     fn pass(&mut self) {
-        let turn = self.rng.choice(self.books.turns()).unwrap();
+        let (_, since, until, fits) = self.refused.unwrap_or_default();
+        let turns = [self.hand.ends.mono, since + SHORT, until, fits];
+        let turn = self.rng.choice(turns).unwrap();
         let until = (turn + self.rng.u64(0..3)).saturating_sub(self.now.mono + 1);
-        let ticks = match self.rng.u8(0..8) {
+        let ticks = match self.rng.u8(0..24) {
             0..2 if until < SECOND => until,
-            2 => self.ahead.min(until).abs_diff(until),
-            3 => self.rng.u64(0..30 * MS),
+            2 => self.rng.u64(0..SPAN),
             _ => self.rng.u64(0..MS),
         };
         self.now = self.now.later(ticks);
         if self.rng.u8(0..100) == 0 {
-            self.now.wall += self.rng.u64(0..WHILE);
+            self.now.wall += self.rng.u64(0..LIFE);
         }
     }
 
     fn request(&mut self) {
         let (now, cost) = (self.now, self.rule.cost(&mut self.rng));
-        // It comes often.
-        self.store.hint_demand(self.ann, 50);
-        let turned = self.books.back.len();
-        let can = self.books.can_spend(cost, now);
-        self.seen[3] += (self.books.back.len() - turned) as u64;
-        let mut reservation = self.store.check(self.ann, cost, now, &mut self.handle);
-        if !can {
-            let too_little = self.books.hand.has(1, now);
-            if too_little {
-                self.books.hand_in();
-                self.seen[4] += 1;
-            }
-            let pressing = now.mono < self.books.short;
-            assert_eq!(reservation.asks(), !pressing, "at {now:?}");
-            let wants = pressing && now.mono >= self.books.dry;
-            self.done(wants);
-            if pressing {
-                self.seen[1] += 1;
-            } else if self.rng.bool() {
-                let charge = self.store.question((self.ann, cost), now, false, false);
-                if !self.books.asking {
-                    (self.books.asking, self.books.soon) = (true, charge.soon);
-                }
+        self.demand.see(now.mono);
+        let mut found = self.store.check(key(1), cost, now, &mut self.handle);
+        if self.hand.has(cost, now) {
+            self.seen[0] += 1;
+            assert!(self.store.charge(&mut found, 0, &mut self.handle).is_admitted());
+            self.hand.left -= cost;
+            let ends_soon = self.hand.ends.mono < now.mono + AHEAD / 2;
+            self.done(self.hand.left <= self.hand.permits / 2 || ends_soon);
+            if self.rng.u8(0..8) == 0 {
+                self.store.undo(&mut found);
+                self.hand.left += cost;
             }
             return;
         }
-        assert!(self.store.charge(&mut reservation, 0, &mut self.handle).is_admitted());
-        self.seen[0] += 1;
-        let Books { hand, next, used, dry, .. } = &mut self.books;
-        hand.left -= cost;
-        *used = now.mono;
-        let ends_soon = next.permits == 0 && hand.ends.mono < now.mono + self.ahead;
-        let wants = (hand.left <= hand.permits / 2 || ends_soon) && now.mono >= *dry;
-        self.done(wants);
-        if self.rng.u8(0..8) == 0 {
-            self.store.undo(&mut reservation);
-            self.books.hand.left += cost;
+        if let Some((least, since, until, fits)) = self.refused {
+            if now.mono < until && cost >= least {
+                self.seen[1] += 1;
+                let retry = fits.saturating_sub(now.mono).max(1);
+                assert_eq!(found.decision(), Decision::retry(retry));
+                return self.done(false);
+            }
+            if self.asking && now.mono - since < SHORT && self.demand.is_busy(now.mono) {
+                self.seen[2] += 1;
+                assert!(found.is_outstanding() && !found.decision().is_admitted());
+                return self.done(false);
+            }
+        }
+        self.seen[3] += 1;
+        assert!(found.asks());
+        self.give_back();
+        self.done(false);
+        if self.rng.bool() {
+            let want = self.store.question((key(1), cost), now, false, false).want;
+            let wanted = if self.asking { 0 } else { self.demand.wants(cost, now.mono) };
+            assert_eq!(want, wanted);
+            self.asking = true;
         }
     }
 
-    /// What is to be done in Redis: what the books say, and more is asked for if it is wanted.
-    fn done(&mut self, wants: bool) {
-        let mut asked = None;
+    /// Operations of Redis: blocks go back, and another is asked for if that is due.
+    fn done(&mut self, is_due: bool) {
         let mut back = Vec::new();
+        let mut asked = 0;
         for operation in self.handle.take(usize::MAX) {
             match operation {
                 Operation::GiveBack(charge) => back.push(charge.back),
-                Operation::Renew(3, _, charge) => asked = Some(charge),
+                Operation::Renew(3, _, charge) => asked += charge.want,
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!(back, std::mem::take(&mut self.books.back), "at {:?}", self.now);
-        assert_eq!(asked.is_some(), wants && !self.books.asking, "at {:?}", self.now);
-        if let Some(charge) = asked {
-            assert!(charge.want > 0 && charge.cost == 0);
-            (self.books.asking, self.books.soon) = (true, charge.soon);
-            self.seen[2] += 1;
-        }
+        assert_eq!(back, std::mem::take(&mut self.back), "at {:?}", self.now);
+        let unit_cost = self.rule.spec(1).unit_cost;
+        let is_asked = is_due && !self.asking;
+        let wanted = if is_asked { self.demand.wants(unit_cost, self.now.mono) } else { 0 };
+        assert_eq!(asked, wanted, "at {:?}", self.now);
+        self.asking |= asked > 0;
+        self.seen[4] += u64::from(asked > 0);
     }
 
-    /// Redis lends some permits, to be spent now or from some instant on.
-    fn lend(&mut self) {
-        self.receipts += 2;
-        let (now, receipt) = (self.now, self.receipts);
+    fn answer(&mut self) {
+        let now = self.now;
         let ago = self.rng.u64(0..5 * MS);
         let sent = Now { mono: now.mono - ago, wall: now.wall - ago };
-        let later = self.rng.u8(0..3) == 0;
-        let permits = self.rule.spec(1).unit_cost * self.rng.u64(u64::from(later)..20);
-        let starts = if later { self.rng.u64(1..40 * MS) } else { 0 };
-        let spend = self.rng.u64(1..3 * WHILE / 2);
-        let above = *self.rng.choice(&[0, 1, 20, 1 << 30]).unwrap();
-        let reply = RuleReply {
-            retry: None,
-            loan: 0,
-            remaining: above,
-            receipt: 0,
-            term: receipt + 1,
-            block: permits,
-            lease: receipt,
-            starts,
-            spend,
-            overflow: false,
-        };
-        self.store.receive(
-            self.ann,
-            &reply,
-            (self.rule.quota.cost, 0),
-            (sent, now),
-            &mut self.handle,
-        );
-        let books = &mut self.books;
-        books.asking = false;
-        let begins = now.mono + starts;
-        let of = |life| Held { receipt, permits, left: permits, begins, ends: sent.later(life) };
-        let before = if later {
-            std::mem::replace(&mut books.next, of(spend))
-        } else if permits > 0 || books.hand.permits == 0 {
-            books.used = sent.mono;
-            std::mem::replace(&mut books.hand, of(spend.min(WHILE)))
+        self.asking = false;
+        let reply = if self.rng.u8(0..3) == 0 {
+            let retry = self.rng.u64(1..2 * SECOND) >> self.rng.u8(0..12);
+            let is_outstanding = self.rng.bool();
+            let longest = if is_outstanding { 20 * MS } else { SECOND };
+            let until = sent.mono + retry.min(longest);
+            self.refused = Some((self.rule.quota.cost, now.mono, until, now.mono + retry));
+            refuses(retry, is_outstanding)
         } else {
-            Held::default()
+            self.receipts += 2;
+            let (permits, spend) = (self.rng.u64(0..20), self.rng.u64(1..2 * LIFE));
+            if permits > 0 {
+                self.give_back();
+                let ends = sent.later(spend.min(LIFE));
+                self.hand = Held { receipt: self.receipts, permits, left: permits, ends };
+                self.refused = None;
+            }
+            let (lease, term) = (self.receipts, self.receipts + 1);
+            RuleReply { lease, term, spend, ..lends(permits) }
         };
-        books.give_back(before);
-        books.above = above + before.left;
-        if books.above < books.soon {
-            books.short = books.short.max(now.mono + WHILE);
-            books.dry = if books.above == 0 { now.mono + WHILE } else { books.dry };
-        }
+        let asked = (self.rule.quota.cost, 0);
+        self.store.receive(key(1), &reply, asked, (sent, now), &mut self.handle);
         self.done(false);
     }
 
     fn step(&mut self) {
         self.pass();
-        match self.rng.u8(0..12) {
-            0 => self.lend(),
-            1..3 => {
-                let out = self.books.is_out();
-                self.books.tidy(self.now);
-                assert_eq!(self.store.tidy(self.now, &mut self.handle), out);
+        match self.rng.u8(0..24) {
+            0..2 => self.answer(),
+            2 => {
+                let is_over = self.hand.left == 0 || !self.hand.has(0, self.now);
+                if is_over {
+                    self.give_back();
+                }
+                let is_out = self.hand.permits > 0;
+                assert_eq!(self.store.tidy(self.now, &mut self.handle), is_out);
                 self.done(false);
             }
             3 => {
-                self.store.complete(self.ann, None, self.now, &mut self.handle);
-                self.books.asking = false;
+                self.store.complete(key(1), None, self.now, &mut self.handle);
+                self.asking = false;
             }
             _ => self.request(),
         }
     }
 }
 
-/// Each block is spent while it may be and no longer, asked for anew in time, and goes back once, with what is left of
-/// it, when it was idle or is over.
+/// Each block is spent in its time, renewed before it is used up, and goes back once with its rest; a refusal is
+/// remembered for its time.
 #[test]
-fn every_block_is_spent_in_its_time_and_goes_back_once() {
+fn a_worker_decides_by_what_redis_told_it() {
     let mut rng = Rng::with_seed(kit::seed::next());
     let mut seen = [0; 5];
     for _ in 0..600 {
         let mut desk = Desk::new(rng.fork());
         (0..500).for_each(|_| desk.step());
-        desk.books.give_back(desk.books.hand);
-        desk.books.give_back(desk.books.next);
+        desk.give_back();
         desk.store.close(desk.now, &mut desk.handle);
         desk.done(false);
         seen.iter_mut().zip(desk.seen).for_each(|(sum, of)| *sum += of);

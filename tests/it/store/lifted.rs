@@ -23,8 +23,6 @@ use kit::store::rule::Rule;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Settling {
     Never,
-    /// What was used is not told apart from what is reserved.
-    Cost,
     Kept,
 }
 
@@ -139,12 +137,7 @@ fn nobody_gets_more_than_the_limit_after_what_was_used_was_lifted() {
     let (mut lifted, mut refused, mut late) = (0, 0, 0);
     for number in 0..180 {
         let short = ["W", "SW", "TB"][number % 3];
-        let settling = [Settling::Never, Settling::Cost, Settling::Kept][number / 3 % 3];
-        // Buckets that settle always keep it.
-        let settling = match (short, settling) {
-            ("TB", Settling::Cost) => Settling::Kept,
-            (_, settling) => settling,
-        };
+        let settling = [Settling::Never, Settling::Kept][number / 3 % 2];
         let unit = [Unit::Second, Unit::Minute][rng.usize(..2)];
         let quota = Quota::new(unit, rng.u64(1..80));
         let mut play = Play::new(Rule::new(short, quota), settling);

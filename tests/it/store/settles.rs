@@ -21,7 +21,7 @@ fn a_rule_that_settles_asks_again_soon_and_makes_nobody_wait_for_a_block() {
     let rule = Rule::new("W", Quota::new(Unit::Second, 1000));
     let mut desk = Desk::of(CounterSpec { settles: true, ..rule.spec(100) });
     desk.ask(40, 0);
-    desk.hear(&refuses(SECOND, 0), 0, 0);
+    desk.hear(&refuses(SECOND, false), 0, 0);
     // Now it is known how often its caller comes, and that it was refused.
     assert!((0..40).all(|_| !desk.check(20 * MS - 1).asks()));
     assert!(desk.check(20 * MS).asks());

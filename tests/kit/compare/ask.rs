@@ -44,17 +44,15 @@ impl Play {
         let whole = self.rules[rule].entry.short == "LB" || rng.bool();
         let unit_cost = if whole { quota.cost } else { 1 };
         let shadow = rng.u8(0..6) == 0;
-        let soon = if rng.bool() { 0 } else { rng.u64(0..=want) };
         let tentative = rng.u8(0..3) == 0;
         let plain = self.rules[rule].charge(caller, cost, want);
         let keys = [1, 2, 100][rng.usize(0..3)];
-        let mut charge = Charge { unit_cost, soon, shadow, tentative, keys, ..plain };
+        let mut charge = Charge { unit_cost, shadow, tentative, keys, ..plain };
         if charge.counted.is_some() && rng.u8(0..4) == 0 {
             charge.counted = Some(rng.u64(0..=quota.rpu.clamp(1, MOST)));
         }
         let counted = charge.counted;
-        let plain =
-            Asked { rule, caller, cost, unit_cost, want, soon, counted, ..Asked::default() };
+        let plain = Asked { rule, caller, cost, unit_cost, want, counted, ..Asked::default() };
         let mut asked = Asked { shadow, tentative, keys, ..plain };
         if rng.u8(0..8) == 0 {
             (charge.checks, asked.what) = (true, CHECKS);

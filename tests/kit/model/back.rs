@@ -5,19 +5,15 @@ use super::{Asked, LONG, TERM};
 
 impl Look {
     pub(super) fn take_back(&mut self, now: u64) {
-        let Asked { receipt, term, block, left, lifted, .. } = self.asked;
+        let Asked { receipt, term, block, left, .. } = self.asked;
         let elsewhere = self.is_window() && self.algorithm.receipt(&self.state.words) != receipt;
         let counted = !elsewhere && self.state.terms.comes_in(term, block, left);
         if let Some(bucket) = self.bucket() {
             // Counted as lying in the bucket until its last term was over.
             let since = if block > 0 { (term * TERM / LONG + 2) * LONG } else { receipt };
-            let is_void = !counted && self.state.used.is_none() && lifted >= receipt;
-            if !is_void && (block == 0 || counted || since <= now) {
+            if block == 0 || counted || since <= now {
                 bucket.take_back(&mut self.state, left, since);
             }
-            return;
-        }
-        if self.slices.is_some_and(|slices| !counted && lifted >= slices.start(receipt)) {
             return;
         }
         let words = &self.state.words;
@@ -27,7 +23,6 @@ impl Look {
             let debt = (u128::from(high) << 64 | u128::from(low)).saturating_sub(back);
             self.new.copy_from_slice(&[debt as u64, (debt >> 64) as u64, at]);
         } else if self.slices.is_some_and(|slices| receipt > slices.at(now)) {
-            self.state.next = self.state.next.saturating_sub(left);
             return;
         } else {
             self.algorithm.refund(words, receipt, left, &mut self.new);

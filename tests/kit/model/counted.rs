@@ -103,7 +103,7 @@ impl Look {
     /// Whether what was used still means something.
     pub(super) fn has_used(&self, now: Now) -> bool {
         let means = |words: &Vec<u64>| match self.slices {
-            Some(slices) => slices.used(words, 0, now.mono) > 0,
+            Some(slices) => slices.used(words, now.mono) > 0,
             None => self.algorithm.expires(words, now) > now.mono,
         };
         self.state.used.as_ref().is_some_and(means)

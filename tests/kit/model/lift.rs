@@ -14,21 +14,21 @@ impl Look {
                 self.state.open.0.min(self.charged(&self.state.words, now))
             }
             Some(used) => {
-                let all = self.charged(&self.state.words, now) + self.state.next;
+                let all = self.charged(&self.state.words, now);
                 all.saturating_sub(self.charged(used, now))
             }
             None => 0,
         }
     }
 
-    /// What is charged, without what is leased of the next slice.
+    /// Charged permits.
     fn charged(&self, words: &[u64], now: Now) -> u64 {
         match (self.bucket(), self.slices) {
             (Some(bucket), _) => {
                 let debt = bucket.debt(words, now.mono).div_ceil(bucket.unit.into());
                 u64::try_from(debt).expect("it is no more than that")
             }
-            (_, Some(slices)) => slices.used(words, 0, now.mono),
+            (_, Some(slices)) => slices.used(words, now.mono),
             _ if self.algorithm.expires(words, now) > now.mono => words[1],
             _ => 0,
         }
@@ -47,9 +47,7 @@ impl Look {
         if self.state.used.is_some() {
             return self.lift_used(now);
         }
-        let beside = self.state.next;
-        self.state.words = self.only(self.lent().saturating_sub(beside), now);
-        self.state.slack = 0;
+        self.state.words = self.only(self.lent(), now);
     }
 
     /// What is reserved stays where it was charged.
@@ -85,8 +83,8 @@ impl Look {
     /// What is told of it.
     pub(super) fn told(&self, now: Now) -> (RuleReply, Receipts) {
         let (remaining, block) = (self.left(now), self.reserved(now));
-        let starts = self.charged(&self.state.words, now) + self.state.next;
-        let said = RuleReply { remaining, block, starts, ..NOTHING };
+        let charged = self.charged(&self.state.words, now);
+        let said = RuleReply { remaining, block, charged, ..NOTHING };
         (said, Receipts { cost: self.lent(), lease: 0 })
     }
 }

@@ -17,13 +17,13 @@ use crate::laws::case::Case;
 /// An opinion that says nothing.
 pub(super) const NOTHING: RuleReply = RuleReply {
     retry: None,
-    loan: 0,
+    is_outstanding: false,
     remaining: 0,
     receipt: 0,
     term: 0,
     block: 0,
     lease: 0,
-    starts: 0,
+    charged: 0,
     spend: 0,
     overflow: false,
 };
@@ -120,15 +120,12 @@ impl Look {
         let mut block = 0;
         let mut charged = false;
         let delay = delay.filter(|_| self.asked.what != CHECKS);
-        if let Some(ahead) = delay.and_then(|_| self.lend_ahead(now.mono)) {
-            return ahead;
-        }
         let mut wanted = self.asked.cost;
         if let (Some(delay), Decision::Admit { wait }) = (delay, self.decision) {
             if self.asked.cost > 0 {
                 assert!(self.reserve(now, self.put_off.unwrap_or(0)).is_admitted());
                 self.note_open(now);
-                self.take(self.asked.cost, now.mono);
+                self.keep();
             }
             if (if self.asked.shadow { wait } else { delay }) == 0 {
                 block = self.lend(now);
@@ -147,15 +144,11 @@ impl Look {
             Decision::Refuse { retry: Retry::After(ticks) } => Some(Retry::After(ticks.min(FAR))),
             Decision::Refuse { retry } => Some(retry),
         };
-        let (retry, loan) = match retry {
-            Some(Retry::After(ticks)) => {
-                let (ticks, loan) = self.loan(now, wanted, ticks);
-                (Some(Retry::After(ticks)), loan)
-            }
-            other => (other, 0),
+        let is_outstanding = matches!(retry, Some(Retry::After(_))) && self.state.terms.out() > 0;
+        let retry = match is_outstanding {
+            true => retry,
+            false => retry.map(|retry| self.unless_reserved(now, wanted, retry)),
         };
-        let retry = retry
-            .map(|retry| if loan == 0 { self.unless_reserved(now, wanted, retry) } else { retry });
         let words = &self.state.words;
         let spend = match self.algorithm.spend_by(words, now) {
             Some(until) if charged => until.min(now.mono + LEASE),
@@ -170,7 +163,7 @@ impl Look {
             false if self.holds => self.turn_of(words),
             false => self.algorithm.receipt(words),
         };
-        let said = RuleReply { retry, loan, remaining, term, block, spend, ..NOTHING };
+        let said = RuleReply { retry, is_outstanding, remaining, term, block, spend, ..NOTHING };
         (said, Receipts { cost: own, lease: own })
     }
 
@@ -178,7 +171,7 @@ impl Look {
     pub fn written(&self, now: Now) -> Option<Option<State>> {
         let expires = self.algorithm.expires(&self.state.words, now);
         let lives = match self.slices {
-            Some(slices) => slices.used(&self.state.words, self.state.next, now.mono) > 0,
+            Some(slices) => slices.used(&self.state.words, now.mono) > 0,
             None => expires > now.mono || self.refills() && self.state.terms.leased() > 0,
         };
         let mut state = self.state.clone();
@@ -195,9 +188,8 @@ impl Look {
     }
 
     pub(super) fn bucket(&self) -> Option<Bucket> {
-        let (rpu, fastest, unit) = (self.quota.rpu, self.quota.fastest(), self.quota.period());
-        let algorithm = self.algorithm.clone();
-        self.refills().then_some(Bucket { algorithm, rpu, fastest, unit })
+        let (algorithm, unit) = (self.algorithm.clone(), self.quota.period());
+        self.refills().then_some(Bucket { algorithm, unit })
     }
 
     /// A window that is aligned to the clock.
@@ -208,7 +200,7 @@ impl Look {
     /// Brings the state to `now`, and takes back what comes back.
     fn open(&mut self, now: Now) {
         if let Some(slices) = self.slices {
-            slices.turn(&mut self.state.words, &mut self.state.next, now.mono);
+            slices.charge(&mut self.state.words, 0, now.mono);
         }
         let bucket = self.bucket();
         bucket.iter().for_each(|bucket| bucket.settle(&mut self.state, now.mono));
@@ -216,7 +208,6 @@ impl Look {
         if self.asked.block + self.asked.left > 0 {
             self.take_back(now.mono);
         }
-        bucket.iter().for_each(|bucket| bucket.cap(&mut self.state, now.mono));
         if self.is_window() && self.algorithm.expires(&self.state.words, now) <= now.mono {
             self.state.terms.nothing_is_out();
         }
@@ -238,7 +229,7 @@ impl Look {
 
     /// Permits left.
     pub(super) fn left(&self, now: Now) -> u64 {
-        self.algorithm.remaining(&self.state.words, now).saturating_sub(self.state.next)
+        self.algorithm.remaining(&self.state.words, now)
     }
 
     fn reserve(&mut self, now: Now, delay: u64) -> Decision {
@@ -247,24 +238,7 @@ impl Look {
 
     /// The decision about `cost` permits.
     pub(super) fn fits(&mut self, now: Now, delay: u64, cost: u64) -> Decision {
-        let (next, rpu) = (self.state.next, self.quota.rpu);
-        match self.slices {
-            Some(slices) if cost <= rpu && cost + next > rpu => slices.wait(now.mono),
-            _ => {
-                let (old, new) = (&self.state.words, &mut self.new);
-                self.algorithm.reserve(old, now, delay, cost + next, new)
-            }
-        }
-    }
-
-    /// Charges what fits.
-    pub(super) fn take(&mut self, cost: u64, now: u64) {
-        match self.slices {
-            Some(slices) if self.state.next > 0 => {
-                slices.charge(&mut self.state.words, cost, now);
-            }
-            _ => self.keep(),
-        }
+        self.algorithm.reserve(&self.state.words, now, delay, cost, &mut self.new)
     }
 
     pub(super) fn keep(&mut self) {

@@ -150,8 +150,17 @@ fn tell(outcome: &Outcome, asked: &[Asked], receipts: &[Receipts], to: &mut Vec<
     let number = |number: u64| number.cast_signed();
     to.push(outcome.wait.map_or(-1, number));
     for ((opinion, asked), own) in outcome.rules.iter().zip(asked).zip(receipts) {
-        let RuleReply { retry, loan, remaining, term, block, starts, spend, overflow, .. } =
-            *opinion;
+        let RuleReply {
+            retry,
+            is_outstanding,
+            remaining,
+            term,
+            block,
+            charged: used,
+            spend,
+            overflow,
+            ..
+        } = *opinion;
         let charged = outcome.wait.is_some()
             && retry.is_none()
             && asked.cost + block > 0
@@ -163,11 +172,11 @@ fn tell(outcome: &Outcome, asked: &[Asked], receipts: &[Receipts], to: &mut Vec<
             Some(Retry::Soon) => -2,
         });
         let rest = match charged {
-            _ if asked.what >= LOOKS => [own.cost, 0, block, own.lease, starts, 0],
-            true => [own.cost, term, block, own.lease, starts, spend],
+            _ if asked.what >= LOOKS => [own.cost, 0, block, own.lease, used, 0],
+            true => [own.cost, term, block, own.lease, 0, spend],
             false => [0; 6],
         };
-        to.extend([loan, remaining].map(number));
+        to.extend([is_outstanding.into(), number(remaining)]);
         to.extend(rest.map(number));
         to.push(overflow.into());
     }

@@ -1,24 +1,13 @@
-//! What is leased of a sliding window's next slice, before it begins. The steps in Rust know nothing of
-//! it: it counts in the slice in force as well, so that it can only make the window admit less.
+//! A sliding window by its slices, for parts of an ask that the steps in Rust do not have.
 
-use diana_core::decision::Decision;
 use diana_core::policy::Quota;
 use diana_core::ring::Ring;
-
-use super::SOON;
 
 /// The slices of a rule.
 #[derive(Clone, Copy)]
 pub struct Slices {
     unit: u64,
     slices: u64,
-}
-
-/// When the next slice begins and when it ends, and what is left for it.
-pub struct Next {
-    pub begins: u64,
-    pub ends: u64,
-    pub left: u64,
 }
 
 impl Slices {
@@ -34,21 +23,6 @@ impl Slices {
     pub fn at(self, time: u64) -> u64 {
         let Slices { unit, slices } = self;
         time / unit * slices + time % unit * slices / unit
-    }
-
-    /// The first tick of `slice`.
-    pub fn start(self, slice: u64) -> u64 {
-        let Slices { unit, slices } = self;
-        slice / slices * unit + (slice % slices * unit).div_ceil(slices)
-    }
-
-    /// Begins the slice in force, and counts what was leased of it.
-    pub fn turn(self, words: &mut [u64], next: &mut u64, now: u64) {
-        let begun = self.ring().newest(words) + 1;
-        if *next > 0 && self.at(now) >= begun {
-            self.ring().add(words, begun, std::mem::take(next));
-        }
-        self.charge(words, 0, now);
     }
 
     /// Charges the slice in force.
@@ -71,48 +45,8 @@ impl Slices {
         }
     }
 
-    /// The answer to a request that nothing but what is leased of the next slice keeps from fitting.
-    pub fn wait(self, now: u64) -> Decision {
-        Decision::retry(self.start(self.at(now) + self.slices + 1) - now)
-    }
-
-    /// The answer to a request that lacks so many permits, which are those of the oldest slices.
-    pub fn without(self, words: &[u64], mut over: u64, now: u64) -> Decision {
-        if over == 0 {
-            return Decision::NOW;
-        }
-        let newest = self.at(now);
-        for slice in newest.saturating_sub(self.slices)..=newest {
-            over = over.saturating_sub(self.ring().count(words, slice));
-            if over == 0 {
-                return Decision::retry(self.start(slice + self.slices + 1) - now);
-            }
-        }
-        self.wait(now)
-    }
-
     /// Permits that count as used.
-    pub fn used(self, words: &[u64], next: u64, now: u64) -> u64 {
-        self.ring().sum(words, self.at(now)) + next
-    }
-
-    /// When what is leased of the next slice is forgotten.
-    pub fn after(self, words: &[u64]) -> u64 {
-        self.start(self.ring().newest(words) + self.slices + 2)
-    }
-
-    /// The next slice, if it begins soon.
-    pub fn next(self, words: &mut [u64], next: u64, rpu: u64, now: u64) -> Option<Next> {
-        let slice = self.at(now);
-        let (begins, ends) = (self.start(slice + 1), self.start(slice + 2));
-        if begins - now > SOON.min((ends - begins) / 4) {
-            return None;
-        }
-        self.ring().add(words, slice, 0);
-        let used = self.used(words, next, now);
-        let oldest = slice.checked_sub(self.slices);
-        let forgotten = oldest.map_or(0, |oldest| self.ring().count(words, oldest));
-        let left = (rpu + forgotten).saturating_sub(used);
-        Some(Next { begins, ends, left })
+    pub fn used(self, words: &[u64], now: u64) -> u64 {
+        self.ring().sum(words, self.at(now))
     }
 }

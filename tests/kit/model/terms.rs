@@ -84,9 +84,4 @@ impl Terms {
     pub fn leases_over(&self) -> u64 {
         over(self.leased, self.long_term(), LONG)
     }
-
-    /// When nothing is out any more.
-    pub fn over(&self) -> u64 {
-        self.leases_over().max(over(self.tentative, self.term, TERM))
-    }
 }

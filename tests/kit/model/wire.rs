@@ -87,7 +87,7 @@ impl<'b> Asking<'b> {
         let first = if edges.is_empty() { numbers.number() } else { 0 };
         let own = [first, numbers.number(), numbers.number()];
         let mut limit = Limit { kind, rpu, unit, edges, own, plans: Vec::new() };
-        let [cost, unit_cost, want, soon] = std::array::from_fn(|_| numbers.count());
+        let [cost, unit_cost, want] = std::array::from_fn(|_| numbers.count());
         let [shadow, kind] = std::array::from_fn(|_| numbers.count());
         let [keys, receipt, term, block, back] = std::array::from_fn(|_| numbers.count());
         let counted = numbers.count().checked_sub(1);
@@ -96,8 +96,7 @@ impl<'b> Asking<'b> {
             assert_eq!(numbers.count(), 0, "no plans");
         }
         let (left, debt) = if kind == 2 { (0, back) } else { (back, 0) };
-        let needs =
-            Asked { rule, caller, cost, unit_cost, want, soon, counted, ..Asked::default() };
+        let needs = Asked { rule, caller, cost, unit_cost, want, counted, ..Asked::default() };
         let (shadow, tentative, what) = (shadow == 1, kind == 1, kind);
         (limit, Asked { shadow, tentative, keys, receipt, term, block, left, debt, what, ..needs })
     }

@@ -12,7 +12,7 @@ use crate::time::Now;
 impl Resumed {
     /// An operator's order about which everything is known.
     fn told(ticket: u64, now: Now) -> Resumed {
-        Resumed { ticket, since: now.mono, patience: None, answer: None }
+        Resumed { ticket, since: now.mono, answer: None }
     }
 }
 
@@ -41,10 +41,8 @@ impl Engine {
     /// Takes an answer. The request that goes on with it, unless its client left.
     fn take_answer(&mut self, ticket: u64, answer: Pending, now: Now) -> Option<Resumed> {
         match self.asked.get(&ticket) {
-            Some(Asked { gone: false, since, patience, .. }) => {
-                let patience = *patience;
-                let since = patience.map_or(*since, |patience| patience.since);
-                Some(Resumed { ticket, since, patience, answer: Some(answer) })
+            Some(Asked { gone: false, since, .. }) => {
+                Some(Resumed { ticket, since: *since, answer: Some(answer) })
             }
             _ => {
                 self.receive_for_nobody(ticket, &answer, now);
@@ -68,7 +66,6 @@ impl Engine {
                 if let Some(store) = judge.and_then(|it| it.store.under(plan).redis()) {
                     store.complete(key, reply, now, &mut self.redis);
                 }
-                self.permit_queues.wake(rule, key);
             }
             Target::Ban(rule) => {
                 let bans = self.rules.get_mut(rule).and_then(|it| it.bans.as_mut()?.redis());

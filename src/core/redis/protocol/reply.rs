@@ -52,9 +52,8 @@ pub enum Reply {
 pub struct RuleReply {
     /// When to come back, if it refuses. What lies more than 2⁵³ ticks ahead is said to be that far.
     pub retry: Option<Retry>,
-    /// Where it would not refuse if all that is out came back: ticks until that is over. A refusal
-    /// without is one for what was used.
-    pub loan: Micros,
+    /// Whether leases of the caller were outstanding when it refused.
+    pub is_outstanding: bool,
     /// Permits left, those of the lease not counted.
     pub remaining: u64,
     /// Under which the cost can be given back.
@@ -65,9 +64,8 @@ pub struct RuleReply {
     pub block: u64,
     /// Under which the block can be given back.
     pub lease: u64,
-    /// Ticks after which the block may be spent, counted from after the call, if it was charged in the next
-    /// slice: until that begins.
-    pub starts: Micros,
+    /// Permits that are charged, if it was only asked about usage ([`Back::Looks`](super::Back::Looks)).
+    pub charged: u64,
     /// Ticks in which the block has to be spent, counted from before the call.
     pub spend: Micros,
     /// Whether the caller shares a value with others, since the rule has as many as it may.

@@ -122,7 +122,7 @@ impl Ask {
 
 impl Charge {
     fn pack(&self, wall: Micros, to: &mut Array) {
-        let Charge { caller, numbers, cost, unit_cost, want, soon, keys, back, .. } = *self;
+        let Charge { caller, numbers, cost, unit_cost, want, keys, back, .. } = *self;
         let counted = self.counted.map_or(0, |permits| permits + 1);
         let shadow = u64::from(self.shadow);
         let tentative = if self.checks { CHECKS } else { u64::from(self.tentative) };
@@ -139,7 +139,7 @@ impl Charge {
             Back::Block { receipt, term, block, left } => [tentative, receipt, term, block, left],
         };
         numbers.pack(caller, wall, to);
-        [cost, unit_cost, want, soon, shadow, kind, keys, receipt, term, block, left, counted]
+        [cost, unit_cost, want, shadow, kind, keys, receipt, term, block, left, counted]
             .into_iter()
             .for_each(|number| to.count(number));
         numbers.pack_plans(to);
@@ -152,7 +152,7 @@ impl Refusals {
         let Refusals { caller, numbers, refusals, keys, sets, .. } = *self;
         let kind = if sets.is_some() { LIFTS } else { 0 };
         numbers.pack(caller, wall, to);
-        [refusals, 1, 0, 0, 0, kind, keys, sets.unwrap_or(0), 0, 0, 0, 0]
+        [refusals, 1, 0, 0, kind, keys, sets.unwrap_or(0), 0, 0, 0, 0]
             .into_iter()
             .for_each(|number| to.count(number));
         numbers.pack_plans(to);

@@ -7,7 +7,7 @@ use crate::redis::handle::Handle;
 use crate::redis::protocol::RuleReply;
 use crate::store::Reservation;
 use crate::store::lease::{Block, Refusal};
-use crate::time::{Micros, Now};
+use crate::time::Now;
 
 impl RedisStore {
     /// Takes what Redis said about a request of `cost` permits that was asked about at `sent`, of which `permits`
@@ -36,21 +36,10 @@ impl RedisStore {
         if permits + reply.block > 0 && !self.terms.spec.settles {
             self.share.note(key, permits + reply.block, now);
         }
-        let is_leased = self.terms.spec.daily.is_none();
-        let mut left = reply.remaining;
-        if is_leased && reply.retry.is_none() {
-            left = left.saturating_add(self.lend(key, reply, (sent, now), handle));
-        }
-        self.leases.find(key).into_iter().for_each(|lease| lease.hear(left, now));
-        if let Some(Retry::After(ticks)) = reply.retry
-            && let Some(lease) = self.leases.claim(key)
-        {
-            lease.asking = false;
-            let refusal = Refusal { cost, retry: ticks, loan: reply.loan, left: reply.remaining };
-            match self.terms.spec.settles {
-                true => lease.refuse_shortly(refusal, now),
-                false => lease.refuse(refusal, sent, now),
-            }
+        match reply.retry {
+            None if self.terms.spec.daily.is_none() => self.lend(key, reply, sent, handle),
+            None => {}
+            Some(retry) => self.remember_refusal(key, reply, cost, retry, (sent, now)),
         }
         reply.receipt
     }
@@ -67,7 +56,7 @@ impl RedisStore {
         if permits > 0 && !self.terms.spec.settles {
             self.share.note(key, permits, now);
         }
-        let block = Block { permits: reply.block, term: reply.term, receipt: reply.lease };
+        let block = leased(reply);
         self.give_back_block(key, block, block.permits, handle);
         reply.receipt
     }
@@ -76,7 +65,7 @@ impl RedisStore {
     /// worker holds.
     pub fn left(&mut self, key: Key) -> Option<u64> {
         let lease = self.leases.find(key)?;
-        Some(lease.above.saturating_add(lease.left()))
+        Some(lease.above.saturating_add(lease.block().1))
     }
 
     /// Takes what became of an operation.
@@ -91,7 +80,11 @@ impl RedisStore {
             Some((reply, sent)) => {
                 self.receive(key, &reply, (self.terms.spec.unit_cost, 0), (sent, now), handle);
             }
-            None => self.not_asking(key),
+            None => {
+                if let Some(lease) = self.leases.find(key) {
+                    lease.asking = false;
+                }
+            }
         }
     }
 
@@ -106,53 +99,44 @@ impl RedisStore {
         self.check_alone(key, cost, now, handle)
     }
 
-    fn not_asking(&mut self, key: Key) {
-        self.leases.find(key).into_iter().for_each(|lease| lease.asking = false);
+    /// Takes a block that came with an admission. The rest of the one before goes back.
+    fn lend(&mut self, key: Key, reply: &RuleReply, sent: Now, handle: &mut Handle) {
+        let block = leased(reply);
+        if block.permits == 0 {
+            if let Some(lease) = self.leases.find(key) {
+                (lease.above, lease.asking) = (reply.remaining, false);
+            }
+            return;
+        }
+        if let Some(lease) = self.leases.claim(key) {
+            lease.above = reply.remaining;
+        }
+        let (before, left) = self.leases.renew(key, block, reply.spend, sent);
+        self.give_back_block(key, before, left, handle);
+        if let Some(lease) = self.leases.find(key) {
+            lease.above = lease.above.saturating_add(left);
+        }
     }
 
-    /// Takes a block, in place of what is left of the one before. How much of that goes back.
-    fn lend(
+    fn remember_refusal(
         &mut self,
         key: Key,
         reply: &RuleReply,
+        cost: u64,
+        retry: Retry,
         (sent, now): (Now, Now),
-        handle: &mut Handle,
-    ) -> u64 {
-        let block = Block { permits: reply.block, term: reply.term, receipt: reply.lease };
-        if reply.starts > 0 {
-            let begins = now.mono.saturating_add(reply.starts);
-            return self.lend_ahead(key, block, (begins, sent.later(reply.spend)), handle);
+    ) {
+        let Some(lease) = self.leases.claim(key) else { return };
+        (lease.above, lease.asking) = (reply.remaining, false);
+        if let Retry::After(retry) = retry {
+            let (is_outstanding, left) = (reply.is_outstanding, reply.remaining);
+            let refusal = Refusal { cost, retry, is_outstanding, left };
+            lease.refuse(refusal, !self.terms.spec.settles, sent, now);
         }
-        let (before, left) = match self.leases.claim(key) {
-            Some(lease) => lease.block(),
-            None => {
-                self.give_back_block(key, block, block.permits, handle);
-                return block.permits;
-            }
-        };
-        self.not_asking(key);
-        if block.permits == 0 && before.permits > 0 {
-            return 0;
-        }
-        self.give_back_block(key, before, left, handle);
-        self.leases.renew(key, block, reply.spend, sent);
-        left
     }
+}
 
-    /// Takes a block of the next slice, in place of one that was to come then. How much goes back.
-    fn lend_ahead(
-        &mut self,
-        key: Key,
-        block: Block,
-        (begins, ends): (Micros, Now),
-        handle: &mut Handle,
-    ) -> u64 {
-        let before = match self.leases.claim(key) {
-            Some(lease) => lease.take_next(),
-            None => block,
-        };
-        self.give_back_block(key, before, before.permits, handle);
-        self.leases.reserve(key, block, begins, ends);
-        before.permits
-    }
+/// The block that a reply leases.
+fn leased(reply: &RuleReply) -> Block {
+    Block { permits: reply.block, term: reply.term, receipt: reply.lease }
 }

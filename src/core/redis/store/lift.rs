@@ -38,7 +38,7 @@ impl RedisStore {
     pub fn usage(&self, reply: &RuleReply) -> Usage {
         // In such a reply they stand in the place of what a charge is known by.
         let RuleReply { remaining, receipt: lent, block: reserved, lease: ends, .. } = *reply;
-        let charged = reply.starts;
+        let charged = reply.charged;
         Usage {
             used: charged.saturating_sub(lent).saturating_sub(reserved),
             reserved,
@@ -52,6 +52,8 @@ impl RedisStore {
 
     /// What this worker was refused for a caller is lifted.
     pub fn forget_refusal(&mut self, key: Key) {
-        self.leases.find(key).into_iter().for_each(|lease| lease.refusal.clear());
+        if let Some(lease) = self.leases.find(key) {
+            lease.forget_refusal();
+        }
     }
 }

@@ -4,50 +4,43 @@ use super::Shared;
 use crate::key::Key;
 use crate::settlement::Settlement;
 use crate::store::Store;
+use crate::store::lease::Block;
+use crate::store::leases::Returned;
 use crate::store::slots::transaction::{Home, Transaction};
 use crate::time::{Micros, Now};
 
 impl Shared {
-    /// Gives back all blocks that are idle, or all of them. Whether any is still out.
-    pub(super) fn hand_in_blocks(&mut self, now: Now, all: bool) -> bool {
-        let (keys, any) = self.leases.idle(now, all);
-        for key in keys {
-            if let Some(lease) = self.leases.find(key) {
-                let plan = lease.plan;
-                self.judge_by(plan);
-            }
-            self.hand_in(key, now);
+    /// Gives back the blocks that are over, or all of them, at most some hundreds at a time.
+    pub(super) fn hand_in_blocks(&mut self, now: Now, all: bool) {
+        for Returned { key, plan, block, left } in self.leases.take_over(now, all) {
+            self.judge_by(plan);
+            self.hand_in(key, (block, left), now);
         }
-        any
     }
 
     /// A caller has another plan from now on: what is known of it by the one before is not true any more. By the new one it
     /// has drained since it was last charged.
     #[inline(never)]
-    pub(super) fn change_plan(&mut self, key: Key, plan: u32, now: Now) {
-        if self.leases.find(key).is_some_and(|lease| lease.is_out()) {
-            self.hand_in(key, now);
-        }
-        self.leases.find(key).into_iter().for_each(|lease| lease.begin_anew(plan));
+    pub(super) fn change_plan(&mut self, key: Key, now: Now) {
+        let block = self.leases.take(key);
+        self.hand_in(key, block, now);
+        self.leases.begin_anew(key);
     }
 
-    fn hand_in(&mut self, key: Key, now: Now) {
+    fn hand_in(&mut self, key: Key, block: (Block, u64), now: Now) {
         let mut transaction = self.begin(key, now);
-        while transaction.may_try() {
+        while block.0.permits > 0 && transaction.may_try() {
             self.transactions.read(&mut transaction);
-            let lease = self.leases.find(key);
-            let counted =
-                lease.is_some_and(|lease| self.transactions.give_back(&mut transaction, lease));
-            if !counted || self.transactions.keep(&mut transaction) {
+            let is_counted = self.transactions.give_back(&mut transaction, block);
+            if !is_counted || self.transactions.keep(&mut transaction) {
                 break;
             }
         }
-        self.leases.forget(key);
     }
 
     /// Undoes a charge that the gateway was asked for, and gives back the block that came with it.
     pub(super) fn undo_charge(&mut self, cost: u64, transaction: &mut Transaction) {
-        let receipt = self.terms.spec.algorithm.receipt(&transaction.after);
+        let receipt = self.spec.algorithm.receipt(&transaction.after);
         let since = transaction.now.mono;
         while transaction.may_try() && self.transactions.is_untouched(transaction) {
             if self.transactions.keep(transaction) {
@@ -78,10 +71,6 @@ impl Shared {
     ) -> bool {
         while transaction.may_try() {
             self.read(transaction);
-            let is_void = self.lifts && !self.terms.spec.keeps_used;
-            if is_void && self.transactions.is_lifted_since(transaction, settlement.since) {
-                return true;
-            }
             if transaction.home == Home::New && settlement.debt() == 0 {
                 return true;
             }

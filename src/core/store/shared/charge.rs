@@ -20,7 +20,7 @@ impl Shared {
             let block = match self.prepare(transaction, *cost, delay) {
                 Ok(block) => block,
                 Err(Decision::Refuse { retry: Retry::After(ticks) }) => {
-                    *refusal = self.explain(transaction, *cost, ticks);
+                    *refusal = self.refusal(transaction, *cost, ticks);
                     return Decision::retry(refusal.retry);
                 }
                 Err(decision) => return decision,

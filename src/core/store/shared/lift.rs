@@ -2,7 +2,6 @@
 
 use super::Shared;
 use crate::key::Key;
-use crate::store::slots::transaction::Transaction;
 use crate::store::usage::{Unliftable, Usage};
 use crate::time::Now;
 
@@ -10,7 +9,7 @@ impl Shared {
     pub(super) fn usage_of(&mut self, key: Key, now: Now) -> Usage {
         let mut transaction = self.begin(key, now);
         self.transactions.read(&mut transaction);
-        let (algorithm, now) = (&self.terms.spec.algorithm, transaction.now);
+        let (algorithm, now) = (&self.spec.algorithm, transaction.now);
         let state = &transaction.state;
         let (lent, reserved) = (transaction.outstanding.out(), algorithm.reserved(state, now));
         Usage {
@@ -28,30 +27,25 @@ impl Shared {
     /// refused, within a second.
     pub(super) fn lift_used(&mut self, key: Key, now: Now) -> Result<(), Unliftable> {
         let mut transaction = self.begin(key, now);
-        let Transaction { state, after, .. } = &mut transaction;
-        if !self.terms.spec.algorithm.lift(state, now, 0, after) {
-            return Err(Unliftable::Line);
-        }
-        if !self.transactions.note_lifted(&transaction) {
-            return Err(Unliftable::Busy);
-        }
         while transaction.may_try() {
             self.transactions.read(&mut transaction);
             if transaction.is_overflow() {
                 return Err(Unliftable::Shared);
             }
-            if self.transactions.is_nobody(&transaction) {
-                break;
-            }
-            let (algorithm, kept) = (&self.terms.spec.algorithm, transaction.outstanding.out());
+            let (algorithm, kept) = (&self.spec.algorithm, transaction.outstanding.out());
             if !algorithm.lift(&transaction.state, transaction.now, kept, &mut transaction.after) {
                 return Err(Unliftable::Line);
+            }
+            if self.transactions.is_nobody(&transaction) {
+                break;
             }
             if self.transactions.write(&mut transaction, 0) {
                 break;
             }
         }
-        self.leases.find(key).into_iter().for_each(|lease| lease.refusal.clear());
+        if let Some(lease) = self.leases.find(key) {
+            lease.forget_refusal();
+        }
         if transaction.may_try() { Ok(()) } else { Err(Unliftable::Busy) }
     }
 }

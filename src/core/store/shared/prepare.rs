@@ -1,33 +1,17 @@
 //! What a charge writes: the state after the request, and a block for those that come next.
 
 use super::{CounterSpec, Shared};
-use crate::algorithm::Leasing;
 use crate::decision::Decision;
 use crate::store::lease::Block;
 use crate::store::slots::transaction::Transaction;
-use crate::time::{Micros, SECOND};
+use crate::time::Micros;
 
-/// A block is at most this part of what is left, so that blocks shrink to one as the limit nears; but
-/// where permits come back one by one, a caller that wants more of them than there are gets what it needs while
-/// more gather, or that part of what may be out.
+/// A block is at most this part of the permits left, so that blocks shrink to zero as the limit nears.
 const SHARE: u64 = 8;
-
-/// How long permits that come back one by one gather for a caller that comes often and was refused:
-/// otherwise it would ask, and write, for each of them.
-const GATHER: Micros = SECOND / 100;
-
-/// Ticks for which permits gather. No more comes back in that time than a small part of what there is
-/// room for, so nothing is lost.
-pub(crate) fn gather(spec: &CounterSpec) -> Micros {
-    match spec.can().leasing {
-        Leasing::Bucket => GATHER.min(spec.algorithm.policy().1 / 32),
-        Leasing::Window | Leasing::Never => 0,
-    }
-}
 
 impl Shared {
     pub(super) fn step(&self, transaction: &mut Transaction, permits: u64) -> Decision {
-        self.terms.spec.algorithm.step(
+        self.spec.algorithm.step(
             &transaction.state,
             transaction.now,
             permits,
@@ -52,7 +36,7 @@ impl Shared {
             // Its own turn is not rounded to a tick, so that nothing adds up.
             Decision::Admit { wait } if wait < delay => {
                 let Transaction { state, now, after, .. } = transaction;
-                match self.terms.spec.algorithm.reserve(state, *now, delay, cost, after) {
+                match self.spec.algorithm.reserve(state, *now, delay, cost, after) {
                     Decision::Admit { .. } => Ok(0),
                     refusal @ Decision::Refuse { .. } => Err(refusal),
                 }
@@ -64,36 +48,29 @@ impl Shared {
 
     /// Charges a block beside the request, if there is one to be had.
     fn prepare_block(&mut self, transaction: &mut Transaction, cost: u64) -> u64 {
-        let (CounterSpec { algorithm, unit_cost, .. }, at) = (&self.terms.spec, transaction.at);
+        let (CounterSpec { algorithm, unit_cost, .. }, at) = (&self.spec, transaction.at);
         if transaction.is_overflow()
             || algorithm.spend_by(&transaction.after, transaction.now).is_none()
         {
             return 0;
         }
         let Some(lease) = self.leases.claim(transaction.key) else { return 0 };
-        let want = lease.demand.want(cost, at);
-        let soon =
-            if lease.is_short(at) { lease.demand.need(cost, self.terms.gather, at) } else { 0 };
+        let want = lease.wanted(cost, at);
         let left = algorithm.remaining(&transaction.after, transaction.now);
         let room = algorithm
             .most_out()
             .saturating_sub(transaction.outstanding.out())
             .min(transaction.outstanding.room());
-        let most = (left / SHARE).max(soon.min(left).min(algorithm.most_out() / SHARE));
-        let block = want.min(most).min(room) / unit_cost * unit_cost;
+        let block = want.min(left / SHARE).min(room) / unit_cost * unit_cost;
         if block > 0 && self.step(transaction, cost + block) == Decision::NOW { block } else { 0 }
     }
 
     /// What the caller may spend later and what was charged for it.
     pub(super) fn remember(&mut self, transaction: &Transaction, permits: u64) {
         let (algorithm, Transaction { key, at, now, after, outstanding, .. }) =
-            (&self.terms.spec.algorithm, transaction);
+            (&self.spec.algorithm, transaction);
         let block = Block { permits, term: outstanding.term(), receipt: algorithm.receipt(after) };
         let life = algorithm.spend_by(after, *now).unwrap_or(0).saturating_sub(now.mono);
-        if permits > 0 {
-            let above = algorithm.remaining(after, *now);
-            self.leases.find(*key).into_iter().for_each(|lease| lease.above = above);
-        }
         self.leases.renew(*key, block, life, *at);
     }
 }

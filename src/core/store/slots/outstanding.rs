@@ -31,18 +31,11 @@ pub(in crate::store) struct Outstanding {
     before: u64,
     /// Permits of leases that were taken in it.
     during: u64,
-    /// Whether any were out since the caller last owed nothing.
-    ever: bool,
 }
 
 /// The instant at which a lease that was taken in `term` is over.
 pub(in crate::store) fn over(term: u64) -> Micros {
     term.saturating_add(2).saturating_mul(TERM)
-}
-
-/// The instant at which `term` begins.
-pub(in crate::store) fn begins(term: u64) -> Micros {
-    term.saturating_mul(TERM)
 }
 
 impl Outstanding {
@@ -56,28 +49,13 @@ impl Outstanding {
         let term = nearest(word >> (2 * COUNT), current);
         // This worker may have read its clock a while ago, and others went on.
         let term = if term > current + LATE { current } else { term };
-        Outstanding { term, before: word >> COUNT & MOST, during: word & MOST, ever: true }
+        Outstanding { term, before: word >> COUNT & MOST, during: word & MOST }
     }
 
-    /// The word; zero if nothing was ever out.
+    /// The word; zero without outstanding permits.
     pub(in crate::store) fn pack(self) -> u64 {
         let number = 1 << NUMBER | self.term & ((1 << NUMBER) - 1);
-        if self.ever { number << (2 * COUNT) | self.before << COUNT | self.during } else { 0 }
-    }
-
-    /// Whether permits are out, or were so since the caller last owed nothing.
-    pub(in crate::store) fn was_any(self) -> bool {
-        self.ever
-    }
-
-    /// The caller owes nothing.
-    pub(in crate::store) fn forget(&mut self) {
-        self.ever &= self.out() > 0;
-    }
-
-    /// When all that is out now is over.
-    pub(in crate::store) fn ends(self) -> Micros {
-        over(if self.during > 0 { self.term } else { self.term.saturating_sub(1) })
+        if self.out() > 0 { number << (2 * COUNT) | self.before << COUNT | self.during } else { 0 }
     }
 
     /// All permits that are out.
@@ -97,7 +75,7 @@ impl Outstanding {
 
     /// With a lease more.
     pub(in crate::store) fn with(self, permits: u64) -> Outstanding {
-        Outstanding { during: self.during + permits, ever: self.ever || permits > 0, ..self }
+        Outstanding { during: self.during + permits, ..self }
     }
 
     /// Without a lease that was counted in `term`; nothing if it is not counted any more.
@@ -130,7 +108,7 @@ impl Outstanding {
             if now < end {
                 return;
             }
-            *self = Outstanding { term: self.term + 1, before: self.during, during: 0, ..*self };
+            *self = Outstanding { term: self.term + 1, before: self.during, during: 0 };
         }
         self.term = self.term.max(now / TERM);
     }

@@ -12,7 +12,7 @@ use crate::key::Key;
 use crate::port::SharedData;
 use crate::settlement::Settlement;
 use crate::store::counter_spec::CounterSpec;
-use crate::store::lease::Lease;
+use crate::store::lease::{Block, Lease};
 use crate::time::Micros;
 
 /// The transactions of one rule. To read costs one question, or two where buckets are in use.
@@ -21,8 +21,6 @@ pub(in crate::store) struct Transactions {
     pub(super) algorithm: Rc<dyn Algorithm>,
     window: Micros,
     names: Names,
-    /// Where it stands when what callers used was lifted.
-    lifted: String,
     pub(super) scratch: Box<[u64]>,
 }
 
@@ -34,9 +32,8 @@ impl Transactions {
         traffic: Rc<Traffic>,
     ) -> Transactions {
         let algorithm = spec.algorithm.clone();
-        let mut names = Names::new(namespace, spec.fingerprint, spec.keys);
+        let names = Names::new(namespace, spec.fingerprint, spec.keys);
         Transactions {
-            lifted: format!("{}/lifted", names.count()),
             slots: Slots::new(data, traffic, algorithm.words()),
             window: algorithm.policy().1,
             names,
@@ -98,9 +95,6 @@ impl Transactions {
         transaction.home = Home::Slot;
         transaction.outstanding = Outstanding::unpack(slot.load(place, state), now.mono);
         transaction.outstanding.settle(algorithm, state, scratch, now.mono);
-        if transaction.outstanding.was_any() && algorithm.expires(state, now) <= now.mono {
-            transaction.outstanding.forget();
-        }
         true
     }
 
@@ -116,9 +110,8 @@ impl Transactions {
     pub(in crate::store) fn give_back(
         &mut self,
         transaction: &mut Transaction,
-        lease: &Lease,
+        (block, left): (Block, u64),
     ) -> bool {
-        let (block, left) = lease.block();
         if transaction.home != Home::Slot || block.permits == 0 {
             return false;
         }
@@ -126,7 +119,7 @@ impl Transactions {
             transaction.outstanding = outstanding;
             self.algorithm.refund(&transaction.state, block.receipt, left, &mut self.scratch);
             transaction.state.swap_with_slice(&mut self.scratch);
-        } else if !self.is_lifted_since(transaction, outstanding::begins(block.term)) {
+        } else {
             // It comes late, and was not held back since it was over.
             let (receipt, since) = (block.receipt, outstanding::over(block.term));
             self.settle(transaction, &Settlement { receipt, since, reserved: left, used: 0 });
@@ -137,21 +130,6 @@ impl Transactions {
     /// Whether nothing is known of the caller.
     pub(in crate::store) fn is_nobody(&self, transaction: &Transaction) -> bool {
         transaction.home == Home::New && transaction.state.iter().all(|word| *word == 0)
-    }
-
-    /// Notes that what the caller used is about to be lifted. Whether nobody was faster again and again.
-    pub(in crate::store) fn note_lifted(&self, transaction: &Transaction) -> bool {
-        self.slots.note_lifted(&self.lifted, transaction.key.hash, transaction.at.mono)
-    }
-
-    /// Whether what the caller used was lifted after an instant.
-    pub(in crate::store) fn is_lifted_since(
-        &self,
-        transaction: &Transaction,
-        since: Micros,
-    ) -> bool {
-        let lifted = self.slots.lifted(&self.lifted, transaction.key.hash);
-        lifted > 0 && lifted >= since
     }
 
     /// Settles a charge.

@@ -1,8 +1,6 @@
--- State: debt in permits, and a rest in permits times ticks below one unit; when it was that much; what is
--- out; for how many ticks too little drained of it, at most, since what was out counted as still lying in
--- the bucket, or drained in part before it came back.
+-- State: debt in permits, and a rest in permits times ticks below one unit; when it was that much; permits outstanding.
 local function bucket()
-  local TB={size=function() return 9 end,terms=function() return 4 end}
+  local TB={size=function() return 8 end,terms=function() return 4 end}
   -- a*b/c: whole and rest. The rest is exact as long as (b+c)*2^10 is, which is so up to 31 days, and the whole as
   -- long as it is below 2^53: a is taken in digits of ten bits, the upper ones first.
   local function share(a,b,c)
@@ -69,10 +67,7 @@ local function bucket()
       local at=min((term+1)*LONG,now)
       s[1],s[2]=drained(r,at)
       s[3]=at
-      if s[1]<out then
-        s[9]=s[9]+ticks(r,less(r,out,0,s[1],s[2]))
-        s[1],s[2]=out,0
-      end
+      if s[1]<out then s[1],s[2]=out,0 end
       if term>=long(current) then break end
       out=term==first and s[6] or 0
       term=term+1
@@ -82,7 +77,6 @@ local function bucket()
   local function give_back(r,s)
     local permits,rest,since=r.back,0,r.receipt
     local counted=comes_in(r,s,4)
-    if not counted and r.b<0 and not r.age and lifted(r)>=r.receipt then return end
     if r.block>0 then
       -- After its last term it may have drained, like the cost of a request at any time.
       since=(long(r.term)+2)*LONG
@@ -103,7 +97,6 @@ local function bucket()
       -- By whatever plan others were judged since.
       local gone,part=least(permits,0,flow(r,s[3]-since,r.fastest))
       permits,rest=less(r,permits,0,gone,part)
-      if r.rpu>0 then s[9]=s[9]+ticks(r,gone,part) end
     end
     s[1],s[2]=less(r,s[1],s[2],permits,rest)
   end
@@ -113,7 +106,6 @@ local function bucket()
     settle(r,s)
     if r.back+r.block>0 then give_back(r,s) end
     r.permits,r.rest=drained(r,now)
-    s[9]=min(s[9],ticks(r,r.permits,r.rest))
     return true
   end
   local function until_it_leaves(r,delay,permits,rest)
@@ -132,18 +124,10 @@ local function bucket()
     if r.c<=far then far,more=r.c,0 end
     return ticks(r,less(r,permits,rest,far,more)),wait
   end
-  function TB.without(r,permits)
-    local owed,rest=r.permits,r.rest
-    r.permits,r.rest=less(r,owed,rest,permits,0)
-    local retry=TB.judge(r,r.lift)
-    r.permits,r.rest=owed,rest
-    return retry
-  end
   function TB.lift(r,kept)
     local s=r.s
-    s[1],s[2],s[3],s[9],r.permits,r.rest=kept,0,now,0,kept,0
+    s[1],s[2],s[3],r.permits,r.rest=kept,0,now,kept,0
   end
-  function TB.slack(r) return r.s[9] end
   function TB.charge(r,permits,delay)
     local s=r.s
     r.permits,r.rest=until_it_leaves(r,delay,r.permits,r.rest)

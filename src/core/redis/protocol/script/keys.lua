@@ -53,8 +53,6 @@ local function count(r,ends)
     s[new]=s[new]+1
   end
 end
--- When what a caller used was last lifted: what was charged before and counts no longer as out does not come back.
-local function lifted(r) return tonumber(get('GET',r.own..':v') or 0) or 0 end
 local function save_counters()
   for _,c in pairs(counters) do
     if c.changed then call('SET',c.name..'n',pack(c.s),'PX',floor(RING*c.s[1]/1000)+1000) end

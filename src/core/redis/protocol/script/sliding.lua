@@ -1,12 +1,10 @@
--- State: newest slice, what is leased of the next one, then a ring of counters, one for each slice and
--- one more, and what is out. What is leased of the next slice counts in this one, too: so it can only
--- admit less.
+-- State: newest slice, then a ring of counters, one for each slice and one more, and permits outstanding.
 local function sliding()
-  local SW={size=function(r) return r.a+8 end,terms=function(r) return r.a+4 end}
+  local SW={size=function(r) return r.a+7 end,terms=function(r) return r.a+3 end}
   local function start(r,slice)
     return floor(slice/r.a)*r.unit+ceil(slice%r.a*r.unit/r.a)
   end
-  local function place(r,slice) return 3+slice%(r.a+1) end
+  local function place(r,slice) return 2+slice%(r.a+1) end
   function SW.open(r)
     local s,a,unit=r.s,r.a,r.unit
     local newest,past=s[1],now%unit
@@ -14,17 +12,14 @@ local function sliding()
     if newest>slice or s[r.t]>current then return end
     age(s,r.t)
     for new=max(newest+1,slice-a),slice do s[place(r,new)]=0 end
-    if slice>newest then
-      if newest+1>=slice-a then s[place(r,newest+1)]=s[2] end
-      s[1],s[2]=slice,0
-    end
-    local counted=r.back+r.block>0 and comes_in(r,s,r.t)
-    if r.back>0 and (counted or lifted(r)<start(r,r.receipt)) and r.receipt<=slice+1 and r.receipt>=slice-a then
-      local i=r.receipt>slice and 2 or place(r,r.receipt)
+    s[1]=slice
+    if r.back+r.block>0 then comes_in(r,s,r.t) end
+    if r.back>0 and r.receipt<=slice and r.receipt>=slice-a then
+      local i=place(r,r.receipt)
       s[i]=max(0,s[i]-r.back)
     end
     local sum=0
-    for i=2,a+3 do sum=sum+s[i] end
+    for i=2,a+2 do sum=sum+s[i] end
     r.sum=sum
     return true
   end
@@ -44,10 +39,8 @@ local function sliding()
   end
   function SW.lift(r,kept)
     local s=r.s
-    for i=3,r.a+3 do s[i]=0 end
-    local i=place(r,s[1])
-    s[i]=max(0,kept-s[2])
-    r.sum=s[i]+s[2]
+    for i=2,r.a+2 do s[i]=0 end
+    s[place(r,s[1])],r.sum=kept,kept
   end
   function SW.note(r,permits)
     local used,newest=r.used,r.s[1]
@@ -56,14 +49,13 @@ local function sliding()
     used.s[i],used.sum=used.s[i]+permits,used.sum+permits
   end
   function SW.lift_used(r,s,used)
-    r.sum,r.used.sum=s[2],0
-    for i=3,r.a+3 do
+    r.sum,r.used.sum=0,0
+    for i=2,r.a+2 do
       s[i],used[i]=max(0,s[i]-used[i]),0
       r.sum=r.sum+s[i]
     end
   end
   function SW.charged(r) return r.sum end
-  function SW.without(r,permits) return until_forgotten(r,r.sum-permits+r.cost-r.rpu) end
   function SW.charge(r,permits)
     local i=place(r,r.s[1])
     r.s[i],r.sum=r.s[i]+permits,r.sum+permits
@@ -74,14 +66,6 @@ local function sliding()
   SW.lease=SW.receipt
   function SW.spend(r) return start(r,r.s[1]+1)-now end
   function SW.life(r) return r.unit+2*ceil(r.unit/r.a) end
-  function SW.ends(r) return r.sum==0 and 0 or start(r,r.s[1]+(r.s[2]>0 and 1 or 0)+r.a+1)-now end
-  function SW.next(r) return start(r,r.s[1]+1)-now,start(r,r.s[1]+2)-now end
-  -- What is left for the next slice, if it begins soon.
-  function SW.ahead(r)
-    local starts,ends=SW.next(r)
-    if starts>min(SOON,(ends-starts)/4) then return end
-    return r.rpu-r.sum+r.s[place(r,r.s[1]+1)]
-  end
-  function SW.lend_ahead(r,permits) r.s[2],r.sum=r.s[2]+permits,r.sum+permits end
+  function SW.ends(r) return r.sum==0 and 0 or start(r,r.s[1]+r.a+1)-now end
   return SW
 end

@@ -21,9 +21,6 @@ local function all_out(s,t) return s[t+1]+s[t+2]+s[t+3]+s[t+4] end
 local function over(s,i,term,length)
   return s[i+1]>0 and (term+2)*length or s[i]>0 and (term+1)*length or 0
 end
-local function all_over(s,t)
-  return max(over(s,t+1,long(s[t]),LONG),over(s,t+3,s[t],TERM))
-end
 -- Counts a block, or a tentative charge, as out no longer, if it still counts. Whether it did.
 local function comes_in(r,s,t)
   local i,terms,permits=t+2,long(s[t])-long(r.term),r.block
@@ -32,21 +29,11 @@ local function comes_in(r,s,t)
   s[i-terms]=s[i-terms]-permits
   return true
 end
--- How long a refusal lasts, and for how long it is one for what is out only; zero if it is one for what was
--- used. It must not be remembered for longer than that keeps the request out.
-local function lasts(r)
-  local kind,s,t=r.kind,r.s,r.t
-  if not t or r.retry<=0 then return r.retry,0 end
-  local out,slack=all_out(s,t),kind.slack and kind.slack(r) or 0
-  local retry=kind.without(r,out)
-  if retry==0 then return r.retry,min(r.retry,all_over(s,t)-now) end
-  if retry<=slack then return r.retry,min(r.retry,2*LONG) end
-  -- FAR stands for whatever is longer.
-  return retry<FAR and min(r.retry,retry-slack) or r.retry,0
-end
--- The same; or that it ends when what is reserved turns out not to count, which may be at any time.
+-- How long a refusal lasts, and whether permits are outstanding that may come back earlier; or that it ends when a
+-- reservation turns out not to count, at any time.
 local function refusal(r)
-  local retry,loan=lasts(r)
-  if r.used and retry>0 and loan==0 and r.kind.judge(r.used,0)==0 then return SOON_AGAIN,0 end
-  return retry,loan
+  if r.retry<=0 then return r.retry,0 end
+  if r.t and all_out(r.s,r.t)>0 then return r.retry,1 end
+  if r.used and r.kind.judge(r.used,0)==0 then return SOON_AGAIN,0 end
+  return r.retry,0
 end

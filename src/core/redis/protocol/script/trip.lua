@@ -71,26 +71,25 @@ local function lift(r)
   r.changed=true
   if r.used then return kind.lift_used(r,r.s,r.used.s) end
   kind.lift(r,r.t and all_out(r.s,r.t) or 0)
-  if r.t then call('SET',r.own..':v',now,'PX',floor(min(kind.life(r),FAR)/1000)+60000) end
 end
 local function rule(r,is_over)
   local w,p=words,place
-  place,keys=p+19,keys+1
+  place,keys=p+18,keys+1
   local kind=made[w[p+1]]
   if not kind then
     kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban,Q=quota,P=places})[w[p+1]]()
     made[w[p+1]]=kind
   end
   r.kind,r.rpu,r.unit,r.a,r.b,r.c=kind,w[p+2],w[p+3],w[p+4],w[p+5],w[p+6]
-  r.cost,r.unit_cost,r.want,r.soon,r.shadow=w[p+7],w[p+8],w[p+9],w[p+10],w[p+11]==1
-  r.tentative,r.keys=w[p+12]==1,w[p+13]
-  r.receipt,r.term,r.block,r.back=w[p+14],w[p+15],w[p+16],w[p+17]
+  r.cost,r.unit_cost,r.want,r.shadow=w[p+7],w[p+8],w[p+9],w[p+10]==1
+  r.what,r.keys=w[p+11],w[p+12]
+  r.tentative=r.what==1
+  r.receipt,r.term,r.block,r.back=w[p+13],w[p+14],w[p+15],w[p+16]
   -- A caller may come to be judged by another plan: the lowest rate, how long its value may count, the highest rate.
   r.lasting,r.longest,r.fastest=r.rpu,0,r.rpu
-  if w[p+19]~=0 then r.lasting,r.longest,r.fastest=spread(w[p+19]) end
+  if w[p+18]~=0 then r.lasting,r.longest,r.fastest=spread(w[p+18]) end
   -- One more than the permits that have turned out to be used; none where that is not kept.
-  local debt,counted=0,w[p+18]
-  r.what=w[p+12]
+  local debt,counted=0,w[p+17]
   if is_over then
     r.what,r.block,r.back,counted=0,0,0,min(counted,1)
   elseif r.what==2 then
@@ -159,16 +158,10 @@ local function judge(count,delay)
   end
   return agreed
 end
--- What is spent within a span, of which only a part may be left.
-local function part(permits,life,span)
-  return life<span and ceil(permits*life/span) or permits
-end
--- A block is at most an eighth of what is left, or else what is needed soon; and what can be spent
--- while it lives.
+-- A block: no more permits than are wanted and left, nor than can be spent while it lives.
 local function block_of(r,left,life)
-  local soon=part(r.soon,life,SOON)
-  local want=max(part(r.want,life,IDLE),soon)
-  local most=min(want,max(floor(left/8),min(soon,left)),r.kind.room(r),65536)
+  local want=life<AHEAD and ceil(r.want*life/AHEAD) or r.want
+  local most=min(want,left,r.kind.room(r),65536)
   return max(0,most-most%r.unit_cost)
 end
 -- What is leased, or may come back, is out from now on.
@@ -180,16 +173,6 @@ local function out_goes(r,block,cost)
   s[t+2]=s[t+2]+block
   if r.tentative then s[t+4]=s[t+4]+cost end
 end
-local function lend_ahead(r,left)
-  local kind=r.kind
-  local starts,ends=kind.next(r)
-  local spend=min(ends,LEASE)
-  local block=block_of(r,left,spend-starts)
-  if block==0 then return end
-  kind.lend_ahead(r,block)
-  out_goes(r,block,0)
-  return 0,block,kind.lease(r)+1,starts,spend
-end
 local function charge(r,delay)
   local kind,cost,block=r.kind,r.cost,0
   if r.what>=LOOKS then
@@ -198,11 +181,6 @@ local function charge(r,delay)
     return r.t and not r.used and all_out(r.s,r.t) or 0,reserved(r),max(0,ends),charged,0
   end
   if r.what==CHECKS or kind.is_never_shared and r.overflow==1 then return 0,0,0,0,0 end
-  local left=cost==0 and r.want>0 and kind.ahead and kind.ahead(r)
-  if left then
-    local receipt,block,lease,starts,spend=lend_ahead(r,left)
-    if block then return receipt,block,lease,starts,spend end
-  end
   if r.want>0 and (r.shadow and r.wait or delay)==0 then
     block=block_of(r,kind.left(r)-cost,min(LEASE,kind.spend(r)))
   end

@@ -50,7 +50,6 @@ local function window()
   end
   function W.lift_used(r,s,used) s[2],used[2]=max(0,s[2]-used[2]),0 end
   function W.charged(r) return r.s[2] end
-  function W.without(r,permits) return r.s[2]-permits+r.cost<=r.rpu and 0 or W.spend(r) end
   function W.charge(r,permits) r.s[2]=r.s[2]+permits end
   function W.left(r) return max(0,r.rpu-r.s[2]) end
   function W.room() return FAR end

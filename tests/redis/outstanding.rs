@@ -1,6 +1,5 @@
-//! What is outstanding is not used: who is refused for that only is told so, and for how long.
+//! A refusal tells whether leases of the caller are outstanding. Without them it is final.
 
-use diana_core::decision::Retry;
 use diana_core::policy::Quota;
 use diana_core::redis::protocol::{Back, Charge, RuleReply};
 use diana_core::time::{SECOND, Unit};
@@ -26,8 +25,8 @@ fn request(server: &Server, rule: &Rule, now: u64) -> RuleReply {
 
 /// A request with a block for those that follow at once.
 fn lease(server: &Server, rule: &Rule, now: u64, block: u64) -> RuleReply {
-    let opinion = say(server, now, Charge { soon: block * 2, ..rule.charge(1, 1, block * 2) });
-    assert!(opinion.block >= block, "{opinion:?}");
+    let opinion = say(server, now, rule.charge(1, 1, block));
+    assert_eq!(opinion.block, block, "{opinion:?}");
     opinion
 }
 
@@ -42,7 +41,7 @@ fn use_up(server: &Server, rule: &Rule, now: u64) -> u64 {
 }
 
 #[test]
-fn who_is_refused_for_what_is_lent_is_told_so_until_that_is_over() {
+fn a_refusal_says_so_until_the_term_of_a_lease_is_over() {
     let server = Server::start();
     for short in ["W", "SW", "TB"] {
         server.command(&["FLUSHALL"]);
@@ -51,18 +50,16 @@ fn who_is_refused_for_what_is_lent_is_told_so_until_that_is_over() {
         let leased = lease(&server, &rule, at, 4);
         assert_eq!(leased.spend, LEASE, "{short}");
         use_up(&server, &rule, at);
-        let refused = |after| request(&server, &rule, at + after).loan;
-        assert_eq!(refused(0), 2 * LONG - 10, "{short}");
-        assert_eq!(refused(LONG), LONG - 10, "{short}");
-        assert_eq!(refused(2 * LONG - 11), 1, "{short}");
-        assert_eq!(refused(2 * LONG + SECOND), 0, "{short}: it is final from then on");
+        let refused = |after| request(&server, &rule, at + after).is_outstanding;
+        assert!(refused(0) && refused(LONG) && refused(2 * LONG - 11), "{short}");
+        assert!(!refused(2 * LONG), "{short}: it is final from then on");
         let retry = request(&server, &rule, at + 2 * LONG).retry;
         assert!(retry.is_some(), "{short}: a lost call costs its permits");
     }
 }
 
 #[test]
-fn what_comes_back_is_had_at_once_and_what_was_used_refuses_for_good() {
+fn permits_that_come_back_fit_at_once_and_used_ones_refuse_finally() {
     let server = Server::start();
     for short in ["W", "SW", "TB"] {
         for (after, left) in [(0, 1), (LONG, 2), (2 * LONG - 1, 3), (5 * LONG, 2)] {
@@ -77,11 +74,7 @@ fn what_comes_back_is_had_at_once_and_what_was_used_refuses_for_good() {
             // A bucket that took them for lost has let some drain, less than one here.
             let drained = u64::from(short == "TB" && after >= 2 * LONG);
             assert!(had == left || had + drained == left, "{short}: {had} of {left} after {after}");
-            if drained == 0 {
-                let slack = if short == "TB" { 2 * LONG } else { 0 };
-                assert!(request(&server, &rule, now).loan <= slack, "{short} after {after}");
-                assert_eq!(request(&server, &rule, now + SECOND).loan, 0, "{short}");
-            }
+            assert!(!request(&server, &rule, now).is_outstanding, "{short} after {after}");
         }
     }
 }
@@ -90,7 +83,7 @@ fn what_comes_back_is_had_at_once_and_what_was_used_refuses_for_good() {
 fn a_window_that_began_since_takes_nothing_back() {
     let server = Server::start();
     let rule = Rule::new("W", Quota::new(Unit::Second, 10));
-    let end = START + SECOND - 10_000;
+    let end = START + SECOND - LEASE;
     let leased = lease(&server, &rule, end, 4);
     let next = START + SECOND;
     let other = lease(&server, &rule, next, 4);
@@ -98,13 +91,13 @@ fn a_window_that_began_since_takes_nothing_back() {
     say(&server, next, gives_back(&rule, &leased, leased.block));
     let refused = request(&server, &rule, next);
     assert!(refused.retry.is_some(), "the new window was given what the old one had leased");
-    assert_eq!(refused.loan, 2 * LONG, "what this one has leased is still out");
+    assert!(refused.is_outstanding, "what this one has leased is still out");
     say(&server, next, gives_back(&rule, &other, 0));
-    assert_eq!(request(&server, &rule, next).loan, 0);
+    assert!(!request(&server, &rule, next).is_outstanding);
 }
 
 #[test]
-fn a_tentative_charge_refuses_nobody_for_good() {
+fn a_tentative_charge_refuses_nobody_finally() {
     let server = Server::start();
     for short in ["W", "SW", "TB"] {
         for comes_back in [true, false] {
@@ -114,18 +107,18 @@ fn a_tentative_charge_refuses_nobody_for_good() {
             let charged = say(&server, START, charge);
             assert_eq!(charged.retry, None);
             let refused = request(&server, &rule, START + 1000);
-            assert_eq!((refused.retry.is_some(), refused.loan), (true, 2 * TERM - 1000), "{short}");
+            assert!(refused.retry.is_some() && refused.is_outstanding, "{short}");
             if comes_back {
                 let RuleReply { receipt, term, .. } = charged;
                 let back = Back::Cost { receipt, term, permits: 1 };
                 say(&server, START + 2000, Charge { back, ..rule.charge(1, 0, 0) });
                 let then = request(&server, &rule, START + 2000);
-                // What drained of it is missing until it has drained elsewhere.
-                let admitted = then.retry.is_none() || short == "TB" && then.loan > 0;
+                // A bucket has drained a part of it, which is missing until it has drained elsewhere.
+                let admitted = then.retry.is_none() || short == "TB";
                 assert!(admitted, "{short}: {then:?}");
             } else {
                 // It became a request like any other.
-                assert_eq!(request(&server, &rule, START + 2 * TERM).loan, 0, "{short}");
+                assert!(!request(&server, &rule, START + 2 * TERM).is_outstanding, "{short}");
             }
         }
     }
@@ -141,23 +134,7 @@ fn a_cost_that_was_not_tentative_takes_no_other_for_certain() {
     let back = Back::Cost { receipt: certain.receipt, term: 0, permits: 1 };
     say(&server, START, Charge { back, ..rule.charge(1, 0, 0) });
     assert_eq!(request(&server, &rule, START).retry, None);
-    assert_eq!(request(&server, &rule, START).loan, 2 * TERM);
-}
-
-#[test]
-fn what_is_lent_of_the_next_slice_refuses_nobody_for_good() {
-    let server = Server::start();
-    let rule = Rule::new("SW", Quota::new(Unit::Second, 10));
-    let now = START + TERM - 10_000;
-    let wants = Charge { soon: 4, ..rule.charge(1, 0, 4) };
-    let ahead = say(&server, now, wants);
-    assert!(ahead.block > 0 && ahead.starts > 0, "{ahead:?}");
-    assert_eq!(ahead.spend, LEASE);
-    use_up(&server, &rule, now);
-    assert_eq!(request(&server, &rule, now).loan, 2 * LONG - TERM + 10_000);
-    say(&server, now, gives_back(&rule, &ahead, ahead.block));
-    assert_eq!(use_up(&server, &rule, now), ahead.block);
-    assert_eq!(request(&server, &rule, now).loan, 0);
+    assert!(request(&server, &rule, START).is_outstanding);
 }
 
 #[test]
@@ -182,28 +159,6 @@ fn a_bucket_with_a_line_takes_back_what_another_rule_refused_whoever_came_since(
         let now = START + 10_000;
         assert_eq!(use_up(&server, &rule, now), 10, "{order:?}");
     }
-}
-
-#[test]
-fn a_bucket_that_was_held_back_refuses_nobody_for_good_meanwhile() {
-    let server = Server::start();
-    // One permit drains in two terms, but nothing while four are out; they were all spent.
-    let quota = Quota { burst: Some(10), ..Quota::new(Unit::Second, SECOND / (2 * LONG)) };
-    let rule = Rule::new("TB", quota);
-    let leased = say(&server, START, Charge { soon: 4, ..rule.charge(1, 0, 4) });
-    let now = START + 2 * LONG - 1;
-    say(&server, now, gives_back(&rule, &leased, 0));
-    let used = use_up(&server, &rule, now);
-    assert_eq!((leased.block, used), (4, 6));
-    let refused = request(&server, &rule, now);
-    assert_eq!((refused.retry, refused.loan), (Some(Retry::After(1)), 0));
-    let refused = request(&server, &rule, now + 1);
-    assert_eq!(refused.loan, 2 * LONG - 1, "one permit has drained since, in truth");
-    // Once it is empty nothing is missing any more.
-    assert_eq!(request(&server, &rule, now + 2 * SECOND).retry, None);
-    let now = now + SECOND;
-    assert!(use_up(&server, &rule, now + SECOND) > 0);
-    assert_eq!(request(&server, &rule, now + SECOND).loan, 0);
 }
 
 #[test]
