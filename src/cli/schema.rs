@@ -6,7 +6,6 @@ use crate::exit::Exit;
 
 /// Writes the JSON Schema of a configuration.
 pub fn run(out: &mut dyn Write) -> io::Result<Exit> {
-    let schema = serde_json::to_value(diana_config::schema())?;
-    writeln!(out, "{schema:#}")?;
+    writeln!(out, "{:#}", diana_config::schema())?;
     Ok(Exit::Fine)
 }

@@ -7,8 +7,8 @@ mod words;
 use super::rule::{ban, cost, hot, limit, quota, settling};
 use super::{conditions, except, keys, operator, plans, redis, remote, response};
 use diana_core::identity;
-use diana_core::tree::Tree;
 use form::FORMS;
+use serde_json::{Map, Value, json};
 use words::Words;
 
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
@@ -58,53 +58,49 @@ fn mappings() -> Vec<Mapping> {
     ]
 }
 
-/// The schema, as a tree to be written as JSON.
+/// The schema.
 #[must_use]
-pub fn schema() -> Tree {
+pub fn schema() -> Value {
     let words = Words::read();
     let all = mappings();
     let definitions = all.iter().map(|mapping| (mapping.name.into(), definition(mapping, &words)));
     // The shorter forms: one block, and a list of blocks.
-    let forms = ["document", "entry"].map(reference).to_vec();
-    let blocks = object(&[("type", "array".into()), ("items", reference("entry"))]);
-    Tree::Map(vec![
-        ("$schema".into(), DIALECT.into()),
-        ("title".into(), TITLE.into()),
-        ("anyOf".into(), Tree::List([forms, vec![blocks]].concat())),
-        ("definitions".into(), Tree::Map(definitions.collect())),
-    ])
+    let (document, entry) = (reference("document"), reference("entry"));
+    json!({
+        "$schema": DIALECT,
+        "title": TITLE,
+        "anyOf": [document, entry, {"type": "array", "items": entry}],
+        "definitions": definitions.collect::<Map<_, _>>(),
+    })
 }
 
-fn definition(mapping: &Mapping, words: &Words) -> Tree {
+fn definition(mapping: &Mapping, words: &Words) -> Value {
     let Mapping { name, keys, required } = mapping;
     let property = |key: &&'static str| {
         let form = FORMS.iter().find(|(of, known, _)| of == name && known == key);
-        let mut schema = match form {
-            Some((.., form)) => form.schema(),
-            // Of an algorithm; or nobody has said yet what it may be, and anything goes.
-            None => form::of_algorithm(name, key).unwrap_or_default(),
+        let schema = match form {
+            Some((.., form)) => Some(form.schema()),
+            None => form::of_algorithm(name, key),
         };
-        if let Some(meaning) = words.of(name, key) {
-            schema.push(("description".into(), meaning.into()));
+        // Without a form, any value is allowed.
+        let mut schema = schema.unwrap_or_else(|| json!({}));
+        if let (Some(meaning), Some(schema)) = (words.of(name, key), schema.as_object_mut()) {
+            schema.insert("description".into(), meaning.into());
         }
-        (key.to_string(), Tree::Map(schema))
+        (key.to_string(), schema)
     };
-    let mut pairs = vec![
-        ("type".to_string(), "object".into()),
-        ("additionalProperties".into(), Tree::Bool(false)),
-        ("properties".into(), Tree::Map(keys.iter().map(property).collect())),
-    ];
-    if !required.is_empty() {
-        let required = required.iter().map(|key| Tree::from(*key));
-        pairs.push(("required".into(), Tree::List(required.collect())));
+    let properties: Map<_, _> = keys.iter().map(property).collect();
+    match required {
+        [] => json!({"type": "object", "additionalProperties": false, "properties": properties}),
+        _ => json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": properties,
+            "required": required,
+        }),
     }
-    Tree::Map(pairs)
 }
 
-fn reference(name: &str) -> Tree {
-    object(&[("$ref", Tree::Text(format!("#/definitions/{name}")))])
-}
-
-fn object(pairs: &[(&str, Tree)]) -> Tree {
-    Tree::Map(pairs.iter().map(|(key, value)| (key.to_string(), value.clone())).collect())
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/definitions/{name}")})
 }

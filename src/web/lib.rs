@@ -25,7 +25,7 @@ pub fn problems(rules: &str) -> String {
 #[must_use]
 #[wasm_bindgen]
 pub fn schema() -> String {
-    json!(diana_config::schema()).to_string()
+    diana_config::schema().to_string()
 }
 
 /// What becomes of the traffic of an experiment, over time, by each of its algorithms; or `{"error": "…"}`.

@@ -1,11 +1,11 @@
 //! What the values of keys look like. What else must hold of them a schema need not say: the readers do.
 
-use super::{object, reference};
+use super::reference;
 use crate::response;
 use diana_core::algorithm::{self, REGISTRY};
 use diana_core::policy::MAX_PERMITS;
 use diana_core::time::{DURATIONS, Unit};
-use diana_core::tree::Tree;
+use serde_json::{Value, json};
 
 /// What a value looks like.
 pub enum Form {
@@ -203,7 +203,7 @@ pub const FORMS: &[(&str, &str, Form)] = &[
 ];
 
 /// The key of an algorithm, as its registry describes it.
-pub fn of_algorithm(mapping: &str, key: &str) -> Option<Vec<(String, Tree)>> {
+pub fn of_algorithm(mapping: &str, key: &str) -> Option<Value> {
     let mut settings = REGISTRY.iter().flat_map(|entry| entry.keys);
     let setting =
         settings.find(|setting| ["rule", "plan"].contains(&mapping) && setting.name == key)?;
@@ -216,47 +216,35 @@ pub fn of_algorithm(mapping: &str, key: &str) -> Option<Vec<(String, Tree)>> {
 
 impl Form {
     /// The schema of such a value.
-    pub fn schema(&self) -> Vec<(String, Tree)> {
-        let of = |kind: &str| vec![("type".to_string(), Tree::from(kind))];
-        let with =
-            |kind: &str, key: &str, tree: Tree| [of(kind), vec![(key.to_string(), tree)]].concat();
-        let any = |of: Vec<Tree>| vec![("anyOf".to_string(), Tree::List(of))];
+    pub fn schema(&self) -> Value {
         match self {
-            Text => of("string"),
-            Flag => of("boolean"),
-            Number => of("number"),
-            Whole(min, max) => {
-                let range = [("minimum", *min), ("maximum", *max)];
-                let range = range.map(|(key, value)| (key.to_string(), Tree::Int(value.into())));
-                [of("integer"), range.to_vec()].concat()
-            }
-            Duration => any(vec![time("|0"), object(&[("const", Tree::Int(0))])]),
-            Size => with("string", "pattern", "^[0-9]+(KiB|MiB)$".into()),
-            Word(words) => choice(words.iter().copied()),
+            Text => json!({"type": "string"}),
+            Flag => json!({"type": "boolean"}),
+            Number => json!({"type": "number"}),
+            Whole(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
+            Duration => json!({"anyOf": [time("|0"), {"const": 0}]}),
+            Size => json!({"type": "string", "pattern": "^[0-9]+(KiB|MiB)$"}),
+            Word(words) => json!({"enum": words}),
             Form::Unit => {
-                let names = choice(Unit::ALL.iter().map(|(name, _)| *name));
-                any(vec![Tree::Map(names), time("")])
+                json!({"anyOf": [{"enum": Unit::ALL.map(|(name, _)| name)}, time("")]})
             }
-            Algorithm => choice(REGISTRY.iter().flat_map(|entry| [entry.short, entry.long])),
-            Mapping(name) => match reference(name) {
-                // Beside a reference older readers see nothing else, such as what it means.
-                reference @ Tree::Map(_) => vec![("allOf".into(), Tree::List(vec![reference]))],
-                _ => Vec::new(),
-            },
-            List(item) => with("array", "items", Tree::Map(item.schema())),
-            Named(value) => with("object", "additionalProperties", Tree::Map(value.schema())),
-            Either(forms) => any(forms.iter().map(|form| Tree::Map(form.schema())).collect()),
+            Algorithm => {
+                let names = REGISTRY.iter().flat_map(|entry| [entry.short, entry.long]);
+                json!({"enum": names.collect::<Vec<_>>()})
+            }
+            // Older readers ignore what stands beside a reference, such as a description.
+            Mapping(name) => json!({"allOf": [reference(name)]}),
+            List(item) => json!({"type": "array", "items": item.schema()}),
+            Named(value) => json!({"type": "object", "additionalProperties": value.schema()}),
+            Either(forms) => {
+                json!({"anyOf": forms.iter().map(Form::schema).collect::<Vec<_>>()})
+            }
         }
     }
 }
 
 /// The text of a duration, or something else.
-fn time(more: &str) -> Tree {
-    let units: Vec<&str> = DURATIONS.iter().map(|(name, _)| *name).collect();
-    let pattern = format!("^([0-9]+({}){more})$", units.join("|"));
-    object(&[("type", "string".into()), ("pattern", Tree::Text(pattern))])
-}
-
-fn choice<'w>(words: impl Iterator<Item = &'w str>) -> Vec<(String, Tree)> {
-    vec![("enum".into(), Tree::List(words.map(Tree::from).collect()))]
+fn time(more: &str) -> Value {
+    let units = DURATIONS.map(|(name, _)| name).join("|");
+    json!({"type": "string", "pattern": format!("^([0-9]+({units}){more})$")})
 }

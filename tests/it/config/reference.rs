@@ -3,7 +3,6 @@
 use super::{messages, policy};
 use diana_core::policy::{Rule, Scope};
 use diana_core::time::{SECOND, Unit};
-use diana_core::tree::Tree;
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 
@@ -95,15 +94,9 @@ nokey: 5
 /// Whether a mapping of the schema has all of these keys.
 fn is_in_schema(keys: &str) -> bool {
     let schema = diana_config::schema();
-    let Some(Tree::Map(mappings)) = get(&schema, "definitions") else { panic!("{schema:?}") };
-    let has_all = |mapping: &Tree| {
-        let properties = get(mapping, "properties").unwrap();
-        keys.split(", ").all(|key| get(properties, key).is_some())
+    let mappings = schema["definitions"].as_object().unwrap();
+    let has_all = |mapping: &serde_json::Value| {
+        keys.split(", ").all(|key| mapping["properties"].get(key).is_some())
     };
-    mappings.iter().any(|(_, mapping)| has_all(mapping))
-}
-
-fn get<'t>(tree: &'t Tree, key: &str) -> Option<&'t Tree> {
-    let Tree::Map(pairs) = tree else { return None };
-    pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    mappings.values().any(has_all)
 }
