@@ -215,7 +215,7 @@ pub fn of_algorithm(mapping: &str, key: &str) -> Option<Value> {
 }
 
 impl Form {
-    /// The schema of such a value.
+    /// The schema of a value of this form.
     pub fn schema(&self) -> Value {
         match self {
             Text => json!({"type": "string"}),
@@ -232,7 +232,7 @@ impl Form {
                 let names = REGISTRY.iter().flat_map(|entry| [entry.short, entry.long]);
                 json!({"enum": names.collect::<Vec<_>>()})
             }
-            // Older readers ignore what stands beside a reference, such as a description.
+            // Readers of draft 7 ignore all keys beside `$ref`, such as the description.
             Mapping(name) => json!({"allOf": [reference(name)]}),
             List(item) => json!({"type": "array", "items": item.schema()}),
             Named(value) => json!({"type": "object", "additionalProperties": value.schema()}),
@@ -243,7 +243,7 @@ impl Form {
     }
 }
 
-/// The text of a duration, or something else.
+/// A duration in text, or `more`.
 fn time(more: &str) -> Value {
     let units = DURATIONS.map(|(name, _)| name).join("|");
     json!({"type": "string", "pattern": format!("^([0-9]+({units}){more})$")})
