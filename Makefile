@@ -29,7 +29,7 @@ test: ## run the gate: deterministic checks, some minutes (STAGES="native envoy"
 test-all: ## run everything, as nightly runs and releases do, an hour
 	@python3 tools/check.py --all
 
-soak: ## run the laws with fresh seeds, and the fuzz targets, for hours (MINUTES=60)
+soak: build ## run the laws with fresh seeds, and the fuzz targets, for hours (MINUTES=60)
 	@python3 tools/soak.py $(MINUTES)
 
 lint: ## run only the checks that need no test: format, clippy, docs
