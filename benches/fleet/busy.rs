@@ -44,7 +44,6 @@ pub fn print() {
             table::ASKS,
             table::PROCESSORS,
             table::WAITING,
-            table::FOR_PERMITS,
             table::WAITS,
         ],
     );
@@ -71,7 +70,6 @@ pub fn print() {
             table::ASKS,
             table::PROCESSORS,
             table::WAITING,
-            table::FOR_PERMITS,
             table::WAITS,
             table::FAILED,
             table::ALONE,

@@ -25,7 +25,6 @@ pub fn print() {
             table::ASKS,
             table::PROCESSORS,
             table::WAITING,
-            table::FOR_PERMITS,
             table::WAITS,
         ],
     );

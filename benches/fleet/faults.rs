@@ -29,7 +29,6 @@ pub fn print() {
             table::IN_ERROR,
             table::CALLS,
             table::WAITING,
-            table::FOR_PERMITS,
             table::WAITS,
         ],
     );

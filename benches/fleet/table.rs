@@ -60,11 +60,11 @@ pub const OVER: Column = ("over", |_, seen| match seen.extremes.fullest {
     }
 });
 pub const USED: Column = ("used", |_, seen| per_cent(seen.used));
+/// Only while leases of the caller were outstanding.
 pub const IN_ERROR: Column = ("refused although it fitted", |_, seen| thousands(seen.in_error));
 pub const CALLS: Column = ("calls/s", |_, seen| thousands(seen.calls as u64));
 pub const ASKS: Column = ("asks/s", |_, seen| thousands(seen.asks as u64));
 pub const WAITING: Column = ("decisions that wait for Redis", |_, seen| per_cent(seen.waiting));
-pub const FOR_PERMITS: Column = ("for permits", |_, seen| per_cent(seen.waited_for_permits));
 pub const WAITS: Column = ("p50, p99 of waits", |_, seen| {
     let [half, most, _] = seen.waits.map(|wait| wait as f64 / 1000.0);
     format!("{half:.1}, {most:.1} ms")

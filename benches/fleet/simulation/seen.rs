@@ -9,7 +9,7 @@ pub struct Seen {
     /// Permits used: the share of what one counter without leases would have admitted.
     pub used: f64,
     pub extremes: Extremes,
-    /// Requests that were refused although they fitted.
+    /// Requests that were refused although they fitted, since leases of their caller were outstanding.
     pub in_error: u64,
     /// Calls to Redis and asks that it decided, per second; the share of calls that came to nothing.
     pub calls: f64,
@@ -20,11 +20,8 @@ pub struct Seen {
     /// Processors of Redis that were busy on average; and how much of its own that of one Redis was which had most to do.
     pub processors: f64,
     pub busiest: f64,
-    /// The share of all decisions that waited for an answer of Redis, and of those that only waited for
-    /// permits which others held; what half of both waits, 99 of 100, and all of them did not exceed, in
-    /// ticks.
+    /// The share of all decisions that waited for an answer of Redis; percentiles 50, 99 and 100 of these waits, in ticks.
     pub waiting: f64,
-    pub waited_for_permits: f64,
     pub waits: [Micros; 3],
     /// The share of requests that came while their gateway went by itself, and when the last one came.
     pub alone: f64,

@@ -20,7 +20,6 @@ pub struct Watch {
     alone: u64,
     last_alone: Option<Micros>,
     waits: Vec<Micros>,
-    asked: u64,
     admissions: Vec<Admission>,
     counter: Rc<dyn Algorithm>,
     /// What the counter knows, and how many it admits.
@@ -69,7 +68,6 @@ impl Watch {
             alone: 0,
             last_alone: None,
             waits: Vec::new(),
-            asked: 0,
             admissions: Vec::new(),
             states: States { of: HashMap::new(), new: vec![0; counter.words()].into() },
             counter,
@@ -90,9 +88,8 @@ impl Watch {
 
     /// A gateway has decided.
     pub fn decided(&mut self, gateway: usize, done: Done) {
-        let Done { caller, admitted, alone, waited, asked, at, exempt } = done;
-        self.asked += u64::from(asked);
-        if admitted.is_none() && alone.is_none() && !exempt {
+        let Done { caller, admitted, alone, waited, at } = done;
+        if admitted.is_none() && alone.is_none() {
             self.refusals.push(Refusal { caller, at });
         }
         self.decided += 1;
@@ -138,8 +135,7 @@ impl Watch {
             scripts: rate(network.scripts),
             processors: network.busy() / (plan.full_seconds() * SECOND as f64),
             busiest: network.busiest() / plan.end() as f64,
-            waiting: share(self.asked, self.decided),
-            waited_for_permits: share(self.waits.len() as u64 - self.asked, self.decided),
+            waiting: share(self.waits.len() as u64, self.decided),
             waits: [50, 99, 100].map(wait),
             alone: share(self.alone, self.requests),
             last_alone: self.last_alone,

@@ -1,6 +1,6 @@
 //! One worker of a gateway: the real one, on a host that plays.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use diana_core::key::{Key, Seed};
@@ -9,21 +9,13 @@ use diana_core::redis::part::Parts;
 use diana_core::redis::pending::{Pending, Settled};
 use diana_core::redis::protocol::{Reply, RuleReply};
 use diana_core::redis::target::Target;
-use diana_core::time::{Micros, Now, SECOND};
+use diana_core::time::{Micros, Now};
 use diana_worker::{Instance, Root, Stream};
 
 use super::crowd::Caller;
 use super::plan::Plan;
 use kit::fake::FakeSharedData;
 use kit::host::{Decided, FakeHost, Fate};
-
-/// Requests of one caller that may wait in a worker; how long none may do so after there were as many, of which the last
-/// may have waited for a fifth of a second.
-const MOST: usize = 64;
-const CROWDED: Micros = SECOND + SECOND / 5;
-
-/// From then on a request that waits may be refused since others still hold what it needs.
-const LONGEST: Micros = 180_000;
 
 /// What a gateway's workers have in common.
 pub struct Gateway {
@@ -43,13 +35,8 @@ pub struct Done {
     pub alone: Option<u64>,
     /// How long it waited for Redis, if it did.
     pub waited: Option<Micros>,
-    /// Whether it waited for an answer of Redis.
-    pub asked: bool,
     /// When it was decided, by whoever did.
     pub at: Micros,
-    /// Whether a refusal may come although the request fits: too many of its caller's requests waited in
-    /// this worker not long ago, or it has waited as long as it may.
-    pub exempt: bool,
 }
 
 /// What came back on a call.
@@ -76,10 +63,6 @@ pub struct Worker {
     streams: u32,
     /// The requests that wait, their callers, and under which tickets.
     waiting: HashMap<u32, (Stream, u32, u64)>,
-    /// Those that waited for an answer before they waited for permits.
-    asked: HashSet<u32>,
-    /// When so many of a caller's requests waited last that no more could.
-    crowded: HashMap<u32, Micros>,
     /// When Redis decided about each of those whose answers have come, if it did.
     answered: VecDeque<Rc<[(usize, Micros)]>>,
 }
@@ -103,8 +86,6 @@ impl Worker {
             seed: (plan.callers > 1).then(|| plan.seed_of_callers()),
             streams: 0,
             waiting: HashMap::new(),
-            asked: HashSet::new(),
-            crowded: HashMap::new(),
             answered: VecDeque::new(),
         }
     }
@@ -118,17 +99,15 @@ impl Worker {
         let goes_on = stream.request(&*request, &self.worker, &self.host);
         let fate = self.host.decided().pop().map_or(Fate::Goes, |decided| decided.fate);
         assert_eq!(goes_on, fate == Fate::Goes);
-        let (alone, exempt) = (self.alone(caller), self.is_crowded(caller, now));
-        let done = |admitted| {
-            Some(Done { caller, admitted, alone, waited: None, asked: false, at: now, exempt })
-        };
+        let alone = self.alone(caller);
+        let done = |admitted| Some(Done { caller, admitted, alone, waited: None, at: now });
         match fate {
             Fate::Goes => done(Some(now)),
             Fate::Refused => done(None),
             Fate::Held(until) => done(Some(now + until - local.mono)),
             Fate::Asks(ticket) => {
                 self.host.begin(number, request);
-                self.wait(number, (stream, caller, ticket), now);
+                self.waiting.insert(number, (stream, caller, ticket));
                 None
             }
         }
@@ -189,7 +168,6 @@ impl Worker {
         let resumed = resumed.expect("it has waited");
         let (stream, caller, ticket) = self.waiting.remove(&number).expect("somebody waits");
         assert_eq!(resumed.ticket, ticket);
-        let asked = self.asked.remove(&number) || resumed.answer.is_some();
         let settled = |answer: &Pending| answer.settled(Target::Rule(0));
         let settled = resumed.answer.as_ref().and_then(settled);
         let (charged, at) = self.charged(caller, settled, now);
@@ -199,10 +177,7 @@ impl Worker {
             Fate::Held(until) => Some(charged.unwrap_or(until - mono)),
             Fate::Refused => None,
             Fate::Asks(ticket) => {
-                self.wait(number, (stream, caller, ticket), now);
-                if asked {
-                    self.asked.insert(number);
-                }
+                self.waiting.insert(number, (stream, caller, ticket));
                 return None;
             }
         };
@@ -210,8 +185,7 @@ impl Worker {
         let alone = self.alone(caller).is_some() || settled == Some(Settled::Alone);
         let alone = (alone && charged.is_none()).then(|| self.part());
         let waited = mono + now - resumed.since;
-        let exempt = waited >= LONGEST || self.is_crowded(caller, now);
-        Some(Done { caller, admitted, alone, waited: Some(waited), asked, at, exempt })
+        Some(Done { caller, admitted, alone, waited: Some(waited), at })
     }
 
     /// When the request was charged, if Redis charged it: when that decided, not when its answer came. And when it was
@@ -234,22 +208,6 @@ impl Worker {
             }
             _ => (None, now),
         }
-    }
-
-    fn wait(&mut self, number: u32, (stream, caller, ticket): (Stream, u32, u64), now: Micros) {
-        self.waiting.insert(number, (stream, caller, ticket));
-        let waits_for_permits = |ticket: u64| ticket >> 63 == 1;
-        let same = self
-            .waiting
-            .values()
-            .filter(|(_, other, ticket)| waits_for_permits(*ticket) && *other == caller);
-        if waits_for_permits(ticket) && same.count() >= MOST {
-            self.crowded.insert(caller, now);
-        }
-    }
-
-    fn is_crowded(&self, caller: u32, now: Micros) -> bool {
-        self.crowded.get(&caller).is_some_and(|last| now - last <= CROWDED)
     }
 
     fn set_clock(&mut self, now: Micros) -> Now {
