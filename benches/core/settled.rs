@@ -28,7 +28,6 @@ pub fn print() {
             ("W, less than was reserved", quota("W", TOLD), "2"),
             ("W, more than was reserved", quota("W", TOLD), "8"),
             ("SW, less", quota("SW", TOLD), "2"),
-            ("TB, less", quota("TB", TOLD), "2"),
             ("W, an outcome that does not count", quota("W", "count: {status: [401]}"), "0"),
             ("a place in flight", "in_flight: 1000000".into(), "0"),
         ] {

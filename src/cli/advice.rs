@@ -7,7 +7,6 @@ mod presence;
 use diana_config::Advice;
 use diana_core::policy::{Policy, Rule};
 use diana_core::sizing;
-use diana_core::time::Unit;
 
 /// From so many bytes of a worker on, the memory of callers is worth a thought.
 const MUCH: u64 = 256 << 20;
@@ -48,12 +47,6 @@ pub fn of(policy: &Policy) -> Vec<Advice> {
          environment it is 2 ms at most",
         |rule| rule.quota.max_delay.map_or(rule.algo == "LB", |delay| delay > 0),
     ));
-    advice.extend(about(
-        policy,
-        "these rules settle a cost in a bucket, which refills all the time, so a caller can use up to twice `rpu` in one \
-         unit; for a budget write `algo: W` (by the calendar) or `algo: SW` (in any interval)",
-        is_bucket_for_budget,
-    ));
     let rules: usize = policy.limits.iter().map(|limit| limit.rules.len()).sum();
     if rules * SERIES >= MANY_SERIES {
         advice.push(Advice::from(format!(
@@ -73,16 +66,6 @@ pub fn of(policy: &Policy) -> Vec<Advice> {
         )));
     }
     advice
-}
-
-/// Returns true if a rule settles what responses report in a bucket that is as large as the quota of an hour or more. A rule with
-/// `burst` is meant as a bucket.
-fn is_bucket_for_budget(rule: &Rule) -> bool {
-    let is_reported = rule.settling.as_ref().is_some_and(|settling| settling.told.is_some());
-    is_reported
-        && rule.algo == "TB"
-        && rule.quota.burst.is_none()
-        && rule.quota.period() >= Unit::Hour.micros()
 }
 
 /// One piece of advice about all rules of a kind, if there are any.

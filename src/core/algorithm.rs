@@ -9,21 +9,17 @@ mod hold;
 mod in_flight;
 pub mod leaky_bucket;
 mod renewal;
-mod settled_bucket;
 pub mod sliding_window;
 pub mod token_bucket;
 mod warm_up;
 
-use std::fmt::Debug;
-use std::rc::Rc;
-
 use crate::decision::Decision;
-use crate::policy::Quota;
 use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
 pub use counted::counted;
 pub use entry::{BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Leasing, Setting};
 pub use renewal::{latest_renewal, renewal};
+use std::fmt::Debug;
 
 /// A pure step over a few machine words.
 ///
@@ -76,7 +72,7 @@ pub trait Algorithm: Debug {
     /// Charges `permits` at `now` that were used already, whether they fit or not, and writes the state after
     /// it into `new`. What they are too many is a debt, which ends as all usage does.
     ///
-    /// Only where [`Can::settles`] says so; otherwise it charges nothing.
+    /// Algorithms with leases or [`Can::settles`] implement it; the default copies `old`.
     fn debit(&self, old: &[u64], _now: Now, _permits: u64, new: &mut [u64]) {
         copy(old, new);
     }
@@ -129,8 +125,6 @@ pub trait Algorithm: Debug {
 
     /// Charges what a request has turned out to use to `used`, which tells apart what was used of `charged`, and writes it
     /// into `new`: where the request was charged, as long as that counts, and at `now` what it is in debt for.
-    ///
-    /// Only windows know where that was.
     fn note_used(
         &self,
         used: &[u64],
@@ -195,19 +189,4 @@ pub const IN_FLIGHT: &Entry = &in_flight::ENTRY;
 #[must_use]
 pub fn entry(short: &str) -> Option<&'static Entry> {
     REGISTRY.iter().chain([IN_FLIGHT]).find(|entry| entry.short == short)
-}
-
-/// An algorithm that has been built of an entry, with what was used kept beside what is reserved
-/// ([`Entry::keeps_used`]).
-#[must_use]
-pub fn keeping_used(
-    entry: &Entry,
-    quota: &Quota,
-    algorithm: Rc<dyn Algorithm>,
-) -> Rc<dyn Algorithm> {
-    let counted = counted(algorithm);
-    match (entry.can)(quota).leasing {
-        Leasing::Bucket => settled_bucket::build(quota, counted),
-        Leasing::Window | Leasing::Never => counted,
-    }
 }

@@ -3,7 +3,6 @@
 mod counted;
 mod pace;
 mod renewal;
-mod settled_bucket;
 
 use diana_core::algorithm::REGISTRY;
 use diana_core::policy::{Quota, Zone};

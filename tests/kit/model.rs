@@ -94,9 +94,6 @@ pub struct State {
     terms: Terms,
     /// Where that is kept beside what is reserved: what was used.
     used: Option<Vec<u64>>,
-    /// Of a bucket then: permits that are not settled yet, since when there are any, and by which rate the caller was last
-    /// let through.
-    open: (u64, u64, u64),
 }
 
 #[derive(Default)]

@@ -40,7 +40,7 @@ impl Sender {
 fn a_batch_that_comes_again_settles_nothing() {
     let server = Server::start();
     let mut rng = Rng::with_seed(seed::next());
-    for short in ["W", "SW", "TB"] {
+    for short in ["W", "SW"] {
         server.command(&["FLUSHALL"]);
         let rule = Rule::new(short, Quota::new(Unit::Day, LIMIT));
         let now = today(&mut rng);
@@ -68,7 +68,7 @@ fn a_batch_that_comes_again_settles_nothing() {
 #[test]
 fn what_counted_is_noted_once() {
     let server = Server::start();
-    for short in ["W", "SW", "TB"] {
+    for short in ["W", "SW"] {
         server.command(&["FLUSHALL"]);
         let rule = Rule { counts: true, ..Rule::new(short, Quota::new(Unit::Day, 10)) };
         let now = today(&mut Rng::with_seed(seed::next()));

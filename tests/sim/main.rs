@@ -37,12 +37,12 @@ const FINDS: &[(u64, &str)] = &[
     (7, "a place in flight counted twice, as granted and as held"),
     (17, "`reserve: 0` charged a permit until the request was known to be admitted"),
     (26, "a lost compare-and-swap of shared data taken for a write"),
-    (58, "permits leased of a rule that settles"),
     (418, "charges forgotten when an instance ended while Redis was away"),
     (454, "a batch of settlements counted twice by Redis"),
     (490, "a call of a root that ended taken for a Redis that does not answer"),
     (3154, "a worker that had been presumed dead freed the slots of later requests"),
     (26615, "a batch without any slots in flight taken for a sign of life"),
+    (70505, "permits leased of a rule that settles"),
 ];
 
 const NATIVE: Start = |_, seed, now, ahead| Box::new(Native::new(seed, now, ahead));

@@ -114,6 +114,8 @@ impl Rule {
         };
         let can_settle = ["W", "SW", "TB"].contains(&algo) && theme != Theme::Leases;
         let settles = can_settle && (theme == Theme::Settling || rng.u8(..3) == 0);
+        // Token buckets cannot settle.
+        let algo = if settles && algo == "TB" { "SW" } else { algo };
         let cost = match settles {
             true => {
                 let max = rng.u64(1..=limit.min(5));

@@ -8,7 +8,7 @@ use super::{limit, settling};
 use crate::fields::Fields;
 use crate::node::Node;
 use crate::values;
-use diana_core::algorithm::{Algorithm, Conflict, Entry, Form, REGISTRY, Setting, keeping_used};
+use diana_core::algorithm::{Algorithm, Conflict, Entry, Form, REGISTRY, Setting, counted};
 use diana_core::policy::{Quota, Scope, Settling, Told, Zone};
 use diana_core::time::{Unit, spell};
 
@@ -66,7 +66,7 @@ pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<Limiter> {
     match (entry.build)(&quota) {
         Ok(algorithm) if wrong.is_empty() => {
             let algorithm = match entry.keeps_used(settling.as_ref()) {
-                true => keeping_used(entry, &quota, algorithm),
+                true => counted(algorithm),
                 false => algorithm,
             };
             let told_rpu = limit.and_then(|limit| limit.told);

@@ -46,7 +46,7 @@ pub fn read(
     plans::with(node, &context.plans, |draft| {
         let is_chosen = chosen(node, draft, actor, context)?;
         let limiter = limiter?;
-        let all = draft.of.iter().map(|plan| of(plan, rule, limiter, is_chosen));
+        let all = draft.of.iter().map(|plan| of(plan, limiter, is_chosen));
         let all: Vec<_> = all.collect();
         let mut of = all.into_iter().collect::<Option<Vec<Plan>>>()?;
         let quotas = || of.iter().filter_map(|plan| plan.quota.as_ref()).chain([&limiter.quota]);
@@ -113,7 +113,7 @@ fn lasting<'q>(
 }
 
 /// One plan.
-fn of(plan: &Written<'_>, rule: &Fields<'_>, limiter: &Limiter, is_chosen: bool) -> Option<Plan> {
+fn of(plan: &Written<'_>, limiter: &Limiter, is_chosen: bool) -> Option<Plan> {
     let name = plan.name.into();
     let Some(fields) = &plan.fields else {
         if is_chosen {
@@ -126,7 +126,7 @@ fn of(plan: &Written<'_>, rule: &Fields<'_>, limiter: &Limiter, is_chosen: bool)
     };
     let quota = match limiter.is_in_flight() {
         true => in_flight(fields, limiter.quota),
-        false => numbers(fields, rule, limiter),
+        false => numbers(fields, limiter),
     };
     Some(Plan { name, quota: Some(quota?) })
 }
@@ -139,7 +139,7 @@ fn in_flight(fields: &Fields<'_>, own: Quota) -> Option<Quota> {
     others.is_empty().then_some(Quota { rpu: limit, ..own })
 }
 
-fn numbers(fields: &Fields<'_>, rule: &Fields<'_>, limiter: &Limiter) -> Option<Quota> {
+fn numbers(fields: &Fields<'_>, limiter: &Limiter) -> Option<Quota> {
     if let Some(node) = fields.get("in_flight") {
         node.key_problem("means nothing without `in_flight` of the rule".into());
         return None;
@@ -167,13 +167,6 @@ fn numbers(fields: &Fields<'_>, rule: &Fields<'_>, limiter: &Limiter) -> Option<
     };
     if let Err(conflicts) = (limiter.entry.build)(&quota) {
         conflicts.into_iter().for_each(|conflict| blame(fields, conflict));
-        return None;
-    }
-    if limiter.settling.is_some() && !(limiter.entry.can)(&quota).settles {
-        let settled = if rule.get("count").is_some() { "count" } else { "cost" };
-        let message =
-            format!("means nothing to a rule whose `{settled}` is settled when a request ends");
-        fields.blame("max_delay", message);
         return None;
     }
     Some(quota)

@@ -3,7 +3,7 @@
 use super::ban;
 use crate::fields::Fields;
 use crate::node::Node;
-use diana_core::algorithm::Entry;
+use diana_core::algorithm::{Entry, REGISTRY};
 use diana_core::matching::header::is_name;
 use diana_core::policy::{
     Answered, MAX_PERMITS, NumberForm, Outcomes, Quota, ResponseSource, Settling,
@@ -122,9 +122,16 @@ pub fn read(rule: &Fields<'_>, answered: Option<(u64, Answered)>, cost: u64) -> 
 pub fn blame(rule: &Fields<'_>, quota: &Quota, entry: &Entry) {
     if !(entry.can)(quota).settles {
         let key = if rule.get("count").is_some() { "count" } else { "cost" };
-        let message = "is settled when a request ends, which these rules cannot; allowed: algo: W, SW, or TB without \
-                       `max_delay` and `warm_up`";
-        rule.blame(key, message.into());
+        let able = REGISTRY.iter().filter(|entry| (entry.can)(quota).settles);
+        let able: Vec<_> =
+            able.map(|entry| format!("`algo: {}` ({})", entry.short, entry.long)).collect();
+        let message = format!(
+            "is settled when a request ends, which `algo: {}`{} cannot do; allowed: {}",
+            entry.short,
+            if rule.get("algo").is_some() { "" } else { ", the default," },
+            able.join(", ")
+        );
+        rule.blame(key, message);
     }
 }
 

@@ -96,11 +96,6 @@ impl Debt {
         Debt { amount: self.amount.max(amount), ..self }
     }
 
-    /// At most `amount`.
-    pub(super) fn at_most(self, amount: u128) -> Debt {
-        Debt { amount: self.amount.min(amount), ..self }
-    }
-
     /// So much that it is not cleared before `then`. What leaves at `then` is charged on top of this:
     /// from `then` on that is what was left then and the charge, and it needs no state that lies in
     /// the future.
@@ -112,10 +107,6 @@ impl Debt {
     /// It stays while the debt drains and moves with every charge, however little that takes.
     pub(super) fn end(self, rpu: u64) -> u64 {
         self.at.wrapping_mul(rpu).wrapping_add(self.amount as u64)
-    }
-
-    pub(super) fn at(self) -> Micros {
-        self.at
     }
 
     pub(super) fn amount(self) -> u128 {

@@ -65,7 +65,8 @@ fn can(quota: &Quota) -> Can {
     let holds = max_delay(quota).is_some();
     let leases = !holds && quota.warm_up.is_none();
     let leasing = if leases { Leasing::Bucket } else { Leasing::Never };
-    Can { queues: false, holds, leasing, settles: leases }
+    // A charge drains while its stream is open, so its unused permits cannot be returned exactly.
+    Can { queues: false, holds, leasing, settles: false }
 }
 
 fn burst(quota: &Quota) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::algorithm::{Algorithm, Can, Entry, Leasing, keeping_used};
+use crate::algorithm::{Algorithm, Can, Entry, Leasing, counted};
 use crate::bloom::Shape;
 use crate::policy::redis::OnFailure;
 use crate::policy::{Plans, Quota};
@@ -65,7 +65,7 @@ impl CounterSpec {
     fn with(&self, quota: Quota) -> CounterSpec {
         let built = (self.entry.build)(&quota).ok();
         let algorithm = match built {
-            Some(algorithm) if self.keeps_used => keeping_used(self.entry, &quota, algorithm),
+            Some(algorithm) if self.keeps_used => counted(algorithm),
             Some(algorithm) => algorithm,
             None => Rc::clone(&self.algorithm),
         };

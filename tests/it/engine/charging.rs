@@ -1,5 +1,6 @@
 //! All rules are judged, then all are charged, and waits are true.
 
+use diana_core::engine::Engine;
 use diana_core::time::{Now, SECOND};
 use diana_core::verdict::Verdict;
 use kit::ending::FakeEnding;
@@ -54,7 +55,7 @@ fn a_refusal_names_the_instant_at_which_it_ends() {
 /// has a say.
 #[test]
 fn what_comes_back_in_another_worker_is_there_a_moment_later() {
-    let rule = "actor: account, unit: second, rpu: 10, burst: 10, algo: TB, cost: {header: x-cost, default: 1, max: 10}, \
+    let rule = "actor: account, unit: second, rpu: 10, algo: SW, cost: {header: x-cost, default: 1, max: 10}, \
                 count: {status: [401]}";
     let yaml = format!("limits: [{{Url: /, rules: [{{{rule}}}]}}]");
     let (data, clock) = (Rc::<FakeSharedData>::default(), FakeClock::default());
@@ -62,22 +63,25 @@ fn what_comes_back_in_another_worker_is_there_a_moment_later() {
     let [mut one, mut other] = [(); 2].map(|()| engine(&yaml, data.clone()));
     let takes = |cost: &str| from("ann").header("x-cost", cost);
     let mut open = Vec::new();
-    for cost in ["6", "4"] {
+    for (tenth, cost) in [(0, "3"), (3, "4"), (5, "3")] {
+        clock.0.set(START.later(tenth * SECOND / 10));
         match one.decide(&takes(cost), &clock) {
             Verdict::Admit(permit, _) => open.push(permit),
             verdict => panic!("{verdict:?}"),
         }
     }
-    for (permit, status) in open.into_iter().zip([401, 200]) {
-        if status == 200 {
-            // Five more fit in a tenth of a second by what was used, and in half a second by what is reserved, too.
-            assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Refuse(_)));
-        }
+    let settle = |one: &mut Engine, permit, status| {
         one.settle(permit, &FakeEnding::answered(status), clock.0.get());
-    }
-    clock.0.set(START.later(SECOND / 10 - 1));
+    };
+    let back = open.remove(1);
+    open.into_iter().for_each(|permit| settle(&mut one, permit, 401));
+    // By the used permits, five more fit when the first three expire; by used and reserved ones, when the next four do.
+    clock.0.set(START.later(11 * SECOND / 10 - SECOND / 100));
     assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Refuse(_)));
-    clock.0.set(START.later(SECOND / 10 + SECOND / 50));
+    settle(&mut one, back, 200);
+    clock.0.set(START.later(11 * SECOND / 10 - 1));
+    assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Refuse(_)));
+    clock.0.set(START.later(11 * SECOND / 10 + SECOND / 50));
     assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Admit(..)));
 }
 

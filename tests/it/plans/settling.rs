@@ -6,7 +6,7 @@ use std::rc::Rc;
 use diana_core::algorithm::REGISTRY;
 use diana_core::policy::{Plan, PlanKind, Plans, Quota, Scope};
 use diana_core::settlement::Settlement;
-use diana_core::store::{CounterSpec, Store};
+use diana_core::store::CounterSpec;
 use diana_core::time::{Now, SECOND, Unit};
 use fastrand::Rng;
 use kit::plans::{Given, keeps_the_bound, random};
@@ -33,7 +33,7 @@ fn what_is_settled_by_the_plan_that_charged_it_gives_no_more_than_the_largest_pl
             }
             let plans: Option<Rc<Plans>> = Some(plans);
             // As rules do that reserve anything.
-            let keeps_used = entry.short == "TB" || rng.bool();
+            let keeps_used = rng.bool();
             let spec = CounterSpec { settles: true, keeps_used, plans, ..rule.spec(100) };
             let mut store = open(scope, spec.part(1), &Rc::default());
             let (mut given, mut charged) = (Vec::new(), Vec::<Open>::new());
@@ -69,8 +69,13 @@ fn what_is_settled_by_the_plan_that_charged_it_gives_no_more_than_the_largest_pl
     }
 }
 
-/// A bucket of ten that is filled once a minute, and by another plan, `gold`, ten times a second.
-fn slow_or_fast(keeps_used: bool) -> CounterSpec {
+/// Another rule refuses a request, and this rule's charge is undone. By then a faster plan has drained the whole charge, and
+/// granted it again.
+#[test]
+fn undo_returns_nothing_that_a_faster_plan_has_drained() {
+    const OWN: u32 = 0;
+    const GOLD: u32 = 1;
+    // Ten that are filled once a minute, and by the other plan ten times a second.
     let own = Quota {
         burst: Some(10),
         slowest: Some(1),
@@ -79,59 +84,18 @@ fn slow_or_fast(keeps_used: bool) -> CounterSpec {
     };
     let gold = Plan { name: "gold".into(), quota: Some(Quota { rpu: 600, ..own }) };
     let plans = Some(Rc::new(Plans { own, kind: PlanKind::Listed { by: None, of: vec![gold] } }));
-    let plain = Rule::new("TB", own).spec(100);
-    CounterSpec { settles: true, keeps_used, plans, ..plain }.part(1)
-}
-
-const OWN: u32 = 0;
-const GOLD: u32 = 1;
-
-/// What a charge is known by, if it fits.
-fn charge(store: &mut dyn Store, plan: u32, cost: u64, now: Now) -> Option<u64> {
-    store.judge_by(plan);
-    let mut found = store.check(key(1), cost, now);
-    let admits = found.decision().is_admitted() && store.charge(&mut found, 0).is_admitted();
-    admits.then(|| store.receipt(&found))
-}
-
-/// Others were judged by a faster plan meanwhile, so all that comes back has drained, and been given, already.
-#[test]
-fn what_drained_by_a_faster_plan_does_not_come_back_by_a_slower_one() {
-    for (keeps_used, scope) in [false, true]
-        .into_iter()
-        .flat_map(|keeps| [Scope::Local, Scope::Gateway].map(|scope| (keeps, scope)))
-    {
-        let mut store = open(scope, slow_or_fast(keeps_used), &Rc::default());
-        let receipt = charge(&mut *store, OWN, 10, START).expect("a full bucket");
-        let later = START.later(SECOND);
-        assert!(charge(&mut *store, GOLD, 10, later).is_some());
-        store.judge_by(OWN);
-        let settlement = Settlement { receipt, since: START.mono, reserved: 10, used: 0 };
-        assert!(store.settle(key(1), &settlement, later));
-        assert!(
-            charge(&mut *store, OWN, 5, later).is_none(),
-            "{scope:?}, used is kept: {keeps_used}"
-        );
-    }
-}
-
-/// A bucket drains by the plan that its caller has, though a request of its former one is settled.
-#[test]
-fn what_ends_late_does_not_drain_a_bucket_by_the_plan_that_it_came_by() {
-    for (scope, used) in [Scope::Local, Scope::Gateway]
-        .into_iter()
-        .flat_map(|scope| [0, 1, 2].map(|used| (scope, used)))
-    {
-        let mut store = open(scope, slow_or_fast(true), &Rc::default());
-        let receipt = charge(&mut *store, GOLD, 1, START).expect("a full bucket");
-        (0..9).for_each(|_| assert!(charge(&mut *store, OWN, 1, START).is_some()));
-        assert_eq!(charge(&mut *store, OWN, 1, START), None);
-        let later = START.later(10 * SECOND);
-        store.judge_by(GOLD);
-        let settlement = Settlement { receipt, since: START.mono, reserved: 1, used };
-        assert!(store.settle(key(1), &settlement, later));
-        // What was not used comes back.
-        let more = (0..20).take_while(|_| charge(&mut *store, OWN, 1, later).is_some()).count();
-        assert_eq!(more, usize::from(used == 0), "{scope:?}, {used} used");
-    }
+    let spec = CounterSpec { beside: true, plans, ..Rule::new("TB", own).spec(100) }.part(1);
+    let mut store = open(Scope::Gateway, spec, &Rc::default());
+    let mut charge = |plan: u32, cost: u64, now: Now| {
+        store.judge_by(plan);
+        let mut found = store.check(key(1), cost, now);
+        (store.charge(&mut found, 0).is_admitted(), found)
+    };
+    let (is_full, mut undone) = charge(OWN, 10, START);
+    let later = START.later(SECOND);
+    let (is_refilled, _) = charge(GOLD, 10, later);
+    assert!(is_full && is_refilled);
+    store.judge_by(OWN);
+    store.undo(&mut undone);
+    assert!(!store.check(key(1), 1, later).decision().is_admitted());
 }

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::{REGISTRY, keeping_used};
+use diana_core::algorithm::{REGISTRY, counted};
 use diana_core::decision::Decision;
 use diana_core::policy::{Quota, Scope};
 use diana_core::settlement::Settlement;
@@ -37,7 +37,7 @@ fn spec(rule: &Rule, settling: Settling) -> CounterSpec {
     let plain = rule.spec(100);
     let keeps_used = settling == Settling::Kept;
     let algorithm = match keeps_used {
-        true => keeping_used(rule.entry, &rule.quota, plain.algorithm.clone()),
+        true => counted(plain.algorithm.clone()),
         false => plain.algorithm.clone(),
     };
     let settles = settling != Settling::Never;
@@ -136,8 +136,13 @@ fn nobody_gets_more_than_the_limit_after_what_was_used_was_lifted() {
     let mut rng = Rng::with_seed(seed::next());
     let (mut lifted, mut refused, mut late) = (0, 0, 0);
     for number in 0..180 {
-        let short = ["W", "SW", "TB"][number % 3];
-        let settling = [Settling::Never, Settling::Kept][number / 3 % 2];
+        let (short, settling) = [
+            ("W", Settling::Never),
+            ("SW", Settling::Never),
+            ("TB", Settling::Never),
+            ("W", Settling::Kept),
+            ("SW", Settling::Kept),
+        ][number % 5];
         let unit = [Unit::Second, Unit::Minute][rng.usize(..2)];
         let quota = Quota::new(unit, rng.u64(1..80));
         let mut play = Play::new(Rule::new(short, quota), settling);

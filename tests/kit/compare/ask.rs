@@ -36,10 +36,7 @@ impl Play {
             1..=3 => quota.cost,
             _ => cost,
         };
-        // Nothing is leased of what is settled; in windows it would make no difference.
-        let is_settled_bucket = self.rules[rule].counts && self.rules[rule].entry.short == "TB";
-        let lends = !is_settled_bucket && rng.bool();
-        let want = if lends { 1 << rng.u8(0..20) } else { 0 };
+        let want = if rng.bool() { 1 << rng.u8(0..20) } else { 0 };
         // In a trip it is always the same, and where nothing is leased that matters.
         let whole = self.rules[rule].entry.short == "LB" || rng.bool();
         let unit_cost = if whole { quota.cost } else { 1 };

@@ -19,12 +19,10 @@ use super::request;
 /// Each lets so many in that come at once.
 const LIMIT: usize = 3;
 
-const RULES: [&str; 5] = [
+const RULES: [&str; 3] = [
     "in_flight: 3",
     "unit: second, rpu: 6, algo: W, cost: {response: {header: x-used}, reserve: 2, max: 9}",
-    "unit: second, rpu: 6, algo: TB, cost: {response: {header: x-used}, reserve: 2, max: 9}",
     "unit: second, rpu: 3, algo: SW, count: {status: [401]}",
-    "unit: second, rpu: 3, algo: TB, count: {status: [401]}",
 ];
 
 const CALLERS: usize = 4;

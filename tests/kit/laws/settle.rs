@@ -1,6 +1,6 @@
 //! Charges that are settled when it is known what their requests used.
 
-use diana_core::algorithm::{Entry, keeping_used};
+use diana_core::algorithm::{Entry, counted};
 use diana_core::calendar::{Span, Windows};
 use diana_core::policy::{Quota, Settling};
 use diana_core::settlement::Settlement;
@@ -31,10 +31,6 @@ struct Event {
 #[derive(Default)]
 struct Book {
     events: Vec<Event>,
-    /// Permits that came back, less than were reserved, since what had drained of them did not.
-    unused: u64,
-    /// Permits that were used and drained before it was known.
-    used: u64,
 }
 
 impl Book {
@@ -43,39 +39,19 @@ impl Book {
         self.events.len() - 1
     }
 
-    fn settle(&mut self, open: &Open, used: u64, at: Now, quota: &Quota) {
-        let flow = u128::from(quota.rpu) * u128::from(at.mono - open.since);
-        let drained = flow.div_ceil(u128::from(quota.period())) as u64;
+    fn settle(&mut self, open: &Open, used: u64, at: Now) {
         self.events[open.event].permits = used.min(open.reserved);
         if used > open.reserved {
             let permits = used - open.reserved;
             self.events.push(Event { at, permits, of: Some(open.event) });
-        } else {
-            self.unused += (open.reserved - used).min(drained);
         }
-        self.used += used.min(drained);
     }
 
     /// Permits that are left to be had, by what was used and what is reserved.
     fn left(&self, short: &str, quota: &Quota, now: Now) -> u64 {
         let counts = |event: &&Event| is_together(short, quota, event.at, now);
-        match short {
-            "TB" => {
-                let (unit, rpu) = (u128::from(quota.period()), u128::from(quota.rpu));
-                let (mut owed, mut last) = (0, 0);
-                for Event { at, permits, .. } in &self.events {
-                    owed = drain(owed, rpu, at.mono - last) + u128::from(*permits) * unit;
-                    last = at.mono;
-                }
-                let owed = drain(owed, rpu, now.mono - last);
-                let full = u128::from(burst(quota)) * unit;
-                u64::try_from(full.saturating_sub(owed) / unit).unwrap()
-            }
-            _ => {
-                let used = self.events.iter().filter(counts).map(|event| event.permits);
-                quota.rpu.saturating_sub(used.sum())
-            }
-        }
+        let used = self.events.iter().filter(counts).map(|event| event.permits);
+        quota.rpu.saturating_sub(used.sum())
     }
 
     /// What was used in any interval is at most the limit, and what those were in debt for at its end who were not
@@ -93,21 +69,15 @@ impl Book {
             let mut sum = 0;
             let mut allowed = start.checked_sub(1).map_or(0, |before| debts[before]);
             for (place, event) in self.events.iter().enumerate().skip(start) {
-                if short != "TB" && !is_one_interval(short, quota, first.at, event.at) {
+                if !is_one_interval(short, quota, first.at, event.at) {
                     break;
                 }
                 sum += u128::from(event.permits);
                 if event.of.is_none() {
                     allowed = debts[place];
                 }
-                let (unit, rpu) = (u128::from(quota.period()), u128::from(quota.rpu));
-                let span = u128::from(event.at.mono - first.at.mono);
-                let limit = match short {
-                    "TB" => u128::from(burst(quota)) * unit + rpu * span,
-                    _ => rpu * unit,
-                };
                 assert!(
-                    sum * unit <= limit + allowed * unit,
+                    sum <= u128::from(quota.rpu) + allowed,
                     "{sum} used from {:?} to {:?}, {allowed} of them in debt",
                     first.at,
                     event.at
@@ -115,14 +85,6 @@ impl Book {
             }
         }
     }
-}
-
-fn drain(owed: u128, rpu: u128, ticks: u64) -> u128 {
-    owed.saturating_sub(rpu * u128::from(ticks))
-}
-
-fn burst(quota: &Quota) -> u64 {
-    if quota.rpu == 0 { 0 } else { quota.burst.unwrap_or(quota.rpu) }
 }
 
 /// Whether what was used at one instant is counted at a later one.
@@ -155,7 +117,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     }
     let settling = Settling { reserve: 1, told: None, count: None, bans: false, is_place: false };
     let algorithm = match entry.keeps_used(Some(&settling)) {
-        true => keeping_used(entry, quota, case.algorithm.clone()),
+        true => counted(case.algorithm.clone()),
         false => case.algorithm.clone(),
     };
     let algorithm = &*algorithm;
@@ -165,7 +127,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     let mut new = state.clone();
     let (mut book, mut open) = (Book::default(), Vec::new());
     let mut settle =
-        |state: &mut Vec<u64>, book: &mut Book, open: Open, is_last, now: Now, rng: &mut Rng| {
+        |state: &mut Vec<u64>, book: &mut Book, open: Open, now: Now, rng: &mut Rng| {
             let reserved = open.reserved;
             let used = match rng.u8(0..4) {
                 _ if !uses => 0,
@@ -178,25 +140,17 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
             let settlement = Settlement { receipt, since, reserved, used };
             algorithm.settle(state, now, &settlement, &mut new);
             state.copy_from_slice(&new);
-            book.settle(&open, used, now, quota);
+            book.settle(&open, used, now);
             let (left, truth) =
                 (algorithm.remaining(state, now), book.left(entry.short, quota, now));
-            assert!(left <= truth, "{left} left of {truth} after {settlement:?}");
-            // With nothing open only what was used was charged late.
-            let slack = match entry.short {
-                "TB" if is_last => book.unused.min(book.used),
-                "TB" => book.unused,
-                _ => 0,
-            };
-            assert!(left + slack >= truth, "{left} left of {truth} after {settlement:?}");
+            assert_eq!(left, truth, "{settlement:?}");
         };
     let mut last = Now::default();
     for (now, cost) in stream::random(case, rng, 150) {
         last = now;
         while !open.is_empty() && rng.u8(0..3) == 0 {
             let one = open.swap_remove(rng.usize(0..open.len()));
-            let is_last = open.is_empty();
-            settle(&mut state, &mut book, one, is_last, now, rng);
+            settle(&mut state, &mut book, one, now, rng);
         }
         forgetting_loses_nothing(algorithm, &state, now, case, rng);
         let mut after = state.clone();
@@ -207,8 +161,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
         }
     }
     while let Some(one) = open.pop() {
-        let is_last = open.is_empty();
-        settle(&mut state, &mut book, one, is_last, last, rng);
+        settle(&mut state, &mut book, one, last, rng);
     }
     book.keeps_the_bound(entry.short, quota);
 }

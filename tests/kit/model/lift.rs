@@ -10,9 +10,6 @@ impl Look {
     /// What requests under way hold, where that is told apart from what was used.
     fn reserved(&self, now: Now) -> u64 {
         match &self.state.used {
-            Some(_) if self.refills() => {
-                self.state.open.0.min(self.charged(&self.state.words, now))
-            }
             Some(used) => {
                 let all = self.charged(&self.state.words, now);
                 all.saturating_sub(self.charged(used, now))
@@ -52,20 +49,12 @@ impl Look {
 
     /// What is reserved stays where it was charged.
     fn lift_used(&mut self, now: Now) {
-        let is_window = self.is_window();
         let Some(used) = &mut self.state.used else { return };
         match self.slices {
             Some(slices) => slices.take_away(&mut self.state.words, used, now.mono),
-            None if is_window => {
-                self.state.words[1] = self.state.words[1].saturating_sub(used[1]);
-            }
-            None => {}
+            None => self.state.words[1] = self.state.words[1].saturating_sub(used[1]),
         }
         used.fill(0);
-        if self.bucket().is_some() {
-            self.asked.counted = Some(0);
-            self.close(now);
-        }
     }
 
     /// The state in which nothing else is charged.

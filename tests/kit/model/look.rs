@@ -75,14 +75,9 @@ impl Look {
             changed,
         };
         let cost = look.asked.cost;
-        look.drain_by_what_was_last_admitted(entry);
-        look.forget_the_past();
         look.open(now);
         look.owe(now);
         look.count(now);
-        if look.changed {
-            look.close(now);
-        }
         look.lift(now);
         if cost > 0 {
             look.decision = look.reserve(now, 0);
@@ -124,7 +119,6 @@ impl Look {
         if let (Some(delay), Decision::Admit { wait }) = (delay, self.decision) {
             if self.asked.cost > 0 {
                 assert!(self.reserve(now, self.put_off.unwrap_or(0)).is_admitted());
-                self.note_open(now);
                 self.keep();
             }
             if (if self.asked.shadow { wait } else { delay }) == 0 {

@@ -136,9 +136,7 @@ impl Play<'_> {
         given.sort_by_key(|(given, _)| given.at.mono);
         let all = given.iter().filter(|(given, _)| self.counts(given.at, now));
         let all: u64 = all.map(|(given, _)| given.cost).sum();
-        // What was used of a bucket drains, too.
-        let is_true = if self.short == "TB" { reserved <= all } else { reserved == all };
-        assert!(is_true, "{}: {reserved} reserved, not {all}, by {:?}", self.short, self.quotas);
+        assert_eq!(reserved, all, "reserved of {} by {:?}", self.short, self.quotas);
         let places = given.iter_mut().enumerate();
         places.for_each(|(place, (_, open))| open.place = place);
         (self.given, self.open) = given.into_iter().unzip();
@@ -152,7 +150,7 @@ impl Play<'_> {
         match self.short {
             "W" => window(quota, then) == window(quota, now),
             "SW" => slice(then) + slices >= slice(now),
-            _ => true,
+            other => panic!("`{other}` settles nothing"),
         }
     }
 }

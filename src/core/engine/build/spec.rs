@@ -1,7 +1,7 @@
 //! What the store of a rule is told of it.
 
 use super::Unbuildable;
-use crate::algorithm::{self, Leasing, keeping_used};
+use crate::algorithm::{self, Leasing, counted};
 use crate::policy::Rule;
 use crate::store::{CounterSpec, stores};
 
@@ -23,7 +23,7 @@ pub(super) fn counter_spec(
         quota: rule.quota,
         plans: rule.plans.clone(),
         gateways: 1,
-        algorithm: if keeps_used { keeping_used(entry, &rule.quota, algorithm) } else { algorithm },
+        algorithm: if keeps_used { counted(algorithm) } else { algorithm },
         keeps_used,
         unit_cost: if is_even { rule.quota.cost } else { 1 },
         fingerprint: rule.fingerprint,

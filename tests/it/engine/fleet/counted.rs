@@ -67,7 +67,7 @@ fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
 /// Nor is one remembered here, so that the next request is let in as soon as there is room.
 #[test]
 fn there_is_room_as_soon_as_it_has_come_back() {
-    for algo in ["W", "SW", "TB"] {
+    for algo in ["W", "SW"] {
         let (mut worker, mut redis) = (worker(algo), Redis::default());
         let mut sends = |worker: &mut Worker, milliseconds| {
             worker.request(&ann());

@@ -134,24 +134,6 @@ local function bucket()
     r.permits=r.permits+permits
     s[1],s[2],s[3]=r.permits,r.rest,now
   end
-  -- A charge that will be settled.
-  function TB.reserve(r,permits)
-    if r.permits+r.rest==0 then r.reserved,r.age=0,now end
-    r.reserved,r.rate=min(r.reserved+permits,FAR-1),r.rpu
-  end
-  -- One has been: the debt is at most what was used and what is reserved, and what was used at most the debt.
-  function TB.close(r,permits)
-    local used=r.used
-    r.reserved=max(0,r.reserved-permits)
-    r.permits,r.rest=least(r.permits,r.rest,used.permits+r.reserved,used.rest)
-    used.permits,used.rest=least(used.permits,used.rest,r.permits,r.rest)
-    TB.charge(r,0,0)
-    TB.charge(used,0,0)
-  end
-  function TB.lift_used(r)
-    r.used.permits,r.used.rest=0,0
-    TB.close(r,0)
-  end
   function TB.charged(r) return r.permits+ceil(r.rest/r.unit) end
   function TB.left(r)
     local owed=TB.charged(r)

@@ -36,12 +36,10 @@ if ARGV[6] then
 end
 local words,place,keys=unpack(ARGV[4]),0,3
 local made={}
--- A rule's state is that of its kind. Where what was used is kept it is that twice: what is reserved or used, which
--- decides, and what is used. Of a bucket then follow the permits of charges that are not settled yet, when the first of
--- them was made since the bucket was full, and by which rate the caller was last let through.
+-- A rule's state is that of its kind. A window of a rule with reservations has two of them: reserved and used permits,
+-- which decide, then used permits alone.
 local function open(r,s,size)
   r.s,r.used=s,nil
-  r.reserved,r.age,r.rate=s[2*size+1],s[2*size+2],s[2*size+3]
   if #s>size then
     r.s={spread(s,1,size)}
     r.used=setmetatable({s={spread(s,size+1,2*size)},back=0,block=0},{__index=r})
@@ -49,8 +47,6 @@ local function open(r,s,size)
 end
 local function is_open(r)
   local kind,used=r.kind,r.used
-  -- Whatever is settled, a bucket drains by the plan that the caller has had since.
-  if r.age and r.cost==0 and r.rate>0 then r.rpu,r.fastest=r.rate,max(r.fastest,r.rate) end
   if not kind.open(r) or used and not kind.open(used) then return end
   if used and kind.join then kind.join(r,r.s,used.s) end
   return true
@@ -62,7 +58,6 @@ end
 -- What requests under way hold, where that is told apart from what was used.
 local function reserved(r)
   local kind=r.kind
-  if r.age then return min(r.reserved,kind.charged(r)) end
   return r.used and max(0,kind.charged(r)-kind.charged(r.used)) or 0
 end
 -- From now on only what is out or reserved is charged. What is reserved may still come back.
@@ -99,7 +94,7 @@ local function rule(r,is_over)
   r.key=r.own
   r.t=kind.terms and kind.terms(r)
   local size=kind.size(r)
-  local whole_size=counted>0 and 2*size+(kind.reserve and 3 or 0) or size
+  local whole_size=counted>0 and 2*size or size
   r.was,r.overflow,r.sum=nil,0,nil
   if kind.load then
     open(r,kind.load(r),FAR)
@@ -110,8 +105,6 @@ local function rule(r,is_over)
     open(r,s,size)
     if is_there==true then r.was=slot(r,ends_of(r)) end
   end
-  -- All of an older charge has drained, whoever used it.
-  if r.age and r.receipt<r.age then r.back,counted=0,min(counted,debt+1) end
   -- What was written later than now was not written by this clock.
   if not is_open(r) then
     corrupt=corrupt+1
@@ -120,14 +113,9 @@ local function rule(r,is_over)
   end
   if debt>0 then kind.charge(r,debt,0) end
   if counted>1 then
-    if kind.note then
-      kind.note(r,max(0,counted-1-debt))
-      kind.charge(r.used,debt,0)
-    else
-      kind.charge(r.used,counted-1,0)
-    end
+    kind.note(r,max(0,counted-1-debt))
+    kind.charge(r.used,debt,0)
   end
-  if r.age and r.changed then kind.close(r,counted-1+r.back-debt) end
   if r.what==LIFTS and r.overflow==0 then lift(r) end
   r.retry,r.wait,r.term=0,0,0
   if r.cost>0 then
@@ -191,7 +179,6 @@ local function charge(r,delay)
     end
     return 0,0,0,0,0
   end
-  if r.age then kind.reserve(r,cost) end
   kind.charge(r,cost+block,r.lift)
   out_goes(r,block,cost)
   return kind.receipt(r),block,kind.lease(r),0,min(LEASE,kind.spend(r))
@@ -211,7 +198,6 @@ local function save(r)
   if r.used then
     s={spread(s)}
     for i=1,#r.used.s do s[#s+1]=r.used.s[i] end
-    s[#s+1],s[#s+2],s[#s+3]=r.reserved,r.age,r.rate
   end
   call('SET',r.key,pack(s),'PX',floor(ends/1000)+1000)
 end
