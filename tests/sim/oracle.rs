@@ -453,6 +453,12 @@ impl Oracle<'_> {
             else {
                 continue;
             };
+            // With operators a gateway remembers bans of Redis for a second only.
+            let has_admin = self.plan.wide.as_ref().is_some_and(|wide| !wide.resets.is_empty());
+            let until = entry.admitted().unwrap_or(entry.arrived);
+            if has_admin && self.may_be_alone(rule, entry, &(entry.arrived..until)) {
+                continue;
+            }
             // Other workers learn of refusals and bans within 150 ms.
             let known = here + if rule.scope == Scope::Local { 0 } else { KNOWN };
             assert!(

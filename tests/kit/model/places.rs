@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::Asked;
 use diana_core::time::SECOND;
 
-/// For how long a holder is believed that has said that it lives.
-const LIVES: u64 = 3 * SECOND / 2;
+/// For how long a holder is believed that has said that it lives, in milliseconds: Redis expires keys by these.
+const LIVES: u64 = 1500;
 
 /// What a charge says beside what it takes: that a place is held which was taken, and the total.
 const HOLDS: u64 = 3;
@@ -15,7 +15,7 @@ const HOLDS: u64 = 3;
 /// The places of all callers.
 #[derive(Default)]
 pub struct Places {
-    /// Until when each holder is believed.
+    /// The last millisecond in which each holder is believed.
     lives: HashMap<u64, u64>,
     callers: HashMap<(u64, u64), Caller>,
 }
@@ -42,7 +42,7 @@ impl Places {
     ) -> [i64; 11] {
         assert!(holder < 1 << 53, "no number of the script's");
         if holder > 0 {
-            self.lives.insert(holder, now + LIVES);
+            self.lives.insert(holder, now / 1000 + LIVES);
         }
         let second = now / SECOND;
         let own = self.callers.entry(caller).or_default();
@@ -54,7 +54,7 @@ impl Places {
         if asked.what >= HOLDS && asked.left > 0 {
             own.held.insert(holder, asked.left - 1);
         }
-        own.held.retain(|holder, _| self.lives.get(holder).is_some_and(|until| now < *until));
+        own.held.retain(|holder, _| self.lives.get(holder).is_some_and(|last| now / 1000 <= *last));
         let in_flight: u64 = own.taken.values().chain(own.held.values()).sum();
         let fits = in_flight + asked.cost <= limit;
         if fits && asked.cost > 0 {
