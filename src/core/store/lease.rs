@@ -18,8 +18,8 @@ const FINAL: Micros = SECOND;
 /// The same of one that others may overturn at any time, such as workers that hold leases.
 const PROVISIONAL: Micros = SECOND / 50;
 
-/// How long after a refusal a busy caller is refused while a question about it is under way. Without this every
-/// request of a flood would ask Redis.
+/// How long after a refusal a busy caller is refused while a question about it is under way, also if permits were leased
+/// since. Without this every request of a flood would ask Redis.
 const SHORT: Micros = SECOND / 10;
 
 /// A worker's knowledge of one caller.
@@ -144,7 +144,7 @@ impl Lease {
         let before = self.block();
         self.ends = now.later(life.min(LIFE));
         (self.block, self.left, self.asking) = (block, block.permits, false);
-        self.refusal.clear();
+        self.refusal.until = 0;
         before
     }
 
@@ -182,8 +182,9 @@ impl Lease {
 #[derive(Debug, Clone, Copy, Default)]
 struct Remembered {
     refusal: Refusal,
+    /// When it arrived; zero if there was none.
     since: Micros,
-    /// Zero if there was no refusal since the latest admission.
+    /// Zero if permits were leased since.
     until: Micros,
 }
 
@@ -203,7 +204,7 @@ impl Remembered {
 
     /// Ticks since it; forever if there was none.
     fn age(&self, now: Now) -> Micros {
-        if self.until == 0 { Micros::MAX } else { now.mono.saturating_sub(self.since) }
+        if self.since == 0 { Micros::MAX } else { now.mono.saturating_sub(self.since) }
     }
 }
 

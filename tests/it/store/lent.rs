@@ -228,7 +228,8 @@ impl Desk {
                 self.give_back();
                 let ends = sent.later(spend.min(LIFE));
                 self.hand = Held { receipt: self.receipts, permits, left: permits, ends };
-                self.refused = None;
+                // It is no longer remembered, but was not long ago.
+                self.refused = self.refused.map(|(cost, since, _, fits)| (cost, since, 0, fits));
             }
             let (lease, term) = (self.receipts, self.receipts + 1);
             RuleReply { lease, term, spend, ..lends(permits) }
