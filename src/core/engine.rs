@@ -21,6 +21,8 @@ mod settle;
 mod upkeep;
 mod usage;
 
+use std::any::Any;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -36,8 +38,10 @@ use crate::policy::{Accepted, Except, LimitFields, Match, Rule};
 use crate::port::{Clock, Request};
 use crate::redis::client::Client;
 use crate::redis::handle::Handle;
+use crate::redis::store::RedisStore;
 use crate::report::metrics::RuleCounts;
 use crate::settling::Settler;
+use crate::store::Store;
 use crate::store::slots::traffic::Traffic;
 use crate::time::{Micros, Now};
 use crate::verdict::Verdict;
@@ -90,7 +94,7 @@ pub struct Engine {
     /// Through which the fleet is asked.
     client: Option<Client>,
     /// What is to be asked, and how Redis is.
-    redis: Handle,
+    redis: Rc<RefCell<Handle>>,
     /// The requests that wait for an answer, by their tickets.
     asked: BTreeMap<u64, Asked>,
     /// What operators have asked Redis.
@@ -121,7 +125,8 @@ struct Judge {
     plans: Option<Box<plans::Judged>>,
     /// Its actor's number in [`Callers`]; none for `all`.
     actor: Option<usize>,
-    store: usage::Callers,
+    /// Counts its callers.
+    store: Box<dyn Store>,
     /// How many callers the store has room for.
     keys: u64,
     bans: Option<Banned>,
@@ -222,5 +227,22 @@ impl Engine {
                 self.refuse()
             }
         }
+    }
+}
+
+impl Judge {
+    /// The store of its callers, which judges by this plan from now on, if the rule has plans.
+    #[inline(always)]
+    fn by_plan(&mut self, plan: u32) -> &mut dyn Store {
+        if self.plans.is_some() {
+            self.store.judge_by(plan);
+        }
+        &mut *self.store
+    }
+
+    /// The same if Redis counts them.
+    fn in_redis(&mut self, plan: u32) -> Option<&mut RedisStore> {
+        let store: &mut dyn Any = self.by_plan(plan);
+        store.downcast_mut()
     }
 }

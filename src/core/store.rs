@@ -25,16 +25,18 @@ pub mod usage;
 mod watermark;
 mod weak_registry;
 
+use std::any::Any;
+
 use crate::decision::Decision;
 use crate::key::Key;
-use crate::settlement::Settlement;
+use crate::permit::Unsettled;
 use crate::time::{Micros, Now};
 pub use counter_spec::CounterSpec;
 pub use reservation::Reservation;
 use usage::{Unliftable, Usage};
 
 /// The callers of one rule.
-pub trait Store {
+pub trait Store: Any {
     /// Judges by the numbers of this plan from now on, where a rule has plans. What was used stays used.
     fn judge_by(&mut self, plan: u32);
 
@@ -55,8 +57,8 @@ pub trait Store {
     fn undo(&mut self, reservation: &mut Reservation);
 
     /// Permits left after the charge, or as the request found it if there was none; never more than
-    /// the truth.
-    fn remaining(&mut self, reservation: &Reservation) -> u64;
+    /// the truth. Nothing if that is not known here.
+    fn remaining(&mut self, reservation: &Reservation) -> Option<u64>;
 
     /// Ticks until the caller has more permits than are left, if it has used any; nothing if its state is not known here.
     fn renewal(&mut self, _reservation: &Reservation) -> Option<Option<Micros>> {
@@ -69,10 +71,10 @@ pub trait Store {
     /// Gives the place of a held request of so many permits back, if it still is the last in its line.
     fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now);
 
-    /// Settles a charge of a caller at `now`. Whether that is done; otherwise others were faster, and it is to be tried
+    /// Settles a charge at `now`. Whether that is done; otherwise others were faster, and it is to be tried
     /// again.
     #[must_use]
-    fn settle(&mut self, key: Key, settlement: &Settlement, now: Now) -> bool;
+    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool;
 
     /// What a caller has used; nothing if each worker counts for itself.
     fn look_at(&mut self, _key: Key, _now: Now) -> Option<Usage> {

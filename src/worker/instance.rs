@@ -266,7 +266,7 @@ impl Instance {
     /// What is known of Redis, if there is one.
     fn redis<T>(&self, read: impl FnOnce(&Handle) -> T) -> Option<T> {
         let engine = self.has_redis.then(|| self.engine.try_borrow().ok()).flatten()?;
-        Some(read(engine.redis()))
+        Some(read(&engine.redis()))
     }
 
     fn clock<'a>(&'a self, host: &'a dyn Host) -> Clocks<'a> {

@@ -43,6 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "calendar",
             "decision",
             "key",
+            "permit",
             "policy",
             "port",
             "settlement",

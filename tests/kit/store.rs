@@ -3,42 +3,48 @@
 pub mod gateway;
 pub mod rule;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use diana_core::decision::Decision;
 use diana_core::key::Key;
+use diana_core::permit::{Unsettled, permits};
+use diana_core::policy::redis::OnFailure;
 use diana_core::redis::handle::Handle;
-use diana_core::redis::store::RedisStore;
+use diana_core::redis::part::Parts;
+use diana_core::settlement::Settlement;
+use diana_core::settling::Heard;
 use diana_core::store::{Reservation, Store};
 use diana_core::time::Now;
 
+/// What a store for the fleet goes by, of a Redis of one part that can be relied upon.
+pub fn together() -> Rc<RefCell<Handle>> {
+    Rc::new(RefCell::new(Handle::new(OnFailure::Gateway, Parts::ONE)))
+}
+
+/// A charge of a caller whose request has ended.
+pub fn ended(key: Key, settlement: &Settlement) -> Unsettled {
+    let Settlement { receipt, since, reserved, used } = *settlement;
+    let (reserved, used) = (permits(reserved), permits(used));
+    let heard = Heard::default();
+    let (is_own, is_alone) = (true, false);
+    Unsettled { key, receipt, since, reserved, used, rule: 0, plan: 0, heard, is_own, is_alone }
+}
+
 /// A request that no other rule judges.
 pub trait Take {
-    /// Checks a request, and charges it if it may leave at once and shares no bucket. Then it returns `None`.
+    /// Checks a request, and charges it if it may leave at once and shares no bucket. Then it returns `None`, but never
+    /// where Redis has to decide.
     fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation>;
 }
 
 impl<S: Store + ?Sized> Take for S {
     fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
         let mut found = self.check(key, cost, now);
-        let is_charged = found.decision() == Decision::NOW
+        let is_charged = !found.asks()
+            && found.decision() == Decision::NOW
             && !found.is_overflow()
             && self.charge(&mut found, 0).is_admitted();
-        (!is_charged).then_some(found)
-    }
-}
-
-/// The same in a store of the fleet.
-pub trait TakeOfFleet {
-    /// As [`Take::take`], unless Redis has to decide.
-    fn take(&mut self, key: Key, cost: u64, now: Now, handle: &mut Handle) -> Option<Reservation>;
-}
-
-impl TakeOfFleet for RedisStore {
-    fn take(&mut self, key: Key, cost: u64, now: Now, handle: &mut Handle) -> Option<Reservation> {
-        let mut found = self.check(key, cost, now, handle);
-        let is_charged = !found.asks()
-            && !found.is_overflow()
-            && found.decision() == Decision::NOW
-            && self.charge(&mut found, 0, handle).is_admitted();
         (!is_charged).then_some(found)
     }
 }

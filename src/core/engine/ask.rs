@@ -6,6 +6,8 @@
 
 mod handed;
 
+use std::cell::Ref;
+
 use super::opinion::{Basis, Says};
 use super::round::Round;
 use super::{Banned, Engine, Opinion};
@@ -40,24 +42,26 @@ impl Engine {
     /// When there is something to do between the gateway and Redis the next time.
     #[must_use]
     pub fn next(&self, now: Micros) -> Option<Micros> {
-        self.client.as_ref().and_then(|client| client.next(now, &self.redis))
+        self.client.as_ref().and_then(|client| client.next(now, &self.redis.borrow()))
     }
 
     /// How Redis is, and what is to be done there.
     #[must_use]
-    pub fn redis(&self) -> &Handle {
-        &self.redis
+    pub fn redis(&self) -> Ref<'_, Handle> {
+        self.redis.borrow()
     }
 
     /// Asks no more whether Redis is back, until it is needed again.
     pub fn need_no_redis(&mut self) {
-        self.redis.in_use = false;
+        self.redis.borrow_mut().in_use = false;
     }
 
     /// Settles what another engine has not, which has ended, if it lies where its own does. Whether it does.
     pub fn inherit(&mut self, other: &mut Engine) -> bool {
         match (&self.client, &other.client) {
-            (Some(own), Some(client)) => own.inherit(&mut self.redis, client, &mut other.redis),
+            (Some(own), Some(client)) => {
+                own.inherit(&mut self.redis.borrow_mut(), client, &mut other.redis.borrow_mut())
+            }
             _ => false,
         }
     }
@@ -72,7 +76,7 @@ impl Engine {
     pub(super) fn ask(&mut self, delay: Micros) -> Verdict {
         let Some(client) = &mut self.client else { return Verdict::pass() };
         let mut questions = Vec::new();
-        let round = Round::of(&self.scratch.opinions, &self.rules, self.redis.parts);
+        let round = Round::of(&self.scratch.opinions, &self.rules, self.redis.borrow().parts);
         if round.follows {
             // It is asked about once more, and has as long for that.
             self.scratch.since = self.scratch.now.mono;
@@ -89,7 +93,7 @@ impl Engine {
                 _ => continue,
             }
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
-            if let Some(store) = judge.store.under(opinion.plan).redis() {
+            if let Some(store) = judge.in_redis(opinion.plan) {
                 let (now, shadow) = (self.scratch.now, opinion.shadow);
                 let asked = (opinion.key, opinion.cost);
                 let charge = store.question(asked, now, shadow, round.tentative);
@@ -102,7 +106,7 @@ impl Engine {
             }
         }
         let since = self.scratch.since;
-        let ticket = client.ask(delay, questions, since, &mut self.redis);
+        let ticket = client.ask(delay, questions, since, &mut self.redis.borrow_mut());
         let opinions = std::mem::take(&mut self.scratch.opinions);
         self.asked.insert(ticket, Asked { since, opinions, gone: false });
         Verdict::Ask { ticket }
@@ -124,7 +128,7 @@ impl Engine {
         }
         for opinion in &mut self.scratch.opinions {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
-            opinion.catch_up(judge, now, &mut self.redis);
+            opinion.catch_up(judge, now);
         }
         Some(self.conclude())
     }
@@ -147,7 +151,8 @@ impl Engine {
     /// Does what is due between the gateway and Redis. The requests whose answers have come.
     pub fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<Resumed> {
         let client = self.client.as_mut();
-        let completed = client.map(|client| client.work(now, callout, &mut self.redis));
+        let completed =
+            client.map(|client| client.work(now, callout, &mut self.redis.borrow_mut()));
         self.hand_out(completed.unwrap_or_default(), now)
     }
 
@@ -159,13 +164,15 @@ impl Engine {
         answer: &port::Answer<'_>,
         now: Now,
     ) -> Option<Vec<Resumed>> {
-        let completed = self.client.as_mut()?.answer(token, answer, now, &mut self.redis)?;
+        let completed =
+            self.client.as_mut()?.answer(token, answer, now, &mut self.redis.borrow_mut())?;
         Some(self.hand_out(completed, now))
     }
 
     /// Forgets the calls that were made by one who has ended, as [`Engine::work`].
     pub fn lose(&mut self, caller: u32, now: Now) -> Vec<Resumed> {
-        let completed = self.client.as_mut().map(|client| client.lose(caller, &mut self.redis));
+        let completed =
+            self.client.as_mut().map(|client| client.lose(caller, &mut self.redis.borrow_mut()));
         self.hand_out(completed.unwrap_or_default(), now)
     }
 
@@ -173,7 +180,7 @@ impl Engine {
     pub(super) fn give_back(&mut self) {
         for opinion in &mut self.scratch.opinions {
             if let Some(judge) = self.rules.get_mut(opinion.rule) {
-                opinion.give_back(judge, &mut self.redis);
+                opinion.give_back(judge);
             }
         }
     }
@@ -208,16 +215,16 @@ impl Engine {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             match answer.settled(target) {
                 Some(Settled::Decided { reply: Reply::Rule(reply), wait, sent, at }) => {
-                    opinion.hear(judge, &reply, (wait, at), (sent, now), &mut self.redis);
+                    opinion.hear(judge, &reply, (wait, at), (sent, now));
                 }
-                _ => opinion.hear_nothing(judge, now, &mut self.redis),
+                _ => opinion.hear_nothing(judge, now),
             }
             if let Some(Settled::Decided { reply: Reply::Ban(reply), .. }) =
                 answer.settled(Target::Ban(opinion.rule))
                 && let Some(bans) = judge.bans.as_mut().and_then(Banned::redis)
             {
-                let left = bans.take(opinion.key, &reply, now.mono, &mut self.redis);
-                opinion.ban(judge, left, &mut self.redis);
+                let left = bans.take(opinion.key, &reply, now.mono, &mut self.redis.borrow_mut());
+                opinion.ban(judge, left);
             }
         }
     }

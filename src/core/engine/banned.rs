@@ -13,8 +13,9 @@ impl Engine {
                 && opinion.is_own
                 && !opinion.shadow
             {
-                let left = bans.left(opinion.key, self.scratch.now.mono, &mut self.redis);
-                opinion.ban(judge, left, &mut self.redis);
+                let left =
+                    bans.left(opinion.key, self.scratch.now.mono, &mut self.redis.borrow_mut());
+                opinion.ban(judge, left);
             }
         }
         self.heed_bans()

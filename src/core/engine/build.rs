@@ -3,6 +3,7 @@
 mod reads;
 mod spec;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
@@ -10,7 +11,7 @@ use std::rc::Rc;
 use super::charge::Turn;
 use super::plans::Judged;
 use super::upkeep::Upkeep;
-use super::usage::{self, Banned, Usage};
+use super::usage::Banned;
 use super::{Engine, Judge, Limit, Scratch};
 use crate::cost::Teller;
 use crate::hot::spotter::{Spotter, Storage};
@@ -29,9 +30,9 @@ use crate::redis::part::Parts;
 use crate::redis::store::{NoCodec, RedisStore};
 use crate::report::metrics::RuleCounts;
 use crate::settling::Settler;
-use crate::store::CounterSpec;
 use crate::store::stores::Stores;
 use crate::store::tables::Tables;
+use crate::store::{CounterSpec, Store};
 use crate::time::{Micros, SECOND};
 use reads::{excepts_paths, has_exemptions, reads_headers};
 use spec::counter_spec;
@@ -74,12 +75,13 @@ impl Engine {
         let paths = PathIndex::new(policy.limits.iter().map(|limit| limit.urls.as_slice()));
         let needs_path = paths.needs_path() || excepts_paths(&policy);
         let has_exemptions = has_exemptions(&policy);
-        let mut builder = Builder::new(&policy, actors, seed, stores, client.as_ref());
+        let redis = Rc::new(RefCell::new(handle(policy.redis.as_ref(), client.as_ref())));
+        let mut builder =
+            Builder::new(&policy, actors, seed, stores, client.as_ref(), redis.clone());
         let (limits, judges) = builder.limits(policy.limits)?;
         let Builder { stores, callers, choosers, .. } = builder;
         let has_turn = |turn: &Turn| judges.iter().any(|judge| judge.turn == *turn);
         let (tick_interval, upkeep) = intervals(&judges);
-        let redis = handle(policy.redis.as_ref(), client.as_ref());
         let mut engine = Engine {
             turns: Turn::ALL.into_iter().filter(has_turn).collect(),
             tick_interval,
@@ -139,6 +141,7 @@ struct Builder<'s> {
     keys: usize,
     /// How many rules there are.
     rules: usize,
+    redis: Rc<RefCell<Handle>>,
     /// Into how many parts the keys of Redis fall, if rules for the fleet are counted there. Otherwise each gateway
     /// counts for itself.
     parts: Option<Parts>,
@@ -151,6 +154,7 @@ impl<'s> Builder<'s> {
         seed: Seed,
         stores: Stores<'s>,
         client: Option<&Client>,
+        redis: Rc<RefCell<Handle>>,
     ) -> Builder<'s> {
         let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
         let percentiles = rules().any(|rule| (1..100).contains(&rule.enforce));
@@ -158,7 +162,8 @@ impl<'s> Builder<'s> {
         client.into_iter().for_each(|client| callers.reseed(client.seed()));
         let (keys, rules) = (policy.keys, rules().count());
         let choosers = Choosers::default();
-        Builder { stores, callers, choosers, keys, rules, parts: client.map(Client::parts) }
+        let parts = client.map(Client::parts);
+        Builder { stores, callers, choosers, keys, rules, redis, parts }
     }
 
     /// All entries, and their rules one after the other.
@@ -197,12 +202,14 @@ impl<'s> Builder<'s> {
         let even = |parts| if rule.actor.len() > 1 { Parts::ONE } else { parts };
         let in_redis = self.parts.filter(|_| rule.scope == Scope::Global).map(even);
         let no_codec = |NoCodec| Unbuildable::new(&rule, "Redis cannot count by its algorithm");
-        let store = match in_redis {
+        let store: Box<dyn Store> = match in_redis {
             Some(parts) => {
-                let store = RedisStore::new(spec, number, parts, stores).map_err(no_codec)?;
-                Usage::Redis(Box::new(store))
+                let redis = self.redis.clone();
+                let store =
+                    RedisStore::new(spec, number, parts, redis, stores).map_err(no_codec)?;
+                Box::new(store)
             }
-            None => Usage::Here(stores.open(rule.scope, spec)),
+            None => stores.open(rule.scope, spec),
         };
         let bans = rule.ban.map(|ban| match in_redis {
             Some(parts) => {
@@ -224,7 +231,7 @@ impl<'s> Builder<'s> {
             algorithm,
             teller: teller.map(Box::new),
             settler,
-            store: usage::Callers::new(store, plans.is_some()),
+            store,
             plans,
             bans,
             hot,

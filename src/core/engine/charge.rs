@@ -90,7 +90,7 @@ impl Engine {
             && let Some(judge) = self.rules.get_mut(opinion.rule)
         {
             // No refusal of the rule's, so none that counts towards a ban.
-            opinion.refuse(judge, Retry::After(1), false, &mut self.redis);
+            opinion.refuse(judge, Retry::After(1), false);
         }
         Charged::Nothing
     }
@@ -102,17 +102,15 @@ impl Engine {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             let Says::Admits { by, .. } = &mut opinion.says else { continue };
             let decision = match by {
-                Basis::Store(found) => judge.store.under(opinion.plan).can_hold(found, delay),
+                Basis::Store(found) => judge.by_plan(opinion.plan).can_hold(found, delay),
                 // It was charged for the instant at which it would have left.
-                Basis::Redis(_)
-                    if judge.store.under(opinion.plan).redis().is_some_and(|it| it.holds()) =>
-                {
+                Basis::Redis(_) if judge.in_redis(opinion.plan).is_some_and(|it| it.holds()) => {
                     Decision::retry(1)
                 }
                 Basis::Redis(_) | Basis::Agreed(_) => Decision::NOW,
             };
             if let Decision::Refuse { retry } = decision {
-                opinion.refuse(judge, retry, opinion.is_own, &mut self.redis);
+                opinion.refuse(judge, retry, opinion.is_own);
                 return false;
             }
         }
@@ -132,15 +130,14 @@ impl Engine {
                 };
                 // Nobody waits for a rule in shadow.
                 let delay = if opinion.shadow { *wait } else { delay };
-                let decision =
-                    judge.store.under(opinion.plan).charge(found, delay, &mut self.redis);
+                let decision = judge.by_plan(opinion.plan).charge(found, delay);
                 if found.is_charged() {
                     continue;
                 }
                 match decision {
                     Decision::Admit { wait: longer } => *wait = longer,
                     Decision::Refuse { retry } => {
-                        opinion.refuse(judge, retry, opinion.is_own, &mut self.redis);
+                        opinion.refuse(judge, retry, opinion.is_own);
                     }
                 }
                 if !opinion.shadow {
@@ -159,7 +156,7 @@ impl Engine {
                 (judge, &mut opinion.says)
                 && found.is_charged()
             {
-                judge.store.under(opinion.plan).undo(found);
+                judge.by_plan(opinion.plan).undo(found);
             }
         }
     }
@@ -170,7 +167,7 @@ impl Engine {
             if let Says::Admits { by: Basis::Store(_), .. } = opinion.says
                 && let Some(judge) = self.rules.get_mut(opinion.rule)
             {
-                opinion.check(judge, self.scratch.now, &mut self.redis);
+                opinion.check(judge, self.scratch.now);
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use super::opinion::{Basis, Grant, Refused, Says};
 use super::{Judge, Opinion};
-use crate::redis::handle::Handle;
 use crate::redis::protocol::RuleReply;
 use crate::time::{Micros, Now};
 
@@ -15,16 +14,15 @@ impl Opinion {
         reply: &RuleReply,
         (wait, at): (Option<Micros>, Micros),
         (sent, now): (Now, Now),
-        redis: &mut Handle,
     ) {
-        let Some(store) = judge.store.under(self.plan).redis() else { return };
+        judge.counts.overflow += u64::from(reply.overflow);
+        let Some(store) = judge.in_redis(self.plan) else { return };
         let wait = wait.filter(|_| reply.retry.is_none());
         let charged = if wait.is_some() { self.cost } else { 0 };
-        let receipt = store.receive(self.key, reply, (self.cost, charged), (sent, now), redis);
+        let receipt = store.receive(self.key, reply, (self.cost, charged), (sent, now));
         // What this worker has on lease is still the caller's.
         let left = store.left(self.key).unwrap_or(reply.remaining);
         self.is_own &= !reply.overflow;
-        judge.counts.overflow += u64::from(reply.overflow);
         self.says = match (reply.retry, wait) {
             (Some(retry), _) => {
                 Says::Refuses(Refused::new(retry, reply.is_outstanding, self.is_own, Some(left)))
@@ -41,17 +39,17 @@ impl Opinion {
     }
 
     /// Redis was asked in vain.
-    pub(super) fn hear_nothing(&mut self, judge: &mut Judge, now: Now, redis: &mut Handle) {
+    pub(super) fn hear_nothing(&mut self, judge: &mut Judge, now: Now) {
         self.alone = true;
-        if let Some(store) = judge.store.under(self.plan).redis() {
-            store.complete(self.key, None, now, redis);
+        if let Some(store) = judge.in_redis(self.plan) {
+            store.complete(self.key, None, now);
         }
     }
 
     /// Says what it says as of `now`.
-    pub(super) fn catch_up(&mut self, judge: &mut Judge, now: Now, redis: &mut Handle) {
+    pub(super) fn catch_up(&mut self, judge: &mut Judge, now: Now) {
         match &mut self.says {
-            Says::Nothing => self.check(judge, now, redis),
+            Says::Nothing => self.check(judge, now),
             Says::Admits { wait, by: Basis::Redis(grant) } => {
                 *wait = grant.until.saturating_sub(now.mono);
             }

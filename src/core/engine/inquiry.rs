@@ -1,6 +1,6 @@
 //! What an operator asks about a rule's callers, and has done to them.
 
-use super::usage::{Banned, Usage as Counting};
+use super::usage::Banned;
 use super::{Engine, Judge};
 use crate::identity::named::Named;
 use crate::key::Key;
@@ -117,7 +117,7 @@ impl Engine {
         if matches!(order, Order::Ban(_) | Order::Unban) && judge.bans.is_none() {
             return Err(Cannot::BansNobody);
         }
-        if let Counting::Redis(store) = judge.by_own_numbers() {
+        if let Some(store) = judge.in_redis(judge.own_plan()) {
             if order == Order::Reset {
                 store.can_lift().map_err(Cannot::Lift)?;
             }
@@ -141,13 +141,15 @@ impl Engine {
         let (Some(client), Some(judge)) = (&mut self.client, self.rules.get_mut(rule)) else {
             return Err(Cannot::Away);
         };
-        if callers.is_empty() || callers.iter().any(|caller| self.redis.is_alone(caller.key)) {
+        if callers.is_empty()
+            || callers.iter().any(|caller| self.redis.borrow().is_alone(caller.key))
+        {
             return Err(Cannot::Away);
         }
         let mut open = Vec::new();
         for caller in callers {
             let questions = judge.questions(rule, caller.key, order);
-            open.push((client.ask(0, questions, now.mono, &mut self.redis), caller));
+            open.push((client.ask(0, questions, now.mono, &mut self.redis.borrow_mut()), caller));
         }
         let ticket = open.first().map_or(0, |(ticket, _)| *ticket);
         self.inquiries.push(Inquiry { rule, order, open, ticket, told: Ok(Vec::new()) });
@@ -192,16 +194,15 @@ impl Engine {
 }
 
 impl Judge {
-    /// Its callers by the rule's own numbers: without a request nobody knows what plan a caller has.
-    fn by_own_numbers(&mut self) -> &mut Counting {
-        let own = self.plans.as_ref().map_or(0, |plans| plans.own());
-        self.store.under(own)
+    /// The plan that stands for the rule's own numbers: without a request nobody knows what plan a caller has.
+    fn own_plan(&self) -> u32 {
+        self.plans.as_ref().map_or(0, |plans| plans.own())
     }
 
     /// Carries out an order about a caller who is counted here.
     fn carry_out(&mut self, caller: Named, order: Order, now: Now) -> Result<Seen, Cannot> {
         let (key, local) = (caller.key, Cannot::Lift(Unliftable::Local));
-        let Counting::Here(store) = self.by_own_numbers() else { return Err(Cannot::Away) };
+        let store = self.by_plan(self.own_plan());
         if order == Order::Reset {
             store.lift(key, now).map_err(Cannot::Lift)?;
         }
@@ -221,7 +222,7 @@ impl Judge {
     /// What Redis is asked about a caller.
     fn questions(&mut self, rule: usize, key: Key, order: Order) -> Vec<(Target, Question)> {
         let mut questions = Vec::new();
-        if let Counting::Redis(store) = self.by_own_numbers() {
+        if let Some(store) = self.in_redis(self.own_plan()) {
             let charge = if order == Order::Reset { store.lifts(key) } else { store.looks_at(key) };
             questions.push((Target::Rule(rule), Question::Rule(charge)));
         }
@@ -249,8 +250,8 @@ impl Judge {
             Some(Settled::Decided { reply, .. }) => Some(reply),
             _ => None,
         };
-        let (Some(Reply::Rule(found)), Counting::Redis(store)) =
-            (reply(Target::Rule(rule)), self.by_own_numbers())
+        let (Some(Reply::Rule(found)), Some(store)) =
+            (reply(Target::Rule(rule)), self.in_redis(self.own_plan()))
         else {
             return Err(Cannot::Unheard);
         };

@@ -112,12 +112,7 @@ impl Engine {
                 opinion.says = Says::Refuses(Refused::finally(Retry::Soon, false, Some(0)));
                 continue;
             }
-            let found = judge.store.under(opinion.plan).check(
-                opinion.key,
-                opinion.cost,
-                now,
-                &mut self.redis,
-            );
+            let found = judge.by_plan(opinion.plan).check(opinion.key, opinion.cost, now);
             judge.counts.overflow += u64::from(found.is_overflow());
             opinion.take(judge, found);
         }

@@ -4,7 +4,6 @@ use super::Judge;
 use crate::algorithm::latest_renewal;
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
-use crate::redis::handle::Handle;
 use crate::report::Outcome;
 use crate::store::Reservation;
 use crate::time::{Micros, Now, SECOND};
@@ -99,11 +98,10 @@ impl Opinion {
     }
 
     /// Checks the request at `now`.
-    pub(super) fn check(&mut self, judge: &mut Judge, now: Now, redis: &mut Handle) {
-        let usage = judge.store.under(self.plan);
-        let reservation = match usage.redis() {
-            Some(store) if self.alone => store.unanswered(self.key, self.cost, now, redis),
-            _ => usage.check(self.key, self.cost, now, redis),
+    pub(super) fn check(&mut self, judge: &mut Judge, now: Now) {
+        let reservation = match judge.in_redis(self.plan) {
+            Some(store) if self.alone => store.check_alone(self.key, self.cost, now),
+            _ => judge.by_plan(self.plan).check(self.key, self.cost, now),
         };
         self.take(judge, reservation);
     }
@@ -124,14 +122,8 @@ impl Opinion {
     }
 
     /// The rule refuses what it would have admitted. What Redis charged goes back.
-    pub(super) fn refuse(
-        &mut self,
-        judge: &mut Judge,
-        retry: Retry,
-        counts: bool,
-        redis: &mut Handle,
-    ) {
-        self.give_back(judge, redis);
+    pub(super) fn refuse(&mut self, judge: &mut Judge, retry: Retry, counts: bool) {
+        self.give_back(judge);
         self.says = match &self.says {
             Says::Admits { by: Basis::Store(found), .. } => {
                 Says::Refuses(Refused::by(judge, self.plan, found, retry, counts))
@@ -144,20 +136,20 @@ impl Opinion {
     }
 
     /// The rule bans the caller for so long, if for any time at all. What Redis charged goes back.
-    pub(super) fn ban(&mut self, judge: &mut Judge, left: Micros, redis: &mut Handle) {
+    pub(super) fn ban(&mut self, judge: &mut Judge, left: Micros) {
         if left > 0 {
-            self.give_back(judge, redis);
+            self.give_back(judge);
             self.says = Says::Bans(left);
         }
     }
 
     /// Gives back what Redis charged, if it did.
-    pub(super) fn give_back(&mut self, judge: &mut Judge, redis: &mut Handle) {
+    pub(super) fn give_back(&mut self, judge: &mut Judge) {
         if let Says::Admits { by, .. } = &mut self.says
             && let Basis::Redis(Grant { receipt, term, left, .. }) = *by
-            && let Some(store) = judge.store.under(self.plan).redis()
+            && let Some(store) = judge.in_redis(self.plan)
         {
-            store.give_back(self.key, (receipt, term), self.cost, redis);
+            store.give_back(self.key, (receipt, term), self.cost);
             *by = Basis::Agreed(left);
         }
     }
@@ -180,7 +172,7 @@ impl Opinion {
             Says::Nothing | Says::Pending | Says::Unavailable(_) => None,
             Says::Bans(_) => Some(0),
             Says::Admits { by: Basis::Store(found), .. } => {
-                judge.store.under(self.plan).remaining(found)
+                judge.by_plan(self.plan).remaining(found)
             }
             Says::Admits { by: Basis::Redis(grant), .. } => Some(grant.left),
             Says::Admits { by: Basis::Agreed(left), .. } => Some(*left),
@@ -195,7 +187,7 @@ impl Opinion {
         }
         let Says::Admits { wait, by } = &self.says else { return None };
         let known = match by {
-            Basis::Store(found) => judge.store.under(self.plan).renewal(found),
+            Basis::Store(found) => judge.by_plan(self.plan).renewal(found),
             Basis::Redis(_) | Basis::Agreed(_) => None,
         };
         known.unwrap_or_else(|| {
@@ -256,7 +248,7 @@ impl Refused {
         retry: Retry,
         counts: bool,
     ) -> Refused {
-        let left = judge.store.under(plan).remaining(found);
+        let left = judge.by_plan(plan).remaining(found);
         Refused::new(retry, found.is_outstanding(), counts, left)
     }
 }

@@ -25,7 +25,7 @@ impl Engine {
                 judge.counts.refuse(outcome, true);
                 continue;
             }
-            judge.note_refusal(opinion, self.scratch.now, &mut self.redis);
+            judge.note_refusal(opinion, self.scratch.now, &mut self.redis.borrow_mut());
             longest = longest.max(retry);
             first = first.or(Some((place, opinion.rule)));
         }

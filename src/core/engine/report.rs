@@ -91,7 +91,7 @@ impl Engine {
             if is_checked_only {
                 // Redis has only been asked whether it fits.
                 if let Says::Admits { by: Basis::Store(found), .. } = &mut opinion.says {
-                    judge.store.under(plan).undo(found);
+                    judge.by_plan(plan).undo(found);
                 }
                 charge.reserved = 0;
             }
@@ -191,7 +191,7 @@ impl Engine {
     pub(super) fn record(&mut self, place: usize) -> Option<Record> {
         let opinion = self.scratch.opinions.get(place)?;
         let judge = self.rules.get_mut(opinion.rule)?;
-        let scope = judge.scope(opinion.key, self.client.is_some(), &self.redis);
+        let scope = judge.scope(opinion.key, self.client.is_some(), &self.redis.borrow());
         Some(judge.record(opinion, scope, self.scratch.now))
     }
 }
@@ -244,7 +244,7 @@ fn charged(judge: &mut Judge, opinion: &Opinion) -> Option<(u64, bool)> {
     let Says::Admits { by, .. } = &opinion.says else { return None };
     match by {
         Basis::Store(found) if found.is_charged() && found.is_counted() => {
-            Some((judge.store.under(opinion.plan).receipt(found), found.is_alone))
+            Some((judge.by_plan(opinion.plan).receipt(found), found.is_alone))
         }
         Basis::Redis(grant) => Some((grant.receipt, false)),
         Basis::Store(_) | Basis::Agreed(_) => None,

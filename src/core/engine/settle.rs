@@ -32,7 +32,7 @@ impl Engine {
                 && used > 0
                 && charge.is_own
             {
-                bans.refused(charge.key, now.mono, &mut self.redis);
+                bans.refused(charge.key, now.mono, &mut self.redis.borrow_mut());
             }
             used
         });
@@ -48,13 +48,7 @@ impl Engine {
             match back {
                 Returned::Seat(seat) => {
                     if let Some(judge) = self.rules.get_mut(seat.rule) {
-                        judge.store.under(seat.plan).leave(
-                            seat.key,
-                            seat.place,
-                            seat.cost,
-                            now,
-                            &mut self.redis,
-                        );
+                        judge.by_plan(seat.plan).leave(seat.key, seat.place, seat.cost, now);
                     }
                 }
                 Returned::Settled(charge) if !self.settle_one(&charge, now) => {
@@ -71,7 +65,7 @@ impl Engine {
     /// Settles a charge. Whether that is done.
     fn settle_one(&mut self, charge: &Unsettled, now: Now) -> bool {
         let Some(judge) = self.rules.get_mut(charge.rule as usize) else { return true };
-        let is_done = judge.store.under(charge.plan).settle(charge, now, &mut self.redis);
+        let is_done = judge.by_plan(charge.plan).settle(charge, now);
         if is_done && judge.settler.as_ref().is_some_and(|settler| settler.is_place()) {
             judge.counts.in_flight -= 1;
         }

@@ -42,7 +42,7 @@ impl Engine {
         self.take_back(now);
         let mut more = false;
         for judge in &mut self.rules {
-            more |= judge.store.any().tidy(now, &mut self.redis);
+            more |= judge.store.tidy(now);
         }
         if !self.upkeep.is_due(now.mono) {
             // What was counted since it last was is not left lying where no other request comes.
@@ -50,7 +50,7 @@ impl Engine {
         }
         for judge in &mut self.rules {
             if let Some(bans) = &mut judge.bans {
-                bans.tidy(now.mono, &mut self.redis);
+                bans.tidy(now.mono, &mut self.redis.borrow_mut());
             }
             more |= judge.hot.as_mut().is_some_and(|hot| hot.tidy(now.mono));
         }
@@ -65,14 +65,14 @@ impl Engine {
         let mode = if self.is_together() { "fleet" } else { "gateway" };
         self.tell_mode(namespace, (self.is_global && self.serves).then_some(mode), metrics);
         if let Some(client) = &mut self.client {
-            client.stats.unsettled = std::mem::take(&mut self.redis.ledgers.dropped);
+            client.stats.unsettled = std::mem::take(&mut self.redis.borrow_mut().ledgers.dropped);
             metrics::flush_fleet(namespace, &mut client.stats, metrics);
         }
         metrics::flush_traffic(namespace, &self.traffic, metrics);
         for judge in &mut self.rules {
             judge.counts.bans = judge.bans.as_mut().map_or(0, |bans| bans.begun());
             judge.counts.flush(namespace, &judge.rule.name, metrics);
-            let change = judge.store.any().change_in_keys();
+            let change = judge.store.change_in_keys();
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
             if let Some(spotter) = &mut judge.hot {
                 let change = std::mem::take(&mut spotter.change);
@@ -94,7 +94,7 @@ impl Engine {
     /// Whether all callers of rules for the fleet are counted together with the other gateways.
     #[must_use]
     pub fn is_together(&self) -> bool {
-        self.client.is_some() && self.redis.away() == 0
+        self.client.is_some() && self.redis.borrow().away() == 0
     }
 
     fn tell_mode(&mut self, namespace: &str, mode: Option<&'static str>, metrics: &dyn Metrics) {
@@ -146,8 +146,11 @@ impl Engine {
         self.flush(namespace, metrics);
         self.tell_mode(namespace, None, metrics);
         for judge in &mut self.rules {
-            judge.bans.iter_mut().for_each(|bans| bans.tidy(now.mono, &mut self.redis));
-            let change = judge.store.any().close(now, &mut self.redis);
+            judge
+                .bans
+                .iter_mut()
+                .for_each(|bans| bans.tidy(now.mono, &mut self.redis.borrow_mut()));
+            let change = judge.store.close(now);
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
         }
     }

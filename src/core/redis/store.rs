@@ -8,20 +8,25 @@ mod answer;
 mod lift;
 mod operations;
 mod recall;
-mod settle;
 mod share;
 mod terms;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use super::handle::Handle;
 use super::part::Parts;
+use super::protocol::{Back, Charge};
 use crate::decision::Decision;
 use crate::key::Key;
+use crate::permit::Unsettled;
 use crate::policy::redis::OnFailure;
+use crate::settlement::Settlement;
 use crate::store::leases::Leases;
 use crate::store::plans::ByPlan;
 use crate::store::reservation::By;
 use crate::store::stores::Stores;
-use crate::store::{CounterSpec, Reservation};
+use crate::store::{CounterSpec, Reservation, Store};
 use crate::time::{Micros, Now, SECOND};
 use share::Share;
 use terms::Terms;
@@ -31,6 +36,8 @@ const AWAY: Micros = SECOND;
 
 /// A rule that all gateways count together.
 pub struct RedisStore {
+    /// What is known of Redis, and what is to be done there.
+    handle: Rc<RefCell<Handle>>,
     /// The number of the rule among those of its engine.
     number: usize,
     terms: Terms,
@@ -58,9 +65,11 @@ impl RedisStore {
         spec: CounterSpec,
         number: usize,
         parts: Parts,
+        handle: Rc<RefCell<Handle>>,
         stores: &mut Stores<'_>,
     ) -> Result<RedisStore, NoCodec> {
         Ok(RedisStore {
+            handle,
             number,
             terms: Terms::of(&spec, parts).ok_or(NoCodec)?,
             plans: ByPlan::new(&spec),
@@ -72,15 +81,6 @@ impl RedisStore {
         })
     }
 
-    /// As [`Store::judge_by`](crate::store::Store::judge_by).
-    pub fn judge_by(&mut self, plan: u32) {
-        let parts = self.parts;
-        if self.plans.take(plan, &mut self.terms, |spec| Terms::of(spec, parts)) {
-            self.leases.plan = plan;
-            self.share.judge_by(plan);
-        }
-    }
-
     /// Whether a request may have to wait for its turn.
     #[must_use]
     pub fn holds(&self) -> bool {
@@ -88,40 +88,47 @@ impl RedisStore {
     }
 
     /// Decides without Redis.
-    fn check_alone(&mut self, key: Key, cost: u64, now: Now, handle: &mut Handle) -> Reservation {
-        handle.in_use = true;
-        match self.terms.spec.on_failure.unwrap_or(handle.on_failure) {
+    pub fn check_alone(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
+        let (on_failure, gateways) = {
+            let mut handle = self.handle.borrow_mut();
+            handle.in_use = true;
+            (self.terms.spec.on_failure.unwrap_or(handle.on_failure), handle.gateways)
+        };
+        match on_failure {
             OnFailure::Gateway => {
-                let reservation = self.share.part(handle.gateways, now).check(key, cost, now);
+                let reservation = self.share.part(gateways, now).check(key, cost, now);
                 Reservation { is_alone: true, ..reservation }
             }
             OnFailure::Allow => Reservation::new(key, cost, now, Decision::NOW, By::Nobody),
             OnFailure::Deny => Reservation::new(key, cost, now, Decision::retry(AWAY), By::Nobody),
         }
     }
+}
 
-    /// As [`Store::check`](crate::store::Store::check).
-    pub fn check(&mut self, key: Key, cost: u64, now: Now, handle: &mut Handle) -> Reservation {
+impl Store for RedisStore {
+    fn judge_by(&mut self, plan: u32) {
+        let parts = self.parts;
+        if self.plans.take(plan, &mut self.terms, |spec| Terms::of(spec, parts)) {
+            self.leases.plan = plan;
+            self.share.judge_by(plan);
+        }
+    }
+
+    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
         if cost > self.terms.most {
             return Reservation::new(key, cost, now, Decision::NEVER, By::Known);
         }
-        let is_alone = handle.is_alone(key);
-        if let Some(known) = self.recall((key, cost), now, is_alone, handle) {
+        let is_alone = self.handle.borrow().is_alone(key);
+        if let Some(known) = self.recall((key, cost), now, is_alone) {
             return known;
         }
         if is_alone {
-            return self.check_alone(key, cost, now, handle);
+            return self.check_alone(key, cost, now);
         }
         Reservation::new(key, cost, now, Decision::NOW, By::Redis)
     }
 
-    /// As [`Store::charge`](crate::store::Store::charge).
-    pub fn charge(
-        &mut self,
-        reservation: &mut Reservation,
-        delay: Micros,
-        handle: &mut Handle,
-    ) -> Decision {
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
         if reservation.is_alone {
             let decision = self.share.last().charge(reservation, delay);
             reservation.is_alone = true;
@@ -135,7 +142,7 @@ impl RedisStore {
                     return Decision::retry(1);
                 }
                 reservation.is_charged = true;
-                self.renew_early(key, now, handle);
+                self.renew_early(key, now);
                 Decision::Admit { wait: delay }
             }
             By::Nobody if decision.is_admitted() => {
@@ -148,16 +155,14 @@ impl RedisStore {
         }
     }
 
-    /// As [`Store::can_hold`](crate::store::Store::can_hold).
-    pub fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+    fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
         match reservation.is_alone {
             true => self.share.last().can_hold(reservation, delay),
             false => Decision::NOW,
         }
     }
 
-    /// As [`Store::undo`](crate::store::Store::undo).
-    pub fn undo(&mut self, reservation: &mut Reservation) {
+    fn undo(&mut self, reservation: &mut Reservation) {
         if reservation.is_alone {
             return self.share.last().undo(reservation);
         }
@@ -166,10 +171,9 @@ impl RedisStore {
         }
     }
 
-    /// As [`Store::remaining`](crate::store::Store::remaining); none where Redis was not asked.
-    pub fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
+    fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
         match reservation.by {
-            _ if reservation.is_alone => Some(self.share.last().remaining(reservation)),
+            _ if reservation.is_alone => self.share.last().remaining(reservation),
             By::Lease => self.left(reservation.key),
             By::Nobody | By::Redis => None,
             // A request that never fits is refused without asking Redis. A limit of zero has no permits left.
@@ -178,45 +182,65 @@ impl RedisStore {
         }
     }
 
-    /// As [`Store::renewal`](crate::store::Store::renewal).
-    pub fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
+    fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
         if reservation.is_alone { self.share.last().renewal(reservation) } else { None }
     }
 
-    /// As [`Store::receipt`](crate::store::Store::receipt).
-    pub fn receipt(&mut self, reservation: &Reservation) -> u64 {
+    fn receipt(&mut self, reservation: &Reservation) -> u64 {
         // What is charged by a lease is neither settled nor held.
         self.share.receipt(reservation)
     }
 
-    /// As [`Store::leave`](crate::store::Store::leave).
-    pub fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now, handle: &mut Handle) {
-        if handle.is_alone(key) {
+    fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now) {
+        if self.handle.borrow().is_alone(key) {
             self.share.last().leave(key, receipt, cost, now);
         } else {
-            self.give_back(key, (receipt, 0), cost, handle);
+            self.give_back(key, (receipt, 0), cost);
         }
     }
 
-    /// As [`Store::tidy`](crate::store::Store::tidy).
-    pub fn tidy(&mut self, now: Now, handle: &mut Handle) -> bool {
-        self.hand_in_blocks(now, false, handle);
+    fn tidy(&mut self, now: Now) -> bool {
+        self.hand_in_blocks(now, false);
         let mut more = self.leases.is_any_out() | self.share.last().tidy(now);
         if self.is_held {
-            more |= handle.ledgers.beat(&self.nothing(Key::ALL), now.mono);
+            more |= self.handle.borrow_mut().ledgers.beat(&self.nothing(Key::ALL), now.mono);
         }
         more
     }
 
-    /// As [`Store::change_in_keys`](crate::store::Store::change_in_keys).
-    pub fn change_in_keys(&mut self) -> i64 {
+    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
+        let (key, settlement) = (charge.key, charge.settlement());
+        if charge.is_alone {
+            return self.share.last().settle(charge, now);
+        }
+        let Settlement { receipt, used, .. } = settlement;
+        if self.is_held {
+            self.free(key, receipt);
+            return true;
+        }
+        self.share.note(key, used, now);
+        let counted = self.terms.spec.keeps_used.then_some(used);
+        if settlement.is_even() && counted.unwrap_or(0) == 0 {
+            return true;
+        }
+        let back = match settlement.debt() {
+            0 => Back::Cost { receipt, term: 0, permits: settlement.back() },
+            permits => Back::Debt { receipt, permits },
+        };
+        let charge = Charge { back, counted, ..self.nothing(key) };
+        let mut handle = self.handle.borrow_mut();
+        let part = handle.parts.of(key);
+        handle.ledgers.add(part, charge);
+        true
+    }
+
+    fn change_in_keys(&mut self) -> i64 {
         self.share.last().change_in_keys()
     }
 
-    /// As [`Store::close`](crate::store::Store::close).
-    pub fn close(&mut self, now: Now, handle: &mut Handle) -> i64 {
+    fn close(&mut self, now: Now) -> i64 {
         while self.leases.is_any_out() {
-            self.hand_in_blocks(now, true, handle);
+            self.hand_in_blocks(now, true);
         }
         self.leases.clear();
         self.share.last().close(now)

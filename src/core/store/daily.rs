@@ -15,7 +15,7 @@ use crate::bloom::Shape;
 use crate::calendar::Windows;
 use crate::decision::Decision;
 use crate::key::Key;
-use crate::settlement::Settlement;
+use crate::permit::Unsettled;
 use crate::time::{Micros, Now};
 pub use filter::DailyFilter;
 
@@ -103,9 +103,9 @@ impl Store for Daily {
 
     fn undo(&mut self, _reservation: &mut Reservation) {}
 
-    fn remaining(&mut self, reservation: &Reservation) -> u64 {
+    fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
         let filter = self.filter.borrow();
-        filter.most(self.part()).saturating_sub(filter.used(reservation.key))
+        Some(filter.most(self.part()).saturating_sub(filter.used(reservation.key)))
     }
 
     fn receipt(&mut self, _reservation: &Reservation) -> u64 {
@@ -114,7 +114,7 @@ impl Store for Daily {
 
     fn leave(&mut self, _key: Key, _receipt: u64, _cost: u64, _now: Now) {}
 
-    fn settle(&mut self, _key: Key, _settlement: &Settlement, _now: Now) -> bool {
+    fn settle(&mut self, _charge: &Unsettled, _now: Now) -> bool {
         true
     }
 

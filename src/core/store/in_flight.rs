@@ -9,7 +9,7 @@ use super::slots::traffic::{Traffic, one_more};
 use super::usage::{Unliftable, Usage};
 use crate::decision::{Decision, Retry};
 use crate::key::Key;
-use crate::settlement::Settlement;
+use crate::permit::Unsettled;
 use crate::time::{Micros, Now};
 
 /// Places come back at any time.
@@ -80,8 +80,8 @@ impl Store for InFlight {
         }
     }
 
-    fn remaining(&mut self, reservation: &Reservation) -> u64 {
-        reservation.refusal.left
+    fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
+        Some(reservation.refusal.left)
     }
 
     fn receipt(&mut self, _reservation: &Reservation) -> u64 {
@@ -95,8 +95,8 @@ impl Store for InFlight {
         }
     }
 
-    fn settle(&mut self, key: Key, settlement: &Settlement, now: Now) -> bool {
-        self.places.give_back(key, settlement.receipt, now.mono)
+    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
+        self.places.give_back(charge.key, charge.receipt, now.mono)
     }
 
     fn tidy(&mut self, now: Now) -> bool {

@@ -14,7 +14,7 @@ use super::{CounterSpec, Reservation, Store};
 use crate::algorithm::{Algorithm, renewal};
 use crate::decision::Decision;
 use crate::key::Key;
-use crate::settlement::Settlement;
+use crate::permit::Unsettled;
 use crate::time::{Micros, Now};
 
 /// A rule's table.
@@ -132,11 +132,11 @@ impl Store for Local {
         }
     }
 
-    fn remaining(&mut self, reservation: &Reservation) -> u64 {
-        let Reservation { key, now, by: By::Row(row), .. } = reservation else { return 0 };
+    fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
+        let Reservation { key, now, by: By::Row(row), .. } = reservation else { return None };
         let mut table = self.table.borrow_mut();
         let place = table.find(*key, *now);
-        self.algorithm.remaining(table.state(*key, place), row.at)
+        Some(self.algorithm.remaining(table.state(*key, place), row.at))
     }
 
     fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
@@ -161,9 +161,10 @@ impl Store for Local {
         self.change(key, now, |state, _, after| algorithm.refund(state, receipt, cost, after));
     }
 
-    fn settle(&mut self, key: Key, settlement: &Settlement, now: Now) -> bool {
+    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
+        let (key, settlement) = (charge.key, charge.settlement());
         let algorithm = &self.algorithm;
-        self.change(key, now, |state, at, after| algorithm.settle(state, at, settlement, after));
+        self.change(key, now, |state, at, after| algorithm.settle(state, at, &settlement, after));
         true
     }
 

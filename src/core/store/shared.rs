@@ -25,9 +25,9 @@ use super::{CounterSpec, Reservation, Store};
 use crate::algorithm::renewal;
 use crate::decision::Decision;
 use crate::key::Key;
+use crate::permit::Unsettled;
 use crate::policy::Memory;
 use crate::port::SharedData;
-use crate::settlement::Settlement;
 use crate::time::{Micros, Now};
 
 /// The memory of a rule: leases in each worker, slots in the host.
@@ -128,9 +128,9 @@ impl Store for Shared {
         }
     }
 
-    fn remaining(&mut self, reservation: &Reservation) -> u64 {
+    fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
         let Reservation { key, now, .. } = *reservation;
-        match &reservation.by {
+        Some(match &reservation.by {
             By::Lease => {
                 let mut transaction = self.begin(key, now);
                 self.read(&mut transaction);
@@ -141,7 +141,7 @@ impl Store for Shared {
             }
             By::Gateway(transaction) => self.transactions.left(transaction),
             _ => reservation.refusal.left,
-        }
+        })
     }
 
     fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
@@ -167,12 +167,13 @@ impl Store for Shared {
         _ = self.take_back((receipt, cost), 0, &mut transaction);
     }
 
-    fn settle(&mut self, key: Key, settlement: &Settlement, now: Now) -> bool {
+    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
+        let (key, settlement) = (charge.key, charge.settlement());
         if settlement.is_even() && !self.spec.keeps_used {
             return true;
         }
         let mut transaction = self.begin(key, now);
-        self.settle_at(settlement, &mut transaction)
+        self.settle_at(&settlement, &mut transaction)
     }
 
     fn look_at(&mut self, key: Key, now: Now) -> Option<Usage> {

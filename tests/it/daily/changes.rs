@@ -15,7 +15,7 @@ fn what_was_used_stays_used_under_other_numbers() {
         let quota = Quota { cost, ..by_day(rpu) };
         let mut new = open(quota, accounts, 10_000, &mut tables);
         let reservation = new.check(super::key(1), cost, START);
-        assert_eq!(new.remaining(&reservation), rpu - 4);
+        assert_eq!(new.remaining(&reservation), Some(rpu - 4));
         assert!(super::admits_of(&mut *new, 2, cost, START));
     }
     let mut same = open(by_day(5), 1_000, 10_000, &mut tables);

@@ -24,7 +24,7 @@ fn who_was_checked_before_others_were_charged_is_judged_anew() {
         // What was refused when it was checked stays so.
         let mut third = store.check(key(1), 1, START);
         assert!(!store.charge(&mut third, 0).is_admitted() && !third.is_charged());
-        assert_eq!(store.remaining(&third), 0);
+        assert_eq!(store.remaining(&third), Some(0));
     }
 }
 
@@ -36,13 +36,13 @@ fn requests_that_take_more_or_less_than_most_are_counted_in_full() {
             open(Quota { cost: 3, ..by_day(30) }, 1_000, 10_000, &mut Tables::default());
         assert!(admits_of(&mut *store, 1, cost, START));
         let seen = store.check(key(1), 3, START);
-        assert_eq!(store.remaining(&seen), 30 - taken, "{cost}");
+        assert_eq!(store.remaining(&seen), Some(30 - taken), "{cost}");
     }
     let mut store = open(Quota { cost: 3, ..by_day(30) }, 1_000, 10_000, &mut Tables::default());
     assert_eq!((0..100).take_while(|_| store.take(key(1), 3, START).is_none()).count(), 10);
     assert!(!admits_of(&mut *store, 1, 1, START));
     let refused = store.take(key(2), 31, START).expect("more than there is");
-    assert_eq!((refused.decision(), store.remaining(&refused)), (Decision::NEVER, 30));
+    assert_eq!((refused.decision(), store.remaining(&refused)), (Decision::NEVER, Some(30)));
 }
 
 /// The filter of the next day counts by what requests take then.
@@ -55,5 +55,5 @@ fn a_day_begins_with_what_requests_take_by_the_new_configuration() {
     let tomorrow = START.later(DAY);
     assert!(admits_of(&mut *new, 1, 1, tomorrow));
     let seen = new.check(key(1), 3, tomorrow);
-    assert_eq!(new.remaining(&seen), 87, "one count stands for three permits");
+    assert_eq!(new.remaining(&seen), Some(87), "one count stands for three permits");
 }

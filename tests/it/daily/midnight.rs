@@ -61,7 +61,7 @@ fn every_day_gives_each_account_what_the_oracle_says() {
                 assert_eq!(decision, Decision::Refuse { retry }, "{given} given at {now:?}");
             }
             let (given, _) = oracle.given(account, now);
-            let left = store.remaining(&reservation);
+            let left = store.remaining(&reservation).unwrap();
             assert!(left <= rpu - given && left / cost == (rpu - given) / cost, "{left} left");
         }
         assert!(days > 100, "{days}");

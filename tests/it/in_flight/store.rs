@@ -12,6 +12,7 @@ use diana_core::store::usage::Unliftable;
 use diana_core::store::{CounterSpec, Store};
 use diana_core::time::{SECOND, Unit};
 use kit::fake::FakeSharedData;
+use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
@@ -41,20 +42,20 @@ fn used(store: &mut dyn Store) -> Option<u64> {
 fn a_place_is_taken_once_and_by_whoever_comes_first() {
     let [mut ours, mut theirs] = open();
     let mut late = ours.check(key(1), 1, START);
-    assert_eq!((late.decision(), ours.remaining(&late)), (Decision::NOW, LIMIT));
+    assert_eq!((late.decision(), ours.remaining(&late)), (Decision::NOW, Some(LIMIT)));
     for taken in 1..=LIMIT {
         let mut found = theirs.check(key(1), 1, START);
         assert_eq!(found.decision(), Decision::NOW);
         assert_eq!(theirs.charge(&mut found, 7), Decision::Admit { wait: 7 });
         assert!(found.is_charged());
-        assert_eq!(theirs.remaining(&found), LIMIT - taken);
+        assert_eq!(theirs.remaining(&found), Some(LIMIT - taken));
         theirs.charge(&mut found, 7);
         assert_eq!(used(&mut *ours), Some(taken), "it holds one");
     }
     assert_eq!(ours.charge(&mut late, 0), FULL);
     assert!(!late.is_charged());
     let told = ours.check(key(1), 1, START);
-    assert_eq!((told.decision(), ours.remaining(&told)), (FULL, 0));
+    assert_eq!((told.decision(), ours.remaining(&told)), (FULL, Some(0)));
     // Who took none gives none back.
     ours.undo(&mut late);
     assert_eq!(used(&mut *ours), Some(LIMIT));
@@ -72,12 +73,12 @@ fn what_was_taken_comes_back_by_its_number() {
     let receipt = theirs.receipt(&other);
     assert_ne!(receipt, ours.receipt(&one));
     let settlement = Settlement { receipt, since: START.mono, reserved: 1, used: 0 };
-    assert!(theirs.settle(key(1), &settlement, START));
+    assert!(theirs.settle(&ended(key(1), &settlement), START));
     assert_eq!(used(&mut *ours), Some(0));
     assert!(!theirs.tidy(START.later(SECOND)), "it holds nothing");
     // What was taken under a number that was given up is not counted any more, so nothing is to be done about it.
     let forgotten = Settlement { receipt: receipt + 1, ..settlement };
-    assert!(theirs.settle(key(1), &forgotten, START));
+    assert!(theirs.settle(&ended(key(1), &forgotten), START));
 }
 
 #[test]

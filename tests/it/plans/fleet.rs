@@ -1,22 +1,23 @@
 //! Callers whose plan changes while Redis counts them, or while it is away.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use diana_core::bloom::Shape;
-use diana_core::policy::redis::OnFailure;
 use diana_core::policy::{Plan, PlanKind, Plans, Quota};
 use diana_core::redis::handle::{Handle, Operation};
 use diana_core::redis::part::Parts;
 use diana_core::redis::protocol::{Back, Charge, Numbers, RuleReply};
 use diana_core::redis::store::RedisStore;
-use diana_core::store::CounterSpec;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
+use diana_core::store::{CounterSpec, Store};
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::Asked;
-use kit::store::TakeOfFleet;
+use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::together;
 
 use crate::store::desk::{self, refuses};
 use crate::store::fleet::away;
@@ -28,7 +29,7 @@ const PLANS: [(u32, u64); 2] = [(FREE, 100), (GOLD, 1000)];
 /// A rule of a worker with two plans, whose only caller is she.
 struct Desk {
     store: RedisStore,
-    handle: Handle,
+    handle: Rc<RefCell<Handle>>,
     data: Rc<Asked>,
     spec: CounterSpec,
 }
@@ -55,8 +56,9 @@ impl Desk {
         let data = Rc::<Asked>::default();
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-        let store = RedisStore::new(spec.clone(), 0, Parts::ONE, &mut stores).unwrap();
-        let handle = Handle::new(OnFailure::Gateway, Parts::ONE);
+        let handle = together();
+        let opened = RedisStore::new(spec.clone(), 0, Parts::ONE, handle.clone(), &mut stores);
+        let store = opened.unwrap();
         Desk { store, handle, data, spec }
     }
 
@@ -67,7 +69,7 @@ impl Desk {
     /// Whether Redis has to be asked about a request of a plan.
     fn asks(&mut self, plan: u32, now: Now) -> bool {
         self.store.judge_by(plan);
-        self.store.check(key(1), 1, now, &mut self.handle).asks()
+        self.store.check(key(1), 1, now).asks()
     }
 
     fn question(&mut self, plan: u32, now: Now) -> Charge {
@@ -78,18 +80,18 @@ impl Desk {
     /// Hears what was asked by a plan.
     fn hear(&mut self, plan: u32, reply: &RuleReply, now: Now) -> u64 {
         self.store.judge_by(plan);
-        self.store.receive(key(1), reply, (1, 1), (now, now), &mut self.handle)
+        self.store.receive(key(1), reply, (1, 1), (now, now))
     }
 
     fn admitted(&mut self, plan: u32, now: Now) -> u64 {
         self.store.judge_by(plan);
-        let Desk { store, handle, .. } = self;
-        (0..2000).take_while(|_| store.take(key(1), 1, now, handle).is_none()).count() as u64
+        let store = &mut self.store;
+        (0..2000).take_while(|_| store.take(key(1), 1, now).is_none()).count() as u64
     }
 
     /// The one block that comes back: by which numbers, how large it was and how much of it is left.
     fn back(&mut self) -> (Numbers, u64, u64) {
-        let all = self.handle.take(usize::MAX);
+        let all = self.handle.borrow_mut().take(usize::MAX);
         let [Operation::GiveBack(Charge { numbers, back, .. })] = all[..] else {
             panic!("{all:?}")
         };
@@ -106,7 +108,7 @@ fn what_was_lent_by_a_plan_is_not_spent_by_another_and_comes_back_by_the_one_tha
         assert_eq!(desk.question(before, START).numbers, by);
         desk.hear(before, &lends(10), START);
         assert!(!desk.asks(before, START), "there is a block");
-        assert!(desk.store.take(key(1), 1, START, &mut desk.handle).is_none());
+        assert!(desk.store.take(key(1), 1, START).is_none());
         assert_eq!(desk.store.left(key(1)), Some(59));
         assert!(desk.asks(after, START));
         assert_eq!(desk.back(), (by, 10, 9));
@@ -114,7 +116,7 @@ fn what_was_lent_by_a_plan_is_not_spent_by_another_and_comes_back_by_the_one_tha
         assert_eq!(desk.question(after, START).numbers, desk.numbers(after));
         desk.hear(after, &lends(7), START);
         assert!(!desk.asks(after, START), "it has a block of its own");
-        assert!(!desk.handle.has_operations());
+        assert!(!desk.handle.borrow().has_operations());
     }
 }
 
@@ -126,7 +128,7 @@ fn a_block_that_runs_low_is_renewed_by_the_plan_that_lent_it() {
         (0..40).for_each(|_| _ = desk.question(plan, START));
         desk.hear(plan, &lends(10), START);
         assert_eq!(desk.admitted(plan, START), 10);
-        let all = desk.handle.take(usize::MAX);
+        let all = desk.handle.borrow_mut().take(usize::MAX);
         let [renewal @ Operation::Renew(..), Operation::GiveBack(used_up)] = &all[..] else {
             panic!("{all:?}")
         };
@@ -144,7 +146,7 @@ fn what_was_asked_by_a_plan_that_is_past_is_noted_once_and_if_it_was_charged() {
         desk.question(GOLD, START);
         desk.store.judge_by(FREE);
         let instants = (START, START);
-        desk.store.receive(key(1), &lends(0), (1, permits), instants, &mut desk.handle);
+        desk.store.receive(key(1), &lends(0), (1, permits), instants);
         assert_eq!(desk.data.writes.get() > 0, is_noted, "{settles} {permits}");
     }
 }
@@ -155,7 +157,7 @@ fn blocks_that_come_back_when_a_store_ends_do_so_by_their_plan() {
     desk.question(GOLD, START);
     desk.hear(GOLD, &lends(10), START);
     desk.store.judge_by(FREE);
-    desk.store.close(START, &mut desk.handle);
+    desk.store.close(START);
     assert_eq!(desk.back(), (desk.numbers(GOLD), 10, 10));
 }
 
@@ -202,7 +204,7 @@ fn an_answer_by_a_plan_that_is_over_gives_back_its_block_and_says_nothing() {
         assert_eq!(desk.store.left(key(1)), Some(0));
         desk.hear(before, &refuses(SECOND, false), START);
         assert!(desk.asks(after, START.later(1)));
-        assert!(!desk.handle.has_operations(), "no block, nothing to give back");
+        assert!(!desk.handle.borrow().has_operations(), "no block, nothing to give back");
     }
 }
 
@@ -215,15 +217,15 @@ fn what_was_let_through_counts_once_redis_is_away() {
             desk.question(plan, START);
             desk.question(other, START);
             desk.hear(plan, &lends(0), START);
-            desk.handle = away();
+            desk.handle.replace(away());
             assert_eq!(desk.admitted(plan, START), rpu - 1, "{plan} {other}");
         }
     }
     let mut desk = Desk::new();
     desk.question(GOLD, START);
     desk.hear(GOLD, &lends(500), START);
-    desk.handle = away();
-    desk.store.close(START, &mut desk.handle);
+    desk.handle.replace(away());
+    desk.store.close(START);
     assert_eq!(desk.admitted(GOLD, START), 499, "more than the other plan has at all");
 }
 
@@ -234,11 +236,11 @@ fn a_gateway_that_is_cut_off_goes_by_its_part_of_the_plan_in_force() {
     for daily in [None, Some(daily)] {
         for gateways in [1, 2, 3, 4] {
             let mut desk = Desk::of(Quota::new(Unit::Day, 100), daily);
-            desk.handle = away();
+            desk.handle.replace(away());
             // Of how many gateways it is one becomes known later than its caller's plan.
             assert_eq!(desk.admitted(FREE, START), 100);
             desk.store.judge_by(GOLD);
-            desk.handle.gateways = gateways;
+            desk.handle.borrow_mut().gateways = gateways;
             let more = 1000_u64.div_ceil(gateways).saturating_sub(100);
             assert_eq!(desk.admitted(GOLD, START), more, "one of {gateways}, {daily:?}");
             assert_eq!(desk.admitted(FREE, START), 0);
@@ -250,11 +252,11 @@ fn a_gateway_that_is_cut_off_goes_by_its_part_of_the_plan_in_force() {
 #[test]
 fn a_caller_of_a_gateway_that_is_cut_off_costs_few_writes() {
     let mut desk = Desk::of(Quota::new(Unit::Second, 100_000), None);
-    desk.handle = away();
-    desk.handle.gateways = 2;
+    desk.handle.replace(away());
+    desk.handle.borrow_mut().gateways = 2;
     for request in 0..1000 {
         let now = START.later(request * 100);
-        assert!(desk.store.take(key(1), 1, now, &mut desk.handle).is_none());
+        assert!(desk.store.take(key(1), 1, now).is_none());
     }
     assert!(desk.data.writes.get() < 300, "{} writes", desk.data.writes.get());
 }

@@ -14,6 +14,7 @@ use kit::fake::FakeSharedData;
 use kit::plans::lifted::{Counter, Left, Tally, follow};
 use kit::plans::random;
 use kit::seed;
+use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
@@ -48,7 +49,7 @@ impl Counter for Workers {
     }
 
     fn settle(&mut self, plan: usize, settlement: &Settlement, now: Now) {
-        assert!(self.any(plan).settle(key(1), settlement, now));
+        assert!(self.any(plan).settle(&ended(key(1), settlement), now));
     }
 
     fn lift(&mut self, plan: usize, now: Now) -> Left {

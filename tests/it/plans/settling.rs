@@ -11,6 +11,7 @@ use diana_core::time::{Now, SECOND, Unit};
 use fastrand::Rng;
 use kit::plans::{Given, keeps_the_bound, random};
 use kit::seed;
+use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
@@ -49,7 +50,7 @@ fn what_is_settled_by_the_plan_that_charged_it_gives_no_more_than_the_largest_pl
                 if rng.u8(0..patience) == 0 && !charged.is_empty() {
                     let (by, settlement) = charged.swap_remove(rng.usize(0..charged.len()));
                     store.judge_by(by as u32);
-                    assert!(store.settle(key(1), &settlement, now));
+                    assert!(store.settle(&ended(key(1), &settlement), now));
                 }
                 store.judge_by(plan as u32);
                 let reserved = rule.quota.cost;

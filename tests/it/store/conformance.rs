@@ -71,7 +71,7 @@ impl Twin {
         }
         assert_eq!(told(decision), told(expected), "at {now:?}");
         let Decision::Admit { wait } = decision else {
-            assert!(self.store.remaining(&reservation) <= algorithm.remaining(&old, now));
+            assert!(self.store.remaining(&reservation) <= Some(algorithm.remaining(&old, now)));
             return;
         };
         let longest = bound::max_delay(self.rule.short, &self.rule.quota);
@@ -95,7 +95,7 @@ impl Twin {
         assert!(self.leases || receipt == algorithm.receipt(&new), "held for {delay} at {now:?}");
         self.waiting.push((caller, receipt, cost));
         let left = algorithm.remaining(&new, now);
-        let told = self.store.remaining(&reservation);
+        let told = self.store.remaining(&reservation).unwrap();
         assert!(told == left || self.leases && told < left, "{told} told, {left} left");
         self.states.insert(caller, new);
     }

@@ -1,26 +1,27 @@
 //! One rule of a worker that Redis counts, whose answers are made up.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use diana_core::decision::Retry;
 use diana_core::policy::Quota;
-use diana_core::policy::redis::OnFailure;
 use diana_core::redis::handle::{Handle, Operation};
 use diana_core::redis::part::Parts;
 use diana_core::redis::protocol::{Charge, RuleReply};
 use diana_core::redis::store::RedisStore;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Reservation};
+use diana_core::store::{CounterSpec, Reservation, Store};
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::Asked;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::together;
 
 /// One rule of a worker, whose only caller is she.
 pub struct Desk {
     pub store: RedisStore,
-    pub handle: Handle,
+    pub handle: Rc<RefCell<Handle>>,
     pub data: Rc<Asked>,
 }
 
@@ -53,12 +54,13 @@ impl Desk {
         let data = Rc::<Asked>::default();
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-        let store = RedisStore::new(spec, 0, Parts::ONE, &mut stores).unwrap();
-        Desk { store, handle: Handle::new(OnFailure::Gateway, Parts::ONE), data }
+        let handle = together();
+        let store = RedisStore::new(spec, 0, Parts::ONE, handle.clone(), &mut stores).unwrap();
+        Desk { store, handle, data }
     }
 
     pub fn check(&mut self, after: u64) -> Reservation {
-        self.store.check(key(1), 1, START.later(after), &mut self.handle)
+        self.store.check(key(1), 1, START.later(after))
     }
 
     /// So many requests, none of which could be decided here.
@@ -70,14 +72,14 @@ impl Desk {
 
     pub fn hear(&mut self, reply: &RuleReply, sent: u64, after: u64) {
         let instants: (Now, Now) = (START.later(sent), START.later(after));
-        self.store.receive(key(1), reply, (1, 0), instants, &mut self.handle);
+        self.store.receive(key(1), reply, (1, 0), instants);
     }
 
     /// What is asked for without anybody waiting.
     pub fn renewals(&mut self) -> usize {
         let renews =
             |it: &Operation| matches!(it, Operation::Renew(0, _, charge) if charge.want > 0);
-        let all = self.handle.take(usize::MAX);
+        let all = self.handle.borrow_mut().take(usize::MAX);
         assert!(all.iter().all(renews), "{all:?}");
         all.len()
     }

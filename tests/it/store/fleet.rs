@@ -1,5 +1,6 @@
 //! What Redis counts, as far as a worker knows it, or counts it while Redis is away.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use diana_core::algorithm::REGISTRY;
@@ -20,18 +21,22 @@ use kit::laws::bound;
 
 use super::races::gap;
 use crate::fleet::{MILLISECOND, Worker};
+use kit::store::Take;
 use kit::store::gateway::{PACE, START, key};
 use kit::store::rule::Rule;
-use kit::store::{Take, TakeOfFleet};
 
-fn open(spec: &CounterSpec) -> Option<RedisStore> {
-    open_in(&Rc::default(), spec)
+fn open(spec: &CounterSpec, handle: &Rc<RefCell<Handle>>) -> Option<RedisStore> {
+    open_in(&Rc::default(), spec, handle)
 }
 
-fn open_in(data: &Rc<FakeSharedData>, spec: &CounterSpec) -> Option<RedisStore> {
+fn open_in(
+    data: &Rc<FakeSharedData>,
+    spec: &CounterSpec,
+    handle: &Rc<RefCell<Handle>>,
+) -> Option<RedisStore> {
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-    RedisStore::new(spec.clone(), 0, Parts::ONE, &mut stores).ok()
+    RedisStore::new(spec.clone(), 0, Parts::ONE, handle.clone(), &mut stores).ok()
 }
 
 /// One whose Redis cannot be relied upon.
@@ -45,7 +50,7 @@ pub fn away() -> Handle {
 struct Twins<'r> {
     rule: &'r Rule,
     fleet: RedisStore,
-    handle: Handle,
+    handle: Rc<RefCell<Handle>>,
     gateway: Box<dyn Store>,
     /// The charges that were not taken back, and what they took.
     held: Vec<(u64, u64, u64)>,
@@ -53,26 +58,26 @@ struct Twins<'r> {
 
 impl Twins<'_> {
     fn request(&mut self, caller: u64, now: Now, longest: u64, rng: &mut Rng) {
-        let Twins { rule, fleet, handle, gateway, held } = self;
+        let Twins { rule, fleet, gateway, held, .. } = self;
         let cost = rule.cost(rng);
         let key = key(caller);
         if rng.u8(..4) == 0 {
-            let (one, other) = (fleet.take(key, cost, now, handle), gateway.take(key, cost, now));
+            let (one, other) = (fleet.take(key, cost, now), gateway.take(key, cost, now));
             assert_eq!(said(one.as_ref()), said(other.as_ref()));
             return;
         }
-        let mut one = fleet.check(key, cost, now, handle);
+        let mut one = fleet.check(key, cost, now);
         let mut other = gateway.check(key, cost, now);
         assert_eq!(said(Some(&one)), said(Some(&other)));
-        assert_eq!(fleet.remaining(&one), Some(gateway.remaining(&other)));
+        assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
         assert_eq!(fleet.renewal(&one), gateway.renewal(&other));
         let Decision::Admit { wait } = one.decision() else { return };
         let delay = wait + if longest > 0 && rng.bool() { rng.u64(..longest) } else { 0 };
         assert_eq!(fleet.can_hold(&mut one, delay), gateway.can_hold(&mut other, delay));
-        let charged = fleet.charge(&mut one, delay, handle);
+        let charged = fleet.charge(&mut one, delay);
         assert_eq!(charged, gateway.charge(&mut other, delay));
         assert_eq!(one.is_charged(), other.is_charged());
-        assert_eq!(fleet.remaining(&one), Some(gateway.remaining(&other)));
+        assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
         assert_eq!(fleet.receipt(&one), gateway.receipt(&other));
         if rng.u8(..4) == 0 {
             fleet.undo(&mut one);
@@ -85,13 +90,13 @@ impl Twins<'_> {
     fn leave(&mut self, now: Now, rng: &mut Rng) {
         if !self.held.is_empty() {
             let (caller, receipt, cost) = self.held.swap_remove(rng.usize(..self.held.len()));
-            self.fleet.leave(key(caller), receipt, cost, now, &mut self.handle);
+            self.fleet.leave(key(caller), receipt, cost, now);
             self.gateway.leave(key(caller), receipt, cost, now);
         }
     }
 
     fn tidy(&mut self, now: Now) {
-        assert_eq!(self.fleet.tidy(now, &mut self.handle), self.gateway.tidy(now));
+        assert_eq!(self.fleet.tidy(now), self.gateway.tidy(now));
         assert_eq!(self.fleet.change_in_keys(), self.gateway.change_in_keys());
     }
 }
@@ -102,11 +107,12 @@ fn said(of: Option<&Reservation>) -> Option<(Decision, bool, bool, bool)> {
 }
 
 fn agree(rule: &Rule, spec: &CounterSpec, rng: &mut Rng) {
-    let Some(fleet) = open(spec) else { return };
+    let handle = Rc::new(RefCell::new(away()));
+    let Some(fleet) = open(spec, &handle) else { return };
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), Rc::<FakeSharedData>::default(), &mut tables);
     let gateway = stores.open(Scope::Gateway, spec.clone());
-    let mut twins = Twins { rule, fleet, handle: away(), gateway, held: Vec::new() };
+    let mut twins = Twins { rule, fleet, handle, gateway, held: Vec::new() };
     assert_eq!(twins.fleet.holds(), spec.can().holds);
     let longest = bound::max_delay(rule.short, &rule.quota);
     let mut now = START;
@@ -118,8 +124,8 @@ fn agree(rule: &Rule, spec: &CounterSpec, rng: &mut Rng) {
             _ => twins.request(rng.u64(..3), now, longest, rng),
         }
     }
-    assert_eq!(twins.fleet.close(now, &mut twins.handle), twins.gateway.close(now));
-    assert!(!twins.handle.has_operations(), "nothing is asked of a Redis that is away");
+    assert_eq!(twins.fleet.close(now), twins.gateway.close(now));
+    assert!(!twins.handle.borrow().has_operations(), "nothing is asked of a Redis that is away");
 }
 
 #[test]
@@ -148,24 +154,21 @@ fn what_becomes_of_requests_while_redis_is_away_is_as_configured() {
     for (on_failure, decision) in
         [(OnFailure::Allow, Decision::NOW), (OnFailure::Deny, Decision::retry(1_000_000))]
     {
-        let mut store = open(&spec).unwrap();
         let mut handle = away();
         handle.on_failure = on_failure;
+        let mut store = open(&spec, &Rc::new(RefCell::new(handle))).unwrap();
         for delay in [0, 7] {
-            let mut reservation = store.check(key(1), 1, START, &mut handle);
+            let mut reservation = store.check(key(1), 1, START);
             assert_eq!(reservation.decision(), decision);
             assert!(!reservation.is_counted());
-            let charged = store.charge(&mut reservation, delay, &mut handle);
+            let charged = store.charge(&mut reservation, delay);
             let is_admitted = on_failure == OnFailure::Allow;
             assert_eq!(charged.is_admitted(), is_admitted);
             assert_eq!(reservation.is_charged(), is_admitted);
             store.undo(&mut reservation);
             assert!(!reservation.is_charged());
         }
-        assert_eq!(
-            store.take(key(1), 1, START, &mut handle).is_none(),
-            on_failure == OnFailure::Allow
-        );
+        assert_eq!(store.take(key(1), 1, START).is_none(), on_failure == OnFailure::Allow);
     }
 }
 
@@ -174,21 +177,21 @@ fn what_becomes_of_requests_while_redis_is_away_is_as_configured() {
 fn what_is_lent_comes_back_when_the_part_changes() {
     const LIMIT: u64 = 1000;
     let spec = Rule::new("W", Quota::new(Unit::Hour, LIMIT)).spec(100);
-    let (data, mut handle) = (Rc::default(), away());
-    let [mut one, mut other] = [(); 2].map(|()| open_in(&data, &spec).unwrap());
+    let (data, handle) = (Rc::default(), Rc::new(RefCell::new(away())));
+    let [mut one, mut other] = [(); 2].map(|()| open_in(&data, &spec, &handle).unwrap());
     let mut admitted = 0;
-    let mut ask = |store: &mut RedisStore, now: Now, handle: &mut Handle| {
-        let is_admitted = store.take(key(1), 1, now, handle).is_none();
+    let mut ask = |store: &mut RedisStore, now: Now| {
+        let is_admitted = store.take(key(1), 1, now).is_none();
         admitted += u64::from(is_admitted);
         is_admitted
     };
     let mut now = START;
     for _ in 0..100 {
         now = now.later(MILLISECOND);
-        assert!(ask(&mut one, now, &mut handle));
+        assert!(ask(&mut one, now));
     }
-    handle.gateways = 2;
-    assert!(ask(&mut one, now, &mut handle));
-    while ask(&mut other, now, &mut handle) {}
+    handle.borrow_mut().gateways = 2;
+    assert!(ask(&mut one, now));
+    while ask(&mut other, now) {}
     assert_eq!(admitted, LIMIT / 2);
 }

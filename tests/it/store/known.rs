@@ -6,9 +6,9 @@ use diana_core::policy::Quota;
 use diana_core::policy::redis::OnFailure;
 use diana_core::redis::handle::Operation;
 use diana_core::redis::protocol::{Back, Charge};
-use diana_core::store::CounterSpec;
+use diana_core::store::{CounterSpec, Store};
 use diana_core::time::{SECOND, Unit};
-use kit::store::TakeOfFleet;
+use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
@@ -23,7 +23,7 @@ fn daily() -> CounterSpec {
 
 /// What is given back: of whom, and what.
 fn back(desk: &mut Desk) -> Vec<(u64, Back)> {
-    let all = desk.handle.take(usize::MAX);
+    let all = desk.handle.borrow_mut().take(usize::MAX);
     let gives = |it: &Operation| match it {
         Operation::GiveBack(Charge { caller, back, .. }) => (caller.hash, *back),
         other => panic!("{other:?}"),
@@ -45,7 +45,7 @@ fn an_answer_that_lends_nothing_takes_no_block_away() {
         desk.hear(&lends(0), 0, 0);
         assert_eq!(desk.store.left(key(1)), Some(500 + lent));
         assert_eq!(back(&mut desk), []);
-        assert!((0..lent).all(|_| desk.store.take(key(1), 1, START, &mut desk.handle).is_none()));
+        assert!((0..lent).all(|_| desk.store.take(key(1), 1, START).is_none()));
     }
 }
 
@@ -57,7 +57,7 @@ fn a_block_for_which_there_is_no_line_any_more_goes_back() {
         desk.store.question((key(caller), 1), START, false, false);
     }
     desk.hear(&lends(10), 0, 0);
-    desk.store.receive(key(2), &lends(7), (1, 1), (START, START), &mut desk.handle);
+    desk.store.receive(key(2), &lends(7), (1, 1), (START, START));
     assert_eq!(back(&mut desk), [(key(2).hash, block(7, 7))]);
     assert_eq!(desk.store.left(key(1)), Some(510));
 }
@@ -68,19 +68,17 @@ fn what_redis_refused_says_nothing_of_the_part_of_a_gateway_that_is_cut_off() {
     desk.ask(40, 0);
     desk.hear(&refuses(SECOND, false), 0, 0);
     assert!(!desk.check(1).asks());
-    desk.handle = away();
+    desk.handle.replace(away());
     for after in [1, 200 * MS] {
-        assert!(desk.store.take(key(1), 1, START.later(after), &mut desk.handle).is_none());
+        assert!(desk.store.take(key(1), 1, START.later(after)).is_none());
     }
 }
 
 #[test]
 fn a_refusal_is_forgotten_when_it_is_lifted_and_when_its_store_ends() {
     let mut desk = Desk::new("W", 1000);
-    let forget: [fn(&mut Desk); 2] = [
-        |desk| desk.store.forget_refusal(key(1)),
-        |desk| _ = desk.store.close(START, &mut desk.handle),
-    ];
+    let forget: [fn(&mut Desk); 2] =
+        [|desk| desk.store.forget_refusal(key(1)), |desk| _ = desk.store.close(START)];
     for forget in forget {
         desk.ask(1, 0);
         desk.hear(&refuses(SECOND, false), 0, 0);
@@ -100,7 +98,7 @@ fn what_leaves_before_its_turn_is_given_back_to_redis_unless_nobody_can_tell_it(
         (daily(), vec![]),
     ] {
         let mut desk = Desk::of(spec);
-        desk.store.leave(key(1), 9, 3, START, &mut desk.handle);
+        desk.store.leave(key(1), 9, 3, START);
         assert_eq!(back(&mut desk), wanted);
     }
 }
@@ -111,14 +109,14 @@ fn what_nobody_counted_adds_nothing_to_a_block_when_it_is_undone() {
     let mut desk = Desk::new("W", 1000);
     desk.ask(1, 0);
     desk.hear(&lends(10), 0, 0);
-    assert!(desk.store.take(key(1), 1, START, &mut desk.handle).is_none());
-    desk.handle = away();
-    desk.handle.on_failure = OnFailure::Allow;
+    assert!(desk.store.take(key(1), 1, START).is_none());
+    desk.handle.replace(away());
+    desk.handle.borrow_mut().on_failure = OnFailure::Allow;
     let now = START.later(SECOND);
-    let mut free = desk.store.check(key(1), 1, now, &mut desk.handle);
-    assert!(desk.store.charge(&mut free, 0, &mut desk.handle).is_admitted());
+    let mut free = desk.store.check(key(1), 1, now);
+    assert!(desk.store.charge(&mut free, 0).is_admitted());
     desk.store.undo(&mut free);
-    desk.store.close(now, &mut desk.handle);
+    desk.store.close(now);
     assert_eq!(back(&mut desk), [(key(1).hash, block(10, 9))]);
 }
 
@@ -126,11 +124,11 @@ fn what_nobody_counted_adds_nothing_to_a_block_when_it_is_undone() {
 #[test]
 fn an_account_that_was_judged_anew_is_still_the_gateways_own() {
     let mut desk = Desk::of(daily());
-    desk.handle = away();
+    desk.handle.replace(away());
     let mut first = desk.check(0);
-    let mut second = desk.store.check(key(2), 1, START, &mut desk.handle);
+    let mut second = desk.store.check(key(2), 1, START);
     for reservation in [&mut second, &mut first] {
-        assert!(desk.store.charge(reservation, 0, &mut desk.handle).is_admitted());
+        assert!(desk.store.charge(reservation, 0).is_admitted());
         assert_eq!(desk.store.remaining(reservation), Some(9));
     }
 }
@@ -140,7 +138,7 @@ fn what_redis_decides_has_no_renewal_of_its_own() {
     let mut desk = Desk::new("W", 1000);
     let asked = desk.check(0);
     assert_eq!(desk.store.renewal(&asked), None);
-    let asked = desk.store.take(key(1), 1, START, &mut desk.handle);
+    let asked = desk.store.take(key(1), 1, START);
     assert_eq!(asked.map(|it| it.decision()), Some(Decision::NOW), "nobody has decided yet");
 }
 
@@ -152,12 +150,11 @@ fn what_redis_let_through_of_a_quota_counts_on_its_day_once_redis_is_away() {
     for after in [0, 24 * 3600 * SECOND] {
         let now = START.later(after);
         for _ in 0..4 {
-            desk.store.receive(key(1), &lends(0), (1, 1), (now, now), &mut desk.handle);
+            desk.store.receive(key(1), &lends(0), (1, 1), (now, now));
         }
-        let mut alone = away();
+        desk.handle.replace(away());
         for (caller, left) in [(1, 6), (2, 10)] {
-            let admitted =
-                (0..20).filter(|_| desk.store.take(key(caller), 1, now, &mut alone).is_none());
+            let admitted = (0..20).filter(|_| desk.store.take(key(caller), 1, now).is_none());
             assert_eq!(admitted.count(), left, "{after}");
         }
     }
@@ -174,11 +171,11 @@ fn what_was_lent_is_spent_once() {
     desk.store.undo(&mut untaken);
     assert_eq!(desk.store.left(key(1)), Some(510));
     for taken in 1..=10 {
-        assert!(desk.store.take(key(1), 1, START, &mut desk.handle).is_none());
+        assert!(desk.store.take(key(1), 1, START).is_none());
         assert_eq!(desk.store.left(key(1)), Some(510 - taken));
     }
     assert!(desk.check(0).asks());
-    let late = desk.store.charge(&mut untaken, 0, &mut desk.handle);
+    let late = desk.store.charge(&mut untaken, 0);
     assert_eq!(late, Decision::retry(1), "others have spent it");
 }
 
@@ -187,9 +184,9 @@ fn a_question_charges_nothing_and_says_who_asks() {
     let mut desk = Desk::new("TB", 1000);
     let mut asked = desk.check(0);
     assert!(asked.asks());
-    assert_eq!(desk.store.charge(&mut asked, 0, &mut desk.handle), Decision::retry(1));
+    assert_eq!(desk.store.charge(&mut asked, 0), Decision::retry(1));
     assert!(!asked.is_charged());
-    assert!(desk.store.take(key(1), 1, START, &mut desk.handle).is_some_and(|it| it.asks()));
+    assert!(desk.store.take(key(1), 1, START).is_some_and(|it| it.asks()));
     for (shadow, tentative) in [(false, false), (false, true), (true, false), (true, true)] {
         let Charge { cost, shadow: is_shadow, tentative: is_tentative, .. } =
             desk.store.question((key(1), 1), START, shadow, tentative);
@@ -229,11 +226,11 @@ fn there_is_more_to_do_as_long_as_anything_is_lent() {
             desk.ask(1, 0);
             desk.hear(&lends(10), 0, 0);
         }
-        let mut alone = away();
+        desk.handle.replace(away());
         for _ in 0..if of_gateway { 40 } else { 0 } {
-            assert!(desk.store.take(key(2), 1, START, &mut alone).is_none());
+            assert!(desk.store.take(key(2), 1, START).is_none());
         }
-        desk.store.tidy(START, &mut alone)
+        desk.store.tidy(START)
     };
     for (of_redis, of_gateway) in [(false, false), (true, false), (false, true), (true, true)] {
         assert_eq!(is_busy(of_redis, of_gateway), of_redis || of_gateway);
@@ -244,12 +241,12 @@ fn there_is_more_to_do_as_long_as_anything_is_lent() {
 #[test]
 fn a_gateway_that_is_alone_leases_from_its_part() {
     let mut desk = Desk::new("TB", 10_000);
-    let mut alone = away();
+    desk.handle.replace(away());
     for _ in 0..60 {
-        assert!(desk.store.take(key(2), 1, START, &mut alone).is_none());
+        assert!(desk.store.take(key(2), 1, START).is_none());
     }
     let writes = desk.data.writes.get();
-    assert!((0..20).all(|_| desk.store.take(key(2), 1, START, &mut alone).is_none()));
+    assert!((0..20).all(|_| desk.store.take(key(2), 1, START).is_none()));
     assert_eq!(desk.data.writes.get(), writes);
 }
 
@@ -265,8 +262,8 @@ fn what_is_not_lent_is_not_asked_for_however_often_its_caller_comes() {
     ] {
         let mut desk = Desk::of(spec);
         assert_eq!(desk.ask(40, 0).want, 0, "nothing is known of it yet");
-        desk.store.complete(key(1), None, START, &mut desk.handle);
+        desk.store.complete(key(1), None, START);
         assert_eq!(desk.ask(1, MS).want > 0, lends);
-        assert!(!desk.handle.has_operations());
+        assert!(!desk.handle.borrow().has_operations());
     }
 }

@@ -1,14 +1,15 @@
 //! Decisions of a worker about one caller of Redis, against a record of all answers.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use diana_core::decision::Decision;
 use diana_core::policy::Quota;
-use diana_core::policy::redis::OnFailure;
 use diana_core::redis::handle::{Handle, Operation};
 use diana_core::redis::part::Parts;
 use diana_core::redis::protocol::{Back, RuleReply};
 use diana_core::redis::store::RedisStore;
+use diana_core::store::Store;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::{Micros, Now, SECOND, Unit};
@@ -16,6 +17,7 @@ use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::together;
 
 use super::desk::{lends, refuses};
 use super::office::MS;
@@ -81,7 +83,7 @@ impl Held {
 /// A worker with one caller.
 struct Desk {
     store: RedisStore,
-    handle: Handle,
+    handle: Rc<RefCell<Handle>>,
     rule: Rule,
     now: Now,
     rng: Rng,
@@ -105,12 +107,14 @@ impl Desk {
         let mut stores = Stores::new("test".into(), data, &mut tables);
         let short = ["W", "SW", "TB"][rng.usize(..3)];
         let rule = Rule { is_even: rng.bool(), ..Rule::new(short, quota) };
-        let mut store = RedisStore::new(rule.spec(100), 3, Parts::ONE, &mut stores).unwrap();
+        let handle = together();
+        let opened = RedisStore::new(rule.spec(100), 3, Parts::ONE, handle.clone(), &mut stores);
+        let mut store = opened.unwrap();
         // A caller is unknown before its first question.
         store.question((key(1), 1), START, false, false);
         Desk {
             store,
-            handle: Handle::new(OnFailure::Gateway, Parts::ONE),
+            handle,
             rule,
             now: START,
             rng,
@@ -151,10 +155,10 @@ impl Desk {
     fn request(&mut self) {
         let (now, cost) = (self.now, self.rule.cost(&mut self.rng));
         self.demand.see(now.mono);
-        let mut found = self.store.check(key(1), cost, now, &mut self.handle);
+        let mut found = self.store.check(key(1), cost, now);
         if self.hand.has(cost, now) {
             self.seen[0] += 1;
-            assert!(self.store.charge(&mut found, 0, &mut self.handle).is_admitted());
+            assert!(self.store.charge(&mut found, 0).is_admitted());
             self.hand.left -= cost;
             let ends_soon = self.hand.ends.mono < now.mono + AHEAD / 2;
             self.done(self.hand.left <= self.hand.permits / 2 || ends_soon);
@@ -193,7 +197,7 @@ impl Desk {
     fn done(&mut self, is_due: bool) {
         let mut back = Vec::new();
         let mut asked = 0;
-        for operation in self.handle.take(usize::MAX) {
+        for operation in self.handle.borrow_mut().take(usize::MAX) {
             match operation {
                 Operation::GiveBack(charge) => back.push(charge.back),
                 Operation::Renew(3, _, charge) => asked += charge.want,
@@ -235,7 +239,7 @@ impl Desk {
             RuleReply { lease, term, spend, ..lends(permits) }
         };
         let asked = (self.rule.quota.cost, 0);
-        self.store.receive(key(1), &reply, asked, (sent, now), &mut self.handle);
+        self.store.receive(key(1), &reply, asked, (sent, now));
         self.done(false);
     }
 
@@ -249,11 +253,11 @@ impl Desk {
                     self.give_back();
                 }
                 let is_out = self.hand.permits > 0;
-                assert_eq!(self.store.tidy(self.now, &mut self.handle), is_out);
+                assert_eq!(self.store.tidy(self.now), is_out);
                 self.done(false);
             }
             3 => {
-                self.store.complete(key(1), None, self.now, &mut self.handle);
+                self.store.complete(key(1), None, self.now);
                 self.asking = false;
             }
             _ => self.request(),
@@ -271,7 +275,7 @@ fn a_worker_decides_by_what_redis_told_it() {
         let mut desk = Desk::new(rng.fork());
         (0..500).for_each(|_| desk.step());
         desk.give_back();
-        desk.store.close(desk.now, &mut desk.handle);
+        desk.store.close(desk.now);
         desk.done(false);
         seen.iter_mut().zip(desk.seen).for_each(|(sum, of)| *sum += of);
     }

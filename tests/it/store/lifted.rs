@@ -16,6 +16,7 @@ use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::laws::bound::Admission;
 use kit::seed;
+use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
@@ -97,7 +98,7 @@ impl Play {
         let Open { place, receipt, since } = self.open.swap_remove(rng.usize(..self.open.len()));
         let used = rng.u64(0..2);
         let settlement = Settlement { receipt, since: since.mono, reserved: 1, used };
-        assert!(self.stores[worker].settle(key(1), &settlement, self.now));
+        assert!(self.stores[worker].settle(&ended(key(1), &settlement), self.now));
         self.late += usize::from(place.is_none());
         if let Some(place) = place {
             self.past[place].cost = used;
@@ -212,7 +213,7 @@ fn what_is_lent_after_it_was_lifted_comes_back_late_too() {
     let left = |now: Now| {
         let mut store = new();
         let reservation = store.check(key(1), 1, now);
-        store.remaining(&reservation)
+        store.remaining(&reservation).unwrap()
     };
     let mut worker = new();
     let request = |worker: &mut Box<dyn Store>, now: Now| {

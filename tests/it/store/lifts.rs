@@ -10,6 +10,7 @@ use diana_core::store::usage::Unliftable;
 use diana_core::store::{CounterSpec, Store};
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::FakeSharedData;
+use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
@@ -55,7 +56,7 @@ fn who_is_forgotten_is_charged_what_it_owes_and_else_stays_forgotten() {
         // Callers lie in numbered slots.
         let is_slot = |key: &String| key.rsplit('/').next().is_some_and(|name| name.contains('.'));
         let settlement = Settlement { receipt: 0, since: START.mono, reserved: 1, used };
-        assert!(office.store.settle(key(1), &settlement, START));
+        assert!(office.store.settle(&ended(key(1), &settlement), START));
         assert_eq!(office.data.keys().iter().any(is_slot), more < 0, "{used}");
         assert_eq!(office.left(1, START) as i64 - LIMIT as i64, more, "{used}");
     }

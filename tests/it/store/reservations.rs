@@ -77,7 +77,7 @@ fn what_is_charged_twice_is_charged_once() {
         let mut reservation = store.check(key(1), 1, START);
         (0..2).for_each(|_| assert_eq!(charge(&mut *store, &mut reservation), Decision::NOW));
         let found = store.check(key(1), 1, START);
-        assert_eq!(store.remaining(&found), 999, "{scope:?}");
+        assert_eq!(store.remaining(&found), Some(999), "{scope:?}");
     }
 }
 
@@ -120,7 +120,7 @@ fn who_is_undone_takes_nobody_along() {
                 store.remaining(&reservation)
             };
             let (left, most) = (left(&mut *store), left(&mut *alone));
-            assert!(left <= most, "{} {scope:?}: {left} left, {most} at most", rule.short);
+            assert!(left <= most, "{} {scope:?}: {left:?} left, {most:?} at most", rule.short);
         }
     }
 }

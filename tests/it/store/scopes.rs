@@ -13,6 +13,7 @@ use diana_core::time::{SECOND, Unit};
 use kit::fake::FakeSharedData;
 
 use kit::store::rule::Rule;
+use kit::store::together;
 
 /// An algorithm that the script in Redis does not know.
 static UNKNOWN: Entry = Entry { codec: None, ..token_bucket::ENTRY };
@@ -27,7 +28,7 @@ fn what_redis_cannot_count_is_not_counted_elsewhere_in_silence() {
         let mut tables = Tables::default();
         let data = Rc::new(FakeSharedData::default());
         let mut stores = Stores::new("test".into(), data, &mut tables);
-        let opened = RedisStore::new(spec, 0, Parts::ONE, &mut stores).err();
+        let opened = RedisStore::new(spec, 0, Parts::ONE, together(), &mut stores).err();
         assert_eq!(opened, fails.then_some(NoCodec));
     }
 }

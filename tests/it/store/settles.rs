@@ -1,15 +1,14 @@
 //! What a rule whose charges are settled does with what Redis said of a caller, and what it tells of what was used.
 
 use diana_core::decision::Retry;
-use diana_core::permit::Unsettled;
 use diana_core::policy::Quota;
 use diana_core::redis::protocol::{Back, RuleReply};
-use diana_core::settling::Heard;
-use diana_core::store::CounterSpec;
+use diana_core::settlement::Settlement;
+use diana_core::store::{CounterSpec, Store};
 use diana_core::time::{SECOND, Unit};
-use kit::store::TakeOfFleet;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::{Take, ended};
 
 use super::desk::{Desk, lends, refuses};
 use super::fleet::away;
@@ -43,30 +42,18 @@ fn what_was_used_is_settled_where_it_makes_a_difference_and_noted_always() {
         let rule = Rule::new("W", Quota::new(Unit::Second, 100));
         let spec = CounterSpec { settles: true, keeps_used, ..rule.spec(100) };
         let mut desk = Desk::of(spec);
-        let charge = Unsettled {
-            key: key(1),
-            receipt: 9,
-            since: START.mono,
-            reserved,
-            used,
-            rule: 0,
-            plan: 0,
-            heard: Heard::Nothing,
-            is_own: true,
-            is_alone: false,
-        };
-        assert!(desk.store.settle(&charge, START, &mut desk.handle));
-        let sent = desk.handle.ledgers.take(&[], START.mono);
+        let settlement = Settlement { receipt: 9, since: START.mono, reserved, used };
+        assert!(desk.store.settle(&ended(key(1), &settlement), START));
+        let sent = desk.handle.borrow_mut().ledgers.take(&[], START.mono);
         let told = sent.first().map(|(.., charges)| match charges[0].back {
             Back::Cost { permits, .. } => (Some(permits), None),
             Back::Debt { permits, .. } => (None, Some(permits)),
             ref other => panic!("{other:?}"),
         });
         assert_eq!(told, wanted, "{keeps_used} {reserved} {used}");
-        desk.handle = away();
-        let left =
-            (0..200).take_while(|_| desk.store.take(key(1), 1, START, &mut desk.handle).is_none());
-        assert_eq!(left.count() as u32, 100 - used);
+        desk.handle.replace(away());
+        let left = (0..200).take_while(|_| desk.store.take(key(1), 1, START).is_none());
+        assert_eq!(left.count() as u64, 100 - used);
     }
 }
 
@@ -77,12 +64,11 @@ fn what_redis_let_through_counts_when_it_is_settled_and_not_before() {
     let mut desk = Desk::of(CounterSpec { settles: true, ..rule.spec(100) });
     for permits in [1, 40] {
         let instants = (START, START);
-        desk.store.receive(key(1), &lends(0), (permits, permits), instants, &mut desk.handle);
+        desk.store.receive(key(1), &lends(0), (permits, permits), instants);
     }
     assert_eq!(desk.data.writes.get(), 0);
-    desk.handle = away();
-    let admitted =
-        (0..200).take_while(|_| desk.store.take(key(1), 1, START, &mut desk.handle).is_none());
+    desk.handle.replace(away());
+    let admitted = (0..200).take_while(|_| desk.store.take(key(1), 1, START).is_none());
     assert_eq!(admitted.count(), 100);
 }
 

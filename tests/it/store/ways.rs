@@ -13,6 +13,7 @@ use diana_core::store::usage::Unliftable;
 use diana_core::store::{CounterSpec, Store};
 use diana_core::time::{Now, SECOND, Unit};
 use kit::fake::FakeSharedData;
+use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
@@ -56,7 +57,7 @@ fn by_each_way_a_caller_gets_all_of_its_limit_and_no_more() {
             assert_eq!(given.count() as u64, LIMIT, "{name}");
             let found = store.check(key(caller), 1, START.later(3 * LIMIT));
             assert_ne!(found.decision(), Decision::NOW, "{name}");
-            assert_eq!(store.remaining(&found), 0, "{name}");
+            assert_eq!(store.remaining(&found), Some(0), "{name}");
         }
     }
 }
@@ -83,7 +84,7 @@ fn whatever_way_permits_were_charged_they_come_back_if_nothing_was_used() {
         assert!(traffic.writes.get() < 100, "{short}: {:?}", traffic.writes);
         let now = START.later(2 * SECOND);
         for settlement in charged {
-            assert!(store.settle(key(1), &settlement, now), "{short}");
+            assert!(store.settle(&ended(key(1), &settlement), now), "{short}");
         }
         while store.tidy(now) {}
         assert_eq!(store.look_at(key(1), now).unwrap().remaining, MOST, "{short}");

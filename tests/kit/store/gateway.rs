@@ -189,7 +189,7 @@ impl Gateway {
     pub fn left(&self, caller: u64) -> u64 {
         let mut worker = open(&self.rule, self.desks[0].keys, self.data.clone());
         let reservation = worker.store.check(key(caller), 1, self.clock.get());
-        worker.store.remaining(&reservation)
+        worker.store.remaining(&reservation).unwrap_or(0)
     }
 
     pub fn callers(&self) -> Vec<u64> {

@@ -63,14 +63,14 @@ impl Engine {
             Target::Rule(rule) => {
                 let reply = reply.and_then(|(reply, sent)| Some((*reply.rule()?, sent)));
                 let judge = self.rules.get_mut(rule);
-                if let Some(store) = judge.and_then(|it| it.store.under(plan).redis()) {
-                    store.complete(key, reply, now, &mut self.redis);
+                if let Some(store) = judge.and_then(|it| it.in_redis(plan)) {
+                    store.complete(key, reply, now);
                 }
             }
             Target::Ban(rule) => {
                 let bans = self.rules.get_mut(rule).and_then(|it| it.bans.as_mut()?.redis());
                 if let (Some(bans), Some((Reply::Ban(reply), _))) = (bans, reply) {
-                    bans.take(key, &reply, now.mono, &mut self.redis);
+                    bans.take(key, &reply, now.mono, &mut self.redis.borrow_mut());
                 }
             }
         }

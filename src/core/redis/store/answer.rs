@@ -3,9 +3,7 @@
 use super::RedisStore;
 use crate::decision::Retry;
 use crate::key::Key;
-use crate::redis::handle::Handle;
 use crate::redis::protocol::RuleReply;
-use crate::store::Reservation;
 use crate::store::lease::{Block, Refusal};
 use crate::time::Now;
 
@@ -18,9 +16,9 @@ impl RedisStore {
         reply: &RuleReply,
         (cost, permits): (u64, u64),
         (sent, now): (Now, Now),
-        handle: &mut Handle,
     ) -> u64 {
         if self.is_held {
+            let mut handle = self.handle.borrow_mut();
             let part = handle.parts.of(key);
             return match permits {
                 0 => 0,
@@ -30,14 +28,14 @@ impl RedisStore {
         }
         let is_past = self.leases.find(key).is_some_and(|lease| lease.plan != self.plans.in_hand());
         if is_past {
-            return self.receive_for_nobody(key, reply, permits, (now, handle));
+            return self.receive_for_nobody(key, reply, permits, now);
         }
         // What is settled is noted then.
         if permits + reply.block > 0 && !self.terms.spec.settles {
             self.share.note(key, permits + reply.block, now);
         }
         match reply.retry {
-            None if self.terms.spec.daily.is_none() => self.lend(key, reply, sent, handle),
+            None if self.terms.spec.daily.is_none() => self.lend(key, reply, sent),
             None => {}
             Some(retry) => self.remember_refusal(key, reply, cost, retry, (sent, now)),
         }
@@ -46,18 +44,12 @@ impl RedisStore {
 
     /// Takes what was asked by a plan that the caller has no more: a block goes back, and nothing else is true.
     #[inline(never)]
-    fn receive_for_nobody(
-        &mut self,
-        key: Key,
-        reply: &RuleReply,
-        permits: u64,
-        (now, handle): (Now, &mut Handle),
-    ) -> u64 {
+    fn receive_for_nobody(&mut self, key: Key, reply: &RuleReply, permits: u64, now: Now) -> u64 {
         if permits > 0 && !self.terms.spec.settles {
             self.share.note(key, permits, now);
         }
         let block = leased(reply);
-        self.give_back_block(key, block, block.permits, handle);
+        self.give_back_block(key, block, block.permits);
         reply.receipt
     }
 
@@ -69,16 +61,10 @@ impl RedisStore {
     }
 
     /// Takes what became of an operation.
-    pub fn complete(
-        &mut self,
-        key: Key,
-        reply: Option<(RuleReply, Now)>,
-        now: Now,
-        handle: &mut Handle,
-    ) {
+    pub fn complete(&mut self, key: Key, reply: Option<(RuleReply, Now)>, now: Now) {
         match reply {
             Some((reply, sent)) => {
-                self.receive(key, &reply, (self.terms.spec.unit_cost, 0), (sent, now), handle);
+                self.receive(key, &reply, (self.terms.spec.unit_cost, 0), (sent, now));
             }
             None => {
                 if let Some(lease) = self.leases.find(key) {
@@ -88,19 +74,8 @@ impl RedisStore {
         }
     }
 
-    /// Decides about a request about which no answer came.
-    pub fn unanswered(
-        &mut self,
-        key: Key,
-        cost: u64,
-        now: Now,
-        handle: &mut Handle,
-    ) -> Reservation {
-        self.check_alone(key, cost, now, handle)
-    }
-
     /// Takes a block that came with an admission. The rest of the one before goes back.
-    fn lend(&mut self, key: Key, reply: &RuleReply, sent: Now, handle: &mut Handle) {
+    fn lend(&mut self, key: Key, reply: &RuleReply, sent: Now) {
         let block = leased(reply);
         if block.permits == 0 {
             if let Some(lease) = self.leases.find(key) {
@@ -112,7 +87,7 @@ impl RedisStore {
             lease.above = reply.remaining;
         }
         let (before, left) = self.leases.renew(key, block, reply.spend, sent);
-        self.give_back_block(key, before, left, handle);
+        self.give_back_block(key, before, left);
         if let Some(lease) = self.leases.find(key) {
             lease.above = lease.above.saturating_add(left);
         }

@@ -3,7 +3,6 @@
 use super::RedisStore;
 use crate::decision::Decision;
 use crate::key::Key;
-use crate::redis::handle::Handle;
 use crate::store::Reservation;
 use crate::store::lease::Known;
 use crate::store::reservation::By;
@@ -16,11 +15,10 @@ impl RedisStore {
         (key, cost): (Key, u64),
         now: Now,
         is_alone: bool,
-        handle: &mut Handle,
     ) -> Option<Reservation> {
         let plan = self.plans.in_hand();
         if self.leases.find(key)?.plan != plan {
-            self.change_plan(key, plan, handle);
+            self.change_plan(key, plan);
         }
         match self.leases.decide(key, cost, now) {
             Known::Leased => Some(Reservation::new(key, cost, now, Decision::NOW, By::Lease)),
@@ -30,7 +28,7 @@ impl RedisStore {
             Known::Refused(_) | Known::Nothing => {
                 // A block that is spent, or has too little left for this request, is not to be held back from it.
                 let (block, left) = self.leases.take(key);
-                self.give_back_block(key, block, left, handle);
+                self.give_back_block(key, block, left);
                 None
             }
         }
