@@ -1,6 +1,7 @@
 //! What judging one accepted request costs: host calls, which are the dear part in Envoy, and
 //! fuel.
 
+mod features;
 mod gateway;
 mod kinds;
 

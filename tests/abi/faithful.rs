@@ -5,6 +5,8 @@ mod timers;
 use host::Host;
 use host::call_out::Response;
 use host::request::Request;
+use host::shared_data::SharedData;
+use host::status::Status;
 use host::trap::StartError;
 use host::vm::Vm;
 
@@ -194,6 +196,26 @@ fn shared_data_is_common_to_all_vms() {
     assert_eq!(said(&host.start_vm("").unwrap()), ["00", "00", "00", "x-key"]);
     assert_eq!(said(&host.start_vm("").unwrap()), ["08", "00", "00", "x-key"]);
     assert_eq!(host.shared_keys(), 1);
+}
+
+#[test]
+fn every_write_of_any_key_takes_the_next_number() {
+    let mut data = SharedData::default();
+    data.set(b"a", b"1", 0).unwrap();
+    data.set(b"b", b"2", 0).unwrap();
+    data.set(b"a", b"3", 0).unwrap();
+    assert_eq!(data.get(b"a"), Some(&(b"3".to_vec(), 3)));
+    assert_eq!(data.get(b"b"), Some(&(b"2".to_vec(), 2)));
+}
+
+#[test]
+fn a_wrong_number_is_a_mismatch_only_where_the_key_exists() {
+    let mut data = SharedData::default();
+    data.set(b"a", b"1", u32::MAX).unwrap();
+    assert_eq!(data.set(b"a", b"2", u32::MAX), Err(Status::CasMismatch));
+    assert_eq!(data.set(b"a", b"2", 1), Ok(()));
+    assert_eq!(data.set(b"a", b"3", 1), Err(Status::CasMismatch));
+    assert_eq!(data.keys(), 1);
 }
 
 /// Calls `upstream` when it is configured, and looks at the answer.

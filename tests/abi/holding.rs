@@ -1,8 +1,5 @@
 //! Requests that are held: when they go on, how many at once, and what it costs to wait for them.
 
-mod changes;
-mod leaving;
-
 use host::Host;
 use host::request::Request;
 use host::vm::Vm;
@@ -93,50 +90,6 @@ fn a_long_wait_costs_no_ticks_and_a_vm_without_any_has_no_timer() {
         // One for each that waits, and perhaps one for the counts.
         assert!((4..=5).contains(&vm.ticks()) && !vm.has_timer(), "{scope}: {}", vm.ticks());
     }
-}
-
-#[test]
-fn one_who_waits_for_less_puts_nobody_off() {
-    let rule = |rpu| format!("[{{actor: all, unit: second, rpu: {rpu}, algo: LB, scope: local}}]");
-    let (a, b) = (rule(10), rule(20));
-    let rules = format!("limits: [{{Url: /a, rules: {a}}}, {{Url: /b, rules: {b}}}]");
-    let mut host = Host::new(24);
-    let mut vm = start(&mut host, &rules);
-    let began = host.clock().monotonic();
-    let mut streams = Vec::new();
-    for path in ["/a", "/a", "/b", "/b"] {
-        if streams.len() == 2 {
-            vm.run(97 * MILLISECOND);
-        }
-        streams.push(vm.open(&Request::get(path)).unwrap());
-    }
-    vm.run(SECOND);
-    assert_slots(&mut vm, &streams, began, &[0, 100, 97, 147]);
-}
-
-#[test]
-fn a_request_that_several_rules_hold_takes_the_first_instant_that_is_free_in_all() {
-    let rule = |actor, rpu, algo: &str, scope| {
-        format!("{{actor: {actor}, unit: second, rpu: {rpu}, algo: {algo}, scope: {scope}}}")
-    };
-    let rules = [
-        rule("device", 10, "LB", "local"),
-        rule("all", 4, "LB", "gateway"),
-        rule("account", 5, "TB, burst: 1, max_delay: 1s", "gateway"),
-    ];
-    let mut host = Host::new(22);
-    let mut vm = start(&mut host, &format!("limits: [{{Url: /, rules: [{}]}}]", rules.join(", ")));
-    let mut send = |device, account| {
-        let request = Request::get("/").header("x-device-id", device);
-        vm.open(&request.header("x-account-id", account)).unwrap()
-    };
-    let began = host.clock().monotonic();
-    let streams = [send("a", "x"), send("b", "y"), send("a", "x"), send("c", "x")];
-    vm.run(2 * SECOND);
-    assert_slots(&mut vm, &streams, began, &[0, 250, 500, 750]);
-    let state = String::from_utf8(vm.answer(streams[1]).filter_state["wasm.diana"].clone());
-    let state = state.unwrap();
-    assert!(state.starts_with("held ") && state.contains("wait=0.250000s"), "{state}");
 }
 
 #[test]

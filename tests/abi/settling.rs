@@ -121,29 +121,6 @@ fn it_costs_a_few_questions() {
     assert!(answer.fuel < 55_000, "{}", answer.fuel);
 }
 
-#[test]
-fn open_streams_leave_nothing_behind() {
-    for scope in ["local", "gateway"] {
-        let mut host = Host::new(75);
-        let mut vm = host.start_vm(&rule("{header: x-used}", scope)).unwrap();
-        let mut memory = Vec::new();
-        for _ in 0..6 {
-            let open: Vec<u32> = (0..2000)
-                .map(|number| {
-                    let request = Request::get("/").header("x-account-id", format!("{number}"));
-                    vm.open(&request).unwrap()
-                })
-                .collect();
-            for stream in open {
-                let told: &[(&str, &str)] = &[("x-used", "0")];
-                vm.end(stream, Some((told, UPSTREAM)), (Some(200), UPSTREAM, 0)).unwrap();
-            }
-            memory.push(vm.memory());
-        }
-        assert_eq!(memory[5], memory[1], "{scope}: {memory:?}");
-    }
-}
-
 /// What a worker keeps of open streams is bounded: beyond that they stay as they were reserved.
 #[test]
 fn three_hundred_thousand_open_streams_take_bounded_memory() {

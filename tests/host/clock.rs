@@ -8,8 +8,6 @@ use fastrand::Rng;
 pub struct Clock {
     wall: Cell<u64>,
     monotonic: Cell<u64>,
-    /// How long the worker is stopped before it reads the wall clock the next time.
-    stall: Cell<u64>,
 }
 
 impl Clock {
@@ -17,15 +15,10 @@ impl Clock {
     pub fn new(random: &mut Rng) -> Clock {
         let year = 1_767_225_600_000_000..1_798_761_600_000_000;
         let uptime = 1_000_000..2_592_000_000_000;
-        Clock {
-            wall: Cell::new(random.u64(year)),
-            monotonic: Cell::new(random.u64(uptime)),
-            stall: Cell::default(),
-        }
+        Clock { wall: Cell::new(random.u64(year)), monotonic: Cell::new(random.u64(uptime)) }
     }
 
     pub fn wall(&self) -> u64 {
-        self.advance(self.stall.take());
         self.wall.get()
     }
 
@@ -42,11 +35,6 @@ impl Clock {
     pub fn advance(&self, micros: u64) {
         self.wall.set(self.wall.get() + micros);
         self.monotonic.set(self.monotonic.get() + micros);
-    }
-
-    /// Stops the worker for so long before it reads the wall clock the next time.
-    pub fn stall(&self, micros: u64) {
-        self.stall.set(micros);
     }
 
     /// Sets the wall clock forward or back, as an operator or NTP does.

@@ -30,25 +30,6 @@ impl SharedData {
         Ok(())
     }
 
-    /// Loses everything, as happens when the last plugin that uses it goes.
-    pub fn clear(&mut self) {
-        self.entries.clear();
-    }
-
-    /// Writes something else into every value, as another plugin of the proxy might.
-    pub fn spoil(&mut self, mut write: impl FnMut(&mut Vec<u8>)) {
-        for (value, number) in self.entries.values_mut() {
-            self.writes += 1;
-            write(value);
-            *number = self.writes;
-        }
-    }
-
-    /// Bytes of all values.
-    pub fn bytes(&self) -> usize {
-        self.entries.values().map(|(value, _)| value.len()).sum()
-    }
-
     /// How many keys there are, which only ever grows.
     pub fn keys(&self) -> usize {
         self.entries.len()

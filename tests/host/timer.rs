@@ -57,18 +57,6 @@ impl Vm {
         self.next_tick().is_some()
     }
 
-    /// Lets only the root in force tick from now on.
-    pub fn silence_old_roots(&mut self) {
-        let in_force = self.root();
-        let old = self.guest().roots.keys().copied().filter(|id| *id != in_force);
-        old.collect::<Vec<u32>>().into_iter().for_each(|id| self.silence(id));
-    }
-
-    /// Stops the timer of one root, though the module set it.
-    pub fn silence(&mut self, root: u32) {
-        self.guest().roots.entry(root).and_modify(|root| root.timer = Timer::default());
-    }
-
     /// The next timer: when it fires, by the monotonic clock, and its root.
     pub fn next_tick(&mut self) -> Option<(u64, u32)> {
         let roots = self.guest().roots.iter();
