@@ -1,9 +1,6 @@
 //! Bans on real Envoys: who is refused too often is refused outright, by all workers.
 
-use std::fs;
-use std::path::Path;
-
-use crate::harness::{Client, Envoy, Gateway, Redis, Response, eventually, request, start_all};
+use crate::harness::{Envoy, Gateway, Response, eventually};
 use crate::metrics::settles;
 
 /// A rule that refuses everything and never says when to come back, as a ban does.
@@ -65,50 +62,4 @@ fn refusals_over_many_connections_add_up_to_one_ban_that_the_rules_lift() {
     let lifted = || left(&ask(&envoy, "eve")).is_none().then_some(());
     eventually("the ban to be lifted", lifted);
     envoy.assert_unharmed();
-}
-
-#[test]
-fn the_example_blocks_an_address_that_insists() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../envoy/examples/block-address.yaml");
-    let rules = fs::read_to_string(path).unwrap();
-    let envoy = Gateway::with(&rules).workers(2).start_shared();
-    let mut client = Client::connect(envoy.port).unwrap();
-    let bytes = request("GET", "/", &[]);
-    let mut seen = [0; 2];
-    let told = eventually("the address to be blocked", || {
-        let answer = client.send(&bytes).unwrap();
-        seen[usize::from(answer.status == 503)] += 1;
-        left(&answer).filter(|left| *left > 10)
-    });
-    let [passed, refused] = seen;
-    assert!(passed >= 20 && refused > 100 && told <= 300, "{passed}, {refused}, {told}");
-    let everywhere = || (0..20).all(|_| left(&envoy.get("/", &[])) > Some(10));
-    eventually("it to be blocked by all workers", || everywhere().then_some(()));
-    envoy.assert_unharmed();
-}
-
-#[test]
-fn gateways_of_a_fleet_ban_together() {
-    let redis = Redis::start();
-    let rules = format!(
-        "{}\nnamespace: shop\nredis: {{cluster: diana_redis, timeout: 1s}}",
-        trap("global", "after: 10, within: 1m, for: 10m").replace("rpu: 0", "rpu: 1, algo: W")
-    );
-    let gateway = Gateway::with(&rules).workers(2).redis(redis.port);
-    let envoys = start_all(&[gateway.clone(), gateway]);
-    let ask = |envoy: &Envoy| envoy.get("/trap", &[("x-account-id", "eve")]);
-    let state =
-        |envoy: &Envoy, what: &str| envoy.access_log().iter().any(|line| line.contains(what));
-    eventually("the first gateway to ban", || {
-        assert!(ask(&envoys[0]).status < 504);
-        state(&envoys[0], " banned rule=trap scope=global").then_some(())
-    });
-    // The other one learns of it with the first request that it asks Redis about.
-    eventually("the other gateway to ban", || {
-        ask(&envoys[1]);
-        state(&envoys[1], " banned rule=trap scope=global").then_some(())
-    });
-    let early = envoys[1].access_log().iter().filter(|line| line.contains(" refused ")).count();
-    assert!(early < 10, "it has refused {early} times by itself");
-    envoys.iter().for_each(Envoy::assert_unharmed);
 }

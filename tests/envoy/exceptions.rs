@@ -1,6 +1,6 @@
 //! Requests that are not judged, and rules that do not refuse.
 
-use crate::harness::{Envoy, Gateway, Http2, Outcome};
+use crate::harness::{Gateway, Http2, Outcome};
 use crate::metrics::settles;
 
 #[test]
@@ -100,89 +100,4 @@ except: {paths: [/static, /café]}
         check("/", &[("cookie", cookie)], false);
     }
     envoy.assert_unharmed();
-}
-
-#[test]
-fn exceptions_of_an_entry_and_of_a_rule() {
-    let envoy = Gateway::with(
-        r#"
-limits:
-  - Url: /entry
-    except: {headers: {x-probe: "1"}}
-    rules: [{actor: all, unit: hour, rpu: 0, scope: local}]
-  - Url: /rule
-    rules:
-      - {actor: all, unit: hour, rpu: 0, scope: local, except: {headers: {x-probe: "1"}}}
-      - {actor: account, unit: hour, rpu: 0, scope: local}
-"#,
-    )
-    .start_shared();
-    let probe = ("x-probe", "1");
-    assert_eq!(envoy.get("/entry", &[probe]).status, 200);
-    assert_eq!(envoy.get("/entry", &[]).status, 503);
-    assert_eq!(envoy.get("/rule", &[probe]).status, 200);
-    assert_eq!(envoy.get("/rule", &[probe, ("x-account-id", "ada")]).status, 503);
-    assert_eq!(envoy.get("/rule", &[]).status, 503);
-}
-
-#[test]
-fn a_rule_in_shadow_refuses_nothing() {
-    let envoy = Gateway::with(
-        "
-limits:
-  - Url: /
-    rules:
-      - {name: watched, actor: all, unit: hour, rpu: 2, scope: local, shadow: true}
-      - {name: live, actor: all, unit: hour, rpu: 5, scope: local}
-",
-    )
-    .start_shared();
-    assert_eq!(envoy.statuses(6, "/", &[]), [200, 200, 200, 200, 200, 503]);
-    let refused = envoy.get("/", &[]);
-    for name in ["ratelimit-policy", "ratelimit"] {
-        assert!(!refused.header(name).unwrap().contains("watched"), "{name} shows a shadow");
-    }
-    settles(&envoy, "rule.live.refused", 2);
-    settles(&envoy, "rule.watched.refused", 0);
-}
-
-#[test]
-fn everything_in_shadow() {
-    let envoy = Gateway::with(
-        "
-shadow: true
-limits: [{Url: /, rules: [{name: only, actor: all, unit: hour, rpu: 2, scope: local}]}]
-",
-    )
-    .start_shared();
-    assert_eq!(envoy.statuses(5, "/", &[]), [200; 5]);
-    settles(&envoy, "rule.only.shadow_refused", 3);
-}
-
-/// The answers that a caller gets to three requests of which one fits.
-fn three(envoy: &Envoy, path: &str, caller: u32) -> Vec<u16> {
-    envoy.statuses(3, path, &[("x-account-id", &format!("caller-{caller}"))])
-}
-
-#[test]
-fn a_share_of_the_callers_is_enforced() {
-    let rule = |url: &str, share: u32| {
-        format!(
-            "{{Url: {url}, rules: [{{actor: account, unit: hour, rpu: 1, scope: local, enforce: {share}}}]}}"
-        )
-    };
-    let limits = [("/none", 0), ("/half", 50), ("/all", 100)].map(|(url, share)| rule(url, share));
-    let envoy = Gateway::with(&format!("limits: [{}]", limits.join(", "))).start_shared();
-    let callers = 300;
-    let mut enforced = 0;
-    for caller in 0..callers {
-        let answers = three(&envoy, "/half", caller);
-        // The same caller is always on the same side.
-        assert!([[200, 503, 503], [200, 200, 200]].contains(answers.first_chunk().unwrap()));
-        enforced += usize::from(answers[2] == 503);
-    }
-    // Six standard deviations around a half.
-    assert!((98..=202).contains(&enforced), "{enforced} of {callers} are enforced");
-    assert_eq!(three(&envoy, "/none", 1), [200, 200, 200]);
-    assert_eq!(three(&envoy, "/all", 1), [200, 503, 503]);
 }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::{Client, Envoy, Gateway, Redis, Upstream, eventually, request};
+use crate::harness::{Client, Envoy, Gateway, Upstream, eventually, request};
 use crate::metrics::settles;
 
 const MARK: &str = "x-hot-key";
@@ -91,40 +91,4 @@ fn a_hot_key_goes_to_its_own_cluster_and_nothing_else_does() {
         (services.last("/items?id=7") == ("upstream", vec![])).then_some(())
     });
     envoy.assert_unharmed();
-}
-
-#[test]
-fn requests_that_wait_for_their_turn_or_for_redis_go_there_too() {
-    let (services, redis) = (Services::start(), Redis::start());
-    let rules = |kind: &'static str| {
-        move |rules: String| {
-            let redis = "redis: {cluster: diana_redis, timeout: 1s}";
-            format!(
-                "{}\n{redis}\n",
-                rules.replace("rpu: 10000", kind).replace("over: 50", "over: 9")
-            )
-        }
-    };
-    for kind in
-        ["rpu: 100, algo: LB, max_delay: 5s", "rpu: 1000, burst: 1, scope: global, max_delay: 1s"]
-    {
-        let envoy = services.gateway(rules(kind)).workers(2).redis(redis.port).start();
-        let path = format!("/items?id={}", kind.len());
-        heat(&envoy, &services, &path);
-        // Some at once, of which all but one wait.
-        let mut clients: Vec<Client> =
-            (0..8).map(|_| Client::connect(envoy.port).unwrap()).collect();
-        heat(&envoy, &services, &path);
-        for client in &mut clients {
-            client.write(&request("GET", &path, FORGED[1])).unwrap();
-        }
-        assert!(clients.iter_mut().all(|client| client.read().unwrap().status == 200));
-        let arrivals = services.0[1].arrivals();
-        let held = arrivals.iter().filter(|arrival| arrival.path == path).rev().take(4);
-        for arrival in held {
-            let marks = arrival.headers.iter().filter(|(name, _)| name == MARK);
-            assert_eq!(marks.map(|(_, value)| value.as_str()).collect::<Vec<_>>(), ["items"]);
-        }
-        envoy.assert_unharmed();
-    }
 }

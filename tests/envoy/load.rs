@@ -1,7 +1,6 @@
 //! Tests that bring load and print figures: `make test-all` runs them, `make test` does not. They assert only what no
 //! delay can break.
 
-mod bans;
 mod concurrency;
 mod etcd;
 mod fleet;

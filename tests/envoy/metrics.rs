@@ -56,21 +56,3 @@ fn prometheus_gets_labels() {
         text.lines().filter(|line| line.contains("diana_") && line.contains("caller{")).collect();
     assert!(stray.is_empty(), "rule names are left in metric names: {stray:?}");
 }
-
-#[test]
-fn callers_beyond_the_table_share_buckets_and_are_counted() {
-    let rules = "
-limits: [{Url: /, rules: [{name: caller, actor: account, unit: hour, rpu: 2, scope: local}]}]
-keys: 16
-";
-    let envoy = Gateway::with(rules).start_shared();
-    for number in 0..200 {
-        envoy.get("/", &[("x-account-id", &format!("caller-{number}"))]);
-    }
-    eventually("the overflow to be counted", || {
-        let count = envoy.metric("rule.caller.overflow");
-        count.filter(|count| *count > 0)
-    });
-    // Whoever was counted before the table was full has not been forgotten.
-    assert_eq!(envoy.statuses(2, "/", &[("x-account-id", "caller-0")]), [200, 503]);
-}

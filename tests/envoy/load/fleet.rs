@@ -1,6 +1,5 @@
 //! Three gateways of two workers each that count in one real Redis.
 
-mod centre;
 mod faults;
 mod measure;
 mod scale;
