@@ -60,6 +60,21 @@ fn newcomers_beyond_the_bound_share_a_thousand_buckets() {
 }
 
 #[test]
+fn caller_that_comes_now_and_then_is_counted_once() {
+    let server = Server::start();
+    for short in ["TB", "LB"] {
+        // What a request takes has drained before the next one comes.
+        let rule = Rule::new(short, Quota::new(Unit::Day, 86_400));
+        for request in 0..50 {
+            let charge = Charge { keys: 1, ..rule.charge(1, 1, 0) };
+            let decided = server.decide(&trip(None, vec![charge]));
+            assert!(!decided.asks[0].rules[0].overflow, "{short}: request {request}");
+            server.advance(5 * SECOND + SECOND / 3);
+        }
+    }
+}
+
+#[test]
 fn who_shared_a_bucket_never_gets_a_fresh_one() {
     let server = Server::start();
     for short in ["W", "SW", "TB"] {

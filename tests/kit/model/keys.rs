@@ -71,6 +71,11 @@ impl Seat {
 }
 
 impl Rule {
+    /// Callers are counted by the slices of this length in which their states end.
+    pub fn slice(&self, unit_cost: u64) -> u64 {
+        (self.life(unit_cost) + SECOND).min(FAR).div_ceil(8)
+    }
+
     /// How long a state lives at most.
     fn life(&self, unit_cost: u64) -> u64 {
         let Case { quota, .. } = &self.case;
@@ -106,7 +111,7 @@ impl Model {
         now: u64,
     ) -> Seat {
         let (keys, unit_cost) = ask;
-        let slice = (rules[rule].life(unit_cost) + SECOND).min(FAR).div_ceil(8);
+        let slice = rules[rule].slice(unit_cost);
         let (who, bucket) = (Who::Caller(caller), Who::Bucket(caller % BUCKETS));
         let state = self.states.get(&(rule, who)).cloned();
         let mut seat = Seat { who, state, slice, was: None };

@@ -1,6 +1,7 @@
 -- How many callers of a rule have a value of their own: newcomers beyond its bound share 1,024 buckets.
 -- State: the length of a slice, the slice in force, until when a bucket may be there, and a ring that
--- counts the callers by the slice in which their values end. No value lives longer than eight slices.
+-- counts the callers by the slice in which their values end. No value means something for longer than eight slices, a
+-- second included.
 -- It is read and written for newcomers, and for callers whose values end in another slice than before.
 local BUCKETS,RING=1024,9
 local counters={}
@@ -22,7 +23,7 @@ local function counter(r)
   counters[name]=c
   return c
 end
--- The slice in which the caller's value ends; it is there for a second longer than it means something.
+-- The slice in which the caller's value ends, a second after it means nothing any more. It is there until the slice ends.
 local function slot(r,ends) return floor(min(now+ends+SECOND,FAR)/r.slice) end
 -- What a newcomer begins with: nothing, or where others may have shared it, what they did.
 local function newcomer(r,size)

@@ -194,12 +194,13 @@ local function save(r)
     return call('DEL',r.key)
   end
   count(r,ends)
-  -- A second more, so that it is still there after a small step back.
   if r.used then
     s={spread(s)}
     for i=1,#r.used.s do s[#s+1]=r.used.s[i] end
   end
-  call('SET',r.key,pack(s),'PX',floor(ends/1000)+1000)
+  -- Until the slice ends in which it is counted, so that a caller is never counted twice. That is a second more at least,
+  -- so that the value is still there after a small step back.
+  call('SET',r.key,pack(s),'PX',ceil(((slot(r,ends)+1)*r.slice-now)/1000))
 end
 local asks=0
 while place<#words do
