@@ -185,6 +185,9 @@ impl Engine {
         request: &dyn Request,
         clock: &dyn Clock,
     ) -> Verdict {
+        if self.is_global && self.redis.borrow().away() > 0 {
+            self.need_redis();
+        }
         self.gather(since.is_none(), request);
         if self.scratch.opinions.is_empty() {
             return Verdict::pass();

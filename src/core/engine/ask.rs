@@ -51,6 +51,17 @@ impl Engine {
         self.redis.borrow()
     }
 
+    /// Probes Redis from now on. A worker that needs no Redis does not follow what other workers find, so it reads that first.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn need_redis(&mut self) {
+        let mut redis = self.redis.borrow_mut();
+        let was_in_use = std::mem::replace(&mut redis.in_use, true);
+        if let Some(client) = self.client.as_mut().filter(|_| !was_in_use) {
+            client.refresh(&mut redis);
+        }
+    }
+
     /// Asks no more whether Redis is back, until it is needed again.
     pub fn need_no_redis(&mut self) {
         self.redis.borrow_mut().in_use = false;

@@ -138,6 +138,7 @@ impl Engine {
         order: Order,
         now: Now,
     ) -> Result<u64, Cannot> {
+        self.need_redis();
         let (Some(client), Some(judge)) = (&mut self.client, self.rules.get_mut(rule)) else {
             return Err(Cannot::Away);
         };

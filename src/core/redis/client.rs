@@ -195,7 +195,7 @@ impl Client {
             let batch = self.batches.swap_remove(late);
             self.fail_all(batch, &Failure::Timeout, now.mono, handle);
         }
-        self.follow(Health::read(&*self.data, &self.key), handle);
+        self.refresh(handle);
         // Whatever the batches that are out bring, for those it comes too late.
         let is_late = |wait: &&Wait| now.mono.saturating_sub(wait.since) >= self.timeout();
         let late = self.waiting.iter().take_while(is_late);

@@ -77,13 +77,22 @@ impl Worker {
 
     /// One of a gateway that has a secret of its own.
     fn sealed(text: &str, on_failure: OnFailure, own: Seed) -> Worker {
+        Worker::in_gateway(Rc::new(FakeSharedData::default()), text, on_failure, own)
+    }
+
+    /// One beside the others that share this data.
+    fn in_gateway(
+        data: Rc<FakeSharedData>,
+        text: &str,
+        on_failure: OnFailure,
+        own: Seed,
+    ) -> Worker {
         let text = format!("accepted: {{headers: true, filter_state: true}}\n{text}");
         let mut policy =
             diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         let redis = policy.redis.as_mut().unwrap();
         redis.on_failure = on_failure;
         let parts = Parts::new(redis.parts);
-        let data = Rc::new(FakeSharedData::default());
         let way = Endpoint {
             cluster: "redis".into(),
             timeout: SECOND / 50,

@@ -173,6 +173,11 @@ impl Client {
         self.endpoint.parts == Parts::ONE || self.health.seed().is_some()
     }
 
+    /// Reads what all workers know.
+    pub fn refresh(&mut self, handle: &mut Handle) {
+        self.follow(Health::read(&*self.data, &self.key), handle);
+    }
+
     /// Goes by what all workers know.
     pub(super) fn follow(&mut self, health: Health, handle: &mut Handle) {
         self.health = health;

@@ -1,12 +1,14 @@
 //! Requests that leave while Redis is asked about them, roots that end, and what a worker says of Redis.
 
+use std::rc::Rc;
+
 use diana_core::engine::Resumed;
 use diana_core::key::Seed;
 use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Call, Clock};
 use diana_core::time::SECOND;
 use diana_core::verdict::Verdict;
-use kit::fake::FakeRequest;
+use kit::fake::{FakeRequest, FakeSharedData};
 use kit::model::redis::Redis;
 
 use super::bans::receipts;
@@ -105,6 +107,24 @@ fn redis_is_looked_for_as_long_as_it_is_needed_and_spoken_of_once() {
     worker.steps(100, &mut away);
     assert!(probes > 0);
     worker.steps(3000, &mut |_, _| panic!("asked for nobody"));
+}
+
+#[test]
+fn worker_that_needed_no_redis_learns_that_it_is_back() {
+    let data = Rc::new(FakeSharedData::default());
+    let text = format!("redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{{RULE}}}]}}]");
+    let worker = || Worker::in_gateway(data.clone(), &text, OnFailure::Gateway, SEED);
+    let (mut busy, mut idle) = (worker(), worker());
+    busy.request(&ann());
+    busy.steps(30, &mut |_, _| None);
+    // The host calls the idle worker for something else.
+    idle.step(&mut |_, _| panic!("a call for no request"));
+    assert!(!idle.engine.is_together());
+    let mut redis = Redis::default();
+    busy.steps(2000, &mut |call, time| Some(redis.answer(&call.body, time)));
+    assert!(busy.engine.is_together());
+    idle.request(&ann());
+    assert_eq!(idle.waiting.len(), 1, "its first request was decided without Redis");
 }
 
 /// Which secret a gateway has of its own is all the same.
