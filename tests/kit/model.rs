@@ -18,10 +18,10 @@ pub mod wire;
 
 use std::collections::HashMap;
 
+use diana_core::algorithm::Algorithm;
 use diana_core::redis::protocol::RuleReply;
 use diana_core::time::{Now, SECOND};
 
-use crate::laws::case::Case;
 use clock::Clock;
 use keys::{Counter, Seat, Who};
 use look::Look;
@@ -162,11 +162,16 @@ impl Model {
 impl State {
     /// When it means nothing any more.
     fn ends(&self, rule: &Rule) -> u64 {
-        let Case { algorithm, .. } = &rule.case;
-        let used =
-            self.used.clone().map_or(0, |words| State { words, ..State::default() }.ends(rule));
+        self.ends_by(rule.entry.short, &*rule.case.algorithm)
+    }
+
+    fn ends_by(&self, short: &str, algorithm: &dyn Algorithm) -> u64 {
+        let used = self
+            .used
+            .clone()
+            .map_or(0, |words| State { words, ..State::default() }.ends_by(short, algorithm));
         let expires = algorithm.expires(&self.words, Now::default());
-        let ends = match (rule.entry.short, &*self.words) {
+        let ends = match (short, &*self.words) {
             // Should the wall clock be set back, a window in force lasts longer than it seems.
             ("W", [_, 0, _]) => 0,
             ("W", [_, _, latest]) => *latest,

@@ -31,6 +31,16 @@ impl Look {
         }
     }
 
+    /// Ticks until none of it counts any more.
+    fn ends(&self, now: Now) -> u64 {
+        let counts = |words: &Vec<u64>| self.charged(words, now) > 0;
+        let is_used = self.state.used.as_ref().is_some_and(counts);
+        if self.slices.is_some() && !is_used && !counts(&self.state.words) {
+            return 0;
+        }
+        self.state.ends_by(self.short, &*self.algorithm).saturating_sub(now.mono)
+    }
+
     fn lent(&self) -> u64 {
         if self.state.used.is_some() { 0 } else { self.state.terms.out() }
     }
@@ -74,6 +84,6 @@ impl Look {
         let (remaining, block) = (self.left(now), self.reserved(now));
         let charged = self.charged(&self.state.words, now);
         let said = RuleReply { remaining, block, charged, ..NOTHING };
-        (said, Receipts { cost: self.lent(), lease: 0 })
+        (said, Receipts { cost: self.lent(), lease: self.ends(now) })
     }
 }

@@ -29,6 +29,7 @@ pub(super) const NOTHING: RuleReply = RuleReply {
 };
 
 pub struct Look {
+    pub(super) short: &'static str,
     pub(super) algorithm: Rc<dyn Algorithm>,
     pub(super) quota: Quota,
     /// Whether it holds requests.
@@ -62,6 +63,7 @@ impl Look {
         let put_off = None;
         let asked = asked.clone();
         let mut look = Look {
+            short: entry.short,
             algorithm,
             quota,
             holds,

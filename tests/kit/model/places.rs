@@ -54,13 +54,18 @@ impl Places {
         if asked.what >= HOLDS && asked.left > 0 {
             own.held.insert(holder, asked.left - 1);
         }
-        own.held.retain(|holder, _| self.lives.get(holder).is_some_and(|last| now / 1000 <= *last));
-        let in_flight: u64 = own.taken.values().chain(own.held.values()).sum();
+        let lives = |holder: &u64| self.lives.get(holder).is_some_and(|last| now / 1000 <= *last);
+        let held = own.held.iter().filter(|(holder, _)| lives(holder)).map(|(_, places)| places);
+        let in_flight: u64 = own.taken.values().chain(held).sum();
         let fits = in_flight + asked.cost <= limit;
         if fits && asked.cost > 0 {
             *own.taken.entry(second).or_default() += asked.cost;
         }
         let charged = if fits { asked.cost } else { 0 };
+        if charged > 0 || asked.what >= HOLDS && asked.left > 0 {
+            // Only what is written forgets the dead, who may come back until then.
+            own.held.retain(|holder, _| lives(holder));
+        }
         let left = limit.saturating_sub(in_flight + charged).cast_signed();
         let receipt = if charged > 0 { second.cast_signed() } else { 0 };
         let (wait, retry) = match fits || asked.cost == 0 {
