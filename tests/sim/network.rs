@@ -7,7 +7,7 @@ use kit::server::Server;
 
 use super::node::Call;
 use super::plan::{Away, EPOCH, Fault, Plan};
-use super::rule::{Cost, Rule, Scope};
+use super::rule::{Rule, Scope};
 
 /// The answer to a call.
 #[derive(Debug, Clone)]
@@ -51,22 +51,22 @@ pub struct Network<'a> {
     faults: Vec<Fault>,
 }
 
-/// Returns true if the model knows all rules of an entry: it has no bans, no places in flight beside other rules, and counts
-/// in another way for how long a rule for all callers, with plans or settled costs, leaves no room for a new caller.
+/// Returns true if the model knows all rules of an entry: it has no bans, no daily quotas in filters, no windows of a time
+/// zone that is not a number of quarters of an hour away, and no places in flight beside other rules.
 fn is_known(rules: &[Rule]) -> bool {
     let global: Vec<&Rule> = rules.iter().filter(|rule| rule.scope == Scope::Global).collect();
-    let is_known = |rule: &&Rule| {
-        let is_plain = rule.gold.is_none() && matches!(rule.cost, Cost::Plain(_));
-        rule.ban.is_none() && (is_plain || !rule.of_all)
-    };
-    global.iter().all(is_known) && (global.len() < 2 || global.iter().all(|rule| rule.algo != "P"))
+    let is_elsewhere = |rule: &Rule| rule.midnight > 0 && rule.algo == "W";
+    global.iter().all(|rule| rule.ban.is_none() && !rule.is_filter && !is_elsewhere(rule))
+        && (global.len() < 2 || global.iter().all(|rule| rule.algo != "P"))
 }
 
 impl Network<'_> {
     pub fn new<'a>(plan: &'a Plan, server: &'a Server) -> Network<'a> {
         server.reset();
-        // The model knows neither failovers nor resets nor days.
-        let is_known = plan.wide.is_none() && plan.entries.iter().all(|rules| is_known(rules));
+        // The model knows no failovers.
+        let fails_over = |fault: &Fault| matches!(fault, Fault::Failover { .. });
+        let is_known =
+            !plan.faults.iter().any(fails_over) && plan.entries.iter().all(|rules| is_known(rules));
         let model = is_known.then(Proxy::one);
         Network { server, model, latency: plan.latency, plan, faults: plan.faults.clone() }
     }
@@ -106,7 +106,9 @@ impl Network<'_> {
             Some(Away::Garbage) => {
                 Some((soon, answer(Some(200), b"220 smtp.example.com ESMTP\r\n")))
             }
-            None if lost && rng.bool() => Some((given_up, answer(Some(504), b""))),
+            None if lost && rng.bool() || there >= given_up => {
+                Some((given_up, answer(Some(504), b"")))
+            }
             None => None,
         };
         match fails {

@@ -34,6 +34,10 @@ const LATE: Micros = 15 * MILLISECOND;
 /// How long a line may be in which requests are held.
 const MAX_DELAY: Micros = SECOND;
 
+/// A worker is called every millisecond while requests can go on, and lets so many of them go on in a call.
+const TURN: Micros = MILLISECOND;
+const GO_ON: u64 = 32;
+
 /// How late a held request may leave.
 const PUNCTUAL: Micros = 2 * MILLISECOND;
 
@@ -123,17 +127,23 @@ impl Oracle<'_> {
         }
     }
 
-    /// The resets of an account, from the order until all workers know of it.
-    fn resets(&self, rule: &Rule, account: Account) -> impl Iterator<Item = Range<Micros>> {
+    /// The orders to reset an account.
+    fn resets(&self, rule: &Rule, account: Account) -> impl Iterator<Item = &Entry> {
         let is_it = move |entry: &&Entry| {
             let order = entry.visit.order.as_ref();
             order.is_some_and(|order| order.rule == rule.name && order.is_reset)
                 && entry.counted_as(rule) == account
         };
-        self.orders.iter().filter(is_it).map(|entry| {
-            let answered = entry.decided.map(|(at, _)| at).or(entry.ended);
-            entry.arrived..answered.unwrap_or(Micros::MAX - SECOND) + SECOND
-        })
+        self.orders.iter().filter(is_it)
+    }
+
+    /// When an order was certainly carried out, and what was charged before that is forgotten: all but leases. `None` if
+    /// it may have failed.
+    fn forgets(&self, rule: &Rule, order: &Entry) -> Option<Range<Micros>> {
+        let carried_out = order.report.starts_with(":status: 200;");
+        let is_lent = self.may_be_outstanding(rule, order, order.arrived);
+        let lent = if is_lent { LEASED + TIMEOUT } else { 0 };
+        carried_out.then(|| order.arrived.saturating_sub(lent)..known(order).end)
     }
 
     /// A gateway counts alone only if a call failed.
@@ -190,8 +200,23 @@ impl Oracle<'_> {
             };
             let stood = self.stood_still(entry.worker, entry.arrived..until);
             let waited = until - entry.arrived;
+            // After a stall many requests go on, some in each turn.
+            if waited > longest + stood {
+                longest += self.crowd(entry, until) * TURN / GO_ON;
+            }
             assert!(waited <= longest + stood, "waited {waited} of {longest}: {entry:?}");
         }
+    }
+
+    /// The requests that waited in the same worker at the same time.
+    fn crowd(&self, entry: &Entry, until: Micros) -> u64 {
+        let waits = |other: &&Entry| {
+            let left = other.decided.map(|(at, _)| at).or(other.ended);
+            other.worker_life == entry.worker_life
+                && other.arrived <= until
+                && left.is_none_or(|left| left >= entry.arrived)
+        };
+        self.entries.iter().filter(waits).count() as u64
     }
 
     /// Ticks for which a worker stood still within a span.
@@ -246,7 +271,7 @@ impl Oracle<'_> {
                         rate(length + PUNCTUAL + late) + rule.cost.reserved()
                     }
                 };
-                let resets = self.resets(rule, last.counted_as(rule));
+                let resets = self.resets(rule, last.counted_as(rule)).map(known);
                 let resets = resets.filter(|reset| overlaps(reset, &(begin..*end))).count() as u64;
                 let emptied = self.times_emptied(rule, &(begin..*end)) + resets;
                 if settles && emptied > 0 {
@@ -279,16 +304,24 @@ impl Oracle<'_> {
         if is_known && is_within { used } else { used.min(reserve) }
     }
 
-    /// How often Redis forgot near a span.
+    /// How many limits are lost to faults near a span in which Redis forgets.
     fn times_emptied(&self, rule: &Rule, span: &Range<Micros>) -> u64 {
-        let is_near = |fault: &&Fault| match fault {
-            Fault::Emptied { .. } | Fault::Failover { .. } => {
-                let wrong = fault.span();
-                rule.scope == Scope::Global && overlaps(&(wrong.start..wrong.end + TOGETHER), span)
-            }
-            _ => false,
+        let is_near = |fault: &&Fault| {
+            let wrong = fault.span();
+            matches!(fault, Fault::Emptied { .. } | Fault::Failover { .. })
+                && rule.scope == Scope::Global
+                && overlaps(&(wrong.start..wrong.end + TOGETHER), span)
         };
-        self.plan.faults.iter().filter(is_near).count() as u64
+        // Of several parts only the first knows the secret that callers are hashed with, and it is asked once a second.
+        let is_restart = |restart: &Fault, emptied: Micros| {
+            let close = restart.span().start.abs_diff(emptied) <= SECOND + TIMEOUT;
+            matches!(restart, Fault::Restarts { .. }) && close && self.plan.parts > 1
+        };
+        let limits = |fault: &Fault| match fault {
+            Fault::Emptied { at } if self.plan.faults.iter().any(|it| is_restart(it, *at)) => 2,
+            _ => 1,
+        };
+        self.plan.faults.iter().filter(is_near).map(limits).sum()
     }
 
     /// Whether the gateway of a request may have counted it alone.
@@ -527,6 +560,8 @@ impl Oracle<'_> {
     /// possible.
     fn fits(&self, rule: &Rule, refusal: &Entry, decided: Micros, counted: &[&Entry]) -> bool {
         let at = refusal.arrived;
+        let resets = self.resets(rule, refusal.counted_as(rule));
+        let resets: Vec<_> = resets.filter_map(|order| self.forgets(rule, order)).collect();
         let mut charged: Vec<(Micros, u64)> = Vec::new();
         for entry in counted {
             if entry.arrived > decided || entry.refused().is_some() {
@@ -552,8 +587,8 @@ impl Oracle<'_> {
                     entry.decided.map(|(at, _)| at).or(entry.ended).unwrap_or(Micros::MAX)
                 }
             };
-            let is_reset = |reset: Range<Micros>| until < reset.start && reset.end + SECOND < at;
-            if !self.resets(rule, refusal.counted_as(rule)).any(is_reset) {
+            let is_reset = |reset: &Range<Micros>| until < reset.start && reset.end + SECOND < at;
+            if !resets.iter().any(is_reset) {
                 charged.push((until.min(at), amount));
             }
         }
@@ -579,6 +614,12 @@ impl Oracle<'_> {
         let needs = rule.cost.reserved().max(1);
         counter.step(&state, when(at), needs, &mut new).is_admitted()
     }
+}
+
+/// From an order to reset until all workers know of it.
+fn known(order: &Entry) -> Range<Micros> {
+    let answered = order.decided.map(|(at, _)| at).or(order.ended);
+    order.arrived..answered.unwrap_or(Micros::MAX - SECOND) + SECOND
 }
 
 /// How long refusals may count, and a ban last that they lead to.
