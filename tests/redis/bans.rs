@@ -1,15 +1,12 @@
-//! Bans that Redis counts, against the step in Rust; and two gateways that ban together.
-
-mod gateway;
+//! Bans that Redis counts, against the step in Rust.
 
 use diana_core::ban::WORDS;
 use diana_core::decision::Retry;
 use diana_core::key::Key;
 use diana_core::policy::{Ban, Quota};
-use diana_core::redis::protocol::{Ask, Numbers, Question, Refusals, Trip};
+use diana_core::redis::protocol::{Ask, Numbers, Question, Refusals};
 use diana_core::time::{SECOND, Unit};
 use fastrand::Rng;
-use gateway::Gateway;
 
 use kit::rules::{Rule, today, trip_about, trip_of};
 use kit::seed;
@@ -143,97 +140,4 @@ fn what_is_not_ours_bans_nobody() {
         let decided = server.decide(&trip_about(Some(now), count(&BAN, 1, 0)));
         assert_eq!((decided.corrupt, decided.asks[0].wait), (1, Some(0)), "{value}");
     }
-}
-
-#[test]
-fn gateways_ban_together() {
-    let server = Server::start();
-    let mut gateways = [Gateway::new(&server), Gateway::new(&server)];
-    // One permit a day for both of them; refusals on either side count.
-    assert!(gateways[0].sends(&server).is_none());
-    let mut refused = 0;
-    while refused < 3 {
-        let refusal = gateways[refused % 2].sends(&server).expect("refused");
-        assert!(refusal.starts_with("refused rule=r scope=global"), "{refusal}");
-        refused += 1;
-    }
-    // What they counted goes to Redis with their timers.
-    gateways.iter_mut().for_each(|gateway| gateway.tick(&server));
-    for gateway in &mut gateways {
-        gateway.pass(SECOND);
-        // Who has not counted the last refusal looks, now that the caller comes again.
-        assert!(gateway.sends(&server).is_some());
-        gateway.tick(&server);
-        let refusal = gateway.sends(&server).expect("banned");
-        assert!(refusal.starts_with("banned rule=r scope=global"), "{refusal}");
-    }
-    // It is known here by now, and Redis is not asked.
-    let trips = gateways.each_ref().map(|gateway| gateway.trips);
-    for gateway in &mut gateways {
-        gateway.pass(SECOND);
-        assert!(gateway.sends(&server).expect("banned").starts_with("banned "));
-    }
-    assert_eq!(gateways.each_ref().map(|gateway| gateway.trips), trips);
-    let bans: u64 = gateways.iter_mut().map(|gateway| gateway.bans(&server)).sum();
-    assert_eq!(bans, 1);
-}
-
-#[test]
-fn a_gateway_that_is_cut_off_bans_by_itself_and_keeps_the_bans_it_knows() {
-    let server = Server::start();
-    let mut gateway = Gateway::new(&server);
-    gateway.cut_off(&server);
-    assert!(gateway.sends(&server).is_none());
-    for _ in 0..3 {
-        assert!(gateway.sends(&server).expect("refused").starts_with("refused "));
-    }
-    assert!(gateway.sends(&server).expect("banned").starts_with("banned rule=r scope=gateway"));
-    // What Redis said before still holds, and is known to nobody else.
-    let mut other = Gateway::new(&server);
-    assert!(other.sends(&server).is_none());
-    while !other.sends(&server).expect("refused").starts_with("banned ") {
-        other.tick(&server);
-    }
-    other.cut_off(&server);
-    assert!(other.sends(&server).expect("banned").starts_with("banned "));
-}
-
-#[test]
-fn a_caller_under_leases_is_banned_within_a_second() {
-    let server = Server::start();
-    let mut gateway = Gateway::with(&server, "unit: hour, rpu: 1000000000, algo: W");
-    let (mut asked, mut admitted) = (0, 0);
-    let mut send = |gateway: &mut Gateway, requests| {
-        for _ in 0..requests {
-            let before = gateway.trips;
-            if let Some(refusal) = gateway.sends(&server) {
-                assert!(refusal.starts_with("banned "), "{refusal}");
-                return false;
-            }
-            asked += usize::from(gateway.trips > before);
-            admitted += 1;
-        }
-        true
-    };
-    assert!(send(&mut gateway, 500));
-    // Somebody else has it banned.
-    let (fingerprint, caller) = (gateway.ban_fingerprint(), gateway.caller());
-    let count = Refusals { fingerprint, caller, ..count(&BAN, 0, BAN.after) };
-    server.decide(&Trip { gateway: 9, ..trip_about(None, count) });
-    assert!(!send(&mut gateway, 1_500), "a millisecond apart");
-    assert!(asked < admitted / 10, "{asked} of {admitted} asked Redis");
-}
-
-/// Nobody is banned for what others have under way.
-#[test]
-fn a_refusal_that_ends_with_others_requests_bans_nobody() {
-    let server = Server::start();
-    let mut gateway = Gateway::with(&server, "unit: day, rpu: 2, algo: W, count: {status: [401]}");
-    let open: Vec<_> = (0..2).map(|_| gateway.opens(&server)).collect();
-    assert!(open.iter().all(|(_, refused)| refused.is_none()));
-    for _ in 0..10 {
-        let refused = gateway.sends(&server).expect("they are under way");
-        assert!(refused.starts_with("refused"), "{refused}");
-    }
-    assert_eq!(gateway.bans(&server), 0);
 }

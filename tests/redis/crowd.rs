@@ -105,23 +105,6 @@ fn who_shared_a_bucket_never_gets_a_fresh_one() {
 }
 
 #[test]
-fn what_was_charged_in_a_shared_bucket_comes_back() {
-    let server = Server::start();
-    for short in ["W", "SW", "TB"] {
-        server.command(&["FLUSHALL"]);
-        let rule = Rule::new(short, Quota::new(Unit::Day, 3));
-        come(&server, &rule, START, 0..KEYS);
-        let RuleReply { receipt, term, remaining, overflow, .. } =
-            say(&server, START, Charge { tentative: true, ..charge(&rule, 777) });
-        assert_eq!((overflow, remaining), (true, 2), "{short}");
-        let back = Back::Cost { receipt, term, permits: 1 };
-        let said = say(&server, START, Charge { back, cost: 0, ..charge(&rule, 777) });
-        assert_eq!((said.overflow, said.remaining), (true, 3), "{short}");
-        assert_eq!(server.keys("diana:*:o*").len(), 0, "{short}: it is empty again");
-    }
-}
-
-#[test]
 fn there_is_room_again_when_callers_are_gone_and_while_they_stay_there_is_none() {
     let server = Server::start();
     for short in ["W", "SW", "TB"] {

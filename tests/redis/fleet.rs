@@ -103,17 +103,3 @@ fn a_request_leaves_at_the_first_instant_that_is_free_in_all_rules() {
     let [a, b, c, d] = [250_000, 500_000, 625_000, 750_000].map(Some);
     assert_eq!(waits, [Some(0), a, b, c, d, None]);
 }
-
-#[test]
-fn slots_do_not_drift() {
-    let server = Server::start();
-    let quota = Quota {
-        max_delay: Some(20 * SECOND),
-        max_queue: Some(1000),
-        ..Quota::new(Unit::Second, 3)
-    };
-    let rule = Rule::new("LB", quota);
-    let asks = (0..60).map(|_| ask_of(0, vec![rule.charge(1, 1, 0)])).collect();
-    let waits = server.decide(&trip_of(Some(NOW), asks)).asks.into_iter().map(|ask| ask.wait);
-    assert!(waits.eq((0..60_u64).map(|slot| Some((slot * SECOND).div_ceil(3)))));
-}
