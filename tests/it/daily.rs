@@ -4,7 +4,6 @@ mod chance;
 mod changes;
 mod charges;
 mod midnight;
-mod oracle;
 
 use std::rc::Rc;
 

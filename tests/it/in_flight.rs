@@ -2,11 +2,9 @@
 
 mod config;
 mod holders;
-mod ledger;
 mod local;
 mod places;
 pub mod reports;
-mod spoiled;
 mod store;
 mod values;
 
@@ -14,14 +12,21 @@ use std::rc::Rc;
 
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
-use diana_core::time::{Micros, SECOND};
+use fastrand::Rng;
 use kit::fake::FakeSharedData;
-
-/// Within this time the places of a worker that died are free.
-const AGAIN: Micros = 2 * SECOND;
+use kit::in_flight::spoiled;
+use kit::seed;
 
 fn engine(document: &str, data: &Rc<FakeSharedData>) -> Engine {
     let policy =
         diana_config::parse(document.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
     Engine::alone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap()
+}
+
+#[test]
+fn whatever_lies_in_shared_data_no_place_is_lost_for_good() {
+    let mut rng = Rng::with_seed(seed::next());
+    for _ in 0..1_000 {
+        spoiled::play(&mut rng);
+    }
 }

@@ -2,7 +2,6 @@
 
 mod counted;
 mod permits;
-mod windows;
 
 use diana_core::policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
 use diana_core::settling::{Settler, Untold};

@@ -1,14 +1,51 @@
 //! The switch from one day to the next.
 
+use std::collections::HashMap;
+
 use diana_core::decision::{Decision, Retry};
-use diana_core::policy::{Quota, Zone};
+use diana_core::policy::Quota;
 use diana_core::store::tables::Tables;
 use diana_core::time::{Now, SECOND};
 use fastrand::Rng;
 
-use super::oracle::Oracle;
 use super::{DAY, START, admits, by_day, key, open};
 use kit::seed;
+
+/// The day in force, by the words of the specification, and what was given on it.
+#[derive(Default)]
+struct Oracle {
+    day: Option<(u64, u64)>,
+    latest: u64,
+    stepped_back: bool,
+    given: HashMap<u64, u64>,
+}
+
+impl Oracle {
+    /// What the account was given today, and how long today lasts.
+    fn given(&mut self, account: u64, now: Now) -> (u64, u64) {
+        let number = now.wall / DAY;
+        self.stepped_back |= now.wall + SECOND < self.latest;
+        self.latest = self.latest.max(now.wall);
+        let lasts = |(number, began): (u64, u64), stepped_back: bool| {
+            let by_wall = ((number + 1) * DAY).saturating_sub(now.wall);
+            let by_mono = (began + DAY).saturating_sub(now.mono);
+            if stepped_back { by_wall.min(by_mono) } else { by_wall }
+        };
+        let is_over = |day| lasts(day, self.stepped_back) == 0;
+        if self.day.is_none_or(is_over) || self.given.is_empty() {
+            (self.latest, self.stepped_back) = (now.wall, false);
+            self.day = Some((number, now.mono));
+            self.given.clear();
+        }
+        let left = self.day.map_or(0, |day| lasts(day, self.stepped_back));
+        (self.given.get(&account).copied().unwrap_or(0), left)
+    }
+
+    /// Gives the account more of it today.
+    fn give(&mut self, account: u64, permits: u64) {
+        *self.given.entry(account).or_default() += permits;
+    }
+}
 
 /// The time of the next request: near midnight, mostly.
 fn later(now: Now, rng: &mut Rng) -> Now {
@@ -83,39 +120,6 @@ fn no_account_is_given_more_in_a_crowd_however_many_days_pass() {
         assert!(given.iter().all(|given| *given <= 3));
         let full = given.iter().filter(|given| **given == 3).count();
         assert!((1_400..=2_000).contains(&full), "{full}");
-    }
-}
-
-#[test]
-fn a_day_begins_at_midnight_of_its_zone() {
-    for hours in [-14, -5, 0, 8, 14] {
-        let quota = Quota { zone: Zone::ahead(hours * 3600), ..by_day(1) };
-        let mut store = open(quota, 100, 1_000, &mut Tables::default());
-        let midnight =
-            (30_000 * DAY).saturating_add_signed(-i64::from(hours) * 3600 * SECOND as i64);
-        let at = |wall| Now { mono: wall, wall };
-        assert!(admits(&mut *store, 7, at(midnight - DAY)));
-        let decision = store.check(key(7), 1, at(midnight - 1)).decision();
-        assert_eq!(decision, Decision::retry(1));
-        assert!(admits(&mut *store, 7, at(midnight)));
-        assert!(!admits(&mut *store, 7, at(midnight + DAY - 1)));
-    }
-}
-
-/// 29 March and 25 October 2026 in Berlin.
-#[test]
-fn a_day_has_23_or_25_hours_where_clocks_change() {
-    let zone = kit::zones::zone("CET-1CEST,M3.5.0,M10.5.0/3");
-    for (begins, hours) in [(1_774_738_800, 23), (1_792_879_200, 25)] {
-        let mut store = open(Quota { zone, ..by_day(1) }, 100, 1_000, &mut Tables::default());
-        let (begins, length) = (begins * SECOND, hours * 3_600 * SECOND);
-        let at = |wall| Now { mono: wall, wall };
-        assert!(admits(&mut *store, 7, at(begins - 1)));
-        assert!(admits(&mut *store, 7, at(begins)));
-        let decision = store.check(key(7), 1, at(begins)).decision();
-        assert_eq!(decision, Decision::retry(length));
-        assert!(!admits(&mut *store, 7, at(begins + length - 1)));
-        assert!(admits(&mut *store, 7, at(begins + length)));
     }
 }
 

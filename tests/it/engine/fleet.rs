@@ -1,6 +1,5 @@
 //! A worker whose Redis answers, goes away, or knows of a ban first.
 
-mod anew;
 mod bans;
 mod counted;
 mod orders;
@@ -29,7 +28,6 @@ use kit::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use crate::fleet::redis::decides;
 use kit::model::redis::Redis;
 use kit::store::gateway::START;
 
@@ -192,27 +190,6 @@ fn ann() -> FakeRequest {
     FakeRequest::get("/").header("x-account-id", "ann")
 }
 
-#[test]
-fn what_redis_let_through_counts_when_the_gateway_goes_alone() {
-    for (algo, used) in [("W", 6), ("W", 10), ("SW", 6), ("TB", 6)] {
-        let rule = format!("actor: account, unit: day, rpu: 10, algo: {algo}, scope: global");
-        let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
-        for _ in 0..used {
-            worker.request(&ann());
-            worker.steps(150, &mut |call, time| Some(redis.answer(&call.body, time)));
-        }
-        assert_eq!(worker.admitted(), used, "{algo}");
-        // A stranger finds out that Redis is away.
-        worker.request(&FakeRequest::get("/").header("x-account-id", "bob"));
-        worker.steps(30, &mut |_, _| None);
-        assert!(!worker.engine.is_together());
-        worker.verdicts.clear();
-        (0..30).for_each(|_| worker.request(&ann()));
-        worker.steps(30, &mut |_, _| None);
-        assert_eq!(worker.admitted(), 10 - used, "{algo}: the whole limit, less what was used");
-    }
-}
-
 /// What a rule says in an answer: when to come back, what remains, a receipt, and no lease.
 fn opinion(retry: i64, remaining: i64, receipt: i64) -> [i64; 10] {
     [retry, 0, remaining, receipt, 0, 0, 0, 0, 0, 0]
@@ -242,50 +219,6 @@ fn a_rule_that_refuses_everything_asks_nobody() {
     (0..3).for_each(|_| worker.request(&ann()));
     worker.steps(30, &mut |_, _| panic!("asked"));
     assert_eq!(worker.verdicts, [false; 3]);
-}
-
-/// Permits that are left, as a caller is told, are all that there are, also where some were leased to it.
-#[test]
-fn what_is_left_is_told_as_it_is() {
-    for algo in ["W", "SW", "TB"] {
-        let rule = format!("actor: account, unit: hour, rpu: 1000, algo: {algo}, scope: global");
-        let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
-        for number in 1..=300 {
-            worker.request(&ann());
-            while worker.verdicts.len() < number {
-                worker.steps(1, &mut |call, time| Some(redis.answer(&call.body, time)));
-            }
-            let told = super::field(&worker.fields, "ratelimit").unwrap();
-            let left: u64 =
-                told.split("r=").nth(1).unwrap().split(';').next().unwrap().parse().unwrap();
-            assert_eq!(left, 1000 - number as u64, "{algo}");
-        }
-    }
-}
-
-/// Nobody knows then what the others admit.
-#[test]
-fn a_gateway_that_is_cut_off_admits_its_part() {
-    for (more, part) in [
-        ("algo: W", 5),
-        ("algo: SW", 5),
-        ("algo: TB", 5),
-        ("algo: TB, burst: 4", 2),
-        ("algo: TB, burst: 31", 16),
-    ] {
-        let rule = format!("actor: account, unit: day, rpu: 10, {more}, scope: global");
-        let mut worker = Worker::new(&rule);
-        let bob = FakeRequest::get("/").header("x-account-id", "bob");
-        worker.request(&bob);
-        // Two gateways live.
-        worker.step(&mut |_, _| Some(decides(&[&[0][..], &opinion(0, 9, 1)].concat())));
-        worker.request(&bob);
-        worker.steps(30, &mut |_, _| None);
-        assert!(!worker.engine.is_together());
-        worker.verdicts.clear();
-        (0..50).for_each(|_| worker.request(&ann()));
-        assert_eq!(worker.admitted(), part, "{more}");
-    }
 }
 
 /// Redis decides about requests that came at once before any of them has its turn in the line.

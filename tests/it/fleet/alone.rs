@@ -53,17 +53,6 @@ fn an_answer_that_comes_late_is_nobodys() {
 }
 
 #[test]
-fn an_answer_that_comes_twice_counts_once() {
-    let mut worker = worker();
-    worker.ask(1, 0);
-    worker.work(0);
-    let (token, call) = worker.calls.one();
-    assert_eq!(worker.answer(token, &ok(admits(&call)), 1).unwrap().len(), 1);
-    assert_eq!(worker.answer(token, &ok(admits(&call)), 2), None);
-    assert!(worker.is_together());
-}
-
-#[test]
 fn failures_have_names_and_are_counted() {
     let many = vec![b':'; 1 << 20];
     for (response, name) in [
@@ -121,41 +110,4 @@ fn what_happened_takes_no_more_room_however_long_redis_is_away() {
     }
     assert!(worker.client.stats.failures.len() <= 20);
     assert!(worker.client.stats.news.len() <= 16);
-}
-
-/// A worker begins anew when its configuration changes, or its VM was lost.
-#[test]
-fn a_worker_that_begins_while_the_gateway_is_alone_finds_the_way_back() {
-    let data = Rc::new(FakeSharedData::default());
-    Worker::of(&data).fail(0);
-    let mut fresh = Worker::of(&data);
-    assert!(!fresh.is_together());
-    // Its requests ask for nothing, since the gateway is alone.
-    fresh.handle.in_use = true;
-    for now in (0..2 * SECOND).step_by(MILLISECOND as usize) {
-        if fresh.next(now).is_some_and(|next| next <= now) {
-            fresh.work(now);
-        }
-        for (token, call) in fresh.calls.fresh() {
-            fresh.answer(token, &ok(admits(&call)), now);
-        }
-    }
-    assert!(fresh.is_together());
-}
-
-#[test]
-fn an_outage_as_such_makes_no_calls_but_probes() {
-    let mut worker = worker();
-    worker.fail(0);
-    let mut calls = 0;
-    for now in (0..10 * SECOND).step_by(MILLISECOND as usize) {
-        worker.ask(1, now);
-        let told = requests(worker.work(now));
-        assert_eq!(told.len(), 1, "nobody waits");
-        for (token, _) in worker.calls.fresh() {
-            calls += 1;
-            worker.answer(token, &status(504), now);
-        }
-    }
-    assert!((9..=14).contains(&calls), "{calls}");
 }

@@ -205,24 +205,3 @@ fn whatever_lies_in_shared_data_the_fleet_comes_together() {
         assert!(workers.iter().all(|worker| worker.is_together()));
     }
 }
-
-#[test]
-fn workers_that_write_at_the_same_time_lose_nothing() {
-    let (data, mut workers) = gateway(2);
-    workers[0].ask(1, 0);
-    workers[0].work(0);
-    let (token, _) = workers[0].calls.one();
-    // The other one fails just before this one writes that it failed.
-    let other = std::cell::RefCell::new(workers.remove(1));
-    *data.before_swap.borrow_mut() = Some(Box::new(move |_, _| {
-        let mut other = other.borrow_mut();
-        if other.is_together() {
-            other.fail(7);
-        }
-    }));
-    workers[0].answer(token, &reset(), 8).unwrap();
-    data.before_swap.borrow_mut().take();
-    assert!(!workers[0].is_together());
-    let lines = &workers[0].client.stats.news;
-    assert!(lines.is_empty(), "the other one told: {lines:?}");
-}

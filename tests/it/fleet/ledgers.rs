@@ -1,9 +1,13 @@
 //! What is to be settled, batch by batch: what is on its way, what waits, and what is given up.
 
+use diana_core::algorithm::IN_FLIGHT;
+use diana_core::policy::Quota;
 use diana_core::redis::ledger::Ledgers;
 use diana_core::redis::part::{Part, Parts};
 use diana_core::redis::protocol::{Back, Charge, Settles};
-use diana_core::time::SECOND;
+use diana_core::time::{Micros, SECOND, Unit};
+use kit::laws::case::Case;
+use kit::model::rule::Rule;
 
 use super::charge;
 use crate::allocated;
@@ -13,6 +17,9 @@ const MOST: usize = 8192;
 const BATCH: usize = 64;
 
 const START: u64 = 1_000 * SECOND;
+
+/// How often a worker says that it lives.
+const BEAT: u64 = SECOND / 2;
 
 fn ledgers(random: u64) -> (Ledgers, [Part; 2]) {
     let mut ledgers = Ledgers::default();
@@ -130,7 +137,7 @@ fn a_part_that_may_have_forgotten_a_place_is_noticed_by_whoever_says_that_it_liv
 fn what_was_settled_of_those_that_ended_takes_no_memory() {
     let (mut heir, [part, _]) = ledgers(7);
     add(&mut heir, part, 1);
-    let settle = |ledgers: &mut Ledgers| {
+    let settle_all = |ledgers: &mut Ledgers| {
         while let Some((part, settles, _)) = leave(ledgers, &[]).pop() {
             ledgers.come_back(part, settles, true);
         }
@@ -139,13 +146,91 @@ fn what_was_settled_of_those_that_ended_takes_no_memory() {
         let (mut old, _) = ledgers(random);
         add(&mut old, part, 1);
         if random.is_multiple_of(2) {
-            settle(&mut old);
+            settle_all(&mut old);
         }
         heir.inherit(&mut old);
-        settle(&mut heir);
+        settle_all(&mut heir);
     };
     (100..110).for_each(&mut change);
     let before = allocated::bytes();
     (110..1000).for_each(&mut change);
     assert_eq!(allocated::bytes(), before);
+}
+
+/// The charge of a place in flight.
+fn place() -> Charge {
+    let quota = Quota::new(Unit::Second, 6);
+    let algorithm = (IN_FLIGHT.build)(&quota).unwrap();
+    Rule::of(IN_FLIGHT, Case { quota, algorithm }).unwrap().charge(1, 0, 0)
+}
+
+/// All that waits is settled at an instant. What was said.
+fn settle(ledgers: &mut Ledgers, now: Micros) -> Vec<Back> {
+    let mut said = Vec::new();
+    loop {
+        let batches = ledgers.take(&[], now);
+        if batches.is_empty() {
+            return said;
+        }
+        for (part, settles, charges) in batches {
+            said.extend(charges.iter().map(|it| it.back));
+            ledgers.come_back(part, settles, true);
+        }
+    }
+}
+
+#[test]
+fn it_says_that_it_lives_when_it_has_said_nothing_else() {
+    let (mut ledgers, [part, _]) = ledgers(7);
+    assert!(!ledgers.beat(&place(), START), "it holds nothing");
+    ledgers.hold(part, place(), 1, START);
+    // What waits or is on its way says so, too.
+    assert!(ledgers.beat(&place(), START + BEAT));
+    let batches = ledgers.take(&[], START);
+    assert_eq!(batches.iter().map(|(.., charges)| charges.len()).collect::<Vec<_>>(), [1]);
+    assert!(ledgers.beat(&place(), START + BEAT));
+    batches.iter().for_each(|(part, settles, _)| ledgers.come_back(*part, *settles, true));
+    assert!(ledgers.beat(&place(), START + BEAT - 1) && !ledgers.is_any());
+    assert!(ledgers.beat(&place(), START + BEAT));
+    assert_eq!(settle(&mut ledgers, START + BEAT), [Back::Lives]);
+    assert!(ledgers.beat(&place(), START + 2 * BEAT - 1) && !ledgers.is_any());
+}
+
+#[test]
+fn it_is_somebody_else_only_where_it_may_have_been_forgotten() {
+    let (mut ledgers, [one, other]) = ledgers(7);
+    let first = ledgers.hold(one, place(), 1, START);
+    settle(&mut ledgers, START);
+    ledgers.free(one, place(), first);
+    settle(&mut ledgers, START);
+    // Nothing was held meanwhile, there or elsewhere.
+    let later = START + 10 * SECOND;
+    assert_eq!(ledgers.hold(other, place(), 11, later), first);
+    settle(&mut ledgers, later);
+    assert!(ledgers.beat(&place(), later));
+    assert_eq!(ledgers.hold(one, place(), 11, later), first);
+    settle(&mut ledgers, later);
+    // They are still its own half a second later, and not a second later.
+    assert!(ledgers.beat(&place(), later + SECOND - 1));
+    assert_eq!(ledgers.hold(one, place(), 12, later + SECOND - 1), first);
+    let next = ledgers.hold(one, place(), 12, later + SECOND);
+    assert_ne!(next, first);
+    assert_eq!(ledgers.hold(one, place(), 12, later + SECOND), next);
+}
+
+/// Whoever was forgotten shall not live once more by what is sent again.
+#[test]
+fn what_is_sent_again_says_that_whoever_came_after_it_lives() {
+    let (mut ledgers, [part, _]) = ledgers(7);
+    ledgers.hold(part, place(), 1, START);
+    let (_, settles, _) = ledgers.take(&[], START).remove(0);
+    assert!(ledgers.beat(&place(), START + SECOND - 1) && !ledgers.beat(&place(), START + SECOND));
+    ledgers.come_back(part, settles, false);
+    let (_, again, charges) = ledgers.take(&[], START + SECOND).remove(0);
+    let next = ledgers.hold(part, place(), 2, START + SECOND);
+    assert_eq!((again, charges.len()), (settles, 1));
+    assert_eq!(charges[0].back, Back::Lives);
+    let numbers = |charge: &Charge| format!("{:?}", charge.numbers);
+    let expected = Charge { numbers: place().numbers.held_by(next), ..place() };
+    assert_eq!(numbers(&charges[0]), numbers(&expected));
 }

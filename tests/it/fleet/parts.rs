@@ -2,7 +2,6 @@
 
 mod numbers;
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use diana_core::key::{Key, Seed};
@@ -12,7 +11,7 @@ use diana_core::time::SECOND;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 
-use super::{MILLISECOND, Worker, charge, ok, requests, status};
+use super::{MILLISECOND, Worker, ok, requests};
 
 const EPOCH: u64 = 1_700_000_000 * SECOND;
 
@@ -197,33 +196,11 @@ fn an_answer_about_another_part_counts_for_nothing() {
     );
 }
 
-#[test]
-fn where_the_proxy_is_missing_all_parts_that_were_asked_are_away() {
-    let (mut worker, mut proxy) = (worker(), Proxy::default());
-    steps_together(&mut worker, &mut proxy);
-    let asked: HashSet<u64> = [1, 2, 3].map(|part| worker.ask(caller(part), SECOND / 2)).into();
-    worker.work(SECOND / 2);
-    let (token, _) = worker.calls.one();
-    let told = requests(worker.answer(token, &status(503), SECOND / 2).unwrap());
-    assert!(told.iter().all(|(_, settled)| *settled == Settled::Alone));
-    assert_eq!(told.iter().map(|(ticket, _)| *ticket).collect::<HashSet<_>>(), asked);
-    assert_eq!(worker.client.stats.failures, [("unreachable", 3)]);
-    assert_eq!(worker.handle.away(), 3);
-    steps(&mut worker, &mut proxy, SECOND / 2, 2000);
-    assert!(worker.is_together());
-}
-
 /// The gateway knows what callers are hashed with.
 fn steps_together(worker: &mut Worker, proxy: &mut Proxy) {
     worker.ask(caller(0), 0);
     assert_eq!(steps(worker, proxy, 0, 4).len(), 1);
     assert!(worker.is_together());
-}
-
-/// A charge of a caller says where it lies.
-#[test]
-fn what_is_charged_lies_where_its_caller_does() {
-    assert_eq!(Parts::new(16).of(charge(caller(11)).caller), Part::new(11));
 }
 
 /// Its own secret is another, and no part but the first would say so.

@@ -164,17 +164,3 @@ fn sixteen_probes_are_out_at_most() {
     let next = worker.next(due + MILLISECOND).unwrap();
     assert!(next > due + MILLISECOND + TIMEOUT, "{next}");
 }
-
-#[test]
-fn a_gateway_is_alone_with_the_callers_of_the_parts_that_are_away() {
-    let data = Rc::new(FakeSharedData::default());
-    let mut worker = Worker::of_parts(&data, Parts::new(16));
-    let mut proxy = Proxy::default();
-    steps(&mut worker, &mut proxy, 0, 5);
-    let is_alone = |worker: &Worker, part: u64| worker.handle.is_alone(charge(part << 60).caller);
-    assert!((0..16).all(|part| !is_alone(&worker, part)));
-    proxy.away.extend([3, 7]);
-    worker.ask_for([3, 7].map(|part| charge(part << 60)).into(), SECOND);
-    steps(&mut worker, &mut proxy, SECOND, 2);
-    assert!((0..16).all(|part| is_alone(&worker, part) == [3, 7].contains(&part)));
-}

@@ -9,7 +9,6 @@ use diana_core::redis::protocol::resp::{Value, values};
 #[derive(Debug)]
 pub struct Seen {
     pub script: Script,
-    pub seed: String,
     /// The callers that are asked about, in order.
     pub callers: Vec<u64>,
 }
@@ -28,7 +27,6 @@ impl Seen {
         };
         Seen {
             script: if words[0] == b"EVAL" { Script::Text } else { Script::Digest },
-            seed: text(3 + keys + 2),
             callers: (3..keys).map(caller).collect(),
         }
     }

@@ -3,10 +3,8 @@
 use std::rc::Rc;
 
 use diana_core::key::Seed;
-use diana_core::policy::redis::OnFailure;
 use diana_core::redis::client::Completion;
-use diana_core::redis::handle::{Handle, Operation};
-use diana_core::redis::part::Parts;
+use diana_core::redis::handle::Operation;
 use diana_core::redis::pending::Settled;
 use diana_core::redis::protocol::{Back, Charge, Script};
 use diana_core::redis::target::Target;
@@ -206,18 +204,6 @@ fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
     let (_, call) = worker.calls.one();
     assert_eq!(Seen::of(&call).callers, [1, 1], "they are hashed under the new one");
     assert_ne!(OWN.k0, theirs.k0);
-}
-
-/// Redis may be slow for long, while callers come and go.
-#[test]
-fn what_is_only_given_back_takes_bounded_room() {
-    let mut handle = Handle::new(OnFailure::Gateway, Parts::ONE);
-    (0..20_000).for_each(|caller| handle.add(Operation::GiveBack(back(caller))));
-    (0..10).for_each(|caller| handle.add(Operation::Renew(0, 0, more(caller))));
-    let operations = handle.take(usize::MAX);
-    assert_eq!(operations.len(), 8192 + 10);
-    let asking = operations.iter().filter(|operation| operation.target().is_some()).count();
-    assert_eq!(asking, 10, "what is asked for is never dropped");
 }
 
 #[test]

@@ -61,17 +61,6 @@ fn a_script_is_sent_once() {
 }
 
 #[test]
-fn no_more_than_256_questions_go_out_at_once() {
-    let mut worker = worker();
-    (0..300).for_each(|caller| _ = worker.ask(caller, 0));
-    worker.work(0);
-    let sent: Vec<usize> =
-        worker.calls.fresh().iter().map(|(_, call)| Seen::of(call).callers.len()).collect();
-    assert_eq!(sent, [256]);
-    assert_eq!((worker.client.stats.trips, worker.client.stats.asks), (1, 256));
-}
-
-#[test]
 fn what_goes_out_and_what_is_not_ours_is_counted() {
     let mut worker = worker();
     for round in 1..4 {

@@ -13,7 +13,6 @@ use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
 
 use super::engine;
-use super::reports::Sums;
 
 const BEAT: Micros = SECOND / 2;
 const FORGOTTEN: Micros = SECOND;
@@ -79,21 +78,6 @@ impl Worker {
     }
 }
 
-#[test]
-fn a_worker_says_that_it_lives_twice_a_second_and_not_more_often() {
-    for (silent, said) in [(BEAT - 1, 0), (BEAT, BEAT), (BEAT + 1, BEAT + 1)] {
-        let data = Rc::<FakeSharedData>::default();
-        let mut worker = Worker::new(&data, START.mono);
-        let permit = worker.request("a").unwrap();
-        assert!(worker.later(silent).tidy());
-        assert_eq!(known(&data).1[0].1, START.mono + said);
-        worker.end(permit);
-        // Who holds nothing says nothing.
-        assert!(!worker.later(BEAT).tidy());
-        assert_eq!(known(&data).1[0].1, START.mono + said);
-    }
-}
-
 /// What it took under the old number does not count any more, and gives back nothing of anybody else's.
 #[test]
 fn who_stood_still_for_a_second_goes_by_another_number_and_holds_nothing() {
@@ -115,22 +99,6 @@ fn who_stood_still_for_a_second_goes_by_another_number_and_holds_nothing() {
         assert!(!worker.later(BEAT).tidy(), "it holds nothing");
         assert!(worker.later(LIFE).request("a").is_some());
     }
-}
-
-/// Who holds nothing loses nothing by standing still.
-#[test]
-fn who_holds_nothing_keeps_its_number_however_long_it_says_nothing() {
-    let data = Rc::<FakeSharedData>::default();
-    let mut worker = Worker::new(&data, START.mono);
-    let mut numbers = Vec::new();
-    for silent in [0, BEAT, FORGOTTEN, LIFE, AHEAD, 1000 * AHEAD] {
-        let permit = worker.later(silent).request("a").unwrap();
-        let all = known(&data).1;
-        assert_eq!(all.len(), 1);
-        numbers.push(all[0].0);
-        worker.end(permit);
-    }
-    assert!(numbers.iter().all(|number| *number == numbers[0]), "{numbers:?}");
 }
 
 /// The value was lost, and others may have counted anew since.
@@ -165,39 +133,32 @@ fn who_is_not_among_those_that_live_has_been_forgotten_if_it_holds_anything() {
     }
 }
 
-/// Numbers grow by the clock, so that none is given out again when the value was lost, and by one where many come at once.
+/// Numbers grow by the clock, so that none is given out again when the value was lost, and by one where many workers come
+/// at once. No worker has the number zero, not even in the first millisecond of a machine.
 #[test]
 fn the_next_number_is_one_more_than_the_last_and_than_the_time() {
     let by_clock = START.mono >> 10;
-    for (last, own) in [
-        (0, by_clock + 1),
-        (by_clock - 1, by_clock + 1),
-        (by_clock, by_clock + 1),
-        (by_clock + 1, by_clock + 2),
-        (LAST - 1, LAST),
-        // Whatever is larger was written by nobody.
-        (LAST, by_clock + 1),
-        (u64::MAX, by_clock + 1),
+    for (at, last, own) in [
+        (START.mono, 0, by_clock + 1),
+        (START.mono, by_clock - 1, by_clock + 1),
+        (START.mono, by_clock, by_clock + 1),
+        (START.mono, by_clock + 1, by_clock + 2),
+        (START.mono, LAST - 1, LAST),
+        // A larger number was written by no worker.
+        (START.mono, LAST, by_clock + 1),
+        (START.mono, u64::MAX, by_clock + 1),
+        (0, 0, 1),
+        (1023, 0, 1),
+        (1024, 0, 2),
     ] {
         let data = Rc::<FakeSharedData>::default();
         write(&data, last, &[]);
-        let permit = Worker::new(&data, START.mono).request("a");
-        assert_eq!(known(&data), (own, vec![(own, START.mono)]), "after {last}");
+        let permit = Worker::new(&data, at).request("a");
+        assert_eq!(known(&data), (own, vec![(own, at)]), "after {last}");
         assert!(permit.is_some());
-    }
-}
-
-/// From its first millisecond on: no worker goes by zero, under which nobody is found to live.
-#[test]
-fn the_first_worker_of_a_machine_that_has_just_started_lives() {
-    for at in [0, 1, 1023, 1024] {
-        let data = Rc::<FakeSharedData>::default();
-        let mut first = Worker::new(&data, at);
-        let permit = first.request("a").unwrap();
-        assert_eq!(known(&data), ((at >> 10) + 1, vec![((at >> 10) + 1, at)]));
-        assert!(Worker::new(&data, at).request("a").is_none(), "it is taken");
-        first.end(permit);
-        assert!(Worker::new(&data, at).request("a").is_some());
+        if own < LAST {
+            assert!(Worker::new(&data, at).request("a").is_none(), "it is taken");
+        }
     }
 }
 
@@ -221,49 +182,4 @@ fn places_count_while_their_worker_lives() {
         assert!(second.request("b").is_some() && permit.is_some());
         assert_eq!(known(&data).1.len(), 1 + usize::from(lives));
     }
-}
-
-/// A place that lies there under no number is nobody's.
-#[test]
-fn nobody_holds_a_place_under_the_number_zero() {
-    let data = Rc::<FakeSharedData>::default();
-    let mut worker = Worker::new(&data, START.mono);
-    let permit = worker.request("a").unwrap();
-    let is_slot = |key: &&String| key.rsplit('/').next().is_some_and(|name| name.contains('.'));
-    let slot = data.keys().iter().find(is_slot).unwrap().clone();
-    let mut bytes = data.get(&slot).unwrap().0;
-    // How many it holds stays, and whose they are is gone.
-    let word = u64::from_le_bytes(bytes[16..24].try_into().unwrap()) & ((1 << 20) - 1);
-    assert_eq!(word, 1);
-    bytes[16..24].copy_from_slice(&word.to_le_bytes());
-    data.set(&slot, &bytes);
-    let mut other = Worker::new(&data, START.mono);
-    assert!(other.request("a").is_some(), "before it has a number");
-    drop(permit);
-}
-
-/// A place that could not be taken is not held: whoever holds nothing need not say that it lives.
-#[test]
-fn who_was_always_too_late_holds_nothing() {
-    let data = Rc::<FakeSharedData>::default();
-    let mut worker = Worker::new(&data, START.mono);
-    let permit = worker.request("a").unwrap();
-    worker.end(permit);
-    *data.before_swap.borrow_mut() = Some(Box::new(|data, key| {
-        if let Some((value, _)) = data.get(key).filter(|_| !key.ends_with("/holders")) {
-            data.set(key, &value);
-        }
-    }));
-    let told = |worker: &mut Worker| {
-        let metrics = Sums::default();
-        worker.engine.flush("n", &metrics);
-        metrics.of("diana.n.shared.exhausted")
-    };
-    assert_eq!(told(&mut worker), 0);
-    assert!(worker.request("a").is_none());
-    assert_eq!(told(&mut worker), 1);
-    data.before_swap.borrow_mut().take();
-    assert!(!worker.later(BEAT).tidy());
-    let permit = worker.request("a");
-    assert!(worker.later(BEAT).tidy() && permit.is_some());
 }

@@ -17,9 +17,6 @@ use kit::store::gateway::START;
 use super::engine;
 use super::reports::Sums;
 
-/// A worker that has said nothing for so long has died.
-const LIFE: Micros = 3 * SECOND / 2;
-
 /// How often a worker says that it lives.
 const BEAT: Micros = SECOND / 2;
 
@@ -83,32 +80,6 @@ fn a_request_looks_twice_and_writes_twice() {
     assert_eq!(metrics.of("diana.n.shared.conflicts"), 0);
 }
 
-/// Of those that are known only who lives takes memory.
-#[test]
-fn a_worker_that_died_holds_nothing_any_more_and_is_forgotten() {
-    let data = Rc::new(FakeSharedData::default());
-    let workers = || data.get("diana/2/alone/holders").unwrap().0.len() / 16 - 1;
-    let clock = clock();
-    for round in 0..5 {
-        let mut first = engine(&document(100, 1), &data);
-        let open = request(&mut first, 7, &clock);
-        assert!(open.is_some(), "{round}");
-        clock.0.set(clock.0.get().later(BEAT));
-        first.tidy(clock.0.get());
-        assert_eq!(workers(), 1);
-        // It dies just after it has said that it lives.
-        drop(first);
-        let mut second = engine(&document(100, 1), &data);
-        clock.0.set(clock.0.get().later(LIFE - 1));
-        assert!(request(&mut second, 7, &clock).is_none());
-        clock.0.set(clock.0.get().later(1));
-        let permit = request(&mut second, 7, &clock).expect("a place that is free");
-        end(&mut second, permit, &clock);
-        assert_eq!(workers(), 1);
-        clock.0.set(clock.0.get().later(LIFE));
-    }
-}
-
 /// A slot has room for 32 callers; whoever comes when they are all there shares places with its like, also when there is
 /// room again, until none of those is taken.
 #[test]
@@ -157,18 +128,6 @@ fn a_place_that_cannot_be_given_back_is_given_back_later() {
     assert!(request(&mut engine, 7, &clock).is_some());
 }
 
-/// By all rules that refuse the first one is named.
-#[test]
-fn who_has_no_place_is_refused_by_the_rule_of_places() {
-    let document = "limits: [{Url: /, rules: [{name: few, actor: all, in_flight: 1},
-        {name: once, actor: all, unit: day, rpu: 1, algo: W}]}]";
-    let (mut engine, clock) = (engine(document, &Rc::default()), clock());
-    let open = request(&mut engine, 7, &clock);
-    let Verdict::Refuse(refusal) = engine.decide(&FakeRequest::get("/"), &clock) else { panic!() };
-    assert!(refusal.by.state().contains("rule=few"), "{}", refusal.by.state());
-    drop(open);
-}
-
 /// Where eight workers hold places of each caller that comes.
 #[test]
 fn places_take_the_memory_that_was_said_and_no_more() {
@@ -202,62 +161,4 @@ fn places_take_the_memory_that_was_said_and_no_more() {
         );
         assert!(line.contains(&number), "{line}");
     }
-}
-
-/// A place that another rule's refusal gives back, while others change the slot again and again, is given back later.
-#[test]
-fn whoever_always_comes_second_gives_back_later() {
-    let document = "limits: [{Url: /, rules: [{actor: device, in_flight: 1}, {actor: account, in_flight: 1}]}]";
-    let data = Rc::new(FakeSharedData::default());
-    let clock = clock();
-    let [mut first, other] = [(); 2].map(|()| engine(document, &data));
-    let request = |engine: &mut Engine, device: &str, account: &str, clock: &FakeClock| {
-        let names = [("x-device-id", device), ("x-account-id", account)];
-        let request = FakeRequest::get("/");
-        let request = names.iter().fold(request, |it, (name, value)| it.header(name, value));
-        match engine.decide(&request, clock) {
-            Verdict::Admit(permit, _) => Some(permit),
-            Verdict::Refuse(_) => None,
-            other => panic!("{other:?}"),
-        }
-    };
-    let (mut other, theirs) = (other, Rc::new(Cell::new(None)));
-    for device in ["a", "b"] {
-        // Both have found out how many slots there are.
-        let permit = request(&mut other, device, device, &clock).unwrap();
-        end(&mut other, permit, &clock);
-    }
-    let (at, taken, mut slots) = (FakeClock::default(), theirs.clone(), Vec::<String>::new());
-    at.0.set(clock.0.get());
-    *data.before_swap.borrow_mut() = Some(Box::new(move |data, key| {
-        if key.ends_with("/holders") {
-            return;
-        }
-        match slots.iter().position(|slot| slot == key) {
-            Some(0) => {
-                let old = data.get(key).map(|(bytes, _)| bytes).unwrap_or_default();
-                data.set(key, &old);
-            }
-            None if slots.len() == 1 => {
-                taken.set(request(&mut other, "b", "x", &at));
-                slots.push(key.into());
-            }
-            None => slots.push(key.into()),
-            Some(_) => {}
-        }
-    }));
-    assert!(request(&mut first, "a", "x", &clock).is_none(), "another one was faster");
-    assert!(theirs.take().is_some());
-    *data.before_swap.borrow_mut() = None;
-    assert!(request(&mut first, "a", "y", &clock).is_none(), "its own place is out");
-    let metrics = Sums::default();
-    first.flush("n", &metrics);
-    // Neither could a place be taken nor another one be given back.
-    assert_eq!(metrics.of("diana.n.shared.exhausted"), 1);
-    first.tidy(clock.0.get());
-    let again = request(&mut first, "a", "y", &clock);
-    assert!(again.is_some());
-    // It was given back once, and the one that is out now is another one.
-    first.tidy(clock.0.get());
-    assert!(request(&mut first, "a", "z", &clock).is_none());
 }

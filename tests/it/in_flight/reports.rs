@@ -2,19 +2,18 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::rc::Rc;
 
 use diana_core::engine::Engine;
 use diana_core::permit::Permit;
-use diana_core::port::{Metrics, SharedData};
-use diana_core::time::{Now, SECOND};
+use diana_core::port::Metrics;
+use diana_core::time::Now;
 use diana_core::verdict::Verdict;
 use kit::ending::FakeEnding;
-use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
+use kit::fake::{FakeClock, FakeRequest};
 use kit::store::gateway::START;
 
-use super::{AGAIN, engine};
+use super::engine;
 
 /// What all metrics come to.
 #[derive(Default)]
@@ -95,84 +94,6 @@ fn clients_are_told_how_many_and_to_come_again_soon() {
         engine.retire("n", clock.0.get(), &metrics);
         assert_eq!(metrics.of("diana.n.rule.few.keys"), 0);
     }
-}
-
-/// Who comes when a table is full shares places, but no longer than it takes to look again after requests have ended.
-#[test]
-fn a_full_table_has_room_again_soon_after_requests_have_ended() {
-    let document = "keys: 50\nlimits: [{Url: /, rules: [{name: r, actor: device, in_flight: 1, scope: local}]}]";
-    let (mut engine, clock) = (engine(document, &Rc::default()), clock());
-    let (metrics, mut open) = (Sums::default(), Vec::new());
-    let overflow = |engine: &mut Engine, callers: Range<u32>, open: &mut Vec<Permit>| {
-        let before = metrics.of("diana.n.rule.r.overflow");
-        for caller in callers {
-            let request = FakeRequest::get("/").header("x-device-id", caller.to_string());
-            if let Verdict::Admit(permit, _) = engine.decide(&request, &clock) {
-                open.push(permit);
-            }
-        }
-        engine.flush("n", &metrics);
-        metrics.of("diana.n.rule.r.overflow") - before
-    };
-    assert_eq!(overflow(&mut engine, 0..50, &mut open), 0);
-    assert_eq!(overflow(&mut engine, 50..55, &mut open), 5);
-    for permit in open.drain(..) {
-        end(&mut engine, permit, clock.0.get());
-    }
-    clock.0.set(clock.0.get().later(SECOND / 10));
-    assert_eq!(overflow(&mut engine, 55..60, &mut open), 0);
-}
-
-/// A rule in shadow counts those that it would have let in.
-#[test]
-fn in_shadow_nobody_is_refused() {
-    let document = "limits: [{Url: /, rules: [{actor: all, in_flight: 1, shadow: true}]}]";
-    let (mut engine, clock) = (engine(document, &Rc::default()), clock());
-    let open: Vec<Permit> = (0..5).map(|_| admit(&mut engine, &clock)).collect();
-    for permit in open {
-        end(&mut engine, permit, clock.0.get());
-    }
-    let metrics = Sums::default();
-    engine.flush("n", &metrics);
-    assert_eq!(metrics.of("diana.n.rule.root-all-in_flight.shadow_refused"), 4);
-    assert_eq!(metrics.of("diana.n.rule.root-all-in_flight.in_flight"), 0);
-}
-
-/// What no rule uses any more is written empty once those have died who held anything.
-#[test]
-fn nothing_of_a_rule_that_ended_keeps_memory() {
-    let data = Rc::new(FakeSharedData::default());
-    let document = "keys: 20\nlimits: [{Url: /, rules: [{actor: device, in_flight: 5}]}]";
-    let (mut engine, clock) = (engine(document, &data), clock());
-    let request = |number: usize| FakeRequest::get("/").header("x-device-id", number.to_string());
-    let open: Vec<Verdict> =
-        (0..100).map(|number| engine.decide(&request(number), &clock)).collect();
-    let bytes = || -> usize {
-        let slots = data.keys().into_iter().filter(|key| !key.ends_with("holders"));
-        slots.map(|key| data.get(&key).unwrap().0.len()).sum()
-    };
-    let shared: Rc<dyn SharedData> = data.clone();
-    let mut remains = engine.remains(&"alone".into(), &shared, clock.0.get().mono);
-    let [remains] = remains.as_mut_slice() else { panic!() };
-    let full = bytes();
-    let work = |remains: &mut diana_core::store::remains::Remains| {
-        while remains.due() <= clock.0.get().mono && remains.work(clock.0.get()) {}
-    };
-    for _ in 0..10 {
-        clock.0.set(clock.0.get().later(SECOND / 2));
-        engine.tidy(clock.0.get());
-        work(remains);
-    }
-    assert_eq!(bytes(), full, "they are in flight");
-    // It was first looked at after two seconds, and nobody knows when they end.
-    assert_eq!(remains.due(), START.mono + 12 * SECOND);
-    drop(open);
-    drop(engine);
-    for _ in 0..100 {
-        clock.0.set(clock.0.get().later(AGAIN));
-        work(remains);
-    }
-    assert!(bytes() < full / 10, "{} of {full}", bytes());
 }
 
 /// There is memory for so many open requests: then no more come in, and costs stay as they were reserved.

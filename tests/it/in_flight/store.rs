@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use diana_core::algorithm::IN_FLIGHT;
-use diana_core::decision::{Decision, Retry};
 use diana_core::policy::{Quota, Scope};
 use diana_core::settlement::Settlement;
 use diana_core::store::stores::Stores;
@@ -17,9 +16,6 @@ use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
 const LIMIT: u64 = 3;
-
-/// Places come back at any time.
-const FULL: Decision = Decision::Refuse { retry: Retry::Soon };
 
 /// Two workers of a gateway.
 fn open() -> [Box<dyn Store>; 2] {
@@ -36,29 +32,6 @@ fn open() -> [Box<dyn Store>; 2] {
 
 fn used(store: &mut dyn Store) -> Option<u64> {
     store.look_at(key(1), START).unwrap().in_flight
-}
-
-#[test]
-fn a_place_is_taken_once_and_by_whoever_comes_first() {
-    let [mut ours, mut theirs] = open();
-    let mut late = ours.check(key(1), 1, START);
-    assert_eq!((late.decision(), ours.remaining(&late)), (Decision::NOW, Some(LIMIT)));
-    for taken in 1..=LIMIT {
-        let mut found = theirs.check(key(1), 1, START);
-        assert_eq!(found.decision(), Decision::NOW);
-        assert_eq!(theirs.charge(&mut found, 7), Decision::Admit { wait: 7 });
-        assert!(found.is_charged());
-        assert_eq!(theirs.remaining(&found), Some(LIMIT - taken));
-        theirs.charge(&mut found, 7);
-        assert_eq!(used(&mut *ours), Some(taken), "it holds one");
-    }
-    assert_eq!(ours.charge(&mut late, 0), FULL);
-    assert!(!late.is_charged());
-    let told = ours.check(key(1), 1, START);
-    assert_eq!((told.decision(), ours.remaining(&told)), (FULL, Some(0)));
-    // Who took none gives none back.
-    ours.undo(&mut late);
-    assert_eq!(used(&mut *ours), Some(LIMIT));
 }
 
 #[test]
@@ -88,19 +61,4 @@ fn nothing_is_lifted_and_no_caller_is_counted() {
     assert!(ours.charge(&mut found, 0).is_admitted());
     assert_eq!(ours.lift(key(1), START), Err(Unliftable::Line));
     assert_eq!((ours.change_in_keys(), ours.close(START)), (0, 0));
-}
-
-/// A slot has room for 32 callers; whoever comes later shares places with its like, and is told so.
-#[test]
-fn who_shares_places_is_told_so() {
-    let [mut ours, mut theirs] = open();
-    let slots = 100_u64.div_ceil(16);
-    let of_slot = (0..).map(key).filter(|key| key.second_hash % slots == 0);
-    for (number, key) in of_slot.take(40).enumerate() {
-        let is_shared = number >= 32;
-        assert_eq!(theirs.look_at(key, START).unwrap().is_shared, is_shared, "{number}");
-        let mut found = ours.check(key, 1, START);
-        assert_eq!(found.is_overflow(), is_shared);
-        ours.charge(&mut found, 0);
-    }
 }

@@ -3,18 +3,13 @@
 
 use std::rc::Rc;
 
-use diana_core::engine::Engine;
 use diana_core::port::SharedData;
-use diana_core::store::remains::Remains;
 use diana_core::time::SECOND;
 use diana_core::verdict::Verdict;
-use kit::ending::FakeEnding;
-use kit::fake::{Asked, FakeClock, FakeRequest, FakeSharedData};
-use kit::store::gateway::START;
+use kit::fake::{FakeRequest, FakeSharedData};
 
 use super::engine;
 use super::places::{self, clock, request};
-use super::reports::Sums;
 
 const HOLDERS: &str = "diana/2/alone/holders";
 
@@ -41,36 +36,6 @@ fn a_caller_has_one_place_for_workers_that_make_room_for_other_numbers_of_them()
     }
 }
 
-/// Everybody together need no number of slots.
-#[test]
-fn the_places_of_all_lie_in_one_value() {
-    let data = Rc::default();
-    let document = "limits: [{Url: /, rules: [{actor: all, in_flight: 1}]}]";
-    let (mut engine, clock) = (engine(document, &data), clock());
-    assert!(request(&mut engine, 1, &clock).is_some());
-    let keys = data.keys();
-    assert_eq!(keys.len(), 2, "{keys:?}");
-    assert!(keys.iter().any(|key| key.ends_with("/all")) && keys.iter().any(|it| it == HOLDERS));
-}
-
-/// What is no slot counts as an empty one, and that is told.
-#[test]
-fn a_value_that_nobody_wrote_is_told_of() {
-    let (data, clock) = (Rc::default(), clock());
-    let mut engine = engine(&document(16), &data);
-    let open = request(&mut engine, 1, &clock);
-    let told = |engine: &mut Engine| {
-        let metrics = Sums::default();
-        engine.flush("n", &metrics);
-        metrics.of("diana.n.shared.foreign")
-    };
-    assert_eq!(told(&mut engine), 0);
-    data.set(&slots(&data)[0], b"spoiled");
-    assert!(request(&mut engine, 1, &clock).is_some());
-    assert_eq!(told(&mut engine), 1);
-    drop(open);
-}
-
 /// A place of a worker of which nobody knows that it lives would not be counted.
 #[test]
 fn who_cannot_say_that_it_lives_takes_no_place() {
@@ -84,24 +49,6 @@ fn who_cannot_say_that_it_lives_takes_no_place() {
     assert!(request(&mut engine, 1, &clock).is_none());
     data.before_swap.borrow_mut().take();
     assert!(request(&mut engine, 1, &clock).is_some(), "it has none");
-}
-
-#[test]
-fn who_never_held_anything_says_nothing() {
-    let (data, clock) = (Rc::default(), clock());
-    let mut engine = engine(&document(16), &data);
-    assert!(!engine.tidy(clock.0.get()));
-    assert_eq!(data.keys(), [""; 0]);
-}
-
-fn work_off(remains: &mut Remains, clock: &FakeClock) {
-    loop {
-        let pause = remains.due().saturating_sub(clock.0.get().mono);
-        clock.0.set(clock.0.get().later(pause));
-        if !remains.work(clock.0.get()) {
-            return;
-        }
-    }
 }
 
 /// Nobody else holds what a dead worker held, and those who live need not end for it to go.
@@ -126,24 +73,4 @@ fn what_a_dead_worker_left_of_a_rule_goes_while_others_live() {
     assert!(!remains[0].work(clock.0.get()) || remains[0].due() < clock.0.get().mono + SECOND);
     let full = slots(&data).iter().filter(|key| data.get(key).unwrap().0.len() > 8).count();
     assert_eq!(full, 1);
-}
-
-/// What is empty already is not written.
-#[test]
-fn a_rule_whose_requests_have_ended_leaves_nothing_to_be_written() {
-    let data = Rc::new(Asked::default());
-    let policy = diana_config::parse(document(16).as_bytes()).unwrap();
-    let seed = diana_core::key::Seed { k0: 1, k1: 2 };
-    let mut engine = Engine::alone(policy, seed, data.clone()).unwrap();
-    let clock = clock();
-    let permit = request(&mut engine, 1, &clock).expect("it is the first");
-    engine.settle(permit, &FakeEnding::answered(200), clock.0.get());
-    let shared: Rc<dyn SharedData> = data.clone();
-    let mut remains = engine.remains(&"alone".into(), &shared, clock.0.get().mono);
-    let (reads, writes) = (data.reads.get(), data.writes.get());
-    work_off(&mut remains[0], &clock);
-    assert!(data.reads.get() > reads);
-    assert_eq!(data.writes.get(), writes);
-    // Nor is it looked at again later.
-    assert!(clock.0.get().mono < START.mono + 3 * SECOND);
 }

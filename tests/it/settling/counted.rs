@@ -226,3 +226,30 @@ fn in_shadow_what_counts_bans_nobody() {
         assert_eq!(lines.0.borrow().iter().filter(|line| *line == "bans 1").count(), bans);
     }
 }
+
+/// The example of the page on settled costs: 800 of 900 permits count in the second window, so two reservations fit.
+#[test]
+fn usage_known_late_is_charged_to_the_window_then() {
+    assert_eq!(START.wall % (60 * SECOND), 0);
+    for scope in ["local", "gateway"] {
+        let mut engine = engine(&format!(
+            "{{actor: all, unit: minute, rpu: 1000, algo: W, scope: {scope},
+              cost: {{response: {{header: x-tokens-used}}, reserve: 100, max: 5000}}}}"
+        ));
+        let clock = clock();
+        let admit = |engine: &mut Engine, now| {
+            clock.0.set(now);
+            match engine.decide(&request(), &clock) {
+                Verdict::Admit(permit, _) => Some(permit),
+                _ => None,
+            }
+        };
+        let mut stream = admit(&mut engine, START.later(50 * SECOND)).expect("it fits");
+        let end = START.later(80 * SECOND);
+        let ending = FakeEnding::answered(200).header("x-tokens-used", "900");
+        engine.hear_response(&mut stream, &ending);
+        engine.settle(stream, &ending, end);
+        let open: Vec<Permit> = (0..9).filter_map(|_| admit(&mut engine, end)).collect();
+        assert_eq!(open.len(), 2, "{scope}");
+    }
+}

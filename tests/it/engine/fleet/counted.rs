@@ -63,21 +63,3 @@ fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
     }
     assert!(soon > 100 && long > 100, "too tame: {soon}, {long}");
 }
-
-/// Nor is one remembered here, so that the next request is let in as soon as there is room.
-#[test]
-fn there_is_room_as_soon_as_it_has_come_back() {
-    for algo in ["W", "SW"] {
-        let (mut worker, mut redis) = (worker(algo), Redis::default());
-        let mut sends = |worker: &mut Worker, milliseconds| {
-            worker.request(&ann());
-            worker.steps(milliseconds, &mut |call, time| Some(redis.answer(&call.body, time)));
-        };
-        (0..20).for_each(|_| sends(&mut worker, 60));
-        assert_eq!(worker.admitted(), LIMIT, "{algo}");
-        sends(&mut worker, 3);
-        (0..LIMIT).for_each(|_| worker.first_ends(200));
-        (0..LIMIT).for_each(|_| sends(&mut worker, 3));
-        assert_eq!(worker.admitted(), 2 * LIMIT, "{algo}");
-    }
-}

@@ -7,7 +7,6 @@ use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Call, Clock};
 use diana_core::store::usage::Unliftable;
 use diana_core::time::SECOND;
-use kit::fake::FakeRequest;
 use kit::model::proxy::{Proxy, split};
 use kit::model::wire::{Asking, commands};
 use kit::model::{LIFTS, LOOKS};
@@ -182,36 +181,6 @@ fn a_ban_that_redis_tells_holds_from_then_on_if_it_was_ordered() {
     }
 }
 
-/// What a worker remembers to have been refused holds no longer than what was used.
-#[test]
-fn whoever_is_lifted_is_asked_about_again() {
-    for (order, asks) in [(Order::Look, false), (Order::Unban, false), (Order::Reset, true)] {
-        let mut worker = Worker::new(RULE);
-        worker.request(&ann());
-        let hour = 60 * MINUTE.cast_signed();
-        worker.steps(3, &mut |_, _| {
-            Some(decides(&[&[-1][..], &opinion(hour, 0, 0), &opinion(0, 0, 0)].concat()))
-        });
-        worker.told(order, opinion(0, 9, 0), opinion(0, 0, 0)).unwrap();
-        let asked = worker.questions();
-        assert_eq!((asked > 0, worker.verdicts), (asks, vec![false, asks]), "{order:?}");
-    }
-}
-
-#[test]
-fn only_a_reset_needs_what_can_be_lifted() {
-    for order in [Order::Look, Order::Reset] {
-        let mut line = Worker::new("actor: account, unit: second, rpu: 9, algo: LB, scope: global");
-        match line.inquire("ann", order) {
-            Ok(Inquired::Asked(_)) => assert_eq!(order, Order::Look),
-            Err(why) => {
-                assert_eq!((order, why), (Order::Reset, Cannot::Lift(Unliftable::Line)));
-            }
-            Ok(other) => panic!("{other:?}"),
-        }
-    }
-}
-
 /// Orders that are open at a time, each of which is told under its own ticket once Redis has answered.
 #[test]
 fn each_order_is_told_by_itself() {
@@ -267,15 +236,4 @@ fn an_order_is_done_for_all_of_its_callers_or_not_told_as_done() {
             }
         }
     }
-}
-
-#[test]
-fn nobody_is_asked_about_nobody() {
-    let mut worker = Worker::new(RULE);
-    let now = worker.clock.now();
-    assert_eq!(worker.engine.inquire(0, Vec::new(), Order::Look, now), Err(Cannot::Away));
-    assert!(worker.tell_orders(&mut |_| None).is_empty());
-    let nobody = FakeRequest::get("/");
-    worker.request(&nobody);
-    assert_eq!(worker.verdicts, [true]);
 }

@@ -45,22 +45,6 @@ fn a_place_in_a_line_is_taken_when_all_others_have_agreed() {
     assert_eq!(proxy.parts(), 4, "the first part, two accounts and a device");
 }
 
-#[test]
-fn what_one_part_charged_comes_back_where_another_refuses() {
-    let text = TEXT.replace("unit: second, rpu: 100, algo: LB", "unit: day, rpu: 2, algo: W");
-    let mut proxy = Proxy::default();
-    let mut admitted = |account: &str| {
-        let mut worker = Worker::of(&text, OnFailure::Gateway);
-        worker.request(&request(account));
-        worker.steps(400, &mut |call, time| Some(proxy.answer(&call.body, time)));
-        worker.admitted()
-    };
-    assert_eq!(admitted("ann"), 1);
-    // Each charges the device until it is known that the account has used up what it may.
-    assert_eq!([0; 5].map(|_| admitted("ann")), [0; 5]);
-    assert_eq!(["bob", "cid"].map(admitted), [1, 0]);
-}
-
 /// They lie where their first actor does, and are not refused room that others do not use.
 #[test]
 fn callers_by_two_actors_have_the_room_of_all_parts() {

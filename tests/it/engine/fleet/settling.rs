@@ -1,6 +1,5 @@
 //! What is settled when Redis goes away, or was away when it was charged.
 
-use diana_core::policy::redis::OnFailure;
 use diana_core::port::Clock;
 use kit::ending::FakeEnding;
 use kit::model::redis::Redis;
@@ -53,23 +52,6 @@ impl Worker {
 }
 
 #[test]
-fn it_waits_for_a_redis_that_is_away() {
-    for (algo, used) in [("W", 0), ("W", 2), ("SW", 0), ("SW", 2)] {
-        let (mut worker, mut redis) = (Worker::new(&rule(algo)), Redis::default());
-        assert_eq!(worker.admits(4, &mut redis), 4);
-        let open = std::mem::take(&mut worker.permits);
-        worker.away(50);
-        worker.permits = open;
-        worker.all_use(used);
-        worker.steps(100, &mut |_, _| None);
-        worker.back(&mut redis);
-        // One went on by the gateway alone, and counts nowhere else.
-        let left = LIMIT - 4 * used as usize;
-        assert_eq!(worker.admits(15, &mut redis), left, "{algo}, {used} used each");
-    }
-}
-
-#[test]
 fn what_the_gateway_charged_alone_is_settled_there() {
     for algo in ["W", "SW"] {
         let (mut worker, mut redis) = (Worker::new(&rule(algo)), Redis::default());
@@ -91,56 +73,6 @@ fn what_the_gateway_charged_alone_is_settled_there() {
         worker.back(&mut redis);
         worker.all_use(3);
         assert_eq!(worker.admits(15, &mut redis), LIMIT, "{algo}: nothing of it is Redis's");
-    }
-}
-
-#[test]
-fn what_nobody_counts_is_not_settled() {
-    let mut worker = Worker::with(&rule("W"), OnFailure::Allow);
-    let mut redis = Redis::default();
-    worker.away(50);
-    (0..30).for_each(|_| worker.request(&ann()));
-    worker.all_use(20);
-    worker.back(&mut redis);
-    assert_eq!(worker.admits(15, &mut redis), LIMIT);
-}
-
-/// Whatever comes at once is let in where nothing is reserved, as long as one permit is left; and nothing comes back of what
-/// was not charged.
-#[test]
-fn what_is_only_checked_is_in_nobodys_way() {
-    for algo in ["W", "SW"] {
-        let rule = rule(algo).replace("reserve: 1", "reserve: 0");
-        let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
-        assert_eq!(worker.admits(1, &mut redis), 1);
-        worker.all_use(LIMIT as u64 - 1);
-        worker.steps(50, &mut |call, time| Some(redis.answer(&call.body, time)));
-        (0..20).for_each(|_| worker.request(&ann()));
-        worker.steps(50, &mut |call, time| Some(redis.answer(&call.body, time)));
-        assert_eq!(worker.admitted(), 21, "{algo}");
-        worker.permits.truncate(1);
-        worker.all_use(1);
-        worker.steps(50, &mut |call, time| Some(redis.answer(&call.body, time)));
-        assert_eq!(worker.admits(3, &mut redis), 0, "{algo}");
-    }
-}
-
-/// However fast they come: nothing is leased, which would count as out while what was used of it is settled.
-#[test]
-fn whoever_used_nothing_is_in_nobodys_way() {
-    let many = 200;
-    for algo in ["W", "SW"] {
-        let rule = rule(algo).replace(&format!("rpu: {LIMIT}"), &format!("rpu: {many}"));
-        let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
-        for _ in 0..50 * many {
-            worker.request(&ann());
-            worker.steps(1, &mut |call, time| Some(redis.answer(&call.body, time)));
-            worker.all_use(0);
-        }
-        worker.steps(10, &mut |call, time| Some(redis.answer(&call.body, time)));
-        worker.all_use(0);
-        assert_eq!(worker.admitted(), 50 * many, "{algo}");
-        assert_eq!(worker.admits(many + 10, &mut redis), many, "{algo}");
     }
 }
 

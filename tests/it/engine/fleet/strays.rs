@@ -68,25 +68,6 @@ fn what_was_charged_for_a_client_that_left_goes_back() {
     }
 }
 
-/// Nobody is told of the answers to a root that ended: what it asked is asked again.
-#[test]
-fn what_a_root_asked_that_ended_is_asked_again() {
-    let mut worker = Worker::new(RULE);
-    let ticket = worker.asks();
-    assert_eq!(worker.send().len(), 1);
-    assert!(worker.engine.lose(77, worker.clock.now()).is_empty(), "another root");
-    let resumed = worker.engine.lose(0, worker.clock.now());
-    assert_eq!(resumed.iter().map(|it| it.ticket).collect::<Vec<_>>(), [ticket]);
-    let [resumed] = resumed.as_slice() else { unreachable!() };
-    assert!(worker.engine.resume(resumed, worker.clock.now()).is_none());
-    assert!(worker.engine.is_together(), "it was no fault of Redis");
-    let again = worker.engine.decide_again(resumed, &ann(), &worker.clock);
-    assert!(matches!(again, Verdict::Ask { .. }));
-    assert_eq!(worker.send().len(), 1);
-    let [resumed] = &worker.hears(grants())[..] else { panic!("not answered") };
-    assert!(matches!(worker.engine.resume(resumed, worker.clock.now()), Some(Verdict::Admit(..))));
-}
-
 #[test]
 fn redis_is_looked_for_as_long_as_it_is_needed_and_spoken_of_once() {
     let mut worker = Worker::new(RULE);

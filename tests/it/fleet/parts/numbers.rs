@@ -45,26 +45,3 @@ fn say_so_once_and_once_more_when_all_go_by_the_same() {
         );
     }
 }
-
-/// What one worker was told the others do not tell again.
-#[test]
-fn say_so_once_for_all_workers() {
-    let data = Rc::new(FakeSharedData::default());
-    let [mut one, mut two] = [8, 8].map(|parts| Worker::of_parts(&data, Parts::new(parts)));
-    let (mut other, mut proxy) = (gateway(3), Proxy::default());
-    live(&mut [&mut other, &mut one, &mut two], &mut proxy, 0..5);
-    let news = [&one, &two].map(|worker| worker.client.stats.news.len());
-    assert_eq!(news.iter().sum::<usize>(), 1, "{news:?}");
-    assert!(one.client.stats.apart > 0 && two.client.stats.apart > 0);
-}
-
-/// Where the keys do not fall into parts nobody can say another number, and nothing is asked for it.
-#[test]
-fn one_part_is_asked_as_ever() {
-    let mut worker = gateway(1);
-    worker.ask(caller(5), 0);
-    worker.work(0);
-    let (_, call) = worker.calls.one();
-    let commands = kit::model::wire::commands(&call.body);
-    assert_eq!(commands[0].len(), 3 + 4 + 4);
-}
