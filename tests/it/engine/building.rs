@@ -12,7 +12,6 @@ use diana_core::verdict::Verdict;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
 
-use crate::in_flight::reports::Sums;
 
 /// What is wrong with a policy of one rule for the fleet, which was changed.
 fn wrong(change: impl FnOnce(&mut Policy)) -> Option<Unbuildable> {
@@ -136,43 +135,6 @@ fn headers_are_read_where_a_plan_is_chosen_by_one() {
         let rules = format!("rules: [{{actor: net, unit: day, rpu: 5, scope: local{plans}}}]");
         let engine = alone(&format!("{actors}\nlimits: [{{Url: /, {rules}}}]"));
         assert_eq!(engine.reads_headers(), reads, "{plans}");
-    }
-}
-
-/// Also where other rules judge everybody.
-#[test]
-fn a_rule_for_some_of_its_callers_judges_as_many_of_a_hundred() {
-    for (enforce, beside) in [(1, ""), (1, "b"), (50, "b"), (99, ""), (99, "b")] {
-        let rule = |name: &str, more: &str| {
-            format!(
-                "{{name: {name}, actor: account, unit: day, rpu: 0, algo: W, scope: local{more}}}"
-            )
-        };
-        let mut rules = vec![rule("a", &format!(", enforce: {enforce}"))];
-        rules.extend((!beside.is_empty()).then(|| rule(beside, ", shadow: true")));
-        let mut engine = alone(&format!("limits: [{{Url: /, rules: [{}]}}]", rules.join(", ")));
-        let clock = FakeClock::default();
-        let refused = (0..10_000).filter(|caller| {
-            let request = FakeRequest::get("/").header("x-account-id", caller.to_string());
-            matches!(engine.decide(&request, &clock), Verdict::Refuse(_))
-        });
-        let share = refused.count() / 100;
-        assert!(share.abs_diff(enforce) <= 2, "{share} of a hundred instead of {enforce}");
-    }
-}
-
-/// Whether all gateways count together is told wherever any rule wants that.
-#[test]
-fn how_rules_for_the_fleet_are_counted_is_told_beside_others_too() {
-    for (rules, told) in [("L", false), ("G", true), ("L, G", true), ("G, L", true)] {
-        let rule = |scope: &str| format!("{{actor: account, unit: day, rpu: 5, scope: {scope}}}");
-        let rules = rules.replace('L', &rule("local")).replace('G', &rule("global"));
-        let mut engine = alone(&format!("limits: [{{Url: /, rules: [{rules}]}}]"));
-        let request = FakeRequest::get("/").header("x-account-id", "ann");
-        assert!(matches!(engine.decide(&request, &FakeClock::default()), Verdict::Admit(..)));
-        let metrics = Sums::default();
-        engine.flush("n", &metrics);
-        assert_eq!(metrics.of("diana.n.mode.gateway"), i64::from(told), "{rules}");
     }
 }
 

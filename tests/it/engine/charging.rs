@@ -6,7 +6,6 @@ use diana_core::verdict::Verdict;
 use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::{Gate, engine, from};
@@ -83,38 +82,4 @@ fn what_comes_back_in_another_worker_is_there_a_moment_later() {
     assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Refuse(_)));
     clock.0.set(START.later(11 * SECOND / 10 + SECOND / 50));
     assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Admit(..)));
-}
-
-/// Another worker's request is charged by one rule until the other one has refused it. Who is refused for that is heard again
-/// soon.
-#[test]
-fn what_another_rule_has_taken_back_is_there_a_moment_later() {
-    let rule = |actor: &str| format!("{{actor: {actor}, unit: day, rpu: 1, algo: W}}");
-    let yaml = format!("limits: [{{Url: /, rules: [{}, {}]}}]", rule("account"), rule("device"));
-    let (data, clock) = (Rc::<FakeSharedData>::default(), Rc::new(FakeClock::default()));
-    clock.0.set(START);
-    let [mut one, other, mut third] = [(); 3].map(|()| engine(&yaml, data.clone()));
-    let by = |account, device| from(account).header("x-device-id", device);
-    let is_admitted = |verdict| matches!(verdict, Verdict::Admit(..));
-    // All of them know how many slots there are.
-    let other = Rc::new(RefCell::new(other));
-    for (engine, name) in [(&mut one, "d"), (&mut other.borrow_mut(), "e"), (&mut third, "f")] {
-        assert!(is_admitted(engine.decide(&by(name, name), &*clock)));
-    }
-    let (theirs, at, mut slots) = (other.clone(), clock.clone(), Vec::<String>::new());
-    *data.before_swap.borrow_mut() = Some(Box::new(move |_, key| {
-        if slots.iter().all(|slot| slot != key) {
-            slots.push(key.into());
-            if slots.len() == 2 {
-                // The account is charged. The device is taken by somebody else.
-                assert!(matches!(third.decide(&by("bob", "phone"), &*at), Verdict::Admit(..)));
-                let refused = theirs.borrow_mut().decide(&by("ann", "tablet"), &*at);
-                assert!(matches!(refused, Verdict::Refuse(_)));
-            }
-        }
-    }));
-    assert!(!is_admitted(one.decide(&by("ann", "phone"), &*clock)));
-    data.before_swap.borrow_mut().take();
-    clock.0.set(START.later(SECOND / 50));
-    assert!(is_admitted(other.borrow_mut().decide(&by("ann", "tablet"), &*clock)));
 }

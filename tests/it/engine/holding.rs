@@ -53,37 +53,6 @@ fn turns_are_exactly_one_interval_apart() {
 }
 
 #[test]
-fn a_long_queue_does_not_drift_while_time_passes() {
-    for scope in ["local", "gateway"] {
-        let mut gate = gate("{actor: all, unit: second, rpu: 7, algo: LB}", scope);
-        let start = gate.clock.0.get().mono;
-        for number in 0..10_000_u64 {
-            let turn = start + (number * 1_000_000).div_ceil(7);
-            let now = gate.clock.0.get().mono;
-            assert_eq!(gate.waits(&from("ann")), Some(turn - now), "{scope}");
-            // Half an interval early each time.
-            gate.wait((turn + 71_429).saturating_sub(now));
-        }
-    }
-}
-
-#[test]
-fn the_last_place_comes_back_when_its_client_leaves() {
-    for scope in ["local", "gateway"] {
-        let mut gate = gate("{actor: all, unit: second, rpu: 10, algo: LB}", scope);
-        assert_eq!(gate.waits(&from("ann")), Some(0));
-        let first = gate.held(&from("ann"));
-        let last = gate.held(&from("ann"));
-        gate.wait(50 * MS);
-        last.permit.finish(End::Left);
-        assert_eq!(gate.waits(&from("ann")), Some(150 * MS));
-        // The place of the one before passes unused: others have the turns behind it.
-        first.permit.finish(End::Left);
-        assert_eq!(gate.waits(&from("ann")), Some(250 * MS));
-    }
-}
-
-#[test]
 fn a_place_that_came_back_ends_a_refusal() {
     for scope in ["local", "gateway"] {
         let mut gate = gate("{actor: all, unit: second, rpu: 10, algo: LB, max_queue: 1}", scope);
@@ -92,26 +61,6 @@ fn a_place_that_came_back_ends_a_refusal() {
         assert_eq!(gate.waits(&from("ann")), None);
         last.permit.finish(End::Left);
         assert_eq!(gate.waits(&from("ann")), Some(100 * MS));
-    }
-}
-
-#[test]
-fn those_behind_move_up_and_the_line_stays_whole() {
-    let mut gate = gate("{actor: all, unit: second, rpu: 10, algo: LB}", "local");
-    let start = gate.clock.0.get().mono;
-    assert_eq!(gate.waits(&from("ann")), Some(0));
-    let mut queue = Queue::default();
-    for stream in 1..=4 {
-        queue.join(stream, 0, gate.held(&from("ann")));
-    }
-    queue.leave(2).unwrap().finish(End::Left);
-    // Whoever comes now is behind all of them.
-    queue.join(5, 0, gate.held(&from("ann")));
-    for (turn, stream) in [(100, 1), (200, 3), (300, 4), (400, 5)] {
-        assert_eq!(queue.next(), Some(start + turn * MS));
-        let (released, permit) = queue.release(start + turn * MS).unwrap();
-        permit.finish(End::Served);
-        assert_eq!(released, stream);
     }
 }
 

@@ -36,24 +36,6 @@ fn number(account: &str, number: f64) -> FakeRequest {
 }
 
 #[test]
-fn what_was_used_stays_used_when_the_data_say_something_else() {
-    for algo in ["W", "SW", "TB"] {
-        let mut gate = rule(&format!(
-            "algo: {algo}, rpu: {{jwt_claim: plan, payload: p, default: 3, max: 500}}"
-        ));
-        assert_eq!(admitted(&mut gate, &number("ann", 30.0)), 30);
-        assert_eq!(admitted(&mut gate, &number("ann", 10.0)), 0, "{algo}");
-        assert_eq!(admitted(&mut gate, &number("ann", 0.0)), 0, "{algo}");
-        assert_eq!(admitted(&mut gate, &number("ann", 33.0)), 3, "{algo}");
-        // More numbers than are kept at a time.
-        for most in 34..400 {
-            let wanted = f64::from(most);
-            assert_eq!(admitted(&mut gate, &number("ann", wanted)), 1, "{algo} {most}");
-        }
-    }
-}
-
-#[test]
 fn data_may_say_any_limit_to_any_algorithm() {
     for more in [
         "algo: TB, burst: 20",

@@ -160,29 +160,6 @@ fn equal_rules_are_told_apart_by_their_order() {
     }
 }
 
-#[test]
-fn an_old_configuration_and_a_new_one_share_while_both_are_alive() {
-    for algo in ["W", "SW", "TB"] {
-        for scope in ["local", "gateway"] {
-            let rule = |rpu| {
-                format!(
-                    "{{Url: /, rules: [{{actor: account, unit: day, rpu: {rpu}, algo: {algo}, scope: {scope}}}]}}"
-                )
-            };
-            let mut worker = Worker::new();
-            let mut old = worker.configure(&rule(100));
-            let mut given = worker.admitted(&mut old, 30);
-            let mut new = worker.configure(&rule(80));
-            for _ in 0..100 {
-                given += worker.admitted(&mut old, 1) + worker.admitted(&mut new, 1);
-            }
-            assert_eq!(given, 100, "{algo} {scope}");
-            worker.retire(old);
-            assert_eq!(worker.admitted(&mut new, 10), 0);
-        }
-    }
-}
-
 /// Whether somebody who was banned under one configuration still is under the next one.
 fn is_still_banned(scope: &str, part: &str, to: &str) -> bool {
     const RULE: &str = "keys: 100

@@ -48,14 +48,6 @@ fn a_key_is_hot_by_the_sum_over_workers_and_the_gauge_counts_it_once() {
 }
 
 #[test]
-fn an_idle_worker_asks_nobody() {
-    let data = Rc::new(FakeSharedData::default());
-    let mut worker = spotter(&data);
-    assert!(!worker.tidy(SECOND));
-    assert!(data.keys().is_empty());
-}
-
-#[test]
 fn nothing_is_lost_when_others_write_first() {
     let data = Rc::new(FakeSharedData::default());
     let (mut one, mut two) = (spotter(&data), spotter(&data));
@@ -161,17 +153,6 @@ fn who_is_idle_looks_twice_more_and_writes_nothing() {
 }
 
 #[test]
-fn nobody_is_told_of_who_is_hot_no_more() {
-    let data = Rc::new(FakeSharedData::default());
-    let mut worker = spotter(&data);
-    see(&mut worker, 7, 2 * OVER);
-    worker.tidy(100 * SECOND);
-    assert!(!worker.is_calm());
-    worker.tidy(200 * SECOND);
-    assert!(worker.is_calm() && worker.list.is_none());
-}
-
-#[test]
 fn names_are_wanted_of_hot_callers_where_they_may_be_told_and_until_they_are_known() {
     for reveal in [true, false] {
         let mut worker = Spotter::new(Hot { reveal, ..hot() }, Storage::Worker);
@@ -180,24 +161,6 @@ fn names_are_wanted_of_hot_callers_where_they_may_be_told_and_until_they_are_kno
         assert!(!worker.is_nameless(7));
         assert_eq!(worker.is_nameless(8), reveal);
     }
-}
-
-/// What lies in shared data may be lost between a look and a write.
-#[test]
-fn who_was_known_is_counted_also_where_the_window_is_lost_meanwhile() {
-    let data = Rc::new(FakeSharedData::default());
-    let mut worker = spotter(&data);
-    see(&mut worker, 7, 1);
-    worker.tidy(50 * SECOND);
-    see(&mut worker, 7, OVER + 1);
-    let once = Cell::new(true);
-    *data.before_swap.borrow_mut() = Some(Box::new(move |data, key| {
-        if once.replace(false) {
-            data.set(key, &[]);
-        }
-    }));
-    worker.tidy(50 * SECOND);
-    assert!(worker.is_hot(7));
 }
 
 /// Callers who lie next to each other in the table: who is hot may not come, and is still in the way.
@@ -219,18 +182,6 @@ fn who_is_hot_and_did_not_come_hides_nobody() {
 /// How many callers the window in shared data has.
 fn rows(data: &FakeSharedData) -> usize {
     data.get("hot").unwrap().0.len() / 48 - 2
-}
-
-#[test]
-fn who_did_not_come_takes_no_room_in_a_window_that_begins_anew() {
-    let data = Rc::new(FakeSharedData::default());
-    let mut worker = spotter(&data);
-    see(&mut worker, 7, 2 * OVER);
-    worker.tidy(50 * SECOND);
-    data.set("hot", &[]);
-    see(&mut worker, 8, 1);
-    worker.tidy(50 * SECOND);
-    assert_eq!(rows(&data), 1);
 }
 
 /// Else a worker would have no room for anybody else.

@@ -56,6 +56,8 @@ fn after(settings: &str, answer: &str) -> (String, String) {
     let mut gateway = Gateway::new(2, &config, Centre::Serves(answer.into()));
     gateway.run(SECOND);
     assert_eq!(gateway.rules()[0], gateway.rules()[1]);
+    let counts = ["rejected", "failed"].map(|what| gateway.count(what));
+    assert_eq!(counts, [usize::from(gateway.rules()[0] == "own"), 0], "the alert reads them");
     (gateway.rules()[0].to_owned(), gateway.lines().join("\n"))
 }
 
@@ -64,11 +66,13 @@ fn documents_are_found_where_they_are() {
     let plain = document("a");
     let encoded = BASE64_STANDARD.encode(&plain);
     let (head, tail) = encoded.split_at(76);
+    let longest = format!("{plain}{}", " ".repeat(1024 - plain.len()));
     let json = |value: &str| serde_json::json!({"kvs": [{"value": value}], "a/b": {"~": value}});
     let inline = r#"{"data": {"limits": [{"Url": "/", "rules":
         [{"name": "a", "actor": "all", "unit": "day", "rpu": 5}]}]}}"#;
     for (settings, answer) in [
         ("", plain.clone()),
+        ("max_size: 1KiB", longest),
         ("base64: true", encoded.clone()),
         ("base64: true", format!("{head}\n{tail}\n")),
         ("base64: true", encoded.trim_end_matches('=').into()),
@@ -84,6 +88,7 @@ fn documents_are_found_where_they_are() {
 #[test]
 fn what_is_no_document_leaves_the_rules_and_is_told() {
     let long = "#".repeat(2_000);
+    let no_text = BASE64_STANDARD.encode(b"limits: []\n# \xff");
     for (settings, answer, told) in [
         ("", "", "the document is empty"),
         ("", " \n", "the document is empty"),
@@ -93,6 +98,7 @@ fn what_is_no_document_leaves_the_rules_and_is_told() {
         ("value: /kvs/0/value", "{\"kvs\": []}", "the answer has nothing at `/kvs/0/value`"),
         ("value: /a", "limits: []", "the answer has nothing at `/a`"),
         ("base64: true", "limits: []", "not base64"),
+        ("base64: true", &no_text, "not UTF-8 at offset 13"),
         ("", "limits: [", "not valid YAML"),
         ("", "<html>oops</html>", "allowed: a mapping such as"),
         (
@@ -107,44 +113,6 @@ fn what_is_no_document_leaves_the_rules_and_is_told() {
         assert!(lines.contains(told), "{told} is not in {lines}");
         assert!(lines.contains("; the gateway's own rules stay in force"), "{lines}");
     }
-}
-
-/// The alert on rejected configurations reads that metric.
-#[test]
-fn unusable_document_counts_as_rejected_and_not_as_failed() {
-    let long = "#".repeat(1025);
-    for (settings, answer) in [
-        ("", ""),
-        ("", " \n"),
-        ("max_size: 1KiB", &long),
-        ("value: /a", "{\"a\": \"\"}"),
-        ("value: /a", "{}"),
-        ("base64: true", "limits: []"),
-    ] {
-        let config = if settings.is_empty() { LOCAL.to_owned() } else { with(settings) };
-        let mut gateway = Gateway::new(2, &config, Centre::Serves(answer.into()));
-        gateway.run(SECOND);
-        let counts = ["rejected", "failed", "fetched"].map(|what| gateway.count(what));
-        assert_eq!(counts, [1, 0, 0], "{settings}: {answer}");
-    }
-    let mut gateway = Gateway::new(2, LOCAL, Centre::Says(404));
-    gateway.run(SECOND);
-    assert_eq!(["rejected", "failed"].map(|what| gateway.count(what)), [0, 1]);
-}
-
-#[test]
-fn an_answer_may_be_just_as_large_as_is_said() {
-    let text = document("a");
-    let full = format!("{text}{}", " ".repeat(1024 - text.len()));
-    assert_eq!(after("max_size: 1KiB", &full).0, "a");
-}
-
-#[test]
-fn bytes_that_are_no_text_are_told() {
-    let encoded = BASE64_STANDARD.encode(b"limits: []\n# \xff");
-    let (rule, lines) = after("base64: true", &encoded);
-    assert_eq!(rule, "own");
-    assert!(lines.contains("not UTF-8 at offset 13"), "{lines}");
 }
 
 #[test]

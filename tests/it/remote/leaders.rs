@@ -3,33 +3,6 @@
 use super::{Centre, EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, document};
 
 #[test]
-fn another_worker_goes_on_when_the_leader_dies() {
-    let mut gateway = Gateway::serving("a");
-    gateway.run(SECOND);
-    for left in (1..4).rev() {
-        let leader = gateway.leader();
-        gateway.workers.remove(leader);
-        let name = format!("left-{left}");
-        gateway.serve(&name);
-        gateway.run(EVERY + SECOND);
-        assert_eq!(gateway.rules(), vec![name; left]);
-    }
-    let lines = gateway.lines();
-    assert!(lines.iter().all(|line| line.contains("goes into force")), "{lines:?}");
-}
-
-#[test]
-fn a_leader_that_dies_while_it_asks_delays_the_document_by_little() {
-    let mut gateway = Gateway::serving("a");
-    gateway.run(MILLISECOND);
-    assert_eq!(gateway.calls(), 1);
-    let leader = gateway.leader();
-    gateway.workers.remove(leader);
-    gateway.run(2 * SECOND);
-    assert_eq!(gateway.rules(), ["a"; 3]);
-}
-
-#[test]
 fn an_answer_that_comes_too_late_is_dropped() {
     let mut gateway = Gateway::serving("a");
     gateway.run(MILLISECOND);

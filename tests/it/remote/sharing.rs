@@ -68,16 +68,6 @@ fn a_head_that_is_none_is_made_anew() {
     }
 }
 
-#[test]
-fn shared_data_may_vanish() {
-    let mut gateway = Gateway::serving("a");
-    gateway.run(SECOND);
-    gateway.data.clear();
-    gateway.start(LOCAL);
-    gateway.run(2 * SECOND);
-    assert_eq!(gateway.rules(), ["a"; 5]);
-}
-
 /// Calls `look` just before each write, with an instant at which the leader lives.
 fn before_writes(gateway: &Gateway, mut look: impl FnMut(&FakeSharedData, u64) + 'static) {
     let head = key(gateway, "/head");
