@@ -34,9 +34,9 @@ use world::{Played, Start, World};
 /// Seeds that find a bug when it is put back, with its description. They hold for the worlds that `Plan::draw` makes today.
 const FINDS: &[(u64, &str)] = &[
     (0, "held requests without a timer"),
-    (7, "a place in flight counted twice, as granted and as held"),
     (17, "`reserve: 0` charged a permit until the request was known to be admitted"),
     (26, "a lost compare-and-swap of shared data taken for a write"),
+    (30, "a place in flight counted twice, as granted and as held"),
     (418, "charges forgotten when an instance ended while Redis was away"),
     (454, "a batch of settlements counted twice by Redis"),
     (490, "a call of a root that ended taken for a Redis that does not answer"),
