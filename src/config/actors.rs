@@ -2,14 +2,13 @@
 
 use std::rc::Rc;
 
+use super::fields::Fields;
 use super::node::Node;
+use super::table::limits::{SOURCE, SOURCES};
 use super::values::{self, is_name};
 use diana_core::identity::{self, Mistake, REGISTRY, Source, client_address, header};
 use diana_core::policy::{Actor, IdentitySource};
 use diana_core::tree::Tree;
-
-const WHAT: &str = "a mapping such as `{tenant: [{header: x-tenant}]}`";
-const SOURCES: &str = "a list of sources such as `[{header: x-tenant}, {client_address: {}}]`";
 
 /// An actor, and what its sources say about it.
 #[derive(Debug)]
@@ -29,7 +28,7 @@ pub struct Known {
 pub type Built = (IdentitySource, Rc<dyn Source>);
 
 /// Reads `actors`; the defaults come first, whether or not they are overridden.
-pub fn read(node: Option<&Node<'_>>) -> Vec<Known> {
+pub fn read(top: &Fields<'_>) -> Vec<Known> {
     let address = || (client_address::KIND.name, Tree::Null);
     let by_header = |name: &str| (header::KIND.name, Tree::Text(name.into()));
     let mut known = vec![
@@ -38,7 +37,7 @@ pub fn read(node: Option<&Node<'_>>) -> Vec<Known> {
         standard("address", vec![address()]),
     ];
     let standards = known.len();
-    for (name, value) in node.and_then(|node| node.pairs(WHAT)).unwrap_or_default() {
+    for (name, value) in top.named("actors") {
         let actor = describe(name, sources(&value));
         if !check_name(name, &value) {
             continue;
@@ -83,9 +82,18 @@ fn check_name(name: &str, node: &Node<'_>) -> bool {
     false
 }
 
+/// Reports a header of which an actor is read: it is taken off every request before anything is judged.
+pub fn keep_apart(actors: &[Known], header: &str, node: &Node<'_>) {
+    let is_read = |known: &&Known| known.sources.iter().any(|it| it.header() == Some(header));
+    if let Some(Known { actor, .. }) = actors.iter().find(is_read) {
+        let name = &actor.name;
+        node.problem(format!("actor `{name}` is told by this header; allowed: another one"));
+    }
+}
+
 /// Reads a list of sources, each of which is built.
 pub fn sources(node: &Node<'_>) -> Vec<Built> {
-    let items = node.list(SOURCES).unwrap_or_default();
+    let items = node.list(&SOURCES).unwrap_or_default();
     if *node.tree() == Tree::List(Vec::new()) {
         node.problem(format!("found an empty list, allowed: {SOURCES}"));
     }
@@ -94,7 +102,7 @@ pub fn sources(node: &Node<'_>) -> Vec<Built> {
 
 fn source(node: &Node<'_>) -> Option<Built> {
     let kinds: Vec<&str> = REGISTRY.iter().map(|kind| kind.name).collect();
-    let pairs = node.pairs("a mapping such as `{header: x-tenant}`")?;
+    let pairs = node.pairs(&SOURCE.what)?;
     let found: Vec<_> =
         REGISTRY.iter().filter(|kind| pairs.iter().any(|(key, _)| *key == kind.name)).collect();
     let [kind] = found.as_slice() else {

@@ -4,19 +4,24 @@ use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net};
 
+use super::mapping::Allowed;
 use super::node::Node;
 
-/// What such a list may be.
-pub const ADDRESSES: &str = "a list of addresses such as `[10.0.0.0/8, 192.0.2.1]`";
-const ADDRESS: &str = "an address such as 192.0.2.1, or a network such as 10.0.0.0/8";
+/// Such a list.
+pub const ADDRESSES: Allowed =
+    Allowed::List("a list of addresses such as `[10.0.0.0/8, 192.0.2.1]`", &ADDRESS);
+const ADDRESS: Allowed =
+    Allowed::Text("an address such as 192.0.2.1, or a network such as 10.0.0.0/8", |text| {
+        parse(text).is_some()
+    });
 
-/// An address, or a network.
+/// Reads an address, or a network.
 pub fn read(node: &Node<'_>) -> Option<IpNet> {
-    let text = node.text(ADDRESS)?;
+    parse(node.fitting(&ADDRESS)?)
+}
+
+fn parse(text: &str) -> Option<IpNet> {
     let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    if net.is_err() {
-        node.reject(ADDRESS);
-    }
     net.ok().map(canonical)
 }
 

@@ -3,30 +3,23 @@
 use std::borrow::Cow;
 
 use super::fields::{Fields, Names};
-use super::keys;
+use super::mapping::Allowed;
 use super::node::Node;
+use super::table::limits::{CONDITIONS, LINE, TEST};
 use diana_core::matching::header;
 use diana_core::policy::{Condition, Field, Test};
 use diana_core::port::Property;
 use diana_core::spelling::cookie;
 use diana_core::tree::Tree;
 
-const CONDITIONS: &str = "a mapping from names to conditions, such as `{x-app: {prefix: mobile}}`";
-const NAMESPACES: &str = "a mapping from namespaces to mappings from keys to conditions, such as \
-                          `{com.example.tenancy: {plan: gold}}`";
-const CLAIMS: &str = "a mapping such as `{payload: jwt, values: {plan: gold}}`, where `payload` is the \
-                      `payload_in_metadata` of jwt_authn";
-const TEST: &str = "a value, or one of `{exact: …}`, `{prefix: …}`, `{suffix: …}`, `{contains: …}`, \
-                    `{in: […]}`, `{present: true}`, `{not: …}`";
-/// Conditions on a value.
-pub const TESTS: &[&str] = &["exact", "prefix", "suffix", "contains", "in", "present", "not"];
-const TEXTS: &str = "a list of values such as `[gold, silver]`";
+/// The names and values of a mapping.
+type Pairs<'a> = Vec<(&'a str, Node<'a>)>;
 
 /// Reads a mapping from header names to tests.
-pub fn of_headers(node: &Node<'_>) -> Vec<Condition> {
+pub fn of_headers(pairs: Pairs<'_>) -> Vec<Condition> {
     let mut conditions = Vec::new();
     let mut names = Names::new();
-    for (key, value) in node.pairs(CONDITIONS).unwrap_or_default() {
+    for (key, value) in pairs {
         let name = key.to_ascii_lowercase();
         if name == "host" || name.starts_with(':') {
             let instead =
@@ -43,41 +36,33 @@ pub fn of_headers(node: &Node<'_>) -> Vec<Condition> {
 }
 
 /// Reads a mapping from names of query parameters to tests.
-pub fn of_query(node: &Node<'_>) -> Vec<Condition> {
-    named(node, |name| (!name.is_empty()).then(|| Field::Query(name.into())), "a parameter's name")
+pub fn of_query(pairs: Pairs<'_>) -> Vec<Condition> {
+    named(pairs, |name| (!name.is_empty()).then(|| Field::Query(name.into())), "a parameter's name")
 }
 
 /// Reads a mapping from names of cookies to tests.
-pub fn of_cookies(node: &Node<'_>) -> Vec<Condition> {
+pub fn of_cookies(pairs: Pairs<'_>) -> Vec<Condition> {
     let field = |name: &str| cookie::is_name(name).then(|| Field::Cookie(name.into()));
-    named(node, field, "a cookie's name, without `=`, `;` or spaces")
+    named(pairs, field, "a cookie's name, without `=`, `;` or spaces")
 }
 
 /// Reads a mapping from namespaces of metadata.
-pub fn of_metadata(node: &Node<'_>) -> Vec<Condition> {
-    let namespaces = node.pairs(NAMESPACES).unwrap_or_default();
+pub fn of_metadata(namespaces: Pairs<'_>) -> Vec<Condition> {
     let of_one = |(namespace, keys): (&str, Node<'_>)| {
         if !is_key(namespace) {
             keys.key_problem("found no name, allowed: a namespace".into());
         }
-        named(&keys, |key| property(&[namespace, key]), "a key of metadata")
+        let pairs = keys.pairs(&CONDITIONS).unwrap_or_default();
+        named(pairs, |key| property(&[namespace, key]), "a key of metadata")
     };
     namespaces.into_iter().flat_map(of_one).collect()
 }
 
 /// Reads `claims` of a token that was verified.
-pub fn of_claims(node: &Node<'_>) -> Vec<Condition> {
-    let Some(fields) = Fields::read(node, CLAIMS, keys::CLAIMS) else {
-        return Vec::new();
-    };
-    let payload = fields.require("payload", CLAIMS).and_then(|node| node.text(CLAIMS));
-    let Some(values) = fields.require("values", CLAIMS) else { return Vec::new() };
-    let payload = payload.unwrap_or("?");
-    if !is_key(payload) {
-        fields.blame("payload", format!("found no name, allowed: {CLAIMS}"));
-    }
+pub fn of_claims(claims: &Fields<'_>) -> Vec<Condition> {
+    let payload = claims.text("payload").unwrap_or("?");
     let path = |claim: &str| property(&["envoy.filters.http.jwt_authn", payload, claim]);
-    named(values, path, "a claim's name")
+    named(claims.named("values"), path, "a claim's name")
 }
 
 fn is_key(name: &str) -> bool {
@@ -91,9 +76,9 @@ fn property(path: &[&str]) -> Option<Field> {
 }
 
 /// Reads a mapping from names, which `field` knows to be of some kind, to tests.
-fn named(node: &Node<'_>, field: impl Fn(&str) -> Option<Field>, kind: &str) -> Vec<Condition> {
+fn named(pairs: Pairs<'_>, field: impl Fn(&str) -> Option<Field>, kind: &str) -> Vec<Condition> {
     let mut conditions = Vec::new();
-    for (name, value) in node.pairs(CONDITIONS).unwrap_or_default() {
+    for (name, value) in pairs {
         match field(name) {
             Some(field) => conditions.extend(condition(field, &value)),
             None => value.key_problem(format!("not a name, allowed: {kind}")),
@@ -107,64 +92,40 @@ fn condition(field: Field, node: &Node<'_>) -> Option<Condition> {
 }
 
 fn test(node: &Node<'_>) -> Option<Test> {
-    if node.tree().text().is_some() {
-        return text(node, true).map(Test::Exact);
+    if !matches!(node.tree(), Tree::Map(_)) {
+        return node.fitting(&TEST).map(|text| Test::Exact(text.into()));
     }
-    let pairs = match node.tree() {
-        Tree::Map(_) => node.pairs(TEST)?,
-        _ => {
-            node.free_text(TEST)?;
-            return None;
-        }
-    };
-    for (key, value) in &pairs {
-        if !TESTS.contains(key) {
-            value.unknown_key(key, TESTS);
-        }
-    }
-    match pairs.as_slice() {
-        [("exact", value)] => text(value, true).map(Test::Exact),
-        [("prefix", value)] => text(value, false).map(Test::Prefix),
-        [("suffix", value)] => text(value, false).map(Test::Suffix),
-        [("contains", value)] => text(value, false).map(Test::Contains),
-        [("in", value)] => texts(value).map(Test::In),
+    let fields = Fields::read(node, &TEST)?;
+    let text = |key| fields.text(key).map(String::from);
+    match fields.pairs() {
+        [("exact", _)] => text("exact").map(Test::Exact),
+        [("prefix", _)] => text("prefix").map(Test::Prefix),
+        [("suffix", _)] => text("suffix").map(Test::Suffix),
+        [("contains", _)] => text("contains").map(Test::Contains),
+        [("in", node)] => texts(node, &fields.allowed("in")).map(Test::In),
         [("present", value)] => value.boolean().map(Test::Present),
-        [("not", value)] => text(value, true).map(Test::Not),
+        [("not", _)] => text("not").map(Test::Not),
         [_] => None,
-        _ => {
-            node.problem(format!("found {} conditions, allowed: {TEST}", pairs.len()));
+        several => {
+            node.problem(format!("found {} conditions, allowed: {TEST}", several.len()));
             None
         }
     }
 }
 
 /// Some texts, sorted.
-fn texts(node: &Node<'_>) -> Option<Vec<String>> {
-    let items = node.list(TEXTS)?;
+fn texts(node: &Node<'_>, allowed: &Allowed) -> Option<Vec<String>> {
+    let items = node.list(allowed)?;
     if items.is_empty() {
-        node.problem(format!("found an empty list, which nothing is in; allowed: {TEXTS}"));
+        node.problem(format!("found an empty list, which nothing is in; allowed: {allowed}"));
     }
-    let mut texts = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
     for item in &items {
-        let text = text(item, true)?;
-        match texts.binary_search(&text) {
+        let text = item.fitting(&LINE)?;
+        match texts.binary_search_by(|known| known.as_str().cmp(text)) {
             Ok(_) => item.problem(format!("{} is in the list already", item.tree().found())),
-            Err(place) => texts.insert(place, text),
+            Err(place) => texts.insert(place, text.into()),
         }
     }
     Some(texts)
-}
-
-/// Text that a header can hold, and anything else that is compared.
-fn text(node: &Node<'_>, may_be_empty: bool) -> Option<String> {
-    let allowed = "text on one line";
-    let text = node.free_text(allowed)?;
-    if text.is_empty() && !may_be_empty {
-        node.reject("some text; `{present: true}` holds for any value");
-    } else if text.bytes().any(|byte| byte != b'\t' && byte.is_ascii_control()) {
-        node.reject(allowed);
-    } else {
-        return Some(text.into());
-    }
-    None
 }

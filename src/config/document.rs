@@ -6,18 +6,17 @@ use std::rc::Rc;
 use super::advice::{self, Advice};
 use super::context::Context;
 use super::fields::{Fields, Names};
+use super::mapping::Allowed;
 use super::node::{self, Node};
 use super::place::{Part, Place};
 use super::report::Report;
 use super::rule::{fingerprint, naming};
+use super::table::{DOCUMENT, LIMITS};
 use super::time_zone::{self, TimeZone};
-use super::{actors, entry, except, keys, mark, operator, plans, remote, response, settings};
+use super::{actors, entry, except, mark, plans, remote, response, settings};
 use diana_core::policy::Policy;
 use diana_core::policy::remote::Own;
 use diana_core::tree::Tree;
-
-const FULL: &str = "a mapping such as `{limits: […]}`, or a list of `{Url, rules}`";
-const LIMITS: &str = "a list of `{Url, rules}`; `[]` limits nothing";
 
 /// Reads the documents, which together are one configuration, and says what is probably not meant. With `own` it is a
 /// remote one.
@@ -31,12 +30,11 @@ pub fn read(report: &Report<'_>, own: Option<&Own>) -> Option<(Policy, Vec<Advic
             None
         }
         [root] if is_full(root.tree()) => {
-            let top = Fields::read(root, FULL, keys::DOCUMENT)?;
+            let top = Fields::read(root, &Allowed::Map(&DOCUMENT))?;
             if own.is_some() {
                 refuse_own(&top);
             }
-            let entries = top.require("limits", LIMITS).and_then(|limits| limits.list(LIMITS));
-            Some(policy(&top, &entries.unwrap_or_default(), own))
+            Some(policy(&top, &top.list("limits").unwrap_or_default(), own))
         }
         [first, ..] => {
             let entries: Vec<Node<'_>> = roots.iter().flat_map(blocks).collect();
@@ -69,7 +67,7 @@ fn blocks<'a>(root: &Node<'a>) -> Vec<Node<'a>> {
         }
         Tree::Map(_) => vec![root.clone()],
         _ => {
-            root.pairs(FULL);
+            root.pairs(&DOCUMENT.what);
             Vec::new()
         }
     }
@@ -77,10 +75,8 @@ fn blocks<'a>(root: &Node<'a>) -> Vec<Node<'a>> {
 
 /// Reports what a remote document has no say in.
 fn refuse_own(top: &Fields<'_>) {
-    let allowed = keys::REMOTE_DOCUMENT;
-    for node in
-        keys::DOCUMENT.iter().filter(|key| !allowed.contains(key)).filter_map(|key| top.get(key))
-    {
+    let allowed: Vec<_> = DOCUMENT.keys.iter().map(|key| key.name).collect();
+    for node in top.more().iter().filter_map(|key| top.get(key.name)) {
         node.key_problem(format!(
             "belongs to the gateway's own configuration, allowed in a remote one: {}",
             allowed.join(", ")
@@ -89,11 +85,11 @@ fn refuse_own(top: &Fields<'_>) {
 }
 
 fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy, Vec<Advice>) {
-    let actors = actors::read(top.get("actors"));
+    let actors = actors::read(top);
     let TimeZone { zone, rule } = top.get("time_zone").map(time_zone::read).unwrap_or_default();
     let context = Context {
         actors: &actors,
-        plans: plans::named(top.get("plans")),
+        plans: plans::named(top),
         zone,
         names: RefCell::new(Names::new()),
         quotas: Cell::new(0),
@@ -105,7 +101,9 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     naming::fill(&mut limits, &actors, context.names.into_inner());
     let is_own = own.is_none();
     let own = own.cloned().unwrap_or_else(|| settings::own(top));
-    operator::keep_apart(top, &own.explain, &actors);
+    if let (Some(explain), Some(node)) = (&own.explain, top.get("explain")) {
+        actors::keep_apart(&actors, &explain.header, node);
+    }
     let callers = settings::fit(top, &limits, own.keys);
     let except = except::read(top, false);
     mark::blame(top, &own, &limits, &actors, &except);
@@ -118,7 +116,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
         warnings: advice.iter().map(Advice::line).collect(),
         except,
         shadow: top.flag("shadow", false),
-        namespace: settings::namespace(top),
+        namespace: top.text("namespace").map(Into::into),
         keys: callers,
         wanted_keys: own.keys,
         log_refused: own.log_refused,

@@ -1,58 +1,157 @@
-//! The keys of mappings: which are known, and which come twice.
+//! The values of a mapping, read as its keys are declared.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
-use super::node::{Node, roots};
-use super::report::Report;
+use super::mapping::{Allowed, Choices, Mapping, MappingKey, optional, words};
+use super::node::Node;
+use super::table::DOCUMENT;
+use super::values;
 use diana_core::tree::Tree;
 
 /// Names, each with a number. The parser of YAML has such a map, too; one of another type would take 6 KB of the module.
 pub type Names<'n> = BTreeMap<Cow<'n, str>, usize>;
 
-/// The known keys of a mapping that are present.
+/// A mapping of a document, with its declaration.
+///
+/// Debug builds panic when a key is read that is not declared. Few functions are inlined, since readers call many.
 #[derive(Debug)]
 pub struct Fields<'a> {
+    mapping: &'static Mapping,
     node: Node<'a>,
     pairs: Vec<(&'a str, Node<'a>)>,
 }
 
 impl<'a> Fields<'a> {
-    /// Reads a mapping with the keys `known`, and reports all others.
-    pub fn read(node: &Node<'a>, what: &str, known: &[&'static str]) -> Option<Fields<'a>> {
-        let pairs = node.pairs(what)?;
+    /// Reads a mapping that is allowed, and reports unknown keys.
+    pub fn read(node: &Node<'a>, allowed: &Allowed) -> Option<Fields<'a>> {
+        let pairs = node.pairs(allowed)?;
+        let mapping = allowed.mapping()?;
         for (key, value) in &pairs {
-            if !known.contains(key) {
-                value.unknown_key(key, known);
+            if mapping.key(key).is_none() {
+                value.unknown_key(key, &mapping.names());
             }
         }
-        Some(Fields { node: node.clone(), pairs })
+        Some(Fields { mapping, node: node.clone(), pairs })
     }
 
-    /// No keys at all, at the place of `node`.
+    /// A document without any key, at the place of `node`.
     pub fn none(node: &Node<'a>) -> Fields<'a> {
-        Fields { node: node.clone(), pairs: Vec::new() }
+        Fields { mapping: &DOCUMENT, node: node.clone(), pairs: Vec::new() }
     }
 
-    /// The value of a key. Not inlined, here and below, since readers ask for many.
+    /// The keys and values that are there, unknown ones, too.
+    pub fn pairs(&self) -> &[(&'a str, Node<'a>)] {
+        &self.pairs
+    }
+
+    /// The keys that another table declares.
+    pub fn more(&self) -> Vec<MappingKey> {
+        (self.mapping.more)()
+    }
+
+    /// Returns true if the key is declared, and there.
+    pub fn has(&self, key: &str) -> bool {
+        self.mapping.key(key).is_some() && self.pairs.iter().any(|(name, _)| *name == key)
+    }
+
+    /// The allowed values of a key.
+    pub fn allowed(&self, key: &'static str) -> Allowed {
+        self.declared(key).allowed
+    }
+
+    /// The value of a key.
     #[inline(never)]
-    pub fn get(&self, key: &str) -> Option<&Node<'a>> {
+    pub fn get(&self, key: &'static str) -> Option<&Node<'a>> {
+        debug_assert!(self.mapping.key(key).is_some(), "{}.{key}", self.mapping.name);
         self.pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// The value of a key that must be there.
+    /// The value of a key. Reports that it is missing, if it is declared as required.
+    pub fn node(&self, key: &'static str) -> Option<&Node<'a>> {
+        self.node_as(key, &self.allowed(key))
+    }
+
+    /// The value of a key, as [`Fields::node`]. The report names `allowed`.
     #[inline(never)]
-    pub fn require(&self, key: &'static str, allowed: &str) -> Option<&Node<'a>> {
+    pub fn node_as(&self, key: &'static str, allowed: &dyn Display) -> Option<&Node<'a>> {
         let value = self.get(key);
-        if value.is_none() {
-            self.node.missing_problem(key, format!("required, allowed: {allowed}"));
+        if value.is_none() && self.declared(key).is_required {
+            self.missing(key, allowed);
         }
         value
     }
 
+    /// The value of a key. Reports that it is missing.
+    pub fn require(&self, key: &'static str) -> Option<&Node<'a>> {
+        let value = self.get(key);
+        if value.is_none() {
+            self.missing(key, &self.allowed(key));
+        }
+        value
+    }
+
+    fn missing(&self, key: &'static str, allowed: &dyn Display) {
+        self.node.missing_problem(key, format!("required, allowed: {allowed}"));
+    }
+
     /// A switch.
-    pub fn flag(&self, key: &str, default: bool) -> bool {
+    pub fn flag(&self, key: &'static str, default: bool) -> bool {
         self.get(key).and_then(Node::boolean).unwrap_or(default)
+    }
+
+    /// A whole number, a duration in ticks, a size in bytes, or a fraction in millionths.
+    pub fn number<N: TryFrom<u64>>(&self, key: &'static str) -> Option<N> {
+        self.number_up_to(key, u64::MAX).and_then(|number| number.try_into().ok())
+    }
+
+    /// A whole number up to `most`.
+    #[inline(never)]
+    pub fn number_up_to(&self, key: &'static str, most: u64) -> Option<u64> {
+        let allowed = match self.allowed(key).number() {
+            Allowed::Whole(min, max) => Allowed::Whole(min, max.min(most)),
+            other => other,
+        };
+        values::number(self.node_as(key, &allowed)?, &allowed)
+    }
+
+    /// Text that is allowed.
+    pub fn text(&self, key: &'static str) -> Option<&'a str> {
+        self.node(key)?.fitting(&self.allowed(key))
+    }
+
+    /// The meaning of a word.
+    pub fn choice<T: Copy>(&self, key: &'static str, choices: Choices<T>) -> Option<T> {
+        let chosen = self.node(key)?.choice(&words(choices), &self.allowed(key))?;
+        choices.get(chosen).map(|(_, meaning)| *meaning)
+    }
+
+    /// The items of a list; none if the key is missing.
+    pub fn list(&self, key: &'static str) -> Option<Vec<Node<'a>>> {
+        let Some(node) = self.node(key) else { return Some(Vec::new()) };
+        node.list(&self.allowed(key))
+    }
+
+    /// The names and values of a mapping with names that the operator chooses.
+    pub fn named(&self, key: &'static str) -> Vec<(&'a str, Node<'a>)> {
+        self.node(key).and_then(|node| node.pairs(&self.allowed(key))).unwrap_or_default()
+    }
+
+    /// A mapping with declared keys.
+    pub fn mapping(&self, key: &'static str) -> Option<Fields<'a>> {
+        Fields::read(self.node(key)?, &self.allowed(key))
+    }
+
+    /// The only one of `keys` that is there, each of which is a place to read a number from.
+    pub fn place(&self, keys: &[&'static str]) -> Option<(&'static str, &Node<'a>)> {
+        let found: Vec<_> = keys.iter().filter_map(|key| Some((*key, self.get(key)?))).collect();
+        if let [place] = found.as_slice() {
+            return Some(*place);
+        }
+        let (count, keys) = (found.len(), keys.join(", "));
+        self.node.problem(format!("found {count} places, allowed: exactly one of {keys}"));
+        None
     }
 
     /// Reports a problem of a key, whether it is there or not.
@@ -62,16 +161,14 @@ impl<'a> Fields<'a> {
             None => self.node.missing_problem(key, message),
         }
     }
-}
 
-/// Reports every key that a mapping holds more than once; YAML readers keep one of them in silence.
-pub fn find_duplicates(report: &Report<'_>) {
-    for root in roots(report) {
-        duplicates_in(&root);
+    fn declared(&self, key: &'static str) -> MappingKey {
+        self.mapping.key(key).unwrap_or(optional(key, Allowed::Any))
     }
 }
 
-fn duplicates_in(node: &Node<'_>) {
+/// Reports every key that a mapping holds more than once; YAML readers keep one of them in silence.
+pub fn find_duplicates(node: &Node<'_>) {
     if let Tree::Map(pairs) = node.tree() {
         let mut keys = Names::new();
         for (position, (key, _)) in pairs.iter().enumerate() {
@@ -80,7 +177,5 @@ fn duplicates_in(node: &Node<'_>) {
             }
         }
     }
-    for child in node.children() {
-        duplicates_in(&child);
-    }
+    node.children().iter().for_each(find_duplicates);
 }

@@ -2,10 +2,22 @@
 
 use std::rc::Rc;
 
+use super::fields::Fields;
+use super::mapping::Allowed;
 use super::node::Node;
 use diana_core::matching::header::{is_name, is_value};
 
-const VALUE: &str = "at most 1024 visible ASCII characters, and spaces only between them";
+/// A header's value.
+pub const VALUE: Allowed =
+    Allowed::Text("at most 1024 visible ASCII characters, and spaces only between them", is_value);
+/// A header's name.
+pub const NAME: Allowed = Allowed::Text("the name of a header", is_name);
+/// The name of a header that marks requests.
+pub const MARKER: Allowed =
+    Allowed::Text("the name of a header that nothing else uses, such as `x-hot-key`", |name| {
+        let reserved = |(reserved, _): &(&str, &str)| name.eq_ignore_ascii_case(reserved);
+        is_name(name) && !CONNECTION.iter().chain(REQUEST).any(reserved)
+    });
 const MAX_HEADERS: usize = 32;
 
 /// Names of headers that cannot be set, each with a hint.
@@ -35,34 +47,16 @@ const REQUEST: Reserved = &[
 ];
 
 /// Reads the name of a header that marks requests.
-pub fn marker(node: &Node<'_>) -> Option<Rc<str>> {
-    const ALLOWED: &str = "the name of a header that nothing else uses, such as `x-hot-key`";
-    let name = node.text(ALLOWED)?.to_ascii_lowercase();
-    let is_in = |names: Reserved| names.iter().any(|(reserved, _)| *reserved == name);
-    let is_reserved = is_in(CONNECTION) || is_in(REQUEST);
-    if is_reserved || !is_name(&name) {
-        node.reject(ALLOWED);
-        return None;
-    }
-    Some(name.into())
+pub fn marker(fields: &Fields<'_>, key: &'static str) -> Option<Rc<str>> {
+    Some(fields.text(key)?.to_ascii_lowercase().into())
 }
 
-/// Reads a mapping from names to what `value` reads.
-pub fn read<V>(
-    node: &Node<'_>,
-    allowed: &str,
-    reserved: Reserved,
-    value: fn(&Node<'_>) -> Option<V>,
-) -> Vec<(String, V)> {
-    let pairs = named(node, allowed, reserved);
-    pairs.into_iter().filter_map(|(name, node)| Some((name, value(&node)?))).collect()
-}
-
-/// The headers by their names, whose problems are reported.
-fn named<'a>(node: &Node<'a>, allowed: &str, reserved: Reserved) -> Vec<(String, Node<'a>)> {
-    let pairs = node.pairs(allowed).unwrap_or_default();
+/// Reads `headers` by their names.
+pub fn read<'a>(fields: &Fields<'a>, reserved: Reserved) -> Vec<(String, Node<'a>)> {
+    let pairs = fields.named("headers");
     if pairs.len() > MAX_HEADERS {
-        node.problem(format!("found {} headers, allowed: at most {MAX_HEADERS}", pairs.len()));
+        let message = format!("found {} headers, allowed: at most {MAX_HEADERS}", pairs.len());
+        fields.blame("headers", message);
         return Vec::new();
     }
     let mut headers: Vec<(String, Node<'_>)> = Vec::new();
@@ -81,12 +75,7 @@ fn named<'a>(node: &Node<'a>, allowed: &str, reserved: Reserved) -> Vec<(String,
     headers
 }
 
-/// A header's value.
+/// Reads a header's value.
 pub fn value(node: &Node<'_>) -> Option<String> {
-    let text = node.free_text(VALUE)?;
-    if is_value(text) {
-        return Some(text.into());
-    }
-    node.reject(VALUE);
-    None
+    node.fitting(&VALUE).map(Into::into)
 }

@@ -1,7 +1,9 @@
 //! What the writer of a document probably meant.
 
-use super::keys;
 use super::problem::Problem;
+use super::table::DOCUMENT;
+use super::table::limits::{ENTRY, MATCH};
+use super::table::rule::RULE;
 
 /// Longest word that is compared.
 const LONGEST: usize = 40;
@@ -47,19 +49,14 @@ pub fn of_key(key: &str, known: &[&str]) -> String {
 
 /// Where a key belongs that stands in the wrong mapping, or nothing.
 fn elsewhere(key: &str) -> String {
-    let mut places = Vec::new();
-    if keys::DOCUMENT.contains(&key) {
-        places.push("at the top, beside `limits`");
-    }
-    if keys::ENTRY.contains(&key) {
-        places.push("beside `rules`");
-    }
-    if keys::MATCH.contains(&key) {
-        places.push("in `match` or `unless`");
-    }
-    if keys::RULE.contains(&key) || keys::algorithms().contains(&key) {
-        places.push("in a rule");
-    }
+    let places = [
+        (&DOCUMENT, "at the top, beside `limits`"),
+        (&ENTRY, "beside `rules`"),
+        (&MATCH, "in `match` or `unless`"),
+        (&RULE, "in a rule"),
+    ];
+    let places = places.iter().filter(|(mapping, _)| mapping.key(key).is_some());
+    let places: Vec<_> = places.map(|(_, place)| *place).collect();
     match places.as_slice() {
         [] => String::new(),
         _ => format!("; `{key}` belongs {}", places.join(", or ")),
@@ -111,7 +108,7 @@ fn missing_at(line: usize, column: usize, key: &str, value: &str) -> Problem {
 /// A known key and what follows its colon at once.
 fn split(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once(':')?;
-    let known = [keys::DOCUMENT, keys::ENTRY, keys::RULE].iter().any(|keys| keys.contains(&key));
+    let known = [&DOCUMENT, &ENTRY, &RULE].iter().any(|mapping| mapping.key(key).is_some());
     let glued = value.chars().next().is_some_and(|next| !next.is_ascii_whitespace());
     (known && glued).then_some((key, value))
 }

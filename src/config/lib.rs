@@ -17,7 +17,7 @@ mod except;
 mod fields;
 mod headers;
 mod hint;
-mod keys;
+mod mapping;
 mod mark;
 mod matching;
 mod node;
@@ -32,6 +32,7 @@ mod response;
 mod rule;
 mod schema;
 mod settings;
+mod table;
 mod time_zone;
 mod values;
 mod yaml;
@@ -84,7 +85,7 @@ fn policy(source: &Source, own: Option<&Own>) -> Result<Policy, Problems> {
 
 fn advised(source: &Source, own: Option<&Own>) -> Result<(Policy, Vec<Advice>), Problems> {
     let report = Report::new(source);
-    fields::find_duplicates(&report);
+    node::roots(&report).iter().for_each(fields::find_duplicates);
     match document::read(&report, own) {
         Some(read) if report.is_empty() => Ok(read),
         _ => Err(report.into_problems()),

@@ -1,18 +1,11 @@
 //! `mark`: a header of requests that tells the upstream which rules in shadow would have refused them.
 
-use std::rc::Rc;
-
 use super::actors::Known;
 use super::fields::Fields;
-use super::{headers, response};
+use super::response;
 use diana_core::identity::header;
 use diana_core::policy::remote::Own;
 use diana_core::policy::{Condition, Except, Field, Limit, ResponseSource, Rule};
-
-/// Reads `mark`.
-pub fn read(top: &Fields<'_>) -> Option<Rc<str>> {
-    headers::marker(top.get("mark")?)
-}
 
 /// Reports a header that means something else, too: it is taken off every request before anything is judged.
 pub fn blame(top: &Fields<'_>, own: &Own, limits: &[Limit], actors: &[Known], except: &Except) {

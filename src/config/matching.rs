@@ -1,24 +1,21 @@
 //! `match` and `unless`: what must hold of a request beyond its path.
 
-use super::addresses::{self, ADDRESSES};
+use super::addresses;
 use super::conditions;
 use super::fields::Fields;
-use super::keys;
+use super::mapping::Allowed;
 use super::node::Node;
+use super::table::limits::MATCH;
 use diana_core::matching::header::is_name;
-use diana_core::policy::{Block, Condition, Host, Match};
+use diana_core::policy::{Block, Host, Match};
 use diana_core::tree::Tree;
-
-const WHAT: &str = "a mapping such as `{methods: [POST], hosts: [\"*.example.com\"]}`";
-const METHODS: &str = "a list of methods such as `[GET, POST]`";
-const HOSTS: &str = "a list of hosts such as `[example.com, \"*.example.com\"]`";
 
 /// Reads `match` and `unless` of an entry.
 pub fn read(entry: &Fields<'_>) -> Match {
-    let mut any = entry.get("match").map(blocks).unwrap_or_default();
+    let mut any = blocks(entry, "match");
     // Everything meets a single block without conditions.
     any.retain(|block| *block != Block::default());
-    let unless = entry.get("unless").map(blocks).unwrap_or_default();
+    let unless = blocks(entry, "unless");
     if let Some(node) = entry.get("unless")
         && node.tree() == &Tree::Map(Vec::new())
     {
@@ -28,10 +25,11 @@ pub fn read(entry: &Fields<'_>) -> Match {
 }
 
 /// Reads a block, or a list of blocks.
-fn blocks(node: &Node<'_>) -> Vec<Block> {
+fn blocks(entry: &Fields<'_>, key: &'static str) -> Vec<Block> {
+    let Some(node) = entry.get(key) else { return Vec::new() };
     let Tree::List(items) = node.tree() else { return block(node).into_iter().collect() };
     if items.is_empty() {
-        node.problem(format!("found an empty list, allowed: {WHAT}, or a list of those"));
+        node.problem(format!("found an empty list, allowed: {}", entry.allowed(key)));
     }
     let children = node.children();
     for child in children.iter().filter(|child| *child.tree() == Tree::Map(Vec::new())) {
@@ -41,23 +39,20 @@ fn blocks(node: &Node<'_>) -> Vec<Block> {
 }
 
 fn block(node: &Node<'_>) -> Option<Block> {
-    let fields = Fields::read(node, WHAT, keys::MATCH)?;
-    let values = |key: &str, read: fn(&Node<'_>) -> Vec<Condition>| {
-        fields.get(key).map(read).unwrap_or_default()
-    };
+    let fields = Fields::read(node, &Allowed::Map(&MATCH))?;
     Some(Block {
-        methods: items(&fields, "methods", METHODS).iter().filter_map(method).collect(),
-        hosts: items(&fields, "hosts", HOSTS).iter().filter_map(host).collect(),
-        addresses: items(&fields, "addresses", ADDRESSES)
-            .iter()
-            .filter_map(addresses::read)
-            .collect(),
+        methods: items(&fields, "methods").iter().filter_map(method).collect(),
+        hosts: items(&fields, "hosts").iter().filter_map(host).collect(),
+        addresses: items(&fields, "addresses").iter().filter_map(addresses::read).collect(),
         values: [
-            values("headers", conditions::of_headers),
-            values("query", conditions::of_query),
-            values("cookies", conditions::of_cookies),
-            values("metadata", conditions::of_metadata),
-            values("claims", conditions::of_claims),
+            conditions::of_headers(fields.named("headers")),
+            conditions::of_query(fields.named("query")),
+            conditions::of_cookies(fields.named("cookies")),
+            conditions::of_metadata(fields.named("metadata")),
+            fields
+                .mapping("claims")
+                .map(|claims| conditions::of_claims(&claims))
+                .unwrap_or_default(),
         ]
         .concat(),
     })
@@ -65,23 +60,24 @@ fn block(node: &Node<'_>) -> Option<Block> {
 
 /// The items of a list that must have some: of an empty one nobody knows whether it means all or
 /// none.
-fn items<'a>(fields: &Fields<'a>, key: &str, allowed: &str) -> Vec<Node<'a>> {
-    let Some(node) = fields.get(key) else { return Vec::new() };
-    let items = node.list(allowed).unwrap_or_default();
-    if items.is_empty() && *node.tree() == Tree::List(Vec::new()) {
-        node.problem(format!("found an empty list, allowed: {allowed}; without `{key}` all match"));
+fn items<'a>(fields: &Fields<'a>, key: &'static str) -> Vec<Node<'a>> {
+    let items = fields.list(key).unwrap_or_default();
+    if fields.get(key).is_some_and(|node| *node.tree() == Tree::List(Vec::new())) {
+        let allowed = fields.allowed(key);
+        let message = format!("found an empty list, allowed: {allowed}; without `{key}` all match");
+        fields.blame(key, message);
     }
     items
 }
 
 fn method(node: &Node<'_>) -> Option<String> {
     let allowed = "a method in upper case, such as POST";
-    let text = node.text(allowed)?;
+    let text = node.text(&allowed)?;
     let upper = text.to_ascii_uppercase();
     if !is_name(text) {
         node.reject(allowed);
     } else if upper != text {
-        node.reject(&format!("{allowed}; did you mean `{upper}`?"));
+        node.reject(format!("{allowed}; did you mean `{upper}`?"));
     } else {
         return Some(upper);
     }
@@ -89,7 +85,7 @@ fn method(node: &Node<'_>) -> Option<String> {
 }
 
 fn host(node: &Node<'_>) -> Option<Host> {
-    let text = node.text("a host name, or `*.` and a host name")?;
+    let text = node.text(&"a host name, or `*.` and a host name")?;
     Host::parse(text)
         .map_err(|why| node.problem(format!("found {}, {why}", node.tree().found())))
         .ok()

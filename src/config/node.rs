@@ -1,6 +1,9 @@
 //! A node of a document that can say what is wrong with it.
 
+use std::fmt::Display;
+
 use super::hint;
+use super::mapping::Allowed;
 use super::place::{Part, Place};
 use super::report::Report;
 use diana_core::tree::Tree;
@@ -101,12 +104,12 @@ impl<'a> Node<'a> {
     /// Reports what stands here instead of what is allowed.
     #[cold]
     #[inline(never)]
-    pub fn reject(&self, allowed: &str) {
+    pub fn reject(&self, allowed: impl Display) {
         self.problem(format!("found {}, allowed: {allowed}", self.tree.found()));
     }
 
     /// Text.
-    pub fn text(&self, allowed: &str) -> Option<&'a str> {
+    pub fn text(&self, allowed: &dyn Display) -> Option<&'a str> {
         let text = self.tree.text();
         if text.is_none() {
             self.reject(allowed);
@@ -114,37 +117,18 @@ impl<'a> Node<'a> {
         text
     }
 
-    /// Text that may look like a number or a switch, if it is put in quotes.
-    pub fn free_text(&self, allowed: &str) -> Option<&'a str> {
-        match self.tree {
-            Tree::Bool(_) | Tree::Int(_) | Tree::Number(_) => {
-                self.text(&format!("{allowed}; put it in quotes to make it text"))
-            }
-            _ => self.text(allowed),
-        }
-    }
-
-    /// A whole number in a range.
-    pub fn whole(&self, min: u64, max: u64) -> Option<u64> {
-        let allowed = format!("a whole number, {min} … {max}");
-        match self.tree {
-            Tree::Int(number) => {
-                let number = u64::try_from(*number).ok();
-                let fits = number.filter(|number| (min..=max).contains(number));
-                if fits.is_none() {
-                    self.reject(&allowed);
-                }
-                return fits;
-            }
-            Tree::Text(text) => match text.replace(['_', ',', ' '], "").parse::<u64>() {
-                Ok(number) => self.problem(format!(
-                    "found the text {}, allowed: {allowed}; write {number}, without quotes",
-                    self.tree.found()
-                )),
-                Err(_) => self.reject(&allowed),
-            },
-            _ => self.reject(&allowed),
-        }
+    /// Text that is allowed. The report of a number or a switch that would be allowed as text suggests quotes.
+    pub fn fitting(&self, allowed: &Allowed) -> Option<&'a str> {
+        let bare = match self.tree {
+            Tree::Text(text) if allowed.takes(text) => return Some(text),
+            Tree::Bool(value) => value.to_string(),
+            Tree::Int(value) => value.to_string(),
+            Tree::Number(text) => text.clone(),
+            _ => String::new(),
+        };
+        let hint = "; put it in quotes to make it text";
+        let hint = if !bare.is_empty() && allowed.takes(&bare) { hint } else { "" };
+        self.reject(format!("{allowed}{hint}"));
         None
     }
 
@@ -161,7 +145,7 @@ impl<'a> Node<'a> {
     }
 
     /// One of some names, as its position among them.
-    pub fn choice(&self, names: &[&str], allowed: &str) -> Option<usize> {
+    pub fn choice(&self, names: &[&str], allowed: &dyn Display) -> Option<usize> {
         let text = self.text(allowed)?;
         let chosen = names.iter().position(|name| *name == text);
         if chosen.is_none() {
@@ -173,14 +157,14 @@ impl<'a> Node<'a> {
     /// Reports a name that is none of `names`.
     #[cold]
     #[inline(never)]
-    pub fn unknown_name(&self, name: &str, names: &[&str], allowed: &str) {
+    pub fn unknown_name(&self, name: &str, names: &[&str], allowed: &dyn Display) {
         let hint =
             if self.report.is_full() { String::new() } else { hint::did_you_mean(name, names) };
-        self.reject(&format!("{allowed}{hint}"));
+        self.reject(format!("{allowed}{hint}"));
     }
 
     /// The items of a list.
-    pub fn list(&self, allowed: &str) -> Option<Vec<Node<'a>>> {
+    pub fn list(&self, allowed: &dyn Display) -> Option<Vec<Node<'a>>> {
         match self.tree {
             Tree::List(_) => Some(self.children()),
             _ => {
@@ -191,13 +175,13 @@ impl<'a> Node<'a> {
     }
 
     /// The keys and values of a mapping that may have any keys.
-    pub fn pairs(&self, allowed: &str) -> Option<Vec<(&'a str, Node<'a>)>> {
+    pub fn pairs(&self, allowed: &dyn Display) -> Option<Vec<(&'a str, Node<'a>)>> {
         match self.tree {
             Tree::Map(pairs) => {
                 Some(pairs.iter().map(|(key, _)| key.as_str()).zip(self.children()).collect())
             }
             Tree::Text(text) => {
-                self.reject(&format!("{allowed}{}", hint::missing_space(text)));
+                self.reject(format!("{allowed}{}", hint::missing_space(text)));
                 None
             }
             _ => {

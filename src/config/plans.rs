@@ -3,21 +3,12 @@
 
 use crate::actors;
 use crate::fields::Fields;
-use crate::keys;
 use crate::node::Node;
+use crate::table::rule::{PLAN, PLANS};
 use crate::values;
 use diana_core::policy::IdentitySource;
 use diana_core::tree::Tree;
 
-const NAMED: &str = "a mapping such as `{tiers: {by: […], of: {gold: {rpu: 1000}}}}`";
-const WHAT: &str = "a mapping such as `{by: […], of: {gold: {rpu: 1000}, free: {rpu: 10}}}`, or a name under `plans` at the \
-                    top";
-/// Keys of `plans`.
-pub const KEYS: &[&str] = &["by", "of"];
-/// Keys of `cost` of a plan.
-pub const COST_KEYS: &[&str] = &["reserve"];
-const OF: &str = "a mapping such as `{gold: {rpu: 1000}, free: {rpu: 10}, internal: unlimited}`";
-const PLAN: &str = "unlimited, or a mapping such as `{rpu: 1000, burst: 2000}`";
 const NAME: &str = "1 … 64 visible ASCII characters, but not `own`, which has a meaning of its own";
 const VALUE: &str = "1 … 255 bytes";
 
@@ -45,9 +36,9 @@ pub struct Written<'a> {
 }
 
 /// Reads the plans that have names.
-pub fn named<'a>(node: Option<&Node<'a>>) -> Vec<(&'a str, Option<Draft<'a>>)> {
+pub fn named<'a>(top: &Fields<'a>) -> Vec<(&'a str, Option<Draft<'a>>)> {
     let mut all = Vec::new();
-    for (name, node) in node.and_then(|node| node.pairs(NAMED)).unwrap_or_default() {
+    for (name, node) in top.named("plans") {
         if !values::is_name(name) {
             node.key_problem(format!("not a name, allowed: {}", values::NAME));
         }
@@ -76,32 +67,26 @@ pub fn with<T>(
 }
 
 fn draft<'a>(node: &Node<'a>) -> Option<Draft<'a>> {
-    let fields = Fields::read(node, WHAT, KEYS)?;
+    let fields = Fields::read(node, &PLANS)?;
     let by = fields.get("by").map(|node| {
         let built = actors::sources(node);
         let is_chosen = built.iter().any(|(_, source)| source.is_caller_chosen());
         (built.into_iter().map(|(wanted, _)| wanted).collect(), is_chosen)
     });
-    let of = fields.require("of", OF)?;
-    let pairs = of.pairs(OF)?;
+    let of = fields.node("of")?;
+    let pairs = of.pairs(&fields.allowed("of"))?;
     if !(1..=MOST).contains(&pairs.len()) {
         of.problem(format!("found {} plans, allowed: 1 … {MOST}", pairs.len()));
         return None;
     }
-    let known = keys::plan();
     let is_named = by.is_some();
-    let of = pairs.into_iter().map(|(name, node)| plan(name, node, is_named, &known));
+    let of = pairs.into_iter().map(|(name, node)| plan(name, node, is_named));
     // All of them, so that each tells its problems.
     let of: Vec<_> = of.collect();
     Some(Draft { by, of: of.into_iter().collect::<Option<_>>()? })
 }
 
-fn plan<'a>(
-    name: &'a str,
-    node: Node<'a>,
-    is_named: bool,
-    known: &[&'static str],
-) -> Option<Written<'a>> {
+fn plan<'a>(name: &'a str, node: Node<'a>, is_named: bool) -> Option<Written<'a>> {
     let is_visible = name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_graphic());
     let fits = if is_named { is_visible && name != "own" } else { name.len() <= 255 };
     if name.is_empty() || !fits {
@@ -112,7 +97,7 @@ fn plan<'a>(
     if node.tree().text() == Some("unlimited") {
         return Some(Written { name, node, fields: None });
     }
-    let fields = Fields::read(&node, PLAN, known)?;
+    let fields = Fields::read(&node, &PLAN)?;
     if *node.tree() == Tree::Map(Vec::new()) {
         node.problem(format!("found an empty mapping, allowed: {PLAN}"));
         return None;

@@ -4,18 +4,9 @@ use std::rc::Rc;
 
 use super::fields::Fields;
 use super::headers::{self, Reserved, value};
-use super::node::Node;
-use super::values;
+use super::table::FIELDS;
 use diana_core::policy::{BodyPiece, LimitFields, Response};
-use diana_core::time::SECOND;
 
-const WHAT: &str = "a mapping such as `{status: 429, body: slow down}`";
-/// Its keys.
-pub const KEYS: &[&str] =
-    &["status", "body", "content_type", "headers", "problem", "jitter", "fields"];
-/// What its `fields` may be.
-pub const FORMS: &[&str] = &["ietf", "x-ratelimit"];
-const HEADERS: &str = "a mapping such as `{x-reason: rate limit}`";
 const MAX_BODY: usize = 8 << 10;
 
 /// Headers that Diana sets itself, each with a hint.
@@ -62,17 +53,14 @@ pub fn is_own(name: &str) -> bool {
 
 /// Reads `response` of the document, of an entry or of a rule. What it leaves out is as in `outer`.
 pub fn read(around: &Fields<'_>, outer: &Rc<Response>) -> Rc<Response> {
-    let fields = around.get("response").and_then(|node| Fields::read(node, WHAT, KEYS));
-    let Some(fields) = fields else { return Rc::clone(outer) };
+    let Some(fields) = around.mapping("response") else { return Rc::clone(outer) };
     let mut response = Response::clone(outer);
-    if let Some(status) = fields.get("status").and_then(|node| node.whole(400, 599)) {
-        response.status = u16::try_from(status).unwrap_or(response.status);
+    response.status = fields.number("status").unwrap_or(response.status);
+    if let Some(body) = body(&fields) {
+        response.body = pieces(body);
     }
-    if let Some(body) = fields.get("body").and_then(body) {
-        response.body = pieces(&body);
-    }
-    if let Some(content_type) = fields.get("content_type").and_then(value) {
-        response.content_type = content_type;
+    if let Some(content_type) = fields.text("content_type") {
+        response.content_type = content_type.into();
     }
     response.is_problem = fields.flag("problem", response.is_problem);
     if let Some(node) = fields.get("content_type").filter(|_| response.is_problem) {
@@ -80,16 +68,11 @@ pub fn read(around: &Fields<'_>, outer: &Rc<Response>) -> Rc<Response> {
             "means nothing beside `problem`, which is application/problem+json".into(),
         );
     }
-    if let Some(node) = fields.get("jitter") {
-        response.jitter = values::duration(node, 0, 3600 * SECOND).unwrap_or_default();
-    }
-    match fields.get("fields").and_then(|node| node.choice(FORMS, &FORMS.join(", "))) {
-        Some(0) => response.fields = LimitFields::Ietf,
-        Some(_) => response.fields = LimitFields::XRateLimit,
-        None => {}
-    }
-    if let Some(node) = fields.get("headers") {
-        response.headers = headers::read(node, HEADERS, OWN, value);
+    response.jitter = fields.number("jitter").unwrap_or(response.jitter);
+    response.fields = fields.choice("fields", FIELDS).unwrap_or(response.fields);
+    if fields.get("headers").is_some() {
+        let headers = headers::read(&fields, OWN).into_iter();
+        response.headers = headers.filter_map(|(name, node)| Some((name, value(&node)?))).collect();
     }
     if response.fields == LimitFields::XRateLimit {
         let is_taken = |(name, _): &&(String, String)| X_RATE_LIMIT.contains(&name.as_str());
@@ -121,8 +104,9 @@ fn pieces(mut body: &str) -> Vec<BodyPiece> {
     pieces
 }
 
-fn body(node: &Node<'_>) -> Option<String> {
-    let text = node.free_text("text")?;
+fn body<'a>(fields: &Fields<'a>) -> Option<&'a str> {
+    let text = fields.text("body")?;
+    let node = fields.get("body")?;
     let is_control = |found: char| found.is_control() && !['\t', '\n', '\r'].contains(&found);
     if text.len() > MAX_BODY {
         node.problem(format!("found {} bytes, allowed: at most {MAX_BODY}", text.len()));
@@ -133,7 +117,7 @@ fn body(node: &Node<'_>) -> Option<String> {
             "ends in a newline, which gRPC cannot carry; in YAML write `|-`, not `|`".into(),
         );
     } else {
-        return Some(text.into());
+        return Some(text);
     }
     None
 }

@@ -8,28 +8,28 @@ pub(crate) mod hot;
 mod in_flight;
 pub(crate) mod limit;
 pub(crate) mod naming;
-mod near;
 pub(crate) mod plans;
 pub(crate) mod quota;
 pub(crate) mod settling;
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::rc::Rc;
 
 use super::context::Context;
 use super::fields::Fields;
+use super::mapping::Allowed;
 use super::node::Node;
-use super::{except, keys, redis, response, values};
+use super::table::ON_FAILURES;
+use super::table::rule::{ABSENTS, RULE, SCOPES};
+use super::{except, response};
+use diana_core::algorithm::Algorithm;
 use diana_core::policy::{Absent, Response, Rule, Scope};
+use diana_core::time::Now;
 use diana_core::tree::Tree;
 
 /// Most actors that one key is made of.
 const MAX_PARTS: usize = 8;
-
-const WHAT: &str = "a mapping such as `{actor: device, unit: second, rpu: 10}`";
-const SCOPES: [(&str, Scope); 3] =
-    [("local", Scope::Local), ("gateway", Scope::Gateway), ("global", Scope::Global)];
-const ABSENTS: &[&str] = &["skip", "share", "deny"];
 
 /// Reads a rule; `outer` is the response of its entry.
 pub fn read(
@@ -38,17 +38,15 @@ pub fn read(
     ignore_case: bool,
     context: &Context<'_>,
 ) -> Option<Rule> {
-    let mut known = keys::RULE.to_vec();
-    known.extend(keys::algorithms());
-    let fields = Fields::read(node, WHAT, &known)?;
+    let fields = Fields::read(node, &Allowed::Map(&RULE))?;
     let actor = actor(&fields, context);
-    let scope = scope(&fields);
+    let scope = fields.choice("scope", SCOPES).unwrap_or(Scope::Gateway);
     let mut limiter = match fields.get("in_flight") {
         Some(_) => in_flight::read(&fields),
         None => algo::read(&fields, context.zone, scope),
     };
-    let absent = choice(&fields, "absent", ABSENTS);
-    let enforce = fields.get("enforce").and_then(|node| node.whole(0, 100)).unwrap_or(100);
+    let absent = fields.choice("absent", ABSENTS).unwrap_or(Absent::Skip);
+    let enforce = fields.number("enforce").unwrap_or(100);
     let name = name(&fields, context);
     let except = except::read(&fields, ignore_case);
     let response = response::read(&fields, outer);
@@ -61,8 +59,8 @@ pub fn read(
     }
     let plans = plans::read(&fields, limiter.as_mut(), actor.as_deref().unwrap_or(&[]), context);
     let daily = quota::read(&fields, limiter.as_ref(), plans.as_deref(), (scope, is_all), context);
-    let near = near::read(&fields, limiter.as_ref().map(|limiter| &*limiter.algorithm));
-    let on_failure = redis::on_failure(&fields);
+    let near = near(&fields, limiter.as_ref().map(|limiter| &*limiter.algorithm));
+    let on_failure = fields.choice("on_failure", ON_FAILURES);
     if scope != Scope::Global && fields.get("on_failure").is_some() {
         let message = "means nothing without `scope: global`: no other rule depends on Redis";
         fields.blame("on_failure", message.into());
@@ -85,12 +83,8 @@ pub fn read(
         words: limiter.algorithm.words(),
         scope,
         daily,
-        absent: match absent {
-            Some(1) => Absent::Share,
-            Some(2) => Absent::Deny,
-            _ => Absent::Skip,
-        },
-        enforce: u8::try_from(enforce).unwrap_or(100),
+        absent,
+        enforce,
         shadow,
         expose,
         except,
@@ -102,19 +96,10 @@ pub fn read(
     })
 }
 
-fn scope(fields: &Fields<'_>) -> Scope {
-    let chosen = choice(fields, "scope", &SCOPES.map(|(name, _)| name));
-    chosen.and_then(|chosen| SCOPES.get(chosen)).map_or(Scope::Gateway, |(_, scope)| *scope)
-}
-
-fn choice(fields: &Fields<'_>, key: &str, names: &[&str]) -> Option<usize> {
-    fields.get(key)?.choice(names, &names.join(", "))
-}
-
 /// Indices of the actors that make the key; none for `all`.
 fn actor(fields: &Fields<'_>, context: &Context<'_>) -> Option<Vec<usize>> {
     let allowed = allowed_actors(context);
-    let node = fields.require("actor", &allowed)?;
+    let node = fields.node_as("actor", &allowed)?;
     if !matches!(node.tree(), Tree::List(_)) {
         return match node.text(&allowed)? {
             "all" => Some(Vec::new()),
@@ -142,7 +127,12 @@ fn actor(fields: &Fields<'_>, context: &Context<'_>) -> Option<Vec<usize>> {
     Some(indices)
 }
 
-fn index(name: &str, node: &Node<'_>, context: &Context<'_>, allowed: &str) -> Option<usize> {
+fn index(
+    name: &str,
+    node: &Node<'_>,
+    context: &Context<'_>,
+    allowed: &dyn Display,
+) -> Option<usize> {
     // The seed document writes `actor` where it means the account.
     let wanted = if name == "actor" { "account" } else { name };
     let index = context.actors.iter().position(|known| known.actor.name == wanted);
@@ -161,7 +151,7 @@ fn allowed_actors(context: &Context<'_>) -> String {
     format!("{}, another name under `actors`, or a list of names", names.join(", "))
 }
 
-fn all_is_one_caller(fields: &Fields<'_>, enforce: u64) {
+fn all_is_one_caller(fields: &Fields<'_>, enforce: u8) {
     if fields.get("absent").is_some() {
         fields.blame("absent", "means nothing beside `actor: all`, which is never absent".into());
     }
@@ -173,12 +163,25 @@ fn all_is_one_caller(fields: &Fields<'_>, enforce: u64) {
 
 /// The name that the rule was given; empty if it has none.
 fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
-    let Some(node) = fields.get("name") else { return String::new() };
-    let Some(text) = node.free_text(values::NAME) else { return String::new() };
-    if !values::is_name(text) {
-        node.reject(values::NAME);
-    } else if context.names.borrow_mut().insert(Cow::Owned(text.into()), 2).is_some() {
-        node.problem(format!("duplicate name: an earlier rule is called `{text}`"));
+    let Some(text) = fields.text("name") else { return String::new() };
+    if context.names.borrow_mut().insert(Cow::Owned(text.into()), 2).is_some() {
+        fields.blame("name", format!("duplicate name: an earlier rule is called `{text}`"));
     }
     text.into()
+}
+
+/// From what per cent of its limit on admitted requests are counted.
+fn near(fields: &Fields<'_>, algorithm: Option<&dyn Algorithm>) -> Option<u8> {
+    let node = fields.get("near")?;
+    let near = fields.number("near")?;
+    let tells = |algorithm: &dyn Algorithm| {
+        let nobody = vec![0; algorithm.words()];
+        algorithm.remaining(&nobody, Now::default()) == algorithm.policy().0
+    };
+    if !algorithm.is_none_or(tells) {
+        node.key_problem(
+            "means nothing where permits come one by one, as with `LB` and `warm_up`".into(),
+        );
+    }
+    Some(near)
 }

@@ -1,106 +1,104 @@
-//! The JSON Schema of a configuration, made of what its readers know: their keys, the registries of algorithms and
-//! sources, and the reference, whose comments say what each key means.
+//! The JSON Schema of a configuration, made of the declared mappings and of the comments in the reference.
 
-mod form;
 mod words;
 
-use super::rule::{ban, cost, hot, limit, quota, settling};
-use super::{conditions, except, keys, operator, plans, redis, remote, response};
-use diana_core::identity;
-use form::FORMS;
+use super::mapping::{Allowed, Mapping, MappingKey};
+use super::table::DOCUMENT;
+use super::table::limits::ENTRY;
+use diana_core::time::DURATIONS;
 use serde_json::{Map, Value, json};
 use words::Words;
 
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
 const TITLE: &str = "Rules for Diana, a rate-limit filter for Envoy and Istio";
 
-/// A mapping in a configuration.
-struct Mapping {
-    name: &'static str,
-    keys: Vec<&'static str>,
-    required: &'static [&'static str],
-}
-
-/// All mappings with keys of their own.
-fn mappings() -> Vec<Mapping> {
-    let mapping =
-        |name, keys: &[&'static str], required| Mapping { name, keys: keys.to_vec(), required };
-    let mut rule = keys::RULE.to_vec();
-    rule.extend(keys::algorithms());
-    let source = identity::REGISTRY.iter().flat_map(|kind| [&[kind.name], kind.options].concat());
-    vec![
-        mapping("document", keys::DOCUMENT, &["limits"]),
-        mapping("entry", keys::ENTRY, &["rules"]),
-        mapping("match", keys::MATCH, &[]),
-        mapping("claims", keys::CLAIMS, keys::CLAIMS),
-        mapping("test", conditions::TESTS, &[]),
-        mapping("rule", &rule, &["actor"]),
-        mapping("source", &source.collect::<Vec<_>>(), &[]),
-        mapping("except", except::KEYS, &[]),
-        mapping("response", response::KEYS, &[]),
-        mapping("limit", limit::KEYS, &["default", "max"]),
-        mapping("plans", plans::KEYS, &["of"]),
-        mapping("plan", &keys::plan(), &[]),
-        mapping("reserve", plans::COST_KEYS, plans::COST_KEYS),
-        mapping("cost", cost::KEYS, &["max"]),
-        mapping("settled_cost", settling::COST_KEYS, &["response", "max"]),
-        mapping("told", settling::RESPONSE_KEYS, &[]),
-        mapping("count", settling::COUNT_KEYS, &[]),
-        mapping("ban", ban::KEYS, &["after", "within", "for"]),
-        mapping("quota", quota::KEYS, &["accounts"]),
-        mapping("hot", hot::KEYS, &["over", "per"]),
-        mapping("accepted", keys::ACCEPTED, &[]),
-        mapping("redis", redis::KEYS, &["cluster"]),
-        mapping("remote", remote::KEYS, &["cluster", "path"]),
-        mapping("explain", operator::EXPLAIN_KEYS, operator::EXPLAIN_KEYS),
-        mapping("admin", operator::ADMIN_KEYS, operator::ADMIN_KEYS),
-        mapping("variable", remote::VARIABLE, &["env"]),
-    ]
-}
-
 /// The schema.
 #[must_use]
 pub fn schema() -> Value {
     let words = Words::read();
-    let all = mappings();
-    let definitions = all.iter().map(|mapping| (mapping.name.into(), definition(mapping, &words)));
+    let mut definitions = Map::new();
+    define(&DOCUMENT, &words, &mut definitions);
     // The shorter forms: one block, and a list of blocks.
-    let (document, entry) = (reference("document"), reference("entry"));
+    let (document, entry) = (reference(&DOCUMENT), reference(&ENTRY));
     json!({
         "$schema": DIALECT,
         "title": TITLE,
         "anyOf": [document, entry, {"type": "array", "items": entry}],
-        "definitions": definitions.collect::<Map<_, _>>(),
+        "definitions": definitions,
     })
 }
 
-fn definition(mapping: &Mapping, words: &Words) -> Value {
-    let Mapping { name, keys, required } = mapping;
-    let property = |key: &&'static str| {
-        let form = FORMS.iter().find(|(of, known, _)| of == name && known == key);
-        let schema = match form {
-            Some((.., form)) => Some(form.schema()),
-            None => form::of_algorithm(name, key),
-        };
-        // Without a form, any value is allowed.
-        let mut schema = schema.unwrap_or_else(|| json!({}));
-        if let (Some(meaning), Some(schema)) = (words.of(name, key), schema.as_object_mut()) {
+/// Adds a mapping, and those below it.
+fn define(mapping: &Mapping, words: &Words, definitions: &mut Map<String, Value>) {
+    if definitions.contains_key(mapping.name) {
+        return;
+    }
+    // An entry before it is finished stops the recursion of a mapping that contains itself.
+    definitions.insert(mapping.name.into(), Value::Null);
+    let keys = mapping.all();
+    let property = |key: &MappingKey| {
+        let mut schema = of(&key.allowed);
+        let meaning = words.of(mapping.name, key.name);
+        if let (Some(meaning), Some(schema)) = (meaning, schema.as_object_mut()) {
             schema.insert("description".into(), meaning.into());
         }
-        (key.to_string(), schema)
+        (key.name.into(), schema)
     };
     let properties: Map<_, _> = keys.iter().map(property).collect();
-    match required {
-        [] => json!({"type": "object", "additionalProperties": false, "properties": properties}),
-        _ => json!({
-            "type": "object",
-            "additionalProperties": false,
-            "properties": properties,
-            "required": required,
-        }),
+    let required = keys.iter().filter(|key| key.is_required).map(|key| key.name);
+    let required: Vec<_> = required.collect();
+    let mut schema =
+        json!({"type": "object", "additionalProperties": false, "properties": properties});
+    if let (false, Some(schema)) = (required.is_empty(), schema.as_object_mut()) {
+        schema.insert("required".into(), required.into());
+    }
+    definitions.insert(mapping.name.into(), schema);
+    for mapping in keys.iter().flat_map(|key| mappings(&key.allowed)) {
+        define(mapping, words, definitions);
     }
 }
 
-fn reference(name: &str) -> Value {
-    json!({"$ref": format!("#/definitions/{name}")})
+/// The mappings that a value may be, or contain.
+fn mappings(allowed: &Allowed) -> Vec<&'static Mapping> {
+    match allowed {
+        Allowed::Map(mapping) => vec![mapping],
+        Allowed::List(_, one) | Allowed::Named(_, one) => mappings(one),
+        Allowed::Either(several) => several.iter().flat_map(mappings).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The schema of a value.
+fn of(allowed: &Allowed) -> Value {
+    match allowed {
+        Allowed::Any => json!({}),
+        Allowed::Text(..) => json!({"type": "string"}),
+        Allowed::Flag => json!({"type": "boolean"}),
+        Allowed::Whole(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Allowed::Fraction(_, min, max) => {
+            let [min, max] = [min, max].map(|millionths| *millionths as f64 / 1e6);
+            json!({"type": "number", "minimum": min, "maximum": max})
+        }
+        Allowed::Duration(0, _) => json!({"anyOf": [duration("|0"), {"const": 0}]}),
+        Allowed::Duration(..) => duration(""),
+        Allowed::Size(_) => json!({"type": "string", "pattern": "^[0-9]+(KiB|MiB)$"}),
+        Allowed::Choice(words) => json!({"enum": words()}),
+        // Draft 7 ignores the description next to a `$ref`.
+        Allowed::Map(mapping) => json!({"allOf": [reference(mapping)]}),
+        Allowed::List(_, item) => json!({"type": "array", "items": of(item)}),
+        Allowed::Named(_, value) => json!({"type": "object", "additionalProperties": of(value)}),
+        Allowed::Either(several) => {
+            json!({"anyOf": several.iter().map(of).collect::<Vec<_>>()})
+        }
+    }
+}
+
+/// A duration in text, or `more`.
+fn duration(more: &str) -> Value {
+    let units = DURATIONS.map(|(name, _)| name).join("|");
+    json!({"type": "string", "pattern": format!("^([0-9]+({units}){more})$")})
+}
+
+fn reference(mapping: &Mapping) -> Value {
+    json!({"$ref": format!("#/definitions/{}", mapping.name)})
 }

@@ -4,47 +4,37 @@ use std::iter::successors;
 
 use super::advice::Advice;
 use super::fields::Fields;
-use super::{keys, mark, operator, redis};
+use super::mapping::Allowed;
+use super::table::LOGS;
+use super::{headers, operator, redis};
 use diana_core::policy::remote::Own;
 use diana_core::policy::{Accepted, Limit};
 use diana_core::sizing::memory;
 
 const DEFAULT_KEYS: usize = 100_000;
-const MAX_KEYS: u64 = 10_000_000;
 
 /// Most that the tables of a worker may grow to. A VM has 1 GiB, and during a change of the
 /// configuration the old tables live beside the new ones.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// Prefix of shared keys and metric names.
-pub fn namespace(top: &Fields<'_>) -> Option<String> {
-    let node = top.get("namespace")?;
-    let allowed = "1 … 64 of the characters A-Z, a-z, 0-9, `_` and `-`";
-    let text = node.free_text(allowed)?;
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-    if is_plain && (1..=64).contains(&text.len()) {
-        return Some(text.into());
-    }
-    node.reject(allowed);
-    None
-}
+/// What `namespace` may be.
+pub const NAMESPACE: Allowed =
+    Allowed::Text("1 … 64 of the characters A-Z, a-z, 0-9, `_` and `-`", |text| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        (1..=64).contains(&text.len()) && text.bytes().all(is_plain)
+    });
 
 /// What no remote document can change.
 pub fn own(top: &Fields<'_>) -> Own {
     Own {
-        keys: keys(top),
-        log_refused: log_refused(top),
+        keys: top.number("keys").unwrap_or(DEFAULT_KEYS),
+        log_refused: top.choice("log", LOGS).unwrap_or(false),
         accepted: accepted(top),
         explain: operator::explain(top),
-        mark: mark::read(top),
+        mark: headers::marker(top, "mark"),
         admin: operator::admin(top),
         redis: redis::read(top),
     }
-}
-
-fn keys(top: &Fields<'_>) -> usize {
-    let keys = top.get("keys").and_then(|node| node.whole(1, MAX_KEYS));
-    keys.and_then(|keys| usize::try_from(keys).ok()).unwrap_or(DEFAULT_KEYS)
 }
 
 /// The `keys` with which the tables cannot outgrow a VM: one that dies of it forgets what everybody
@@ -89,15 +79,8 @@ pub fn advice(limits: &[Limit], wanted: usize, keys: usize) -> Option<Advice> {
     })
 }
 
-fn log_refused(top: &Fields<'_>) -> bool {
-    let node = top.get("log");
-    node.and_then(|node| node.choice(&["none", "refused"], "none, refused")) == Some(1)
-}
-
 fn accepted(top: &Fields<'_>) -> Accepted {
-    let what = "a mapping such as `{headers: true, filter_state: true}`";
-    let fields = top.get("accepted").and_then(|node| Fields::read(node, what, keys::ACCEPTED));
-    fields.map_or_else(Accepted::default, |fields| Accepted {
+    top.mapping("accepted").map_or_else(Accepted::default, |fields| Accepted {
         headers: fields.flag("headers", false),
         filter_state: fields.flag("filter_state", false),
     })

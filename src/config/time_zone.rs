@@ -32,7 +32,7 @@ pub struct TimeZone {
 
 /// Reads `time_zone`.
 pub fn read(node: &Node<'_>) -> TimeZone {
-    let Some(text) = node.text(ALLOWED) else { return TimeZone::default() };
+    let Some(text) = node.text(&ALLOWED) else { return TimeZone::default() };
     if let Some(seconds) = offset(text) {
         if seconds.abs() > FARTHEST {
             node.reject(ALLOWED);
@@ -41,9 +41,9 @@ pub fn read(node: &Node<'_>) -> TimeZone {
     }
     match rule(text) {
         Ok(zone) => return TimeZone { zone, rule: Some(text.into()) },
-        Err(_) if is_name(text) => node.reject(&format!("{ALLOWED}; {NAMES}")),
+        Err(_) if is_name(text) => node.reject(format!("{ALLOWED}; {NAMES}")),
         Err(why) if text.contains(|one: char| one.is_ascii_alphabetic() || one == '<') => {
-            node.reject(&format!("{ALLOWED}; as a rule: {why}"));
+            node.reject(format!("{ALLOWED}; as a rule: {why}"));
         }
         Err(_) => node.reject(ALLOWED),
     }

@@ -1,61 +1,82 @@
 //! What single values may be: names, durations, sizes.
 
+use std::fmt::Display;
+
+use super::mapping::Allowed;
 use super::node::Node;
-use diana_core::time::{DURATIONS, Micros, amount, spell};
+use diana_core::policy::Prefix;
+use diana_core::time::{DURATIONS, Micros, amount};
 use diana_core::tree::Tree;
 
 /// Longest name.
 pub const LONGEST: usize = 64;
 
-/// For messages.
-pub const NAME: &str = "1 … 64 of the characters a-z, 0-9, `_` and `-`";
+/// A name.
+pub const NAME: Allowed = Allowed::Text("1 … 64 of the characters a-z, 0-9, `_` and `-`", is_name);
 
-/// Whether `name` is one.
+/// Returns true if `name` is one.
 pub fn is_name(name: &str) -> bool {
     let plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
     (1..=LONGEST).contains(&name.len()) && name.bytes().all(plain)
 }
 
-/// What the name of a cluster may be.
-pub const CLUSTER: &str = "the name of a cluster in Envoy, up to 255 visible ASCII characters";
-/// What the name of a variable may be.
-pub const VARIABLE: &str = "the name of a variable: A-Z, a-z, 0-9 and `_`";
-
 /// The name of a cluster.
-pub fn cluster(node: &Node<'_>) -> Option<String> {
-    visible(node, CLUSTER, 255)
-}
+pub const CLUSTER: Allowed =
+    Allowed::Text("the name of a cluster in Envoy, up to 255 visible ASCII characters", |text| {
+        is_visible(text, 255)
+    });
 
 /// The name of a variable.
-pub fn variable(node: &Node<'_>) -> Option<String> {
-    let text = visible(node, VARIABLE, 255)?;
-    if text.bytes().any(|byte| !byte.is_ascii_alphanumeric() && byte != b'_') {
-        node.reject(VARIABLE);
-    }
-    Some(text)
+pub const VARIABLE: Allowed =
+    Allowed::Text("the name of a variable: A-Z, a-z, 0-9 and `_`", |text| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        is_visible(text, 255) && text.bytes().all(is_plain)
+    });
+
+/// Returns true if `text` has no spaces, and up to `most` bytes.
+pub fn is_visible(text: &str, most: usize) -> bool {
+    (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Text without spaces, up to `most` bytes of it.
-pub fn visible(node: &Node<'_>, allowed: &str, most: usize) -> Option<String> {
-    let text = node.free_text(allowed)?;
-    if (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Some(text.into());
-    }
-    node.reject(allowed);
-    None
+/// Reads a path.
+pub fn path(node: &Node<'_>, allowed: &dyn Display, ignore_case: bool) -> Option<Prefix> {
+    let path = Prefix::parse(node.text(allowed)?, ignore_case);
+    path.map_err(|why| node.problem(format!("{} {why}", node.tree().found()))).ok()
 }
 
-/// A duration in ticks, in a range. Nothing at all is `0` in any unit.
-pub fn duration(node: &Node<'_>, min: Micros, max: Micros) -> Option<Micros> {
-    let fits = ticks(node.tree()).filter(|ticks| (min..=max).contains(ticks));
+/// A number in the allowed range: a whole one, a duration in ticks, a size in bytes, or millionths.
+pub fn number(node: &Node<'_>, allowed: &Allowed) -> Option<u64> {
+    let (found, min, max) = match *allowed {
+        Allowed::Whole(min, max) => (whole(node.tree()), min, max),
+        Allowed::Duration(min, max) => (ticks(node.tree()), min, max),
+        Allowed::Size(most) => (size(node.tree()), LEAST, most),
+        Allowed::Fraction(_, min, max) => (millionths(node.tree()), min, max),
+        _ => (None, 0, 0),
+    };
+    let fits = found.filter(|number| (min..=max).contains(number));
     if fits.is_none() {
-        let (min, max) = (spell(min), spell(max));
-        node.reject(&format!(
-            "a duration, {min} … {max}: a whole number of ms, s, m, h or d, such as `1500ms`"
-        ));
+        match (allowed, written(node.tree())) {
+            (Allowed::Whole(..), Some(number)) => node.problem(format!(
+                "found the text {}, allowed: {allowed}; write {number}, without quotes",
+                node.tree().found()
+            )),
+            _ => node.reject(allowed),
+        }
     }
     fits
+}
+
+fn whole(tree: &Tree) -> Option<u64> {
+    match tree {
+        Tree::Int(number) => u64::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
+/// The whole number that a text contains.
+fn written(tree: &Tree) -> Option<u64> {
+    tree.text()?.replace(['_', ',', ' '], "").parse().ok()
 }
 
 /// What is a duration, in ticks; nothing if it is none, or too long for a number.
@@ -71,18 +92,16 @@ pub fn ticks(tree: &Tree) -> Option<Micros> {
 const SIZES: [(&str, u64); 2] = [("KiB", 1 << 10), ("MiB", 1 << 20)];
 const LEAST: u64 = 1 << 10;
 
-/// A size in bytes, up to a whole number of MiB.
-pub fn size(node: &Node<'_>, most: u64) -> Option<u64> {
-    let bytes = match node.tree() {
-        Tree::Text(text) => amount(text, &SIZES),
-        _ => None,
-    };
-    let fits = bytes.filter(|bytes| (LEAST..=most).contains(bytes));
-    if fits.is_none() {
-        node.reject(&format!(
-            "a size, 1KiB … {}MiB: a whole number of KiB or MiB, such as `64KiB`",
-            most >> 20
-        ));
-    }
-    fits
+fn size(tree: &Tree) -> Option<u64> {
+    amount(tree.text()?, &SIZES)
+}
+
+/// A number between 0 and 1, in millionths. `None` if it has more than six digits.
+fn millionths(tree: &Tree) -> Option<u64> {
+    let Tree::Number(text) = tree else { return None };
+    let digits = text.strip_prefix("0.")?;
+    let missing = 6_usize.checked_sub(digits.len())?;
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.parse::<u64>().ok().filter(|_| is_plain)?;
+    Some(number * 10_u64.pow(missing as u32))
 }

@@ -7,10 +7,11 @@ use super::cost::{self, Cost};
 use super::{limit, settling};
 use crate::fields::Fields;
 use crate::node::Node;
+use crate::table::rule::allowed_by;
 use crate::values;
-use diana_core::algorithm::{Algorithm, Conflict, Entry, Form, REGISTRY, Setting, counted};
+use diana_core::algorithm::{Algorithm, Conflict, Entry, REGISTRY, Setting, counted};
 use diana_core::policy::{Quota, Scope, Settling, Told, Zone};
-use diana_core::time::{Unit, spell};
+use diana_core::time::Unit;
 
 /// A rule's algorithm and what it was built from.
 pub struct Limiter {
@@ -126,19 +127,10 @@ fn refuse_months(fields: &Fields<'_>, entry: &Entry) {
 }
 
 fn unit(fields: &Fields<'_>) -> Option<Unit> {
-    let names = Unit::ALL.map(|(name, _)| name);
-    let (least, most) = (spell(Unit::SHORTEST), spell(Unit::LONGEST));
-    let allowed = format!("{}, or a duration, {least} … {most}, such as `90m`", names.join(", "));
-    let node = fields.require("unit", &allowed)?;
-    if let Some(ticks) = values::ticks(node.tree()) {
-        let fits = (Unit::SHORTEST..=Unit::LONGEST).contains(&ticks);
-        if !fits {
-            node.reject(&allowed);
-        }
-        return fits.then(|| Unit::of(ticks));
+    match values::ticks(fields.require("unit")?.tree()) {
+        Some(_) => fields.number("unit").map(Unit::of),
+        None => fields.choice("unit", &Unit::ALL),
     }
-    let chosen = node.choice(&names, &allowed)?;
-    Unit::ALL.get(chosen).map(|(_, unit)| *unit)
 }
 
 /// The optional keys that `entry` takes. Those of an unknown algorithm may be the keys of any.
@@ -155,17 +147,14 @@ pub fn options(fields: &Fields<'_>, entry: Option<&'static Entry>) -> (Quota, Ve
     let mut quota = Quota::new(Unit::Second, 0);
     let mut wrong = Vec::new();
     let known = keys(entry);
-    for name in crate::keys::algorithms() {
+    for name in fields.more().iter().map(|key| key.name) {
         let Some(node) = fields.get(name) else { continue };
         let Some(key) = known.iter().find(|key| key.name == name) else {
             entry.iter().for_each(|entry| misplaced(node, name, entry));
             wrong.push(name);
             continue;
         };
-        let value = match key.form {
-            Form::Number => node.whole(key.min, key.max),
-            Form::Duration => values::duration(node, key.min, key.max),
-        };
+        let value = values::number(node, &allowed_by(key));
         if value.is_none() {
             wrong.push(name);
         }

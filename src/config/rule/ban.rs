@@ -1,38 +1,20 @@
 //! `ban` of a rule.
 
 use crate::fields::Fields;
-use crate::node::Node;
-use crate::values;
+use crate::table::rule::ON;
 use diana_core::calendar::Windows;
 use diana_core::policy::{Ban, Quota, Settling};
-use diana_core::time::{Micros, SECOND};
-use diana_core::tree::Tree;
-
-const WHAT: &str = "a mapping such as `{after: 10, within: 1m, for: 5m, max: 1h}`";
-/// Its keys.
-pub const KEYS: &[&str] = &["after", "within", "for", "max", "halve_after", "on"];
-const ONS: [&str; 2] = ["refused", "counted"];
-const DURATION: &str = "a duration such as `5m`";
-
-/// Most refusals before a ban.
-const MAX_AFTER: u64 = 1_000_000;
-
-/// Refusals reach the other workers within this time.
-const SHORTEST: Micros = SECOND / 10;
-
-const DAY: Micros = 86_400 * SECOND;
-const LONGEST: Micros = 30 * DAY;
 
 /// Reads `ban`. Not inlined into the reader of rules, which is large as it is.
 #[inline(never)]
 pub fn read(rule: &Fields<'_>) -> Option<Ban> {
-    let fields = Fields::read(rule.get("ban")?, WHAT, KEYS)?;
-    let after = fields.require("after", "a whole number, 1 … 1000000");
-    let after = after.and_then(|node| node.whole(1, MAX_AFTER));
-    let within = time(&fields, "within", DAY, None);
-    let period = time(&fields, "for", LONGEST, None);
-    let max = time(&fields, "max", LONGEST, Some(period.unwrap_or(LONGEST)));
-    let halve_after = time(&fields, "halve_after", LONGEST, Some(max.unwrap_or(LONGEST)));
+    let fields = rule.mapping("ban")?;
+    let (after, within) = (fields.number("after"), fields.number("within"));
+    let period = fields.number("for");
+    let max = if fields.has("max") { fields.number("max") } else { period };
+    let halve_after = fields.number("halve_after").or(max);
+    // `blame` reads it again, once the rest of the rule is known.
+    fields.choice("on", ON);
     let (period, max) = (period?, max?);
     if max < period {
         fields.blame("max", "shorter than `for`; allowed: at least as long".into());
@@ -42,21 +24,17 @@ pub fn read(rule: &Fields<'_>) -> Option<Ban> {
     Some(Ban { after: after?, within: within?, period, max, halve_after: halve_after? })
 }
 
-/// Whether a `ban` is one for outcomes that count, and not for refusals.
-pub fn is_by_outcome(ban: &Node<'_>) -> bool {
-    matches!(ban.tree(), Tree::Map(pairs) if pairs.iter().any(|(key, value)| key == "on" && value.text() == Some(ONS[1])))
+/// Returns true if the `ban` of a rule is for outcomes that count, not for refusals.
+pub fn is_by_outcome(rule: &Fields<'_>) -> bool {
+    rule.mapping("ban").and_then(|ban| ban.choice("on", ON)).unwrap_or(false)
 }
 
 /// Finds what `on` of a ban cannot mean beside what else its rule says.
 pub fn blame(rule: &Fields<'_>, ban: &Ban, quota: &Quota, settling: Option<&Settling>) {
-    let Some(on) = rule.get("ban").map(|ban| ban.descend("on")) else { return };
-    let chosen = match on.tree() {
-        Tree::Map(_) => return,
-        _ => on.choice(&ONS, &ONS.join(", ")),
-    };
-    if chosen != Some(1) {
+    if !is_by_outcome(rule) {
         return;
     }
+    let Some(on) = rule.get("ban").map(|ban| ban.descend("on")) else { return };
     let Quota { rpu, burst, .. } = *quota;
     if settling.is_none_or(|settling| settling.count.is_none()) {
         on.key_problem("`counted` means nothing without `count`".into());
@@ -70,23 +48,5 @@ pub fn blame(rule: &Fields<'_>, ban: &Ban, quota: &Quota, settling: Option<&Sett
             ban.after
         );
         on.problem(message);
-    }
-}
-
-/// A duration under a key, which is required if it has no default.
-#[inline(never)]
-fn time(
-    fields: &Fields<'_>,
-    key: &'static str,
-    most: Micros,
-    default: Option<Micros>,
-) -> Option<Micros> {
-    match (fields.get(key), default) {
-        (None, Some(default)) => Some(default),
-        (None, None) => {
-            fields.require(key, DURATION);
-            None
-        }
-        (Some(node), _) => values::duration(node, SHORTEST, most),
     }
 }

@@ -2,25 +2,22 @@
 
 use super::algo::Limiter;
 use crate::fields::Fields;
-use crate::keys;
 use diana_core::algorithm::IN_FLIGHT;
 use diana_core::policy::{Quota, Settling};
 use diana_core::time::Unit;
-
-/// Most requests at a time.
-const MOST: u64 = 1_000_000;
 
 /// What counts requests by the time, or by what they take.
 const OTHERS: &[&str] = &["unit", "rpu", "algo", "cost", "count", "ban", "quota"];
 
 /// Reads the limiter of a rule that has the key.
 pub fn read(fields: &Fields<'_>) -> Option<Limiter> {
-    let others: Vec<_> = OTHERS.iter().copied().chain(keys::algorithms()).collect();
-    let others: Vec<_> = others.into_iter().filter_map(|key| fields.get(key)).collect();
+    let more = fields.more();
+    let others = OTHERS.iter().copied().chain(more.iter().map(|key| key.name));
+    let others: Vec<_> = others.filter_map(|key| fields.get(key)).collect();
     for node in &others {
         node.key_problem("means nothing beside `in_flight`".into());
     }
-    let limit = fields.get("in_flight")?.whole(1, MOST)?;
+    let limit = fields.number("in_flight")?;
     if !others.is_empty() {
         return None;
     }

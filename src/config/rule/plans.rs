@@ -7,13 +7,11 @@ use crate::context::Context;
 use crate::fields::Fields;
 use crate::node::Node;
 use crate::plans::{self, Draft, Written};
+use crate::table::rule::PLAN;
 use diana_core::algorithm::{Can, Conflict, Leasing};
-use diana_core::policy::{MAX_PERMITS, Plan, PlanKind, Plans, Quota};
+use diana_core::policy::{Plan, PlanKind, Plans, Quota};
 use diana_core::time::Micros;
 use diana_core::tree::Tree;
-
-/// Most requests of a caller at a time.
-const MOST_IN_FLIGHT: u64 = 1_000_000;
 
 /// No value lives longer than this in Redis, whatever it counts.
 const LONGEST: u128 = 1 << 50;
@@ -132,10 +130,11 @@ fn of(plan: &Written<'_>, limiter: &Limiter, is_chosen: bool) -> Option<Plan> {
 }
 
 fn in_flight(fields: &Fields<'_>, own: Quota) -> Option<Quota> {
-    let others = crate::keys::plan().into_iter().filter(|key| *key != "in_flight");
+    let others = PLAN.mapping().map(|plan| plan.names()).unwrap_or_default();
+    let others = others.into_iter().filter(|key| *key != "in_flight");
     let others: Vec<_> = others.filter_map(|key| fields.get(key)).collect();
     others.iter().for_each(|node| node.key_problem("means nothing beside `in_flight`".into()));
-    let limit = fields.get("in_flight")?.whole(1, MOST_IN_FLIGHT)?;
+    let limit = fields.number("in_flight")?;
     others.is_empty().then_some(Quota { rpu: limit, ..own })
 }
 
@@ -145,10 +144,7 @@ fn numbers(fields: &Fields<'_>, limiter: &Limiter) -> Option<Quota> {
         return None;
     }
     let own = limiter.quota;
-    let rpu = match fields.get("rpu") {
-        Some(node) => node.whole(0, MAX_PERMITS),
-        None => Some(own.rpu),
-    };
+    let rpu = if fields.has("rpu") { fields.number("rpu") } else { Some(own.rpu) };
     let cost = reserve(fields, limiter);
     let (said, wrong) = options(fields, Some(limiter.entry));
     let (rpu, cost) = (rpu?, cost?);
@@ -174,11 +170,12 @@ fn numbers(fields: &Fields<'_>, limiter: &Limiter) -> Option<Quota> {
 
 /// What a request takes under a plan.
 fn reserve(fields: &Fields<'_>, limiter: &Limiter) -> Option<u64> {
-    const WHAT: &str = "a mapping such as `{reserve: 100}`";
     let own = limiter.quota.cost;
-    let Some(node) = fields.get("cost") else { return Some(own) };
-    let fields = Fields::read(node, WHAT, plans::COST_KEYS)?;
-    let node = fields.require("reserve", "a whole number")?;
+    if !fields.has("cost") {
+        return Some(own);
+    }
+    let fields = fields.mapping("cost")?;
+    let node = fields.node("reserve")?;
     let settling = limiter.settling.as_ref();
     let Some(answered) = settling.and_then(|settling| settling.told.as_ref()) else {
         node.key_problem("means nothing without `cost.response` of the rule".into());
@@ -190,12 +187,12 @@ fn reserve(fields: &Fields<'_>, limiter: &Limiter) -> Option<u64> {
         node.key_problem(message.into());
         return None;
     }
-    node.whole(1, answered.most)
+    fields.number_up_to("reserve", answered.most)
 }
 
 /// Reports what numbers of a plan cannot mean, where it says one of them.
 fn blame(fields: &Fields<'_>, Conflict { key, with, message }: Conflict) {
-    let said = [key].into_iter().chain(with.iter().copied()).find(|key| fields.get(key).is_some());
+    let said = [key].into_iter().chain(with.iter().copied()).find(|key| fields.has(key));
     match said {
         Some(said) if said == key => fields.blame(said, message),
         Some(said) => {

@@ -2,29 +2,17 @@
 
 use crate::context::Context;
 use crate::fields::Fields;
-use crate::node::Node;
 use crate::rule::algo::Limiter;
-use crate::values;
 use diana_core::algorithm::REGISTRY;
 use diana_core::bloom::Shape;
 use diana_core::policy::{Plans, Scope};
 use diana_core::time::Unit;
-use diana_core::tree::Tree;
-
-const WHAT: &str = "a mapping such as `{accounts: 1000000, error: 0.01}`";
-/// Its keys.
-pub const KEYS: &[&str] = &["accounts", "error", "memory"];
-const ERROR: &str = "the chance that an account is refused too early, 0.0001 … 0.1, such as `0.01`";
-
-const MAX_ACCOUNTS: u64 = 1_000_000_000;
 
 /// In millionths.
-const MIN_ERROR: u64 = 100;
-const MAX_ERROR: u64 = 100_000;
 const DEFAULT_ERROR: u64 = 10_000;
 
 /// Most that all quotas of a worker may take: three quarters of what callers may.
-const MAX_BYTES: u64 = 384 << 20;
+pub const MAX_BYTES: u64 = 384 << 20;
 
 /// Reads the `quota` of a rule whose numbers are those of `limiter`, if they could be read.
 pub fn read(
@@ -35,11 +23,10 @@ pub fn read(
     context: &Context<'_>,
 ) -> Option<Shape> {
     let node = rule.get("quota")?;
-    let fields = Fields::read(node, WHAT, KEYS)?;
-    let accounts = fields.require("accounts", &format!("a whole number, 1 … {MAX_ACCOUNTS}"));
-    let accounts = accounts.and_then(|node| node.whole(1, MAX_ACCOUNTS));
-    let error = fields.get("error").map_or(Some(DEFAULT_ERROR), error);
-    let memory = fields.get("memory").and_then(|node| values::size(node, MAX_BYTES));
+    let fields = rule.mapping("quota")?;
+    let accounts = fields.number("accounts");
+    let error = if fields.has("error") { fields.number("error") } else { Some(DEFAULT_ERROR) };
+    let memory = fields.number("memory");
     let limiter = limiter?;
     blame_what_does_not_fit(rule, limiter, scope, is_all);
     let (accounts, error) = (accounts?, error?);
@@ -93,25 +80,4 @@ fn blame_what_does_not_fit(rule: &Fields<'_>, limiter: &Limiter, scope: Scope, i
             rule.blame(key, format!("allowed beside `quota`: {allowed}"));
         }
     }
-}
-
-/// A chance in millionths.
-fn error(node: &Node<'_>) -> Option<u64> {
-    let millionths = match node.tree() {
-        Tree::Number(text) => text.strip_prefix("0.").and_then(millionths),
-        _ => None,
-    };
-    let fits = millionths.filter(|error| (MIN_ERROR..=MAX_ERROR).contains(error));
-    if fits.is_none() {
-        node.reject(ERROR);
-    }
-    fits
-}
-
-/// What the digits behind a point mean; nothing if there are more than six.
-fn millionths(digits: &str) -> Option<u64> {
-    let missing = 6_usize.checked_sub(digits.len())?;
-    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-    let number = digits.parse::<u64>().ok().filter(|_| is_plain)?;
-    Some(number * 10_u64.pow(missing as u32))
 }

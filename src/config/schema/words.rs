@@ -1,7 +1,9 @@
 //! What keys mean: the comments of the reference.
 
+use crate::mapping::Allowed;
 use crate::place::Source;
 use crate::problem::Position;
+use crate::table::DOCUMENT;
 use diana_core::tree::Tree;
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
@@ -9,33 +11,8 @@ const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 /// Comments that only say where another one stands.
 const ELSEWHERE: &str = "as below";
 
-/// Which mapping stands under a key of another one; lists and names of the operator's own lie between.
-const UNDER: &[(&str, &str, &str)] = &[
-    ("document", "limits", "entry"),
-    ("document", "actors", "source"),
-    ("document", "except", "except"),
-    ("document", "response", "response"),
-    ("document", "accepted", "accepted"),
-    ("document", "redis", "redis"),
-    ("document", "explain", "explain"),
-    ("document", "admin", "admin"),
-    ("document", "remote", "remote"),
-    ("entry", "match", "match"),
-    ("entry", "unless", "match"),
-    ("match", "claims", "claims"),
-    ("entry", "rules", "rule"),
-    ("rule", "rpu", "limit"),
-    ("rule", "plans", "plans"),
-    ("rule", "ban", "ban"),
-    ("rule", "quota", "quota"),
-    ("rule", "hot", "hot"),
-    ("rule", "count", "count"),
-    ("rule", "cost", "cost"),
-    ("settled_cost", "response", "told"),
-];
-
 /// The meanings of keys, by their mappings.
-pub struct Words(Vec<(&'static str, String, String)>);
+pub struct Words(Vec<(&'static str, &'static str, String)>);
 
 impl Words {
     /// Reads the reference.
@@ -43,41 +20,42 @@ impl Words {
         let mut words = Words(Vec::new());
         if let Ok(source) = Source::read(REFERENCE.as_bytes()) {
             let root = source.documents().first().into_iter();
-            root.for_each(|root| words.learn("document", root, &source, &[0]));
+            root.for_each(|root| words.learn(&Allowed::Map(&DOCUMENT), root, &source, &[0]));
         }
         words
     }
 
     /// What a key of a mapping means.
     pub fn of(&self, mapping: &str, key: &str) -> Option<&str> {
-        let is_it = |word: &&(&'static str, String, String)| word.0 == mapping && word.1 == key;
+        let is_it =
+            |word: &&(&'static str, &'static str, String)| word.0 == mapping && word.1 == key;
         self.0.iter().find(is_it).map(|(.., meaning)| meaning.as_str())
     }
 
-    fn learn(&mut self, mapping: &'static str, tree: &Tree, source: &Source, walk: &[usize]) {
-        match tree {
-            Tree::List(items) => items.iter().enumerate().for_each(|(step, item)| {
-                self.learn(mapping, item, source, &[walk, &[step]].concat());
-            }),
-            Tree::Map(pairs) => {
-                // Two forms of one key.
-                let settles = mapping == "cost" && pairs.iter().any(|(key, _)| key == "response");
-                let mapping = if settles { "settled_cost" } else { mapping };
-                for (step, (key, value)) in pairs.iter().enumerate() {
-                    let walk = [walk, &[step]].concat();
-                    if let Some(meaning) =
-                        source.key_position(&walk).and_then(|at| comment(at, key))
-                    {
-                        self.0.push((mapping, key.clone(), meaning));
+    fn learn(&mut self, allowed: &Allowed, tree: &Tree, source: &Source, walk: &[usize]) {
+        let learn = |words: &mut Words, allowed, (step, tree): (usize, _)| {
+            words.learn(allowed, tree, source, &[walk, &[step]].concat());
+        };
+        match (allowed, tree) {
+            (Allowed::Either(several), _) => {
+                several.iter().for_each(|one| self.learn(one, tree, source, walk));
+            }
+            (Allowed::List(_, item), Tree::List(items)) => {
+                items.iter().enumerate().for_each(|item_at| learn(self, item, item_at));
+            }
+            (Allowed::Named(_, value), Tree::Map(pairs)) => {
+                let values = pairs.iter().map(|(_, tree)| tree);
+                values.enumerate().for_each(|value_at| learn(self, value, value_at));
+            }
+            // Of several allowed mappings, the one that knows all keys.
+            (Allowed::Map(mapping), Tree::Map(pairs)) => {
+                let keys: Option<Vec<_>> = pairs.iter().map(|(key, _)| mapping.key(key)).collect();
+                for (step, (key, (_, tree))) in keys.iter().flatten().zip(pairs).enumerate() {
+                    let at = source.key_position(&[walk, &[step]].concat());
+                    if let Some(meaning) = at.and_then(|at| comment(at, key.name)) {
+                        self.0.push((mapping.name, key.name, meaning));
                     }
-                    let under = UNDER.iter().find(|(of, known, _)| *of == mapping && known == key);
-                    let under = under.map(|(.., under)| *under);
-                    // Under `actors` stand names, which are no keys of a mapping.
-                    let named = (mapping == "source").then_some("source");
-                    under
-                        .or(named)
-                        .into_iter()
-                        .for_each(|under| self.learn(under, value, source, &walk));
+                    learn(self, &key.allowed, (step, tree));
                 }
             }
             _ => {}

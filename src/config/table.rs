@@ -1,0 +1,156 @@
+//! Every key of a document, declared once: for its reader, for messages, and for the schema.
+
+pub mod limits;
+pub mod rule;
+
+use super::headers::{MARKER, VALUE};
+use super::mapping::Allowed::{
+    Choice, Duration, Either, Flag, List, Map, Named, Size, Text, Whole,
+};
+use super::mapping::{Allowed, Choices, Mapping, MappingKey, mapping, optional, required, words};
+use super::values::{CLUSTER, VARIABLE, is_visible};
+use super::{remote, settings};
+use diana_core::policy::LimitFields;
+use diana_core::policy::redis::OnFailure;
+use diana_core::redis::part::Parts;
+use diana_core::time::{DAY, SECOND};
+use limits::{ENTRY, EXCEPT, SOURCES};
+use rule::NAMED_PLANS;
+
+/// Any text.
+const TEXT: Allowed = Text("text", |_| true);
+/// A list of texts.
+const TEXTS: Allowed = List("a list of texts", &TEXT);
+
+/// The entries of a document.
+pub const LIMITS: Allowed = List("a list of `{Url, rules}`; `[]` limits nothing", &Map(&ENTRY));
+
+/// A document. Remote documents have no keys of [`own`].
+pub static DOCUMENT: Mapping = Mapping {
+    name: "document",
+    what: "a mapping such as `{limits: […]}`, or a list of `{Url, rules}`",
+    keys: &[
+        required("limits", LIMITS),
+        optional("actors", Named("a mapping such as `{tenant: [{header: x-tenant}]}`", &SOURCES)),
+        optional("except", Map(&EXCEPT)),
+        optional("time_zone", TEXT),
+        optional("response", Map(&RESPONSE)),
+        optional("shadow", Flag),
+        optional(
+            "plans",
+            Named(
+                "a mapping such as `{tiers: {by: […], of: {gold: {rpu: 1000}}}}`",
+                &Map(&NAMED_PLANS),
+            ),
+        ),
+    ],
+    more: own,
+};
+
+fn own() -> Vec<MappingKey> {
+    vec![
+        optional("namespace", settings::NAMESPACE),
+        optional("keys", Whole(1, 10_000_000)),
+        optional("log", Choice(|| words(LOGS))),
+        optional("accepted", Map(&ACCEPTED)),
+        optional("mark", MARKER),
+        optional("redis", Map(&REDIS)),
+        optional("remote", Map(&REMOTE)),
+        optional("explain", Map(&EXPLAIN)),
+        optional("admin", Map(&ADMIN)),
+    ]
+}
+
+/// Whether refusals are logged.
+pub const LOGS: Choices<bool> = &[("none", false), ("refused", true)];
+
+static ACCEPTED: Mapping = mapping(
+    "accepted",
+    "a mapping such as `{headers: true, filter_state: true}`",
+    &[optional("headers", Flag), optional("filter_state", Flag)],
+);
+
+static EXPLAIN: Mapping = mapping(
+    "explain",
+    "a mapping such as `{header: x-diana-explain, token_env: DIANA_TOKEN}`",
+    &[required("header", MARKER), required("token_env", VARIABLE)],
+);
+
+static ADMIN: Mapping = mapping(
+    "admin",
+    "a mapping such as `{path: /.diana, token_env: DIANA_TOKEN}`",
+    &[
+        required("path", Text("a path such as `/.diana`, not `/` alone", |_| true)),
+        required("token_env", VARIABLE),
+    ],
+);
+
+static RESPONSE: Mapping = mapping(
+    "response",
+    "a mapping such as `{status: 429, body: slow down}`",
+    &[
+        optional("status", Whole(400, 599)),
+        optional("body", TEXT),
+        optional("content_type", VALUE),
+        optional("headers", Named("a mapping such as `{x-reason: rate limit}`", &VALUE)),
+        optional("problem", Flag),
+        optional("jitter", Duration(0, 3600 * SECOND)),
+        optional("fields", Choice(|| words(FIELDS))),
+    ],
+);
+
+/// The fields of answers that report limits.
+pub const FIELDS: Choices<LimitFields> =
+    &[("ietf", LimitFields::Ietf), ("x-ratelimit", LimitFields::XRateLimit)];
+
+static REDIS: Mapping = mapping(
+    "redis",
+    "a mapping such as `{cluster: diana_redis}`",
+    &[
+        required("cluster", CLUSTER),
+        optional("timeout", Duration(SECOND / 1000, SECOND)),
+        optional("on_failure", ON_FAILURE),
+        optional("username_env", VARIABLE),
+        optional("password_env", VARIABLE),
+        // Redis has 16 by default, a cluster 1.
+        optional("db", Whole(0, 65_535)),
+        optional("proxied", Flag),
+        optional("parts", Whole(1, Parts::MOST as u64)),
+    ],
+);
+
+/// What rules do while Redis is away.
+pub const ON_FAILURES: Choices<OnFailure> =
+    &[("gateway", OnFailure::Gateway), ("allow", OnFailure::Allow), ("deny", OnFailure::Deny)];
+const ON_FAILURE: Allowed = Choice(|| words(ON_FAILURES));
+
+static REMOTE: Mapping = mapping(
+    "remote",
+    "a mapping such as `{cluster: config_centre, path: /diana.yaml}`",
+    &[
+        required("cluster", CLUSTER),
+        optional(
+            "authority",
+            Text("a host such as config.example.com, up to 255 visible ASCII characters", |text| {
+                is_visible(text, 255)
+            }),
+        ),
+        required("path", remote::PATH),
+        optional("method", Choice(|| words(METHODS))),
+        optional("headers", Named("a mapping such as `{x-token: {env: DIANA_TOKEN}}`", &HEADER)),
+        optional("body", TEXT),
+        optional("every", Duration(SECOND, DAY)),
+        optional("timeout", Duration(SECOND / 100, 30 * SECOND)),
+        optional("value", remote::POINTER),
+        optional("base64", Flag),
+        optional("max_size", Size(16 << 20)),
+    ],
+);
+
+/// Methods with which a configuration centre is asked.
+pub const METHODS: Choices<&str> = &[("GET", "GET"), ("POST", "POST")];
+
+/// A header's value, which may lie in the environment.
+pub const HEADER: Allowed = Either(&[VALUE, Map(&FROM_ENVIRONMENT)]);
+static FROM_ENVIRONMENT: Mapping =
+    mapping("variable", "a mapping such as `{env: DIANA_TOKEN}`", &[required("env", VARIABLE)]);

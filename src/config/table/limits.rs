@@ -1,0 +1,137 @@
+//! An entry of `limits`, conditions on requests, and sources of callers.
+
+use super::rule::RULE;
+use super::{RESPONSE, TEXT, TEXTS};
+use crate::addresses::ADDRESSES;
+use crate::mapping::Allowed::{Any, Either, Flag, List, Map, Named, Text};
+use crate::mapping::{Allowed, Mapping, mapping, optional, required};
+use diana_core::identity::{self, client_address, metadata};
+
+/// An entry.
+pub static ENTRY: Mapping = mapping(
+    "entry",
+    "a mapping such as `{Url: /, rules: […]}`",
+    &[
+        // One of both is required.
+        optional("Url", Either(&[URL, List("a list of paths", &URL)])),
+        optional("url", Either(&[URL, List("a list of paths", &URL)])),
+        required(
+            "rules",
+            List("a list of rules such as `{actor: device, unit: second, rpu: 10}`", &Map(&RULE)),
+        ),
+        optional("match", BLOCKS),
+        optional("unless", BLOCKS),
+        optional("except", Map(&EXCEPT)),
+        optional("response", Map(&RESPONSE)),
+        optional("ignore_case", Flag),
+    ],
+);
+
+/// A path.
+pub const URL: Allowed = Text("a path such as `/sample`", |_| true);
+const BLOCKS: Allowed = Either(&[Map(&MATCH), List("a list of those", &Map(&MATCH))]);
+
+/// `match` and `unless`.
+pub static MATCH: Mapping = mapping(
+    "match",
+    "a mapping such as `{methods: [POST], hosts: [\"*.example.com\"]}`",
+    &[
+        optional("methods", List("a list of methods such as `[GET, POST]`", &TEXT)),
+        optional(
+            "hosts",
+            List("a list of hosts such as `[example.com, \"*.example.com\"]`", &TEXT),
+        ),
+        optional("headers", CONDITIONS),
+        optional("query", CONDITIONS),
+        optional("cookies", CONDITIONS),
+        optional("addresses", ADDRESSES),
+        optional(
+            "metadata",
+            Named(
+                "a mapping from namespaces to mappings from keys to conditions, such as \
+                 `{com.example.tenancy: {plan: gold}}`",
+                &CONDITIONS,
+            ),
+        ),
+        optional("claims", Map(&CLAIMS)),
+    ],
+);
+
+static CLAIMS: Mapping = mapping(
+    "claims",
+    "a mapping such as `{payload: jwt, values: {plan: gold}}`, where `payload` is the \
+     `payload_in_metadata` of jwt_authn",
+    &[required("payload", PAYLOAD), required("values", CONDITIONS)],
+);
+
+/// Where jwt_authn leaves the claims of a token that it has verified.
+pub const PAYLOAD: Allowed =
+    Text("the `payload_in_metadata` of jwt_authn", |name| !name.is_empty() && !name.contains('\0'));
+
+/// Conditions on values that have names.
+pub const CONDITIONS: Allowed =
+    Named("a mapping from names to conditions, such as `{x-app: {prefix: mobile}}`", &TEST);
+
+/// A condition on a value.
+pub const TEST: Allowed = Either(&[LINE, Map(&TESTS)]);
+static TESTS: Mapping = mapping(
+    "test",
+    "one of `{exact: …}`, `{prefix: …}`, `{suffix: …}`, `{contains: …}`, `{in: […]}`, `{present: true}`, \
+     `{not: …}`",
+    &[
+        optional("exact", LINE),
+        optional("prefix", SOME),
+        optional("suffix", SOME),
+        optional("contains", SOME),
+        optional("in", List("a list of values such as `[gold, silver]`", &LINE)),
+        optional("present", Flag),
+        optional("not", LINE),
+    ],
+);
+
+/// Text that a header can hold, and anything else that is compared.
+pub const LINE: Allowed = Text("text on one line", is_line);
+const SOME: Allowed =
+    Text("some text on one line; `{present: true}` holds for any value", |text| {
+        !text.is_empty() && is_line(text)
+    });
+
+fn is_line(text: &str) -> bool {
+    text.bytes().all(|byte| byte == b'\t' || !byte.is_ascii_control())
+}
+
+/// `except` of the document, of an entry or of a rule.
+pub static EXCEPT: Mapping = mapping(
+    "except",
+    "a mapping such as `{addresses: [10.0.0.0/8], paths: [/healthz]}`",
+    &[
+        optional("addresses", ADDRESSES),
+        optional("paths", List("a list of paths such as `[/healthz]`", &TEXT)),
+        optional("headers", CONDITIONS),
+    ],
+);
+
+/// Sources of an actor.
+pub const SOURCES: Allowed =
+    List("a list of sources such as `[{header: x-tenant}, {client_address: {}}]`", &Map(&SOURCE));
+
+/// A source, which its kind builds and checks.
+pub static SOURCE: Mapping = Mapping {
+    name: "source",
+    what: "a mapping such as `{header: x-tenant}`",
+    keys: &[],
+    more: || {
+        let kinds = identity::REGISTRY.iter();
+        let names = kinds.flat_map(|kind| [&[kind.name], kind.options].concat());
+        names.map(|name| optional(name, value_of(name))).collect()
+    },
+};
+
+fn value_of(name: &str) -> Allowed {
+    match name {
+        "unverified" => Flag,
+        _ if name == metadata::KIND.name => TEXTS,
+        _ if name == client_address::KIND.name => Any,
+        _ => TEXT,
+    }
+}
