@@ -59,9 +59,9 @@ fn judge(policy: Policy, asked: &Asked, now: Now, times: u32) -> Result<Told, St
     for _ in 1..times {
         match engine.decide(asked, &Still(now)) {
             Verdict::Admit(permit, _) => open.push(permit),
-            Verdict::Hold(mut held) => {
-                open.push(held.permit.split_off());
-                held.permit.finish(End::Served);
+            Verdict::Hold(held) => {
+                open.push(held.permit);
+                held.place.finish(End::Served);
             }
             Verdict::Refuse(_) | Verdict::Ask { .. } => {}
         }

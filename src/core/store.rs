@@ -65,12 +65,6 @@ pub trait Store: Any {
         None
     }
 
-    /// What [`Store::leave`] and [`Store::settle`] need of a request that was charged.
-    fn receipt(&mut self, reservation: &Reservation) -> u64;
-
-    /// Gives the place of a held request of so many permits back, if it still is the last in its line.
-    fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now);
-
     /// Settles a charge at `now`. Whether that is done; otherwise others were faster, and it is to be tried
     /// again.
     #[must_use]

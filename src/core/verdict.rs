@@ -45,7 +45,9 @@ pub struct Held {
     pub until: Micros,
     /// The line in which it moves up.
     pub line: Option<Line>,
-    /// Its places, which come back if the client leaves.
+    /// Its places in lines, which come back if the client leaves before its turn.
+    pub place: Permit,
+    /// What is to be settled when its stream ends.
     pub permit: Permit,
     /// What is told of it.
     pub report: Report,

@@ -167,10 +167,10 @@ impl<A: Arrival> Worker<A> {
                 let open = (!permit.is_none()).then_some((permit, now.mono));
                 Some(Judged { arrival, fate: Fate::Goes, open })
             }
-            Verdict::Hold(mut held) => {
-                let permit = held.permit.split_off();
+            Verdict::Hold(held) => {
+                let permit = held.permit;
                 // No log tells of clients that left before it was their turn, so it has come.
-                held.permit.finish(End::Served);
+                held.place.finish(End::Served);
                 let open = (!permit.is_none()).then_some((permit, held.until));
                 let by = held.report.by.map(|by| by.rule);
                 Some(Judged { arrival, fate: Fate::Held(by, held.until - now.mono), open })

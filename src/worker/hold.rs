@@ -59,7 +59,7 @@ struct Waiting {
 impl Queue {
     /// Lets a request wait that an engine holds.
     pub fn join(&mut self, stream: u32, engine: u32, held: Held) {
-        let Held { until, line, permit, .. } = held;
+        let Held { until, line, place: permit, .. } = held;
         let turn = (until, self.joined);
         self.joined += 1;
         let name = line.map(|line| Name { engine, line });

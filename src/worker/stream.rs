@@ -168,7 +168,7 @@ impl Stream {
                 return true;
             }
             Verdict::Hold(mut held) => {
-                self.late().admit(held.permit.split_off(), Some(&held.report), host);
+                self.late().admit(std::mem::take(&mut held.permit), Some(&held.report), host);
                 self.held = true;
                 worker.hold(self.id, &self.instance, held);
             }

@@ -62,7 +62,7 @@ impl Gate {
 
     pub fn admits(&mut self, request: &FakeRequest) -> bool {
         match self.decide(request) {
-            Verdict::Hold(held) => held.permit.finish(End::Served),
+            Verdict::Hold(held) => held.place.finish(End::Served),
             Verdict::Refuse(_) => return false,
             Verdict::Admit(..) | Verdict::Ask { .. } => {}
         }

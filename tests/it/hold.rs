@@ -3,10 +3,12 @@
 pub mod model;
 
 use diana_core::key::Key;
-use diana_core::permit::{End, Freed, Permit, Returned, Seat};
+use diana_core::permit::{End, Freed, Permit, Unsettled};
 use diana_core::report::Report;
+use diana_core::settlement::Settlement;
 use diana_core::verdict::{Held, Line};
 use diana_worker::hold::Queue;
+use kit::store::ended;
 use model::Model;
 use std::rc::Rc;
 
@@ -27,12 +29,13 @@ thread_local! {
     static FREED: Rc<Freed> = Rc::default();
 }
 
-/// Its seat is numbered like its instant.
+/// Its place is numbered like its instant.
 fn held(until: u64, line: Option<Line>) -> Held {
     let Line { rule, key, plan } = line.unwrap_or(ANN);
-    let seats = vec![Seat { rule, key, plan, place: until, cost: 1 }];
-    let permit = FREED.with(|freed| Permit::new(seats, Vec::new(), freed));
-    Held { until, line, permit, report: Report::default() }
+    let settlement = Settlement { receipt: until, since: 0, reserved: 1, used: 0 };
+    let places = vec![Unsettled { rule: rule as u32, plan, ..ended(key, &settlement) }];
+    let place = FREED.with(|freed| Permit::new(places, freed));
+    Held { until, line, place, permit: Permit::NONE, report: Report::default() }
 }
 
 /// Who leaves at which instant.
@@ -53,12 +56,12 @@ fn release(queue: &mut Queue, now: u64) -> Option<u32> {
     Some(stream)
 }
 
-/// The number of the one seat that comes back when a client leaves; nothing if it does not wait.
+/// The number of the one place that comes back when a client leaves; nothing if it does not wait.
 fn leave(queue: &mut Queue, stream: u32) -> Option<u64> {
     let permit = queue.leave(stream)?;
     permit.finish(End::Left);
     match FREED.with(|freed| freed.take())[..] {
-        [Returned::Seat(seat)] => Some(seat.place),
+        [place] => Some(place.receipt),
         ref other => panic!("{other:?} came back"),
     }
 }
@@ -165,9 +168,9 @@ fn it_does_what_the_simple_model_does() {
             streams.push(stream);
             while rng.u8(..5) < 2 && !streams.is_empty() {
                 let gone = streams.swap_remove(rng.usize(..streams.len()));
-                let seat = leave(&mut queue, gone);
-                assert_eq!(seat, model.leave(gone));
-                left += usize::from(seat.is_some());
+                let place = leave(&mut queue, gone);
+                assert_eq!(place, model.leave(gone));
+                left += usize::from(place.is_some());
             }
             now += rng.u64(..8);
             loop {

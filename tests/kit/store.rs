@@ -31,6 +31,11 @@ pub fn ended(key: Key, settlement: &Settlement) -> Unsettled {
     Unsettled { key, receipt, since, reserved, used, rule: 0, plan: 0, heard, is_own, is_alone }
 }
 
+/// A charge of a caller that left before its turn.
+pub fn left(key: Key, receipt: u64, cost: u64) -> Unsettled {
+    ended(key, &Settlement { receipt, since: 0, reserved: cost, used: 0 })
+}
+
 /// A request that no other rule judges.
 pub trait Take {
     /// Checks a request, and charges it if it may leave at once and shares no bucket. Then it returns `None`, but never

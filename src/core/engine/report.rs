@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::opinion::{Basis, Says};
 use super::{Engine, Judge, Opinion};
 use crate::key::Key;
-use crate::permit::{Permit, Seat, Unsettled, permits};
+use crate::permit::{Permit, Unsettled, permits};
 use crate::policy::redis::OnFailure;
 use crate::policy::{Accepted, Scope};
 use crate::redis::handle::Handle;
@@ -33,28 +33,26 @@ impl Engine {
         let report = match report {
             Some(report) if delay > 0 => report,
             report => {
-                let permit = Permit::new(Vec::new(), charges, &self.freed);
+                let permit = Permit::new(charges, &self.freed);
                 return Verdict::Admit(permit, report.map(Box::new));
             }
         };
         let until = self.scratch.now.mono.saturating_add(delay);
-        let seats = self.seats();
+        let places = self.places();
         // Who moves up takes the place of another in this line; elsewhere it has one of its own.
-        let line = self.line().filter(|_| seats.len() == 1);
-        let permit = Permit::new(seats, charges, &self.freed);
-        Verdict::Hold(Held { until, line, permit, report })
+        let line = self.line().filter(|_| places.len() == 1);
+        let place = Permit::new(places, &self.freed);
+        let permit = Permit::new(charges, &self.freed);
+        Verdict::Hold(Held { until, line, place, permit, report })
     }
 
     /// The places that the request takes in lines.
-    fn seats(&mut self) -> Vec<Seat> {
-        let rules = &mut self.rules;
-        let seat = |opinion: &Opinion| {
-            let judge = rules.get_mut(opinion.rule).filter(|judge| judge.queues)?;
-            let (place, _) = charged(judge, opinion)?;
-            let Opinion { rule, key, plan, cost, .. } = *opinion;
-            Some(Seat { rule, key, plan, place, cost })
+    fn places(&self) -> Vec<Unsettled> {
+        let queues = |opinion: &&Opinion| {
+            !opinion.shadow && self.rules.get(opinion.rule).is_some_and(|judge| judge.queues)
         };
-        self.scratch.opinions.iter().filter(|opinion| !opinion.shadow).filter_map(seat).collect()
+        let held = self.scratch.opinions.iter().filter(queues);
+        held.filter_map(|opinion| charge(opinion, self.scratch.now)).collect()
     }
 
     /// The charges of the request that are to be settled.
@@ -62,42 +60,26 @@ impl Engine {
     fn charges(&mut self) -> Vec<Unsettled> {
         let (rules, now) = (&mut self.rules, self.scratch.now);
         let is_full = self.freed.is_full();
-        let charge = |opinion: &mut Opinion| {
+        let open = |opinion: &mut Opinion| {
             let judge = rules.get_mut(opinion.rule)?;
             let settler = judge.settler.as_ref()?;
             let (is_checked_only, is_place) = (settler.reserves_nothing(), settler.is_place());
-            let (receipt, is_alone) = charged(judge, opinion)?;
+            let mut charge = charge(opinion, now)?;
             judge.counts.in_flight += i64::from(is_place);
             if is_full && !is_place {
                 judge.counts.unsettled += 1;
                 return None;
             }
-            let (rule, key, since) = (opinion.rule as u32, opinion.key, now.mono);
-            let plan = opinion.plan;
-            let (reserved, is_own) = (permits(opinion.cost), opinion.is_own && !opinion.shadow);
-            let (used, heard) = (0, Heard::Nothing);
-            let mut charge = Unsettled {
-                key,
-                receipt,
-                since,
-                reserved,
-                used,
-                rule,
-                plan,
-                heard,
-                is_own,
-                is_alone,
-            };
             if is_checked_only {
                 // Redis has only been asked whether it fits.
                 if let Says::Admits { by: Basis::Store(found), .. } = &mut opinion.says {
-                    judge.by_plan(plan).undo(found);
+                    judge.by_plan(opinion.plan).undo(found);
                 }
                 charge.reserved = 0;
             }
             Some(charge)
         };
-        self.scratch.opinions.iter_mut().filter_map(charge).collect()
+        self.scratch.opinions.iter_mut().filter_map(open).collect()
     }
 
     /// The line in which a request moves up when one before it leaves: it must be the only one that
@@ -239,14 +221,26 @@ fn is_near(opinion: &Opinion, judge: &mut Judge) -> bool {
     used.is_some_and(|used| u128::from(used) * 100 > u128::from(limit) * near)
 }
 
-/// Under what a rule was charged, if it was and anybody counts it, and whether the gateway's part was in place of the fleet.
-fn charged(judge: &mut Judge, opinion: &Opinion) -> Option<(u64, bool)> {
+/// What a rule was charged for a request, if it was and anybody counts it.
+fn charge(opinion: &Opinion, now: Now) -> Option<Unsettled> {
     let Says::Admits { by, .. } = &opinion.says else { return None };
-    match by {
+    let (receipt, is_alone) = match by {
         Basis::Store(found) if found.is_charged() && found.is_counted() => {
-            Some((judge.by_plan(opinion.plan).receipt(found), found.is_alone))
+            (found.receipt(), found.is_alone)
         }
-        Basis::Redis(grant) => Some((grant.receipt, false)),
-        Basis::Store(_) | Basis::Agreed(_) => None,
-    }
+        Basis::Redis(grant) => (grant.receipt, false),
+        Basis::Store(_) | Basis::Agreed(_) => return None,
+    };
+    Some(Unsettled {
+        key: opinion.key,
+        receipt,
+        since: now.mono,
+        reserved: permits(opinion.cost),
+        used: 0,
+        rule: opinion.rule as u32,
+        plan: opinion.plan,
+        heard: Heard::Nothing,
+        is_own: opinion.is_own && !opinion.shadow,
+        is_alone,
+    })
 }

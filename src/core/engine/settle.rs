@@ -1,7 +1,7 @@
 //! What is settled when the stream of a request ends, and what requests give back that did not go on.
 
 use super::Engine;
-use crate::permit::{Permit, Returned, Unsettled};
+use crate::permit::{Permit, Unsettled};
 use crate::port::Ending;
 use crate::time::Now;
 
@@ -43,22 +43,10 @@ impl Engine {
     /// where others count by the same state.
     #[inline(never)]
     pub fn take_back(&mut self, now: Now) {
-        let mut again = Vec::new();
-        for back in self.freed.take() {
-            match back {
-                Returned::Seat(seat) => {
-                    if let Some(judge) = self.rules.get_mut(seat.rule) {
-                        judge.by_plan(seat.plan).leave(seat.key, seat.place, seat.cost, now);
-                    }
-                }
-                Returned::Settled(charge) if !self.settle_one(&charge, now) => {
-                    again.push(Returned::Settled(charge));
-                }
-                Returned::Settled(_) => {}
-            }
-        }
-        if !again.is_empty() {
-            self.freed.add(again);
+        let mut charges = self.freed.take();
+        charges.retain(|charge| !self.settle_one(charge, now));
+        if !charges.is_empty() {
+            self.freed.add(charges);
         }
     }
 

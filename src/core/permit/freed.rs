@@ -2,25 +2,16 @@
 
 use std::cell::Cell;
 
-use super::{Seat, Unsettled};
+use super::Unsettled;
 
 /// Most charges of open streams that are settled at their end: at 64 bytes each they take 16 MiB.
 const MOST: usize = 250_000;
-
-/// Something that a request no longer needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Returned {
-    /// Its place in a line.
-    Seat(Seat),
-    /// What it did not use of a charge; or what it used beyond it.
-    Settled(Unsettled),
-}
 
 /// What requests no longer need, until their engine takes it back.
 #[derive(Default)]
 pub struct Freed {
     any: Cell<bool>,
-    all: Cell<Vec<Returned>>,
+    all: Cell<Vec<Unsettled>>,
     /// Charges of open streams that are to be settled.
     open: Cell<usize>,
 }
@@ -57,13 +48,13 @@ impl Freed {
 
     /// Takes all of it out, that first which came back first.
     #[must_use]
-    pub fn take(&self) -> Vec<Returned> {
+    pub fn take(&self) -> Vec<Unsettled> {
         self.any.set(false);
         self.all.take()
     }
 
     /// Adds what came back.
-    pub fn add(&self, back: impl IntoIterator<Item = Returned>) {
+    pub fn add(&self, back: impl IntoIterator<Item = Unsettled>) {
         let mut all = self.all.take();
         all.extend(back);
         self.all.set(all);

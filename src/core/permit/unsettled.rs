@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::{Freed, Returned};
+use super::Freed;
 use crate::key::Key;
 use crate::settlement::Settlement;
 use crate::settling::Heard;
@@ -82,7 +82,7 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         if let Some(charge) = self.close() {
-            self.freed.add([Returned::Settled(charge.with_used(0))]);
+            self.freed.add([charge.with_used(0)]);
         }
         // One after the other, since there may be very many.
         let mut next = self.next.take();

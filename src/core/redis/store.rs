@@ -137,7 +137,7 @@ impl Store for RedisStore {
         let Reservation { key, cost, now, decision, .. } = *reservation;
         match reservation.by {
             By::Lease => {
-                if !self.leases.spend(key, cost, now) {
+                if self.leases.spend(key, cost, now).is_none() {
                     // Another request has spent it since the check.
                     return Decision::retry(1);
                 }
@@ -184,19 +184,6 @@ impl Store for RedisStore {
 
     fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
         if reservation.is_alone { self.share.last().renewal(reservation) } else { None }
-    }
-
-    fn receipt(&mut self, reservation: &Reservation) -> u64 {
-        // What is charged by a lease is neither settled nor held.
-        self.share.receipt(reservation)
-    }
-
-    fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now) {
-        if self.handle.borrow().is_alone(key) {
-            self.share.last().leave(key, receipt, cost, now);
-        } else {
-            self.give_back(key, (receipt, 0), cost);
-        }
     }
 
     fn tidy(&mut self, now: Now) -> bool {

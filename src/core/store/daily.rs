@@ -108,12 +108,6 @@ impl Store for Daily {
         Some(filter.most(self.part()).saturating_sub(filter.used(reservation.key)))
     }
 
-    fn receipt(&mut self, _reservation: &Reservation) -> u64 {
-        0
-    }
-
-    fn leave(&mut self, _key: Key, _receipt: u64, _cost: u64, _now: Now) {}
-
     fn settle(&mut self, _charge: &Unsettled, _now: Now) -> bool {
         true
     }

@@ -55,6 +55,7 @@ impl Store for InFlight {
         };
         let taken = self.places.take(key, draft, now.mono);
         (reservation.is_charged, reservation.refusal.left) = (taken.is_some(), taken.unwrap_or(0));
+        reservation.receipt = self.places.holder();
         if taken.is_some() { Decision::Admit { wait: delay } } else { FULL }
     }
 
@@ -76,23 +77,16 @@ impl Store for InFlight {
     fn undo(&mut self, reservation: &mut Reservation) {
         if std::mem::take(&mut reservation.is_charged) {
             let holder = self.places.holder();
-            self.leave(reservation.key, holder, reservation.cost, reservation.now);
+            let Reservation { key, now, .. } = *reservation;
+            if !self.places.give_back(key, holder, now.mono) {
+                one_more(&self.traffic.exhausted);
+                self.owed.push((key, holder));
+            }
         }
     }
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
         Some(reservation.refusal.left)
-    }
-
-    fn receipt(&mut self, _reservation: &Reservation) -> u64 {
-        self.places.holder()
-    }
-
-    fn leave(&mut self, key: Key, holder: u64, _cost: u64, now: Now) {
-        if !self.places.give_back(key, holder, now.mono) {
-            one_more(&self.traffic.exhausted);
-            self.owed.push((key, holder));
-        }
     }
 
     fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {

@@ -96,10 +96,11 @@ impl Leases {
         self.find(key).map_or(Known::Nothing, |lease| lease.decide(cost, now))
     }
 
-    /// Spends permits of a caller's lease. Returns false if too few are left.
-    pub(crate) fn spend(&mut self, key: Key, cost: u64, now: Now) -> bool {
-        let lease = self.find(key).filter(|lease| lease.has(cost, now));
-        lease.map(|lease| lease.spend(cost)).is_some()
+    /// Spends permits of a caller's lease. Returns the receipt of its block, or nothing if too few are left.
+    pub(crate) fn spend(&mut self, key: Key, cost: u64, now: Now) -> Option<u64> {
+        let lease = self.find(key).filter(|lease| lease.has(cost, now))?;
+        lease.spend(cost);
+        Some(lease.block().0.receipt)
     }
 
     /// Takes permits back that were spent last.

@@ -109,6 +109,7 @@ impl Store for Local {
                 return decision;
             }
         }
+        reservation.receipt = self.algorithm.receipt(&row.other);
         write(&mut table, reservation);
         Decision::Admit { wait: delay }
     }
@@ -117,8 +118,8 @@ impl Store for Local {
         if !reservation.is_charged {
             return;
         }
-        let receipt = self.receipt(reservation);
-        let Reservation { key, cost, now, is_charged, by: By::Row(row), .. } = reservation else {
+        let Reservation { key, cost, now, receipt, is_charged, by: By::Row(row), .. } = reservation
+        else {
             return;
         };
         *is_charged = false;
@@ -128,7 +129,10 @@ impl Store for Local {
             row.version = table.version();
         } else {
             drop(table);
-            self.leave(*key, receipt, *cost, *now);
+            let algorithm = &self.algorithm;
+            self.change(*key, *now, |state, _, after| {
+                algorithm.refund(state, *receipt, *cost, after)
+            });
         }
     }
 
@@ -144,21 +148,6 @@ impl Store for Local {
         let mut table = self.table.borrow_mut();
         let place = table.find(*key, *now);
         Some(renewal(&*self.algorithm, table.state(*key, place), row.at))
-    }
-
-    fn receipt(&mut self, reservation: &Reservation) -> u64 {
-        let Reservation { cost, by: By::Row(row), .. } = reservation else { return 0 };
-        // The same step again as when it was charged.
-        let (algorithm, mut after) = (&self.algorithm, row.other.clone());
-        if algorithm.step(&row.other, row.at, *cost, &mut after).wait() != row.delay {
-            algorithm.reserve(&row.other, row.at, row.delay, *cost, &mut after);
-        }
-        algorithm.receipt(&after)
-    }
-
-    fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now) {
-        let algorithm = &self.algorithm;
-        self.change(key, now, |state, _, after| algorithm.refund(state, receipt, cost, after));
     }
 
     fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {

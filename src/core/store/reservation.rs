@@ -19,6 +19,8 @@ pub struct Reservation {
     pub(crate) refusal: Refusal,
     pub(crate) is_overflow: bool,
     pub(crate) is_charged: bool,
+    /// What [`Store::settle`](super::Store::settle) needs, once it is charged.
+    pub(crate) receipt: u64,
     /// Whether the gateway's part of a limit decided in place of the fleet.
     pub(crate) is_alone: bool,
     pub(crate) by: By,
@@ -60,6 +62,7 @@ impl Reservation {
             refusal: Refusal::default(),
             is_overflow: false,
             is_charged: false,
+            receipt: 0,
             is_alone: false,
             by,
         }
@@ -93,6 +96,12 @@ impl Reservation {
     #[must_use]
     pub fn is_charged(&self) -> bool {
         self.is_charged
+    }
+
+    /// Under what it was charged.
+    #[must_use]
+    pub fn receipt(&self) -> u64 {
+        self.receipt
     }
 
     /// Whether the fleet has to be asked before anything can be decided.

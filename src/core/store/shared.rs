@@ -104,7 +104,8 @@ impl Store for Shared {
             return decision;
         }
         if matches!(reservation.by, By::Lease) {
-            if self.leases.spend(key, cost, now) {
+            if let Some(receipt) = self.leases.spend(key, cost, now) {
+                reservation.receipt = receipt;
                 reservation.is_charged = true;
                 return Decision::NOW;
             }
@@ -149,22 +150,6 @@ impl Store for Shared {
         let is_charged = reservation.is_charged;
         let state = if is_charged { &transaction.after } else { &transaction.state };
         Some(renewal(&*self.spec.algorithm, state, transaction.now))
-    }
-
-    fn receipt(&mut self, reservation: &Reservation) -> u64 {
-        match &reservation.by {
-            By::Gateway(transaction) => self.spec.algorithm.receipt(&transaction.after),
-            By::Lease => {
-                self.leases.find(reservation.key).map_or(0, |lease| lease.block().0.receipt)
-            }
-            _ => 0,
-        }
-    }
-
-    fn leave(&mut self, key: Key, receipt: u64, cost: u64, now: Now) {
-        let mut transaction = self.begin(key, now);
-        // A place comes back by its number, whenever it was taken.
-        _ = self.take_back((receipt, cost), 0, &mut transaction);
     }
 
     fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {

@@ -59,7 +59,7 @@ impl Worker {
                 host.resume(stream);
             }
             Verdict::Hold(mut held) => {
-                late.admit(held.permit.split_off(), Some(&held.report), host);
+                late.admit(std::mem::take(&mut held.permit), Some(&held.report), host);
                 self.hold(stream, instance, held);
             }
             Verdict::Refuse(mut refusal) => {

@@ -141,7 +141,7 @@ impl Worker {
             Verdict::Hold(held) => {
                 self.verdicts.push(true);
                 self.fields = held.report.headers();
-                self.permits.push(held.permit);
+                self.permits.extend([held.place, held.permit]);
             }
         }
     }

@@ -29,7 +29,7 @@ impl Gate {
         match self.decide(request) {
             Verdict::Admit(..) => Some(0),
             Verdict::Hold(held) => {
-                held.permit.finish(End::Served);
+                held.place.finish(End::Served);
                 Some(held.until - now)
             }
             Verdict::Refuse(_) | Verdict::Ask { .. } => None,
@@ -59,7 +59,7 @@ fn a_place_that_came_back_ends_a_refusal() {
         assert_eq!(gate.waits(&from("ann")), Some(0));
         let last = gate.held(&from("ann"));
         assert_eq!(gate.waits(&from("ann")), None);
-        last.permit.finish(End::Left);
+        last.place.finish(End::Left);
         assert_eq!(gate.waits(&from("ann")), Some(100 * MS));
     }
 }

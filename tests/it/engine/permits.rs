@@ -126,9 +126,9 @@ impl World {
             }
             Verdict::Hold(held) => {
                 assert_eq!(held.until - now, free - now, "of caller {caller}");
-                assert!(free > now && !held.permit.is_none());
-                let told = format!("{:?}", held.permit);
-                assert_eq!(told.matches("Seat").count(), 1, "of one place in a line: {told}");
+                assert!(free > now && !held.place.is_none());
+                let told = format!("{:?}", held.place);
+                assert_eq!(told.matches("Unsettled").count(), 1, "of one place in a line: {told}");
                 self.streams += 1;
                 let stream = self.streams;
                 self.waiting.push(Waiting { stream, engine, caller });

@@ -84,7 +84,7 @@ impl Gateway {
         let leaves = match engine.decide(&from(&caller.to_string()), &self.clock) {
             Verdict::Admit(..) => now.mono,
             Verdict::Hold(held) => {
-                held.permit.finish(End::Served);
+                held.place.finish(End::Served);
                 held.until
             }
             Verdict::Refuse(_) | Verdict::Ask { .. } => return,

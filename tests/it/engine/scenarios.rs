@@ -109,7 +109,7 @@ fn decide(gate: &mut Gate, request: &FakeRequest, is_whole: bool) -> String {
         Verdict::Admit(_, Some(report)) if is_whole => format!("admitted{}", reported(&report)),
         Verdict::Admit(..) => "admitted".into(),
         Verdict::Hold(held) => {
-            held.permit.finish(End::Served);
+            held.place.finish(End::Served);
             let rule = held.report.by.as_ref().map_or("none", |by| &by.rule);
             let whole = if is_whole { reported(&held.report) } else { String::new() };
             format!("held for {} ms by {rule}{whole}", (held.until - now) as f64 / 1000.0)

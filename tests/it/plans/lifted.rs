@@ -45,7 +45,7 @@ impl Counter for Workers {
         let store = self.any(plan);
         let mut found = store.check(key(1), cost, now);
         let is_charged = store.charge(&mut found, 0).is_admitted() && found.is_charged();
-        is_charged.then(|| store.receipt(&found))
+        is_charged.then(|| found.receipt())
     }
 
     fn settle(&mut self, plan: usize, settlement: &Settlement, now: Now) {

@@ -60,7 +60,7 @@ fn what_is_settled_by_the_plan_that_charged_it_gives_no_more_than_the_largest_pl
                 }
                 if store.charge(&mut found, 0).is_admitted() && found.is_charged() {
                     let used = if rng.u8(0..4) == 0 { 0 } else { rng.u64(0..=reserved) };
-                    let receipt = store.receipt(&found);
+                    let receipt = found.receipt();
                     charged.push((plan, Settlement { receipt, since: now.mono, reserved, used }));
                     given.push(Given { at: now, cost: used, plan });
                 }

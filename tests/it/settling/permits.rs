@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use diana_core::key::Key;
-use diana_core::permit::{End, Freed, Permit, Returned, Unsettled};
+use diana_core::permit::{End, Freed, Permit, Unsettled};
 use diana_core::settling::Heard;
 use fastrand::Rng;
 use kit::seed;
@@ -17,11 +17,7 @@ fn charge(rule: u32) -> Unsettled {
 
 /// The rules whose charges came back, and what was used of each.
 fn back(freed: &Freed) -> Vec<(u32, u32)> {
-    let one = |back: Returned| match back {
-        Returned::Settled(charge) => (charge.rule, charge.used),
-        Returned::Seat(seat) => panic!("{seat:?}"),
-    };
-    freed.take().into_iter().map(one).collect()
+    freed.take().into_iter().map(|charge| (charge.rule, charge.used)).collect()
 }
 
 #[test]
@@ -31,12 +27,7 @@ fn each_charge_is_closed_once() {
         let freed: Rc<Freed> = Rc::default();
         let rules: Vec<u32> = (0..rng.u32(..6)).collect();
         let charges = rules.iter().map(|rule| charge(*rule)).collect();
-        let mut permit = Permit::new(Vec::new(), charges, &freed);
-        for _ in 0..rng.usize(..3) {
-            let whole = permit.split_off();
-            assert!(permit.is_none());
-            permit = whole;
-        }
+        let mut permit = Permit::new(charges, &freed);
         permit.each(|charge| *charge = charge.with_used(3));
         assert_eq!(permit.is_none(), rules.is_empty());
         let of =
@@ -69,7 +60,7 @@ fn each_charge_is_closed_once() {
 fn very_many_come_back_one_after_the_other() {
     const MANY: u32 = 200_000;
     let freed: Rc<Freed> = Rc::default();
-    drop(Permit::new(Vec::new(), (0..MANY).map(charge).collect(), &freed));
+    drop(Permit::new((0..MANY).map(charge).collect(), &freed));
     assert!(back(&freed).into_iter().eq((0..MANY).map(|rule| (rule, 0))));
     assert!(!freed.is_full());
 }

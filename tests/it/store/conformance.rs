@@ -16,6 +16,7 @@ use kit::fake::FakeSharedData;
 use super::races::{gap, rounds};
 use kit::laws::bound;
 use kit::store::gateway::{PACE, START, key};
+use kit::store::left;
 use kit::store::rule::Rule;
 
 const HOUR: u64 = 3600 * SECOND;
@@ -91,7 +92,7 @@ impl Twin {
             self.store.undo(&mut reservation);
             return;
         }
-        let receipt = self.store.receipt(&reservation);
+        let receipt = reservation.receipt();
         assert!(self.leases || receipt == algorithm.receipt(&new), "held for {delay} at {now:?}");
         self.waiting.push((caller, receipt, cost));
         let left = algorithm.remaining(&new, now);
@@ -107,7 +108,7 @@ impl Twin {
         let (caller, place, cost) = self.waiting.swap_remove(rng.usize(0..self.waiting.len()));
         let mut new = self.state(caller);
         self.rule.algorithm.refund(&self.state(caller), place, cost, &mut new);
-        self.store.leave(key(caller), place, cost, now);
+        assert!(self.store.settle(&left(key(caller), place, cost), now));
         self.states.insert(caller, new);
     }
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use diana_core::algorithm::REGISTRY;
 use diana_core::bloom::Shape;
 use diana_core::decision::Decision;
+use diana_core::permit::Unsettled;
 use diana_core::policy::redis::OnFailure;
 use diana_core::policy::{Quota, Scope};
 use diana_core::redis::handle::Handle;
@@ -21,9 +22,9 @@ use kit::laws::bound;
 
 use super::races::gap;
 use crate::fleet::{MILLISECOND, Worker};
-use kit::store::Take;
 use kit::store::gateway::{PACE, START, key};
 use kit::store::rule::Rule;
+use kit::store::{Take, left};
 
 fn open(spec: &CounterSpec, handle: &Rc<RefCell<Handle>>) -> Option<RedisStore> {
     open_in(&Rc::default(), spec, handle)
@@ -78,20 +79,21 @@ impl Twins<'_> {
         assert_eq!(charged, gateway.charge(&mut other, delay));
         assert_eq!(one.is_charged(), other.is_charged());
         assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
-        assert_eq!(fleet.receipt(&one), gateway.receipt(&other));
+        assert_eq!(one.receipt(), other.receipt());
         if rng.u8(..4) == 0 {
             fleet.undo(&mut one);
             gateway.undo(&mut other);
         } else if charged.is_admitted() {
-            held.push((caller, gateway.receipt(&other), cost));
+            held.push((caller, other.receipt(), cost));
         }
     }
 
     fn leave(&mut self, now: Now, rng: &mut Rng) {
         if !self.held.is_empty() {
             let (caller, receipt, cost) = self.held.swap_remove(rng.usize(..self.held.len()));
-            self.fleet.leave(key(caller), receipt, cost, now);
-            self.gateway.leave(key(caller), receipt, cost, now);
+            let charge = left(key(caller), receipt, cost);
+            assert!(self.fleet.settle(&Unsettled { is_alone: true, ..charge }, now));
+            assert!(self.gateway.settle(&charge, now));
         }
     }
 

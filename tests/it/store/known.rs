@@ -8,9 +8,9 @@ use diana_core::redis::handle::Operation;
 use diana_core::redis::protocol::{Back, Charge};
 use diana_core::store::{CounterSpec, Store};
 use diana_core::time::{SECOND, Unit};
-use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::{Take, left};
 
 use super::desk::{Desk, lends, refuses};
 use super::fleet::away;
@@ -89,18 +89,12 @@ fn a_refusal_is_forgotten_when_it_is_lifted_and_when_its_store_ends() {
 }
 
 #[test]
-fn what_leaves_before_its_turn_is_given_back_to_redis_unless_nobody_can_tell_it() {
-    let rule = || Rule::new("LB", Quota::new(Unit::Second, 1000)).spec(100);
-    let cost = Back::Cost { receipt: 9, term: 0, permits: 3 };
-    for (spec, wanted) in [
-        (rule(), vec![(key(1).hash, cost)]),
-        (CounterSpec { checks: true, ..rule() }, vec![]),
-        (daily(), vec![]),
-    ] {
-        let mut desk = Desk::of(spec);
-        desk.store.leave(key(1), 9, 3, START);
-        assert_eq!(back(&mut desk), wanted);
-    }
+fn what_leaves_before_its_turn_is_given_back_to_redis() {
+    let mut desk = Desk::of(Rule::new("LB", Quota::new(Unit::Second, 1000)).spec(100));
+    assert!(desk.store.settle(&left(key(1), 9, 3), START));
+    let sent = desk.handle.borrow_mut().ledgers.take(&[], START.mono);
+    let [(.., charges)] = &sent[..] else { panic!("{} batches", sent.len()) };
+    assert_eq!(charges[0].back, Back::Cost { receipt: 9, term: 0, permits: 3 });
 }
 
 /// Whatever was let through without being counted.

@@ -82,7 +82,7 @@ impl Play {
             self.refused += 1;
             return false;
         }
-        let receipt = store.receipt(&found);
+        let receipt = found.receipt();
         self.past.push(Admission { at: self.now, leaves: self.now.mono, cost: 1 });
         if self.settling != Settling::Never {
             self.open.push(Open { place: Some(self.past.len() - 1), receipt, since: self.now });

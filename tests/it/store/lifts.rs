@@ -36,7 +36,7 @@ impl Office {
     fn reserve(&mut self, caller: u64, now: Now) -> u64 {
         let mut found = self.store.check(key(caller), 1, now);
         assert!(self.store.charge(&mut found, 0).is_admitted());
-        self.store.receipt(&found)
+        found.receipt()
     }
 
     fn left(&mut self, caller: u64, now: Now) -> u64 {

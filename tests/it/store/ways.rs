@@ -77,7 +77,7 @@ fn whatever_way_permits_were_charged_they_come_back_if_nothing_was_used() {
             let now = START.later(number * SECOND / 1000);
             let mut found = store.check(key(1), 1, now);
             assert!(store.charge(&mut found, 0).is_admitted(), "{short}");
-            let (receipt, since) = (store.receipt(&found), now.mono);
+            let (receipt, since) = (found.receipt(), now.mono);
             Settlement { receipt, since, reserved: 1, used: 0 }
         };
         let charged: Vec<_> = (0..300).map(charge).collect();

@@ -7,7 +7,7 @@ use crate::key::Key;
 use crate::store::daily::Daily;
 use crate::store::shared::Shared;
 use crate::store::stores::Stores;
-use crate::store::{CounterSpec, Reservation, Store};
+use crate::store::{CounterSpec, Store};
 use crate::time::Now;
 
 /// The gateway's part of one rule.
@@ -63,11 +63,6 @@ impl Share {
             Some(daily) => daily,
             None => &mut *self.part,
         }
-    }
-
-    /// As [`Store::receipt`] of the part that was asked for last.
-    pub(super) fn receipt(&mut self, reservation: &Reservation) -> u64 {
-        self.part.receipt(reservation)
     }
 
     /// Notes what the fleet's limit let through.

@@ -14,7 +14,7 @@ impl Shared {
         reservation: &mut Reservation,
         delay: Micros,
     ) -> Decision {
-        let Reservation { cost, refusal, is_charged, by, .. } = reservation;
+        let Reservation { cost, refusal, is_charged, receipt, by, .. } = reservation;
         let By::Gateway(transaction) = by else { return reservation.decision };
         while transaction.may_try() {
             let block = match self.prepare(transaction, *cost, delay) {
@@ -26,6 +26,7 @@ impl Shared {
                 Err(decision) => return decision,
             };
             if self.transactions.write(transaction, block) {
+                *receipt = self.spec.algorithm.receipt(&transaction.after);
                 self.remember(transaction, block);
                 *is_charged = true;
                 return Decision::Admit { wait: delay };
