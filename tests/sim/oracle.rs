@@ -25,6 +25,9 @@ const BUSY_WITHIN: Micros = 200 * MILLISECOND;
 /// How long a lease lives, with the time until its rest is given back.
 const LEASED: Micros = 75 * MILLISECOND;
 
+/// How long a lease counts that is not returned.
+const TERMS: Micros = SECOND;
+
 /// How long workers take to learn of bans of others.
 const KNOWN: Micros = 200 * MILLISECOND;
 
@@ -438,7 +441,8 @@ impl Oracle<'_> {
             Scope::Global => 2 * TIMEOUT,
         };
         let own = entry.counted_as(rule);
-        let since = entry.arrived.saturating_sub(LEASED + BUSY_WITHIN + trip);
+        let lost = if self.may_be_lost(rule, &(entry.arrived..decided)) { TERMS } else { 0 };
+        let since = entry.arrived.saturating_sub(LEASED + BUSY_WITHIN + trip + lost);
         let mut arrivals: BTreeMap<usize, Vec<Micros>> = BTreeMap::new();
         for other in &self.entries {
             if (since..=decided).contains(&other.arrived)
@@ -452,6 +456,17 @@ impl Oracle<'_> {
             times.sort_unstable();
             times.windows(BUSY).any(|some| some[BUSY - 1] - some[0] < BUSY_WITHIN)
         })
+    }
+
+    /// Whether a lease may count that its worker did not get or cannot return.
+    fn may_be_lost(&self, rule: &Rule, span: &Range<Micros>) -> bool {
+        let is_lost = |fault: &Fault| {
+            let wrong = fault.span();
+            let is_update = matches!(fault, Fault::Update { .. });
+            let forgets = matches!(fault, Fault::Emptied { .. } | Fault::Failover { .. });
+            !is_update && !forgets && overlaps(&(wrong.start..wrong.end + TERMS), span)
+        };
+        matches!(rule.cost, Cost::Plain(_)) && self.plan.faults.iter().any(is_lost)
     }
 
     /// Whether Redis may have charged another request that one of its rules refused, before the charge was taken back.
