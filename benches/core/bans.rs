@@ -4,9 +4,9 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
 
+use diana_core::bans::Bans;
 use diana_core::key::Key;
 use diana_core::policy::{Ban, Scope};
-use diana_core::store::bans::Bans;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;
@@ -36,7 +36,7 @@ pub fn print() {
         for n in 0..banned as u64 {
             (0..BAN.after).for_each(|_| bans.refused(key(n << 32), 0));
         }
-        let (best, median, allocations) = measure(&mut *bans, callers as u64);
+        let (best, median, allocations) = measure(&mut bans, callers as u64);
         let met = if best <= NANOSECONDS { "met" } else { "MISSED" };
         println!(
             "| {scope:?} | {name} | {best:.0} ({median:.0}) | {allocations} | ≤ {NANOSECONDS} ns {met} |"
@@ -44,12 +44,13 @@ pub fn print() {
     }
 }
 
-fn open(scope: Scope) -> Box<dyn Bans> {
-    let data = Rc::new(FakeSharedData::default());
-    Stores::new("bench".into(), data, &mut Tables::default()).open_bans(scope, BAN, 1, KEYS)
+fn open(scope: Scope) -> Bans {
+    let (data, mut tables) = (Rc::new(FakeSharedData::default()), Tables::default());
+    let mut stores = Stores::new("bench".into(), data, &mut tables);
+    Bans::new(BAN, scope, 1, KEYS, None, &mut stores)
 }
 
-fn measure(bans: &mut dyn Bans, callers: u64) -> (f64, f64, f64) {
+fn measure(bans: &mut Bans, callers: u64) -> (f64, f64, f64) {
     let mut look = |n: u64| {
         assert_eq!(black_box(bans.left(key(n % callers + 1), 1)), 0);
     };

@@ -4,6 +4,8 @@
 //! and a ring of its recent refusals. It is changed as one value by a pure step, as the state of an
 //! algorithm is. All zero is the state of nobody.
 
+pub(crate) mod set;
+
 use crate::policy::Ban;
 use crate::ring::Ring;
 use crate::time::{Micros, SECOND};

@@ -19,7 +19,6 @@ mod report;
 mod round;
 mod settle;
 mod upkeep;
-mod usage;
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -28,6 +27,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::algorithm::Algorithm;
+use crate::bans::Bans;
 use crate::cost::Teller;
 use crate::hot::spotter::Spotter;
 use crate::identity::caller::Callers;
@@ -51,7 +51,6 @@ pub use build::Unbuildable;
 use charge::{Charged, Turn};
 use opinion::Opinion;
 use upkeep::Upkeep;
-use usage::Banned;
 
 /// Judges requests by the rules of one policy, and holds what was used.
 pub struct Engine {
@@ -129,7 +128,7 @@ struct Judge {
     store: Box<dyn Store>,
     /// How many callers the store has room for.
     keys: u64,
-    bans: Option<Banned>,
+    bans: Option<Box<Bans>>,
     hot: Option<Spotter>,
     /// Whether requests have places in a line, which are given back if a client leaves.
     queues: bool,

@@ -6,6 +6,7 @@
 pub mod address;
 pub mod algorithm;
 pub mod ban;
+pub mod bans;
 pub mod bloom;
 pub mod calendar;
 pub mod cost;

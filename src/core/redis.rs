@@ -1,6 +1,5 @@
 //! One limit for the whole fleet: usage counted in Redis.
 
-pub mod bans;
 mod breaker;
 pub mod client;
 pub mod handle;

@@ -1,5 +1,6 @@
 //! How much memory a policy takes at most, by the layouts of all that is built from it.
 
+use crate::bans;
 use crate::hot::spotter::Spotter;
 use crate::policy::{Limit, Memory, Policy};
 use crate::store::stores;
@@ -30,17 +31,14 @@ pub fn memory(limits: &[Limit], keys: usize) -> Memory {
     for rule in limits.iter().flat_map(|limit| &limit.rules) {
         let callers = (!rule.actor.is_empty()).then_some(keys);
         let words = rule.words;
-        let mut of = match rule.is_in_flight() && !rule.is_local() {
-            true => stores::memory_of_places(callers),
-            false => stores::memory(rule.scope, words, callers, rule.ban.is_some(), rules),
-        };
-        if let Some(shape) = rule.daily {
-            // All but its bans lies in the filter.
-            let rows = stores::memory(rule.scope, words, callers, false, rules);
-            of.worker = of.worker - rows.worker + shape.bytes();
-            of.shared -= rows.shared;
+        sum = sum.with(match rule.daily {
+            Some(shape) => Memory { worker: shape.bytes(), shared: 0 },
+            None if rule.is_in_flight() && !rule.is_local() => stores::memory_of_places(callers),
+            None => stores::memory(rule.scope, words, callers, rules),
+        });
+        if rule.ban.is_some() {
+            sum = sum.with(bans::memory(rule.scope, callers.unwrap_or(1)));
         }
-        sum = sum.with(of);
         if rule.hot.is_some() {
             sum = sum.with(Spotter::memory(rule.is_local()));
         }

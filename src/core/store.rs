@@ -1,7 +1,6 @@
 //! Where usage is counted. A store owns atomicity: it runs the pure step of an algorithm and keeps
 //! what the step wrote.
 
-pub mod bans;
 mod counter_spec;
 pub mod daily;
 mod found;

@@ -51,7 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "words",
         ],
     ),
-    // Its store and its bans go on with what `store` knows of a gateway; `store` knows nothing of Redis, and
+    // Its store goes on with what `store` knows of a gateway; `store` knows nothing of Redis, and
     // it is the engine that tells which of both counts a rule.
     (
         "redis",
@@ -78,11 +78,13 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("verdict", &["key", "permit", "report", "time"]),
-    ("sizing", &["hot", "policy", "store"]),
+    ("bans", &["ban", "key", "policy", "port", "redis", "store", "time", "words"]),
+    ("sizing", &["bans", "hot", "policy", "store"]),
     (
         "engine",
         &[
             "algorithm",
+            "bans",
             "cost",
             "identity",
             "decision",
@@ -121,27 +123,15 @@ const STORES: &[(&str, &[&str])] = &[
     ("row", &["state", "table"]),
     ("places", &["counter_spec", "found", "plans", "slots"]),
     ("reservation", &["lease", "places", "row", "slots"]),
-    ("bans", &["slots"]),
     ("daily", &["plans", "reservation"]),
     ("in_flight", &["places", "reservation", "slots", "usage"]),
     ("local", &["plans", "reservation", "row", "state", "table"]),
     ("shared", &["lease", "leases", "plans", "reservation", "slots", "usage"]),
-    ("tables", &["bans", "counter_spec", "daily", "places", "table", "weak_registry"]),
-    ("remains", &["bans", "found", "places", "slots"]),
+    ("tables", &["counter_spec", "daily", "places", "table", "weak_registry"]),
+    ("remains", &["found", "places", "slots"]),
     (
         "stores",
-        &[
-            "bans",
-            "daily",
-            "in_flight",
-            "leases",
-            "local",
-            "places",
-            "shared",
-            "slots",
-            "table",
-            "tables",
-        ],
+        &["daily", "in_flight", "leases", "local", "places", "shared", "slots", "table", "tables"],
     ),
 ];
 

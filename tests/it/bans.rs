@@ -1,14 +1,28 @@
-//! Bans: the step, and who is remembered.
+//! Bans: the step over one caller's state, and the bans of a rule in each scope.
 
 mod fleet;
 mod flood;
 mod gateway;
 mod law;
-mod lifted;
+mod scopes;
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use diana_core::ban::WORDS;
+use diana_core::bans::Bans;
 use diana_core::key::Key;
-use diana_core::policy::Ban;
+use diana_core::policy::redis::OnFailure;
+use diana_core::policy::{Ban, Scope};
+use diana_core::port::SharedData;
+use diana_core::redis::handle::{Handle, Operation};
+use diana_core::redis::part::Parts;
+use diana_core::redis::protocol::{BanReply, Refusals};
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;
+use kit::fake::Asked;
 
 const BAN: Ban = Ban {
     after: 10,
@@ -17,4 +31,101 @@ const BAN: Ban = Ban {
     max: 400 * SECOND,
     halve_after: 400 * SECOND,
 };
+const TICK: u64 = SECOND / 10;
+const KEYS: usize = 1000;
+const SCOPES: [Scope; 3] = [Scope::Local, Scope::Gateway, Scope::Global];
 const ANN: Key = Key { hash: 0xa55, second_hash: 5 };
+const BOB: Key = Key { hash: 0xb0b, second_hash: 9 };
+
+fn key(rng: &mut fastrand::Rng) -> Key {
+    Key { hash: rng.u64(..), second_hash: rng.u64(..) }
+}
+
+/// The states of callers in Redis, by their hashes.
+type Redis = Rc<RefCell<HashMap<u64, [u64; WORDS]>>>;
+
+/// One worker. Redis answers at once, by the step in Rust.
+struct Worker {
+    bans: Bans,
+    handle: Rc<RefCell<Handle>>,
+    redis: Redis,
+}
+
+impl Worker {
+    fn new<D: SharedData + 'static>(scope: Scope, data: &Rc<D>) -> Worker {
+        Worker::of(BAN, scope, KEYS, data)
+    }
+
+    fn of<D: SharedData + 'static>(ban: Ban, scope: Scope, keys: usize, data: &Rc<D>) -> Worker {
+        let mut tables = Tables::default();
+        let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
+        let handle = Rc::new(RefCell::new(Handle::new(OnFailure::Gateway, Parts::ONE)));
+        let fleet = (scope == Scope::Global).then(|| (0, Parts::ONE, handle.clone()));
+        let bans = Bans::new(ban, scope, 1, keys, fleet, &mut stores);
+        Worker { bans, handle, redis: Redis::default() }
+    }
+
+    /// Several workers of one gateway; of a `local` rule only one, since each counts alone.
+    fn several(scope: Scope, count: usize) -> Vec<Worker> {
+        let (data, redis) = (Rc::<Asked>::default(), Redis::default());
+        let count = if scope == Scope::Local { 1 } else { count };
+        let worker = |_| Worker { redis: redis.clone(), ..Worker::new(scope, &data) };
+        (0..count).map(worker).collect()
+    }
+
+    fn left(&mut self, key: Key, now: u64) -> u64 {
+        self.bans.left(key, now);
+        self.work(now);
+        self.bans.left(key, now)
+    }
+
+    fn refused(&mut self, key: Key, now: u64) {
+        self.bans.refused(key, now);
+        self.work(now);
+    }
+
+    fn refused_times(&mut self, times: u64, key: Key, now: u64) {
+        (0..times).for_each(|_| self.refused(key, now));
+    }
+
+    fn tidy(&mut self, now: u64) {
+        self.bans.tidy(now);
+        self.work(now);
+    }
+
+    /// An operator bans the caller, or lifts its ban.
+    fn set(&mut self, key: Key, length: u64, now: u64) -> bool {
+        let length = match self.bans.question(key, Some(length)) {
+            Some(question) => answer(&self.redis, &question, now).left,
+            None => length,
+        };
+        self.bans.set(key, length, now)
+    }
+
+    fn work(&mut self, now: u64) {
+        let operations = self.handle.borrow_mut().take(usize::MAX);
+        for operation in operations {
+            let Operation::Ban(0, refusals) = operation else { panic!("{operation:?}") };
+            let reply = answer(&self.redis, &refusals, now);
+            self.bans.hear(refusals.caller, &reply, now);
+        }
+    }
+}
+
+fn answer(redis: &Redis, asked: &Refusals, now: u64) -> BanReply {
+    let mut states = redis.borrow_mut();
+    let state = states.entry(asked.caller.hash).or_default();
+    let mut begins = false;
+    match asked.sets {
+        Some(0) => Ban::lift(state, now),
+        Some(length) => (state[0], state[1]) = (now + length, 0),
+        None if asked.refusals > 0 => begins = BAN.count(state, now, asked.refusals),
+        None => {}
+    }
+    says(BAN.left(Ban::until(state), now), begins)
+}
+
+/// A reply of Redis.
+fn says(left: u64, begins: bool) -> BanReply {
+    BanReply { retry: None, left, begins, overflow: false }
+}

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use diana_core::bans::{self, Bans};
 use diana_core::engine::Engine;
 use diana_core::key::{Key, Seed};
 use diana_core::policy::{Ban, Memory, Policy, Scope};
@@ -138,7 +139,7 @@ fn rule_among_many_remembers_its_part_of_callers() {
             .chain((0..others).map(|n| entry(n.to_string())))
             .collect();
         let policy = diana_config::parse(format!("limits: [{}]", entries.join(", ")).as_bytes());
-        let most = stores::memory(Scope::Gateway, 1, Some(100_000), false, others + 1).worker;
+        let most = stores::memory(Scope::Gateway, 1, Some(100_000), others + 1).worker;
         let taken = taken(policy.unwrap(), 20_000).worker;
         assert!(
             (most * 9 / 10..=most + 4096).contains(&taken),
@@ -151,18 +152,13 @@ fn rule_among_many_remembers_its_part_of_callers() {
 #[test]
 fn what_a_worker_knows_of_the_bans_of_a_gateway_takes_what_was_said() {
     const KEYS: usize = 4096;
-    let of = |bans| stores::memory(Scope::Gateway, 1, Some(KEYS), bans, 1).worker;
-    let said = of(true) - of(false);
+    let said = bans::memory(Scope::Gateway, KEYS).worker;
     let ban =
         Ban { after: 3, within: 60 * SECOND, period: SECOND, max: SECOND, halve_after: SECOND };
     let shared = Rc::<Shared>::default();
     let mut tables = Tables::default();
-    let mut bans = Stores::new("test".into(), shared.clone(), &mut tables).open_bans(
-        Scope::Gateway,
-        ban,
-        1,
-        KEYS,
-    );
+    let mut stores = Stores::new("test".into(), shared.clone(), &mut tables);
+    let mut bans = Bans::new(ban, Scope::Gateway, 1, KEYS, None, &mut stores);
     let before = allocated::bytes();
     let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..20 * KEYS {

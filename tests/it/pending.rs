@@ -8,7 +8,7 @@ use diana_core::time::Now;
 const ALL: [Target; 4] = [Target::Rule(0), Target::Ban(0), Target::Rule(7), Target::Ban(7)];
 
 fn decided(left: u64) -> Settled {
-    let reply = BanReply { retry: None, left, begins: false, recent: 0, overflow: false };
+    let reply = BanReply { retry: None, left, begins: false, overflow: false };
     Settled::Decided { reply: Reply::Ban(reply), wait: Some(0), sent: Now::default(), at: left }
 }
 

@@ -218,7 +218,7 @@ fn a_ban_is_asked_about_and_told_of_in_its_own_words() {
         let told = told.replace(' ', "\r\n") + "+OK\r\n";
         let answers = trip.answers(&Login::default(), told.as_bytes());
         let [Ok(ScriptAnswer::Decided(decided))] = &answers[..] else { panic!("no answer") };
-        let reply = BanReply { retry: None, left: 60, begins, recent: 3, overflow: false };
+        let reply = BanReply { retry: None, left: 60, begins, overflow: false };
         assert_eq!(decided.asks[0].replies[1], Reply::Ban(reply));
     }
 }

@@ -10,7 +10,7 @@ use std::cell::Ref;
 
 use super::opinion::{Basis, Says};
 use super::round::Round;
-use super::{Banned, Engine, Opinion};
+use super::{Engine, Opinion};
 use crate::port::{self, Callout, Clock, Request};
 use crate::redis::handle::Handle;
 use crate::redis::pending::{Pending, Settled};
@@ -110,9 +110,8 @@ impl Engine {
                 let charge = store.question(asked, now, shadow, round.tentative);
                 questions.push((Target::Rule(opinion.rule), Question::Rule(charge)));
             }
-            let bans = judge.bans.as_mut().filter(|_| opinion.is_own && !opinion.shadow);
-            if let Some(bans) = bans.and_then(Banned::redis) {
-                let look = bans.question(opinion.key);
+            let bans = judge.bans.as_ref().filter(|_| opinion.is_own && !opinion.shadow);
+            if let Some(look) = bans.and_then(|bans| bans.question(opinion.key, None)) {
                 questions.push((Target::Ban(opinion.rule), Question::Ban(look)));
             }
         }
@@ -232,9 +231,9 @@ impl Engine {
             }
             if let Some(Settled::Decided { reply: Reply::Ban(reply), .. }) =
                 answer.settled(Target::Ban(opinion.rule))
-                && let Some(bans) = judge.bans.as_mut().and_then(Banned::redis)
+                && let Some(bans) = &mut judge.bans
             {
-                let left = bans.take(opinion.key, &reply, now.mono, &mut self.redis.borrow_mut());
+                let left = bans.hear(opinion.key, &reply, now.mono);
                 opinion.ban(judge, left);
             }
         }

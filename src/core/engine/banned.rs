@@ -13,8 +13,7 @@ impl Engine {
                 && opinion.is_own
                 && !opinion.shadow
             {
-                let left =
-                    bans.left(opinion.key, self.scratch.now.mono, &mut self.redis.borrow_mut());
+                let left = bans.left(opinion.key, self.scratch.now.mono);
                 opinion.ban(judge, left);
             }
         }

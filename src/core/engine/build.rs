@@ -11,8 +11,8 @@ use std::rc::Rc;
 use super::charge::Turn;
 use super::plans::Judged;
 use super::upkeep::Upkeep;
-use super::usage::Banned;
 use super::{Engine, Judge, Limit, Scratch};
+use crate::bans::Bans;
 use crate::cost::Teller;
 use crate::hot::spotter::{Spotter, Storage};
 use crate::identity::caller::{Callers, Counted};
@@ -23,7 +23,6 @@ use crate::plan::Choosers;
 use crate::policy::redis::{OnFailure, Redis};
 use crate::policy::{self, Actor, Policy, Rule, Scope};
 use crate::port::SharedData;
-use crate::redis::bans::RedisBans;
 use crate::redis::client::Client;
 use crate::redis::handle::Handle;
 use crate::redis::part::Parts;
@@ -211,12 +210,9 @@ impl<'s> Builder<'s> {
             }
             None => stores.open(rule.scope, spec),
         };
-        let bans = rule.ban.map(|ban| match in_redis {
-            Some(parts) => {
-                let place = (number, parts);
-                Banned::Redis(Box::new(RedisBans::new(ban, rule.fingerprint, keys, place, stores)))
-            }
-            None => Banned::Here(stores.open_bans(rule.scope, ban, rule.fingerprint, keys)),
+        let bans = rule.ban.map(|ban| {
+            let fleet = in_redis.map(|parts| (number, parts, self.redis.clone()));
+            Box::new(Bans::new(ban, rule.scope, rule.fingerprint, keys, fleet, stores))
         });
         let settler = rule.settling.as_deref().map(|settling| Box::new(Settler::new(settling)));
         Ok(Judge {

@@ -1,6 +1,5 @@
 //! What an operator asks about a rule's callers, and has done to them.
 
-use super::usage::Banned;
 use super::{Engine, Judge};
 use crate::identity::named::Named;
 use crate::key::Key;
@@ -22,6 +21,17 @@ pub enum Order {
     Ban(Micros),
     /// Their bans are lifted.
     Unban,
+}
+
+impl Order {
+    /// For how long callers are to be banned; 0 if their bans are lifted.
+    fn sets(self) -> Option<Micros> {
+        match self {
+            Order::Look | Order::Reset => None,
+            Order::Ban(length) => Some(length),
+            Order::Unban => Some(0),
+        }
+    }
 }
 
 /// What is known of a caller once that is done.
@@ -114,7 +124,7 @@ impl Engine {
         now: Now,
     ) -> Result<Inquired, Cannot> {
         let Some(judge) = self.rules.get_mut(rule) else { return Ok(Inquired::Done(Vec::new())) };
-        if matches!(order, Order::Ban(_) | Order::Unban) && judge.bans.is_none() {
+        if order.sets().is_some() && judge.bans.is_none() {
             return Err(Cannot::BansNobody);
         }
         if let Some(store) = judge.in_redis(judge.own_plan()) {
@@ -208,14 +218,10 @@ impl Judge {
             store.lift(key, now).map_err(Cannot::Lift)?;
         }
         let usage = store.look_at(key, now).ok_or(local)?;
-        let Some(Banned::Here(bans)) = &mut self.bans else {
+        let Some(bans) = &mut self.bans else {
             return Ok(Seen { caller, usage, ban: None });
         };
-        let is_set = match order {
-            Order::Look | Order::Reset => true,
-            Order::Ban(length) => bans.set(key, length, now.mono),
-            Order::Unban => bans.set(key, 0, now.mono),
-        };
+        let is_set = order.sets().is_none_or(|length| bans.set(key, length, now.mono));
         let ban = Some(bans.left(key, now.mono));
         if is_set { Ok(Seen { caller, usage, ban }) } else { Err(Cannot::NoRoom) }
     }
@@ -227,12 +233,8 @@ impl Judge {
             let charge = if order == Order::Reset { store.lifts(key) } else { store.looks_at(key) };
             questions.push((Target::Rule(rule), Question::Rule(charge)));
         }
-        if let Some(Banned::Redis(bans)) = &self.bans {
-            let refusals = match order {
-                Order::Look | Order::Reset => bans.question(key),
-                Order::Ban(length) => bans.sets(key, length),
-                Order::Unban => bans.sets(key, 0),
-            };
+        let bans = self.bans.as_ref();
+        if let Some(refusals) = bans.and_then(|bans| bans.question(key, order.sets())) {
             questions.push((Target::Ban(rule), Question::Ban(refusals)));
         }
         questions
@@ -264,12 +266,12 @@ impl Judge {
             store.forget_refusal(caller.key);
         }
         let ban = match (reply(Target::Ban(rule)), &mut self.bans) {
-            (Some(Reply::Ban(found)), Some(Banned::Redis(bans))) => {
+            (Some(Reply::Ban(found)), Some(bans)) => {
                 if found.overflow && matches!(order, Order::Ban(_)) {
                     return Err(Cannot::NoRoom);
                 }
-                if matches!(order, Order::Ban(_) | Order::Unban) {
-                    bans.hear_set(caller.key, found.left, now.mono);
+                if order.sets().is_some() {
+                    bans.set(caller.key, found.left, now.mono);
                 }
                 Some(found.left)
             }

@@ -4,7 +4,6 @@ use super::opinion::{Refused, Says};
 use super::{Engine, Judge, Opinion};
 use crate::decision::Retry;
 use crate::key::KeyHasher;
-use crate::redis::handle::Handle;
 use crate::report::{Record, Refusal};
 use crate::time::{Micros, Now, SECOND};
 use crate::verdict::Verdict;
@@ -25,7 +24,7 @@ impl Engine {
                 judge.counts.refuse(outcome, true);
                 continue;
             }
-            judge.note_refusal(opinion, self.scratch.now, &mut self.redis.borrow_mut());
+            judge.note_refusal(opinion, self.scratch.now);
             longest = longest.max(retry);
             first = first.or(Some((place, opinion.rule)));
         }
@@ -50,7 +49,7 @@ impl Engine {
 
 impl Judge {
     /// Counts a refusal towards a ban of the caller, if it is one that does.
-    fn note_refusal(&mut self, opinion: &Opinion, now: Now, redis: &mut Handle) {
+    fn note_refusal(&mut self, opinion: &Opinion, now: Now) {
         if let Says::Refuses(Refused { is_outstanding: true, .. }) = opinion.says {
             self.counts.lent += 1;
         }
@@ -58,7 +57,7 @@ impl Judge {
             && let Says::Refuses(Refused { counts: true, .. }) = opinion.says
             && !self.settler.as_ref().is_some_and(|settler| settler.bans())
         {
-            bans.refused(opinion.key, now.mono, redis);
+            bans.refused(opinion.key, now.mono);
         }
     }
 

@@ -32,7 +32,7 @@ impl Engine {
                 && used > 0
                 && charge.is_own
             {
-                bans.refused(charge.key, now.mono, &mut self.redis.borrow_mut());
+                bans.refused(charge.key, now.mono);
             }
             used
         });

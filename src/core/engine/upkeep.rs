@@ -50,7 +50,7 @@ impl Engine {
         }
         for judge in &mut self.rules {
             if let Some(bans) = &mut judge.bans {
-                bans.tidy(now.mono, &mut self.redis.borrow_mut());
+                bans.tidy(now.mono);
             }
             more |= judge.hot.as_mut().is_some_and(|hot| hot.tidy(now.mono));
         }
@@ -70,7 +70,8 @@ impl Engine {
         }
         metrics::flush_traffic(namespace, &self.traffic, metrics);
         for judge in &mut self.rules {
-            judge.counts.bans = judge.bans.as_mut().map_or(0, |bans| bans.begun());
+            judge.counts.bans =
+                judge.bans.as_mut().map_or(0, |bans| std::mem::take(&mut bans.begun));
             judge.counts.flush(namespace, &judge.rule.name, metrics);
             let change = judge.store.change_in_keys();
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
@@ -146,10 +147,7 @@ impl Engine {
         self.flush(namespace, metrics);
         self.tell_mode(namespace, None, metrics);
         for judge in &mut self.rules {
-            judge
-                .bans
-                .iter_mut()
-                .for_each(|bans| bans.tidy(now.mono, &mut self.redis.borrow_mut()));
+            judge.bans.iter_mut().for_each(|bans| bans.tidy(now.mono));
             let change = judge.store.close(now);
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
         }

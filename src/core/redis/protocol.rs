@@ -205,7 +205,7 @@ pub enum Back {
 }
 
 /// Refusals that may lead to a ban.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Refusals {
     /// The bans of a rule, as they are known across configurations.
     pub fingerprint: u64,

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use super::plans::ByPlan;
 use super::slots::names::Names;
 use super::slots::traffic::{Traffic, one_more};
-use super::slots::{ATTEMPTS, Slots};
+use super::slots::{ATTEMPTS, HOST, Slots};
 use crate::key::Key;
 use crate::policy::Memory;
 use crate::port::SharedData;
@@ -26,9 +26,6 @@ use slot::Slot;
 
 /// Workers that hold places of one caller at a time, as far as memory is foreseen.
 const WORKERS: u64 = 8;
-
-/// Bytes that the host needs for a value beside the value itself.
-const HOST: u64 = 192;
 
 /// The memory of a rule: nothing in the workers.
 pub(super) fn memory(callers: Option<usize>) -> Memory {

@@ -6,12 +6,12 @@
 
 use std::rc::Rc;
 
-use super::bans::set;
 use super::found::Found;
 use super::places;
 use super::slots::names::Names;
 use super::slots::slot;
 use crate::algorithm::Algorithm;
+use crate::ban::set;
 use crate::key::Key;
 use crate::policy::Ban;
 use crate::port::SharedData;
@@ -123,7 +123,10 @@ impl Remains {
             let found = match &self.kind {
                 Kind::Callers(algorithm) => slot::look(bytes, &**algorithm, now),
                 Kind::Places => places::look(bytes, &self.namespace, &*self.data, now.mono),
-                Kind::Bans(ban) => set::look(&bytes, ban, now.mono),
+                // What is no set was not written by the rule, or has been emptied.
+                Kind::Bans(_) if bytes.len() != set::SIZE => Found::Empty,
+                Kind::Bans(ban) if set::counts(&bytes, ban, now.mono) => Found::InUse(0),
+                Kind::Bans(_) => Found::Over(Vec::new()),
             };
             self.in_use |= match found {
                 Found::Empty => false,

@@ -1,6 +1,6 @@
 //! Getting slots of shared data, and writing them back unless somebody else was faster.
 
-pub(super) mod names;
+pub(crate) mod names;
 pub(super) mod outstanding;
 pub(super) mod slot;
 pub mod traffic;
@@ -15,7 +15,10 @@ use slot::Slot;
 use traffic::{Traffic, one_more};
 
 /// Compare-and-swaps that may be lost for one request before it is refused.
-pub(super) const ATTEMPTS: usize = 1_000;
+pub(crate) const ATTEMPTS: usize = 1_000;
+
+/// Bytes that the host needs for a value beside the value itself.
+pub(crate) const HOST: u64 = 192;
 
 /// The slots of one rule's callers.
 pub(super) struct Slots {

@@ -2,20 +2,18 @@
 
 use std::rc::Rc;
 
-use super::bans::{self, Bans};
 use super::daily::{Daily, Terms};
 use super::in_flight::InFlight;
 use super::leases::Leases;
 use super::local::Local;
 use super::places;
 use super::shared::{self, Shared};
-use super::slots::names::Names;
 use super::slots::traffic::Traffic;
 use super::table::Table;
 use super::tables::Tables;
 use super::{CounterSpec, Store};
 use crate::calendar::Windows;
-use crate::policy::{Ban, Memory, Scope};
+use crate::policy::{Memory, Scope};
 use crate::port::SharedData;
 
 /// Callers that a worker remembers of each of so many rules.
@@ -25,25 +23,13 @@ pub fn lines(rules: usize) -> usize {
 }
 
 /// The memory of one of `rules` rules for so many callers, or for all as one, with `words` words of state each, counted as
-/// widely as `scope` says, and for as many bans where there are any.
+/// widely as `scope` says.
 #[must_use]
 #[inline(never)]
-pub fn memory(
-    scope: Scope,
-    words: usize,
-    callers: Option<usize>,
-    bans: bool,
-    rules: usize,
-) -> Memory {
-    let keys = callers.unwrap_or(1);
-    let sets = if bans { bans::bytes(keys, scope == Scope::Local) } else { 0 };
+pub fn memory(scope: Scope, words: usize, callers: Option<usize>, rules: usize) -> Memory {
     match scope {
-        Scope::Local => Memory { worker: Table::bytes(words, keys) + sets, shared: 0 },
-        Scope::Gateway | Scope::Global => {
-            let Memory { worker, shared } = shared::memory(words, callers, lines(rules));
-            let lines = if bans { bans::shared::bytes(keys) } else { 0 };
-            Memory { worker: worker + lines, shared: shared + sets }
-        }
+        Scope::Local => Memory { worker: Table::bytes(words, callers.unwrap_or(1)), shared: 0 },
+        Scope::Gateway | Scope::Global => shared::memory(words, callers, lines(rules)),
     }
 }
 
@@ -86,26 +72,17 @@ impl<'s> Stores<'s> {
         }
     }
 
-    /// The bans of a rule with this fingerprint, made for so many callers.
-    pub fn open_bans(&mut self, scope: Scope, ban: Ban, rule: u64, keys: usize) -> Box<dyn Bans> {
+    /// Where the bans with this fingerprint lie: in shared data, or for `local` in this worker.
+    pub(crate) fn data_of_bans(
+        &mut self,
+        scope: Scope,
+        fingerprint: u64,
+    ) -> (Rc<dyn SharedData>, Rc<Traffic>) {
         match scope {
-            Scope::Local => {
-                let sets = self.tables.open_bans(&self.namespace, ban.fingerprint(rule), keys);
-                Box::new(bans::local::Local::new(ban, sets))
-            }
-            Scope::Gateway | Scope::Global => Box::new(self.open_shared_bans(ban, rule, keys)),
+            // These writes are no traffic of shared data, which is reported.
+            Scope::Local => (self.tables.open_bans(&self.namespace, fingerprint), Rc::default()),
+            Scope::Gateway | Scope::Global => (self.data.clone(), self.traffic.clone()),
         }
-    }
-
-    /// The same, counted in the gateway.
-    pub(crate) fn open_shared_bans(
-        &self,
-        ban: Ban,
-        rule: u64,
-        keys: usize,
-    ) -> bans::shared::Shared {
-        let names = Names::new(&self.namespace, ban.fingerprint(rule), keys);
-        bans::shared::Shared::new(ban, names, keys, self.data.clone(), self.traffic.clone())
     }
 
     /// What counts many accounts by the day in this worker, if that is what is to be counted.

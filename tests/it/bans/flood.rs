@@ -4,11 +4,10 @@ use std::rc::Rc;
 
 use diana_core::key::Key;
 use diana_core::policy::{Ban, Scope};
-use diana_core::store::bans::Bans;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;
 use kit::fake::FakeSharedData;
+
+use super::{Worker, key};
 
 const BAN: Ban =
     Ban { after: 10, within: 60 * SECOND, period: 600 * SECOND, max: 600 * SECOND, halve_after: 1 };
@@ -18,20 +17,15 @@ const KEYS: usize = 10_000;
 
 const SCOPES: [Scope; 2] = [Scope::Local, Scope::Gateway];
 
-fn open(scope: Scope, data: &Rc<FakeSharedData>) -> Box<dyn Bans> {
-    let mut tables = Tables::default();
-    Stores::new("test".into(), data.clone(), &mut tables).open_bans(scope, BAN, 1, KEYS)
-}
-
-pub(super) fn key(rng: &mut fastrand::Rng) -> Key {
-    Key { hash: rng.u64(..), second_hash: rng.u64(..) }
+fn open(scope: Scope, keys: usize) -> Worker {
+    Worker::of(BAN, scope, keys, &Rc::<FakeSharedData>::default())
 }
 
 /// Has so many new callers banned, and returns them with the ends of their bans.
-fn banned(bans: &mut dyn Bans, rng: &mut fastrand::Rng, number: usize) -> Vec<(Key, u64)> {
+fn banned(bans: &mut Worker, rng: &mut fastrand::Rng, number: usize) -> Vec<(Key, u64)> {
     let ban = |n| {
         let (key, now) = (key(rng), n as u64 * 100);
-        (0..BAN.after).for_each(|_| bans.refused(key, now));
+        bans.refused_times(BAN.after, key, now);
         let left = bans.left(key, now);
         assert_eq!(left, BAN.period, "{n}");
         (key, now + left)
@@ -44,12 +38,12 @@ fn a_million_new_addresses_push_out_no_ban() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
         for refusals in [1, BAN.after - 1, BAN.after] {
-            let mut bans = open(scope, &Rc::default());
-            let earlier = banned(&mut *bans, &mut rng, KEYS / 4);
+            let mut bans = open(scope, KEYS);
+            let earlier = banned(&mut bans, &mut rng, KEYS / 4);
             let now = SECOND;
             for _ in 0..1_000_000 / refusals {
                 let new = key(&mut rng);
-                (0..refusals).for_each(|_| bans.refused(new, now));
+                bans.refused_times(refusals, new, now);
             }
             for (key, until) in earlier {
                 assert_eq!(bans.left(key, now), until - now, "{scope:?}, {refusals} each");
@@ -63,7 +57,7 @@ fn a_million_new_addresses_push_out_no_ban() {
 fn who_is_refused_often_is_banned_in_the_midst_of_a_flood() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
-        let mut bans = open(scope, &Rc::default());
+        let mut bans = open(scope, KEYS);
         (0..20 * KEYS).for_each(|_| bans.refused(key(&mut rng), SECOND));
         let often: Vec<Key> = (0..100).map(|_| key(&mut rng)).collect();
         for round in 0..2 * BAN.after {
@@ -73,6 +67,7 @@ fn who_is_refused_often_is_banned_in_the_midst_of_a_flood() {
                 }
             }
             (0..KEYS / 100).for_each(|_| bans.refused(key(&mut rng), SECOND + round));
+            bans.tidy(SECOND);
         }
         // A newcomer with as few refusals may be forgotten for another one, until it has more.
         let banned = often.iter().filter(|key| bans.left(**key, SECOND) > 0).count();
@@ -85,11 +80,12 @@ fn who_is_refused_often_is_banned_in_the_midst_of_a_flood() {
 fn as_many_are_remembered_as_there_is_room_for() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
-        let mut bans = open(scope, &Rc::default());
+        let mut bans = open(scope, KEYS);
         let callers: Vec<Key> = (0..KEYS).map(|_| key(&mut rng)).collect();
         for _ in 0..BAN.after {
             callers.iter().for_each(|key| bans.refused(*key, SECOND));
         }
+        bans.tidy(SECOND);
         let banned = callers.iter().filter(|key| bans.left(**key, SECOND) > 0).count();
         assert!(banned > KEYS * 98 / 100, "{scope:?}: {banned}");
     }
@@ -99,18 +95,18 @@ fn as_many_are_remembered_as_there_is_room_for() {
 fn more_bans_than_there_is_room_for_leave_the_others_as_they_are() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
-        let mut bans = open(scope, &Rc::default());
+        let mut bans = open(scope, KEYS);
         let mut begun = Vec::new();
         for _ in 0..4 * KEYS {
             let key = key(&mut rng);
-            (0..BAN.after).for_each(|_| bans.refused(key, 0));
+            bans.refused_times(BAN.after, key, 0);
             if bans.left(key, 0) > 0 {
                 begun.push(key);
             }
         }
         bans.tidy(0);
         assert!(begun.len() > KEYS && begun.len() < 3 * KEYS, "{scope:?}: {}", begun.len());
-        assert_eq!(bans.begun(), begun.len() as u64);
+        assert_eq!(bans.bans.begun, begun.len() as u64);
         assert!(begun.iter().all(|key| bans.left(*key, 0) == BAN.period), "{scope:?}");
     }
 }
@@ -120,12 +116,10 @@ fn more_bans_than_there_is_room_for_leave_the_others_as_they_are() {
 fn sixteen_callers_in_one_set_are_all_known() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
-        let data = Rc::<FakeSharedData>::default();
-        let mut tables = Tables::default();
-        let mut bans = Stores::new("test".into(), data, &mut tables).open_bans(scope, BAN, 1, 1);
+        let mut bans = open(scope, 1);
         let callers: Vec<Key> = (0..16).map(|_| key(&mut rng)).collect();
         for caller in &callers {
-            (1..BAN.after).for_each(|_| bans.refused(*caller, SECOND));
+            bans.refused_times(BAN.after - 1, *caller, SECOND);
         }
         for caller in &callers {
             bans.refused(*caller, SECOND);

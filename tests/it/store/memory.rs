@@ -1,9 +1,9 @@
 //! What callers take in shared data.
 
 use diana_core::algorithm::REGISTRY;
+use diana_core::bans;
 use diana_core::policy::{Quota, Scope};
 use diana_core::port::SharedData;
-use diana_core::store::stores;
 use diana_core::time::{SECOND, Unit};
 
 use kit::store::gateway::Gateway;
@@ -39,7 +39,6 @@ fn a_live_caller_takes_no_more_than_he_may() {
             Scope::Gateway,
             rule.algorithm.words(),
             Some(KEYS as usize),
-            false,
             1,
         );
         let gateway = Gateway::new(rule, KEYS as usize, 1);
@@ -65,7 +64,7 @@ fn a_flood_takes_the_memory_that_was_said_and_no_more() {
     const FEW: usize = 320;
     for rule in rules() {
         let words = rule.algorithm.words();
-        let memory = diana_core::store::stores::memory(Scope::Gateway, words, Some(FEW), false, 1);
+        let memory = diana_core::store::stores::memory(Scope::Gateway, words, Some(FEW), 1);
         let gateway = Gateway::new(rule, FEW, 1);
         (0..20_000).for_each(|caller| _ = gateway.request(0, caller));
         let share = bytes(&gateway) as f64 / memory.shared as f64;
@@ -76,10 +75,7 @@ fn a_flood_takes_the_memory_that_was_said_and_no_more() {
 /// A worker knows something about so many callers who were refused, and no more.
 #[test]
 fn what_a_worker_knows_of_bans_is_bounded() {
-    let bans = |callers: usize| {
-        let memory = |bans| stores::memory(Scope::Gateway, 1, Some(callers), bans, 1).worker;
-        memory(true) - memory(false)
-    };
+    let bans = |callers| bans::memory(Scope::Gateway, callers).worker;
     assert!(0 < bans(1) && bans(1) < bans(4096));
     assert_eq!(bans(1_000_000), bans(4096));
 }

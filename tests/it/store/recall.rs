@@ -89,12 +89,12 @@ fn blocks_go_back_in_portions() {
 /// As far as a worker remembers callers at all.
 #[test]
 fn the_memory_for_leases_is_in_proportion_to_the_callers() {
-    let of = |keys| stores::memory(Scope::Gateway, 1, Some(keys), false, 1).worker;
+    let of = |keys| stores::memory(Scope::Gateway, 1, Some(keys), 1).worker;
     assert!((100..=1000).contains(&of(1)), "{}", of(1));
     assert_eq!(of(4096), 4096 * of(1));
     assert_eq!(of(100_000), of(4096));
     // Nobody shares a bucket of a rule for everybody.
-    let shared = |callers| stores::memory(Scope::Gateway, 1, callers, false, 1).shared;
+    let shared = |callers| stores::memory(Scope::Gateway, 1, callers, 1).shared;
     assert!(10 * shared(None) < shared(Some(1)));
 }
 

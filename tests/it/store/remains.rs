@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use diana_core::algorithm::REGISTRY;
+use diana_core::bans::Bans;
 use diana_core::decision::Decision;
 use diana_core::key::Key;
 use diana_core::policy::{Ban, Quota, Scope};
@@ -134,14 +135,15 @@ fn bans_go_when_they_are_over_and_forgotten() {
     let data = Rc::new(FakeSharedData::default());
     let mut tables = Tables::default();
     let mut stores = Stores::new("shop".into(), data.clone(), &mut tables);
-    let mut bans = stores.open_bans(Scope::Gateway, BAN, 7, KEYS);
+    let mut bans = Bans::new(BAN, Scope::Gateway, 7, KEYS, None, &mut stores);
     for caller in 0..100 {
         (0..3).for_each(|_| bans.refused(key(caller), START.mono));
     }
-    let banned = |bans: &mut dyn diana_core::store::bans::Bans, now: Now| {
-        (0..100).filter(|caller| bans.left(key(*caller), now.mono) > 0).count()
+    let mut banned = |now: Now| {
+        let is_banned = |caller: &u64| bans.left(key(*caller), now.mono) > 0;
+        (0..100).filter(is_banned).count()
     };
-    assert!(banned(&mut *bans, later(START, SECOND)) > 50);
+    assert!(banned(later(START, SECOND)) > 50);
     let full = bytes(&data);
     let of_bans = |now: u64| Remains::of_bans("shop".into(), data.clone(), 7, BAN, now);
     // Somebody takes them for those of a rule that ended long ago.
@@ -150,7 +152,7 @@ fn bans_go_when_they_are_over_and_forgotten() {
     assert_eq!(bytes(&data), full);
     let over = work_off(of_bans(START.mono), START);
     assert!(bytes(&data) <= 64, "{} of {full}", bytes(&data));
-    assert_eq!(banned(&mut *bans, over), 0);
+    assert_eq!(banned(over), 0);
 }
 
 /// A rule of one permit in a minute, of which everything has run out 62 seconds later: those of a window,
@@ -285,7 +287,7 @@ fn what_still_counts_of_bans_stays_and_so_does_what_is_no_set() {
     let data = Rc::new(FakeSharedData::default());
     let mut tables = Tables::default();
     let mut stores = Stores::new("shop".into(), data.clone(), &mut tables);
-    let mut bans = stores.open_bans(Scope::Gateway, BAN, 7, 1);
+    let mut bans = Bans::new(BAN, Scope::Gateway, 7, 1, None, &mut stores);
     bans.refused(key(1), START.mono);
     bans.tidy(START.mono);
     let set = data.keys().into_iter().find(|key| key.contains('.')).unwrap();

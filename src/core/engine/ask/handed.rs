@@ -68,9 +68,9 @@ impl Engine {
                 }
             }
             Target::Ban(rule) => {
-                let bans = self.rules.get_mut(rule).and_then(|it| it.bans.as_mut()?.redis());
+                let bans = self.rules.get_mut(rule).and_then(|it| it.bans.as_mut());
                 if let (Some(bans), Some((Reply::Ban(reply), _))) = (bans, reply) {
-                    bans.take(key, &reply, now.mono, &mut self.redis.borrow_mut());
+                    bans.hear(key, &reply, now.mono);
                 }
             }
         }

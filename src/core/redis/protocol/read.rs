@@ -132,18 +132,14 @@ fn outcome(ask: &Ask, numbers: &mut Numbers) -> Option<AskReply> {
     let mut is_refused = false;
     for question in &ask.questions {
         let reply = numbers.reply()?;
-        let RuleReply { retry, remaining, receipt, lease, overflow, .. } = reply;
+        let RuleReply { retry, remaining, receipt, overflow, .. } = reply;
         is_refused |= retry.is_some() && !question.is_shadow();
         replies.push(match question {
             Question::Rule(_) => Reply::Rule(reply),
             // The script replies to both in the same numbers.
-            Question::Ban(_) => Reply::Ban(BanReply {
-                retry,
-                left: remaining,
-                begins: receipt > 0,
-                recent: lease,
-                overflow,
-            }),
+            Question::Ban(_) => {
+                Reply::Ban(BanReply { retry, left: remaining, begins: receipt > 0, overflow })
+            }
         });
     }
     // Who is refused is refused by a rule.

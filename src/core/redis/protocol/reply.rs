@@ -81,8 +81,6 @@ pub struct BanReply {
     pub left: Micros,
     /// Whether the ban begins with the refusals that were counted.
     pub begins: bool,
-    /// Recent refusals, if any were counted.
-    pub recent: u64,
     /// Whether too many have a value of their own, so that nothing was counted.
     pub overflow: bool,
 }

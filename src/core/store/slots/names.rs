@@ -26,7 +26,7 @@ const BUCKET_SLOTS: u64 = 64;
 
 /// Names of one rule's slots.
 #[derive(Debug)]
-pub(in crate::store) struct Names {
+pub(crate) struct Names {
     /// All that the names begin with, and the name asked for last.
     name: String,
     /// The slot whose name it is, since most are asked for twice: to read the slot, and to write it.
@@ -38,7 +38,7 @@ pub(in crate::store) struct Names {
 
 impl Names {
     /// Names for about `keys` callers of a rule.
-    pub(in crate::store) fn new(namespace: &str, fingerprint: u64, keys: usize) -> Names {
+    pub(crate) fn new(namespace: &str, fingerprint: u64, keys: usize) -> Names {
         let name = format!("diana/2/{namespace}/{fingerprint:016x}/");
         Names { prefix: name.len(), name, last: NONE, keys, slots: Names::slots_for(keys) }
     }
@@ -62,12 +62,12 @@ impl Names {
 
     /// Where all workers find how many slots there are: whoever comes first has counted them by its
     /// `keys`, and a caller has to be in the same slot for everybody.
-    pub(in crate::store) fn count(&mut self) -> &str {
+    pub(crate) fn count(&mut self) -> &str {
         self.numbered("slots", None)
     }
 
     /// There are that many slots. Whether that is news.
-    pub(in crate::store) fn recount(&mut self, slots: u64) -> bool {
+    pub(crate) fn recount(&mut self, slots: u64) -> bool {
         let slots = slots.clamp(1, MOST_SLOTS);
         self.last = NONE;
         std::mem::replace(&mut self.slots, slots) != slots
@@ -87,7 +87,7 @@ impl Names {
 
     /// The slot of a caller. Everybody together have one of their own, so that a rule which becomes one
     /// for single callers has as many slots as it needs.
-    pub(in crate::store) fn slot(&mut self, key: Key) -> &str {
+    pub(crate) fn slot(&mut self, key: Key) -> &str {
         if key == Key::ALL {
             return self.numbered("all", None);
         }

@@ -5,6 +5,7 @@
 //! clocks, until when newcomers may have usage in an overflow bucket; then for each caller the hash,
 //! what is out on lease, and the state.
 
+use super::HOST;
 use super::outstanding::Outstanding;
 use crate::algorithm::Algorithm;
 use crate::store::found::Found;
@@ -18,12 +19,9 @@ const CALLER: usize = 2;
 const WORD: usize = 8;
 const MARK: u64 = u64::from_le_bytes(*b"diana\0\0\0");
 
-/// What the host needs for a value beside the value itself.
-const HOST: usize = 192;
-
 /// Bytes that the host needs for a slot with `callers` callers with `words` words of state.
 pub(in crate::store) fn bytes(words: usize, callers: u64) -> u64 {
-    (HOST + HEAD * WORD) as u64 + callers * ((CALLER + words) * WORD) as u64
+    HOST + (HEAD * WORD) as u64 + callers * ((CALLER + words) * WORD) as u64
 }
 
 /// A copy of a slot.

@@ -17,6 +17,6 @@ pub struct Traffic {
 }
 
 /// Counts one more.
-pub(in crate::store) fn one_more(count: &Cell<u64>) {
+pub(crate) fn one_more(count: &Cell<u64>) {
     count.set(count.get() + 1);
 }

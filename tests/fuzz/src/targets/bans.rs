@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
+use diana_core::bans::Bans;
 use diana_core::key::Key;
 use diana_core::policy::{Ban, Scope};
 use diana_core::port::SharedData;
-use diana_core::store::bans::Bans;
 use diana_core::store::stores::Stores;
 use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;
@@ -23,9 +23,10 @@ const BAN: Ban = Ban {
     halve_after: 400 * SECOND,
 };
 
-fn open(data: &Rc<FakeSharedData>) -> Box<dyn Bans> {
+fn open(data: &Rc<FakeSharedData>) -> Bans {
     let mut tables = Tables::default();
-    Stores::new("test".into(), data.clone(), &mut tables).open_bans(Scope::Gateway, BAN, 1, 20)
+    let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
+    Bans::new(BAN, Scope::Gateway, 1, 20, None, &mut stores)
 }
 
 fn key(caller: u64) -> Key {

@@ -12,11 +12,6 @@ local function ban()
   -- second, since they may be told late, or come of a ban of which somebody still knows.
   local LIFTED=1000
   local function level(s) return s[2]==LIFTED and 0 or s[2] end
-  local function recent(r)
-    local sum=0
-    for i=4,11 do sum=sum+r.s[i] end
-    return sum
-  end
   function B.left(r) return max(0,r.s[1]-now) end
   -- What costs nothing only looks whether it is banned.
   B.look=B.left
@@ -26,7 +21,9 @@ local function ban()
     if s[1]>now or s[2]==LIFTED and now<s[1]+SECOND then return end
     local i=4+s[3]%8
     s[i]=s[i]+refusals
-    if recent(r)<r.rpu then return end
+    local recent=0
+    for n=4,11 do recent=recent+s[n] end
+    if recent<r.rpu then return end
     local times=max(0,level(s)-floor((now-s[1])/r.c))
     local length=min(r.a*2^times,r.b)
     for i=4,11 do s[i]=0 end
@@ -40,8 +37,8 @@ local function ban()
     if r.receipt>0 then s[1]=now+r.receipt else s[1],s[2]=now,LIFTED end
   end
   function B.receipt(r) return r.begins end
-  B.lease=recent
-  function B.spend() return 0 end
+  function B.lease() return 0 end
+  B.spend=B.lease
   -- So many levels there are at most, and one for what logarithms round off.
   function B.life(r)
     local levels=ceil(math.log(r.b/r.a)/math.log(2))+1

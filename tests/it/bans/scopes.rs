@@ -1,0 +1,156 @@
+//! What holds for the bans of a rule in every scope.
+
+use diana_core::key::Key;
+use diana_core::time::SECOND;
+
+use super::{ANN, BAN, BOB, KEYS, SCOPES, TICK, Worker};
+
+#[test]
+fn refusals_of_all_workers_begin_one_ban_that_all_soon_know() {
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
+    for (scope, count) in SCOPES.into_iter().flat_map(|scope| (1..5).map(move |n| (scope, n))) {
+        let mut workers = Worker::several(scope, count);
+        let (mut now, mut refusals, mut begun) = (rng.u64(0..1 << 40), 0, None);
+        let mut known_by = vec![None; workers.len()];
+        let mut next_tick = now + TICK;
+        while known_by.iter().any(Option::is_none) {
+            now += rng.u64(0..SECOND / 50);
+            if now >= next_tick {
+                workers.iter_mut().for_each(|worker| worker.tidy(now));
+                next_tick = now + TICK;
+            }
+            let number = rng.usize(0..workers.len());
+            if workers[number].left(ANN, now) == 0 {
+                workers[number].refused(ANN, now);
+                refusals += 1;
+                if refusals == BAN.after {
+                    begun = Some(now);
+                }
+            } else {
+                known_by[number].get_or_insert(now);
+            }
+            assert!(now < begun.unwrap_or(now) + 3 * TICK, "{scope:?}: not all workers know");
+        }
+        let begun = begun.expect("banned too early");
+        assert!(known_by.iter().flatten().any(|known| *known < begun + 2 * TICK), "{scope:?}");
+        let lefts: Vec<u64> = workers.iter_mut().map(|worker| worker.left(ANN, now)).collect();
+        assert!(lefts.iter().all(|left| left.abs_diff(lefts[0]) == 0), "{scope:?}: {lefts:?}");
+        assert!((begun..begun + TICK + SECOND / 50).contains(&(now + lefts[0] - BAN.period)));
+        let bans: u64 = workers.iter_mut().map(|worker| worker.bans.begun).sum();
+        assert_eq!(bans, 1, "{scope:?}");
+        assert!(workers.iter_mut().all(|worker| worker.left(ANN, now + BAN.period) == 0));
+    }
+}
+
+#[test]
+fn refusals_of_callers_that_share_a_line_are_counted_once() {
+    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
+    for scope in SCOPES {
+        let mut workers = Worker::several(scope, 2);
+        // Two callers have each line of a worker.
+        let caller = |n: u64| Key { hash: n % 60 + n / 60 * KEYS as u64, second_hash: n };
+        let mut refused = [0; 120];
+        let mut now = SECOND;
+        for n in 0..120 * BAN.after / 2 {
+            now += rng.u64(0..SECOND / 50);
+            let (number, worker) = (rng.usize(0..120), rng.usize(0..workers.len()));
+            if n % 20 == 0 {
+                workers.iter_mut().for_each(|worker| worker.tidy(now));
+            }
+            workers[worker].refused(caller(number as u64), now);
+            refused[number] += 1;
+        }
+        workers.iter_mut().for_each(|worker| worker.tidy(now));
+        now += SECOND;
+        for (number, refused) in (0..).zip(refused) {
+            for worker in &mut workers {
+                let is_banned = worker.left(caller(number), now) > 0;
+                assert_eq!(is_banned, refused >= BAN.after, "{scope:?}: {refused}");
+            }
+        }
+    }
+}
+
+/// Workers count refusals with their timers, and may remember a ban that is over.
+#[test]
+fn refusals_before_a_ban_was_lifted_do_not_count() {
+    for scope in SCOPES {
+        let mut workers = Worker::several(scope, 2);
+        let last = workers.len() - 1;
+        let now = SECOND;
+        workers[0].refused_times(BAN.after, ANN, now);
+        workers[last].refused_times(BAN.after - 1, ANN, now);
+        assert!(workers[0].set(ANN, 0, now + TICK));
+        workers[last].refused(ANN, now + TICK);
+        for worker in &mut workers {
+            worker.tidy(now + 2 * TICK);
+            assert_eq!(worker.left(ANN, now + 2 * TICK), 0, "{scope:?}");
+        }
+        // From a second later on none of her refusals counts.
+        let later = now + TICK + SECOND;
+        for number in 1..=BAN.after {
+            workers[last].refused(ANN, later);
+            workers[last].tidy(later);
+            let left = if number < BAN.after { 0 } else { BAN.period };
+            assert_eq!(workers[last].left(ANN, later), left, "{scope:?}: after {number}");
+        }
+        // A ban that an operator begins is no shorter for it, nor are refusals after it forgiven.
+        assert!(workers[0].set(ANN, 0, later) && workers[0].set(ANN, SECOND, later + 1));
+        let end = later + 1 + SECOND;
+        assert_eq!(workers[0].left(ANN, end - 1), 1, "{scope:?}");
+        workers[0].refused_times(BAN.after, ANN, end);
+        assert_eq!(workers[0].left(ANN, end), BAN.period, "{scope:?}");
+    }
+}
+
+#[test]
+fn operators_ban_holds_in_all_workers_until_it_is_lifted() {
+    for scope in SCOPES {
+        let mut workers = Worker::several(scope, 2);
+        let mut now = 7 * SECOND;
+        let lefts = |workers: &mut [Worker], now, expected| {
+            for worker in workers {
+                assert_eq!(
+                    (worker.left(ANN, now), worker.left(BOB, now)),
+                    (expected, 0),
+                    "{scope:?}"
+                );
+            }
+        };
+        lefts(&mut workers, now, 0);
+        assert!(workers[0].set(ANN, BAN.period, now));
+        now += TICK;
+        lefts(&mut workers, now, BAN.period - TICK);
+        // Refusals of a banned caller neither extend its ban nor count later.
+        workers[0].refused_times(BAN.after, ANN, now);
+        assert!(workers[0].set(ANN, 0, now));
+        now += SECOND;
+        lefts(&mut workers, now, 0);
+        workers[0].refused_times(BAN.after - 1, ANN, now);
+        workers[0].tidy(now);
+        lefts(&mut workers, now, 0);
+        workers[0].refused(ANN, now);
+        workers[0].tidy(now);
+        assert_eq!(workers[0].left(ANN, now), BAN.period, "{scope:?}");
+        // Once an operator's ban is over, the next one is as long as if there had been none.
+        assert!(workers[0].set(BOB, BAN.period, now));
+        now += BAN.period;
+        workers[0].refused_times(BAN.after, BOB, now);
+        assert_eq!(workers[0].left(BOB, now), BAN.period, "{scope:?}");
+    }
+}
+
+#[test]
+fn caller_known_to_be_free_is_banned_when_another_worker_bans_it() {
+    for scope in SCOPES {
+        let mut workers = Worker::several(scope, 2);
+        let last = workers.len() - 1;
+        workers[last].refused_times(BAN.after, BOB, SECOND);
+        // A ban is in force, so that the first worker remembers that she has none.
+        let of_both = |worker: &mut Worker, now| (worker.left(BOB, now), worker.left(ANN, now));
+        assert_eq!(of_both(&mut workers[0], SECOND), (BAN.period, 0), "{scope:?}");
+        workers[last].refused_times(BAN.after, ANN, SECOND);
+        let left = BAN.period - TICK;
+        assert_eq!(of_both(&mut workers[0], SECOND + TICK), (left, left), "{scope:?}");
+    }
+}
