@@ -10,8 +10,8 @@ use diana_core::identity::caller::{Caller, Callers, Counted};
 use diana_core::identity::sources::Sources;
 use diana_core::key::Seed;
 use diana_core::matching::PathIndex;
-use diana_core::matching::path::Path;
 use diana_core::policy::Policy;
+use diana_core::policy::path::Path;
 use diana_core::port::{Pseudo, Request};
 
 use crate::arguments::{LimitUnit, ReportFormat, Suggest};

@@ -31,7 +31,7 @@ use crate::bans::Bans;
 use crate::cost::Teller;
 use crate::hot::spotter::Spotter;
 use crate::identity::caller::Callers;
-use crate::matching::PathIndex;
+use crate::matching::{PathIndex, except};
 use crate::permit::Freed;
 use crate::plan::Choosers;
 use crate::policy::{Accepted, Except, LimitFields, Match, Rule};
@@ -212,7 +212,7 @@ impl Engine {
         if self.needs_path {
             self.match_path(request);
         }
-        if !self.has_exemptions || !self.except.covers(request, &self.scratch.path) {
+        if !self.has_exemptions || !except::covers(&self.except, request, &self.scratch.path) {
             self.apply_all(request);
         }
         self.callers.count(is_new);

@@ -1,19 +1,16 @@
 //! Which entries of `limits` cover a path, the shortest first.
 
-mod condition;
+pub mod condition;
 pub mod except;
 pub mod header;
-pub mod host;
 pub mod matcher;
-pub mod path;
 mod path_tree;
 mod piece;
 mod reading;
 mod value;
 
-use path::Path;
-
 use crate::policy::Prefix;
+use crate::policy::path::Path;
 use path_tree::PathTree;
 
 /// Finds entries by path: one look-up per leading segment, however many entries there are.

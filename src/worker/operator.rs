@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::host::{Host, Level};
 use diana_core::key::{Key, KeyHasher, Seed};
-use diana_core::matching::path::Path;
 use diana_core::policy::Policy;
+use diana_core::policy::path::Path;
 use diana_core::port::{Environment, Pseudo, Request, Values};
 use diana_core::report::Refusal;
 use diana_core::report::explained::Explained;

@@ -22,7 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("spelling", &[]),
     ("words", &["port"]),
     // What is to be done.
-    ("policy", &["bloom", "port", "time", "tree"]),
+    ("policy", &["bloom", "port", "spelling", "time", "tree"]),
     // How it is done.
     ("calendar", &["policy", "time"]),
     ("algorithm", &["calendar", "decision", "policy", "ring", "settlement", "time"]),

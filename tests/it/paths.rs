@@ -6,8 +6,8 @@ mod oracle;
 mod readers;
 
 use diana_core::matching::PathIndex;
-use diana_core::matching::path::Path;
 use diana_core::policy::Prefix;
+use diana_core::policy::path::Path;
 use fastrand::Rng;
 
 fn index(urls: &[(&str, bool)]) -> PathIndex {

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use diana_core::identity::caller::{Caller, Callers, Counted};
 use diana_core::identity::sources::Sources;
 use diana_core::key::{Key, Seed};
+use diana_core::matching::condition;
 use diana_core::policy::{Actor, Condition, Field, IdentitySource, Test};
 use diana_core::spelling::header::{LISTS, SINGLE};
 use diana_core::tree::Tree;
@@ -271,7 +272,10 @@ fn empty_value_is_no_caller() {
 /// Whether a condition holds in `match`, and in `unless`.
 fn holds(name: &str, test: Test, value: &str) -> (bool, bool) {
     let condition = Condition { field: Field::Header(name.into()), test };
-    (condition.may_hold(&with(name, value)), condition.must_hold(&with(name, value)))
+    (
+        condition::may_hold(&condition, &with(name, value)),
+        condition::must_hold(&condition, &with(name, value)),
+    )
 }
 
 #[test]

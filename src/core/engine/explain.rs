@@ -2,6 +2,7 @@
 
 use super::opinion::Says;
 use super::{Engine, Opinion};
+use crate::matching::{except, matcher};
 use crate::port::{Clock, Request};
 use crate::report::explained::{Explained, Why};
 use crate::verdict::Verdict;
@@ -61,14 +62,16 @@ impl Engine {
     /// The rules that do not apply to the request that was gathered, and why.
     fn skipped(&mut self, request: &dyn Request) -> Vec<Explained> {
         let mut skipped = Vec::new();
-        let is_exempt = self.except.covers(request, &self.scratch.path);
+        let is_exempt = except::covers(&self.except, request, &self.scratch.path);
         for (number, limit) in self.limits.iter().enumerate() {
             let covers = self.scratch.limits.contains(&number);
             let why = match () {
                 () if is_exempt => Some(Why::Exempt),
                 () if !covers => Some(Why::Path),
-                () if !limit.matcher.holds(request) => Some(Why::Match),
-                () if limit.except.covers(request, &self.scratch.path) => Some(Why::Exempt),
+                () if !matcher::holds(&limit.matcher, request) => Some(Why::Match),
+                () if except::covers(&limit.except, request, &self.scratch.path) => {
+                    Some(Why::Exempt)
+                }
                 () => None,
             };
             for number in limit.rules.clone() {
@@ -76,7 +79,7 @@ impl Engine {
                 if self.scratch.opinions.iter().any(|opinion| opinion.rule == number) {
                     continue;
                 }
-                let is_exempt = judge.rule.except.covers(request, &self.scratch.path);
+                let is_exempt = except::covers(&judge.rule.except, request, &self.scratch.path);
                 let own = if is_exempt { Why::Exempt } else { Why::Absent };
                 skipped.push((number, why.unwrap_or(own)));
             }

@@ -5,8 +5,9 @@ use super::{Engine, Judge, Opinion, Scratch};
 use crate::decision::Retry;
 use crate::identity::caller::Caller;
 use crate::key::Key;
-use crate::matching::path::Path;
+use crate::matching::{except, matcher};
 use crate::policy::Absent;
+use crate::policy::path::Path;
 use crate::port::{Pseudo, Request};
 
 impl Engine {
@@ -35,8 +36,8 @@ impl Engine {
             else {
                 continue;
             };
-            if !limit.matcher.holds(request)
-                || self.has_exemptions && limit.except.covers(request, &self.scratch.path)
+            if !matcher::holds(&limit.matcher, request)
+                || self.has_exemptions && except::covers(&limit.except, request, &self.scratch.path)
             {
                 continue;
             }
@@ -49,7 +50,7 @@ impl Engine {
     /// Notes that a rule applies to this request, if it does.
     fn apply(&mut self, number: usize, request: &dyn Request) {
         let Some(Judge { rule, teller, plans, .. }) = self.rules.get(number) else { return };
-        if self.has_exemptions && rule.except.covers(request, &self.scratch.path) {
+        if self.has_exemptions && except::covers(&rule.except, request, &self.scratch.path) {
             return;
         }
         let told = teller.as_ref().map(|teller| teller.cost(request));

@@ -107,6 +107,24 @@ pub enum Test {
     Not(String),
 }
 
+impl Test {
+    /// Whether a value passes it.
+    #[must_use]
+    pub fn accepts(&self, value: &[u8]) -> bool {
+        match self {
+            Test::Exact(text) => value == text.as_bytes(),
+            Test::Prefix(text) => value.starts_with(text.as_bytes()),
+            Test::Suffix(text) => value.ends_with(text.as_bytes()),
+            Test::Contains(text) => {
+                value.windows(text.len().max(1)).any(|at| at == text.as_bytes())
+            }
+            Test::In(texts) => texts.binary_search_by(|text| text.as_bytes().cmp(value)).is_ok(),
+            Test::Present(wanted) => *wanted != value.is_empty(),
+            Test::Not(text) => value != text.as_bytes(),
+        }
+    }
+}
+
 /// A list of exemptions; any one of them exempts a request.
 #[derive(Debug, Clone, Default)]
 pub struct Except {

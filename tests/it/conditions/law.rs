@@ -1,6 +1,7 @@
 //! A condition on a value may hold if it holds for any reader of the request, and must hold only if it does for all
 //! of them.
 
+use diana_core::matching::condition;
 use diana_core::policy::{Condition, Field, Test};
 use fastrand::Rng;
 use kit::fake::FakeRequest;
@@ -124,7 +125,8 @@ fn judge(
     request: &FakeRequest,
 ) -> (bool, bool) {
     let holds = |read: &Reader| holds(&condition.test, read(text).as_deref());
-    let (may, must) = (condition.may_hold(request), condition.must_hold(request));
+    let (may, must) =
+        (condition::may_hold(condition, request), condition::must_hold(condition, request));
     let told = format!("{text:?} under {condition:?}");
     assert!(may || !readers.iter().any(holds), "{told} escapes");
     assert!(!must || careful.iter().all(holds), "{told} is exempt");

@@ -12,7 +12,6 @@ use diana_core::verdict::Verdict;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
 
-
 /// What is wrong with a policy of one rule for the fleet, which was changed.
 fn wrong(change: impl FnOnce(&mut Policy)) -> Option<Unbuildable> {
     built(true, change).err()

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use crate::policy::Host;
+use super::Host;
 use crate::spelling::decoded;
 
 impl Host {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::policy::Prefix;
+use super::Prefix;
 use crate::spelling::{decoded, is_unreserved, only_reading};
 
 impl Prefix {
