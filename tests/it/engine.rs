@@ -19,12 +19,18 @@ mod scenarios;
 mod survival;
 mod upkeep;
 
-use diana_core::engine::Engine;
+use diana_core::engine::{Engine, Unbuildable};
 use diana_core::key::Seed;
 use diana_core::permit::End;
+use diana_core::policy::Policy;
 use diana_core::port::{Metrics, SharedData};
+use diana_core::redis::client::{Client, Endpoint};
+use diana_core::redis::part::Parts;
+use diana_core::redis::protocol::Login;
 use diana_core::report::Refusal;
-use diana_core::time::Now;
+use diana_core::store::stores::Stores;
+use diana_core::store::tables::Tables;
+use diana_core::time::{Now, SECOND};
 use diana_core::verdict::Verdict;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::cell::RefCell;
@@ -36,6 +42,24 @@ pub fn engine(text: &str, data: Rc<dyn SharedData>) -> Engine {
     Engine::alone(policy, Seed { k0: 7, k1: 9 }, data).unwrap()
 }
 
+/// An engine of a worker of a fleet, whose gateway has this secret.
+fn fleet_engine(
+    policy: Policy,
+    own: Seed,
+    data: Rc<FakeSharedData>,
+) -> Result<Engine, Unbuildable> {
+    let way = Endpoint {
+        cluster: "redis".into(),
+        timeout: SECOND / 50,
+        login: Login::default(),
+        parts: policy.redis.as_ref().map_or(Parts::ONE, |redis| Parts::new(redis.parts)),
+    };
+    let client = Client::new(way, "test", data.clone(), Seed { k0: 1, k1: 2 }, 7);
+    let mut tables = Tables::default();
+    let stores = Stores::new("test".into(), data, &mut tables);
+    Engine::new(policy, own, stores, Some(client))
+}
+
 /// An engine with its clock.
 pub struct Gate {
     engine: Engine,
@@ -44,8 +68,18 @@ pub struct Gate {
 
 impl Gate {
     pub fn new(yaml: &str) -> Gate {
-        let data = Rc::new(FakeSharedData::default());
-        let gate = Gate { engine: engine(yaml, data), clock: FakeClock::default() };
+        Gate::of(engine(yaml, Rc::new(FakeSharedData::default())))
+    }
+
+    /// Other workers of its gateway know that Redis is away.
+    fn cut_off(yaml: &str) -> Gate {
+        let data = Rc::default();
+        crate::fleet::Worker::of(&data).fail(0);
+        Gate::of(fleet_engine(crate::config::policy(yaml), Seed { k0: 7, k1: 9 }, data).unwrap())
+    }
+
+    fn of(engine: Engine) -> Gate {
+        let gate = Gate { engine, clock: FakeClock::default() };
         // A full minute on the wall clock.
         gate.clock.0.set(Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 });
         gate

@@ -3,14 +3,11 @@
 use diana_core::engine::{Engine, Unbuildable};
 use diana_core::key::Seed;
 use diana_core::policy::{Policy, Rule};
-use diana_core::redis::client::{Client, Endpoint};
-use diana_core::redis::part::Parts;
-use diana_core::redis::protocol::Login;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
 use diana_core::verdict::Verdict;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
+
+use super::fleet_engine;
 
 /// What is wrong with a policy of one rule for the fleet, which was changed.
 fn wrong(change: impl FnOnce(&mut Policy)) -> Option<Unbuildable> {
@@ -30,17 +27,11 @@ fn built_in(
     let text = b"limits: [{Url: /, rules: [{name: r, actor: account, unit: hour, rpu: 5, scope: global}]}]";
     let mut policy = diana_config::parse(text).unwrap();
     change(&mut policy);
-    let mut tables = Tables::default();
-    let stores = Stores::new("test".into(), data.clone(), &mut tables);
     let seed = Seed { k0: 1, k1: 2 };
-    let way = Endpoint {
-        cluster: "redis".into(),
-        timeout: 20_000,
-        login: Login::default(),
-        parts: Parts::ONE,
-    };
-    let client = has_redis.then(|| Client::new(way, "test", data, seed, 7));
-    Engine::new(policy, seed, stores, client)
+    match has_redis {
+        true => fleet_engine(policy, seed, data),
+        false => Engine::alone(policy, seed, data),
+    }
 }
 
 fn wrong_rule(change: impl FnOnce(&mut Rule)) -> Option<Unbuildable> {

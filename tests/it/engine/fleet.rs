@@ -9,19 +9,13 @@ mod rounds;
 mod settling;
 mod single;
 mod strays;
-mod unavailable;
 
 use diana_core::engine::Engine;
 use diana_core::key::Seed;
 use diana_core::permit::Permit;
 use diana_core::policy::redis::OnFailure;
 use diana_core::port::{Answer, Call, Clock};
-use diana_core::redis::client::{Client, Endpoint};
-use diana_core::redis::part::Parts;
-use diana_core::redis::protocol::Login;
 use diana_core::report::Refusal;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
 use diana_core::time::SECOND;
 use diana_core::verdict::Verdict;
 use kit::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
@@ -88,20 +82,9 @@ impl Worker {
         let text = format!("accepted: {{headers: true, filter_state: true}}\n{text}");
         let mut policy =
             diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-        let redis = policy.redis.as_mut().unwrap();
-        redis.on_failure = on_failure;
-        let parts = Parts::new(redis.parts);
-        let way = Endpoint {
-            cluster: "redis".into(),
-            timeout: SECOND / 50,
-            login: Login::default(),
-            parts,
-        };
-        let client = Client::new(way, "test", data.clone(), SEED, 7);
-        let mut tables = Tables::default();
-        let stores = Stores::new("test".into(), data, &mut tables);
+        policy.redis.as_mut().unwrap().on_failure = on_failure;
         let worker = Worker {
-            engine: Engine::new(policy, own, stores, Some(client)).unwrap(),
+            engine: super::fleet_engine(policy, own, data).unwrap(),
             clock: FakeClock::default(),
             callout: FakeCallout::default(),
             called: 0,
@@ -193,24 +176,6 @@ fn ann() -> FakeRequest {
 /// What a rule says in an answer: when to come back, what remains, a receipt, and no lease.
 fn opinion(retry: i64, remaining: i64, receipt: i64) -> [i64; 10] {
     [retry, 0, remaining, receipt, 0, 0, 0, 0, 0, 0]
-}
-
-#[test]
-fn nobody_tells_of_a_limit_that_nobody_counts_by() {
-    let rule = "actor: account, unit: day, rpu: 10, scope: global";
-    for (on_failure, told) in [(OnFailure::Allow, false), (OnFailure::Gateway, true)] {
-        let mut worker = Worker::with(rule, on_failure);
-        let mut redis = Redis::default();
-        worker.request(&ann());
-        worker.steps(9, &mut |call, time| Some(redis.answer(&call.body, time)));
-        assert!(super::field(&worker.fields, "ratelimit").is_some());
-        worker.request(&ann());
-        worker.steps(30, &mut |_, _| None);
-        assert!(!worker.engine.is_together());
-        worker.request(&ann());
-        assert_eq!(worker.verdicts, [true; 3]);
-        assert_eq!(super::field(&worker.fields, "ratelimit").is_some(), told, "{on_failure:?}");
-    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use diana_core::report::protocol::{Protocol, RefusalReply};
 use serde_json::{Value, json};
 
 use super::answers::refusal;
+use super::{Gate, from};
 
 #[test]
 fn protocol_follows_the_content_type() {
@@ -130,4 +131,36 @@ fn plain_http_reply_is_the_configured_one() {
     let problem = refusal("{problem: true}");
     let reply = problem.reply(Protocol::Http, b"");
     assert_eq!((reply.status, reply.content_type), (503, "application/problem+json"));
+}
+
+#[test]
+fn unavailable_redis_is_code_unavailable_to_rpc_clients() {
+    let mut gate = Gate::cut_off(
+        "redis: {cluster: redis, on_failure: deny}\nresponse: {status: 429, problem: true}\n\
+         limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 9, scope: global}]}]",
+    );
+    let refusal = gate.refusal(&from("ann"));
+    let reply = |content_type: &'static str| {
+        refusal.reply(Protocol::of(content_type.as_bytes(), || true), b"")
+    };
+    let grpc = reply("application/grpc");
+    assert_eq!((grpc.status, grpc.grpc_status), (200, 14));
+    assert_eq!(grpc.grpc_message.as_deref(), Some("rate limiter unavailable"));
+    let trailers = "grpc-status:14\r\ngrpc-message:rate limiter unavailable\r\n";
+    let frame = [b"\x80\0\0\0\x37", trailers.as_bytes()].concat();
+    assert_eq!(trailers.len(), 0x37);
+    let text = STANDARD.encode(&frame).into_bytes();
+    for (kind, body) in [("application/grpc-web", frame), ("application/grpc-web-text", text)] {
+        let web = reply(kind);
+        assert_eq!((web.status, &*web.body), (200, &*body), "{kind}");
+    }
+    let error = r#"{"code":"unavailable","message":"rate limiter unavailable"}"#;
+    for kind in ["application/proto", "application/json"] {
+        let unary = reply(kind);
+        assert_eq!((unary.status, &*unary.body), (503, error.as_bytes()), "{kind}");
+    }
+    let stream = reply("application/connect+proto");
+    assert_eq!((stream.status, stream.body.get(..1)), (200, Some(&[2][..])));
+    let end = format!(r#"{{"error":{error}}}"#);
+    assert_eq!(stream.body.get(5..), Some(end.as_bytes()));
 }

@@ -11,7 +11,7 @@
 //! | `ticks` | no request: this number of times, a tenth of a second passes and the engine does its upkeep |
 //! | `hot` | no request: the engine lists its hot callers |
 //!
-//! All other keys are those of `steps::request`. `SCOPE` in a configuration stands for `local` and `gateway`, which decide
+//! All other keys are those of `steps::request`. Where a configuration has a Redis, that is away. `SCOPE` in a configuration stands for `local` and `gateway`, which decide
 //! the same.
 
 use std::fmt::Write;
@@ -38,7 +38,11 @@ fn scenarios_have_the_decisions_of_their_transcripts() {
 /// The steps of a scenario, and below each what becomes of it.
 fn transcript(scenario: &str, scope: &str) -> String {
     let (configuration, steps) = steps::split(scenario);
-    let mut gate = Gate::new(&configuration.replace("SCOPE", scope));
+    let configuration = configuration.replace("SCOPE", scope);
+    let mut gate = match configuration.contains("redis:") {
+        true => Gate::cut_off(&configuration),
+        false => Gate::new(&configuration),
+    };
     let mut transcript = String::new();
     for (line, keys) in steps {
         writeln!(transcript, "{line}\n{}", take(&mut gate, keys)).unwrap();

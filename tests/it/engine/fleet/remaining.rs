@@ -56,19 +56,3 @@ fn request_that_never_fits_the_fleet_reports_no_number() {
     assert!(field(&worker.refused, "ratelimit-policy").is_some());
     assert_eq!(worker.refusal.unwrap().body(b""), "");
 }
-
-/// The number of a rule that admits all while Redis is away is unknown, too.
-#[test]
-fn admitted_request_that_no_store_counts_reports_no_number() {
-    let rule = "actor: account, unit: day, rpu: 9, algo: W, scope: global, near: 50";
-    let mut worker = Worker::with(rule, OnFailure::Allow);
-    worker.request(&super::ann());
-    worker.steps(30, &mut |_, _| None);
-    worker.request(&super::ann());
-    assert_eq!(worker.verdicts, [true, true]);
-    let state = worker.state.unwrap();
-    assert!(state.starts_with("admitted ") && !state.contains("remaining"), "{state}");
-    let lines = super::super::Lines::default();
-    worker.engine.flush("ns", &lines);
-    assert!(!lines.0.take().iter().any(|line| line.contains("near")));
-}
