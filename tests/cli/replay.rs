@@ -3,7 +3,6 @@
 mod fleets;
 mod formats;
 mod hostile;
-mod oracles;
 mod reports;
 mod settled;
 
@@ -70,8 +69,8 @@ pub fn told(rules: &str, log: &[Asked], more: &[&str]) -> Value {
     serde_json::from_str(&ran.out).unwrap()
 }
 
-/// What became of each request, in the order in which they came.
-pub fn decisions(rules: &str, log: &[Asked]) -> Vec<(u64, String, u64)> {
+/// What became of each request, in the order in which they came, and the microseconds it waited.
+pub fn decisions(rules: &str, log: &[Asked]) -> Vec<(String, u64)> {
     let (folder, rules, log) = files(rules, log);
     let lines = folder.join("decisions");
     let set = "header:x-account-id=14";
@@ -80,8 +79,8 @@ pub fn decisions(rules: &str, log: &[Asked]) -> Vec<(u64, String, u64)> {
     let text = fs::read_to_string(lines).unwrap();
     let decision = |line: &str| {
         let line: Value = serde_json::from_str(line).unwrap();
-        let micros = |key: &str| (line[key].as_f64().unwrap() * 1e6).round() as u64;
-        (micros("time") / 1000, line["decision"].as_str().unwrap().to_owned(), micros("wait"))
+        let wait = (line["wait"].as_f64().unwrap() * 1e6).round() as u64;
+        (line["decision"].as_str().unwrap().to_owned(), wait)
     };
     text.lines().map(decision).collect()
 }

@@ -3,7 +3,7 @@
 use diana_core::decision::Retry;
 use diana_core::key::Key;
 use diana_core::policy::{Ban, Quota};
-use diana_core::redis::protocol::{Back, Charge, Numbers, Refusals, RuleReply};
+use diana_core::redis::protocol::{Charge, Numbers, Refusals, RuleReply};
 use diana_core::time::{SECOND, Unit};
 
 use kit::rules::{Rule, ask_of, trip, trip_about, trip_of};
@@ -56,77 +56,6 @@ fn newcomers_beyond_the_bound_share_a_thousand_buckets() {
         let other = say(&server, START, other);
         assert_eq!((other.overflow, other.block), (true, 0), "{short}");
         assert!(other.retry.is_some(), "{short}: four more had its bucket");
-    }
-}
-
-#[test]
-fn caller_that_comes_now_and_then_is_counted_once() {
-    let server = Server::start();
-    for short in ["TB", "LB"] {
-        // What a request takes has drained before the next one comes.
-        let rule = Rule::new(short, Quota::new(Unit::Day, 86_400));
-        for request in 0..50 {
-            let charge = Charge { keys: 1, ..rule.charge(1, 1, 0) };
-            let decided = server.decide(&trip(None, vec![charge]));
-            assert!(!decided.asks[0].rules[0].overflow, "{short}: request {request}");
-            server.advance(5 * SECOND + SECOND / 3);
-        }
-    }
-}
-
-#[test]
-fn who_shared_a_bucket_never_gets_a_fresh_one() {
-    let server = Server::start();
-    for short in ["W", "SW", "TB"] {
-        server.command(&["FLUSHALL"]);
-        let rule = Rule::new(short, Quota::new(Unit::Minute, 10));
-        // Room is made by those who were there first, long before the bucket is empty.
-        (0..10).for_each(|_| assert_eq!(come(&server, &rule, START, 0..KEYS), 0));
-        let now = START + 50 * SECOND;
-        let mut used = 0;
-        while say(&server, now, charge(&rule, 9_999)).retry.is_none() {
-            used += 1;
-        }
-        assert_eq!(used, 10, "{short}");
-        let room = (1..400).find(|seconds| {
-            let ask = Charge { cost: 0, ..charge(&rule, 8_888) };
-            !say(&server, now + seconds * SECOND / 4, ask).overflow
-        });
-        let later = now + room.expect("there is never room again") * SECOND / 4;
-        let own = say(&server, later, Charge { cost: 0, ..charge(&rule, 9_999) });
-        let shared = say(&server, later, Charge { cost: 0, ..charge(&rule, 9_999 + 1024) });
-        assert!(!own.overflow, "{short}");
-        assert_eq!(own.remaining, shared.remaining, "{short}");
-        // In a minute in all ten more, and what the bucket let through counts.
-        let gone = u64::from(short == "W" && later / (60 * SECOND) > now / (60 * SECOND)) * 10;
-        let drained = if short == "TB" { (later - now) * 10 / (60 * SECOND) + 1 } else { gone };
-        assert!(own.remaining <= drained, "{short}: {} of {drained} at {later}", own.remaining);
-    }
-}
-
-#[test]
-fn there_is_room_again_when_callers_are_gone_and_while_they_stay_there_is_none() {
-    let server = Server::start();
-    for short in ["W", "SW", "TB"] {
-        server.command(&["FLUSHALL"]);
-        let rule = Rule::new(short, Quota::new(Unit::Second, 3));
-        come(&server, &rule, START, 0..KEYS);
-        // Half of them keep coming, four seconds long.
-        for quarter in 1..16 {
-            let now = START + quarter * SECOND / 4;
-            assert_eq!(come(&server, &rule, now, 0..KEYS / 2), 0, "{short}");
-        }
-        let now = START + 4 * SECOND;
-        let shared = come(&server, &rule, now, 1000..1000 + KEYS);
-        assert_eq!(shared as u64, KEYS / 2, "{short}: those who stayed count once each");
-        // What was charged and given back whole takes no room.
-        server.command(&["FLUSHALL"]);
-        for caller in 0..2 * KEYS {
-            let said = say(&server, START, charge(&rule, caller));
-            assert!(!said.overflow, "{short}");
-            let back = Back::Cost { receipt: said.receipt, term: 0, permits: 1 };
-            say(&server, START, Charge { back, cost: 0, ..charge(&rule, caller) });
-        }
     }
 }
 

@@ -1,13 +1,13 @@
-//! What gateways have in common: the seed, the register, the clock, and charges for all rules or none.
+//! What gateways have in common: the seed, the register and the clock.
 
 use diana_core::decision::Retry;
 use diana_core::key::Seed;
 use diana_core::policy::Quota;
 use diana_core::redis::part::{Parts, Tags};
-use diana_core::redis::protocol::{Charge, Login, ScriptAnswer, Trip};
+use diana_core::redis::protocol::{Login, ScriptAnswer, Trip};
 use diana_core::time::{SECOND, Unit};
 
-use kit::rules::{Rule, ask_of, trip, trip_of};
+use kit::rules::{Rule, trip};
 use kit::server::Server;
 
 const NOW: u64 = 1_700_000_000 * SECOND;
@@ -67,39 +67,4 @@ fn redis_reads_its_own_clock() {
         let Some(Retry::After(ticks)) = then.rules[0].retry else { continue };
         assert!(ticks <= 67 * minute, "{short}: {ticks}");
     }
-}
-
-#[test]
-fn an_ask_is_charged_for_all_rules_or_none() {
-    let server = Server::start();
-    let rule =
-        |fingerprint, rpu| Rule { fingerprint, ..Rule::new("W", Quota::new(Unit::Day, rpu)) };
-    let (wide, narrow) = (rule(1, 10), rule(2, 2));
-    let ask =
-        |shadow| ask_of(0, vec![wide.charge(1, 1, 0), Charge { shadow, ..narrow.charge(1, 1, 0) }]);
-    let asks = vec![ask(false), ask(false), ask(false), ask(true)];
-    let decided = server.decide(&trip_of(Some(NOW), asks)).asks;
-    let remaining: Vec<_> = decided
-        .iter()
-        .map(|ask| (ask.wait, ask.rules[0].remaining, ask.rules[1].remaining))
-        .collect();
-    assert_eq!(remaining, [(Some(0), 9, 1), (Some(0), 8, 0), (None, 8, 0), (Some(0), 7, 0)]);
-    assert!(decided[3].rules[1].retry.is_some(), "a shadow reports that it would refuse");
-}
-
-#[test]
-fn a_request_leaves_at_the_first_instant_that_is_free_in_all_rules() {
-    let server = Server::start();
-    let rule =
-        |fingerprint, rpu| Rule { fingerprint, ..Rule::new("LB", Quota::new(Unit::Second, rpu)) };
-    let (slow, fast) = (rule(1, 4), rule(2, 8));
-    let both = || ask_of(0, vec![slow.charge(1, 1, 0), fast.charge(1, 1, 0)]);
-    let elsewhere = ask_of(600_000, vec![fast.charge(1, 1, 0)]);
-    let alone = ask_of(0, vec![fast.charge(1, 1, 0)]);
-    let too_late = ask_of(1_200_000, vec![slow.charge(1, 1, 0)]);
-    let asks = vec![both(), both(), both(), elsewhere, alone, too_late];
-    let decided = server.decide(&trip_of(Some(NOW), asks)).asks;
-    let waits: Vec<_> = decided.iter().map(|ask| ask.wait).collect();
-    let [a, b, c, d] = [250_000, 500_000, 625_000, 750_000].map(Some);
-    assert_eq!(waits, [Some(0), a, b, c, d, None]);
 }

@@ -22,7 +22,7 @@ fn requests_are_in_flight_as_long_as_they_took() {
     let log: Vec<Asked> =
         (0..9).map(|number| Asked { took: 250, ..asked(BEGIN + number * 100, "/", 1) }).collect();
     // Lines stand in the order in which requests ended.
-    let decided: Vec<String> = decisions(rules, &log).into_iter().map(|(_, it, _)| it).collect();
+    let decided: Vec<String> = decisions(rules, &log).into_iter().map(|(it, _)| it).collect();
     let expected = ["admitted", "admitted", "refused"].repeat(3);
     assert_eq!(decided, expected);
 }
@@ -36,4 +36,15 @@ fn the_response_tells_what_was_used() {
     let told = told(rules, &log, &["--set", "response:x-tokens=6"]);
     // Eight use 96, and the next one finds no ten.
     assert_eq!(count(&told, "tokens", "admitted"), 8);
+}
+
+#[test]
+fn a_decision_tells_how_long_a_request_is_held() {
+    let rules = "limits: [{Url: /, rules: [{actor: account, unit: second, rpu: 2, algo: LB, max_delay: 1s}]}]";
+    let log: Vec<Asked> = (0..4).map(|number| asked(BEGIN + number * 100, "/", 1)).collect();
+    let expected = [("admitted", 0), ("held", 400_000), ("held", 800_000), ("refused", 0)];
+    assert_eq!(
+        decisions(rules, &log),
+        expected.map(|(decision, wait)| (decision.to_owned(), wait))
+    );
 }
