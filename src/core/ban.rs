@@ -46,8 +46,8 @@ impl Ban {
         state.first().copied().unwrap_or(0)
     }
 
-    /// Ticks that are left of a ban that ends at `until`. One that ends much later than any ban can
-    /// was not begun here.
+    /// Ticks that are left of a ban that ends at `until`. An end that lies much later than that of any ban is damaged
+    /// and counts as none. Once it is near enough, it cannot be told from that of a real ban.
     #[must_use]
     pub fn left(&self, until: Micros, now: Micros) -> Micros {
         let left = until.saturating_sub(now);
