@@ -1,6 +1,7 @@
 //! The rate-limiting algorithms. A new one is one file in `algorithm/` and one line in
 //! [`REGISTRY`]; the configuration, its messages and the laws cover it from there.
 
+mod bucket;
 mod counted;
 mod debt;
 mod entry;

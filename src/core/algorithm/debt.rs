@@ -1,4 +1,4 @@
-//! Debt that drains at a fixed rate: the state behind both buckets.
+//! Debt that drains at a fixed rate: the state of a bucket.
 //!
 //! A charge of `cost` permits adds `cost · unit` (unit in ticks) and every tick drains `rpu`, so a
 //! permit is worth `unit / rpu` ticks without a division or a rounding error, and a state keeps
@@ -12,7 +12,7 @@ pub(super) const WORDS: usize = 3;
 
 /// The product of two numbers. Where 32 bits hold each of them, as mostly, it is a single instruction.
 #[inline]
-fn product(one: u64, other: u64) -> u128 {
+pub(super) fn product(one: u64, other: u64) -> u128 {
     if (one | other) >> 32 == 0 {
         u128::from(one.wrapping_mul(other))
     } else {
@@ -73,10 +73,6 @@ impl Debt {
     /// What is left of it beyond `amount`.
     pub(super) fn without(self, amount: u128) -> Debt {
         Debt { amount: self.amount.saturating_sub(amount), ..self }
-    }
-
-    pub(super) fn refunded(self, permits: u64, unit: Micros) -> Debt {
-        self.without(u128::from(permits) * u128::from(unit))
     }
 
     /// Without `permits` that were charged at `since` and come back, less what may have drained of them by `rate`: had

@@ -4,13 +4,9 @@
 //! once. The wait that the source document derives from a count of blocked threads follows here
 //! from the debt alone, so nothing leaks when a waiting request disappears.
 
-use std::rc::Rc;
-
-use super::debt::{self, Debt};
-use super::{Algorithm, BuiltAlgorithm, Can, Codec, Conflict, Entry, Leasing, hold, warm_up};
-use crate::decision::Decision;
+use super::{BuiltAlgorithm, Can, Codec, Conflict, Entry, Leasing, bucket, hold, warm_up};
 use crate::policy::Quota;
-use crate::time::{Micros, Now, SECOND, spell};
+use crate::time::{Micros, SECOND, spell};
 
 /// `LB` in the registry.
 pub const ENTRY: Entry = Entry {
@@ -29,15 +25,6 @@ pub const ENTRY: Entry = Entry {
     by_calendar: false,
     layout: |_| Entry::PLAIN + 2,
 };
-
-#[derive(Debug)]
-struct LeakyBucket {
-    rpu: u64,
-    lasting: u64,
-    unit: Micros,
-    /// How far ahead a slot may lie, in permits times ticks.
-    reach: u128,
-}
 
 /// Ticks that a request is held at most.
 fn max_delay(quota: &Quota) -> Micros {
@@ -68,11 +55,9 @@ fn build(quota: &Quota) -> BuiltAlgorithm {
     if !conflicts.is_empty() {
         return Err(conflicts);
     }
-    let reach = hold::reach(quota, max_delay);
-    Ok(match quota.warm_up {
-        Some(warm_up) => warm_up::build(quota, warm_up, Some(reach)),
-        None => Rc::new(LeakyBucket { rpu: quota.rpu, lasting: quota.lasting(), unit, reach }),
-    })
+    // It has room for a single request or, if it refuses everything, for none.
+    let burst = (quota.rpu == 0).then_some(0);
+    Ok(bucket::build(quota, burst, Some(hold::reach(quota, max_delay))))
 }
 
 fn slots_too_far_apart(quota: &Quota, max_delay: Micros) -> Conflict {
@@ -89,67 +74,4 @@ fn slots_too_far_apart(quota: &Quota, max_delay: Micros) -> Conflict {
         quota.unit.name()
     );
     Conflict { key: "rpu", with: &["unit", "max_delay"], message }
-}
-
-impl Algorithm for LeakyBucket {
-    fn words(&self) -> usize {
-        debt::WORDS
-    }
-
-    fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
-        self.reserve(old, now, 0, cost, new)
-    }
-
-    fn reserve(
-        &self,
-        old: &[u64],
-        now: Now,
-        delay: Micros,
-        cost: u64,
-        new: &mut [u64],
-    ) -> Decision {
-        if self.rpu == 0 {
-            return Decision::NEVER;
-        }
-        let leaves = now.mono.saturating_add(delay);
-        let ahead = Debt::load(old).drained(now.mono, self.rpu).until(leaves, self.rpu);
-        match ahead.wait(self.reach, now.mono, self.rpu) {
-            0 => {
-                ahead.charged(cost, self.unit).save(new);
-                Decision::Admit { wait: ahead.wait(0, now.mono, self.rpu) }
-            }
-            wait => Decision::retry(wait),
-        }
-    }
-
-    fn receipt(&self, charged: &[u64]) -> u64 {
-        Debt::load(charged).end(self.rpu)
-    }
-
-    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
-        // The slots of those behind are given away: a slot before theirs passes unused.
-        let debt = Debt::load(old);
-        let back = if debt.end(self.rpu) == receipt { permits } else { 0 };
-        debt.refunded(back, self.unit).save(new);
-    }
-
-    fn spend_by(&self, _charged: &[u64], _now: Now) -> Option<Micros> {
-        None
-    }
-
-    fn most_at_once(&self) -> u64 {
-        if self.rpu > 0 { u64::MAX } else { 0 }
-    }
-
-    fn remaining(&self, state: &[u64], now: Now) -> u64 {
-        u64::from(self.rpu > 0 && Debt::load(state).drained(now.mono, self.rpu).amount() == 0)
-    }
-
-    fn expires(&self, state: &[u64], _now: Now) -> Micros {
-        Debt::load(state).cleared(self.lasting)
-    }
-
-    fn policy(&self) -> (u64, Micros) {
-        (self.rpu, self.unit)
-    }
 }
