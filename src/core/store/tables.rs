@@ -12,16 +12,17 @@ use super::weak_registry::WeakRegistry;
 use crate::port::SharedData;
 
 /// Values of this worker alone, by their names. They are read and written like shared data, and no other worker is faster.
-#[derive(Debug, Default)]
-pub(super) struct LocalData(BTreeMap<String, Vec<u8>>);
+struct LocalData(Rc<RefCell<Values>>);
 
-impl SharedData for RefCell<LocalData> {
+type Values = BTreeMap<String, Vec<u8>>;
+
+impl SharedData for LocalData {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
-        self.borrow().0.get(key).map(|value| (value.clone(), 0))
+        self.0.borrow().get(key).map(|value| (value.clone(), 0))
     }
 
     fn swap(&self, key: &str, value: &[u8], _number: Option<u32>) -> bool {
-        self.borrow_mut().0.insert(key.into(), value.into());
+        self.0.borrow_mut().insert(key.into(), value.into());
         true
     }
 }
@@ -31,7 +32,7 @@ impl SharedData for RefCell<LocalData> {
 pub struct Tables {
     tables: WeakRegistry<Table>,
     daily: WeakRegistry<DailyFilter>,
-    bans: WeakRegistry<LocalData>,
+    bans: WeakRegistry<Values>,
     holders: WeakRegistry<Holders>,
 }
 
@@ -73,10 +74,9 @@ impl Tables {
         &mut self,
         namespace: &Rc<str>,
         fingerprint: u64,
-    ) -> Rc<RefCell<LocalData>> {
-        match self.bans.find(namespace, fingerprint) {
-            Some(data) => data,
-            None => self.bans.keep(namespace, fingerprint, LocalData::default()),
-        }
+    ) -> Rc<dyn SharedData> {
+        let found = self.bans.find(namespace, fingerprint);
+        let keep = || self.bans.keep(namespace, fingerprint, Values::default());
+        Rc::new(LocalData(found.unwrap_or_else(keep)))
     }
 }
