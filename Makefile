@@ -71,7 +71,7 @@ quota: ## count ten million accounts by the day; fails if one gets too much or t
 fuzz: ## run each fuzz target for a minute (SECONDS=600 for longer, TARGETS="path resp" for some)
 	@python3 tools/fuzz.py $(if $(SECONDS),--seconds $(SECONDS)) $(TARGETS)
 
-mutants: ## break the core in all ways and see that its tests find out (FILES="src/core/ring.rs src/core/hot/*.rs", SHARD=1/8)
+mutants: ## break the core in all ways and see that its tests find out (FILES="src/policy/ring.rs src/store/hot/*.rs", SHARD=1/8)
 	@python3 tools/mutants.py $(if $(SHARD),--shard $(SHARD)) $(FILES)
 
 size: ## print the module's size and fail over the budget

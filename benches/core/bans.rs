@@ -4,12 +4,12 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
 
-use diana_core::bans::Bans;
-use diana_core::key::Key;
-use diana_core::policy::{Ban, Scope};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::SECOND;
+use diana_limiter::bans::Bans;
+use diana_policy::key::Key;
+use diana_policy::time::SECOND;
+use diana_policy::{Ban, Scope};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 use kit::fake::FakeSharedData;
 
 use crate::case::KEYS;

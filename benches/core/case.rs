@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
-use diana_core::time::Now;
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_limiter::verdict::Verdict;
+use diana_policy::key::Seed;
+use diana_policy::time::Now;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 
 /// Accounts that take turns where there is more than one.

@@ -12,8 +12,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use case::{Bench, CASES, Case, HOT, KEYS, QUOTA};
-use diana_core::algorithm::{REGISTRY, fixed_window};
-use diana_core::verdict::Verdict;
+use diana_algorithm::{REGISTRY, fixed_window};
+use diana_limiter::verdict::Verdict;
 
 /// Budgets: nanoseconds for one rule, and bytes per caller.
 const NANOSECONDS: f64 = 50.0;

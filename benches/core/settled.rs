@@ -5,10 +5,10 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
 
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
-use diana_core::permit::Permit;
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_limiter::verdict::Verdict;
+use diana_policy::key::Seed;
+use diana_store::permit::Permit;
 use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 

@@ -1,6 +1,6 @@
 //! What becomes of the limit while Redis is away.
 
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
 
 use crate::simulation::plan::{Line, Plan};
 use crate::table::{self, Column};

@@ -2,7 +2,7 @@
 
 use crate::simulation::plan::{Line, Plan, Proxied};
 use crate::table::{self, Column, thousands};
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
 
 const DEMAND: Column = ("requests/s", |plan, _| thousands(plan.demand));
 const PARTS: Column = ("parts", |plan, _| proxied(plan).parts.to_string());

@@ -14,7 +14,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
 
-use diana_core::time::{Micros, Now, SECOND};
+use diana_policy::time::{Micros, Now, SECOND};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::model;

@@ -1,6 +1,6 @@
 //! The source document claims that 134 million entries take about 32 MB.
 
-use diana_core::bloom::{Filter, Shape};
+use diana_policy::bloom::{Filter, Shape};
 
 use super::day::key;
 

@@ -4,14 +4,14 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
 
-use diana_core::algorithm::fixed_window;
-use diana_core::bloom::Shape;
-use diana_core::key::Key;
-use diana_core::policy::{Quota, Scope};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Store};
-use diana_core::time::{Now, SECOND, Unit};
+use diana_algorithm::fixed_window;
+use diana_policy::bloom::Shape;
+use diana_policy::key::Key;
+use diana_policy::time::{Now, SECOND, Unit};
+use diana_policy::{Quota, Scope};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::{CounterSpec, Store};
 use kit::fake::FakeSharedData;
 
 const NOON: Now = Now { mono: 50_000 * SECOND, wall: 20_000 * 86_400 * SECOND + 43_200 * SECOND };
@@ -73,7 +73,7 @@ fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
         unit_cost: 1,
         fingerprint: 1,
         keys: 1,
-        lines: diana_core::store::stores::lines(1),
+        lines: diana_store::stores::lines(1),
         daily,
         beside: false,
     };

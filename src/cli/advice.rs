@@ -5,8 +5,8 @@ mod encoded;
 mod presence;
 
 use diana_config::Advice;
-use diana_core::policy::{Policy, Rule};
-use diana_core::sizing;
+use diana_limiter::sizing;
+use diana_policy::{Policy, Rule};
 
 /// From so many bytes of a worker on, the memory of callers is worth a thought.
 const MUCH: u64 = 256 << 20;

@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use diana_core::identity::{self, Found, Identifier};
-use diana_core::policy::{Actor, Policy};
-use diana_core::port::Request;
+use diana_policy::port::Request;
+use diana_policy::{Actor, Policy};
+use diana_request::identity::{self, Found, Identifier};
 
 use crate::text::plain;
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use diana_config::problem::Problem;
 use diana_config::{Advice, Source, outline};
-use diana_core::policy::Policy;
+use diana_policy::Policy;
 
 use crate::advice;
 use crate::arguments::{Check, Format};

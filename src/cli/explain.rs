@@ -7,14 +7,14 @@ mod show;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
-use diana_core::permit::{End, Permit};
-use diana_core::policy::Policy;
-use diana_core::report::explained::Explained;
-use diana_core::time::Now;
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_limiter::report::explained::Explained;
+use diana_limiter::verdict::Verdict;
 use diana_player::host::{Data, Still};
+use diana_policy::Policy;
+use diana_policy::key::Seed;
+use diana_policy::time::Now;
+use diana_store::permit::{End, Permit};
 
 use crate::arguments::Explain;
 use crate::callers::{self, Caller};

@@ -4,7 +4,7 @@ mod walk;
 
 use diana_config::problem::Problem;
 use diana_config::{Source, outline};
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
 
 use crate::view::Part;
 use walk::{Candidate, Holds};

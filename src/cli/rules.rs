@@ -5,7 +5,7 @@ use std::path::Path;
 
 use diana_config::Source;
 use diana_config::problem::Problems;
-use diana_core::policy::Policy;
+use diana_policy::Policy;
 
 use crate::exit::Exit;
 use crate::input;

@@ -6,13 +6,13 @@ mod show;
 
 use std::io::{self, Write};
 
-use diana_core::identity::caller::{Caller, Callers, Counted};
-use diana_core::identity::sources::Sources;
-use diana_core::key::Seed;
-use diana_core::matching::PathIndex;
-use diana_core::policy::Policy;
-use diana_core::policy::path::Path;
-use diana_core::port::{Pseudo, Request};
+use diana_policy::Policy;
+use diana_policy::key::Seed;
+use diana_policy::path::Path;
+use diana_policy::port::{Pseudo, Request};
+use diana_request::identity::caller::{Caller, Callers, Counted};
+use diana_request::identity::sources::Sources;
+use diana_request::matching::PathIndex;
 
 use crate::arguments::{LimitUnit, ReportFormat, Suggest};
 use crate::exit::Exit;

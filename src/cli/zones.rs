@@ -1,6 +1,6 @@
 //! Names of time zones, which the filter does not know: it takes the rules by which clocks change there today.
 
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
 
 /// The rule of a zone by its name, such as `CET-1CEST,M3.5.0,M10.5.0/3` of `Europe/Berlin`.
 ///

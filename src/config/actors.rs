@@ -6,9 +6,9 @@ use super::fields::Fields;
 use super::node::Node;
 use super::table::limits::{SOURCE, SOURCES};
 use super::values::{self, is_name};
-use diana_core::identity::{self, Mistake, REGISTRY, Source, client_address, header};
-use diana_core::policy::{Actor, IdentitySource};
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
+use diana_policy::{Actor, IdentitySource};
+use diana_request::identity::{self, Mistake, REGISTRY, Source, client_address, header};
 
 /// An actor, and what its sources say about it.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Lines for the log about what is allowed and probably not meant.
 
 use super::actors::Known;
-use diana_core::identity::{self, header};
-use diana_core::policy::{Except, Limit, PlanKind, Prefix, Rule, Scope};
-use diana_core::time::Unit;
+use diana_policy::time::Unit;
+use diana_policy::{Except, Limit, PlanKind, Prefix, Rule, Scope};
+use diana_request::identity::{self, header};
 
 /// How many rules a line names.
 const NAMED: usize = 20;

@@ -6,11 +6,11 @@ use super::fields::{Fields, Names};
 use super::mapping::Allowed;
 use super::node::Node;
 use super::table::limits::{CONDITIONS, LINE, TEST};
-use diana_core::matching::header;
-use diana_core::policy::{Condition, Field, Test};
-use diana_core::port::Property;
-use diana_core::spelling::cookie;
-use diana_core::tree::Tree;
+use diana_policy::port::Property;
+use diana_policy::spelling::cookie;
+use diana_policy::tree::Tree;
+use diana_policy::{Condition, Field, Test};
+use diana_request::matching::header;
 
 /// The names and values of a mapping.
 type Pairs<'a> = Vec<(&'a str, Node<'a>)>;

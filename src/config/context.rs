@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use super::actors::Known;
 use super::fields::Names;
 use super::plans::Draft;
-use diana_core::policy::Zone;
+use diana_policy::Zone;
 
 /// What all entries share while they are read.
 #[derive(Debug)]

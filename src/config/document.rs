@@ -14,9 +14,9 @@ use super::rule::{fingerprint, naming};
 use super::table::{DOCUMENT, LIMITS};
 use super::time_zone::{self, TimeZone};
 use super::{actors, entry, except, mark, plans, remote, response, settings};
-use diana_core::policy::Policy;
-use diana_core::policy::remote::Own;
-use diana_core::tree::Tree;
+use diana_policy::Policy;
+use diana_policy::remote::Own;
+use diana_policy::tree::Tree;
 
 /// Reads the documents, which together are one configuration, and says what is probably not meant. With `own` it is a
 /// remote one.

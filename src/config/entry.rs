@@ -9,8 +9,8 @@ use super::node::Node;
 use super::rule::{self, fingerprint};
 use super::table::limits::{ENTRY, URL};
 use super::{except, matching, response, values};
-use diana_core::policy::{Limit, Prefix, Response};
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
+use diana_policy::{Limit, Prefix, Response};
 
 const MAX_PATHS: usize = 100;
 

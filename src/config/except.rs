@@ -5,7 +5,7 @@ use super::conditions;
 use super::fields::Fields;
 use super::node::Node;
 use super::values;
-use diana_core::policy::Except;
+use diana_policy::Except;
 
 /// Reads `except` of the document, of an entry or of a rule.
 pub fn read(outer: &Fields<'_>, ignore_case: bool) -> Except {

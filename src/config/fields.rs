@@ -8,7 +8,7 @@ use super::mapping::{Allowed, Choices, Mapping, MappingKey, optional, words};
 use super::node::Node;
 use super::table::DOCUMENT;
 use super::values;
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
 
 /// Names, each with a number. The parser of YAML has such a map, too; one of another type would take 6 KB of the module.
 pub type Names<'n> = BTreeMap<Cow<'n, str>, usize>;

@@ -1,6 +1,6 @@
 //! From a document to a [`Policy`], or to every problem that the document has.
 //!
-//! YAML becomes plain [`Tree`](diana_core::tree::Tree)s, beside which stands where every node begins;
+//! YAML becomes plain [`Tree`](diana_policy::tree::Tree)s, beside which stands where every node begins;
 //! readers walk them and report what they do not understand.
 
 pub mod outline;
@@ -44,8 +44,8 @@ pub use schema::schema;
 use problem::Problems;
 use report::Report;
 
-use diana_core::policy::Policy;
-use diana_core::policy::remote::Own;
+use diana_policy::Policy;
+use diana_policy::remote::Own;
 
 /// Reads a configuration: YAML or JSON, in any of the forms that the reference describes, or the
 /// bytes of a `google.protobuf.Struct`.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::slice;
 
-use diana_core::time::{Micros, spell};
+use diana_policy::time::{Micros, spell};
 
 /// A mapping with declared keys.
 #[derive(Debug)]

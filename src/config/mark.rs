@@ -3,9 +3,9 @@
 use super::actors::Known;
 use super::fields::Fields;
 use super::response;
-use diana_core::identity::header;
-use diana_core::policy::remote::Own;
-use diana_core::policy::{Condition, Except, Field, Limit, ResponseSource, Rule};
+use diana_policy::remote::Own;
+use diana_policy::{Condition, Except, Field, Limit, ResponseSource, Rule};
+use diana_request::identity::header;
 
 /// Reports a header that means something else, too: it is taken off every request before anything is judged.
 pub fn blame(top: &Fields<'_>, own: &Own, limits: &[Limit], actors: &[Known], except: &Except) {

@@ -6,9 +6,9 @@ use super::fields::Fields;
 use super::mapping::Allowed;
 use super::node::Node;
 use super::table::limits::MATCH;
-use diana_core::matching::header::is_name;
-use diana_core::policy::{Block, Host, Match};
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
+use diana_policy::{Block, Host, Match};
+use diana_request::matching::header::is_name;
 
 /// Reads `match` and `unless` of an entry.
 pub fn read(entry: &Fields<'_>) -> Match {

@@ -6,7 +6,7 @@ use super::hint;
 use super::mapping::Allowed;
 use super::place::{Part, Place};
 use super::report::Report;
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
 
 /// A node, where it stands, and where its problems go.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use super::fields::Fields;
 use super::{headers, values};
-use diana_core::policy::{Admin, Explain};
+use diana_policy::{Admin, Explain};
 
 /// Reads `explain`.
 pub fn explain(top: &Fields<'_>) -> Option<Explain> {

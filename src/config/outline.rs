@@ -2,7 +2,7 @@
 
 use super::document::is_full;
 use super::place::Source;
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
 
 /// A walk to each rule of a source without problems, in its order: the number of the document first.
 #[must_use]

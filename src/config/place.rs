@@ -1,7 +1,7 @@
 //! Where a node stands: in the documents, and in the text that they were read from.
 
 use super::problem::Position;
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
 
 /// A walk from the root: the number of the document, then which child at each level.
 ///

@@ -6,8 +6,8 @@ use crate::fields::Fields;
 use crate::node::Node;
 use crate::table::rule::{PLAN, PLANS};
 use crate::values;
-use diana_core::policy::IdentitySource;
-use diana_core::tree::Tree;
+use diana_policy::IdentitySource;
+use diana_policy::tree::Tree;
 
 const NAME: &str = "1 … 64 visible ASCII characters, but not `own`, which has a meaning of its own";
 const VALUE: &str = "1 … 255 bytes";

@@ -5,7 +5,7 @@
 //! does not allow.
 
 use super::yaml::scalar::HUGE;
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
 
 /// Deepest nesting, beyond what Envoy itself reads.
 const MAX_DEPTH: usize = 128;

@@ -3,8 +3,8 @@
 use super::fields::Fields;
 use super::node::Node;
 use super::table::ON_FAILURES;
-use diana_core::policy::redis::{OnFailure, Redis};
-use diana_core::time::{Micros, SECOND};
+use diana_policy::redis::{OnFailure, Redis};
+use diana_policy::time::{Micros, SECOND};
 
 /// What means nothing to a proxy, which logs in by itself and shares its connections.
 const DIRECT: &[&str] = &["username_env", "password_env", "db"];

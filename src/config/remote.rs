@@ -6,9 +6,9 @@ use super::mapping::Allowed;
 use super::node::Node;
 use super::table::{HEADER, METHODS};
 use super::values::is_visible;
-use diana_core::policy::remote::{Header, Remote};
-use diana_core::time::{Micros, SECOND, spell};
-use diana_core::tree::Tree;
+use diana_policy::remote::{Header, Remote};
+use diana_policy::time::{Micros, SECOND, spell};
+use diana_policy::tree::Tree;
 
 /// What `path` may be.
 pub const PATH: Allowed = Allowed::Text(

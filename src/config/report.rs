@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use super::place::{Place, Source};
 use super::problem::{Problem, Problems, SHOWN};
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
 
 /// How many problems are kept: beyond them a document is not worth the time and the memory.
 const KEPT: usize = 200;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::fields::Fields;
 use super::headers::{self, Reserved, value};
 use super::table::FIELDS;
-use diana_core::policy::{BodyPiece, LimitFields, Response};
+use diana_policy::{BodyPiece, LimitFields, Response};
 
 const MAX_BODY: usize = 8 << 10;
 

@@ -23,10 +23,10 @@ use super::node::Node;
 use super::table::ON_FAILURES;
 use super::table::rule::{ABSENTS, RULE, SCOPES};
 use super::{except, response};
-use diana_core::algorithm::Algorithm;
-use diana_core::policy::{Absent, Response, Rule, Scope};
-use diana_core::time::Now;
-use diana_core::tree::Tree;
+use diana_algorithm::Algorithm;
+use diana_policy::time::Now;
+use diana_policy::tree::Tree;
+use diana_policy::{Absent, Response, Rule, Scope};
 
 /// Most actors that one key is made of.
 const MAX_PARTS: usize = 8;

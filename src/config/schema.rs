@@ -5,7 +5,7 @@ mod words;
 use super::mapping::{Allowed, Mapping, MappingKey};
 use super::table::DOCUMENT;
 use super::table::limits::ENTRY;
-use diana_core::time::DURATIONS;
+use diana_policy::time::DURATIONS;
 use serde_json::{Map, Value, json};
 use words::Words;
 

@@ -7,9 +7,9 @@ use super::fields::Fields;
 use super::mapping::Allowed;
 use super::table::LOGS;
 use super::{headers, operator, redis};
-use diana_core::policy::remote::Own;
-use diana_core::policy::{Accepted, Limit};
-use diana_core::sizing::memory;
+use diana_limiter::sizing::memory;
+use diana_policy::remote::Own;
+use diana_policy::{Accepted, Limit};
 
 const DEFAULT_KEYS: usize = 100_000;
 

@@ -10,10 +10,10 @@ use super::mapping::Allowed::{
 use super::mapping::{Allowed, Choices, Mapping, MappingKey, mapping, optional, required, words};
 use super::values::{CLUSTER, VARIABLE, is_visible};
 use super::{remote, settings};
-use diana_core::policy::LimitFields;
-use diana_core::policy::redis::OnFailure;
-use diana_core::redis::part::Parts;
-use diana_core::time::{DAY, SECOND};
+use diana_policy::LimitFields;
+use diana_policy::redis::OnFailure;
+use diana_policy::time::{DAY, SECOND};
+use diana_redis::part::Parts;
 use limits::{ENTRY, EXCEPT, SOURCES};
 use rule::NAMED_PLANS;
 

@@ -1,7 +1,7 @@
 //! `time_zone`: an offset, or a rule as POSIX writes it in `TZ`.
 
 use crate::node::Node;
-use diana_core::policy::{Summer, Zone};
+use diana_policy::{Summer, Zone};
 use jiff_core::tz::posix::{self, Rule};
 
 const ALLOWED: &str = "an offset such as \"+08:00\", -14:00 … +14:00, or Z, or UTC, or a POSIX rule such as \

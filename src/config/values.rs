@@ -4,9 +4,9 @@ use std::fmt::Display;
 
 use super::mapping::Allowed;
 use super::node::Node;
-use diana_core::policy::Prefix;
-use diana_core::time::{DURATIONS, Micros, amount};
-use diana_core::tree::Tree;
+use diana_policy::Prefix;
+use diana_policy::time::{DURATIONS, Micros, amount};
+use diana_policy::tree::Tree;
 
 /// Longest name.
 pub const LONGEST: usize = 64;

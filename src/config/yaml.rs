@@ -11,7 +11,7 @@ use self::events::{Error, Event, Kind};
 use super::hint;
 use super::place::Source;
 use super::problem::{Position, Problem, Problems};
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
 
 /// Largest size of all the trees together, where a node counts 1 and its text 1 for every 32 bytes.
 const MAX_SIZE: usize = 200_000;

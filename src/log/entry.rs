@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use diana_core::address;
-use diana_core::port::{Ending, Property, Pseudo, Request, Values};
-use diana_core::time::Micros;
 use diana_player::Arrival;
+use diana_policy::address;
+use diana_policy::port::{Ending, Property, Pseudo, Request, Values};
+use diana_policy::time::Micros;
 
 use crate::fields::{FIELDS, Field, Mapping, STANDARD, Target, standard};
 

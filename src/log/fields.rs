@@ -1,6 +1,6 @@
 //! What a log may say of a request, and under which names it says that.
 
-use diana_core::port::Property;
+use diana_policy::port::Property;
 
 /// What is read of every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

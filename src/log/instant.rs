@@ -1,6 +1,6 @@
 //! Instants as logs write them, read as fast as the lines come.
 
-use diana_core::time::{DAY, Micros, SECOND};
+use diana_policy::time::{DAY, Micros, SECOND};
 use jiff_core::civil::Date;
 
 const MONTHS: [&[u8]; 12] = [

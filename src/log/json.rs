@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use diana_core::json::Name;
+use diana_policy::json::Name;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::entry::Entry;

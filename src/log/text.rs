@@ -7,7 +7,7 @@
 //! <https://istio.io/latest/docs/tasks/observability/logs/access-log/>,
 //! <https://httpd.apache.org/docs/current/logs.html>
 
-use diana_core::time::Micros;
+use diana_policy::time::Micros;
 use memchr::{memchr, memrchr};
 
 use crate::columns::Columns;

@@ -5,10 +5,10 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use diana_config::Source;
-use diana_core::permit::Permit;
-use diana_core::port::{Metrics, SharedData};
-use diana_core::report::explained::Explained;
-use diana_core::time::{Micros, Now, SECOND};
+use diana_limiter::report::explained::Explained;
+use diana_policy::port::{Metrics, SharedData};
+use diana_policy::time::{Micros, Now, SECOND};
+use diana_store::permit::Permit;
 use fastrand::Rng;
 
 use super::worker::{Judged, Place, Worker};

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::hash::BuildHasher;
 
-use diana_core::port::{Call, Callout, Clock, SharedData};
-use diana_core::time::Now;
+use diana_policy::port::{Call, Callout, Clock, SharedData};
+use diana_policy::time::Now;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// A clock that stands.

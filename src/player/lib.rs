@@ -5,8 +5,8 @@ pub mod fleet;
 pub mod host;
 pub mod worker;
 
-use diana_core::port::{Ending, Request};
-use diana_core::time::Micros;
+use diana_policy::port::{Ending, Request};
+use diana_policy::time::Micros;
 
 pub use fleet::Fleet;
 pub use worker::{Fate, Judged};

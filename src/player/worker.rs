@@ -3,17 +3,17 @@
 use std::mem::take;
 use std::rc::Rc;
 
-use diana_core::engine::{Engine, Resumed, Unbuildable};
-use diana_core::key::Seed;
-use diana_core::permit::{End, Permit};
-use diana_core::policy::{Policy, Scope};
-use diana_core::port::{Metrics, SharedData};
-use diana_core::report::explained::Explained;
-use diana_core::report::{Outcome, Refusal};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::{Micros, Now};
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::{Engine, Resumed, Unbuildable};
+use diana_limiter::report::explained::Explained;
+use diana_limiter::report::{Outcome, Refusal};
+use diana_limiter::verdict::Verdict;
+use diana_policy::key::Seed;
+use diana_policy::port::{Metrics, SharedData};
+use diana_policy::time::{Micros, Now};
+use diana_policy::{Policy, Scope};
+use diana_store::permit::{End, Permit};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 use hashbrown::HashMap;
 
 use crate::Arrival;

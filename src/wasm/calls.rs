@@ -10,9 +10,9 @@ use super::pairs::serialized;
 use super::request::HostRequest;
 use super::shared::HostSharedData;
 use super::{raw, refused, stats};
-use diana_core::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData};
-use diana_core::report::Refusal;
-use diana_core::time::Micros;
+use diana_limiter::report::Refusal;
+use diana_policy::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData};
+use diana_policy::time::Micros;
 use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 

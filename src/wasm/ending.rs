@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use proxy_wasm::types::MapType;
 
 use super::{pairs, raw};
-use diana_core::port::{Ending, Property, Values};
+use diana_policy::port::{Ending, Property, Values};
 
 /// Envoy's flags of a response: no healthy upstream, the upstream was too late, could not be connected to, broke off,
 /// has no cluster, or did not speak the protocol.

@@ -1,7 +1,7 @@
 //! Header maps as the ABI serialises them: a count, the lengths of all names and values, then the
 //! names and values themselves, each with a NUL behind it; numbers are 32 bits, little endian.
 
-use diana_core::port::Values;
+use diana_policy::port::Values;
 
 /// A map of these pairs.
 pub(super) fn serialized(pairs: &[(&str, &str)]) -> Vec<u8> {

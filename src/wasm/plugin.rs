@@ -8,7 +8,7 @@ use super::calls::{HostCall, answer};
 use super::http::Http;
 use super::raw;
 use super::vm::worker;
-use diana_core::port::Property;
+use diana_policy::port::Property;
 use diana_worker::Root;
 
 /// A root context of the SDK. Dropped when the host deletes it.

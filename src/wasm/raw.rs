@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use diana_core::time::Micros;
+use diana_policy::time::Micros;
 use proxy_wasm::types::MapType;
 
 const OK: u32 = 0;

@@ -3,9 +3,9 @@
 use super::pairs::serialized;
 use super::raw;
 use super::request::{HostRequest, first_value};
-use diana_core::port::{Request, Values};
-use diana_core::report::Refusal;
-use diana_core::report::protocol::{Protocol, RefusalReply};
+use diana_limiter::report::Refusal;
+use diana_limiter::report::protocol::{Protocol, RefusalReply};
+use diana_policy::port::{Request, Values};
 use diana_worker::host::{Level, Log, Streams};
 
 /// Answers the request that the host is calling about.

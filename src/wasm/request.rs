@@ -8,8 +8,8 @@ use proxy_wasm::hostcalls;
 use proxy_wasm::types::MapType;
 
 use super::{pairs, raw};
-use diana_core::address;
-use diana_core::port::{Property, Pseudo, Request, Values};
+use diana_policy::address;
+use diana_policy::port::{Property, Pseudo, Request, Values};
 
 /// The first value of a header of the request that the host calls about.
 ///

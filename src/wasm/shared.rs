@@ -1,6 +1,6 @@
 //! Data that all workers of the gateway share.
 
-use diana_core::port::SharedData;
+use diana_policy::port::SharedData;
 use proxy_wasm::hostcalls;
 
 /// A number that no value ever has: written with it, a value is only ever inserted.

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use diana_core::key::KeyHasher;
+use diana_policy::key::KeyHasher;
 use proxy_wasm::hostcalls;
 use proxy_wasm::types::MetricType;
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_core::time::{Micros, SECOND};
+use diana_policy::time::{Micros, SECOND};
 use fastrand::Rng;
 use serde::Deserialize;
 use serde_json::Value;

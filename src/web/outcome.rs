@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use diana_core::time::{Micros, SECOND};
 use diana_player::{Arrival, Fate, Judged};
+use diana_policy::time::{Micros, SECOND};
 use serde::Serialize;
 use serde_json::{Value, json};
 

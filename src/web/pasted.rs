@@ -1,8 +1,8 @@
 //! Requests of an access log that was pasted.
 
-use diana_core::port::{Ending, Pseudo, Request};
-use diana_core::time::{Micros, SECOND};
 use diana_log::{Entry, Mapping, Reader};
+use diana_policy::port::{Ending, Pseudo, Request};
+use diana_policy::time::{Micros, SECOND};
 use serde_json::{Value, json};
 
 use crate::visit::{MOST, START, Told, Visit};

@@ -1,8 +1,8 @@
 //! Rules by another algorithm than their own.
 
+use diana_algorithm::{Entry, REGISTRY, entry};
 use diana_config::Source;
 use diana_config::problem::Problems;
-use diana_core::algorithm::{Entry, REGISTRY, entry};
 use diana_player::Fleet;
 use serde_json::{Map, Value};
 

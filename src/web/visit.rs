@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
-use diana_core::port::{Ending, Property, Pseudo, Request, Values};
-use diana_core::time::{Micros, SECOND};
 use diana_player::Arrival;
+use diana_policy::port::{Ending, Property, Pseudo, Request, Values};
+use diana_policy::time::{Micros, SECOND};
 use serde::Deserialize;
 
 /// Most requests of an experiment.

@@ -4,10 +4,10 @@ mod query;
 mod told;
 
 use self::query::Query;
-use diana_core::engine::inquiry::{Cannot, Inquired, Order, Seen};
-use diana_core::port::{Pseudo, Request};
-use diana_core::store::usage::Unliftable;
-use diana_core::time::{DURATIONS, Micros, amount};
+use diana_limiter::engine::inquiry::{Cannot, Inquired, Order, Seen};
+use diana_policy::port::{Pseudo, Request};
+use diana_policy::time::{DURATIONS, Micros, amount};
+use diana_store::usage::Unliftable;
 
 use super::host::{Host, Level};
 use super::instance::Instance;
@@ -142,14 +142,14 @@ impl Instance {
 
     /// For how long a query has somebody banned.
     fn length(&self, query: &Query, rule: usize, host: &dyn Host) -> Result<Micros, AdminReply> {
-        let most = |rule: &diana_core::policy::Rule| rule.ban.map(|ban| ban.max);
+        let most = |rule: &diana_policy::Rule| rule.ban.map(|ban| ban.max);
         let most = self.with_engine(host, |engine| engine.rules().nth(rule).and_then(most));
         let most = most.flatten().ok_or_else(|| refusal(Cannot::BansNobody))?;
         let length = std::str::from_utf8(query.require("for")?).ok();
         let length = length.and_then(|text| amount(text, &DURATIONS));
         let fits = length.filter(|length| (1..=most).contains(length));
         fits.ok_or_else(|| {
-            let most = diana_core::time::spell(most);
+            let most = diana_policy::time::spell(most);
             let why =
                 format!("`for` has to be a duration such as 5m, at most the rule's `max`, {most}");
             AdminReply::problem(400, &why)

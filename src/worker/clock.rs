@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-use diana_core::port::Clock;
-use diana_core::time::{Micros, Now, SECOND};
+use diana_policy::port::Clock;
+use diana_policy::time::{Micros, Now, SECOND};
 
 use super::host::{Host, Level};
 

@@ -12,9 +12,9 @@ use std::collections::BinaryHeap;
 
 use hashbrown::HashTable;
 
-use diana_core::permit::Permit;
-use diana_core::time::Micros;
-use diana_core::verdict::Held;
+use diana_limiter::verdict::Held;
+use diana_policy::time::Micros;
+use diana_store::permit::Permit;
 use line::{Lines, Name};
 
 /// When a place's turn comes, and, of those of one instant, which was taken first.

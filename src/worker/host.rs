@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use super::reply::AdminReply;
-use diana_core::engine::Resumed;
-use diana_core::port::{Callout, Environment, Metrics, Request, SharedData};
-use diana_core::report::Refusal;
-use diana_core::time::Micros;
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Resumed;
+use diana_limiter::report::Refusal;
+use diana_limiter::verdict::Verdict;
+use diana_policy::port::{Callout, Environment, Metrics, Request, SharedData};
+use diana_policy::time::Micros;
 
 /// How much a line of the log matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,17 +12,17 @@ use super::host::{Host, Level};
 use super::operator::Operator;
 use super::seed;
 use super::waiting::Waiting;
-use diana_core::engine::{Engine, Resumed};
-use diana_core::key::Key;
-use diana_core::policy::Policy;
-use diana_core::port::{Clock, Request};
-use diana_core::redis::client::{Client, Endpoint};
-use diana_core::redis::handle::Handle;
-use diana_core::store::remains::Remains;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::{Micros, Now};
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::{Engine, Resumed};
+use diana_limiter::verdict::Verdict;
+use diana_policy::Policy;
+use diana_policy::key::Key;
+use diana_policy::port::{Clock, Request};
+use diana_policy::time::{Micros, Now};
+use diana_redis::client::{Client, Endpoint};
+use diana_redis::handle::Handle;
+use diana_store::remains::Remains;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 
 /// What a worker keeps for all of its instances, and what tells the next one from all others.
 pub(crate) struct Kept<'a> {

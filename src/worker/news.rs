@@ -1,9 +1,9 @@
 //! Which configurations are news. Every worker gets each, and the main thread; one of them tells.
 
-use diana_core::key::KeyHasher;
-use diana_core::policy::{Policy, Rule};
-use diana_core::port::SharedData;
-use diana_core::time::{Micros, SECOND};
+use diana_policy::key::KeyHasher;
+use diana_policy::port::SharedData;
+use diana_policy::time::{Micros, SECOND};
+use diana_policy::{Policy, Rule};
 
 /// How many different configurations can be told apart at once. A fixed number, since shared data
 /// is never freed.

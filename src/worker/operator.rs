@@ -4,13 +4,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::host::{Host, Level};
-use diana_core::key::{Key, KeyHasher, Seed};
-use diana_core::policy::Policy;
-use diana_core::policy::path::Path;
-use diana_core::port::{Environment, Pseudo, Request, Values};
-use diana_core::report::Refusal;
-use diana_core::report::explained::Explained;
-use diana_core::time::{Micros, SECOND};
+use diana_limiter::report::Refusal;
+use diana_limiter::report::explained::Explained;
+use diana_policy::Policy;
+use diana_policy::key::{Key, KeyHasher, Seed};
+use diana_policy::path::Path;
+use diana_policy::port::{Environment, Pseudo, Request, Values};
+use diana_policy::time::{Micros, SECOND};
 
 /// Bytes that a token has at least.
 const SHORTEST: usize = 16;

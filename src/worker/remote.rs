@@ -9,11 +9,11 @@ mod document;
 mod head;
 mod judge;
 mod lead;
-use diana_core::key::KeyHasher;
-use diana_core::policy::Policy;
-use diana_core::policy::remote::{Own, Remote};
-use diana_core::port::{Answer, Call, Callout, Environment, SharedData};
-use diana_core::time::{Micros, SECOND};
+use diana_policy::Policy;
+use diana_policy::key::KeyHasher;
+use diana_policy::port::{Answer, Call, Callout, Environment, SharedData};
+use diana_policy::remote::{Own, Remote};
+use diana_policy::time::{Micros, SECOND};
 use head::Head;
 
 /// How often shared data is looked at, in ticks.

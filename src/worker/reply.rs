@@ -1,6 +1,6 @@
 //! What an operator is answered.
 
-use diana_core::json;
+use diana_policy::json;
 use serde_json::json;
 
 /// Status and body of an answer.

@@ -8,11 +8,11 @@ use super::news::{self, News};
 use super::operator;
 use super::remote::{Access, Outcome, Poller};
 use super::worker::Worker;
-use diana_core::policy::{Policy, Scope};
-use diana_core::port::{Answer, Environment};
-use diana_core::redis::client::Endpoint;
-use diana_core::redis::part::Parts;
-use diana_core::redis::protocol::Login;
+use diana_policy::port::{Answer, Environment};
+use diana_policy::{Policy, Scope};
+use diana_redis::client::Endpoint;
+use diana_redis::part::Parts;
+use diana_redis::protocol::Login;
 
 /// Logged once by a process that counts rules in its own memory.
 const FIRST: &str = "this is the first configuration of this process, so usage that is counted per gateway starts from zero";
@@ -200,7 +200,7 @@ fn tell(namespace: &str, policy: &Policy, news: &News, host: &dyn Host) {
         host.log(Level::Warn, line);
     }
     tell_anew(&news.anew, host);
-    host.log(Level::Info, &diana_core::sizing::summary(policy));
+    host.log(Level::Info, &diana_limiter::sizing::summary(policy));
 }
 
 /// Returns true if a rule counts the callers of all workers in this process.

@@ -1,8 +1,8 @@
 //! The secret that callers are hashed with.
 
 use super::host::Host;
-use diana_core::key::Seed;
-use diana_core::port::SharedData;
+use diana_policy::key::Seed;
+use diana_policy::port::SharedData;
 
 /// The same secret in all workers of this gateway: whoever comes first draws it and leaves it in shared data.
 pub(crate) fn agree(namespace: &str, data: &dyn SharedData, host: &dyn Host) -> Seed {

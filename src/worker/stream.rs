@@ -9,9 +9,9 @@ use super::operator::Explanation;
 use super::reply::AdminReply;
 use super::waiting::{Field, Late};
 use super::worker::Worker;
-use diana_core::permit::{End, Permit};
-use diana_core::port::{Ending, Request};
-use diana_core::verdict::Verdict;
+use diana_limiter::verdict::Verdict;
+use diana_policy::port::{Ending, Request};
+use diana_store::permit::{End, Permit};
 
 /// A stream, from its request's headers until it ends.
 pub struct Stream {

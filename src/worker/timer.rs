@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use diana_core::time::{Micros, SECOND};
+use diana_policy::time::{Micros, SECOND};
 
 use super::host::Host;
 

@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use super::host::Host;
 use super::operator::Explanation;
-use diana_core::engine::Resumed;
-use diana_core::permit::Permit;
-use diana_core::report::{Refusal, Report};
+use diana_limiter::engine::Resumed;
+use diana_limiter::report::{Refusal, Report};
+use diana_store::permit::Permit;
 
 /// A header of a response: its name and its value.
 pub type Field = (Cow<'static, str>, String);

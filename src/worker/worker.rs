@@ -13,14 +13,14 @@ use super::instance::{Instance, Kept};
 use super::operator::Attempts;
 use super::timer::Timers;
 use super::waiting::Late;
-use diana_core::permit::End;
-use diana_core::policy::Policy;
-use diana_core::port::Answer;
-use diana_core::redis::client::Endpoint;
-use diana_core::store::remains::Remains;
-use diana_core::store::tables::Tables;
-use diana_core::time::Micros;
-use diana_core::verdict::Held;
+use diana_limiter::verdict::Held;
+use diana_policy::Policy;
+use diana_policy::port::Answer;
+use diana_policy::time::Micros;
+use diana_redis::client::Endpoint;
+use diana_store::permit::End;
+use diana_store::remains::Remains;
+use diana_store::tables::Tables;
 
 /// Requests that go on in one call of the host at most: some hundreds would exhaust its stack.
 const RELEASES: usize = 32;

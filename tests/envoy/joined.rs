@@ -1,6 +1,6 @@
 //! Repeated header fields that Envoy joins into one before the filter sees them.
 
-use diana_core::spelling::header::{LISTS, SINGLE};
+use diana_policy::spelling::header::{LISTS, SINGLE};
 use serde_json::{Value, json};
 
 use crate::harness::{Envoy, Gateway, Upstream};

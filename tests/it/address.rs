@@ -1,6 +1,6 @@
 //! Addresses as hosts spell them.
 
-use diana_core::address::parse;
+use diana_policy::address::parse;
 
 #[test]
 fn address_is_read_with_and_without_port() {

@@ -4,9 +4,9 @@ mod counted;
 mod pace;
 mod renewal;
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::policy::{Quota, Zone};
-use diana_core::time::{SECOND, Unit};
+use diana_algorithm::REGISTRY;
+use diana_policy::time::{SECOND, Unit};
+use diana_policy::{Quota, Zone};
 use fastrand::Rng;
 use kit::seed;
 use kit::store::gateway::START;

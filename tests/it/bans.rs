@@ -10,18 +10,18 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diana_core::ban::WORDS;
-use diana_core::bans::Bans;
-use diana_core::key::Key;
-use diana_core::policy::redis::OnFailure;
-use diana_core::policy::{Ban, Scope};
-use diana_core::port::SharedData;
-use diana_core::redis::handle::{Handle, Operation};
-use diana_core::redis::part::Parts;
-use diana_core::redis::protocol::{BanReply, Refusals};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::SECOND;
+use diana_limiter::bans::Bans;
+use diana_policy::ban::WORDS;
+use diana_policy::key::Key;
+use diana_policy::port::SharedData;
+use diana_policy::redis::OnFailure;
+use diana_policy::time::SECOND;
+use diana_policy::{Ban, Scope};
+use diana_redis::handle::{Handle, Operation};
+use diana_redis::part::Parts;
+use diana_redis::protocol::{BanReply, Refusals};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 use kit::fake::Asked;
 
 const BAN: Ban = Ban {

@@ -1,8 +1,8 @@
 //! Where windows of the calendar begin and end, by jiff.
 
-use diana_core::calendar::Windows;
-use diana_core::policy::{Quota, Zone};
-use diana_core::time::{DAY, SECOND, Unit};
+use diana_algorithm::calendar::Windows;
+use diana_policy::time::{DAY, SECOND, Unit};
+use diana_policy::{Quota, Zone};
 use fastrand::Rng;
 use jiff::civil::{Date, date};
 use jiff::tz::TimeZone;

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::{Algorithm, REGISTRY};
-use diana_core::decision::Decision;
-use diana_core::policy::Quota;
-use diana_core::time::{Micros, Now, SECOND, Unit};
+use diana_algorithm::{Algorithm, REGISTRY};
+use diana_policy::Quota;
+use diana_policy::decision::Decision;
+use diana_policy::time::{Micros, Now, SECOND, Unit};
 
 const MS: Micros = 1000;
 

@@ -1,8 +1,8 @@
 //! Windows on a wall clock that steps.
 
-use diana_core::algorithm::{Algorithm, REGISTRY};
-use diana_core::policy::{Quota, Zone};
-use diana_core::time::{Now, SECOND, Unit};
+use diana_algorithm::{Algorithm, REGISTRY};
+use diana_policy::time::{Now, SECOND, Unit};
+use diana_policy::{Quota, Zone};
 
 /// A caller of one window rule.
 struct Caller {

@@ -6,9 +6,9 @@ mod law;
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use diana_core::matching::{condition, except};
-use diana_core::policy::{Condition, Except, Field, Host, Test};
-use diana_core::port::{Property, Pseudo, Request, Values};
+use diana_policy::port::{Property, Pseudo, Request, Values};
+use diana_policy::{Condition, Except, Field, Host, Test};
+use diana_request::matching::{condition, except};
 use kit::fake::FakeRequest;
 
 #[test]

@@ -15,7 +15,7 @@ mod remote;
 mod settling;
 
 use diana_config::parse;
-use diana_core::policy::{Policy, Rule};
+use diana_policy::{Policy, Rule};
 
 /// The meaning of a document that has no problems.
 pub fn policy(text: &str) -> Policy {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use diana_core::spelling::cookie::{is_name, pairs, readings, unquoted};
+use diana_policy::spelling::cookie::{is_name, pairs, readings, unquoted};
 use fastrand::Rng;
 use kit::seed;
 

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use diana_core::cost::Teller;
-use diana_core::policy::{IdentitySource, Told};
-use diana_core::time::SECOND;
-use diana_core::tree::Tree;
-use diana_core::verdict::Verdict;
+use diana_limiter::verdict::Verdict;
+use diana_policy::time::SECOND;
+use diana_policy::tree::Tree;
+use diana_policy::{IdentitySource, Told};
+use diana_request::cost::Teller;
 use fastrand::Rng;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 

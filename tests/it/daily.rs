@@ -7,13 +7,13 @@ mod midnight;
 
 use std::rc::Rc;
 
-use diana_core::bloom::Shape;
-use diana_core::key::{Key, KeyHasher, Seed};
-use diana_core::policy::{Quota, Scope};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Store};
-use diana_core::time::{Now, SECOND, Unit};
+use diana_policy::bloom::Shape;
+use diana_policy::key::{Key, KeyHasher, Seed};
+use diana_policy::time::{Now, SECOND, Unit};
+use diana_policy::{Quota, Scope};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::{CounterSpec, Store};
 use kit::fake::FakeSharedData;
 
 use kit::store::rule::Rule;

@@ -1,7 +1,7 @@
 //! An explanation tells of as many rules as a header can bear, and of how many more there are.
 
-use diana_core::json;
-use diana_core::report::explained::{Explained, Why};
+use diana_limiter::report::explained::{Explained, Why};
+use diana_policy::json;
 use fastrand::Rng;
 use kit::seed;
 use serde_json::Value;

@@ -2,11 +2,11 @@
 
 pub mod model;
 
-use diana_core::key::Key;
-use diana_core::permit::{End, Freed, Permit, Unsettled};
-use diana_core::report::Report;
-use diana_core::settlement::Settlement;
-use diana_core::verdict::{Held, Line};
+use diana_limiter::report::Report;
+use diana_limiter::verdict::{Held, Line};
+use diana_policy::key::Key;
+use diana_policy::settlement::Settlement;
+use diana_store::permit::{End, Freed, Permit, Unsettled};
 use diana_worker::hold::Queue;
 use kit::store::ended;
 use model::Model;

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use diana_core::identity::{Found, REGISTRY, Source};
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
+use diana_request::identity::{Found, REGISTRY, Source};
 use kit::fake::FakeRequest;
 
 fn text(text: &str) -> Tree {

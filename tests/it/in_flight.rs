@@ -10,8 +10,8 @@ mod values;
 
 use std::rc::Rc;
 
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
+use diana_limiter::engine::Engine;
+use diana_policy::key::Seed;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::in_flight::spoiled;

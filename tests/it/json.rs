@@ -1,6 +1,6 @@
 //! One member of a JSON object, with serde_json as the judge of what JSON is.
 
-use diana_core::json::member;
+use diana_policy::json::member;
 use fastrand::Rng;
 use serde_json::Value;
 

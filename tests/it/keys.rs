@@ -1,6 +1,6 @@
 //! Hashes of callers.
 
-use diana_core::key::{KeyHasher, Seed};
+use diana_policy::key::{KeyHasher, Seed};
 
 fn hash(seed: u64, parts: &[(usize, &str)]) -> (u64, u64) {
     let mut hasher = KeyHasher::new(&Seed { k0: seed, k1: 0 });

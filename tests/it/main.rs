@@ -3,7 +3,6 @@
 mod address;
 mod algorithms;
 mod allocated;
-mod arrows;
 mod bans;
 mod calendar;
 mod charges;

@@ -3,16 +3,16 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana_core::bans::{self, Bans};
-use diana_core::engine::Engine;
-use diana_core::key::{Key, Seed};
-use diana_core::policy::{Ban, Memory, Policy, Scope};
-use diana_core::port::SharedData;
-use diana_core::sizing;
-use diana_core::store::stores::{self, Stores};
-use diana_core::store::tables::Tables;
-use diana_core::time::{Now, SECOND};
-use diana_core::verdict::Verdict;
+use diana_limiter::bans::{self, Bans};
+use diana_limiter::engine::Engine;
+use diana_limiter::sizing;
+use diana_limiter::verdict::Verdict;
+use diana_policy::key::{Key, Seed};
+use diana_policy::port::SharedData;
+use diana_policy::time::{Now, SECOND};
+use diana_policy::{Ban, Memory, Policy, Scope};
+use diana_store::stores::{self, Stores};
+use diana_store::tables::Tables;
 use fastrand::Rng;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 

@@ -5,9 +5,9 @@ mod law;
 mod oracle;
 mod readers;
 
-use diana_core::matching::PathIndex;
-use diana_core::policy::Prefix;
-use diana_core::policy::path::Path;
+use diana_policy::Prefix;
+use diana_policy::path::Path;
+use diana_request::matching::PathIndex;
 use fastrand::Rng;
 
 fn index(urls: &[(&str, bool)]) -> PathIndex {

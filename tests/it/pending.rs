@@ -1,9 +1,9 @@
 //! A request that asks about several things waits for all of them.
 
-use diana_core::redis::pending::{Pending, Settled};
-use diana_core::redis::protocol::{BanReply, Reply};
-use diana_core::redis::target::Target;
-use diana_core::time::Now;
+use diana_policy::time::Now;
+use diana_redis::pending::{Pending, Settled};
+use diana_redis::protocol::{BanReply, Reply};
+use diana_redis::target::Target;
 
 const ALL: [Target; 4] = [Target::Rule(0), Target::Ban(0), Target::Rule(7), Target::Ban(7)];
 

@@ -1,6 +1,6 @@
 //! What a JSON pointer leads to, with serde_json as the judge.
 
-use diana_core::json::pointed;
+use diana_policy::json::pointed;
 use fastrand::Rng;
 use serde_json::{Map, Value};
 

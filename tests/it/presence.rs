@@ -1,10 +1,10 @@
 //! A condition on presence and an actor with the same source agree on whether a request has a value.
 
-use diana_core::identity::{Found, REGISTRY};
-use diana_core::matching::condition;
-use diana_core::policy::{Condition, Field, Test};
-use diana_core::port::Property;
-use diana_core::tree::Tree;
+use diana_policy::port::Property;
+use diana_policy::tree::Tree;
+use diana_policy::{Condition, Field, Test};
+use diana_request::identity::{Found, REGISTRY};
+use diana_request::matching::condition;
 use fastrand::Rng;
 use kit::fake::FakeRequest;
 

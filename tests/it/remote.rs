@@ -8,8 +8,8 @@ mod instants;
 mod leaders;
 mod sharing;
 
-use diana_core::policy::Policy;
-use diana_core::port::Answer;
+use diana_policy::Policy;
+use diana_policy::port::Answer;
 use diana_worker::remote::{Access, Outcome, Poller};
 use kit::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
 use std::collections::HashMap;

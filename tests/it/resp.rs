@@ -1,6 +1,6 @@
 //! Redis's protocol: what is written, and what is believed of what comes back.
 
-use diana_core::redis::protocol::resp::{Value, command, values, word};
+use diana_redis::protocol::resp::{Value, command, values, word};
 use fastrand::Rng;
 
 #[test]

@@ -1,6 +1,6 @@
 //! The ring of slices against a list of everything that was counted.
 
-use diana_core::ring::Ring;
+use diana_policy::ring::Ring;
 
 #[test]
 fn a_ring_counts_what_a_list_counts() {

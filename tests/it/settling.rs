@@ -3,8 +3,8 @@
 mod counted;
 mod permits;
 
-use diana_core::policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
-use diana_core::settling::{Settler, Untold};
+use diana_policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
+use diana_request::settling::{Settler, Untold};
 use kit::ending::FakeEnding;
 
 const RESERVED: u64 = 5;

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use diana_core::identity::caller::{Caller, Callers, Counted};
-use diana_core::identity::sources::Sources;
-use diana_core::key::{Key, Seed};
-use diana_core::matching::condition;
-use diana_core::policy::{Actor, Condition, Field, IdentitySource, Test};
-use diana_core::spelling::header::{LISTS, SINGLE};
-use diana_core::tree::Tree;
+use diana_policy::key::{Key, Seed};
+use diana_policy::spelling::header::{LISTS, SINGLE};
+use diana_policy::tree::Tree;
+use diana_policy::{Actor, Condition, Field, IdentitySource, Test};
+use diana_request::identity::caller::{Caller, Callers, Counted};
+use diana_request::identity::sources::Sources;
+use diana_request::matching::condition;
 use kit::fake::FakeRequest;
 
 const SEED: Seed = Seed { k0: 1, k1: 2 };

@@ -5,11 +5,11 @@ mod room;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diana_core::algorithm::{Algorithm, REGISTRY};
-use diana_core::key::{Key, KeyHasher, Seed};
-use diana_core::policy::Quota;
-use diana_core::store::table::{Place, Table};
-use diana_core::time::{Now, Unit};
+use diana_algorithm::{Algorithm, REGISTRY};
+use diana_policy::Quota;
+use diana_policy::key::{Key, KeyHasher, Seed};
+use diana_policy::time::{Now, Unit};
+use diana_store::table::{Place, Table};
 
 const SEED: Seed = Seed { k0: 1, k1: 2 };
 

@@ -2,17 +2,17 @@
 
 mod calls;
 
-use diana_core::algorithm::fixed_window;
-use diana_core::decision::Retry;
-use diana_core::key::{Key, Seed};
-use diana_core::policy::{Ban, Quota};
-use diana_core::redis::part::{Part, Parts, Tags};
-use diana_core::redis::protocol::resp::{Value, values};
-use diana_core::redis::protocol::{
+use diana_algorithm::fixed_window;
+use diana_policy::decision::Retry;
+use diana_policy::key::{Key, Seed};
+use diana_policy::time::Unit;
+use diana_policy::{Ban, Quota};
+use diana_redis::part::{Part, Parts, Tags};
+use diana_redis::protocol::resp::{Value, values};
+use diana_redis::protocol::{
     Ask, AskReply, Back, BanReply, Charge, Decided, Failure, Login, Numbers, Question, Refusals,
     Reply, RuleReply, Script, ScriptAnswer, ScriptCall, Trip,
 };
-use diana_core::time::Unit;
 
 /// One call of two asks, the first about one rule, the second about none.
 fn trip() -> Trip {
@@ -269,7 +269,7 @@ fn failures_have_names() {
 
 #[test]
 fn only_what_the_script_knows_can_be_asked() {
-    for entry in diana_core::algorithm::REGISTRY {
+    for entry in diana_algorithm::REGISTRY {
         let quota = Quota::new(Unit::Second, 5);
         let known = Numbers::of_rule(entry, &quota).is_some();
         assert_eq!(known, entry.codec.is_some(), "{}", entry.short);

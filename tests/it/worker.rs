@@ -17,8 +17,8 @@ mod turns;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use diana_core::port::{Answer, Request};
-use diana_core::time::{Micros, SECOND};
+use diana_policy::port::{Answer, Request};
+use diana_policy::time::{Micros, SECOND};
 use diana_worker::{Field, Root, Stream, Worker};
 use host::House;
 use kit::ending::FakeEnding;

@@ -2,9 +2,9 @@
 
 mod ask;
 
-use diana_core::algorithm::Entry;
-use diana_core::decision::Retry;
-use diana_core::policy::Quota;
+use diana_algorithm::Entry;
+use diana_policy::Quota;
+use diana_policy::decision::Retry;
 use fastrand::Rng;
 
 use crate::laws::stream;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use diana_core::port::{Ending, Property, Values};
+use diana_policy::port::{Ending, Property, Values};
 
 /// How a stream ended.
 #[derive(Debug, Clone, Default)]

@@ -5,11 +5,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use diana_core::address;
-use diana_core::port::{
+use diana_policy::address;
+use diana_policy::port::{
     Call, Callout, Clock, Environment, Property, Pseudo, Request, SharedData, Values,
 };
-use diana_core::time::Now;
+use diana_policy::time::Now;
 
 /// A clock that moves only when told to.
 #[derive(Debug, Default)]

@@ -4,11 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diana_core::engine::Resumed;
-use diana_core::port::{Call, Callout, Environment, Metrics, Request, SharedData};
-use diana_core::report::Refusal;
-use diana_core::time::{Micros, Now};
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Resumed;
+use diana_limiter::report::Refusal;
+use diana_limiter::verdict::Verdict;
+use diana_policy::port::{Call, Callout, Environment, Metrics, Request, SharedData};
+use diana_policy::time::{Micros, Now};
 use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 

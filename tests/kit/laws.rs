@@ -13,9 +13,9 @@ mod settle;
 pub mod stream;
 
 use case::Case;
-use diana_core::algorithm::{Algorithm, Can, Entry, Leasing, REGISTRY};
-use diana_core::decision::{Decision, Retry};
-use diana_core::time::Now;
+use diana_algorithm::{Algorithm, Can, Entry, Leasing, REGISTRY};
+use diana_policy::decision::{Decision, Retry};
+use diana_policy::time::Now;
 use fastrand::Rng;
 
 /// Runs all laws on `cases` random configurations of each algorithm.

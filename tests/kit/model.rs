@@ -18,9 +18,9 @@ pub mod wire;
 
 use std::collections::HashMap;
 
-use diana_core::algorithm::Algorithm;
-use diana_core::redis::protocol::RuleReply;
-use diana_core::time::{Now, SECOND};
+use diana_algorithm::Algorithm;
+use diana_policy::time::{Now, SECOND};
+use diana_redis::protocol::RuleReply;
 
 use clock::Clock;
 use keys::{Counter, Seat, Who};

@@ -4,10 +4,10 @@ pub mod lifted;
 
 use std::rc::Rc;
 
-use diana_core::algorithm::Entry;
-use diana_core::calendar::Windows;
-use diana_core::policy::{MAX_PERMITS, Plan, PlanKind, Plans, Quota};
-use diana_core::time::{Micros, Now};
+use diana_algorithm::Entry;
+use diana_algorithm::calendar::Windows;
+use diana_policy::time::{Micros, Now};
+use diana_policy::{MAX_PERMITS, Plan, PlanKind, Plans, Quota};
 use fastrand::Rng;
 
 use crate::laws::bound::max_delay;

@@ -1,13 +1,11 @@
 //! Rules, asks and trips of tests.
 
-use diana_core::algorithm::{Entry, REGISTRY};
-use diana_core::key::{Key, Seed};
-use diana_core::policy::Quota;
-use diana_core::redis::part::{Part, Parts, Tags};
-use diana_core::redis::protocol::{
-    Ask, Back, Charge, Question, Refusals, Script, ScriptCall, Trip,
-};
-use diana_core::time::{Micros, Now, SECOND};
+use diana_algorithm::{Entry, REGISTRY};
+use diana_policy::Quota;
+use diana_policy::key::{Key, Seed};
+use diana_policy::time::{Micros, Now, SECOND};
+use diana_redis::part::{Part, Parts, Tags};
+use diana_redis::protocol::{Ask, Back, Charge, Question, Refusals, Script, ScriptCall, Trip};
 use fastrand::Rng;
 
 use crate::laws::case::Case;

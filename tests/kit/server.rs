@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use diana_core::redis::protocol;
-use diana_core::redis::protocol::resp::{Value, command, values, word};
-use diana_core::redis::protocol::{BanReply, Failure, Login, Reply, Script, ScriptAnswer, Trip};
+use diana_redis::protocol;
+use diana_redis::protocol::resp::{Value, command, values, word};
+use diana_redis::protocol::{BanReply, Failure, Login, Reply, Script, ScriptAnswer, Trip};
 
-use diana_core::time::Micros;
+use diana_policy::time::Micros;
 
 use crate::model::Outcome;
 use crate::process_clock::{self, Wall};

@@ -6,16 +6,16 @@ pub mod rule;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana_core::decision::Decision;
-use diana_core::key::Key;
-use diana_core::permit::{Unsettled, permits};
-use diana_core::policy::redis::OnFailure;
-use diana_core::redis::handle::Handle;
-use diana_core::redis::part::Parts;
-use diana_core::settlement::Settlement;
-use diana_core::settling::Heard;
-use diana_core::store::{Reservation, Store};
-use diana_core::time::Now;
+use diana_policy::decision::Decision;
+use diana_policy::key::Key;
+use diana_policy::redis::OnFailure;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::Now;
+use diana_redis::handle::Handle;
+use diana_redis::part::Parts;
+use diana_request::settling::Heard;
+use diana_store::permit::{Unsettled, permits};
+use diana_store::{Reservation, Store};
 
 /// What a store for the fleet goes by, of a Redis of one part that can be relied upon.
 pub fn together() -> Rc<RefCell<Handle>> {

@@ -1,6 +1,6 @@
 //! Time zones with two times in a year.
 
-use diana_core::policy::Zone;
+use diana_policy::Zone;
 
 /// Their rules: northern and southern ones, changes of half an hour and of two, at midnight and on other days than they
 /// say, days by their number, summer time that is behind, and some that nobody has.

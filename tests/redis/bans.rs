@@ -1,11 +1,11 @@
 //! Bans that Redis counts, against the step in Rust.
 
-use diana_core::ban::WORDS;
-use diana_core::decision::Retry;
-use diana_core::key::Key;
-use diana_core::policy::{Ban, Quota};
-use diana_core::redis::protocol::{Ask, Numbers, Question, Refusals};
-use diana_core::time::{SECOND, Unit};
+use diana_policy::ban::WORDS;
+use diana_policy::decision::Retry;
+use diana_policy::key::Key;
+use diana_policy::time::{SECOND, Unit};
+use diana_policy::{Ban, Quota};
+use diana_redis::protocol::{Ask, Numbers, Question, Refusals};
 use fastrand::Rng;
 
 use kit::rules::{Rule, today, trip_about, trip_of};

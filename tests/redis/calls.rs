@@ -1,8 +1,8 @@
 //! Several calls in one trip: what one comes to is nothing to the others.
 
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Failure, Login, Script, ScriptAnswer, Trip};
-use diana_core::time::{SECOND, Unit};
+use diana_policy::Quota;
+use diana_policy::time::{SECOND, Unit};
+use diana_redis::protocol::{Failure, Login, Script, ScriptAnswer, Trip};
 
 use kit::rules::{Rule, ask_of, by, trip_of_calls};
 use kit::server::{Decided, Server};

@@ -1,8 +1,8 @@
 //! Redis's clock may be set back: nobody gets a permit twice, and nobody starves.
 
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::RuleReply;
-use diana_core::time::{SECOND, Unit};
+use diana_policy::Quota;
+use diana_policy::time::{SECOND, Unit};
+use diana_redis::protocol::RuleReply;
 
 use kit::rules::{Rule, trip};
 use kit::server::Server;
@@ -21,7 +21,7 @@ fn ask(server: &Server, rule: &Rule, time: u64) -> RuleReply {
 fn a_step_back_forgets_no_gateway_and_keeps_none() {
     let server = Server::start();
     let call = |gateway, time| {
-        let trip = diana_core::redis::protocol::Trip { gateway, ..trip(Some(time), vec![]) };
+        let trip = diana_redis::protocol::Trip { gateway, ..trip(Some(time), vec![]) };
         server.decide(&trip).gateways
     };
     assert_eq!([call(1, START), call(2, START), call(3, START - HOUR)], [1, 2, 3]);

@@ -1,9 +1,9 @@
 //! What lies under our keys and was not written by the script.
 
-use diana_core::algorithm::{IN_FLIGHT, REGISTRY};
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::Charge;
-use diana_core::time::Unit;
+use diana_algorithm::{IN_FLIGHT, REGISTRY};
+use diana_policy::Quota;
+use diana_policy::time::Unit;
+use diana_redis::protocol::Charge;
 use fastrand::Rng;
 
 use kit::laws::case::Case;
@@ -14,10 +14,10 @@ use kit::server::{Server, spell};
 /// Writes bytes under a key.
 fn set(server: &Server, key: &str, bytes: &[u8]) {
     let mut out = Vec::new();
-    diana_core::redis::protocol::resp::command(&mut out, 3);
+    diana_redis::protocol::resp::command(&mut out, 3);
     [b"SET", key.as_bytes(), bytes]
         .iter()
-        .for_each(|word| diana_core::redis::protocol::resp::word(&mut out, word));
+        .for_each(|word| diana_redis::protocol::resp::word(&mut out, word));
     out.extend(spell(&["QUIT"]));
     assert!(server.exchange(&out).starts_with(b"+OK"));
 }

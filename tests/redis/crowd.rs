@@ -1,10 +1,10 @@
 //! Callers of a rule take bounded room in Redis, whatever they send, and none of them gets more.
 
-use diana_core::decision::Retry;
-use diana_core::key::Key;
-use diana_core::policy::{Ban, Quota};
-use diana_core::redis::protocol::{Charge, Numbers, Refusals, RuleReply};
-use diana_core::time::{SECOND, Unit};
+use diana_policy::decision::Retry;
+use diana_policy::key::Key;
+use diana_policy::time::{SECOND, Unit};
+use diana_policy::{Ban, Quota};
+use diana_redis::protocol::{Charge, Numbers, Refusals, RuleReply};
 
 use kit::rules::{Rule, ask_of, trip, trip_about, trip_of};
 use kit::server::Server;

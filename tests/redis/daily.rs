@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use diana_core::bloom::{Filter, Shape};
-use diana_core::decision::Retry;
-use diana_core::key::Key;
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Back, Charge, Numbers};
-use diana_core::time::Unit;
+use diana_policy::Quota;
+use diana_policy::bloom::{Filter, Shape};
+use diana_policy::decision::Retry;
+use diana_policy::key::Key;
+use diana_policy::time::Unit;
+use diana_redis::protocol::{Back, Charge, Numbers};
 use fastrand::Rng;
 
 use kit::rules::{ask_of, trip_of};

@@ -1,9 +1,9 @@
 //! Keys end by themselves, and never before their state has run out.
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::RuleReply;
-use diana_core::time::{SECOND, Unit};
+use diana_algorithm::REGISTRY;
+use diana_policy::Quota;
+use diana_policy::time::{SECOND, Unit};
+use diana_redis::protocol::RuleReply;
 use fastrand::Rng;
 
 use kit::laws::stream;

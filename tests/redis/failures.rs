@@ -2,9 +2,9 @@
 
 use std::io::{Read, Write};
 
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Failure, Login, Script};
-use diana_core::time::{SECOND, Unit};
+use diana_policy::Quota;
+use diana_policy::time::{SECOND, Unit};
+use diana_redis::protocol::{Failure, Login, Script};
 
 use kit::rules::{Rule, by, trip};
 use kit::server::{Server, spell};

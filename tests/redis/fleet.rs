@@ -1,11 +1,11 @@
 //! What gateways have in common: the seed, the register and the clock.
 
-use diana_core::decision::Retry;
-use diana_core::key::Seed;
-use diana_core::policy::Quota;
-use diana_core::redis::part::{Parts, Tags};
-use diana_core::redis::protocol::{Login, ScriptAnswer, Trip};
-use diana_core::time::{SECOND, Unit};
+use diana_policy::Quota;
+use diana_policy::decision::Retry;
+use diana_policy::key::Seed;
+use diana_policy::time::{SECOND, Unit};
+use diana_redis::part::{Parts, Tags};
+use diana_redis::protocol::{Login, ScriptAnswer, Trip};
 
 use kit::rules::{Rule, trip};
 use kit::server::Server;

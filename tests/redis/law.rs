@@ -1,11 +1,11 @@
 //! The law of what is outstanding: several holders are granted permits, spend them and give them back, early,
 //! late or never. Whoever is refused for good would break the limit by what was spent already.
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::decision::{Decision, Retry};
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Back, Charge, RuleReply};
-use diana_core::time::{SECOND, Unit};
+use diana_algorithm::REGISTRY;
+use diana_policy::Quota;
+use diana_policy::decision::{Decision, Retry};
+use diana_policy::time::{SECOND, Unit};
+use diana_redis::protocol::{Back, Charge, RuleReply};
 use fastrand::Rng;
 
 use kit::model::rule::Rule;

@@ -1,9 +1,9 @@
 //! Several gateways take leases, spend them when they like, give back what is left, or die: what is
 //! let through keeps the bound of the rule.
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::redis::protocol::{Back, Charge, RuleReply};
-use diana_core::time::Now;
+use diana_algorithm::REGISTRY;
+use diana_policy::time::Now;
+use diana_redis::protocol::{Back, Charge, RuleReply};
 use fastrand::Rng;
 
 use kit::laws::bound::{Admission, Promise, kept, promise};

@@ -1,10 +1,10 @@
 //! Resets in Redis, of rules with plans that settle.
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Back, Charge, RuleReply};
-use diana_core::settlement::Settlement;
-use diana_core::time::Now;
+use diana_algorithm::REGISTRY;
+use diana_policy::Quota;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::Now;
+use diana_redis::protocol::{Back, Charge, RuleReply};
 use fastrand::Rng;
 use kit::plans::lifted::{Counter, Left, Tally, follow};
 use kit::plans::random;

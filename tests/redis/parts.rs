@@ -1,11 +1,11 @@
 //! Parts of the keys, in one Redis.
 
-use diana_core::bloom::Shape;
-use diana_core::key::Key;
-use diana_core::policy::Quota;
-use diana_core::redis::part::{Part, Parts, Tags};
-use diana_core::redis::protocol::{Login, Numbers, Script, ScriptAnswer, Trip};
-use diana_core::time::{SECOND, Unit};
+use diana_policy::Quota;
+use diana_policy::bloom::Shape;
+use diana_policy::key::Key;
+use diana_policy::time::{SECOND, Unit};
+use diana_redis::part::{Part, Parts, Tags};
+use diana_redis::protocol::{Login, Numbers, Script, ScriptAnswer, Trip};
 use fastrand::Rng;
 
 use kit::rules::{Rule, ask_of, by, trip_of_calls};
@@ -50,7 +50,7 @@ fn every_part_counts_by_itself_and_only_the_first_knows_the_gateways() {
         assert_eq!(server.keys(&format!("diana:{{2:test:{part}:*}}:clock")).len(), 1);
     }
     // Another secret is the first part's business alone.
-    let other = Trip { seed: diana_core::key::Seed { k0: 7, k1: 7 }, ..trip };
+    let other = Trip { seed: diana_policy::key::Seed { k0: 7, k1: 7 }, ..trip };
     let answers = server.answers(&other, &Login::default());
     assert!(matches!(answers[0], Ok(ScriptAnswer::Seed(_))));
     assert!(answers[1..].iter().all(|it| matches!(it, Ok(ScriptAnswer::Decided(_)))));
@@ -89,7 +89,7 @@ fn a_quota_over_another_number_of_parts_is_another_filter() {
     for (parts, filters) in [(2, 1), (8, 2), (2, 2)] {
         let shape = Shape::new(8_000, 10_000, 2).of_part(parts.into());
         let numbers = Numbers::of_quota(&quota, shape);
-        let charge = diana_core::redis::protocol::Charge { numbers, ..rule.charge(1, 1, 0) };
+        let charge = diana_redis::protocol::Charge { numbers, ..rule.charge(1, 1, 0) };
         let told = decided(
             &server,
             &over(parts, trip_of_calls(Some(NOW), vec![vec![ask_of(0, vec![charge])]])),
@@ -113,8 +113,7 @@ fn quotas_of_many_accounts_fit_into_parts() {
             let caller = Key { hash: rng.u64(..), second_hash: rng.u64(..) };
             let numbers = Numbers::of_quota(&quota, shape);
             let rule = Rule::new("W", quota);
-            let charge =
-                diana_core::redis::protocol::Charge { caller, numbers, ..rule.charge(1, 1, 0) };
+            let charge = diana_redis::protocol::Charge { caller, numbers, ..rule.charge(1, 1, 0) };
             calls[usize::from(parts.of(caller).number())].push(ask_of(0, vec![charge]));
         }
         for told in decided(&server, &over(8, trip_of_calls(Some(NOW), calls))) {

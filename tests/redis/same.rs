@@ -1,6 +1,6 @@
 //! The same cases, the same answers: random asks about random rules, by a clock that steps back.
 
-use diana_core::algorithm::REGISTRY;
+use diana_algorithm::REGISTRY;
 use kit::compare::play;
 use kit::seed;
 use kit::server::Server;

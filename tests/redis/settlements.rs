@@ -1,9 +1,9 @@
 //! Numbered batches of settlements: each is taken once, in the order of its sender.
 
-use diana_core::decision::Retry;
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Ask, Back, Charge, Question, Settles, Trip};
-use diana_core::time::Unit;
+use diana_policy::Quota;
+use diana_policy::decision::Retry;
+use diana_policy::time::Unit;
+use diana_redis::protocol::{Ask, Back, Charge, Question, Settles, Trip};
 use fastrand::Rng;
 use kit::model::rule::Rule;
 use kit::rules::{today, trip_of};

@@ -6,10 +6,10 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::resp::values;
-use diana_core::redis::protocol::{Login, ScriptAnswer, Trip};
-use diana_core::time::Unit;
+use diana_policy::Quota;
+use diana_policy::time::Unit;
+use diana_redis::protocol::resp::values;
+use diana_redis::protocol::{Login, ScriptAnswer, Trip};
 
 use kit::rules::{Rule, ask_of, trip_of};
 use kit::server::Server;

@@ -1,9 +1,9 @@
 //! Odd units and time zones with summer time, in Redis as in Rust.
 
-use diana_core::decision::{Decision, Retry};
-use diana_core::policy::{Quota, Zone};
-use diana_core::redis::protocol::{RuleReply, Trip};
-use diana_core::time::{DAY, SECOND, Unit};
+use diana_policy::decision::{Decision, Retry};
+use diana_policy::time::{DAY, SECOND, Unit};
+use diana_policy::{Quota, Zone};
+use diana_redis::protocol::{RuleReply, Trip};
 use fastrand::Rng;
 
 use kit::rules::{Rule, at, today, trip};
@@ -72,7 +72,7 @@ fn windows_are_those_of_the_calendar_whatever_a_gateway_believes_the_time_is() {
         };
         let quota = Quota { zone, ..Quota::new(units[number % units.len()], rng.u64(1..4)) };
         let mut caller = Caller::new(&server, Rule::new("W", quota));
-        let windows = diana_core::calendar::Windows::of(&quota);
+        let windows = diana_algorithm::calendar::Windows::of(&quota);
         let mut now = today(&mut rng);
         for _ in 0..40 {
             let apart = 20 * HOUR;

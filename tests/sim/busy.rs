@@ -1,6 +1,6 @@
 //! Fleets without faults under more load than their rule allows: the used share of the limit, and waits for Redis.
 
-use diana_core::time::{Micros, Now, SECOND};
+use diana_policy::time::{Micros, Now, SECOND};
 use kit::server::Server;
 
 use super::NATIVE;

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use diana_core::port::{
+use diana_limiter::report::Refusal;
+use diana_limiter::report::protocol::Protocol;
+use diana_policy::port::{
     self, Callout, Ending, Environment, Metrics, Property, Pseudo, Request, SharedData, Values,
 };
-use diana_core::report::Refusal;
-use diana_core::report::protocol::Protocol;
-use diana_core::time::{Micros, Now};
+use diana_policy::time::{Micros, Now};
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 use diana_worker::{AdminReply, Root, Stream};
 use fastrand::Rng;

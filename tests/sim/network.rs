@@ -1,6 +1,6 @@
 //! The way to Redis and back, and the real Redis at its end, by a clock that the world sets.
 
-use diana_core::time::Micros;
+use diana_policy::time::Micros;
 use fastrand::Rng;
 use kit::model::proxy::Proxy;
 use kit::server::Server;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use diana_core::time::{Micros, Now, SECOND};
+use diana_policy::time::{Micros, Now, SECOND};
 use fastrand::Rng;
 
 use super::plan::{EPOCH, TOKEN};

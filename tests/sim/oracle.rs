@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use diana_core::time::{Micros, Now, SECOND};
+use diana_policy::time::{Micros, Now, SECOND};
 
 use super::plan::{EPOCH, Fault, MILLISECOND, Plan, TIMEOUT};
 use super::record::{Account, Entry, Reach};

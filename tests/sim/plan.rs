@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use diana_core::time::{Micros, SECOND};
+use diana_policy::time::{Micros, SECOND};
 use fastrand::Rng;
 
 use super::rule::{Cost, DAY, Rule, Scope, Theme, ahead};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use diana_core::time::{Micros, Now, SECOND};
+use diana_policy::time::{Micros, Now, SECOND};
 
 use super::node::{Fate, Visit};
 use super::rule::{Rule, Scope};

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::{Algorithm, REGISTRY};
-use diana_core::policy::{Quota, Zone};
-use diana_core::time::{Micros, SECOND, Unit};
+use diana_algorithm::{Algorithm, REGISTRY};
+use diana_policy::time::{Micros, SECOND, Unit};
+use diana_policy::{Quota, Zone};
 use fastrand::Rng;
 
 use super::plan::EPOCH;

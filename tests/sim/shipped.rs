@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use diana_core::time::{Micros, Now};
+use diana_policy::time::{Micros, Now};
 use fastrand::Rng;
 use host::answer;
 use host::call_out::Response;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use diana_core::key::{Key, KeyHasher, Seed};
-use diana_core::port::{Property, Pseudo, Request, Values};
+use diana_policy::key::{Key, KeyHasher, Seed};
+use diana_policy::port::{Property, Pseudo, Request, Values};
 use fastrand::Rng;
 
 /// Callers, each with the share of all calls that are its or come from those before it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use diana_core::time::{Micros, SECOND};
+use diana_policy::time::{Micros, SECOND};
 
 /// A request that was let through.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! The way to Redis and back.
 
-use diana_core::port;
-use diana_core::time::Micros;
+use diana_policy::port;
+use diana_policy::time::Micros;
 use fastrand::Rng;
 
 use super::EPOCH;

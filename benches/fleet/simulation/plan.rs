@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use diana_core::algorithm::{Algorithm, REGISTRY};
-use diana_core::key::Seed;
-use diana_core::policy::Quota;
-use diana_core::redis::part::Parts;
-use diana_core::time::{Micros, SECOND, Unit};
+use diana_algorithm::{Algorithm, REGISTRY};
+use diana_policy::Quota;
+use diana_policy::key::Seed;
+use diana_policy::time::{Micros, SECOND, Unit};
+use diana_redis::part::Parts;
 
 /// A fleet, its rule, and what comes its way.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! What a simulation showed.
 
-use diana_core::time::Micros;
+use diana_policy::time::Micros;
 
 use super::fullest::Extremes;
 

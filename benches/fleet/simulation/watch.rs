@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diana_core::algorithm::Algorithm;
-use diana_core::time::{Micros, Now, SECOND};
+use diana_algorithm::Algorithm;
+use diana_policy::time::{Micros, Now, SECOND};
 
 use super::EPOCH;
 use super::fullest::{Admission, extremes};

@@ -3,13 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use diana_core::key::{Key, Seed};
-use diana_core::port::{self, Call};
-use diana_core::redis::part::Parts;
-use diana_core::redis::pending::{Pending, Settled};
-use diana_core::redis::protocol::{Reply, RuleReply};
-use diana_core::redis::target::Target;
-use diana_core::time::{Micros, Now};
+use diana_policy::key::{Key, Seed};
+use diana_policy::port::{self, Call};
+use diana_policy::time::{Micros, Now};
+use diana_redis::part::Parts;
+use diana_redis::pending::{Pending, Settled};
+use diana_redis::protocol::{Reply, RuleReply};
+use diana_redis::target::Target;
 use diana_worker::{Instance, Root, Stream};
 
 use super::crowd::Caller;

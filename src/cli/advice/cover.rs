@@ -1,7 +1,7 @@
 //! Rules that can never refuse, since whatever they would refuse a stricter one refuses before.
 
 use diana_config::Advice;
-use diana_core::policy::{Except, Limit, Policy, Prefix, Rule, Scope};
+use diana_policy::{Except, Limit, Policy, Prefix, Rule, Scope};
 
 /// What there is to say about such rules, each with the one that covers it.
 pub fn advice(policy: &Policy) -> Vec<Advice> {

@@ -1,8 +1,8 @@
 //! Conditions of `unless` on percent-encoded text, which is compared with decoded values.
 
 use diana_config::Advice;
-use diana_core::policy::{Condition, Field, Limit, Policy, Test};
-use diana_core::spelling::decoded;
+use diana_policy::spelling::decoded;
+use diana_policy::{Condition, Field, Limit, Policy, Test};
 
 /// Names the rules of entries with such conditions.
 pub fn advice(policy: &Policy) -> Option<Advice> {

@@ -1,10 +1,10 @@
 //! Conditions on the presence of a value, where rules skip requests without a caller.
 
 use diana_config::Advice;
-use diana_core::policy::{Absent, Block, Condition, Field, IdentitySource, Limit, Match, Policy};
-use diana_core::policy::{Rule, Test};
-use diana_core::port::Property;
-use diana_core::tree::Tree;
+use diana_policy::port::Property;
+use diana_policy::tree::Tree;
+use diana_policy::{Absent, Block, Condition, Field, IdentitySource, Limit, Match, Policy};
+use diana_policy::{Rule, Test};
 
 const AUTHORIZATION: &str = "authorization";
 

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use diana_core::address;
-use diana_core::port::{Property, Pseudo, Request, Values};
+use diana_policy::address;
+use diana_policy::port::{Property, Pseudo, Request, Values};
 
 use crate::arguments::Explain;
 

@@ -1,6 +1,6 @@
 //! Instants as they are written.
 
-use diana_core::time::{Micros, Now};
+use diana_policy::time::{Micros, Now};
 use jiff::Timestamp;
 
 const ALLOWED: &str = "an instant such as 2026-11-24T21:38:34Z, from 1970 on";

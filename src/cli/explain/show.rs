@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use diana_core::decision::Retry;
-use diana_core::policy::Scope;
-use diana_core::report::explained::{Explained, Why, seconds};
-use diana_core::report::{Outcome, Record};
-use diana_core::verdict::Verdict;
+use diana_limiter::report::explained::{Explained, Why, seconds};
+use diana_limiter::report::{Outcome, Record};
+use diana_limiter::verdict::Verdict;
+use diana_policy::Scope;
+use diana_policy::decision::Retry;
 use serde_json::json;
 
 use super::Told;

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use diana_core::time::{Micros, SECOND};
 use diana_log::{Entry, Mapping, Reader};
+use diana_policy::time::{Micros, SECOND};
 
 use super::progress::Progress;
 use super::source::{Seen, Source};

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use diana_core::time::{Micros, SECOND};
 use diana_log::{Entry, Reader};
+use diana_policy::time::{Micros, SECOND};
 
 use super::lines::{Line, Lines};
 use super::progress::Progress;

@@ -1,6 +1,6 @@
 //! The places in a manifest where a proxy-wasm plugin has its configuration.
 
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
 
 /// How a place holds a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::ops::AddAssign;
 
-use diana_core::port::Metrics;
 use diana_player::worker::NAMESPACE;
+use diana_policy::port::Metrics;
 
 /// What became of requests under one rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

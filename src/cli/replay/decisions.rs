@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use diana_core::port::{Pseudo, Request};
-use diana_core::report::explained::seconds;
+use diana_limiter::report::explained::seconds;
 use diana_player::{Fate, Judged};
+use diana_policy::port::{Pseudo, Request};
 use serde_json::json;
 
 use crate::text::plain;

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use diana_core::policy::{Actor, Policy};
-use diana_core::report::Refusal;
-use diana_core::time::Micros;
+use diana_limiter::report::Refusal;
+use diana_policy::time::Micros;
+use diana_policy::{Actor, Policy};
 use hashbrown::HashMap;
 
 use crate::callers;

@@ -1,6 +1,6 @@
 //! All that there is to tell of a replay.
 
-use diana_core::time::{Micros, SECOND};
+use diana_policy::time::{Micros, SECOND};
 use jiff::Timestamp;
 
 use super::side::Side;

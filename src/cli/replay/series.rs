@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use diana_core::time::{DAY, Micros, SECOND};
+use diana_policy::time::{DAY, Micros, SECOND};
 
 /// Steps of a series at most.
 const MOST: usize = 1000;

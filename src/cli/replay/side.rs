@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use diana_config::Source;
-use diana_core::policy::Rule;
 use diana_player::{Fate, Fleet, Judged};
+use diana_policy::Rule;
 use hdrhistogram::Histogram;
 
 use super::counts::{Counts, Taken};

@@ -1,6 +1,6 @@
 //! How many requests each caller made at most at a time.
 
-use diana_core::time::{DAY, Micros, SECOND};
+use diana_policy::time::{DAY, Micros, SECOND};
 use hashbrown::HashMap;
 
 /// The spans of time in which requests are counted; but for the first one units of rules.

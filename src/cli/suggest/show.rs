@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use diana_core::policy::Memory;
-use diana_core::sizing;
+use diana_limiter::sizing;
+use diana_policy::Memory;
 use serde_json::{Value, json};
 
 use super::Told;

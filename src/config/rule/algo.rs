@@ -9,9 +9,9 @@ use crate::fields::Fields;
 use crate::node::Node;
 use crate::table::rule::allowed_by;
 use crate::values;
-use diana_core::algorithm::{Algorithm, Conflict, Entry, REGISTRY, Setting, counted};
-use diana_core::policy::{Quota, Scope, Settling, Told, Zone};
-use diana_core::time::Unit;
+use diana_algorithm::{Algorithm, Conflict, Entry, REGISTRY, Setting, counted};
+use diana_policy::time::Unit;
+use diana_policy::{Quota, Scope, Settling, Told, Zone};
 
 /// A rule's algorithm and what it was built from.
 pub struct Limiter {

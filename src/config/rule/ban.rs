@@ -2,8 +2,8 @@
 
 use crate::fields::Fields;
 use crate::table::rule::ON;
-use diana_core::calendar::Windows;
-use diana_core::policy::{Ban, Quota, Settling};
+use diana_algorithm::calendar::Windows;
+use diana_policy::{Ban, Quota, Settling};
 
 /// Reads `ban`. Not inlined into the reader of rules, which is large as it is.
 #[inline(never)]

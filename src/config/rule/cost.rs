@@ -3,10 +3,10 @@
 use super::settling;
 use crate::fields::Fields;
 use crate::table::rule::TYPES;
-use diana_core::cost::Teller;
-use diana_core::identity::{header, metadata};
-use diana_core::policy::{Answered, IdentitySource, Told};
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
+use diana_policy::{Answered, IdentitySource, Told};
+use diana_request::cost::Teller;
+use diana_request::identity::{header, metadata};
 
 /// What requests take.
 pub struct Cost {

@@ -4,11 +4,11 @@
 //! kind it is; always together with what gives its state a meaning. Everything else may change.
 
 use crate::actors::Known;
-use diana_core::algorithm::{self, Entry};
-use diana_core::key::KeyHasher;
-use diana_core::policy::{Limit, Prefix, Rule, Scope};
-use diana_core::time::Unit;
-use diana_core::tree::Tree;
+use diana_algorithm::{self as algorithm, Entry};
+use diana_policy::key::KeyHasher;
+use diana_policy::time::Unit;
+use diana_policy::tree::Tree;
+use diana_policy::{Limit, Prefix, Rule, Scope};
 
 /// The fingerprint of an entry: its paths, and what else must hold as it is written.
 pub fn of_entry(urls: &[Prefix], conditions: Option<&Tree>, unless: Option<&Tree>) -> u64 {

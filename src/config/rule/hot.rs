@@ -4,7 +4,7 @@ use crate::actors;
 use crate::context::Context;
 use crate::fields::Fields;
 use crate::headers;
-use diana_core::policy::Hot;
+use diana_policy::Hot;
 
 /// Reads `hot`; `is_all` says whether the rule is for everybody as one.
 #[inline(never)]

@@ -2,9 +2,9 @@
 
 use super::algo::Limiter;
 use crate::fields::Fields;
-use diana_core::algorithm::IN_FLIGHT;
-use diana_core::policy::{Quota, Settling};
-use diana_core::time::Unit;
+use diana_algorithm::IN_FLIGHT;
+use diana_policy::time::Unit;
+use diana_policy::{Quota, Settling};
 
 /// What counts requests by the time, or by what they take.
 const OTHERS: &[&str] = &["unit", "rpu", "algo", "cost", "count", "ban", "quota"];

@@ -3,9 +3,9 @@
 use crate::fields::Fields;
 use crate::node::Node;
 use crate::table::rule::TYPES;
-use diana_core::identity::{self, jwt_claim, metadata};
-use diana_core::policy::{IdentitySource, Told};
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
+use diana_policy::{IdentitySource, Told};
+use diana_request::identity::{self, jwt_claim, metadata};
 
 /// How much a rule allows.
 pub struct Limit {

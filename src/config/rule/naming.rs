@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::actors::Known;
 use crate::fields::Names;
 use crate::values::LONGEST;
-use diana_core::policy::{Limit, Prefix, Rule};
+use diana_policy::{Limit, Prefix, Rule};
 
 /// Names the rules that have no name yet. `taken` holds the names that are given, each with the
 /// number that would follow it.

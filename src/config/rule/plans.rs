@@ -8,10 +8,10 @@ use crate::fields::Fields;
 use crate::node::Node;
 use crate::plans::{self, Draft, Written};
 use crate::table::rule::PLAN;
-use diana_core::algorithm::{Can, Conflict, Leasing};
-use diana_core::policy::{Plan, PlanKind, Plans, Quota};
-use diana_core::time::Micros;
-use diana_core::tree::Tree;
+use diana_algorithm::{Can, Conflict, Leasing};
+use diana_policy::time::Micros;
+use diana_policy::tree::Tree;
+use diana_policy::{Plan, PlanKind, Plans, Quota};
 
 /// No value lives longer than this in Redis, whatever it counts.
 const LONGEST: u128 = 1 << 50;

@@ -3,10 +3,10 @@
 use crate::context::Context;
 use crate::fields::Fields;
 use crate::rule::algo::Limiter;
-use diana_core::algorithm::REGISTRY;
-use diana_core::bloom::Shape;
-use diana_core::policy::{Plans, Scope};
-use diana_core::time::Unit;
+use diana_algorithm::REGISTRY;
+use diana_policy::bloom::Shape;
+use diana_policy::time::Unit;
+use diana_policy::{Plans, Scope};
 
 /// In millionths.
 const DEFAULT_ERROR: u64 = 10_000;

@@ -4,9 +4,9 @@ use super::ban;
 use crate::fields::Fields;
 use crate::node::Node;
 use crate::table::rule::{MISSING, SETTLED_COST, TYPES};
-use diana_core::algorithm::{Entry, REGISTRY};
-use diana_core::policy::{Answered, NumberForm, Outcomes, Quota, ResponseSource, Settling};
-use diana_core::tree::Tree;
+use diana_algorithm::{Entry, REGISTRY};
+use diana_policy::tree::Tree;
+use diana_policy::{Answered, NumberForm, Outcomes, Quota, ResponseSource, Settling};
 
 const STATUS: &str = "a status such as 401, or a class such as 5xx";
 

@@ -4,7 +4,7 @@ use crate::mapping::Allowed;
 use crate::place::Source;
 use crate::problem::Position;
 use crate::table::DOCUMENT;
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 

@@ -5,7 +5,7 @@ use super::{RESPONSE, TEXT, TEXTS};
 use crate::addresses::ADDRESSES;
 use crate::mapping::Allowed::{Any, Either, Flag, List, Map, Named, Text};
 use crate::mapping::{Allowed, Mapping, mapping, optional, required};
-use diana_core::identity::{self, client_address, metadata};
+use diana_request::identity::{self, client_address, metadata};
 
 /// An entry.
 pub static ENTRY: Mapping = mapping(

@@ -9,9 +9,9 @@ use crate::mapping::Allowed::{
 use crate::mapping::{Allowed, Choices, Mapping, MappingKey, mapping, optional, required, words};
 use crate::rule::quota;
 use crate::values::NAME;
-use diana_core::algorithm::{Form, REGISTRY, Setting};
-use diana_core::policy::{Absent, MAX_PERMITS, Scope};
-use diana_core::time::{DAY, SECOND, Unit};
+use diana_algorithm::{Form, REGISTRY, Setting};
+use diana_policy::time::{DAY, SECOND, Unit};
+use diana_policy::{Absent, MAX_PERMITS, Scope};
 
 /// A rule.
 pub static RULE: Mapping = Mapping {

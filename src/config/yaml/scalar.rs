@@ -1,6 +1,6 @@
 //! What a scalar is, by the core schema of YAML 1.2.
 
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
 
 /// Whole numbers from here on are read like other numbers.
 pub const HUGE: f64 = 1e38;

@@ -1,9 +1,9 @@
 //! The query of a request on the operator's path.
 
 use crate::reply::AdminReply;
-use diana_core::key::Key;
-use diana_core::report::state::read_key;
-use diana_core::spelling::decoded;
+use diana_limiter::report::state::read_key;
+use diana_policy::key::Key;
+use diana_policy::spelling::decoded;
 
 /// The parameters of a query, decoded as those of a form.
 pub(super) struct Query(Vec<(Vec<u8>, Vec<u8>)>);

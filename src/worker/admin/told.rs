@@ -2,14 +2,14 @@
 
 use crate::host::Host;
 use crate::instance::Instance;
-use diana_core::engine::inquiry::{Order, Seen};
-use diana_core::json;
-use diana_core::key::Key;
-use diana_core::policy::Rule;
-use diana_core::report::explained::seconds;
-use diana_core::report::state::spell_key;
-use diana_core::store::usage::Usage;
-use diana_core::time::{Micros, Now};
+use diana_limiter::engine::inquiry::{Order, Seen};
+use diana_limiter::report::explained::seconds;
+use diana_limiter::report::state::spell_key;
+use diana_policy::Rule;
+use diana_policy::json;
+use diana_policy::key::Key;
+use diana_policy::time::{Micros, Now};
+use diana_store::usage::Usage;
 use serde::Serialize;
 use serde_json::Number;
 
@@ -148,7 +148,7 @@ impl Instance {
             Order::Unban => "unban".into(),
         };
         let keys: Vec<String> = seen.iter().map(|seen| spell_key(seen.caller.key)).collect();
-        let name = |engine: &mut diana_core::engine::Engine| {
+        let name = |engine: &mut diana_limiter::engine::Engine| {
             engine.rules().nth(rule).map(|rule| rule.name.clone())
         };
         let name = self.with_engine(host, name).flatten().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use hashbrown::HashTable;
 
 use super::Turn;
-use diana_core::verdict;
+use diana_limiter::verdict;
 
 /// What tells a line from all others of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use super::{Instance, mark};
 use crate::host::Host;
 use crate::operator::Operator;
-use diana_core::port::Request;
-use diana_core::report::explained::Explained;
-use diana_core::time::Micros;
-use diana_core::verdict::Verdict;
+use diana_limiter::report::explained::Explained;
+use diana_limiter::verdict::Verdict;
+use diana_policy::port::Request;
+use diana_policy::time::Micros;
 
 impl Instance {
     /// Where its rules come from, and since when they are in force, by the wall clock.

@@ -2,7 +2,7 @@
 
 use super::Instance;
 use crate::host::{Host, Level};
-use diana_core::port::Answer;
+use diana_policy::port::Answer;
 
 impl Instance {
     /// Does what is due between the gateway and Redis.

@@ -2,7 +2,7 @@
 
 use super::Instance;
 use crate::host::{Host, Level};
-use diana_core::time::{Micros, SECOND};
+use diana_policy::time::{Micros, SECOND};
 
 /// How long no request may have come before an instance is closed that may have been replaced: a listener may
 /// drain for many minutes. What a worker knows without asking is older than any use by then.

@@ -1,9 +1,9 @@
 //! The call that asks the configuration centre.
 
 use super::digest;
-use diana_core::matching::header::is_value;
-use diana_core::policy::remote::{Header, Remote};
-use diana_core::port::{Call, Environment};
+use diana_policy::port::{Call, Environment};
+use diana_policy::remote::{Header, Remote};
+use diana_request::matching::header::is_value;
 
 /// The call, if the environment has all that it needs.
 pub fn of(remote: &Remote, environment: &dyn Environment) -> Result<Call, String> {

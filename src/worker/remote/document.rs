@@ -4,9 +4,9 @@ use base64::Engine;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-use diana_core::json;
-use diana_core::policy::remote::Remote;
-use diana_core::port::Answer;
+use diana_policy::json;
+use diana_policy::port::Answer;
+use diana_policy::remote::Remote;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,

@@ -3,9 +3,9 @@
 //! It is one small value of shared data, looked at often. The document itself is another one, read
 //! only when its version is news.
 
-use diana_core::port::SharedData;
-use diana_core::time::Micros;
-use diana_core::words;
+use diana_policy::port::SharedData;
+use diana_policy::time::Micros;
+use diana_policy::words;
 
 /// What is known of the configuration centre and its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

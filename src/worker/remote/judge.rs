@@ -4,8 +4,8 @@ use super::document::Unusable;
 use super::head::Head;
 use super::lead::LEASE;
 use super::{Access, Outcome, Poller, digest, version_of};
-use diana_core::sizing;
-use diana_core::time::Micros;
+use diana_limiter::sizing;
+use diana_policy::time::Micros;
 
 impl Poller {
     /// Judges a document, or takes note of why there is none. The centre is asked again at `due`; if

@@ -3,7 +3,7 @@
 use super::document::Unusable;
 use super::head::Head;
 use super::{Access, Outcome, Poller, Waiting};
-use diana_core::time::{Micros, SECOND};
+use diana_policy::time::{Micros, SECOND};
 
 /// How long a leader is taken to live since it last looked.
 pub const LEASE: Micros = SECOND;

@@ -6,7 +6,7 @@ use super::Worker;
 use crate::host::Host;
 use crate::instance::Instance;
 use crate::waiting::Late;
-use diana_core::verdict::Verdict;
+use diana_limiter::verdict::Verdict;
 
 impl Worker {
     /// Lets requests of an instance go on whose answers have come, at most `left`.

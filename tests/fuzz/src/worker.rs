@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diana_core::port::{Answer, Call};
-use diana_core::time::{Micros, Now, SECOND};
+use diana_policy::port::{Answer, Call};
+use diana_policy::time::{Micros, Now, SECOND};
 use diana_worker::{Instance, Root, Stream};
 use kit::fake::{FakeRequest, FakeSharedData};
 use kit::host::{FakeHost, Fate};

@@ -3,11 +3,11 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::{Algorithm, counted};
-use diana_core::decision::{Decision, Retry};
-use diana_core::policy::Quota;
-use diana_core::settlement::Settlement;
-use diana_core::time::{Now, SECOND, Unit};
+use diana_algorithm::{Algorithm, counted};
+use diana_policy::Quota;
+use diana_policy::decision::{Decision, Retry};
+use diana_policy::settlement::Settlement;
+use diana_policy::time::{Now, SECOND, Unit};
 use fastrand::Rng;
 use kit::seed;
 use kit::store::gateway::START;

@@ -1,8 +1,8 @@
 //! Clients that pace themselves by `ratelimit-policy`.
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::policy::Quota;
-use diana_core::time::{SECOND, Unit};
+use diana_algorithm::REGISTRY;
+use diana_policy::Quota;
+use diana_policy::time::{SECOND, Unit};
 use kit::store::gateway::START;
 use kit::store::rule::Rule;
 

@@ -1,8 +1,8 @@
 //! When there is more again, as clients are told.
 
-use diana_core::algorithm::{REGISTRY, latest_renewal, renewal};
-use diana_core::policy::Quota;
-use diana_core::time::{SECOND, Unit};
+use diana_algorithm::{REGISTRY, latest_renewal, renewal};
+use diana_policy::Quota;
+use diana_policy::time::{SECOND, Unit};
 use fastrand::Rng;
 use kit::laws::case::Case;
 use kit::laws::stream;

@@ -3,15 +3,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana_core::bans::Bans;
-use diana_core::key::Key;
-use diana_core::policy::Scope;
-use diana_core::policy::redis::OnFailure;
-use diana_core::redis::handle::{Handle, Operation};
-use diana_core::redis::part::Parts;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::SECOND;
+use diana_limiter::bans::Bans;
+use diana_policy::Scope;
+use diana_policy::key::Key;
+use diana_policy::redis::OnFailure;
+use diana_policy::time::SECOND;
+use diana_redis::handle::{Handle, Operation};
+use diana_redis::part::Parts;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 use kit::fake::Asked;
 
 use super::{ANN, BAN, BOB, KEYS, TICK, Worker, says};

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use diana_core::key::Key;
-use diana_core::policy::{Ban, Scope};
-use diana_core::time::SECOND;
+use diana_policy::key::Key;
+use diana_policy::time::SECOND;
+use diana_policy::{Ban, Scope};
 use kit::fake::FakeSharedData;
 
 use super::{Worker, key};

@@ -3,14 +3,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana_core::ban::WORDS;
-use diana_core::bans::Bans;
-use diana_core::key::Key;
-use diana_core::policy::Scope;
-use diana_core::port::SharedData;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::SECOND;
+use diana_limiter::bans::Bans;
+use diana_policy::Scope;
+use diana_policy::ban::WORDS;
+use diana_policy::key::Key;
+use diana_policy::port::SharedData;
+use diana_policy::time::SECOND;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 use kit::fake::{Asked, FakeSharedData};
 
 use super::{ANN, BAN, KEYS, TICK, Worker, key};

@@ -1,8 +1,8 @@
 //! The step against an oracle that remembers every refusal and every ban.
 
-use diana_core::ban::WORDS;
-use diana_core::policy::Ban;
-use diana_core::time::SECOND;
+use diana_policy::Ban;
+use diana_policy::ban::WORDS;
+use diana_policy::time::SECOND;
 
 /// What happened to one caller.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! What holds for the bans of a rule in every scope.
 
-use diana_core::key::Key;
-use diana_core::time::SECOND;
+use diana_policy::key::Key;
+use diana_policy::time::SECOND;
 
 use super::{ANN, BAN, BOB, KEYS, SCOPES, TICK, Worker};
 

@@ -1,7 +1,7 @@
 //! Which percent-encodings leave a value a single reading, so that `unless` takes a request out by it.
 
-use diana_core::matching::condition;
-use diana_core::policy::{Condition, Field, Test};
+use diana_policy::{Condition, Field, Test};
+use diana_request::matching::condition;
 use kit::fake::FakeRequest;
 
 use super::{MAYBE, NO, YES};

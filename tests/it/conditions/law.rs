@@ -1,8 +1,8 @@
 //! A condition on a value may hold if it holds for any reader of the request, and must hold only if it does for all
 //! of them.
 
-use diana_core::matching::condition;
-use diana_core::policy::{Condition, Field, Test};
+use diana_policy::{Condition, Field, Test};
+use diana_request::matching::condition;
 use fastrand::Rng;
 use kit::fake::FakeRequest;
 use kit::seed;

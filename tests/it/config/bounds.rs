@@ -1,7 +1,7 @@
 //! Bounds: the last value that is allowed, and the first that is not.
 
 use diana_config::parse;
-use diana_core::bloom::Shape;
+use diana_policy::bloom::Shape;
 
 use super::with_rule;
 

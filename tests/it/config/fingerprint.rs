@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use diana_core::policy::Ban;
+use diana_policy::Ban;
 
 #[test]
 fn a_new_version_finds_what_the_one_before_counted() {

@@ -1,7 +1,7 @@
 //! The forms that a document may have.
 
 use super::{policy, problems, rule, with_rule};
-use diana_core::policy::{BodyPiece, Policy, Scope};
+use diana_policy::{BodyPiece, Policy, Scope};
 
 /// What the forms must agree on.
 fn gist(policy: &Policy) -> Vec<String> {

@@ -5,9 +5,9 @@ mod matching;
 mod time;
 
 use super::{policy, rule, with_rule};
-use diana_core::algorithm::Form;
-use diana_core::policy::{Absent, Accepted, Ban, Scope, Zone};
-use diana_core::time::{SECOND, Unit};
+use diana_algorithm::Form;
+use diana_policy::time::{SECOND, Unit};
+use diana_policy::{Absent, Accepted, Ban, Scope, Zone};
 
 #[test]
 fn defaults() {
@@ -103,7 +103,7 @@ fn hot_keys() {
 
 #[test]
 fn every_key_of_an_algorithm_reaches_it() {
-    for entry in diana_core::algorithm::REGISTRY {
+    for entry in diana_algorithm::REGISTRY {
         for key in entry.keys {
             let base = format!("algo: {}, unit: second, rpu: 50", entry.long);
             let (text, value) = match key.form {
@@ -148,7 +148,7 @@ fn tables_fit_into_a_vm() {
     let fits = problems.split("as with `keys: ").nth(1).and_then(|rest| rest.split('`').next());
     let fits: usize = fits.unwrap().parse().unwrap();
     let policy = policy(&with(&format!(", keys: {fits}")));
-    let megabytes = |keys| diana_core::sizing::memory(&policy.limits, keys).worker >> 20;
+    let megabytes = |keys| diana_limiter::sizing::memory(&policy.limits, keys).worker >> 20;
     assert!(policy.limits[0].rules.len() == 40 && megabytes(fits) < 512);
     assert!(megabytes(fits * 10 / 9 + 2) >= 512, "{fits} gives away more than a tenth");
 }

@@ -1,7 +1,7 @@
 //! Configurations as `google.protobuf.Struct`, in the bytes that Envoy hands on.
 
 use diana_config::parse;
-use diana_core::tree::Tree;
+use diana_policy::tree::Tree;
 use fastrand::Rng;
 
 fn varint(mut number: usize) -> Vec<u8> {

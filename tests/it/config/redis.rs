@@ -2,7 +2,7 @@
 
 use super::policy;
 use diana_config::parse_remote;
-use diana_core::policy::redis::{OnFailure, Redis};
+use diana_policy::redis::{OnFailure, Redis};
 
 fn redis(settings: &str) -> Redis {
     policy(&format!("limits: []\nredis: {settings}")).redis.unwrap()

@@ -1,8 +1,8 @@
 //! `envoy/limits.yaml` shows every key there is, and has no problems.
 
 use super::{messages, policy};
-use diana_core::policy::{Rule, Scope};
-use diana_core::time::{SECOND, Unit};
+use diana_policy::time::{SECOND, Unit};
+use diana_policy::{Rule, Scope};
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 
@@ -12,7 +12,7 @@ fn the_reference_rules_are_valid() {
     assert!(policy.limits.len() >= 3 && policy.actors.len() > 2);
     let algorithms: Vec<&str> =
         policy.limits.iter().flat_map(|limit| &limit.rules).map(|rule| rule.algo).collect();
-    for entry in diana_core::algorithm::REGISTRY {
+    for entry in diana_algorithm::REGISTRY {
         assert!(algorithms.contains(&entry.short), "no rule with {}", entry.long);
     }
 }
@@ -86,7 +86,7 @@ nokey: 5
             assert!(shown || key == "url", "{key} is not shown");
         }
     }
-    for source in diana_core::identity::REGISTRY.iter().flat_map(|kind| kind.options) {
+    for source in diana_request::identity::REGISTRY.iter().flat_map(|kind| kind.options) {
         assert!(REFERENCE.contains(&format!("{source}: ")), "{source} is not shown");
     }
 }

@@ -2,8 +2,8 @@
 
 use super::policy;
 use diana_config::parse_remote;
-use diana_core::policy::remote::{Header, Remote};
-use diana_core::policy::{Accepted, Policy, Zone};
+use diana_policy::remote::{Header, Remote};
+use diana_policy::{Accepted, Policy, Zone};
 
 fn remote(settings: &str) -> Remote {
     policy(&format!("limits: []\nremote: {settings}")).remote.unwrap()

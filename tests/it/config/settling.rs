@@ -1,6 +1,6 @@
 //! What is settled when a request ends, as rules say it.
 
-use diana_core::policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
+use diana_policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
 
 use super::{rule, with_rule};
 

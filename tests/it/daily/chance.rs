@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use diana_core::bloom::{Filter, Shape};
-use diana_core::key::Key;
+use diana_policy::bloom::{Filter, Shape};
+use diana_policy::key::Key;
 use fastrand::Rng;
 
 use kit::seed;

@@ -1,7 +1,7 @@
 //! Quotas whose configuration changes.
 
-use diana_core::policy::Quota;
-use diana_core::store::tables::Tables;
+use diana_policy::Quota;
+use diana_store::tables::Tables;
 
 use super::{DAY, START, admits, by_day, open};
 

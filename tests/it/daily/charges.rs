@@ -1,8 +1,8 @@
 //! What a request of an account takes, whatever comes between its check and its charge.
 
-use diana_core::decision::Decision;
-use diana_core::policy::Quota;
-use diana_core::store::tables::Tables;
+use diana_policy::Quota;
+use diana_policy::decision::Decision;
+use diana_store::tables::Tables;
 
 use super::{DAY, START, admits, admits_of, by_day, key, open};
 use kit::store::Take;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use diana_core::decision::{Decision, Retry};
-use diana_core::policy::Quota;
-use diana_core::store::tables::Tables;
-use diana_core::time::{Now, SECOND};
+use diana_policy::Quota;
+use diana_policy::decision::{Decision, Retry};
+use diana_policy::time::{Now, SECOND};
+use diana_store::tables::Tables;
 use fastrand::Rng;
 
 use super::{DAY, START, admits, by_day, key, open};

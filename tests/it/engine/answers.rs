@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use diana_core::report::Refusal;
+use diana_limiter::report::Refusal;
 
 use super::{Gate, field, from};
 

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use diana_core::port::{Property, Pseudo, Request, Values};
+use diana_policy::port::{Property, Pseudo, Request, Values};
 use fastrand::Rng;
 use kit::fake::FakeRequest;
 use kit::seed;

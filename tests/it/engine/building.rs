@@ -1,9 +1,9 @@
 //! Policies that no document means, as a program might make them: none is bent until something can be built.
 
-use diana_core::engine::{Engine, Unbuildable};
-use diana_core::key::Seed;
-use diana_core::policy::{Policy, Rule};
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::{Engine, Unbuildable};
+use diana_limiter::verdict::Verdict;
+use diana_policy::key::Seed;
+use diana_policy::{Policy, Rule};
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
 

@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 
-use diana_core::port::Clock;
-use diana_core::time::Now;
-use diana_core::verdict::Verdict;
+use diana_limiter::verdict::Verdict;
+use diana_policy::port::Clock;
+use diana_policy::time::Now;
 use kit::fake::{FakeClock, FakeRequest};
 
 use super::{Gate, from};

@@ -1,8 +1,8 @@
 //! All rules are judged, then all are charged, and waits are true.
 
-use diana_core::engine::Engine;
-use diana_core::time::{Now, SECOND};
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_limiter::verdict::Verdict;
+use diana_policy::time::{Now, SECOND};
 use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
@@ -13,7 +13,7 @@ use super::{Gate, engine, from};
 #[test]
 fn no_rule_no_clock() {
     struct Broken;
-    impl diana_core::port::Clock for Broken {
+    impl diana_policy::port::Clock for Broken {
         fn now(&self) -> Now {
             panic!("nobody needs the time")
         }

@@ -1,6 +1,6 @@
 //! What the examples promise.
 
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
 use kit::fake::FakeRequest;
 
 use super::Gate;

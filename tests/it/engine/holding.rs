@@ -1,7 +1,7 @@
 //! Requests that wait for their turn.
 
-use diana_core::permit::End;
-use diana_core::verdict::{Held, Verdict};
+use diana_limiter::verdict::{Held, Verdict};
+use diana_store::permit::End;
 use diana_worker::hold::Queue;
 use kit::fake::FakeRequest;
 

@@ -1,6 +1,6 @@
 //! Hot callers in whole decisions.
 
-use diana_core::time::{Now, SECOND};
+use diana_policy::time::{Now, SECOND};
 use kit::fake::{FakeRequest, FakeSharedData};
 use std::rc::Rc;
 

@@ -4,13 +4,13 @@
 
 use std::rc::Rc;
 
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
-use diana_core::permit::{End, Permit};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::Micros;
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_limiter::verdict::Verdict;
+use diana_policy::key::Seed;
+use diana_policy::time::Micros;
+use diana_store::permit::{End, Permit};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 use diana_worker::hold::Queue;
 use fastrand::Rng;
 use kit::fake::{FakeClock, FakeSharedData};

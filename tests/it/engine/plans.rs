@@ -2,9 +2,9 @@
 
 mod beside;
 
-use diana_core::permit::End;
-use diana_core::report::explained::Explained;
-use diana_core::verdict::Verdict;
+use diana_limiter::report::explained::Explained;
+use diana_limiter::verdict::Verdict;
+use diana_store::permit::End;
 use kit::fake::FakeRequest;
 
 use super::{Gate, field, from};

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use diana_core::report::protocol::{Protocol, RefusalReply};
+use diana_limiter::report::protocol::{Protocol, RefusalReply};
 use serde_json::{Value, json};
 
 use super::answers::refusal;

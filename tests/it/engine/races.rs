@@ -3,11 +3,11 @@
 
 mod overtaken;
 
-use diana_core::engine::Engine;
-use diana_core::permit::End;
-use diana_core::policy::{Quota, Scope};
-use diana_core::time::Now;
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_limiter::verdict::Verdict;
+use diana_policy::time::Now;
+use diana_policy::{Quota, Scope};
+use diana_store::permit::End;
 use fastrand::Rng;
 use kit::fake::{FakeClock, FakeSharedData};
 use std::cell::RefCell;

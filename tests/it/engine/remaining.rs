@@ -1,17 +1,17 @@
 //! The remaining permits that answers report are those that further requests get.
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::decision::Retry;
-use diana_core::permit::Permit;
-use diana_core::report::Record;
-use diana_core::time::SECOND;
-use diana_core::verdict::Verdict;
+use diana_algorithm::REGISTRY;
+use diana_limiter::report::Record;
+use diana_limiter::verdict::Verdict;
+use diana_policy::decision::Retry;
+use diana_policy::time::SECOND;
+use diana_store::permit::Permit;
 use fastrand::Rng;
 use kit::ending::FakeEnding;
 use kit::fake::FakeRequest;
 
 use super::{Gate, field};
-use diana_core::port::Clock;
+use diana_policy::port::Clock;
 
 const LIMIT: u64 = 10;
 

@@ -16,9 +16,9 @@
 
 use std::fmt::Write;
 
-use diana_core::permit::End;
-use diana_core::report::{Record, Refusal, Report};
-use diana_core::verdict::Verdict;
+use diana_limiter::report::{Record, Refusal, Report};
+use diana_limiter::verdict::Verdict;
+use diana_store::permit::End;
 use kit::fake::FakeRequest;
 use serde_yaml::Mapping;
 

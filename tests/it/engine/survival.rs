@@ -1,10 +1,10 @@
 //! What was used stays used when the configuration changes, as long as it is the same rule.
 
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_limiter::verdict::Verdict;
+use diana_policy::key::Seed;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
 

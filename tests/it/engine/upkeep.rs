@@ -1,9 +1,9 @@
 //! What an engine does between requests, and what it has in shared data.
 
-use diana_core::engine::Engine;
-use diana_core::port::{Clock, SharedData};
-use diana_core::time::SECOND;
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_limiter::verdict::Verdict;
+use diana_policy::port::{Clock, SharedData};
+use diana_policy::time::SECOND;
 use kit::fake::{Asked, FakeClock};
 use kit::store::gateway::START;
 use std::cell::Cell;

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use diana_core::redis::pending::Settled;
-use diana_core::redis::protocol::Failure;
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
+use diana_redis::pending::Settled;
+use diana_redis::protocol::Failure;
 use kit::fake::FakeSharedData;
 
 use super::redis::{admits, decides};

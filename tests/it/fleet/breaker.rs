@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use diana_core::redis::pending::Settled;
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
+use diana_redis::pending::Settled;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
@@ -180,7 +180,7 @@ fn whatever_lies_in_shared_data_the_fleet_comes_together() {
             2 => data.set(KEY, &[0xff; 64]),
             _ => {
                 // Some words of a record that nobody could have written.
-                let (mut bytes, _) = diana_core::port::SharedData::get(&*data, KEY).unwrap();
+                let (mut bytes, _) = diana_policy::port::SharedData::get(&*data, KEY).unwrap();
                 for _ in 0..rng.usize(1..8) {
                     let word = rng.usize(0..bytes.len() / 8);
                     let value = rng.u64(..) >> rng.u8(0..64);

@@ -1,7 +1,7 @@
 //! What Redis decides is decided at an instant, however long its answer is under way.
 
-use diana_core::redis::pending::Settled;
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
+use diana_redis::pending::Settled;
 use fastrand::Rng;
 
 use super::redis::decides_at;

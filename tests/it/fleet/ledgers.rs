@@ -1,11 +1,11 @@
 //! What is to be settled, batch by batch: what is on its way, what waits, and what is given up.
 
-use diana_core::algorithm::IN_FLIGHT;
-use diana_core::policy::Quota;
-use diana_core::redis::ledger::Ledgers;
-use diana_core::redis::part::{Part, Parts};
-use diana_core::redis::protocol::{Back, Charge, Settles};
-use diana_core::time::{Micros, SECOND, Unit};
+use diana_algorithm::IN_FLIGHT;
+use diana_policy::Quota;
+use diana_policy::time::{Micros, SECOND, Unit};
+use diana_redis::ledger::Ledgers;
+use diana_redis::part::{Part, Parts};
+use diana_redis::protocol::{Back, Charge, Settles};
 use kit::laws::case::Case;
 use kit::model::rule::Rule;
 

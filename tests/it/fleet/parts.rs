@@ -4,10 +4,10 @@ mod numbers;
 
 use std::rc::Rc;
 
-use diana_core::key::{Key, Seed};
-use diana_core::redis::part::{Part, Parts, Tags};
-use diana_core::redis::pending::Settled;
-use diana_core::time::SECOND;
+use diana_policy::key::{Key, Seed};
+use diana_policy::time::SECOND;
+use diana_redis::part::{Part, Parts, Tags};
+use diana_redis::pending::Settled;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 

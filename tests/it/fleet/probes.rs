@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use diana_core::port::SharedData;
-use diana_core::time::SECOND;
+use diana_policy::port::SharedData;
+use diana_policy::time::SECOND;
 use kit::fake::FakeSharedData;
 
 use super::breaker::{KEY, gateway};

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use diana_core::port::SharedData;
-use diana_core::redis::part::Parts;
-use diana_core::time::SECOND;
+use diana_policy::port::SharedData;
+use diana_policy::time::SECOND;
+use diana_redis::part::Parts;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 

@@ -1,9 +1,9 @@
 //! What a Redis of the test's own says to calls.
 
-use diana_core::key::Seed;
-use diana_core::port::Call;
-use diana_core::redis::protocol::Script;
-use diana_core::redis::protocol::resp::{Value, values};
+use diana_policy::key::Seed;
+use diana_policy::port::Call;
+use diana_redis::protocol::Script;
+use diana_redis::protocol::resp::{Value, values};
 
 /// A call as Redis sees it.
 #[derive(Debug)]

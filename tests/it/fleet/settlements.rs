@@ -4,16 +4,16 @@ mod secret;
 
 use std::rc::Rc;
 
-use diana_core::algorithm::fixed_window;
-use diana_core::key::Seed;
-use diana_core::policy::Quota;
-use diana_core::policy::redis::OnFailure;
-use diana_core::redis::client::{Client, Endpoint};
-use diana_core::redis::handle::Handle;
-use diana_core::redis::part::{Part, Parts};
-use diana_core::redis::pending::Settled;
-use diana_core::redis::protocol::{Back, Charge, Login, Numbers, Reply};
-use diana_core::time::{Micros, SECOND, Unit};
+use diana_algorithm::fixed_window;
+use diana_policy::Quota;
+use diana_policy::key::Seed;
+use diana_policy::redis::OnFailure;
+use diana_policy::time::{Micros, SECOND, Unit};
+use diana_redis::client::{Client, Endpoint};
+use diana_redis::handle::Handle;
+use diana_redis::part::{Part, Parts};
+use diana_redis::pending::Settled;
+use diana_redis::protocol::{Back, Charge, Login, Numbers, Reply};
 use kit::fake::FakeSharedData;
 use kit::model::redis::Redis;
 

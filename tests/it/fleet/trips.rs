@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use diana_core::key::Seed;
-use diana_core::redis::client::Completion;
-use diana_core::redis::handle::Operation;
-use diana_core::redis::pending::Settled;
-use diana_core::redis::protocol::{Back, Charge, Script};
-use diana_core::redis::target::Target;
+use diana_policy::key::Seed;
+use diana_redis::client::Completion;
+use diana_redis::handle::Operation;
+use diana_redis::pending::Settled;
+use diana_redis::protocol::{Back, Charge, Script};
+use diana_redis::target::Target;
 use kit::fake::FakeSharedData;
 
 use super::redis::{Seen, admits, no_script, other_seed};

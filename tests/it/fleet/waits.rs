@@ -1,8 +1,8 @@
 //! How long anybody waits for an answer, how much goes out at once, and what is counted of it.
 
-use diana_core::redis::pending::Settled;
-use diana_core::redis::protocol::{Charge, Script};
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
+use diana_redis::pending::Settled;
+use diana_redis::protocol::{Charge, Script};
 
 use super::redis::{Seen, no_script};
 use super::{MILLISECOND, TIMEOUT, Worker, charge, ok, requests};
@@ -38,7 +38,7 @@ fn whatever_can_leave_is_due_at_once() {
     // The script is to be sent with its text.
     let (body, now) = (no_script(), super::at(3));
     let (answer, calls) = (|| Some(body.clone()), worker.calls.clone());
-    let answer = diana_core::port::Answer { status: Some(200), size: body.len(), body: &answer };
+    let answer = diana_policy::port::Answer { status: Some(200), size: body.len(), body: &answer };
     worker.client.answer(token, &answer, now, &mut worker.handle).unwrap();
     assert!(calls.none());
     assert_eq!(worker.next(3), Some(3));

@@ -1,6 +1,6 @@
 //! The queue as simple as it can be: places in order, and everybody behind moves up one by one.
 
-use diana_core::verdict::Line;
+use diana_limiter::verdict::Line;
 
 #[derive(Default)]
 pub struct Model(Vec<Place>);

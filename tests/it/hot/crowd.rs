@@ -3,10 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use diana_core::hot::spotter::{Spotter, Storage};
-use diana_core::key::Key;
-use diana_core::policy::Hot;
-use diana_core::time::{Micros, SECOND};
+use diana_policy::Hot;
+use diana_policy::key::Key;
+use diana_policy::time::{Micros, SECOND};
+use diana_store::hot::spotter::{Spotter, Storage};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 

@@ -1,7 +1,7 @@
 //! Every key above twice `over` is found and none below half of it, in any crowd of at most 400 ×
 //! `over` requests in `per`.
 
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
 use fastrand::Rng;
 
 use super::crowd::{Crowd, OVER, PER};

@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana_core::hot::spotter::{Spotter, Storage};
-use diana_core::policy::Hot;
-use diana_core::port::SharedData;
-use diana_core::time::SECOND;
+use diana_policy::Hot;
+use diana_policy::port::SharedData;
+use diana_policy::time::SECOND;
+use diana_store::hot::spotter::{Spotter, Storage};
 use kit::fake::FakeSharedData;
 
 use super::crowd::{OVER, PER, hot, whole};

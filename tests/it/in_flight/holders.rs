@@ -3,11 +3,11 @@
 
 use std::rc::Rc;
 
-use diana_core::engine::Engine;
-use diana_core::permit::Permit;
-use diana_core::port::SharedData;
-use diana_core::time::{Micros, Now, SECOND};
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_limiter::verdict::Verdict;
+use diana_policy::port::SharedData;
+use diana_policy::time::{Micros, Now, SECOND};
+use diana_store::permit::Permit;
 use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;

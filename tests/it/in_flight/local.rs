@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use diana_core::permit::Permit;
-use diana_core::verdict::Verdict;
+use diana_limiter::verdict::Verdict;
+use diana_store::permit::Permit;
 use fastrand::Rng;
 use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};

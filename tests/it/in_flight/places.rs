@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
-use diana_core::permit::Permit;
-use diana_core::port::SharedData;
-use diana_core::sizing;
-use diana_core::time::{Micros, SECOND};
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_limiter::sizing;
+use diana_limiter::verdict::Verdict;
+use diana_policy::key::Seed;
+use diana_policy::port::SharedData;
+use diana_policy::time::{Micros, SECOND};
+use diana_store::permit::Permit;
 use kit::ending::FakeEnding;
 use kit::fake::{Asked, FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;

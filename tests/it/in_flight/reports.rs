@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diana_core::engine::Engine;
-use diana_core::permit::Permit;
-use diana_core::port::Metrics;
-use diana_core::time::Now;
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_limiter::verdict::Verdict;
+use diana_policy::port::Metrics;
+use diana_policy::time::Now;
+use diana_store::permit::Permit;
 use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest};
 use kit::store::gateway::START;

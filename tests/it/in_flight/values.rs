@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
-use diana_core::port::SharedData;
-use diana_core::time::SECOND;
-use diana_core::verdict::Verdict;
+use diana_limiter::verdict::Verdict;
+use diana_policy::port::SharedData;
+use diana_policy::time::SECOND;
 use kit::fake::{FakeRequest, FakeSharedData};
 
 use super::engine;

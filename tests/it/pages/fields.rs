@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::first_cells;
-use diana_core::decision::Retry;
-use diana_core::key::Key;
-use diana_core::policy::{LimitFields, Response, Scope};
-use diana_core::report::explained::seconds;
-use diana_core::report::{Outcome, Record, Refusal, Report};
-use diana_core::time::SECOND;
+use diana_limiter::report::explained::seconds;
+use diana_limiter::report::{Outcome, Record, Refusal, Report};
+use diana_policy::decision::Retry;
+use diana_policy::key::Key;
+use diana_policy::time::SECOND;
+use diana_policy::{LimitFields, Response, Scope};
 
 /// A record of everything that one can tell.
 fn record(outcome: Outcome, shadow: bool) -> Record {

@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 use super::first_cells;
 use crate::fleet::redis::decides;
 use crate::worker::{MILLISECOND, Thread};
-use diana_core::policy::Scope;
-use diana_core::port::Metrics;
-use diana_core::redis::client::Stats;
-use diana_core::redis::protocol::Failure;
-use diana_core::report::metrics::{
+use diana_limiter::report::metrics::{
     RuleCounts, flush_fleet, flush_hot_keys, flush_keys, flush_metadata, flush_mode, flush_traffic,
     tell_limit,
 };
-use diana_core::settling::Untold;
-use diana_core::store::slots::traffic::Traffic;
-use diana_core::time::{Now, SECOND};
+use diana_policy::Scope;
+use diana_policy::port::Metrics;
+use diana_policy::time::{Now, SECOND};
+use diana_redis::client::Stats;
+use diana_redis::protocol::Failure;
+use diana_request::settling::Untold;
+use diana_store::slots::traffic::Traffic;
 
 /// Notes the names of metrics.
 #[derive(Default)]

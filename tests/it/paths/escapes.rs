@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::readers::{decode, envoy, falls_under, upstream};
 use super::{Rng, covering, index};
 use crate::engine::Gate;
-use diana_core::policy::Prefix;
+use diana_policy::Prefix;
 use kit::fake::FakeRequest;
 
 /// Refuses every request that no prefix exempts.

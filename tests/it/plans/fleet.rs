@@ -3,16 +3,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana_core::bloom::Shape;
-use diana_core::policy::{Plan, PlanKind, Plans, Quota};
-use diana_core::redis::handle::{Handle, Operation};
-use diana_core::redis::part::Parts;
-use diana_core::redis::protocol::{Back, Charge, Numbers, RuleReply};
-use diana_core::redis::store::RedisStore;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Store};
-use diana_core::time::{Now, SECOND, Unit};
+use diana_policy::bloom::Shape;
+use diana_policy::time::{Now, SECOND, Unit};
+use diana_policy::{Plan, PlanKind, Plans, Quota};
+use diana_redis::handle::{Handle, Operation};
+use diana_redis::part::Parts;
+use diana_redis::protocol::{Back, Charge, Numbers, RuleReply};
+use diana_redis::store::RedisStore;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::{CounterSpec, Store};
 use kit::fake::Asked;
 use kit::store::Take;
 use kit::store::gateway::{START, key};

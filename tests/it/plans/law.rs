@@ -3,13 +3,13 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::decision::Decision;
-use diana_core::policy::{Plan, PlanKind, Plans, Quota, Scope};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Store};
-use diana_core::time::{Now, SECOND};
+use diana_algorithm::REGISTRY;
+use diana_policy::decision::Decision;
+use diana_policy::time::{Now, SECOND};
+use diana_policy::{Plan, PlanKind, Plans, Quota, Scope};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::{CounterSpec, Store};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::laws::bound::max_delay;
@@ -160,7 +160,8 @@ fn what_was_used_under_one_plan_is_all_that_is_missing_under_another() {
         for seed in (0..40).map(|_| seed::next()) {
             let mut rng = Rng::with_seed(seed);
             println!("{short} seed {seed}");
-            let quota = Quota { slowest: Some(40), ..Quota::new(diana_core::time::Unit::Day, 40) };
+            let quota =
+                Quota { slowest: Some(40), ..Quota::new(diana_policy::time::Unit::Day, 40) };
             let gold = Quota { rpu: 1000, ..quota };
             let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
             let plans = Rc::new(Plans { own: quota, kind: PlanKind::Listed { by: None, of } });

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::policy::{Plan, PlanKind, Plans, Quota, Scope};
-use diana_core::settlement::Settlement;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Store};
-use diana_core::time::{Now, Unit};
+use diana_algorithm::REGISTRY;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::{Now, Unit};
+use diana_policy::{Plan, PlanKind, Plans, Quota, Scope};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::{CounterSpec, Store};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::plans::lifted::{Counter, Left, Tally, follow};

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use diana_core::decision::Decision;
-use diana_core::policy::{Plan, PlanKind, Plans, Quota, Scope};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Store};
-use diana_core::time::{Now, SECOND, Unit};
+use diana_policy::decision::Decision;
+use diana_policy::time::{Now, SECOND, Unit};
+use diana_policy::{Plan, PlanKind, Plans, Quota, Scope};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::{CounterSpec, Store};
 use kit::fake::FakeSharedData;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;

@@ -3,11 +3,11 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::policy::{Plan, PlanKind, Plans, Quota, Scope};
-use diana_core::settlement::Settlement;
-use diana_core::store::CounterSpec;
-use diana_core::time::{Now, SECOND, Unit};
+use diana_algorithm::REGISTRY;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::{Now, SECOND, Unit};
+use diana_policy::{Plan, PlanKind, Plans, Quota, Scope};
+use diana_store::CounterSpec;
 use fastrand::Rng;
 use kit::plans::{Given, keeps_the_bound, random};
 use kit::seed;

@@ -1,6 +1,6 @@
 //! Who asks how, and how soon a change arrives.
 
-use diana_core::port::Call;
+use diana_policy::port::Call;
 use diana_worker::remote::{LOOK, Poller};
 use fastrand::Rng;
 use kit::fake::FakeEnvironment;

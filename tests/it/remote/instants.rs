@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_core::port::SharedData;
+use diana_policy::port::SharedData;
 use diana_worker::remote::LOOK;
 use kit::fake::{Asked, FakeSharedData};
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana_core::port::SharedData;
+use diana_policy::port::SharedData;
 use kit::fake::FakeSharedData;
 
 use super::{Centre, EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, Worker, document};
@@ -145,7 +145,7 @@ fn what_only_another_release_understands_is_left_alone_and_told_once() {
 }
 
 fn version(text: &[u8]) -> u64 {
-    let mut hasher = diana_core::key::KeyHasher::public();
+    let mut hasher = diana_policy::key::KeyHasher::public();
     hasher.part(0, text);
     hasher.finish().hash
 }

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana_core::decision::Retry;
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
-use diana_core::permit::Permit;
-use diana_core::port::Metrics;
-use diana_core::time::SECOND;
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_limiter::verdict::Verdict;
+use diana_policy::decision::Retry;
+use diana_policy::key::Seed;
+use diana_policy::port::Metrics;
+use diana_policy::time::SECOND;
+use diana_store::permit::Permit;
 use fastrand::Rng;
 use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};

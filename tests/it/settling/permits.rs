@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use diana_core::key::Key;
-use diana_core::permit::{End, Freed, Permit, Unsettled};
-use diana_core::settling::Heard;
+use diana_policy::key::Key;
+use diana_request::settling::Heard;
+use diana_store::permit::{End, Freed, Permit, Unsettled};
 use fastrand::Rng;
 use kit::seed;
 

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use diana_core::key::Key;
-use diana_core::policy::{Quota, Scope};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Store};
-use diana_core::time::{SECOND, Unit};
+use diana_policy::key::Key;
+use diana_policy::time::{SECOND, Unit};
+use diana_policy::{Quota, Scope};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::{CounterSpec, Store};
 use fastrand::Rng;
 
 use super::races::{gap, interrupted, rounds};

@@ -1,7 +1,7 @@
 //! Wall clocks that are set back, where state is dropped or moves.
 
-use diana_core::policy::Quota;
-use diana_core::time::{SECOND, Unit};
+use diana_policy::Quota;
+use diana_policy::time::{SECOND, Unit};
 
 use kit::store::gateway::Gateway;
 use kit::store::rule::Rule;

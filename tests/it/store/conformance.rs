@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diana_core::algorithm::Leasing;
-use diana_core::decision::{Decision, Retry};
-use diana_core::policy::Scope;
-use diana_core::store::Store;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::{Now, SECOND};
+use diana_algorithm::Leasing;
+use diana_policy::Scope;
+use diana_policy::decision::{Decision, Retry};
+use diana_policy::time::{Now, SECOND};
+use diana_store::Store;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use diana_core::policy::{Quota, Scope};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::{SECOND, Unit};
+use diana_policy::time::{SECOND, Unit};
+use diana_policy::{Quota, Scope};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 use kit::fake::FakeSharedData;
 
 use super::races::{gap, rounds};

@@ -3,16 +3,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana_core::decision::Retry;
-use diana_core::policy::Quota;
-use diana_core::redis::handle::{Handle, Operation};
-use diana_core::redis::part::Parts;
-use diana_core::redis::protocol::{Charge, RuleReply};
-use diana_core::redis::store::RedisStore;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Reservation, Store};
-use diana_core::time::{Now, SECOND, Unit};
+use diana_policy::Quota;
+use diana_policy::decision::Retry;
+use diana_policy::time::{Now, SECOND, Unit};
+use diana_redis::handle::{Handle, Operation};
+use diana_redis::part::Parts;
+use diana_redis::protocol::{Charge, RuleReply};
+use diana_redis::store::RedisStore;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::{CounterSpec, Reservation, Store};
 use kit::fake::Asked;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;

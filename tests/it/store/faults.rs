@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use diana_core::decision::Decision;
-use diana_core::policy::Quota;
-use diana_core::port::SharedData;
-use diana_core::time::{SECOND, Unit};
+use diana_policy::Quota;
+use diana_policy::decision::Decision;
+use diana_policy::port::SharedData;
+use diana_policy::time::{SECOND, Unit};
 use fastrand::Rng;
 
 use super::races::{gap, rounds};

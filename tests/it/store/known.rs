@@ -1,13 +1,13 @@
 //! What a worker does with what Redis said of a caller, and with what comes back.
 
-use diana_core::bloom::Shape;
-use diana_core::decision::Decision;
-use diana_core::policy::Quota;
-use diana_core::policy::redis::OnFailure;
-use diana_core::redis::handle::Operation;
-use diana_core::redis::protocol::{Back, Charge};
-use diana_core::store::{CounterSpec, Store};
-use diana_core::time::{SECOND, Unit};
+use diana_policy::Quota;
+use diana_policy::bloom::Shape;
+use diana_policy::decision::Decision;
+use diana_policy::redis::OnFailure;
+use diana_policy::time::{SECOND, Unit};
+use diana_redis::handle::Operation;
+use diana_redis::protocol::{Back, Charge};
+use diana_store::{CounterSpec, Store};
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::{Take, left};

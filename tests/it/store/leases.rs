@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use diana_core::decision::Decision;
-use diana_core::policy::Quota;
-use diana_core::time::{Now, SECOND, Unit};
+use diana_policy::Quota;
+use diana_policy::decision::Decision;
+use diana_policy::time::{Now, SECOND, Unit};
 use fastrand::Rng;
 
 use kit::store::gateway::{Gateway, PACE, START, interrupt};

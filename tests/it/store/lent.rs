@@ -3,16 +3,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana_core::decision::Decision;
-use diana_core::policy::Quota;
-use diana_core::redis::handle::{Handle, Operation};
-use diana_core::redis::part::Parts;
-use diana_core::redis::protocol::{Back, RuleReply};
-use diana_core::redis::store::RedisStore;
-use diana_core::store::Store;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::{Micros, Now, SECOND, Unit};
+use diana_policy::Quota;
+use diana_policy::decision::Decision;
+use diana_policy::time::{Micros, Now, SECOND, Unit};
+use diana_redis::handle::{Handle, Operation};
+use diana_redis::part::Parts;
+use diana_redis::protocol::{Back, RuleReply};
+use diana_redis::store::RedisStore;
+use diana_store::Store;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::store::gateway::{START, key};

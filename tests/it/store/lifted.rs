@@ -3,15 +3,15 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::{REGISTRY, counted};
-use diana_core::decision::Decision;
-use diana_core::policy::{Quota, Scope};
-use diana_core::settlement::Settlement;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::store::usage::Unliftable;
-use diana_core::store::{CounterSpec, Store};
-use diana_core::time::{Now, SECOND, Unit};
+use diana_algorithm::{REGISTRY, counted};
+use diana_policy::decision::Decision;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::{Now, SECOND, Unit};
+use diana_policy::{Quota, Scope};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::usage::Unliftable;
+use diana_store::{CounterSpec, Store};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::laws::bound::Admission;

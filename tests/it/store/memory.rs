@@ -1,10 +1,10 @@
 //! What callers take in shared data.
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::bans;
-use diana_core::policy::{Quota, Scope};
-use diana_core::port::SharedData;
-use diana_core::time::{SECOND, Unit};
+use diana_algorithm::REGISTRY;
+use diana_limiter::bans;
+use diana_policy::port::SharedData;
+use diana_policy::time::{SECOND, Unit};
+use diana_policy::{Quota, Scope};
 
 use kit::store::gateway::Gateway;
 use kit::store::rule::Rule;
@@ -35,7 +35,7 @@ fn a_live_caller_takes_no_more_than_he_may() {
     for rule in rules() {
         let slices = if rule.short == "SW" { rule.quota.slices.unwrap_or(10) } else { 0 };
         let most = 64 + 4 * slices;
-        let memory = diana_core::store::stores::memory(
+        let memory = diana_store::stores::memory(
             Scope::Gateway,
             rule.algorithm.words(),
             Some(KEYS as usize),
@@ -64,7 +64,7 @@ fn a_flood_takes_the_memory_that_was_said_and_no_more() {
     const FEW: usize = 320;
     for rule in rules() {
         let words = rule.algorithm.words();
-        let memory = diana_core::store::stores::memory(Scope::Gateway, words, Some(FEW), 1);
+        let memory = diana_store::stores::memory(Scope::Gateway, words, Some(FEW), 1);
         let gateway = Gateway::new(rule, FEW, 1);
         (0..20_000).for_each(|caller| _ = gateway.request(0, caller));
         let share = bytes(&gateway) as f64 / memory.shared as f64;

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use diana_core::decision::Decision;
-use diana_core::key::Key;
-use diana_core::policy::{Quota, Scope};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::store::{CounterSpec, Reservation, Store};
-use diana_core::time::{Now, Unit};
+use diana_policy::decision::Decision;
+use diana_policy::key::Key;
+use diana_policy::time::{Now, Unit};
+use diana_policy::{Quota, Scope};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::{CounterSpec, Reservation, Store};
 use kit::fake::Asked;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;

@@ -1,11 +1,11 @@
 //! What Redis is asked when an operator wants to know what a caller used, or to lift it.
 
-use diana_core::bloom::Shape;
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::Back;
-use diana_core::store::CounterSpec;
-use diana_core::store::usage::Unliftable;
-use diana_core::time::Unit;
+use diana_policy::Quota;
+use diana_policy::bloom::Shape;
+use diana_policy::time::Unit;
+use diana_redis::protocol::Back;
+use diana_store::CounterSpec;
+use diana_store::usage::Unliftable;
 use kit::store::gateway::key;
 use kit::store::rule::Rule;
 

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::policy::Quota;
-use diana_core::time::Unit;
+use diana_algorithm::REGISTRY;
+use diana_policy::Quota;
+use diana_policy::time::Unit;
 use fastrand::Rng;
 
 use kit::seed;

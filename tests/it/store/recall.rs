@@ -1,8 +1,8 @@
 //! What a worker knows of a caller without asking the gateway, and for how long.
 
-use diana_core::policy::{Quota, Scope};
-use diana_core::store::stores;
-use diana_core::time::{SECOND, Unit};
+use diana_policy::time::{SECOND, Unit};
+use diana_policy::{Quota, Scope};
+use diana_store::stores;
 use kit::store::gateway::{START, key};
 
 use super::office::{MS, OFTEN, Office, day};

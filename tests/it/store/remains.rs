@@ -2,17 +2,17 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::bans::Bans;
-use diana_core::decision::Decision;
-use diana_core::key::Key;
-use diana_core::policy::{Ban, Quota, Scope};
-use diana_core::port::SharedData;
-use diana_core::store::Store;
-use diana_core::store::remains::Remains;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::{Now, SECOND, Unit};
+use diana_algorithm::REGISTRY;
+use diana_limiter::bans::Bans;
+use diana_policy::decision::Decision;
+use diana_policy::key::Key;
+use diana_policy::port::SharedData;
+use diana_policy::time::{Now, SECOND, Unit};
+use diana_policy::{Ban, Quota, Scope};
+use diana_store::Store;
+use diana_store::remains::Remains;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 use fastrand::Rng;
 use kit::fake::{Asked, FakeSharedData};
 

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::decision::Decision;
-use diana_core::policy::{Quota, Scope};
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::store::{Reservation, Store};
-use diana_core::time::{Now, Unit};
+use diana_algorithm::REGISTRY;
+use diana_policy::decision::Decision;
+use diana_policy::time::{Now, Unit};
+use diana_policy::{Quota, Scope};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::{Reservation, Store};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 

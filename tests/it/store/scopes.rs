@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::{Entry, token_bucket};
-use diana_core::policy::Quota;
-use diana_core::redis::part::Parts;
-use diana_core::redis::store::{NoCodec, RedisStore};
-use diana_core::store::CounterSpec;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::{SECOND, Unit};
+use diana_algorithm::{Entry, token_bucket};
+use diana_policy::Quota;
+use diana_policy::time::{SECOND, Unit};
+use diana_redis::part::Parts;
+use diana_redis::store::{NoCodec, RedisStore};
+use diana_store::CounterSpec;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 use kit::fake::FakeSharedData;
 
 use kit::store::rule::Rule;

@@ -1,11 +1,11 @@
 //! What a rule whose charges are settled does with what Redis said of a caller, and what it tells of what was used.
 
-use diana_core::decision::Retry;
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::{Back, RuleReply};
-use diana_core::settlement::Settlement;
-use diana_core::store::{CounterSpec, Store};
-use diana_core::time::{SECOND, Unit};
+use diana_policy::Quota;
+use diana_policy::decision::Retry;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::{SECOND, Unit};
+use diana_redis::protocol::{Back, RuleReply};
+use diana_store::{CounterSpec, Store};
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::{Take, ended};

@@ -2,16 +2,16 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::IN_FLIGHT;
-use diana_core::bloom::Shape;
-use diana_core::decision::Decision;
-use diana_core::policy::{Quota, Scope};
-use diana_core::settlement::Settlement;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::store::usage::Unliftable;
-use diana_core::store::{CounterSpec, Store};
-use diana_core::time::{Now, SECOND, Unit};
+use diana_algorithm::IN_FLIGHT;
+use diana_policy::bloom::Shape;
+use diana_policy::decision::Decision;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::{Now, SECOND, Unit};
+use diana_policy::{Quota, Scope};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::usage::Unliftable;
+use diana_store::{CounterSpec, Store};
 use kit::fake::FakeSharedData;
 use kit::store::ended;
 use kit::store::gateway::{START, key};

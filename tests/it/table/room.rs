@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana_core::algorithm::Algorithm;
-use diana_core::decision::Decision;
-use diana_core::policy::Quota;
-use diana_core::store::table::{Place, Table};
-use diana_core::time::{Micros, Now, SECOND, Unit};
+use diana_algorithm::Algorithm;
+use diana_policy::Quota;
+use diana_policy::decision::Decision;
+use diana_policy::time::{Micros, Now, SECOND, Unit};
+use diana_store::table::{Place, Table};
 use fastrand::Rng;
 
 use super::{algorithm, at, key, request};

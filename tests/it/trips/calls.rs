@@ -1,7 +1,7 @@
 //! Several calls in one trip: their order, and whose each answer is.
 
-use diana_core::redis::protocol::resp::{Value, values};
-use diana_core::redis::protocol::{Failure, Login, Reply, Script, ScriptAnswer, Trip};
+use diana_redis::protocol::resp::{Value, values};
+use diana_redis::protocol::{Failure, Login, Reply, Script, ScriptAnswer, Trip};
 
 use super::{admits, login, of, trip};
 

@@ -2,7 +2,7 @@
 
 use super::{MILLISECOND, Thread};
 use crate::fleet::redis::{admits, decides};
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
 
 const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{actor: account, unit: day, \
                      rpu: 10, algo: W, scope: global}]}]";

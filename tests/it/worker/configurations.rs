@@ -2,8 +2,8 @@
 
 use super::{House, MILLISECOND, Thread};
 use crate::allocated;
-use diana_core::port::SharedData;
-use diana_core::time::SECOND;
+use diana_policy::port::SharedData;
+use diana_policy::time::SECOND;
 use diana_worker::host::Level;
 use kit::fake::FakeRequest;
 

@@ -4,8 +4,8 @@ use std::rc::{Rc, Weak};
 
 use super::{House, MILLISECOND, Thread};
 use crate::fleet::redis::{admits, decides};
-use diana_core::port::SharedData;
-use diana_core::time::SECOND;
+use diana_policy::port::SharedData;
+use diana_policy::time::SECOND;
 use diana_worker::remote::LOOK;
 use diana_worker::{Instance, Stream};
 use kit::fake::FakeRequest;

@@ -2,7 +2,7 @@
 
 use super::{House, MILLISECOND, Thread};
 use crate::fleet::redis::decides;
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
 
 const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{name: r, actor: account, unit: \
                      second, rpu: 100000, algo: W, scope: global}]}]";

@@ -1,7 +1,7 @@
 //! Gauges that tell of limits, as long as they are in force.
 
 use super::{MILLISECOND, Thread};
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
 
 fn text(rules: &str) -> String {
     format!("keys: 500\nlimits: [{{Url: /, rules: [{rules}]}}]")

@@ -2,8 +2,8 @@
 
 use super::{MILLISECOND, Thread};
 use crate::fleet::redis::decides;
-use diana_core::key::Key;
-use diana_core::time::SECOND;
+use diana_policy::key::Key;
+use diana_policy::time::SECOND;
 use diana_worker::Field;
 
 fn fields(thread: &mut Thread, stream: u32) -> Vec<Field> {

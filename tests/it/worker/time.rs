@@ -1,7 +1,7 @@
 //! The clocks of a worker.
 
 use super::Thread;
-use diana_core::time::{Now, SECOND};
+use diana_policy::time::{Now, SECOND};
 
 const MINUTE: &str =
     "limits: [{Url: /, rules: [{actor: account, unit: minute, rpu: 2, algo: W, scope: local}]}]";

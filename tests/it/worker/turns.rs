@@ -1,7 +1,7 @@
 //! Requests that are held until their turn.
 
 use super::{MILLISECOND, Thread};
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
 
 /// A permit each hundredth of a second, for which anybody waits for twenty seconds.
 const LINE: &str = "limits: [{Url: /, rules: [{actor: account, unit: second, rpu: 100, algo: LB, scope: local, \

@@ -1,6 +1,6 @@
 //! What is asked: random charges, and what of earlier ones comes back.
 
-use diana_core::redis::protocol::{Ask, Back, Charge};
+use diana_redis::protocol::{Ask, Back, Charge};
 
 use super::{Held, MOST, Play};
 use crate::model::{Asked, CHECKS, LIFTS, LOOKS};

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
-use diana_core::permit::Permit;
-use diana_core::port::SharedData;
-use diana_core::time::{Micros, SECOND};
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_limiter::verdict::Verdict;
+use diana_policy::key::Seed;
+use diana_policy::port::SharedData;
+use diana_policy::time::{Micros, SECOND};
+use diana_store::permit::Permit;
 use fastrand::Rng;
 
 use crate::ending::FakeEnding;

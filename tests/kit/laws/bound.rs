@@ -1,10 +1,10 @@
 //! What each algorithm promises, held against an oracle that remembers every admission.
 
-use diana_core::algorithm::Entry;
-use diana_core::calendar::Windows;
-use diana_core::decision::Decision;
-use diana_core::policy::Quota;
-use diana_core::time::Now;
+use diana_algorithm::Entry;
+use diana_algorithm::calendar::Windows;
+use diana_policy::Quota;
+use diana_policy::decision::Decision;
+use diana_policy::time::Now;
 use fastrand::Rng;
 
 use super::case::Case;

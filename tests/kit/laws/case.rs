@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::{Algorithm, Entry, Form};
-use diana_core::policy::{Quota, Zone};
-use diana_core::time::{SECOND, Unit};
+use diana_algorithm::{Algorithm, Entry, Form};
+use diana_policy::time::{SECOND, Unit};
+use diana_policy::{Quota, Zone};
 use fastrand::Rng;
 
 use crate::zones::{SUMMER, zone};

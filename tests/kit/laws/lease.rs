@@ -1,7 +1,7 @@
 //! Permits that are charged first and spent later, or given back.
 
-use diana_core::algorithm::Entry;
-use diana_core::time::{Now, SECOND};
+use diana_algorithm::Entry;
+use diana_policy::time::{Now, SECOND};
 use fastrand::Rng;
 
 use super::bound::{Admission, Promise, promise};

@@ -1,8 +1,8 @@
 //! Charges that are taken back.
 
-use diana_core::algorithm::{Algorithm, Entry};
-use diana_core::decision::{Decision, Retry};
-use diana_core::time::Now;
+use diana_algorithm::{Algorithm, Entry};
+use diana_policy::decision::{Decision, Retry};
+use diana_policy::time::Now;
 use fastrand::Rng;
 
 use super::bound::{Admission, kept};

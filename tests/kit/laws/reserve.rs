@@ -1,8 +1,8 @@
 //! Requests that leave later than their own turn, since another rule holds them.
 
-use diana_core::algorithm::{Entry, REGISTRY};
-use diana_core::decision::{Decision, Retry};
-use diana_core::time::Now;
+use diana_algorithm::{Entry, REGISTRY};
+use diana_policy::decision::{Decision, Retry};
+use diana_policy::time::Now;
 use fastrand::Rng;
 
 use super::bound::{Admission, kept, max_delay};

@@ -1,7 +1,7 @@
 //! Two states that decide alike.
 
-use diana_core::algorithm::Algorithm;
-use diana_core::time::Now;
+use diana_algorithm::Algorithm;
+use diana_policy::time::Now;
 
 /// Holds the decisions from both states about the same arrivals against each other.
 pub fn decide(algorithm: &dyn Algorithm, a: &[u64], b: &[u64], arrivals: Vec<(Now, u64)>) {

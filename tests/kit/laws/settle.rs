@@ -1,10 +1,10 @@
 //! Charges that are settled when it is known what their requests used.
 
-use diana_core::algorithm::{Entry, counted};
-use diana_core::calendar::{Span, Windows};
-use diana_core::policy::{Quota, Settling};
-use diana_core::settlement::Settlement;
-use diana_core::time::Now;
+use diana_algorithm::calendar::{Span, Windows};
+use diana_algorithm::{Entry, counted};
+use diana_policy::settlement::Settlement;
+use diana_policy::time::Now;
+use diana_policy::{Quota, Settling};
 use fastrand::Rng;
 
 use super::case::Case;

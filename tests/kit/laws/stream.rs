@@ -1,6 +1,6 @@
 //! Random arrivals of one caller.
 
-use diana_core::time::Now;
+use diana_policy::time::Now;
 use fastrand::Rng;
 
 use super::case::Case;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::Algorithm;
+use diana_algorithm::Algorithm;
 
 use super::{LONG, State};
 

@@ -1,6 +1,6 @@
 //! Redis's clock may step back, that of the fleet never does.
 
-use diana_core::time::{Now, SECOND};
+use diana_policy::time::{Now, SECOND};
 
 #[derive(Default)]
 pub struct Clock {

@@ -1,7 +1,7 @@
 //! What was used, where that is kept beside what is reserved or used.
 
-use diana_core::decision::Retry;
-use diana_core::time::Now;
+use diana_policy::decision::Retry;
+use diana_policy::time::Now;
 
 use super::Asked;
 use super::look::Look;

@@ -1,7 +1,7 @@
 //! How many callers of a rule have a state of their own; newcomers beyond its bound share some.
 
-use diana_core::calendar::Windows;
-use diana_core::time::SECOND;
+use diana_algorithm::calendar::Windows;
+use diana_policy::time::SECOND;
 
 use super::rule::Rule;
 use super::{FAR, LONG, Model, State};

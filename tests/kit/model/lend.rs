@@ -1,7 +1,7 @@
 //! Leases of a caller.
 
-use diana_core::decision::Decision;
-use diana_core::time::Now;
+use diana_policy::decision::Decision;
+use diana_policy::time::Now;
 
 use super::look::Look;
 use super::{AHEAD, Asked, LEASE};

@@ -1,7 +1,7 @@
 //! What an operator is told, and lifts.
 
-use diana_core::redis::protocol::RuleReply;
-use diana_core::time::Now;
+use diana_policy::time::Now;
+use diana_redis::protocol::RuleReply;
 
 use super::look::{Look, NOTHING};
 use super::{LIFTS, Receipts};

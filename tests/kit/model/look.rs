@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::Algorithm;
-use diana_core::decision::{Decision, Retry};
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::RuleReply;
-use diana_core::time::Now;
+use diana_algorithm::Algorithm;
+use diana_policy::Quota;
+use diana_policy::decision::{Decision, Retry};
+use diana_policy::time::Now;
+use diana_redis::protocol::RuleReply;
 
 use super::bucket::Bucket;
 use super::rule::Rule;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::Asked;
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
 
 /// For how long a holder is believed that has said that it lives, in milliseconds: Redis expires keys by these.
 const LIVES: u64 = 1500;

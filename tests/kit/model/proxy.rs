@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use diana_core::redis::protocol::resp::{command, word};
+use diana_redis::protocol::resp::{command, word};
 
 use super::redis::Redis;
 use super::wire::commands;

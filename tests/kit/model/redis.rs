@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use diana_core::decision::Retry;
-use diana_core::redis::protocol::RuleReply;
-use diana_core::time::SECOND;
+use diana_policy::decision::Retry;
+use diana_policy::time::SECOND;
+use diana_redis::protocol::RuleReply;
 
 use super::places::Places;
 use super::rule::Rule;

@@ -1,8 +1,8 @@
 //! A rule that the fleet counts.
 
-use diana_core::algorithm::{Entry, REGISTRY};
-use diana_core::policy::Quota;
-use diana_core::redis::protocol::Numbers;
+use diana_algorithm::{Entry, REGISTRY};
+use diana_policy::Quota;
+use diana_redis::protocol::Numbers;
 
 use crate::laws::case::Case;
 

@@ -1,7 +1,7 @@
 //! A sliding window by its slices, for parts of an ask that the steps in Rust do not have.
 
-use diana_core::policy::Quota;
-use diana_core::ring::Ring;
+use diana_policy::Quota;
+use diana_policy::ring::Ring;
 
 /// The slices of a rule.
 #[derive(Clone, Copy)]

@@ -1,10 +1,10 @@
 //! A call as Redis sees it: commands, and numbers in MessagePack.
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::calendar::Windows;
-use diana_core::policy::{Quota, Zone};
-use diana_core::redis::protocol::resp::{Value, values};
-use diana_core::time::Unit;
+use diana_algorithm::REGISTRY;
+use diana_algorithm::calendar::Windows;
+use diana_policy::time::Unit;
+use diana_policy::{Quota, Zone};
+use diana_redis::protocol::resp::{Value, values};
 
 use super::Asked;
 use super::rule::Rule;

@@ -1,10 +1,10 @@
 //! What a caller used is lifted, again and again, while its requests are under way that were reserved by whichever plan:
 //! an oracle that remembers every reservation says what stays charged, and that nobody gets more from then on.
 
-use diana_core::algorithm::Entry;
-use diana_core::policy::Quota;
-use diana_core::settlement::Settlement;
-use diana_core::time::Now;
+use diana_algorithm::Entry;
+use diana_policy::Quota;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::Now;
 use fastrand::Rng;
 
 use super::{Given, keeps_the_bound, window};

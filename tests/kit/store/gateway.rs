@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::fake::FakeSharedData;
-use diana_core::decision::Decision;
-use diana_core::key::{Key, KeyHasher, Seed};
-use diana_core::policy::Scope;
-use diana_core::port::SharedData;
-use diana_core::store::Store;
-use diana_core::store::slots::traffic::Traffic;
-use diana_core::store::stores::Stores;
-use diana_core::store::tables::Tables;
-use diana_core::time::{Now, SECOND};
+use diana_policy::Scope;
+use diana_policy::decision::Decision;
+use diana_policy::key::{Key, KeyHasher, Seed};
+use diana_policy::port::SharedData;
+use diana_policy::time::{Now, SECOND};
+use diana_store::Store;
+use diana_store::slots::traffic::Traffic;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
 use fastrand::Rng;
 
 use super::rule::Rule;

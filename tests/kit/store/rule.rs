@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use diana_core::algorithm::{Algorithm, Entry, Leasing, REGISTRY};
-use diana_core::policy::Quota;
-use diana_core::store::CounterSpec;
-use diana_core::time::{Now, Unit};
+use diana_algorithm::{Algorithm, Entry, Leasing, REGISTRY};
+use diana_policy::Quota;
+use diana_policy::time::{Now, Unit};
+use diana_store::CounterSpec;
 use fastrand::Rng;
 
 use crate::laws::bound::{self, Admission, Promise};
@@ -86,7 +86,7 @@ impl Rule {
             unit_cost: if *is_even || !lends { quota.cost } else { 1 },
             fingerprint: 7,
             keys,
-            lines: diana_core::store::stores::lines(1),
+            lines: diana_store::stores::lines(1),
             daily: None,
             beside: false,
         }

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use diana_core::report::explained::seconds;
-use diana_core::time::{Micros, SECOND};
+use diana_limiter::report::explained::seconds;
+use diana_policy::time::{Micros, SECOND};
 use serde_json::{Map, Value, json};
 
 use crate::replay::counts::Counts;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use diana_core::time::{Micros, spell};
+use diana_policy::time::{Micros, spell};
 
 use crate::replay::counts::Counts;
 use crate::replay::report::{Differences, Report, instant};

@@ -1,7 +1,7 @@
 //! Any bytes are a configuration or a list of problems, in bounded memory; what is accepted can be run.
 
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
+use diana_limiter::engine::Engine;
+use diana_policy::key::Seed;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
 
@@ -17,9 +17,9 @@ pub fn run(input: &[u8]) {
             return;
         }
     };
-    let (own, summary) = (policy.own(), diana_core::sizing::summary(&policy));
+    let (own, summary) = (policy.own(), diana_limiter::sizing::summary(&policy));
     assert_eq!(
-        diana_core::sizing::summary(&diana_config::parse(input).expect("it was accepted")),
+        diana_limiter::sizing::summary(&diana_config::parse(input).expect("it was accepted")),
         summary
     );
     let mut engine =

@@ -1,8 +1,8 @@
 //! Cookies: what is found is what an independent reading finds, however the pairs are spread over
 //! headers.
 
-use diana_core::identity::Found;
-use diana_core::identity::cookie::KIND;
+use diana_request::identity::Found;
+use diana_request::identity::cookie::KIND;
 use kit::fake::FakeRequest;
 
 /// Headers, one per line.

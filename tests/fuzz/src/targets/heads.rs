@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use diana_core::port::SharedData;
-use diana_core::time::SECOND;
+use diana_policy::port::SharedData;
+use diana_policy::time::SECOND;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 

@@ -1,6 +1,6 @@
 //! Host names: neither case, port, user nor closing dots make another host of one.
 
-use diana_core::policy::Host;
+use diana_policy::Host;
 
 /// A pattern, and below it an authority.
 pub fn run(input: &[u8]) {

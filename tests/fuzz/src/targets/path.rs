@@ -1,9 +1,9 @@
 //! Paths: whatever a request spells, a rule for a path judges it if the path leads there in a reading
 //! that a router or an upstream may take.
 
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_policy::key::Seed;
+use diana_limiter::verdict::Verdict;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
 //! Query parameters: neither another spelling of the value nor another order makes another caller.
 
-use diana_core::identity::Found;
-use diana_core::identity::query::KIND;
+use diana_request::identity::Found;
+use diana_request::identity::query::KIND;
 use kit::fake::FakeRequest;
 
 pub fn run(input: &[u8]) {

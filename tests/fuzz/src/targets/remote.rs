@@ -1,9 +1,9 @@
 //! What a configuration centre answers, and what workers leave each other of it in shared data: a good
 //! document goes into force soon after it can be had, whatever was there before.
 
-use diana_core::policy::Policy;
-use diana_core::port::{Answer, SharedData};
-use diana_core::time::{Micros, SECOND};
+use diana_policy::Policy;
+use diana_policy::port::{Answer, SharedData};
+use diana_policy::time::{Micros, SECOND};
 use diana_worker::remote::{Access, LOOK, Outcome, Poller};
 use fastrand::Rng;
 use kit::fake::{FakeCallout, FakeEnvironment, FakeSharedData};

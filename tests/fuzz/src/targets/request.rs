@@ -1,10 +1,10 @@
 //! No request, however hostile, does more than be judged; and whatever it spells, a limit on
 //! everything holds.
 
-use diana_core::engine::Engine;
-use diana_core::key::Seed;
-use diana_core::time::{Now, SECOND};
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Engine;
+use diana_policy::key::Seed;
+use diana_policy::time::{Now, SECOND};
+use diana_limiter::verdict::Verdict;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::cell::RefCell;
 use std::rc::Rc;

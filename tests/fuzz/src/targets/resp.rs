@@ -1,6 +1,6 @@
 //! Replies of Redis: what is read and written again is read as the same.
 
-use diana_core::redis::protocol::resp::{Value, command, values, word};
+use diana_redis::protocol::resp::{Value, command, values, word};
 
 pub fn run(input: &[u8]) {
     // A reply of three bytes takes some dozens.

@@ -1,6 +1,6 @@
 //! The script in a real Redis against the same steps in Rust, on asks that the fuzzer chooses.
 
-use diana_core::algorithm::REGISTRY;
+use diana_algorithm::REGISTRY;
 
 use kit::compare;
 use kit::server::Server;

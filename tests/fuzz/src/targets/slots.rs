@@ -1,9 +1,9 @@
 //! Slots in shared data: whatever stands there gives no caller more than one fresh limit beside what
 //! workers hold, and the next window is like any other.
 
-use diana_core::policy::Quota;
-use diana_core::port::SharedData;
-use diana_core::time::{SECOND, Unit};
+use diana_policy::Quota;
+use diana_policy::port::SharedData;
+use diana_policy::time::{SECOND, Unit};
 use fastrand::Rng;
 
 use crate::spoil::spoil_words;

@@ -1,8 +1,8 @@
 //! What lies under our keys in Redis and was not written by the script: it counts as empty and is
 //! replaced, or could be ours.
 
-use diana_core::algorithm::REGISTRY;
-use diana_core::redis::protocol::resp::{command, word};
+use diana_algorithm::REGISTRY;
+use diana_redis::protocol::resp::{command, word};
 use fastrand::Rng;
 
 use kit::rules::{Rule, today, trip};

@@ -3,11 +3,11 @@
 
 use std::rc::Rc;
 
-use diana_core::hot::spotter::{Spotter, Storage};
-use diana_core::key::Key;
-use diana_core::policy::Hot;
-use diana_core::port::SharedData;
-use diana_core::time::SECOND;
+use diana_store::hot::spotter::{Spotter, Storage};
+use diana_policy::key::Key;
+use diana_policy::Hot;
+use diana_policy::port::SharedData;
+use diana_policy::time::SECOND;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 

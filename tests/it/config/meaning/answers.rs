@@ -1,8 +1,8 @@
 //! What is answered.
 
 use super::super::policy;
-use diana_core::policy::{BodyPiece, LimitFields};
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
+use diana_policy::{BodyPiece, LimitFields};
 
 #[test]
 fn responses_are_merged_field_by_field() {

@@ -1,8 +1,8 @@
 //! Whom rules count, and what they apply to.
 
 use super::super::policy;
-use diana_core::policy::{Condition, Field, Test};
-use diana_core::port::Property;
+use diana_policy::port::Property;
+use diana_policy::{Condition, Field, Test};
 
 #[test]
 fn actors() {

@@ -1,8 +1,8 @@
 //! Units, durations and time zones.
 
 use super::super::{policy, rule, with_rule};
-use diana_core::policy::Zone;
-use diana_core::time::{SECOND, Unit};
+use diana_policy::Zone;
+use diana_policy::time::{SECOND, Unit};
 
 #[test]
 fn durations() {

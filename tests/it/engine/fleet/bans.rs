@@ -1,8 +1,8 @@
 //! Rules for the fleet whose bans Redis counts.
 
-use diana_core::policy::redis::OnFailure;
-use diana_core::port::Call;
-use diana_core::time::SECOND;
+use diana_policy::port::Call;
+use diana_policy::redis::OnFailure;
+use diana_policy::time::SECOND;
 use kit::model::wire::{Asking, commands};
 
 use super::{Worker, ann, opinion};

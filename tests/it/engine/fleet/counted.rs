@@ -1,6 +1,6 @@
 //! Requests of which only some count, counted in Redis: what is reserved is told apart from what was used.
 
-use diana_core::port::Clock;
+use diana_policy::port::Clock;
 use fastrand::Rng;
 use kit::ending::FakeEnding;
 use kit::model::redis::Redis;

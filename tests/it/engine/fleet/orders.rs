@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use diana_core::engine::inquiry::{Cannot, Inquired, Order, Seen};
-use diana_core::policy::redis::OnFailure;
-use diana_core::port::{Answer, Call, Clock};
-use diana_core::store::usage::Unliftable;
-use diana_core::time::SECOND;
+use diana_limiter::engine::inquiry::{Cannot, Inquired, Order, Seen};
+use diana_policy::port::{Answer, Call, Clock};
+use diana_policy::redis::OnFailure;
+use diana_policy::time::SECOND;
+use diana_store::usage::Unliftable;
 use kit::model::proxy::{Proxy, split};
 use kit::model::wire::{Asking, commands};
 use kit::model::{LIFTS, LOOKS};

@@ -1,8 +1,8 @@
 //! Rules of one request that lie in several parts of Redis.
 
-use diana_core::policy::redis::OnFailure;
-use diana_core::port::Call;
-use diana_core::time::SECOND;
+use diana_policy::port::Call;
+use diana_policy::redis::OnFailure;
+use diana_policy::time::SECOND;
 use kit::fake::FakeRequest;
 use kit::model::Asked;
 use kit::model::proxy::Proxy;

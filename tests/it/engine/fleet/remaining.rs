@@ -1,6 +1,6 @@
 //! Of rules that Redis was not asked about the remaining permits are unknown, and not reported.
 
-use diana_core::policy::redis::OnFailure;
+use diana_policy::redis::OnFailure;
 use kit::fake::FakeRequest;
 use kit::model::redis::Redis;
 

@@ -1,10 +1,10 @@
 //! Requests that are asked about more than once.
 
-use diana_core::key::Seed;
-use diana_core::policy::redis::OnFailure;
-use diana_core::port::{Answer, Call, Clock};
-use diana_core::time::SECOND;
-use diana_core::verdict::Verdict;
+use diana_limiter::verdict::Verdict;
+use diana_policy::key::Seed;
+use diana_policy::port::{Answer, Call, Clock};
+use diana_policy::redis::OnFailure;
+use diana_policy::time::SECOND;
 use kit::fake::FakeRequest;
 use kit::model::proxy::Proxy;
 use kit::model::redis::Redis;

@@ -1,6 +1,6 @@
 //! What is settled when Redis goes away, or was away when it was charged.
 
-use diana_core::port::Clock;
+use diana_policy::port::Clock;
 use kit::ending::FakeEnding;
 use kit::model::redis::Redis;
 

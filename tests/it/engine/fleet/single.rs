@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use diana_core::policy::redis::OnFailure;
-use diana_core::port::Clock;
-use diana_core::time::SECOND;
+use diana_policy::port::Clock;
+use diana_policy::redis::OnFailure;
+use diana_policy::time::SECOND;
 use fastrand::Rng;
 use kit::fake::FakeRequest;
 use kit::model::proxy::Proxy;

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use diana_core::engine::Resumed;
-use diana_core::key::Seed;
-use diana_core::policy::redis::OnFailure;
-use diana_core::port::{Answer, Call, Clock};
-use diana_core::time::SECOND;
-use diana_core::verdict::Verdict;
+use diana_limiter::engine::Resumed;
+use diana_limiter::verdict::Verdict;
+use diana_policy::key::Seed;
+use diana_policy::port::{Answer, Call, Clock};
+use diana_policy::redis::OnFailure;
+use diana_policy::time::SECOND;
 use kit::fake::{FakeRequest, FakeSharedData};
 use kit::model::redis::Redis;
 

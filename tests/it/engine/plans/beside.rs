@@ -1,6 +1,6 @@
 //! Plans beside bans and daily quotas: both see the numbers of the plan that a request is judged by.
 
-use diana_core::engine::inquiry::{Inquired, Order};
+use diana_limiter::engine::inquiry::{Inquired, Order};
 use fastrand::Rng;
 use kit::seed;
 

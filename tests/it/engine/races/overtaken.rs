@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana_core::verdict::Verdict;
+use diana_limiter::verdict::Verdict;
 
 use super::super::{Lines, field};
 use super::Gateway;

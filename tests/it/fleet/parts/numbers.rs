@@ -1,6 +1,6 @@
 //! Gateways of one namespace that go by different numbers of parts.
 
-use diana_core::time::SECOND;
+use diana_policy::time::SECOND;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 

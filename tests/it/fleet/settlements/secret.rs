@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use diana_core::key::Seed;
-use diana_core::redis::part::{Part, Parts};
+use diana_policy::key::Seed;
+use diana_redis::part::{Part, Parts};
 use kit::fake::FakeSharedData;
 use kit::model::redis::Redis;
 use kit::model::wire::{Asking, commands};

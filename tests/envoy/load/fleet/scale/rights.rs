@@ -11,7 +11,7 @@ const BESIDE_THE_SCRIPT: [&str; 4] = ["evalsha", "eval", "cluster|slots", "askin
 
 #[test]
 fn redis_user_has_only_the_rights_that_are_used() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/core/redis/protocol/script");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/redis/protocol/script");
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let script: String = files.map(|file| fs::read_to_string(file).unwrap()).collect();
     let users = users();

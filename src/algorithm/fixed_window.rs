@@ -1,0 +1,193 @@
+//! Fixed window: at most `rpu` in each window; windows are those of the calendar.
+//!
+//! A window is known by its end on the wall clock. That clock may step back: then the window in
+//! force stays in force, and ends at the latest when its own length of monotonic time has passed
+//! since its first request.
+
+use std::rc::Rc;
+
+use super::{Algorithm, BuiltAlgorithm, Can, Codec, Conflict, Entry};
+use crate::calendar::Windows;
+use diana_policy::Quota;
+use diana_policy::decision::Decision;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::{Micros, Now};
+
+/// `W` in the registry.
+pub const ENTRY: Entry = Entry {
+    short: "W",
+    long: "window",
+    keys: &[],
+    build,
+    can: |_| Can::WINDOW,
+    codec: Some(Codec { kind: "W", numbers: |_| [0; 3] }),
+    part: Quota::part,
+    by_calendar: true,
+    // What a window was known by before was its number.
+    layout: |_| Entry::PLAIN + 1,
+};
+
+#[derive(Debug)]
+struct FixedWindow {
+    rpu: u64,
+    unit: Micros,
+    windows: Windows,
+}
+
+/// A window with at least one permit used; `used` is zero in the state of nobody.
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    /// When it ends by the wall clock.
+    ends: Micros,
+    used: u64,
+    /// When it ends at the latest, by the monotonic clock.
+    latest: Micros,
+}
+
+fn build(quota: &Quota) -> BuiltAlgorithm {
+    if quota.cost > quota.rpu && quota.rpu > 0 {
+        return Err(vec![Conflict::cost_above_rpu(quota)]);
+    }
+    Ok(Rc::new(FixedWindow { rpu: quota.rpu, unit: quota.period(), windows: Windows::of(quota) }))
+}
+
+impl Window {
+    fn load(state: &[u64]) -> Window {
+        match *state {
+            [ends, used, latest] => Window { ends, used, latest },
+            _ => Window::default(),
+        }
+    }
+
+    fn save(self, state: &mut [u64]) {
+        if let [ends, used, latest] = state {
+            (*ends, *used, *latest) = (self.ends, self.used, self.latest);
+        }
+    }
+
+    fn plus(self, permits: u64) -> Window {
+        Window { used: self.used.saturating_add(permits), ..self }
+    }
+
+    /// What was used, if it was in the same window as another one is.
+    fn beside(self, other: Window) -> Window {
+        let is_it = (self.ends, self.latest) == (other.ends, other.latest);
+        Window { used: if is_it { self.used } else { 0 }, ..other }
+    }
+
+    /// Ticks until it ends.
+    fn left(self, now: Now) -> Micros {
+        self.ends.saturating_sub(now.wall).min(self.latest.saturating_sub(now.mono))
+    }
+}
+
+impl FixedWindow {
+    /// The window in force at `now`: the one in `state`, or a new one.
+    fn current(&self, state: &[u64], now: Now) -> Window {
+        let window = Window::load(state);
+        if window.used > 0 && window.left(now) > 0 {
+            return window;
+        }
+        let planned = self.windows.at(now.wall);
+        Window { ends: planned.ends, used: 0, latest: now.mono.saturating_add(planned.length) }
+    }
+
+    /// The monotonic instant of the first request of `window`.
+    fn first(&self, window: Window) -> Micros {
+        window.latest.saturating_sub(self.windows.at(window.ends.saturating_sub(1)).length)
+    }
+}
+
+impl Algorithm for FixedWindow {
+    fn words(&self) -> usize {
+        3
+    }
+
+    fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
+        if cost > self.rpu {
+            return Decision::NEVER;
+        }
+        let window = self.current(old, now);
+        let used = window.used.saturating_add(cost);
+        if used > self.rpu {
+            return Decision::retry(window.left(now));
+        }
+        Window { used, ..window }.save(new);
+        Decision::NOW
+    }
+
+    fn receipt(&self, charged: &[u64]) -> u64 {
+        self.first(Window::load(charged))
+    }
+
+    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
+        let window = Window::load(old);
+        let back = if self.first(window) == receipt { permits } else { 0 };
+        Window { used: window.used.saturating_sub(back), ..window }.save(new);
+    }
+
+    fn debit(&self, old: &[u64], now: Now, permits: u64, new: &mut [u64]) {
+        self.current(old, now).plus(permits).save(new);
+    }
+
+    fn charged(&self, state: &[u64], now: Now) -> u64 {
+        self.current(state, now).used
+    }
+
+    fn note_used(
+        &self,
+        used: &[u64],
+        charged: &[u64],
+        now: Now,
+        settlement: &Settlement,
+        new: &mut [u64],
+    ) {
+        // Both are of the same window.
+        let known = Window::load(used);
+        let old = match Window::load(charged) {
+            window if self.first(window) == settlement.receipt => {
+                known.beside(window).plus(settlement.used.min(settlement.reserved))
+            }
+            window => known.beside(window),
+        };
+        old.save(new);
+        if settlement.debt() > 0 {
+            let window = self.current(charged, now);
+            old.beside(window).plus(settlement.debt()).save(new);
+        }
+    }
+
+    fn without_used(&self, charged: &[u64], used: &[u64], new: &mut [u64]) -> bool {
+        let (window, known) = (Window::load(charged), Window::load(used));
+        let used = window.used.saturating_sub(known.beside(window).used);
+        Window { used, ..window }.save(new);
+        true
+    }
+
+    fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros> {
+        Some(now.mono.saturating_add(Window::load(charged).left(now)))
+    }
+
+    fn lift(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
+        // It begins anew, so that no older receipt is one of its own.
+        super::only(self, now, out, new);
+        true
+    }
+
+    fn most_at_once(&self) -> u64 {
+        self.rpu
+    }
+
+    fn remaining(&self, state: &[u64], now: Now) -> u64 {
+        self.rpu.saturating_sub(self.charged(state, now))
+    }
+
+    fn expires(&self, state: &[u64], now: Now) -> Micros {
+        let window = Window::load(state);
+        if window.used == 0 { 0 } else { now.mono.saturating_add(window.left(now)) }
+    }
+
+    fn policy(&self) -> (u64, Micros) {
+        (self.rpu, self.unit)
+    }
+}

@@ -1,0 +1,77 @@
+//! Leaky bucket: slots exactly `unit / rpu` apart; a request that comes early waits for its slot.
+//!
+//! A request whose slot lies more than `max_queue` intervals or `max_delay` ahead is refused at
+//! once. The wait that the source document derives from a count of blocked threads follows here
+//! from the debt alone, so nothing leaks when a waiting request disappears.
+
+use super::{BuiltAlgorithm, Can, Codec, Conflict, Entry, Leasing, bucket, hold, warm_up};
+use diana_policy::Quota;
+use diana_policy::time::{Micros, SECOND, spell};
+
+/// `LB` in the registry.
+pub const ENTRY: Entry = Entry {
+    short: "LB",
+    long: "leaky bucket",
+    // Without any wait it would be a token bucket of one permit.
+    keys: &[warm_up::KEY, hold::max_delay(1_000), hold::MAX_QUEUE],
+    build,
+    can: |_| Can { queues: true, holds: true, leasing: Leasing::Never, settles: false },
+    codec: Some(Codec {
+        kind: "LB",
+        // It is a token bucket as large as what it is asked for.
+        numbers: |quota| [Codec::NONE, Codec::signed(max_delay(quota)), hold::places(quota)],
+    }),
+    part,
+    by_calendar: false,
+    layout: |_| Entry::PLAIN + 2,
+};
+
+/// Ticks that a request is held at most.
+fn max_delay(quota: &Quota) -> Micros {
+    quota.max_delay.unwrap_or(SECOND)
+}
+
+/// Slots are further apart where a gateway has only a part of them: who could wait for the next one
+/// still can.
+fn part(quota: &Quota, gateways: u64) -> Quota {
+    let part = quota.part(gateways);
+    let apart = part.period().div_ceil(part.rpu.max(1));
+    let longest = max_delay(quota).max(apart);
+    Quota { max_delay: if part.rpu > 0 { Some(longest) } else { quota.max_delay }, ..part }
+}
+
+fn build(quota: &Quota) -> BuiltAlgorithm {
+    let unit = quota.period();
+    let max_delay = max_delay(quota).max(1);
+    let mut conflicts = warm_up::conflicts(quota);
+    if quota.rpu > 0 {
+        if quota.cost > quota.rpu {
+            conflicts.push(Conflict::cost_above_rpu(quota));
+        }
+        if u128::from(unit) > u128::from(max_delay) * u128::from(quota.rpu) {
+            conflicts.push(slots_too_far_apart(quota, max_delay));
+        }
+    }
+    if !conflicts.is_empty() {
+        return Err(conflicts);
+    }
+    // It has room for a single request or, if it refuses everything, for none.
+    let burst = (quota.rpu == 0).then_some(0);
+    Ok(bucket::build(quota, burst, Some(hold::reach(quota, max_delay))))
+}
+
+fn slots_too_far_apart(quota: &Quota, max_delay: Micros) -> Conflict {
+    let unit = quota.period();
+    let delay = spell(max_delay);
+    let least = unit.div_ceil(max_delay);
+    let longer =
+        if unit.div_ceil(quota.rpu) <= hold::LONGEST { ", a longer `max_delay`" } else { "" };
+    let message = format!(
+        "found `{}`: slots would be further apart than `max_delay`, {delay}, so that nobody could \
+         wait for the next one; allowed: at least {least} per {}{longer}, or `algo: TB` with \
+         `burst: 1`, which refuses early requests",
+        quota.rpu,
+        quota.unit.name()
+    );
+    Conflict { key: "rpu", with: &["unit", "max_delay"], message }
+}

@@ -1,0 +1,184 @@
+//! Sliding window: at most `rpu` in every interval of one unit, wherever it starts.
+//!
+//! The unit is cut into `slices`. An interval touches one slice more than it is long, so the sum
+//! over `slices + 1` slices bounds every interval; under saturation that admits on average
+//! `rpu · slices / (slices + 1)` per unit.
+
+use std::rc::Rc;
+
+use super::{Algorithm, BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Setting, copy};
+use diana_policy::Quota;
+use diana_policy::decision::Decision;
+use diana_policy::ring::Ring;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::{Micros, Now};
+
+/// `SW` in the registry.
+pub const ENTRY: Entry = Entry {
+    short: "SW",
+    long: "sliding window",
+    keys: &[Setting {
+        name: "slices",
+        field: |quota| &mut quota.slices,
+        form: Form::Number,
+        min: 1,
+        max: 60,
+        global: true,
+        by_plan: false,
+    }],
+    build,
+    can: |_| Can::WINDOW,
+    codec: Some(Codec {
+        kind: "SW",
+        numbers: |quota| [Codec::signed(slices(quota)), 0, 0],
+        // Most of the time in which the script lends for the next slice.
+    }),
+    part: Quota::part,
+    by_calendar: false,
+    layout: |quota| Entry::PLAIN + 100 + slices(quota),
+};
+
+/// Slices of a unit, 1 ..= 60.
+fn slices(quota: &Quota) -> u64 {
+    quota.slices.unwrap_or(10).clamp(1, 60)
+}
+
+#[derive(Debug)]
+struct SlidingWindow {
+    rpu: u64,
+    unit: Micros,
+    slices: u64,
+    /// Ticks of a slice, where the unit is a multiple of it: one division instead of three.
+    even: Option<Micros>,
+    ring: Ring,
+}
+
+fn build(quota: &Quota) -> BuiltAlgorithm {
+    if quota.cost > quota.rpu && quota.rpu > 0 {
+        return Err(vec![Conflict::cost_above_rpu(quota)]);
+    }
+    let slices = slices(quota);
+    let ring = Ring::new(slices as usize + 1);
+    let unit = quota.period();
+    let even = unit.is_multiple_of(slices).then_some(unit / slices);
+    Ok(Rc::new(SlidingWindow { rpu: quota.rpu, unit, slices, even, ring }))
+}
+
+impl SlidingWindow {
+    /// The slice that `time` lies in. A unit need not be a multiple of `slices` ticks, so whole
+    /// units and the rest are counted apart: nothing drifts and nothing overflows.
+    fn slice(&self, time: Micros) -> u64 {
+        if let Some(length) = self.even {
+            return time / length;
+        }
+        time / self.unit * self.slices + time % self.unit * self.slices / self.unit
+    }
+
+    /// The first tick of `slice`.
+    fn start(&self, slice: u64) -> Micros {
+        let units = (slice / self.slices).saturating_mul(self.unit);
+        units.saturating_add((slice % self.slices * self.unit).div_ceil(self.slices))
+    }
+
+    /// The slice in force; a clock that stepped back stays in the newest slice.
+    fn current(&self, state: &[u64], now: Now) -> u64 {
+        self.slice(now.mono).max(self.ring.newest(state))
+    }
+}
+
+impl Algorithm for SlidingWindow {
+    fn words(&self) -> usize {
+        self.ring.words()
+    }
+
+    fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
+        if cost > self.rpu {
+            return Decision::NEVER;
+        }
+        let slice = self.current(old, now);
+        let mut over = self.ring.sum(old, slice).saturating_add(cost).saturating_sub(self.rpu);
+        if over == 0 {
+            copy(old, new);
+            self.ring.add(new, slice, cost);
+            return Decision::NOW;
+        }
+        let enough = self.ring.slices(slice).find(|&old_slice| {
+            over = over.saturating_sub(self.ring.count(old, old_slice));
+            over == 0
+        });
+        // A slice is forgotten when the one `slices + 1` after it begins.
+        let free = enough.unwrap_or(slice).saturating_add(self.slices + 1);
+        Decision::retry(self.start(free).saturating_sub(now.mono))
+    }
+
+    fn receipt(&self, charged: &[u64]) -> u64 {
+        self.ring.newest(charged)
+    }
+
+    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
+        copy(old, new);
+        self.ring.take(new, receipt, permits);
+    }
+
+    fn debit(&self, old: &[u64], now: Now, permits: u64, new: &mut [u64]) {
+        copy(old, new);
+        self.ring.add(new, self.current(old, now), permits);
+    }
+
+    fn charged(&self, state: &[u64], now: Now) -> u64 {
+        self.ring.sum(state, self.current(state, now))
+    }
+
+    fn note_used(
+        &self,
+        used: &[u64],
+        charged: &[u64],
+        now: Now,
+        settlement: &Settlement,
+        new: &mut [u64],
+    ) {
+        copy(used, new);
+        let permits = settlement.used.min(settlement.reserved);
+        self.ring.add_late(new, settlement.receipt, permits);
+        self.ring.add(new, self.current(charged, now), settlement.debt());
+    }
+
+    fn without_used(&self, charged: &[u64], used: &[u64], new: &mut [u64]) -> bool {
+        copy(charged, new);
+        for slice in self.ring.slices(self.ring.newest(charged)) {
+            self.ring.take(new, slice, self.ring.count(used, slice));
+        }
+        true
+    }
+
+    fn spend_by(&self, charged: &[u64], _now: Now) -> Option<Micros> {
+        // Spent in a later slice they would be forgotten too early.
+        Some(self.start(self.ring.newest(charged).saturating_add(1)))
+    }
+
+    fn lift(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
+        super::only(self, now, out, new);
+        true
+    }
+
+    fn most_at_once(&self) -> u64 {
+        self.rpu
+    }
+
+    fn remaining(&self, state: &[u64], now: Now) -> u64 {
+        self.rpu.saturating_sub(self.charged(state, now))
+    }
+
+    fn expires(&self, state: &[u64], _now: Now) -> Micros {
+        // Every slice is forgotten by then; after a refund that may be later than need be.
+        match self.ring.newest(state) {
+            0 if self.ring.count(state, 0) == 0 => 0,
+            newest => self.start(newest.saturating_add(self.slices + 1)),
+        }
+    }
+
+    fn policy(&self) -> (u64, Micros) {
+        // All slices that are counted together: a client that spreads `rpu` permits over a unit alone is refused.
+        (self.rpu, self.unit.saturating_add(self.unit.div_ceil(self.slices)))
+    }
+}

@@ -1,0 +1,89 @@
+//! Warming up: after idleness one request passes at once, and the slots behind it begin nearly three
+//! times `unit / rpu` apart and draw nearer until, after `warm_up`, they are `unit / rpu` apart.
+//!
+//! This is Guava's `SmoothWarmingUp` with cold factor 3. An idle bucket stores permits, one per `unit / rpu` and
+//! `warm_up · rpu / unit` at most. The more it has stored, the longer a request takes that takes one out. All amounts are
+//! in permits times ticks, as in `debt.rs`: the store grows by `rpu` in an idle tick, and a permit takes `unit` from it.
+//! Permits in the upper half of the store take longer.
+
+use super::{Conflict, Form, Setting};
+use diana_policy::Quota;
+use diana_policy::time::SECOND;
+
+/// `warm_up`, in ticks. With an hour at the largest `rpu` the store fits into 64 bits.
+pub(super) const KEY: Setting = Setting {
+    name: "warm_up",
+    field: |quota| &mut quota.warm_up,
+    form: Form::Duration,
+    min: 1_000,
+    max: 3_600 * SECOND,
+    global: false,
+    by_plan: false,
+};
+
+/// The combinations with `warm_up` that mean nothing.
+pub(super) fn conflicts(quota: &Quota) -> Vec<Conflict> {
+    let mut conflicts = Vec::new();
+    if quota.warm_up.is_some() && quota.rpu == 0 {
+        conflicts.push(Conflict::beside_nothing("warm_up"));
+    }
+    if quota.warm_up.is_some() && quota.burst.is_some() {
+        let message = "means nothing beside `warm_up`: after idleness one request passes at once";
+        conflicts.push(Conflict { key: "burst", with: &["warm_up"], message: message.into() });
+    }
+    conflicts
+}
+
+/// The store of a bucket. A caller's state has the missing permits, so that all zero is the state of a new caller.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WarmUp {
+    /// The size of the store. 0 without `warm_up`: then no permit is missing, and no charge costs extra.
+    cold: u64,
+}
+
+impl WarmUp {
+    pub(super) fn of(quota: &Quota) -> WarmUp {
+        let size = |warm_up: u64| warm_up.saturating_mul(quota.rpu).max(1);
+        WarmUp { cold: quota.warm_up.map_or(0, size) }
+    }
+
+    /// Words of state.
+    pub(super) fn words(self) -> usize {
+        usize::from(self.cold > 0)
+    }
+
+    /// Takes `amount` out of a store that lacks `missing`, and has grown by `idle` since. Returns the extra cost of the
+    /// charge and the missing permits after it.
+    pub(super) fn take(self, amount: u128, missing: u64, idle: u128) -> (u128, u64) {
+        let from = self.cold.saturating_sub(missing.saturating_sub(bounded(idle)));
+        let to = from.saturating_sub(bounded(amount));
+        (self.extra(from, to), self.cold - to)
+    }
+
+    /// Puts `amount` back into a store that lacks `missing`. Returns the extra cost of the charge and the missing
+    /// permits after it.
+    pub(super) fn put_back(self, amount: u128, missing: u64) -> (u128, u64) {
+        let to = self.cold.saturating_sub(missing);
+        let from = to.saturating_add(bounded(amount)).min(self.cold);
+        // A charge that emptied the store may have found less than `amount` in it. Then the extra cost is unknown.
+        let extra = if to > 0 { self.extra(from, to) } else { 0 };
+        (extra, self.cold - from)
+    }
+
+    /// The extra cost of a charge with which the store sinks from `from` to `to`, rounded up: `2 · (x² − y²) / cold`,
+    /// where `x` and `y` lie above one half of `cold` by as much. It is the area under Guava's line, which climbs from
+    /// one interval at that half to three at `cold`.
+    fn extra(self, from: u64, to: u64) -> u128 {
+        // Without `warm_up` both are 0, and `cold` is no divisor.
+        if from == to {
+            return 0;
+        }
+        let cold = u128::from(self.cold);
+        let squared = |stored: u64| (2 * u128::from(stored)).saturating_sub(cold).pow(2);
+        squared(from).saturating_sub(squared(to)).div_ceil(2 * cold)
+    }
+}
+
+fn bounded(amount: u128) -> u64 {
+    u64::try_from(amount).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,297 @@
+//! The bans of one rule, in its scope.
+//!
+//! Callers lie in sets, which are values of shared data, or of a map of the worker for a `local` rule. A worker gathers
+//! refusals and counts them with its timer, or at once if they are enough for a ban. Twenty times a second it reads a
+//! record: the end of the ban that ends last, so that it reads no set while no caller is banned, and the number of bans
+//! begun, so that it reads a set once for each caller until the next ban. For a `global` rule Redis counts the refusals,
+//! and its replies are stored in the sets of the gateway. While Redis is unavailable the gateway counts alone.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use diana_policy::ban::set::{self, Change, Changed};
+use diana_policy::key::Key;
+use diana_policy::port::SharedData;
+use diana_policy::time::{Micros, SECOND};
+use diana_policy::words;
+use diana_policy::{Ban, Memory, Scope};
+use diana_redis::handle::{Handle, Operation};
+use diana_redis::part::Parts;
+use diana_redis::protocol::{BanReply, Numbers, Refusals};
+use diana_store::slots::names::Names;
+use diana_store::slots::traffic::{Traffic, one_more};
+use diana_store::slots::{ATTEMPTS, HOST};
+use diana_store::stores::Stores;
+
+/// How old a worker's copy of the record may be.
+const STALE: Micros = SECOND / 20;
+
+/// Callers that a worker remembers at most.
+const LINES: usize = 4096;
+
+/// A caller in the memory of a worker.
+#[derive(Debug, Clone, Copy, Default)]
+struct Line {
+    key: Key,
+    /// The end of its ban, as of this number of bans begun.
+    until: Micros,
+    epoch: u64,
+    /// Refusals that were not counted yet.
+    refusals: u64,
+    /// When Redis was last asked about it.
+    asked: Micros,
+}
+
+/// How Redis knows the bans of a rule.
+struct Fleet {
+    redis: Rc<RefCell<Handle>>,
+    /// The number of the rule among those of its engine.
+    number: usize,
+    /// The question about a caller, which is yet to be named.
+    question: Refusals,
+}
+
+/// The bans of one rule.
+pub struct Bans {
+    ban: Ban,
+    data: Rc<dyn SharedData>,
+    traffic: Rc<Traffic>,
+    names: Names,
+    keys: usize,
+    /// The number of refusals of a caller that is counted at once; fewer wait for the timer.
+    at_once: u64,
+    /// The record as last read: bans begun, and one, the end of the ban that ends last, and when to read it again.
+    epoch: u64,
+    latest: Micros,
+    stale: Micros,
+    lines: Vec<Line>,
+    /// Whether a line may have refusals that were not counted.
+    gathers: bool,
+    /// Bans that began here since they were last reported.
+    pub begun: u64,
+    /// None if the gateway counts.
+    fleet: Option<Fleet>,
+    /// Whether an operator may lift bans through another gateway.
+    lifts: bool,
+}
+
+/// The memory of the bans of a rule with this scope and number of callers.
+#[must_use]
+pub fn memory(scope: Scope, callers: usize) -> Memory {
+    let lines = (callers.min(LINES) * size_of::<Line>()) as u64;
+    let sets = set::number(callers) * (HOST + set::SIZE as u64);
+    let (worker, shared) = if scope == Scope::Local { (lines + sets, 0) } else { (lines, sets) };
+    Memory { worker, shared }
+}
+
+impl Bans {
+    /// The bans of the rule with this fingerprint and number of callers. With `fleet` Redis counts the refusals: the number
+    /// of the rule, the parts of Redis with its callers, and the outbox.
+    #[must_use]
+    pub fn new(
+        ban: Ban,
+        scope: Scope,
+        rule: u64,
+        keys: usize,
+        fleet: Option<(usize, Parts, Rc<RefCell<Handle>>)>,
+        stores: &mut Stores<'_>,
+    ) -> Bans {
+        let fingerprint = ban.fingerprint(rule);
+        let (data, traffic) = stores.data_of_bans(scope, fingerprint);
+        let fleet = fleet.map(|(number, parts, redis)| {
+            let (numbers, keys) = (Numbers::of_ban(&ban), parts.share(keys as u64));
+            let (caller, refusals, sets) = (Key::ALL, 0, None);
+            let question = Refusals { fingerprint, caller, numbers, refusals, keys, sets };
+            Fleet { redis, number, question }
+        });
+        Bans {
+            ban,
+            data,
+            traffic,
+            names: Names::new(&stores.namespace, fingerprint, keys),
+            keys,
+            at_once: if scope == Scope::Local { 1 } else { ban.after },
+            epoch: 0,
+            latest: 0,
+            stale: 0,
+            lines: Vec::new(),
+            gathers: false,
+            begun: 0,
+            lifts: stores.lifts && fleet.is_some(),
+            fleet,
+        }
+    }
+
+    /// Returns the ticks for which a caller is still banned. Once a second Redis is asked about a caller that is not:
+    /// a request under a lease does not ask, and would miss a ban that began in another gateway.
+    pub fn left(&mut self, key: Key, now: Micros) -> Micros {
+        let left = self.known(key, now);
+        if self.fleet.is_none() || left > 0 && !self.lifts {
+            return left;
+        }
+        let place = self.claim(key, now);
+        let Some(line) = self.lines.get_mut(place) else { return left };
+        if now.saturating_sub(line.asked) < SECOND {
+            return left;
+        }
+        line.asked = now;
+        // Another gateway may have lifted the ban, so that the request asks Redis, too.
+        if self.send(key, 0) { 0 } else { left }
+    }
+
+    /// Counts a refusal by the rule.
+    pub fn refused(&mut self, key: Key, now: Micros) {
+        let place = self.claim(key, now);
+        let Some(line) = self.lines.get_mut(place) else { return };
+        line.refusals += 1;
+        self.gathers = true;
+        if line.refusals >= self.at_once {
+            self.pass_on(place, now);
+        }
+    }
+
+    /// Counts the gathered refusals. Due every 100 ms.
+    pub fn tidy(&mut self, now: Micros) {
+        if std::mem::take(&mut self.gathers) {
+            (0..self.lines.len()).for_each(|place| self.pass_on(place, now));
+        }
+    }
+
+    /// The question to Redis about a caller, if Redis counts. An operator's order is in `sets`, as in [`Refusals`].
+    #[must_use]
+    pub fn question(&self, key: Key, sets: Option<Micros>) -> Option<Refusals> {
+        self.fleet.as_ref().map(|fleet| Refusals { caller: key, sets, ..fleet.question })
+    }
+
+    /// Takes a reply of Redis. Returns the ticks for which the caller is still banned.
+    pub fn hear(&mut self, key: Key, reply: &BanReply, now: Micros) -> Micros {
+        let left = self.ban.left(now.saturating_add(reply.left), now);
+        let known = self.known(key, now);
+        // Replies take different times on their way, so that two about one ban differ a little.
+        let is_news = (left > 0) != (known > 0) || left.abs_diff(known) > SECOND;
+        if is_news && (left > 0 || self.lifts) {
+            self.set(key, left, now);
+        }
+        self.begun += u64::from(reply.begins);
+        left
+    }
+
+    /// Bans a caller for `length` ticks, or lifts its ban if that is 0. Returns true if there was room for that.
+    pub fn set(&mut self, key: Key, length: Micros, now: Micros) -> bool {
+        let until = now.saturating_add(length);
+        let change = if length == 0 { Change::Lift } else { Change::Ban(until) };
+        self.change(key, change, now) == until || length == 0
+    }
+
+    /// Ticks for which a caller is still banned as far as the gateway knows.
+    fn known(&mut self, key: Key, now: Micros) -> Micros {
+        self.learn(None, now);
+        if now >= self.latest {
+            return 0;
+        }
+        let place = self.claim(key, now);
+        let Some(line) = self.lines.get_mut(place) else { return 0 };
+        if line.epoch != self.epoch {
+            let set = self.data.get(self.names.slot(key));
+            line.until = set.map_or(0, |(set, _)| set::until(&set, key.hash));
+            line.epoch = self.epoch;
+        }
+        self.ban.left(line.until, now)
+    }
+
+    /// The place of a caller's line. The line of another caller is given up for it.
+    fn claim(&mut self, key: Key, now: Micros) -> usize {
+        self.lines.resize(self.keys.clamp(1, LINES), Line::default());
+        let place = self.place(key);
+        if self.lines.get(place).is_some_and(|line| line.key != key) {
+            self.pass_on(place, now);
+            if let Some(line) = self.lines.get_mut(place) {
+                // The first request asks Redis anyway, unless the gateway knows of a ban, which may have been lifted.
+                *line = Line { key, asked: if self.lifts { 0 } else { now }, ..Line::default() };
+            }
+        }
+        place
+    }
+
+    /// Where the line of a caller can be.
+    fn place(&self, key: Key) -> usize {
+        (key.hash % self.lines.len().max(1) as u64) as usize
+    }
+
+    /// Counts the refusals of a line, or has Redis count them.
+    fn pass_on(&mut self, place: usize, now: Micros) {
+        let Some(line) = self.lines.get_mut(place) else { return };
+        let (key, refusals) = (line.key, std::mem::take(&mut line.refusals));
+        if refusals > 0 && !self.send(key, refusals) {
+            self.change(key, Change::Count(refusals), now);
+        }
+    }
+
+    /// Has Redis count refusals, or with none asks about the caller. Returns false while Redis is unavailable.
+    fn send(&self, caller: Key, refusals: u64) -> bool {
+        let Some(fleet) = &self.fleet else { return false };
+        let mut redis = fleet.redis.borrow_mut();
+        if redis.is_alone(caller) {
+            return false;
+        }
+        redis.add(Operation::Ban(fleet.number, Refusals { caller, refusals, ..fleet.question }));
+        true
+    }
+
+    /// Changes the state of a caller for all workers. Returns the end of its ban, 0 if there was none.
+    fn change(&mut self, key: Key, change: Change, now: Micros) -> Micros {
+        self.learn(None, now);
+        let Changed { begins, until } = self.write(key, change, now);
+        self.begun += u64::from(begins);
+        // The record lacks this ban if its worker ended before it wrote the record, or if a value was spoiled.
+        let is_missing = until > self.latest && self.ban.left(until, now) > 0;
+        if begins || is_missing || !matches!(change, Change::Count(_)) {
+            self.learn(Some(until), now);
+        }
+        let (place, epoch) = (self.place(key), self.epoch);
+        if let Some(line) = self.lines.get_mut(place).filter(|line| line.key == key) {
+            *line = Line { until, epoch, refusals: 0, ..*line };
+        }
+        until
+    }
+
+    /// Changes a caller's set, unless other workers are faster again and again.
+    fn write(&mut self, key: Key, change: Change, now: Micros) -> Changed {
+        for _ in 0..ATTEMPTS {
+            let (set, number) = self.data.get(self.names.slot(key)).unzip();
+            let mut set = set.unwrap_or_default();
+            let changed = set::change(&mut set, &self.ban, key.hash, now, change);
+            if self.data.swap(self.names.slot(key), &set, number) {
+                one_more(&self.traffic.writes);
+                return changed;
+            }
+            one_more(&self.traffic.conflicts);
+        }
+        one_more(&self.traffic.exhausted);
+        Changed::default()
+    }
+
+    /// Reads the record if the copy is too old. Writes it if a ban that ends then begins or is lifted.
+    fn learn(&mut self, change: Option<Micros>, now: Micros) {
+        if change.is_none() && now < self.stale {
+            return;
+        }
+        self.stale = now.saturating_add(STALE);
+        for _ in 0..ATTEMPTS {
+            let name = self.names.count();
+            // As many words as other records have, so that there is one function for all of them.
+            let ([sets, epoch, latest, ..], number) = words::read::<8>(&*self.data, name);
+            let more = u64::from(sets == 0 || change.is_some());
+            let latest = latest.max(change.unwrap_or(0));
+            let epoch = epoch.wrapping_add(more);
+            let sets = if sets == 0 { set::number(self.keys) } else { sets };
+            let words = [sets, epoch, latest, 0, 0, 0, 0, 0];
+            if more == 0 || words::write(words, &*self.data, name, number) {
+                (self.epoch, self.latest) = (epoch, latest);
+                self.names.recount(sets);
+                return;
+            }
+            one_more(&self.traffic.conflicts);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What is recorded of a decision. Nothing here is on the way of an accepted request unless a
+//! configuration asks for it.
+
+use std::rc::Rc;
+
+use super::opinion::{Basis, Says};
+use super::{Engine, Judge, Opinion};
+use crate::report::{Record, Report};
+use crate::verdict::{Held, Line, Verdict};
+use diana_policy::key::Key;
+use diana_policy::redis::OnFailure;
+use diana_policy::time::{Micros, Now};
+use diana_policy::{Accepted, Scope};
+use diana_redis::handle::Handle;
+use diana_request::settling::Heard;
+use diana_store::permit::{Permit, Unsettled, permits};
+
+impl Engine {
+    /// The verdict on a request that every rule admits or judges in shadow only, and that may leave
+    /// `delay` ticks after it was judged.
+    pub(super) fn admit(&mut self, delay: Micros) -> Verdict {
+        // First, since a rule that reserves no permits charges none yet, and the report counts the remaining ones.
+        let charges = if self.settles { self.charges() } else { Vec::new() };
+        let shadowed = self.count();
+        let is_silent = shadowed.is_none()
+            && delay == 0
+            && self.accepted == Accepted::default()
+            && !self.scratch.explains;
+        if is_silent && !self.settles {
+            return Verdict::pass();
+        }
+        let report = (!is_silent).then(|| self.report(shadowed, delay));
+        let report = match report {
+            Some(report) if delay > 0 => report,
+            report => {
+                let permit = Permit::new(charges, &self.freed);
+                return Verdict::Admit(permit, report.map(Box::new));
+            }
+        };
+        let until = self.scratch.now.mono.saturating_add(delay);
+        let places = self.places();
+        // Who moves up takes the place of another in this line; elsewhere it has one of its own.
+        let line = self.line().filter(|_| places.len() == 1);
+        let place = Permit::new(places, &self.freed);
+        let permit = Permit::new(charges, &self.freed);
+        Verdict::Hold(Held { until, line, place, permit, report })
+    }
+
+    /// The places that the request takes in lines.
+    fn places(&self) -> Vec<Unsettled> {
+        let queues = |opinion: &&Opinion| {
+            !opinion.shadow && self.rules.get(opinion.rule).is_some_and(|judge| judge.queues)
+        };
+        let held = self.scratch.opinions.iter().filter(queues);
+        held.filter_map(|opinion| charge(opinion, self.scratch.now)).collect()
+    }
+
+    /// The charges of the request that are to be settled.
+    #[inline(never)]
+    fn charges(&mut self) -> Vec<Unsettled> {
+        let (rules, now) = (&mut self.rules, self.scratch.now);
+        let is_full = self.freed.is_full();
+        let open = |opinion: &mut Opinion| {
+            let judge = rules.get_mut(opinion.rule)?;
+            let settler = judge.settler.as_ref()?;
+            let (is_checked_only, is_place) = (settler.reserves_nothing(), settler.is_place());
+            let mut charge = charge(opinion, now)?;
+            judge.counts.in_flight += i64::from(is_place);
+            if is_full && !is_place {
+                judge.counts.unsettled += 1;
+                return None;
+            }
+            if is_checked_only {
+                // Redis has only been asked whether it fits.
+                if let Says::Admits { by: Basis::Store(found), .. } = &mut opinion.says {
+                    judge.by_plan(opinion.plan).undo(found);
+                }
+                charge.reserved = 0;
+            }
+            Some(charge)
+        };
+        self.scratch.opinions.iter_mut().filter_map(open).collect()
+    }
+
+    /// The line in which a request moves up when one before it leaves: it must be the only one that
+    /// holds the request, and this worker's own.
+    fn line(&self) -> Option<Line> {
+        let mut holding = self.scratch.opinions.iter().filter(|opinion| opinion.wait() > 0);
+        let (Some(opinion), None) = (holding.next(), holding.next()) else { return None };
+        let Judge { rule, queues, .. } = self.rules.get(opinion.rule)?;
+        // Places are of one length, or whoever moved up would leave too early for the one behind.
+        let is_even = rule.told.is_none();
+        (*queues && rule.is_local() && is_even).then_some(Line {
+            rule: opinion.rule,
+            key: opinion.key,
+            plan: opinion.plan,
+        })
+    }
+
+    /// Counts a request that goes on. The place of the first rule in shadow that would have refused it, or else held it.
+    fn count(&mut self) -> Option<usize> {
+        let (mut would_refuse, mut would_hold) = (None, None);
+        for (place, opinion) in self.scratch.opinions.iter().enumerate() {
+            let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
+            match opinion.says {
+                Says::Nothing | Says::Pending | Says::Admits { .. } => {
+                    judge.counts.admit(opinion.wait());
+                    if opinion.turn() > opinion.wait() {
+                        judge.counts.shadow_held += 1;
+                        would_hold = would_hold.or(Some(place));
+                    }
+                    if judge.rule.near.is_some() && is_near(opinion, judge) {
+                        judge.counts.near += 1;
+                    }
+                }
+                Says::Refuses(_) | Says::Bans(_) | Says::Unavailable(_) => {
+                    judge.counts.refuse(opinion.outcome(), true);
+                    would_refuse = would_refuse.or(Some(place));
+                }
+            }
+        }
+        would_refuse.or(would_hold)
+    }
+
+    /// What is told of a request that goes on after `delay` ticks, which the rule at a place `shadowed`
+    /// would have refused or held.
+    #[inline(never)]
+    fn report(&mut self, shadowed: Option<usize>, delay: Micros) -> Report {
+        let explained = self.explained();
+        let by = match shadowed {
+            None if delay > 0 => {
+                let holding = self.scratch.opinions.iter().enumerate();
+                holding.max_by_key(|(_, opinion)| opinion.wait()).map(|(place, _)| place)
+            }
+            shadowed => shadowed,
+        };
+        let (fields, mark) = (self.fields, shadowed.and_then(|_| self.shadow_mark()));
+        if self.accepted == Accepted::default() {
+            let by = by.and_then(|place| self.record(place));
+            return Report { records: Vec::new(), fields, by, mark, explained };
+        }
+        let mut records = self.records();
+        let by = match by {
+            Some(place) => records.get(place).cloned(),
+            None if self.accepted.filter_state => {
+                records.iter().min_by_key(|record| record.scarcity()).cloned()
+            }
+            None => None,
+        };
+        if !self.accepted.headers {
+            records.clear();
+        }
+        Report { records, fields, by, mark, explained }
+    }
+
+    /// The header that tells the upstream which rules in shadow would have refused the request, if any did.
+    fn shadow_mark(&self) -> Option<(Rc<str>, String)> {
+        let header = self.mark.clone()?;
+        let refuses = |opinion: &&Opinion| opinion.outcome().retry().is_some();
+        let refusing = self.scratch.opinions.iter().filter(refuses);
+        let names = refusing.filter_map(|opinion| Some(&*self.rules.get(opinion.rule)?.name));
+        let names: Vec<&str> = names.collect();
+        (!names.is_empty()).then(|| (header, names.join(", ")))
+    }
+
+    /// What every rule decided that applied.
+    pub(super) fn records(&mut self) -> Vec<Record> {
+        let places = 0..self.scratch.opinions.len();
+        places.filter_map(|place| self.record(place)).collect()
+    }
+
+    /// What one rule decided.
+    pub(super) fn record(&mut self, place: usize) -> Option<Record> {
+        let opinion = self.scratch.opinions.get(place)?;
+        let judge = self.rules.get_mut(opinion.rule)?;
+        let scope = judge.scope(opinion.key, self.client.is_some(), &self.redis.borrow());
+        Some(judge.record(opinion, scope, self.scratch.now))
+    }
+}
+
+impl Judge {
+    /// How widely a caller is counted, where there is a Redis or none.
+    pub(super) fn scope(&self, caller: Key, has_redis: bool, redis: &Handle) -> Scope {
+        match self.rule.scope {
+            Scope::Global if self.is_shared_out(redis) && redis.is_alone(caller) => Scope::Gateway,
+            _ => self.rule.scope_with(has_redis),
+        }
+    }
+
+    /// Returns true if each gateway enforces its share while Redis is unavailable.
+    fn is_shared_out(&self, redis: &Handle) -> bool {
+        self.rule.on_failure.unwrap_or(redis.on_failure) == OnFailure::Gateway
+    }
+
+    /// What it decided at `now` about a request that is counted as widely as `scope`.
+    pub(super) fn record(&mut self, opinion: &Opinion, scope: Scope, now: Now) -> Record {
+        Record {
+            scope,
+            shadow: opinion.shadow,
+            shown: self.rule.expose && !opinion.shadow && opinion.is_counted(),
+            outcome: opinion.outcome(),
+            policy: match &mut self.plans {
+                Some(plans) => plans.policy(opinion.plan),
+                None => self.algorithm.policy(),
+            },
+            plan: self.plans.as_ref().and_then(|plans| plans.name(opinion.plan)),
+            remaining: opinion.remaining(self),
+            reset: opinion.reset(self, now),
+            caller: opinion.key,
+            rule: self.name.clone(),
+        }
+    }
+}
+
+/// Whether a rule admits a request of a caller who has used more of its limit than is said to be near.
+#[inline(never)]
+fn is_near(opinion: &Opinion, judge: &mut Judge) -> bool {
+    let near = judge.rule.near.map_or(100, u128::from);
+    let limit = judge.algorithm.policy().0;
+    let used = opinion.remaining(judge).map(|left| limit.saturating_sub(left));
+    used.is_some_and(|used| u128::from(used) * 100 > u128::from(limit) * near)
+}
+
+/// What a rule was charged for a request, if it was and anybody counts it.
+fn charge(opinion: &Opinion, now: Now) -> Option<Unsettled> {
+    let Says::Admits { by, .. } = &opinion.says else { return None };
+    let (receipt, is_alone) = match by {
+        Basis::Store(found) if found.is_charged() && found.is_counted() => {
+            (found.receipt(), found.is_alone)
+        }
+        Basis::Redis(grant) => (grant.receipt, false),
+        Basis::Store(_) | Basis::Agreed(_) => return None,
+    };
+    Some(Unsettled {
+        key: opinion.key,
+        receipt,
+        since: now.mono,
+        reserved: permits(opinion.cost),
+        used: 0,
+        rule: opinion.rule as u32,
+        plan: opinion.plan,
+        heard: Heard::Nothing,
+        is_own: opinion.is_own && !opinion.shadow,
+        is_alone,
+    })
+}

@@ -1,0 +1,152 @@
+//! What an operator is told who asks why: what each rule decided, or why it did not.
+
+use std::rc::Rc;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Number, Value};
+
+use super::state::spell_key;
+use super::{Outcome, Record};
+use diana_policy::json;
+use diana_policy::time::{Micros, SECOND};
+
+/// Bytes that an explanation has at most.
+const MOST: usize = 8 << 10;
+
+/// Bytes of them that are kept for how many rules it leaves out.
+const END: usize = 32;
+
+/// What is told of one rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Explained {
+    /// What it decided.
+    Decided(Record),
+    /// It was not consulted.
+    Skipped {
+        /// The rule's name.
+        rule: Rc<str>,
+        /// Why not.
+        why: Why,
+    },
+}
+
+/// Why a rule was not consulted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Its entry does not cover the path.
+    Path,
+    /// The conditions of its entry do not hold.
+    Match,
+    /// The request is exempt.
+    Exempt,
+    /// The request does not say who calls.
+    Absent,
+    /// Its caller's plan is unlimited.
+    Plan,
+    /// Redis was not asked, since another rule refuses.
+    NotAsked,
+    /// The caller is banned, by it or another rule.
+    Banned,
+}
+
+/// The members of the JSON object for one rule.
+#[derive(Default, Serialize)]
+struct Members<'a> {
+    rule: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+    decision: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remaining: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+}
+
+impl Serialize for Explained {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let members = match self {
+            Explained::Decided(record) => record.members(),
+            Explained::Skipped { rule, why } => {
+                let why = why.reason();
+                let decision = if why.is_some() { "skipped" } else { "not asked" };
+                Members { rule, decision, why, ..Members::default() }
+            }
+        };
+        members.serialize(to)
+    }
+}
+
+impl Explained {
+    /// The explanation by all rules, as JSON that a header can bear. Where there are too many for that, it says how
+    /// many more there are.
+    #[must_use]
+    pub fn all(rules: &[Explained]) -> String {
+        let mut told = Vec::new();
+        let mut size = END;
+        for rule in rules {
+            let json = json::ascii(rule);
+            size += json.len() + 1;
+            if size > MOST {
+                told.push(format!("{{\"more\":{}}}", rules.len() - told.len()));
+                break;
+            }
+            told.push(json);
+        }
+        format!("[{}]", told.join(","))
+    }
+}
+
+impl Why {
+    fn reason(self) -> Option<&'static str> {
+        match self {
+            Why::Path => Some("path"),
+            Why::Match => Some("match"),
+            Why::Exempt => Some("exempt"),
+            Why::Absent => Some("absent"),
+            Why::Plan => Some("plan"),
+            Why::Banned => Some("banned"),
+            Why::NotAsked => None,
+        }
+    }
+}
+
+impl Record {
+    fn members(&self) -> Members<'_> {
+        let (decision, wait) = match self.outcome {
+            Outcome::Admitted { wait: 0 } => ("admitted", Some(0)),
+            Outcome::Admitted { wait } => ("held", Some(wait)),
+            Outcome::Refused(retry) => ("refused", retry.ticks()),
+            Outcome::Banned(left) => ("banned", Some(left)),
+            Outcome::Unavailable(ticks) => ("unavailable", Some(ticks)),
+        };
+        Members {
+            rule: &self.rule,
+            scope: Some(self.scope.name()),
+            mode: Some(if self.shadow { "shadow" } else { "enforced" }),
+            decision,
+            why: None,
+            plan: self.plan.as_deref(),
+            limit: Some(self.policy.0),
+            remaining: self.remaining,
+            wait: Some(wait.map_or("never".into(), |ticks| seconds(ticks).into())),
+            key: Some(spell_key(self.caller)),
+        }
+    }
+}
+
+/// Ticks in seconds.
+#[must_use]
+pub fn seconds(ticks: Micros) -> Number {
+    let part = Number::from_f64(ticks as f64 / SECOND as f64);
+    part.filter(|_| !ticks.is_multiple_of(SECOND)).unwrap_or_else(|| (ticks / SECOND).into())
+}

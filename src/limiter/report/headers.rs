@@ -1,0 +1,126 @@
+//! What clients are told.
+
+use super::{Record, Refusal, Report};
+use diana_policy::LimitFields;
+use diana_policy::number::push_decimal;
+use diana_policy::time::{Micros, SECOND};
+
+/// A header: its name and value.
+type Field = (&'static str, String);
+
+impl Report {
+    /// Headers for the upstream's response.
+    #[must_use]
+    pub fn headers(&self) -> Vec<Field> {
+        match self.fields {
+            LimitFields::Ietf => limits(&self.records),
+            LimitFields::XRateLimit => one(scarcest(&self.records)),
+        }
+    }
+}
+
+impl Refusal {
+    /// Headers that are added to the configured ones. A calling Envoy does not retry answers with
+    /// `x-envoy-ratelimited`, so the answer has it only if a limit is exceeded, as in Envoy's own filter: another gateway may
+    /// reach Redis. A request that can never be admitted gets no `retry-after`.
+    #[must_use]
+    pub fn headers(&self) -> Vec<Field> {
+        let mut headers = match self.response.fields {
+            LimitFields::Ietf => limits(self.records()),
+            LimitFields::XRateLimit => {
+                let by = Some(&self.by).filter(|by| by.shown);
+                one(by.or_else(|| scarcest(self.records())))
+            }
+        };
+        if !self.is_unavailable() {
+            headers.push(("x-envoy-ratelimited", "true".into()));
+        }
+        if let Some(seconds) = self.retry_after() {
+            headers.push(("retry-after", seconds.to_string()));
+        }
+        headers
+    }
+
+    /// Seconds until clients are told to come back, if they ever are.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<u64> {
+        self.retry.ticks().map(|ticks| seconds(ticks.saturating_add(self.jitter)))
+    }
+}
+
+/// The rule that shows and has the least left, as far as that is known.
+fn scarcest(records: &[Record]) -> Option<&Record> {
+    records.iter().filter(|record| record.shown).min_by_key(|record| record.scarcity())
+}
+
+/// `x-ratelimit-limit` and its like, for a single rule.
+fn one(record: Option<&Record>) -> Vec<Field> {
+    let Some(record) = record else { return Vec::new() };
+    let mut headers = vec![("x-ratelimit-limit", record.policy.0.to_string())];
+    if let Some(left) = record.remaining {
+        headers.push(("x-ratelimit-remaining", left.to_string()));
+    }
+    if let Some(ticks) = record.reset {
+        headers.push(("x-ratelimit-reset", seconds(ticks).to_string()));
+    }
+    headers
+}
+
+/// `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-11, each if a rule has such an item. Only
+/// this function and those that it calls name the draft's parameters, since its editors are about to rename them.
+fn limits(records: &[Record]) -> Vec<Field> {
+    let empty = || String::with_capacity(64);
+    let (mut policies, mut limits) = (empty(), empty());
+    for record in records.iter().filter(|record| record.shown) {
+        add_item(&mut policies, &record.rule);
+        record.add_policy(&mut policies);
+        if let Some(left) = record.remaining {
+            add_item(&mut limits, &record.rule);
+            record.add_limit(left, &mut limits);
+        }
+    }
+    let headers = [("ratelimit-policy", policies), ("ratelimit", limits)];
+    headers.into_iter().filter(|(_, items)| !items.is_empty()).collect()
+}
+
+/// Begins an item of a list with the name of a rule.
+fn add_item(list: &mut String, rule: &str) {
+    list.push_str(if list.is_empty() { "\"" } else { ", \"" });
+    list.push_str(rule);
+}
+
+impl Record {
+    /// Orders records by the remaining permits; unknown numbers come last.
+    pub(crate) fn scarcity(&self) -> (bool, Option<u64>) {
+        (self.remaining.is_none(), self.remaining)
+    }
+
+    /// Adds the rule's limit.
+    fn add_policy(&self, text: &mut String) {
+        let (quota, window) = self.policy;
+        text.push_str("\";q=");
+        push_decimal(text, quota);
+        match window {
+            0 => text.push_str(";qu=\"concurrent-requests\""),
+            window => {
+                text.push_str(";w=");
+                push_decimal(text, seconds(window));
+            }
+        }
+    }
+
+    /// Adds the remaining permits.
+    fn add_limit(&self, left: u64, text: &mut String) {
+        text.push_str("\";r=");
+        push_decimal(text, left);
+        if let Some(ticks) = self.reset {
+            text.push_str(";t=");
+            push_decimal(text, seconds(ticks));
+        }
+    }
+}
+
+/// Whole seconds, rounded up; at least one.
+pub(super) fn seconds(ticks: Micros) -> u64 {
+    ticks.div_ceil(SECOND).max(1)
+}

@@ -1,0 +1,209 @@
+//! What is counted, and the names that metrics have.
+//!
+//! Counts are added up in the VM and handed on by the timer. Names are made of the configuration
+//! only, never of what clients send: `diana.<namespace>.rule.<rule>.<what>`, from which Envoy's tag
+//! regex makes `diana_rule_<what>{namespace="…",rule="…"}`.
+
+use super::Outcome;
+use diana_policy::Scope;
+use diana_policy::port::Metrics;
+use diana_policy::time::Micros;
+use diana_redis::client::Stats;
+use diana_request::settling::Untold;
+use diana_store::slots::traffic::Traffic;
+
+/// Decisions of one rule since the last flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RuleCounts {
+    /// Admitted requests that it judged and admits.
+    pub allowed: u64,
+    /// Requests that it was the first to refuse.
+    pub refused: u64,
+    /// Requests that it would have refused.
+    pub shadow_refused: u64,
+    /// Requests that it refused because it bans their callers.
+    pub banned: u64,
+    /// Requests that it refused because Redis was unavailable.
+    pub unavailable: u64,
+    /// Bans that began.
+    pub bans: u64,
+    /// Requests that it held until their turn.
+    pub held: u64,
+    /// Requests that it would have held if it were not in shadow.
+    pub shadow_held: u64,
+    /// Requests that it admitted near its limit.
+    pub near: u64,
+    /// Requests that it refused while other workers held leases of the caller.
+    pub lent: u64,
+    /// Requests of hot callers.
+    pub hot: u64,
+    /// Requests of which the data did not say how much they may use.
+    pub limit_missing: u64,
+    /// Requests judged by an overflow bucket, since the table was full of live callers.
+    pub overflow: u64,
+    /// Requests whose charges were settled at their end.
+    pub settled: u64,
+    /// Permits that came back then.
+    pub refunded: u64,
+    /// Permits that were charged then beyond what was reserved.
+    pub debt: u64,
+    /// Requests of which nothing is settled, since too many were open.
+    pub unsettled: u64,
+    /// Those of which nobody knew what they used, by the reason.
+    pub untold: [u64; UNTOLD.len()],
+    /// How many requests more are in flight.
+    pub in_flight: i64,
+}
+
+/// Why nobody knows what a request used, and what that is called.
+const UNTOLD: [(Untold, &str); 4] = [
+    (Untold::ClientLeft, "client_left"),
+    (Untold::Cut, "cut"),
+    (Untold::Absent, "absent"),
+    (Untold::Unusable, "unusable"),
+];
+
+impl RuleCounts {
+    /// Counts a request that goes on, which the rule holds for so many ticks.
+    #[inline]
+    pub fn admit(&mut self, wait: Micros) {
+        self.allowed += 1;
+        self.held += u64::from(wait > 0);
+    }
+
+    /// Counts a request that the rule is the first to refuse, or would refuse if it were not in `shadow`.
+    pub fn refuse(&mut self, outcome: Outcome, shadow: bool) {
+        match outcome {
+            _ if shadow => self.shadow_refused += 1,
+            Outcome::Banned(_) => self.banned += 1,
+            Outcome::Unavailable(_) => self.unavailable += 1,
+            Outcome::Admitted { .. } | Outcome::Refused(_) => self.refused += 1,
+        }
+    }
+
+    /// Counts a charge that was settled: permits that were reserved, and those that were used, which may be a guess.
+    pub fn settle(&mut self, reserved: u64, used: u64, untold: Option<Untold>) {
+        self.settled += 1;
+        self.refunded += reserved.saturating_sub(used);
+        self.debt += used.saturating_sub(reserved);
+        for ((reason, _), count) in UNTOLD.iter().zip(&mut self.untold) {
+            *count += u64::from(untold == Some(*reason));
+        }
+    }
+
+    /// Hands the counts on and starts again.
+    pub fn flush(&mut self, namespace: &str, rule: &str, metrics: &dyn Metrics) {
+        let counts = std::mem::take(self);
+        for (what, amount) in [
+            ("allowed", counts.allowed),
+            ("refused", counts.refused),
+            ("shadow_refused", counts.shadow_refused),
+            ("banned", counts.banned),
+            ("unavailable", counts.unavailable),
+            ("bans", counts.bans),
+            ("held", counts.held),
+            ("shadow_held", counts.shadow_held),
+            ("near", counts.near),
+            ("lent", counts.lent),
+            ("hot", counts.hot),
+            ("limit_missing", counts.limit_missing),
+            ("overflow", counts.overflow),
+            ("settled", counts.settled),
+            ("refunded", counts.refunded),
+            ("debt", counts.debt),
+            ("unsettled", counts.unsettled),
+        ] {
+            if amount > 0 {
+                metrics.count(&format!("diana.{namespace}.rule.{rule}.{what}"), amount);
+            }
+        }
+        move_gauge(namespace, rule, "in_flight", counts.in_flight, metrics);
+        for ((_, reason), amount) in UNTOLD.iter().zip(counts.untold) {
+            if amount > 0 {
+                metrics.count(&format!("diana.{namespace}.rule.{rule}.untold_{reason}"), amount);
+            }
+        }
+    }
+}
+
+/// Hands on how many callers more a rule's table holds: all workers add to one gauge.
+pub fn flush_keys(namespace: &str, rule: &str, change: i64, metrics: &dyn Metrics) {
+    move_gauge(namespace, rule, "keys", change, metrics);
+}
+
+/// Hands on how many of a rule's callers more are hot.
+pub fn flush_hot_keys(namespace: &str, rule: &str, change: i64, metrics: &dyn Metrics) {
+    move_gauge(namespace, rule, "hot_keys", change, metrics);
+}
+
+/// Tells what a rule lets a caller use, in permits and in how many ticks, in the scope that it holds in, and how many callers
+/// its tables have room for. Every worker tells the same; all zeros once it is no longer in force.
+pub fn tell_limit(
+    namespace: &str,
+    rule: &str,
+    scope: Scope,
+    [limit, window, keys]: [u64; 3],
+    metrics: &dyn Metrics,
+) {
+    let limited = match scope {
+        Scope::Local => "limit_local",
+        Scope::Gateway => "limit_gateway",
+        Scope::Global => "limit_global",
+    };
+    for (what, value) in [(limited, limit), ("window_us", window), ("keys_limit", keys)] {
+        metrics.set(&format!("diana.{namespace}.rule.{rule}.{what}"), value);
+    }
+}
+
+fn move_gauge(namespace: &str, rule: &str, what: &str, change: i64, metrics: &dyn Metrics) {
+    if change != 0 {
+        metrics.gauge(&format!("diana.{namespace}.rule.{rule}.{what}"), change);
+    }
+}
+
+/// Hands on how many requests lacked metadata that another filter should have left.
+pub fn flush_metadata(namespace: &str, missing: &mut u64, metrics: &dyn Metrics) {
+    let amount = std::mem::take(missing);
+    if amount > 0 {
+        metrics.count(&format!("diana.{namespace}.metadata_missing"), amount);
+    }
+}
+
+/// Hands on what was done with shared data.
+pub fn flush_traffic(namespace: &str, traffic: &Traffic, metrics: &dyn Metrics) {
+    for (what, count) in [
+        ("writes", &traffic.writes),
+        ("conflicts", &traffic.conflicts),
+        ("exhausted", &traffic.exhausted),
+        ("foreign", &traffic.corrupt),
+    ] {
+        let amount = count.take();
+        if amount > 0 {
+            metrics.count(&format!("diana.{namespace}.shared.{what}"), amount);
+        }
+    }
+}
+
+/// Tells of one worker more or less that counts rules for the fleet in a `mode`: `fleet`, or `gateway`.
+pub fn flush_mode(namespace: &str, mode: &str, change: i64, metrics: &dyn Metrics) {
+    metrics.gauge(&format!("diana.{namespace}.mode.{mode}"), change);
+}
+
+/// Hands on what happened between the gateway and Redis.
+pub fn flush_fleet(namespace: &str, happened: &mut Stats, metrics: &dyn Metrics) {
+    for (what, count) in [
+        ("trips", &mut happened.trips),
+        ("asks", &mut happened.asks),
+        ("foreign", &mut happened.corrupt),
+        ("apart", &mut happened.apart),
+        ("unsettled", &mut happened.unsettled),
+    ] {
+        let amount = std::mem::take(count);
+        if amount > 0 {
+            metrics.count(&format!("diana.{namespace}.fleet.{what}"), amount);
+        }
+    }
+    for (name, amount) in std::mem::take(&mut happened.failures) {
+        metrics.count(&format!("diana.{namespace}.fleet.failed.{name}"), amount);
+    }
+}

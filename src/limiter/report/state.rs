@@ -1,0 +1,88 @@
+//! Filter state `wasm.diana` for the access log, which is also the line in the log: what happened to the
+//! request, and by which rule.
+
+use super::{Outcome, Record};
+use diana_policy::key::Key;
+use diana_policy::number::{push_decimal, push_hex, push_seconds};
+use diana_policy::time::Micros;
+
+/// Bytes that most states take.
+const LENGTH: usize = 192;
+
+impl Record {
+    /// What happened to a request that is reported under this rule.
+    #[must_use]
+    pub fn state(&self) -> String {
+        let outcome = match self.outcome {
+            Outcome::Admitted { wait: 0 } => "admitted rule=",
+            Outcome::Admitted { .. } if self.shadow => "shadow-held rule=",
+            Outcome::Admitted { .. } => "held rule=",
+            _ if self.shadow => "shadow rule=",
+            Outcome::Refused(_) => "refused rule=",
+            Outcome::Banned(_) => "banned rule=",
+            Outcome::Unavailable(_) => "unavailable rule=",
+        };
+        let mode = if self.shadow { "shadow" } else { "enforced" };
+        let mut state = String::with_capacity(LENGTH);
+        for piece in [outcome, &self.rule, " scope=", self.scope.name(), " mode=", mode] {
+            state.push_str(piece);
+        }
+        if let Some(plan) = &self.plan {
+            state.push_str(" plan=");
+            state.push_str(plan);
+        }
+        let wait = match self.outcome {
+            Outcome::Admitted { wait: 0 } => None,
+            Outcome::Admitted { wait } | Outcome::Banned(wait) | Outcome::Unavailable(wait) => {
+                Some(Some(wait))
+            }
+            Outcome::Refused(retry) => Some(retry.ticks()),
+        };
+        match wait {
+            None => {}
+            Some(None) => state.push_str(" wait=never"),
+            Some(Some(wait)) => add_time(&mut state, " wait=", wait),
+        }
+        state.push_str(" limit=");
+        push_decimal(&mut state, self.policy.0);
+        if let Some(left) = self.remaining {
+            state.push_str(" remaining=");
+            push_decimal(&mut state, left);
+        }
+        if let Some(ticks) = self.reset {
+            add_time(&mut state, " reset=", ticks);
+        }
+        state.push_str(" key=");
+        add_key(&mut state, self.caller);
+        state
+    }
+}
+
+/// Adds a time in seconds.
+fn add_time(state: &mut String, what: &str, ticks: Micros) {
+    state.push_str(what);
+    push_seconds(state, ticks);
+    state.push('s');
+}
+
+/// A caller's key in 32 hexadecimal digits. All of them are needed: the second half chooses the slot in shared data.
+#[must_use]
+pub fn spell_key(caller: Key) -> String {
+    let mut text = String::with_capacity(32);
+    add_key(&mut text, caller);
+    text
+}
+
+fn add_key(text: &mut String, caller: Key) {
+    push_hex(text, caller.hash);
+    push_hex(text, caller.second_hash);
+}
+
+/// The key that [`spell_key`] writes so.
+#[must_use]
+pub fn read_key(text: &[u8]) -> Option<Key> {
+    let is_hex = text.len() == 32 && text.iter().all(u8::is_ascii_hexdigit);
+    let (first, second) = str::from_utf8(text).ok().filter(|_| is_hex)?.split_at_checked(16)?;
+    let half = |digits| u64::from_str_radix(digits, 16).ok();
+    Some(Key { hash: half(first)?, second_hash: half(second)? })
+}

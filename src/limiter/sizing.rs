@@ -1,0 +1,47 @@
+//! How much memory a policy takes at most, by the layouts of all that is built from it.
+
+use crate::bans;
+use diana_policy::{Limit, Memory, Policy};
+use diana_store::hot::spotter::Spotter;
+use diana_store::stores;
+
+/// A line for the log: what was configured and how much memory it can take.
+#[must_use]
+pub fn summary(policy: &Policy) -> String {
+    let rules: usize = policy.limits.iter().map(|limit| limit.rules.len()).sum();
+    let Memory { worker, shared } = memory(&policy.limits, policy.keys);
+    let (worker, shared) = (worker.div_ceil(1024), shared.div_ceil(1024));
+    let mut line = format!(
+        "configuration accepted: {rules} rules; callers take at most {worker} KiB in each worker \
+         and {shared} KiB of shared data"
+    );
+    for rule in policy.limits.iter().flat_map(|limit| &limit.rules) {
+        let Some(daily) = rule.daily else { continue };
+        let bytes = daily.bytes().div_ceil(1024);
+        line.push_str(&format!("; of that the quota of `{}` {bytes} KiB", rule.name));
+    }
+    line
+}
+
+/// What the callers of these limits take at most.
+#[must_use]
+pub fn memory(limits: &[Limit], keys: usize) -> Memory {
+    let mut sum = Memory::default();
+    let rules: usize = limits.iter().map(|limit| limit.rules.len()).sum();
+    for rule in limits.iter().flat_map(|limit| &limit.rules) {
+        let callers = (!rule.actor.is_empty()).then_some(keys);
+        let words = rule.words;
+        sum = sum.with(match rule.daily {
+            Some(shape) => Memory { worker: shape.bytes(), shared: 0 },
+            None if rule.is_in_flight() && !rule.is_local() => stores::memory_of_places(callers),
+            None => stores::memory(rule.scope, words, callers, rules),
+        });
+        if rule.ban.is_some() {
+            sum = sum.with(bans::memory(rule.scope, callers.unwrap_or(1)));
+        }
+        if rule.hot.is_some() {
+            sum = sum.with(Spotter::memory(rule.is_local()));
+        }
+    }
+    sum
+}

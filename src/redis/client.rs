@@ -1,0 +1,297 @@
+//! Where questions of requests and operations of stores become calls to Redis, and replies are handed out.
+//!
+//! While a batch is out the next questions gather, so that the busier a worker is, the more of them share a
+//! batch. Nobody waits longer than the timeout: then the gateway counts alone, and only probes go out,
+//! which no request waits for.
+
+mod batch;
+mod follow;
+mod inherit;
+mod offset;
+mod send;
+mod stats;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use super::handle::Handle;
+use super::health::{Fleet, Health};
+use super::part::{Part, Parts, Tags};
+use super::pending::{Pending, Settled};
+use super::protocol::{
+    Ask, Decided, Failure, Login, Question, Reply, Script, ScriptAnswer, ScriptCall,
+};
+use super::target::Target;
+use batch::{Batch, Wait, Who};
+use diana_policy::key::{Key, Seed};
+use diana_policy::port::{self, Callout, SharedData};
+use diana_policy::time::{Micros, Now, SECOND};
+use offset::Offset;
+pub use stats::Stats;
+
+/// How long after its timeout an answer is given up; the host makes one up before, unless it was busy
+/// or has forgotten who asked.
+const GRACE: Micros = SECOND / 250;
+
+/// How Redis is reached.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// The host's name for Redis.
+    pub cluster: String,
+    /// Ticks that an answer may take.
+    pub timeout: Micros,
+    /// How to get in.
+    pub login: Login,
+    /// Into how many parts its keys fall.
+    pub parts: Parts,
+}
+
+/// What there is to hand out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Completion {
+    /// To the request with this ticket: all that it was asked about.
+    Request(u64, Pending),
+    /// To whom an operation is about, and its caller by one of its plans: what was replied, and when it was asked; nothing if it
+    /// came to nothing.
+    Operation(Target, (Key, u32), Option<(Reply, Now)>),
+}
+
+/// The one place of an engine from which Redis is asked.
+pub struct Client {
+    endpoint: Endpoint,
+    tags: Tags,
+    data: Rc<dyn SharedData>,
+    /// Where [`Health`] is kept.
+    key: String,
+    /// The secret that callers are hashed with, as far as is known.
+    seed: Seed,
+    gateway: u64,
+    /// The number under which this client sends what is to be settled.
+    sender: u64,
+    tickets: u64,
+    /// The requests that wait for replies.
+    pending: BTreeMap<u64, Pending>,
+    /// Their asks that have not left yet.
+    waiting: VecDeque<Wait>,
+    batches: Vec<Batch>,
+    /// Those that are to be sent again, now with their script.
+    again: Vec<Batch>,
+    /// What there is to hand out.
+    completed: Vec<Completion>,
+    /// What all workers knew when this one last looked.
+    health: Health,
+    /// How far the clock of each part is off.
+    offsets: Vec<Offset>,
+    /// When the first part was last asked.
+    asked_first: Option<Micros>,
+    /// What the log was told of parts, and when the last time.
+    told: Vec<(&'static str, Micros)>,
+    /// See [`Stats`].
+    pub stats: Stats,
+}
+
+impl Client {
+    /// A client of one engine. `own` is the secret that is proposed to the fleet, and `random` the number
+    /// that this gateway gets if it has none.
+    pub fn new(
+        endpoint: Endpoint,
+        namespace: &str,
+        data: Rc<dyn SharedData>,
+        own: Seed,
+        random: u64,
+    ) -> Client {
+        // Parts with the same number are others where there are more of them.
+        let key = match endpoint.parts {
+            Parts::ONE => format!("diana/1/{namespace}/fleet"),
+            parts => format!("diana/1/{namespace}/fleet/{}", parts.number()),
+        };
+        let health = Health::update(&*data, &key, 0, |health| {
+            let is_new = health.gateway == 0;
+            if is_new {
+                health.gateway = random.max(1);
+            }
+            is_new
+        });
+        Client {
+            tags: Tags::new(namespace, endpoint.parts),
+            offsets: vec![Offset::default(); usize::from(endpoint.parts.number())],
+            asked_first: None,
+            told: Vec::new(),
+            endpoint,
+            data,
+            key,
+            seed: health.seed().unwrap_or(own),
+            gateway: health.gateway,
+            sender: random,
+            tickets: 0,
+            pending: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            batches: Vec::new(),
+            again: Vec::new(),
+            completed: Vec::new(),
+            health,
+            stats: Stats::default(),
+        }
+    }
+
+    /// The secret that callers of rules for the fleet are hashed with.
+    #[must_use]
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// Into how many parts its keys fall.
+    #[must_use]
+    pub fn parts(&self) -> Parts {
+        self.endpoint.parts
+    }
+
+    /// Takes the questions of a request, one at least, that other rules hold for `delay` and that has waited
+    /// since then. The ticket under which it is completed.
+    pub fn ask(
+        &mut self,
+        delay: Micros,
+        questions: Vec<(Target, Question)>,
+        since: Micros,
+        handle: &mut Handle,
+    ) -> u64 {
+        self.tickets += 1;
+        handle.in_use = true;
+        let ticket = self.tickets;
+        self.pending.insert(ticket, Pending::new(questions.iter().map(|(target, _)| *target)));
+        let place = self.waiting.partition_point(|wait| wait.since <= since);
+        for (target, question) in questions {
+            let part = self.endpoint.parts.of(question.caller());
+            let mut own = self.waiting.iter_mut().skip(place).take_while(|it| it.ticket == ticket);
+            match own.find(|wait| wait.part == part) {
+                Some(wait) => wait.add(target, question),
+                None => {
+                    let ask = Ask { delay, questions: vec![question] };
+                    let wait = Wait { ticket, since, part, targets: vec![target], ask };
+                    self.waiting.insert(place, wait);
+                }
+            }
+        }
+        ticket
+    }
+
+    /// When there is something to do the next time.
+    #[must_use]
+    pub fn next(&self, now: Micros, handle: &Handle) -> Option<Micros> {
+        let batches = self.batches.iter().map(Batch::given_up);
+        let operations = self.batches.is_empty() && handle.has_operations();
+        let leave = operations || !self.waiting.is_empty() || !self.again.is_empty();
+        batches.chain(self.probe(now, handle)).chain(leave.then_some(now)).min()
+    }
+
+    /// Does what is due: sends what waits, gives up what does not come back.
+    pub fn work(
+        &mut self,
+        now: Now,
+        callout: &dyn Callout,
+        handle: &mut Handle,
+    ) -> Vec<Completion> {
+        while let Some(late) = self.batches.iter().position(|it| it.given_up() <= now.mono) {
+            let batch = self.batches.swap_remove(late);
+            self.fail_all(batch, &Failure::Timeout, now.mono, handle);
+        }
+        self.refresh(handle);
+        // Whatever the batches that are out bring, for those it comes too late.
+        let is_late = |wait: &&Wait| now.mono.saturating_sub(wait.since) >= self.timeout();
+        let late = self.waiting.iter().take_while(is_late);
+        let late: Vec<_> = late.map(|wait| (wait.part, Err(Failure::Timeout))).collect();
+        self.note(&late, (now.mono, false), now.mono, handle);
+        if handle.away() > 0 {
+            self.give_up_away(handle);
+            self.send_probes(now, callout, handle);
+        }
+        for batch in std::mem::take(&mut self.again) {
+            self.send_again(batch, now, callout, handle);
+        }
+        self.send_all(now, callout, handle);
+        std::mem::take(&mut self.completed)
+    }
+
+    /// How long an ask waits at most until it has left.
+    fn timeout(&self) -> Micros {
+        self.endpoint.timeout + GRACE
+    }
+
+    /// Takes the answer to a batch; nothing if that was sent by somebody else. More may have to be sent then.
+    pub fn answer(
+        &mut self,
+        token: u32,
+        answer: &port::Answer<'_>,
+        now: Now,
+        handle: &mut Handle,
+    ) -> Option<Vec<Completion>> {
+        let number = self.batches.iter().position(|batch| batch.token == token)?;
+        let mut batch = self.batches.swap_remove(number);
+        let answers = batch.read(&self.endpoint.login, answer, now.mono);
+        let (mut again, mut answered) = (Vec::new(), Vec::new());
+        for ((call, who), answer) in batch.take().into_iter().zip(answers) {
+            if call.script == Script::Digest && matches!(answer, Err(Failure::NoScript)) {
+                again.push((ScriptCall { script: Script::Text, ..call }, who));
+                continue;
+            }
+            send::come_back(&call, answer.is_ok(), handle);
+            answered.push((call.part, who, answer));
+        }
+        self.take(&batch, answered, now.mono, handle);
+        if !again.is_empty() {
+            batch.questions = 0;
+            again.into_iter().for_each(|(call, who)| batch.add(call, who));
+            self.again.push(batch);
+        }
+        Some(std::mem::take(&mut self.completed))
+    }
+
+    /// Takes what calls of a batch came to.
+    fn take(
+        &mut self,
+        batch: &Batch,
+        mut answers: Vec<(Part, Vec<Who>, Result<ScriptAnswer, Failure>)>,
+        now: Micros,
+        handle: &mut Handle,
+    ) {
+        let mut outcomes = Vec::new();
+        for (part, who, answer) in &mut answers {
+            let outcome = match answer {
+                Ok(ScriptAnswer::Decided(Decided { gateways, is_apart, .. })) => {
+                    self.stats.apart += u64::from(*is_apart);
+                    Ok(Fleet { gateways: *gateways, is_apart: *is_apart })
+                }
+                Ok(ScriptAnswer::Seed(seed)) => {
+                    self.settle_all(std::mem::take(who), Settled::Again);
+                    self.reseed(*seed, handle);
+                    Ok(self.health.fleet)
+                }
+                Err(failure) => Err(failure.clone()),
+            };
+            outcomes.push((*part, outcome));
+        }
+        self.note(&outcomes, (batch.sent.mono, batch.probing), now, handle);
+        for (part, who, answer) in answers {
+            match answer {
+                Ok(ScriptAnswer::Decided(decided)) => {
+                    self.stats.corrupt += decided.corrupt;
+                    let offset = self.offsets.get_mut(usize::from(part.number()));
+                    let instant = |it: &mut Offset| it.instant(decided.now, batch.sent.mono, now);
+                    let at = offset.map_or(now, instant);
+                    self.hand_out(who, decided.asks, batch.sent, at);
+                }
+                Ok(ScriptAnswer::Seed(_)) => {}
+                Err(_) => self.settle_all(who, Settled::Alone),
+            }
+        }
+    }
+
+    /// All calls of a batch came to nothing.
+    fn fail_all(&mut self, mut batch: Batch, failure: &Failure, now: Micros, handle: &mut Handle) {
+        let calls = batch.take();
+        calls.iter().for_each(|(call, _)| send::come_back(call, false, handle));
+        let failed = |(call, who): (ScriptCall, _)| (call.part, who, Err(failure.clone()));
+        let answers = calls.into_iter().map(failed).collect();
+        self.take(&batch, answers, now, handle);
+    }
+}

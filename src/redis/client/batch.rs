@@ -1,0 +1,167 @@
+//! A batch: what goes out at once, and who waits for it.
+
+use super::GRACE;
+use crate::handle::Operation;
+use crate::part::{Part, Parts};
+use crate::protocol::{
+    Ask, Charge, Failure, Login, Question, Script, ScriptAnswer, ScriptCall, Settles, Trip,
+};
+use crate::target::Target;
+use diana_policy::key::Key;
+use diana_policy::port;
+use diana_policy::time::{Micros, Now};
+
+/// A request's ask of one part that has not left yet.
+pub(super) struct Wait {
+    pub(super) ticket: u64,
+    pub(super) since: Micros,
+    pub(super) part: Part,
+    /// What each of its questions is about.
+    pub(super) targets: Vec<Target>,
+    pub(super) ask: Ask,
+}
+
+impl Wait {
+    /// Asks more of the same part.
+    pub(super) fn add(&mut self, target: Target, question: Question) {
+        self.targets.push(target);
+        self.ask.questions.push(question);
+    }
+}
+
+/// For whom an ask is on its way.
+pub(super) enum Who {
+    /// The request with this ticket, about this.
+    Request(u64, Vec<Target>),
+    /// Whoever wanted it done, for this caller by this plan.
+    Operation(Target, Key, u32),
+    /// What only gives something back.
+    Nobody,
+}
+
+/// Calls that are made at once, in one call of the host.
+pub(super) struct Batch {
+    pub(super) token: u32,
+    pub(super) trip: Trip,
+    /// Whether it only finds out if Redis is back.
+    pub(super) probing: bool,
+    /// Who is told of its answer.
+    pub(super) caller: u32,
+    pub(super) sent: Now,
+    pub(super) timeout: Micros,
+    /// For whom the asks of each call are.
+    who: Vec<Vec<Who>>,
+    /// Questions of all calls.
+    pub(super) questions: usize,
+}
+
+impl Batch {
+    /// One that asks nothing yet, and has this much time.
+    pub(super) fn new(trip: Trip, timeout: Micros) -> Batch {
+        Batch {
+            token: 0,
+            trip,
+            probing: false,
+            caller: 0,
+            sent: Now::default(),
+            timeout,
+            who: Vec::new(),
+            questions: 0,
+        }
+    }
+
+    /// When its answer is not waited for any more.
+    pub(super) fn given_up(&self) -> Micros {
+        self.sent.mono.saturating_add(self.timeout + GRACE)
+    }
+
+    /// Asks in all calls.
+    pub(super) fn asks(&self) -> u64 {
+        self.who.iter().map(|who| who.len() as u64).sum()
+    }
+
+    /// What the host's answer says to each call.
+    pub(super) fn read(
+        &self,
+        login: &Login,
+        answer: &port::Answer<'_>,
+        now: Micros,
+    ) -> Vec<Result<ScriptAnswer, Failure>> {
+        // The host counts the timeout from when it last looked at its clock, which on a busy worker is long before
+        // the call: 20 ms were over after 7. And it says of that no more than of a connection that broke off.
+        let early = now.saturating_sub(self.sent.mono) < self.timeout / 4;
+        let failure = match answer.status {
+            None if early => Failure::Reset,
+            None | Some(504) => Failure::Timeout,
+            Some(503) => Failure::Unreachable,
+            Some(200) => return self.trip.answers(login, &(answer.body)().unwrap_or_default()),
+            Some(_) => Failure::Garbage,
+        };
+        self.trip.all(&failure)
+    }
+
+    /// Its calls, and for whom the asks of each are.
+    pub(super) fn take(&mut self) -> Vec<(ScriptCall, Vec<Who>)> {
+        let calls = std::mem::take(&mut self.trip.calls);
+        calls.into_iter().zip(std::mem::take(&mut self.who)).collect()
+    }
+
+    /// Adds a call.
+    pub(super) fn add(&mut self, call: ScriptCall, who: Vec<Who>) {
+        self.questions += call.asks.iter().map(|ask| ask.questions.len()).sum::<usize>();
+        self.trip.calls.push(call);
+        self.who.push(who);
+    }
+
+    /// Whether it has a call about a part.
+    pub(super) fn asks_of(&self, part: Part) -> bool {
+        self.trip.calls.iter().any(|call| call.part == part)
+    }
+
+    /// Adds a call that only says that the gateway lives.
+    pub(super) fn add_empty(&mut self, part: Part) {
+        self.add(call(part, Vec::new()), Vec::new());
+    }
+
+    pub(super) fn add_request(&mut self, wait: Wait) {
+        let Wait { ticket, part, targets, ask, .. } = wait;
+        self.add_ask(part, ask, Who::Request(ticket, targets));
+    }
+
+    pub(super) fn add_operations(&mut self, operations: Vec<Operation>, parts: Parts) {
+        for operation in operations {
+            let (target, plan) = (operation.target(), operation.plan());
+            let question = operation.question();
+            let caller = question.caller();
+            let who = target.map_or(Who::Nobody, |target| Who::Operation(target, caller, plan));
+            let ask = Ask { delay: 0, questions: vec![question] };
+            self.add_ask(parts.of(caller), ask, who);
+        }
+    }
+
+    /// Adds what is to be settled, before anything else is asked about its part.
+    pub(super) fn add_settlements(&mut self, part: Part, settles: Settles, charges: Vec<Charge>) {
+        let ask = |charge| Ask { delay: 0, questions: vec![Question::Rule(charge)] };
+        let asks: Vec<Ask> = charges.into_iter().map(ask).collect();
+        let who = asks.iter().map(|_| Who::Nobody).collect();
+        self.add(ScriptCall { settles: Some(settles), ..call(part, asks) }, who);
+    }
+
+    /// Adds an ask to the call about its part.
+    fn add_ask(&mut self, part: Part, ask: Ask, who: Who) {
+        let calls = self.trip.calls.iter_mut().zip(&mut self.who);
+        match calls.into_iter().find(|(call, _)| call.part == part) {
+            Some((call, all)) => {
+                self.questions += ask.questions.len();
+                call.asks.push(ask);
+                all.push(who);
+            }
+            None => self.add(call(part, vec![ask]), vec![who]),
+        }
+    }
+}
+
+/// A call that settles nothing.
+fn call(part: Part, asks: Vec<Ask>) -> ScriptCall {
+    ScriptCall { part, script: Script::Digest, asks, settles: None }
+}

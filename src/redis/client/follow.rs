@@ -1,0 +1,190 @@
+//! What the client learns of Redis, which all workers of the gateway go by.
+
+use std::fmt::Write;
+
+use super::Client;
+use crate::handle::Handle;
+use crate::health::{Fleet, Health};
+use crate::part::{Part, Parts};
+use crate::pending::Settled;
+use crate::protocol::Failure;
+use diana_policy::key::Seed;
+use diana_policy::time::{Micros, SECOND};
+
+/// Most parts that one line of the log names beside the first.
+const NAMED: usize = 15;
+
+impl Client {
+    /// Notes what became of calls about parts, by now: what gateways there are, or why it came to nothing.
+    /// They were sent at an instant, as probes or not.
+    pub(super) fn note(
+        &mut self,
+        calls: &[(Part, Result<Fleet, Failure>)],
+        (sent, probing): (Micros, bool),
+        now: Micros,
+        handle: &mut Handle,
+    ) {
+        if calls.is_empty() {
+            return;
+        }
+        let seed = self.seed;
+        let (mut opened, mut closed, mut was_apart) = (Vec::new(), Vec::new(), false);
+        let health = Health::update(&*self.data, &self.key, now, |health| {
+            opened.clear();
+            closed.clear();
+            was_apart = health.fleet.is_apart;
+            let mut changed = false;
+            for (part, outcome) in calls {
+                let was_open = health.is_open(*part);
+                changed |= match outcome {
+                    Ok(fleet) => {
+                        let is_first = *part == Part::FIRST;
+                        let learnt = is_first && health.count(*fleet) | health.agree(seed);
+                        health.change(*part, |breaker| breaker.answered(now, probing)) | learnt
+                    }
+                    Err(_) => health.change(*part, |it| it.failed(now, sent, probing)),
+                };
+                match (was_open, health.is_open(*part)) {
+                    (false, true) => opened.push(*part),
+                    (true, false) => closed.push(*part),
+                    _ => {}
+                }
+            }
+            changed
+        });
+        if was_apart != health.fleet.is_apart {
+            self.tell_apart(health.fleet.is_apart);
+        }
+        self.follow(health, handle);
+        let failures = || calls.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
+        failures().for_each(|failure| self.stats.fail(failure.name()));
+        let of = |part: Part| calls.iter().find(|(other, _)| *other == part)?.1.as_ref().err();
+        let opened = opened.into_iter().filter_map(|part| Some((part, of(part)?))).collect();
+        self.tell_changes(opened, &closed, now, handle);
+    }
+
+    /// Tells which parts cannot be relied upon any more, and why, and which can again.
+    fn tell_changes(
+        &mut self,
+        mut opened: Vec<(Part, &Failure)>,
+        closed: &[Part],
+        now: Micros,
+        handle: &Handle,
+    ) {
+        if !closed.is_empty() && (handle.away() == 0 || self.may_tell("back", now)) {
+            self.tell_closed(closed, handle);
+        }
+        while let Some((_, failure)) = opened.first().copied() {
+            let alike = opened.extract_if(.., |(_, other)| other.name() == failure.name());
+            let parts: Vec<Part> = alike.map(|(part, _)| part).collect();
+            if self.may_tell(failure.name(), now) {
+                self.tell_opened(&parts, failure, handle);
+            }
+        }
+    }
+
+    /// Whether a line may be logged about parts: each of many would have its own, and then another one.
+    fn may_tell(&mut self, what: &'static str, now: Micros) -> bool {
+        if self.endpoint.parts == Parts::ONE {
+            return true;
+        }
+        match self.told.iter_mut().find(|(told, _)| *told == what) {
+            Some((_, last)) if now.saturating_sub(*last) < SECOND => return false,
+            Some((_, last)) => *last = now,
+            None => self.told.push((what, now)),
+        }
+        true
+    }
+
+    /// Tells that gateways have begun to go by different numbers of parts, or go by the same one again.
+    fn tell_apart(&mut self, is_apart: bool) {
+        let parts = self.endpoint.parts.number();
+        self.stats.news.push(match is_apart {
+            true => format!(
+                "rules for the fleet: not all gateways go by `redis.parts` = {parts} as this one does; each number counts \
+                 apart, up to a limit of its own"
+            ),
+            false => format!("rules for the fleet: all gateways go by `redis.parts` = {parts} now"),
+        });
+    }
+
+    fn tell_opened(&mut self, parts: &[Part], failure: &Failure, handle: &Handle) {
+        if let Some(names) = self.names(parts) {
+            let all = usize::from(self.endpoint.parts.number());
+            let whom = if handle.away() == all { "itself" } else { "itself there" };
+            self.stats.news.push(format!(
+                "rules for the fleet: {names} cannot be relied upon: {failure}; this gateway goes by {whom} until it \
+                 is back"
+            ));
+        }
+    }
+
+    fn tell_closed(&mut self, parts: &[Part], handle: &Handle) {
+        if let Some(names) = self.names(parts) {
+            let rest = match handle.away() {
+                0 => "the fleet counts together".into(),
+                away => format!("parts that are still away: {away}"),
+            };
+            self.stats.news.push(format!("rules for the fleet: {names} is back; {rest}"));
+        }
+    }
+
+    /// How parts are called in the log; nothing if there are none.
+    fn names(&self, parts: &[Part]) -> Option<String> {
+        let (all, cluster) = (self.endpoint.parts.number(), &self.endpoint.cluster);
+        let which = match parts {
+            [] => return None,
+            _ if all == 1 => String::new(),
+            [one] => format!("part {} of {all} of ", one.number()),
+            [first, rest @ ..] => {
+                let mut names = format!("parts {}", first.number());
+                for part in rest.iter().take(NAMED) {
+                    // Writing to a string cannot fail.
+                    _ = write!(names, ", {}", part.number());
+                }
+                let more = if rest.len() > NAMED { ", …" } else { "" };
+                format!("{names}{more} of {all} of ")
+            }
+        };
+        Some(format!("{which}Redis (cluster `{cluster}`)"))
+    }
+
+    /// The fleet's secret is this one. What goes by another is of no use any more.
+    pub(super) fn reseed(&mut self, seed: Seed, handle: &mut Handle) {
+        if self.seed != seed {
+            self.seed = seed;
+            self.give_up_all(Settled::Again, handle);
+        }
+    }
+
+    /// Tells what is known of Redis.
+    pub fn tell(&self, handle: &mut Handle) {
+        handle.ledgers.begin(self.sender);
+        handle.gateways = self.health.fleet.gateways.max(1);
+        handle.away = self.open().map(|(part, _)| part).collect();
+        if handle.is_away(Part::FIRST) && !self.is_agreed() {
+            handle.away = handle.parts.all().collect();
+        }
+    }
+
+    /// Whether it is known what callers are hashed with, as far as that matters. A gateway whose secret is not that
+    /// of the others would count on its own in all parts but the first.
+    pub(super) fn is_agreed(&self) -> bool {
+        self.endpoint.parts == Parts::ONE || self.health.seed().is_some()
+    }
+
+    /// Reads what all workers know.
+    pub fn refresh(&mut self, handle: &mut Handle) {
+        self.follow(Health::read(&*self.data, &self.key), handle);
+    }
+
+    /// Goes by what all workers know.
+    pub(super) fn follow(&mut self, health: Health, handle: &mut Handle) {
+        self.health = health;
+        // Only the first part would say so, and only where it is asked.
+        if let Some(seed) = self.health.seed() {
+            self.reseed(seed, handle);
+        }
+        self.tell(handle);
+    }
+}

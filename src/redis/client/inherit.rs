@@ -1,0 +1,17 @@
+//! What is left to be settled when a client ends.
+
+use super::Client;
+use crate::handle::Handle;
+
+impl Client {
+    /// Settles what another one has not, which has ended, if it lies where its own does. Whether it does.
+    pub fn inherit(&self, handle: &mut Handle, other: &Client, left: &mut Handle) -> bool {
+        let way = |it: &Client| (it.endpoint.cluster.clone(), it.endpoint.login.db);
+        let is_alike =
+            way(self) == way(other) && self.seed == other.seed && self.tags == other.tags;
+        if is_alike {
+            handle.ledgers.inherit(&mut left.ledgers);
+        }
+        is_alike
+    }
+}

@@ -1,0 +1,190 @@
+//! What is to be settled in Redis: charges whose requests used less or more than was reserved for them.
+//!
+//! Nobody waits for it. It goes out in numbered batches, of which Redis takes each one once: one whose answer got lost
+//! is sent again as it was, until it is answered. So nothing is settled twice, nor forgotten while Redis is away.
+
+mod places;
+
+use std::collections::VecDeque;
+
+use hashbrown::HashTable;
+
+use super::part::Part;
+use super::protocol::{Charge, Settles};
+use diana_policy::time::Micros;
+
+/// Most charges that wait. What does not fit stays as it was reserved.
+const MOST: usize = 8192;
+
+/// Most of them in a batch.
+const BATCH: usize = 64;
+
+/// The charges that are to be settled, by the parts of Redis where they lie.
+#[derive(Default)]
+pub struct Ledgers {
+    /// Its own, and those of others that have ended.
+    parts: Vec<Ledger>,
+    /// The random number under which it sends its own.
+    sender: u64,
+    /// The number under which places in flight are held here, and one more for each time that they were forgotten.
+    holder: u64,
+    /// Those that did not fit, since somebody last took note.
+    pub dropped: u64,
+}
+
+/// A rule and a caller of it, and how many places it holds.
+type Held = ((u64, u64), u64);
+
+struct Ledger {
+    part: Part,
+    sender: u64,
+    waiting: VecDeque<Charge>,
+    /// The batch that is to be taken next, and its number.
+    batch: Vec<Charge>,
+    number: u64,
+    /// Whether it is on its way, and since when.
+    is_out: bool,
+    sent: Micros,
+    /// The callers of which places are held, and when the part last heard of it that they are.
+    held: HashTable<Held>,
+    told: Micros,
+}
+
+impl Ledgers {
+    /// Has a charge settled where it lies.
+    pub fn add(&mut self, part: Part, charge: Charge) {
+        if self.is_full() {
+            self.dropped += 1;
+            return;
+        }
+        if let Some(ledger) = self.own(part) {
+            ledger.waiting.push_back(charge);
+        }
+    }
+
+    /// Goes by a random number of its own.
+    pub fn begin(&mut self, random: u64) {
+        self.sender = random;
+        self.name_holder(random);
+    }
+
+    /// Takes over what another one has not settled, which has ended.
+    pub fn inherit(&mut self, other: &mut Ledgers) {
+        for mut ledger in std::mem::take(&mut other.parts) {
+            // What is on its way is sent again under the same number.
+            ledger.is_out = false;
+            ledger.held.clear();
+            if self.waiting() + ledger.waiting.len() > MOST {
+                self.dropped += std::mem::take(&mut ledger.waiting).len() as u64;
+            }
+            if ledger.is_any() {
+                self.parts.push(ledger);
+            }
+        }
+        self.dropped += std::mem::take(&mut other.dropped);
+    }
+
+    fn waiting(&self) -> usize {
+        self.parts.iter().map(|ledger| ledger.waiting.len()).sum()
+    }
+
+    fn is_full(&self) -> bool {
+        self.waiting() >= MOST
+    }
+
+    /// Whether there is anything to be settled.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        self.parts.iter().any(Ledger::is_any)
+    }
+
+    /// Its own of a part, which there always is.
+    fn own(&mut self, part: Part) -> Option<&mut Ledger> {
+        let sender = self.sender;
+        let is_own = |ledger: &Ledger| ledger.part == part && ledger.sender == sender;
+        if !self.parts.iter().any(is_own) {
+            self.parts.push(Ledger::new(part, sender));
+        }
+        self.parts.iter_mut().find(|ledger| is_own(ledger))
+    }
+
+    /// Whether a batch can leave for one of the parts that are not `away`.
+    #[must_use]
+    pub fn is_ready(&self, away: &[Part]) -> bool {
+        self.parts.iter().any(|ledger| ledger.is_ready(away))
+    }
+
+    /// The batches that can leave, one for each part.
+    #[must_use]
+    pub fn take(&mut self, away: &[Part], now: Micros) -> Vec<(Part, Settles, Vec<Charge>)> {
+        let mut taken = Vec::new();
+        let is_first = |ledger: &&mut Ledger| {
+            let is_new = !taken.contains(&ledger.part);
+            taken.extend(is_new.then_some(ledger.part));
+            is_new
+        };
+        let ready = self.parts.iter_mut().filter(|ledger| ledger.is_ready(away)).filter(is_first);
+        let take = |ledger: &mut Ledger| {
+            if ledger.batch.is_empty() {
+                let count = BATCH.min(ledger.waiting.len());
+                ledger.batch.extend(ledger.waiting.drain(..count));
+            }
+            (ledger.is_out, ledger.sent) = (true, now);
+            let Ledger { sender, number, .. } = *ledger;
+            let asks = ledger.batch.len();
+            (ledger.part, Settles { sender, number, asks }, ledger.batch.clone())
+        };
+        ready.map(take).collect()
+    }
+
+    /// A batch has come back; unless it was taken it is sent again.
+    pub fn come_back(&mut self, part: Part, settles: Settles, taken: bool) {
+        let is_it = |ledger: &Ledger| {
+            (ledger.part, ledger.sender, ledger.number) == (part, settles.sender, settles.number)
+        };
+        let Some(at) = self.parts.iter().position(is_it) else { return };
+        if let Some(ledger) = self.parts.get_mut(at) {
+            ledger.is_out = false;
+            if taken {
+                if ledger.batch.iter().any(places::is_place) {
+                    ledger.told = ledger.told.max(ledger.sent);
+                }
+                ledger.batch.clear();
+                ledger.number += 1;
+                if ledger.sender != self.sender && !ledger.is_any() {
+                    self.parts.swap_remove(at);
+                }
+            }
+        }
+    }
+
+    /// Gives all of it up: callers have other names from now on.
+    pub(super) fn clear(&mut self) {
+        self.forget();
+        let next = |ledger: &Ledger| (ledger.part, ledger.number + 1);
+        let own = self.parts.iter().filter(|ledger| ledger.sender == self.sender);
+        let own: Vec<_> = own.map(next).collect();
+        let left = |ledger: &Ledger| (ledger.waiting.len() + ledger.batch.len()) as u64;
+        self.dropped += self.parts.iter().map(left).sum::<u64>();
+        self.parts.clear();
+        // Whatever is on its way has another number.
+        let anew = |(part, number)| Ledger { number, ..Ledger::new(part, self.sender) };
+        self.parts.extend(own.into_iter().map(anew));
+    }
+}
+
+impl Ledger {
+    fn new(part: Part, sender: u64) -> Ledger {
+        let (waiting, batch) = (VecDeque::new(), Vec::new());
+        let (number, is_out, sent, held, told) = (1, false, 0, HashTable::new(), 0);
+        Ledger { part, sender, waiting, batch, number, is_out, sent, held, told }
+    }
+
+    fn is_any(&self) -> bool {
+        !self.batch.is_empty() || !self.waiting.is_empty()
+    }
+
+    fn is_ready(&self, away: &[Part]) -> bool {
+        self.is_any() && !self.is_out && away.binary_search(&self.part).is_err()
+    }
+}

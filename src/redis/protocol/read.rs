@@ -1,0 +1,154 @@
+//! What came back of a trip.
+
+use std::slice::Iter;
+
+use super::resp::{Value, values};
+use super::{
+    Ask, AskReply, BanReply, Decided, Failure, Login, Question, Reply, RuleReply, ScriptAnswer,
+    ScriptCall, Trip,
+};
+use crate::part::Part;
+use diana_policy::decision::Retry;
+use diana_policy::key::Seed;
+
+/// How the script says never, and that only what requests in flight hold is in the way.
+const NEVER: i64 = -1;
+const SOON: i64 = -2;
+
+impl Trip {
+    /// What `body` answers to each call of this trip with this login. Where Redis did not let it in, or these
+    /// bytes are no answer to it as a whole, that is so for all calls; otherwise an error is one call's own.
+    #[must_use]
+    pub fn answers(&self, login: &Login, body: &[u8]) -> Vec<Result<ScriptAnswer, Failure>> {
+        let values = values(body).unwrap_or_default();
+        let (logged_in, rest) = values.split_at(login.commands().min(values.len()));
+        if let Some(message) = logged_in.iter().find_map(Value::error) {
+            return self.all(&Failure::of_login(message));
+        }
+        let ok = |value: &Value| *value == Value::Simple(b"OK");
+        let is_whole = match rest.split_last() {
+            Some((quit, rest)) => {
+                rest.len() == self.calls.len() && logged_in.iter().chain([quit]).all(ok)
+            }
+            None => false,
+        };
+        // What is cut off may still say why.
+        let mut values = rest.iter();
+        let answers = self.calls.iter().map(|call| match values.next() {
+            Some(Value::Error(message)) => Err(Failure::of(message)),
+            Some(Value::Array(answer)) if is_whole => {
+                call.answer(answer, self.told_parts(call).is_some())
+            }
+            _ => Err(Failure::Garbage),
+        });
+        answers.collect()
+    }
+
+    /// All calls came to nothing.
+    #[must_use]
+    pub fn all(&self, failure: &Failure) -> Vec<Result<ScriptAnswer, Failure>> {
+        self.calls.iter().map(|_| Err(failure.clone())).collect()
+    }
+}
+
+impl ScriptCall {
+    /// What it is answered; if it says so, also by how many numbers of parts gateways go.
+    fn answer(&self, values: &[Value], tells_parts: bool) -> Result<ScriptAnswer, Failure> {
+        let answer = match values {
+            [Value::Bulk(seed)] => unhex(seed).map(ScriptAnswer::Seed),
+            numbers => self.decided(numbers, tells_parts).map(ScriptAnswer::Decided),
+        };
+        answer.ok_or(Failure::Garbage)
+    }
+
+    fn decided(&self, numbers: &[Value], tells_parts: bool) -> Option<Decided> {
+        let mut numbers = Numbers(numbers.iter());
+        let gateways = match self.part {
+            Part::FIRST => numbers.count()?,
+            part => {
+                // What is another's answer says nothing.
+                (numbers.number()? == -i64::from(part.number())).then_some(())?;
+                0
+            }
+        };
+        let (corrupt, now) = (numbers.count()?, numbers.count()?);
+        let is_apart = tells_parts && numbers.count()? > 1;
+        let mut asks = Vec::with_capacity(self.asks.len());
+        for ask in &self.asks {
+            asks.push(outcome(ask, &mut numbers)?);
+        }
+        let is_all = numbers.0.as_slice().is_empty();
+        is_all.then_some(Decided { gateways, is_apart, now, corrupt, asks })
+    }
+}
+
+/// The numbers of an answer.
+struct Numbers<'r>(Iter<'r, Value<'r>>);
+
+impl Numbers<'_> {
+    fn number(&mut self) -> Option<i64> {
+        match self.0.next()? {
+            Value::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    fn count(&mut self) -> Option<u64> {
+        u64::try_from(self.number()?).ok()
+    }
+
+    /// One that may say never instead.
+    fn or_never(&mut self) -> Option<Option<u64>> {
+        match self.number()? {
+            NEVER => Some(None),
+            number => Some(Some(u64::try_from(number).ok()?)),
+        }
+    }
+
+    fn reply(&mut self) -> Option<RuleReply> {
+        Some(RuleReply {
+            retry: match self.number()? {
+                NEVER => Some(Retry::Never),
+                SOON => Some(Retry::Soon),
+                0 => None,
+                ticks => Some(Retry::After(u64::try_from(ticks).ok()?)),
+            },
+            is_outstanding: self.count()? > 0,
+            remaining: self.count()?,
+            receipt: self.count()?,
+            term: self.count()?,
+            block: self.count()?,
+            lease: self.count()?,
+            charged: self.count()?,
+            spend: self.count()?,
+            overflow: self.count()? > 0,
+        })
+    }
+}
+
+fn outcome(ask: &Ask, numbers: &mut Numbers) -> Option<AskReply> {
+    let wait = numbers.or_never()?;
+    let mut replies = Vec::with_capacity(ask.questions.len());
+    let mut is_refused = false;
+    for question in &ask.questions {
+        let reply = numbers.reply()?;
+        let RuleReply { retry, remaining, receipt, overflow, .. } = reply;
+        is_refused |= retry.is_some() && !question.is_shadow();
+        replies.push(match question {
+            Question::Rule(_) => Reply::Rule(reply),
+            // The script replies to both in the same numbers.
+            Question::Ban(_) => {
+                Reply::Ban(BanReply { retry, left: remaining, begins: receipt > 0, overflow })
+            }
+        });
+    }
+    // Who is refused is refused by a rule.
+    (wait.is_some() || is_refused).then_some(AskReply { wait, replies })
+}
+
+fn unhex(text: &[u8]) -> Option<Seed> {
+    let digits = str::from_utf8(text).ok().filter(|text| text.len() == 32)?;
+    let (k0, k1) = digits.split_at_checked(16)?;
+    let half = |digits| u64::from_str_radix(digits, 16).ok();
+    Some(Seed { k0: half(k0)?, k1: half(k1)? })
+}

@@ -1,0 +1,235 @@
+//! Usage counted for the whole fleet, in Redis, which answers later.
+//!
+//! A request that cannot be decided here waits for the answer of Redis, which the engine hands in. A busy caller's
+//! permits are leased in blocks and spent at once, and more are asked for before they are used up; what Redis refused
+//! is remembered for a moment. While Redis cannot be relied upon the gateway goes by its part of the limit.
+
+mod answer;
+mod lift;
+mod operations;
+mod recall;
+mod share;
+mod terms;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::handle::Handle;
+use super::part::Parts;
+use super::protocol::{Back, Charge};
+use diana_policy::decision::Decision;
+use diana_policy::key::Key;
+use diana_policy::redis::OnFailure;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::{Micros, Now, SECOND};
+use diana_store::leases::Leases;
+use diana_store::permit::Unsettled;
+use diana_store::plans::ByPlan;
+pub use diana_store::reservation::By;
+use diana_store::stores::Stores;
+use diana_store::{CounterSpec, Reservation, Store};
+use share::Share;
+use terms::Terms;
+
+/// How long a caller is told to wait where requests are refused because Redis is away.
+const AWAY: Micros = SECOND;
+
+/// A rule that all gateways count together.
+pub struct RedisStore {
+    /// What is known of Redis, and what is to be done there.
+    handle: Rc<RefCell<Handle>>,
+    /// The number of the rule among those of its engine.
+    number: usize,
+    terms: Terms,
+    plans: ByPlan<Terms>,
+    leases: Leases,
+    share: Share,
+    /// Into how many parts of Redis its callers fall.
+    parts: Parts,
+    /// How many callers may have a value of their own in one part of Redis.
+    keys: u64,
+    /// Whether permits are places in flight.
+    is_held: bool,
+}
+
+/// A rule is to be counted in Redis, which cannot count by its algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoCodec;
+
+impl RedisStore {
+    /// A rule with this number, whose callers fall evenly into so many parts of Redis.
+    ///
+    /// # Errors
+    /// If Redis cannot count by its algorithm.
+    pub fn new(
+        spec: CounterSpec,
+        number: usize,
+        parts: Parts,
+        handle: Rc<RefCell<Handle>>,
+        stores: &mut Stores<'_>,
+    ) -> Result<RedisStore, NoCodec> {
+        Ok(RedisStore {
+            handle,
+            number,
+            terms: Terms::of(&spec, parts).ok_or(NoCodec)?,
+            plans: ByPlan::new(&spec),
+            leases: Leases::of(&spec),
+            parts,
+            keys: parts.share(spec.keys as u64),
+            is_held: spec.algorithm.is_held(),
+            share: Share::new(spec, stores),
+        })
+    }
+
+    /// Whether a request may have to wait for its turn.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.terms.holds
+    }
+
+    /// Decides without Redis.
+    pub fn check_alone(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
+        let (on_failure, gateways) = {
+            let mut handle = self.handle.borrow_mut();
+            handle.in_use = true;
+            (self.terms.spec.on_failure.unwrap_or(handle.on_failure), handle.gateways)
+        };
+        match on_failure {
+            OnFailure::Gateway => {
+                let reservation = self.share.part(gateways, now).check(key, cost, now);
+                Reservation { is_alone: true, ..reservation }
+            }
+            OnFailure::Allow => Reservation::new(key, cost, now, Decision::NOW, By::Nobody),
+            OnFailure::Deny => Reservation::new(key, cost, now, Decision::retry(AWAY), By::Nobody),
+        }
+    }
+}
+
+impl Store for RedisStore {
+    fn judge_by(&mut self, plan: u32) {
+        let parts = self.parts;
+        if self.plans.take(plan, &mut self.terms, |spec| Terms::of(spec, parts)) {
+            self.leases.plan = plan;
+            self.share.judge_by(plan);
+        }
+    }
+
+    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
+        if cost > self.terms.most {
+            return Reservation::new(key, cost, now, Decision::NEVER, By::Known);
+        }
+        let is_alone = self.handle.borrow().is_alone(key);
+        if let Some(known) = self.recall((key, cost), now, is_alone) {
+            return known;
+        }
+        if is_alone {
+            return self.check_alone(key, cost, now);
+        }
+        Reservation::new(key, cost, now, Decision::NOW, By::Redis)
+    }
+
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        if reservation.is_alone {
+            let decision = self.share.last().charge(reservation, delay);
+            reservation.is_alone = true;
+            return decision;
+        }
+        let Reservation { key, cost, now, decision, .. } = *reservation;
+        match reservation.by {
+            By::Lease => {
+                if self.leases.spend(key, cost, now).is_none() {
+                    // Another request has spent it since the check.
+                    return Decision::retry(1);
+                }
+                reservation.is_charged = true;
+                self.renew_early(key, now);
+                Decision::Admit { wait: delay }
+            }
+            By::Nobody if decision.is_admitted() => {
+                reservation.is_charged = true;
+                Decision::Admit { wait: delay }
+            }
+            // It is charged by its answer.
+            By::Redis => Decision::retry(1),
+            _ => decision,
+        }
+    }
+
+    fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        match reservation.is_alone {
+            true => self.share.last().can_hold(reservation, delay),
+            false => Decision::NOW,
+        }
+    }
+
+    fn undo(&mut self, reservation: &mut Reservation) {
+        if reservation.is_alone {
+            return self.share.last().undo(reservation);
+        }
+        if std::mem::take(&mut reservation.is_charged) && matches!(reservation.by, By::Lease) {
+            self.leases.unspend(reservation.key, reservation.cost);
+        }
+    }
+
+    fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
+        match reservation.by {
+            _ if reservation.is_alone => self.share.last().remaining(reservation),
+            By::Lease => self.left(reservation.key),
+            By::Nobody | By::Redis => None,
+            // A request that never fits is refused without asking Redis. A limit of zero has no permits left.
+            _ if reservation.decision == Decision::NEVER => (self.terms.most == 0).then_some(0),
+            _ => Some(reservation.refusal.left),
+        }
+    }
+
+    fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
+        if reservation.is_alone { self.share.last().renewal(reservation) } else { None }
+    }
+
+    fn tidy(&mut self, now: Now) -> bool {
+        self.hand_in_blocks(now, false);
+        let mut more = self.leases.is_any_out() | self.share.last().tidy(now);
+        if self.is_held {
+            more |= self.handle.borrow_mut().ledgers.beat(&self.nothing(Key::ALL), now.mono);
+        }
+        more
+    }
+
+    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
+        let (key, settlement) = (charge.key, charge.settlement());
+        if charge.is_alone {
+            return self.share.last().settle(charge, now);
+        }
+        let Settlement { receipt, used, .. } = settlement;
+        if self.is_held {
+            self.free(key, receipt);
+            return true;
+        }
+        self.share.note(key, used, now);
+        let counted = self.terms.spec.keeps_used.then_some(used);
+        if settlement.is_even() && counted.unwrap_or(0) == 0 {
+            return true;
+        }
+        let back = match settlement.debt() {
+            0 => Back::Cost { receipt, term: 0, permits: settlement.back() },
+            permits => Back::Debt { receipt, permits },
+        };
+        let charge = Charge { back, counted, ..self.nothing(key) };
+        let mut handle = self.handle.borrow_mut();
+        let part = handle.parts.of(key);
+        handle.ledgers.add(part, charge);
+        true
+    }
+
+    fn change_in_keys(&mut self) -> i64 {
+        self.share.last().change_in_keys()
+    }
+
+    fn close(&mut self, now: Now) -> i64 {
+        while self.leases.is_any_out() {
+            self.hand_in_blocks(now, true);
+        }
+        self.leases.clear();
+        self.share.last().close(now)
+    }
+}

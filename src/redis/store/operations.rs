@@ -1,0 +1,124 @@
+//! What is asked of Redis.
+
+use super::RedisStore;
+use crate::handle::Operation;
+use crate::protocol::{Back, Charge};
+use diana_policy::key::Key;
+use diana_policy::time::Now;
+use diana_store::Store;
+use diana_store::lease::Block;
+use diana_store::leases::Returned;
+
+impl RedisStore {
+    /// What a request asks, with a block for those that come next if the caller is worth one;
+    /// `tentative` if it may be refused elsewhere.
+    pub fn question(
+        &mut self,
+        (key, cost): (Key, u64),
+        now: Now,
+        shadow: bool,
+        tentative: bool,
+    ) -> Charge {
+        let checks = self.terms.spec.checks;
+        let mut charge = Charge { cost, shadow, tentative, checks, ..self.nothing(key) };
+        if self.terms.lends
+            && let Some(lease) = self.leases.claim(key)
+            && !lease.asking
+        {
+            charge.want = lease.wanted(cost, now);
+            lease.asking = true;
+        }
+        charge
+    }
+
+    /// Asks for another block before a request has to wait for it.
+    pub(super) fn renew_early(&mut self, key: Key, now: Now) {
+        let unit_cost = self.terms.spec.unit_cost;
+        let Some(lease) = self.leases.find(key) else { return };
+        if lease.asking || !lease.runs_low(now) {
+            return;
+        }
+        let want = lease.wanted(unit_cost, now);
+        if want > 0 {
+            lease.asking = true;
+            let charge = Charge { want, ..self.nothing(key) };
+            self.handle.borrow_mut().add(Operation::Renew(
+                self.number,
+                self.plans.in_hand(),
+                charge,
+            ));
+        }
+    }
+
+    /// Gives back the permits of a request that were charged under `receipt`, in `term` if tentatively.
+    pub fn give_back(&mut self, key: Key, (receipt, term): (u64, u64), permits: u64) {
+        if self.is_held {
+            self.free(key, receipt);
+            return;
+        }
+        // What nobody can tell from others' is not given back, nor what was not charged.
+        if self.terms.spec.daily.is_none() && !self.terms.spec.checks {
+            let back = Back::Cost { receipt, term, permits };
+            self.send_back(key, back);
+        }
+    }
+
+    /// A caller has another plan from now on: what is known of it by the one before is not true any more.
+    #[inline(never)]
+    pub(super) fn change_plan(&mut self, key: Key, plan: u32) {
+        let before = self.leases.find(key).map_or(plan, |lease| lease.plan);
+        let (block, left) = self.leases.take(key);
+        // What is left comes back as it was charged.
+        self.judge_by(before);
+        self.give_back_block(key, block, left);
+        self.judge_by(plan);
+        self.leases.begin_anew(key);
+    }
+
+    /// Gives back a block of which so many permits are left.
+    pub(super) fn give_back_block(&self, key: Key, block: Block, left: u64) {
+        // Also one that was used up, since it counts as out until Redis hears of it.
+        if block.permits == 0 {
+            return;
+        }
+        let Block { permits, term, receipt } = block;
+        let back = Back::Block { receipt, term, block: permits, left };
+        self.send_back(key, back);
+    }
+
+    /// Gives back the blocks that are over, or all of them, at most some hundreds at a time.
+    pub(super) fn hand_in_blocks(&mut self, now: Now, all: bool) {
+        for Returned { key, plan, block, left } in self.leases.take_over(now, all) {
+            self.judge_by(plan);
+            self.give_back_block(key, block, left);
+        }
+    }
+
+    /// Gives back a place in flight.
+    pub(super) fn free(&self, key: Key, receipt: u64) {
+        let mut handle = self.handle.borrow_mut();
+        let part = handle.parts.of(key);
+        handle.ledgers.free(part, self.nothing(key), receipt);
+    }
+
+    fn send_back(&self, key: Key, back: Back) {
+        self.handle.borrow_mut().add(Operation::GiveBack(Charge { back, ..self.nothing(key) }));
+    }
+
+    pub(super) fn nothing(&self, caller: Key) -> Charge {
+        Charge {
+            fingerprint: self.terms.spec.fingerprint,
+            caller,
+            numbers: self.terms.numbers,
+            cost: 0,
+            unit_cost: self.terms.spec.unit_cost,
+            want: 0,
+            shadow: false,
+            tentative: false,
+            checks: false,
+            keys: self.keys,
+            back: Back::default(),
+            counted: self.terms.spec.keeps_used.then_some(0),
+        }
+    }
+}

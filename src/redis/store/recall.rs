@@ -1,0 +1,36 @@
+//! Decisions without asking Redis: by a lease, or by a refusal that lasts.
+
+use super::RedisStore;
+use diana_policy::decision::Decision;
+use diana_policy::key::Key;
+use diana_policy::time::Now;
+use diana_store::Reservation;
+pub use diana_store::lease::Known;
+pub use diana_store::reservation::By;
+
+impl RedisStore {
+    /// Decides without asking Redis, if that can be done.
+    pub(super) fn recall(
+        &mut self,
+        (key, cost): (Key, u64),
+        now: Now,
+        is_alone: bool,
+    ) -> Option<Reservation> {
+        let plan = self.plans.in_hand();
+        if self.leases.find(key)?.plan != plan {
+            self.change_plan(key, plan);
+        }
+        match self.leases.decide(key, cost, now) {
+            Known::Leased => Some(Reservation::new(key, cost, now, Decision::NOW, By::Lease)),
+            Known::Refused(refusal) if !is_alone => {
+                Some(Reservation::refused(key, cost, now, refusal))
+            }
+            Known::Refused(_) | Known::Nothing => {
+                // A block that is spent, or has too little left for this request, is not to be held back from it.
+                let (block, left) = self.leases.take(key);
+                self.give_back_block(key, block, left);
+                None
+            }
+        }
+    }
+}

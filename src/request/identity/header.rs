@@ -1,0 +1,70 @@
+//! A request header: `{header: x-account-id}`.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use super::{BuiltSource, Found, Identifier, Kind, Source, header_name};
+use diana_policy::port::{Request, Values};
+use diana_policy::spelling::header::{self, AUTHORIZATION};
+use diana_policy::tree::Tree;
+
+/// `header` in the registry.
+pub const KIND: Kind = Kind { name: "header", options: &[], build };
+
+#[derive(Debug)]
+struct Header(String);
+
+fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
+    Ok(Rc::new(Header(header_name("header", name)?)))
+}
+
+/// What a header of a request says.
+fn said<'r>(name: &str, request: &'r dyn Request) -> Found<'r> {
+    match request.header(name) {
+        Values::None => Found::Absent,
+        // Over HTTP/2 spaces come through, which the upstream takes off.
+        Values::One(value) => match value.trim_ascii() {
+            text if header::is_joined(name, text) => Found::Repeated,
+            text => Found::text(Cow::Borrowed(text)),
+        },
+        // Without any the host cannot read them.
+        Values::Many(values) => {
+            let is_empty = |value: &&[u8]| value.trim_ascii().is_empty();
+            let is_absent = !values.is_empty() && values.iter().all(is_empty);
+            if is_absent { Found::Absent } else { Found::Repeated }
+        }
+    }
+}
+
+/// What credentials say.
+pub(super) fn credentials<'r>(request: &'r dyn Request) -> Found<'r> {
+    match said(AUTHORIZATION, request) {
+        Found::Value(Identifier::Text(Cow::Borrowed(text))) => {
+            Found::text(header::credentials(text))
+        }
+        other => other,
+    }
+}
+
+impl Source for Header {
+    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
+        said(&self.0, request)
+    }
+
+    fn reads_headers(&self) -> bool {
+        true
+    }
+
+    fn header(&self) -> Option<&str> {
+        Some(&self.0)
+    }
+
+    fn spelled(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let text = text.trim_ascii();
+        (!text.is_empty()).then(|| text.to_vec())
+    }
+
+    fn is_caller_chosen(&self) -> bool {
+        true
+    }
+}

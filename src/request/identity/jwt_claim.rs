@@ -1,0 +1,86 @@
+//! A claim of a JSON web token: verified by a filter in front
+//! (`{jwt_claim: sub, payload: <payload_in_metadata of jwt_authn>}`), or read as it stands in the
+//! `authorization` header (`{jwt_claim: sub, unverified: true}`), which any caller can forge.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use base64::Engine;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+
+use super::metadata::Metadata;
+use super::{BuiltSource, Found, Kind, Mistake, Source, header, text};
+use diana_policy::json;
+use diana_policy::port::Request;
+use diana_policy::spelling::header::{signed_part, token};
+use diana_policy::tree::Tree;
+
+/// `jwt_claim` in the registry.
+pub const KIND: Kind = Kind { name: "jwt_claim", options: &["payload", "unverified"], build };
+
+/// Longest claims that are read; identity providers stay far below it.
+const LONGEST: usize = 16 << 10;
+
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::URL_SAFE,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+#[derive(Debug)]
+struct Unverified(String);
+
+fn build(claim: &Tree, options: &[(String, Tree)]) -> BuiltSource {
+    let claim = text("jwt_claim", claim)?;
+    let option = |name: &str| options.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+    match (option("payload"), option("unverified")) {
+        (Some(payload), None | Some(Tree::Bool(false))) => {
+            let payload = text("payload", payload)?;
+            let path = ["envoy.filters.http.jwt_authn", &payload, &claim];
+            Ok(Rc::new(Metadata::new(&path)))
+        }
+        (None, Some(Tree::Bool(true))) => Ok(Rc::new(Unverified(claim))),
+        _ => {
+            let message = "needs exactly one of `payload: <payload_in_metadata of jwt_authn>` and \
+                           `unverified: true` beside it"
+                .into();
+            Err(vec![Mistake { key: "jwt_claim".into(), message }])
+        }
+    }
+}
+
+impl Source for Unverified {
+    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
+        match header::credentials(request) {
+            Found::Value(credentials) => match self.claim(&credentials) {
+                Some(claim) => Found::text(Cow::Owned(claim)),
+                None => Found::Absent,
+            },
+            other => other,
+        }
+    }
+
+    fn reads_headers(&self) -> bool {
+        true
+    }
+
+    fn is_caller_chosen(&self) -> bool {
+        true
+    }
+
+    fn warning(&self) -> Option<String> {
+        Some(format!("claim `{}` is read from tokens that nobody has verified", self.0))
+    }
+}
+
+impl Unverified {
+    fn claim(&self, credentials: &[u8]) -> Option<Vec<u8>> {
+        let signed = signed_part(credentials);
+        let token = signed.as_deref().or_else(|| token(credentials))?;
+        let payload = token.split(|&byte| byte == b'.').nth(1)?;
+        if payload.len() > LONGEST {
+            return None;
+        }
+        json::member(&BASE64.decode(payload).ok()?, &self.0)
+    }
+}

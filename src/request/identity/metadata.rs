@@ -1,0 +1,51 @@
+//! Dynamic metadata that a filter in front has set: `{metadata: [namespace, key, …]}`.
+
+use std::rc::Rc;
+
+use super::{BuiltSource, Found, Kind, Mistake, Source};
+use diana_policy::port::{Property, Request};
+use diana_policy::spelling::metadata;
+use diana_policy::tree::Tree;
+
+/// `metadata` in the registry.
+pub const KIND: Kind = Kind { name: "metadata", options: &[], build };
+
+/// A value in dynamic metadata.
+#[derive(Debug)]
+pub(super) struct Metadata(Property);
+
+fn build(value: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
+    let Some(path) = names(value) else {
+        let message = format!("found {}, allowed: a list of a namespace and keys", value.found());
+        return Err(vec![Mistake { key: "metadata".into(), message }]);
+    };
+    Ok(Rc::new(Metadata::new(&path)))
+}
+
+impl Metadata {
+    /// The value at `path`: a namespace, then keys.
+    pub(super) fn new(path: &[&str]) -> Metadata {
+        Metadata(Property::new(&[&["metadata", "filter_metadata"], path].concat()))
+    }
+}
+
+fn names(value: &Tree) -> Option<Vec<&str>> {
+    let Tree::List(items) = value else { return None };
+    let names: Vec<&str> = items.iter().map(Tree::text).collect::<Option<_>>()?;
+    let usable = |name: &&str| !name.is_empty() && !name.contains('\0');
+    (names.len() >= 2 && names.iter().all(usable)).then_some(names)
+}
+
+impl Source for Metadata {
+    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
+        match request.property(&self.0) {
+            None => Found::NoMetadata,
+            Some(value) if metadata::is_absent(&value) => Found::Absent,
+            Some(value) => Found::text(value),
+        }
+    }
+
+    fn is_caller_chosen(&self) -> bool {
+        false
+    }
+}

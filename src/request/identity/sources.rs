@@ -1,0 +1,92 @@
+//! The sources by which an actor's callers are recognised.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use super::{Found, Mistake, Source};
+use diana_policy::Actor;
+use diana_policy::port::Request;
+use diana_policy::spelling::fully_decoded;
+use diana_policy::spelling::header::key;
+
+/// How callers are recognised by an actor: what is asked, in order.
+pub struct Sources {
+    /// The actor's name, and the kinds of its sources.
+    pub(super) name: String,
+    pub(super) kinds: Vec<&'static str>,
+    pub(super) sources: Vec<Rc<dyn Source>>,
+    /// The number that callers of each source are hashed with. It is the same for all that the client chooses, so that a
+    /// caller who puts one key in several places stays one caller.
+    numbers: Vec<usize>,
+    /// That number, if the client chooses anything.
+    chosen: Option<usize>,
+    /// Whether several sources have it.
+    is_shared: bool,
+}
+
+impl Sources {
+    /// The sources that a configuration asks for.
+    ///
+    /// # Errors
+    /// Every mistake in them.
+    pub fn new(actor: &Actor) -> Result<Sources, Vec<Mistake>> {
+        let sources: Vec<_> = actor.sources.iter().map(super::build).collect::<Result<_, _>>()?;
+        let kinds = actor.sources.iter().map(|source| source.kind).collect();
+        let mut chosen = (0..).zip(&sources).filter(|(_, source)| source.is_caller_chosen());
+        let first = chosen.next().map(|(number, _)| number);
+        let is_shared = chosen.next().is_some();
+        let number = |(own, source): (usize, &Rc<dyn Source>)| {
+            first.filter(|_| source.is_caller_chosen()).unwrap_or(own)
+        };
+        let numbers = sources.iter().enumerate().map(number).collect();
+        Ok(Sources { name: actor.name.clone(), kinds, sources, numbers, chosen: first, is_shared })
+    }
+
+    /// The number that callers are hashed with who are recognised by the source in this place.
+    pub(super) fn number(&self, place: usize) -> usize {
+        self.numbers.get(place).copied().unwrap_or(place)
+    }
+
+    /// The bytes that are hashed for a value of a source with this number. A key that the client chooses is the same in all
+    /// its spellings, and so with `Bearer` and without, as it is to `api_key_auth`. Where a client chooses among several places,
+    /// some of which are percent-encoded, a key is the same in all of them.
+    #[inline]
+    pub fn hashed<'v>(&self, number: usize, value: &'v [u8]) -> Cow<'v, [u8]> {
+        if self.chosen != Some(number) {
+            return Cow::Borrowed(value);
+        }
+        let plain = key(value);
+        if self.is_shared && plain.iter().any(|byte| b"%+".contains(byte)) {
+            return Cow::Owned(key(&fully_decoded(&plain)).into_owned());
+        }
+        plain
+    }
+
+    /// For each source the number and the bytes that are hashed where it finds this text.
+    pub fn readings(&self, text: &[u8]) -> Vec<(usize, Vec<u8>)> {
+        let reading = |(place, source): (usize, &Rc<dyn Source>)| {
+            let number = self.number(place);
+            Some((number, self.hashed(number, &source.spelled(text)?).into_owned()))
+        };
+        self.sources.iter().enumerate().filter_map(reading).collect()
+    }
+
+    /// Whether headers are looked at.
+    #[must_use]
+    pub fn reads_headers(&self) -> bool {
+        self.sources.iter().any(|source| source.reads_headers())
+    }
+
+    /// Asks the sources in order. What the first of them finds that finds anything, and the number that it is hashed with.
+    pub fn find<'r>(&self, request: &'r dyn Request) -> (usize, Found<'r>) {
+        let mut missing = Found::Absent;
+        for (number, source) in self.sources.iter().enumerate() {
+            match source.find(request) {
+                Found::Absent => {}
+                Found::NoMetadata => missing = Found::NoMetadata,
+                found => return (self.number(number), found),
+            }
+        }
+        (0, missing)
+    }
+}

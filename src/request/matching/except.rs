@@ -1,0 +1,20 @@
+//! Requests that are not judged.
+
+use super::condition;
+use diana_policy::Except;
+use diana_policy::port::Request;
+
+/// Whether `request` is exempt; `path` is the only reading of its path, and empty where readers differ.
+/// Asks the host only for what the list needs.
+#[must_use]
+pub fn covers(except: &Except, request: &dyn Request, path: &[u8]) -> bool {
+    except.paths.iter().any(|prefix| prefix.covers(path))
+        || except.headers.iter().any(|condition| condition::must_hold(condition, request))
+        || (!except.addresses.is_empty() && covers_address(except, request))
+}
+
+fn covers_address(except: &Except, request: &dyn Request) -> bool {
+    request
+        .client()
+        .is_some_and(|address| except.addresses.iter().any(|net| net.contains(&address)))
+}

@@ -1,0 +1,118 @@
+//! Configured paths by their segments.
+
+use std::cmp::Ordering;
+
+use diana_policy::spelling::decoded;
+
+/// Paths as a tree of names; a node is known by its number, a parent's is lower than its children's.
+#[derive(Debug)]
+pub struct PathTree {
+    nodes: Vec<Node>,
+    /// Whether names are in lower case, and those of requests are taken as if they were.
+    folds: bool,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    parent: usize,
+    /// Sorted by name, shorter ones first.
+    children: Vec<(Box<[u8]>, usize)>,
+    /// What ends here, in ascending order.
+    entries: Vec<usize>,
+}
+
+impl PathTree {
+    /// The node of `/`.
+    pub const ROOT: usize = 0;
+
+    /// A tree that has no path but `/`.
+    pub fn new(folds: bool) -> PathTree {
+        PathTree { nodes: vec![Node::default()], folds }
+    }
+
+    /// The number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Adds an entry, higher than those before, at a path in normal form.
+    pub fn insert(&mut self, path: &[u8], entry: usize) {
+        let mut at = PathTree::ROOT;
+        for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
+            at = self.grow(at, name);
+        }
+        self.nodes.get_mut(at).into_iter().for_each(|node| node.entries.push(entry));
+    }
+
+    fn grow(&mut self, parent: usize, name: &[u8]) -> usize {
+        let new = self.nodes.len();
+        let Some(node) = self.nodes.get_mut(parent) else { return parent };
+        match node.children.binary_search_by(|(known, _)| order(known, name)) {
+            Ok(place) => node.children.get(place).map_or(parent, |(_, child)| *child),
+            Err(place) => {
+                node.children.insert(place, (name.into(), new));
+                self.nodes.push(Node { parent, ..Node::default() });
+                new
+            }
+        }
+    }
+
+    /// The node below `at` by a name as a request spells it, percent-encoded perhaps.
+    pub fn child(&self, at: usize, spelled: &[u8]) -> Option<usize> {
+        let node = self.nodes.get(at)?;
+        if !spelled.contains(&b'%') {
+            return self.named(node, spelled);
+        }
+        let name: Vec<u8> = decoded(spelled).collect();
+        self.named(node, &name)
+    }
+
+    /// The node below by its name.
+    #[inline]
+    fn named(&self, node: &Node, name: &[u8]) -> Option<usize> {
+        let lower = |byte: &u8| if self.folds { byte.to_ascii_lowercase() } else { *byte };
+        // Most names differ in length, so that hardly any is read.
+        let compare = |known: &[u8]| {
+            let by_length = known.len().cmp(&name.len());
+            by_length.then_with(|| known.iter().copied().cmp(name.iter().map(lower)))
+        };
+        let place = node.children.binary_search_by(|(known, _)| compare(known));
+        node.children.get(place.ok()?).map(|(_, child)| *child)
+    }
+
+    /// Takes what ends at the nodes that lie on the way down a path that is spelled plainly.
+    pub fn walk(&self, path: &[u8], mut take: impl FnMut(usize)) {
+        let (mut at, mut rest) = (PathTree::ROOT, path);
+        while let Some(node) = self.nodes.get(at) {
+            for &entry in &node.entries {
+                take(entry);
+            }
+            if node.children.is_empty() {
+                return;
+            }
+            let Some((_, names)) = rest.split_first() else { return };
+            let end = names.iter().position(|&byte| byte == b'/').unwrap_or(names.len());
+            let (name, after) = names.split_at_checked(end).unwrap_or_default();
+            match self.named(node, name) {
+                Some(child) => (at, rest) = (child, after),
+                None => return,
+            }
+        }
+    }
+
+    /// The node above, which for `/` is `/`.
+    pub fn parent(&self, at: usize) -> usize {
+        self.nodes.get(at).map_or(PathTree::ROOT, |node| node.parent)
+    }
+
+    /// What ends at a node.
+    pub fn entries(&self, at: usize) -> &[usize] {
+        self.nodes.get(at).map_or(&[], |node| &node.entries)
+    }
+}
+
+/// In which order names stand: most differ in length already.
+#[inline]
+fn order(one: &[u8], other: &[u8]) -> Ordering {
+    one.len().cmp(&other.len()).then_with(|| one.cmp(other))
+}

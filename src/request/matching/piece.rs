@@ -1,0 +1,155 @@
+//! A path cut wherever somebody may see a slash, and what each piece may mean.
+
+use diana_policy::spelling::decoded;
+
+/// What lies between two slashes, or what may be taken for them.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece<'p> {
+    text: &'p [u8],
+    /// Where its path parameters begin, or what may be taken for them: `;` or `%3B`.
+    cut: Option<usize>,
+    /// Whether something follows that only some take for a slash: `\`, `%5C` or `%2F`.
+    pub is_loose: bool,
+    /// Whether true slashes, or the path's ends, are on both sides.
+    is_sure: bool,
+}
+
+/// What a segment does to the directory that a reader has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step<'p> {
+    /// Nothing.
+    Stay,
+    /// Leads to the directory above.
+    Up,
+    /// Leads to a name, as spelled.
+    Down(&'p [u8]),
+    /// Leads to a name that no configured path has.
+    Away,
+}
+
+impl<'p> Piece<'p> {
+    /// Its text up to its parameters.
+    fn head(&self) -> &'p [u8] {
+        self.cut.and_then(|cut| self.text.get(..cut)).unwrap_or(self.text)
+    }
+
+    /// Whether its name is dots, and how many.
+    fn dots(&self) -> Option<usize> {
+        let head = self.head();
+        match head {
+            b"." => return Some(1),
+            b".." => return Some(2),
+            _ if !self.may_be_dots() || !head.contains(&b'%') => return None,
+            _ => {}
+        }
+        let mut bytes = decoded(head);
+        match [bytes.next(), bytes.next(), bytes.next()] {
+            [Some(b'.'), None, _] => Some(1),
+            [Some(b'.'), Some(b'.'), None] => Some(2),
+            _ => None,
+        }
+    }
+
+    /// Whether its first byte is a dot, as that of dot segments is.
+    pub fn may_be_dots(&self) -> bool {
+        starts_with_dot(self.text)
+    }
+
+    /// Whether it has parameters that to some reach as far as the next true slash.
+    pub fn reaches_on(&self) -> bool {
+        self.is_loose && self.cut.is_some()
+    }
+
+    /// What its segment may do if it ends behind it, or in it; unless the reader `resolves` dot segments
+    /// they are names like others. What a name with its parameters leads to, the name without them covers, too.
+    pub fn steps(&self, resolves: bool) -> (Step<'p>, Option<Step<'p>>) {
+        let head = self.head();
+        if head.is_empty() {
+            return (Step::Stay, Some(Step::Away));
+        }
+        let dots = match self.dots() {
+            None => return (Step::Down(head), None),
+            Some(1) => Step::Stay,
+            Some(_) => Step::Up,
+        };
+        let is_sure = self.is_sure && self.cut.is_none() && !head.contains(&b'%');
+        match (resolves, is_sure) {
+            (false, _) => (Step::Away, None),
+            (true, true) => (dots, None),
+            (true, false) => (dots, Some(Step::Away)),
+        }
+    }
+}
+
+/// At most how many pieces of a path begin with a dot, told without cutting it.
+pub fn most_dots(path: &[u8]) -> usize {
+    let may_start = |at: &usize| {
+        // What may be a slash ends so.
+        let before = at.checked_sub(1).and_then(|before| path.get(before));
+        matches!(before, None | Some(b'/' | b'\\' | b'f' | b'F' | b'c' | b'C'))
+            && starts_with_dot(path.get(*at..).unwrap_or_default())
+    };
+    let signs = path.iter().enumerate().filter(|(_, byte)| matches!(byte, b'.' | b'%'));
+    signs.map(|(at, _)| at).filter(may_start).count()
+}
+
+fn starts_with_dot(text: &[u8]) -> bool {
+    matches!(text, [b'.', ..] | [b'%', b'2', b'e' | b'E', ..])
+}
+
+/// The pieces of a path.
+#[derive(Debug, Clone)]
+pub struct Pieces<'p> {
+    rest: Option<&'p [u8]>,
+    /// Whether what stood before is no true slash.
+    was_loose: bool,
+    /// Whether slashes side by side count as one.
+    pub merges: bool,
+}
+
+impl<'p> Pieces<'p> {
+    /// The pieces of a path without query.
+    pub fn of(path: &'p [u8]) -> Pieces<'p> {
+        Pieces {
+            rest: Some(path.strip_prefix(b"/").unwrap_or(path)),
+            was_loose: false,
+            merges: false,
+        }
+    }
+}
+
+impl<'p> Iterator for Pieces<'p> {
+    type Item = Piece<'p>;
+
+    fn next(&mut self) -> Option<Piece<'p>> {
+        let mut path = self.rest?;
+        while self.merges
+            && !self.was_loose
+            && let Some(rest) = path.strip_prefix(b"/")
+        {
+            path = rest;
+        }
+        let mut cut = None;
+        let mut end = 0;
+        let width = loop {
+            match path.get(end) {
+                None => break 0,
+                Some(b'/' | b'\\') => break 1,
+                Some(b';') => cut = cut.or(Some(end)),
+                Some(b'%') => match path.get(end + 1..end + 3) {
+                    Some(b"2f" | b"2F" | b"5c" | b"5C") => break 3,
+                    Some(b"3b" | b"3B") => cut = cut.or(Some(end)),
+                    _ => {}
+                },
+                Some(_) => {}
+            }
+            end += 1;
+        };
+        let (text, rest) = path.split_at_checked(end)?;
+        let is_loose = width > 0 && rest.first() != Some(&b'/');
+        self.rest = if width > 0 { rest.get(width..) } else { None };
+        let is_sure = !self.was_loose && !is_loose;
+        self.was_loose = is_loose;
+        Some(Piece { text, cut, is_loose, is_sure })
+    }
+}

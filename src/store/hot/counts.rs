@@ -1,0 +1,148 @@
+//! Requests by caller since they were last added to a window.
+
+use super::cut;
+use diana_policy::key::Key;
+
+/// Places; their number is a power of two.
+const PLACES: usize = 4096;
+
+/// Places that may be taken.
+const FULL: usize = PLACES / 4 * 3;
+
+/// One caller's. All zero is free.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    hash: u64,
+    second_hash: u64,
+    count: u32,
+    is_hot: bool,
+    /// Whether it was taken out since the latest [`Counts::rewind`].
+    is_taken: bool,
+}
+
+impl Place {
+    fn key(&self) -> Key {
+        Key { hash: self.hash, second_hash: self.second_hash }
+    }
+
+    fn is_free(&self) -> bool {
+        self.count == 0 && !self.is_hot
+    }
+}
+
+/// Counters by caller, in bounded memory.
+#[derive(Debug, Default)]
+pub struct Counts {
+    places: Vec<Place>,
+    taken: usize,
+    /// By how much any caller's count may be too low.
+    pub missed: u64,
+    /// All requests.
+    pub all: u64,
+}
+
+impl Counts {
+    /// Bytes that they take.
+    pub const BYTES: u64 = (PLACES * size_of::<Place>()) as u64;
+
+    /// Counts a request. Whether the caller is hot.
+    #[inline]
+    pub fn add(&mut self, key: Key) -> bool {
+        self.all += 1;
+        if let Some(place) = self.find(key.hash) {
+            place.count = place.count.saturating_add(1);
+            return place.is_hot;
+        }
+        self.add_new(key);
+        false
+    }
+
+    /// Whether a caller is hot.
+    #[inline]
+    pub fn is_hot(&mut self, hash: u64) -> bool {
+        self.find(hash).is_some_and(|place| place.is_hot)
+    }
+
+    /// Nobody has been taken out.
+    pub fn rewind(&mut self) {
+        self.places.iter_mut().for_each(|place| place.is_taken = false);
+    }
+
+    /// Takes a caller out. Its requests.
+    pub fn take(&mut self, hash: u64) -> u64 {
+        self.find(hash).map_or(0, |place| {
+            place.is_taken = true;
+            u64::from(place.count)
+        })
+    }
+
+    /// Everybody else who came, and its requests.
+    pub fn rest(&self) -> impl Iterator<Item = (Key, u64)> {
+        let rest = |place: &&Place| place.count > 0 && !place.is_taken;
+        self.places.iter().filter(rest).map(|place| (place.key(), u64::from(place.count)))
+    }
+
+    /// Starts again, with these callers hot.
+    pub fn renew(&mut self, hot: impl Iterator<Item = Key>) {
+        *self = Counts::default();
+        for Key { hash, second_hash } in hot.take(FULL / 3) {
+            self.put(Place { hash, second_hash, is_hot: true, ..Place::default() });
+        }
+    }
+
+    #[inline(never)]
+    fn find(&mut self, hash: u64) -> Option<&mut Place> {
+        let at = self.position(hash);
+        self.places.get_mut(at).filter(|place| !place.is_free())
+    }
+
+    /// Where a caller's place is, or would be.
+    fn position(&self, hash: u64) -> usize {
+        let mut at = hash as usize % PLACES;
+        while self.places.get(at).is_some_and(|place| !place.is_free() && place.hash != hash) {
+            at = (at + 1) % PLACES;
+        }
+        at
+    }
+
+    #[inline(never)]
+    fn add_new(&mut self, Key { hash, second_hash }: Key) {
+        self.put(Place { hash, second_hash, count: 1, ..Place::default() });
+        if self.taken > FULL {
+            self.thin();
+        }
+    }
+
+    #[inline(never)]
+    fn put(&mut self, place: Place) {
+        if self.places.is_empty() {
+            self.places.resize(PLACES, Place::default());
+        }
+        let at = self.position(place.hash);
+        if let Some(free) = self.places.get_mut(at) {
+            *free = place;
+            self.taken += 1;
+        }
+    }
+
+    /// Makes room: lowers all counts, except of those who are hot, such that half of them are gone.
+    #[cold]
+    fn thin(&mut self) {
+        let cold = |place: &&Place| !place.is_free() && !place.is_hot;
+        let above = |least: u64| {
+            let cold = self.places.iter().filter(cold);
+            cold.filter(|place| u64::from(place.count) > least).count()
+        };
+        let least = cut(above(0) / 2, &above);
+        self.missed += least;
+        self.taken = 0;
+        for mut place in std::mem::take(&mut self.places) {
+            if !place.is_hot {
+                place.count = (u64::from(place.count).saturating_sub(least)) as u32;
+            }
+            if !place.is_free() {
+                self.put(place);
+            }
+        }
+    }
+}

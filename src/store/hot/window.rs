@@ -1,0 +1,166 @@
+//! Requests by caller in a window that slides by slices, as rows of words: in a worker's memory, or
+//! in shared data.
+
+use super::counts::Counts;
+use diana_policy::key::Key;
+use diana_policy::ring::Ring;
+use diana_policy::time::Micros;
+
+/// Slices in `per`. The window holds them and the one that has begun.
+pub const SLICES: u64 = 5;
+
+const RING: Ring = Ring::new(SLICES as usize + 1);
+
+/// Words of a row: both halves of a caller's key, and its ring.
+const WORDS: usize = 6;
+
+/// In the place of the second half of a key in the first row. Windows of earlier versions have other numbers there.
+const FORM: u64 = 1 << 63;
+
+type Row = [u64; WORDS];
+
+/// Callers in a window.
+const ROWS: usize = 2048;
+
+/// The counts of all slices of one rule.
+#[derive(Debug, Default)]
+pub struct Window {
+    /// In the place of a hash: how long it is in ticks, and how many callers are hot. The ring: by how
+    /// much any caller's count may be too low.
+    missed: Row,
+    /// In the place of a hash: the slice in which they were last told of. The ring: all requests.
+    all: Row,
+    rows: Vec<Row>,
+}
+
+impl Window {
+    /// Bytes that it takes.
+    pub const BYTES: u64 = ((ROWS + 2) * size_of::<Row>()) as u64;
+
+    /// The window of so many ticks that was written; an empty one if it was not. What stands in for it
+    /// may not lie ahead of `slice`, or it would stay.
+    pub fn read(bytes: &[u8], per: Micros, slice: u64) -> Window {
+        let mut window = Window { missed: [per << 32, FORM, 0, 0, 0, 0], ..Window::default() };
+        let rows = bytes.as_chunks::<{ size_of::<Row>() }>();
+        if !rows.1.is_empty() || rows.0.len() > ROWS + 2 {
+            return window;
+        }
+        for (number, bytes) in rows.0.iter().enumerate() {
+            let mut row = [0; WORDS];
+            for (word, bytes) in row.iter_mut().zip(bytes.as_chunks().0) {
+                *word = u64::from_le_bytes(*bytes);
+            }
+            let is_ours = number > 0 || row[0] >> 32 == per && row[1] == FORM;
+            if !is_ours || RING.newest(ring(&row)) > slice.saturating_add(1) {
+                // The gauge still tells of those who were hot by it.
+                window = Window::read(&[], per, slice);
+                window.missed[0] |= if is_ours { 0 } else { row[0] & u64::from(u32::MAX) };
+                return window;
+            }
+            match number {
+                0 => window.missed = row,
+                1 => window.all = row,
+                _ => window.rows.push(row),
+            }
+        }
+        window
+    }
+
+    /// The newest slice in which anything was counted.
+    pub fn newest(&self) -> u64 {
+        RING.newest(ring(&self.all))
+    }
+
+    /// The bytes to be read.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity((self.rows.len() + 2) * size_of::<Row>());
+        write(&self.missed, &mut bytes);
+        write(&self.all, &mut bytes);
+        self.rows.iter().for_each(|row| write(row, &mut bytes));
+        bytes
+    }
+
+    /// Adds what was counted, in a slice.
+    pub fn add(&mut self, counts: &mut Counts, slice: u64) {
+        add(&mut self.missed, slice, counts.missed);
+        add(&mut self.all, slice, counts.all);
+        counts.rewind();
+        for row in &mut self.rows {
+            add(row, slice, counts.take(row[0]));
+        }
+        self.lower(0, slice);
+        for (key, count) in counts.rest() {
+            let mut row = [key.hash, key.second_hash, 0, 0, 0, 0];
+            add(&mut row, slice, count);
+            self.rows.push(row);
+        }
+        if self.rows.len() > ROWS {
+            // Only as many stay as there is room for.
+            let least = super::cut(ROWS, &|least| self.hot(least, slice).count());
+            add(&mut self.missed, slice, least);
+            self.lower(least, slice);
+        }
+        self.rows.shrink_to(ROWS);
+    }
+
+    /// Lowers all counts, from the oldest slice on, and drops those that are zero.
+    fn lower(&mut self, least: u64, slice: u64) {
+        self.rows.retain_mut(|row| {
+            let mut left = least;
+            for old in RING.slices(slice) {
+                let some = RING.count(ring(row), old).min(left);
+                RING.take(&mut row[2..], old, some);
+                left -= some;
+            }
+            sum(row, slice) > 0
+        });
+    }
+
+    /// Callers who came more than `over` times, with their counts.
+    pub fn hot(&self, over: u64, slice: u64) -> impl Iterator<Item = (u64, Key)> {
+        let key = |row: &Row| Key { hash: row[0], second_hash: row[1] };
+        let counts = self.rows.iter().map(move |row| (sum(row, slice), key(row)));
+        counts.filter(move |count| count.0 > over)
+    }
+
+    /// Notes how many callers are hot. How many there were.
+    pub fn set_hot(&mut self, count: u64) -> u64 {
+        let before = self.missed[0] & u64::from(u32::MAX);
+        self.missed[0] = self.missed[0] - before + count;
+        before
+    }
+
+    /// Whether it is time to tell of them; then it is not for as long as the window is.
+    pub fn tell(&mut self, slice: u64) -> bool {
+        let told = self.all[0];
+        let due = told > slice || slice - told >= SLICES;
+        if due {
+            self.all[0] = slice;
+        }
+        due
+    }
+
+    /// All requests, and by how much any caller's count may be too low.
+    pub fn totals(&self, slice: u64) -> (u64, u64) {
+        (sum(&self.all, slice), sum(&self.missed, slice))
+    }
+}
+
+fn ring(row: &Row) -> &[u64] {
+    &row[2..]
+}
+
+#[inline(never)]
+fn add(row: &mut Row, slice: u64, count: u64) {
+    RING.add(&mut row[2..], slice, count);
+}
+
+#[inline(never)]
+fn write(row: &Row, bytes: &mut Vec<u8>) {
+    row.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+}
+
+#[inline(never)]
+fn sum(row: &Row, slice: u64) -> u64 {
+    RING.sum(ring(row), slice)
+}

@@ -1,0 +1,108 @@
+//! Requests in flight of one rule, counted by all workers of the gateway together.
+
+use std::rc::Rc;
+
+use super::Store;
+use super::places::Places;
+use super::reservation::{By, Reservation};
+use super::slots::traffic::{Traffic, one_more};
+use super::usage::{Unliftable, Usage};
+use crate::permit::Unsettled;
+use diana_policy::decision::{Decision, Retry};
+use diana_policy::key::Key;
+use diana_policy::time::{Micros, Now};
+
+/// Places come back at any time.
+const FULL: Decision = Decision::Refuse { retry: Retry::Soon };
+
+/// A rule that all workers count together.
+pub struct InFlight {
+    places: Places,
+    traffic: Rc<Traffic>,
+    /// Places that could not be given back since others were faster, and under which numbers they were taken.
+    owed: Vec<(Key, u64)>,
+}
+
+impl InFlight {
+    /// A rule that has these places.
+    pub(super) fn new(places: Places, traffic: Rc<Traffic>) -> InFlight {
+        InFlight { places, traffic, owed: Vec::new() }
+    }
+}
+
+impl Store for InFlight {
+    fn judge_by(&mut self, plan: u32) {
+        self.places.judge_by(plan);
+    }
+
+    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
+        let draft = self.places.look(key, now.mono);
+        let (left, is_shared) = self.places.left(key, &draft);
+        let decision = if left > 0 { Decision::NOW } else { FULL };
+        let mut found = Reservation::new(key, cost, now, decision, By::Places(draft));
+        found.refusal.left = left;
+        found.is_overflow = is_shared;
+        found
+    }
+
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        let Reservation { key, now, is_charged: false, .. } = *reservation else {
+            return reservation.decision;
+        };
+        let draft = match std::mem::replace(&mut reservation.by, By::Known) {
+            By::Places(draft) => draft,
+            _ => self.places.look(key, now.mono),
+        };
+        let taken = self.places.take(key, draft, now.mono);
+        (reservation.is_charged, reservation.refusal.left) = (taken.is_some(), taken.unwrap_or(0));
+        reservation.receipt = self.places.holder();
+        if taken.is_some() { Decision::Admit { wait: delay } } else { FULL }
+    }
+
+    fn look_at(&mut self, key: Key, now: Now) -> Option<Usage> {
+        let draft = self.places.look(key, now.mono);
+        let (remaining, is_shared) = self.places.left(key, &draft);
+        let in_flight = Some(self.places.limit().saturating_sub(remaining));
+        Some(Usage { remaining, in_flight, is_shared, ..Usage::default() })
+    }
+
+    fn lift(&mut self, _key: Key, _now: Now) -> Result<(), Unliftable> {
+        Err(Unliftable::Line)
+    }
+
+    fn can_hold(&mut self, reservation: &mut Reservation, _delay: Micros) -> Decision {
+        reservation.decision
+    }
+
+    fn undo(&mut self, reservation: &mut Reservation) {
+        if std::mem::take(&mut reservation.is_charged) {
+            let holder = self.places.holder();
+            let Reservation { key, now, .. } = *reservation;
+            if !self.places.give_back(key, holder, now.mono) {
+                one_more(&self.traffic.exhausted);
+                self.owed.push((key, holder));
+            }
+        }
+    }
+
+    fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
+        Some(reservation.refusal.left)
+    }
+
+    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
+        self.places.give_back(charge.key, charge.receipt, now.mono)
+    }
+
+    fn tidy(&mut self, now: Now) -> bool {
+        self.owed.retain(|(key, holder)| !self.places.give_back(*key, *holder, now.mono));
+        self.places.tell(now.mono)
+    }
+
+    fn change_in_keys(&mut self) -> i64 {
+        0
+    }
+
+    fn close(&mut self, _now: Now) -> i64 {
+        0
+    }
+}

@@ -1,0 +1,260 @@
+//! A worker's knowledge of one caller: permits leased from the level above (the gateway's shared data, or Redis), and its
+//! latest refusal. To forget it costs one more question.
+//!
+//! A lease is small and short: the expected demand of the next [`AHEAD`], for at most [`LIFE`]. The rest then goes back.
+
+use diana_policy::key::Key;
+use diana_policy::time::{Micros, Now, SECOND};
+
+/// How long leased permits may be spent.
+pub(crate) const LIFE: Micros = SECOND / 20;
+
+/// A lease covers the expected demand of this time.
+const AHEAD: Micros = SECOND / 50;
+
+/// How long a refusal is remembered at most. The limit itself may have changed by then.
+const FINAL: Micros = SECOND;
+
+/// The same of one that others may overturn at any time, such as workers that hold leases.
+const PROVISIONAL: Micros = SECOND / 50;
+
+/// How long after a refusal a busy caller is refused while a question about it is under way, also if permits were leased
+/// since. Without this every request of a flood would ask Redis.
+const SHORT: Micros = SECOND / 10;
+
+/// A worker's knowledge of one caller.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Lease {
+    key: Key,
+    /// The plan by which all of it was found out.
+    pub plan: u32,
+    block: Block,
+    /// Permits of the block that are not spent yet.
+    left: u64,
+    /// When the block ends, on both clocks: should the wall clock be set forward, a window ends early.
+    ends: Now,
+    demand: Demand,
+    refusal: Remembered,
+    /// Permits left at the level above by its latest answer.
+    pub above: u64,
+    /// Whether a question that may bring a block is under way.
+    pub asking: bool,
+    /// Whether the table of leases has it on the list of blocks to hand in.
+    pub(crate) listed: bool,
+}
+
+/// Leased permits as the level above counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Block {
+    /// Zero if there is no block.
+    pub permits: u64,
+    /// The term in which it is counted as outstanding.
+    pub term: u64,
+    /// The receipt of its charge.
+    pub receipt: u64,
+}
+
+/// A refusal by the level above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Refusal {
+    /// Permits that the refused request takes. Cheaper requests may be admitted.
+    pub cost: u64,
+    /// Ticks until the request would be admitted.
+    pub retry: Micros,
+    /// Whether other workers held leases of the caller, so that the request may fit earlier.
+    pub is_outstanding: bool,
+    /// Permits left, too few for the request.
+    pub left: u64,
+}
+
+/// A decision by a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// Leased permits suffice.
+    Leased,
+    /// A recent refusal still holds.
+    Refused(Refusal),
+    /// Only the level above can decide.
+    Nothing,
+}
+
+impl Lease {
+    pub(crate) fn of(key: Key, plan: u32) -> Lease {
+        Lease { key, plan, ..Lease::default() }
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Decides about a request of `cost` permits, which is counted as demand.
+    pub(crate) fn decide(&mut self, cost: u64, now: Now) -> Known {
+        self.demand.see(now);
+        if self.has(cost, now) {
+            return Known::Leased;
+        }
+        if let Some(refusal) = self.refusal.at(cost, now) {
+            return Known::Refused(refusal);
+        }
+        let is_short = self.refusal.age(now) < SHORT;
+        if self.asking && is_short && self.demand.is_busy() {
+            let refusal = Refusal { cost, retry: SECOND, is_outstanding: true, left: 0 };
+            return Known::Refused(refusal);
+        }
+        Known::Nothing
+    }
+
+    /// Permits to lease if each request takes `cost`; zero unless the caller is busy.
+    pub fn wanted(&self, cost: u64, now: Now) -> u64 {
+        self.demand.expected(cost, now)
+    }
+
+    /// The block, and how many of its permits are left.
+    pub fn block(&self) -> (Block, u64) {
+        (self.block, self.left)
+    }
+
+    pub(crate) fn is_out(&self) -> bool {
+        self.block.permits > 0
+    }
+
+    /// Whether `cost` permits can be spent.
+    pub(crate) fn has(&self, cost: u64, now: Now) -> bool {
+        self.left >= cost && now.mono < self.ends.mono && now.wall < self.ends.wall
+    }
+
+    /// Whether it is time to ask for another block, before this one is spent or over.
+    pub fn runs_low(&self, now: Now) -> bool {
+        let ends_soon = self.ends.mono < now.mono.saturating_add(AHEAD / 2);
+        self.left <= self.block.permits / 2 || ends_soon
+    }
+
+    /// Spends permits that the lease has.
+    pub(crate) fn spend(&mut self, cost: u64) {
+        self.left = self.left.saturating_sub(cost);
+    }
+
+    /// Takes back permits that were spent last.
+    pub(crate) fn unspend(&mut self, cost: u64) {
+        self.left += cost;
+    }
+
+    /// Takes a new block, to be spent within `life` ticks of `now`. The block before, which is given up.
+    pub(crate) fn renew(&mut self, block: Block, life: Micros, now: Now) -> (Block, u64) {
+        let before = self.block();
+        self.ends = now.later(life.min(LIFE));
+        (self.block, self.left, self.asking) = (block, block.permits, false);
+        self.refusal.until = 0;
+        before
+    }
+
+    /// Judges by another plan. Only the pace of the caller is still true under it.
+    pub(crate) fn begin_anew(&mut self, plan: u32) {
+        *self = Lease { demand: self.demand, listed: self.listed, ..Lease::of(self.key, plan) };
+    }
+
+    /// Gives up the block.
+    pub(crate) fn take_block(&mut self) -> (Block, u64) {
+        (std::mem::take(&mut self.block), std::mem::take(&mut self.left))
+    }
+
+    /// Remembers a refusal of the level above that was decided no earlier than `sent` and arrived at `now`: only for a
+    /// moment if it is not final, since a charge may have caused it that is taken back at once.
+    pub fn refuse(&mut self, refusal: Refusal, is_final: bool, sent: Now, now: Now) {
+        self.asking = false;
+        let is_final = is_final && !refusal.is_outstanding;
+        let longest = if is_final { FINAL } else { PROVISIONAL };
+        let until = sent.mono.saturating_add(refusal.retry.min(longest));
+        self.refusal = Remembered { refusal, since: now.mono, until };
+    }
+
+    /// Forgets what was refused.
+    pub fn forget_refusal(&mut self) {
+        self.refusal.clear();
+    }
+
+    /// Whether the block has to go back.
+    pub(crate) fn is_over(&self, now: Now) -> bool {
+        self.is_out() && (self.left == 0 || !self.has(0, now))
+    }
+}
+
+/// The latest refusal of one caller.
+#[derive(Debug, Clone, Copy, Default)]
+struct Remembered {
+    refusal: Refusal,
+    /// When it arrived; zero if there was none.
+    since: Micros,
+    /// Zero if permits were leased since.
+    until: Micros,
+}
+
+impl Remembered {
+    fn clear(&mut self) {
+        *self = Remembered::default();
+    }
+
+    /// The refusal as it stands at `now` for a request of `cost` permits, if it still lasts. A request that takes more
+    /// may have to wait for longer, and learns that from its next attempt.
+    fn at(&self, cost: u64, now: Now) -> Option<Refusal> {
+        let age = now.mono.saturating_sub(self.since);
+        let retry = self.refusal.retry.saturating_sub(age).max(1);
+        let lasts = now.mono < self.until && cost >= self.refusal.cost;
+        lasts.then_some(Refusal { retry, ..self.refusal })
+    }
+
+    /// Ticks since it; forever if there was none.
+    fn age(&self, now: Now) -> Micros {
+        if self.since == 0 { Micros::MAX } else { now.mono.saturating_sub(self.since) }
+    }
+}
+
+/// The pace of a caller in this worker: requests in the current span, and in the one before.
+#[derive(Debug, Clone, Copy, Default)]
+struct Demand {
+    /// When the span under way began.
+    since: Micros,
+    during: u64,
+    before: u64,
+}
+
+impl Demand {
+    const SPAN: Micros = SECOND / 10;
+
+    /// Requests in one to two spans from which on a caller is busy, which is a hundred to two hundred a second. Below that
+    /// each request asks for itself, so that no worker holds permits that the caller needs in another one.
+    const BUSY: u64 = 20;
+
+    /// The shortest time that a pace is measured over.
+    const SHORTEST: Micros = SECOND / 80;
+
+    /// Most permits that are expected at a time.
+    const MOST: u64 = 1 << 16;
+
+    /// Counts a request.
+    fn see(&mut self, now: Now) {
+        let age = now.mono.saturating_sub(self.since);
+        if age >= 2 * Demand::SPAN {
+            (self.since, self.before, self.during) = (now.mono, 0, 0);
+        } else if age >= Demand::SPAN {
+            self.since += Demand::SPAN;
+            (self.before, self.during) = (self.during, 0);
+        }
+        self.during += 1;
+    }
+
+    fn is_busy(&self) -> bool {
+        self.before + self.during >= Demand::BUSY
+    }
+
+    /// Permits that a busy caller takes in the next [`AHEAD`], if each request takes `cost`.
+    fn expected(&self, cost: u64, now: Now) -> u64 {
+        if !self.is_busy() {
+            return 0;
+        }
+        let before = if self.before > 0 { Demand::SPAN } else { 0 };
+        let elapsed = (before + now.mono.saturating_sub(self.since)).max(Demand::SHORTEST);
+        let requests = ((self.before + self.during) * AHEAD / elapsed).max(1);
+        requests.saturating_mul(cost).min(Demand::MOST.max(cost))
+    }
+}

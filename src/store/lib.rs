@@ -1,0 +1,96 @@
+//! Where usage is counted. A store owns atomicity: it runs the pure step of an algorithm and keeps
+//! what the step wrote.
+
+mod counter_spec;
+pub mod daily;
+mod found;
+pub mod hot;
+pub mod in_flight;
+pub mod lease;
+pub mod leases;
+pub mod local;
+pub mod permit;
+pub(crate) mod places;
+pub mod plans;
+pub mod remains;
+pub mod reservation;
+mod row;
+pub mod shared;
+mod slab;
+pub mod slots;
+mod state;
+pub mod stores;
+pub mod table;
+pub mod tables;
+pub mod usage;
+mod watermark;
+mod weak_registry;
+
+use std::any::Any;
+
+use crate::permit::Unsettled;
+pub use counter_spec::CounterSpec;
+use diana_policy::decision::Decision;
+use diana_policy::key::Key;
+use diana_policy::time::{Micros, Now};
+pub use reservation::Reservation;
+use usage::{Unliftable, Usage};
+
+/// The callers of one rule.
+pub trait Store: Any {
+    /// Judges by the numbers of this plan from now on, where a rule has plans. What was used stays used.
+    fn judge_by(&mut self, plan: u32);
+
+    /// Checks a request that takes `cost` permits and charges nothing.
+    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation;
+
+    /// Charges a request, to leave `delay` ticks after it was checked, which is no less than the
+    /// wait that this rule asked for. Where the decision is not an admission with a wait of at
+    /// most `delay`, nothing was charged: somebody else was faster, or the rule cannot hold a
+    /// request that long.
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision;
+
+    /// Whether a request can be held for `delay` ticks, because another rule asks for it: an
+    /// admission, or when it can. Charges nothing.
+    fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision;
+
+    /// Takes a charge back, since another rule would not be charged.
+    fn undo(&mut self, reservation: &mut Reservation);
+
+    /// Permits left after the charge, or as the request found it if there was none; never more than
+    /// the truth. Nothing if that is not known here.
+    fn remaining(&mut self, reservation: &Reservation) -> Option<u64>;
+
+    /// Ticks until the caller has more permits than are left, if it has used any; nothing if its state is not known here.
+    fn renewal(&mut self, _reservation: &Reservation) -> Option<Option<Micros>> {
+        None
+    }
+
+    /// Settles a charge at `now`. Whether that is done; otherwise others were faster, and it is to be tried
+    /// again.
+    #[must_use]
+    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool;
+
+    /// What a caller has used; nothing if each worker counts for itself.
+    fn look_at(&mut self, _key: Key, _now: Now) -> Option<Usage> {
+        None
+    }
+
+    /// Lifts what a caller has used: from now on only what is lent or reserved counts.
+    ///
+    /// # Errors
+    /// Why that cannot be done.
+    fn lift(&mut self, _key: Key, _now: Now) -> Result<(), Unliftable> {
+        Err(Unliftable::Local)
+    }
+
+    /// Does what has to be done from time to time. Whether there is more to do soon, even if no
+    /// request comes.
+    fn tidy(&mut self, now: Now) -> bool;
+
+    /// How many callers more are in this worker's memory than when this was last asked.
+    fn change_in_keys(&mut self) -> i64;
+
+    /// Ends this store, unless it is asked again; the same as [`Store::change_in_keys`] for the last time.
+    fn close(&mut self, now: Now) -> i64;
+}

@@ -1,0 +1,209 @@
+//! Usage counted in this worker. The table outlives a change of the configuration: the rule that
+//! takes its place shares it while requests of both are under way. Whichever of them judges has it go by its own numbers,
+//! since the host may go back to the earlier one, and does not say so.
+
+use std::cell::{RefCell, RefMut};
+use std::rc::Rc;
+
+use super::plans::ByPlan;
+use super::reservation::By;
+use super::row::Row;
+use super::state::State;
+use super::table::{Place, Table};
+use super::{CounterSpec, Reservation, Store};
+use crate::permit::Unsettled;
+use diana_algorithm::{Algorithm, renewal};
+use diana_policy::decision::Decision;
+use diana_policy::key::Key;
+use diana_policy::time::{Micros, Now};
+
+/// A rule's table.
+pub struct Local {
+    algorithm: Rc<dyn Algorithm>,
+    plans: ByPlan<Rc<dyn Algorithm>>,
+    /// The rule's algorithm and how many callers it asks room for, whatever the plan.
+    terms: (Rc<dyn Algorithm>, usize),
+    /// Words of a caller's state.
+    words: usize,
+    table: Rc<RefCell<Table>>,
+}
+
+impl Local {
+    /// A rule that counts in `table`.
+    pub fn new(spec: &CounterSpec, table: Rc<RefCell<Table>>) -> Local {
+        let algorithm = spec.algorithm.clone();
+        let words = algorithm.words();
+        let terms = (algorithm.clone(), spec.keys);
+        Local { words, algorithm, terms, plans: ByPlan::new(spec), table }
+    }
+
+    /// Changes a caller's state, unless it has none and there is nothing to be written.
+    fn change(&self, key: Key, now: Now, change: impl FnOnce(&[u64], Now, &mut [u64])) {
+        let mut table = own(&self.table, &self.terms);
+        let place = table.find(key, now);
+        let state = table.state(key, place);
+        let mut after = State::nobody(state.len());
+        change(state, table.judging(now), &mut after);
+        if *after != *state {
+            table.swap(key, place, &mut after);
+        }
+    }
+
+    /// Works out what a charge writes of a request that leaves `delay` later, if that is possible.
+    fn reserve(
+        &self,
+        table: &Table,
+        key: Key,
+        cost: u64,
+        row: &mut Row,
+        delay: Micros,
+    ) -> Decision {
+        let (algorithm, state) = (&self.algorithm, table.state(key, row.place));
+        let decision = algorithm.reserve(state, row.at, delay, cost, &mut row.other);
+        if decision.is_admitted() {
+            row.delay = delay;
+        }
+        decision
+    }
+}
+
+impl Store for Local {
+    fn judge_by(&mut self, plan: u32) {
+        self.plans.take(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
+    }
+
+    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
+        let mut table = own(&self.table, &self.terms);
+        let mut after = State::nobody(self.words);
+        let place = table.find(key, now);
+        let state = table.state(key, place);
+        let decision = self.algorithm.step(state, table.judging(now), cost, &mut after);
+        reservation(&table, key, cost, now, place, after, decision)
+    }
+
+    fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        let Reservation { key, cost, by: By::Row(row), .. } = reservation else {
+            return reservation.decision;
+        };
+        self.reserve(&self.table.borrow(), *key, *cost, row, delay)
+    }
+
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        let mut table = self.table.borrow_mut();
+        if !matches!(&reservation.by, By::Row(row) if row.version == table.version()) {
+            // Somebody else was charged, or dropped, since the request was checked.
+            drop(table);
+            *reservation = self.check(reservation.key, reservation.cost, reservation.now);
+            table = self.table.borrow_mut();
+        }
+        let Reservation { key, cost, decision, is_charged, by: By::Row(row), .. } = reservation
+        else {
+            return reservation.decision;
+        };
+        if *is_charged || !matches!(decision, Decision::Admit { wait } if *wait <= delay) {
+            return *decision;
+        }
+        if row.delay != delay {
+            let decision = self.reserve(&table, *key, *cost, row, delay);
+            if !decision.is_admitted() {
+                return decision;
+            }
+        }
+        reservation.receipt = self.algorithm.receipt(&row.other);
+        write(&mut table, reservation);
+        Decision::Admit { wait: delay }
+    }
+
+    fn undo(&mut self, reservation: &mut Reservation) {
+        if !reservation.is_charged {
+            return;
+        }
+        let Reservation { key, cost, now, receipt, is_charged, by: By::Row(row), .. } = reservation
+        else {
+            return;
+        };
+        *is_charged = false;
+        let mut table = self.table.borrow_mut();
+        if row.version == table.version() {
+            table.swap(*key, row.place, &mut row.other);
+            row.version = table.version();
+        } else {
+            drop(table);
+            let algorithm = &self.algorithm;
+            self.change(*key, *now, |state, _, after| {
+                algorithm.refund(state, *receipt, *cost, after)
+            });
+        }
+    }
+
+    fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
+        let Reservation { key, now, by: By::Row(row), .. } = reservation else { return None };
+        let mut table = self.table.borrow_mut();
+        let place = table.find(*key, *now);
+        Some(self.algorithm.remaining(table.state(*key, place), row.at))
+    }
+
+    fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
+        let Reservation { key, now, by: By::Row(row), .. } = reservation else { return None };
+        let mut table = self.table.borrow_mut();
+        let place = table.find(*key, *now);
+        Some(renewal(&*self.algorithm, table.state(*key, place), row.at))
+    }
+
+    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
+        let (key, settlement) = (charge.key, charge.settlement());
+        let algorithm = &self.algorithm;
+        self.change(key, now, |state, at, after| algorithm.settle(state, at, &settlement, after));
+        true
+    }
+
+    fn tidy(&mut self, _now: Now) -> bool {
+        false
+    }
+
+    fn change_in_keys(&mut self) -> i64 {
+        self.table.borrow_mut().change()
+    }
+
+    fn close(&mut self, _now: Now) -> i64 {
+        // A table that another configuration goes on with keeps its callers.
+        if Rc::strong_count(&self.table) > 1 { 0 } else { self.table.borrow_mut().withdraw() }
+    }
+}
+
+/// The table, which goes by these terms from now on.
+#[inline(always)]
+fn own<'t>(
+    table: &'t RefCell<Table>,
+    (algorithm, capacity): &(Rc<dyn Algorithm>, usize),
+) -> RefMut<'t, Table> {
+    let mut table = table.borrow_mut();
+    table.go_by(algorithm, *capacity);
+    table
+}
+
+/// What was found out about a request.
+#[inline(never)]
+fn reservation(
+    table: &Table,
+    key: Key,
+    cost: u64,
+    now: Now,
+    place: Place,
+    after: State,
+    decision: Decision,
+) -> Reservation {
+    let (version, at) = (table.version(), table.judging(now));
+    let row = Row { place, version, at, other: after, delay: decision.wait() };
+    let is_overflow = place == Place::Overflow;
+    Reservation { is_overflow, ..Reservation::new(key, cost, now, decision, By::Row(row)) }
+}
+
+/// Writes what was worked out for a request that is admitted.
+#[inline]
+fn write(table: &mut Table, reservation: &mut Reservation) {
+    let By::Row(row) = &mut reservation.by else { return };
+    row.place = table.swap(reservation.key, row.place, &mut row.other);
+    row.version = table.version();
+    reservation.is_charged = true;
+}

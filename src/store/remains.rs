@@ -1,0 +1,166 @@
+//! What a rule that ended leaves in shared data, where a value can be written empty but never deleted.
+//!
+//! Nothing that counts is taken from anybody: another worker may not know of the change yet, another root
+//! may have the same rule, and the rule may come back. So it is looked at when everything must have run
+//! out, and only what has run out is written empty, if nobody else writes meanwhile.
+
+use std::rc::Rc;
+
+use super::found::Found;
+use super::places;
+use super::slots::names::Names;
+use super::slots::slot;
+use diana_algorithm::Algorithm;
+use diana_policy::Ban;
+use diana_policy::ban::set;
+use diana_policy::key::Key;
+use diana_policy::port::SharedData;
+use diana_policy::time::{Micros, Now, SECOND};
+
+/// Values looked at in one go, and how long after that the next ones are.
+const PIECE: usize = 64;
+const PACE: Micros = SECOND / 100;
+
+/// How often somebody may be found who still uses what is left; then it is its to empty.
+const TIMES: u8 = 3;
+
+/// One rule's remains.
+pub struct Remains {
+    data: Rc<dyn SharedData>,
+    namespace: Rc<str>,
+    fingerprint: u64,
+    kind: Kind,
+    names: Names,
+    /// When there is something to do the next time.
+    due: Micros,
+    /// The value to look at next.
+    place: u64,
+    /// Whether anything still counts, as far as was looked, and how often it did.
+    in_use: bool,
+    /// When all of that has run out that was found so far.
+    over: Micros,
+    times: u8,
+}
+
+enum Kind {
+    Callers(Rc<dyn Algorithm>),
+    Places,
+    Bans(Ban),
+}
+
+impl Remains {
+    /// What is left of a rule's callers.
+    pub fn of_callers(
+        namespace: Rc<str>,
+        data: Rc<dyn SharedData>,
+        fingerprint: u64,
+        algorithm: Rc<dyn Algorithm>,
+        now: Micros,
+    ) -> Remains {
+        let kind = if algorithm.is_held() { Kind::Places } else { Kind::Callers(algorithm) };
+        Remains::new(namespace, data, fingerprint, kind, now)
+    }
+
+    /// What is left of the bans of a rule.
+    pub fn of_bans(
+        namespace: Rc<str>,
+        data: Rc<dyn SharedData>,
+        rule: u64,
+        ban: Ban,
+        now: Micros,
+    ) -> Remains {
+        Remains::new(namespace, data, ban.fingerprint(rule), Kind::Bans(ban), now)
+    }
+
+    fn new(
+        namespace: Rc<str>,
+        data: Rc<dyn SharedData>,
+        fingerprint: u64,
+        kind: Kind,
+        now: Micros,
+    ) -> Remains {
+        let names = Names::new(&namespace, fingerprint, 1);
+        let due = now.saturating_add(kind.lasts());
+        let (place, in_use, over, times) = (0, false, 0, 0);
+        Remains { data, namespace, fingerprint, kind, names, due, place, in_use, over, times }
+    }
+
+    /// The same, if there is anything.
+    #[must_use]
+    pub fn if_there(mut self) -> Option<Remains> {
+        let is_there = self.data.get(self.names.count()).is_some()
+            || self.data.get(self.names.slot(Key::ALL)).is_some();
+        is_there.then_some(self)
+    }
+
+    /// Whether it is what the same rule left.
+    #[must_use]
+    pub fn is_of(&self, other: &Remains) -> bool {
+        self.fingerprint == other.fingerprint && self.namespace == other.namespace
+    }
+
+    /// When there is something to do the next time.
+    #[must_use]
+    pub fn due(&self) -> Micros {
+        self.due
+    }
+
+    /// Looks at some values, if that is due. Whether there is more to do, at once or later.
+    pub fn work(&mut self, now: Now) -> bool {
+        if now.mono < self.due {
+            return true;
+        }
+        if self.place == 0 {
+            // Whoever came first has counted them.
+            let known = self.data.get(self.names.count()).map(|(bytes, _)| bytes);
+            let number = known.as_deref().and_then(|bytes| bytes.first_chunk());
+            self.names.recount(number.map_or(1, |bytes| u64::from_le_bytes(*bytes)));
+        }
+        for _ in 0..PIECE {
+            let Some(name) = self.names.nth(self.place) else { return self.begin_again(now.mono) };
+            self.place += 1;
+            let Some((bytes, number)) = self.data.get(name) else { continue };
+            let found = match &self.kind {
+                Kind::Callers(algorithm) => slot::look(bytes, &**algorithm, now),
+                Kind::Places => places::look(bytes, &self.namespace, &*self.data, now.mono),
+                // What is no set was not written by the rule, or has been emptied.
+                Kind::Bans(_) if bytes.len() != set::SIZE => Found::Empty,
+                Kind::Bans(ban) if set::counts(&bytes, ban, now.mono) => Found::InUse(0),
+                Kind::Bans(_) => Found::Over(Vec::new()),
+            };
+            self.in_use |= match found {
+                Found::Empty => false,
+                Found::InUse(over) => {
+                    self.over = self.over.max(over);
+                    true
+                }
+                Found::Over(empty) => !self.data.swap(name, &empty, Some(number)),
+            };
+        }
+        self.due = now.mono.saturating_add(PACE);
+        true
+    }
+
+    /// All values were looked at. Whether they have to be again, since some still counted.
+    fn begin_again(&mut self, now: Micros) -> bool {
+        self.times += 1;
+        self.place = 0;
+        self.due = now.saturating_add(self.kind.lasts()).max(std::mem::take(&mut self.over));
+        std::mem::take(&mut self.in_use) && self.times < TIMES
+    }
+}
+
+impl Kind {
+    /// Ticks in which everything runs out that counts now, unless clocks are set.
+    fn lasts(&self) -> Micros {
+        let longest = match self {
+            Kind::Callers(algorithm) => algorithm.policy().1,
+            Kind::Places => 0,
+            Kind::Bans(ban) => [ban.max, ban.within, ban.within, ban.halve_after]
+                .into_iter()
+                .fold(0, Micros::saturating_add),
+        };
+        // Blocks on lease are over in a second.
+        longest.saturating_add(2 * SECOND)
+    }
+}

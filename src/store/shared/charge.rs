@@ -1,0 +1,39 @@
+//! A charge of the gateway, which others charge meanwhile.
+
+use super::Shared;
+use crate::Reservation;
+use crate::reservation::By;
+use crate::slots::traffic::one_more;
+use diana_policy::decision::{Decision, Retry};
+use diana_policy::time::Micros;
+
+impl Shared {
+    /// Charges the gateway, whatever others charge it meanwhile.
+    pub(super) fn charge_gateway(
+        &mut self,
+        reservation: &mut Reservation,
+        delay: Micros,
+    ) -> Decision {
+        let Reservation { cost, refusal, is_charged, receipt, by, .. } = reservation;
+        let By::Gateway(transaction) = by else { return reservation.decision };
+        while transaction.may_try() {
+            let block = match self.prepare(transaction, *cost, delay) {
+                Ok(block) => block,
+                Err(Decision::Refuse { retry: Retry::After(ticks) }) => {
+                    *refusal = self.refusal(transaction, *cost, ticks);
+                    return Decision::retry(refusal.retry);
+                }
+                Err(decision) => return decision,
+            };
+            if self.transactions.write(transaction, block) {
+                *receipt = self.spec.algorithm.receipt(&transaction.after);
+                self.remember(transaction, block);
+                *is_charged = true;
+                return Decision::Admit { wait: delay };
+            }
+            self.read(transaction);
+        }
+        one_more(&self.traffic.exhausted);
+        Decision::retry(1)
+    }
+}

@@ -1,0 +1,51 @@
+//! Looking at what a caller used, and lifting it.
+
+use super::Shared;
+use crate::usage::{Unliftable, Usage};
+use diana_policy::key::Key;
+use diana_policy::time::Now;
+
+impl Shared {
+    pub(super) fn usage_of(&mut self, key: Key, now: Now) -> Usage {
+        let mut transaction = self.begin(key, now);
+        self.transactions.read(&mut transaction);
+        let (algorithm, now) = (&self.spec.algorithm, transaction.now);
+        let state = &transaction.state;
+        let (lent, reserved) = (transaction.outstanding.out(), algorithm.reserved(state, now));
+        Usage {
+            used: algorithm.charged(state, now).saturating_sub(lent).saturating_sub(reserved),
+            reserved,
+            lent,
+            remaining: self.transactions.left(&transaction),
+            ends: algorithm.expires(&transaction.state, now).saturating_sub(now.mono),
+            in_flight: None,
+            is_shared: transaction.is_overflow(),
+        }
+    }
+
+    /// What is lent stays charged, so that it may still be spent; whoever holds it has given it up, and forgotten what it was
+    /// refused, within a second.
+    pub(super) fn lift_used(&mut self, key: Key, now: Now) -> Result<(), Unliftable> {
+        let mut transaction = self.begin(key, now);
+        while transaction.may_try() {
+            self.transactions.read(&mut transaction);
+            if transaction.is_overflow() {
+                return Err(Unliftable::Shared);
+            }
+            let (algorithm, kept) = (&self.spec.algorithm, transaction.outstanding.out());
+            if !algorithm.lift(&transaction.state, transaction.now, kept, &mut transaction.after) {
+                return Err(Unliftable::Line);
+            }
+            if self.transactions.is_nobody(&transaction) {
+                break;
+            }
+            if self.transactions.write(&mut transaction, 0) {
+                break;
+            }
+        }
+        if let Some(lease) = self.leases.find(key) {
+            lease.forget_refusal();
+        }
+        if transaction.may_try() { Ok(()) } else { Err(Unliftable::Busy) }
+    }
+}

@@ -1,0 +1,87 @@
+//! What is known of a caller: here, by what this worker holds or has written last, or in the gateway.
+
+use super::Shared;
+use crate::Reservation;
+use crate::lease::{Known, Refusal};
+use crate::reservation::By;
+use crate::slots::transaction::Transaction;
+use diana_policy::decision::{Decision, Retry};
+use diana_policy::key::Key;
+use diana_policy::time::{Micros, Now};
+
+impl Shared {
+    /// A caller before it is read.
+    pub(super) fn begin(&self, key: Key, now: Now) -> Transaction {
+        Transaction::new(key, now, self.spec.algorithm.words())
+    }
+
+    /// Asks the gateway about the caller, as if this worker had given back what it holds for it.
+    pub(super) fn read(&mut self, transaction: &mut Transaction) {
+        self.transactions.read(transaction);
+        self.take_back_lease(transaction);
+    }
+
+    pub(super) fn take_back_lease(&mut self, transaction: &mut Transaction) {
+        if let Some(lease) = self.leases.find(transaction.key) {
+            self.transactions.give_back(transaction, lease.block());
+        }
+    }
+
+    /// Permits beyond which a request is never admitted.
+    fn most(&self) -> u64 {
+        self.spec.algorithm.most_at_once()
+    }
+
+    /// What is known of a request without asking the gateway.
+    pub(super) fn known(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
+        if cost > self.most() {
+            // The answer reports the remaining permits, so they are read. A limit of zero has none.
+            let is_nothing = self.most() == 0;
+            return is_nothing
+                .then(|| Reservation::new(key, cost, now, Decision::NEVER, By::Known));
+        }
+        self.recall(key, cost, now)
+    }
+
+    /// What the gateway says of a request.
+    pub(super) fn ask(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
+        let mut transaction = self.begin(key, now);
+        self.read(&mut transaction);
+        let decision = self.step(&mut transaction, cost);
+        transaction.decided = Some(decision);
+        let mut refusal = Refusal::default();
+        if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
+            refusal = self.refusal(&transaction, cost, ticks);
+            if let Some(lease) = self.leases.claim(key) {
+                lease.refuse(refusal, !self.spec.beside, now, now);
+            }
+        }
+        let is_overflow = transaction.is_overflow();
+        let by = By::Gateway(transaction);
+        Reservation { refusal, is_overflow, ..Reservation::new(key, cost, now, decision, by) }
+    }
+
+    /// Decides without asking the gateway, if that can be done.
+    pub(super) fn recall(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
+        let plan = self.plans.in_hand();
+        if self.leases.find(key)?.plan != plan {
+            self.change_plan(key, now);
+        }
+        match self.leases.decide(key, cost, now) {
+            Known::Leased => Some(Reservation::new(key, cost, now, Decision::NOW, By::Lease)),
+            Known::Refused(refusal) => Some(Reservation::refused(key, cost, now, refusal)),
+            Known::Nothing => None,
+        }
+    }
+
+    /// A refusal by the gateway, for `retry` ticks.
+    pub(super) fn refusal(
+        &mut self,
+        transaction: &Transaction,
+        cost: u64,
+        retry: Micros,
+    ) -> Refusal {
+        let is_outstanding = transaction.outstanding.out() > 0;
+        Refusal { cost, retry, is_outstanding, left: self.transactions.left(transaction) }
+    }
+}

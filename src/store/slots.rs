@@ -1,0 +1,103 @@
+//! Getting slots of shared data, and writing them back unless somebody else was faster.
+
+pub mod names;
+pub(super) mod outstanding;
+pub(super) mod slot;
+pub mod traffic;
+pub(super) mod transaction;
+pub(super) mod transactions;
+
+use std::rc::Rc;
+
+use diana_policy::port::SharedData;
+use names::Names;
+use slot::Slot;
+use traffic::{Traffic, one_more};
+
+/// Compare-and-swaps that may be lost for one request before it is refused.
+pub const ATTEMPTS: usize = 1_000;
+
+/// Bytes that the host needs for a value beside the value itself.
+pub const HOST: u64 = 192;
+
+/// The slots of one rule's callers.
+pub(super) struct Slots {
+    data: Rc<dyn SharedData>,
+    traffic: Rc<Traffic>,
+    /// Words of a caller's state.
+    words: usize,
+}
+
+/// A copy of a slot, and the number under which it was got.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) slot: Slot,
+    number: Option<u32>,
+}
+
+impl Draft {
+    /// Whether the slot was never written.
+    pub(super) fn is_new(&self) -> bool {
+        self.number.is_none()
+    }
+}
+
+impl Slots {
+    pub(super) fn new(data: Rc<dyn SharedData>, traffic: Rc<Traffic>, words: usize) -> Slots {
+        Slots { data, traffic, words }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Draft {
+        let Some((bytes, number)) = self.data.get(name) else {
+            return Draft { slot: Slot::empty(self.words), ..Draft::default() };
+        };
+        let slot = Slot::read(bytes, self.words).unwrap_or_else(|| {
+            one_more(&self.traffic.corrupt);
+            Slot::empty(self.words)
+        });
+        Draft { slot, number: Some(number) }
+    }
+
+    /// Whether it was written, since nobody else wrote in the meantime.
+    pub(super) fn swap(&self, name: &str, draft: &Draft) -> bool {
+        self.swap_bytes(name, draft.slot.bytes(), draft.number)
+    }
+
+    /// A number that all workers agree on: `own`, unless somebody was here before. Adds to `lost` how
+    /// many compare-and-swaps were.
+    fn agree(&self, name: &str, own: u64, lost: &mut usize) -> u64 {
+        while *lost < ATTEMPTS {
+            let known = self.data.get(name);
+            let number = known.as_ref().map(|(_, number)| *number);
+            if let Some((bytes, _)) = known {
+                match <[u8; 8]>::try_from(bytes).map(u64::from_le_bytes) {
+                    Ok(agreed) if agreed > 0 => return agreed,
+                    _ => one_more(&self.traffic.corrupt),
+                }
+            }
+            if self.swap_bytes(name, &own.to_le_bytes(), number) {
+                break;
+            }
+            *lost += 1;
+        }
+        own
+    }
+
+    /// Has `names` go by as many slots as all workers agree on. Whether that is news.
+    pub(super) fn agree_on(&self, names: &mut Names, lost: &mut usize) -> bool {
+        let own = names.slots();
+        let agreed = self.agree(names.count(), own, lost);
+        names.recount(agreed)
+    }
+
+    /// Writes a value. Whether nobody else did since it was got under `number`.
+    pub(super) fn swap_bytes(&self, name: &str, bytes: &[u8], number: Option<u32>) -> bool {
+        let written = self.data.swap(name, bytes, number);
+        if written {
+            one_more(&self.traffic.writes);
+        } else {
+            one_more(&self.traffic.conflicts);
+        }
+        written
+    }
+}

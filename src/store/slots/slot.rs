@@ -1,0 +1,170 @@
+//! A slot of shared data: some callers of one rule in one value, so that the host's overhead for a
+//! key is paid once for all of them.
+//!
+//! Words of 64 bits, little endian: a mark with the number of words of a state, the watermark on both
+//! clocks, until when newcomers may have usage in an overflow bucket; then for each caller the hash,
+//! what is out on lease, and the state.
+
+use super::HOST;
+use super::outstanding::Outstanding;
+use crate::found::Found;
+use crate::watermark::Watermark;
+use diana_algorithm::Algorithm;
+use diana_policy::time::{Micros, Now};
+
+/// Words before the first caller.
+const HEAD: usize = 4;
+/// Words of a caller before the state.
+const CALLER: usize = 2;
+const WORD: usize = 8;
+const MARK: u64 = u64::from_le_bytes(*b"diana\0\0\0");
+
+/// Bytes that the host needs for a slot with `callers` callers with `words` words of state.
+pub(crate) fn bytes(words: usize, callers: u64) -> u64 {
+    HOST + (HEAD * WORD) as u64 + callers * ((CALLER + words) * WORD) as u64
+}
+
+/// A copy of a slot.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    bytes: Vec<u8>,
+    /// Words of a caller's state.
+    words: usize,
+}
+
+impl Slot {
+    /// A slot of callers with `words` words of state, with nobody in it.
+    pub(crate) fn empty(words: usize) -> Slot {
+        let mut slot = Slot { bytes: vec![0; HEAD * WORD], words };
+        slot.set(0, mark(words));
+        slot
+    }
+
+    /// A slot as it was written; nothing if these bytes were not written as one.
+    pub(crate) fn read(bytes: Vec<u8>, words: usize) -> Option<Slot> {
+        let slot = Slot { bytes, words };
+        let callers = slot.bytes.len().checked_sub(HEAD * WORD)?;
+        let whole = callers.is_multiple_of(slot.width() * WORD);
+        (whole && slot.get(0) == mark(words)).then_some(slot)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The latest instant at which somebody's state was dropped.
+    pub(crate) fn watermark(&self) -> Watermark {
+        Watermark(Now { mono: self.get(1), wall: self.get(2) })
+    }
+
+    /// The monotonic instant until which callers of this slot may have usage in an overflow bucket.
+    pub(crate) fn spilled(&self) -> Micros {
+        self.get(3)
+    }
+
+    pub(crate) fn spill(&mut self, until: Micros) {
+        self.set(3, self.spilled().max(until));
+    }
+
+    /// Callers in it.
+    pub(crate) fn len(&self) -> usize {
+        (self.bytes.len() / WORD).saturating_sub(HEAD) / self.width()
+    }
+
+    /// The place of a caller.
+    pub(crate) fn find(&self, hash: u64) -> Option<usize> {
+        (0..self.len()).find(|&place| self.get(self.start(place)) == hash)
+    }
+
+    /// Copies the state at `place`; what is out on lease, as [`Outstanding`] packs it.
+    pub(crate) fn load(&self, place: usize, state: &mut [u64]) -> u64 {
+        let start = self.start(place) + CALLER;
+        state.iter_mut().enumerate().for_each(|(n, word)| *word = self.get(start + n));
+        self.get(start - 1)
+    }
+
+    /// Writes a caller's state, into a place of its own.
+    pub(crate) fn put(&mut self, hash: u64, outstanding: u64, state: &[u64]) {
+        let place = self.find(hash).unwrap_or(self.len());
+        let start = self.start(place);
+        let end = (start + self.width()) * WORD;
+        self.bytes.resize(self.bytes.len().max(end), 0);
+        self.set(start, hash);
+        self.set(start + 1, outstanding);
+        state.iter().enumerate().for_each(|(n, word)| self.set(start + CALLER + n, *word));
+    }
+
+    /// Drops everybody whose state has run out; `state` is used to look at them.
+    pub(crate) fn sweep(
+        &mut self,
+        algorithm: &dyn Algorithm,
+        now: Now,
+        state: &mut [u64],
+        scratch: &mut [u64],
+    ) {
+        for place in (0..self.len()).rev() {
+            let mut outstanding = Outstanding::unpack(self.load(place, state), now.mono);
+            outstanding.settle(algorithm, state, scratch, now.mono);
+            if algorithm.expires(state, now) <= now.mono {
+                self.remove(place);
+                let mut watermark = self.watermark();
+                watermark.raise(now);
+                self.set(1, watermark.0.mono);
+                self.set(2, watermark.0.wall);
+            }
+        }
+    }
+
+    fn remove(&mut self, place: usize) {
+        let start = self.start(place) * WORD;
+        let end = start + self.width() * WORD;
+        if end <= self.bytes.len() {
+            self.bytes.drain(start..end);
+        }
+    }
+
+    fn width(&self) -> usize {
+        CALLER + self.words
+    }
+
+    fn start(&self, place: usize) -> usize {
+        HEAD + place * self.width()
+    }
+
+    fn get(&self, word: usize) -> u64 {
+        let bytes = self.bytes.get(word * WORD..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    fn set(&mut self, word: usize, value: u64) {
+        let bytes = self.bytes.get_mut(word * WORD..).and_then(|rest| rest.first_chunk_mut());
+        if let Some(bytes) = bytes {
+            *bytes = value.to_le_bytes();
+        }
+    }
+}
+
+/// What a slot is found to be once its rule has ended.
+pub(crate) fn look(bytes: Vec<u8>, algorithm: &dyn Algorithm, now: Now) -> Found {
+    let mut state: Box<[u64]> = vec![0; algorithm.words()].into();
+    let mut scratch = state.clone();
+    // What is no slot was not written by the rule.
+    let Some(mut slot) = Slot::read(bytes, algorithm.words()) else { return Found::Empty };
+    if slot.len() == 0 {
+        return Found::Empty;
+    }
+    let now = slot.watermark().judging(now, algorithm.policy().1);
+    slot.sweep(algorithm, now, &mut state, &mut scratch);
+    let ends = (0..slot.len()).map(|place| {
+        slot.load(place, &mut state);
+        algorithm.expires(&state, now)
+    });
+    match ends.max() {
+        None => Found::Over(slot.bytes),
+        Some(over) => Found::InUse(over),
+    }
+}
+
+fn mark(words: usize) -> u64 {
+    MARK | (words as u64) << 48
+}

@@ -1,0 +1,67 @@
+//! One caller of a slot from the moment that it was read to the compare-and-swap that changes it.
+
+use super::outstanding::Outstanding;
+use super::{ATTEMPTS, Draft};
+use crate::state::State;
+use diana_policy::decision::Decision;
+use diana_policy::key::Key;
+use diana_policy::time::Now;
+
+/// Where a caller is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// In its slot.
+    Slot,
+    /// In its slot once it is charged.
+    New,
+    /// In a bucket, since its slot is full of live callers.
+    Overflow,
+}
+
+/// One caller as the gateway knew it when this worker read it, and what a charge writes in its place.
+pub struct Transaction {
+    pub(crate) key: Key,
+    /// When this worker read it, and the instant that is decided about.
+    pub(crate) at: Now,
+    pub(crate) now: Now,
+    pub(super) slot: Draft,
+    pub(super) bucket: Draft,
+    pub(crate) home: Home,
+    /// What is out on lease.
+    pub(crate) outstanding: Outstanding,
+    /// The state to decide from, and the state after the charge.
+    pub(crate) state: State,
+    pub(crate) after: State,
+    /// The decision about one request, as long as the state after is what it charges.
+    pub(crate) decided: Option<Decision>,
+    /// How many compare-and-swaps were lost.
+    pub(crate) lost: usize,
+}
+
+impl Transaction {
+    /// Nothing has been read yet.
+    pub(crate) fn new(key: Key, at: Now, words: usize) -> Transaction {
+        Transaction {
+            key,
+            at,
+            now: at,
+            slot: Draft::default(),
+            bucket: Draft::default(),
+            home: Home::New,
+            outstanding: Outstanding::default(),
+            state: State::nobody(words),
+            after: State::nobody(words),
+            decided: None,
+            lost: 0,
+        }
+    }
+
+    pub(crate) fn is_overflow(&self) -> bool {
+        self.home == Home::Overflow
+    }
+
+    /// Whether one more attempt may be made to write.
+    pub(crate) fn may_try(&self) -> bool {
+        self.lost < ATTEMPTS
+    }
+}

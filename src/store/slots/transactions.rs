@@ -1,0 +1,221 @@
+//! How callers of slots are read, and changed by compare-and-swap.
+
+use std::rc::Rc;
+
+use super::names::{Names, bucket};
+use super::outstanding::{self, Outstanding};
+use super::traffic::Traffic;
+use super::transaction::{Home, Transaction};
+use super::{Draft, Slots};
+use crate::counter_spec::CounterSpec;
+use crate::lease::{Block, Lease};
+use diana_algorithm::Algorithm;
+use diana_policy::key::Key;
+use diana_policy::port::SharedData;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::Micros;
+
+/// The transactions of one rule. To read costs one question, or two where buckets are in use.
+pub(crate) struct Transactions {
+    slots: Slots,
+    pub(super) algorithm: Rc<dyn Algorithm>,
+    window: Micros,
+    names: Names,
+    pub(super) scratch: Box<[u64]>,
+}
+
+impl Transactions {
+    pub(crate) fn new(
+        spec: &CounterSpec,
+        namespace: &str,
+        data: Rc<dyn SharedData>,
+        traffic: Rc<Traffic>,
+    ) -> Transactions {
+        let algorithm = spec.algorithm.clone();
+        let names = Names::new(namespace, spec.fingerprint, spec.keys);
+        Transactions {
+            slots: Slots::new(data, traffic, algorithm.words()),
+            window: algorithm.policy().1,
+            names,
+            scratch: vec![0; algorithm.words()].into(),
+            algorithm,
+        }
+    }
+
+    /// Judges by another algorithm, to which states mean the same.
+    pub(crate) fn judge_by(&mut self, algorithm: &Rc<dyn Algorithm>) {
+        self.algorithm = algorithm.clone();
+    }
+
+    /// Permits left.
+    pub(crate) fn left(&self, transaction: &Transaction) -> u64 {
+        self.algorithm.remaining(&transaction.state, transaction.now)
+    }
+
+    /// Permits left after the charge, those included that a lease has left.
+    pub(crate) fn left_after(
+        &mut self,
+        transaction: &Transaction,
+        lease: Option<&mut Lease>,
+    ) -> u64 {
+        let (block, left) = lease.map(|lease| lease.block()).unwrap_or_default();
+        self.algorithm.refund(&transaction.after, block.receipt, left, &mut self.scratch);
+        self.algorithm.remaining(&self.scratch, transaction.now)
+    }
+
+    /// Asks about the caller.
+    pub(crate) fn read(&mut self, transaction: &mut Transaction) {
+        transaction.slot = self.get_slot(transaction);
+        if self.load(transaction) {
+            return;
+        }
+        let Transaction { now, slot: Draft { slot, .. }, state, .. } = transaction;
+        let (algorithm, scratch, now) = (&*self.algorithm, &mut self.scratch, *now);
+        let expected = self.names.callers();
+        if slot.len() >= expected {
+            slot.sweep(algorithm, now, state, scratch);
+        }
+        transaction.home = if slot.len() < 2 * expected { Home::New } else { Home::Overflow };
+        transaction.outstanding = Outstanding::unpack(0, now.mono);
+        state.fill(0);
+        let spilled = slot.spilled();
+        if transaction.is_overflow() || now.mono < spilled {
+            self.look_into_bucket(transaction);
+        }
+    }
+
+    /// Takes a caller from its slot. Whether it is there.
+    fn load(&mut self, transaction: &mut Transaction) -> bool {
+        transaction.decided = None;
+        let Transaction { key, at, slot: Draft { slot, .. }, state, .. } = transaction;
+        let (algorithm, scratch) = (&*self.algorithm, &mut self.scratch);
+        let now = slot.watermark().judging(*at, self.window);
+        transaction.now = now;
+        let Some(place) = slot.find(key.hash) else { return false };
+        transaction.home = Home::Slot;
+        transaction.outstanding = Outstanding::unpack(slot.load(place, state), now.mono);
+        transaction.outstanding.settle(algorithm, state, scratch, now.mono);
+        true
+    }
+
+    /// Takes the usage of the caller's bucket, which is at least its own.
+    fn look_into_bucket(&mut self, transaction: &mut Transaction) {
+        transaction.bucket = self.slots.get(self.names.bucket(transaction.key));
+        if let Some(place) = transaction.bucket.slot.find(bucket(transaction.key)) {
+            transaction.bucket.slot.load(place, &mut transaction.state);
+        }
+    }
+
+    /// Takes back what a lease has left. Whether there was anything to take back.
+    pub(crate) fn give_back(
+        &mut self,
+        transaction: &mut Transaction,
+        (block, left): (Block, u64),
+    ) -> bool {
+        if transaction.home != Home::Slot || block.permits == 0 {
+            return false;
+        }
+        if let Some(outstanding) = transaction.outstanding.without(block.permits, block.term) {
+            transaction.outstanding = outstanding;
+            self.algorithm.refund(&transaction.state, block.receipt, left, &mut self.scratch);
+            transaction.state.swap_with_slice(&mut self.scratch);
+        } else {
+            // It comes late, and was not held back since it was over.
+            let (receipt, since) = (block.receipt, outstanding::over(block.term));
+            self.settle(transaction, &Settlement { receipt, since, reserved: left, used: 0 });
+        }
+        true
+    }
+
+    /// Whether nothing is known of the caller.
+    pub(crate) fn is_nobody(&self, transaction: &Transaction) -> bool {
+        transaction.home == Home::New && transaction.state.iter().all(|word| *word == 0)
+    }
+
+    /// Settles a charge.
+    pub(crate) fn settle(&mut self, transaction: &mut Transaction, settlement: &Settlement) {
+        let Transaction { state, now, .. } = transaction;
+        self.algorithm.settle(state, *now, settlement, &mut self.scratch);
+        state.swap_with_slice(&mut self.scratch);
+    }
+
+    /// Writes the state after the charge, with a block that goes out on lease. Whether nobody was faster.
+    pub(crate) fn write(&mut self, transaction: &mut Transaction, block: u64) -> bool {
+        if transaction.is_overflow() {
+            return self.write_bucket(transaction);
+        }
+        transaction.slot.slot.put(
+            transaction.key.hash,
+            transaction.outstanding.with(block).pack(),
+            &transaction.after,
+        );
+        self.swap_slot(transaction)
+    }
+
+    /// Writes the state as it was found, with what was given back.
+    pub(crate) fn keep(&mut self, transaction: &mut Transaction) -> bool {
+        std::mem::swap(&mut transaction.state, &mut transaction.after);
+        let written = self.write(transaction, 0);
+        std::mem::swap(&mut transaction.state, &mut transaction.after);
+        written
+    }
+
+    /// Whether the caller's state is still the one after the charge. The next write is on top of what is
+    /// there now.
+    pub(crate) fn is_untouched(&mut self, transaction: &mut Transaction) -> bool {
+        transaction.slot = self.get_slot(transaction);
+        let (draft, hash) = if transaction.is_overflow() {
+            transaction.bucket = self.slots.get(self.names.bucket(transaction.key));
+            (&transaction.bucket, bucket(transaction.key))
+        } else {
+            (&transaction.slot, transaction.key.hash)
+        };
+        let Some(place) = draft.slot.find(hash) else { return false };
+        draft.slot.load(place, &mut self.scratch);
+        *self.scratch == *transaction.after
+    }
+
+    /// Charges the bucket, and then sees to it that whoever finds room for the caller in the
+    /// meantime looks into the bucket after the charge: its write would fail.
+    fn write_bucket(&mut self, transaction: &mut Transaction) -> bool {
+        transaction.bucket.slot.put(bucket(transaction.key), 0, &transaction.after);
+        if !self.slots.swap(self.names.bucket(transaction.key), &transaction.bucket) {
+            transaction.lost += 1;
+            return false;
+        }
+        // Should the wall clock be set back, a window lasts longer than it seems now, though no longer
+        // than one more.
+        let longest = transaction.now.mono.saturating_add(self.window);
+        let until = self.algorithm.expires(&transaction.after, transaction.now).max(longest);
+        while transaction.may_try() {
+            transaction.slot.slot.spill(until);
+            if self.swap_slot(transaction) {
+                return true;
+            }
+            transaction.slot = self.get_slot(transaction);
+            if transaction.slot.slot.find(transaction.key.hash).is_some() {
+                // It has room of its own by now, without this charge.
+                return false;
+            }
+        }
+        false
+    }
+
+    fn swap_slot(&mut self, transaction: &mut Transaction) -> bool {
+        let name = self.names.slot(transaction.key);
+        let written = self.slots.swap(name, &transaction.slot);
+        transaction.lost += usize::from(!written);
+        written
+    }
+
+    fn get_slot(&mut self, transaction: &mut Transaction) -> Draft {
+        let found = self.slots.get(self.names.slot(transaction.key));
+        let is_news = found.is_new()
+            && transaction.key != Key::ALL
+            && self.slots.agree_on(&mut self.names, &mut transaction.lost);
+        if !is_news {
+            return found;
+        }
+        self.slots.get(self.names.slot(transaction.key))
+    }
+}

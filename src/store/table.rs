@@ -1,0 +1,228 @@
+//! A bounded table of callers in this worker's memory.
+//!
+//! State that has run out is dropped first, which loses nothing. When the table is full of live
+//! callers, newcomers share overflow buckets, chosen by the keyed hash: no caller ever gets a
+//! fresh bucket because others came. A newcomer who gets a row of its own later starts with the
+//! usage of the bucket that it shared, which is at least its own.
+
+mod room;
+
+use std::rc::Rc;
+
+use hashbrown::HashTable;
+
+use super::slab::Slab;
+use super::watermark::Watermark;
+use diana_algorithm::Algorithm;
+use diana_policy::key::Key;
+use diana_policy::time::{Micros, Now};
+
+/// Buckets shared by newcomers while the table is full.
+pub const OVERFLOW_BUCKETS: u64 = 1024;
+
+/// Where a caller's state lies, as long as the table has the same [`Table::version`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A row of its own.
+    Row(u32),
+    /// A row is free for it; until it is charged it has none.
+    New,
+    /// An overflow bucket.
+    Overflow,
+}
+
+/// The callers of one rule.
+#[derive(Debug)]
+pub struct Table {
+    algorithm: Rc<dyn Algorithm>,
+    /// Ticks after which a window that was dropped has ended by any clock.
+    window: Micros,
+    capacity: usize,
+    index: HashTable<u32>,
+    /// Hash and state of each caller.
+    rows: Slab,
+    /// State of each overflow bucket, once there was one.
+    overflow: Option<Slab>,
+    /// A row of zeros, the state of nobody.
+    nobody: Box<[u64]>,
+    /// The latest instant at which state was dropped; nothing is judged at an earlier one.
+    watermark: Watermark,
+    /// The next row to look at for state that has run out.
+    cursor: u32,
+    /// Rows looked at since one was last dropped, and when the first of them runs out.
+    barren: u32,
+    earliest: Micros,
+    /// Callers with a row when last asked for the change.
+    reported: usize,
+    /// How often anything changed.
+    version: u64,
+}
+
+impl Table {
+    /// An empty table for at most `capacity` live callers.
+    #[must_use]
+    pub fn new(algorithm: Rc<dyn Algorithm>, capacity: usize) -> Table {
+        let words = algorithm.words();
+        let (_, window) = algorithm.policy();
+        Table {
+            algorithm,
+            window,
+            capacity,
+            index: HashTable::new(),
+            rows: Slab::new(words + 1),
+            overflow: None,
+            nobody: vec![0; words].into(),
+            watermark: Watermark::default(),
+            cursor: 0,
+            barren: 0,
+            earliest: Micros::MAX,
+            reported: 0,
+            version: 0,
+        }
+    }
+
+    /// Goes on under a changed configuration. What was used stays, under the new limits; where there
+    /// are more callers than the new `capacity`, newcomers share buckets until some have run out.
+    pub fn adopt(&mut self, algorithm: Rc<dyn Algorithm>, capacity: usize) {
+        self.algorithm = algorithm;
+        self.capacity = capacity;
+        self.version = self.version.wrapping_add(1);
+        self.barren = 0;
+    }
+
+    /// The same, unless it goes on so already.
+    #[inline(always)]
+    pub fn go_by(&mut self, algorithm: &Rc<dyn Algorithm>, capacity: usize) {
+        if !Rc::ptr_eq(&self.algorithm, algorithm) || self.capacity != capacity {
+            self.adopt(algorithm.clone(), capacity);
+        }
+    }
+
+    /// Bytes that a table of `capacity` callers grows to, for the log.
+    #[must_use]
+    pub fn bytes(words: usize, capacity: usize) -> u64 {
+        // hashbrown keeps seven eighths of a power of two of slots, five bytes each.
+        let index = (capacity as u64 * 8 / 7).next_power_of_two() * 5;
+        Slab::bytes(words + 1, capacity) + index + Slab::bytes(words, OVERFLOW_BUCKETS as usize)
+    }
+
+    /// Callers with a row of their own.
+    #[must_use]
+    pub fn callers(&self) -> usize {
+        self.index.len()
+    }
+
+    /// How many callers more have a row than when this was last asked.
+    pub fn change(&mut self) -> i64 {
+        let change = self.callers() as i64 - self.reported as i64;
+        self.reported = self.callers();
+        change
+    }
+
+    /// As [`Table::change`], when the table is given up.
+    pub fn withdraw(&mut self) -> i64 {
+        -(std::mem::take(&mut self.reported) as i64)
+    }
+
+    /// A number that is another one after anything changed, places of callers included.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The instant to judge at: `now`, or later if state was dropped later.
+    #[must_use]
+    #[inline(always)]
+    pub fn judging(&self, now: Now) -> Now {
+        self.watermark.judging(now, self.window)
+    }
+
+    /// The row of a caller, or of another one if it has none.
+    #[inline(always)]
+    fn likely_row(&self, key: Key) -> Option<u32> {
+        let rows = &self.rows;
+        // The only row of a rule for everybody.
+        if rows.rows() == 1 && !self.index.is_empty() {
+            return Some(0);
+        }
+        self.index.find(key.hash, |&row| hash(rows, row) == key.hash).copied()
+    }
+
+    /// Finds the place of a caller, making room if it is new and the table is full.
+    pub fn find(&mut self, key: Key, now: Now) -> Place {
+        let row = self.likely_row(key).filter(|&row| hash(&self.rows, row) == key.hash);
+        row.map_or_else(|| self.find_room(key, now), Place::Row)
+    }
+
+    /// The state of the caller that [`Table::find`] placed.
+    #[must_use]
+    #[inline]
+    pub fn state(&self, key: Key, place: Place) -> &[u64] {
+        let state = match place {
+            Place::Row(row) => self.rows.get(row).and_then(|row| row.get(1..)),
+            Place::New | Place::Overflow => {
+                self.overflow.as_ref().and_then(|buckets| buckets.get(bucket(key)))
+            }
+        };
+        state.unwrap_or(&self.nobody)
+    }
+
+    /// Exchanges the state of the caller that [`Table::find`] placed for `state`. Where it lies then.
+    #[inline]
+    pub fn swap(&mut self, key: Key, place: Place, state: &mut [u64]) -> Place {
+        self.version = self.version.wrapping_add(1);
+        let (place, words) = match place {
+            Place::Row(row) => (place, self.row_mut(row)),
+            Place::New => {
+                let row = self.insert(key);
+                (Place::Row(row), self.row_mut(row))
+            }
+            Place::Overflow => (place, self.bucket_mut(key)),
+        };
+        words.into_iter().for_each(|words| swap(words, state));
+        place
+    }
+
+    fn row_mut(&mut self, row: u32) -> Option<&mut [u64]> {
+        self.rows.get_mut(row).and_then(|row| row.get_mut(1..))
+    }
+
+    #[inline(never)]
+    fn insert(&mut self, key: Key) -> u32 {
+        let row = self.rows.take();
+        if let Some(first) = self.rows.get_mut(row).and_then(|row| row.first_mut()) {
+            *first = key.hash;
+        }
+        let rows = &self.rows;
+        self.index.insert_unique(key.hash, row, |&row| hash(rows, row));
+        row
+    }
+
+    #[inline(never)]
+    fn bucket_mut(&mut self, key: Key) -> Option<&mut [u64]> {
+        let words = self.nobody.len();
+        let buckets = self.overflow.get_or_insert_with(|| {
+            let mut buckets = Slab::new(words);
+            (0..OVERFLOW_BUCKETS).for_each(|_| _ = buckets.take());
+            buckets
+        });
+        buckets.get_mut(bucket(key))
+    }
+}
+
+/// Exchanges two states of equal length.
+#[inline(always)]
+fn swap(one: &mut [u64], other: &mut [u64]) {
+    for (one, other) in one.iter_mut().zip(other) {
+        std::mem::swap(one, other);
+    }
+}
+
+#[inline(always)]
+fn hash(rows: &Slab, row: u32) -> u64 {
+    rows.get(row).and_then(|row| row.first()).copied().unwrap_or(0)
+}
+
+fn bucket(key: Key) -> u32 {
+    (key.second_hash % OVERFLOW_BUCKETS) as u32
+}

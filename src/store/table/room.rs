@@ -1,0 +1,59 @@
+//! Room for a newcomer: a row of its own, that of a caller whose state has run out, or an overflow bucket.
+
+use super::{Place, Table};
+use diana_policy::key::Key;
+use diana_policy::time::{Micros, Now};
+
+/// Rows looked at for one newcomer when the table is full.
+const SCAN: u32 = 512;
+
+impl Table {
+    /// The place of a caller who has no row.
+    #[inline(never)]
+    pub(super) fn find_room(&mut self, key: Key, now: Now) -> Place {
+        let is_bucket_in_use = || self.state(key, Place::Overflow) != &*self.nobody;
+        if self.algorithm.is_held() && is_bucket_in_use() {
+            return Place::Overflow;
+        }
+        if self.index.len() < self.capacity || self.make_room(self.judging(now)) {
+            Place::New
+        } else {
+            Place::Overflow
+        }
+    }
+
+    /// Drops one caller whose state has run out, if one is found among the next rows.
+    #[inline(never)]
+    fn make_room(&mut self, now: Now) -> bool {
+        if self.barren >= self.rows.rows() {
+            if now.mono < self.earliest {
+                return false;
+            }
+            self.barren = 0;
+        }
+        if self.barren == 0 {
+            self.earliest = Micros::MAX;
+        }
+        for _ in 0..SCAN.min(self.rows.rows()) {
+            let row = self.cursor;
+            self.cursor = if row + 1 < self.rows.rows() { row + 1 } else { 0 };
+            self.barren += 1;
+            let Some([hash, state @ ..]) = self.rows.get(row) else { continue };
+            let expires = self.algorithm.expires(state, now);
+            if expires > now.mono {
+                self.earliest = self.earliest.min(expires);
+                continue;
+            }
+            let hash = *hash;
+            if let Ok(entry) = self.index.find_entry(hash, |&other| other == row) {
+                entry.remove();
+                self.rows.give(row);
+                self.watermark.raise(now);
+                self.version = self.version.wrapping_add(1);
+                self.barren = 0;
+                return true;
+            }
+        }
+        false
+    }
+}
