@@ -2,6 +2,10 @@
 //!
 //! Those of one unit are counted from Monday, 5 January 1970, 00:00 in the rule's time zone. Where that has summer
 //! time, windows of whole days begin at midnight by the clocks in force, and shorter ones go by standard time.
+//!
+//! A window is known by its end, so only the first request in a window asks the calendar: windows of one length are
+//! found by a division, months and days with a change of the clocks by `local.rs`. Redis has no calendar: each call
+//! contains the beginnings of the windows about the gateway's time.
 
 mod local;
 

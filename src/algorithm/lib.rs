@@ -1,5 +1,19 @@
 //! The rate-limiting algorithms. A new one is one file in `algorithm/` and one line in
 //! [`REGISTRY`]; the configuration, its messages and the laws cover it from there.
+//!
+//! An algorithm is a pure step over a few machine words: `(old state, now, cost) → (new state or nothing, decision)`.
+//! Three more steps exist: `reserve` charges a request that another rule holds, `refund` takes a charge back, and
+//! `hold_back` keeps a bucket from refilling while its permits are leased. All zero is the state of a caller that was
+//! never seen, so expired state is forgotten without loss. A state contains the usage and not the rest, so limits can
+//! change under it.
+//!
+//! The registry has an entry for each algorithm. It tells the rest of the program whether the algorithm queues and holds
+//! requests, how its permits may be leased, which part of the script in Redis counts by it, and the share of its quota
+//! for one gateway. No other code asks which algorithm a rule has. Buckets share `debt.rs`: permits times ticks in 128
+//! bits, exact and without divisions for an admitted request.
+//!
+//! A rule with reservations keeps the settled usage in a second state, for refusals and resets (`counted.rs`). Only
+//! windows settle: a window holds a charge until the window ends, but a bucket drains a charge while its stream is open.
 
 mod bucket;
 pub mod calendar;

@@ -2,6 +2,10 @@
 //!
 //! They are charged when all other rules have been, and nothing is given back: a counter that somebody
 //! else shares does not tell whose permits it holds.
+//!
+//! The smallest of an account's few counters is its usage or more, never less, and all of them lie in one cache line.
+//! Every line contains its day, so `filter.rs` switches to the next day by one number, in the same memory. In Redis the
+//! same counters lie in pieces of 64 lines, each with its own day.
 
 mod filter;
 

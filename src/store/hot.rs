@@ -8,6 +8,9 @@
 //! by the same amount and the empty ones dropped, so that a flood of callers who come once lowers
 //! nobody by much. What was lowered is known, and is the most by which any count is too low. No count
 //! is ever too high.
+//!
+//! A request costs one look into one table: callers that are hot by the window are marked in it. The worker that changes
+//! the number of hot callers by its compare-and-swap moves the gauge, and the worker that starts the next list logs it.
 
 mod counts;
 pub mod spotter;

@@ -1,5 +1,26 @@
 //! Where usage is counted. A store owns atomicity: it runs the pure step of an algorithm and keeps
 //! what the step wrote.
+//!
+//! A store checks without writing and is charged later. It remembers no request: a reservation contains the result and
+//! the version of the state, so a reservation that is charged after others is checked again.
+//!
+//! `local.rs` counts in a bounded table of the worker. When the table is full of live callers, new callers share 1,024
+//! overflow buckets; a caller that gets a separate row later starts with the usage of the bucket it shared. `shared.rs`
+//! does the same for the gateway in a fixed number of slots of shared data, with several callers in each
+//! (`slots/slot.rs`); `slots/transaction.rs` is one caller as read from there, to be changed by compare-and-swap. Each
+//! charge of a bucket is followed by a write of the caller's slot, and a worker that lost that race checks again.
+//!
+//! `lease.rs` is the knowledge of a worker about a caller: its lease, how often it comes, and its latest refusal.
+//! `slots/outstanding.rs` counts the leases of a caller over all workers, by terms of 500 ms, so that the leases of a
+//! dead worker come back. A lease is spent for a shorter time than it counts as outstanding.
+//!
+//! Tables belong to the worker and not to a configuration (`tables.rs`): the next configuration finds those of the same
+//! rules by their fingerprints, and shares them while requests of the old one are under way. Shared data cannot be
+//! deleted: expired state of a rule that ended is overwritten by an empty value (`remains.rs`).
+//!
+//! A store judges by one plan at a time (`plans.rs`). States mean the same under all plans of a rule and expire by the
+//! slowest. A lease and a remembered refusal end when the caller has another plan; a charge is settled by the plan that
+//! charged it.
 
 mod counter_spec;
 pub mod daily;

@@ -3,6 +3,10 @@
 //! They are in a fixed number of slots of shared data, changed by compare-and-swap. Each worker has a count of its own
 //! for each caller, so that what it holds can be told apart once it has died; it counts as long as the worker says that it
 //! lives.
+//!
+//! A caller without a row, or without room in a slot, shares places. As long as any of those are taken, no caller moves
+//! from them to a row. A worker that may have been forgotten takes another number; places under the old number are not
+//! counted any more.
 
 mod holders;
 mod slot;

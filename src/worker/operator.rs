@@ -1,4 +1,8 @@
 //! What an operator asks who has a token.
+//!
+//! A reset is one write of the caller's state, and other workers need no message: leases and remembered refusals end
+//! within a second. Leased and reserved permits stay charged, so they can still come back. In Redis an order is one more
+//! kind of question.
 
 use std::cell::Cell;
 use std::rc::Rc;
