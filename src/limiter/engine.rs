@@ -54,16 +54,46 @@ use upkeep::Upkeep;
 
 /// Judges requests by the rules of one policy, and holds what was used.
 pub struct Engine {
-    paths: PathIndex,
-    limits: Vec<Limit>,
+    entries: Entries,
     rules: Vec<Judge>,
+    kinds: Kinds,
     callers: Callers,
     choosers: Choosers,
-    /// Headers that mark requests, each once. They must be taken off whatever comes in.
-    pub markers: Vec<Rc<str>>,
+    reports: Reports,
+    fleet: Fleet,
+    upkeep: Upkeep,
+    /// What was done with shared data.
+    traffic: Rc<Traffic>,
+    /// What clients gave back that left.
+    freed: Rc<Freed>,
+    scratch: Scratch,
+}
+
+/// The entries of `limits`, by which the rules for a request are found.
+struct Entries {
+    paths: PathIndex,
+    limits: Vec<Limit>,
+    /// Exempt from all rules.
     except: Except,
     /// Whether anything is exempt from any rule.
     has_exemptions: bool,
+    /// Whether anything is compared with a request's path.
+    needs_path: bool,
+    reads_headers: bool,
+}
+
+/// What kinds of rules there are.
+struct Kinds {
+    /// The turns in which they are charged, in order.
+    turns: Vec<Turn>,
+    /// Whether a caller may be banned.
+    has_bans: bool,
+    /// Whether any rule settles its reservations.
+    settles: bool,
+}
+
+/// What is told of decisions, and to whom.
+struct Reports {
     shadow: bool,
     log_refused: bool,
     accepted: Accepted,
@@ -71,36 +101,22 @@ pub struct Engine {
     fields: LimitFields,
     /// A header of requests that names the rules in shadow which would have refused them.
     mark: Option<Rc<str>>,
-    /// Whether anything is compared with a request's path.
-    needs_path: bool,
-    /// The turns in which its rules are charged, in order.
-    turns: Vec<Turn>,
-    /// How often upkeep is due, in ticks.
-    tick_interval: Micros,
-    upkeep: Upkeep,
-    /// Whether any rule has judged a request.
-    serves: bool,
-    /// Whether a caller may be banned.
-    has_bans: bool,
-    /// Whether any rule settles what it reserved.
-    settles: bool,
-    /// Whether there are rules for the fleet, and how the metrics say that they are counted.
-    is_global: bool,
-    mode: Option<&'static str>,
-    /// What was done with shared data.
-    traffic: Rc<Traffic>,
-    reads_headers: bool,
-    /// Through which the fleet is asked.
+    /// Headers that mark requests, each once. They are taken off every request that comes in.
+    markers: Vec<Rc<str>>,
+}
+
+/// The other gateways, reached through Redis.
+struct Fleet {
     client: Option<Client>,
     /// What is to be asked, and how Redis is.
     redis: Rc<RefCell<Handle>>,
     /// The requests that wait for an answer, by their tickets.
     asked: BTreeMap<u64, Asked>,
-    /// What operators have asked Redis.
+    /// Questions of operators to Redis.
     inquiries: Vec<inquiry::Inquiry>,
-    /// What clients gave back that left.
-    freed: Rc<Freed>,
-    scratch: Scratch,
+    /// Whether there are rules for the fleet, and the mode in the metrics.
+    is_global: bool,
+    mode: Option<&'static str>,
 }
 
 /// An entry of `limits`; its rules are a range of [`Engine::rules`].
@@ -161,10 +177,16 @@ struct Scratch {
 }
 
 impl Engine {
+    /// Headers that mark requests. They are taken off every request that comes in.
+    #[must_use]
+    pub fn markers(&self) -> &[Rc<str>] {
+        &self.reports.markers
+    }
+
     /// Whether more of a request's headers matters than its path.
     #[must_use]
     pub fn reads_headers(&self) -> bool {
-        self.reads_headers
+        self.entries.reads_headers
     }
 
     /// Decides about a request, and charges for it if it is admitted. The clock is read once, and
@@ -184,7 +206,7 @@ impl Engine {
         request: &dyn Request,
         clock: &dyn Clock,
     ) -> Verdict {
-        if self.is_global && self.redis.borrow().away() > 0 {
+        if self.fleet.is_global && self.fleet.redis.borrow().away() > 0 {
             self.need_redis();
         }
         self.gather(since.is_none(), request);
@@ -194,7 +216,7 @@ impl Engine {
         let now = clock.now();
         self.scratch.now = now;
         self.scratch.since = since.unwrap_or(now.mono);
-        if self.has_bans && self.is_banned() {
+        if self.kinds.has_bans && self.is_banned() {
             return self.refuse();
         }
         self.judge();
@@ -209,10 +231,12 @@ impl Engine {
         self.callers.begin();
         self.choosers.begin();
         self.scratch.opinions.clear();
-        if self.needs_path {
+        if self.entries.needs_path {
             self.match_path(request);
         }
-        if !self.has_exemptions || !except::covers(&self.except, request, &self.scratch.path) {
+        if !self.entries.has_exemptions
+            || !except::covers(&self.entries.except, request, &self.scratch.path)
+        {
             self.apply_all(request);
         }
         self.callers.count(is_new);

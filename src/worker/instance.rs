@@ -82,7 +82,7 @@ impl Instance {
             Client::new(way, &namespace, data.clone(), seed, random)
         });
         let stores = Stores::new(namespace.clone(), data, kept.tables);
-        let mut engine = Engine::new(policy, seed, stores, client)
+        let engine = Engine::new(policy, seed, stores, client)
             .map_err(|unbuildable| unbuildable.to_string())?;
         Ok(Instance {
             root: host.caller(),
@@ -91,7 +91,7 @@ impl Instance {
             reads_headers: engine.reads_headers() || operator.is_some(),
             operator,
             origin: (from, host.wall()),
-            marks: std::mem::take(&mut engine.markers),
+            marks: engine.markers().to_vec(),
             interval: engine.tick_interval(),
             engine: RefCell::new(engine),
             has_redis,

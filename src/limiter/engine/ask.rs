@@ -42,52 +42,54 @@ impl Engine {
     /// When there is something to do between the gateway and Redis the next time.
     #[must_use]
     pub fn next(&self, now: Micros) -> Option<Micros> {
-        self.client.as_ref().and_then(|client| client.next(now, &self.redis.borrow()))
+        self.fleet.client.as_ref().and_then(|client| client.next(now, &self.fleet.redis.borrow()))
     }
 
     /// How Redis is, and what is to be done there.
     #[must_use]
     pub fn redis(&self) -> Ref<'_, Handle> {
-        self.redis.borrow()
+        self.fleet.redis.borrow()
     }
 
     /// Probes Redis from now on. A worker that needs no Redis does not follow what other workers find, so it reads that first.
     #[cold]
     #[inline(never)]
     pub(super) fn need_redis(&mut self) {
-        let mut redis = self.redis.borrow_mut();
+        let mut redis = self.fleet.redis.borrow_mut();
         let was_in_use = std::mem::replace(&mut redis.in_use, true);
-        if let Some(client) = self.client.as_mut().filter(|_| !was_in_use) {
+        if let Some(client) = self.fleet.client.as_mut().filter(|_| !was_in_use) {
             client.refresh(&mut redis);
         }
     }
 
     /// Asks no more whether Redis is back, until it is needed again.
     pub fn need_no_redis(&mut self) {
-        self.redis.borrow_mut().in_use = false;
+        self.fleet.redis.borrow_mut().in_use = false;
     }
 
     /// Settles what another engine has not, which has ended, if it lies where its own does. Whether it does.
     pub fn inherit(&mut self, other: &mut Engine) -> bool {
-        match (&self.client, &other.client) {
-            (Some(own), Some(client)) => {
-                own.inherit(&mut self.redis.borrow_mut(), client, &mut other.redis.borrow_mut())
-            }
+        match (&self.fleet.client, &other.fleet.client) {
+            (Some(own), Some(client)) => own.inherit(
+                &mut self.fleet.redis.borrow_mut(),
+                client,
+                &mut other.fleet.redis.borrow_mut(),
+            ),
             _ => false,
         }
     }
 
     /// Lines for the log about Redis.
     pub fn news(&mut self) -> Vec<String> {
-        self.client.as_mut().map(|it| std::mem::take(&mut it.stats.news)).unwrap_or_default()
+        self.fleet.client.as_mut().map(|it| std::mem::take(&mut it.stats.news)).unwrap_or_default()
     }
 
     /// Asks about the request in hand, which other rules hold for `delay`.
     #[inline(never)]
     pub(super) fn ask(&mut self, delay: Micros) -> Verdict {
-        let Some(client) = &mut self.client else { return Verdict::pass() };
+        let Some(client) = &mut self.fleet.client else { return Verdict::pass() };
         let mut questions = Vec::new();
-        let round = Round::of(&self.scratch.opinions, &self.rules, self.redis.borrow().parts);
+        let round = Round::of(&self.scratch.opinions, &self.rules, self.fleet.redis.borrow().parts);
         if round.follows {
             // It is asked about once more, and has as long for that.
             self.scratch.since = self.scratch.now.mono;
@@ -116,16 +118,16 @@ impl Engine {
             }
         }
         let since = self.scratch.since;
-        let ticket = client.ask(delay, questions, since, &mut self.redis.borrow_mut());
+        let ticket = client.ask(delay, questions, since, &mut self.fleet.redis.borrow_mut());
         let opinions = std::mem::take(&mut self.scratch.opinions);
-        self.asked.insert(ticket, Asked { since, opinions, gone: false });
+        self.fleet.asked.insert(ticket, Asked { since, opinions, gone: false });
         Verdict::Ask { ticket }
     }
 
     /// Goes on with a request whose answer has come. Where it was not asked about, or in vain, there is nothing
     /// to go on with: it has to be decided about anew.
     pub fn resume(&mut self, resumed: &Resumed, now: Now) -> Option<Verdict> {
-        let asked = self.asked.remove(&resumed.ticket)?;
+        let asked = self.fleet.asked.remove(&resumed.ticket)?;
         self.take_back(now);
         let answer = resumed.answer.as_ref()?;
         self.receive(asked, answer, now);
@@ -155,14 +157,14 @@ impl Engine {
 
     /// The client of a request left that waits.
     pub fn forget(&mut self, ticket: u64) {
-        self.asked.get_mut(&ticket).into_iter().for_each(|asked| asked.gone = true);
+        self.fleet.asked.get_mut(&ticket).into_iter().for_each(|asked| asked.gone = true);
     }
 
     /// Does what is due between the gateway and Redis. The requests whose answers have come.
     pub fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<Resumed> {
-        let client = self.client.as_mut();
+        let client = self.fleet.client.as_mut();
         let completed =
-            client.map(|client| client.work(now, callout, &mut self.redis.borrow_mut()));
+            client.map(|client| client.work(now, callout, &mut self.fleet.redis.borrow_mut()));
         self.hand_out(completed.unwrap_or_default(), now)
     }
 
@@ -174,15 +176,22 @@ impl Engine {
         answer: &port::Answer<'_>,
         now: Now,
     ) -> Option<Vec<Resumed>> {
-        let completed =
-            self.client.as_mut()?.answer(token, answer, now, &mut self.redis.borrow_mut())?;
+        let completed = self.fleet.client.as_mut()?.answer(
+            token,
+            answer,
+            now,
+            &mut self.fleet.redis.borrow_mut(),
+        )?;
         Some(self.hand_out(completed, now))
     }
 
     /// Forgets the calls that were made by one who has ended, as [`Engine::work`].
     pub fn lose(&mut self, caller: u32, now: Now) -> Vec<Resumed> {
-        let completed =
-            self.client.as_mut().map(|client| client.lose(caller, &mut self.redis.borrow_mut()));
+        let completed = self
+            .fleet
+            .client
+            .as_mut()
+            .map(|client| client.lose(caller, &mut self.fleet.redis.borrow_mut()));
         self.hand_out(completed.unwrap_or_default(), now)
     }
 
@@ -203,7 +212,7 @@ impl Engine {
     }
 
     fn receive_for_nobody(&mut self, ticket: u64, answer: &Pending, now: Now) {
-        if let Some(asked) = self.asked.remove(&ticket) {
+        if let Some(asked) = self.fleet.asked.remove(&ticket) {
             self.receive(asked, answer, now);
             self.give_back();
         }

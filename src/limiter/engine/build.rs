@@ -11,7 +11,7 @@ use std::rc::Rc;
 use super::charge::Turn;
 use super::plans::Judged;
 use super::upkeep::Upkeep;
-use super::{Engine, Judge, Limit, Scratch};
+use super::{Engine, Entries, Fleet, Judge, Kinds, Limit, Reports, Scratch};
 use crate::bans::Bans;
 use crate::report::metrics::RuleCounts;
 use diana_policy::key::Seed;
@@ -82,35 +82,41 @@ impl Engine {
         let has_turn = |turn: &Turn| judges.iter().any(|judge| judge.turn == *turn);
         let (tick_interval, upkeep) = intervals(&judges);
         let mut engine = Engine {
-            turns: Turn::ALL.into_iter().filter(has_turn).collect(),
-            tick_interval,
-            upkeep: Upkeep::every(upkeep),
-            has_bans: judges.iter().any(|judge| judge.bans.is_some()),
-            settles: judges.iter().any(|judge| judge.settler.is_some()),
-            is_global: judges.iter().any(|judge| judge.rule.scope == Scope::Global),
-            serves: false,
-            mode: None,
-            client,
-            redis,
-            asked: BTreeMap::new(),
-            inquiries: Vec::new(),
-            freed: Rc::default(),
-            traffic: stores.traffic,
-            needs_path,
-            reads_headers: reads_headers || choosers.reads_headers(),
-            choosers,
-            paths,
-            limits,
-            markers: markers(&judges, policy.mark.as_ref()),
+            entries: Entries {
+                paths,
+                limits,
+                except: policy.except,
+                has_exemptions,
+                needs_path,
+                reads_headers: reads_headers || choosers.reads_headers(),
+            },
+            kinds: Kinds {
+                turns: Turn::ALL.into_iter().filter(has_turn).collect(),
+                has_bans: judges.iter().any(|judge| judge.bans.is_some()),
+                settles: judges.iter().any(|judge| judge.settler.is_some()),
+            },
+            reports: Reports {
+                shadow: policy.shadow,
+                log_refused: policy.log_refused,
+                accepted: policy.accepted,
+                fields: policy.fields,
+                markers: markers(&judges, policy.mark.as_ref()),
+                mark: policy.mark,
+            },
+            fleet: Fleet {
+                client,
+                redis,
+                asked: BTreeMap::new(),
+                inquiries: Vec::new(),
+                is_global: judges.iter().any(|judge| judge.rule.scope == Scope::Global),
+                mode: None,
+            },
+            upkeep: Upkeep::every(tick_interval, upkeep),
             rules: judges,
             callers,
-            except: policy.except,
-            has_exemptions,
-            shadow: policy.shadow,
-            log_refused: policy.log_refused,
-            accepted: policy.accepted,
-            fields: policy.fields,
-            mark: policy.mark,
+            choosers,
+            traffic: stores.traffic,
+            freed: Rc::default(),
             scratch: Scratch::default(),
         };
         // Where nothing depends on the path, the same entries cover all of them.

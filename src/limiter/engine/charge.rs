@@ -119,7 +119,7 @@ impl Engine {
 
     /// Charges the rules in their turns. Where one has changed its mind none is charged.
     fn charge_all(&mut self, delay: Micros) -> bool {
-        for &turn in &self.turns {
+        for &turn in &self.kinds.turns {
             for opinion in &mut self.scratch.opinions {
                 let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
                 if judge.turn != turn {

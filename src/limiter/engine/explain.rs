@@ -62,8 +62,8 @@ impl Engine {
     /// The rules that do not apply to the request that was gathered, and why.
     fn skipped(&mut self, request: &dyn Request) -> Vec<Explained> {
         let mut skipped = Vec::new();
-        let is_exempt = except::covers(&self.except, request, &self.scratch.path);
-        for (number, limit) in self.limits.iter().enumerate() {
+        let is_exempt = except::covers(&self.entries.except, request, &self.scratch.path);
+        for (number, limit) in self.entries.limits.iter().enumerate() {
             let covers = self.scratch.limits.contains(&number);
             let why = match () {
                 () if is_exempt => Some(Why::Exempt),

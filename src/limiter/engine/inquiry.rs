@@ -149,21 +149,24 @@ impl Engine {
         now: Now,
     ) -> Result<u64, Cannot> {
         self.need_redis();
-        let (Some(client), Some(judge)) = (&mut self.client, self.rules.get_mut(rule)) else {
+        let (Some(client), Some(judge)) = (&mut self.fleet.client, self.rules.get_mut(rule)) else {
             return Err(Cannot::Away);
         };
         if callers.is_empty()
-            || callers.iter().any(|caller| self.redis.borrow().is_alone(caller.key))
+            || callers.iter().any(|caller| self.fleet.redis.borrow().is_alone(caller.key))
         {
             return Err(Cannot::Away);
         }
         let mut open = Vec::new();
         for caller in callers {
             let questions = judge.questions(rule, caller.key, order);
-            open.push((client.ask(0, questions, now.mono, &mut self.redis.borrow_mut()), caller));
+            open.push((
+                client.ask(0, questions, now.mono, &mut self.fleet.redis.borrow_mut()),
+                caller,
+            ));
         }
         let ticket = open.first().map_or(0, |(ticket, _)| *ticket);
-        self.inquiries.push(Inquiry { rule, order, open, ticket, told: Ok(Vec::new()) });
+        self.fleet.inquiries.push(Inquiry { rule, order, open, ticket, told: Ok(Vec::new()) });
         Ok(ticket)
     }
 
@@ -175,7 +178,7 @@ impl Engine {
         now: Now,
     ) -> Option<Option<u64>> {
         let is_it = |inquiry: &&mut Inquiry| inquiry.open.iter().any(|(own, _)| *own == ticket);
-        let inquiry = self.inquiries.iter_mut().find(is_it)?;
+        let inquiry = self.fleet.inquiries.iter_mut().find(is_it)?;
         let at = inquiry.open.iter().position(|(own, _)| *own == ticket)?;
         let (_, caller) = inquiry.open.remove(at);
         let judge = self.rules.get_mut(inquiry.rule)?;
@@ -191,8 +194,8 @@ impl Engine {
     #[allow(clippy::type_complexity, reason = "it is taken apart at once")]
     pub fn told(&mut self, ticket: u64) -> Option<(usize, Order, Result<Vec<Seen>, Cannot>)> {
         let is_it = |inquiry: &Inquiry| inquiry.ticket == ticket && inquiry.open.is_empty();
-        let at = self.inquiries.iter().position(is_it)?;
-        let Inquiry { rule, order, told, .. } = self.inquiries.swap_remove(at);
+        let at = self.fleet.inquiries.iter().position(is_it)?;
+        let Inquiry { rule, order, told, .. } = self.fleet.inquiries.swap_remove(at);
         Some((rule, order, told))
     }
 

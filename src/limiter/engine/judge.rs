@@ -22,22 +22,24 @@ impl Engine {
         let Scratch { path: plain, limits, .. } = &mut self.scratch;
         limits.clear();
         let path = Path::of(path);
-        if self.has_exemptions {
+        if self.entries.has_exemptions {
             plain.clear();
             plain.extend_from_slice(path.only_reading().as_deref().unwrap_or_default());
         }
-        self.paths.covering(path, limits);
+        self.entries.paths.covering(path, limits);
     }
 
     /// Notes which rules apply to this request.
     pub(super) fn apply_all(&mut self, request: &dyn Request) {
         for place in 0..self.scratch.limits.len() {
-            let Some(limit) = self.scratch.limits.get(place).and_then(|&at| self.limits.get(at))
+            let Some(limit) =
+                self.scratch.limits.get(place).and_then(|&at| self.entries.limits.get(at))
             else {
                 continue;
             };
             if !matcher::holds(&limit.matcher, request)
-                || self.has_exemptions && except::covers(&limit.except, request, &self.scratch.path)
+                || self.entries.has_exemptions
+                    && except::covers(&limit.except, request, &self.scratch.path)
             {
                 continue;
             }
@@ -50,7 +52,8 @@ impl Engine {
     /// Notes that a rule applies to this request, if it does.
     fn apply(&mut self, number: usize, request: &dyn Request) {
         let Some(Judge { rule, teller, plans, .. }) = self.rules.get(number) else { return };
-        if self.has_exemptions && except::covers(&rule.except, request, &self.scratch.path) {
+        if self.entries.has_exemptions && except::covers(&rule.except, request, &self.scratch.path)
+        {
             return;
         }
         let told = teller.as_ref().map(|teller| teller.cost(request));
@@ -85,7 +88,7 @@ impl Engine {
             rule: number,
             key,
             plan,
-            shadow: self.shadow || rule.shadow || percentile >= rule.enforce,
+            shadow: self.reports.shadow || rule.shadow || percentile >= rule.enforce,
             is_own: matches!(caller, Caller::Known { .. }),
             denied: caller == Caller::Absent && rule.absent == Absent::Deny,
         };
@@ -103,7 +106,7 @@ impl Engine {
     /// Has every rule judge the request.
     pub(super) fn judge(&mut self) {
         let now = self.scratch.now;
-        let is_full = self.settles && self.freed.is_full();
+        let is_full = self.kinds.settles && self.freed.is_full();
         for opinion in &mut self.scratch.opinions {
             let Some(judge) = self.rules.get_mut(opinion.rule) else { continue };
             let is_place = || judge.settler.as_ref().is_some_and(|settler| settler.is_place());

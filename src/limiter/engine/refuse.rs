@@ -41,7 +41,7 @@ impl Engine {
         let (Some(judge), Some(by)) = (self.rules.get_mut(rule), by) else {
             return Verdict::pass();
         };
-        let mut refusal = judge.refusal(by, self.log_refused, self.scratch.now);
+        let mut refusal = judge.refusal(by, self.reports.log_refused, self.scratch.now);
         (refusal.several, refusal.explained, refusal.retry) = (several, explained, longest);
         Verdict::Refuse(refusal)
     }

@@ -20,13 +20,13 @@ impl Engine {
     /// `delay` ticks after it was judged.
     pub(super) fn admit(&mut self, delay: Micros) -> Verdict {
         // First, since a rule that reserves no permits charges none yet, and the report counts the remaining ones.
-        let charges = if self.settles { self.charges() } else { Vec::new() };
+        let charges = if self.kinds.settles { self.charges() } else { Vec::new() };
         let shadowed = self.count();
         let is_silent = shadowed.is_none()
             && delay == 0
-            && self.accepted == Accepted::default()
+            && self.reports.accepted == Accepted::default()
             && !self.scratch.explains;
-        if is_silent && !self.settles {
+        if is_silent && !self.kinds.settles {
             return Verdict::pass();
         }
         let report = (!is_silent).then(|| self.report(shadowed, delay));
@@ -134,20 +134,20 @@ impl Engine {
             }
             shadowed => shadowed,
         };
-        let (fields, mark) = (self.fields, shadowed.and_then(|_| self.shadow_mark()));
-        if self.accepted == Accepted::default() {
+        let (fields, mark) = (self.reports.fields, shadowed.and_then(|_| self.shadow_mark()));
+        if self.reports.accepted == Accepted::default() {
             let by = by.and_then(|place| self.record(place));
             return Report { records: Vec::new(), fields, by, mark, explained };
         }
         let mut records = self.records();
         let by = match by {
             Some(place) => records.get(place).cloned(),
-            None if self.accepted.filter_state => {
+            None if self.reports.accepted.filter_state => {
                 records.iter().min_by_key(|record| record.scarcity()).cloned()
             }
             None => None,
         };
-        if !self.accepted.headers {
+        if !self.reports.accepted.headers {
             records.clear();
         }
         Report { records, fields, by, mark, explained }
@@ -155,7 +155,7 @@ impl Engine {
 
     /// The header that tells the upstream which rules in shadow would have refused the request, if any did.
     fn shadow_mark(&self) -> Option<(Rc<str>, String)> {
-        let header = self.mark.clone()?;
+        let header = self.reports.mark.clone()?;
         let refuses = |opinion: &&Opinion| opinion.outcome().retry().is_some();
         let refusing = self.scratch.opinions.iter().filter(refuses);
         let names = refusing.filter_map(|opinion| Some(&*self.rules.get(opinion.rule)?.name));
@@ -173,7 +173,8 @@ impl Engine {
     pub(super) fn record(&mut self, place: usize) -> Option<Record> {
         let opinion = self.scratch.opinions.get(place)?;
         let judge = self.rules.get_mut(opinion.rule)?;
-        let scope = judge.scope(opinion.key, self.client.is_some(), &self.redis.borrow());
+        let scope =
+            judge.scope(opinion.key, self.fleet.client.is_some(), &self.fleet.redis.borrow());
         Some(judge.record(opinion, scope, self.scratch.now))
     }
 }

@@ -8,16 +8,20 @@ use diana_policy::port::{Metrics, SharedData};
 use diana_policy::time::{Micros, Now};
 use diana_store::remains::Remains;
 
-/// When bans and hot keys were last seen to, which is not as urgent as to hand in permits.
+/// When upkeep is due. Bans and hot keys are less urgent than leases that go back.
 pub(super) struct Upkeep {
-    /// Zero if no rule has either.
+    /// Ticks between two calls.
+    pub(super) tick_interval: Micros,
+    /// Ticks between two looks at bans and hot keys; zero if no rule has either.
     every: Micros,
     last: Option<Micros>,
+    /// Whether any rule has judged a request.
+    pub(super) serves: bool,
 }
 
 impl Upkeep {
-    pub(super) fn every(every: Micros) -> Upkeep {
-        Upkeep { every, last: None }
+    pub(super) fn every(tick_interval: Micros, every: Micros) -> Upkeep {
+        Upkeep { tick_interval, every, last: None, serves: false }
     }
 
     fn is_due(&mut self, now: Micros) -> bool {
@@ -33,7 +37,7 @@ impl Engine {
     /// How often [`Engine::tidy`] and [`Engine::flush`] are due, in ticks.
     #[must_use]
     pub fn tick_interval(&self) -> Micros {
-        self.tick_interval
+        self.upkeep.tick_interval
     }
 
     /// Does what has to be done from time to time. Whether there is more to do soon, even if no
@@ -61,11 +65,16 @@ impl Engine {
     pub fn flush(&mut self, namespace: &str, metrics: &dyn Metrics) {
         metrics::flush_metadata(namespace, &mut self.callers.without_metadata, metrics);
         // Envoy's main thread has a VM, too, which no request reaches.
-        self.serves |= self.rules.iter().any(|judge| judge.counts != RuleCounts::default());
+        self.upkeep.serves |= self.rules.iter().any(|judge| judge.counts != RuleCounts::default());
         let mode = if self.is_together() { "fleet" } else { "gateway" };
-        self.tell_mode(namespace, (self.is_global && self.serves).then_some(mode), metrics);
-        if let Some(client) = &mut self.client {
-            client.stats.unsettled = std::mem::take(&mut self.redis.borrow_mut().ledgers.dropped);
+        self.tell_mode(
+            namespace,
+            (self.fleet.is_global && self.upkeep.serves).then_some(mode),
+            metrics,
+        );
+        if let Some(client) = &mut self.fleet.client {
+            client.stats.unsettled =
+                std::mem::take(&mut self.fleet.redis.borrow_mut().ledgers.dropped);
             metrics::flush_fleet(namespace, &mut client.stats, metrics);
         }
         metrics::flush_traffic(namespace, &self.traffic, metrics);
@@ -87,7 +96,7 @@ impl Engine {
         for judge in &self.rules {
             let (limit, window) = judge.algorithm.policy();
             let told = if in_force { [limit, window, judge.keys] } else { [0; 3] };
-            let scope = judge.rule.scope_with(self.client.is_some());
+            let scope = judge.rule.scope_with(self.fleet.client.is_some());
             metrics::tell_limit(namespace, &judge.name, scope, told, metrics);
         }
     }
@@ -95,11 +104,11 @@ impl Engine {
     /// Whether all callers of rules for the fleet are counted together with the other gateways.
     #[must_use]
     pub fn is_together(&self) -> bool {
-        self.client.is_some() && self.redis.borrow().away() == 0
+        self.fleet.client.is_some() && self.fleet.redis.borrow().away() == 0
     }
 
     fn tell_mode(&mut self, namespace: &str, mode: Option<&'static str>, metrics: &dyn Metrics) {
-        let before = std::mem::replace(&mut self.mode, mode);
+        let before = std::mem::replace(&mut self.fleet.mode, mode);
         if before != mode {
             before.into_iter().for_each(|mode| metrics::flush_mode(namespace, mode, -1, metrics));
             mode.into_iter().for_each(|mode| metrics::flush_mode(namespace, mode, 1, metrics));

@@ -70,7 +70,7 @@ fn rules_with_the_same_header_share_a_marker() {
     };
     let rules = [rule("a", "x-h"), rule("b", "x-h"), rule("c", "x-c")].join(", ");
     let gate = Gate::new(&format!("limits: [{{Url: /, rules: [{rules}]}}]"));
-    assert_eq!(gate.engine.markers.len(), 2);
+    assert_eq!(gate.engine.markers().len(), 2);
 }
 
 /// Workers of one gateway.

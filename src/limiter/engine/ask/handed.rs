@@ -18,7 +18,7 @@ impl Resumed {
 
 impl Engine {
     pub(super) fn hand_out(&mut self, completed: Vec<Completion>, now: Now) -> Vec<Resumed> {
-        if let Some(client) = &self.client {
+        if let Some(client) = &self.fleet.client {
             self.callers.reseed(client.seed());
         }
         let mut requests = Vec::new();
@@ -40,7 +40,7 @@ impl Engine {
 
     /// Takes an answer. The request that goes on with it, unless its client left.
     fn take_answer(&mut self, ticket: u64, answer: Pending, now: Now) -> Option<Resumed> {
-        match self.asked.get(&ticket) {
+        match self.fleet.asked.get(&ticket) {
             Some(Asked { gone: false, since, .. }) => {
                 Some(Resumed { ticket, since: *since, answer: Some(answer) })
             }
