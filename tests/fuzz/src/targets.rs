@@ -22,8 +22,8 @@ mod windows;
 
 use std::rc::Rc;
 
-use diana_request::identity::{Found, Identifier, Kind, Source};
 use diana_policy::tree::Tree;
+use diana_request::identity::{Found, Identifier, Kind, Source};
 use kit::fake::FakeRequest;
 
 /// The targets by their names, which are those of their files and of the folders of their seeds.

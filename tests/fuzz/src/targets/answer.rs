@@ -4,9 +4,9 @@
 use std::rc::Rc;
 
 use diana_policy::Quota;
+use diana_policy::time::{SECOND, Unit};
 use diana_redis::protocol::resp::{Value, values};
 use diana_redis::protocol::{Ask, Failure, Login, Reply, ScriptAnswer, ScriptCall};
-use diana_policy::time::{SECOND, Unit};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use diana_limiter::bans::Bans;
 use diana_policy::key::Key;
-use diana_policy::{Ban, Scope};
 use diana_policy::port::SharedData;
+use diana_policy::time::SECOND;
+use diana_policy::{Ban, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_policy::time::SECOND;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 

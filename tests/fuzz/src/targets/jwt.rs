@@ -2,9 +2,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use diana_request::identity::jwt_claim::KIND;
 use diana_policy::json::member;
 use diana_policy::tree::Tree;
+use diana_request::identity::jwt_claim::KIND;
 use kit::fake::FakeRequest;
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 //! that a router or an upstream may take.
 
 use diana_limiter::engine::Engine;
-use diana_policy::key::Seed;
 use diana_limiter::verdict::Verdict;
+use diana_policy::key::Seed;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
 

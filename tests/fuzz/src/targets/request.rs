@@ -2,9 +2,9 @@
 //! everything holds.
 
 use diana_limiter::engine::Engine;
+use diana_limiter::verdict::Verdict;
 use diana_policy::key::Seed;
 use diana_policy::time::{Now, SECOND};
-use diana_limiter::verdict::Verdict;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::cell::RefCell;
 use std::rc::Rc;

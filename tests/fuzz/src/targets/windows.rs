@@ -3,11 +3,11 @@
 
 use std::rc::Rc;
 
-use diana_store::hot::spotter::{Spotter, Storage};
-use diana_policy::key::Key;
 use diana_policy::Hot;
+use diana_policy::key::Key;
 use diana_policy::port::SharedData;
 use diana_policy::time::SECOND;
+use diana_store::hot::spotter::{Spotter, Storage};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
