@@ -9,7 +9,8 @@
 //!
 //! The registry has an entry for each algorithm. It tells the rest of the program whether the algorithm queues and holds
 //! requests, how its permits may be leased, which part of the script in Redis counts by it, and the share of its quota
-//! for one gateway. No other code asks which algorithm a rule has. Buckets share `debt.rs`: permits times ticks in 128
+//! for one gateway. No other code asks which algorithm a rule has. TB, LB and warm-up are one bucket with parameters
+//! (`bucket.rs`), whose usage is in `debt.rs`: permits times ticks in 128
 //! bits, exact and without divisions for an admitted request.
 //!
 //! A rule with reservations keeps the settled usage in a second state, for refusals and resets (`counted.rs`). Only
