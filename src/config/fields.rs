@@ -10,7 +10,7 @@ use super::table::DOCUMENT;
 use super::values;
 use diana_policy::tree::Tree;
 
-/// Names, each with a number. The parser of YAML has such a map, too; one of another type would take 6 KB of the module.
+/// Names, each with a number.
 pub type Names<'n> = BTreeMap<Cow<'n, str>, usize>;
 
 /// A mapping of a document, with its declaration.
@@ -62,7 +62,6 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of a key.
-    #[inline(never)]
     pub fn get(&self, key: &'static str) -> Option<&Node<'a>> {
         debug_assert!(self.mapping.key(key).is_some(), "{}.{key}", self.mapping.name);
         self.pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
@@ -74,7 +73,6 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of a key, as [`Fields::node`]. The report names `allowed`.
-    #[inline(never)]
     pub fn node_as(&self, key: &'static str, allowed: &dyn Display) -> Option<&Node<'a>> {
         let value = self.get(key);
         if value.is_none() && self.declared(key).is_required {
@@ -107,7 +105,6 @@ impl<'a> Fields<'a> {
     }
 
     /// A whole number up to `most`.
-    #[inline(never)]
     pub fn number_up_to(&self, key: &'static str, most: u64) -> Option<u64> {
         let allowed = match self.allowed(key).number() {
             Allowed::Whole(min, max) => Allowed::Whole(min, max.min(most)),

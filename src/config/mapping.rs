@@ -133,7 +133,6 @@ impl Allowed {
 }
 
 impl fmt::Display for Allowed {
-    #[inline(never)]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Allowed::Any => f.write_str("anything"),

@@ -69,29 +69,21 @@ impl<'a> Node<'a> {
     }
 
     /// Reports a problem of this node.
-    #[cold]
-    #[inline(never)]
     pub fn problem(&self, message: String) {
         self.add(Part::Value, message);
     }
 
     /// Reports a problem of the key that this node stands under.
-    #[cold]
-    #[inline(never)]
     pub fn key_problem(&self, message: String) {
         self.add(Part::Key, message);
     }
 
     /// Reports a problem of a key that this mapping lacks.
-    #[cold]
-    #[inline(never)]
     pub fn missing_problem(&self, key: &'static str, message: String) {
         self.add(Part::Missing(key), message);
     }
 
     /// Reports a key that means nothing in its mapping, and where it may belong.
-    #[cold]
-    #[inline(never)]
     pub fn unknown_key(&self, key: &str, known: &[&str]) {
         let hint = if self.report.is_full() { String::new() } else { hint::of_key(key, known) };
         self.key_problem(format!("unknown key, allowed: {}{hint}", known.join(", ")));
@@ -102,8 +94,6 @@ impl<'a> Node<'a> {
     }
 
     /// Reports what stands here instead of what is allowed.
-    #[cold]
-    #[inline(never)]
     pub fn reject(&self, allowed: impl Display) {
         self.problem(format!("found {}, allowed: {allowed}", self.tree.found()));
     }
@@ -155,8 +145,6 @@ impl<'a> Node<'a> {
     }
 
     /// Reports a name that is none of `names`.
-    #[cold]
-    #[inline(never)]
     pub fn unknown_name(&self, name: &str, names: &[&str], allowed: &dyn Display) {
         let hint =
             if self.report.is_full() { String::new() } else { hint::did_you_mean(name, names) };

@@ -5,8 +5,7 @@ use crate::table::rule::ON;
 use diana_algorithm::calendar::Windows;
 use diana_policy::{Ban, Quota, Settling};
 
-/// Reads `ban`. Not inlined into the reader of rules, which is large as it is.
-#[inline(never)]
+/// Reads `ban`.
 pub fn read(rule: &Fields<'_>) -> Option<Ban> {
     let fields = rule.mapping("ban")?;
     let (after, within) = (fields.number("after"), fields.number("within"));

@@ -24,7 +24,6 @@ impl Cost {
 }
 
 /// Reads `cost`, by default one permit.
-#[inline(never)]
 pub fn read(rule: &Fields<'_>) -> Option<Cost> {
     let Some(node) = rule.get("cost") else { return Some(Cost::ONE) };
     match node.tree() {

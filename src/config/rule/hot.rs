@@ -7,7 +7,6 @@ use crate::headers;
 use diana_policy::Hot;
 
 /// Reads `hot`; `is_all` says whether the rule is for everybody as one.
-#[inline(never)]
 pub fn read(rule: &Fields<'_>, is_all: bool, context: &Context<'_>) -> Option<Hot> {
     if let (Some(node), true) = (rule.get("hot"), is_all) {
         node.key_problem(

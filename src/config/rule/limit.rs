@@ -16,7 +16,6 @@ pub struct Limit {
 }
 
 /// Reads `rpu`.
-#[inline(never)]
 pub fn read(rule: &Fields<'_>) -> Option<Limit> {
     let node = rule.require("rpu")?;
     if !matches!(node.tree(), Tree::Map(_)) {

@@ -11,7 +11,6 @@ use diana_policy::{Answered, NumberForm, Outcomes, Quota, ResponseSource, Settli
 const STATUS: &str = "a status such as 401, or a class such as 5xx";
 
 /// Reads a `cost` that the response tells. The permits that are reserved, and where it is told.
-#[inline(never)]
 pub fn cost(node: &Node<'_>) -> Option<(u64, Answered)> {
     let fields = Fields::read(node, &SETTLED_COST)?;
     let most = fields.number("max");
@@ -63,7 +62,6 @@ fn place(cost: &Fields<'_>) -> Option<ResponseSource> {
 }
 
 /// Reads what a rule settles, whose `cost` has been read.
-#[inline(never)]
 pub fn read(rule: &Fields<'_>, answered: Option<(u64, Answered)>, cost: u64) -> Option<Settling> {
     let count = count(rule);
     if answered.is_none() && count.is_none() {
