@@ -64,9 +64,6 @@ pub struct Bans {
     epoch: u64,
     latest: Micros,
     stale: Micros,
-    /// How old the copy may be. Another listener of the worker may have changed the record of a `local` rule, and it is
-    /// read without a call of the host.
-    oldest: Micros,
     lines: Vec<Line>,
     /// Whether a line may have refusals that were not counted.
     gathers: bool,
@@ -117,7 +114,6 @@ impl Bans {
             epoch: 0,
             latest: 0,
             stale: 0,
-            oldest: if scope == Scope::Local { 0 } else { STALE },
             lines: Vec::new(),
             gathers: false,
             begun: 0,
@@ -280,7 +276,7 @@ impl Bans {
         if change.is_none() && now < self.stale {
             return;
         }
-        self.stale = now.saturating_add(self.oldest);
+        self.stale = now.saturating_add(STALE);
         for _ in 0..ATTEMPTS {
             let name = self.names.count();
             // As many words as other records have, so that there is one function for all of them.

@@ -41,7 +41,6 @@ const FINDS: &[(u64, &str)] = &[
     (454, "a batch of settlements counted twice by Redis"),
     (490, "a call of a root that ended taken for a Redis that does not answer"),
     (3154, "a worker that had been presumed dead freed the slots of later requests"),
-    (19256, "a `local` ban that another listener of the worker did not know at once"),
     (26615, "a batch without any slots in flight taken for a sign of life"),
     (70505, "permits leased of a rule that settles"),
 ];

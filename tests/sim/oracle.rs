@@ -510,8 +510,8 @@ impl Oracle<'_> {
             if has_admin && self.may_be_alone(rule, entry, &(entry.arrived..until)) {
                 continue;
             }
-            // Other workers learn of refusals and bans within 150 ms.
-            let known = here + if rule.scope == Scope::Local { 0 } else { KNOWN };
+            // Other workers learn of refusals and bans within 150 ms, other listeners of a worker within 50.
+            let known = here + if rule.scope == Scope::Local { 50 * MILLISECOND } else { KNOWN };
             assert!(
                 entry.arrived <= known || entry.arrived >= anywhere + ban.lasts,
                 "{}: let through though banned at {here}: {entry:?}",

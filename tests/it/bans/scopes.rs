@@ -1,14 +1,7 @@
 //! What holds for the bans of a rule in every scope.
 
-use std::rc::Rc;
-
-use diana_limiter::bans::Bans;
-use diana_policy::Scope;
 use diana_policy::key::Key;
 use diana_policy::time::SECOND;
-use diana_store::stores::Stores;
-use diana_store::tables::Tables;
-use kit::fake::Asked;
 
 use super::{ANN, BAN, BOB, KEYS, SCOPES, TICK, Worker};
 
@@ -160,16 +153,4 @@ fn caller_known_to_be_free_is_banned_when_another_worker_bans_it() {
         let left = BAN.period - TICK;
         assert_eq!(of_both(&mut workers[0], SECOND + TICK), (left, left), "{scope:?}");
     }
-}
-
-#[test]
-fn local_ban_holds_at_once_for_every_listener_of_its_worker() {
-    let (data, mut tables) = (Rc::<Asked>::default(), Tables::default());
-    let [mut one, mut other] = [(); 2].map(|()| {
-        let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-        Bans::new(BAN, Scope::Local, 1, KEYS, None, &mut stores)
-    });
-    assert_eq!(other.left(ANN, SECOND), 0);
-    (0..BAN.after).for_each(|_| one.refused(ANN, SECOND));
-    assert_eq!(other.left(ANN, SECOND), BAN.period);
 }
