@@ -7,11 +7,10 @@
 //! never seen, so expired state is forgotten without loss. A state contains the usage and not the rest, so limits can
 //! change under it.
 //!
-//! The registry has an entry for each algorithm. It tells the rest of the program whether the algorithm queues and holds
-//! requests, how its permits may be leased, which part of the script in Redis counts by it, and the share of its quota
-//! for one gateway. No other code asks which algorithm a rule has. TB, LB and warm-up are one bucket with parameters
-//! (`bucket.rs`), whose usage is in `debt.rs`: permits times ticks in 128
-//! bits, exact and without divisions for an admitted request.
+//! The registry has an entry for each algorithm, for the rest of the program: whether it queues and holds requests, how
+//! its permits may be leased, which part of the script in Redis counts by it, and the share of its quota for one gateway.
+//! No other code asks which algorithm a rule has. TB, LB and warm-up are one bucket with parameters (`bucket.rs`). Its
+//! usage is in `debt.rs`: permits times ticks in 128 bits, exact and without divisions for an admitted request.
 //!
 //! A rule with reservations keeps the settled usage in a second state, for refusals and resets (`counted.rs`). Only
 //! windows settle: a window holds a charge until the window ends, but a bucket drains a charge while its stream is open.

@@ -66,7 +66,7 @@ fn build(quota: &Quota) -> BuiltAlgorithm {
     }
     let burst = burst(quota);
     if quota.cost > burst && quota.rpu > 0 {
-        // Beside `burst` no other `rpu` would help.
+        // With `burst`, another `rpu` would not help.
         let (name, with): (_, &[_]) =
             if quota.burst.is_some() { ("burst", &["burst"]) } else { ("rpu", &["rpu", "burst"]) };
         let message =

@@ -21,7 +21,7 @@ pub(super) const KEY: Setting = Setting {
     by_plan: false,
 };
 
-/// The combinations with `warm_up` that mean nothing.
+/// The invalid combinations with `warm_up`.
 pub(super) fn conflicts(quota: &Quota) -> Vec<Conflict> {
     let mut conflicts = Vec::new();
     if quota.warm_up.is_some() && quota.rpu == 0 {

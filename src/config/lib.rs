@@ -1,6 +1,6 @@
 //! From a document to a [`Policy`], or to every problem that the document has.
 //!
-//! YAML becomes plain [`Tree`](diana_policy::tree::Tree)s, beside which stands where every node begins;
+//! YAML becomes plain [`Tree`](diana_policy::tree::Tree)s, with a separate list of the positions of all nodes;
 //! readers walk them and report what they do not understand.
 
 pub mod outline;

@@ -2,8 +2,8 @@
 //!
 //! Callers lie in sets, which are values of shared data, or of a map of the worker for a `local` rule. A worker gathers
 //! refusals and counts them with its timer, or at once if they are enough for a ban. Twenty times a second it reads a
-//! record: the end of the ban that ends last, so that it reads no set while no caller is banned, and the number of bans
-//! begun, so that it reads a set once for each caller until the next ban. For a `global` rule Redis counts the refusals,
+//! record with the end of the ban that ends last and the number of bans begun. So it reads no set if no caller is banned,
+//! and otherwise a set once for each caller until the next ban. For a `global` rule Redis counts the refusals,
 //! and its replies are stored in the sets of the gateway. While Redis is unavailable the gateway counts alone.
 
 use std::cell::RefCell;

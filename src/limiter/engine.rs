@@ -62,9 +62,9 @@ pub struct Engine {
     reports: Reports,
     fleet: Fleet,
     upkeep: Upkeep,
-    /// What was done with shared data.
+    /// Counters of reads and writes of shared data.
     traffic: Rc<Traffic>,
-    /// What clients gave back that left.
+    /// Charges that came back.
     freed: Rc<Freed>,
     scratch: Scratch,
 }
@@ -92,7 +92,7 @@ struct Kinds {
     settles: bool,
 }
 
-/// What is told of decisions, and to whom.
+/// How decisions are reported, and where.
 struct Reports {
     shadow: bool,
     log_refused: bool,

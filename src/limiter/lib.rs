@@ -1,4 +1,4 @@
-//! One decision, from the request to what is told of it; settling; and what operators ask.
+//! One decision, from the request to its report; settling; and questions of operators.
 
 pub mod bans;
 pub mod engine;

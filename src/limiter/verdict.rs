@@ -47,7 +47,7 @@ pub struct Held {
     pub line: Option<Line>,
     /// Its places in lines, which come back if the client leaves before its turn.
     pub place: Permit,
-    /// What is to be settled when its stream ends.
+    /// Its charges that are settled when its stream ends.
     pub permit: Permit,
     /// What is told of it.
     pub report: Report,

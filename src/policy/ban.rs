@@ -61,7 +61,7 @@ impl Ban {
     }
 
     /// Ticks that are left of a ban that ends at `until`. An end that lies much later than that of any ban is damaged
-    /// and counts as none. Once it is near enough, it cannot be told from that of a real ban.
+    /// and counts as none. Near enough, it looks like the end of a real ban.
     #[must_use]
     pub fn left(&self, until: Micros, now: Micros) -> Micros {
         let left = until.saturating_sub(now);

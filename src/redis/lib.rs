@@ -7,8 +7,8 @@
 //!
 //! A batch is one call of the host with one `EVALSHA` of `protocol/script/*.lua` for each part of Redis (`part.rs`: keys
 //! of one hash tag). Each part answers and fails separately. The script charges each request for all of its rules or for
-//! none, on the clock of Redis. A request with rules in several parts is charged tentatively in each; rules that take
-//! nothing back are charged in a second batch. Leases and tentative charges are counted by terms (`terms.lua`): a lease
+//! none, on the clock of Redis. A request with rules in several parts is charged tentatively in each; rules whose
+//! charges cannot be taken back are charged in a second batch. Leases and tentative charges are counted by terms (`terms.lua`): a lease
 //! for 500 to 1,000 ms, of which it is spent for 50 ms at most; a tentative charge for 100 to 200 ms. `keys.lua` bounds
 //! how many callers of a rule have a value of their own.
 //!

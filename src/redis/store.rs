@@ -36,7 +36,7 @@ const AWAY: Micros = SECOND;
 
 /// A rule that all gateways count together.
 pub struct RedisStore {
-    /// What is known of Redis, and what is to be done there.
+    /// The state of Redis, and the operations for it.
     handle: Rc<RefCell<Handle>>,
     /// The number of the rule among those of its engine.
     number: usize,

@@ -1,4 +1,4 @@
-//! Reading a request: which rules apply, who calls, what it costs, by which plan, and what it used in the end.
+//! Reading a request: matching of rules, its callers, cost and plan, and its usage in the end.
 
 pub mod cost;
 pub mod identity;

@@ -168,7 +168,7 @@ impl Lease {
         self.refusal = Remembered { refusal, since: now.mono, until };
     }
 
-    /// Forgets what was refused.
+    /// Forgets the latest refusal.
     pub fn forget_refusal(&mut self) {
         self.refusal.clear();
     }

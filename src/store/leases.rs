@@ -98,7 +98,7 @@ impl Leases {
         self.find(key).map_or(Known::Nothing, |lease| lease.decide(cost, now))
     }
 
-    /// Spends permits of a caller's lease. Returns the receipt of its block, or nothing if too few are left.
+    /// Spends permits of a caller's lease. Returns the receipt of its block, or `None` if too few are left.
     pub fn spend(&mut self, key: Key, cost: u64, now: Now) -> Option<u64> {
         let lease = self.find(key).filter(|lease| lease.has(cost, now))?;
         lease.spend(cost);

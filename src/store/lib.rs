@@ -79,7 +79,7 @@ pub trait Store: Any {
     fn undo(&mut self, reservation: &mut Reservation);
 
     /// Permits left after the charge, or as the request found it if there was none; never more than
-    /// the truth. Nothing if that is not known here.
+    /// the truth. `None` if that is not known here.
     fn remaining(&mut self, reservation: &Reservation) -> Option<u64>;
 
     /// Ticks until the caller has more permits than are left, if it has used any; nothing if its state is not known here.
@@ -87,8 +87,7 @@ pub trait Store: Any {
         None
     }
 
-    /// Settles a charge at `now`. Whether that is done; otherwise others were faster, and it is to be tried
-    /// again.
+    /// Settles a charge at `now`. Returns false if other workers were faster; then try again.
     #[must_use]
     fn settle(&mut self, charge: &Unsettled, now: Now) -> bool;
 

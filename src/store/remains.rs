@@ -123,7 +123,7 @@ impl Remains {
             let found = match &self.kind {
                 Kind::Callers(algorithm) => slot::look(bytes, &**algorithm, now),
                 Kind::Places => places::look(bytes, &self.namespace, &*self.data, now.mono),
-                // What is no set was not written by the rule, or has been emptied.
+                // Another length was not written by the rule, or the value has been emptied.
                 Kind::Bans(_) if bytes.len() != set::SIZE => Found::Empty,
                 Kind::Bans(ban) if set::counts(&bytes, ban, now.mono) => Found::InUse(0),
                 Kind::Bans(_) => Found::Over(Vec::new()),

@@ -17,7 +17,7 @@ pub struct Reservation {
     pub cost: u64,
     /// When it was checked.
     pub now: Now,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
     /// Why it is refused, if that is known here.
     pub refusal: Refusal,
@@ -105,7 +105,7 @@ impl Reservation {
         self.is_charged
     }
 
-    /// Under what it was charged.
+    /// The receipt of its charge.
     #[must_use]
     pub fn receipt(&self) -> u64 {
         self.receipt

@@ -17,7 +17,7 @@ use traffic::{Traffic, one_more};
 /// Compare-and-swaps that may be lost for one request before it is refused.
 pub const ATTEMPTS: usize = 1_000;
 
-/// Bytes that the host needs for a value beside the value itself.
+/// Bytes that the host needs for a value in addition to its contents.
 pub const HOST: u64 = 192;
 
 /// The slots of one rule's callers.

@@ -22,8 +22,8 @@ pub fn lines(rules: usize) -> usize {
     Leases::lines(rules)
 }
 
-/// The memory of one of `rules` rules for so many callers, or for all as one, with `words` words of state each, counted as
-/// widely as `scope` says.
+/// The memory of one of `rules` rules for so many callers, or for all as one, with `words` words of state each, counted in
+/// `scope`.
 #[must_use]
 #[inline(never)]
 pub fn memory(scope: Scope, words: usize, callers: Option<usize>, rules: usize) -> Memory {

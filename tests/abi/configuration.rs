@@ -1,4 +1,4 @@
-//! What a configuration may cost, good or bad.
+//! Bounds on the time and memory of a configuration, valid or not.
 
 use host::Host;
 use host::request::Request;

@@ -168,7 +168,7 @@ fn many_documents_leave_neither_memory_nor_keys_behind() {
     assert_eq!(keys[keys.len() - 1], keys[10], "{keys:?}");
 }
 
-/// Envoy keeps the metrics of a rule that is gone, so what they are known by is all that may stay here.
+/// Envoy keeps the metrics of a rule that is gone, so only their numbers may stay here.
 #[test]
 fn names_of_rules_that_are_gone_take_no_more_than_the_ids_of_their_metrics() {
     let mut host = host(20);

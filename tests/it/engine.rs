@@ -42,7 +42,7 @@ pub fn engine(text: &str, data: Rc<dyn SharedData>) -> Engine {
     Engine::alone(policy, Seed { k0: 7, k1: 9 }, data).unwrap()
 }
 
-/// An engine of a worker of a fleet, whose gateway has this secret.
+/// An engine of a worker of a fleet. Its gateway has this secret.
 fn fleet_engine(
     policy: Policy,
     own: Seed,

@@ -56,7 +56,7 @@ fn release(queue: &mut Queue, now: u64) -> Option<u32> {
     Some(stream)
 }
 
-/// The number of the one place that comes back when a client leaves; nothing if it does not wait.
+/// The number of the one place that comes back when a client leaves; `None` if it does not wait.
 fn leave(queue: &mut Queue, stream: u32) -> Option<u64> {
     let permit = queue.leave(stream)?;
     permit.finish(End::Left);

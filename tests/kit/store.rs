@@ -17,12 +17,12 @@ use diana_request::settling::Heard;
 use diana_store::permit::{Unsettled, permits};
 use diana_store::{Reservation, Store};
 
-/// What a store for the fleet goes by, of a Redis of one part that can be relied upon.
+/// The handle of a store for the fleet, with a reliable Redis of one part.
 pub fn together() -> Rc<RefCell<Handle>> {
     Rc::new(RefCell::new(Handle::new(OnFailure::Gateway, Parts::ONE)))
 }
 
-/// A charge of a caller whose request has ended.
+/// A charge of a request that has ended.
 pub fn ended(key: Key, settlement: &Settlement) -> Unsettled {
     let Settlement { receipt, since, reserved, used } = *settlement;
     let (reserved, used) = (permits(reserved), permits(used));

@@ -41,7 +41,7 @@ fn key_lives_until_the_slice_ends_that_counts_it() {
             let trip = trip(Some(time), vec![rules[0].charge(caller, cost, want)]);
             let admitted = server.decide(&trip).asks[0].wait.is_some();
             let [key] = &server.callers()[..] else { continue };
-            // Nothing is counted that far ahead.
+            // The script does not count that far ahead.
             if !admitted || now.mono + life + SECOND > 1 << 53 {
                 continue;
             }

@@ -37,7 +37,7 @@ const LATE: Micros = 15 * MILLISECOND;
 /// How long a line may be in which requests are held.
 const MAX_DELAY: Micros = SECOND;
 
-/// A worker is called every millisecond while requests can go on, and lets so many of them go on in a call.
+/// A worker is called every millisecond while held requests are due, and resumes at most `GO_ON` of them in a call.
 const TURN: Micros = MILLISECOND;
 const GO_ON: u64 = 32;
 
@@ -143,8 +143,8 @@ impl Oracle<'_> {
         self.orders.iter().filter(is_it)
     }
 
-    /// When an order was certainly carried out, and what was charged before that is forgotten: all but leases. `None` if
-    /// it may have failed.
+    /// When an order was certainly carried out: charges before that are forgotten, except leases. `None` if it may have
+    /// failed.
     fn forgets(&self, rule: &Rule, order: &Entry) -> Option<Range<Micros>> {
         let carried_out = order.report.starts_with(":status: 200;");
         let is_lent = self.may_be_outstanding(rule, order, order.arrived);
@@ -206,7 +206,7 @@ impl Oracle<'_> {
             };
             let stood = self.stood_still(entry.worker, entry.arrived..until);
             let waited = until - entry.arrived;
-            // After a stall many requests go on, some in each turn.
+            // After a stall many requests are resumed, some in each turn.
             if waited > longest + stood {
                 longest += self.crowd(entry, until) * TURN / GO_ON;
             }

@@ -51,7 +51,7 @@ impl Engine {
         self.fleet.redis.borrow()
     }
 
-    /// Probes Redis from now on. A worker that needs no Redis does not follow what other workers find, so it reads that first.
+    /// Probes Redis from now on. A worker without need for Redis ignores the findings of other workers, so it reads them first.
     #[cold]
     #[inline(never)]
     pub(super) fn need_redis(&mut self) {

@@ -24,7 +24,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// For how long callers are to be banned; 0 if their bans are lifted.
+    /// The length of the ban that it sets; 0 if it lifts bans.
     fn sets(self) -> Option<Micros> {
         match self {
             Order::Look | Order::Reset => None,
@@ -208,7 +208,7 @@ impl Engine {
 }
 
 impl Judge {
-    /// The plan that stands for the rule's own numbers: without a request nobody knows what plan a caller has.
+    /// The plan for the rule's own numbers: the plan of a caller is known only from its request.
     fn own_plan(&self) -> u32 {
         self.plans.as_ref().map_or(0, |plans| plans.own())
     }

@@ -222,7 +222,7 @@ fn is_near(opinion: &Opinion, judge: &mut Judge) -> bool {
     used.is_some_and(|used| u128::from(used) * 100 > u128::from(limit) * near)
 }
 
-/// What a rule was charged for a request, if it was and anybody counts it.
+/// The charge of a rule for a request, if there was one and a store counts it.
 fn charge(opinion: &Opinion, now: Now) -> Option<Unsettled> {
     let Says::Admits { by, .. } = &opinion.says else { return None };
     let (receipt, is_alone) = match by {

@@ -5,7 +5,7 @@ use diana_policy::port::Request;
 use diana_policy::spelling::header;
 use diana_policy::{Condition, Field, Test};
 
-/// Whether the request meets the condition for anybody who may read it, as it is enough for a rule
+/// Whether the request meets the condition for at least one possible reader. That is enough for a rule
 /// to apply.
 #[must_use]
 pub fn may_hold(condition: &Condition, request: &dyn Request) -> bool {
@@ -21,7 +21,7 @@ pub fn may_hold(condition: &Condition, request: &dyn Request) -> bool {
         }
 }
 
-/// Whether the request meets the condition for everybody, as an exemption takes. A value that must be percent-encoded
+/// Whether the request meets the condition for all possible readers. An exemption requires that. A value that must be percent-encoded
 /// counts decoded only.
 #[must_use]
 pub fn must_hold(condition: &Condition, request: &dyn Request) -> bool {

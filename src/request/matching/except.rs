@@ -5,7 +5,7 @@ use diana_policy::Except;
 use diana_policy::port::Request;
 
 /// Whether `request` is exempt; `path` is the only reading of its path, and empty where readers differ.
-/// Asks the host only for what the list needs.
+/// Asks the host only for values in the list.
 #[must_use]
 pub fn covers(except: &Except, request: &dyn Request, path: &[u8]) -> bool {
     except.paths.iter().any(|prefix| prefix.covers(path))

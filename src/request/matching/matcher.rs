@@ -4,7 +4,7 @@ use super::condition;
 use diana_policy::port::{Pseudo, Request};
 use diana_policy::{Block, Match};
 
-/// Whether an entry is for this request. Asks the host only for what the conditions need.
+/// Whether an entry is for this request. Asks the host only for values in the conditions.
 #[must_use]
 pub fn holds(entry: &Match, request: &dyn Request) -> bool {
     let is_meant = entry.any.is_empty() || entry.any.iter().any(|block| may_hold(block, request));
@@ -36,7 +36,7 @@ fn holds_method(block: &Block, request: &dyn Request, is: &dyn Fn(&[u8], &[u8]) 
     method.is_some_and(|method| block.methods.iter().any(|known| is(&method, known.as_bytes())))
 }
 
-/// By a `plain` authority only: what a user, an escape or a second host makes of it is anybody's guess.
+/// By a `plain` authority only: upstreams disagree about a user, an escape or a second host in it.
 fn holds_host(block: &Block, request: &dyn Request, plain: bool) -> bool {
     if block.hosts.is_empty() {
         return true;

@@ -146,7 +146,7 @@ fn caller_known_to_be_free_is_banned_when_another_worker_bans_it() {
         let mut workers = Worker::several(scope, 2);
         let last = workers.len() - 1;
         workers[last].refused_times(BAN.after, BOB, SECOND);
-        // A ban is in force, so that the first worker remembers that she has none.
+        // With a ban of another caller, the first worker remembers that she has none.
         let of_both = |worker: &mut Worker, now| (worker.left(BOB, now), worker.left(ANN, now));
         assert_eq!(of_both(&mut workers[0], SECOND), (BAN.period, 0), "{scope:?}");
         workers[last].refused_times(BAN.after, ANN, SECOND);

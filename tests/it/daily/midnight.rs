@@ -11,7 +11,7 @@ use fastrand::Rng;
 use super::{DAY, START, admits, by_day, key, open};
 use kit::seed;
 
-/// The day in force, by the words of the specification, and what was given on it.
+/// The current day, by the specification, and the permits of each account on it.
 #[derive(Default)]
 struct Oracle {
     day: Option<(u64, u64)>,
@@ -21,7 +21,7 @@ struct Oracle {
 }
 
 impl Oracle {
-    /// What the account was given today, and how long today lasts.
+    /// The permits of the account today, and the length of today.
     fn given(&mut self, account: u64, now: Now) -> (u64, u64) {
         let number = now.wall / DAY;
         self.stepped_back |= now.wall + SECOND < self.latest;

@@ -72,7 +72,7 @@ impl Worker {
         Worker::in_gateway(Rc::new(FakeSharedData::default()), text, on_failure, own)
     }
 
-    /// One beside the others that share this data.
+    /// Another worker with this shared data.
     fn in_gateway(
         data: Rc<FakeSharedData>,
         text: &str,

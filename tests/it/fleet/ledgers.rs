@@ -18,7 +18,7 @@ const BATCH: usize = 64;
 
 const START: u64 = 1_000 * SECOND;
 
-/// How often a worker says that it lives.
+/// The time between two signs of life of a worker.
 const BEAT: u64 = SECOND / 2;
 
 fn ledgers(random: u64) -> (Ledgers, [Part; 2]) {
@@ -164,7 +164,7 @@ fn place() -> Charge {
     Rule::of(IN_FLIGHT, Case { quota, algorithm }).unwrap().charge(1, 0, 0)
 }
 
-/// All that waits is settled at an instant. What was said.
+/// Settles all waiting entries at an instant. Returns the messages.
 fn settle(ledgers: &mut Ledgers, now: Micros) -> Vec<Back> {
     let mut said = Vec::new();
     loop {
@@ -184,7 +184,7 @@ fn it_says_that_it_lives_when_it_has_said_nothing_else() {
     let (mut ledgers, [part, _]) = ledgers(7);
     assert!(!ledgers.beat(&place(), START), "it holds nothing");
     ledgers.hold(part, place(), 1, START);
-    // What waits or is on its way says so, too.
+    // Waiting entries and batches under way are signs of life, too.
     assert!(ledgers.beat(&place(), START + BEAT));
     let batches = ledgers.take(&[], START);
     assert_eq!(batches.iter().map(|(.., charges)| charges.len()).collect::<Vec<_>>(), [1]);
@@ -203,7 +203,7 @@ fn it_is_somebody_else_only_where_it_may_have_been_forgotten() {
     settle(&mut ledgers, START);
     ledgers.free(one, place(), first);
     settle(&mut ledgers, START);
-    // Nothing was held meanwhile, there or elsewhere.
+    // No places were held in this time, there or elsewhere.
     let later = START + 10 * SECOND;
     assert_eq!(ledgers.hold(other, place(), 11, later), first);
     settle(&mut ledgers, later);
@@ -218,7 +218,7 @@ fn it_is_somebody_else_only_where_it_may_have_been_forgotten() {
     assert_eq!(ledgers.hold(one, place(), 12, later + SECOND), next);
 }
 
-/// Whoever was forgotten shall not live once more by what is sent again.
+/// A batch that is sent again does not revive a worker that was forgotten.
 #[test]
 fn what_is_sent_again_says_that_whoever_came_after_it_lives() {
     let (mut ledgers, [part, _]) = ledgers(7);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::Asked;
 use diana_policy::time::SECOND;
 
-/// For how long a holder is believed that has said that it lives, in milliseconds: Redis expires keys by these.
+/// For how long a holder counts as alive after a sign of life, in milliseconds: Redis expires keys by these.
 const LIVES: u64 = 1500;
 
 /// What a charge says beside what it takes: that a place is held which was taken, and the total.
@@ -63,7 +63,7 @@ impl Places {
         }
         let charged = if fits { asked.cost } else { 0 };
         if charged > 0 || asked.what >= HOLDS && asked.left > 0 {
-            // Only what is written forgets the dead, who may come back until then.
+            // Only a write forgets dead holders; they may come back until then.
             own.held.retain(|holder, _| lives(holder));
         }
         let left = limit.saturating_sub(in_flight + charged).cast_signed();

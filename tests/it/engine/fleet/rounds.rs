@@ -132,7 +132,7 @@ fn who_cannot_keep_its_turn_in_redis_is_refused() {
     assert!(told.contains("\"fleet\";r=6"), "{told}");
 }
 
-/// Meanwhile another window may have begun.
+/// Between the two, another window may have begun.
 #[test]
 fn what_is_counted_here_is_judged_when_the_answer_comes() {
     let rules = "actor: account, unit: day, rpu: 10, algo: W, scope: global}, \
@@ -146,7 +146,7 @@ fn what_is_counted_here_is_judged_when_the_answer_comes() {
     assert_eq!(worker.verdicts, [true, false]);
 }
 
-/// Redis tells of a ban with what it charged by all rules.
+/// Redis reports a ban together with the charges of all rules.
 #[test]
 fn who_is_banned_hears_of_no_other_rule() {
     let ban = "ban: {after: 3, within: 10s, for: 1m}";
