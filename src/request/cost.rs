@@ -1,4 +1,4 @@
-//! What a request says that it takes.
+//! The cost of a request, read from the request itself.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use diana_policy::Told;
 use diana_policy::number::{decimal, float};
 use diana_policy::port::Request;
 
-/// Reads what requests take.
+/// Reads the cost of requests from a source.
 #[derive(Debug)]
 pub struct Teller {
     source: Rc<dyn Source>,
@@ -16,20 +16,20 @@ pub struct Teller {
     most: u64,
 }
 
-/// How a number is written.
+/// The encoding of a number.
 #[derive(Debug, Clone, Copy)]
 enum Form {
-    /// In decimals.
+    /// Decimal digits.
     Text,
-    /// As the host hands out numbers in metadata: a 64-bit float, the lowest byte first.
+    /// A 64-bit float, little-endian: the host's encoding of numbers in metadata.
     Float,
 }
 
 impl Teller {
-    /// Reads what is told where `told` says, `most` permits at most.
+    /// A reader of the source that `told` names. Costs are limited to `most` permits.
     ///
     /// # Errors
-    /// Every mistake in its source.
+    /// Every mistake in the configuration of the source.
     pub fn new(told: &Told, most: u64) -> Result<Teller, Vec<Mistake>> {
         let source = identity::build(&told.source)?;
         let is_text = told.is_text || source.header().is_some();
@@ -37,10 +37,11 @@ impl Teller {
         Ok(Teller { source, form, default: told.default, most })
     }
 
-    /// What a request takes, at least one permit: what nobody can tell of several values is the most.
+    /// The cost of a request in permits, at least one. Several values are ambiguous and cost the
+    /// maximum.
     pub fn cost(&self, request: &dyn Request) -> u64 {
         let told = |value: &[u8]| match self.form {
-            // Proxies join repeated headers like this.
+            // Proxies join repeated headers with commas.
             Form::Text if value.contains(&b',') => Some(u64::MAX),
             Form::Text => decimal(value),
             Form::Float => float(value),

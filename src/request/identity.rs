@@ -1,4 +1,5 @@
-//! Who is calling. A new source of identity is one file in `identity/` and one line in [`REGISTRY`].
+//! Recognition of callers. A new source of identity is one file in `identity/` and one line in
+//! [`REGISTRY`].
 
 pub mod caller;
 pub mod client_address;
@@ -20,27 +21,29 @@ use diana_policy::IdentitySource;
 use diana_policy::port::Request;
 use diana_policy::tree::Tree;
 
-/// What a source found in a request.
+/// The result of reading a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found<'r> {
-    /// Nothing, or only empty values: the next source is asked.
+    /// No value, or only empty ones: the next source is tried.
     Absent,
-    /// As [`Found::Absent`], because metadata that another filter should have left is missing.
+    /// As [`Found::Absent`], because metadata that another filter should have set is missing.
     NoMetadata,
-    /// One value, which is not empty.
+    /// One value that is not empty.
     Value(Identifier<'r>),
-    /// More than one value: nobody can tell which is the caller's own, so all such callers share.
+    /// More than one value. Readers may disagree on which of them is valid, so all such callers
+    /// share a state.
     Repeated,
 }
 
 impl<'r> Found<'r> {
-    /// A single text; an empty one is absent.
+    /// A single text. Empty text is absent.
     #[inline(always)]
     fn text(text: Cow<'r, [u8]>) -> Found<'r> {
         if text.is_empty() { Found::Absent } else { Found::Value(Identifier::Text(text)) }
     }
 
-    /// The only text, if there is exactly one, which stands under its name to every reader. Empty ones are absent.
+    /// The text, if there is exactly one and every reader finds it under its name. Empty texts are
+    /// absent.
     fn only(mut texts: impl Iterator<Item = (Vec<u8>, bool)>) -> Found<'r> {
         let Some((text, is_sure)) = texts.next() else { return Found::Absent };
         let (mut is_only, mut is_empty) = (is_sure, text.is_empty());
@@ -58,7 +61,7 @@ impl<'r> Found<'r> {
     }
 }
 
-/// What a caller is recognised by.
+/// The value that a caller is recognised by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identifier<'r> {
     /// A text.
@@ -70,7 +73,7 @@ pub enum Identifier<'r> {
 }
 
 impl Identifier<'_> {
-    /// Whether it is an address.
+    /// Returns true for an address or network.
     #[must_use]
     pub fn is_address(&self) -> bool {
         !matches!(self, Identifier::Text(_))
@@ -90,30 +93,32 @@ impl Deref for Identifier<'_> {
     }
 }
 
-/// One way to recognise a caller.
+/// A way to recognise a caller.
 pub trait Source: Debug {
-    /// What the caller of a request is recognised by.
+    /// The value that identifies the caller of a request.
     fn find<'r>(&self, request: &'r dyn Request) -> Found<'r>;
 
-    /// Whether headers are looked at, so that all of them are best read at once.
+    /// Returns true if the source reads headers, so that the host should read all of them at once.
     fn reads_headers(&self) -> bool {
         false
     }
 
-    /// The header that holds the value, if one does.
+    /// The header that holds the value, if the source reads one.
     fn header(&self) -> Option<&str> {
         None
     }
 
-    /// The value that an operator means who spells it so; nothing if it can be none.
+    /// The value that `text` denotes when an operator writes it. `None` if this source cannot have
+    /// such a value.
     fn spelled(&self, text: &[u8]) -> Option<Vec<u8>> {
         (!text.is_empty()).then(|| text.into())
     }
 
-    /// Whether callers can choose the value freely, so that one caller can pose as many.
+    /// Returns true if clients choose the value freely, so that one client can pose as many
+    /// callers.
     fn is_caller_chosen(&self) -> bool;
 
-    /// A line for the log if using this source needs a warning.
+    /// A warning for the log if this source has a risk.
     fn warning(&self) -> Option<String> {
         None
     }
@@ -122,21 +127,21 @@ pub trait Source: Debug {
 /// A mistake in a source's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// The key to blame.
+    /// The key that contains the mistake.
     pub key: String,
-    /// What was found and what is allowed, as the rest of a sentence.
+    /// The value that was found and the allowed values, as the rest of a sentence.
     pub message: String,
 }
 
 /// A source, or every mistake in its configuration.
 pub type BuiltSource = Result<Rc<dyn Source>, Vec<Mistake>>;
 
-/// A kind of source as the configuration knows it: a mapping whose main key is the kind's name.
+/// A kind of source in the configuration: a mapping with the name of the kind as its main key.
 #[derive(Debug)]
 pub struct Kind {
     /// The main key: `header` in `{header: x-account-id}`.
     pub name: &'static str,
-    /// Keys that may stand beside the main key.
+    /// Optional keys next to the main key.
     pub options: &'static [&'static str],
     /// Builds the source from the main key's value and the options that are present.
     pub build: fn(&Tree, &[(String, Tree)]) -> BuiltSource,
@@ -153,7 +158,7 @@ pub const REGISTRY: &[Kind] = &[
     peer::KIND,
 ];
 
-/// The source that a configuration asks for.
+/// Builds the source that the configuration describes.
 ///
 /// # Errors
 /// Every mistake in it.
@@ -167,7 +172,7 @@ pub fn build(wanted: &IdentitySource) -> BuiltSource {
     }
 }
 
-/// The text under the main key `key`; it may not be empty or hold a NUL.
+/// The text under the main key `key`. It must not be empty or contain a NUL.
 fn text(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {
     match value.text() {
         Some(text) if !text.is_empty() && !text.contains('\0') => Ok(text.into()),
@@ -178,7 +183,7 @@ fn text(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {
     }
 }
 
-/// A header's name under the main key `key`, in lower case.
+/// The header name under the main key `key`, in lower case.
 fn header_name(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {
     let name = text(key, value)?.to_ascii_lowercase();
     if name == "host" {

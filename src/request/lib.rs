@@ -1,4 +1,4 @@
-//! Reading a request: matching of rules, its callers, cost and plan, and its usage in the end.
+//! Reads requests: matching of limits, callers, cost, plan, and the usage at the end of a stream.
 
 pub mod cost;
 pub mod identity;

@@ -1,4 +1,4 @@
-//! Which entries of `limits` cover a path, the shortest first.
+//! The entries of `limits` that cover a path, the shortest prefix first.
 
 pub mod condition;
 pub mod except;
@@ -13,20 +13,20 @@ use diana_policy::Prefix;
 use diana_policy::path::Path;
 use path_tree::PathTree;
 
-/// Finds entries by path: one look-up per leading segment, however many entries there are.
+/// Finds entries by path with one look-up per leading segment, for any number of entries.
 #[derive(Debug)]
 pub struct PathIndex {
-    /// Entries in the order in which they are judged, each once for each of its prefixes; the trees know them
-    /// by their places here.
+    /// Entries in the order of evaluation, once for each of their prefixes. The trees refer to
+    /// positions in this list.
     order: Vec<usize>,
     exact: PathTree,
-    /// PathIndex that ignore case.
+    /// Prefixes that ignore case.
     folded: PathTree,
 }
 
 impl PathIndex {
-    /// An index of entries by their prefixes, none of which covers another of the same entry; an entry is
-    /// known by its place.
+    /// An index of entries by their prefixes. No prefix of an entry may cover another prefix of the
+    /// same entry. Entries are identified by their position.
     pub fn new<'a>(entries: impl Iterator<Item = &'a [Prefix]>) -> PathIndex {
         let mut sorted: Vec<(usize, &Prefix)> = Vec::new();
         let numbered = entries.enumerate();
@@ -43,15 +43,15 @@ impl PathIndex {
         PathIndex { order: sorted.iter().map(|(entry, _)| *entry).collect(), exact, folded }
     }
 
-    /// Whether there is any prefix but `/`, so that a request's path matters.
+    /// Returns true if there is any prefix except `/`, so that the path matters.
     #[must_use]
     pub fn needs_path(&self) -> bool {
         self.exact.len() + self.folded.len() > 2
     }
 
     /// Writes the entries that cover a reading of `path` to `hits`, each once: the shortest prefix
-    /// first, those of one length in document order. A path with more readings than can be followed
-    /// falls under all of them.
+    /// first, those of equal length in document order. A path with too many readings to follow is
+    /// covered by all entries.
     pub fn covering(&self, path: Path<'_>, hits: &mut Vec<usize>) {
         hits.clear();
         let is_plain = path.is_plain || !self.needs_path();
@@ -70,7 +70,7 @@ impl PathIndex {
         }
     }
 
-    /// Keeps each entry in the place of the first of its prefixes that covers a reading.
+    /// Keeps each entry at the position of its first matching prefix.
     fn keep_first(&self, hits: &mut Vec<usize>) {
         let mut seen = vec![false; self.order.len()];
         let mut is_first =
@@ -79,7 +79,8 @@ impl PathIndex {
     }
 }
 
-/// Adds the entries that cover any reading of a path; whether that could be told.
+/// Adds the entries that cover any reading of a path. Returns false if there are too many readings
+/// to follow.
 #[inline(never)]
 fn odd(tree: &PathTree, path: &[u8], hits: &mut Vec<usize>) -> bool {
     if tree.len() == 1 {
@@ -92,7 +93,7 @@ fn odd(tree: &PathTree, path: &[u8], hits: &mut Vec<usize>) -> bool {
     true
 }
 
-/// Adds an entry in its place.
+/// Inserts an entry at its sorted position, unless it is present.
 fn add(hits: &mut Vec<usize>, entry: usize) {
     if let Err(place) = hits.binary_search(&entry) {
         hits.insert(place, entry);

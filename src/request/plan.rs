@@ -1,4 +1,4 @@
-//! Which plan requests have, by what is said of them.
+//! The plan of a request, selected by data in the request.
 
 use std::rc::Rc;
 
@@ -12,26 +12,26 @@ use diana_policy::number::{digits, whole};
 use diana_policy::port::Request;
 use diana_policy::{Actor, IdentitySource, Told};
 
-/// All that is looked for in requests to choose among the plans of rules. Each is looked for at most once in a
-/// request, however many rules go by it.
+/// Selects the plans of all rules. Each input is read at most once per request, even if several
+/// rules use it.
 #[derive(Default)]
 pub struct Choosers {
     all: Vec<Chooser>,
-    /// Whether anything was found in the request in hand.
+    /// Whether any input was read for the current request.
     is_used: bool,
 }
 
 struct Chooser {
     wanted: Wanted,
     by: By,
-    /// Names of plans as sources read them, and the number of each.
+    /// Plan names as the sources read them, with the number of each.
     names: HashTable<(Reading, u32)>,
     count: u32,
-    /// What the request in hand says, once it was asked.
+    /// The result for the current request, once its input was read.
     found: Option<Option<u64>>,
 }
 
-/// What was asked for, by which equal ones are known.
+/// The configuration of a selector. Equal configurations share one selector.
 #[derive(PartialEq)]
 enum Wanted {
     Sources(Vec<IdentitySource>),
@@ -45,12 +45,12 @@ enum By {
     Number { source: Rc<dyn Source>, is_text: bool },
 }
 
-/// The number of a source, and the bytes by which it identifies callers.
+/// The number of a source, and the bytes that it hashes.
 type Reading = (usize, Box<[u8]>);
 
 impl Choosers {
-    /// Plans with these names, chosen by the value of the sources `by`, or else of the actor with this number among
-    /// `callers`. Returns the number of the chooser, and that of each name.
+    /// Plans with these names, selected by the value of the sources `by`, or else of the actor with this number
+    /// among `callers`. Returns the number of the selector, and of each name.
     ///
     /// # Errors
     /// Every mistake in the sources.
@@ -66,7 +66,7 @@ impl Choosers {
                 (Wanted::Sources(actor.sources.clone()), By::Sources(Sources::new(&actor)?))
             }
             (None, Some(actor)) => (Wanted::Caller(actor), By::Caller(actor)),
-            // Everybody as one has no value.
+            // Under `all`, callers have no value.
             (None, None) => (Wanted::Sources(Vec::new()), By::Caller(usize::MAX)),
         };
         let number = self.find(wanted, by);
@@ -76,7 +76,7 @@ impl Choosers {
         Ok((number, numbers.unwrap_or_default()))
     }
 
-    /// A number that trusted data says. The number of what tells it.
+    /// A number in trusted data. Returns the number of its selector.
     ///
     /// # Errors
     /// Every mistake in its source.
@@ -94,18 +94,18 @@ impl Choosers {
         self.all.len() - 1
     }
 
-    /// Whether headers are looked at.
+    /// Returns true if any input is in the headers.
     #[must_use]
     pub fn reads_headers(&self) -> bool {
         self.all.iter().any(|chooser| match &chooser.by {
             By::Sources(sources) => sources.reads_headers(),
             By::Number { source, .. } => source.reads_headers(),
-            // The actor says so.
+            // The actor itself reports that it reads headers.
             By::Caller(_) => false,
         })
     }
 
-    /// Forgets the request before.
+    /// Drops the results of the previous request.
     #[inline]
     pub fn begin(&mut self) {
         if std::mem::take(&mut self.is_used) {
@@ -113,8 +113,8 @@ impl Choosers {
         }
     }
 
-    /// What a request says: the number of a name, or the number that it tells; nothing if there is no such, or nobody
-    /// can tell which of several values is meant.
+    /// The number of the plan that the request has, or the number in trusted data. `None` if there
+    /// is none, or if several values make it ambiguous.
     pub fn look(
         &mut self,
         chooser: usize,
@@ -133,7 +133,7 @@ impl Choosers {
 }
 
 impl Chooser {
-    /// The number of a plan's name, which is read as the sources read requests.
+    /// The number of a plan's name, normalised as the sources normalise values of requests.
     fn number(&mut self, name: &str, callers: &Callers) -> u32 {
         let sources = self.sources(callers);
         let readings = sources.map_or_else(Vec::new, |sources| sources.readings(name.as_bytes()));
@@ -150,7 +150,7 @@ impl Chooser {
         number
     }
 
-    /// The sources that choose.
+    /// The sources of the selector.
     fn sources<'s>(&'s self, callers: &'s Callers) -> Option<&'s Sources> {
         match &self.by {
             By::Sources(sources) => Some(sources),

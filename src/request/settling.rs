@@ -1,13 +1,13 @@
-//! What a request turned out to use, by how its stream ended.
+//! The usage of a request, determined when its stream ends.
 
 use diana_policy::number::{decimal, float, integer};
 use diana_policy::port::{Ending, Property, Values};
 use diana_policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
 
-/// Whatever is more is no number of permits.
+/// Larger values are not numbers of permits.
 const LARGEST: u64 = 1 << 53;
 
-/// Says what requests used.
+/// Determines the usage of requests.
 #[derive(Debug)]
 pub struct Settler {
     told: Option<Reader>,
@@ -17,7 +17,7 @@ pub struct Settler {
     is_place: bool,
 }
 
-/// Reads what the response says.
+/// Reads the usage from the response.
 #[derive(Debug)]
 struct Reader {
     source: Source,
@@ -31,35 +31,35 @@ enum Source {
     Metadata(Property, NumberForm),
 }
 
-/// What is known of a response since its headers came.
+/// The result of reading the response headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Heard {
-    /// The upstream has not begun to answer.
+    /// The upstream has not sent headers.
     #[default]
     Nothing,
-    /// It has, and nobody listened to more.
+    /// The upstream has sent headers, and the usage is not in a header.
     Begun,
-    /// A header said what was used.
+    /// A header contained the usage.
     Used,
-    /// One was to, and said nothing that is of use.
+    /// The configured header was missing or unusable.
     Unknown(Untold),
 }
 
-/// Why nobody knows what a request used.
+/// Why the usage of a request is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Untold {
-    /// The client left before it was told.
+    /// The client left before the upstream reported it.
     ClientLeft,
-    /// The response was cut off, or came from elsewhere.
+    /// The response was cut off, or did not come from the upstream.
     Cut,
-    /// The header or the metadata is not there.
+    /// The header or metadata is missing.
     Absent,
-    /// What is there is not one number of permits.
+    /// The value is not a single number of permits.
     Unusable,
 }
 
 impl Settler {
-    /// Settles as it says.
+    /// A reader for this configuration.
     #[must_use]
     pub fn new(settling: &Settling) -> Settler {
         let told = settling.told.as_ref().map(|Answered { place, most, missing }| Reader {
@@ -71,25 +71,26 @@ impl Settler {
         Settler { told, count: count.clone(), reserves_nothing: reserve == 0, bans, is_place }
     }
 
-    /// Whether requests that count lead to a ban, in place of those that are refused.
+    /// Returns true if counted outcomes lead to a ban, instead of refusals.
     #[must_use]
     pub fn bans(&self) -> bool {
         self.bans
     }
 
-    /// Whether what is charged are places in flight.
+    /// Returns true if the charges are in-flight slots.
     #[must_use]
     pub fn is_place(&self) -> bool {
         self.is_place
     }
 
-    /// Whether requests are only checked when they come.
+    /// Returns true if requests are only checked on arrival, and charged at the end.
     #[must_use]
     pub fn reserves_nothing(&self) -> bool {
         self.reserves_nothing
     }
 
-    /// What the headers of the response say, which have just come, and how many permits were used if they say so.
+    /// Reads the response headers on their arrival. Returns their state, and the usage in permits
+    /// if it is [`Heard::Used`].
     #[must_use]
     pub fn hear(&self, ending: &dyn Ending) -> (Heard, u64) {
         if !ending.is_from_upstream() {
@@ -100,7 +101,7 @@ impl Settler {
         };
         let told = match ending.header(name) {
             Values::None => Err(Untold::Absent),
-            // Over HTTP/2 spaces come through.
+            // HTTP/2 permits spaces around a value.
             Values::One(value) => usable(decimal(value.trim_ascii())),
             Values::Many(_) => Err(Untold::Unusable),
         };
@@ -110,8 +111,9 @@ impl Settler {
         }
     }
 
-    /// Permits that a request used for which so many were reserved, now that its stream has ended; and why that is
-    /// a guess, if it is. `heard` is what the headers of the response said.
+    /// The usage in permits of a request with this reservation at the end of its stream, and the
+    /// reason if it is an estimate. `heard` and `used` are the results of reading the response
+    /// headers.
     #[must_use]
     pub fn used(
         &self,
@@ -120,7 +122,7 @@ impl Settler {
         ending: &dyn Ending,
     ) -> (u64, Option<Untold>) {
         if ending.is_followed() {
-            // The request comes once more.
+            // The request returns for the internal redirect.
             return (0, None);
         }
         if let Some(count) = &self.count
@@ -142,7 +144,7 @@ impl Settler {
     }
 }
 
-/// Whether an outcome is one of those. A client that left before there was one does not escape.
+/// Returns true if the outcome is listed. A client that leaves before the response counts too.
 fn counts(count: &Outcomes, heard: Heard, ending: &dyn Ending) -> bool {
     let Some(status) = ending.status() else { return true };
     if count.failed
@@ -177,7 +179,7 @@ impl Source {
         }
     }
 
-    /// What is said at the end of the stream.
+    /// Reads the usage at the end of the stream.
     fn read(&self, heard: Heard, ending: &dyn Ending) -> Result<u64, Untold> {
         if !ending.is_from_upstream() || heard == Heard::Nothing {
             return Err(if ending.client_left() { Untold::ClientLeft } else { Untold::Cut });

@@ -1,4 +1,4 @@
-//! Who calls, in the eyes of each rule, found at most once per request.
+//! The caller of a request under each rule, found at most once per request.
 
 use std::fmt::Write;
 
@@ -7,56 +7,56 @@ use super::sources::Sources;
 use diana_policy::key::{Key, KeyHasher, Seed};
 use diana_policy::port::Request;
 
-/// A request's caller.
+/// The caller of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// Recognised.
+    /// The caller is recognised.
     Known {
-        /// Finds the caller's state.
+        /// The key of the caller's state.
         key: Key,
         /// 0 ..= 99, the same for this caller in every worker and gateway.
         percentile: u8,
     },
-    /// One of those who share a bucket, since nobody can tell them apart.
+    /// A request with ambiguous values. All such requests share one state.
     Shared,
-    /// Not recognised.
+    /// The caller is not recognised.
     Absent,
 }
 
 impl Caller {
-    /// The caller in the eyes of a rule for `all`.
+    /// The caller under a rule for `all`.
     pub const ALL: Caller = Caller::Known { key: Key::ALL, percentile: 0 };
 }
 
-/// Where a rule's callers are counted, which decides about the secret that they are hashed with.
+/// Where a rule counts its callers. This selects the secret for hashing their keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
     /// In this gateway.
     Here,
-    /// In what all gateways share.
+    /// In Redis, shared by all gateways.
     InFleet,
 }
 
-/// The (compound) actors that rules name, and what the request in hand yields for each.
+/// The (compound) actors of the rules, with the caller that the current request has for each.
 pub struct Callers {
     pub(super) actors: Vec<Sources>,
-    /// Each a list of indices into `actors`, and who counts callers by it.
+    /// Each is a list of indices into `actors`, with the place where its callers are counted.
     pub(super) compounds: Vec<(Vec<usize>, Counted)>,
     found: Vec<Option<Caller>>,
-    /// Whether several rules name the same one, so that what was found is worth keeping.
+    /// Whether several rules name the same actor, so that callers are cached for the request.
     repeats: bool,
-    /// The gateway's, and the fleet's.
+    /// The seeds of the gateway and of the fleet.
     pub(super) seeds: (Seed, Seed),
-    /// Whether any rule chooses callers by percentile, so that it must be worked out.
+    /// Whether any rule selects callers by percentile. Otherwise percentiles are not computed.
     percentiles: bool,
-    /// Whether the request in hand lacks metadata which another filter should have left.
+    /// Whether the current request lacks metadata that another filter should have set.
     lacks_metadata: bool,
-    /// Requests since the last flush that did.
+    /// Requests without that metadata since the last flush.
     pub without_metadata: u64,
 }
 
 impl Callers {
-    /// Callers as recognised by `actors`, hashed under `seed`; those whom the fleet counts, too, until
+    /// Callers recognised by `actors`. All keys are hashed under `seed`, those of the fleet until
     /// [`Callers::reseed`].
     #[must_use]
     pub fn new(actors: Vec<Sources>, seed: Seed, percentiles: bool) -> Callers {
@@ -72,8 +72,8 @@ impl Callers {
         }
     }
 
-    /// The number by which [`Callers::of`] knows a compound actor; none for `all`, where nobody is to be
-    /// recognised.
+    /// Registers a compound actor and returns its number for [`Callers::of`]. `None` for `all`,
+    /// which recognises no callers.
     pub fn register(&mut self, actor: &[usize], counted: Counted) -> Option<usize> {
         if actor.is_empty() {
             return None;
@@ -88,26 +88,27 @@ impl Callers {
         Some(self.compounds.len() - 1)
     }
 
-    /// Hashes those whom the fleet counts under another secret.
+    /// Replaces the seed for callers that the fleet counts.
     pub fn reseed(&mut self, fleet: Seed) {
         self.seeds.1 = fleet;
     }
 
-    /// Forgets the request before.
+    /// Drops the callers of the previous request.
     pub fn begin(&mut self) {
         if self.repeats {
             self.found.fill(None);
         }
     }
 
-    /// Counts the request in hand if it lacks metadata, unless it was counted when it came.
+    /// Counts the current request if it lacks metadata. A resumed request was counted on arrival
+    /// (`is_new` is false).
     pub fn count(&mut self, is_new: bool) {
         if std::mem::take(&mut self.lacks_metadata) && is_new {
             self.without_metadata += 1;
         }
     }
 
-    /// The caller of `request` by a registered compound actor.
+    /// The caller of `request` under a registered compound actor.
     #[inline(always)]
     pub fn of(&mut self, compound: Option<usize>, request: &dyn Request) -> Caller {
         match compound {
@@ -128,8 +129,8 @@ impl Callers {
         caller
     }
 
-    /// How the caller of `request` is called, as it may stand in the log: addresses spelled out, `+`
-    /// between the parts of a compound actor, `?` in the place of what would look odd.
+    /// The caller of `request` as text for logs: addresses in the usual notation, `+` between the
+    /// parts of a compound actor, `?` in place of special characters.
     #[must_use]
     pub fn name(&self, compound: Option<usize>, request: &dyn Request) -> String {
         let mut name = String::new();
@@ -146,7 +147,7 @@ impl Callers {
         name
     }
 
-    /// The sources of a compound actor that is a single one.
+    /// The sources of a compound actor that has a single part.
     #[must_use]
     pub fn sources(&self, compound: usize) -> Option<&Sources> {
         let (parts, _) = self.compounds.get(compound)?;
@@ -162,7 +163,7 @@ impl Callers {
         }
     }
 
-    /// The caller of `request` by an actor that was not asked yet.
+    /// Reads the caller of `request` from the sources of an actor.
     #[inline(never)]
     fn find(&mut self, compound: usize, request: &dyn Request) -> Caller {
         let Some((parts, counted)) = self.compounds.get(compound) else { return Caller::Absent };
@@ -189,7 +190,7 @@ impl Callers {
         Caller::Known { key: Key::of(self.seed(counted), source, value), percentile }
     }
 
-    /// The caller of `request` by an actor that is made of several.
+    /// The caller of `request` under an actor with several parts.
     #[inline(never)]
     fn find_several(&mut self, compound: usize, request: &dyn Request) -> Caller {
         let Some((parts, counted)) = self.compounds.get(compound) else { return Caller::Absent };
@@ -224,8 +225,8 @@ impl Callers {
         Caller::Known { key, percentile }
     }
 
-    /// The key in the fleet of a caller whose first actor is this one. Rules that begin with the same actor have
-    /// their states in the same part of Redis, so that one call charges them together.
+    /// The key in the fleet for a caller with this first part. Rules with the same first part keep
+    /// its states in the same shard of Redis, so that one call charges them together.
     #[inline(never)]
     fn beside(&self, key: Key, first: usize, request: &dyn Request) -> Key {
         let mut secret = KeyHasher::new(&self.seeds.1);
@@ -242,7 +243,7 @@ fn percentile(public: Key) -> u8 {
     (public.hash % 100) as u8
 }
 
-/// Adds a value that an actor's source found to a name.
+/// Appends a source's value to a name.
 #[inline(never)]
 fn spell(is_address: bool, value: &[u8], name: &mut String) {
     const LONGEST: usize = 64;

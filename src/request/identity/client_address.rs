@@ -1,6 +1,6 @@
 //! The client's address, cut to a network: `{client_address: {v4: 32, v6: 64}}`.
 //!
-//! An IPv6 customer holds at least a /64, so single IPv6 addresses are no identity.
+//! An IPv6 customer holds at least a /64, so a single IPv6 address does not identify a caller.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;

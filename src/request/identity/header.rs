@@ -18,16 +18,16 @@ fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
     Ok(Rc::new(Header(header_name("header", name)?)))
 }
 
-/// What a header of a request says.
+/// The value of a request header.
 fn said<'r>(name: &str, request: &'r dyn Request) -> Found<'r> {
     match request.header(name) {
         Values::None => Found::Absent,
-        // Over HTTP/2 spaces come through, which the upstream takes off.
+        // HTTP/2 permits spaces around a value, which the upstream strips.
         Values::One(value) => match value.trim_ascii() {
             text if header::is_joined(name, text) => Found::Repeated,
             text => Found::text(Cow::Borrowed(text)),
         },
-        // Without any the host cannot read them.
+        // An empty list means that the host cannot read the values.
         Values::Many(values) => {
             let is_empty = |value: &&[u8]| value.trim_ascii().is_empty();
             let is_absent = !values.is_empty() && values.iter().all(is_empty);
@@ -36,7 +36,7 @@ fn said<'r>(name: &str, request: &'r dyn Request) -> Found<'r> {
     }
 }
 
-/// What credentials say.
+/// The credentials in the `authorization` header.
 pub(super) fn credentials<'r>(request: &'r dyn Request) -> Found<'r> {
     match said(AUTHORIZATION, request) {
         Found::Value(Identifier::Text(Cow::Borrowed(text))) => {

@@ -1,6 +1,6 @@
-//! A claim of a JSON web token: verified by a filter in front
-//! (`{jwt_claim: sub, payload: <payload_in_metadata of jwt_authn>}`), or read as it stands in the
-//! `authorization` header (`{jwt_claim: sub, unverified: true}`), which any caller can forge.
+//! A claim of a JSON web token. It is either verified by a preceding filter (`{jwt_claim: sub,
+//! payload: <payload_in_metadata of jwt_authn>}`), or read from the `authorization` header without
+//! verification (`{jwt_claim: sub, unverified: true}`), where any client can forge it.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use diana_policy::tree::Tree;
 /// `jwt_claim` in the registry.
 pub const KIND: Kind = Kind { name: "jwt_claim", options: &["payload", "unverified"], build };
 
-/// Longest claims that are read; identity providers stay far below it.
+/// Maximum length of an encoded payload. Those of identity providers are far shorter.
 const LONGEST: usize = 16 << 10;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(

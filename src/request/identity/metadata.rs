@@ -1,4 +1,4 @@
-//! Dynamic metadata that a filter in front has set: `{metadata: [namespace, key, …]}`.
+//! Dynamic metadata set by a preceding filter: `{metadata: [namespace, key, …]}`.
 
 use std::rc::Rc;
 

@@ -1,30 +1,31 @@
-//! Callers whom somebody names, instead of a request that comes from them.
+//! Callers that an operator names, without a request of theirs.
 
 use super::caller::{Callers, Counted};
 use diana_policy::key::{Key, KeyHasher};
 
-/// Most ways in which the same names can be those of callers: one for each choice of sources.
+/// Most combinations of sources that are tried for the same values.
 const MOST: usize = 256;
 
-/// Whom a name may stand for.
+/// A caller that the given values may denote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// By which sources it would be recognised, one for each actor; the first of those that recognise the same caller.
-    /// Empty if it was named by its key.
+    /// The source of each actor's value. If several combinations yield the same key, the first of
+    /// them. Empty for a caller that was named by its key.
     pub sources: Vec<&'static str>,
-    /// Its key.
+    /// The key of the caller.
     pub key: Key,
 }
 
 impl Callers {
-    /// The actors that a compound actor is made of, by their names; none for `all`.
+    /// The names of a compound actor's parts. None for `all`.
     pub fn actors(&self, compound: Option<usize>) -> impl Iterator<Item = &str> {
         let parts = compound.and_then(|compound| self.compounds.get(compound));
         let parts = parts.into_iter().flat_map(|(parts, _)| parts);
         parts.filter_map(|&part| self.actors.get(part)).map(|actor| actor.name.as_str())
     }
 
-    /// Whom a compound actor would recognise by these values, one for each of its actors, by whichever of their sources.
+    /// The callers that these values denote under a compound actor, one value for each of its
+    /// parts. Every combination of the parts' sources yields a caller.
     #[must_use]
     pub fn named(&self, compound: Option<usize>, values: &[Vec<u8>]) -> Vec<Named> {
         let Some(compound) = compound else {
@@ -42,7 +43,7 @@ impl Callers {
         all
     }
 
-    /// The caller by one choice of sources.
+    /// The caller for one combination of sources.
     fn named_by(
         &self,
         mut way: usize,

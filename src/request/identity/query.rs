@@ -25,7 +25,7 @@ impl Source for Query {
         }
     }
 
-    /// The path is one of the headers, and the engine may have read it before.
+    /// The path is one of the headers, and the limiter may have read it before.
     fn reads_headers(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! The sources by which an actor's callers are recognised.
+//! The sources that recognise an actor's callers.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -9,26 +9,25 @@ use diana_policy::port::Request;
 use diana_policy::spelling::fully_decoded;
 use diana_policy::spelling::header::key;
 
-/// How callers are recognised by an actor: what is asked, in order.
+/// The sources of an actor, in the order in which they are tried.
 pub struct Sources {
     /// The actor's name, and the kinds of its sources.
     pub(super) name: String,
     pub(super) kinds: Vec<&'static str>,
     pub(super) sources: Vec<Rc<dyn Source>>,
-    /// The number that callers of each source are hashed with. It is the same for all that the client chooses, so that a
-    /// caller who puts one key in several places stays one caller.
+    /// The number that each source contributes to the hash. All sources that the client chooses
+    /// have the same number. A client that sends one key in several places thus remains one caller.
     numbers: Vec<usize>,
-    /// That number, if the client chooses anything.
+    /// That common number, if the client chooses any value.
     chosen: Option<usize>,
     /// Whether several sources have it.
     is_shared: bool,
 }
 
 impl Sources {
-    /// The sources that a configuration asks for.
+    /// Builds the sources of an actor.
     ///
-    /// # Errors
-    /// Every mistake in them.
+    /// # Errors Every mistake in them.
     pub fn new(actor: &Actor) -> Result<Sources, Vec<Mistake>> {
         let sources: Vec<_> = actor.sources.iter().map(super::build).collect::<Result<_, _>>()?;
         let kinds = actor.sources.iter().map(|source| source.kind).collect();
@@ -42,14 +41,15 @@ impl Sources {
         Ok(Sources { name: actor.name.clone(), kinds, sources, numbers, chosen: first, is_shared })
     }
 
-    /// The number that callers are hashed with who are recognised by the source in this place.
+    /// The number that a source contributes to the hash.
     pub(super) fn number(&self, place: usize) -> usize {
         self.numbers.get(place).copied().unwrap_or(place)
     }
 
-    /// The bytes that are hashed for a value of a source with this number. A key that the client chooses is the same in all
-    /// its spellings, and so with `Bearer` and without, as it is to `api_key_auth`. Where a client chooses among several places,
-    /// some of which are percent-encoded, a key is the same in all of them.
+    /// The bytes to hash for a value of a source with this number. A key that the client chooses
+    /// hashes the same in all its spellings, with and without `Bearer`, as `api_key_auth` treats
+    /// it. If the client chooses among several places, some of which are percent-encoded, the key
+    /// hashes the same in all of them.
     #[inline]
     pub fn hashed<'v>(&self, number: usize, value: &'v [u8]) -> Cow<'v, [u8]> {
         if self.chosen != Some(number) {
@@ -62,7 +62,7 @@ impl Sources {
         plain
     }
 
-    /// For each source the number and the bytes that are hashed where it finds this text.
+    /// The number and the bytes to hash if a source has this text as its value, for each source.
     pub fn readings(&self, text: &[u8]) -> Vec<(usize, Vec<u8>)> {
         let reading = |(place, source): (usize, &Rc<dyn Source>)| {
             let number = self.number(place);
@@ -71,13 +71,13 @@ impl Sources {
         self.sources.iter().enumerate().filter_map(reading).collect()
     }
 
-    /// Whether headers are looked at.
+    /// Returns true if any source reads headers.
     #[must_use]
     pub fn reads_headers(&self) -> bool {
         self.sources.iter().any(|source| source.reads_headers())
     }
 
-    /// Asks the sources in order. What the first of them finds that finds anything, and the number that it is hashed with.
+    /// Tries the sources in order. Returns the first that has a value, as its number and the value.
     pub fn find<'r>(&self, request: &'r dyn Request) -> (usize, Found<'r>) {
         let mut missing = Found::Absent;
         for (number, source) in self.sources.iter().enumerate() {

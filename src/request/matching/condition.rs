@@ -5,7 +5,7 @@ use diana_policy::port::Request;
 use diana_policy::spelling::header;
 use diana_policy::{Condition, Field, Test};
 
-/// Whether the request meets the condition for at least one possible reader. That is enough for a rule
+/// Returns true if at least one possible reader finds the condition met. That suffices for a rule
 /// to apply.
 #[must_use]
 pub fn may_hold(condition: &Condition, request: &dyn Request) -> bool {
@@ -21,8 +21,8 @@ pub fn may_hold(condition: &Condition, request: &dyn Request) -> bool {
         }
 }
 
-/// Whether the request meets the condition for all possible readers. An exemption requires that. A value that must be percent-encoded
-/// counts decoded only.
+/// Returns true if all possible readers find the condition met, as an exemption requires. Of a
+/// value that must be percent-encoded only the decoded form counts.
 #[must_use]
 pub fn must_hold(condition: &Condition, request: &dyn Request) -> bool {
     let mut all = true;

@@ -1,11 +1,11 @@
-//! Requests that are not judged.
+//! Requests that are exempt from all limits.
 
 use super::condition;
 use diana_policy::Except;
 use diana_policy::port::Request;
 
-/// Whether `request` is exempt; `path` is the only reading of its path, and empty where readers differ.
-/// Asks the host only for values in the list.
+/// Returns true if `request` is exempt. `path` is the only reading of its path, and empty if
+/// readers differ. Reads only the values that the list names from the host.
 #[must_use]
 pub fn covers(except: &Except, request: &dyn Request, path: &[u8]) -> bool {
     except.paths.iter().any(|prefix| prefix.covers(path))

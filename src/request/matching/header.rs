@@ -1,6 +1,6 @@
-//! What headers can be.
+//! Valid names and values of headers.
 
-/// Whether `name` can be a header's name (a token of RFC 9110, in any case).
+/// Returns true if `name` is a valid header name (a token of RFC 9110, in any case).
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     !name.is_empty()
@@ -9,7 +9,7 @@ pub fn is_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// Whether `value` can be a header's value that Diana sends.
+/// Returns true if Diana may send `value` as the value of a header.
 #[must_use]
 pub fn is_value(value: &str) -> bool {
     let is_sound = value.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');

@@ -1,26 +1,27 @@
-//! What must hold of a request beyond its path.
+//! Conditions of an entry on a request, apart from its path.
 
 use super::condition;
 use diana_policy::port::{Pseudo, Request};
 use diana_policy::{Block, Match};
 
-/// Whether an entry is for this request. Asks the host only for values in the conditions.
+/// Returns true if an entry applies to this request. Reads only the values in its conditions from
+/// the host.
 #[must_use]
 pub fn holds(entry: &Match, request: &dyn Request) -> bool {
     let is_meant = entry.any.is_empty() || entry.any.iter().any(|block| may_hold(block, request));
     is_meant && !entry.unless.iter().any(|block| must_hold(block, request))
 }
 
-/// Whether a request meets every condition, in any way that it can be read.
+/// Returns true if a request meets every condition in at least one reading.
 fn may_hold(block: &Block, request: &dyn Request) -> bool {
-    // Some upstreams do not care about the case of methods.
+    // Some upstreams ignore the case of methods.
     holds_method(block, request, &|method, known| method.eq_ignore_ascii_case(known))
         && holds_host(block, request, false)
         && holds_address(block, request)
         && block.values.iter().all(|condition| condition::may_hold(condition, request))
 }
 
-/// Whether it does in all ways that it can be read.
+/// Returns true if a request meets every condition in all readings.
 fn must_hold(block: &Block, request: &dyn Request) -> bool {
     holds_method(block, request, &|method, known| method == known)
         && holds_host(block, request, true)
@@ -36,7 +37,8 @@ fn holds_method(block: &Block, request: &dyn Request, is: &dyn Fn(&[u8], &[u8]) 
     method.is_some_and(|method| block.methods.iter().any(|known| is(&method, known.as_bytes())))
 }
 
-/// By a `plain` authority only: upstreams disagree about a user, an escape or a second host in it.
+/// With `plain` only a plain authority matches: upstreams disagree about a user, an escape or a
+/// second host in it.
 fn holds_host(block: &Block, request: &dyn Request, plain: bool) -> bool {
     if block.hosts.is_empty() {
         return true;

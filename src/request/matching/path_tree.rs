@@ -1,14 +1,16 @@
-//! Configured paths by their segments.
+//! A tree of configured paths by their segments.
 
 use std::cmp::Ordering;
 
 use diana_policy::spelling::decoded;
 
-/// Paths as a tree of names; a node is known by its number, a parent's is lower than its children's.
+/// Paths as a tree of names. A node is identified by its number. A parent's number is lower than
+/// those of its children.
 #[derive(Debug)]
 pub struct PathTree {
     nodes: Vec<Node>,
-    /// Whether names are in lower case, and those of requests are taken as if they were.
+    /// Whether the tree ignores case. Its names are then in lower case, and those of requests are
+    /// converted.
     folds: bool,
 }
 
@@ -17,7 +19,7 @@ struct Node {
     parent: usize,
     /// Sorted by name, shorter ones first.
     children: Vec<(Box<[u8]>, usize)>,
-    /// What ends here, in ascending order.
+    /// The entries at this path, in ascending order.
     entries: Vec<usize>,
 }
 
@@ -25,7 +27,7 @@ impl PathTree {
     /// The node of `/`.
     pub const ROOT: usize = 0;
 
-    /// A tree that has no path but `/`.
+    /// A tree with the path `/` only.
     pub fn new(folds: bool) -> PathTree {
         PathTree { nodes: vec![Node::default()], folds }
     }
@@ -35,7 +37,7 @@ impl PathTree {
         self.nodes.len()
     }
 
-    /// Adds an entry, higher than those before, at a path in normal form.
+    /// Adds an entry at a path in normal form. Entries are added in ascending order.
     pub fn insert(&mut self, path: &[u8], entry: usize) {
         let mut at = PathTree::ROOT;
         for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
@@ -57,7 +59,7 @@ impl PathTree {
         }
     }
 
-    /// The node below `at` by a name as a request spells it, percent-encoded perhaps.
+    /// The child of `at` with a name as the request spells it, possibly percent-encoded.
     pub fn child(&self, at: usize, spelled: &[u8]) -> Option<usize> {
         let node = self.nodes.get(at)?;
         if !spelled.contains(&b'%') {
@@ -67,11 +69,11 @@ impl PathTree {
         self.named(node, &name)
     }
 
-    /// The node below by its name.
+    /// The child with this decoded name.
     #[inline]
     fn named(&self, node: &Node, name: &[u8]) -> Option<usize> {
         let lower = |byte: &u8| if self.folds { byte.to_ascii_lowercase() } else { *byte };
-        // Most names differ in length, so that hardly any is read.
+        // Most names differ in length, so few are compared byte by byte.
         let compare = |known: &[u8]| {
             let by_length = known.len().cmp(&name.len());
             by_length.then_with(|| known.iter().copied().cmp(name.iter().map(lower)))
@@ -80,7 +82,7 @@ impl PathTree {
         node.children.get(place.ok()?).map(|(_, child)| *child)
     }
 
-    /// Takes what ends at the nodes that lie on the way down a path that is spelled plainly.
+    /// Calls `take` with the entries of all nodes along a path in plain spelling.
     pub fn walk(&self, path: &[u8], mut take: impl FnMut(usize)) {
         let (mut at, mut rest) = (PathTree::ROOT, path);
         while let Some(node) = self.nodes.get(at) {
@@ -100,18 +102,18 @@ impl PathTree {
         }
     }
 
-    /// The node above, which for `/` is `/`.
+    /// The parent of a node. `/` is its own parent.
     pub fn parent(&self, at: usize) -> usize {
         self.nodes.get(at).map_or(PathTree::ROOT, |node| node.parent)
     }
 
-    /// What ends at a node.
+    /// The entries at the path of a node.
     pub fn entries(&self, at: usize) -> &[usize] {
         self.nodes.get(at).map_or(&[], |node| &node.entries)
     }
 }
 
-/// In which order names stand: most differ in length already.
+/// The order of names in a node. Comparing lengths first decides most comparisons.
 #[inline]
 fn order(one: &[u8], other: &[u8]) -> Ordering {
     one.len().cmp(&other.len()).then_with(|| one.cmp(other))

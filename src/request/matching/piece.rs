@@ -1,25 +1,27 @@
-//! A path cut wherever somebody may see a slash, and what each piece may mean.
+//! A path, cut at everything that a reader may treat as a slash, and the possible meanings of each
+//! piece.
 
 use diana_policy::spelling::decoded;
 
-/// What lies between two slashes, or what may be taken for them.
+/// The text between two slashes, true or possible.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'p> {
     text: &'p [u8],
-    /// Where its path parameters begin, or what may be taken for them: `;` or `%3B`.
+    /// Start of its possible path parameters: `;` or `%3B`.
     cut: Option<usize>,
-    /// Whether something follows that only some take for a slash: `\`, `%5C` or `%2F`.
+    /// Whether the piece ends at a possible slash, which only some readers treat as one: `\`, `%5C`
+    /// or `%2F`.
     pub is_loose: bool,
-    /// Whether true slashes, or the path's ends, are on both sides.
+    /// Whether both its ends are true slashes or ends of the path.
     is_sure: bool,
 }
 
-/// What a segment does to the directory that a reader has come to.
+/// The effect of a segment on the current directory of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<'p> {
-    /// Nothing.
+    /// No effect.
     Stay,
-    /// Leads to the directory above.
+    /// Leads to the parent directory.
     Up,
     /// Leads to a name, as spelled.
     Down(&'p [u8]),
@@ -28,12 +30,12 @@ pub enum Step<'p> {
 }
 
 impl<'p> Piece<'p> {
-    /// Its text up to its parameters.
+    /// Its text up to the parameters.
     fn head(&self) -> &'p [u8] {
         self.cut.and_then(|cut| self.text.get(..cut)).unwrap_or(self.text)
     }
 
-    /// Whether its name is dots, and how many.
+    /// The number of dots, if its name consists of one or two dots.
     fn dots(&self) -> Option<usize> {
         let head = self.head();
         match head {
@@ -50,18 +52,19 @@ impl<'p> Piece<'p> {
         }
     }
 
-    /// Whether its first byte is a dot, as that of dot segments is.
+    /// Returns true if its first character is a dot, as in every dot segment.
     pub fn may_be_dots(&self) -> bool {
         starts_with_dot(self.text)
     }
 
-    /// Whether it has parameters that to some reach as far as the next true slash.
+    /// Returns true if it has parameters that some readers extend to the next true slash.
     pub fn reaches_on(&self) -> bool {
         self.is_loose && self.cut.is_some()
     }
 
-    /// What its segment may do if it ends behind it, or in it; unless the reader `resolves` dot segments
-    /// they are names like others. What a name with its parameters leads to, the name without them covers, too.
+    /// The possible effects of the segment that ends with this piece. A reader that does not
+    /// resolve dot segments (`resolves` is false) treats them as names. A configured name covers
+    /// the same name with parameters.
     pub fn steps(&self, resolves: bool) -> (Step<'p>, Option<Step<'p>>) {
         let head = self.head();
         if head.is_empty() {
@@ -81,10 +84,10 @@ impl<'p> Piece<'p> {
     }
 }
 
-/// At most how many pieces of a path begin with a dot, told without cutting it.
+/// An upper bound of the number of pieces that begin with a dot, without cutting the path.
 pub fn most_dots(path: &[u8]) -> usize {
     let may_start = |at: &usize| {
-        // What may be a slash ends so.
+        // The last characters of all spellings of a slash.
         let before = at.checked_sub(1).and_then(|before| path.get(before));
         matches!(before, None | Some(b'/' | b'\\' | b'f' | b'F' | b'c' | b'C'))
             && starts_with_dot(path.get(*at..).unwrap_or_default())
@@ -97,18 +100,18 @@ fn starts_with_dot(text: &[u8]) -> bool {
     matches!(text, [b'.', ..] | [b'%', b'2', b'e' | b'E', ..])
 }
 
-/// The pieces of a path.
+/// Iterates over the pieces of a path.
 #[derive(Debug, Clone)]
 pub struct Pieces<'p> {
     rest: Option<&'p [u8]>,
-    /// Whether what stood before is no true slash.
+    /// Whether the previous piece ended at a possible slash.
     was_loose: bool,
-    /// Whether slashes side by side count as one.
+    /// Whether adjacent slashes count as one.
     pub merges: bool,
 }
 
 impl<'p> Pieces<'p> {
-    /// The pieces of a path without query.
+    /// The pieces of a path without its query.
     pub fn of(path: &'p [u8]) -> Pieces<'p> {
         Pieces {
             rest: Some(path.strip_prefix(b"/").unwrap_or(path)),

@@ -1,41 +1,41 @@
-//! Every reading of a path that is not spelled plainly.
+//! Every reading of a path that is not in plain spelling.
 //!
-//! Nobody knows what a router and an upstream make of `%2F`, `\`, `;x`, `%2e%2e` or `//`: one resolves
-//! or splits what the next leaves alone, and one after the other they do what neither does by itself.
-//! So each of these may mean either thing, whatever the others mean. Of a reading only matters how
-//! far down the tree of configured paths it has come, and how many names lie beyond, so thousands of
-//! readings are a few states.
+//! Routers and upstreams differ in their treatment of `%2F`, `\`, `;x`, `%2e%2e` and `//`: one
+//! resolves or splits them, the next leaves them alone, and a chain of both has a combined effect
+//! that neither has alone. So each of them may have either meaning, independently of the others. A
+//! reading is reduced to its node in the tree of configured paths and the number of names below
+//! that node, so thousands of readings become a few states.
 
 use super::path_tree::PathTree;
 use super::piece::{self, Piece, Pieces, Step};
 
-/// How much is compared before it is given up to tell where a path leads.
+/// Comparisons of states before the reader gives up.
 const MOST_WORK: usize = 1 << 14;
 
-/// Where a reading has come to.
+/// The position of a reading in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State {
     node: usize,
-    /// Names below the node that no configured path has there.
+    /// The number of names below the node that are not in the tree.
     beyond: usize,
-    /// Whether the segment goes on, and nothing in it matters.
+    /// Whether the segment continues. Its remaining text does not matter.
     goes_on: bool,
 }
 
-/// Reads one path.
+/// Follows all readings of one path.
 struct Reader<'t> {
     tree: &'t PathTree,
     states: Vec<State>,
     next: Vec<State>,
-    /// By node, whether a reading ends at or below it.
+    /// By node: whether a reading ends at it or below it.
     covered: Vec<bool>,
-    /// How often at most what is left of the path leads upwards.
+    /// Upper bound of the steps upwards in the rest of the path.
     climbs: usize,
     work: usize,
 }
 
-/// Which nodes of the tree cover a reading of `path`, by their numbers; nothing if there are too many
-/// readings to tell.
+/// Returns for each node of the tree whether it covers a reading of `path`. `None` if there are too
+/// many readings.
 pub fn covering(tree: &PathTree, path: &[u8]) -> Option<Vec<bool>> {
     let (states, next) = (Vec::new(), Vec::new());
     let mut reader =
@@ -54,15 +54,15 @@ pub fn covering(tree: &PathTree, path: &[u8]) -> Option<Vec<bool>> {
 }
 
 impl Reader<'_> {
-    /// Follows all readings of those who resolve dot segments, of which there are at most so many, or
-    /// of those who do not.
+    /// Follows all readings of readers that resolve dot segments, of which there are at most
+    /// `dots`, or of those that do not.
     fn read(&mut self, path: &[u8], resolves: bool, dots: usize) -> Option<()> {
         self.climbs = dots;
         self.states.clear();
         self.states.push(State { node: PathTree::ROOT, beyond: 0, goes_on: false });
         let mut pieces = Pieces::of(path);
         loop {
-            // A name more matters only if something leads up again.
+            // An additional name matters only if a later segment leads up again.
             pieces.merges = self.climbs == 0;
             let Some(piece) = pieces.next() else { break };
             self.climbs -= usize::from(resolves && piece.may_be_dots());
@@ -77,7 +77,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Takes every state every way.
+    /// Advances every state by each possible meaning of a piece.
     fn step(&mut self, piece: &Piece<'_>, resolves: bool) -> Option<()> {
         let (step, other) = piece.steps(resolves);
         if self.is_only_way(piece, step, other) {
@@ -108,7 +108,8 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Takes the only state the only way that matters, if it is so: most pieces of most paths.
+    /// Advances a single state by the only meaning that matters, if this is the case: most pieces
+    /// of most paths.
     fn is_only_way(&mut self, piece: &Piece<'_>, step: Step<'_>, other: Option<Step<'_>>) -> bool {
         let [state] = self.states.as_mut_slice() else { return false };
         let strays = piece.is_loose || other.is_some();
@@ -119,7 +120,7 @@ impl Reader<'_> {
         *state = after(self.tree, *state, step);
         let State { node, beyond, .. } = *state;
         if strays {
-            // What nothing leads back from.
+            // The other meanings end below this node for good.
             self.cover(from);
         }
         if beyond > self.climbs {
@@ -129,7 +130,7 @@ impl Reader<'_> {
         true
     }
 
-    /// Adds a state to those behind this piece, unless it can never come back to its node.
+    /// Adds a state behind this piece, unless no reading can return from it to its node.
     fn add(&mut self, state: State) -> Option<()> {
         if state.beyond > self.climbs {
             self.cover(state.node);

@@ -1,26 +1,28 @@
-//! What a request may be taken to say in one place.
+//! The possible readings of a value in a request.
 
 use diana_policy::Field;
 use diana_policy::number;
 use diana_policy::port::{Pseudo, Request, Values};
 use diana_policy::spelling::{Pair, cookie, header, metadata, only_component, query, readings};
 
-/// Whether there is a value by which an actor with the same source recognises a caller: one that is not empty.
+/// Whether a field has a value that would identify a caller if an actor used it as a source: one
+/// that is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Presence {
-    /// To no reader.
+    /// For no reader.
     Absent,
-    /// To some readers.
+    /// For some readers.
     Unsure,
-    /// To every reader.
+    /// For every reader.
     Sure,
-    /// The host cannot tell.
+    /// The host cannot read it.
     Unknown,
 }
 
-/// Hands all readings of a field's values to `take`, and `None` for a value that readers decode differently. `in_parts` says whether a header is also
-/// taken for a list, as which others may have written one that occurred more than once. With `is_decoded` names and
-/// values that must be percent-encoded are only taken decoded.
+/// Calls `take` with every reading of a field's values, and with `None` for a value that readers
+/// decode differently. `in_parts` also reads a header as a list, since a proxy may have joined
+/// repeated headers. With `is_decoded`, names and values that must be percent-encoded are read in
+/// decoded form only.
 pub fn read(
     field: &Field,
     in_parts: bool,
@@ -30,7 +32,7 @@ pub fn read(
 ) -> Presence {
     match field {
         Field::Header(name) => each(request.header(name), &mut |value| {
-            // Not every protocol takes spaces around a value off.
+            // Some protocols preserve spaces around a value.
             let text = value.trim_ascii();
             take(Some(if text.is_empty() { text } else { value }));
             if in_parts || header::is_joined(name, text) {
@@ -70,7 +72,8 @@ pub fn read(
     }
 }
 
-/// Hands on the readings of a value that may be percent-encoded. If it must be, its encoded text has no other meaning.
+/// Calls `take` with the readings of a value that may be percent-encoded. If it must be encoded,
+/// the encoded text has no other meaning.
 fn read_encoded(value: &[u8], is_decoded: bool, take: &mut dyn FnMut(Option<&[u8]>)) {
     let has_escapes = value.contains(&b'%');
     let is_settled = has_escapes && only_component(value).is_some();
@@ -81,7 +84,7 @@ fn read_encoded(value: &[u8], is_decoded: bool, take: &mut dyn FnMut(Option<&[u8
     }
 }
 
-/// Reads each value of a header by `read`. It is as present as the most present of them.
+/// Calls `read` with each value of a header. Returns the highest presence of them.
 fn each(values: Values<'_>, read: &mut dyn FnMut(&[u8]) -> Presence) -> Presence {
     match values {
         Values::None => Presence::Absent,
@@ -99,7 +102,7 @@ fn usable(is_usable: bool, is_plain: bool) -> Presence {
     }
 }
 
-/// Hands on the values of some pairs, of which those are present that have text.
+/// Calls `take` with the values of all pairs. Those with text count as present.
 fn named<'a>(
     pairs: impl Iterator<Item = Pair<'a>>,
     has_text: impl Fn(&[u8]) -> bool,
@@ -113,11 +116,11 @@ fn named<'a>(
     presences.max().unwrap_or(Presence::Absent)
 }
 
-/// In the place of a value that is no text: no condition has this character.
+/// Stands for a value that is not text. No condition contains this character.
 const NO_TEXT: &[u8] = b"\0";
 
-/// Hands on a value that may be text, a number, a switch, a list or a mapping: the host gives no type. Lists,
-/// mappings and most numbers that are not whole have a NUL, which no text has.
+/// Calls `take` with a value of unknown type: text, number, boolean, list or mapping. Lists,
+/// mappings and most fractions contain a NUL, which text never does.
 fn typed(value: &[u8], take: &mut dyn FnMut(Option<&[u8]>)) {
     match value {
         [0] => take(Some(b"false")),
