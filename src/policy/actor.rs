@@ -1,23 +1,23 @@
-//! How callers are recognised.
+//! Actors: kinds of callers in the configuration.
 
 use crate::tree::Tree;
 
-/// A named way to recognise callers.
+/// A named kind of caller.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Actor {
     /// The name that rules use.
     pub name: String,
-    /// Asked in order; the first that yields a value wins.
+    /// Read in order. The first source with a value identifies the caller.
     pub sources: Vec<IdentitySource>,
 }
 
-/// Where a caller's identity is looked for, as it is configured.
+/// The configuration of a source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IdentitySource {
-    /// The name of its kind, such as `header`, by which it stands in the registry.
+    /// The name of its kind in the registry, such as `header`.
     pub kind: &'static str,
-    /// What stands under that name.
+    /// The value of the main key.
     pub value: Tree,
-    /// What stands beside it.
+    /// The options next to the main key.
     pub options: Vec<(String, Tree)>,
 }

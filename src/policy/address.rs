@@ -1,8 +1,9 @@
-//! The address of the client as the host reports it.
+//! The client address as the host reports it.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// An address with or without port, IPv4-mapped IPv6 as IPv4; nothing if the text is none.
+/// Parses an address with or without port. IPv4-mapped IPv6 becomes IPv4. `None` if the text is not
+/// an address.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;

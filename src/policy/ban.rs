@@ -1,16 +1,16 @@
-//! Bans: who is refused too often is refused outright for a while, longer each time it relapses.
+//! Bans: a caller that is refused too often is refused outright for a while, longer with each
+//! relapse.
 //!
-//! A caller's state is a few machine words: until when it is banned, how often that happened lately,
-//! and a ring of its recent refusals. It is changed as one value by a pure step, as the state of an
-//! algorithm is. All zero is the state of nobody.
+//! A caller's state is a few machine words: the end of its ban, the level of its recent bans, and a
+//! ring of its recent refusals. A pure step changes it as one value, as with the state of an
+//! algorithm. All zero is the state of an unknown caller.
 
 pub mod set;
 
 use crate::ring::Ring;
 use crate::time::{Micros, SECOND};
 
-/// Slices of `within`; one more is remembered, so a refusal counts for `within` at least and for
-/// 8/7 of it at most.
+/// Slices of `within`. The ring has one more, so a refusal counts for `within` to 8/7 of it.
 const SLICES: usize = 7;
 
 /// Words of a caller's state: the end of its ban, its level, and the ring.
@@ -18,57 +18,58 @@ pub const WORDS: usize = 2 + 1 + (SLICES + 1).div_ceil(2);
 
 const RING: Ring = Ring::new(SLICES + 1);
 
-/// In place of a level, that an operator has lifted a ban, at the instant that stands where its end was. No ban begins at
-/// such a level.
+/// Replaces the level after an operator has lifted a ban. The instant of the reset is then in place
+/// of the end. No ban begins at this level.
 const LIFTED: u64 = 1_000;
 
-/// How long no refusal counts then: they may be told late, or come of a ban of which somebody still knows.
+/// Time after a reset during which refusals do not count. They may be reported late, or come from a
+/// worker that still enforces the ban.
 const GRACE: Micros = SECOND;
 
-/// More doublings than any ban begins with. A higher level was not written here, and would weigh as much
-/// as a ban does.
+/// Upper bound of the level. A ban reaches `max` after fewer doublings, so a higher level is
+/// damaged. Without the bound it would weigh as much as a ban.
 const MOST_LEVELS: u64 = 64;
 
-/// When a rule bans a caller, and for how long. All durations are in ticks.
+/// The conditions and the length of a rule's bans. All durations are in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ban {
     /// Refusals that lead to a ban, at least one.
     pub after: u64,
-    /// The time in which they are counted.
+    /// The period in which they are counted.
     pub within: Micros,
-    /// How long the first ban lasts.
+    /// Length of the first ban.
     pub period: Micros,
-    /// How long a ban lasts at most, no less than `period`.
+    /// Maximum length of a ban, at least `period`.
     pub max: Micros,
     /// The time after the end of a ban in which the length of the next one halves.
     pub halve_after: Micros,
 }
 
 impl Ban {
-    /// What makes it the same ban in the next configuration: the rule, and every number.
+    /// Identifies the ban across configurations: a hash of the rule and all parameters.
     #[must_use]
     pub fn fingerprint(&self, rule: u64) -> u64 {
-        // Each step is one-to-one, so that one number that changes changes the result.
+        // Each step is one-to-one, so changing one number changes the result.
         let mix = |hash: u64, number: u64| (hash ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let Ban { after, within, period, max, halve_after } = *self;
         [after, within, period, max, halve_after].into_iter().fold(!rule, mix)
     }
 
-    /// The monotonic instant at which the ban ends or ended; 0 if there was none.
+    /// The monotonic instant at which the ban ends or ended. 0 if there was none.
     #[must_use]
     pub fn until(state: &[u64]) -> Micros {
         state.first().copied().unwrap_or(0)
     }
 
-    /// Ticks that are left of a ban that ends at `until`. An end that lies much later than that of any ban is damaged
-    /// and counts as none. Near enough, it looks like the end of a real ban.
+    /// Remaining ticks of a ban that ends at `until`. An end far beyond the maximum length is
+    /// damaged and counts as no ban.
     #[must_use]
     pub fn left(&self, until: Micros, now: Micros) -> Micros {
         let left = until.saturating_sub(now);
         if left > self.max.saturating_mul(2) { 0 } else { left }
     }
 
-    /// A ban that ends at `until` begins elsewhere.
+    /// Records a ban that began in another worker or gateway and ends at `until`.
     pub fn begin(state: &mut [u64], until: Micros) {
         if let [end, level, ..] = state {
             *end = until;
@@ -78,14 +79,14 @@ impl Ban {
         }
     }
 
-    /// Forgets all that is known of a caller, whose ban an operator lifts at `now`.
+    /// Clears the state of a caller when an operator lifts its ban at `now`.
     pub fn lift(state: &mut [u64], now: Micros) {
         state.fill(0);
         state.iter_mut().zip([now, LIFTED]).for_each(|(word, new)| *word = new);
     }
 
-    /// Counts refusals at `now`, unless it is banned, or was until a second ago when an operator lifted that. Whether a
-    /// ban begins.
+    /// Counts refusals at `now`. Refusals during a ban, and in the second after a reset, do not
+    /// count. Returns true if a ban begins.
     pub fn count(&self, state: &mut [u64], now: Micros, refusals: u64) -> bool {
         let is_lifted = matches!(state, [at, LIFTED, ..] if now < at.saturating_add(GRACE));
         if is_lifted || self.left(Ban::until(state), now) > 0 {
@@ -105,15 +106,15 @@ impl Ban {
         true
     }
 
-    /// Recent refusals.
+    /// The number of recent refusals.
     #[must_use]
     #[inline(never)]
     pub fn recent(&self, state: &[u64], now: Micros) -> u64 {
         RING.sum(state.get(2..).unwrap_or_default(), now / self.slice())
     }
 
-    /// How much there is to lose with a state: nothing where it has run out, and most where it is
-    /// that of a ban. Who was banned lately weighs more than who never was.
+    /// The cost of losing a state: zero for an expired one, the maximum during a ban. Recent bans
+    /// weigh more than refusals.
     #[must_use]
     pub fn weight(&self, state: &[u64], now: Micros) -> u64 {
         if self.left(Ban::until(state), now) > 0 {
@@ -122,7 +123,7 @@ impl Ban {
         self.level(state, now).saturating_mul(self.after).saturating_add(self.recent(state, now))
     }
 
-    /// How often the length of the next ban is doubled.
+    /// The number of doublings of the next ban's length.
     fn level(&self, state: &[u64], now: Micros) -> u64 {
         let [until, level, ..] = state else { return 0 };
         if *level == LIFTED {
@@ -132,7 +133,7 @@ impl Ban {
         (*level).min(MOST_LEVELS).saturating_sub(halved)
     }
 
-    /// Ticks of a slice.
+    /// Length of a slice in ticks.
     #[must_use]
     pub fn slice(&self) -> Micros {
         self.within.div_ceil(SLICES as u64).max(1)

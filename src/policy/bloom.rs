@@ -1,11 +1,11 @@
 //! A blocked counting Bloom filter: counts of many callers in fixed memory.
 //!
-//! Each caller has a few counters, and the least of them is its count, or more than that where others
-//! share all of its counters: never less. So who goes by it gives nobody too much, and refuses
-//! somebody too early with a chance that the filter is sized by.
+//! Each caller has a few counters. The lowest is its count. It is too high if all of them are
+//! shared with other callers, and never too low. A limit on the count is thus never exceeded, and a
+//! caller is refused too early with a probability that determines the size of the filter.
 //!
-//! All counters of a caller lie in one line of 64 bytes, as in Putze, Sanders and Singler, "Cache-,
-//! Hash- and Space-Efficient Bloom Filters" (2007), and are raised no further than they must, as in
+//! All counters of a caller are in one line of 64 bytes, as in Putze, Sanders and Singler, "Cache-,
+//! Hash- and Space-Efficient Bloom Filters" (2007). They are raised only as far as necessary, as in
 //! Estan and Varghese, "New Directions in Traffic Measurement and Accounting" (2002).
 
 mod chance;
@@ -16,34 +16,34 @@ pub use filter::Filter;
 
 use chance::{LOAD, most_load};
 
-/// Bytes of a line, of which the last two tell how old its counts are.
+/// Bytes of a line. The last two hold the age of its counts.
 const LINE: u64 = 64;
 const COUNTERS: u64 = 496;
 
-/// Bits that a counter may have: those that divide a word.
+/// Possible widths of a counter in bits: the divisors of a word.
 const WIDTHS: [u64; 6] = [1, 2, 4, 8, 16, 32];
 
-/// Most counters of a caller. More would not save memory at any error that may be asked for.
+/// Maximum number of counters per caller. More do not save memory at any permitted error.
 const MOST_ROWS: u64 = 13;
 
-/// How a filter is laid out.
+/// The layout of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Callers that it is made for.
+    /// The number of callers that determines its size.
     pub callers: u64,
     lines: u64,
     /// Bits of a counter.
     width: u64,
-    /// Counters of a caller, one in each row of a line.
+    /// Counters per caller, one in each row of a line.
     rows: u64,
     /// Counters in a row.
     places: u64,
 }
 
 impl Shape {
-    /// The smallest filter in which counts up to `most` (1 … 2³²−1) of up to `callers` callers
-    /// (1 … 2³²) are too high with a chance of at most `error` millionths, even for who comes last,
-    /// when all others have come.
+    /// The smallest filter for counts up to `most` (1 … 2³²−1) of up to `callers` callers (1 …
+    /// 2³²). A count is too high with a probability of at most `error` millionths, even for the
+    /// last of these callers.
     #[must_use]
     pub fn new(callers: u64, error: u64, most: u64) -> Shape {
         let width = WIDTHS.into_iter().find(|width| most >> width == 0).unwrap_or(32);
@@ -58,13 +58,13 @@ impl Shape {
         Shape { callers, lines, width, rows, places }
     }
 
-    /// Bytes that the filter grows to.
+    /// The size of the full filter in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.lines * LINE
     }
 
-    /// What tells where a caller is counted, apart from the caller.
+    /// The parameters that determine the position of a caller's counters.
     #[must_use]
     pub fn layout(&self) -> [u64; 4] {
         [self.lines, self.width, self.rows, self.places]

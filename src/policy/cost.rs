@@ -1,14 +1,14 @@
-//! What a request takes.
+//! The cost of a request.
 
 use super::IdentitySource;
 
-/// Where a request says what it takes. What it takes at most stands in [`Quota::cost`](super::Quota::cost).
+/// The source of a request's cost. The maximum is in [`Quota::cost`](super::Quota::cost).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Told {
-    /// Where it is looked for: a header or metadata.
+    /// A header or metadata.
     pub source: IdentitySource,
-    /// Whether metadata holds it as text, and not as a number.
+    /// Whether the metadata is text instead of a number.
     pub is_text: bool,
-    /// Permits where nothing is said, or nothing that is a number; 1 ..= the most that a request takes.
+    /// The cost if the value is missing or not a number, 1 ..= the maximum.
     pub default: u64,
 }

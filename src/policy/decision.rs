@@ -1,35 +1,36 @@
-//! What an algorithm decides about one request.
+//! The decision of an algorithm about one request.
 
 use crate::time::Micros;
 
-/// The answer of one rule to one request.
+/// The decision of one rule about one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// The request may go on after `wait` ticks; zero is at once.
+    /// The request may proceed after `wait` ticks. Zero is at once.
     Admit {
         /// Ticks from now until the request's turn.
         wait: Micros,
     },
     /// The request is refused and nothing was charged.
     Refuse {
-        /// When a request of the same cost would be admitted if nobody else came.
+        /// When a request of the same cost is admitted if no other request arrives.
         retry: Retry,
     },
 }
 
-/// When it makes sense to come back.
+/// When a retry can succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Retry {
-    /// Only what is reserved for others is in the way, which may come back at any time.
+    /// At any time: only permits reserved for other requests are missing, and they may be returned.
     Soon,
-    /// Ticks from now. At that instant the request is admitted, one tick earlier it is not.
+    /// After this number of ticks. At that instant the request is admitted, one tick earlier it is
+    /// refused.
     After(Micros),
-    /// Such a request can never be admitted.
+    /// Never: the cost exceeds the limit.
     Never,
 }
 
 impl Retry {
-    /// Ticks after which it makes sense to come back, if it ever does.
+    /// Ticks until a retry can succeed. `None` if it never can.
     #[must_use]
     pub const fn ticks(self) -> Option<Micros> {
         match self {
@@ -41,7 +42,7 @@ impl Retry {
 }
 
 impl Decision {
-    /// Admitted without waiting.
+    /// Admitted at once.
     pub const NOW: Decision = Decision::Admit { wait: 0 };
 
     /// Refused until `after` ticks have passed.
@@ -50,7 +51,7 @@ impl Decision {
         Decision::Refuse { retry: Retry::After(after) }
     }
 
-    /// Refused for good.
+    /// Refused permanently.
     pub const NEVER: Decision = Decision::Refuse { retry: Retry::Never };
 
     /// Ticks until the turn of an admitted request; zero for a refused one.
@@ -62,7 +63,7 @@ impl Decision {
         }
     }
 
-    /// Whether the request was admitted, at once or after a wait.
+    /// Returns true if the request is admitted, at once or after a wait.
     #[must_use]
     pub const fn is_admitted(self) -> bool {
         matches!(self, Decision::Admit { .. })

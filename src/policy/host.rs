@@ -6,10 +6,9 @@ use super::Host;
 use crate::spelling::decoded;
 
 impl Host {
-    /// A pattern as written in a configuration: `example.com` or `*.example.com`.
+    /// Parses a pattern of the configuration: `example.com` or `*.example.com`.
     ///
-    /// # Errors
-    /// Says what is allowed when the pattern is anything else.
+    /// # Errors The allowed form, if the pattern has another one.
     pub fn parse(written: &str) -> Result<Host, String> {
         let lower = written.to_ascii_lowercase();
         let name = lower.strip_prefix('*').unwrap_or(&lower);
@@ -25,8 +24,9 @@ impl Host {
         Ok(Host { name: name.as_bytes().into(), address: address(name.as_bytes()) })
     }
 
-    /// Whether a request's authority names this host; case, user, port, closing dots and the spelling
-    /// of an address are ignored. Of several authorities, which a proxy joins with commas, one is enough.
+    /// Returns true if a request's authority names this host. Case, user, port, trailing dots and
+    /// the notation of an address are ignored. If a proxy has joined several authorities with
+    /// commas, one match is enough.
     #[must_use]
     pub fn matches(&self, authority: &[u8]) -> bool {
         authority.split(|&byte| byte == b',').any(|one| self.is_meant_by(one))
@@ -53,13 +53,13 @@ impl Host {
     }
 }
 
-/// The address in brackets that a host is.
+/// The IPv6 address in brackets.
 fn address(host: &[u8]) -> Option<Ipv6Addr> {
     let inner = host.strip_prefix(b"[")?.strip_suffix(b"]")?;
     std::str::from_utf8(inner).ok()?.parse().ok()
 }
 
-/// The host of `user@host:port`; an IPv6 host keeps its brackets.
+/// The host of `user@host:port`. An IPv6 host keeps its brackets.
 fn bare(authority: &[u8]) -> &[u8] {
     let mut host = authority.rsplit(|&byte| byte == b'@').next().unwrap_or_default();
     let bracket = host.iter().position(|&byte| byte == b']').unwrap_or_default();

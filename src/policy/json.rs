@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::ser::Formatter;
 use serde_json::value::RawValue;
 
-/// Writes a value in printable ASCII, so that the text may stand in a header.
+/// Writes a value in printable ASCII, so that the text is valid in a header.
 #[must_use]
 pub fn ascii(value: &impl Serialize) -> String {
     let mut json = Vec::new();
     let mut writer = serde_json::Serializer::with_formatter(&mut json, Ascii);
-    // Writing to memory does not fail, and keys of maps are text.
+    // Writing to memory cannot fail, and map keys are text.
     _ = value.serialize(&mut writer);
     String::from_utf8(json).unwrap_or_default()
 }
 
-/// Escapes all characters but printable ASCII.
+/// Escapes all characters except printable ASCII.
 struct Ascii;
 
 impl Formatter for Ascii {
@@ -41,11 +41,11 @@ impl Formatter for Ascii {
     }
 }
 
-/// The name of a member, copied only if it has escapes.
+/// The name of a member. Copied only if it has escapes.
 #[derive(Debug, Deserialize)]
 pub struct Name<'j>(#[serde(borrow)] pub Cow<'j, str>);
 
-/// Finds the last member of this name. The others are skipped, which takes no memory.
+/// Finds the last member with this name. Other members are skipped without allocation.
 struct Member<'n>(&'n str);
 
 impl<'j> Visitor<'j> for Member<'_> {
@@ -77,7 +77,8 @@ impl Member<'_> {
     }
 }
 
-/// The member `name` of the object in `json`, if it is text or a whole number; the last one of several.
+/// The member `name` of the object in `json`, if it is text or a whole number. The last one of
+/// duplicates.
 #[must_use]
 pub fn member(json: &[u8], name: &str) -> Option<Vec<u8>> {
     let value = Member(name).find(json)?;
@@ -88,8 +89,8 @@ pub fn member(json: &[u8], name: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// The value at a pointer (RFC 6901) of at least one step. Text is returned without quotes and escapes, any other value as it
-/// is written. Returns `None` if there is no such value, or it is `null`.
+/// The value at a pointer (RFC 6901) of at least one step. Text is returned without quotes and
+/// escapes, any other value as written. `None` if there is no such value, or it is `null`.
 #[must_use]
 pub fn pointed(json: &[u8], pointer: &str) -> Option<Vec<u8>> {
     let mut value = read::<&RawValue>(json)?.get();
@@ -110,7 +111,7 @@ fn read<'j, T: Deserialize<'j>>(json: &'j [u8]) -> Option<T> {
     serde_json::from_slice(json).ok()
 }
 
-/// The place of an item, as a pointer writes it.
+/// The index of an item in the notation of a pointer.
 fn index(step: &str) -> Option<usize> {
     let is_index = step == "0" || !step.starts_with(['0', '+']);
     step.parse().ok().filter(|_| is_index)

@@ -1,10 +1,10 @@
-//! Callers as hashes.
+//! Keys: callers as hashes.
 
 use std::hash::Hasher;
 
 use siphasher::sip128::{Hash128, Hasher128, SipHasher13};
 
-/// The secret that callers are hashed with, so that none can aim at another's place.
+/// The secret for hashing callers, so that clients cannot target the state of another caller.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Seed {
     /// First half.
@@ -18,17 +18,18 @@ impl Seed {
     pub const PUBLIC: Seed = Seed { k0: 0, k1: 0 };
 }
 
-/// A caller in one rule's eyes.
+/// Identifies a caller under one rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Key {
-    /// Finds the caller's state. Two callers share one only by a 64-bit chance.
+    /// Finds the caller's state. Two callers have the same hash with a probability of 2⁻⁶⁴.
     pub hash: u64,
-    /// A second hash, independent of the first, for choosing an overflow bucket.
+    /// A second, independent hash, which selects an overflow bucket.
     pub second_hash: u64,
 }
 
 impl Key {
-    /// The key of a caller with a single value, as by [`KeyHasher::part`], with all that is known in registers.
+    /// The key of a caller with a single value, as by [`KeyHasher::part`]. A separate function
+    /// keeps the hasher in registers.
     #[must_use]
     #[inline(never)]
     pub fn of(seed: &Seed, source: usize, value: &[u8]) -> Key {
@@ -37,22 +38,22 @@ impl Key {
         hasher.finish()
     }
 
-    /// What decides where its state lies among those that several machines keep: evenly distributed.
+    /// Selects the shard of Redis. Evenly distributed.
     #[must_use]
     pub fn place(self) -> u16 {
         (self.second_hash >> 48) as u16
     }
 
-    /// The key of a caller that lies where `other` does.
+    /// The key with the [`place`](Key::place) of `other`, so that both are in the same shard.
     #[must_use]
     pub fn beside(self, other: Key) -> Key {
         const OTHER: u64 = 0xffff << 48;
         Key { hash: self.hash, second_hash: self.second_hash & !OTHER | other.second_hash & OTHER }
     }
 
-    /// The one key of a rule for `all`.
+    /// The only key of a rule for `all`.
     pub const ALL: Key = Key { hash: 0, second_hash: 0 };
-    /// The one key of all requests without the actor, where they share.
+    /// The common key of requests without the actor, under `absent: share`.
     pub const SHARE: Key = Key { hash: 1, second_hash: 1 };
 }
 
@@ -60,21 +61,21 @@ impl Key {
 pub struct KeyHasher(SipHasher13);
 
 impl KeyHasher {
-    /// Starts a key under a secret.
+    /// Begins a key under a secret.
     #[must_use]
     #[inline]
     pub fn new(seed: &Seed) -> KeyHasher {
         KeyHasher(SipHasher13::new_with_keys(seed.k0, seed.k1))
     }
 
-    /// Starts a hash that is the same everywhere, for choosing callers alike in every worker.
+    /// Begins a hash that is the same in every worker, for selecting callers by percentile.
     #[must_use]
     pub fn public() -> KeyHasher {
         KeyHasher::new(&Seed::PUBLIC)
     }
 
-    /// Adds one part. `source` tells sources apart, so that a header that spells an address is not
-    /// that address; lengths keep `a` + `bc` apart from `ab` + `c`.
+    /// Adds one part. `source` distinguishes sources: a header with the text of an address is not
+    /// that address. The length distinguishes `a` + `bc` from `ab` + `c`.
     #[inline]
     pub fn part(&mut self, source: usize, value: &[u8]) {
         // No value is 2⁴⁸ bytes long.

@@ -1,7 +1,7 @@
-//! What is to be done, as plain values: what a valid configuration means. An engine is built from it.
+//! The policy: a valid configuration as plain values. The limiter is built from it.
 //!
-//! Nothing here knows how anything is done: algorithms, sources and stores are built from these values, and
-//! what a value means for a request stands where that is decided, in `matching`, `identity`, `ban` and `hot`.
+//! This crate has no behaviour: algorithms, sources and stores are built from these values. The
+//! meaning of a value for a request is documented in `matching`, `identity`, `ban` and `hot`.
 
 use std::rc::Rc;
 
@@ -52,47 +52,48 @@ pub use scope::{Memory, Scope};
 pub use settling::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
 pub use zone::{Summer, Zone};
 
-/// Everything that a configuration says.
+/// A complete configuration.
 #[derive(Debug)]
 pub struct Policy {
-    /// The rules, in document order.
+    /// The limits, in document order.
     pub limits: Vec<Limit>,
-    /// The actors that rules may name; the defaults come first.
+    /// The actors that rules may name, the defaults first.
     pub actors: Vec<Actor>,
-    /// Requests that no rule judges.
+    /// Requests that are exempt from all limits.
     pub except: Except,
-    /// Judge and report everything, refuse nothing.
+    /// Shadow mode: evaluate and report everything, refuse nothing.
     pub shadow: bool,
-    /// Prefix of shared keys and metric names; by default the plugin's root id.
+    /// Prefix of shared keys and metric names. By default the plugin's root id.
     pub namespace: Option<String>,
-    /// How many live callers each rule's table is made for.
+    /// The number of live callers for which each rule's table is sized.
     pub keys: usize,
-    /// The configured number, which is larger where these rules leave too little memory for it.
+    /// The configured number of callers. It is higher than `keys` if the rules leave too little
+    /// memory.
     pub wanted_keys: usize,
     /// Whether refusals are logged, at most one line per rule and second.
     pub log_refused: bool,
-    /// What accepted requests report.
+    /// Reports of accepted requests.
     pub accepted: Accepted,
-    /// How an operator asks what was decided about a request.
+    /// The explanation of decisions for operators.
     pub explain: Option<Explain>,
-    /// In which fields accepted requests tell the limits, if they do.
+    /// The response fields with the limits of accepted requests.
     pub fields: LimitFields,
-    /// A header of requests that names the rules in shadow which would have refused them.
+    /// The request header that names rules in shadow mode that would have refused the request.
     pub mark: Option<Rc<str>>,
-    /// Where an operator looks at callers, and lifts what they used.
+    /// The endpoint where operators read and reset callers.
     pub admin: Option<Admin>,
-    /// Whether a configuration centre gave it.
+    /// Whether the configuration came from a configuration server.
     pub is_remote: bool,
-    /// Where `global` rules are counted; without one each gateway counts them by itself.
+    /// The Redis of `global` rules. Without one, each gateway counts separately.
     pub redis: Option<Redis>,
-    /// Where rules come from that replace these.
+    /// The source of rules that replace these.
     pub remote: Option<Remote>,
-    /// Lines for the log about things that are allowed and probably not meant.
+    /// Warnings for the log about settings that are allowed and probably unintended.
     pub warnings: Vec<String>,
 }
 
 impl Policy {
-    /// What stays in force under the rules of a remote document.
+    /// The settings that remain valid under the rules of a remote document.
     #[must_use]
     pub fn own(&self) -> Own {
         Own {
@@ -107,7 +108,7 @@ impl Policy {
     }
 }
 
-/// What accepted requests report; refused ones always report both.
+/// Reports of accepted requests. Refused requests always report both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Accepted {
     /// `ratelimit` and `ratelimit-policy` on the upstream's response.

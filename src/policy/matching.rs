@@ -1,4 +1,5 @@
-//! Which requests rules are for. What it means for a request to match stands in `matching`.
+//! Conditions that select requests. Their evaluation is in the module `matching` of the crate
+//! `request`.
 
 use std::net::Ipv6Addr;
 
@@ -6,7 +7,7 @@ use ipnet::IpNet;
 
 use crate::port::Property;
 
-/// A configured path; it covers whole segments.
+/// A configured path. It covers whole segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix {
     /// In normal form, in lower case if case is ignored.
@@ -14,39 +15,39 @@ pub struct Prefix {
     pub(crate) ignore_case: bool,
 }
 
-/// Which requests an entry is for, beyond its path.
+/// Conditions of an entry, apart from its path.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Match {
-    /// One of them must hold, in any way that the request can be read; an empty list always does.
+    /// One of them must hold in at least one reading of the request. An empty list always holds.
     pub any: Vec<Block>,
-    /// None of them may hold in all ways that the request can be read.
+    /// None of them may hold in all readings of the request.
     pub unless: Vec<Block>,
 }
 
 impl Match {
-    /// Whether nothing needs to hold.
+    /// Returns true if there are no conditions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.any.is_empty() && self.unless.is_empty()
     }
 
-    /// Whether headers are looked at.
+    /// Returns true if a condition reads headers.
     #[must_use]
     pub fn reads_headers(&self) -> bool {
         self.any.iter().chain(&self.unless).any(Block::reads_headers)
     }
 }
 
-/// Conditions that must all hold; an empty list always does.
+/// Conditions that must all hold. An empty list always holds.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// Methods, upper case; one of them.
+    /// Methods in upper case. One must match.
     pub methods: Vec<String>,
-    /// Hosts; one of them.
+    /// Hosts. One must match.
     pub hosts: Vec<Host>,
-    /// Client addresses, IPv4-mapped IPv6 written as IPv4; one of them.
+    /// Client addresses, IPv4-mapped IPv6 written as IPv4. One must match.
     pub addresses: Vec<IpNet>,
-    /// Values; all of them.
+    /// Conditions on values. All must hold.
     pub values: Vec<Condition>,
 }
 
@@ -57,58 +58,58 @@ impl Block {
     }
 }
 
-/// A host name, or all names below one.
+/// A host name, or all names below a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// Lower case; with a leading dot if it stands for all names below.
+    /// In lower case. A leading dot stands for all names below.
     pub(crate) name: Box<[u8]>,
-    /// What it means if it is an IPv6 address, of which there are many spellings.
+    /// The parsed IPv6 address, since an address has many spellings.
     pub(crate) address: Option<Ipv6Addr>,
 }
 
-/// What one value must look like.
+/// A condition on one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// Where it stands.
+    /// The location of the value.
     pub field: Field,
-    /// What it must be.
+    /// The test of the value.
     pub test: Test,
 }
 
-/// Where a request has a value.
+/// The location of a value in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Field {
-    /// In a header, whose name is in lower case.
+    /// A header, by its name in lower case.
     Header(String),
-    /// In a parameter of the query.
+    /// A query parameter.
     Query(String),
-    /// In a cookie.
+    /// A cookie.
     Cookie(String),
-    /// In what another filter left.
+    /// A property that another filter has set.
     Property(Property),
 }
 
 /// A test of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Test {
-    /// The value is this.
+    /// The value equals this text.
     Exact(String),
-    /// The value begins with this.
+    /// The value begins with this text.
     Prefix(String),
-    /// The value ends with this.
+    /// The value ends with this text.
     Suffix(String),
-    /// The value has this somewhere.
+    /// The value contains this text.
     Contains(String),
-    /// The value is one of these, which are sorted.
+    /// The value is in this sorted list.
     In(Vec<String>),
-    /// The value is there, or is not.
+    /// The value is present, or absent.
     Present(bool),
-    /// No value is this; nor is one that is absent.
+    /// No value equals this text. An absent value passes.
     Not(String),
 }
 
 impl Test {
-    /// Whether a value passes it.
+    /// Returns true if a value passes the test.
     #[must_use]
     pub fn accepts(&self, value: &[u8]) -> bool {
         match self {
@@ -125,7 +126,7 @@ impl Test {
     }
 }
 
-/// A list of exemptions; any one of them exempts a request.
+/// Exemptions. One match exempts a request.
 #[derive(Debug, Clone, Default)]
 pub struct Except {
     /// Client addresses, IPv4-mapped IPv6 written as IPv4.
@@ -137,13 +138,13 @@ pub struct Except {
 }
 
 impl Except {
-    /// Whether nothing is exempt.
+    /// Returns true if there are no exemptions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty() && self.paths.is_empty() && self.headers.is_empty()
     }
 
-    /// Whether headers are looked at.
+    /// Returns true if an exemption reads headers.
     #[must_use]
     pub fn reads_headers(&self) -> bool {
         !self.headers.is_empty()

@@ -1,9 +1,10 @@
-//! How numbers are written in headers, metadata and logs. To write them with the library takes several times as long:
-//! a tenth of a refused request.
+//! Numbers in headers, metadata and logs. The formatting of the standard library takes several
+//! times as long: a tenth of the time of a refused request.
 
 use crate::time::{Micros, SECOND};
 
-/// A number in decimals that is not negative, rounded up; the largest one if there is no such.
+/// Parses a decimal number that is not negative, rounded up. Larger numbers than 2⁶⁴−1 become
+/// 2⁶⁴−1.
 pub fn decimal(text: &[u8]) -> Option<u64> {
     let mut parts = text.splitn(2, |byte| *byte == b'.');
     let (whole, part) = (parts.next()?, parts.next());
@@ -16,32 +17,32 @@ pub fn decimal(text: &[u8]) -> Option<u64> {
     Some(whole.iter().fold(0, add).saturating_add(u64::from(more)))
 }
 
-/// A 64-bit float, the lowest byte first, that is not negative, rounded up.
+/// Reads a 64-bit float, little-endian, that is not negative, rounded up.
 pub fn float(bytes: &[u8]) -> Option<u64> {
     let number = f64::from_le_bytes(bytes.try_into().ok()?);
-    // What is too large becomes the largest one.
+    // The conversion saturates.
     (number >= 0.0).then_some(number.ceil() as u64)
 }
 
-/// A number in decimals without a fraction; the largest one if there is no such.
+/// Parses a decimal number without a fraction. Larger numbers than 2⁶⁴−1 become 2⁶⁴−1.
 pub fn digits(text: &[u8]) -> Option<u64> {
     if text.contains(&b'.') { None } else { decimal(text) }
 }
 
-/// A 64-bit float, the lowest byte first, that is whole and not negative. Eight bytes of text are none, though they look
-/// like one.
+/// Reads a 64-bit float, little-endian, that is whole and not negative. Eight bytes of text may
+/// look like one, and are not.
 pub fn whole(bytes: &[u8]) -> Option<u64> {
     let number = f64::from_le_bytes(bytes.try_into().ok()?);
     let is_text = str::from_utf8(bytes).is_ok_and(|text| !text.contains(char::is_control));
     (!is_text && number >= 0.0 && number.trunc() == number).then_some(number as u64)
 }
 
-/// A whole number of 64 bits, the lowest byte first, that is not negative.
+/// Reads a whole number of 64 bits, little-endian, that is not negative.
 pub fn integer(bytes: &[u8]) -> Option<u64> {
     u64::try_from(i64::from_le_bytes(bytes.try_into().ok()?)).ok()
 }
 
-/// Adds a number in decimals.
+/// Appends a number in decimal.
 pub fn push_decimal(text: &mut String, number: u64) {
     if number > 9 {
         push_decimal(text, number / 10);
@@ -49,14 +50,14 @@ pub fn push_decimal(text: &mut String, number: u64) {
     push_digit(text, (number % 10) as u8);
 }
 
-/// Adds a number in 16 hexadecimal digits.
+/// Appends a number as 16 hexadecimal digits.
 pub fn push_hex(text: &mut String, number: u64) {
     for at in (0..16).rev() {
         push_digit(text, (number >> (4 * at)) as u8 & 15);
     }
 }
 
-/// Adds ticks as seconds with six decimals.
+/// Appends ticks as seconds with six decimals.
 pub fn push_seconds(text: &mut String, ticks: Micros) {
     push_decimal(text, ticks / SECOND);
     text.push('.');

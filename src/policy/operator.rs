@@ -1,21 +1,21 @@
-//! What an operator may see and do.
+//! Access for operators.
 
 use std::rc::Rc;
 
-/// Where an operator looks at callers, and lifts what they used.
+/// The endpoint where operators read and reset callers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admin {
-    /// The path that its requests begin with, without a `/` at its end.
+    /// The prefix of its paths, without a trailing `/`.
     pub path: String,
-    /// The variable of the VM's environment that holds the token.
+    /// The environment variable of the VM with the token.
     pub token_env: String,
 }
 
-/// How an operator asks why a request was decided about as it was.
+/// The explanation of decisions for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explain {
-    /// The header of a request that bears the token, in lower case, and that of the response which explains.
+    /// The header, in lower case. In a request it carries the token, in a response the explanation.
     pub header: Rc<str>,
-    /// The variable of the VM's environment that holds the token.
+    /// The environment variable of the VM with the token.
     pub token_env: String,
 }

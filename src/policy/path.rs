@@ -1,4 +1,4 @@
-//! Paths as they are configured, and as requests spell them.
+//! Paths in the configuration and in requests.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,10 @@ use super::Prefix;
 use crate::spelling::{decoded, is_unreserved, only_reading};
 
 impl Prefix {
-    /// A prefix from a path as written in a configuration.
+    /// Parses a path of the configuration.
     ///
-    /// # Errors
-    /// Says what is wrong when the path does not begin with `/`, or is written in a form that
-    /// requests are never compared in.
+    /// # Errors The mistake, if the path does not begin with `/`, or is not in the normal form that
+    /// requests are compared in.
     pub fn parse(written: &str, ignore_case: bool) -> Result<Prefix, String> {
         if !written.starts_with('/') {
             return Err("must begin with `/`".into());
@@ -36,13 +35,13 @@ impl Prefix {
         &self.path
     }
 
-    /// Whether case is ignored.
+    /// Returns true if case is ignored.
     #[must_use]
     pub fn ignores_case(&self) -> bool {
         self.ignore_case
     }
 
-    /// Whether `path`, which is spelled plainly, lies at or below this prefix.
+    /// Returns true if `path`, in plain spelling, is at or below this prefix.
     #[must_use]
     pub fn covers(&self, path: &[u8]) -> bool {
         if self.path.len() <= 1 {
@@ -58,10 +57,10 @@ impl Prefix {
     }
 }
 
-/// The normal form of a path: `/`, or segments each led by `/`.
+/// The normal form of a path: `/`, or segments with a leading `/` each.
 ///
-/// Query and fragment are cut off; one round of percent-decoding; `\` is `/`; each segment ends at
-/// its first `;`; empty and dot segments are resolved.
+/// Query and fragment are cut off. There is one round of percent-decoding. `\` becomes `/`. Each
+/// segment ends at its first `;`. Empty and dot segments are resolved.
 fn normal(written: &[u8]) -> Vec<u8> {
     let mut out = vec![b'/'];
     let mut parameters = false;
@@ -88,12 +87,13 @@ fn normal(written: &[u8]) -> Vec<u8> {
 pub struct Path<'r> {
     /// As the request spells it.
     pub text: &'r [u8],
-    /// Whether it can be read in one way only: no escapes, no `\`, no parameters, no empty or dot
-    /// segments. A slash at its end makes no difference.
+    /// Whether there is only one reading: no escapes, no `\`, no parameters, no empty or dot
+    /// segments. A trailing slash makes no difference.
     pub is_plain: bool,
 }
 
-/// Bytes that say nothing of how a path may be read, as nearly all in it are: all but `%`, `\`, `;`, `?`, `#`, `/` and `.`.
+/// Bytes with only one reading, as nearly all in a path: all except `%`, `\`, `;`, `?`, `#`, `/`
+/// and `.`.
 const IS_ORDINARY: [bool; 256] = {
     let (mut ordinary, mut rest) = ([true; 256], b"%\\;?#/.".as_slice());
     while let [byte, more @ ..] = rest {
@@ -110,7 +110,7 @@ impl<'r> Path<'r> {
     /// The path in `:path`.
     #[must_use]
     pub fn of(raw: &'r [u8]) -> Path<'r> {
-        // `segment` is where the latest segment begins.
+        // `segment` is the start of the current segment.
         let (mut end, mut segment, mut dots) = (raw.len(), usize::MAX, false);
         let mut is_plain = raw.first() == Some(&b'/');
         for (at, &byte) in raw.iter().enumerate() {
@@ -138,7 +138,7 @@ impl<'r> Path<'r> {
         Path { text, is_plain }
     }
 
-    /// The path percent-decoded, if all readers take it for that.
+    /// The percent-decoded path, if all readers decode it to the same.
     #[must_use]
     pub fn only_reading(&self) -> Option<Cow<'r, [u8]>> {
         if !self.text.starts_with(b"/") {
@@ -148,11 +148,11 @@ impl<'r> Path<'r> {
         if self.is_plain && self.text.iter().all(u8::is_ascii_graphic) {
             return Some(Cow::Borrowed(self.text));
         }
-        // `/`, `\` and `;` are data to some readers only.
+        // `/`, `\` and `;` are data for some readers only.
         let is_data = |byte: u8| !is_unreserved(byte) && !b"/\\;".contains(&byte);
         let decoded = only_reading(self.text, is_data)?;
         let text = std::str::from_utf8(&decoded).ok()?;
-        // A reader may trim a name, or cut a query off decoded text, and resolve what is left.
+        // A reader may trim a name, or cut a query off the decoded text and resolve the rest.
         let is_odd = |name: &str| {
             !name.is_empty() && name.chars().all(|sign| sign == '.' || sign.is_whitespace())
         };
@@ -163,7 +163,7 @@ impl<'r> Path<'r> {
     }
 }
 
-/// Closes the segment that `out` ends in, so that `out` ends in `/` again.
+/// Ends the last segment of `out`, so that `out` ends in `/` again.
 fn end_segment(out: &mut Vec<u8>) {
     let start = out.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     match out.get(start..).unwrap_or_default() {

@@ -1,43 +1,43 @@
-//! By which of several numbers a rule judges a request.
+//! Plans: alternative quotas of a rule.
 
 use super::{IdentitySource, Quota, Told};
 
-/// How a rule comes to the numbers that it judges a request by, where they are not the same for all.
+/// The quotas of a rule that depend on the request.
 ///
-/// Each of them has a number of its own, a plan; what that means is known here only.
+/// Each plan has a number. Its meaning is private to this module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plans {
-    /// The rule's own numbers.
+    /// The quota of the rule itself.
     pub own: Quota,
-    /// What else there is.
+    /// The other plans.
     pub kind: PlanKind,
 }
 
-/// What chooses a plan.
+/// The selection of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlanKind {
-    /// A value that is one of their names. Any other has the rule's own numbers.
+    /// By a value that equals the name of a plan. Other values select the rule's own quota.
     Listed {
-        /// Where the value is looked for, in order; without it, it is the one by which the caller is recognised.
+        /// Sources of the value, in order. `None` uses the value that identifies the caller.
         by: Option<Vec<IdentitySource>>,
-        /// The plans, each under another name.
+        /// The plans, with distinct names.
         of: Vec<Plan>,
     },
-    /// Trusted data, which says the `rpu` itself; at most the rule's own.
+    /// Trusted data that contains the `rpu`. It is limited to the rule's own.
     Told(Told),
 }
 
-/// A plan that a rule lists.
+/// A plan in a rule's list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The value that chooses it.
+    /// The value that selects it.
     pub name: String,
-    /// Its numbers; without any the rule does not judge the request.
+    /// Its quota. Without one the rule does not apply.
     pub quota: Option<Quota>,
 }
 
 impl Plans {
-    /// The plan by whose numbers the rule itself is built.
+    /// The plan with the quota that the rule's algorithm is built from.
     #[must_use]
     pub fn first(&self) -> u32 {
         match self.kind {
@@ -46,7 +46,7 @@ impl Plans {
         }
     }
 
-    /// Those that the rule lists.
+    /// The plans in the rule's list.
     #[must_use]
     pub fn listed(&self) -> &[Plan] {
         match &self.kind {
@@ -55,7 +55,7 @@ impl Plans {
         }
     }
 
-    /// The rule's own numbers, but for as many permits as any plan has.
+    /// The rule's own quota with the highest `rpu` and `burst` of all plans.
     #[must_use]
     pub fn largest(&self) -> Quota {
         let all = || self.listed().iter().filter_map(|plan| plan.quota.as_ref()).chain([&self.own]);
@@ -63,7 +63,7 @@ impl Plans {
         Quota { rpu, burst: all().filter_map(|quota| quota.burst).max(), ..self.own }
     }
 
-    /// How many plans there are, if somebody has listed them.
+    /// The number of plans, if they are listed.
     #[must_use]
     pub fn count(&self) -> Option<usize> {
         match &self.kind {
@@ -72,7 +72,7 @@ impl Plans {
         }
     }
 
-    /// The numbers of a plan.
+    /// The quota of a plan.
     #[must_use]
     pub fn quota(&self, plan: u32) -> Quota {
         match &self.kind {
@@ -82,21 +82,22 @@ impl Plans {
             }
             PlanKind::Told(_) => {
                 let rpu = u64::from(plan);
-                // By zero nothing would ever be forgotten.
+                // With zero, states would never expire.
                 let lasting = |slowest: u64| if rpu > 0 { slowest.min(rpu) } else { slowest };
                 Quota { rpu, slowest: self.own.slowest.map(lasting), ..self.own }
             }
         }
     }
 
-    /// Whether the numbers of a plan come from a request, so that nobody has seen to it that they fit together.
+    /// Returns true if requests contain the `rpu` of a plan, so that the combination of parameters
+    /// was not validated.
     #[must_use]
     pub fn is_told(&self) -> bool {
         matches!(self.kind, PlanKind::Told(_))
     }
 }
 
-/// The plan of so many permits a unit, of which there are never more than fit.
+/// The plan with this `rpu`. It always fits 32 bits.
 #[must_use]
 pub fn plan(rpu: u64) -> u32 {
     u32::try_from(rpu).unwrap_or(u32::MAX)

@@ -1,4 +1,4 @@
-//! What the core needs of its host, one trait per capability.
+//! Capabilities of the host, one trait each.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -11,19 +11,19 @@ pub trait Clock {
     fn now(&self) -> Now;
 }
 
-/// A header's values as the host has them.
+/// A header's values as the host returns them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Values<'a> {
     /// The header is absent.
     None,
     /// It occurs once. The value may be empty and need not be UTF-8.
     One(&'a [u8]),
-    /// It occurs more than once; without any values if nobody can tell which are its own.
+    /// It occurs more than once. The list is empty if the host cannot separate the values.
     Many(Vec<&'a [u8]>),
 }
 
 impl<'a> Values<'a> {
-    /// With one more value.
+    /// The values with one more.
     #[must_use]
     pub fn and(self, value: &'a [u8]) -> Values<'a> {
         match self {
@@ -37,7 +37,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// A property of the request or its connection, its segments encoded once as the host wants them.
+/// A property of the request or its connection. Its path is encoded once, in the form of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Property(Box<[u8]>);
 
@@ -48,14 +48,14 @@ impl Property {
         Property(segments.join("\0").into_bytes().into())
     }
 
-    /// The path as the host wants it: segments with a NUL between them.
+    /// The path in the form of the host: segments separated by NUL.
     #[must_use]
     pub fn encoded(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// What a request says of itself outside its headers.
+/// The parts of a request line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pseudo {
     /// `:path`, query included.
@@ -66,8 +66,8 @@ pub enum Pseudo {
     Authority,
 }
 
-/// The request being judged. Every call may cost about a microsecond: callers ask only for what
-/// a rule needs, and once.
+/// The current request. A call may take about a microsecond, so values are read only if a rule
+/// needs them, and once.
 pub trait Request {
     /// A pseudo header.
     fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>>;
@@ -75,93 +75,95 @@ pub trait Request {
     /// All values of a header, by its name in lower case.
     fn header(&self, name: &str) -> Values<'_>;
 
-    /// The address of the client, IPv4-mapped IPv6 as IPv4; nothing if it has no IP address.
+    /// The client address, IPv4-mapped IPv6 as IPv4. `None` if it is not an IP address.
     fn client(&self) -> Option<IpAddr>;
 
-    /// A property's bytes, or nothing if the request has no such property.
+    /// A property's bytes. `None` if the request has no such property.
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>>;
 }
 
-/// The response to a request, and how its stream ended.
+/// The response to a request, and the end of its stream.
 pub trait Ending {
-    /// All values of a header of the response, by its name in lower case. To be asked for only when it has just come.
+    /// All values of a response header, by its name in lower case. Valid only while the headers
+    /// arrive.
     fn header(&self, name: &str) -> Values<'_>;
 
-    /// The response's status; nothing if there was none.
+    /// The response status. `None` if there was no response.
     fn status(&self) -> Option<u16>;
 
-    /// Whether the response came from the upstream, and is whole if the stream has ended.
+    /// Returns true if the response came from the upstream. At the end of the stream it must be
+    /// complete, too.
     fn is_from_upstream(&self) -> bool;
 
-    /// Whether the host follows the response itself, by a stream of its own.
+    /// Returns true if the host follows an internal redirect with a new stream.
     fn is_followed(&self) -> bool;
 
-    /// What the host calls the reason for the response, or for its end.
+    /// The host's reason for the response, or for its end.
     fn details(&self) -> Option<Cow<'_, [u8]>>;
 
-    /// Whether the upstream could not be reached, or did not answer.
+    /// Returns true if the upstream was unreachable or did not respond.
     fn upstream_failed(&self) -> bool;
 
-    /// Whether the client has left.
+    /// Returns true if the client has left.
     fn client_left(&self) -> bool;
 
-    /// A property's bytes, or nothing if the stream has no such property.
+    /// A property's bytes. `None` if the stream has no such property.
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>>;
 }
 
-/// Data that all workers of a gateway share. Keys are never freed, so they come from a fixed set.
+/// Data that all workers of a gateway share. The host never frees keys, so they come from a fixed
+/// set.
 pub trait SharedData {
-    /// A value, and the number that [`SharedData::swap`] compares.
+    /// A value, and its version for [`SharedData::swap`].
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)>;
 
-    /// Writes a value if it is still the one that was got under `number`, or if there is none and
-    /// no `number` is given. Whether it was written.
+    /// Writes a value if the key still has the version `number`, or is absent and `number` is
+    /// `None`. Returns true if it was written.
     fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool;
 }
 
 /// The environment of the VM.
 pub trait Environment {
-    /// The value of a variable, if it is there and text.
+    /// The value of a variable. `None` if it is absent or not text.
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// A request over HTTP that the filter makes itself.
+/// An HTTP call of the filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Call {
-    /// Whom it goes to, by the host's name for them.
+    /// The host's name for the destination.
     pub cluster: String,
-    /// All headers, those that begin with a colon first.
+    /// All headers, pseudo headers first.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// Ticks that the answer may take.
+    /// Timeout in ticks.
     pub timeout: Micros,
 }
 
-/// Calls over HTTP. The host hands the answer over later.
+/// HTTP calls. The host delivers replies later.
 pub trait Callout {
-    /// Makes a call. The number that its answer comes under, or why it cannot be made.
+    /// Sends a call. Returns the number of its reply.
     ///
-    /// # Errors
-    /// What is wrong with the cluster.
+    /// # Errors The problem with the cluster.
     fn send(&self, call: &Call) -> Result<u32, &'static str>;
 
-    /// Who makes the calls: the host tells nobody of their answers once it has ended.
+    /// The context that makes the calls. The host drops replies to a context that has ended.
     fn caller(&self) -> u32;
 }
 
-/// What came back on a call.
+/// The reply to a call.
 pub struct Answer<'a> {
-    /// Nothing if the connection broke off or the body is larger than the host takes. The host also
-    /// makes answers up: 503 if it cannot connect, 504 when time is over.
+    /// `None` if the connection broke off or the body exceeds the host's limit. The host also
+    /// generates replies: 503 if it cannot connect, 504 after a timeout.
     pub status: Option<u16>,
     /// Bytes of the body.
     pub size: usize,
-    /// Fetches the body, if the host still has it.
+    /// Reads the body, if the host still has it.
     pub body: &'a dyn Fn() -> Option<Vec<u8>>,
 }
 
-/// Where counts go.
+/// Destination of metrics.
 pub trait Metrics {
     /// Adds `amount`, which is more than zero, to a counter.
     fn count(&self, name: &str, amount: u64);
@@ -169,7 +171,7 @@ pub trait Metrics {
     /// Moves a gauge by `change`.
     fn gauge(&self, name: &str, change: i64);
 
-    /// Sets a gauge that all workers know the value of.
+    /// Sets a gauge that all workers compute alike.
     fn set(&self, name: &str, value: u64);
 
     /// Adds a value to a histogram.

@@ -1,30 +1,30 @@
-//! The Redis in which all gateways count together.
+//! The Redis that all gateways share.
 
 use crate::time::Micros;
 
-/// A Redis, and how it is asked.
+/// A Redis and its connection parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redis {
     /// The host's name for it.
     pub cluster: String,
-    /// Ticks that an answer may take.
+    /// Timeout of a call in ticks.
     pub timeout: Micros,
-    /// What becomes of `global` rules while it does not answer.
+    /// The behaviour of `global` rules while it is unavailable.
     pub on_failure: OnFailure,
-    /// The variable of the VM's environment that holds the user's name.
+    /// The environment variable of the VM with the user name.
     pub username_env: Option<String>,
-    /// The variable of the VM's environment that holds the password.
+    /// The environment variable of the VM with the password.
     pub password_env: Option<String>,
-    /// The number of the database.
+    /// The database number.
     pub db: u32,
-    /// Into how many parts its keys fall, 1 … 1,024: a cluster or a proxy may keep each elsewhere.
+    /// The number of shards, 1 … 1,024. A cluster or a proxy may distribute them.
     pub parts: u16,
 }
 
-/// What becomes of `global` rules while Redis does not answer.
+/// The behaviour of `global` rules while Redis is unavailable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFailure {
-    /// Each gateway limits by itself, to its share.
+    /// Each gateway enforces its share of the limit.
     Gateway,
     /// They admit everything.
     Allow,

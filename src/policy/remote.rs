@@ -1,4 +1,4 @@
-//! Where rules come from that replace those of the gateway's own configuration.
+//! The source of rules that replace those of the gateway's configuration.
 
 use std::rc::Rc;
 
@@ -6,57 +6,57 @@ use super::redis::Redis;
 use super::{Accepted, Admin, Explain};
 use crate::time::Micros;
 
-/// A configuration centre, and how it is asked.
+/// A configuration server and the request for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
     /// The host's name for it.
     pub cluster: String,
-    /// The host that is asked for.
+    /// The authority of the request.
     pub authority: String,
     /// The path with its query.
     pub path: String,
     /// `GET` or `POST`.
     pub method: &'static str,
-    /// Headers of the request, names in lower case.
+    /// Request headers, names in lower case.
     pub headers: Vec<(String, Header)>,
-    /// The body of the request.
+    /// The request body.
     pub body: String,
     /// Ticks between two requests.
     pub every: Micros,
-    /// Ticks that an answer may take.
+    /// Timeout of a request in ticks.
     pub timeout: Micros,
-    /// A JSON pointer to the document in the answer; without one it is the answer.
+    /// A JSON pointer to the document in the response. `None` if the response is the document.
     pub value: Option<String>,
-    /// Whether the document is encoded.
+    /// Whether the document is encoded in base64.
     pub base64: bool,
-    /// The longest answer that is read, in bytes.
+    /// Maximum size of a response in bytes.
     pub max_size: usize,
 }
 
-/// The value of a header.
+/// The value of a request header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Header {
-    /// This text.
+    /// A fixed text.
     Text(String),
-    /// The text of a variable of the VM's environment.
+    /// The value of an environment variable of the VM.
     Variable(String),
 }
 
-/// What the gateway says itself and no remote document can change.
+/// Settings of the gateway that a remote document cannot change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Own {
-    /// How many live callers each rule's table is made for.
+    /// The number of live callers for which each rule's table is sized.
     pub keys: usize,
     /// Whether refusals are logged.
     pub log_refused: bool,
-    /// What accepted requests report.
+    /// Reports of accepted requests.
     pub accepted: Accepted,
-    /// How an operator asks what was decided about a request.
+    /// The explanation of decisions for operators.
     pub explain: Option<Explain>,
-    /// A header of requests that names the rules in shadow which would have refused them.
+    /// The request header that names rules in shadow mode that would have refused the request.
     pub mark: Option<Rc<str>>,
-    /// Where an operator looks at callers, and lifts what they used.
+    /// The endpoint where operators read and reset callers.
     pub admin: Option<Admin>,
-    /// The Redis in which all gateways count together.
+    /// The Redis that all gateways share.
     pub redis: Option<Redis>,
 }

@@ -1,49 +1,50 @@
-//! The answer to a refused request.
+//! The response to a refused request.
 
 use crate::time::Micros;
 
-/// The answer to a refused request.
+/// The response to a refused request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     /// 400 ..= 599.
     pub status: u16,
-    /// The body, piece by piece; without a newline at its end, since gRPC clients get it as `grpc-message`.
+    /// The body in pieces. It has no trailing newline, since gRPC clients receive it as
+    /// `grpc-message`.
     pub body: Vec<BodyPiece>,
-    /// The body's media type.
+    /// The media type of the body.
     pub content_type: String,
-    /// Headers to add, names in lower case.
+    /// Additional headers, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Whether it is a problem of RFC 9457, which the body then is the detail of.
+    /// Whether the response is a problem of RFC 9457. The body is then its detail.
     pub is_problem: bool,
-    /// Most ticks that are added to when to come back.
+    /// Maximum random addition to the retry delay in ticks.
     pub jitter: Micros,
-    /// In which fields it tells the limits.
+    /// The fields with the limits.
     pub fields: LimitFields,
 }
 
 /// A piece of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BodyPiece {
-    /// This text.
+    /// A fixed text.
     Text(String),
-    /// The name of the rule that refuses, if it shows.
+    /// The name of the refusing rule, if it is exposed.
     Rule,
-    /// Seconds until it makes sense to come back, if it ever does.
+    /// The retry delay in seconds, if a retry can succeed.
     RetryAfter,
     /// The limit of that rule.
     Limit,
-    /// Permits that it has left.
+    /// Its remaining permits.
     Remaining,
-    /// The request's own id, if it has one that looks like one.
+    /// The id of the request, if it has a valid one.
     Id,
 }
 
-/// Fields of a response that tell the limits.
+/// Response fields with the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LimitFields {
-    /// `ratelimit` and `ratelimit-policy` of the IETF's draft, of all rules.
+    /// `ratelimit` and `ratelimit-policy` of the IETF draft, for all rules.
     #[default]
     Ietf,
-    /// `x-ratelimit-limit` and its like, of one rule.
+    /// `x-ratelimit-limit` and related fields, for one rule.
     XRateLimit,
 }

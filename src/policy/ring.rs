@@ -1,8 +1,8 @@
-//! A ring of counters over slices of time, cleared lazily: what was counted recently.
+//! A ring of counters over slices of time, cleared lazily.
 //!
-//! State is one word for the newest slice and the counters packed two to a word, all in one value,
-//! so that a store replaces it as a whole and no writer can lose another's count at the moment a
-//! slice begins. All zero is an empty ring.
+//! The state is one word for the newest slice, and the counters, two per word. A store replaces it
+//! as one value, so no writer can lose another's count at the beginning of a slice. All zero is an
+//! empty ring.
 
 /// The shape of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring that remembers `counters` slices, at least one.
+    /// A ring of `counters` slices, at least one.
     #[must_use]
     pub const fn new(counters: usize) -> Ring {
         Ring { counters: if counters > 0 { counters } else { 1 } }
@@ -23,13 +23,13 @@ impl Ring {
         1 + self.counters.div_ceil(2)
     }
 
-    /// The newest slice that `state` has seen.
+    /// The newest slice in `state`.
     #[must_use]
     pub fn newest(&self, state: &[u64]) -> u64 {
         state.first().copied().unwrap_or(0)
     }
 
-    /// What was counted in `slice`; zero where it is newer than all, or already forgotten.
+    /// The count of `slice`. Zero if it is newer than the newest slice, or no longer in the ring.
     #[must_use]
     pub fn count(&self, state: &[u64], slice: u64) -> u64 {
         let newest = self.newest(state);
@@ -39,7 +39,7 @@ impl Ring {
         self.counter(state, slice)
     }
 
-    /// The sum over the slices that are remembered when `slice` is the newest.
+    /// The sum of the slices that are in the ring when `slice` is the newest.
     #[must_use]
     pub fn sum(&self, state: &[u64], slice: u64) -> u64 {
         let newest = self.newest(state);
@@ -54,12 +54,13 @@ impl Ring {
         all - gone.min(all)
     }
 
-    /// The slices that are remembered when `newest` is the newest, oldest first.
+    /// The slices that are in the ring when `newest` is the newest, oldest first.
     pub fn slices(&self, newest: u64) -> impl Iterator<Item = u64> + use<> {
         newest.saturating_sub(self.counters as u64 - 1)..newest.saturating_add(1)
     }
 
-    /// Counts `amount` in `slice`, or in the newest slice if that is later. Counters stop at 2³²−1.
+    /// Adds `amount` to `slice`, or to the newest slice if that is later. Counters saturate at
+    /// 2³²−1.
     pub fn add(&self, state: &mut [u64], slice: u64, amount: u64) {
         let newest = self.newest(state);
         let slice = slice.max(newest);
@@ -77,7 +78,7 @@ impl Ring {
         }
     }
 
-    /// Counts `amount` in `slice`, if that is remembered.
+    /// Adds `amount` to `slice`, if it is in the ring.
     pub fn add_late(&self, state: &mut [u64], slice: u64, amount: u64) {
         let newest = self.newest(state);
         if amount == 0 || slice >= newest {
@@ -88,7 +89,7 @@ impl Ring {
         }
     }
 
-    /// Takes up to `amount` back that was counted in `slice`, if it is still remembered.
+    /// Subtracts up to `amount` from the count of `slice`, if it is still in the ring.
     pub fn take(&self, state: &mut [u64], slice: u64, amount: u64) {
         let count = self.count(state, slice);
         if count > 0 {

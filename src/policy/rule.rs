@@ -1,4 +1,4 @@
-//! Rules, and the paths that they are for.
+//! Limits and their rules.
 
 use std::rc::Rc;
 
@@ -9,20 +9,20 @@ use crate::bloom::Shape;
 /// One entry of `limits`.
 #[derive(Debug)]
 pub struct Limit {
-    /// The paths that it covers, at least one; they share what is counted.
+    /// The paths that it covers, at least one. They share the counts.
     pub urls: Vec<Prefix>,
-    /// What else must hold.
+    /// Further conditions on requests.
     pub matcher: Match,
-    /// Requests that this entry does not judge.
+    /// Requests that are exempt from this limit.
     pub except: Except,
     /// Its rules in document order.
     pub rules: Vec<Rule>,
-    /// A hash of the paths and of what else must hold.
+    /// A hash of the paths and conditions.
     pub fingerprint: u64,
 }
 
 impl Limit {
-    /// Whether headers are looked at to tell whom it is for.
+    /// Returns true if its conditions or exemptions read headers.
     #[must_use]
     pub fn reads_headers(&self) -> bool {
         self.matcher.reads_headers() || self.except.reads_headers()
@@ -34,69 +34,70 @@ impl Limit {
 pub struct Rule {
     /// Unique name, `[a-z0-9_-]+`.
     pub name: String,
-    /// Tells the rule apart from all others of its namespace; equal in configurations in which it
-    /// counts on.
+    /// Identifies the rule in its namespace. Configurations with the same fingerprint continue the
+    /// same counts.
     pub fingerprint: u64,
-    /// Indices into [`Policy::actors`](super::Policy::actors); several make a compound key, none is `all`.
+    /// Indices into [`Policy::actors`](super::Policy::actors). Several make a compound key, none is
+    /// `all`.
     pub actor: Vec<usize>,
-    /// The rule's numbers.
+    /// The rule's quota.
     pub quota: Quota,
-    /// By what else it may judge a request, if there is anything.
+    /// Other quotas that may apply to a request.
     pub plans: Option<Rc<Plans>>,
-    /// Where requests say what they take, if they do.
+    /// The source of the cost, if requests contain it.
     pub told: Option<Box<Told>>,
-    /// How what was reserved for a request is settled at its end, if it is.
+    /// The settlement of charges at the end of the stream, if there is one.
     pub settling: Option<Box<Settling>>,
-    /// Short name of the algorithm, such as `TB`, by which it stands in the registry.
+    /// Short name of the algorithm in the registry, such as `TB`.
     pub algo: &'static str,
-    /// Words that its algorithm keeps of a caller.
+    /// Words of a caller's state.
     pub words: usize,
-    /// Where usage is counted.
+    /// The scope of the counts.
     pub scope: Scope,
-    /// How many accounts are counted by the day in fixed memory, if they are.
+    /// The filter of a daily quota in fixed memory, if the rule has one.
     pub daily: Option<Shape>,
-    /// What a request without this actor does.
+    /// The treatment of requests without this actor.
     pub absent: Absent,
-    /// Per cent of callers for whom the rule is enforced, 0 ..= 100.
+    /// Percentage of callers for which the rule is enforced, 0 ..= 100.
     pub enforce: u8,
-    /// Judge and report, never refuse.
+    /// Shadow mode: evaluate and report, never refuse.
     pub shadow: bool,
-    /// Whether the rule shows in client headers.
+    /// Whether the rule appears in response headers.
     pub expose: bool,
-    /// Requests that this rule does not judge.
+    /// Requests that are exempt from this rule.
     pub except: Except,
-    /// The answer to a request that this rule refuses.
+    /// The response to a request that this rule refuses.
     pub response: Rc<Response>,
-    /// Whom it bans.
+    /// The bans of the rule.
     pub ban: Option<Ban>,
-    /// Who comes so often that its requests are marked.
+    /// The detection of hot callers, to mark their requests.
     pub hot: Option<Hot>,
-    /// Per cent of the limit, 1 ..= 99, beyond which admitted requests are counted.
+    /// Percentage of the limit, 1 ..= 99, above which admitted requests are counted.
     pub near: Option<u8>,
-    /// Overrides that of [`Redis`](super::redis::Redis).
+    /// Overrides the setting of [`Redis`](super::redis::Redis).
     pub on_failure: Option<OnFailure>,
 }
 
 impl Rule {
-    /// Permits that most requests take, as far as is known.
+    /// The cost of most requests, as far as the configuration specifies it.
     #[must_use]
     pub fn usual_cost(&self) -> u64 {
         self.told.as_ref().map_or(self.quota.cost, |told| told.default)
     }
 
-    /// Whether it limits how many requests there are at a time.
+    /// Returns true if the rule limits concurrent requests.
     #[must_use]
     pub fn is_in_flight(&self) -> bool {
         self.settling.as_ref().is_some_and(|settling| settling.is_place)
     }
 
-    /// Whether each worker counts for itself.
+    /// Returns true if each worker counts separately.
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.scope == Scope::Local
     }
 
-    /// How widely usage is counted where there is a Redis, or none.
+    /// The effective scope with or without a Redis.
     #[must_use]
     pub fn scope_with(&self, redis: bool) -> Scope {
         match self.scope {
@@ -106,12 +107,12 @@ impl Rule {
     }
 }
 
-/// What a request without a rule's actor does.
+/// The treatment of a request without a rule's actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absent {
-    /// The rule does not judge it.
+    /// The rule does not apply.
     Skip,
-    /// All such requests share one bucket.
+    /// All such requests share one state.
     Share,
     /// It is refused.
     Deny,

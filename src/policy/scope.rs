@@ -1,18 +1,18 @@
-//! How widely usage is counted, and what that takes.
+//! The scope of counts, and the memory that it takes.
 
-/// How widely usage is counted.
+/// The scope of a rule's counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// In each worker.
+    /// Each worker.
     Local,
-    /// In the gateway.
+    /// The gateway.
     Gateway,
-    /// In the fleet.
+    /// The fleet.
     Global,
 }
 
 impl Scope {
-    /// What it is called.
+    /// The name in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -23,7 +23,7 @@ impl Scope {
     }
 }
 
-/// Bytes that a rule's callers take at most.
+/// Maximum memory for a rule's callers in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
     /// In each worker.
@@ -33,7 +33,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn with(self, other: Memory) -> Memory {
         Memory { worker: self.worker + other.worker, shared: self.shared + other.shared }

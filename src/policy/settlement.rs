@@ -1,34 +1,34 @@
-//! What a request turned out to use, beside what was reserved for it.
+//! The settlement of a reservation.
 
 use crate::time::Micros;
 
-/// A charge that is settled, once, when it is known what its request used.
+/// The replacement of a reservation by the usage of its request, made once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settlement {
-    /// Under which the permits were charged that were reserved.
+    /// The receipt of the reserved charge.
     pub receipt: u64,
-    /// When they were, on the monotonic clock.
+    /// The instant of that charge on the monotonic clock.
     pub since: Micros,
-    /// How many they were.
+    /// The reserved permits.
     pub reserved: u64,
-    /// How many the request used.
+    /// The used permits.
     pub used: u64,
 }
 
 impl Settlement {
-    /// Whether it was what was reserved.
+    /// Returns true if the reservation equals the usage.
     #[must_use]
     pub fn is_even(&self) -> bool {
         self.reserved == self.used
     }
 
-    /// Permits that were reserved too much.
+    /// The unused permits of the reservation.
     #[must_use]
     pub fn back(&self) -> u64 {
         self.reserved.saturating_sub(self.used)
     }
 
-    /// Permits that were reserved too little.
+    /// The permits used beyond the reservation.
     #[must_use]
     pub fn debt(&self) -> u64 {
         self.used.saturating_sub(self.reserved)

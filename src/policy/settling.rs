@@ -1,66 +1,67 @@
-//! What a request turns out to use, which is known when its stream ends.
+//! The configuration of settlements at the end of a stream.
 
-/// How what was reserved for a request is settled.
+/// The settlement of a reservation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settling {
-    /// Permits that are reserved when the request comes; with none it is only checked that one is left.
+    /// Permits that are reserved on arrival. With zero, the check only requires one remaining
+    /// permit.
     pub reserve: u64,
-    /// Where the response says what was used. Without this it is what was reserved.
+    /// The source of the usage in the response. Without one, the usage is the reservation.
     pub told: Option<Answered>,
-    /// The outcomes that count; a request that ends otherwise used nothing. Without this all of them count.
+    /// The outcomes that count. Other outcomes have no usage. Without a list all outcomes count.
     pub count: Option<Outcomes>,
-    /// Whether those lead to a ban, in place of refusals.
+    /// Whether these outcomes lead to a ban instead of refusals.
     pub bans: bool,
-    /// Whether it is a place in flight, which comes back whatever the outcome.
+    /// Whether the charge is an in-flight slot, which is released after any outcome.
     pub is_place: bool,
 }
 
-/// What a response says of its request.
+/// The usage in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
-    /// Where.
+    /// Its location.
     pub place: ResponseSource,
-    /// Most permits that a request uses, whatever is said.
+    /// Maximum usage of a request in permits.
     pub most: u64,
-    /// What it used if nobody says so, at most as much.
+    /// The usage if the response does not contain it, at most `most`.
     pub missing: u64,
 }
 
-/// Where it is said.
+/// The location of the usage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResponseSource {
-    /// In a header of the response, by its name in lower case.
+    /// A response header, by its name in lower case.
     Header(String),
-    /// In metadata that another filter leaves: a namespace, then keys.
+    /// Metadata that another filter has set: a namespace, then keys.
     Metadata {
         /// At least two names.
         path: Vec<String>,
-        /// How the value is written.
+        /// The encoding of the value.
         form: NumberForm,
     },
 }
 
-/// How a number in metadata is written.
+/// The encoding of a number in metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberForm {
-    /// As a number of a `Struct`.
+    /// A number of a `Struct`.
     Number,
-    /// As a whole number of a typed message.
+    /// A whole number of a typed message.
     Typed,
-    /// As text, in decimals.
+    /// Decimal text.
     Text {
         /// Whether in a typed message.
         typed: bool,
     },
 }
 
-/// Ways in which requests end.
+/// Outcomes of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outcomes {
-    /// First and last of some statuses.
+    /// Ranges of statuses, each with its first and last.
     pub statuses: Vec<(u16, u16)>,
-    /// What the host calls the reason, without what it adds in braces.
+    /// The host's reasons, without the part in braces.
     pub details: Vec<String>,
-    /// Whether no response was begun, or it was cut off.
+    /// Whether a missing or aborted response counts.
     pub failed: bool,
 }

@@ -1,4 +1,4 @@
-//! What text in a request may be taken for, by whoever reads it after Diana.
+//! The possible readings of text in a request, by all software that may read it after Diana.
 
 pub mod cookie;
 pub mod header;
@@ -9,12 +9,12 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode;
 
-/// Text after one round of percent-decoding; a `%` without two hex digits is itself.
+/// Text after one round of percent-decoding. A `%` without two hex digits stays as it is.
 pub fn decoded(text: &[u8]) -> impl Iterator<Item = u8> {
     percent_decode(text)
 }
 
-/// The byte of the percent-encoding that `text` begins with, and the text behind it.
+/// The byte of the percent-encoding at the beginning of `text`, and the text after it.
 fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
     match text {
         [b'%', high, low, tail @ ..] => Some((hex(*high)? * 16 + hex(*low)?, tail)),
@@ -22,9 +22,10 @@ fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
     }
 }
 
-/// Text percent-decoded, if all readers that decode it take it for the same. They do where only data is encoded that
-/// cannot stand as it is: `%`, characters outside ASCII, and the bytes that `is_data` accepts. A reader that decodes twice,
-/// takes broken UTF-8 for characters or stops at a control character may find another text.
+/// Percent-decoded text, if all readers that decode it obtain the same. This holds if only data
+/// that requires encoding is encoded: `%`, characters outside ASCII, and the bytes that `is_data`
+/// accepts. A reader that decodes twice, interprets broken UTF-8 as characters or stops at a
+/// control character may obtain another text.
 pub fn only_reading(text: &[u8], is_data: impl Fn(u8) -> bool) -> Option<Vec<u8>> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -41,16 +42,16 @@ pub fn only_reading(text: &[u8], is_data: impl Fn(u8) -> bool) -> Option<Vec<u8>
     (!has_escape && !has_control).then_some(plain)
 }
 
-/// Name or value of a query parameter or a cookie percent-decoded, if readers agree about it. A query's data may need every
-/// reserved character encoded. Most libraries encode cookies in the same way (`encodeURIComponent`), though few characters
-/// require it there.
+/// The percent-decoded name or value of a query parameter or a cookie, if readers agree on it. In a
+/// query, all reserved characters may require encoding. Most libraries encode cookies in the same
+/// way (`encodeURIComponent`), though few characters require it there.
 #[must_use]
 pub fn only_component(text: &[u8]) -> Option<Vec<u8>> {
     only_reading(text, |byte| !is_unreserved(byte))
 }
 
-/// Returns true if a URI means the same with this byte encoded or not (RFC 3986, section 2.3), so nothing requires that it
-/// is encoded.
+/// Returns true if a URI has the same meaning with this byte encoded or not (RFC 3986, section
+/// 2.3), so that encoding is never required.
 #[must_use]
 pub fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
@@ -60,14 +61,14 @@ fn hex(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
-/// Text of a form in one spelling for all that upstreams take for the same: percent-decoded once, and a space
-/// where it has a plus, however that is written, since to some upstreams the one means the other.
+/// One spelling for all form texts that upstreams treat as equal: percent-decoded once, with a
+/// space for each plus in any encoding, since some upstreams treat them as equal.
 pub fn form(text: &[u8]) -> impl Iterator<Item = u8> {
     decoded(text).map(|byte| if byte == b'+' { b' ' } else { byte })
 }
 
-/// Text decoded for as long as there is something to decode, with spaces for its pluses: the same, however often it was
-/// encoded.
+/// Text decoded repeatedly until no escape is left, with spaces in place of pluses. The result does
+/// not depend on the number of encodings.
 #[must_use]
 pub fn fully_decoded(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
@@ -84,7 +85,7 @@ pub fn fully_decoded(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// All that text of a form may be taken for: as it stands, decoded, and decoded with spaces for its pluses.
+/// All readings of form text: as written, decoded, and decoded with spaces in place of pluses.
 pub fn readings(text: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let has = |wanted: u8| text.contains(&wanted);
     let spaced =
@@ -94,8 +95,9 @@ pub fn readings(text: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     std::iter::once(Cow::Borrowed(text)).chain([plain, form].into_iter().flatten().map(Cow::Owned))
 }
 
-/// Returns true if a key of a query or a cookie may be taken for `name`. PHP takes spaces off its beginning and reads it up
-/// to a NUL; it and others read it up to a `[`, and put the value into an array of that name.
+/// Returns true if a reader may treat a key of a query or a cookie as `name`. PHP strips leading
+/// spaces and reads up to a NUL. PHP and others read up to a `[`, and put the value into an array
+/// of that name.
 #[must_use]
 pub fn may_name(key: &[u8], name: &[u8]) -> bool {
     let read = |key| form(key).skip_while(|&byte| byte == b' ').take_while(|&byte| byte != 0);
@@ -104,19 +106,19 @@ pub fn may_name(key: &[u8], name: &[u8]) -> bool {
         || read(key).eq(name.iter().copied())
 }
 
-/// A value under some name.
+/// A value with a possible name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair<'a> {
-    /// The value as it is written.
+    /// The value as written.
     pub value: &'a [u8],
-    /// Whether it stands under this name to everybody.
+    /// Whether all readers find it under this name.
     pub is_plain: bool,
-    /// Whether it does to every reader that decodes names, since the name is encoded as it must be.
+    /// Whether all readers that decode names find it, since only what requires encoding is encoded.
     pub is_encoded: bool,
 }
 
 impl Pair<'_> {
-    /// Whether it stands under this name to every reader that decodes names.
+    /// Returns true if all readers that decode names find it under this name.
     #[must_use]
     pub fn is_sure(&self) -> bool {
         self.is_plain || self.is_encoded

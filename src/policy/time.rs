@@ -1,4 +1,4 @@
-//! Time as plain numbers. Nothing here, and nothing in the core, reads a clock.
+//! Time as plain numbers. Only the worker reads clocks.
 
 /// A duration or an instant in microseconds. One tick is 1 µs in every store.
 pub type Micros = u64;
@@ -9,11 +9,11 @@ pub const SECOND: Micros = 1_000_000;
 /// Twenty-four hours in ticks.
 pub const DAY: Micros = 86_400 * SECOND;
 
-/// The units that durations are written in, with their lengths in ticks, shortest first.
+/// The units of durations with their lengths in ticks, shortest first.
 pub const DURATIONS: [(&str, Micros); 5] =
     [("ms", 1_000), ("s", SECOND), ("m", 60 * SECOND), ("h", 3_600 * SECOND), ("d", DAY)];
 
-/// A duration of whole milliseconds as it is written in a configuration, such as `90s`.
+/// A duration of whole milliseconds in the notation of the configuration, such as `90s`.
 #[must_use]
 pub fn spell(ticks: Micros) -> String {
     let fits = |(_, length): &(&str, Micros)| ticks > 0 && ticks.is_multiple_of(*length);
@@ -23,7 +23,7 @@ pub fn spell(ticks: Micros) -> String {
     }
 }
 
-/// Reads a whole number of one of `units`, such as `90s`. `ms` has to come before `s`.
+/// Parses a whole number of one of `units`, such as `90s`. `ms` must come before `s`.
 #[must_use]
 pub fn amount(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let split = |(name, length): &(&str, u64)| Some((text.strip_suffix(name)?, *length));
@@ -32,10 +32,10 @@ pub fn amount(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.parse::<u64>().ok().filter(|_| is_number)?.checked_mul(length)
 }
 
-/// The one instant at which all rules of a request are judged, on both clocks.
+/// The instant at which all rules of a request are evaluated, on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Now {
-    /// Monotonic clock; its origin is arbitrary but common to all workers of a host.
+    /// Monotonic clock. Its origin is arbitrary, and common to all workers of a host.
     pub mono: Micros,
     /// Wall clock since the Unix epoch, UTC. May step in either direction.
     pub wall: Micros,
@@ -48,14 +48,14 @@ impl Now {
         Now { mono: self.mono.saturating_add(ticks), wall: self.wall.saturating_add(ticks) }
     }
 
-    /// The later of the two on each clock, for stores that must not judge the past.
+    /// The later instant on each clock, for stores that must not evaluate a request in the past.
     #[must_use]
     pub fn max(self, other: Now) -> Now {
         Now { mono: self.mono.max(other.mono), wall: self.wall.max(other.wall) }
     }
 }
 
-/// The unit that `rpu` counts in.
+/// The unit of `rpu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// One second.
@@ -70,12 +70,12 @@ pub enum Unit {
     Week,
     /// A month of the calendar, for windows only.
     Month,
-    /// Another length in ticks, [`Unit::SHORTEST`] ..= [`Unit::LONGEST`]; made by [`Unit::of`].
+    /// Another length in ticks, [`Unit::SHORTEST`] ..= [`Unit::LONGEST`], created by [`Unit::of`].
     Other(Micros),
 }
 
 impl Unit {
-    /// Every unit that has a name, shortest first, with the name that the configuration uses.
+    /// Every named unit, shortest first, with its name in the configuration.
     pub const ALL: [(&'static str, Unit); 6] = [
         ("second", Unit::Second),
         ("minute", Unit::Minute),
@@ -91,7 +91,7 @@ impl Unit {
     /// Ticks of the longest unit.
     pub const LONGEST: Micros = 31 * DAY;
 
-    /// The unit of so many ticks: the one that has a name, if there is one. Months differ in length.
+    /// The unit with this length in ticks, a named one if possible. Months differ in length.
     #[must_use]
     pub fn of(ticks: Micros) -> Unit {
         let is_it = |unit: Unit| unit != Unit::Month && unit.micros() == ticks;
@@ -99,7 +99,7 @@ impl Unit {
         named.map_or(Unit::Other(ticks), |(_, unit)| unit)
     }
 
-    /// Length in ticks; of a month the longest.
+    /// Length in ticks. For a month, the longest one.
     #[must_use]
     pub const fn micros(self) -> Micros {
         match self {
@@ -113,7 +113,7 @@ impl Unit {
         }
     }
 
-    /// The name that the configuration uses, or the duration, such as `90m`.
+    /// The name in the configuration, or the duration, such as `90m`.
     #[must_use]
     pub fn name(self) -> String {
         let named = Unit::ALL.into_iter().find(|(_, unit)| *unit == self);

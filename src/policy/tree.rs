@@ -1,28 +1,28 @@
-//! A configuration document as a plain tree, before anybody knows what it means.
+//! A configuration document as a plain tree, before its interpretation.
 
 use serde::{Serialize, Serializer};
 
-/// A node of a document. Mappings keep their order and any duplicate keys, so that both can be
-/// reported.
+/// A node of a document. Mappings keep their order and duplicate keys, so that errors can report
+/// both.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tree {
-    /// `null`, `~`, or nothing at all.
+    /// `null`, `~`, or an empty value.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number; `10.0` is one, since a `Struct` knows no other numbers.
+    /// A whole number. `10.0` is one, since a `Struct` has floats only.
     Int(i128),
-    /// Any other number, as it is spelled.
+    /// Any other number, as written.
     Number(String),
     /// Text.
     Text(String),
     /// A sequence.
     List(Vec<Tree>),
-    /// A mapping. Keys that are not text are given as the text that stands in the document.
+    /// A mapping. Keys that are not text are kept as written in the document.
     Map(Vec<(String, Tree)>),
 }
 
-/// A number that JSON has no form for becomes text.
+/// A number without a JSON representation becomes text.
 impl Serialize for Tree {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -47,7 +47,7 @@ impl From<&str> for Tree {
 }
 
 impl Tree {
-    /// What was found, for messages: the kind, and the value where it is short.
+    /// A description for messages: the kind, and the value if it is short.
     #[must_use]
     pub fn found(&self) -> String {
         match self {
@@ -60,7 +60,7 @@ impl Tree {
         }
     }
 
-    /// The text, if it is one.
+    /// The text, if the node is text.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match self {

@@ -1,9 +1,8 @@
-//! Small records in shared data: words that all workers read and write, mostly a fixed number of them.
+//! Small records in shared data: words that all workers read and write, mostly of a fixed number.
 
 use crate::port::SharedData;
 
-/// The words under a key, and the number to write under. Whatever is no such record is taken for
-/// an empty one.
+/// The words under a key, and their version. A value of another length counts as an empty record.
 #[inline(never)]
 pub fn read<const N: usize>(data: &dyn SharedData, key: &str) -> ([u64; N], Option<u32>) {
     let mut words = [0; N];
@@ -16,7 +15,7 @@ pub fn read<const N: usize>(data: &dyn SharedData, key: &str) -> ([u64; N], Opti
     (words, Some(number))
 }
 
-/// As [`read`], of as many words as there are; none if the bytes are no words.
+/// As [`read`], with a variable number of words. None if the bytes are not words.
 pub fn read_all(data: &dyn SharedData, key: &str) -> (Vec<u64>, Option<u32>) {
     let Some((bytes, number)) = data.get(key) else { return (Vec::new(), None) };
     let words = match bytes.as_chunks() {
@@ -26,7 +25,7 @@ pub fn read_all(data: &dyn SharedData, key: &str) -> (Vec<u64>, Option<u32>) {
     (words, Some(number))
 }
 
-/// Writes them, if nobody else did since they were read. Whether they were written.
+/// Writes the words if the key still has the version `number`. Returns true if they were written.
 #[inline(never)]
 pub fn write<const N: usize>(
     words: [u64; N],
@@ -37,7 +36,7 @@ pub fn write<const N: usize>(
     data.swap(key, words.map(u64::to_le_bytes).as_flattened(), number)
 }
 
-/// As [`write()`], of as many words as there are.
+/// As [`write()`], with a variable number of words.
 pub fn write_all(words: &[u64], data: &dyn SharedData, key: &str, number: Option<u32>) -> bool {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     data.swap(key, &bytes, number)

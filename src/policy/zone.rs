@@ -1,38 +1,38 @@
-//! What time it is by local clocks, as plain numbers.
+//! Time zones as plain numbers.
 
 use jiff_core::tz::posix::Rule;
 
-/// How far local time is ahead of UTC, in seconds from −14 hours to 14 hours.
+/// The offset of local time from UTC, in seconds from −14 hours to 14 hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Zone {
-    /// By standard time.
+    /// The offset of standard time.
     pub standard: i32,
-    /// By summer time, where there is one.
+    /// Summer time, where it exists.
     pub summer: Option<Summer>,
 }
 
 impl Zone {
-    /// No time of its own.
+    /// UTC.
     pub const UTC: Zone = Zone { standard: 0, summer: None };
 
-    /// A zone without summer time, so many seconds ahead of UTC.
+    /// A zone without summer time, `seconds` ahead of UTC.
     #[must_use]
     pub const fn ahead(seconds: i32) -> Zone {
         Zone { standard: seconds, summer: None }
     }
 
-    /// Seconds by which a day may be longer or shorter than 24 hours, at most 12 hours.
+    /// Maximum difference of a day from 24 hours in seconds, at most 12 hours.
     #[must_use]
     pub fn shift(&self) -> u32 {
         self.summer.map_or(0, |summer| summer.ahead.abs_diff(self.standard))
     }
 }
 
-/// Time that is in force for a part of each year. It may be behind standard time, as in Ireland by its own law.
+/// Summer time for a part of each year. It may be behind standard time, as in Irish law.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summer {
-    /// Seconds that it is ahead of UTC.
+    /// Offset from UTC in seconds.
     pub ahead: i32,
-    /// When it begins, by standard time, and when it ends, by summer time.
+    /// Its beginning, in standard time, and its end, in summer time.
     pub rule: Rule,
 }

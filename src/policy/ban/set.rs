@@ -1,19 +1,19 @@
-//! A set of callers refused recently, as bytes of one value. The keyed hash chooses the set, so that no client can
-//! aim at another's.
+//! A set of callers that were refused recently, as the bytes of one value. The keyed hash selects
+//! the set, so that clients cannot target the set of another caller.
 //!
-//! Rows of eight words: the caller's hash and its state; an empty row is all zero. In a full set a new caller takes
-//! the row with the least to lose, and never that of a banned caller. A flood of addresses that are refused a few
-//! times each displaces no caller that was refused more often.
+//! A set has rows of eight words: the hash of the caller and its state. An empty row is all zero.
+//! In a full set a new caller replaces the row of least weight, and never a banned caller. A flood
+//! of addresses with a few refusals each displaces no caller with more refusals.
 
 use super::WORDS;
 use crate::Ban;
 use crate::time::Micros;
 
-/// Callers expected in a set where as many are remembered as were configured. A set has room for twice as many,
-/// since hashes do not fill sets evenly.
+/// Expected callers in a set when the configured number of callers is in use. A set has room for
+/// twice as many, since hashes do not fill sets evenly.
 const EXPECTED: usize = 8;
 
-/// Callers in a set at most.
+/// Maximum number of callers in a set.
 const MOST: usize = 2 * EXPECTED;
 
 /// Bytes of a row.
@@ -27,28 +27,28 @@ pub fn number(callers: usize) -> u64 {
     callers.div_ceil(EXPECTED).max(1) as u64
 }
 
-/// What happens to a caller.
+/// A change of a caller's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// This number of refusals.
+    /// Counts this number of refusals.
     Count(u64),
-    /// A ban that ends then.
+    /// Begins a ban that ends at this instant.
     Ban(Micros),
-    /// Its ban is lifted, and its refusals are forgotten.
+    /// Lifts the ban and clears the refusals.
     Lift,
 }
 
 /// A caller after a change.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Changed {
-    /// Whether a ban began with the refusals.
+    /// Whether these refusals began a ban.
     pub begins: bool,
-    /// When the caller's ban ends or ended; 0 if there was none.
+    /// The end of the caller's ban. 0 if there was none.
     pub until: Micros,
 }
 
-/// Changes a caller's state. The change is dropped where every other caller in the set is banned. Bytes that are no
-/// set count as an empty one.
+/// Changes a caller's state. The change is dropped if every other caller in the set is banned.
+/// Bytes of the wrong length count as an empty set.
 pub fn change(set: &mut Vec<u8>, ban: &Ban, hash: u64, now: Micros, change: Change) -> Changed {
     if set.len() != SIZE {
         set.clear();
@@ -73,7 +73,7 @@ pub fn change(set: &mut Vec<u8>, ban: &Ban, hash: u64, now: Micros, change: Chan
     Changed { begins, until: Ban::until(&state) }
 }
 
-/// The end of a caller's ban; 0 if there was none.
+/// The end of a caller's ban. 0 if there was none.
 pub fn until(set: &[u8], hash: u64) -> Micros {
     rows(set).find(|(other, _)| *other == hash).map_or(0, |(_, state)| Ban::until(&state))
 }
@@ -83,7 +83,7 @@ pub fn counts(set: &[u8], ban: &Ban, now: Micros) -> bool {
     rows(set).any(|(_, state)| ban.weight(&state, now) > 0)
 }
 
-/// The callers of a set by their hashes, with their states; none if the bytes are no set.
+/// The callers of a set: their hashes and states. None if the bytes are not a set.
 fn rows(set: &[u8]) -> impl Iterator<Item = (u64, [u64; WORDS])> {
     let set = if set.len() == SIZE { set } else { &[] };
     set.as_chunks::<ROW>().0.iter().map(|row| {
@@ -93,8 +93,8 @@ fn rows(set: &[u8]) -> impl Iterator<Item = (u64, [u64; WORDS])> {
     })
 }
 
-/// The row with the least to lose, unless all callers are banned. Chance decides among equals, so that a caller that
-/// keeps coming stays longer than callers that come once.
+/// The row of least weight, unless all callers are banned. The hash chooses among equals, so that a
+/// caller with repeated refusals stays longer than callers with one.
 fn least(set: &[u8], ban: &Ban, hash: u64, now: Micros) -> Option<usize> {
     let weigh =
         |(place, (_, state)): (usize, (u64, [u64; WORDS]))| (ban.weight(&state, now), place);

@@ -1,19 +1,19 @@
-//! The chance that a caller finds all of its counters in use, in whole numbers.
+//! The probability that all counters of a caller are in use, in whole numbers.
 //!
-//! Callers fall on lines by a Poisson distribution: with a load of λ callers on a line on average,
-//! i of them are on that of a newcomer with a chance of λⁱ·e⁻λ / i!. Each has one counter in each of
-//! k rows of s, so that all k of a newcomer are in use with a chance of (1 − (1 − 1/s)ⁱ)ᵏ. The sum
-//! over i of the products is formula 3 of Putze, Sanders and Singler (2007), with rows. It is the
-//! chance that somebody is refused too early if all others have used up their permits, and a bound
-//! of it otherwise: a counter that nobody shares counts its caller alone.
+//! The callers on a line follow a Poisson distribution: with an average load of λ callers per line,
+//! a new caller's line has i callers with probability λⁱ·e⁻λ / i!. Each caller has one counter in
+//! each of k rows of s, so all k counters of a new caller are in use with probability (1 − (1 −
+//! 1/s)ⁱ)ᵏ. The sum of the products over i is formula 3 of Putze, Sanders and Singler (2007), with
+//! rows. It is the probability of an early refusal if all other callers have used up their permits.
+//! Otherwise it is an upper bound, since an unshared counter counts its caller alone.
 
-/// What a load is a multiple of: so many are one caller on a line.
+/// The unit of load: one caller per line.
 pub(super) const LOAD: u64 = 1 << 16;
 
-/// The highest load that is considered, in callers on a line; more would not fit an error of a tenth.
+/// The maximum load in callers per line. A higher one would exceed even an error of a tenth.
 const MOST: u64 = 128;
 
-/// Callers on one line that are considered: more are as good as impossible.
+/// Callers per line in the sum. The probability of more is negligible.
 const TERMS: usize = 320;
 
 /// One, as a fixed-point number.
@@ -21,7 +21,8 @@ const ONE: u64 = 1 << 31;
 
 const MILLION: u64 = 1_000_000;
 
-/// The highest load at which the chance is at most `error` millionths, if it is more than `least`.
+/// The highest load with a probability of at most `error` millionths. `None` if it does not exceed
+/// `least`.
 pub(super) fn most_load(places: u64, rows: u64, error: u64, least: u64) -> Option<u64> {
     let in_use = in_use(places, rows);
     let (mut fits, mut exceeds) = (least + 1, MOST * LOAD);
@@ -47,8 +48,8 @@ fn in_use(places: u64, rows: u64) -> Vec<u64> {
     chances
 }
 
-/// Whether the mean of `in_use` over a Poisson distribution is at most `error` millionths. Its terms
-/// are computed from the greatest on, as multiples of that, so that none needs e⁻λ.
+/// Returns true if the mean of `in_use` over a Poisson distribution is at most `error` millionths.
+/// Terms are computed as multiples of the greatest one, so e⁻λ is not needed.
 fn is_within(in_use: &[u64], load: u64, error: u64) -> bool {
     let (mut sum, mut exceeding) = (0, 0);
     let mut add = |number: u64, weight: u64| {

@@ -1,4 +1,4 @@
-//! The counters.
+//! The counters of a filter.
 
 use super::{LINE, Shape};
 use crate::key::Key;
@@ -6,24 +6,24 @@ use crate::key::Key;
 /// Words of a line.
 const WORDS: usize = LINE as usize / 8;
 
-/// Lines in a page: memory is taken page by page, when somebody is counted there.
+/// Lines in a page. A page is allocated when its first caller is counted.
 const PAGE: usize = 256;
 
-/// Where in its last word a line says how old its counts are, above the counters in it.
+/// Position of the age in the last word of a line, above its counters.
 const AGE: u32 = 48;
 
-/// As long as a cache line, and on one.
+/// Has the size and the alignment of a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Line([u64; WORDS]);
 
-/// A filter that can be emptied at once.
+/// A filter that can be cleared in constant time.
 #[derive(Debug)]
 pub struct Filter {
     shape: Shape,
     pages: Vec<Option<Box<[Line]>>>,
-    /// Lines of another age are empty: they are cleared when somebody is counted there. After
-    /// 65,535 ages a line that nobody ever came to would count again, which gives nobody too much.
+    /// Lines of another age are empty. They are cleared when a caller is counted there. After
+    /// 65,535 ages an untouched line becomes valid again, which can only raise counts.
     age: u16,
 }
 
@@ -35,13 +35,13 @@ impl Filter {
         Filter { shape, pages: vec![None; pages], age: 1 }
     }
 
-    /// How it is laid out.
+    /// Its layout.
     #[must_use]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The count of a caller; never less than the truth.
+    /// The count of a caller, at least the true one.
     #[must_use]
     pub fn count(&self, key: Key) -> u64 {
         let (page, line) = self.place(key);
@@ -52,7 +52,7 @@ impl Filter {
         }
     }
 
-    /// Adds to the count of a caller, which stops at [`Shape::most`]. What it was before.
+    /// Adds to the count of a caller, up to [`Shape::most`]. Returns the previous count.
     pub fn add(&mut self, key: Key, amount: u64) -> u64 {
         let (page, line) = self.place(key);
         let lines = (self.shape.lines as usize).saturating_sub(page * PAGE).min(PAGE);
@@ -70,7 +70,7 @@ impl Filter {
         before
     }
 
-    /// Empties it, without touching what it holds.
+    /// Clears the filter without touching its lines.
     pub fn clear(&mut self) {
         self.age = self.age.checked_add(1).unwrap_or(1);
     }
@@ -88,13 +88,13 @@ impl Line {
         (last >> AGE) as u16
     }
 
-    /// The least counter of a caller.
+    /// The lowest counter of a caller.
     fn count(&self, shape: &Shape, key: Key) -> u64 {
         let counter = |(word, shift)| self.0.get(word).map_or(0, |word: &u64| word >> shift);
         counters(shape, key).fold(shape.most(), |least, at| least.min(counter(at) & shape.most()))
     }
 
-    /// Raises the counters of a caller that are lower than `count`.
+    /// Raises the counters of a caller to at least `count`.
     fn raise(&mut self, shape: &Shape, key: Key, count: u64) {
         for (word, shift) in counters(shape, key) {
             if let Some(word) = self.0.get_mut(word) {

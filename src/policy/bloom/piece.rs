@@ -1,17 +1,18 @@
-//! A filter that lies elsewhere, in pieces of some lines.
+//! The layout of a filter in Redis, where it is stored in pieces.
 
 use super::filter::{counters, scale};
 use super::{COUNTERS, Shape};
 use crate::key::Key;
 
-/// Lines of a piece.
+/// Lines in a piece.
 const LINES: u64 = 64;
 
 /// Bits before the first line of a piece.
 const HEAD: u64 = 24 * 8;
 
 impl Shape {
-    /// How one of so many equal parts of it is laid out, in which a caller is counted as it would be in the whole.
+    /// The layout of one of `parts` equal parts. A caller has the same counters in it as in the
+    /// whole filter.
     #[must_use]
     pub fn of_part(self, parts: u64) -> Shape {
         let parts = parts.max(1);
@@ -19,8 +20,8 @@ impl Shape {
         Shape { callers, lines, ..self }
     }
 
-    /// The number of the piece in which a caller is counted, and where its counters lie in it: the bit
-    /// at which each of them begins, in two bytes, the upper one first. At most 26 bytes.
+    /// The number of a caller's piece, and the positions of its counters: the bit at which each
+    /// begins, as two bytes, big-endian. At most 26 bytes.
     #[must_use]
     pub fn piece(&self, key: Key) -> (u64, Vec<u8>) {
         let line = scale(key.hash, self.lines);

@@ -4,18 +4,18 @@ use std::borrow::Cow;
 
 use super::{Pair, may_name, only_component};
 
-/// Whether `name` can be a cookie's name.
+/// Returns true if `name` is a valid cookie name.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.bytes().any(|byte| byte <= b' ' || b"=;,\x7f".contains(&byte))
 }
 
-/// What may be the values of a cookie in one header. Some upstreams percent-decode names and values.
+/// The possible values of a cookie in one header. Some upstreams percent-decode names and values.
 pub fn pairs<'a>(header: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Pair<'a>> {
     header.split(|&byte| byte == b';').filter_map(move |pair| {
         let equals = pair.iter().position(|&byte| byte == b'=')?;
         let (key, value) = pair.split_at_checked(equals)?;
-        // Some readers take off no other spaces than this one.
+        // Some readers strip only this space.
         let key = key.strip_prefix(b" ").unwrap_or(key);
         let value = value.get(1..).unwrap_or_default().trim_ascii();
         may_name(key.trim_ascii(), name).then(|| Pair {
@@ -26,8 +26,8 @@ pub fn pairs<'a>(header: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Pair<
     })
 }
 
-/// What a cookie's value may be taken for: quotes around it are no part of it. Where they hold escapes,
-/// or do not end, upstreams differ, so it is two values.
+/// The possible values without the surrounding quotes. If the quotes contain escapes or are
+/// unbalanced, upstreams differ, and there are two values.
 pub fn unquoted(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let inner = value.strip_prefix(b"\"");
     let whole = inner.and_then(|inner| inner.strip_suffix(b"\""));
@@ -35,8 +35,8 @@ pub fn unquoted(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::once(whole.unwrap_or(value)).chain(unclear)
 }
 
-/// All that a cookie's value may be taken for before it is decoded: with its quotes, without them, and with what
-/// is escaped between them written out.
+/// All readings of a cookie's value before decoding: with quotes, without them, and with resolved
+/// escapes.
 pub fn readings(value: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let inner = value.strip_prefix(b"\"");
     let inner = inner.map(|inner| inner.strip_suffix(b"\"").unwrap_or(inner));
@@ -46,7 +46,7 @@ pub fn readings(value: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     as_written.chain(escaped.map(Cow::Owned))
 }
 
-/// What stands between quotes with a byte for each `\` and three octal digits, and for each `\` the byte behind it.
+/// Resolves escapes: `\` and three octal digits to a byte, any other `\` to the byte after it.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;

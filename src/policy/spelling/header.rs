@@ -5,11 +5,11 @@ use std::borrow::Cow;
 /// The header with a client's credentials.
 pub const AUTHORIZATION: &str = "authorization";
 
-/// What `jwt_authn` and `api_key_auth` look for in front of a token.
+/// The prefix of tokens that `jwt_authn` and `api_key_auth` search for.
 const BEARER: &[u8] = b"Bearer ";
 
-/// Headers with a single value, of which Envoy joins repeated fields with a comma, sorted. A test compares them with
-/// what Envoy does.
+/// Headers with a single value whose repetitions Envoy joins with a comma, sorted. A test compares
+/// them with Envoy.
 pub const SINGLE: &[&str] = &[
     "access-control-request-method",
     "access-control-request-private-network",
@@ -34,7 +34,8 @@ pub const SINGLE: &[&str] = &[
     "x-request-id",
 ];
 
-/// Headers that Envoy joins, too, with values in which a comma is usual: lists, dates, and tags of entities. Sorted.
+/// Further headers that Envoy joins. Commas are usual in their values: lists, dates and entity
+/// tags. Sorted.
 pub const LISTS: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -62,15 +63,15 @@ pub fn is_single(name: &str) -> bool {
     SINGLE.binary_search(&name).is_ok()
 }
 
-/// Returns true if a header with this name, in lower case, is a list, of which Envoy joins repeated fields.
+/// Returns true if a header with this name, in lower case, is a list that Envoy joins.
 #[must_use]
 pub fn is_list(name: &str) -> bool {
     LISTS.binary_search(&name).is_ok()
 }
 
-/// Returns true if a value of the header `name` may be several fields that a proxy joined: it has a comma outside
-/// comments and quoted strings, the only places where a single value has one. Quotes protect no comma in credentials, and none
-/// that do not end.
+/// Returns true if a value of the header `name` may be several fields that a proxy joined: it has a
+/// comma outside comments and quoted strings, the only places for a comma in a single value. Quotes
+/// do not protect commas in credentials, nor do unbalanced quotes.
 #[must_use]
 pub fn is_joined(name: &str, value: &[u8]) -> bool {
     if !value.contains(&b',') || !is_single(name) {
@@ -91,14 +92,15 @@ pub fn is_joined(name: &str, value: &[u8]) -> bool {
     is_quoted || depth > 0 || name == AUTHORIZATION
 }
 
-/// Credentials in one spelling: the scheme without regard to case and one space behind it. `jwt_authn` finds a token
-/// behind the first `Bearer` in the value. `basic_auth` accepts base64 with and without padding.
+/// One spelling of credentials: the scheme in one case, followed by one space. `jwt_authn` searches
+/// a token after the first `Bearer` in the value. `basic_auth` accepts base64 with and without
+/// padding.
 #[must_use]
 pub fn credentials(value: &[u8]) -> Cow<'_, [u8]> {
     if !value.contains(&b' ') && !value.contains(&b'\t') {
         return Cow::Borrowed(value);
     }
-    // By its first byte, since values may be long and hostile.
+    // Searches by the first byte, since values may be long and hostile.
     let mut starts = value.iter().enumerate().filter(|(_, byte)| **byte == b'B');
     let bearer = starts.find_map(|(at, _)| Some((at, value.get(at..)?.strip_prefix(BEARER)?)));
     if let Some((at, token)) = bearer {
@@ -136,21 +138,21 @@ pub fn credentials(value: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(one)
 }
 
-/// The token of a client that presents one as `Bearer`.
+/// The token after `Bearer`.
 #[must_use]
 pub fn token(credentials: &[u8]) -> Option<&[u8]> {
     credentials.strip_prefix(BEARER)
 }
 
-/// A key that a client presents, in one spelling: as credentials, but without `Bearer` in front, however often and in whatever
-/// case, and without spaces and quotes around it. Of a JSON web token only the part that its signature covers.
+/// One spelling of a client's key: as credentials, without repeated `Bearer` in any case, and
+/// without surrounding spaces and quotes. Of a JSON web token, only the signed part.
 #[must_use]
 pub fn key(value: &[u8]) -> Cow<'_, [u8]> {
     // Most keys have none of these bytes, and no other spelling.
     if !value.iter().any(|byte| byte.is_ascii_whitespace() || b"\".".contains(byte)) {
         return Cow::Borrowed(value);
     }
-    // `jwt_authn` reads the token behind the first one.
+    // `jwt_authn` reads the token after the first one.
     let first = value.windows(BEARER.len()).position(|at| at == BEARER);
     let behind = first.and_then(|at| value.get(at + BEARER.len()..)).unwrap_or(value);
     if let Some(signed) = signed_part(behind) {
@@ -169,18 +171,18 @@ pub fn key(value: &[u8]) -> Cow<'_, [u8]> {
     credentials(quoted.unwrap_or(key).trim_ascii())
 }
 
-/// Returns true if this is the scheme of bearer tokens in any case, and a space behind it.
+/// Returns true if this is the bearer scheme in any case, followed by a space.
 fn is_bearer(text: &[u8]) -> bool {
     matches!(text, [scheme @ .., b' ' | b'\t'] if scheme.eq_ignore_ascii_case(b"bearer"))
 }
 
-/// Header and payload of the first JSON web token in a value, with a dot between them: the part that its signature covers,
-/// and so the only part with a single spelling. Readers accept any text around a token, repeated dots, and many encodings of
-/// a signature.
+/// Header and payload of the first JSON web token in a value, joined by a dot. Only this part is
+/// signed, so only this part has a single spelling. Readers accept any text around a token,
+/// repeated dots, and many encodings of a signature.
 #[must_use]
 pub fn signed_part(value: &[u8]) -> Option<Vec<u8>> {
     let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
-    // Each byte is looked at a few times at most, since values may be long and hostile.
+    // Each byte is read only a few times, since values may be long and hostile.
     let mut rest = value;
     loop {
         let start = rest.windows(3).position(begins_object)?;
@@ -197,19 +199,20 @@ pub fn signed_part(value: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns true if this is base64 of a JSON object: `{` and a quote, a space, a tab or a line's end.
+/// Returns true if this is base64 of the beginning of a JSON object: `{` and a quote, a space, a
+/// tab or a line end.
 fn begins_object(text: &[u8]) -> bool {
     matches!(text, [b'e', b'y', b'I'..=b'L' | b'A', ..] | [b'e', b'w', b'k'..=b'r' | b'0'..=b'3', ..])
 }
 
-/// Returns true if text is base64 of any alphabet, padded or not.
+/// Returns true if the text is base64 of any alphabet, padded or not.
 fn is_base64(text: &[u8]) -> bool {
     let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
     let digits = text.iter().take_while(|byte| is_digit(byte)).count();
     digits > 0 && text.iter().skip(digits).all(|&byte| byte == b'=')
 }
 
-/// Base64 without padding, the unused bits of its last character cleared.
+/// Base64 without padding, with the unused bits of its last character cleared.
 fn unpadded(text: &[u8]) -> Cow<'_, [u8]> {
     let end = text.iter().rposition(|&byte| byte != b'=').map_or(0, |last| last + 1);
     let digits = text.get(..end).unwrap_or_default();

@@ -1,14 +1,15 @@
-//! Values of dynamic metadata, among them claims, as the host serializes them.
+//! Values of dynamic metadata, including claims, as the host serializes them.
 
-/// Returns true if a value identifies no caller: an empty text or list, a mapping, or a list that contains a mapping. Envoy writes
-/// mappings in an order that changes from request to request. A mapping in which all values are empty texts is written like a
-/// list of its keys, and counts as one.
+/// Returns true if a value identifies no caller: an empty text or list, a mapping, or a list that
+/// contains a mapping. Envoy serializes mappings in an order that varies from request to request. A
+/// mapping in which all values are empty texts has the same encoding as a list of its keys, and
+/// counts as one.
 #[must_use]
 pub fn is_absent(value: &[u8]) -> bool {
     matches!(value, [] | [0, 0, 0, 0]) || has_mapping(value)
 }
 
-/// Nested values are kept in a list, since a caller may nest them deeper than a stack goes.
+/// Uses a list of pending values, since recursion on nested values could overflow the stack.
 fn has_mapping(value: &[u8]) -> bool {
     let (mut next, mut nested) = (Some(value), Vec::new());
     while let Some(value) = next {
@@ -23,8 +24,9 @@ fn has_mapping(value: &[u8]) -> bool {
     false
 }
 
-/// Reads the pairs of a mapping, or the items of a list, each paired with an empty text. Returns `None` for any other value.
-/// The encoding is the number of pairs, the two lengths of each pair, and the texts, each with a NUL behind it.
+/// Reads the pairs of a mapping, or the items of a list, each paired with an empty text. `None` for
+/// any other value. The encoding is the number of pairs, the two lengths of each pair, and the
+/// texts, each terminated by NUL.
 fn pairs(value: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let (&count, rest) = value.split_first_chunk()?;
     let count = usize::try_from(u32::from_le_bytes(count)).ok()?;

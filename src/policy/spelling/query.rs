@@ -2,8 +2,8 @@
 
 use super::{Pair, may_name, only_component};
 
-/// What may be the values of a parameter of a path. To some upstreams `;` separates as `&` does: then one pair
-/// is several, and one value two.
+/// The possible values of a path's query parameter. Some upstreams treat `;` as a separator like
+/// `&`: one pair then is several, and one value two.
 pub fn pairs<'a>(path: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Pair<'a>> {
     let path = path.split(|&byte| byte == b'#').next().unwrap_or_default();
     let start = path.iter().position(|&byte| byte == b'?').map_or(path.len(), |mark| mark + 1);
