@@ -1,4 +1,4 @@
-//! `actors`: how callers are recognised.
+//! `actors`: the kinds of callers.
 
 use std::rc::Rc;
 
@@ -10,24 +10,24 @@ use diana_policy::tree::Tree;
 use diana_policy::{Actor, IdentitySource};
 use diana_request::identity::{self, Mistake, REGISTRY, Source, client_address, header};
 
-/// An actor, and what its sources say about it.
+/// An actor with its sources.
 #[derive(Debug)]
 pub struct Known {
     /// The actor.
     pub actor: Actor,
     /// Its sources.
     pub sources: Vec<Rc<dyn Source>>,
-    /// Callers can pose as as many as they like: one source that they choose is enough, since they
-    /// also choose whether it yields anything.
+    /// Whether one client can pose as many callers. One source that clients choose is enough, since
+    /// they also choose whether it has a value.
     pub is_caller_chosen: bool,
-    /// It is the client's address, which they cannot choose.
+    /// Whether it is the client address, which clients cannot choose.
     pub is_address: bool,
 }
 
-/// One source, and as it is configured.
+/// A source and its configuration.
 pub type Built = (IdentitySource, Rc<dyn Source>);
 
-/// Reads `actors`; the defaults come first, whether or not they are overridden.
+/// Reads `actors`. The default actors come first, overridden or not.
 pub fn read(top: &Fields<'_>) -> Vec<Known> {
     let address = || (client_address::KIND.name, Tree::Null);
     let by_header = |name: &str| (header::KIND.name, Tree::Text(name.into()));
@@ -82,7 +82,8 @@ fn check_name(name: &str, node: &Node<'_>) -> bool {
     false
 }
 
-/// Reports a header of which an actor is read: it is taken off every request before anything is judged.
+/// Reports a header that is also a source of an actor. Such a header is removed from every request
+/// before the limits are evaluated.
 pub fn keep_apart(actors: &[Known], header: &str, node: &Node<'_>) {
     let is_read = |known: &&Known| known.sources.iter().any(|it| it.header() == Some(header));
     if let Some(Known { actor, .. }) = actors.iter().find(is_read) {
@@ -91,7 +92,7 @@ pub fn keep_apart(actors: &[Known], header: &str, node: &Node<'_>) {
     }
 }
 
-/// Reads a list of sources, each of which is built.
+/// Reads and builds a list of sources.
 pub fn sources(node: &Node<'_>) -> Vec<Built> {
     let items = node.list(&SOURCES).unwrap_or_default();
     if *node.tree() == Tree::List(Vec::new()) {
@@ -109,7 +110,7 @@ fn source(node: &Node<'_>) -> Option<Built> {
         for (key, value) in pairs.iter().filter(|(key, _)| !kinds.contains(key)) {
             value.unknown_key(key, &kinds);
         }
-        // Of none, what stands there instead says enough.
+        // A value that is not a mapping has been reported already.
         if !found.is_empty() || pairs.is_empty() {
             let (count, kinds) = (found.len(), kinds.join(", "));
             node.problem(format!("found {count} sources, allowed: exactly one of {kinds}"));

@@ -7,7 +7,7 @@ use ipnet::{IpNet, Ipv4Net};
 use super::mapping::Allowed;
 use super::node::Node;
 
-/// Such a list.
+/// A list of client addresses.
 pub const ADDRESSES: Allowed =
     Allowed::List("a list of addresses such as `[10.0.0.0/8, 192.0.2.1]`", &ADDRESS);
 const ADDRESS: Allowed =
@@ -15,7 +15,7 @@ const ADDRESS: Allowed =
         parse(text).is_some()
     });
 
-/// Reads an address, or a network.
+/// Reads an address or a network.
 pub fn read(node: &Node<'_>) -> Option<IpNet> {
     parse(node.fitting(&ADDRESS)?)
 }
@@ -25,7 +25,7 @@ fn parse(text: &str) -> Option<IpNet> {
     net.ok().map(canonical)
 }
 
-/// A network of IPv4-mapped IPv6 addresses as the IPv4 network that it is.
+/// Converts a network of IPv4-mapped IPv6 addresses to an IPv4 network.
 fn canonical(net: IpNet) -> IpNet {
     let mapped = match net.addr() {
         IpAddr::V6(address) => address.to_ipv4_mapped(),

@@ -1,24 +1,24 @@
-//! Lines for the log about what is allowed and probably not meant.
+//! Warnings about settings that are allowed and probably unintended.
 
 use super::actors::Known;
 use diana_policy::time::Unit;
 use diana_policy::{Except, Limit, PlanKind, Prefix, Rule, Scope};
 use diana_request::identity::{self, header};
 
-/// How many rules a line names.
+/// Maximum number of rule names in a line.
 const NAMED: usize = 20;
 
-/// What is allowed and probably not meant.
+/// A setting that is allowed and probably unintended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
-    /// What it is, and what to do about it.
+    /// The setting, and how to fix it.
     pub message: String,
-    /// The names of the rules that it is about; none if it is about something else.
+    /// The names of the rules concerned. Empty if it does not concern rules.
     pub rules: Vec<String>,
 }
 
 impl Advice {
-    /// As a line for the log.
+    /// Formats a line for the log.
     #[must_use]
     pub fn line(&self) -> String {
         let Advice { message, rules } = self;
@@ -39,7 +39,7 @@ impl<S: Into<String>> From<S> for Advice {
     }
 }
 
-/// What there is to say about a document without problems.
+/// All advice about a valid document.
 pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -> Vec<Advice> {
     let mut lines: Vec<Advice> = actors.iter().flat_map(of_sources).collect();
     if except.paths.iter().any(|prefix| prefix.path() == b"/") {
@@ -94,8 +94,8 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
     lines
 }
 
-/// The warning about rules for the whole fleet without the Redis that they need, or the other way
-/// round. Where rules come from elsewhere, Redis may be for rules to come.
+/// The warning about `global` rules without Redis, or Redis without `global` rules. The latter is
+/// omitted for rules that a remote document may replace (`are_final` is false).
 pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<Advice> {
     let mut global = those(limits, &|rule| rule.scope == Scope::Global).peekable();
     if !has_redis {
@@ -113,7 +113,8 @@ fn of_sources(known: &Known) -> Vec<Advice> {
     warnings.map(|warning| format!("actor `{name}`: {warning}").into()).collect()
 }
 
-/// Rules that count the same as another one of the entry does, whose larger unit allows less.
+/// Rules without effect: another rule of the entry counts the same, and its longer unit allows
+/// less.
 fn idle(limit: &Limit) -> impl Iterator<Item = &Rule> {
     let counts = |rule: &Rule| !rule.is_in_flight() && rule.quota.burst.is_none();
     let is_less = move |less: &Rule, more: &Rule| {
@@ -128,20 +129,20 @@ fn idle(limit: &Limit) -> impl Iterator<Item = &Rule> {
     rules.filter(move |rule| limit.rules.iter().any(|other| is_less(other, rule)))
 }
 
-/// Whether a rule looks at addresses only.
+/// Returns true if a limit has a rule that depends on client addresses only.
 fn is_guard(limit: &Limit, actors: &[Known]) -> bool {
     let by_address = |rule: &Rule| known(rule, actors).all(|known| known.is_address);
     limit.rules.iter().any(|rule| !rule.actor.is_empty() && by_address(rule))
 }
 
-/// Rules on chosen keys where none of the guards covers the same requests.
+/// Rules with chosen keys whose requests are not covered by any guard.
 fn unguarded<'l>(
     limit: &'l Limit,
     guards: &[&Limit],
     actors: &'l [Known],
 ) -> impl Iterator<Item = &'l Rule> {
     let is_below = |guard: &Limit, url: &Prefix| guard.urls.iter().any(|it| it.covers(url.path()));
-    // A condition on values that callers choose may take requests out of the guard.
+    // A condition on values that clients choose may exclude requests from the guard.
     let is_open = |guard: &Limit| {
         let has_values = guard.matcher.unless.iter().any(|block| !block.values.is_empty());
         guard.matcher == limit.matcher || guard.matcher.any.is_empty() && !has_values
@@ -152,12 +153,13 @@ fn unguarded<'l>(
     limit.rules.iter().filter(move |rule| !guarded && is_caller_chosen(rule, actors))
 }
 
-/// A compound key is chosen if any part is: that part alone makes as many keys as one likes.
+/// Clients choose a compound key if they choose any part: that part alone yields an unlimited
+/// number of keys.
 fn is_caller_chosen(rule: &Rule, actors: &[Known]) -> bool {
     known(rule, actors).any(|known| known.is_caller_chosen)
 }
 
-/// Whether callers choose which of a rule's plans they have.
+/// Returns true if clients choose the plan of a rule.
 fn has_chosen_plans(rule: &Rule, actors: &[Known]) -> bool {
     let is_chosen = |wanted| identity::build(wanted).is_ok_and(|source| source.is_caller_chosen());
     match rule.plans.as_ref().map(|plans| &plans.kind) {
@@ -171,7 +173,7 @@ fn known<'k>(rule: &Rule, actors: &'k [Known]) -> impl Iterator<Item = &'k Known
     rule.actor.iter().filter_map(|&index| actors.get(index))
 }
 
-/// The rules that something is true of.
+/// The rules for which `is` returns true.
 fn those<'l>(
     limits: &'l [Limit],
     is: &dyn Fn(&Rule) -> bool,
@@ -180,7 +182,7 @@ fn those<'l>(
     rules.filter(|rule| is(rule)).collect::<Vec<_>>().into_iter()
 }
 
-/// Advice about some rules, if there are any.
+/// Advice about some rules. `None` if there are none.
 fn line<'r>(message: &str, rules: impl Iterator<Item = &'r Rule>) -> Option<Advice> {
     let rules: Vec<String> = rules.map(|rule| rule.name.clone()).collect();
     (!rules.is_empty()).then(|| Advice { message: message.into(), rules })

@@ -58,7 +58,7 @@ pub fn of_metadata(namespaces: Pairs<'_>) -> Vec<Condition> {
     namespaces.into_iter().flat_map(of_one).collect()
 }
 
-/// Reads `claims` of a token that was verified.
+/// Reads `claims` of a verified token.
 pub fn of_claims(claims: &Fields<'_>) -> Vec<Condition> {
     let payload = claims.text("payload").unwrap_or("?");
     let path = |claim: &str| property(&["envoy.filters.http.jwt_authn", payload, claim]);
@@ -69,13 +69,13 @@ fn is_key(name: &str) -> bool {
     !name.is_empty() && !name.contains('\0')
 }
 
-/// A value in dynamic metadata, by a namespace and keys.
+/// A value in dynamic metadata, by its namespace and keys.
 fn property(path: &[&str]) -> Option<Field> {
     let path = [&["metadata", "filter_metadata"], path].concat();
     path.iter().all(|key| is_key(key)).then(|| Field::Property(Property::new(&path)))
 }
 
-/// Reads a mapping from names, which `field` knows to be of some kind, to tests.
+/// Reads a mapping from names to tests. `field` validates a name, and `kind` describes valid names.
 fn named(pairs: Pairs<'_>, field: impl Fn(&str) -> Option<Field>, kind: &str) -> Vec<Condition> {
     let mut conditions = Vec::new();
     for (name, value) in pairs {
@@ -113,7 +113,7 @@ fn test(node: &Node<'_>) -> Option<Test> {
     }
 }
 
-/// Some texts, sorted.
+/// A sorted list of texts.
 fn texts(node: &Node<'_>, allowed: &Allowed) -> Option<Vec<String>> {
     let items = node.list(allowed)?;
     if items.is_empty() {

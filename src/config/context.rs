@@ -1,4 +1,4 @@
-//! What all entries and rules share while they are read.
+//! Shared state while entries and rules are read.
 
 use std::cell::{Cell, RefCell};
 
@@ -7,17 +7,17 @@ use super::fields::Names;
 use super::plans::Draft;
 use diana_policy::Zone;
 
-/// What all entries share while they are read.
+/// Shared state while entries and rules are read.
 #[derive(Debug)]
 pub struct Context<'c> {
     /// The actors that rules may name.
     pub actors: &'c [Known],
     /// The plans that rules may name.
     pub plans: Vec<(&'c str, Option<Draft<'c>>)>,
-    /// Where a day begins.
+    /// The time zone of the document.
     pub zone: Zone,
-    /// The names that rules were given, each with the number that would follow it.
+    /// The configured names of rules, each with the number for the next rule of that name.
     pub names: RefCell<Names<'c>>,
-    /// Bytes that the quotas of the rules so far take in a worker.
+    /// Memory in bytes per worker for the quotas of the rules so far.
     pub quotas: Cell<u64>,
 }

@@ -1,4 +1,4 @@
-//! The forms that a configuration may have, and what all of them mean.
+//! The forms of a configuration, and their common meaning.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -18,8 +18,8 @@ use diana_policy::Policy;
 use diana_policy::remote::Own;
 use diana_policy::tree::Tree;
 
-/// Reads the documents, which together are one configuration, and says what is probably not meant. With `own` it is a
-/// remote one.
+/// Reads the documents of one configuration. Returns the policy, and advice about it. `own` is
+/// given for a remote document.
 pub fn read(report: &Report<'_>, own: Option<&Own>) -> Option<(Policy, Vec<Advice>)> {
     let mut roots = node::roots(report);
     roots.retain(|root| *root.tree() != Tree::Null);
@@ -43,7 +43,7 @@ pub fn read(report: &Report<'_>, own: Option<&Own>) -> Option<(Policy, Vec<Advic
     }
 }
 
-/// Whether a document is no block, so that it should have the key `limits`.
+/// Returns true if a document is in the full form, with the key `limits`, and not a block.
 pub fn is_full(root: &Tree) -> bool {
     match root {
         Tree::Map(pairs) => {
@@ -54,7 +54,7 @@ pub fn is_full(root: &Tree) -> bool {
     }
 }
 
-/// The blocks of one document, of which there may be several.
+/// The blocks of one of several documents.
 fn blocks<'a>(root: &Node<'a>) -> Vec<Node<'a>> {
     match root.tree() {
         Tree::List(_) => root.children(),
@@ -73,7 +73,7 @@ fn blocks<'a>(root: &Node<'a>) -> Vec<Node<'a>> {
     }
 }
 
-/// Reports what a remote document has no say in.
+/// Reports keys that a remote document must not contain.
 fn refuse_own(top: &Fields<'_>) {
     let allowed: Vec<_> = DOCUMENT.keys.iter().map(|key| key.name).collect();
     for node in top.more().iter().filter_map(|key| top.get(key.name)) {

@@ -1,4 +1,4 @@
-//! An entry of `limits`: a path, what else must hold, and the rules.
+//! An entry of `limits`: paths, conditions and rules.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use diana_policy::{Limit, Prefix, Response};
 
 const MAX_PATHS: usize = 100;
 
-/// Reads an entry; `outer` is the response of the document.
+/// Reads an entry. `outer` is the response of the document.
 pub fn read(node: &Node<'_>, outer: &Rc<Response>, context: &Context<'_>) -> Option<Limit> {
     let fields = Fields::read(node, &Allowed::Map(&ENTRY))?;
     let ignore_case = fields.flag("ignore_case", false);

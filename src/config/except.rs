@@ -1,4 +1,4 @@
-//! `except`: requests that are not judged.
+//! `except`: requests that are exempt.
 
 use super::addresses;
 use super::conditions;

@@ -1,4 +1,4 @@
-//! The values of a mapping, read as its keys are declared.
+//! The values of a mapping, read according to its declaration.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +15,8 @@ pub type Names<'n> = BTreeMap<Cow<'n, str>, usize>;
 
 /// A mapping of a document, with its declaration.
 ///
-/// Debug builds panic when a key is read that is not declared. Few functions are inlined, since readers call many.
+/// Debug builds panic when an undeclared key is read. Few functions are inlined, since readers call
+/// many.
 #[derive(Debug)]
 pub struct Fields<'a> {
     mapping: &'static Mapping,
@@ -24,7 +25,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads a mapping that is allowed, and reports unknown keys.
+    /// Reads a mapping, and reports unknown keys.
     pub fn read(node: &Node<'a>, allowed: &Allowed) -> Option<Fields<'a>> {
         let pairs = node.pairs(allowed)?;
         let mapping = allowed.mapping()?;
@@ -36,12 +37,12 @@ impl<'a> Fields<'a> {
         Some(Fields { mapping, node: node.clone(), pairs })
     }
 
-    /// A document without any key, at the place of `node`.
+    /// An empty document, at the position of `node`.
     pub fn none(node: &Node<'a>) -> Fields<'a> {
         Fields { mapping: &DOCUMENT, node: node.clone(), pairs: Vec::new() }
     }
 
-    /// The keys and values that are there, unknown ones, too.
+    /// All keys and values, including unknown ones.
     pub fn pairs(&self) -> &[(&'a str, Node<'a>)] {
         &self.pairs
     }
@@ -51,7 +52,7 @@ impl<'a> Fields<'a> {
         (self.mapping.more)()
     }
 
-    /// Returns true if the key is declared, and there.
+    /// Returns true if the key is declared and present.
     pub fn has(&self, key: &str) -> bool {
         self.mapping.key(key).is_some() && self.pairs.iter().any(|(name, _)| *name == key)
     }
@@ -67,7 +68,7 @@ impl<'a> Fields<'a> {
         self.pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// The value of a key. Reports that it is missing, if it is declared as required.
+    /// The value of a key. Reports a missing key that is declared as required.
     pub fn node(&self, key: &'static str) -> Option<&Node<'a>> {
         self.node_as(key, &self.allowed(key))
     }
@@ -81,7 +82,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// The value of a key. Reports that it is missing.
+    /// The value of a key. Reports a missing key.
     pub fn require(&self, key: &'static str) -> Option<&Node<'a>> {
         let value = self.get(key);
         if value.is_none() {
@@ -94,7 +95,7 @@ impl<'a> Fields<'a> {
         self.node.missing_problem(key, format!("required, allowed: {allowed}"));
     }
 
-    /// A switch.
+    /// A boolean.
     pub fn flag(&self, key: &'static str, default: bool) -> bool {
         self.get(key).and_then(Node::boolean).unwrap_or(default)
     }
@@ -113,7 +114,7 @@ impl<'a> Fields<'a> {
         values::number(self.node_as(key, &allowed)?, &allowed)
     }
 
-    /// Text that is allowed.
+    /// Text that passes the test of its declaration.
     pub fn text(&self, key: &'static str) -> Option<&'a str> {
         self.node(key)?.fitting(&self.allowed(key))
     }
@@ -124,13 +125,13 @@ impl<'a> Fields<'a> {
         choices.get(chosen).map(|(_, meaning)| *meaning)
     }
 
-    /// The items of a list; none if the key is missing.
+    /// The items of a list. Empty if the key is missing.
     pub fn list(&self, key: &'static str) -> Option<Vec<Node<'a>>> {
         let Some(node) = self.node(key) else { return Some(Vec::new()) };
         node.list(&self.allowed(key))
     }
 
-    /// The names and values of a mapping with names that the operator chooses.
+    /// The names and values of a mapping with arbitrary names.
     pub fn named(&self, key: &'static str) -> Vec<(&'a str, Node<'a>)> {
         self.node(key).and_then(|node| node.pairs(&self.allowed(key))).unwrap_or_default()
     }
@@ -140,7 +141,8 @@ impl<'a> Fields<'a> {
         Fields::read(self.node(key)?, &self.allowed(key))
     }
 
-    /// The only one of `keys` that is there, each of which is a place to read a number from.
+    /// The only present key of `keys`. Each of them is a source of a number. Reports any other
+    /// count.
     pub fn place(&self, keys: &[&'static str]) -> Option<(&'static str, &Node<'a>)> {
         let found: Vec<_> = keys.iter().filter_map(|key| Some((*key, self.get(key)?))).collect();
         if let [place] = found.as_slice() {
@@ -151,7 +153,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// Reports a problem of a key, whether it is there or not.
+    /// Reports a problem of a key, present or not.
     pub fn blame(&self, key: &'static str, message: String) {
         match self.get(key) {
             Some(value) => value.problem(message),
@@ -164,7 +166,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Reports every key that a mapping holds more than once; YAML readers keep one of them in silence.
+/// Reports duplicate keys of a mapping. YAML readers keep one of them silently.
 pub fn find_duplicates(node: &Node<'_>) {
     if let Tree::Map(pairs) = node.tree() {
         let mut keys = Names::new();

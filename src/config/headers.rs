@@ -1,4 +1,4 @@
-//! Headers that a configuration sets: names and values that cannot split a message.
+//! Headers in a configuration. Their names and values cannot split a message.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ const MAX_HEADERS: usize = 32;
 /// Names of headers that cannot be set, each with a hint.
 pub type Reserved = &'static [(&'static str, &'static str)];
 
-/// Headers that belong to the connection and not to the message.
+/// Headers of the connection, not of the message.
 const CONNECTION: Reserved = &[
     ("content-length", ""),
     ("transfer-encoding", ""),
@@ -35,7 +35,7 @@ const CONNECTION: Reserved = &[
     ("upgrade", ""),
 ];
 
-/// Headers of a request that a mark may not take the place of.
+/// Request headers that a mark must not replace.
 const REQUEST: Reserved = &[
     ("host", ""),
     ("cookie", ""),
@@ -51,7 +51,7 @@ pub fn marker(fields: &Fields<'_>, key: &'static str) -> Option<Rc<str>> {
     Some(fields.text(key)?.to_ascii_lowercase().into())
 }
 
-/// Reads `headers` by their names.
+/// Reads `headers` with their names.
 pub fn read<'a>(fields: &Fields<'a>, reserved: Reserved) -> Vec<(String, Node<'a>)> {
     let pairs = fields.named("headers");
     if pairs.len() > MAX_HEADERS {

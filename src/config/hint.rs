@@ -1,17 +1,17 @@
-//! What the writer of a document probably meant.
+//! Suggestions for mistakes in a document.
 
 use super::problem::Problem;
 use super::table::DOCUMENT;
 use super::table::limits::{ENTRY, MATCH};
 use super::table::rule::RULE;
 
-/// Longest word that is compared.
+/// Maximum length of compared words.
 const LONGEST: usize = 40;
 
-/// How many lines that lack a space are reported.
+/// Maximum number of reported lines without a space.
 const ENOUGH: usize = 200;
 
-/// `; did you mean …?` if one of `names` resembles `word`, or nothing.
+/// `; did you mean …?` if one of `names` resembles `word`, else an empty text.
 pub fn did_you_mean(word: &str, names: &[&str]) -> String {
     match nearest(word, names) {
         Some(name) => format!("; did you mean `{name}`?"),
@@ -38,7 +38,7 @@ fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
     best.map(|(_, name)| name)
 }
 
-/// What an unknown key should have been, or nothing.
+/// A hint about an unknown key, or an empty text.
 pub fn of_key(key: &str, known: &[&str]) -> String {
     if key == "<<" {
         return "; merge keys are not supported: write the keys out".into();
@@ -47,7 +47,7 @@ pub fn of_key(key: &str, known: &[&str]) -> String {
     hints.into_iter().find(|hint| !hint.is_empty()).unwrap_or_default()
 }
 
-/// Where a key belongs that stands in the wrong mapping, or nothing.
+/// The right mapping for a misplaced key, or an empty text.
 fn elsewhere(key: &str) -> String {
     let places = [
         (&DOCUMENT, "at the top, beside `limits`"),
@@ -63,7 +63,7 @@ fn elsewhere(key: &str) -> String {
     }
 }
 
-/// A sentence if `text` is a known key and its value without the space that YAML wants between.
+/// A hint if `text` is a known key and its value without the space that YAML requires.
 pub fn missing_space(text: &str) -> String {
     match split(text) {
         Some((key, value)) => {
@@ -74,7 +74,7 @@ pub fn missing_space(text: &str) -> String {
     }
 }
 
-/// Every place in a text that is no YAML where a space is missing after the colon.
+/// Reports every missing space after a colon in a text that is not valid YAML.
 pub fn missing_spaces(text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (line, written) in text.lines().enumerate() {
@@ -105,7 +105,7 @@ fn missing_at(line: usize, column: usize, key: &str, value: &str) -> Problem {
     Problem { position: Some((line, column)), path: String::new(), message }
 }
 
-/// A known key and what follows its colon at once.
+/// A known key, and the text that follows its colon without a space.
 fn split(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once(':')?;
     let known = [&DOCUMENT, &ENTRY, &RULE].iter().any(|mapping| mapping.key(key).is_some());

@@ -1,7 +1,7 @@
-//! From a document to a [`Policy`], or to every problem that the document has.
+//! Converts a document to a [`Policy`], or to a list of all its problems.
 //!
-//! YAML becomes plain [`Tree`](diana_policy::tree::Tree)s, with a separate list of the positions of all nodes;
-//! readers walk them and report what they do not understand.
+//! YAML becomes plain [`Tree`](diana_policy::tree::Tree)s, with a separate list of the positions of
+//! all nodes. Readers walk them and report unknown content.
 
 pub mod outline;
 pub mod problem;
@@ -47,11 +47,10 @@ use report::Report;
 use diana_policy::Policy;
 use diana_policy::remote::Own;
 
-/// Reads a configuration: YAML or JSON, in any of the forms that the reference describes, or the
-/// bytes of a `google.protobuf.Struct`.
+/// Reads a configuration: YAML or JSON in any form of the reference, or the bytes of a
+/// `google.protobuf.Struct`.
 ///
-/// # Errors
-/// Every problem that the document has, at once.
+/// # Errors Every problem of the document.
 pub fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
     if let Some(tree) = protobuf::read(bytes) {
         return policy(&Source { documents: vec![tree], positions: Vec::new() }, None);
@@ -59,18 +58,16 @@ pub fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
     parse_text(bytes, None)
 }
 
-/// Reads a document of a configuration centre, which says nothing of what is the gateway's `own`.
+/// Reads a document from a configuration server. It cannot contain the keys of `own`.
 ///
-/// # Errors
-/// Every problem that the document has, at once.
+/// # Errors Every problem of the document.
 pub fn parse_remote(bytes: &[u8], own: &Own) -> Result<Policy, Problems> {
     parse_text(bytes, Some(own))
 }
 
-/// Reads what a source holds, of whatever text it is a part.
+/// Reads the configuration in a source, which may be a part of a larger text.
 ///
-/// # Errors
-/// Every problem that it has, at once.
+/// # Errors Every problem of the source.
 pub fn check(source: &Source) -> Result<(Policy, Vec<Advice>), Problems> {
     advised(source, None)
 }

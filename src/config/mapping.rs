@@ -14,7 +14,7 @@ pub struct Mapping {
     pub what: &'static str,
     /// Its keys.
     pub keys: &'static [MappingKey],
-    /// More keys, which another table lists.
+    /// Further keys from another table.
     pub more: fn() -> Vec<MappingKey>,
 }
 
@@ -25,7 +25,7 @@ pub struct MappingKey {
     pub name: &'static str,
     /// Its allowed values.
     pub allowed: Allowed,
-    /// Whether every such mapping needs it.
+    /// Whether the key is required.
     pub is_required: bool,
 }
 
@@ -42,17 +42,17 @@ pub enum Allowed {
     Whole(u64, u64),
     /// A number in a range of millionths.
     Fraction(&'static str, u64, u64),
-    /// A duration in a range.
+    /// A duration in a range of ticks.
     Duration(Micros, Micros),
-    /// A size in KiB or MiB, up to a number of bytes.
+    /// A size in KiB or MiB, up to this number of bytes.
     Size(u64),
     /// One of some words.
     Choice(fn() -> Vec<&'static str>),
     /// A mapping with declared keys.
     Map(&'static Mapping),
-    /// A list of such items.
+    /// A list of items.
     List(&'static str, &'static Allowed),
-    /// A mapping from names that the operator chooses to such values.
+    /// A mapping from arbitrary names to values.
     Named(&'static str, &'static Allowed),
     /// One of several.
     Either(&'static [Allowed]),
@@ -61,17 +61,17 @@ pub enum Allowed {
 /// The words of an [`Allowed::Choice`], each with its meaning.
 pub type Choices<T> = &'static [(&'static str, T)];
 
-/// The words alone.
+/// The words without their meanings.
 pub fn words<T>(choices: &[(&'static str, T)]) -> Vec<&'static str> {
     choices.iter().map(|(word, _)| *word).collect()
 }
 
-/// A key that every such mapping needs.
+/// A required key.
 pub const fn required(name: &'static str, allowed: Allowed) -> MappingKey {
     MappingKey { name, allowed, is_required: true }
 }
 
-/// A key that may be left out.
+/// An optional key.
 pub const fn optional(name: &'static str, allowed: Allowed) -> MappingKey {
     MappingKey { name, allowed, is_required: false }
 }
@@ -104,7 +104,7 @@ impl Mapping {
 }
 
 impl Allowed {
-    /// Each of several, or itself.
+    /// The alternatives, or the value itself.
     fn parts(&self) -> &[Allowed] {
         match self {
             Allowed::Either(several) => several,
@@ -112,18 +112,18 @@ impl Allowed {
         }
     }
 
-    /// The part of it that is a number in a range, or itself.
+    /// The alternative that is a number in a range, or the value itself.
     pub fn number(&self) -> Allowed {
         let is_number = |one: &&Allowed| matches!(one, Allowed::Whole(..) | Allowed::Duration(..));
         *self.parts().iter().find(is_number).unwrap_or(self)
     }
 
-    /// Returns true if it may be this text.
+    /// Returns true if this text is allowed.
     pub fn takes(&self, text: &str) -> bool {
         self.parts().iter().any(|one| matches!(one, Allowed::Text(_, fits) if fits(text)))
     }
 
-    /// The mapping that it may be.
+    /// The allowed mapping, if there is one.
     pub fn mapping(&self) -> Option<&'static Mapping> {
         self.parts().iter().find_map(|one| match one {
             Allowed::Map(mapping) => Some(*mapping),

@@ -1,4 +1,4 @@
-//! `mark`: a header of requests that tells the upstream which rules in shadow would have refused them.
+//! `mark`: a request header that names the shadow rules that would have refused the request.
 
 use super::actors::Known;
 use super::fields::Fields;
@@ -7,7 +7,8 @@ use diana_policy::remote::Own;
 use diana_policy::{Condition, Except, Field, Limit, ResponseSource, Rule};
 use diana_request::identity::header;
 
-/// Reports a header that means something else, too: it is taken off every request before anything is judged.
+/// Reports a header that has another use. It is removed from every request before the limits are
+/// evaluated.
 pub fn blame(top: &Fields<'_>, own: &Own, limits: &[Limit], actors: &[Known], except: &Except) {
     let Some(mark) = own.mark.as_deref() else { return };
     let by_actor = |known: &Known| known.sources.iter().any(|source| source.header() == Some(mark));
@@ -25,7 +26,7 @@ pub fn blame(top: &Fields<'_>, own: &Own, limits: &[Limit], actors: &[Known], ex
                 "`{mark}` is read or set elsewhere; allowed: a header of its own"
             ));
         }
-        // It is the gateway's, and this is a remote document.
+        // The `mark` belongs to the gateway, and this is a remote document.
         None => {
             top.blame("limits", format!("the header `{mark}` is the gateway's `mark`; use another"))
         }

@@ -1,4 +1,4 @@
-//! `match` and `unless`: what must hold of a request beyond its path.
+//! `match` and `unless`: the conditions of an entry.
 
 use super::addresses;
 use super::conditions;
@@ -13,7 +13,7 @@ use diana_request::matching::header::is_name;
 /// Reads `match` and `unless` of an entry.
 pub fn read(entry: &Fields<'_>) -> Match {
     let mut any = blocks(entry, "match");
-    // Everything meets a single block without conditions.
+    // A single block without conditions always holds.
     any.retain(|block| *block != Block::default());
     let unless = blocks(entry, "unless");
     if let Some(node) = entry.get("unless")
@@ -58,8 +58,7 @@ fn block(node: &Node<'_>) -> Option<Block> {
     })
 }
 
-/// The items of a list that must have some: of an empty one nobody knows whether it means all or
-/// none.
+/// The items of a list. An empty list is reported, since it could mean all or none.
 fn items<'a>(fields: &Fields<'a>, key: &'static str) -> Vec<Node<'a>> {
     let items = fields.list(key).unwrap_or_default();
     if fields.get(key).is_some_and(|node| *node.tree() == Tree::List(Vec::new())) {

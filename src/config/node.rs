@@ -1,4 +1,4 @@
-//! A node of a document that can say what is wrong with it.
+//! A node of a document that reports its problems.
 
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ use super::place::{Part, Place};
 use super::report::Report;
 use diana_policy::tree::Tree;
 
-/// A node, where it stands, and where its problems go.
+/// A node, its position, and the report for its problems.
 #[derive(Debug, Clone)]
 pub struct Node<'a> {
     tree: &'a Tree,
@@ -28,7 +28,7 @@ impl<'a> Node<'a> {
         self.tree
     }
 
-    /// The child at `position`; the node itself if there is none.
+    /// The child at `position`. The node itself if there is none.
     pub fn child(&self, position: usize) -> Node<'a> {
         let child = match self.tree {
             Tree::List(items) => items.get(position),
@@ -48,8 +48,8 @@ impl<'a> Node<'a> {
         (0..count).map(|position| self.child(position)).collect()
     }
 
-    /// The node below this one that the keys in `path`, with dots between them, lead to; as near to
-    /// it as there is one.
+    /// The node below this one at `path`, keys separated by dots. The last existing node if the
+    /// path continues.
     pub fn descend(&self, path: &str) -> Node<'a> {
         let mut node = self.clone();
         for key in path.split('.') {
@@ -73,17 +73,17 @@ impl<'a> Node<'a> {
         self.add(Part::Value, message);
     }
 
-    /// Reports a problem of the key that this node stands under.
+    /// Reports a problem of this node's key.
     pub fn key_problem(&self, message: String) {
         self.add(Part::Key, message);
     }
 
-    /// Reports a problem of a key that this mapping lacks.
+    /// Reports a problem of a missing key of this mapping.
     pub fn missing_problem(&self, key: &'static str, message: String) {
         self.add(Part::Missing(key), message);
     }
 
-    /// Reports a key that means nothing in its mapping, and where it may belong.
+    /// Reports an unknown key, with a hint about the right place.
     pub fn unknown_key(&self, key: &str, known: &[&str]) {
         let hint = if self.report.is_full() { String::new() } else { hint::of_key(key, known) };
         self.key_problem(format!("unknown key, allowed: {}{hint}", known.join(", ")));
@@ -93,7 +93,7 @@ impl<'a> Node<'a> {
         self.report.add(Place { steps: self.steps.clone(), part }, message);
     }
 
-    /// Reports what stands here instead of what is allowed.
+    /// Reports an unexpected value.
     pub fn reject(&self, allowed: impl Display) {
         self.problem(format!("found {}, allowed: {allowed}", self.tree.found()));
     }
@@ -107,7 +107,8 @@ impl<'a> Node<'a> {
         text
     }
 
-    /// Text that is allowed. The report of a number or a switch that would be allowed as text suggests quotes.
+    /// Text that passes the test of `allowed`. If a number or boolean would pass it as text, the
+    /// report suggests quotes.
     pub fn fitting(&self, allowed: &Allowed) -> Option<&'a str> {
         let bare = match self.tree {
             Tree::Text(text) if allowed.takes(text) => return Some(text),
@@ -134,7 +135,7 @@ impl<'a> Node<'a> {
         None
     }
 
-    /// One of some names, as its position among them.
+    /// The position of this name among `names`.
     pub fn choice(&self, names: &[&str], allowed: &dyn Display) -> Option<usize> {
         let text = self.text(allowed)?;
         let chosen = names.iter().position(|name| *name == text);
@@ -144,7 +145,7 @@ impl<'a> Node<'a> {
         chosen
     }
 
-    /// Reports a name that is none of `names`.
+    /// Reports a name that is not in `names`.
     pub fn unknown_name(&self, name: &str, names: &[&str], allowed: &dyn Display) {
         let hint =
             if self.report.is_full() { String::new() } else { hint::did_you_mean(name, names) };
@@ -162,7 +163,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The keys and values of a mapping that may have any keys.
+    /// The keys and values of a mapping with arbitrary keys.
     pub fn pairs(&self, allowed: &dyn Display) -> Option<Vec<(&'a str, Node<'a>)>> {
         match self.tree {
             Tree::Map(pairs) => {

@@ -1,4 +1,4 @@
-//! What an operator may see and do: `explain` and `admin`.
+//! Access for operators: `explain` and `admin`.
 
 use super::fields::Fields;
 use super::{headers, values};

@@ -1,10 +1,11 @@
-//! Where the rules of a document stand, for whoever wants to show them.
+//! The positions of a document's rules, for tools that display them.
 
 use super::document::is_full;
 use super::place::Source;
 use diana_policy::tree::Tree;
 
-/// A walk to each rule of a source without problems, in its order: the number of the document first.
+/// The steps to each rule of a valid source, in document order. The first step is the number of the
+/// document.
 #[must_use]
 pub fn rules(source: &Source) -> Vec<Vec<usize>> {
     let mut walks = Vec::new();
@@ -18,7 +19,7 @@ pub fn rules(source: &Source) -> Vec<Vec<usize>> {
     walks
 }
 
-/// Whether a tree looks like rules rather than like anything else.
+/// Returns true if a tree looks like rules.
 #[must_use]
 pub fn looks_like_rules(tree: &Tree) -> bool {
     let has = |pairs: &[(String, Tree)], wanted: &str| pairs.iter().any(|(key, _)| key == wanted);

@@ -1,23 +1,23 @@
-//! Where a node stands: in the documents, and in the text that they were read from.
+//! The position of a node: in the documents, and in their text.
 
 use super::problem::Position;
 use diana_policy::tree::Tree;
 
-/// A walk from the root: the number of the document, then which child at each level.
+/// A path from the root: the number of the document, then the index of the child at each level.
 ///
-/// The order of places is the order of the text.
+/// Places are ordered as in the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The walk.
+    /// The path.
     pub steps: Vec<usize>,
-    /// What of the node that it leads to is meant.
+    /// The part of the node.
     pub part: Part,
 }
 
-/// What of a node is meant.
+/// A part of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// The key that it stands under.
+    /// Its key.
     Key,
     /// The node itself.
     Value,
@@ -26,7 +26,7 @@ pub enum Part {
 }
 
 impl Place {
-    /// The place as a reader names it, such as `limits[0].rules[1].algo`.
+    /// The place in the notation for readers, such as `limits[0].rules[1].algo`.
     pub fn path(&self, documents: &[Tree]) -> String {
         let mut path = String::new();
         let mut steps = self.steps.iter();
@@ -67,17 +67,16 @@ fn push_key(path: &mut String, key: &str) {
     }
 }
 
-/// The documents of a text, or a node of one as if it were a document.
+/// The documents of a text, or a node that is treated as a document.
 #[derive(Debug)]
 pub struct Source {
-    /// The tree of each.
+    /// The tree of each document.
     pub(super) documents: Vec<Tree>,
-    /// Where the nodes of all of them stand, in their order, a key just before its value; nothing
-    /// if there is no text.
+    /// The positions of all nodes in order, a key before its value. Empty if there is no text.
     pub(super) positions: Vec<Position>,
 }
 
-/// A node of a source: its index among all, that of its key, and its tree.
+/// A node of a source: its index in `positions`, the index of its key, and its tree.
 type Found<'s> = (usize, Option<usize>, &'s Tree);
 
 impl Source {
@@ -87,12 +86,12 @@ impl Source {
         &self.documents
     }
 
-    /// The documents, of which texts and numbers may be changed, and nothing be added or taken away.
+    /// The documents. Texts and numbers may be changed, but no nodes added or removed.
     pub fn documents_mut(&mut self) -> &mut [Tree] {
         &mut self.documents
     }
 
-    /// The node that a walk leads to, the number of the document first, as a document of its own.
+    /// The node at a path as a separate document. The first step is the number of the document.
     #[must_use]
     pub fn part(&self, steps: &[usize]) -> Option<Source> {
         let (index, _, tree) = self.find(steps)?;
@@ -100,13 +99,13 @@ impl Source {
         Some(Source { documents: vec![tree.clone()], positions: positions.to_vec() })
     }
 
-    /// Line and column of the node that a walk leads to.
+    /// Line and column of the node at a path.
     #[must_use]
     pub fn position_of(&self, steps: &[usize]) -> Option<Position> {
         self.find(steps).and_then(|(index, _, _)| self.positions.get(index).copied())
     }
 
-    /// Line and column of the key of such a node, if it has one.
+    /// Line and column of the node's key, if it has one.
     pub(super) fn key_position(&self, steps: &[usize]) -> Option<Position> {
         self.find(steps).and_then(|(_, key, _)| self.positions.get(key?).copied())
     }
@@ -142,7 +141,7 @@ impl Source {
     }
 }
 
-/// How many nodes a tree has.
+/// The number of nodes of a tree.
 fn nodes(tree: &Tree) -> usize {
     match tree {
         Tree::List(items) => 1 + items.iter().map(nodes).sum::<usize>(),

@@ -1,5 +1,4 @@
-//! `plans`: other numbers for other callers, as they are written beside a rule or under a name. What they mean to a
-//! rule stands in `rule/plans.rs`.
+//! `plans` as written, in a rule or under a name. `rule/plans.rs` converts them for a rule.
 
 use crate::actors;
 use crate::fields::Fields;
@@ -12,30 +11,31 @@ use diana_policy::tree::Tree;
 const NAME: &str = "1 … 64 visible ASCII characters, but not `own`, which has a meaning of its own";
 const VALUE: &str = "1 … 255 bytes";
 
-/// Most plans of a rule.
+/// Maximum number of plans of a rule.
 const MOST: usize = 10_000;
 
-/// Plans as they are written.
+/// Plans as written.
 #[derive(Debug)]
 pub struct Draft<'a> {
-    /// Where a request says which one it has, and whether callers choose that; without it the caller's own value does.
+    /// The sources of a request's plan, and whether clients choose their values. `None` uses the
+    /// value that identifies the caller.
     pub by: Option<(Vec<IdentitySource>, bool)>,
     /// The plans.
     pub of: Vec<Written<'a>>,
 }
 
-/// One plan as it is written.
+/// A plan as written.
 #[derive(Debug)]
 pub struct Written<'a> {
-    /// The value that chooses it.
+    /// The value that selects it.
     pub name: &'a str,
-    /// Where it stands.
+    /// Its node.
     pub node: Node<'a>,
-    /// What it says; nothing if it is unlimited.
+    /// Its keys. `None` if it is unlimited.
     pub fields: Option<Fields<'a>>,
 }
 
-/// Reads the plans that have names.
+/// Reads the named plans.
 pub fn named<'a>(top: &Fields<'a>) -> Vec<(&'a str, Option<Draft<'a>>)> {
     let mut all = Vec::new();
     for (name, node) in top.named("plans") {
@@ -47,7 +47,8 @@ pub fn named<'a>(top: &Fields<'a>) -> Vec<(&'a str, Option<Draft<'a>>)> {
     all
 }
 
-/// Has `use_it` see the plans of a rule, which stand there or under a name among `all` that have one.
+/// Calls `use_it` with the plans of a rule, which are written in the rule, or named and listed in
+/// `all`.
 pub fn with<T>(
     node: &Node<'_>,
     all: &[(&str, Option<Draft<'_>>)],
@@ -81,7 +82,7 @@ fn draft<'a>(node: &Node<'a>) -> Option<Draft<'a>> {
     }
     let is_named = by.is_some();
     let of = pairs.into_iter().map(|(name, node)| plan(name, node, is_named));
-    // All of them, so that each tells its problems.
+    // Collects all of them first, so that each reports its problems.
     let of: Vec<_> = of.collect();
     Some(Draft { by, of: of.into_iter().collect::<Option<_>>()? })
 }

@@ -1,9 +1,9 @@
-//! What is wrong with a document, in words that a stranger can act on.
+//! Problems of a document, with messages that a first-time reader can act on.
 
 use std::error::Error;
 use std::fmt;
 
-/// How many problems are shown; the rest are counted.
+/// Maximum number of displayed problems. The others are counted.
 pub(super) const SHOWN: usize = 50;
 
 /// Line and column of a text, counted from 1.
@@ -12,15 +12,15 @@ pub type Position = (usize, usize);
 /// One mistake in a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it is, if the document is text that can be read.
+    /// Its position, if the document is valid text.
     pub position: Option<Position>,
-    /// The path of the node to blame, such as `limits[0].rules[1].algo`; empty for the whole.
+    /// The path of the node, such as `limits[0].rules[1].algo`. Empty for the whole document.
     pub path: String,
     /// What was found and what is allowed.
     pub message: String,
 }
 
-/// All the problems of a document, in its order, one line each.
+/// All problems of a document in document order, one line each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems {
     list: Vec<Problem>,
@@ -28,7 +28,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// The problems in `list`, and `more` that are only counted.
+    /// The problems in `list`, and the count of further ones.
     pub(super) fn new(mut list: Vec<Problem>, more: usize) -> Problems {
         let more = more + list.len().saturating_sub(SHOWN);
         list.truncate(SHOWN);
@@ -40,13 +40,13 @@ impl Problems {
         Problems::new(vec![Problem { position, path: String::new(), message }], 0)
     }
 
-    /// The problems that are shown.
+    /// The displayed problems.
     #[must_use]
     pub fn list(&self) -> &[Problem] {
         &self.list
     }
 
-    /// How many there are beyond those.
+    /// The number of further problems.
     #[must_use]
     pub fn more(&self) -> usize {
         self.more

@@ -1,16 +1,16 @@
-//! A configuration given as `google.protobuf.Struct`.
+//! A configuration as `google.protobuf.Struct`.
 //!
-//! Envoy hands it to a plugin as the bytes of that message (istiod turns its own into JSON first).
-//! No YAML can be mistaken for it: between a key and its value stands the byte 0x12, which YAML
-//! does not allow.
+//! Envoy passes it to a plugin as the bytes of that message (istiod converts its own to JSON
+//! first). YAML cannot be mistaken for it: the byte 0x12 separates a key from its value, and YAML
+//! forbids that byte.
 
 use super::yaml::scalar::HUGE;
 use diana_policy::tree::Tree;
 
-/// Deepest nesting, beyond what Envoy itself reads.
+/// Maximum nesting, beyond that of Envoy.
 const MAX_DEPTH: usize = 128;
 
-/// The tree of a `Struct`, or nothing if the bytes are not one with at least one field.
+/// The tree of a `Struct`. `None` if the bytes are not one with at least one field.
 pub fn read(bytes: &[u8]) -> Option<Tree> {
     match structure(bytes, MAX_DEPTH)? {
         Tree::Map(pairs) if pairs.is_empty() => None,
@@ -63,7 +63,7 @@ fn list(mut bytes: &[u8], depth: usize) -> Option<Tree> {
     Some(Tree::List(items))
 }
 
-/// A `Struct` has no whole numbers.
+/// Converts whole numbers, since a `Struct` has floats only.
 fn from_double(number: f64) -> Tree {
     match number.fract() == 0.0 && number.abs() < HUGE {
         true => Tree::Int(number as i128),
@@ -77,8 +77,8 @@ enum Field<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The next field with its number: nothing outside if the bytes are no message, nothing inside at
-/// their end.
+/// The next field with its number. `None` if the bytes are not a message, `Some(None)` at their
+/// end.
 #[expect(clippy::option_option, reason = "the end of a message is not a mistake in it")]
 fn next<'a>(bytes: &mut &'a [u8]) -> Option<Option<(u64, Field<'a>)>> {
     if bytes.is_empty() {

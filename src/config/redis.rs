@@ -1,4 +1,4 @@
-//! `redis`: where all gateways count together.
+//! `redis`: the Redis that all gateways share.
 
 use super::fields::Fields;
 use super::node::Node;
@@ -6,7 +6,7 @@ use super::table::ON_FAILURES;
 use diana_policy::redis::{OnFailure, Redis};
 use diana_policy::time::{Micros, SECOND};
 
-/// What means nothing to a proxy, which logs in by itself and shares its connections.
+/// Keys without a meaning for a proxy, which authenticates itself and shares its connections.
 const DIRECT: &[&str] = &["username_env", "password_env", "db"];
 
 const TIMEOUT: Micros = 20 * SECOND / 1000;

@@ -1,4 +1,4 @@
-//! `remote`: a configuration centre.
+//! `remote`: a configuration server.
 
 use super::fields::Fields;
 use super::headers::{self, Reserved};
@@ -10,14 +10,14 @@ use diana_policy::remote::{Header, Remote};
 use diana_policy::time::{Micros, SECOND, spell};
 use diana_policy::tree::Tree;
 
-/// What `path` may be.
+/// The allowed values of `path`.
 pub const PATH: Allowed = Allowed::Text(
     "a path such as `/diana.yaml`, which begins with `/`, with its query, up to 2048 visible ASCII \
      characters",
     |text| text.starts_with('/') && is_visible(text, 2048),
 );
 
-/// What `value` may be.
+/// The allowed values of `value`.
 pub const POINTER: Allowed = Allowed::Text(
     "a JSON pointer such as `/kvs/0/value`, which begins with `/`, with `~0` for `~` and `~1` for `/` in \
      a name",
@@ -77,7 +77,7 @@ fn body(fields: &Fields<'_>, method: &str) -> Option<String> {
     Some(text.into())
 }
 
-/// A centre must not be asked again before it has answered.
+/// The timeout must not exceed the interval, so that at most one request is pending.
 fn timeout(fields: &Fields<'_>, every: Micros) -> Micros {
     let timeout = fields.number("timeout");
     if let (Some(node), true) = (fields.get("timeout"), timeout.is_some_and(|it| it > every)) {

@@ -1,4 +1,4 @@
-//! Collects the problems of the documents while they are read.
+//! Collects the problems of the documents.
 
 use std::cell::{Cell, RefCell};
 
@@ -6,10 +6,10 @@ use super::place::{Place, Source};
 use super::problem::{Problem, Problems, SHOWN};
 use diana_policy::tree::Tree;
 
-/// How many problems are kept: beyond them a document is not worth the time and the memory.
+/// Maximum number of stored problems. Further ones are counted, to save time and memory.
 const KEPT: usize = 200;
 
-/// The documents, and what is wrong with them.
+/// The documents and their problems.
 #[derive(Debug)]
 pub struct Report<'a> {
     source: &'a Source,
@@ -29,12 +29,13 @@ impl<'a> Report<'a> {
         &self.source.documents
     }
 
-    /// Whether nothing is wrong so far.
+    /// Returns true if there are no problems.
     pub fn is_empty(&self) -> bool {
         self.found.borrow().is_empty()
     }
 
-    /// Whether most further problems are only counted, so that their messages need no care.
+    /// Returns true if most further problems are only counted, so that their messages do not
+    /// matter.
     pub fn is_full(&self) -> bool {
         self.found.borrow().len() >= KEPT
     }
@@ -43,7 +44,7 @@ impl<'a> Report<'a> {
     pub fn add(&self, place: Place, message: String) {
         let mut found = self.found.borrow_mut();
         let is_known = |(other, said): &(Place, String)| *other == place && *said == message;
-        // Several rules may say the same of what they share.
+        // Several rules may report the same problem of a shared part.
         if found.iter().any(is_known) {
             return;
         }

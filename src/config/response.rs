@@ -1,4 +1,4 @@
-//! `response`: the answer to a refused request.
+//! `response`: the response to a refused request.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use diana_policy::{BodyPiece, LimitFields, Response};
 
 const MAX_BODY: usize = 8 << 10;
 
-/// Headers that Diana sets itself, each with a hint.
+/// Headers that Diana sets, each with a hint.
 const OWN: Reserved = &[
     ("retry-after", ""),
     ("x-envoy-ratelimited", ""),
@@ -21,10 +21,10 @@ const OWN: Reserved = &[
     ("host", ""),
 ];
 
-/// Headers that tell the limits where `fields` says so.
+/// Headers with the limits in one setting of `fields`.
 const X_RATE_LIMIT: &[&str] = &["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
 
-/// What a body may hold that is replaced.
+/// Placeholders in a body.
 const PIECES: [(&str, BodyPiece); 5] = [
     ("{rule}", BodyPiece::Rule),
     ("{retry_after}", BodyPiece::RetryAfter),
@@ -33,7 +33,7 @@ const PIECES: [(&str, BodyPiece); 5] = [
     ("{id}", BodyPiece::Id),
 ];
 
-/// The answer where nothing is configured.
+/// The default response.
 pub fn standard() -> Response {
     Response {
         status: 503,
@@ -46,12 +46,13 @@ pub fn standard() -> Response {
     }
 }
 
-/// Whether Diana sets a header of this name itself in some answer.
+/// Returns true if Diana sets a header of this name in some responses.
 pub fn is_own(name: &str) -> bool {
     OWN.iter().any(|(own, _)| *own == name) || X_RATE_LIMIT.contains(&name)
 }
 
-/// Reads `response` of the document, of an entry or of a rule. What it leaves out is as in `outer`.
+/// Reads `response` of the document, of an entry or of a rule. Absent keys are inherited from
+/// `outer`.
 pub fn read(around: &Fields<'_>, outer: &Rc<Response>) -> Rc<Response> {
     let Some(fields) = around.mapping("response") else { return Rc::clone(outer) };
     let mut response = Response::clone(outer);
@@ -83,7 +84,7 @@ pub fn read(around: &Fields<'_>, outer: &Rc<Response>) -> Rc<Response> {
     Rc::new(response)
 }
 
-/// A body as the pieces that it is put together from.
+/// Splits a body at its placeholders.
 fn pieces(mut body: &str) -> Vec<BodyPiece> {
     let mut pieces = Vec::new();
     while !body.is_empty() {

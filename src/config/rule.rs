@@ -28,10 +28,10 @@ use diana_policy::time::Now;
 use diana_policy::tree::Tree;
 use diana_policy::{Absent, Response, Rule, Scope};
 
-/// Most actors that one key is made of.
+/// Maximum number of parts of a compound key.
 const MAX_PARTS: usize = 8;
 
-/// Reads a rule; `outer` is the response of its entry.
+/// Reads a rule. `outer` is the response of its entry.
 pub fn read(
     node: &Node<'_>,
     outer: &Rc<Response>,
@@ -72,7 +72,7 @@ pub fn read(
     }
     Some(Rule {
         name,
-        // Known once all rules are.
+        // Computed after all rules are read.
         fingerprint: 0,
         actor: actor?,
         quota: limiter.quota,
@@ -96,7 +96,7 @@ pub fn read(
     })
 }
 
-/// Indices of the actors that make the key; none for `all`.
+/// The indices of the actors in the key. Empty for `all`.
 fn actor(fields: &Fields<'_>, context: &Context<'_>) -> Option<Vec<usize>> {
     let allowed = allowed_actors(context);
     let node = fields.node_as("actor", &allowed)?;
@@ -133,7 +133,7 @@ fn index(
     context: &Context<'_>,
     allowed: &dyn Display,
 ) -> Option<usize> {
-    // The seed document writes `actor` where it means the account.
+    // The seed document uses `actor` for the account.
     let wanted = if name == "actor" { "account" } else { name };
     let index = context.actors.iter().position(|known| known.actor.name == wanted);
     if index.is_none() {
@@ -161,7 +161,7 @@ fn all_is_one_caller(fields: &Fields<'_>, enforce: u8) {
     }
 }
 
-/// The name that the rule was given; empty if it has none.
+/// The configured name of the rule. Empty if there is none.
 fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
     let Some(text) = fields.text("name") else { return String::new() };
     if context.names.borrow_mut().insert(Cow::Owned(text.into()), 2).is_some() {
@@ -170,7 +170,7 @@ fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
     text.into()
 }
 
-/// From what per cent of its limit on admitted requests are counted.
+/// The percentage of the limit above which admitted requests are counted.
 fn near(fields: &Fields<'_>, algorithm: Option<&dyn Algorithm>) -> Option<u8> {
     let node = fields.get("near")?;
     let near = fields.number("near")?;

@@ -1,4 +1,5 @@
-//! The JSON Schema of a configuration, made of the declared mappings and of the comments in the reference.
+//! The JSON Schema of a configuration, generated from the declarations of mappings and the comments
+//! of the reference.
 
 mod words;
 
@@ -18,7 +19,7 @@ pub fn schema() -> Value {
     let words = Words::read();
     let mut definitions = Map::new();
     define(&DOCUMENT, &words, &mut definitions);
-    // The shorter forms: one block, and a list of blocks.
+    // Also allows the shorter forms: one block, and a list of blocks.
     let (document, entry) = (reference(&DOCUMENT), reference(&ENTRY));
     json!({
         "$schema": DIALECT,
@@ -28,12 +29,12 @@ pub fn schema() -> Value {
     })
 }
 
-/// Adds a mapping, and those below it.
+/// Adds a mapping and the mappings that it contains.
 fn define(mapping: &Mapping, words: &Words, definitions: &mut Map<String, Value>) {
     if definitions.contains_key(mapping.name) {
         return;
     }
-    // An entry before it is finished stops the recursion of a mapping that contains itself.
+    // The placeholder ends the recursion of a mapping that contains itself.
     definitions.insert(mapping.name.into(), Value::Null);
     let keys = mapping.all();
     let property = |key: &MappingKey| {

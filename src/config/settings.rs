@@ -13,18 +13,18 @@ use diana_policy::{Accepted, Limit};
 
 const DEFAULT_KEYS: usize = 100_000;
 
-/// Most that the tables of a worker may grow to. A VM has 1 GiB, and during a change of the
-/// configuration the old tables live beside the new ones.
+/// Maximum size of a worker's tables. A VM has 1 GiB, and during a configuration change it holds
+/// the old and the new tables.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// What `namespace` may be.
+/// The allowed values of `namespace`.
 pub const NAMESPACE: Allowed =
     Allowed::Text("1 … 64 of the characters A-Z, a-z, 0-9, `_` and `-`", |text| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
         (1..=64).contains(&text.len()) && text.bytes().all(is_plain)
     });
 
-/// What no remote document can change.
+/// The settings that a remote document cannot change.
 pub fn own(top: &Fields<'_>) -> Own {
     Own {
         keys: top.number("keys").unwrap_or(DEFAULT_KEYS),
@@ -37,9 +37,10 @@ pub fn own(top: &Fields<'_>) -> Own {
     }
 }
 
-/// The `keys` with which the tables cannot outgrow a VM: one that dies of it forgets what everybody
-/// used. A number that was asked for and does not fit is a problem, and the default gives way. Rules
-/// that no number would do for are a problem, too: overflow buckets take their room whatever it is.
+/// The largest `keys` up to the wanted number with which the tables fit into a VM: a VM that runs
+/// out of memory loses all usage. If a configured number does not fit, that is a problem, and the
+/// default is reduced. Rules that do not fit with any number are a problem, too, since
+/// overflow buckets have a fixed size.
 pub fn fit(top: &Fields<'_>, limits: &[Limit], keys: usize) -> usize {
     let bytes = |keys| memory(limits, keys).worker;
     let fewer = |keys: &usize| Some(keys * 9 / 10).filter(|&fewer| fewer > 0);
@@ -64,8 +65,8 @@ pub fn fit(top: &Fields<'_>, limits: &[Limit], keys: usize) -> usize {
     fits.unwrap_or(1)
 }
 
-/// The advice about callers for whom there is less room than by default, or than a gateway asks for whose rules come from a
-/// centre.
+/// Advice about a reduced number of callers, compared with the default, or with the gateway's
+/// setting for remote rules.
 pub fn advice(limits: &[Limit], wanted: usize, keys: usize) -> Option<Advice> {
     let rules: usize = limits.iter().map(|limit| limit.rules.len()).sum();
     (keys < wanted).then(|| {

@@ -1,4 +1,4 @@
-//! Every key of a document, declared once: for its reader, for messages, and for the schema.
+//! The declaration of every key, for readers, messages and the schema.
 
 pub mod limits;
 pub mod rule;
@@ -99,7 +99,7 @@ static RESPONSE: Mapping = mapping(
     ],
 );
 
-/// The fields of answers that report limits.
+/// The response fields that contain limits.
 pub const FIELDS: Choices<LimitFields> =
     &[("ietf", LimitFields::Ietf), ("x-ratelimit", LimitFields::XRateLimit)];
 
@@ -119,7 +119,7 @@ static REDIS: Mapping = mapping(
     ],
 );
 
-/// What rules do while Redis is away.
+/// The behaviour of rules while Redis is unavailable.
 pub const ON_FAILURES: Choices<OnFailure> =
     &[("gateway", OnFailure::Gateway), ("allow", OnFailure::Allow), ("deny", OnFailure::Deny)];
 const ON_FAILURE: Allowed = Choice(|| words(ON_FAILURES));
@@ -147,10 +147,10 @@ static REMOTE: Mapping = mapping(
     ],
 );
 
-/// Methods with which a configuration centre is asked.
+/// HTTP methods of requests to a configuration server.
 pub const METHODS: Choices<&str> = &[("GET", "GET"), ("POST", "POST")];
 
-/// A header's value, which may lie in the environment.
+/// A header's value, possibly from the environment.
 pub const HEADER: Allowed = Either(&[VALUE, Map(&FROM_ENVIRONMENT)]);
 static FROM_ENVIRONMENT: Mapping =
     mapping("variable", "a mapping such as `{env: DIANA_TOKEN}`", &[required("env", VARIABLE)]);

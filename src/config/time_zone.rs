@@ -1,4 +1,4 @@
-//! `time_zone`: an offset, or a rule as POSIX writes it in `TZ`.
+//! `time_zone`: an offset, or a POSIX rule as in `TZ`.
 
 use crate::node::Node;
 use diana_policy::{Summer, Zone};
@@ -9,9 +9,9 @@ const ALLOWED: &str = "an offset such as \"+08:00\", -14:00 … +14:00, or Z, or
 const NAMES: &str = "names of time zones are not available in this release: write the rule, which is the last line of \
                      the zone's file in `zoneinfo`";
 
-/// Seconds of 14 hours.
+/// Maximum offset from UTC in seconds: 14 hours.
 const FARTHEST: i32 = 14 * HOUR;
-/// Seconds of 12 hours, by which clocks change at most.
+/// Maximum shift of summer time in seconds: 12 hours.
 const LARGEST: u32 = 12 * HOUR.unsigned_abs();
 const HOUR: i32 = 3_600;
 
@@ -21,12 +21,12 @@ const FAR: &str = "it is more than 14 hours away from UTC";
 const SHIFT: &str = "it changes clocks by more than 12 hours";
 const NEVER: &str = "it begins and ends summer time at the same instant";
 
-/// Where a day begins.
+/// A parsed time zone.
 #[derive(Debug, Default)]
 pub struct TimeZone {
-    /// As numbers.
+    /// The zone as numbers.
     pub zone: Zone,
-    /// As it is written, if it is a rule.
+    /// Its text, if it is a rule.
     pub rule: Option<String>,
 }
 
@@ -50,14 +50,14 @@ pub fn read(node: &Node<'_>) -> TimeZone {
     TimeZone::default()
 }
 
-/// Whether something that is no rule looks like `Europe/Berlin`.
+/// Returns true if an invalid rule looks like `Europe/Berlin`.
 fn is_name(text: &str) -> bool {
     let first = text.split(',').next().unwrap_or_default();
     let is_letter = |one: char| one.is_ascii_alphabetic();
     first.starts_with(is_letter) && (first.contains('/') || first.chars().all(is_letter))
 }
 
-/// Seconds that `+08:00` is ahead of UTC.
+/// The offset from UTC in seconds, written as `+08:00`.
 fn offset(text: &str) -> Option<i32> {
     if text == "Z" || text == "UTC" {
         return Some(0);

@@ -1,4 +1,4 @@
-//! What single values may be: names, durations, sizes.
+//! Single values: names, durations, sizes.
 
 use std::fmt::Display;
 
@@ -8,13 +8,13 @@ use diana_policy::Prefix;
 use diana_policy::time::{DURATIONS, Micros, amount};
 use diana_policy::tree::Tree;
 
-/// Longest name.
+/// Maximum length of a name.
 pub const LONGEST: usize = 64;
 
 /// A name.
 pub const NAME: Allowed = Allowed::Text("1 … 64 of the characters a-z, 0-9, `_` and `-`", is_name);
 
-/// Returns true if `name` is one.
+/// Returns true if `name` is valid.
 pub fn is_name(name: &str) -> bool {
     let plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
@@ -27,14 +27,14 @@ pub const CLUSTER: Allowed =
         is_visible(text, 255)
     });
 
-/// The name of a variable.
+/// The name of an environment variable.
 pub const VARIABLE: Allowed =
     Allowed::Text("the name of a variable: A-Z, a-z, 0-9 and `_`", |text| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         is_visible(text, 255) && text.bytes().all(is_plain)
     });
 
-/// Returns true if `text` has no spaces, and up to `most` bytes.
+/// Returns true if `text` has 1 to `most` bytes and no spaces.
 pub fn is_visible(text: &str, most: usize) -> bool {
     (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
@@ -74,12 +74,12 @@ fn whole(tree: &Tree) -> Option<u64> {
     }
 }
 
-/// The whole number that a text contains.
+/// The whole number in a text.
 fn written(tree: &Tree) -> Option<u64> {
     tree.text()?.replace(['_', ',', ' '], "").parse().ok()
 }
 
-/// What is a duration, in ticks; nothing if it is none, or too long for a number.
+/// A duration in ticks. `None` if the value is not one, or overflows.
 pub fn ticks(tree: &Tree) -> Option<Micros> {
     match tree {
         Tree::Int(0) => Some(0),

@@ -1,5 +1,5 @@
-//! Bytes to trees: YAML, of which JSON is a part. What is built is bounded, since aliases can make
-//! a short text mean a huge tree.
+//! Parses YAML, which includes JSON, into trees. Their size is bounded, since a short text with
+//! aliases can expand to a huge tree.
 
 mod aliases;
 mod characters;
@@ -13,20 +13,19 @@ use super::place::Source;
 use super::problem::{Position, Problem, Problems};
 use diana_policy::tree::Tree;
 
-/// Largest size of all the trees together, where a node counts 1 and its text 1 for every 32 bytes.
+/// Maximum size of all trees together. A node counts 1, and its text 1 per 32 bytes.
 const MAX_SIZE: usize = 200_000;
 
-/// Most pieces that are kept for aliases.
+/// Maximum number of events stored for aliases.
 const MAX_KEPT: usize = 100_000;
 
-/// Deepest nesting.
+/// Maximum nesting.
 const MAX_DEPTH: usize = 32;
 
 impl Source {
-    /// Reads YAML or JSON, whatever it means.
+    /// Parses YAML or JSON without interpreting it.
     ///
-    /// # Errors
-    /// The problem that it has.
+    /// # Errors The syntax error.
     pub fn read(bytes: &[u8]) -> Result<Source, Problems> {
         let text = characters::check(bytes)?;
         let mut reader =
@@ -50,7 +49,7 @@ fn problems(Error { position, message }: Error, text: &str) -> Problems {
     Problems::new(list, 0)
 }
 
-/// Why there are no documents.
+/// Why parsing failed.
 enum Failure {
     NoYaml(Error),
     Refused(Position, &'static str),
@@ -64,9 +63,9 @@ impl From<Error> for Failure {
 
 struct Reader<'t> {
     events: Expanded<'t>,
-    /// How much may still be built.
+    /// The remaining size.
     left: usize,
-    /// Of all that is built.
+    /// The positions of all nodes so far.
     positions: Vec<Position>,
 }
 
@@ -76,7 +75,7 @@ impl<'t> Reader<'t> {
         loop {
             let event = self.events.next()?;
             match event.kind {
-                // A text without any document means the same as an empty one.
+                // A text without a document is equivalent to an empty one.
                 Kind::End if documents.is_empty() => {
                     self.positions.push(event.position);
                     return Ok(vec![Tree::Null]);
@@ -87,7 +86,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The tree of the node that begins with `event`, below so many lists and mappings.
+    /// The tree of the node that begins with `event`, at nesting `depth`.
     fn tree(&mut self, event: Event<'t>, depth: usize) -> Result<Tree, Failure> {
         let Event { position, tag, kind, .. } = event;
         let refused = |message| Failure::Refused(position, message);
@@ -118,7 +117,7 @@ impl<'t> Reader<'t> {
         Ok(items)
     }
 
-    /// Keys are the text that stands there, whatever it looks like.
+    /// Reads a mapping. Keys are kept as written, even if they look like numbers.
     fn map(&mut self, depth: usize) -> Result<Vec<(String, Tree)>, Failure> {
         let mut pairs = Vec::new();
         while let Some(Event { position, kind, .. }) = self.inner()? {
@@ -133,13 +132,13 @@ impl<'t> Reader<'t> {
         Ok(pairs)
     }
 
-    /// What the innermost list or mapping holds next.
+    /// The next event of the innermost list or mapping. `None` at its end.
     fn inner(&mut self) -> Result<Option<Event<'t>>, Failure> {
         let event = self.events.next()?;
         Ok(if matches!(event.kind, Kind::Close | Kind::End) { None } else { Some(event) })
     }
 
-    /// Takes note of a node, unless there are too many.
+    /// Records the position of a node, unless there are too many.
     fn count(&mut self, position: Position, text: &str) -> Result<(), Failure> {
         let Some(left) = self.left.checked_sub(1 + text.len() / 32) else {
             let message = "too large: more than 200000 nodes, aliases counted each time";

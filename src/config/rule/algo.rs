@@ -1,5 +1,4 @@
-//! The part of a rule that its algorithm is built from. What there is to read stands in the
-//! registry of algorithms.
+//! The algorithm of a rule. Its keys are declared in the registry of algorithms.
 
 use std::rc::Rc;
 
@@ -13,30 +12,30 @@ use diana_algorithm::{Algorithm, Conflict, Entry, REGISTRY, Setting, counted};
 use diana_policy::time::Unit;
 use diana_policy::{Quota, Scope, Settling, Told, Zone};
 
-/// A rule's algorithm and what it was built from.
+/// A rule's algorithm and its parameters.
 pub struct Limiter {
-    /// The numbers.
+    /// The quota.
     pub quota: Quota,
-    /// Where trusted data says how many permits there are, if it does.
+    /// The source of the `rpu` in trusted data, if there is one.
     pub told_rpu: Option<Told>,
-    /// Where requests say what they take, if they do.
+    /// The source of the cost in requests, if there is one.
     pub told: Option<Told>,
-    /// How what was reserved is settled, if it is.
+    /// The settlement of reservations, if there is one.
     pub settling: Option<Settling>,
-    /// What the algorithm is known by.
+    /// The entry of the algorithm in the registry.
     pub entry: &'static Entry,
     /// The algorithm.
     pub algorithm: Rc<dyn Algorithm>,
 }
 
 impl Limiter {
-    /// Whether it limits how many requests there are at a time.
+    /// Returns true if the rule limits concurrent requests.
     pub fn is_in_flight(&self) -> bool {
         self.settling.as_ref().is_some_and(|settling| settling.is_place)
     }
 }
 
-/// Reads the limiter of a rule in a time zone; `scope` says how widely it is to be counted.
+/// Reads the algorithm of a rule, for a time zone and a scope.
 pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<Limiter> {
     let entry = entry(fields);
     if scope == Scope::Global {
@@ -56,7 +55,7 @@ pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<Limiter> {
         wrong.push("unit");
     }
     let entry = entry?;
-    // Something else stands in for what is wrong, so that conflicts of the other keys show.
+    // Defaults replace invalid values, so that conflicts of the other keys are reported too.
     let Cost { most: cost, told, answered } = cost.unwrap_or(Cost::ONE);
     let settling = settling::read(fields, answered, cost);
     let (unit, rpu) = (unit.unwrap_or(Unit::Second), rpu.unwrap_or(1));
@@ -94,7 +93,7 @@ fn entry(fields: &Fields<'_>) -> Option<&'static Entry> {
     REGISTRY.get(name / 2)
 }
 
-/// Reports what Redis cannot count by: an algorithm, unless accounts are counted by the day, or a key.
+/// Reports features that Redis does not support: the algorithm, except for daily quotas, or a key.
 fn refuse_local(fields: &Fields<'_>, entry: Option<&'static Entry>) {
     let refuse = |what: &str| {
         let message = format!("`{what}` is not available across gateways; allowed: local, gateway");
@@ -114,7 +113,7 @@ fn refuse_local(fields: &Fields<'_>, entry: Option<&'static Entry>) {
     names.into_iter().for_each(refuse);
 }
 
-/// Reports an algorithm that can count by a month only as if all were of one length.
+/// Reports `month` for an algorithm that requires a fixed length.
 fn refuse_months(fields: &Fields<'_>, entry: &Entry) {
     let able = REGISTRY.iter().filter(|entry| entry.by_calendar).map(|entry| entry.short);
     let able = able.collect::<Vec<_>>().join(", ");
@@ -133,7 +132,7 @@ fn unit(fields: &Fields<'_>) -> Option<Unit> {
     }
 }
 
-/// The optional keys that `entry` takes. Those of an unknown algorithm may be the keys of any.
+/// The optional keys of `entry`. An unknown algorithm may have the keys of any other.
 fn keys(entry: Option<&'static Entry>) -> Vec<&'static Setting> {
     match entry {
         Some(entry) => entry.keys.iter().collect(),
@@ -141,8 +140,7 @@ fn keys(entry: Option<&'static Entry>) -> Vec<&'static Setting> {
     }
 }
 
-/// A quota with the optional keys that `entry` takes, and those that are wrong, which are left out of
-/// it.
+/// A quota with the optional keys of `entry`. Invalid keys are listed and left out of it.
 pub fn options(fields: &Fields<'_>, entry: Option<&'static Entry>) -> (Quota, Vec<&'static str>) {
     let mut quota = Quota::new(Unit::Second, 0);
     let mut wrong = Vec::new();
@@ -163,7 +161,7 @@ pub fn options(fields: &Fields<'_>, entry: Option<&'static Entry>) -> (Quota, Ve
     (quota, wrong)
 }
 
-/// Reports a key that other algorithms take.
+/// Reports a key of other algorithms.
 fn misplaced(node: &Node<'_>, name: &str, entry: &Entry) {
     let takes = |entry: &&Entry| entry.keys.iter().any(|key| key.name == name);
     let takers: Vec<&str> = REGISTRY.iter().filter(takes).map(|entry| entry.short).collect();

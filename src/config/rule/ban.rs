@@ -12,7 +12,7 @@ pub fn read(rule: &Fields<'_>) -> Option<Ban> {
     let period = fields.number("for");
     let max = if fields.has("max") { fields.number("max") } else { period };
     let halve_after = fields.number("halve_after").or(max);
-    // `blame` reads it again, once the rest of the rule is known.
+    // Only validates. `blame` reads it again after the rest of the rule.
     fields.choice("on", ON);
     let (period, max) = (period?, max?);
     if max < period {
@@ -23,12 +23,12 @@ pub fn read(rule: &Fields<'_>) -> Option<Ban> {
     Some(Ban { after: after?, within: within?, period, max, halve_after: halve_after? })
 }
 
-/// Returns true if the `ban` of a rule is for outcomes that count, not for refusals.
+/// Returns true if the `ban` of a rule counts outcomes instead of refusals.
 pub fn is_by_outcome(rule: &Fields<'_>) -> bool {
     rule.mapping("ban").and_then(|ban| ban.choice("on", ON)).unwrap_or(false)
 }
 
-/// Finds what `on` of a ban cannot mean beside what else its rule says.
+/// Reports conflicts of a ban's `on` with the rest of the rule.
 pub fn blame(rule: &Fields<'_>, ban: &Ban, quota: &Quota, settling: Option<&Settling>) {
     if !is_by_outcome(rule) {
         return;
@@ -38,7 +38,7 @@ pub fn blame(rule: &Fields<'_>, ban: &Ban, quota: &Quota, settling: Option<&Sett
     if settling.is_none_or(|settling| settling.count.is_none()) {
         on.key_problem("`counted` means nothing without `count`".into());
     }
-    // In any time so long begin as many units and one more.
+    // A period of `within` overlaps at most this number of units.
     let units = ban.within.div_ceil(Windows::of(quota).shortest()).saturating_add(1);
     let most = rpu.saturating_mul(units).saturating_add(burst.unwrap_or(0));
     if ban.after > most {

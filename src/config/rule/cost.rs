@@ -1,4 +1,4 @@
-//! `cost` of a rule: a number, or where requests say what they take.
+//! `cost` of a rule: a number, or the source of one.
 
 use super::settling;
 use crate::fields::Fields;
@@ -8,22 +8,22 @@ use diana_policy::{Answered, IdentitySource, Told};
 use diana_request::cost::Teller;
 use diana_request::identity::{header, metadata};
 
-/// What requests take.
+/// The cost of requests.
 pub struct Cost {
-    /// Permits that each takes, or takes at most.
+    /// The cost of each request, or the maximum if it varies.
     pub most: u64,
-    /// Where they say it, if they do.
+    /// The source of the cost in requests, if there is one.
     pub told: Option<Told>,
-    /// Permits to be reserved, and where the response says what was used, if it does.
+    /// The permits to reserve, and the source of the usage in the response, if there is one.
     pub answered: Option<(u64, Answered)>,
 }
 
 impl Cost {
-    /// The same for all.
+    /// A cost of one permit.
     pub const ONE: Cost = Cost { most: 1, told: None, answered: None };
 }
 
-/// Reads `cost`, by default one permit.
+/// Reads `cost`. The default is one permit.
 pub fn read(rule: &Fields<'_>) -> Option<Cost> {
     let Some(node) = rule.get("cost") else { return Some(Cost::ONE) };
     match node.tree() {
@@ -49,7 +49,7 @@ pub fn read(rule: &Fields<'_>) -> Option<Cost> {
     Some(Cost { most: most?, told: Some(told), answered: None })
 }
 
-/// Where requests say it: exactly one place.
+/// The source of the cost in requests. Exactly one must be given.
 fn source(fields: &Fields<'_>) -> Option<IdentitySource> {
     let (kind, value) = fields.place(&[header::KIND.name, metadata::KIND.name])?;
     let source = IdentitySource { kind, value: value.tree().clone(), options: Vec::new() };

@@ -1,7 +1,9 @@
-//! What makes a rule the same rule in the next configuration, so that what was used stays used.
+//! The fingerprint of a rule. Rules with equal fingerprints in successive configurations continue
+//! the same counts.
 //!
-//! It is the rule's name, or else its path, what else must hold, its actor, and how-manyth of its
-//! kind it is; always together with what gives its state a meaning. Everything else may change.
+//! It depends on the rule's name, or else on its path, conditions, actor and its index among rules
+//! of the same kind. In addition it depends on everything that determines the meaning of the state.
+//! All other settings can change.
 
 use crate::actors::Known;
 use diana_algorithm::{self as algorithm, Entry};
@@ -10,7 +12,7 @@ use diana_policy::time::Unit;
 use diana_policy::tree::Tree;
 use diana_policy::{Limit, Prefix, Rule, Scope};
 
-/// The fingerprint of an entry: its paths, and what else must hold as it is written.
+/// The fingerprint of an entry: its paths and conditions as written.
 pub fn of_entry(urls: &[Prefix], conditions: Option<&Tree>, unless: Option<&Tree>) -> u64 {
     let mut hasher = KeyHasher::public();
     for url in urls {
@@ -23,14 +25,14 @@ pub fn of_entry(urls: &[Prefix], conditions: Option<&Tree>, unless: Option<&Tree
     hasher.finish().hash
 }
 
-/// Gives every rule its fingerprint; `zone` is the text of a time zone with rules of its own. Names that were not given
-/// are still empty.
+/// Sets the fingerprint of every rule. `zone` is the text of a time zone with rules for summer
+/// time. Names that were not configured are still empty.
 pub fn fill(limits: &mut [Limit], actors: &[Known], zone: Option<&str>) {
     let mut kinds = Vec::new();
     for limit in limits {
         for rule in &mut limit.rules {
             let kind = kind(limit.fingerprint, rule, actors, zone);
-            // They stay sorted, so that thousands of rules take no longer than they have to.
+            // The list is sorted, so that the time for thousands of rules is not quadratic.
             let (first, behind) = (
                 kinds.partition_point(|known| *known < kind),
                 kinds.partition_point(|known| *known <= kind),
@@ -46,7 +48,7 @@ pub fn fill(limits: &mut [Limit], actors: &[Known], zone: Option<&str>) {
 fn kind(entry: u64, rule: &Rule, actors: &[Known], zone: Option<&str>) -> u64 {
     let mut hasher = KeyHasher::public();
     let mut number = |number: i64| hasher.part(0, &number.to_le_bytes());
-    // A month is as long as no other unit.
+    // 0 is not the length of any other unit.
     let unit = rule.quota.unit;
     number(if unit == Unit::Month { 0 } else { unit.micros().cast_signed() });
     number(rule.scope as i64);
@@ -56,7 +58,7 @@ fn kind(entry: u64, rule: &Rule, actors: &[Known], zone: Option<&str>) -> u64 {
     number(rule.words as i64);
     hasher.part(1, rule.algo.as_bytes());
     if let Some(shape) = rule.daily {
-        // In Redis nobody can wait for midnight before the counts lie elsewhere.
+        // In Redis a change of the layout takes effect at once, not at midnight.
         let layout = if rule.scope == Scope::Global { shape.layout() } else { [0; 4] };
         layout.iter().for_each(|number| hasher.part(5, &number.to_le_bytes()));
     }
@@ -74,7 +76,7 @@ fn kind(entry: u64, rule: &Rule, actors: &[Known], zone: Option<&str>) -> u64 {
     hasher.finish().hash
 }
 
-/// Adds a tree; the kinds of its nodes and the lengths of lists keep different trees apart.
+/// Adds a tree. The kinds of nodes and the lengths of lists distinguish different trees.
 fn add(hasher: &mut KeyHasher, tree: &Tree) {
     match tree {
         Tree::Null => hasher.part(10, &[]),

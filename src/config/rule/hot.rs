@@ -6,7 +6,7 @@ use crate::fields::Fields;
 use crate::headers;
 use diana_policy::Hot;
 
-/// Reads `hot`; `is_all` says whether the rule is for everybody as one.
+/// Reads `hot`. `is_all` is true for a rule for `all`.
 pub fn read(rule: &Fields<'_>, is_all: bool, context: &Context<'_>) -> Option<Hot> {
     if let (Some(node), true) = (rule.get("hot"), is_all) {
         node.key_problem(

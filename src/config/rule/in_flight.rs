@@ -1,4 +1,4 @@
-//! `in_flight` of a rule: how many requests there may be at a time, in place of how many in a unit of time.
+//! `in_flight` of a rule: the limit of concurrent requests, in place of a rate.
 
 use super::algo::Limiter;
 use crate::fields::Fields;
@@ -6,10 +6,10 @@ use diana_algorithm::IN_FLIGHT;
 use diana_policy::time::Unit;
 use diana_policy::{Quota, Settling};
 
-/// What counts requests by the time, or by what they take.
+/// Keys of rules that count by time or by cost.
 const OTHERS: &[&str] = &["unit", "rpu", "algo", "cost", "count", "ban", "quota"];
 
-/// Reads the limiter of a rule that has the key.
+/// Reads the algorithm of a rule with this key.
 pub fn read(fields: &Fields<'_>) -> Option<Limiter> {
     let more = fields.more();
     let others = OTHERS.iter().copied().chain(more.iter().map(|key| key.name));
@@ -21,7 +21,7 @@ pub fn read(fields: &Fields<'_>) -> Option<Limiter> {
     if !others.is_empty() {
         return None;
     }
-    // A unit means nothing to it.
+    // The unit has no meaning for this algorithm.
     let quota = Quota::new(Unit::Second, limit);
     let algorithm = (IN_FLIGHT.build)(&quota).ok()?;
     let settling = Settling { reserve: 1, told: None, count: None, bans: false, is_place: true };

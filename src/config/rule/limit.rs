@@ -1,4 +1,4 @@
-//! `rpu` of a rule: a number, or where trusted data says it.
+//! `rpu` of a rule: a number, or its source in trusted data.
 
 use crate::fields::Fields;
 use crate::node::Node;
@@ -7,11 +7,11 @@ use diana_policy::tree::Tree;
 use diana_policy::{IdentitySource, Told};
 use diana_request::identity::{self, jwt_claim, metadata};
 
-/// How much a rule allows.
+/// The `rpu` of a rule.
 pub struct Limit {
-    /// Permits in a unit, or the most that data may say.
+    /// Permits per unit, or the maximum of the source.
     pub most: u64,
-    /// Where it says so, if it does.
+    /// The source, if there is one.
     pub told: Option<Told>,
 }
 
@@ -29,7 +29,7 @@ pub fn read(rule: &Fields<'_>) -> Option<Limit> {
     Some(Limit { most: most?, told: Some(told) })
 }
 
-/// Where it is said: exactly one place, which callers cannot choose.
+/// The source in trusted data: exactly one, which clients cannot choose.
 fn source(node: &Node<'_>, fields: &Fields<'_>) -> Option<IdentitySource> {
     let (kind, value) = fields.place(&[metadata::KIND.name, jwt_claim::KIND.name])?;
     let payload = match kind == jwt_claim::KIND.name {

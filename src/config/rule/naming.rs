@@ -1,4 +1,4 @@
-//! Names of rules that were given none: `<url>-<actor>-<unit>-<algo>[-2]`, or `<url>-<actor>-in_flight[-2]`.
+//! Default names of rules: `<url>-<actor>-<unit>-<algo>[-2]`, or `<url>-<actor>-in_flight[-2]`.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use crate::fields::Names;
 use crate::values::LONGEST;
 use diana_policy::{Limit, Prefix, Rule};
 
-/// Names the rules that have no name yet. `taken` holds the names that are given, each with the
-/// number that would follow it.
+/// Sets the names of rules without one. `taken` holds the configured names, each with the number
+/// for the next rule of that name.
 pub fn fill(limits: &mut [Limit], actors: &[Known], mut taken: Names<'_>) {
     for Limit { urls, rules, .. } in limits {
         let Some(url) = urls.first() else { continue };
@@ -18,7 +18,7 @@ pub fn fill(limits: &mut [Limit], actors: &[Known], mut taken: Names<'_>) {
     }
 }
 
-/// `base`, or else the first of `base-2`, `base-3`, … that nobody has.
+/// `base`, or the first of `base-2`, `base-3`, … that is free.
 fn free(base: &str, taken: &mut Names<'_>) -> String {
     let mut number = taken.get(base).copied().unwrap_or(2);
     let mut name = base.to_string();
@@ -50,7 +50,7 @@ fn base(url: &Prefix, rule: &Rule, actors: &[Known]) -> String {
     format!("{}{tail}", cut(&format!("{url}-{actor}"), room))
 }
 
-/// A path in the alphabet of names: `/share/qq` is `share-qq`, and `/` is `root`.
+/// A path in the alphabet of names: `/share/qq` becomes `share-qq`, and `/` becomes `root`.
 fn slug(path: &[u8]) -> String {
     let mut slug = String::new();
     for byte in path {

@@ -1,4 +1,4 @@
-//! What `plans` mean to a rule: the numbers of each.
+//! Converts `plans` for a rule: each becomes a quota.
 
 use std::rc::Rc;
 
@@ -13,10 +13,11 @@ use diana_policy::time::Micros;
 use diana_policy::tree::Tree;
 use diana_policy::{Plan, PlanKind, Plans, Quota};
 
-/// No value lives longer than this in Redis, whatever it counts.
+/// Maximum lifetime of a value in Redis, in ticks.
 const LONGEST: u128 = 1 << 50;
 
-/// Reads by what else a rule may judge. Its limiter learns how long what is used counts under any of its plans.
+/// Reads the plans of a rule. Sets the duration for which usage counts under any of its plans in
+/// the quota of `limiter`.
 pub fn read(
     rule: &Fields<'_>,
     limiter: Option<&mut Limiter>,
@@ -29,7 +30,8 @@ pub fn read(
         if told.default > 0 {
             blame_default(rule, Quota { rpu: told.default, ..limiter.quota }, limiter);
         }
-        // Whoever may use less than the default is remembered by what it may use itself, where that matters.
+        // The `default` determines the lifetime of a caller's state. A caller with a lower `rpu`
+        // has a longer lifetime, where that matters.
         let slowest = if told.default > 0 { told.default } else { limiter.quota.rpu };
         let own = lasting(limiter.quota, [limiter.quota].iter(), slowest, limiter);
         limiter.quota = own;
@@ -59,7 +61,7 @@ pub fn read(
     })
 }
 
-/// Reports what the rule's other numbers cannot mean beside the `default` of its `rpu`, as with the numbers of a plan.
+/// Reports conflicts of the `default` of `rpu` with the rule's other keys, as for a plan.
 fn blame_default(rule: &Fields<'_>, quota: Quota, limiter: &Limiter) {
     let Some(node) = rule.get("rpu") else { return };
     let Err(conflicts) = (limiter.entry.build)(&quota) else { return };
@@ -69,7 +71,7 @@ fn blame_default(rule: &Fields<'_>, quota: Quota, limiter: &Limiter) {
     }
 }
 
-/// Whether callers choose the plan themselves.
+/// Returns true if clients choose the plan.
 fn chosen(
     node: &Node<'_>,
     draft: &Draft<'_>,
@@ -88,7 +90,7 @@ fn chosen(
     Some(context.actors.get(*actor).is_some_and(|known| known.is_caller_chosen))
 }
 
-/// A quota that knows how long what is used counts, by the slowest of all.
+/// A quota with the duration for which usage counts, determined by the slowest plan.
 fn lasting<'q>(
     quota: Quota,
     all: impl Iterator<Item = &'q Quota> + Clone,
@@ -110,7 +112,7 @@ fn lasting<'q>(
     Quota { slowest: Some(slowest), fastest, longest, ..quota }
 }
 
-/// One plan.
+/// Reads a plan.
 fn of(plan: &Written<'_>, limiter: &Limiter, is_chosen: bool) -> Option<Plan> {
     let name = plan.name.into();
     let Some(fields) = &plan.fields else {
@@ -151,7 +153,7 @@ fn numbers(fields: &Fields<'_>, limiter: &Limiter) -> Option<Quota> {
     if !wrong.is_empty() {
         return None;
     }
-    // Where nothing is let through nothing else of the rule's own means anything.
+    // If no request is admitted, the other keys of the rule have no meaning.
     let own = if rpu > 0 { own } else { Quota::new(own.unit, 0) };
     let quota = Quota {
         rpu,
@@ -168,7 +170,7 @@ fn numbers(fields: &Fields<'_>, limiter: &Limiter) -> Option<Quota> {
     Some(quota)
 }
 
-/// What a request takes under a plan.
+/// The cost of a request under a plan.
 fn reserve(fields: &Fields<'_>, limiter: &Limiter) -> Option<u64> {
     let own = limiter.quota.cost;
     if !fields.has("cost") {
@@ -190,7 +192,7 @@ fn reserve(fields: &Fields<'_>, limiter: &Limiter) -> Option<u64> {
     fields.number_up_to("reserve", answered.most)
 }
 
-/// Reports what numbers of a plan cannot mean, where it says one of them.
+/// Reports a conflict of a plan at one of its own keys.
 fn blame(fields: &Fields<'_>, Conflict { key, with, message }: Conflict) {
     let said = [key].into_iter().chain(with.iter().copied()).find(|key| fields.has(key));
     match said {

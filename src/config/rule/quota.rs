@@ -1,4 +1,4 @@
-//! `quota` of a rule: many accounts in fixed memory.
+//! `quota` of a rule: daily counts of many accounts in fixed memory.
 
 use crate::context::Context;
 use crate::fields::Fields;
@@ -11,10 +11,10 @@ use diana_policy::{Plans, Scope};
 /// In millionths.
 const DEFAULT_ERROR: u64 = 10_000;
 
-/// Most that all quotas of a worker may take: three quarters of what callers may.
+/// Maximum memory for all quotas of a worker: three quarters of that for callers.
 pub const MAX_BYTES: u64 = 384 << 20;
 
-/// Reads the `quota` of a rule whose numbers are those of `limiter`, if they could be read.
+/// Reads the `quota` of a rule. `limiter` is `None` if its other keys are invalid.
 pub fn read(
     rule: &Fields<'_>,
     limiter: Option<&Limiter>,
@@ -58,7 +58,7 @@ pub fn read(
     Some(shape)
 }
 
-/// What else stands in the rule must suit a quota.
+/// Reports keys of the rule that a quota does not support.
 fn blame_what_does_not_fit(rule: &Fields<'_>, limiter: &Limiter, scope: Scope, is_all: bool) {
     let Limiter { quota, told, settling, entry, .. } = limiter;
     let answered = settling.as_ref().is_some_and(|settling| settling.told.is_some());

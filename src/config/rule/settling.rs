@@ -1,4 +1,4 @@
-//! What is known of a request only when it ends: `cost.response` and `count` of a rule.
+//! Settlement at the end of a request: `cost.response` and `count` of a rule.
 
 use super::ban;
 use crate::fields::Fields;
@@ -10,7 +10,8 @@ use diana_policy::{Answered, NumberForm, Outcomes, Quota, ResponseSource, Settli
 
 const STATUS: &str = "a status such as 401, or a class such as 5xx";
 
-/// Reads a `cost` that the response tells. The permits that are reserved, and where it is told.
+/// Reads a `cost` with the usage in the response. Returns the reservation and the source of the
+/// usage.
 pub fn cost(node: &Node<'_>) -> Option<(u64, Answered)> {
     let fields = Fields::read(node, &SETTLED_COST)?;
     let most = fields.number("max");
@@ -32,7 +33,7 @@ pub fn cost(node: &Node<'_>) -> Option<(u64, Answered)> {
     Some((reserve, answered))
 }
 
-/// Where the response says it: exactly one place.
+/// The source of the usage in the response. Exactly one must be given.
 fn place(cost: &Fields<'_>) -> Option<ResponseSource> {
     let fields = cost.mapping("response")?;
     let typed = fields.flag("typed", false);
@@ -61,7 +62,7 @@ fn place(cost: &Fields<'_>) -> Option<ResponseSource> {
     Some(ResponseSource::Metadata { path, form })
 }
 
-/// Reads what a rule settles, whose `cost` has been read.
+/// Reads the settlement of a rule, after its `cost`.
 pub fn read(rule: &Fields<'_>, answered: Option<(u64, Answered)>, cost: u64) -> Option<Settling> {
     let count = count(rule);
     if answered.is_none() && count.is_none() {
@@ -72,7 +73,7 @@ pub fn read(rule: &Fields<'_>, answered: Option<(u64, Answered)>, cost: u64) -> 
     Some(Settling { reserve, told, count, bans, is_place: false })
 }
 
-/// What an algorithm cannot settle is a problem.
+/// Reports a settlement that the algorithm does not support.
 pub fn blame(rule: &Fields<'_>, quota: &Quota, entry: &Entry) {
     if !(entry.can)(quota).settles {
         let key = if rule.get("count").is_some() { "count" } else { "cost" };
@@ -109,7 +110,7 @@ fn count(rule: &Fields<'_>) -> Option<Outcomes> {
     Some(outcomes)
 }
 
-/// A status, or all of a class.
+/// A status, or the range of a class.
 fn status(node: &Node<'_>) -> Option<(u16, u16)> {
     let found = match node.tree() {
         Tree::Int(status) => u16::try_from(*status).ok().map(|status| (status, status)),

@@ -1,4 +1,4 @@
-//! What keys mean: the comments of the reference.
+//! Descriptions of keys: the comments of the reference.
 
 use crate::mapping::Allowed;
 use crate::place::Source;
@@ -8,10 +8,10 @@ use diana_policy::tree::Tree;
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 
-/// Comments that only say where another one stands.
+/// The beginning of comments that only refer to another one.
 const ELSEWHERE: &str = "as below";
 
-/// The meanings of keys, by their mappings.
+/// The descriptions of keys, by their mappings.
 pub struct Words(Vec<(&'static str, &'static str, String)>);
 
 impl Words {
@@ -25,7 +25,7 @@ impl Words {
         words
     }
 
-    /// What a key of a mapping means.
+    /// The description of a key of a mapping.
     pub fn of(&self, mapping: &str, key: &str) -> Option<&str> {
         let is_it =
             |word: &&(&'static str, &'static str, String)| word.0 == mapping && word.1 == key;
@@ -47,7 +47,7 @@ impl Words {
                 let values = pairs.iter().map(|(_, tree)| tree);
                 values.enumerate().for_each(|value_at| learn(self, value, value_at));
             }
-            // Of several allowed mappings, the one that knows all keys.
+            // Of several allowed mappings, the one that declares all keys.
             (Allowed::Map(mapping), Tree::Map(pairs)) => {
                 let keys: Option<Vec<_>> = pairs.iter().map(|(key, _)| mapping.key(key)).collect();
                 for (step, (key, (_, tree))) in keys.iter().flatten().zip(pairs).enumerate() {
@@ -63,7 +63,8 @@ impl Words {
     }
 }
 
-/// The comment on a key: behind it, and in the lines that hold nothing else, unless another key comes first in its line.
+/// The comment on a key: at the end of its line, and on following lines without other content.
+/// `None` if the key is not the first in its line.
 fn comment((line, column): Position, key: &str) -> Option<String> {
     let mut lines = REFERENCE.lines().skip(line.checked_sub(1)?);
     let first = lines.next()?;

@@ -1,4 +1,4 @@
-//! An entry of `limits`, conditions on requests, and sources of callers.
+//! Entries of `limits`, conditions on requests, and sources of callers.
 
 use super::rule::RULE;
 use super::{RESPONSE, TEXT, TEXTS};
@@ -64,11 +64,11 @@ static CLAIMS: Mapping = mapping(
     &[required("payload", PAYLOAD), required("values", CONDITIONS)],
 );
 
-/// Where jwt_authn leaves the claims of a token that it has verified.
+/// The metadata key under which jwt_authn stores the claims of a verified token.
 pub const PAYLOAD: Allowed =
     Text("the `payload_in_metadata` of jwt_authn", |name| !name.is_empty() && !name.contains('\0'));
 
-/// Conditions on values that have names.
+/// Conditions on named values.
 pub const CONDITIONS: Allowed =
     Named("a mapping from names to conditions, such as `{x-app: {prefix: mobile}}`", &TEST);
 
@@ -89,7 +89,7 @@ static TESTS: Mapping = mapping(
     ],
 );
 
-/// Text that a header can hold, and anything else that is compared.
+/// Text that can be in a header.
 pub const LINE: Allowed = Text("text on one line", is_line);
 const SOME: Allowed =
     Text("some text on one line; `{present: true}` holds for any value", |text| {
@@ -115,7 +115,7 @@ pub static EXCEPT: Mapping = mapping(
 pub const SOURCES: Allowed =
     List("a list of sources such as `[{header: x-tenant}, {client_address: {}}]`", &Map(&SOURCE));
 
-/// A source, which its kind builds and checks.
+/// A source. Its kind builds and validates it.
 pub static SOURCE: Mapping = Mapping {
     name: "source",
     what: "a mapping such as `{header: x-tenant}`",

@@ -19,7 +19,7 @@ pub static RULE: Mapping = Mapping {
     what: "a mapping such as `{actor: device, unit: second, rpu: 10}`",
     keys: &[
         required("actor", Either(&[TEXT, TEXTS])),
-        // Required without `in_flight`, as `rpu` is.
+        // Required without `in_flight`, like `rpu`.
         optional(
             "unit",
             Either(&[Choice(|| words(&Unit::ALL)), Duration(Unit::SHORTEST, Unit::LONGEST)]),
@@ -47,7 +47,7 @@ pub static RULE: Mapping = Mapping {
     more: || of_algorithms(|_| true),
 };
 
-/// How widely a rule counts.
+/// The scopes of a rule.
 pub const SCOPES: Choices<Scope> =
     &[("local", Scope::Local), ("gateway", Scope::Gateway), ("global", Scope::Global)];
 
@@ -57,7 +57,7 @@ pub const ABSENTS: Choices<Absent> =
 
 const IN_FLIGHT: Allowed = Whole(1, 1_000_000);
 
-/// Keys that algorithms take, each once.
+/// The keys of all algorithms, without duplicates.
 fn of_algorithms(is_wanted: fn(&Setting) -> bool) -> Vec<MappingKey> {
     let mut keys: Vec<MappingKey> = Vec::new();
     for setting in REGISTRY.iter().flat_map(|entry| entry.keys).filter(|it| is_wanted(it)) {
@@ -119,7 +119,7 @@ static SETTLED: Mapping = mapping(
     ],
 );
 
-/// Whether the cost is the reservation, and not the most, where the response reports none.
+/// Whether a missing usage counts as the reservation instead of the maximum.
 pub const MISSING: Choices<bool> = &[("max", false), ("reserve", true)];
 
 static ANSWERED: Mapping = mapping(
@@ -159,7 +159,7 @@ static BAN: Mapping = mapping(
     ],
 );
 
-/// Whether a ban is for outcomes that count, not for refusals.
+/// Whether a ban counts outcomes instead of refusals.
 pub const ON: Choices<bool> = &[("refused", false), ("counted", true)];
 
 static QUOTA: Mapping = mapping(

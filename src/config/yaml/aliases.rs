@@ -1,17 +1,17 @@
-//! Events without aliases: the node that one stands for comes in its place, once more.
+//! Replaces aliases by the events of their nodes.
 
 use super::events::{Error, Event, Events, Kind};
 
-/// Reads a text piece by piece. An alias in the very node that it stands for never ends, but goes
-/// deeper each time.
+/// Reads a text event by event. An alias inside its own node expands endlessly, one level deeper
+/// each time. The reader's limit on nesting stops it.
 pub struct Expanded<'t> {
     events: Events<'t>,
-    /// All nodes with an anchor, those within others once.
+    /// The events of all nodes with an anchor. Nested ones are stored once.
     kept: Vec<Step<'t>>,
-    /// How many lists and mappings at the end of `kept` are not closed yet.
+    /// The number of unclosed lists and mappings at the end of `kept`.
     open: usize,
-    /// Each anchor, and where in `kept` its node begins. The parser counts anchors through all documents, and
-    /// knows which of them an alias may mean.
+    /// Each anchor, with the start of its node in `kept`. The parser numbers anchors across all
+    /// documents, and resolves the scope of aliases.
     anchors: Vec<(usize, usize)>,
     replays: Vec<Replay>,
 }
@@ -19,11 +19,11 @@ pub struct Expanded<'t> {
 #[derive(Debug, Clone)]
 enum Step<'t> {
     Event(Event<'t>),
-    /// The node that begins here in `kept`.
+    /// The node that begins at this index of `kept`.
     Repeat(usize),
 }
 
-/// A node of `kept` that is told once more.
+/// A node of `kept` that is being replayed.
 #[derive(Debug)]
 struct Replay {
     next: usize,
@@ -31,7 +31,7 @@ struct Replay {
 }
 
 impl<'t> Expanded<'t> {
-    /// From the beginning of `text`.
+    /// Begins at the start of `text`.
     pub fn new(text: &'t str) -> Expanded<'t> {
         Expanded {
             events: Events::new(text),
@@ -42,12 +42,12 @@ impl<'t> Expanded<'t> {
         }
     }
 
-    /// How many pieces are kept for aliases.
+    /// The number of events stored for aliases.
     pub fn kept(&self) -> usize {
         self.kept.len()
     }
 
-    /// The next piece; after the last one, or an error, only `End`.
+    /// The next event. After the last one, or an error, always `End`.
     pub fn next(&mut self) -> Result<Event<'t>, Error> {
         loop {
             let repeated = self.repeat();
@@ -70,7 +70,7 @@ impl<'t> Expanded<'t> {
         Some(step)
     }
 
-    /// Where the node of an anchor begins.
+    /// The start of an anchor's node.
     fn begins(&self, anchor: usize) -> Option<usize> {
         let at = self.anchors.binary_search_by_key(&anchor, |(anchor, _)| *anchor).ok()?;
         self.anchors.get(at).map(|(_, start)| *start)
@@ -99,7 +99,7 @@ impl<'t> Expanded<'t> {
     }
 }
 
-/// How many lists and mappings are open after a step.
+/// The number of open lists and mappings after a step.
 fn after(open: usize, step: &Step<'_>) -> usize {
     match step {
         Step::Event(Event { kind: Kind::List | Kind::Map, .. }) => open + 1,

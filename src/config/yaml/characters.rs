@@ -1,16 +1,17 @@
-//! Bytes to text: refuses at once what the YAML reader would take long over, or explain badly.
+//! Decodes and validates text before parsing, since the YAML parser is slow or imprecise for some
+//! invalid texts.
 
 use crate::problem::Problems;
 
-/// Longest text that is read.
+/// Maximum size of a text in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Most directives, which are far beyond any sense.
+/// Maximum number of directives, far above any real use.
 const MAX_DIRECTIVES: usize = 500;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The text, if it is not too long and holds only what YAML allows.
+/// Decodes the text. It must not be too long, and contain only characters that YAML allows.
 pub fn check(bytes: &[u8]) -> Result<&str, Problems> {
     if bytes.len() > MAX_BYTES {
         let message = format!("the text has {} bytes, allowed: at most {MAX_BYTES}", bytes.len());
@@ -32,7 +33,7 @@ pub fn check(bytes: &[u8]) -> Result<&str, Problems> {
         } else if directives > MAX_DIRECTIVES {
             format!("found more than {MAX_DIRECTIVES} lines that begin with `%`")
         } else {
-            // A carriage return ends a line, with the line feed behind it or alone.
+            // A carriage return ends a line, alone or with a following line feed.
             (line, column) = match (before, found) {
                 ('\r', '\n') => (line, column),
                 (_, '\r' | '\n') => (line + 1, 1),

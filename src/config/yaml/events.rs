@@ -1,4 +1,4 @@
-//! What a YAML text consists of, in its order.
+//! The events of a YAML text.
 
 use std::borrow::Cow;
 
@@ -6,69 +6,71 @@ use granit_parser::{ErrorKind, Marker, Parser, ScalarStyle, ScanError, Span, Str
 
 use crate::problem::Position;
 
-/// Deepest nesting of brackets and braces that the parser follows. The reader allows far less, and says
-/// where; but the parser is ahead of it by up to the 1024 characters that a key may take.
+/// Maximum nesting of brackets and braces in the parser. The reader's limit is far lower, and its
+/// error has a position. But the parser is ahead of the reader by up to 1024 characters, the
+/// maximum length of a key.
 const MAX_FLOW: usize = 2048;
 
-/// A piece of a text.
+/// An event of the parser.
 #[derive(Debug, Clone)]
 pub struct Event<'t> {
-    /// Where it begins.
+    /// Its position.
     pub position: Position,
-    /// The number by which aliases call the node that begins here.
+    /// The anchor of the node that begins here.
     pub anchor: Option<usize>,
-    /// The tag of the node that begins here, in full.
+    /// The full tag of the node that begins here.
     pub tag: Option<String>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind<'t>,
 }
 
-/// What a piece of a text is.
+/// The kind of an event.
 #[derive(Debug, Clone)]
 pub enum Kind<'t> {
-    /// A node that is text; plain text may mean something else.
+    /// A scalar.
     Scalar {
         /// The text.
         text: Cow<'t, str>,
-        /// Whether it is without quotes.
+        /// Whether it is without quotes, and so may be a number, a boolean or null.
         plain: bool,
     },
-    /// A list begins, up to its `Close`.
+    /// The beginning of a list, up to its `Close`.
     List,
-    /// A mapping begins, keys and values in turn, up to its `Close`.
+    /// The beginning of a mapping, with alternating keys and values, up to its `Close`.
     Map,
-    /// The innermost list or mapping ends.
+    /// The end of the innermost list or mapping.
     Close,
-    /// The node with this anchor once more.
+    /// A repetition of the node with this anchor.
     Alias(usize),
-    /// The text ends.
+    /// The end of the text.
     End,
 }
 
-/// Why a text is no YAML.
+/// A syntax error.
 #[derive(Debug)]
 pub struct Error {
-    /// Where.
+    /// Its position.
     pub position: Position,
-    /// What is wrong there.
+    /// Its message.
     pub message: String,
 }
 
-/// Reads a text piece by piece, with a stack on the heap: no nesting is too deep for that of the module.
+/// Reads a text event by event. The parser's stack is on the heap, so deep nesting cannot overflow
+/// the module's stack.
 pub struct Events<'t>(Parser<'t, StrInput<'t>>);
 
 impl<'t> Events<'t> {
-    /// From the beginning of `text`.
+    /// Begins at the start of `text`.
     pub fn new(text: &'t str) -> Events<'t> {
         let options = granit_parser::options! {
             flow_nesting_limit: MAX_FLOW,
-            // As YAML says, unlike its test suite.
+            // As the YAML specification requires, unlike its test suite.
             block_scalar_eof_without_line_feed: true,
         };
         Events(Parser::new_from_str_with_options(text, options))
     }
 
-    /// The next piece; after the last one, or an error, only `End`.
+    /// The next event. After the last one, or an error, always `End`.
     pub fn next(&mut self) -> Result<Event<'t>, Error> {
         loop {
             let (event, span) = match self.0.next_event() {
@@ -83,7 +85,7 @@ impl<'t> Events<'t> {
     }
 }
 
-/// What matters in `event`, or nothing.
+/// Converts an event. `None` if it has no meaning for trees.
 fn read<'t>(event: granit_parser::Event<'t>, span: &Span) -> Option<Event<'t>> {
     use granit_parser::Event as Read;
     let (anchor, tag, kind) = match event {

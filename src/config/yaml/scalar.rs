@@ -1,11 +1,11 @@
-//! What a scalar is, by the core schema of YAML 1.2.
+//! The type of a scalar, by the core schema of YAML 1.2.
 
 use diana_policy::tree::Tree;
 
-/// Whole numbers from here on are read like other numbers.
+/// Whole numbers from this size on are treated as other numbers.
 pub const HUGE: f64 = 1e38;
 
-/// What the text of a scalar is, plain or in quotes; nothing if it is not what its tag says.
+/// Converts the text of a scalar, plain or quoted. `None` if it does not match its tag.
 pub fn read(text: String, is_plain: bool, tag: Option<&str>) -> Option<Tree> {
     let kind = tag.map(|tag| tag.strip_prefix("tag:yaml.org,2002:").unwrap_or_default());
     match kind {
@@ -36,7 +36,7 @@ fn plain(text: String) -> Tree {
     }
 }
 
-/// The number that `text` spells. A leading zero makes text of a whole one.
+/// The number that `text` denotes. A whole number with a leading zero is text.
 fn number(text: &str) -> Option<Tree> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -63,7 +63,7 @@ fn based(digits: &str, radix: u32) -> Option<i128> {
     i128::from_str_radix(digits, radix).ok().filter(|_| !has_sign)
 }
 
-/// Returns `None` if `text` is no decimal number, and `Some(None)` if it is not whole, or huge.
+/// `None` if `text` is not a decimal number, `Some(None)` if it is not whole, or huge.
 #[expect(clippy::option_option, reason = "a number that is not whole is no mistake here")]
 fn decimal(text: &str) -> Option<Option<i128>> {
     let is_digit = |first: char| first.is_ascii_digit() || first == '.';
