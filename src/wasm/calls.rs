@@ -1,4 +1,4 @@
-//! What the host can do in one of its calls.
+//! The capabilities of the host during one of its calls.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,7 +23,8 @@ pub(super) struct HostCall {
     pub(super) root: u32,
 }
 
-/// To be made on the tick of a root or on an answer to it: the SDK hands the answer to the context that the host called last.
+/// Only valid in a tick of a root or in a reply to it: the SDK delivers the reply to the context of
+/// the host's latest call.
 impl Callout for HostCall {
     fn send(&self, call: &Call) -> Result<u32, &'static str> {
         let headers = call.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -127,7 +128,7 @@ impl Streams for HostCall {
         if hostcalls::set_effective_context(stream).is_ok() {
             _ = hostcalls::resume_http_request();
         }
-        // Further calls are about the root again.
+        // Further host calls concern the root again.
         _ = hostcalls::set_effective_context(self.root);
     }
 }
@@ -159,8 +160,8 @@ impl Environment for HostEnvironment {
     }
 }
 
-/// Reads the answer that the host calls about. `headers` is the number of its headers, `size` the bytes of its body. The SDK
-/// panics if a header is read where there are none.
+/// Reads the reply that the host reports. `headers` is the number of its headers, `size` the length
+/// of its body in bytes. The SDK panics if a header is read when there are none.
 pub(super) fn answer<T>(headers: usize, size: usize, read: impl FnOnce(&Answer<'_>) -> T) -> T {
     let status = || {
         let status = hostcalls::get_map_value_bytes(MapType::HttpCallResponseHeaders, ":status");

@@ -1,4 +1,4 @@
-//! The response of a stream, and how the stream ended.
+//! The response of a stream, and the end of the stream.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -8,14 +8,14 @@ use proxy_wasm::types::MapType;
 use super::{pairs, raw};
 use diana_policy::port::{Ending, Property, Values};
 
-/// Envoy's flags of a response: no healthy upstream, the upstream was too late, could not be connected to, broke off,
-/// has no cluster, or did not speak the protocol.
+/// Envoy's response flags for upstream failures: no healthy upstream, timeout, connection failure,
+/// connection termination, no cluster, protocol error.
 const UPSTREAM_FAILED: u64 = flags(&[1, 2, 5, 6, 24, 23]);
 
-/// The client broke off, or reset its stream.
+/// Envoy's response flags for clients: the client disconnected, or reset its stream.
 const CLIENT_LEFT: u64 = flags(&[14, 28]);
 
-/// What Envoy calls the reason for a response of the upstream, as long as nothing has cut it off.
+/// Envoy's response code details for a complete response of the upstream.
 const WHOLE: &[u8] = b"via_upstream";
 
 const fn flags(bits: &[u32]) -> u64 {
@@ -28,7 +28,7 @@ const fn flags(bits: &[u32]) -> u64 {
     flags
 }
 
-/// The stream that the host is calling about.
+/// The stream of the host's current call.
 #[derive(Default)]
 pub(super) struct HostEnding {
     details: OnceCell<Option<Vec<u8>>>,
@@ -83,7 +83,7 @@ impl Ending for HostEnding {
     }
 }
 
-/// A whole number among the properties, the lowest byte first.
+/// A property that is a whole number, little-endian.
 fn number(property: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(raw::property(property)?.try_into().ok()?))
 }

@@ -12,7 +12,7 @@ use super::request::HostRequest;
 use super::vm::worker;
 use diana_worker::{Field, Instance, Stream};
 
-/// A stream context of the SDK. Dropped when the host deletes it, which is when the stream ends.
+/// A stream context of the SDK. It is dropped when the stream ends and the host deletes it.
 pub(super) struct Http {
     /// The host's number of the stream.
     id: u32,
@@ -20,7 +20,8 @@ pub(super) struct Http {
 }
 
 enum State {
-    /// The request has not come. This instance decides about it, even if the root has another one by then.
+    /// The request has not arrived. This instance will decide about it, even if the root has
+    /// another one by then.
     Begun(Rc<Instance>),
     /// The stream has work at its response or at its end, or its request waits.
     Open(Stream),
@@ -29,13 +30,13 @@ enum State {
 }
 
 impl Http {
-    /// A stream that begins under an instance, if its root is configured.
+    /// A new stream of an instance. `None` if its root is not configured.
     pub(super) fn new(id: u32, instance: Option<Rc<Instance>>) -> Http {
         Http { id, state: instance.map_or(State::Done, State::Begun) }
     }
 }
 
-/// The host, while it calls about a stream of this instance.
+/// The host during a call about a stream of this instance.
 fn host(instance: &Instance) -> HostCall {
     HostCall { root: instance.root() }
 }
@@ -75,7 +76,7 @@ impl Drop for Http {
     }
 }
 
-/// The request that the host calls about, without headers that only this filter may set.
+/// The request of the host's current call, without headers that only this filter may set.
 #[inline]
 fn read(instance: &Instance) -> HostRequest {
     let mut request = HostRequest::new(instance.reads_headers());
@@ -85,7 +86,7 @@ fn read(instance: &Instance) -> HostRequest {
     request
 }
 
-/// Adds headers to the response. The upstream's own headers of the same names stay.
+/// Adds headers to the response. Headers of the upstream with the same names stay.
 #[inline(never)]
 fn add(headers: Vec<Field>) {
     for (name, value) in headers {

@@ -1,4 +1,4 @@
-//! The adapter to Envoy: the only part that names `proxy_wasm`.
+//! The adapter to Envoy. No other crate uses `proxy_wasm`.
 
 #![allow(missing_docs, reason = "what is exported is the host's interface")]
 

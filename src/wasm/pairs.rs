@@ -1,9 +1,9 @@
-//! Header maps as the ABI serialises them: a count, the lengths of all names and values, then the
-//! names and values themselves, each with a NUL behind it; numbers are 32 bits, little endian.
+//! The encoding of header maps in the ABI: a count, the lengths of all names and values, then the
+//! names and values, each terminated by NUL. Numbers are 32 bits, little-endian.
 
 use diana_policy::port::Values;
 
-/// A map of these pairs.
+/// Encodes these pairs as a map.
 pub(super) fn serialized(pairs: &[(&str, &str)]) -> Vec<u8> {
     let number = |number: usize| (number as u32).to_le_bytes();
     let bytes = pairs.iter().map(|(name, value)| name.len() + value.len() + 10).sum::<usize>();
@@ -20,11 +20,12 @@ pub(super) fn serialized(pairs: &[(&str, &str)]) -> Vec<u8> {
     map
 }
 
-/// The values of one header in a serialised map; nothing if the bytes are not such a map.
-// Nearly every request asks for one; responses, which hardly ever do, would make it a call of its own.
+/// The values of one header in an encoded map. `None` if the bytes are not a map.
+// Inlined, since nearly every request reads a header. Responses rarely do, and their use would
+// prevent inlining.
 #[inline(always)]
 pub(super) fn values<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
-    // So the host writes a map without pairs.
+    // The host encodes a map without pairs as no bytes.
     if map.is_empty() {
         return Some(Values::None);
     }
@@ -41,7 +42,7 @@ pub(super) fn values<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
     candidates.are_within(texts).then(|| found.map_or(Values::None, Values::One))
 }
 
-/// The values of a header that occurs more than once.
+/// The values of a repeated header.
 #[inline(never)]
 fn several<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
     let (mut candidates, texts) = Candidates::of(map, name.len())?;
@@ -54,18 +55,19 @@ fn several<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
     candidates.are_within(texts).then_some(Values::Many(values))
 }
 
-/// The pairs of a map whose names are as long as one that is looked for.
+/// The pairs of a map with names of the right length.
 struct Candidates<'a> {
     lengths: &'a [[u8; 8]],
     wanted: u32,
-    /// How many pairs were looked at.
+    /// The number of pairs so far.
     passed: usize,
-    /// The lengths of all their names and of all their values, each in 32 bits as in the map: so they are added at once.
+    /// The sum of the lengths of their names, and of their values, in 32 bits each as in the map,
+    /// so that one addition updates both.
     before: u64,
 }
 
 impl<'a> Candidates<'a> {
-    /// Those of a map, and its names and values; nothing if the bytes are no map.
+    /// The pairs of a map, and its names and values. `None` if the bytes are not a map.
     #[inline(always)]
     fn of(map: &'a [u8], wanted: usize) -> Option<(Candidates<'a>, &'a [u8])> {
         let (count, rest) = map.split_first_chunk()?;
@@ -75,7 +77,7 @@ impl<'a> Candidates<'a> {
         Some((Candidates { lengths, wanted, passed: 0, before: 0 }, texts))
     }
 
-    /// Where the next name begins, and the length of its value.
+    /// The start of the next name, and the length of its value.
     #[inline(always)]
     fn next(&mut self) -> Option<(usize, usize)> {
         while let Some(pair) = self.lengths.get(self.passed) {
@@ -89,24 +91,24 @@ impl<'a> Candidates<'a> {
         None
     }
 
-    /// Where the pair begins that is looked at next; in 64 bits, so that no lengths overflow.
+    /// The start of the next pair. In 64 bits, so that it cannot overflow.
     #[inline(always)]
     fn start(&self) -> u64 {
         (self.before & u64::from(u32::MAX)) + (self.before >> 32) + 2 * self.passed as u64
     }
 
-    /// Whether all pairs, once they were looked at, lie within these texts.
+    /// Returns true if all pairs are within these texts. Valid after the last pair.
     #[inline(always)]
     fn are_within(&self, texts: &[u8]) -> bool {
         self.start() <= texts.len() as u64
     }
 }
 
-/// Returns true if a name stands there, in any case.
+/// Returns true if the name is at this position, in any case.
 #[inline(always)]
 fn stands_at(name: &str, start: usize, texts: &[u8]) -> bool {
     let found = texts.get(start..).and_then(|texts| texts.get(..name.len()));
     let name = name.as_bytes();
-    // Envoy hands most out in lower case, which the first comparison finds in a few instructions.
+    // Envoy stores most names in lower case, so the cheap comparison usually succeeds.
     found.is_some_and(|found| found == name || found.eq_ignore_ascii_case(name))
 }

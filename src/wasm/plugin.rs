@@ -1,4 +1,4 @@
-//! One root: a configuration of the plugin in this VM.
+//! A root: one configuration of the plugin in this VM.
 
 use proxy_wasm::hostcalls;
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
@@ -11,15 +11,15 @@ use super::vm::worker;
 use diana_policy::port::Property;
 use diana_worker::Root;
 
-/// A root context of the SDK. Dropped when the host deletes it.
+/// A root context of the SDK. It is dropped when the host deletes it.
 pub(super) struct Plugin {
-    /// The host, while it calls about this root.
+    /// The host during a call about this root.
     host: HostCall,
     root: Root,
 }
 
 impl Plugin {
-    /// A root that is not configured yet, by the host's number of it.
+    /// A root without a configuration, with the host's number for it.
     pub(super) fn new(id: u32) -> Plugin {
         Plugin { host: HostCall { root: id }, root: Root::default() }
     }

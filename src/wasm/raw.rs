@@ -1,4 +1,4 @@
-//! Calls of the host that neither the SDK nor the standard library offers in a form that this filter can use.
+//! Host calls that neither the SDK nor the standard library offers in a usable form.
 
 #![allow(unsafe_code)]
 
@@ -25,7 +25,7 @@ unsafe extern "C" {
     ) -> u32;
 }
 
-/// Runs a call that returns bytes, or `None` if the host has none.
+/// Makes a call that returns bytes. `None` if the host has none.
 fn returned(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Option<Vec<u8>> {
     let mut data: *mut u8 = std::ptr::null_mut();
     let mut len: usize = 0;
@@ -35,32 +35,36 @@ fn returned(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Option<Vec<u8
     if data.is_null() {
         return Some(Vec::new());
     }
-    // SAFETY: the host got `len` bytes from the SDK's `proxy_on_memory_allocate`, as a boxed slice, and hands them over.
+    // SAFETY: the host allocated `len` bytes by the SDK's `proxy_on_memory_allocate`, as a boxed
+    // slice, and transfers ownership.
     Some(unsafe { Vec::from_raw_parts(data, len, len) })
 }
 
-/// A property, by its segments with a NUL between them. The SDK takes an empty value for a missing one.
+/// A property, by its segments separated by NUL. The SDK does not distinguish an empty value from a
+/// missing one.
 pub(super) fn property(path: &[u8]) -> Option<Vec<u8>> {
-    // SAFETY: the slice is valid, and so are the places for the answer.
+    // SAFETY: the slice is valid, and so are the destinations.
     returned(|data, len| unsafe { proxy_get_property(path.as_ptr(), path.len(), data, len) })
 }
 
 /// Sets a property in the filter state. The SDK panics if another filter has made it read-only.
 pub(super) fn set_property(path: &str, value: &[u8]) {
-    // SAFETY: both slices are valid. The request is handled the same without the property.
+    // SAFETY: both slices are valid. An error is ignored, since the property does not affect the
+    // request.
     _ = unsafe { proxy_set_property(path.as_ptr(), path.len(), value.as_ptr(), value.len()) };
 }
 
-/// All headers, still serialized. The SDK copies every name and value, which takes 900 instructions for each header.
+/// All headers in encoded form. The SDK copies every name and value, which takes 900 instructions
+/// per header.
 pub(super) fn headers(map: MapType) -> Option<Vec<u8>> {
-    // SAFETY: the places for the answer are valid.
+    // SAFETY: the destinations are valid.
     returned(|data, len| unsafe { proxy_get_header_map_pairs(map, data, len) })
 }
 
-/// Answers the request. `headers` are serialized; gRPC clients get `grpc_status`. The SDK sends a status or a gRPC status,
-/// and no response code details.
+/// Responds to the request. `headers` are encoded. gRPC clients receive `grpc_status`. The SDK
+/// sends either a status or a gRPC status, and no response code details.
 pub(super) fn reply(status: u32, details: &str, body: &[u8], headers: &[u8], grpc_status: i32) {
-    // SAFETY: all slices are valid. A status other than `OK` has no remedy.
+    // SAFETY: all slices are valid. An error cannot be handled.
     _ = unsafe {
         proxy_send_local_response(
             status,
@@ -75,7 +79,8 @@ pub(super) fn reply(status: u32, details: &str, body: &[u8], headers: &[u8], grp
     };
 }
 
-/// The monotonic clock, or zero if the host has none. Workers compare its values, so an `Instant` does not suffice.
+/// The monotonic clock, or zero if the host has none. Workers compare its values, so an `Instant`
+/// does not suffice.
 pub(super) fn monotonic() -> Micros {
     clock(wasi::CLOCKID_MONOTONIC)
 }
@@ -87,7 +92,7 @@ pub(super) fn wall() -> Micros {
 
 fn clock(id: wasi::Clockid) -> Micros {
     const PRECISION: u64 = 1000;
-    // SAFETY: the wrapper passes a valid place for the time.
+    // SAFETY: the wrapper passes a valid destination for the time.
     unsafe { wasi::clock_time_get(id, PRECISION) }.map_or(0, |nanos| nanos / 1000)
 }
 

@@ -1,4 +1,4 @@
-//! The answer to a refused request.
+//! The response to a refused request.
 
 use super::pairs::serialized;
 use super::raw;
@@ -8,7 +8,7 @@ use diana_limiter::report::protocol::{Protocol, RefusalReply};
 use diana_policy::port::{Request, Values};
 use diana_worker::host::{Level, Log, Streams};
 
-/// Answers the request that the host is calling about.
+/// Responds to the request of the host's current call.
 pub(super) fn answer(refusal: &Refusal, host: &(impl Log + Streams)) {
     let state = refusal.by.state();
     host.tell(state.as_bytes());
@@ -45,8 +45,8 @@ fn headers(refusal: &Refusal, reply: &RefusalReply<'_>) -> Vec<u8> {
     let mut headers: Vec<(&str, &str)> =
         own.chain(configured.map(|(name, value)| (name.as_str(), value.as_str()))).collect();
     headers.push(("content-type", reply.content_type));
-    // Envoy adds them only to requests that are gRPC where they come from, not to those that a filter before this one
-    // has made gRPC.
+    // Envoy adds these only if the client sent gRPC, not if a preceding filter converted the
+    // request to gRPC.
     if let Some(message) = &reply.grpc_message {
         headers.extend([("grpc-status", grpc_status.as_str()), ("grpc-message", message)]);
     }

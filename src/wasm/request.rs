@@ -11,27 +11,28 @@ use super::{pairs, raw};
 use diana_policy::address;
 use diana_policy::port::{Property, Pseudo, Request, Values};
 
-/// The first value of a header of the request that the host calls about.
+/// The first value of a header in the request of the host's current call.
 ///
-/// Only for a request that has not been resumed: afterwards the host has no headers, and the SDK panics.
+/// Only for a request that has not been resumed. After that the host has no headers, and the SDK
+/// panics.
 pub(super) fn first_value(name: &str) -> Option<Vec<u8>> {
     hostcalls::get_map_value_bytes(MapType::HttpRequestHeaders, name).ok().flatten()
 }
 
-/// The request of the stream that the host is calling about.
+/// The request of the host's current call.
 pub(super) struct HostRequest {
     reads_headers: bool,
-    /// All headers, still serialised, once one was asked for. The host's look-up by name costs
-    /// almost as much as all of them, and hides all values but the first.
+    /// All headers in encoded form, after the first access. The host's lookup by name costs almost
+    /// as much, and returns only the first value.
     headers: OnceCell<Option<Vec<u8>>>,
-    /// The path, where headers are not read.
+    /// The path, if headers are not read.
     path: OnceCell<Option<Vec<u8>>>,
-    /// The client's address, for which several exemptions and actors may ask.
+    /// The client address, for several exemptions and actors.
     client: OnceCell<Option<IpAddr>>,
 }
 
 impl HostRequest {
-    /// `reads_headers` says whether more of them is going to be asked for than the path.
+    /// `reads_headers` is true if headers other than the path will be read.
     pub(super) fn new(reads_headers: bool) -> HostRequest {
         HostRequest {
             reads_headers,
@@ -41,22 +42,22 @@ impl HostRequest {
         }
     }
 
-    /// Takes a header off that may be there.
+    /// Removes a header if it is present.
     #[inline(never)]
     pub(super) fn take_off(&mut self, name: &str) {
-        // Where headers are not read, this costs the least.
+        // The cheapest test if headers are not read.
         let is_there = match self.reads_headers {
             true => self.values(name) != Some(Values::None),
             false => first_value(name).is_some(),
         };
         if is_there {
             _ = hostcalls::remove_map_value(MapType::HttpRequestHeaders, name);
-            // What was read is out of date.
+            // The cached headers are outdated.
             self.headers.take();
         }
     }
 
-    /// The values of a header; nothing if the host does not hand out the headers.
+    /// The values of a header. `None` if the host does not return the headers.
     fn values(&self, name: &str) -> Option<Values<'_>> {
         let headers = self.headers.get_or_init(|| raw::headers(MapType::HttpRequestHeaders));
         pairs::values(headers.as_ref()?, name)
@@ -74,7 +75,7 @@ impl Request for HostRequest {
         match values {
             Some(Values::None) => None,
             Some(Values::One(value)) => Some(Cow::Borrowed(value)),
-            // The first is the one that the host goes by.
+            // The host uses the first value.
             Some(Values::Many(values)) => values.first().copied().map(Cow::Borrowed),
             None if which == Pseudo::Path => {
                 let path = self.path.get_or_init(|| first_value(name));

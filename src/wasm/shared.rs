@@ -3,7 +3,7 @@
 use diana_policy::port::SharedData;
 use proxy_wasm::hostcalls;
 
-/// A number that no value ever has: written with it, a value is only ever inserted.
+/// A version that no value has. A write with this version only inserts.
 const INSERT: u32 = u32::MAX;
 
 /// The data that all workers of this gateway share.
@@ -12,7 +12,7 @@ pub(super) struct HostSharedData;
 impl SharedData for HostSharedData {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
         let (value, number) = hostcalls::get_shared_data(key).ok()?;
-        // An empty value has a number, too.
+        // An empty value has a version, too.
         Some((value.unwrap_or_default(), number?))
     }
 

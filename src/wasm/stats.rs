@@ -1,4 +1,4 @@
-//! Metrics of the host, defined once per VM: each definition would otherwise stay in its memory.
+//! Metrics of the host. Each is defined once per VM, since the host never frees a definition.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use proxy_wasm::hostcalls;
 use proxy_wasm::types::MetricType;
 
 thread_local! {
-    /// Ids by the hashes of their names. They stay as long as the host's metrics do, also those of rules that went, so
-    /// the names themselves would take memory with every rule that comes.
+    /// Ids by the hashes of the metrics' names. The host keeps metrics of removed rules, and so
+    /// does this map. Storing the names would take more memory with every new rule.
     static IDS: RefCell<BTreeMap<u64, u32>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -20,7 +20,7 @@ pub(super) fn count(name: &str, amount: u64) {
     }
 }
 
-/// What a counter of this gateway shows.
+/// The value of a counter of this gateway.
 pub(super) fn counted(name: &str) -> u64 {
     id(MetricType::Counter, name).and_then(|id| hostcalls::get_metric(id).ok()).unwrap_or(0)
 }

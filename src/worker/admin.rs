@@ -1,4 +1,4 @@
-//! The operator's path: what it is asked for, and what it answers.
+//! The operator's endpoint: its requests and replies.
 
 mod query;
 mod told;
@@ -13,16 +13,16 @@ use super::host::{Host, Level};
 use super::instance::Instance;
 use super::reply::AdminReply;
 
-/// What becomes of a request on the operator's path.
+/// The outcome of a request to the operator's endpoint.
 pub(crate) enum Answered {
-    /// This is the answer.
+    /// The reply.
     Now(AdminReply),
-    /// It waits for Redis, under this ticket.
+    /// The reply of Redis to this ticket is pending.
     Later(u64),
 }
 
 impl Instance {
-    /// Does what an operator asks.
+    /// Handles a request of an operator.
     pub(crate) fn operate(
         &self,
         (rest, query): (&str, &[u8]),
@@ -65,7 +65,7 @@ impl Instance {
         }
     }
 
-    /// Has an order carried out about the callers that a query names.
+    /// Executes an order for the callers that a query names.
     fn inquire(&self, rest: &str, query: &Query, host: &dyn Host) -> Result<Answered, AdminReply> {
         let (rule, actors) = self.rule(query, host)?;
         let names: Vec<String> = actors.iter().map(|actor| format!("actor.{actor}")).collect();
@@ -106,13 +106,13 @@ impl Instance {
         }
     }
 
-    /// What became of an order that Redis was asked about, if it is one.
+    /// The reply to an order that waited for Redis. `None` if the ticket is not that of an order.
     pub(crate) fn told(&self, ticket: u64, host: &dyn Host) -> Option<AdminReply> {
         let told = self.with_engine(host, |engine| engine.told(ticket)).flatten();
         told.map(|(rule, order, seen)| self.done(rule, order, &seen, host))
     }
 
-    /// Tells what became of an order, and the log of what has changed.
+    /// The reply to an order. Also logs a change.
     fn done(
         &self,
         rule: usize,
@@ -130,7 +130,7 @@ impl Instance {
         AdminReply::ok(self.told_callers(rule, seen, host))
     }
 
-    /// The number of the rule that a query names, and the names of its actors.
+    /// The number of the rule in a query, and the names of its actors.
     fn rule(&self, query: &Query, host: &dyn Host) -> Result<(usize, Vec<String>), AdminReply> {
         let name = query.require("rule")?;
         let found = self.with_engine(host, |engine| {
@@ -140,7 +140,7 @@ impl Instance {
         found.flatten().ok_or_else(|| AdminReply::problem(404, "there is no rule of that name"))
     }
 
-    /// For how long a query has somebody banned.
+    /// The length of a ban in a query.
     fn length(&self, query: &Query, rule: usize, host: &dyn Host) -> Result<Micros, AdminReply> {
         let most = |rule: &diana_policy::Rule| rule.ban.map(|ban| ban.max);
         let most = self.with_engine(host, |engine| engine.rules().nth(rule).and_then(most));

@@ -1,4 +1,4 @@
-//! The time of a worker.
+//! The clocks of a worker.
 
 use std::cell::Cell;
 
@@ -7,28 +7,28 @@ use diana_policy::time::{Micros, Now, SECOND};
 
 use super::host::{Host, Level};
 
-/// Reading both clocks takes no longer, unless the worker is stopped between them: then its windows
-/// would be shifted by as much for a second.
+/// Maximum duration of reading both clocks. A longer one means that the host interrupted the
+/// worker, which would shift windows by that duration for a second.
 const AT_ONCE: Micros = SECOND / 2000;
 
-/// How often they are read for that.
+/// Maximum number of attempts.
 const TRIES: usize = 4;
 
-/// The monotonic clock is read each time; the wall clock is that plus an offset, which is read anew at
-/// most once a second.
+/// The offset of the wall clock from the monotonic clock. Only the monotonic clock is read each
+/// time. The offset is updated at most once a second.
 #[derive(Debug, Default)]
 pub(crate) struct Offset {
-    /// How far the wall clock is ahead of the monotonic one.
+    /// Ticks that the wall clock is ahead of the monotonic one.
     ahead: Cell<i64>,
-    /// When that is to be read anew; at once in the beginning.
+    /// The time of the next update. Zero in the beginning.
     due: Cell<Micros>,
 }
 
-/// The clocks of a worker, read in one of the host's calls.
+/// The clocks of a worker during one of the host's calls.
 pub(crate) struct Clocks<'a> {
     pub(crate) offset: &'a Offset,
     pub(crate) host: &'a dyn Host,
-    /// Where a step back of the wall clock is counted.
+    /// The prefix of the metric that counts backward steps of the wall clock.
     pub(crate) namespace: &'a str,
 }
 
@@ -44,20 +44,20 @@ impl Clock for Clocks<'_> {
 }
 
 impl Clocks<'_> {
-    /// Reads how far the wall clock is ahead, and with it the monotonic one.
+    /// Updates the offset, and the reading of the monotonic clock.
     #[cold]
     fn read_anew(&self, mono: &mut Micros) {
         let Offset { ahead, due } = self.offset;
         let anew = read_both(self.host, mono);
         let back = ahead.get().saturating_sub(anew);
-        // Slewing by a time server moves it by less than a millisecond in a second.
+        // Slewing by a time server changes it by less than a millisecond per second.
         if due.replace(mono.saturating_add(SECOND)) > 0 && back > SECOND as i64 {
             self.stepped_back(back.unsigned_abs());
         }
         ahead.set(anew);
     }
 
-    /// Tells that the wall clock stepped back.
+    /// Counts and logs a backward step of the wall clock.
     #[cold]
     fn stepped_back(&self, by: Micros) {
         self.host.count(&format!("diana.{}.clock_stepped_back", self.namespace), 1);
@@ -70,7 +70,7 @@ impl Clocks<'_> {
     }
 }
 
-/// How far the wall clock is ahead of the monotonic one, which is read anew.
+/// Reads the offset of the wall clock, and the monotonic clock again.
 fn read_both(host: &dyn Host, mono: &mut Micros) -> i64 {
     let mut ahead = 0;
     for _ in 0..TRIES {

@@ -1,9 +1,9 @@
-//! Requests that wait for their turn, of all engines of a worker.
+//! The queue of held requests of all instances of a worker.
 //!
-//! A place in the queue is an instant, not a counter, so nothing leaks when a worker dies. When a
-//! client leaves, those behind it in the same line move up, each to the place of the one before: a line
-//! is its places, and those who wait in it, in order; who leaves takes the last place along. So however
-//! many leave at once, nobody is looked for one by one.
+//! A position in the queue is an instant, not a counter, so nothing leaks when a worker dies. If a
+//! client leaves, the later requests of its line move up by one position. A line stores its
+//! positions and its streams in separate lists. A departure removes the last position and one
+//! stream, so no other request moves, even if many clients leave at once.
 
 mod line;
 
@@ -17,13 +17,13 @@ use diana_policy::time::Micros;
 use diana_store::permit::Permit;
 use line::{Lines, Name};
 
-/// When a place's turn comes, and, of those of one instant, which was taken first.
+/// The instant of a position. A sequence number orders positions of the same instant.
 type Turn = (Micros, u64);
 
-/// The requests that wait.
+/// The held requests.
 #[derive(Debug, Default)]
 pub struct Queue {
-    /// The turns of all places, the next one first, and of some that are free again.
+    /// The turns of all positions, the next one first. Contains some that are already free.
     turns: BinaryHeap<Reverse<Turn>>,
     places: HashTable<Place>,
     lines: Lines,
@@ -38,32 +38,32 @@ struct Place {
     permit: Permit,
 }
 
-/// For whom a place is.
+/// The owner of a position.
 #[derive(Debug, Clone, Copy)]
 enum Whose {
     /// The request with the host's number for its stream.
     Stream(u32),
-    /// The first one in a line.
+    /// The first request of a line.
     First(Name),
 }
 
-/// A request that waits.
+/// A held request.
 #[derive(Debug)]
 struct Waiting {
     stream: u32,
-    /// The turn that it had when it came.
+    /// Its turn on arrival.
     turn: Turn,
     line: Option<Name>,
 }
 
 impl Queue {
-    /// Lets a request wait that an engine holds.
+    /// Adds a request that the limiter holds.
     pub fn join(&mut self, stream: u32, engine: u32, held: Held) {
         let Held { until, line, place: permit, .. } = held;
         let turn = (until, self.joined);
         self.joined += 1;
         let name = line.map(|line| Name { engine, line });
-        // Who could go before others in its line has a place of its own.
+        // Out-of-order arrivals are queued individually.
         let line = name.filter(|name| self.lines.join(*name, stream, turn));
         let whose = line.map_or(Whose::Stream(stream), Whose::First);
         self.turns.push(Reverse(turn));
@@ -74,7 +74,8 @@ impl Queue {
             .insert_unique(hash(stream.into()), waiting, |waiting| hash(waiting.stream.into()));
     }
 
-    /// The next request whose turn has come by `now`, with the permit of its place; it waits no longer.
+    /// Removes the next request with a turn by `now`, and returns it with the permit of its
+    /// position.
     pub fn release(&mut self, now: Micros) -> Option<(u32, Permit)> {
         let turn = self.turns.peek().filter(|turn| turn.0.0 <= now)?.0;
         let Place { whose, permit, .. } = self.free(turn)?;
@@ -86,13 +87,14 @@ impl Queue {
         Some((stream, permit))
     }
 
-    /// When the next turn comes.
+    /// The next turn.
     #[must_use]
     pub fn next(&self) -> Option<Micros> {
         self.turns.peek().map(|turn| turn.0.0)
     }
 
-    /// Forgets a request whose client left. The permit of the place that nobody needs any more, if it waited.
+    /// Removes a request after its client has left. Returns the permit of the position that becomes
+    /// free. `None` if the request was not held.
     pub fn leave(&mut self, stream: u32) -> Option<Permit> {
         let Waiting { turn, line, .. } = self.forget(stream)?;
         let free = match line {
@@ -102,7 +104,7 @@ impl Queue {
         self.free(free).map(|place| place.permit)
     }
 
-    /// Takes a place away. Turns of places that are free come to nothing when they are the next.
+    /// Frees a position. Turns of free positions are dropped when they are the next.
     fn free(&mut self, turn: Turn) -> Option<Place> {
         let found = self.places.find_entry(hash(turn.1), |place| place.turn == turn).ok()?;
         let (place, _) = found.remove();
@@ -123,7 +125,7 @@ impl Queue {
     }
 }
 
-/// Streams and turns are numbered in order.
+/// Spreads the consecutive numbers of streams and turns.
 fn hash(number: u64) -> u64 {
     number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

@@ -1,4 +1,4 @@
-//! What a worker needs of its host, beyond the ports of the core.
+//! Capabilities of the host that only the worker needs.
 
 use std::rc::Rc;
 
@@ -9,14 +9,14 @@ use diana_limiter::verdict::Verdict;
 use diana_policy::port::{Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::Micros;
 
-/// How much a line of the log matters.
+/// The severity of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// Something happened as it should.
+    /// Normal operation.
     Info,
-    /// Something needs a look.
+    /// Operators should investigate.
     Warn,
-    /// Something does not work.
+    /// A failure.
     Error,
 }
 
@@ -28,64 +28,65 @@ pub trait Log {
 
 /// Both clocks, in ticks.
 pub trait Clocks {
-    /// The monotonic one.
+    /// The monotonic clock.
     fn monotonic(&self) -> Micros;
 
-    /// The wall clock, since the epoch. It may step back.
+    /// The wall clock since the Unix epoch. It may step back.
     fn wall(&self) -> Micros;
 }
 
-/// The roots and streams of the worker, by the host's numbers. The host does what it is asked about the one that it
-/// is calling about, or the one that was entered last.
+/// The roots and streams of the worker, by the host's numbers. The host applies a call to the
+/// context of its current call, or to the latest one that was entered.
 pub trait Contexts {
-    /// Makes a root or a stream the one that what follows is about. Whether there is such a one; what is asked about a
-    /// stream that has ended does nothing.
+    /// Selects a root or a stream for the following calls. Returns false if it does not exist.
+    /// Calls about a stream that has ended do nothing.
     fn enter(&self, context: u32) -> bool;
 
-    /// Calls the root again and again, after so many milliseconds each; 0 is never.
+    /// Sets the period of the root's timer in milliseconds. 0 disables it.
     fn set_period(&self, milliseconds: u32);
 }
 
 /// The request of a stream.
 pub trait Streams {
-    /// Reads the request of the stream that was entered. `reads_headers` says whether more of it is going to be read
-    /// than the path.
+    /// Reads the request of the selected stream. `reads_headers` is true if headers other than the
+    /// path will be read.
     fn read(&self, reads_headers: bool, read: &mut dyn FnMut(&dyn Request));
 
-    /// Sets a header of the request, before the host has chosen its route.
+    /// Sets a header of the request, before the host selects its route.
     fn mark(&self, header: &str, value: &str);
 
-    /// Takes a header off the request, which it bears, before the host has chosen its route.
+    /// Removes a header that the request has, before the host selects its route.
     fn take_off(&self, header: &str);
 
-    /// Leaves the filter state for the access log.
+    /// Sets the filter state for the access log.
     fn tell(&self, state: &[u8]);
 
-    /// Answers the request with a refusal.
+    /// Responds with a refusal.
     fn refuse(&self, refusal: &Refusal);
 
-    /// Answers the request of an operator.
+    /// Responds to an operator.
     fn reply(&self, reply: &AdminReply);
 
-    /// Lets the request of a stream go on that was paused, whichever was entered, and enters the root.
+    /// Resumes the paused request of a stream, independent of the selected one, and selects the
+    /// root.
     fn resume(&self, stream: u32);
 
-    /// Is told what was decided about the request of a stream, unless it simply goes on, and what it waited for, if it
-    /// did.
+    /// Observes a decision about the request of a stream, unless it passes without a trace.
+    /// `resumed` is given if the request waited for Redis.
     fn decided(&self, _stream: u32, _resumed: Option<&Resumed>, _verdict: &Verdict) {}
 }
 
-/// The host, while it is calling about a root or one of its streams. [`Callout::caller`] is that root.
+/// The host during a call about a root or one of its streams. [`Callout::caller`] is that root.
 pub trait Host: Callout + Clocks + Contexts + Log + Metrics + Streams {
-    /// What all workers share.
+    /// The data that all workers share.
     fn data(&self) -> Rc<dyn SharedData>;
 
     /// The environment of the worker.
     fn environment(&self) -> &dyn Environment;
 
-    /// How much was counted by all workers under this name.
+    /// The value of a counter, summed over all workers.
     fn counted(&self, name: &str) -> u64;
 
-    /// Random bits; zero if the host has none.
+    /// Random bits. Zero if the host has none.
     fn random(&self) -> u128;
 }

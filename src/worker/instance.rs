@@ -1,4 +1,4 @@
-//! One configuration in one worker: what its root and its streams have in common.
+//! An instance: one configuration in one worker, shared by its root and its streams.
 
 mod operator;
 mod redis;
@@ -24,41 +24,42 @@ use diana_store::remains::Remains;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 
-/// What a worker keeps for all of its instances, and what tells the next one from all others.
+/// Data that a worker keeps for all of its instances, and the number of the next one.
 pub(crate) struct Kept<'a> {
     pub(crate) tables: &'a mut Tables,
     pub(crate) offset: Rc<Offset>,
     pub(crate) number: u32,
 }
 
-/// An engine and what waits for it.
+/// A limiter, and the requests that wait for it.
 pub struct Instance {
     /// The host's number of the root.
     root: u32,
-    /// Tells the engine from all others of the worker.
+    /// Identifies the instance in the worker.
     pub(crate) number: u32,
     offset: Rc<Offset>,
     engine: RefCell<Engine>,
     reads_headers: bool,
     /// Headers that mark requests.
     marks: Vec<Rc<str>>,
-    /// Where its rules come from, and since when they are in force, by the wall clock.
+    /// The origin of its rules, and the wall-clock time since when they apply.
     origin: (&'static str, Micros),
-    /// What an operator may ask.
+    /// The access of operators, if configured.
     operator: Option<Box<Operator>>,
-    /// How often upkeep is due, in ticks.
+    /// The interval of upkeep in ticks.
     interval: Micros,
     namespace: Rc<str>,
     /// Whether there is a Redis.
     has_redis: bool,
     waiting: Waiting,
-    /// When upkeep is due; nothing while there is nothing to keep up.
+    /// The time of the next upkeep. `None` while none is needed.
     upkeep: Cell<Option<Micros>>,
-    /// Whether it has handed in what it held, since it last judged.
+    /// Whether it has returned its leases and counts since its last request.
     closed: Cell<bool>,
-    /// Whether another one of its namespace came later.
+    /// Whether its namespace has a later instance.
     is_old: Cell<bool>,
-    /// Whether it has judged since it was last kept up, and when it was found that it had.
+    /// Whether it has decided about a request since the last upkeep, and the time of the latest
+    /// upkeep that found so.
     busy: Cell<bool>,
     used: Cell<Micros>,
 }
@@ -77,7 +78,8 @@ impl Instance {
         let operator = Operator::new(&policy, seed, host);
         let from = if policy.is_remote { "remote" } else { "local" };
         let client = way.map(|way| {
-            // Each has a name of its own to Redis, also where the host has no random numbers.
+            // Redis identifies each client by its name, which must be unique even if the host has
+            // no random numbers.
             let random = host.random() as u64 ^ u64::from(kept.number) << 32;
             Client::new(way, &namespace, data.clone(), seed, random)
         });
@@ -112,58 +114,60 @@ impl Instance {
         self.root
     }
 
-    /// Whether more of a request is read than its path.
+    /// Returns true if headers other than the path are read.
     #[must_use]
     #[inline(always)]
     pub fn reads_headers(&self) -> bool {
         self.reads_headers
     }
 
-    /// Headers that nobody but this filter may set, in lower case.
+    /// Headers that only this filter may set, in lower case.
     #[must_use]
     #[inline(always)]
     pub fn marks(&self) -> &[Rc<str>] {
         &self.marks
     }
 
-    /// How many parts of Redis cannot be relied upon, so that this gateway counts alone what lies there.
+    /// The number of shards of Redis that are unavailable, so that this gateway is in degraded mode
+    /// for them.
     #[must_use]
     pub fn away(&self) -> usize {
         self.redis(Handle::away).unwrap_or(0)
     }
 
-    /// Whether this gateway counts a caller of a rule for the fleet alone.
+    /// Returns true if this gateway is in degraded mode for a caller of a `global` rule.
     #[must_use]
     pub fn is_alone(&self, caller: Key) -> bool {
         self.redis(|redis| redis.is_alone(caller)).unwrap_or(false)
     }
 
-    /// How many gateways its rules for the fleet are divided among while they are, as last known.
+    /// The last known number of gateways that share the `global` limits in degraded mode.
     #[must_use]
     pub fn gateways(&self) -> u64 {
         self.redis(|redis| redis.gateways).unwrap_or(1)
     }
 
-    /// How many requests have their answers and have not gone on yet: only so many go on in one call of the host.
+    /// The number of requests with a reply that have not been resumed, since one call of the host
+    /// resumes a limited number.
     #[must_use]
     pub fn answered(&self) -> usize {
         self.waiting.answered()
     }
 
-    /// Whether there is something to do for the fleet, of which its clock may not know yet.
+    /// Returns true if there is work for Redis that its timer may not know of.
     #[inline(always)]
     pub(crate) fn is_pressed(&self) -> bool {
         self.has_redis && self.redis_is_pressed()
     }
 
-    /// Whether it has to find out before it decides whether an operator comes.
+    /// Returns true if a request may come from an operator.
     #[inline(always)]
     pub(crate) fn asks_who_comes(&self) -> bool {
         self.operator.is_some()
     }
 
-    /// Decides about the request that the host is calling about, and marks it if its caller is hot and it
-    /// may go on. Envoy chooses its route after that.
+    /// Decides about the request of the host's current call. Marks the request of a hot caller
+    /// unless it is refused, before Envoy selects its route.
     pub(crate) fn decide(&self, request: &dyn Request, host: &dyn Host) -> Verdict {
         self.judge(host, |engine| {
             let verdict = engine.decide(request, &self.clock(host));
@@ -174,7 +178,7 @@ impl Instance {
         })
     }
 
-    /// The same, about one that has waited for an answer that was of no use.
+    /// Decides again after an unusable reply of Redis.
     fn decide_again(&self, resumed: &Resumed, explains: bool, host: &dyn Host) -> Verdict {
         self.judge(host, |engine| {
             let mut verdict = Verdict::pass();
@@ -187,7 +191,8 @@ impl Instance {
         })
     }
 
-    /// Decides about a request whose answer has come, of the stream that was entered; whether an operator asks about it.
+    /// Decides about the request of the selected stream after a reply of Redis. `explains` is true
+    /// if an operator wants an explanation.
     pub(crate) fn resume(
         &self,
         resumed: &Resumed,
@@ -205,7 +210,7 @@ impl Instance {
     }
 
     fn judge(&self, host: &dyn Host, judge: impl FnOnce(&mut Engine) -> Verdict) -> Verdict {
-        // The host never calls about one stream while it is in a call about another.
+        // The host never calls about one stream during a call about another.
         let Ok(mut engine) = self.engine.try_borrow_mut() else {
             host.log(Level::Error, "a request was not judged: another one still is");
             return Verdict::pass();
@@ -213,12 +218,12 @@ impl Instance {
         judge(&mut engine)
     }
 
-    /// The requests that wait for an answer.
+    /// The requests that wait for Redis.
     pub(crate) fn waiting(&self) -> &Waiting {
         &self.waiting
     }
 
-    /// Lets the engine do something, unless it is in a call.
+    /// Calls the limiter, unless one of its calls is in progress.
     pub(crate) fn with_engine<T>(
         &self,
         host: &dyn Host,
@@ -227,7 +232,7 @@ impl Instance {
         let were_away = self.away();
         let done = self.engine.try_borrow_mut().ok().map(|mut engine| act(&mut engine));
         if self.away() != were_away {
-            // The metrics tell it, even if no request comes.
+            // The metrics report the change, even without a request.
             self.begin_upkeep(host);
         }
         done
@@ -241,7 +246,7 @@ impl Instance {
         &self.namespace
     }
 
-    /// When there is something to do the next time.
+    /// The time of the next work.
     pub(crate) fn next(&self, now: Micros) -> Option<Micros> {
         if self.answered() > 0 {
             return Some(now);
@@ -250,7 +255,7 @@ impl Instance {
         [engine, self.upkeep.get()].into_iter().flatten().min()
     }
 
-    /// What its rules have in shared data.
+    /// The slots of its rules in shared data.
     pub(crate) fn remains(&self, host: &dyn Host) -> Vec<Remains> {
         let remains =
             |engine: &Engine| engine.remains(&self.namespace, &host.data(), host.monotonic());
@@ -263,7 +268,7 @@ impl Instance {
         self.redis(is_pressed).unwrap_or(false)
     }
 
-    /// What is known of Redis, if there is one.
+    /// The state of Redis, if there is one.
     fn redis<T>(&self, read: impl FnOnce(&Handle) -> T) -> Option<T> {
         let engine = self.has_redis.then(|| self.engine.try_borrow().ok()).flatten()?;
         Some(read(&engine.redis()))
@@ -274,7 +279,7 @@ impl Instance {
     }
 }
 
-/// Marks the request in hand for every rule whose caller is hot.
+/// Marks the current request for every rule with a hot caller.
 #[inline(never)]
 fn mark(engine: &Engine, host: &dyn Host) {
     for (header, rule) in engine.marks() {

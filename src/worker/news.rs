@@ -1,29 +1,33 @@
-//! Which configurations are news. Every worker gets each, and the main thread; one of them tells.
+//! Detects new configurations. Every worker and the main thread receive each configuration, and one
+//! of them logs it.
 
 use diana_policy::key::KeyHasher;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::{Policy, Rule};
 
-/// How many different configurations can be told apart at once. A fixed number, since shared data
-/// is never freed.
+/// Maximum number of configurations that are recorded at the same time. Fixed, since shared data is
+/// never freed.
 const SLOTS: u64 = 8;
 
-/// How long an accepted configuration is no news, in ticks: all workers get it within that time.
+/// Ticks after its acceptance during which a configuration is not new. All workers receive it
+/// within that time.
 const FOR: Micros = 10 * SECOND;
 
-/// How many rules' fingerprints are remembered: those in force, then those that were in force last.
+/// Maximum number of recorded fingerprints of rules: those of the current rules, then those of
+/// former ones.
 const KNOWN: usize = 4096;
 
-/// What is new.
+/// The changes of a new configuration.
 pub(crate) struct News {
-    /// Rules that the configuration before did not have, unless there was none.
+    /// Rules that the previous configuration did not have. Empty if there was none.
     pub(crate) anew: Vec<String>,
-    /// Whether it is the first configuration of its namespace in this process, as far as shared data shows.
+    /// Whether it is the first configuration of its namespace in this process, as far as shared
+    /// data shows.
     pub(crate) is_first: bool,
 }
 
-/// What a configuration brings, unless it was accepted a moment ago.
+/// The changes of a configuration. `None` if it was accepted a moment ago.
 pub(crate) fn of(
     namespace: &str,
     text: &[u8],
@@ -45,14 +49,14 @@ pub(crate) fn of(
     Some(anew(namespace, policy, data))
 }
 
-/// Compares the rules of a configuration with those that this namespace had before, and records them.
+/// Compares the rules of a configuration with the previous ones of its namespace, and records them.
 pub(crate) fn anew(namespace: &str, policy: &Policy, data: &dyn SharedData) -> News {
     let key = format!("diana/1/{namespace}/rules");
     let (bytes, number) = data.get(&key).unzip();
     let (before, _) = bytes.as_deref().unwrap_or_default().as_chunks::<8>();
     let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
     let now: Vec<[u8; 8]> = rules().map(|rule| rule.fingerprint.to_le_bytes()).collect();
-    // What a rule used may still be there when it comes back, or belong to another plugin.
+    // A removed rule's usage may remain until it returns, or the rule may belong to another plugin.
     let gone = before.iter().filter(|fingerprint| !now.contains(fingerprint));
     let mut known = Vec::with_capacity((now.len() + before.len()) * 8);
     now.iter().chain(gone).take(KNOWN).for_each(|fingerprint| known.extend(fingerprint));
@@ -64,7 +68,7 @@ pub(crate) fn anew(namespace: &str, policy: &Policy, data: &dyn SharedData) -> N
     News { anew: rules().filter(is_new).map(|rule| rule.name.clone()).collect(), is_first: false }
 }
 
-/// Writes a value over the one that is there. Whoever writes at the same time writes the like.
+/// Overwrites a value. A concurrent writer writes the same kind of value.
 fn write(data: &dyn SharedData, key: &str, value: &[u8]) {
     let number = data.get(key).map(|(_, number)| number);
     data.swap(key, value, number);

@@ -1,8 +1,8 @@
-//! What an operator asks who has a token.
+//! Operators with a token.
 //!
-//! A reset is one write of the caller's state, and other workers need no message: leases and remembered refusals end
-//! within a second. Leased and reserved permits stay charged, so they can still come back. In Redis an order is one more
-//! kind of question.
+//! A reset is one write of the caller's state, without messages to other workers: their leases and
+//! cached refusals end within a second. Leased and reserved permits stay charged, so they can still
+//! be returned. Orders to Redis are another kind of command.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,26 +16,26 @@ use diana_policy::path::Path;
 use diana_policy::port::{Environment, Pseudo, Request, Values};
 use diana_policy::time::{Micros, SECOND};
 
-/// Bytes that a token has at least.
+/// Minimum length of a token in bytes.
 const SHORTEST: usize = 16;
 
-/// Wrong tokens that are looked at in a second; the rest are wrong unread.
+/// Wrong tokens per second that are compared. Further ones are refused without comparison.
 const ATTEMPTS: u32 = 10;
 
-/// A secret by which an operator is known.
+/// The digest of a token.
 #[derive(Clone, Copy)]
 pub(crate) struct Token(Option<Key>);
 
 impl Token {
-    /// The token in a variable. Without one, or with one that could be guessed, nobody is known by it.
+    /// The token in a variable. If it is absent or too short, no request is authenticated.
     fn of(variable: &str, environment: &dyn Environment, seed: &Seed) -> Token {
         let token = environment.variable(variable).filter(|token| token.len() >= SHORTEST);
         Token(token.map(|token| digest(token.as_bytes(), seed)))
     }
 }
 
-/// Tokens are compared by their digests: how long that takes says nothing of where they differ, since nobody else knows
-/// what is hashed to which digest.
+/// The keyed digest of a token. Comparing digests has no timing attack, since clients cannot
+/// compute them.
 fn digest(token: &[u8], seed: &Seed) -> Key {
     const TOKEN: usize = 0xffff;
     let mut hasher = KeyHasher::new(seed);
@@ -43,7 +43,7 @@ fn digest(token: &[u8], seed: &Seed) -> Key {
     hasher.finish()
 }
 
-/// How many wrong tokens came lately, of one kind.
+/// Counts wrong tokens of one kind per second.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     second: Cell<Micros>,
@@ -51,7 +51,7 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Whether these bytes are the token. After too many others of this second they are not.
+    /// Returns true if `given` is the token, unless there were too many wrong ones in this second.
     fn is(&self, token: Token, given: &[u8], seed: &Seed, now: Micros) -> bool {
         if self.second.replace(now / SECOND) != now / SECOND {
             self.wrong.set(0);
@@ -68,7 +68,7 @@ impl Attempts {
     }
 }
 
-/// What an operator may ask of a configuration.
+/// The access of operators to a configuration.
 pub(crate) struct Operator {
     seed: Seed,
     explain: Option<(Rc<str>, Token)>,
@@ -76,7 +76,7 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    /// Nothing if the configuration lets nobody ask.
+    /// `None` if the configuration has no access for operators.
     pub(crate) fn new(policy: &Policy, seed: Seed, host: &dyn Host) -> Option<Box<Operator>> {
         let token = |variable: &str| Token::of(variable, host.environment(), &seed);
         let explain = policy.explain.as_ref();
@@ -86,7 +86,8 @@ impl Operator {
         is_any.then(|| Box::new(Operator { seed, explain, admin }))
     }
 
-    /// What a request on the operator's path asks for, if it is on that; nothing of it if it does not bear the token.
+    /// The path below the operator's endpoint and the query, if the request is for the endpoint.
+    /// The inner `None` means that its token is missing or wrong.
     pub(crate) fn asks_for(
         &self,
         request: &dyn Request,
@@ -103,7 +104,8 @@ impl Operator {
         Some(given.is_some_and(is).then_some(asked))
     }
 
-    /// Takes the token off a request that bears one. The explanation to be given, if it is the right one.
+    /// Removes the token from a request that has one. Returns an explanation to be filled if it is
+    /// the right one.
     pub(crate) fn asks_why(
         &self,
         request: &dyn Request,
@@ -123,7 +125,8 @@ impl Operator {
     }
 }
 
-/// What stands behind the path, and in the query, if a request is for the operator's path and spells it plainly.
+/// The rest of the path and the query, if a request is for the operator's endpoint in plain
+/// spelling.
 fn is_for(request: &dyn Request, path: &str) -> Option<(String, Vec<u8>)> {
     let raw = request.pseudo(Pseudo::Path)?;
     let (spelled, query) = match raw.iter().position(|&byte| byte == b'?') {
@@ -135,7 +138,7 @@ fn is_for(request: &dyn Request, path: &str) -> Option<(String, Vec<u8>)> {
     (is_below && Path::of(spelled).is_plain).then(|| (rest.into(), query.into()))
 }
 
-/// Says why nobody is going to be known as an operator, if that is so.
+/// Logs why operators cannot authenticate, if that is the case.
 pub(crate) fn complain(policy: &Policy, host: &dyn Host) {
     let explain = policy.explain.iter().map(|explain| ("explain", &explain.token_env));
     let admin = policy.admin.iter().map(|admin| ("admin", &admin.token_env));
@@ -151,25 +154,25 @@ pub(crate) fn complain(policy: &Policy, host: &dyn Host) {
     }
 }
 
-/// What is told an operator of one request.
+/// The explanation of one request for an operator.
 pub(crate) struct Explanation {
     header: Rc<str>,
     rules: Vec<Explained>,
 }
 
 impl Explanation {
-    /// These rules do not apply.
+    /// Adds the rules that do not apply.
     pub(crate) fn skip(&mut self, rules: Vec<Explained>) {
         self.rules = rules;
     }
 
-    /// These have decided.
+    /// Adds the rules that have decided.
     pub(crate) fn tell(&mut self, mut rules: Vec<Explained>) {
         rules.append(&mut self.rules);
         self.rules = rules;
     }
 
-    /// The header of the response.
+    /// The response header.
     pub(crate) fn field(self) -> (Rc<str>, String) {
         let told = Explained::all(&self.rules);
         (self.header, told)

@@ -1,8 +1,8 @@
-//! Rules from a configuration centre: who asks it, and what becomes of the answer.
+//! Rules from a configuration server: polling, and the processing of replies.
 //!
-//! One worker leads: it asks, judges the answer, and leaves a good document in shared data. The
-//! others look there several times a second. A lease is short, so if the leader dies another worker
-//! goes on; whoever comes too late with an answer finds that it no longer leads.
+//! One worker leads: it polls, validates the reply, and writes a valid document to shared data. The
+//! others read shared data several times a second. The leader's lease is short, so if it dies
+//! another worker takes over. A worker with a late reply finds that it no longer leads.
 
 mod call;
 mod document;
@@ -16,70 +16,69 @@ use diana_policy::remote::{Own, Remote};
 use diana_policy::time::{Micros, SECOND};
 use head::Head;
 
-/// How often shared data is looked at, in ticks.
+/// Interval of reading shared data, in ticks.
 pub const LOOK: Micros = SECOND / 4;
 
-/// What a worker does about one configuration centre.
+/// A worker's access to one configuration server.
 pub struct Poller {
     remote: Remote,
     own: Own,
     call: Call,
     /// Key of the [`Head`].
     head: String,
-    /// Key of the last good document.
+    /// Key of the last valid document.
     document: String,
     settings: u64,
-    /// Tells this worker from all others.
+    /// Identifies this worker in the gateway.
     id: u64,
     born: Micros,
-    /// The document in force here; 0 is none.
+    /// The version of the current document. 0 is none.
     version: u64,
-    /// A document that only other workers understand.
+    /// The version of a document that this worker cannot parse, and another one could.
     not_understood: u64,
     waiting: Option<Waiting>,
     next: Micros,
     is_counted: bool,
 }
 
-/// A call under way.
+/// A pending call.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     token: u32,
     sent: Micros,
 }
 
-/// What a poller works with at one instant.
+/// The environment of a poller at one instant.
 pub struct Access<'h> {
-    /// What all workers share.
+    /// The data that all workers share.
     pub data: &'h dyn SharedData,
-    /// The way to the centre.
+    /// Makes the calls to the server.
     pub callout: &'h dyn Callout,
     /// Monotonic time.
     pub now: Micros,
 }
 
-/// What is to be done about what a poller found.
+/// The results of a poll.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Rules to be put into force.
+    /// Rules to apply.
     pub policy: Option<Policy>,
-    /// Whether this worker is the one that found them.
+    /// Whether this worker received them from the server.
     pub is_first: bool,
-    /// The metric of an answer: `fetched`, `failed` or `rejected`.
+    /// The metric of a reply: `fetched`, `failed` or `rejected`.
     pub count: Option<&'static str>,
-    /// How many workers more go by a remote document.
+    /// Change of the number of workers with a remote document.
     pub in_force: i64,
-    /// Lines for the log that tell something good.
+    /// Log lines about successes.
     pub news: Vec<String>,
-    /// Lines for the log that tell something bad.
+    /// Log lines about failures.
     pub troubles: Vec<String>,
 }
 
 impl Poller {
-    /// A poller that has not looked yet. `id` tells it from all others of the gateway.
+    /// A new poller. `id` identifies it in the gateway.
     ///
-    /// # Errors
-    /// A header whose value the environment lacks.
+    /// # Errors A header whose variable is not in the environment.
     pub fn new(
         remote: Remote,
         own: Own,
@@ -88,7 +87,7 @@ impl Poller {
         (id, born): (u64, Micros),
     ) -> Result<Poller, String> {
         let call = call::of(&remote, environment)?;
-        // What the document is known by; how it is asked for may change without losing it.
+        // Identifies the document. Other settings may change without losing it.
         let Remote { cluster, authority, path, body, value, .. } = &remote;
         let value = value.as_deref().unwrap_or_default();
         let texts = [cluster, authority, path, body, value].map(str::as_bytes);
@@ -111,13 +110,13 @@ impl Poller {
         })
     }
 
-    /// When [`Poller::tick`] is due.
+    /// The time of the next [`Poller::tick`].
     #[must_use]
     pub fn next(&self) -> Micros {
         self.next
     }
 
-    /// The rules of the last good document, for a worker that starts. Nothing is changed.
+    /// The rules of the last valid document, for a worker that starts. Does not modify shared data.
     pub fn last_good(&mut self, data: &dyn SharedData) -> Option<Policy> {
         let (head, _) = Head::read(data, &self.head);
         let text = self.text(head.version, data)?;
@@ -126,7 +125,8 @@ impl Poller {
         Some(policy)
     }
 
-    /// Takes over what others found, or else asks the centre if that is due and this worker's turn.
+    /// Applies a new document of another worker, or else polls the server if that is due and this
+    /// worker leads.
     pub fn tick(&mut self, access: &Access<'_>) -> Outcome {
         if access.now < self.next {
             return Outcome::default();
@@ -147,7 +147,7 @@ impl Poller {
         outcome
     }
 
-    /// Takes the answer to a call of this worker.
+    /// Processes the reply to a call of this worker.
     pub fn answer(&mut self, token: u32, answer: &Answer<'_>, access: &Access<'_>) -> Outcome {
         match self.waiting.take_if(|call| call.token == token) {
             Some(Waiting { sent, .. }) => {
@@ -158,13 +158,13 @@ impl Poller {
         }
     }
 
-    /// How many workers less go by a remote document when this one ends: none or one.
+    /// Change of the number of workers with a remote document when this one ends: 0 or −1.
     #[must_use]
     pub fn retire(&self) -> i64 {
         -i64::from(self.is_counted)
     }
 
-    /// Puts the last good document into force.
+    /// Applies the last valid document.
     fn follow(&mut self, mut head: Head, number: Option<u32>, access: &Access<'_>) -> Outcome {
         let mut outcome = Outcome::default();
         let version = head.version;
@@ -181,8 +181,8 @@ impl Poller {
                 let what = format!("another worker took version {version:016x}");
                 outcome.troubles.push(self.line(&what, "this one does not understand it"));
             }
-            // So that the next good answer is written anew. A leader who is just about to name the
-            // version finds that its number is outdated, and asks again.
+            // Forces the next valid reply to be written again. If a leader is about to write the
+            // version, its write fails, and it polls again.
             None => {
                 head.version = 0;
                 head.write(access.data, &self.head, number);
@@ -191,7 +191,7 @@ impl Poller {
         outcome
     }
 
-    /// The document of a version, if that is the one in shared data.
+    /// The document of a version, if it is the one in shared data.
     fn text(&self, version: u64, data: &dyn SharedData) -> Option<Vec<u8>> {
         let (text, _) = if version == 0 { None } else { data.get(&self.document) }?;
         (version_of(&text) == version).then_some(text)
@@ -203,7 +203,7 @@ impl Poller {
     }
 }
 
-/// What a document is told apart by, which is never 0.
+/// Identifies the text of a document. Never 0.
 fn version_of(text: &[u8]) -> u64 {
     digest(&[text]).max(1)
 }

@@ -1,21 +1,22 @@
-//! What an operator is answered.
+//! Replies to operators.
 
 use diana_policy::json;
 use serde_json::json;
 
-/// Status and body of an answer.
+/// Status and body of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdminReply {
     /// Its status.
     pub status: u16,
-    /// Its body, which is JSON.
+    /// Its body in JSON.
     pub body: String,
-    /// The method that is allowed, if another one is the mistake.
+    /// The allowed method, if the request has another one.
     allow: &'static str,
 }
 
 impl AdminReply {
-    /// Its headers: when to ask again, where nobody was in the wrong, and which method is allowed.
+    /// Its headers: type and caching, the retry delay of a temporary failure, and the allowed
+    /// method.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         let more = match self.status {
             405 => Some(("allow", self.allow)),
@@ -31,13 +32,13 @@ impl AdminReply {
         AdminReply { status, body, allow: "" }
     }
 
-    /// Another method than the one that is allowed.
+    /// The reply to a request with a wrong method.
     pub(crate) fn method(allow: &'static str) -> AdminReply {
         let why = format!("the method has to be {allow}");
         AdminReply { allow, ..AdminReply::problem(405, &why) }
     }
 
-    /// What is told of what is not there, or of nobody's business.
+    /// The reply for an unknown path, or for a request without a valid token.
     pub(crate) fn nothing() -> AdminReply {
         AdminReply::problem(404, "not found")
     }

@@ -1,4 +1,5 @@
-//! One plugin configuration in one worker: its rules, and the centre that may change them.
+//! A root: one plugin configuration in one worker, with its rules and the configuration server that
+//! may replace them.
 
 use std::rc::Rc;
 
@@ -17,26 +18,27 @@ use diana_redis::protocol::Login;
 /// Logged once by a process that counts rules in its own memory.
 const FIRST: &str = "this is the first configuration of this process, so usage that is counted per gateway starts from zero";
 
-/// A root of the host. [`Root::end`] is to be called when it ends.
+/// A root of the host. Call [`Root::end`] when it ends.
 #[derive(Default)]
 pub struct Root {
     namespace: Rc<str>,
     instance: Option<Rc<Instance>>,
-    /// Asks the configuration centre, if there is one.
+    /// Polls the configuration server, if there is one.
     poller: Option<Box<Poller>>,
-    /// How Redis is reached, if there is one.
+    /// The connection to Redis, if there is one.
     way: Option<Endpoint>,
 }
 
 impl Root {
-    /// What judges its requests, once it is configured.
+    /// The instance that decides about its requests, once it is configured.
     #[must_use]
     #[inline(always)]
     pub fn instance(&self) -> Option<&Rc<Instance>> {
         self.instance.as_ref()
     }
 
-    /// Takes a configuration, of a root with a name. Whether it is in force; otherwise the log says why not.
+    /// Applies a configuration of a root with this name. Returns false if it is invalid, and logs
+    /// the reason.
     pub fn configure(
         &mut self,
         text: &[u8],
@@ -57,7 +59,7 @@ impl Root {
         }
     }
 
-    /// Does what is due. To be called when the timer of the root fires.
+    /// Does the work that is due. Call it when the timer of the root fires.
     pub fn tick(&mut self, worker: &Worker, host: &dyn Host) {
         if let Some(poller) = &mut self.poller {
             let data = host.data();
@@ -69,7 +71,7 @@ impl Root {
         worker.tick(host);
     }
 
-    /// Takes the answer to a call.
+    /// Processes the reply to a call.
     pub fn answer(&mut self, token: u32, answer: &Answer<'_>, worker: &Worker, host: &dyn Host) {
         if !worker.answer(token, answer, host)
             && let Some(poller) = &mut self.poller
@@ -82,7 +84,7 @@ impl Root {
         worker.settle(host);
     }
 
-    /// The host forgets the root.
+    /// The host deletes the root.
     pub fn end(&mut self, worker: &Worker, host: &dyn Host) {
         if let Some(poller) = &self.poller {
             self.count_in_force(poller.retire(), host);
@@ -91,7 +93,7 @@ impl Root {
         worker.end(host);
     }
 
-    /// Puts a configuration into force, or the rules that a centre gave for it before.
+    /// Applies a configuration, or the rules that the configuration server last returned for it.
     fn apply(
         &mut self,
         root_id: &str,
@@ -127,7 +129,7 @@ impl Root {
     fn replace(&mut self, policy: Policy, worker: &Worker, host: &dyn Host) -> Result<(), String> {
         let (namespace, way) = (self.namespace.clone(), self.way.clone());
         let instance = worker.build(namespace, policy, way, host)?;
-        // After the new one is built, so that it goes on with what the old one counted.
+        // Only after the new instance is built, so that it takes over the counts of the old one.
         if let Some(old) = self.instance.replace(instance) {
             old.close(host);
             drop(old);
@@ -136,7 +138,7 @@ impl Root {
         Ok(())
     }
 
-    /// Does what the poller says is to be done.
+    /// Applies the results of a poll.
     fn carry_out(&mut self, outcome: Outcome, worker: &Worker, host: &dyn Host) {
         let count = |what| host.count(&format!("diana.{}.remote.{what}", self.namespace), 1);
         outcome.count.into_iter().for_each(count);
@@ -161,7 +163,7 @@ impl Root {
     }
 }
 
-/// The poller of a configuration that has a centre.
+/// The poller, if the configuration has a configuration server.
 fn poller(policy: &Policy, namespace: &str, host: &dyn Host) -> Option<Result<Poller, String>> {
     let poller = |remote| {
         let who = (host.random() as u64, host.monotonic());
@@ -170,11 +172,11 @@ fn poller(policy: &Policy, namespace: &str, host: &dyn Host) -> Option<Result<Po
     policy.remote.clone().map(poller)
 }
 
-/// How Redis is reached, if there is one.
+/// The connection to Redis, if there is one.
 ///
 /// # Errors
 ///
-/// If a variable is not there.
+/// An environment variable is missing.
 fn way(policy: &Policy, environment: &dyn Environment) -> Result<Option<Endpoint>, String> {
     let Some(redis) = &policy.redis else { return Ok(None) };
     let variable = |key: &str, name: &Option<String>| {
@@ -193,7 +195,7 @@ fn way(policy: &Policy, environment: &dyn Environment) -> Result<Option<Endpoint
     Ok(Some(Endpoint { cluster, timeout, login, parts: Parts::new(redis.parts) }))
 }
 
-/// Counts a configuration and logs what there is to say about it.
+/// Counts an accepted configuration, and logs its advice and changes.
 fn tell(namespace: &str, policy: &Policy, news: &News, host: &dyn Host) {
     host.count(&format!("diana.{namespace}.config.accepted"), 1);
     for line in &policy.warnings {
@@ -220,7 +222,7 @@ fn tell_anew(names: &[String], host: &dyn Host) {
     host.log(Level::Info, &line);
 }
 
-/// A name that metrics and shared data can bear.
+/// A name that is valid in metrics and shared data.
 fn sanitise(root_id: &[u8]) -> String {
     let name: String = root_id
         .iter()

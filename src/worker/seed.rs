@@ -1,10 +1,10 @@
-//! The secret that callers are hashed with.
+//! The secret for hashing callers.
 
 use super::host::Host;
 use diana_policy::key::Seed;
 use diana_policy::port::SharedData;
 
-/// The same secret in all workers of this gateway: whoever comes first draws it and leaves it in shared data.
+/// The secret of this gateway. The first worker draws it and writes it to shared data.
 pub(crate) fn agree(namespace: &str, data: &dyn SharedData, host: &dyn Host) -> Seed {
     let key = format!("diana/1/{namespace}/seed");
     let known = || data.get(&key).and_then(|(bytes, _)| bytes.try_into().ok());

@@ -1,4 +1,4 @@
-//! One stream: its request is decided about, may wait, and goes on or is refused.
+//! A stream: its request is decided about, may wait, and passes or is refused.
 
 use std::rc::Rc;
 
@@ -13,40 +13,41 @@ use diana_limiter::verdict::Verdict;
 use diana_policy::port::{Ending, Request};
 use diana_store::permit::{End, Permit};
 
-/// A stream, from its request's headers until it ends.
+/// A stream, from the headers of its request to its end.
 pub struct Stream {
     instance: Rc<Instance>,
     /// The host's number of the stream.
     id: u32,
-    /// What its instance knows with it, unless the request just goes on.
+    /// State that it shares with its instance, unless the request passed without a trace.
     late: Option<Rc<Late>>,
-    /// What is to be settled when it ends.
+    /// The charges to settle when it ends.
     permit: Permit,
-    /// Whether it may still wait.
+    /// Whether its request may still wait.
     held: bool,
 }
 
 impl Stream {
-    /// A stream whose request has not come yet, by the host's number.
+    /// A stream before the arrival of its request, with the host's number for it.
     #[must_use]
     pub fn new(instance: Rc<Instance>, id: u32) -> Stream {
         Stream { instance, id, late: None, permit: Permit::NONE, held: false }
     }
 
-    /// The host's number of it.
+    /// The host's number of the stream.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// What it is judged by.
+    /// The instance that decides about it.
     #[must_use]
     pub fn instance(&self) -> &Instance {
         &self.instance
     }
 
-    /// Decides about a request that has come to an instance. Whether it goes on; otherwise it was answered, or waits until
-    /// the host is told to let it go on. And its stream if it may have something left to do, which few have.
+    /// Decides about a request on its arrival. Returns true if it passes. Otherwise there was a
+    /// response, or the request waits until the host is called to resume it. Also returns its
+    /// stream if it has work left, as few have.
     pub fn begin(
         instance: &Rc<Instance>,
         id: u32,
@@ -61,7 +62,8 @@ impl Stream {
         let is_new = instance.open(host);
         let verdict = instance.decide(request, host);
         if verdict.is_pass() {
-            // Nothing is in it; to find that out by dropping it takes a fifteenth of the decision.
+            // The verdict is empty. Dropping it would take a fifteenth of the time of the decision
+            // to find that out.
             std::mem::forget(verdict);
             if is_new || instance.is_pressed() {
                 worker.settle(host);
@@ -72,7 +74,8 @@ impl Stream {
         (stream.conclude(verdict, is_new, worker, host), Some(stream))
     }
 
-    /// The same of a stream that was made before its request came.
+    /// As [`Stream::begin`], for a stream that exists before its request arrives. Returns true if
+    /// the request passes.
     #[inline(never)]
     pub fn request(&mut self, request: &dyn Request, worker: &Worker, host: &dyn Host) -> bool {
         let mut asks = None;
@@ -91,20 +94,20 @@ impl Stream {
         self.conclude(verdict, is_new || is_told, worker, host)
     }
 
-    /// Carries out a verdict, and sees to it that whatever waits has a clock, as it must after something `new`. Whether the
-    /// request goes on.
+    /// Carries out a verdict. Sets a timer if the request waits, if there is Redis work, or if
+    /// `new` is true. Returns true if the request passes.
     #[inline(never)]
     fn conclude(&mut self, verdict: Verdict, new: bool, worker: &Worker, host: &dyn Host) -> bool {
         let goes_on = verdict.is_pass() || self.carry_out(verdict, worker, host);
-        // What was refused leaves no more behind than what went on.
+        // Refusals leave no other work than admitted requests.
         if new || self.held || self.instance.is_pressed() {
             worker.settle(host);
         }
         goes_on
     }
 
-    /// Whether an operator asks why its request is decided about as it is; nothing if the request was an order, and is
-    /// answered.
+    /// Returns the explanation to be filled if an operator wants one. The outer `None` means that
+    /// the request was an order and has its reply.
     #[inline(never)]
     fn hear_operator(
         &mut self,
@@ -121,7 +124,7 @@ impl Stream {
         Some(operator.asks_why(request, &worker.attempts, host))
     }
 
-    /// Does what an operator asks that has borne the token.
+    /// Handles an order of an operator.
     fn operate(
         &mut self,
         asked: Option<(String, Vec<u8>)>,
@@ -156,7 +159,7 @@ impl Stream {
         verdict
     }
 
-    /// Carries out a verdict. Whether the request goes on.
+    /// Carries out a verdict. Returns true if the request passes.
     fn carry_out(&mut self, verdict: Verdict, worker: &Worker, host: &dyn Host) -> bool {
         host.decided(self.id, None, &verdict);
         match verdict {
@@ -185,7 +188,7 @@ impl Stream {
         false
     }
 
-    /// The response has come. The headers to be added to it, if anything is left to do.
+    /// The response headers have arrived. Returns the headers to add, if there is work left.
     pub fn response(
         &mut self,
         ending: &dyn Ending,
@@ -193,7 +196,7 @@ impl Stream {
         host: &dyn Host,
     ) -> Option<Vec<Field>> {
         if self.leave(worker, host) {
-            // The host has lost patience, and answered a request that waits.
+            // The host has timed out, and responded to a waiting request itself.
             self.finish(true, ending, worker, host);
             return None;
         }
@@ -207,7 +210,7 @@ impl Stream {
         was_open.then_some(fields)
     }
 
-    /// Takes over what is to be settled of a request that waited. The headers for its response.
+    /// Takes over the charges of a request that waited. Returns the headers for its response.
     fn take_over(&mut self, late: &Late) -> Vec<Field> {
         let permit = late.permit();
         if !permit.is_none() {
@@ -220,7 +223,8 @@ impl Stream {
         self.late.get_or_insert_default()
     }
 
-    /// Whether something is left to do when its response comes, or when it ends, so that [`Stream::end`] is to be called.
+    /// Returns true if there is work for the response or the end of the stream, so that
+    /// [`Stream::end`] must be called.
     #[must_use]
     #[inline]
     pub fn is_open(&self) -> bool {
@@ -233,12 +237,12 @@ impl Stream {
         self.finish(waits, ending, worker, host);
     }
 
-    /// Gives up its place if the request still waits. Whether it did.
+    /// Gives up the queue position if the request still waits. Returns true if it did.
     fn leave(&self, worker: &Worker, host: &dyn Host) -> bool {
         self.held && worker.leave(self.id, &self.instance, self.late.as_deref(), host)
     }
 
-    /// Nothing of it is left to do after this.
+    /// Completes the work of the stream.
     fn finish(&mut self, waits: bool, ending: &dyn Ending, worker: &Worker, host: &dyn Host) {
         let late = self.late.take();
         late.iter().for_each(|late| _ = self.take_over(late));
@@ -248,12 +252,13 @@ impl Stream {
             self.settle(permit, waits, ending, host);
         }
         if std::mem::take(&mut self.held) || is_settled {
-            // Last: after it the host speaks of the root, and says nothing of how the stream ended.
+            // Last, since it selects the root, and the host then no longer reports how the stream
+            // ended.
             worker.settle(host);
         }
     }
 
-    /// Settles what was reserved for the request, if it did not leave while it waited.
+    /// Settles the charges of the request. Cancels them if the client left while it waited.
     #[inline(never)]
     fn settle(&self, permit: Permit, waits: bool, ending: &dyn Ending, host: &dyn Host) {
         let now = self.instance.now(host);
@@ -263,7 +268,7 @@ impl Stream {
         } else {
             self.instance.with_engine(host, |engine| engine.settle(permit, ending, now));
         }
-        // Upkeep hands on what became of it.
+        // Upkeep reports the results.
         self.instance.open(host);
     }
 }

@@ -1,8 +1,9 @@
-//! When a worker is called again: as often as something waits in it, and not at all when nothing does.
+//! Timers: when the host calls a worker again. Without waiting work it does not.
 //!
-//! Each root has a timer of its own. Whatever waits in the worker waits for that of the latest root: calls leave when
-//! it fires, and who is told of their answers should be there for as long as possible. An earlier root ends as soon as
-//! its listener has drained, and nobody would ever hear what became of its calls. A root that ends hands this on.
+//! Each root has a timer. All work of the worker waits for the timer of the latest root: it makes
+//! the calls to Redis when the timer fires, and should exist until their replies arrive. An earlier
+//! root ends when its listener has drained, and the replies to its calls would be lost. A root that
+//! ends transfers its work.
 
 use std::cell::RefCell;
 
@@ -22,11 +23,12 @@ pub(crate) struct Timers {
 #[derive(Debug, Clone, Copy)]
 struct Timer {
     root: u32,
-    /// The period that the host was told; 0 is off.
+    /// The period set in the host. 0 is off.
     period: u32,
-    /// When the host calls the next time. To tell it a period puts that off, however short it is.
+    /// The time of the host's next call. Setting a period restarts it, so even a shorter one may
+    /// delay the call.
     fires: Micros,
-    /// When the root is due for what no other can do in its place.
+    /// The time of work that only this root can do.
     own: Option<Micros>,
 }
 
@@ -36,21 +38,21 @@ impl Timers {
         self.change(root, |_| {});
     }
 
-    /// A root comes back at `instant` for what only it can do.
+    /// Schedules work of a root that only it can do.
     pub(crate) fn own(&self, root: u32, instant: Micros) {
         self.change(root, |timer| timer.own = Some(instant));
     }
 
-    /// Whether whatever waits in the worker waits for this root.
+    /// Returns true if the work of the worker waits for this root's timer.
     pub(crate) fn is_latest(&self, root: u32) -> bool {
         self.latest().is_none_or(|latest| latest.root == root)
     }
 
-    /// Sees to it that the host calls in time for what `next` says. Called about a root, as whatever is here, which is
-    /// also the one that is entered afterwards.
+    /// Ensures that the host calls in time for `next`. The current root is selected before and
+    /// after.
     pub(crate) fn settle(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) {
         let timer = self.latest().unwrap_or(Timer::off(host.caller()));
-        // By the earliest instant that could be meant, which mostly spares the look at the clock.
+        // Compares with the earliest possible time first, which usually avoids reading the clock.
         let Some(soonest) = timer.next(next(0)) else { return };
         if timer.fires <= soonest {
             return;
@@ -58,7 +60,7 @@ impl Timers {
         self.wake(timer.root, host, &next);
     }
 
-    /// Sees to it that the host calls about a root in time.
+    /// Ensures that the host calls a root in time.
     #[inline(never)]
     fn wake(&self, root: u32, host: &dyn Host, next: &dyn Fn(Micros) -> Option<Micros>) {
         let now = host.monotonic();
@@ -70,14 +72,14 @@ impl Timers {
             self.change(root, |timer| timer.wake(due, now, host));
             host.enter(caller);
         } else {
-            // The host has forgotten it, and did not say so.
+            // The host has deleted it without a call.
             self.forget(root);
             self.settle(host, next);
         }
     }
 
-    /// Waits for what is due next, on the root's own account or by `next`. To be done on each tick, after
-    /// which the host's period begins anew.
+    /// Sets the timer for the next work of the root, or for that of `next`. Required on each tick,
+    /// since the host's period then restarts.
     pub(crate) fn rest(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) {
         let root = host.caller();
         let is_latest = self.is_latest(root);
@@ -88,7 +90,7 @@ impl Timers {
         }
     }
 
-    /// The period after which something is due for a root, and now.
+    /// The period until the next work of a root, and the current time.
     fn pause(
         &self,
         root: u32,
@@ -100,8 +102,8 @@ impl Timers {
         (due.map_or(0, |due| milliseconds(due.saturating_sub(now))), now)
     }
 
-    /// A root ends; the latest of the others takes over what it would have come back for. Whether there is
-    /// another one.
+    /// A root ends, and the latest of the others takes over its work. Returns false if there is no
+    /// other.
     pub(crate) fn end(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) -> bool {
         let root = host.caller();
         self.change(root, |timer| timer.set(0, 0, host));
@@ -109,7 +111,7 @@ impl Timers {
         let others: Vec<u32> = self.timers.borrow().iter().rev().map(|timer| timer.root).collect();
         let heir = others.into_iter().find(|other| host.enter(*other));
         if let Some(heir) = heir {
-            // Whatever the host was told before.
+            // Unconditionally, whatever its current period is.
             let (period, now) = self.pause(heir, host, next);
             self.change(heir, |timer| timer.tell(period, now, host));
         }
@@ -151,7 +153,7 @@ impl Timer {
         [self.own, of_all].into_iter().flatten().min()
     }
 
-    /// Comes back no later than at `instant`, in whole milliseconds.
+    /// Ensures a call at `instant`, rounded up to whole milliseconds, or earlier.
     fn wake(&mut self, instant: Micros, now: Micros, host: &dyn Host) {
         let period = milliseconds(instant.saturating_sub(now));
         if later(now, period) < self.fires {

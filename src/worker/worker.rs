@@ -1,5 +1,5 @@
-//! All instances of a worker, and all that waits in it. A root may not be called for long, or never again while
-//! it is being replaced, so whichever root is called does what is due for all of them.
+//! The instances of a worker and all its waiting work. A root may have no calls for long, or none
+//! any more while it is being replaced, so any called root does the work of all.
 
 mod go_on;
 
@@ -22,38 +22,39 @@ use diana_store::permit::End;
 use diana_store::remains::Remains;
 use diana_store::tables::Tables;
 
-/// Requests that go on in one call of the host at most: some hundreds would exhaust its stack.
+/// Maximum number of requests that are resumed in one call of the host. Some hundreds would exhaust
+/// its stack.
 const RELEASES: usize = 32;
 
-/// Rules that ended whose shared data waits to be emptied.
+/// Maximum number of removed rules with shared data to be cleared.
 const MOST_REMAINS: usize = 1024;
 
-/// A worker of the host: one thread, with one memory of its own.
+/// A worker of the host: one thread with its memory.
 #[derive(Default)]
 pub struct Worker {
     pub(crate) timers: Timers,
-    /// Who tried to pass for an operator that asks why.
+    /// Wrong tokens for explanations.
     pub(crate) attempts: Attempts,
-    /// The same of the operator's path.
+    /// Wrong tokens for the operator's endpoint.
     pub(crate) admin_attempts: Attempts,
     offset: Rc<Offset>,
     tables: RefCell<Tables>,
     /// The number of the next instance.
     number: Cell<u32>,
     instances: RefCell<Vec<Rc<Instance>>>,
-    /// The requests that are held, whichever configuration holds them.
+    /// The held requests of all instances.
     queue: RefCell<Queue>,
-    /// What rules that ended have left in shared data.
+    /// The shared data of removed rules.
     remains: RefCell<Vec<Remains>>,
 }
 
 impl Worker {
-    /// Builds an instance for the root that the host is calling about. It stays for as long as a root or a stream has
-    /// it, or it has something to bring to an end.
+    /// Builds an instance for the root of the host's current call. It exists until no root or
+    /// stream has a reference to it and it has no work left.
     ///
     /// # Errors
     ///
-    /// If a rule cannot be built.
+    /// A rule cannot be built.
     pub(crate) fn build(
         &self,
         namespace: Rc<str>,
@@ -81,7 +82,7 @@ impl Worker {
         self.queue.borrow_mut().join(stream, instance.number, held);
     }
 
-    /// Forgets a request whose client left, if it still waits. Whether it did.
+    /// Removes a request after its client has left. Returns true if it still waited.
     pub(crate) fn leave(
         &self,
         stream: u32,
@@ -104,7 +105,7 @@ impl Worker {
         waited
     }
 
-    /// Lets go on whose turn has come, and does what is due, for all instances.
+    /// Resumes requests with a turn, and does the work of all instances that is due.
     pub(crate) fn tick(&self, host: &dyn Host) {
         let mut left = self.release(host, RELEASES);
         let sends = self.timers.is_latest(host.caller());
@@ -121,7 +122,7 @@ impl Worker {
         self.timers.rest(host, |now| self.next(now));
     }
 
-    /// Takes the answer to a call, if one of the instances made it. Whether it did.
+    /// Processes the reply to a call. Returns false if none of the instances made it.
     pub(crate) fn answer(&self, token: u32, answer: &Answer<'_>, host: &dyn Host) -> bool {
         let mut left = RELEASES;
         let sends = self.timers.is_latest(host.caller());
@@ -137,23 +138,23 @@ impl Worker {
         taken
     }
 
-    /// Sees to it that whatever waits has a clock. To be done at the end of each call of the host that may have made
-    /// something wait.
+    /// Sets a timer for waiting work. Required at the end of each call of the host that may have
+    /// made a request wait.
     pub(crate) fn settle(&self, host: &dyn Host) {
         self.timers.settle(host, |now| self.next(now));
     }
 
-    /// The root that the host is calling about has ended, and given up its instance.
+    /// The root of the host's current call has ended, and no longer has an instance.
     pub(crate) fn end(&self, host: &dyn Host) {
         self.all().iter().for_each(|instance| instance.lose_calls(host));
         self.sweep(host);
         if !self.timers.end(host, |now| self.next(now)) {
-            // Nobody is going to be called who could bring anything to an end.
+            // The host will not call again, so no work can be completed.
             self.let_go(&|_| true, host);
         }
     }
 
-    /// When something is due the next time.
+    /// The time of the next work.
     fn next(&self, now: Micros) -> Option<Micros> {
         let held = self.queue.borrow().next();
         let instances = self.instances.borrow();
@@ -161,7 +162,7 @@ impl Worker {
         [held, instances, self.clearing()].into_iter().flatten().min()
     }
 
-    /// Lets at most `left` requests go on that were held. How many more may go on in this call.
+    /// Resumes at most `left` held requests. Returns how many more may be resumed in this call.
     fn release(&self, host: &dyn Host, mut left: usize) -> usize {
         let now = host.monotonic();
         while left > 0 {
@@ -175,20 +176,20 @@ impl Worker {
         left
     }
 
-    /// Lets instances go that nobody has and that have nothing more to do.
+    /// Drops instances without references and without work.
     pub(crate) fn sweep(&self, host: &dyn Host) {
         self.hand_on(host);
         self.let_go(&|instance| instance.is_over(host), host);
     }
 
-    /// Lets instances go that nobody has, if they may go.
+    /// Drops instances without references for which `may_go` returns true.
     fn let_go(&self, may_go: &dyn Fn(&Instance) -> bool, host: &dyn Host) {
         let is_over =
             |instance: &mut Rc<Instance>| Rc::strong_count(instance) == 1 && may_go(instance);
         let over: Vec<Rc<Instance>> = self.instances.borrow_mut().extract_if(.., is_over).collect();
         over.iter().for_each(|instance| instance.tell_limits(false, host));
         if !over.is_empty() {
-            // A rule that another one has, too, is as that says.
+            // A remaining instance with the same rule sets its metrics again.
             self.all().iter().for_each(|instance| instance.tell_limits(true, host));
         }
         for instance in over {
@@ -201,20 +202,21 @@ impl Worker {
                 remains.retain(|other| !other.is_of(&left));
                 remains.push(left);
             }
-            // Should rules come and go faster than what they leave runs out, the oldest stay as they are.
+            // If rules are removed faster than their slots expire, the oldest slots are not
+            // cleared.
             let more = remains.len().saturating_sub(MOST_REMAINS);
             remains.drain(..more);
         }
     }
 
-    /// Has what is to be settled by instances that nobody has settled by the latest that can, so that they need not stay for
-    /// as long as Redis is away.
+    /// Hands unsettled charges of retired instances to the newest live instance, so that retired
+    /// instances can be dropped while Redis is down.
     fn hand_on(&self, host: &dyn Host) {
         let all = self.all();
         let mut rest = all.as_slice();
         while let [old, later @ ..] = rest {
             rest = later;
-            // One more is held here.
+            // `all` holds the second reference.
             if Rc::strong_count(old) == 2 {
                 let mut later = later.iter().rev().filter(|it| it.namespace() == old.namespace());
                 later.any(|heir| heir.inherit(old, host));
@@ -222,12 +224,12 @@ impl Worker {
         }
     }
 
-    /// When the next of the rules that ended may be emptied.
+    /// The time at which the next removed rule may be cleared.
     fn clearing(&self) -> Option<Micros> {
         self.remains.borrow().iter().map(Remains::due).min()
     }
 
-    /// Empties what rules left that ended, if it is time.
+    /// Clears the shared data of removed rules, if that is due.
     fn clear_away(&self, host: &dyn Host) {
         let Some(due) = self.clearing() else { return };
         let Some(instance) = self.all().pop().filter(|_| due <= host.monotonic()) else { return };

@@ -1,15 +1,15 @@
-//! The query of a request on the operator's path.
+//! The query of a request to the operator's endpoint.
 
 use crate::reply::AdminReply;
 use diana_limiter::report::state::read_key;
 use diana_policy::key::Key;
 use diana_policy::spelling::decoded;
 
-/// The parameters of a query, decoded as those of a form.
+/// The parameters of a query, decoded like a form.
 pub(super) struct Query(Vec<(Vec<u8>, Vec<u8>)>);
 
 impl Query {
-    /// Most parameters.
+    /// Maximum number of parameters.
     const MOST: usize = 64;
 
     pub(super) fn read(query: &[u8]) -> Result<Query, AdminReply> {
@@ -42,7 +42,7 @@ impl Query {
             .ok_or_else(|| AdminReply::problem(400, &format!("the parameter `{name}` is missing")))
     }
 
-    /// The caller's key, if the query names the caller by it.
+    /// The caller's key, if the query has one.
     pub(super) fn key(&self) -> Result<Option<Key>, AdminReply> {
         let Some((_, value)) = self.0.iter().find(|(name, _)| name == b"key") else {
             return Ok(None);
@@ -52,7 +52,7 @@ impl Query {
         read_key(value).map(Some).ok_or_else(|| AdminReply::problem(400, why))
     }
 
-    /// Refuses parameters that mean nothing.
+    /// Refuses unknown parameters.
     pub(super) fn allow(&self, names: &[&str], more: &[String]) -> Result<(), AdminReply> {
         let names: Vec<&str> =
             names.iter().copied().chain(more.iter().map(String::as_str)).collect();

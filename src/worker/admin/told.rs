@@ -1,4 +1,4 @@
-//! What the operator's path tells, as JSON.
+//! The replies of the operator's endpoint in JSON.
 
 use crate::host::Host;
 use crate::instance::Instance;
@@ -80,7 +80,7 @@ struct CallerRequests {
 }
 
 impl Instance {
-    /// What is in force, from where and since when.
+    /// The current rules, with their origin and the time of the last change.
     pub(super) fn told_rules(&self, host: &dyn Host) -> String {
         let rules = self.with_engine(host, |engine| {
             let status = |(number, rule)| {
@@ -117,14 +117,14 @@ impl Instance {
         }
     }
 
-    /// What is known of callers of a rule.
+    /// The usage of callers of a rule.
     pub(super) fn told_callers(&self, rule: usize, seen: &[Seen], host: &dyn Host) -> String {
         let now = self.now(host);
         let callers = seen.iter().map(|seen| CallerUsage::of(seen, now)).collect();
         json::ascii(&CallersReply { rule: self.rule_limit(rule, host), callers })
     }
 
-    /// Who came most.
+    /// The callers with the most requests.
     pub(super) fn told_top(&self, rule: usize, top: &[(u64, Key)], host: &dyn Host) -> String {
         let callers = top.iter();
         let callers = callers
@@ -133,7 +133,7 @@ impl Instance {
         json::ascii(&CallersReply { rule: self.rule_limit(rule, host), callers })
     }
 
-    /// A line of the log about what has changed, if anything has.
+    /// A log line about a change. `None` if nothing changed.
     pub(super) fn told_change(
         &self,
         rule: usize,

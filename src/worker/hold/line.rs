@@ -1,4 +1,4 @@
-//! Lines of requests, each of one caller under one rule of an engine.
+//! Lines of held requests, one per caller and rule of an instance.
 
 use std::collections::VecDeque;
 
@@ -7,29 +7,30 @@ use hashbrown::HashTable;
 use super::Turn;
 use diana_limiter::verdict;
 
-/// What tells a line from all others of a worker.
+/// Identifies a line in a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) engine: u32,
     pub(super) line: verdict::Line,
 }
 
-/// All lines in which somebody waits.
+/// All lines with held requests.
 #[derive(Debug, Default)]
 pub(super) struct Lines(HashTable<Line>);
 
 #[derive(Debug)]
 struct Line {
     name: Name,
-    /// Its places, the first one first.
+    /// Its positions, the first one first.
     places: VecDeque<Turn>,
-    /// As many streams, by when they came, and gaps where others have left between them.
+    /// Its streams in order of arrival, with gaps for those that have left. Without gaps there are
+    /// as many streams as positions.
     streams: VecDeque<(u64, Option<u32>)>,
 }
 
 impl Lines {
-    /// Adds a stream and a place at the end of a line, if its turn comes after all others there. Whether
-    /// it does.
+    /// Adds a stream and its position at the end of a line. Returns false if its turn is not the
+    /// last of the line.
     pub(super) fn join(&mut self, name: Name, stream: u32, turn: Turn) -> bool {
         let same = |line: &Line| line.name == name;
         let new = || Line { name, places: VecDeque::new(), streams: VecDeque::new() };
@@ -43,7 +44,7 @@ impl Lines {
         fits
     }
 
-    /// The first place of a line has been taken. By whom.
+    /// Removes the first position of a line. Returns the stream that it belongs to.
     pub(super) fn release(&mut self, name: Name) -> Option<u32> {
         self.change(name, |line| {
             line.places.pop_front();
@@ -53,7 +54,7 @@ impl Lines {
         })
     }
 
-    /// The stream leaves that had this turn when it came. The place that is free then.
+    /// Removes the stream with this turn on arrival. Returns the position that becomes free.
     pub(super) fn leave(&mut self, name: Name, turn: Turn) -> Option<Turn> {
         self.change(name, |line| {
             let at = line.streams.binary_search_by_key(&turn.1, |(came, _)| *came).ok()?;
@@ -74,7 +75,7 @@ impl Lines {
 }
 
 impl Line {
-    /// There is somebody at either end.
+    /// Removes gaps at both ends.
     fn close_gaps(&mut self) {
         while let Some((_, None)) = self.streams.front() {
             self.streams.pop_front();

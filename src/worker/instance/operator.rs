@@ -1,4 +1,4 @@
-//! What an instance does for operators.
+//! Operators' access to an instance.
 
 use super::{Instance, mark};
 use crate::host::Host;
@@ -9,17 +9,17 @@ use diana_policy::port::Request;
 use diana_policy::time::Micros;
 
 impl Instance {
-    /// Where its rules come from, and since when they are in force, by the wall clock.
+    /// The origin of its rules, and the wall-clock time since when they apply.
     pub(crate) fn origin(&self) -> (&'static str, Micros) {
         self.origin
     }
 
-    /// What an operator may ask.
+    /// The access of operators, if configured.
     pub(crate) fn operator(&self) -> Option<&Operator> {
         self.operator.as_deref()
     }
 
-    /// As [`Instance::decide`], about a request that an operator asks about: beside the verdict stand the rules that do
+    /// As [`Instance::decide`], with an explanation for an operator. Also returns the rules that do
     /// not apply.
     pub(crate) fn decide_explained(
         &self,

@@ -1,19 +1,19 @@
-//! What an instance does about Redis, when the host calls.
+//! Work for Redis during calls of the host.
 
 use super::Instance;
 use crate::host::{Host, Level};
 use diana_policy::port::Answer;
 
 impl Instance {
-    /// Does what is due between the gateway and Redis.
+    /// Makes the calls to Redis that are due.
     pub(crate) fn work_for_fleet(&self, host: &dyn Host) {
         let now = self.now(host);
         let ready = self.with_engine(host, |engine| engine.work(now, host));
         self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
     }
 
-    /// Takes the answer to a call, if it is one of this instance's, and does what is due if this root `sends`.
-    /// Whether it is.
+    /// Processes the reply to a call of this instance, and sends the next calls if this root
+    /// `sends`. Returns false if another instance made the call.
     pub(crate) fn take_answer(
         &self,
         token: u32,
@@ -32,21 +32,21 @@ impl Instance {
         let ready = ready.flatten();
         let taken = ready.is_some();
         if taken {
-            // It may bring permits that nobody comes for.
+            // It may contain permits for a caller without further requests.
             self.begin_upkeep(host);
         }
         self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
         taken
     }
 
-    /// Forgets the calls that the root made which has ended.
+    /// Drops the calls of the root that has ended.
     pub(crate) fn lose_calls(&self, host: &dyn Host) {
         let now = self.now(host);
         let ready = self.with_engine(host, |engine| engine.lose(host.caller(), now));
         self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
     }
 
-    /// Writes to the log what there is to tell about Redis.
+    /// Logs changes of the state of Redis.
     pub(crate) fn tell_news(&self, host: &dyn Host) {
         let news = self.with_engine(host, |engine| engine.news()).unwrap_or_default();
         news.iter().for_each(|line| host.log(Level::Warn, line));

@@ -1,15 +1,16 @@
-//! What an instance does from time to time, and how it comes to an end.
+//! The periodic work of an instance, and its end.
 
 use super::Instance;
 use crate::host::{Host, Level};
 use diana_policy::time::{Micros, SECOND};
 
-/// How long no request may have come before an instance is closed that may have been replaced: a listener may
-/// drain for many minutes. What a worker knows without asking is older than any use by then.
+/// Time without requests after which a possibly replaced instance is closed, since a listener may
+/// drain for many minutes. All local knowledge of the worker has expired by then.
 const QUIET: Micros = 2 * SECOND;
 
 impl Instance {
-    /// It judges, and has to be kept up from now on. Whether that is new.
+    /// Records a request, which makes upkeep necessary. Returns true if upkeep was not scheduled
+    /// before.
     #[inline(always)]
     pub(crate) fn open(&self, host: &dyn Host) -> bool {
         self.closed.set(false);
@@ -17,7 +18,8 @@ impl Instance {
         self.upkeep.get().is_none() && self.begin_upkeep(host)
     }
 
-    /// Sees to it that upkeep is due, unless everything has been handed in. Whether that is new.
+    /// Schedules upkeep, unless the instance is closed. Returns true if it was not scheduled
+    /// before.
     pub(crate) fn begin_upkeep(&self, host: &dyn Host) -> bool {
         let is_new = self.upkeep.get().is_none() && !self.closed.get();
         if is_new {
@@ -26,7 +28,7 @@ impl Instance {
         is_new
     }
 
-    /// Does what has to be done from time to time, if it is due.
+    /// Does the periodic work, if it is due.
     pub(crate) fn keep_up(&self, host: &dyn Host) {
         let Some(due) = self.upkeep.get() else { return };
         let now = self.now(host);
@@ -51,13 +53,14 @@ impl Instance {
         self.upkeep.set(goes_on.then(|| now.mono.saturating_add(self.interval)));
     }
 
-    /// Another one of its namespace has come: it may be that one that gets the requests from now on.
+    /// A later instance of its namespace exists, and may receive all further requests.
     pub(crate) fn age(&self, host: &dyn Host) {
         self.is_old.set(true);
         self.begin_upkeep(host);
     }
 
-    /// Hands in what it holds and what it counted, if that is still to be done: hardly any request comes any more.
+    /// Returns its leases and reports its counts, unless that has been done. Few further requests
+    /// are expected.
     pub(crate) fn close(&self, host: &dyn Host) {
         if self.closed.get() {
             return;
@@ -66,7 +69,7 @@ impl Instance {
         engine.retire(&self.namespace, self.now(host), host);
         let holds_places = engine.holds_places();
         drop(engine);
-        // Whoever is under way keeps its place only as long as somebody says so.
+        // In-flight slots of open requests must be renewed until they end.
         self.upkeep.set(holds_places.then(|| host.monotonic().saturating_add(self.interval)));
         self.closed.set(!holds_places);
         if !holds_places {
@@ -74,26 +77,27 @@ impl Instance {
         }
     }
 
-    /// Tells the limits of its rules, or that they are no longer in force.
+    /// Sets the metrics with the limits of its rules. `in_force` is false when the rules no longer
+    /// apply.
     pub(crate) fn tell_limits(&self, in_force: bool, host: &dyn Host) {
         let engine = self.engine.try_borrow();
         engine.into_iter().for_each(|it| it.tell_limits(&self.namespace, in_force, host));
     }
 
-    /// It waits for nothing that a Redis would be good for which is away.
+    /// Stops probing Redis: no rule of this instance needs it.
     fn need_no_redis(&self) {
         self.engine.try_borrow_mut().into_iter().for_each(|mut engine| engine.need_no_redis());
     }
 
-    /// What another one has not settled that has ended is this one's to settle, if it goes by the same Redis. Whether it
-    /// does.
+    /// Takes over the open settlements of an instance that has ended. Returns false if it uses
+    /// another Redis.
     pub(crate) fn inherit(&self, other: &Instance, host: &dyn Host) -> bool {
         other.close(host);
         let Ok(mut left) = other.engine.try_borrow_mut() else { return false };
         self.engine.try_borrow_mut().is_ok_and(|mut engine| engine.inherit(&mut left))
     }
 
-    /// Whether an instance that nobody has any more has brought everything to an end.
+    /// Returns true if an instance without root and streams has no work left.
     pub(crate) fn is_over(&self, host: &dyn Host) -> bool {
         self.close(host);
         self.need_no_redis();

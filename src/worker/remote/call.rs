@@ -1,11 +1,11 @@
-//! The call that asks the configuration centre.
+//! The call to the configuration server.
 
 use super::digest;
 use diana_policy::port::{Call, Environment};
 use diana_policy::remote::{Header, Remote};
 use diana_request::matching::header::is_value;
 
-/// The call, if the environment has all that it needs.
+/// Builds the call. Fails if the environment lacks a variable.
 pub fn of(remote: &Remote, environment: &dyn Environment) -> Result<Call, String> {
     let mut headers: Vec<(String, String)> = vec![
         (":method".into(), remote.method.into()),
@@ -31,7 +31,7 @@ pub fn of(remote: &Remote, environment: &dyn Environment) -> Result<Call, String
     Ok(Call { cluster, headers, body, timeout: remote.timeout })
 }
 
-/// Tells those apart that ask for the same document, but would ask or judge in another way.
+/// A hash of the settings that affect polling but not the identity of the document.
 pub fn settings(remote: &Remote, call: &Call) -> u64 {
     let numbers = [remote.every, remote.timeout, remote.max_size as u64].map(u64::to_le_bytes);
     let mut parts = vec![numbers.as_flattened(), env!("CARGO_PKG_VERSION").as_bytes()];

@@ -1,4 +1,4 @@
-//! The document in an answer of the configuration centre.
+//! The document in a reply of the configuration server.
 
 use base64::Engine;
 use base64::engine::DecodePaddingMode;
@@ -13,16 +13,16 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Why an answer has no document, in words that stay the same as long as nothing changes.
+/// Why a reply has no document. The text is stable while the cause is the same.
 #[derive(Debug)]
 pub enum Unusable {
-    /// The call failed, or the centre answered with an error.
+    /// The call failed, or the server responded with an error.
     Failed(String),
-    /// The centre answered with something that is no document.
+    /// The response is not a document.
     Rejected(String),
 }
 
-/// Returns the document of an answer.
+/// The document of a reply.
 pub fn read(remote: &Remote, answer: &Answer<'_>) -> Result<Vec<u8>, Unusable> {
     let failed = |why: &str| Err(Unusable::Failed(why.into()));
     match answer.status {

@@ -1,42 +1,42 @@
-//! What all workers know of the configuration centre: who asks it, and what came of it.
+//! The state of polling that all workers share.
 //!
-//! It is one small value of shared data, looked at often. The document itself is another one, read
-//! only when its version is news.
+//! It is one small value of shared data, read often. The document is another value, read only when
+//! its version changes.
 
 use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
 use diana_policy::words;
 
-/// What is known of the configuration centre and its document.
+/// The state of the configuration server and its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Head {
-    /// Who asks.
+    /// The worker that polls.
     pub leader: u64,
     /// When the leader was configured.
     pub born: Micros,
-    /// How the leader asks.
+    /// The settings of the leader.
     pub settings: u64,
-    /// How long the leader is taken to live.
+    /// The end of the leader's lease.
     pub until: Micros,
-    /// When the centre is to be asked next.
+    /// The time of the next poll.
     pub due: Micros,
-    /// The last good document; 0 is none.
+    /// The version of the last valid document. 0 is none.
     pub version: u64,
-    /// What is wrong; 0 is nothing.
+    /// A hash of the current problem. 0 is none.
     pub trouble: u64,
-    /// The last document that had problems, so that they are told only once.
+    /// The version of the last invalid document, so that its problems are logged once.
     pub rejected: u64,
 }
 
 impl Head {
-    /// What is known, and the number to write under.
+    /// The state, and its version for a write.
     pub fn read(data: &dyn SharedData, key: &str) -> (Head, Option<u32>) {
         let (words, number) = words::read(data, key);
         let [leader, born, settings, until, due, version, trouble, rejected] = words;
         (Head { leader, born, settings, until, due, version, trouble, rejected }, number)
     }
 
-    /// Writes it, if nobody else did since it was read. Whether it was written.
+    /// Writes the state if it is unchanged since it was read. Returns true if it was written.
     pub fn write(&self, data: &dyn SharedData, key: &str, number: Option<u32>) -> bool {
         let Head { leader, born, settings, until, due, version, trouble, rejected } = *self;
         words::write(

@@ -1,4 +1,4 @@
-//! What becomes of an answer of the configuration centre.
+//! Processes replies of the configuration server.
 
 use super::document::Unusable;
 use super::head::Head;
@@ -8,8 +8,8 @@ use diana_limiter::sizing;
 use diana_policy::time::Micros;
 
 impl Poller {
-    /// Judges a document, or takes note of why there is none. The centre is asked again at `due`; if
-    /// another worker has written in the meantime, at once, by whoever leads then.
+    /// Processes a document, or the reason why there is none. The next poll is at `due`. If another
+    /// worker has written to shared data in the meantime, the leader polls again at once.
     pub(super) fn conclude(
         &mut self,
         document: Result<Vec<u8>, Unusable>,
@@ -32,7 +32,8 @@ impl Poller {
                 self.trouble(count, why, &head, &next)
             }
         };
-        // Whoever reads the document before the head names it takes it for damaged.
+        // The document is written before the head. A worker that reads it in between treats it as
+        // damaged.
         let is_left = document.is_ok_and(|text| outcome.is_first && self.leave(&text, access));
         if outcome.is_first && !is_left || !next.write(access.data, &self.head, number) {
             return Outcome::default();
@@ -43,13 +44,13 @@ impl Poller {
         outcome
     }
 
-    /// Leaves a document in shared data.
+    /// Writes a document to shared data.
     fn leave(&self, text: &[u8], access: &Access<'_>) -> bool {
         let number = access.data.get(&self.document).map(|(_, number)| number);
         access.data.swap(&self.document, text, number)
     }
 
-    /// Reads a document unless it is known.
+    /// Parses a document unless its version is known.
     fn judge(&self, text: &[u8], head: &Head, next: &mut Head) -> Outcome {
         let version = version_of(text);
         if version == head.version {
@@ -84,7 +85,7 @@ impl Poller {
         }
     }
 
-    /// Counts a trouble, and tells it if it is a new one.
+    /// Counts a problem, and logs it if it is new.
     fn trouble(&self, count: &'static str, what: &str, head: &Head, next: &Head) -> Outcome {
         let line = (head.trouble != next.trouble).then(|| self.line(what, &stays(head)));
         let troubles = line.into_iter().collect();

@@ -1,27 +1,27 @@
-//! Who asks the configuration centre, and when.
+//! The election of the polling worker, and its calls.
 
 use super::document::Unusable;
 use super::head::Head;
 use super::{Access, Outcome, Poller, Waiting};
 use diana_policy::time::{Micros, SECOND};
 
-/// How long a leader is taken to live since it last looked.
+/// Length of the leader's lease since it last read the state.
 pub const LEASE: Micros = SECOND;
 
-/// How long after its timeout a call is given up; the host always gives an answer.
+/// Time after its timeout after which a call is abandoned. The host normally always replies.
 const GRACE: Micros = SECOND;
 
-/// When a call is tried again that could not be made, as while the host is starting. That costs the
-/// centre nothing.
+/// Delay before the retry of a call that the host could not make, for example during its start. The
+/// server does not see such calls.
 const RETRY: Micros = SECOND;
 
 impl Poller {
-    /// Becomes or stays the leader, if nobody else is. Who was configured later and asks in another
-    /// way takes over at once: the other belongs to a configuration that is being replaced.
+    /// Becomes or remains the leader, unless another worker is. A worker with a later configuration
+    /// and other settings takes over at once, since the other configuration is being replaced.
     pub(super) fn lead(&self, head: &mut Head, number: Option<u32>, access: &Access<'_>) -> bool {
         if head.leader != self.id {
             let differs = head.settings != self.settings;
-            // A lease that is too long is damaged.
+            // A longer lease is damaged.
             let lives = (access.now..access.now + 2 * LEASE).contains(&head.until);
             if lives && !(differs && head.born < self.born) {
                 return false;
@@ -35,7 +35,7 @@ impl Poller {
         head.write(access.data, &self.head, number)
     }
 
-    /// Asks if it is time.
+    /// Polls the server, if that is due.
     pub(super) fn ask(&mut self, head: &Head, access: &Access<'_>) -> Outcome {
         let waits = (access.now + 1..=access.now + self.remote.every).contains(&head.due);
         match self.waiting {

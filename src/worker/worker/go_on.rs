@@ -1,4 +1,4 @@
-//! Requests that go on since their answers have come.
+//! Resumes requests after replies of Redis.
 
 use std::rc::Rc;
 
@@ -9,12 +9,12 @@ use crate::waiting::Late;
 use diana_limiter::verdict::Verdict;
 
 impl Worker {
-    /// Lets requests of an instance go on whose answers have come, at most `left`.
+    /// Resumes at most `left` requests of an instance that have a reply.
     pub(crate) fn go_on(&self, instance: &Instance, host: &dyn Host, left: &mut usize) {
         while *left > 0 {
             let next = instance.waiting().ready.borrow_mut().pop_front();
             let Some(resumed) = next else { return };
-            // It may bring permits, whether its client is still there or not.
+            // The reply may contain permits, even if the client has left.
             instance.open(host);
             let stream = instance.waiting().streams.borrow_mut().remove(&resumed.ticket);
             if let Some(reply) = instance.told(resumed.ticket, host) {
