@@ -1,4 +1,4 @@
-//! Advice that would be too much for the log of a gateway.
+//! Advice for operators that would be too verbose for the log of a gateway.
 
 mod cover;
 mod encoded;
@@ -8,19 +8,20 @@ use diana_config::Advice;
 use diana_limiter::sizing;
 use diana_policy::{Policy, Rule};
 
-/// From so many bytes of a worker on, the memory of callers is worth a thought.
+/// Memory of a worker in bytes from which advice on memory is given.
 const MUCH: u64 = 256 << 20;
 
-/// Series that Envoy makes of each rule at least: its limit, its window, its room for callers, and what it allowed.
+/// Minimum number of Envoy's metric series per rule: limit, window, room for callers, and admitted
+/// requests.
 const SERIES: usize = 4;
 
-/// From so many series on, a note on metrics is worth its line.
+/// Number of metric series from which advice on metrics is given.
 const MANY_SERIES: usize = 2_000;
 
-/// What `kubectl apply` takes at most, which keeps all of a manifest in an annotation.
+/// Maximum size of `kubectl apply` in bytes, since it stores the whole manifest in an annotation.
 const LARGE: usize = 256 << 10;
 
-/// What there is to say about a file of so many bytes that has rules.
+/// Advice about the size in bytes of a file with rules.
 pub fn of_size(bytes: usize) -> Option<Advice> {
     let message = format!(
         "these are {} KiB: `kubectl apply` takes more than 256 KiB of one object only with `--server-side`, and the filter and a \
@@ -30,7 +31,7 @@ pub fn of_size(bytes: usize) -> Option<Advice> {
     (bytes > LARGE).then(|| Advice::from(message))
 }
 
-/// What there is to say about rules without problems.
+/// Advice about rules without problems.
 pub fn of(policy: &Policy) -> Vec<Advice> {
     let mut advice = cover::advice(policy);
     advice.extend(encoded::advice(policy));
@@ -68,7 +69,7 @@ pub fn of(policy: &Policy) -> Vec<Advice> {
     advice
 }
 
-/// One piece of advice about all rules of a kind, if there are any.
+/// Advice about all rules for which `is` returns true, if there are any.
 fn about(policy: &Policy, message: &str, is: impl Fn(&Rule) -> bool) -> Option<Advice> {
     let rules = policy.limits.iter().flat_map(|limit| &limit.rules).filter(|rule| is(rule));
     let rules: Vec<String> = rules.map(|rule| rule.name.clone()).collect();

@@ -1,4 +1,4 @@
-//! Who the caller is, by each actor that a rule names.
+//! The caller of a request, by each actor that a rule names.
 
 use std::net::IpAddr;
 
@@ -8,15 +8,15 @@ use diana_request::identity::{self, Found, Identifier};
 
 use crate::text::plain;
 
-/// What one actor says.
+/// The result of one actor.
 pub struct Caller {
     /// The actor.
     pub actor: String,
-    /// The kind of source that found it, and what it found; nothing if none did.
+    /// The kind of the source, and its value. `None` if no source has a value.
     pub found: Option<(&'static str, String)>,
 }
 
-/// What the actors say of a request that rules name.
+/// The results for a request of all actors that rules name.
 pub fn of(policy: &Policy, asked: &dyn Request) -> Vec<Caller> {
     let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
     let is_named = |number: usize| rules().any(|rule| rule.actor.contains(&number));
@@ -26,7 +26,7 @@ pub fn of(policy: &Policy, asked: &dyn Request) -> Vec<Caller> {
         .collect()
 }
 
-/// What an actor says of a request: the kind of source that found it, and what it found.
+/// The kind of the source that finds a caller, and its value.
 pub fn find(actor: &Actor, asked: &dyn Request) -> Option<(&'static str, String)> {
     for wanted in &actor.sources {
         let Ok(source) = identity::build(wanted) else { continue };

@@ -1,4 +1,4 @@
-//! `diana check`: every problem in rules, and what is probably not meant.
+//! `diana check`: reports problems in rules, and settings that are probably unintended.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ use crate::show::{github, json, sarif, text};
 use crate::view::Part;
 use crate::zones;
 
-/// Checks the files and tells what was found.
+/// Checks the files and reports the findings.
 pub fn run(check: &Check, out: &mut dyn Write) -> io::Result<Exit> {
     let mut findings = Findings::default();
     for path in &check.files {
@@ -43,7 +43,7 @@ fn look(Input { name, text, is_found }: Input, findings: &mut Findings) {
         Ok(text) => text,
         Err(why) => return findings.unusable.push((name, why)),
     };
-    // The reader skips a byte order mark, so that no column counts it.
+    // The reader skips a byte order mark, so columns do not count it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let file = Part::file(name, text.into());
     let found = manifest::find(&file, text, !is_found);
@@ -99,7 +99,7 @@ fn problem(part: &Part, problem: Problem) -> Finding {
     }
 }
 
-/// Advice at the rules that it is about.
+/// Advice with the positions of its rules.
 fn advised(
     part: &Part,
     source: &Source,
@@ -111,7 +111,7 @@ fn advised(
     let named = rules.zip(walks).filter(|(rule, _)| advice.rules.contains(&rule.name));
     let mut positions: Vec<_> =
         named.filter_map(|(rule, walk)| Some((&rule.name, source.position_of(walk)?))).collect();
-    // As the advice names them, of which the first one may be the one to change.
+    // In the order of the advice: the first rule is the likely one to change.
     positions.sort_by_key(|(name, _)| advice.rules.iter().position(|rule| rule == *name));
     Finding {
         level: Level::Advice,

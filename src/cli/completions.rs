@@ -1,4 +1,4 @@
-//! What shells and `man` know of the command, made from its arguments.
+//! Shell completions and the manual page, generated from the arguments.
 
 use std::io::{self, Write};
 
@@ -9,16 +9,16 @@ use clap_mangen::Man;
 use crate::arguments::Arguments;
 use crate::exit::Exit;
 
-/// Writes the script by which a shell completes the command.
+/// Writes the completion script of a shell.
 pub fn script(shell: Shell, out: &mut dyn Write) -> io::Result<Exit> {
-    // It panics if it cannot write, so not into a pipe that may be closed.
+    // `generate` panics on a write error, so it must not write to a pipe that may be closed.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "diana", &mut script);
     out.write_all(&script)?;
     Ok(Exit::Fine)
 }
 
-/// Writes the manual page, that of each command behind it.
+/// Writes the manual page, including that of each subcommand.
 pub fn man_page(mut out: &mut dyn Write) -> io::Result<Exit> {
     let mut command = Arguments::command();
     command.build();

@@ -1,17 +1,17 @@
-//! What the command's exit code says.
+//! The exit code of the command.
 
 use std::process::ExitCode;
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
-    /// Everything is as it should be.
+    /// Success.
     Fine = 0,
     /// The rules have problems.
     Problems = 1,
-    /// What was given cannot be read, or holds nothing to work with.
+    /// The input is unreadable, or has no usable content.
     Unusable = 2,
-    /// It was interrupted, and told what was known by then.
+    /// The command was interrupted, and reported its results so far.
     Interrupted = 130,
 }
 

@@ -1,4 +1,4 @@
-//! `diana explain`: what rules say of one request, and why.
+//! `diana explain`: explains the decision about one request.
 
 mod asked;
 mod instant;
@@ -22,10 +22,10 @@ use crate::exit::Exit;
 use crate::rules;
 use asked::Asked;
 
-/// A gateway of one worker, which nobody has called before.
+/// A new gateway with one worker.
 const SEED: Seed = Seed { k0: 0, k1: 0 };
 
-/// What there is to tell of a request.
+/// The explanation of a request.
 struct Told {
     verdict: Verdict,
     rules: Vec<Explained>,
@@ -49,12 +49,12 @@ pub fn run(explain: &Explain, out: &mut dyn Write) -> io::Result<Exit> {
     }
 }
 
-/// What becomes of the last of so many such requests at one instant.
+/// The decision about the last of `times` equal requests at one instant.
 fn judge(policy: Policy, asked: &Asked, now: Now, times: u32) -> Result<Told, String> {
     let callers = callers::of(&policy, asked);
     let data = Rc::<Data>::default();
     let mut engine = Engine::alone(policy, SEED, data).map_err(|rule| rule.to_string())?;
-    // Whatever those before hold they hold until all are judged.
+    // Earlier requests keep their permits until the last decision.
     let mut open: Vec<Permit> = Vec::new();
     for _ in 1..times {
         match engine.decide(asked, &Still(now)) {

@@ -1,20 +1,20 @@
-//! What there is to say about rules.
+//! Findings about rules.
 
 use diana_config::problem::Position;
 
 use crate::view::Part;
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// The filter refuses the configuration.
     Problem,
-    /// It is allowed, and probably not meant.
+    /// It is allowed, and probably unintended.
     Advice,
 }
 
 impl Level {
-    /// As every format but that for people calls it.
+    /// Its name in all formats except text.
     pub fn name(self) -> &'static str {
         match self {
             Level::Problem => "problem",
@@ -23,20 +23,20 @@ impl Level {
     }
 }
 
-/// One thing to say.
+/// A problem, or a piece of advice.
 #[derive(Debug)]
 pub struct Finding {
-    /// How much it matters.
+    /// Its severity.
     pub level: Level,
-    /// Where it stands.
+    /// Its file, or the part of a file.
     pub part: Part,
-    /// The positions in the part, the first one to blame; none if it is about the whole.
+    /// Positions in the part, the main one first. Empty if it concerns the whole part.
     pub positions: Vec<Position>,
-    /// The path of the node to blame, such as `limits[0].rules[1].algo`, or empty.
+    /// The path of the node, such as `limits[0].rules[1].algo`, or empty.
     pub path: String,
-    /// The rules that it is about, by name.
+    /// The names of the rules concerned.
     pub rules: Vec<String>,
-    /// What was found and what is allowed, or what is to be done.
+    /// What was found and what is allowed, or how to fix it.
     pub message: String,
 }
 
@@ -59,23 +59,23 @@ impl Finding {
     }
 }
 
-/// What was found in all files.
+/// The findings in all files.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// In the order of the files and their texts.
     pub list: Vec<Finding>,
-    /// Problems beyond those.
+    /// The number of further problems.
     pub more: usize,
-    /// Files that cannot be used, each with why.
+    /// Unusable files, each with the reason.
     pub unusable: Vec<(String, String)>,
-    /// How many places had rules.
+    /// The number of places with rules.
     pub places: usize,
-    /// How many rules are without problems.
+    /// The number of rules without problems.
     pub rules: usize,
 }
 
 impl Findings {
-    /// How many findings are of a level.
+    /// The number of findings with this severity.
     pub fn count(&self, level: Level) -> usize {
         let more = if level == Level::Problem { self.more } else { 0 };
         self.list.iter().filter(|finding| finding.level == level).count() + more

@@ -1,4 +1,4 @@
-//! The files that a command is given.
+//! The input files of a command.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 
 use crate::text::plain;
 
-/// Longest file that is read, as long as the filter reads.
+/// Maximum size of a file in bytes, the same as in the filter.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Folders within folders that are looked through.
+/// Maximum depth of nested folders.
 const MAX_DEPTH: usize = 32;
 
-/// A file, or why there is none.
+/// The content of a file, or an error.
 #[derive(Debug)]
 pub struct Input {
-    /// Its name, fit to be shown.
+    /// Its name with control characters escaped.
     pub name: String,
-    /// Its text, or what is wrong with it.
+    /// Its text, or an error.
     pub text: Result<String, String>,
-    /// Whether it was found in a folder, so that it need not hold rules.
+    /// Whether it was found in a folder, and so may have no rules.
     pub is_found: bool,
 }
 
-/// Reads a file, all files of a folder that may hold rules, or standard input.
+/// Reads a file, all files of a folder that may have rules, or standard input.
 pub fn read(path: &Path) -> Vec<Input> {
     let name = plain(&path.to_string_lossy());
     if path == Path::new("-") {
@@ -52,7 +52,7 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()>
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let path = entry.path();
-        // Links are not followed into folders, which might lead back.
+        // Links to folders are not followed, since they may form cycles.
         if entry.file_type()?.is_dir() {
             let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
             if depth > 0 && !is_hidden {
@@ -70,7 +70,7 @@ fn file(path: &Path) -> Result<String, String> {
     File::open(path).map_err(|error| error.to_string()).and_then(text)
 }
 
-/// All of it, unless it is longer than any rules.
+/// The whole text, unless it exceeds the maximum size.
 fn text(from: impl Read) -> Result<String, String> {
     let mut bytes = Vec::new();
     from.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;

@@ -1,4 +1,5 @@
-//! Ctrl-C, which ends a long work early, with what is known so far; a second one ends the command at once.
+//! Handles Ctrl-C: the first one ends a long operation early with its results so far, the second
+//! one ends the command at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,14 +7,14 @@ use crate::exit::Exit;
 
 static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Begins to wait for it. Says from then on whether it came.
+/// Installs the handler. The returned function is true after the first Ctrl-C.
 pub fn watch() -> impl Fn() -> bool {
     let heard = || {
         if IS_INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(Exit::Interrupted as i32);
         }
     };
-    // Where nobody can be told, the command ends at the first one.
+    // If the handler cannot be installed, the first Ctrl-C ends the command.
     _ = ctrlc::set_handler(heard);
     || IS_INTERRUPTED.load(Ordering::Relaxed)
 }

@@ -1,5 +1,5 @@
-//! The command `diana`: what an operator asks before and after a gateway has rules. It is built from the same core as
-//! the filter, and says the same.
+//! The command `diana` for operators. It uses the crates of the filter, and so makes the same
+//! decisions.
 
 mod advice;
 mod arguments;
@@ -31,12 +31,13 @@ use arguments::{Arguments, Command};
 use clap::Parser;
 use exit::Exit;
 
-/// Runs the command with these arguments, its own name first.
+/// Runs the command with these arguments, including its name.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help goes to standard output and is no mistake. Whoever closed the pipe wants to hear no more.
+            // Help goes to standard output and is a success. An error from a closed pipe is
+            // ignored.
             _ = error.print();
             return if error.use_stderr() { Exit::Unusable } else { Exit::Fine }.into();
         }
@@ -62,7 +63,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Writes the rule of a time zone, by its name.
+/// Writes the POSIX rule of a time zone.
 fn time_zone(name: &str, out: &mut dyn Write) -> io::Result<Exit> {
     if let Some(rule) = zones::rule(name) {
         writeln!(out, "{rule}")?;

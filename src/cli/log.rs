@@ -1,4 +1,4 @@
-//! Access logs: the requests of their lines, in the order in which they came.
+//! Access logs: their requests in order of arrival.
 
 mod lines;
 mod order;

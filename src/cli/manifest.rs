@@ -1,4 +1,4 @@
-//! Rules in files: as they are, and in the manifests that bring them to a proxy.
+//! Rules in files: plain, or in the manifests of a proxy.
 
 mod walk;
 
@@ -9,19 +9,20 @@ use diana_policy::tree::Tree;
 use crate::view::Part;
 use walk::{Candidate, Holds};
 
-/// How deep texts within texts are looked into: a ConfigMap that holds Envoy's configuration that holds rules.
+/// Maximum nesting of texts in texts: a ConfigMap with Envoy's configuration with rules.
 const MAX_DEPTH: usize = 3;
 
-/// What was found in a file.
+/// Rules found in a file.
 #[derive(Debug)]
 pub struct Found {
-    /// Where it stands.
+    /// Their position.
     pub part: Part,
-    /// The rules, or why there are none.
+    /// The rules, or their problems.
     pub source: Result<Source, Vec<Problem>>,
 }
 
-/// All rules in a file. Of one that `is_named` all is rules that is no manifest.
+/// All rules in a file. A file that the user named (`is_named`), and that is not a manifest, must
+/// consist of rules.
 pub fn find(part: &Part, text: &str, is_named: bool) -> Vec<Found> {
     look(part, text, is_named, MAX_DEPTH)
 }
@@ -53,7 +54,7 @@ fn look(part: &Part, text: &str, is_named: bool, depth: usize) -> Vec<Found> {
     found
 }
 
-/// What a place of a manifest holds.
+/// The rules at a place of a manifest.
 fn inner(part: &Part, source: &Source, place: &Candidate<'_>, depth: usize) -> Vec<Found> {
     let is_rules = place.is_ours || outline::looks_like_rules(place.tree);
     match (place.holds, place.tree) {
@@ -71,7 +72,7 @@ fn inner(part: &Part, source: &Source, place: &Candidate<'_>, depth: usize) -> V
     }
 }
 
-/// Whether a text that cannot be read was probably meant to be rules.
+/// Returns true if an unparsable text was probably meant to be rules.
 fn mentions_rules(text: &str) -> bool {
     let has =
         |key: &str| text.lines().any(|line| line.trim_start_matches([' ', '-']).starts_with(key));

@@ -1,4 +1,4 @@
-//! The rules that a command is to work with.
+//! Reads the rules for a command.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -13,21 +13,19 @@ use crate::manifest::{self, Found};
 use crate::view::Part;
 use crate::zones;
 
-/// What the only rules in a file mean.
+/// The policy of the only rules in a file.
 ///
-/// # Errors
-/// As [`source`].
+/// # Errors As [`source`].
 pub fn only(path: &Path) -> Result<Policy, (Exit, String)> {
     let source = source(path)?;
-    // They have none by now.
+    // `source` has already excluded problems.
     let problems = |problems: Problems| (Exit::Problems, problems.to_string());
     diana_config::check(&source).map(|(policy, _)| policy).map_err(problems)
 }
 
-/// The only rules in a file, which have no problems.
+/// The only rules in a file, without problems.
 ///
-/// # Errors
-/// Why there are none to work with, and what the exit code is to say.
+/// # Errors The exit code and the reason.
 pub fn source(path: &Path) -> Result<Source, (Exit, String)> {
     let unusable = |why: String| (Exit::Unusable, why);
     let mut found: Vec<Found> = Vec::new();
@@ -55,10 +53,11 @@ pub fn source(path: &Path) -> Result<Source, (Exit, String)> {
     fine.ok_or_else(|| (Exit::Problems, problems()))
 }
 
-/// With the rules of time zones in the places of their names, of which the operator is told: the filter takes none.
+/// Replaces names of time zones by POSIX rules, with a message to the operator, since the filter
+/// does not support names.
 fn in_plain_zones(mut source: Source) -> Source {
     for (name, rule) in zones::translate(source.documents_mut()) {
-        // Whoever closed standard error wants to hear nothing.
+        // An error from a closed standard error is ignored.
         _ = writeln!(
             io::stderr(),
             "diana: `{name}` is taken for `{rule}`, which a gateway's rules have to say"
@@ -67,7 +66,7 @@ fn in_plain_zones(mut source: Source) -> Source {
     source
 }
 
-/// Whether two places say the same, as those of listeners that count together do.
+/// Returns true if two places have equal rules, as listeners that count together do.
 fn is_same(one: &Found, other: &Found) -> bool {
     match (&one.source, &other.source) {
         (Ok(one), Ok(other)) => one.documents() == other.documents(),

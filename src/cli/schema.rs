@@ -1,4 +1,4 @@
-//! `diana schema`: what editors know of rules.
+//! `diana schema`: the JSON Schema of rules, for editors.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! How what was found is told, in one format each.
+//! The output of findings, one module per format.
 
 pub mod github;
 pub mod json;

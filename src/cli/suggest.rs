@@ -1,4 +1,4 @@
-//! `diana suggest`: a limit by what the callers of an access log really do.
+//! `diana suggest`: suggests a limit from the real traffic in an access log.
 
 mod peaks;
 mod share;
@@ -23,22 +23,22 @@ use diana_log::{Entry, Mapping};
 use peaks::{Peaks, SPANS};
 use share::Share;
 
-/// The same caller is the same in each run.
+/// A fixed seed, so that each run gives callers the same keys.
 const SEED: Seed = Seed { k0: 0, k1: 0 };
 
-/// A rule that is to be suggested, as YAML.
+/// The suggested rule, as YAML.
 struct Rule<'s> {
     suggest: &'s Suggest,
-    /// The header of an actor that is none of the default ones.
+    /// The header of an actor that is not a default one.
     header: Option<&'s str>,
 }
 
-/// What there is to tell.
+/// The content of a report.
 struct Told<'s> {
     rule: Rule<'s>,
     share: Share,
     peaks: Peaks,
-    /// Requests under the path, and those of them that tell nothing of the actor.
+    /// Requests under the path, and those without the actor.
     requests: u64,
     absent: u64,
     seen: Seen,
@@ -106,7 +106,7 @@ fn nothing(suggest: &Suggest, seen: &Seen, requests: u64) -> String {
 }
 
 impl Rule<'_> {
-    /// With a limit, as YAML.
+    /// The rule with a limit, as YAML.
     fn yaml(&self, limit: u64) -> String {
         let (actor, actors) = match self.header {
             Some(header) => ("caller", format!("actors: {{caller: [{{header: {header:?}}}]}}\n")),
@@ -122,7 +122,7 @@ impl Rule<'_> {
         SPANS.get(self.span()).map_or("minute", |(name, _)| name)
     }
 
-    /// The number of the span that the unit is.
+    /// The index of the unit in `SPANS`.
     fn span(&self) -> usize {
         match self.suggest.unit {
             LimitUnit::Second => 1,
@@ -137,7 +137,7 @@ impl Rule<'_> {
     }
 }
 
-/// Counts what callers do, as the rules would tell them apart.
+/// Counts the requests of callers, distinguished as by the rules.
 struct Counter {
     paths: PathIndex,
     callers: Callers,

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-/// Writes rows under their head: the first column to the left, all others to the right.
+/// Writes rows under a head. The first column is aligned left, all others right.
 pub fn write(head: &[&str], rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
     let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
     let width = |column: usize| {
@@ -23,7 +23,7 @@ pub fn write(head: &[&str], rows: &[Vec<String>], out: &mut dyn Write) -> io::Re
     Ok(())
 }
 
-/// A number with a comma before each three digits.
+/// A number with a comma as thousands separator.
 pub fn number(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

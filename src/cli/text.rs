@@ -1,6 +1,6 @@
-//! Text of strangers, made fit for a terminal.
+//! Untrusted text, made safe for a terminal.
 
-/// On one line and without control characters, among them those that have a terminal write somewhere else.
+/// Escapes control characters, line breaks and characters that change the direction of text.
 pub fn plain(text: &str) -> String {
     text.chars()
         .flat_map(|letter| {

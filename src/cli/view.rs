@@ -1,26 +1,27 @@
-//! Where rules stand: in a file, in a text within it, or in a text whose lines the file does not have.
+//! The position of rules: in a file, in a text within it, or in a decoded text without lines of the
+//! file.
 
 use std::rc::Rc;
 
 use diana_config::problem::Position;
 
-/// A text that can be shown.
+/// A text for the output.
 #[derive(Debug)]
 pub struct View {
-    /// The file, fit to be shown.
+    /// The file name with control characters escaped.
     pub file: String,
     /// The text.
     pub text: String,
-    /// Where in the file it stands, if the file does not have its lines.
+    /// The position of the text in the file, if the file does not contain its lines.
     pub within: Option<Position>,
 }
 
-/// Rules somewhere in a view.
+/// Rules in a view.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// The view.
     pub view: Rc<View>,
-    /// Lines above it, and columns left of it.
+    /// The number of lines above them, and of columns left of them.
     shift: (usize, usize),
 }
 
@@ -30,21 +31,21 @@ impl Part {
         Part { view: Rc::new(View { file, text, within: None }), shift: (0, 0) }
     }
 
-    /// A position in the part as one in its view.
+    /// Converts a position in the part to one in its view.
     pub fn position(&self, (line, column): Position) -> Position {
         (line + self.shift.0, column + self.shift.1)
     }
 
-    /// The line in the file, and the column, of a position in the part.
+    /// Converts a position in the part to one in the file.
     pub fn in_file(&self, position: Position) -> Position {
         self.view.within.unwrap_or_else(|| self.position(position))
     }
 
-    /// The part that a scalar is, which begins somewhere in this one.
+    /// The part of a scalar that begins at a position of this part.
     pub fn scalar(&self, begins: Position, text: &str) -> Part {
         let (line, column) = self.position(begins);
         match self.indent(line, column, text) {
-            // Its first line is the one that it begins in.
+            // The first line of the scalar is the line of its position.
             Some(indent) => Part { view: self.view.clone(), shift: (line - 1, indent) },
             None => {
                 let (file, within) = (self.view.file.clone(), self.view.within);
@@ -54,7 +55,7 @@ impl Part {
         }
     }
 
-    /// How far the lines of a literal block are indented; nothing if the view does not have the lines of `text`.
+    /// The indentation of a literal block. `None` if the view does not contain the lines of `text`.
     fn indent(&self, line: usize, column: usize, text: &str) -> Option<usize> {
         let (above, indent) = (line.checked_sub(1)?, column.checked_sub(1)?);
         let lines = self.view.text.lines();

@@ -1,8 +1,9 @@
-//! Names of time zones, which the filter does not know: it takes the rules by which clocks change there today.
+//! Names of time zones, converted to their current POSIX rules, since the filter does not support
+//! names.
 
 use diana_policy::tree::Tree;
 
-/// The rule of a zone by its name, such as `CET-1CEST,M3.5.0,M10.5.0/3` of `Europe/Berlin`.
+/// The rule of a zone, such as `CET-1CEST,M3.5.0,M10.5.0/3` for `Europe/Berlin`.
 ///
 /// It is the last line of the zone's file. Source: RFC 9636, section 3.3.
 pub fn rule(name: &str) -> Option<&'static str> {
@@ -12,7 +13,7 @@ pub fn rule(name: &str) -> Option<&'static str> {
     std::str::from_utf8(file.get(begin..)?).ok().filter(|rule| !rule.is_empty())
 }
 
-/// Writes the rule in the place of each name in `time_zone`. The names and the rules.
+/// Replaces each name in `time_zone` by its rule. Returns the names and rules.
 pub fn translate(documents: &mut [Tree]) -> Vec<(String, &'static str)> {
     let mut found = Vec::new();
     documents.iter_mut().for_each(|tree| replace(tree, &mut found));

@@ -1,9 +1,9 @@
-//! Rules that can never refuse, since whatever they would refuse a stricter one refuses before.
+//! Rules that never refuse, since a stricter rule refuses the same requests before.
 
 use diana_config::Advice;
 use diana_policy::{Except, Limit, Policy, Prefix, Rule, Scope};
 
-/// What there is to say about such rules, each with the one that covers it.
+/// Advice about such rules, each with the rule that covers it.
 pub fn advice(policy: &Policy) -> Vec<Advice> {
     let rules =
         || policy.limits.iter().flat_map(|limit| limit.rules.iter().map(move |rule| (limit, rule)));
@@ -19,7 +19,8 @@ pub fn advice(policy: &Policy) -> Vec<Advice> {
     covered.collect()
 }
 
-/// Whether all that a rule counts another one counts, too, and has refused before the rule is full.
+/// Returns true if another rule counts every request that a rule counts, and always refuses before
+/// that rule is full.
 fn is_covered((limit, idle): (&Limit, &Rule), (over, strict): (&Limit, &Rule)) -> bool {
     !std::ptr::eq(idle, strict)
         && counts_alike(idle)
@@ -34,7 +35,7 @@ fn is_covered((limit, idle): (&Limit, &Rule), (over, strict): (&Limit, &Rule)) -
         && is_stricter(idle, strict)
 }
 
-/// Whether a rule counts every request that it judges, and nothing of it comes back.
+/// Returns true if a rule counts every request at a fixed cost, and never returns permits.
 fn counts_alike(rule: &Rule) -> bool {
     rule.told.is_none() && rule.settling.is_none() && rule.daily.is_none() && !rule.is_in_flight()
 }
@@ -47,7 +48,8 @@ fn width(scope: Scope) -> u8 {
     }
 }
 
-/// Whether an entry covers whatever another one does: its paths are those or above them, and nothing else must hold.
+/// Returns true if an entry applies to every request of another one: its paths cover all of the
+/// other's, and it has no conditions.
 fn covers(inner: &Limit, outer: &Limit) -> bool {
     let is_covered = |url| outer.urls.iter().any(|above| is_above(above, url));
     let is_same = std::ptr::eq(inner, outer);
@@ -65,7 +67,7 @@ fn is_empty(except: &Except) -> bool {
     except.addresses.is_empty() && except.paths.is_empty() && except.headers.is_empty()
 }
 
-/// Whether one rule is full before another one, whenever callers come.
+/// Returns true if one rule is full before another one for any sequence of requests.
 fn is_stricter(idle: &Rule, strict: &Rule) -> bool {
     let rate = |rule: &Rule| {
         let quota = &rule.quota;
@@ -74,9 +76,9 @@ fn is_stricter(idle: &Rule, strict: &Rule) -> bool {
     let ((most, unit), (few, other)) = (rate(idle), rate(strict));
     let is_slower = few * unit <= most * other;
     match (idle.algo, strict.algo) {
-        // A window of the one consists of windows of the other, all of which may be full.
+        // The longer window consists of whole shorter ones, all of which may be full.
         ("W", "W") if idle.quota.zone == strict.quota.zone && unit % other == 0 => is_slower,
-        // In the time of a window lie so many of the other, and parts of two more.
+        // A window overlaps this number of shorter ones, including two partial ones.
         ("W" | "SW", "W" | "SW") => few * (unit.div_ceil(other) + 2) <= most,
         ("W" | "SW", "TB") => burst(strict) + few * (2 * unit).div_ceil(other) <= most,
         ("TB", "TB") => is_slower && burst(strict) <= burst(idle),

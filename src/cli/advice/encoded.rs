@@ -1,4 +1,5 @@
-//! Conditions of `unless` on percent-encoded text, which is compared with decoded values.
+//! Conditions of `unless` on percent-encoded text, which never match, since values are compared
+//! decoded.
 
 use diana_config::Advice;
 use diana_policy::spelling::decoded;

@@ -8,7 +8,7 @@ use diana_policy::{Rule, Test};
 
 const AUTHORIZATION: &str = "authorization";
 
-/// Names the rules that count no request, and those that leave requests without any limit.
+/// Advice about rules that count no requests, and rules that leave requests unlimited.
 pub fn advice(policy: &Policy) -> Vec<Advice> {
     let idle = "these rules count no request: their entry is for requests without a value, their actor recognises callers \
                 by that value only, and `absent: skip` skips requests without a caller";
@@ -32,7 +32,7 @@ pub fn advice(policy: &Policy) -> Vec<Advice> {
     .collect()
 }
 
-/// The names of rules that skip requests without a caller, of those that `is` holds for.
+/// The names of rules with `absent: skip` for which `is` returns true.
 fn rules(policy: &Policy, is: &dyn Fn(&Limit, &Rule) -> bool) -> Vec<String> {
     let rules =
         policy.limits.iter().flat_map(|limit| limit.rules.iter().map(move |it| (limit, it)));
@@ -49,8 +49,8 @@ fn is_idle(policy: &Policy, limit: &Limit, rule: &Rule) -> bool {
         .any(|field| parts(policy, rule).any(|sources| reads_only(sources, field)))
 }
 
-/// Returns true if an entry leaves requests with a value to this rule, but the rule's actor may find no caller in them. No
-/// other rule counts all of them.
+/// Returns true if an entry leaves requests with a value to this rule, and the rule's actor may
+/// find no caller in them. No other rule counts all of them.
 fn is_leaky(policy: &Policy, conditional: &[&Limit], limit: &Limit, rule: &Rule) -> bool {
     let is_without = |limit: &Limit, field| excluded(&limit.matcher).any(|it| it == field);
     let inner = |other| {
@@ -80,12 +80,12 @@ fn is_leaky(policy: &Policy, conditional: &[&Limit], limit: &Limit, rule: &Rule)
     })
 }
 
-/// Returns true if all paths of an entry are those of another one, or below them.
+/// Returns true if another entry covers all paths of an entry.
 fn is_covered(inner: &Limit, outer: &Limit) -> bool {
     inner.urls.iter().all(|url| outer.urls.iter().any(|above| above.covers(url.path())))
 }
 
-/// Values that a request of an entry cannot have.
+/// Fields without a value in every request of an entry.
 fn excluded(matcher: &Match) -> impl Iterator<Item = &Field> {
     let single = |block: &Block| {
         block.methods.is_empty() && block.hosts.is_empty() && block.addresses.is_empty()
@@ -97,12 +97,12 @@ fn excluded(matcher: &Match) -> impl Iterator<Item = &Field> {
     unless.chain(of_match(&matcher.any, false))
 }
 
-/// Values that each request of an entry has.
+/// Fields with a value in every request of an entry.
 fn required(matcher: &Match) -> impl Iterator<Item = &Field> {
     of_match(&matcher.any, true)
 }
 
-/// Fields of a `match` with one block, of which it requires this presence.
+/// Fields of a `match` with one block that requires this presence.
 fn of_match(any: &[Block], is_present: bool) -> impl Iterator<Item = &Field> {
     let conditions: &[Condition] = if let [block] = any { &block.values } else { &[] };
     conditions.iter().filter(move |it| it.test == Test::Present(is_present)).map(|it| &it.field)
@@ -115,7 +115,7 @@ fn finds_caller(policy: &Policy, rule: &Rule, field: &Field) -> bool {
     })
 }
 
-/// Returns true if a source can only find a value where the field has one.
+/// Returns true if a source can only find a value if the field has one.
 fn depends_on(source: &IdentitySource, field: &Field) -> bool {
     let is_token = *field == Field::Header(AUTHORIZATION.into()) && source.kind == "jwt_claim";
     is_token || field_of(source).as_ref() == Some(field)
@@ -127,7 +127,7 @@ fn parts<'p>(policy: &'p Policy, rule: &'p Rule) -> impl Iterator<Item = &'p [Id
     actors.map(|actor| actor.sources.as_slice())
 }
 
-/// The field that a source reads, if a condition can read it, too.
+/// The field that a source reads, if conditions can read it, too.
 fn field_of(source: &IdentitySource) -> Option<Field> {
     let text = source.value.text();
     let property = |path: &[&str]| {

@@ -1,4 +1,4 @@
-//! The request that is asked about.
+//! The request to explain.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use diana_policy::port::{Property, Pseudo, Request, Values};
 
 use crate::arguments::Explain;
 
-/// A request as it is described.
+/// A request from the command line.
 pub struct Asked {
     path: String,
     method: String,
@@ -18,10 +18,9 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The request that the command was given.
+    /// The request of these arguments.
     ///
-    /// # Errors
-    /// What of it cannot be.
+    /// # Errors The invalid argument.
     pub fn new(explain: &Explain) -> Result<Asked, String> {
         let (mut authority, path) = split(&explain.url)?;
         let mut headers = Vec::new();
@@ -50,7 +49,7 @@ impl Asked {
     }
 }
 
-/// Host and path of a URL, of which the path may stand alone.
+/// Host and path of a URL, or only a path.
 fn split(url: &str) -> Result<(Option<String>, String), String> {
     if url.starts_with('/') {
         return Ok((None, url.into()));

@@ -1,4 +1,4 @@
-//! How it is told.
+//! The output of an explanation.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Told;
 
-/// For people.
+/// Writes text for people.
 pub fn text(told: &Told, out: &mut dyn Write) -> io::Result<()> {
     match &told.verdict {
         Verdict::Admit(..) => writeln!(out, "The request goes on.")?,
@@ -46,7 +46,7 @@ pub fn text(told: &Told, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// For programs.
+/// Writes JSON for programs.
 pub fn json(told: &Told, out: &mut dyn Write) -> io::Result<()> {
     let (verdict, status) = match &told.verdict {
         Verdict::Admit(..) => ("admitted", None),

@@ -1,4 +1,4 @@
-//! The lines of a file in bounded memory, whatever it holds: plain, of gzip or of Zstandard.
+//! The lines of a file in bounded memory: plain, or compressed by gzip or Zstandard.
 
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
@@ -6,41 +6,40 @@ use flate2::read::MultiGzDecoder;
 use memchr::memchr;
 use ruzstd::decoding::StreamingDecoder;
 
-/// Longest line that is read.
+/// Maximum length of a line.
 const LONGEST: usize = 1 << 20;
 
-/// Bytes that are read at once: as much as still lies in the processor's cache when its lines are read.
+/// Bytes per read, so that they are still in the processor's cache when the lines are parsed.
 const AT_ONCE: usize = 1 << 17;
 
-/// By which compressed files are known.
+/// The first bytes of compressed files.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// A line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'l> {
-    /// Its text, without what ends it.
+    /// Its text without the line end.
     Text(&'l [u8]),
-    /// It is longer than any line that is read.
+    /// It exceeds the maximum length.
     TooLong,
 }
 
-/// The lines of a file, one after the other.
+/// Iterates over the lines of a file.
 pub struct Lines {
     from: Box<dyn Read>,
     buffer: Box<[u8]>,
-    /// What of the buffer has been read from the file, and not yet by anybody else.
+    /// The unread part of the buffer.
     start: usize,
     end: usize,
-    /// How many lines were read.
+    /// The number of lines so far.
     pub number: u64,
 }
 
 impl Lines {
-    /// Lines of what may be compressed, which its first bytes tell.
+    /// The lines of a file. Its first bytes determine the compression.
     ///
-    /// # Errors
-    /// If it cannot be read.
+    /// # Errors The file is unreadable.
     pub fn new(mut from: impl Read + 'static) -> io::Result<Lines> {
         let mut first = Vec::new();
         from.by_ref().take(4).read_to_end(&mut first)?;
@@ -60,8 +59,7 @@ impl Lines {
 
     /// The next line.
     ///
-    /// # Errors
-    /// If the file breaks off, or cannot be read.
+    /// # Errors The file ends unexpectedly, or is unreadable.
     pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         let mut searched = 0;
         let (mut is_too_long, mut is_over) = (false, false);
@@ -93,7 +91,7 @@ impl Lines {
         Ok(Some(Line::Text(line.strip_suffix(b"\r").unwrap_or(line))))
     }
 
-    /// Reads more. Whether there was more.
+    /// Reads more bytes. Returns false at the end.
     fn fill(&mut self) -> io::Result<bool> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -114,12 +112,12 @@ impl Lines {
     }
 }
 
-/// What was looked at already, and all that follows.
+/// The bytes that were read ahead, followed by the rest.
 type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// The frames of Zstandard of a file, one after the other.
+/// Iterates over the Zstandard frames of a file.
 struct Frames<R: Read> {
-    /// Nothing for a moment only, while the next frame begins.
+    /// `None` only while the next frame begins.
     frame: Option<Frame<R>>,
 }
 

@@ -1,8 +1,9 @@
-//! Requests in the order in which they came.
+//! Sorts requests by arrival.
 //!
-//! A log has its lines in the order in which requests ended, and each gateway has a log of its own. So the next requests of
-//! all logs wait here, until everything that may have come earlier has been read: [`WINDOW`] of the log's own clock, as
-//! long as no more than [`MOST`] wait. What comes later than that is judged with those that come then.
+//! A log has its lines in the order in which requests ended, and each gateway has its own log. So
+//! the next requests of all logs wait here until all earlier ones must have been read: for
+//! [`WINDOW`] of the log's clock, and at most [`MOST`] requests. A request with a longer duration
+//! is processed late.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -14,37 +15,36 @@ use diana_policy::time::{Micros, SECOND};
 use super::progress::Progress;
 use super::source::{Seen, Source};
 
-/// How long a request may take that is put in its place.
+/// Maximum duration of a request that is sorted correctly.
 const WINDOW: Micros = 30 * SECOND;
 
-/// Requests that wait at most.
+/// Maximum number of waiting requests.
 const MOST: usize = 200_000;
 
-/// How often progress is shown, in lines.
+/// Lines between updates of the progress bar.
 const SHOWN: u64 = 1 << 14;
 
 /// The requests of all files.
 pub struct Log {
     reader: Reader,
     progress: Progress,
-    /// Files that have not begun yet, the first one to begin first.
+    /// Unopened files, in the order of their first requests.
     later: VecDeque<Source>,
     open: Vec<Source>,
-    /// By instant and number.
+    /// By arrival and sequence number.
     waiting: BTreeMap<(Micros, u64), Rc<Entry>>,
-    /// Entries that nobody needs any more.
+    /// Unused entries for reuse.
     spare: Vec<Rc<Entry>>,
-    /// The latest instant of those that were handed out.
+    /// The latest arrival of the requests so far.
     now: Micros,
-    /// What was seen by now.
+    /// Statistics of the requests so far.
     pub seen: Seen,
 }
 
 impl Log {
     /// The requests of these files.
     ///
-    /// # Errors
-    /// Which file cannot be read.
+    /// # Errors The file that is unreadable.
     pub fn open(paths: &[PathBuf], mapping: Mapping) -> Result<Log, String> {
         let mut reader = Reader::new(mapping);
         let several = paths.len() > 1;
@@ -67,8 +67,7 @@ impl Log {
 
     /// The next request.
     ///
-    /// # Errors
-    /// Which file cannot be read.
+    /// # Errors The file that is unreadable.
     pub fn next(&mut self) -> Result<Option<Rc<Entry>>, String> {
         while !self.is_ready() {
             let Some(first) = self.first() else { break };
@@ -92,17 +91,17 @@ impl Log {
         Ok(Some(entry))
     }
 
-    /// Takes an entry back that is needed no more.
+    /// Takes an unused entry for reuse.
     pub fn give_back(&mut self, entry: Rc<Entry>) {
         self.spare.push(entry);
     }
 
-    /// Takes what is shown of its progress off the terminal.
+    /// Removes the progress bar from the terminal.
     pub fn clear(&self) {
         self.progress.clear();
     }
 
-    /// Whether nothing can come any more that came earlier than the first one that waits.
+    /// Returns true if no earlier request than the first waiting one can follow.
     fn is_ready(&self) -> bool {
         let is_first = |((at, _), _): (&(Micros, u64), _)| {
             self.clock().is_some_and(|clock| at.saturating_add(WINDOW) <= clock)
@@ -110,12 +109,12 @@ impl Log {
         self.waiting.len() >= MOST || self.waiting.first_key_value().is_some_and(is_first)
     }
 
-    /// The instant to which all open files have come.
+    /// The instant that all open files have reached.
     fn clock(&self) -> Option<Micros> {
         self.open.iter().map(|source| source.clock).min()
     }
 
-    /// The file that is behind all others.
+    /// The file with the earliest clock.
     fn first(&self) -> Option<usize> {
         let numbered = self.open.iter().enumerate();
         numbered.min_by_key(|(_, source)| source.clock).map(|(number, _)| number)

@@ -1,4 +1,4 @@
-//! How far the command has come, shown on terminals only.
+//! A progress bar, on terminals only.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -7,20 +7,20 @@ use std::rc::Rc;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How far it has come.
+/// The progress of reading files.
 pub struct Progress {
     bar: ProgressBar,
-    /// Bytes of all files that were read.
+    /// Bytes read from all files.
     read: Rc<Cell<u64>>,
 }
 
 impl Progress {
-    /// Begins to read files, whose sizes are mostly known.
+    /// Begins to read files. Their sizes are usually known.
     pub fn new(paths: &[PathBuf]) -> Progress {
         let size =
             |path: &PathBuf| path.metadata().ok().filter(|it| it.is_file()).map(|it| it.len());
         let sizes: Option<Vec<u64>> = paths.iter().map(size).collect();
-        // It draws nothing where standard error is no terminal.
+        // Draws nothing if standard error is not a terminal.
         let (bar, look) = match sizes {
             Some(sizes) => (
                 ProgressBar::new(sizes.iter().sum()),
@@ -33,23 +33,23 @@ impl Progress {
         Progress { bar: bar.with_style(look), read: Rc::default() }
     }
 
-    /// A file whose bytes count.
+    /// Wraps a file to count its bytes.
     pub fn counted<R: Read>(&self, from: R) -> Counted<R> {
         Counted { from, read: self.read.clone() }
     }
 
-    /// Shows it.
+    /// Updates the progress bar.
     pub fn show(&self) {
         self.bar.set_position(self.read.get());
     }
 
-    /// Takes it off the terminal.
+    /// Removes the progress bar from the terminal.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// A file that is read.
+/// A file with counted bytes.
 pub struct Counted<R> {
     from: R,
     read: Rc<Cell<u64>>,

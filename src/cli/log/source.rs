@@ -12,37 +12,36 @@ use super::lines::{Line, Lines};
 use super::progress::Progress;
 use crate::text::plain;
 
-/// Bad lines that are shown, and how much of each.
+/// Number of bad lines in the output, and bytes of each.
 const SHOWN: usize = 3;
 const SHOWN_BYTES: usize = 200;
 
-/// Lines at the beginning of a file that are looked at for its first instant.
+/// Lines at the beginning of a file that are searched for its first instant.
 const PEEKED: usize = 1000;
 
-/// What was seen of all files.
+/// Statistics of all files.
 #[derive(Debug)]
 pub struct Seen {
-    /// Lines.
+    /// The number of lines.
     pub lines: u64,
-    /// Lines that tell of no request, and the first of them.
+    /// The number of lines without a request.
     pub bad: u64,
-    /// The first of those.
+    /// The first of those lines.
     pub examples: Vec<Bad>,
-    /// Requests that came long before others that were written earlier, so that they are judged too late, and by how
-    /// much at most.
+    /// The number of requests that were read too late to be sorted, and so are processed late.
     pub late: u64,
-    /// By how many ticks at most.
+    /// Their maximum delay in ticks.
     pub latest: Micros,
-    /// Files that could not be read to their end, each with why.
+    /// Files that could not be read completely, each with the reason.
     pub broken: Vec<(String, String)>,
-    /// Whether no request came within a second.
+    /// Whether all requests arrived at whole seconds.
     pub whole_seconds: bool,
-    /// Whether any line tells how long its request took.
+    /// Whether any line contains the duration of its request.
     pub tells_durations: bool,
 }
 
 impl Seen {
-    /// What of the log needs to be known, a line each.
+    /// Notes about the log, one line each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> =
             self.broken.iter().map(|(file, why)| format!("{file}: {why}")).collect();
@@ -62,16 +61,16 @@ impl Seen {
     }
 }
 
-/// A line that tells of no request.
+/// A line without a request.
 #[derive(Debug)]
 pub struct Bad {
     /// Its file.
     pub file: String,
     /// Its number in the file, from one.
     pub line: u64,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
-    /// How it begins, fit to be shown.
+    /// Its beginning with control characters escaped.
     pub text: String,
 }
 
@@ -98,22 +97,21 @@ impl Default for Seen {
     }
 }
 
-/// A file.
+/// A file of a log.
 pub struct Source {
     path: PathBuf,
     lines: Option<Lines>,
-    /// How far its clock has come: when the request of its last line came, or that of the first one.
+    /// The arrival of the latest request so far, or of the first one.
     pub clock: Micros,
 }
 
 impl Source {
-    /// A file, opened only where it is one among `several`, to see when it begins.
+    /// A file. If it is one of `several`, its first instant is read.
     ///
-    /// # Errors
-    /// Why it cannot be read.
+    /// # Errors The file is unreadable.
     pub fn new(path: &Path, several: bool, reader: &mut Reader) -> Result<Source, String> {
         let mut source = Source { path: path.into(), lines: None, clock: 0 };
-        // What is no file cannot be read twice.
+        // A pipe cannot be read twice.
         if several && path.is_file() {
             let wrong = |error: io::Error| format!("{}: {error}", source.name());
             let mut lines = File::open(path).and_then(Lines::new).map_err(wrong)?;
@@ -122,7 +120,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Its name, fit to be shown.
+    /// Its name with control characters escaped.
     pub fn name(&self) -> String {
         match self.is_standard_input() {
             true => "standard input".into(),
@@ -134,10 +132,9 @@ impl Source {
         self.path == Path::new("-")
     }
 
-    /// Opens it.
+    /// Opens the file.
     ///
-    /// # Errors
-    /// If it cannot be read.
+    /// # Errors The file is unreadable.
     pub fn open(&mut self, progress: &Progress) -> io::Result<()> {
         self.lines = Some(match self.is_standard_input() {
             true => Lines::new(progress.counted(io::stdin()))?,
@@ -146,7 +143,7 @@ impl Source {
         Ok(())
     }
 
-    /// Reads the next line that tells of a request. Whether there was one.
+    /// Reads the next line with a request. Returns false if there is none.
     pub fn next(&mut self, reader: &mut Reader, entry: &mut Entry, seen: &mut Seen) -> bool {
         loop {
             let Some(lines) = &mut self.lines else { return false };
@@ -159,7 +156,7 @@ impl Source {
                     return false;
                 }
                 Ok(Some(Line::TooLong)) => ("it is longer than 1 MiB", String::new()),
-                // Logs end with a line break, and some have more of them.
+                // Logs may have empty lines at their end.
                 Ok(Some(Line::Text(line))) if line.trim_ascii().is_empty() => continue,
                 Ok(Some(Line::Text(line))) => match reader.read(line, seen.lines, entry) {
                     Ok(()) => {
@@ -185,11 +182,11 @@ impl Source {
     }
 }
 
-/// When the first request came, as far as the first lines tell.
+/// The arrival of the first request in the first lines. Zero if they have none.
 fn first_instant(lines: &mut Lines, reader: &mut Reader) -> Micros {
     let mut entry = Entry::default();
     for _ in 0..PEEKED {
-        // What is wrong with a file is found when it is read.
+        // Errors are reported when the file is read.
         let Ok(Some(line)) = lines.next() else { break };
         if let Line::Text(line) = line
             && reader.read(line, 0, &mut entry).is_ok()

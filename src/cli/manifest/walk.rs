@@ -1,42 +1,42 @@
-//! The places in a manifest where a proxy-wasm plugin has its configuration.
+//! The places of a plugin's configuration in a manifest.
 
 use diana_policy::tree::Tree;
 
-/// How a place holds a configuration.
+/// The form of a configuration in a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
     /// As text.
     Text,
-    /// As it is, so that it arrives as a `Struct`, or as JSON.
+    /// As a tree, which the filter receives as a `Struct` or JSON.
     Tree,
 }
 
-/// A place that may hold rules.
+/// A place that may have rules.
 #[derive(Debug)]
 pub struct Candidate<'t> {
-    /// The walk to it.
+    /// The path to it.
     pub steps: Vec<usize>,
-    /// How it holds them.
+    /// The form of the rules.
     pub holds: Holds,
-    /// What stands there.
+    /// The value at this place.
     pub tree: &'t Tree,
-    /// Whether what stands around it names this filter.
+    /// Whether the surrounding keys name this filter.
     pub is_ours: bool,
 }
 
-/// Keys beside a configuration that tell whose it is.
+/// Keys next to a configuration that name the filter.
 const NAMES: &[&str] = &["name", "root_id", "rootID", "pluginName", "vm_id", "url", "filename"];
 
-/// Keys at the top of Envoy's own configuration.
+/// Top-level keys of Envoy's own configuration.
 const ENVOY: &[&str] = &["static_resources", "staticResources", "dynamic_resources", "resources"];
 
-/// Whether a document is a manifest: of Kubernetes, or Envoy's own configuration.
+/// Returns true if a document is a manifest: of Kubernetes, or Envoy's own configuration.
 pub fn is_manifest(tree: &Tree) -> bool {
     let is_envoy = ENVOY.iter().any(|key| get(tree, key).is_some());
     is_envoy || get(tree, "apiVersion").is_some() && get(tree, "kind").is_some()
 }
 
-/// The places of a document with a number that may hold rules.
+/// The places of a document that may have rules. `number` is that of the document.
 pub fn candidates(document: &Tree, number: usize) -> Vec<Candidate<'_>> {
     let mut found = Vec::new();
     of_document(document, vec![number], &mut found);
@@ -73,7 +73,7 @@ fn of_document<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<
     }
 }
 
-/// Wherever Envoy has a plugin, in its own configuration or in a patch of it.
+/// The plugins in Envoy's own configuration or in a patch of it.
 fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>>) {
     if let Some((config, steps)) = step(tree, &steps, "configuration") {
         let kind = get(config, "@type").and_then(Tree::text).unwrap_or_default();
@@ -95,7 +95,7 @@ fn held(holds: Holds, tree: &Tree, steps: Vec<usize>, is_ours: bool) -> Candidat
     Candidate { steps, holds, tree, is_ours }
 }
 
-/// Whether a mapping, or what it says of its code, has this filter's name.
+/// Returns true if a mapping, or its description of the code, names this filter.
 fn names_us(tree: &Tree) -> bool {
     let says = |key: &&str| {
         let text = get(tree, key).and_then(Tree::text);
@@ -109,7 +109,7 @@ fn get<'t>(tree: &'t Tree, key: &str) -> Option<&'t Tree> {
     step(tree, &[], key).map(|(tree, _)| tree)
 }
 
-/// The value under a key, and the walk to it.
+/// The value of a key, and the path to it.
 fn step<'t>(tree: &'t Tree, steps: &[usize], key: &str) -> Option<(&'t Tree, Vec<usize>)> {
     let Tree::Map(pairs) = tree else { return None };
     let position = pairs.iter().position(|(name, _)| name == key)?;

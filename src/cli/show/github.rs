@@ -1,5 +1,5 @@
-//! Workflow commands of GitHub Actions, which it shows beside the lines.
-//! Source: <https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions>
+//! Workflow commands of GitHub Actions, which GitHub shows next to the lines. Source:
+//! <https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions>
 
 use std::io::{self, Write};
 

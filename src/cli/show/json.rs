@@ -1,4 +1,4 @@
-//! For programs: one object with all that was found.
+//! One JSON object with all findings, for programs.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! SARIF 2.1.0, which code hosts show beside the lines.
-//! Source: <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>
+//! SARIF 2.1.0, which code hosts show next to the lines. Source:
+//! <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>
 
 use std::io::{self, Write};
 

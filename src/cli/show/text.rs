@@ -1,4 +1,4 @@
-//! For people: the lines that a finding is about, with marks under them.
+//! Text for people: the lines of a finding with marks under them.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -10,10 +10,10 @@ use diana_config::problem::Position;
 use crate::finding::{Finding, Findings, Level};
 use crate::text::plain;
 
-/// How many rules of one piece of advice are shown.
+/// Number of rules in the output of one piece of advice.
 const SHOWN: usize = 5;
 
-/// Writes all findings, and how many there are.
+/// Writes all findings and their number.
 pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     let is_colourful = io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none();
     let renderer = if is_colourful { Renderer::styled() } else { Renderer::plain() };
@@ -80,7 +80,7 @@ fn group(finding: &Finding) -> Group<'_> {
     group.element(Title::NOTE.message(format!("and {more} more: {names}")))
 }
 
-/// The word at a position, in bytes.
+/// The word at a position, as a range of bytes.
 fn span(text: &str, (line, column): Position) -> Option<Range<usize>> {
     let mut start = 0;
     let mut lines = text.split_inclusive('\n');
@@ -95,7 +95,7 @@ fn span(text: &str, (line, column): Position) -> Option<Range<usize>> {
         Some(quote @ ('"' | '\'')) => {
             word.get(1..).and_then(|rest| rest.find(quote)).map_or(word.len(), |end| end + 2)
         }
-        // A rule in braces, or a list, as far as the line goes.
+        // A rule in braces, or a list, up to the end of the line.
         Some('{' | '[') => word.len(),
         _ => word.find(is_end).unwrap_or(word.len()),
     };

@@ -1,9 +1,9 @@
-//! How many requests each caller made at most at a time.
+//! The highest number of requests of each caller per window.
 
 use diana_policy::time::{DAY, Micros, SECOND};
 use hashbrown::HashMap;
 
-/// The spans of time in which requests are counted; but for the first one units of rules.
+/// The lengths of windows. All except the first are units of rules.
 pub const SPANS: [(&str, Micros); 5] = [
     ("tenth of a second", SECOND / 10),
     ("second", SECOND),
@@ -12,16 +12,17 @@ pub const SPANS: [(&str, Micros); 5] = [
     ("day", DAY),
 ];
 
-/// What a caller did in windows of one length.
+/// The counts of a caller in windows of one length.
 #[derive(Debug, Clone, Copy, Default)]
 struct Windows {
-    /// The window in hand: the lowest bits of its number, since no two that follow each other are that far apart.
+    /// The current window: the lowest bits of its number. Successive requests are never 2³² windows
+    /// apart.
     number: u32,
     count: u32,
     most: u32,
 }
 
-/// What all callers did.
+/// The counts of all callers.
 #[derive(Debug, Default)]
 pub struct Peaks(HashMap<u64, [Windows; SPANS.len()]>);
 
@@ -39,12 +40,12 @@ impl Peaks {
         }
     }
 
-    /// How many callers there are.
+    /// The number of callers.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The most that each caller did in a span, by its number, the least first.
+    /// The highest count of each caller in windows of `SPANS[span]`, in ascending order.
     pub fn most(&self, span: usize) -> Vec<u32> {
         let mut most: Vec<u32> =
             self.0.values().filter_map(|windows| windows.get(span)).map(|it| it.most).collect();

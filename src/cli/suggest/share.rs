@@ -1,6 +1,6 @@
-//! A share of callers, as it is written.
+//! A share of callers.
 
-/// Parts of a whole that a share is counted in.
+/// The unit of a share: a hundred-millionth.
 const WHOLE: u128 = 100_000_000;
 
 /// A share.
@@ -8,10 +8,9 @@ const WHOLE: u128 = 100_000_000;
 pub struct Share(u128);
 
 impl Share {
-    /// Reads `0.1%` or `0.001`.
+    /// Parses `0.1%` or `0.001`.
     ///
-    /// # Errors
-    /// If it is no share.
+    /// # Errors The text is not a share.
     pub fn parse(text: &str) -> Result<Share, String> {
         let wrong = || {
             let found = crate::text::plain(text);
@@ -31,19 +30,20 @@ impl Share {
         if share <= WHOLE { Ok(Share(share)) } else { Err(wrong()) }
     }
 
-    /// So many of a count, and no more.
+    /// The share of a count, rounded down.
     pub fn of(self, count: usize) -> usize {
         (count as u128 * self.0 / WHOLE) as usize
     }
 }
 
-/// The least limit by which no more than a share of callers are refused, of what each did at most, the least first.
+/// The lowest limit that refuses at most a share of callers. `most` has the highest count of each
+/// in ascending order.
 pub fn limit(most: &[u32], share: Share) -> u64 {
     let refused = share.of(most.len()).min(most.len().saturating_sub(1));
     most.iter().rev().nth(refused).copied().unwrap_or(1).into()
 }
 
-/// What so many thousandths of callers do at most, of what each did at most, the least first.
+/// The quantile of callers in thousandths. `most` has the highest count of each in ascending order.
 pub fn quantile(most: &[u32], thousandths: u64) -> u64 {
     let rank = (most.len() as u64 * thousandths).div_ceil(1000).max(1);
     most.get(rank as usize - 1).copied().unwrap_or_default().into()

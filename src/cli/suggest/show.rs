@@ -1,4 +1,4 @@
-//! How it is told.
+//! The output of a suggestion.
 
 use std::io::{self, Write};
 
@@ -11,11 +11,12 @@ use super::peaks::SPANS;
 use super::share::{limit, quantile};
 use crate::table::{self, number, share};
 
-/// Shares of the callers of which it is told what they do at most, in thousandths.
+/// The reported quantiles of callers in thousandths.
 const QUANTILES: [(&str, u64); 5] =
     [("half", 500), ("90 %", 900), ("99 %", 990), ("99.9 %", 999), ("all", 1000)];
 
-/// The suggestion: the limit, the callers that it would have refused, the rules, and the memory that they take.
+/// The suggestion: the limit, the number of callers that it would have refused, the rules, and
+/// their memory.
 struct Suggestion {
     limit: u64,
     refused: usize,
@@ -35,7 +36,7 @@ impl Suggestion {
     }
 }
 
-/// Rules as YAML, and in comments what they were made from.
+/// Writes rules as YAML, with figures in comments.
 pub fn text(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
     let Suggestion { limit, refused, yaml, memory, keys } = Suggestion::new(told)?;
     let callers = told.peaks.count();
@@ -91,7 +92,7 @@ pub fn text(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{yaml}")
 }
 
-/// For programs: one object.
+/// Writes one JSON object for programs.
 pub fn json(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
     let Suggestion { limit, refused, yaml, memory, keys } = Suggestion::new(told)?;
     let spans: Vec<Value> = SPANS
@@ -122,7 +123,7 @@ pub fn json(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{object:#}")
 }
 
-/// What of the log needs to be known.
+/// Notes about the log.
 fn notes(told: &Told<'_>) -> Vec<String> {
     let mut notes = told.seen.notes();
     if !told.is_whole {
