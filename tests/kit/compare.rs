@@ -1,4 +1,5 @@
-//! Random asks about random rules, to a real Redis and to the model of its script, by a clock that steps back.
+//! Compares a real Redis with the model of its script: random questions about random rules, with a
+//! clock that steps back.
 
 mod ask;
 
@@ -12,12 +13,12 @@ use crate::model::{Asked, CHECKS, Model, Receipts};
 use crate::rules::{Rule, at, today, trip_of};
 use crate::server::Server;
 
-/// Permits that are in debt, or turn out to be used, at a time: so few that no slice in Rust comes to its end, 2³².
+/// Maximum debt or usage of one settlement. So few that no slice in Rust reaches its maximum, 2³².
 const MOST: u64 = 1 << 20;
 
 const DAY: u64 = 86_400_000_000;
 
-/// A charge that can be given back.
+/// A charge that can be returned.
 #[derive(Clone)]
 struct Held {
     rule: usize,
@@ -26,13 +27,13 @@ struct Held {
     block: u64,
     term: u64,
     tentative: bool,
-    /// Those of Redis.
+    /// The receipts of Redis.
     receipts: Receipts,
-    /// Those of the model.
+    /// The receipts of the model.
     own: Receipts,
 }
 
-/// Plays one case to Redis and to the model.
+/// Runs one case in Redis and in the model.
 pub fn play(server: &Server, entry: &'static Entry, seed: u64) -> Play {
     let mut play = Play::new(entry, seed);
     println!("{} seed {seed}: {:?}", entry.short, play.rules[0].case.quota);
@@ -44,12 +45,12 @@ pub fn play(server: &Server, entry: &'static Entry, seed: u64) -> Play {
     play
 }
 
-/// One case, and what became of its asks.
+/// One case and its statistics.
 pub struct Play {
     rng: Rng,
     pub trips: usize,
     rules: Vec<Rule>,
-    /// By what else a rule may judge, if it has plans.
+    /// The plans of each rule. Empty if it has none.
     plans: Vec<Vec<Quota>>,
     model: Model,
     held: Vec<Held>,
@@ -102,14 +103,14 @@ impl Play {
     }
 
     fn arrivals(&mut self) -> Vec<(u64, u64)> {
-        // A machine without a battery believes after each start that its clock began today.
+        // The clock of a machine without a battery begins at its start.
         let rng = &mut self.rng;
         let now = if rng.u8(0..8) == 0 { rng.u64(0..DAY) } else { today(rng) };
         let arrivals = stream::from(at(now), &self.rules[0].case, &mut self.rng, 120);
         arrivals.into_iter().map(|(now, cost)| (now.mono, cost)).collect()
     }
 
-    /// One trip at `now`.
+    /// One batch at `now`.
     fn turn(&mut self, server: &Server, now: u64, cost: u64) {
         if self.rng.u8(0..40) == 0 {
             let rule = self.rng.usize(0..self.rules.len());
@@ -140,7 +141,7 @@ impl Play {
         {
             let mut plain = seen.clone();
             plain.rules.iter_mut().for_each(|rule| (rule.receipt, rule.lease) = (0, 0));
-            // Where it cannot be spent nothing is promised of it.
+            // A block that cannot be spent has no deadline.
             plain.rules.iter_mut().filter(|rule| rule.block == 0).for_each(|rule| rule.spend = 0);
             self.shared += seen.rules.iter().filter(|rule| rule.overflow).count();
             self.lends += seen.rules.iter().filter(|rule| rule.is_outstanding).count();

@@ -1,10 +1,10 @@
-//! Ways in which streams end.
+//! Endings of streams.
 
 use std::borrow::Cow;
 
 use diana_policy::port::{Ending, Property, Values};
 
-/// How a stream ended.
+/// The ending of a stream.
 #[derive(Debug, Clone, Default)]
 pub struct FakeEnding {
     pub status: Option<u16>,
@@ -16,44 +16,44 @@ pub struct FakeEnding {
 }
 
 impl FakeEnding {
-    /// The upstream answered with a status.
+    /// The upstream responded with a status.
     pub fn answered(status: u16) -> FakeEnding {
         FakeEnding { status: Some(status), details: "via_upstream", ..FakeEnding::default() }
     }
 
-    /// A filter in front of the upstream answered, for a reason.
+    /// A filter before the upstream responded, for this reason.
     pub fn denied(status: u16, details: &'static str) -> FakeEnding {
         FakeEnding { details, ..FakeEnding::answered(status) }
     }
 
-    /// The client left, before or after there was a status.
+    /// The client left, before or after the status.
     pub fn left(status: Option<u16>) -> FakeEnding {
         let details = "downstream_remote_disconnect";
         FakeEnding { status, details, client_left: true, ..FakeEnding::default() }
     }
 
-    /// The upstream could not be reached.
+    /// The upstream was unreachable.
     pub fn unreachable() -> FakeEnding {
         let details = "upstream_reset_before_response_started{connection_failure}";
         let status = Some(503);
         FakeEnding { status, details, upstream_failed: true, ..FakeEnding::default() }
     }
 
-    /// The upstream broke off in the middle.
+    /// The upstream aborted the response.
     pub fn cut() -> FakeEnding {
         let details = "upstream_reset_after_response_started{remote reset}";
         let status = Some(200);
         FakeEnding { status, details, upstream_failed: true, ..FakeEnding::default() }
     }
 
-    /// With one more header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> FakeEnding {
         self.headers.push((name.into(), value.as_ref().into()));
         self
     }
 
-    /// With one more property.
+    /// Adds a property.
     #[must_use]
     pub fn property(mut self, path: &[&str], value: impl AsRef<[u8]>) -> FakeEnding {
         self.properties.push((Property::new(path), value.as_ref().into()));

@@ -1,4 +1,4 @@
-//! A host for tests and tools: a clock that stands where it is put, and a request made of parts.
+//! A fake host: a clock that tests set, and a request made of parts.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -11,7 +11,7 @@ use diana_policy::port::{
 };
 use diana_policy::time::Now;
 
-/// A clock that moves only when told to.
+/// A clock that moves only when a test sets it.
 #[derive(Debug, Default)]
 pub struct FakeClock(pub Cell<Now>);
 
@@ -21,25 +21,25 @@ impl Clock for FakeClock {
     }
 }
 
-/// Shared data as Envoy has it: one counter numbers all writes, and where there is no value yet any
-/// number will do.
+/// Shared data with Envoy's semantics: one counter numbers all writes, and any version is accepted
+/// for an absent key.
 #[derive(Default)]
 pub struct FakeSharedData {
     values: RefCell<HashMap<String, (Vec<u8>, u32)>>,
     written: Cell<u32>,
-    /// Called before each write with its key; another worker may write first.
+    /// Called before each write with its key, to let another worker write first.
     #[allow(clippy::type_complexity)]
     pub before_swap: RefCell<Option<Box<dyn FnMut(&FakeSharedData, &str)>>>,
 }
 
 impl FakeSharedData {
-    /// Writes whatever is there.
+    /// Writes unconditionally.
     pub fn set(&self, key: &str, value: &[u8]) {
         self.written.set(self.written.get() + 1);
         self.values.borrow_mut().insert(key.into(), (value.into(), self.written.get()));
     }
 
-    /// Forgets everything, as a restart does.
+    /// Removes everything, as a restart does.
     pub fn clear(&self) {
         self.values.borrow_mut().clear();
     }
@@ -59,7 +59,7 @@ impl SharedData for FakeSharedData {
     }
 
     fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
-        // Taken out while it runs, so that what it writes is not disturbed in turn.
+        // Removed while it runs, so that its own writes do not call it.
         let hook = self.before_swap.borrow_mut().take();
         if let Some(mut hook) = hook {
             hook(self, key);
@@ -74,14 +74,14 @@ impl SharedData for FakeSharedData {
     }
 }
 
-/// Shared data that counts how often it is asked and written.
+/// Shared data that counts its accesses.
 #[derive(Default)]
 pub struct Asked {
-    /// What lies there.
+    /// The data.
     pub data: FakeSharedData,
-    /// How often it was asked.
+    /// The number of reads.
     pub reads: Cell<u64>,
-    /// How often it was to be written.
+    /// The number of attempted writes.
     pub writes: Cell<u64>,
 }
 
@@ -107,12 +107,12 @@ impl Environment for FakeEnvironment {
     }
 }
 
-/// Calls that nobody answers but the test.
+/// HTTP calls that tests answer.
 #[derive(Debug, Default)]
 pub struct FakeCallout {
-    /// What was sent; the number of a call is its place.
+    /// The calls so far. The number of a call is its index.
     pub sent: RefCell<Vec<Call>>,
-    /// Why nothing can be sent.
+    /// The error of all calls, if they fail.
     pub refusal: Cell<Option<&'static str>>,
 }
 
@@ -158,21 +158,21 @@ impl FakeRequest {
         }
     }
 
-    /// With one more header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> FakeRequest {
         self.headers.push((name.into(), value.as_ref().into()));
         self
     }
 
-    /// With one more property.
+    /// Adds a property.
     #[must_use]
     pub fn property(mut self, path: &[&str], value: impl AsRef<[u8]>) -> FakeRequest {
         self.properties.push((Property::new(path), value.as_ref().into()));
         self
     }
 
-    /// From a client, such as `192.0.2.1:4000`.
+    /// Sets the client address, such as `192.0.2.1:4000`.
     #[must_use]
     pub fn from(self, address: &str) -> FakeRequest {
         self.property(&["source", "address"], address)

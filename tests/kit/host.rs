@@ -1,4 +1,4 @@
-//! A host whose clock stands where it is put, and which notes what a worker has it do.
+//! A fake host that tests control. It records the calls of a worker.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ pub struct FakeHost {
     data: Rc<FakeSharedData>,
     random: u128,
     environment: FakeEnvironment,
-    /// After how many milliseconds it calls again, and when the next time, by the monotonic clock.
+    /// The timer's period in milliseconds, and its next expiry on the monotonic clock.
     period: Cell<u32>,
     fires: Cell<Option<Micros>>,
     calls: Cell<Vec<(u32, Call)>>,
@@ -30,18 +30,18 @@ pub struct FakeHost {
     requests: RefCell<HashMap<u32, Rc<dyn Request>>>,
     entered: Cell<u32>,
     decided: Cell<Vec<Decided>>,
-    /// Why calls come to nothing, if they do.
+    /// The error of all calls, if they fail.
     pub no_way: Cell<Option<&'static str>>,
-    /// What the access log says of the last request that was refused.
+    /// The access log's text for the last refused request.
     refused: Cell<Option<String>>,
     counts: RefCell<HashMap<String, u64>>,
 }
 
-/// What became of a request.
+/// The decision about a request.
 #[derive(Debug)]
 pub struct Decided {
     pub stream: u32,
-    /// What it waited for, if it did.
+    /// The reply that it waited for, if it did.
     pub resumed: Option<Resumed>,
     pub fate: Fate,
 }
@@ -49,14 +49,14 @@ pub struct Decided {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Goes,
-    /// It goes at this instant of the monotonic clock.
+    /// It passes at this instant of the monotonic clock.
     Held(Micros),
     Refused,
-    /// It waits, under a ticket.
+    /// It waits for a reply under this ticket.
     Asks(u64),
 }
 
-/// The host's number of the root. Streams have others.
+/// The host's number of the root. Streams have other numbers.
 pub const ROOT: u32 = 0;
 
 impl FakeHost {
@@ -79,12 +79,12 @@ impl FakeHost {
         }
     }
 
-    /// What the access log says of the last request that was refused, since this was last asked.
+    /// The access log's text for the last refused request since the previous call.
     pub fn refused(&self) -> Option<String> {
         self.refused.take()
     }
 
-    /// How much was counted under this name.
+    /// The value of this counter.
     pub fn counted(&self, name: &str) -> u64 {
         self.counts.borrow().get(name).copied().unwrap_or(0)
     }
@@ -93,32 +93,32 @@ impl FakeHost {
         self.clocks.set(now);
     }
 
-    /// When it is going to call the root.
+    /// The next expiry of the root's timer.
     pub fn fires(&self) -> Option<Micros> {
         self.fires.get()
     }
 
-    /// It calls the root now; after that it waits for another period.
+    /// The timer of the root fires, and its period restarts.
     pub fn fire(&self) {
         self.set_period(self.period.get());
     }
 
-    /// The calls that were made since this was last asked.
+    /// The HTTP calls since the previous call.
     pub fn calls(&self) -> Vec<(u32, Call)> {
         self.calls.take()
     }
 
-    /// A stream has a request.
+    /// A stream begins with a request.
     pub fn begin(&self, stream: u32, request: Rc<dyn Request>) {
         self.requests.borrow_mut().insert(stream, request);
     }
 
-    /// The stream is over.
+    /// A stream ends.
     pub fn end(&self, stream: u32) {
         self.requests.borrow_mut().remove(&stream);
     }
 
-    /// What was decided since this was last asked.
+    /// The decisions since the previous call.
     pub fn decided(&self) -> Vec<Decided> {
         self.decided.take()
     }

@@ -1,4 +1,4 @@
-//! Requests in flight, and values in shared data that no worker wrote.
+//! Requests in flight, and damaged values in shared data.
 
 pub mod spoiled;
 

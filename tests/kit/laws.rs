@@ -1,7 +1,7 @@
-//! The laws of every algorithm, taken from the registry: a new algorithm is covered without a new
-//! test, except that its own bound has to be stated in `tests/laws/bound.rs`.
+//! The laws of every algorithm in the registry. A new algorithm is covered without a new test,
+//! except that `bound.rs` must state its bound.
 //!
-//! `tests/wasm.rs` runs the same laws on 32 bits.
+//! `tests/wasm` runs the same laws on 32 bits.
 
 pub mod bound;
 pub mod case;
@@ -18,7 +18,7 @@ use diana_policy::decision::{Decision, Retry};
 use diana_policy::time::Now;
 use fastrand::Rng;
 
-/// Runs all laws on `cases` random configurations of each algorithm.
+/// Checks all laws on `cases` random configurations of each algorithm.
 pub fn hold(seed: u64, cases: u64) {
     for entry in REGISTRY {
         for number in 0..cases {
@@ -39,7 +39,7 @@ pub fn hold(seed: u64, cases: u64) {
     }
 }
 
-/// What the registry says of an algorithm is what it does.
+/// An algorithm has exactly the capabilities of its registry entry.
 fn it_does_what_it_can(entry: &Entry, Case { quota, algorithm }: &Case, rng: &mut Rng) {
     let Can { holds, leasing, .. } = (entry.can)(quota);
     assert_eq!(holds, bound::max_delay(entry.short, quota) > 0);
@@ -58,7 +58,7 @@ fn it_does_what_it_can(entry: &Entry, Case { quota, algorithm }: &Case, rng: &mu
     }
 }
 
-/// Follows one caller and holds every decision against the laws.
+/// Checks every decision about a random sequence of requests of one caller.
 fn along_a_stream(entry: &Entry, case: &Case, rng: &mut Rng) {
     let algorithm = &*case.algorithm;
     let mut state = vec![0; algorithm.words()];
@@ -86,7 +86,7 @@ fn step(algorithm: &dyn Algorithm, state: &[u64], now: Now, cost: u64) -> Decisi
 
 fn wait_is_honest(algorithm: &dyn Algorithm, state: &[u64], now: Now, cost: u64, retry: Retry) {
     match retry {
-        // Further away than the clock reaches.
+        // Beyond the range of the clock.
         Retry::After(u64::MAX) => {}
         Retry::After(wait) => {
             assert!(wait > 0, "a refusal without a wait at {now:?}");
@@ -117,7 +117,7 @@ fn remaining_is_true(
     if left > 0 {
         assert_eq!(step(algorithm, state, now, left), Decision::NOW, "{left} were promised");
     }
-    // A slot of a leaky bucket takes a request of any cost.
+    // A slot of a leaky bucket admits a request of any cost.
     let takes_any = entry.short == "LB" || case.quota.warm_up.is_some();
     if !takes_any || case.quota.rpu == 0 {
         assert_ne!(step(algorithm, state, now, left + 1), Decision::NOW, "{left} is too few");

@@ -1,5 +1,5 @@
-//! What the tests have in common: fakes of the host, the laws, a model of Redis's script and a Redis of the test's
-//! own.
+//! Shared parts of the tests: fakes of the host, the laws, a model of the Redis script, and a Redis
+//! server per test.
 
 #[cfg(unix)]
 pub mod compare;

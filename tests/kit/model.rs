@@ -1,4 +1,4 @@
-//! What the script promises to be: the steps in Rust, in the order of an ask.
+//! A model of the Redis script: its steps in Rust, in the order of a question.
 
 mod back;
 mod bucket;
@@ -28,27 +28,28 @@ use look::Look;
 use rule::Rule;
 use terms::Terms;
 
-/// What was charged tentatively is counted for one or two terms, and what is leased for one or two long ones.
+/// Accounting periods: tentative charges count for one or two terms, leases for one or two long
+/// terms.
 pub const TERM: u64 = SECOND / 10;
 pub const LONG: u64 = SECOND / 2;
 
-/// A lease lives so long at most.
+/// Maximum lifetime of a lease.
 pub const LEASE: u64 = SECOND / 20;
 
-/// The time whose demand a wanted block covers.
+/// The time of demand that a lease covers.
 const AHEAD: u64 = SECOND / 50;
 
-/// What an ask says that is only to be checked.
+/// The kind of a question that only checks.
 pub const CHECKS: u64 = 6;
 
-/// And one by which it is only told what was used, or that is lifted.
+/// The kinds of questions that read usage, and that reset it.
 pub const LOOKS: u64 = 7;
 pub const LIFTS: u64 = 8;
 
-/// Numbers are exact below it.
+/// The script's numbers are exact below this one.
 const FAR: u64 = 1 << 53;
 
-/// What is asked of one rule, with the model's own receipt.
+/// A question about one rule, with the model's own receipt.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
     pub rule: usize,
@@ -63,36 +64,37 @@ pub struct Asked {
     pub term: u64,
     pub block: u64,
     pub left: u64,
-    /// Permits that were used beyond those that were charged.
+    /// Permits used beyond the charge.
     pub debt: u64,
-    /// Where what was used is kept beside what is reserved: permits that have turned out to be.
+    /// Permits whose usage has become known. `None` if the rule does not store usage separately
+    /// from reservations.
     pub counted: Option<u64>,
-    /// What else it says, of places in flight.
+    /// The kind of the question, for in-flight slots and operators.
     pub what: u64,
 }
 
-/// What becomes of an ask about rules.
+/// The outcome of a question about rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Ticks until the request may leave; nothing if it was refused and nothing was charged.
+    /// Ticks until the request may leave. `None` if it was refused and nothing was charged.
     pub wait: Option<u64>,
-    /// What each rule says.
+    /// The reply about each rule.
     pub rules: Vec<RuleReply>,
 }
 
-/// The model's receipts of a charge, of its cost and of its block.
+/// The model's receipts for the cost and the block of a charge.
 #[derive(Debug, Clone, Copy)]
 pub struct Receipts {
     pub cost: u64,
     pub lease: u64,
 }
 
-/// A caller of a rule, and what is out on lease.
+/// A caller's state under a rule, with its outstanding leases.
 #[derive(Debug, Clone, Default)]
 pub struct State {
     pub words: Vec<u64>,
     terms: Terms,
-    /// Where that is kept beside what is reserved: what was used.
+    /// The usage, if the rule stores it separately from reservations.
     used: Option<Vec<u64>>,
 }
 
@@ -104,12 +106,12 @@ pub struct Model {
 }
 
 impl Model {
-    /// The instant of a trip, when Redis tells `time`.
+    /// The instant of a batch, for the wall clock `time` of Redis.
     pub fn at(&mut self, time: u64) -> Now {
         self.clock.read(time)
     }
 
-    /// The outcome of an ask, in which all receipts are zero, and the model's own.
+    /// The outcome of a question with all receipts zero, and the model's own receipts.
     pub fn ask(
         &mut self,
         rules: &[Rule],
@@ -123,7 +125,7 @@ impl Model {
             .map(|asked| {
                 let needs = (asked.keys, asked.unit_cost);
                 let seat = self.seat(rules, asked.rule, asked.caller, needs, now.mono);
-                // What is shared is not leased.
+                // Overflow buckets are not leased.
                 if seat.overflows() {
                     asked.want = 0;
                     asked.what = if asked.what == LIFTS { LOOKS } else { asked.what };
@@ -152,7 +154,7 @@ impl Model {
         (Outcome { wait: agreed.then_some(delay), rules: opinions }, receipts)
     }
 
-    /// Ticks from `now` in which the state of a caller still means something.
+    /// Ticks from `now` until the state of a caller expires.
     pub fn life(&self, rules: &[Rule], rule: usize, caller: u64, now: Now) -> u64 {
         let state = self.states.get(&(rule, Who::Caller(caller)));
         state.map_or(0, |state| state.ends(&rules[rule]).saturating_sub(now.mono))
@@ -160,7 +162,7 @@ impl Model {
 }
 
 impl State {
-    /// When it means nothing any more.
+    /// The expiry of the state.
     fn ends(&self, rule: &Rule) -> u64 {
         self.ends_by(rule.entry.short, &*rule.case.algorithm)
     }
@@ -172,7 +174,8 @@ impl State {
             .map_or(0, |words| State { words, ..State::default() }.ends_by(short, algorithm));
         let expires = algorithm.expires(&self.words, Now::default());
         let ends = match (short, &*self.words) {
-            // Should the wall clock be set back, a window in force lasts longer than it seems.
+            // If the wall clock steps back, the current window lasts longer than its state
+            // indicates.
             ("W", [_, 0, _]) => 0,
             ("W", [_, _, latest]) => *latest,
             ("TB" | "LB", [_, _, at]) => expires.min(at + FAR).max(self.terms.leases_over()),

@@ -1,4 +1,4 @@
-//! Rules with plans, and what a caller may be given while its plan changes.
+//! Rules with plans, and the bound on a caller's admissions while its plan changes.
 
 pub mod lifted;
 
@@ -13,7 +13,7 @@ use fastrand::Rng;
 use crate::laws::bound::max_delay;
 use crate::store::rule::Rule;
 
-/// What a caller was given.
+/// An admission.
 #[derive(Clone, Copy)]
 pub struct Given {
     pub at: Now,
@@ -21,7 +21,7 @@ pub struct Given {
     pub plan: usize,
 }
 
-/// A rule with some plans at rates far apart, and the numbers of all of them, its own first.
+/// A rule with plans of very different rates. Also returns all quotas, its own first.
 pub fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Rc<Plans>, Vec<Quota>) {
     let mut rule = Rule::random(entry, rng);
     while rule.quota.rpu == 0 {
@@ -53,7 +53,7 @@ pub fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Rc<Plans>, Vec<Quo
     (rule, Rc::new(Plans { own, kind: PlanKind::Listed { by: None, of } }), quotas)
 }
 
-/// What is let through at once at most, and what is held beyond that.
+/// Maximum permits admitted at once, without held requests.
 pub fn burst(short: &str, quota: &Quota) -> u128 {
     match short {
         _ if quota.warm_up.is_some() => 0,
@@ -69,13 +69,14 @@ fn held(short: &str, quota: &Quota) -> u128 {
     queue.min(u128::from(max_delay(short, quota)) * u128::from(quota.rpu)).div_ceil(unit)
 }
 
-/// In any interval no more than by the largest plan that the caller had in it. Who is held leaves when its turn came by
-/// the plan that it had, so what counts is when it was decided about.
+/// In any interval, a caller gets at most the permits of its largest plan in that interval. A held
+/// request leaves at its turn under the plan at its decision, so the instant of the decision
+/// counts.
 pub fn keeps_the_bound(short: &str, quotas: &[Quota], given: &[Given]) {
     keeps_the_bound_after(0, short, quotas, given);
 }
 
-/// The same where workers hold for so many ticks what one of these plans has lent.
+/// As [`keeps_the_bound`], if workers spend leases of a previous plan for `lease` ticks.
 pub fn keeps_the_bound_after(lease: Micros, short: &str, quotas: &[Quota], given: &[Given]) {
     for (number, first) in given.iter().enumerate() {
         let lent = given[..number].iter().rev();
@@ -93,7 +94,8 @@ pub fn keeps_the_bound_after(lease: Micros, short: &str, quotas: &[Quota], given
             let unit = u128::from(quota.period());
             let (most, rate) = see(last.plan);
             let span = u128::from(last.at.mono - first.at.mono) + 1;
-            // A slot is as long as its request costs, and the last one may be longer than the interval.
+            // A slot is as long as the cost of its request, and the last one may exceed the
+            // interval.
             let fits = if burst(short, quota) == 0 { 0 } else { u128::from(last.cost) };
             let (limit, used) = match short {
                 "W" if window(quota, first.at) == window(quota, last.at) => (most, sum + fits),
@@ -112,7 +114,7 @@ pub fn keeps_the_bound_after(lease: Micros, short: &str, quotas: &[Quota], given
     }
 }
 
-/// The end of the window of the calendar in which an instant lies.
+/// The end of the calendar window of an instant.
 pub fn window(quota: &Quota, at: Now) -> u64 {
     Windows::of(quota).at(at.wall).ends
 }

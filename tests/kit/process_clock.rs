@@ -1,4 +1,4 @@
-//! The wall clock of a process that a test starts: ahead of the true one, or at a standstill.
+//! The wall clock of a process that a test starts: ahead of the true one, or stopped.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -13,16 +13,16 @@ use std::time::SystemTime;
 pub enum Wall {
     /// Microseconds ahead of the true clock.
     Ahead(i64),
-    /// Stands still at this instant, in microseconds of Unix time.
+    /// Stopped at this instant, in microseconds of Unix time.
     At(u64),
 }
 
-/// The environment of a process whose wall clock is the one in this folder.
+/// The environment of a process with the wall clock in this folder.
 pub fn environment(folder: &Path) -> [(&'static str, OsString); 2] {
     [("LD_PRELOAD", library().into()), ("PROCESS_CLOCK", file(folder).into())]
 }
 
-/// Sets the wall clock of the process that has this folder.
+/// Sets the wall clock of the process with this folder.
 pub fn set(folder: &Path, wall: Wall) {
     let (rate, offset) = match wall {
         Wall::Ahead(ahead) => (1, ahead),
@@ -30,13 +30,13 @@ pub fn set(folder: &Path, wall: Wall) {
     };
     let numbers: [i64; 2] = [rate, offset];
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-    // In place, since the process has mapped the file.
+    // Written in place, since the process has mapped the file.
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(file(folder));
     file.unwrap().write_all(&bytes).unwrap();
 }
 
-/// Microseconds from the true time to the middle of the hour, the same for this whole process: by a
-/// clock so far ahead no window of an hour or a day turns during a test.
+/// Microseconds from the true time to the middle of the hour, constant in this process. With a
+/// clock that far ahead, no window of an hour or a day ends during a test.
 pub fn to_mid_hour() -> i64 {
     const HOUR: i64 = 3_600_000_000;
     static SHIFT: OnceLock<i64> = OnceLock::new();
@@ -60,11 +60,11 @@ fn library() -> &'static Path {
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror"]);
         compiler.arg(tests.join("kit/process_clock.c")).arg("-o").arg(&part);
-        // Rust links with it, too.
+        // The C compiler is available, since Rust links with it, too.
         let status = compiler.status().expect("there is a C compiler");
         assert!(status.success(), "{compiler:?} failed");
         let path = folder.canonicalize().unwrap().join("process-clock.so");
-        // Another process may be about to load it.
+        // Renamed at the end, since another process may be about to load it.
         fs::rename(part, &path).unwrap();
         path
     })

@@ -1,4 +1,4 @@
-//! Rules, asks and trips of tests.
+//! Rules, questions and batches for tests.
 
 use diana_algorithm::{Entry, REGISTRY};
 use diana_policy::Quota;
@@ -11,7 +11,7 @@ use fastrand::Rng;
 use crate::laws::case::Case;
 pub use crate::model::rule::Rule;
 
-/// Where the wall clocks of tests begin, in microseconds of Unix time: in the middle of an hour.
+/// The initial wall clock of tests, in microseconds of Unix time: the middle of an hour.
 pub const START: Micros = 1_790_001_200 * SECOND;
 
 impl Rule {
@@ -23,21 +23,21 @@ impl Rule {
         }
     }
 
-    /// One of any kind, often at about the same rate.
+    /// Another rule of any kind, often at about the same rate.
     pub fn beside(&self, rng: &mut Rng) -> Rule {
         let entry = &REGISTRY[rng.usize(0..REGISTRY.len())];
         let case = if rng.bool() { self.case.beside(entry, rng) } else { None };
         case.and_then(|case| Rule::of(entry, case)).unwrap_or_else(|| Rule::random(entry, rng))
     }
 
-    /// The same rule after a change of the configuration: its state keeps its meaning.
+    /// Changes the quota as a new configuration may, without changing the meaning of the state.
     pub fn change(&mut self, rng: &mut Rng) {
         let Quota { slices, zone, max_delay, .. } = self.case.quota;
         let next = (0..20).find_map(|_| {
             let mut next = self.case.beside(self.entry, rng)?;
             (next.quota.slices, next.quota.zone) = (slices, zone);
             next.algorithm = (self.entry.build)(&next.quota).ok()?;
-            // Charges of requests that are held and of others come back in different ways.
+            // Charges are returned differently depending on whether the rule holds requests.
             let same = next.quota.max_delay.is_some() == max_delay.is_some();
             Rule::of(self.entry, next).filter(|_| same)
         });
@@ -46,7 +46,7 @@ impl Rule {
         }
     }
 
-    /// The rule under plans that it may be judged by in turn, its own first; they agree on what concerns all of them.
+    /// Plans for the rule that are compatible with each other, its own quota first.
     pub fn plans(&self, rng: &mut Rng) -> Vec<Quota> {
         let mut plans = vec![self.case.quota];
         let mut plan = Rule::new(self.entry.short, self.case.quota);
@@ -68,13 +68,13 @@ impl Rule {
         plans
     }
 
-    /// The rule under one of them.
+    /// Applies one of the plans.
     pub fn judge_by(&mut self, plan: Quota) {
         let Rule { fingerprint, counts, .. } = *self;
         *self = Rule { fingerprint, counts, ..Rule::new(self.entry.short, plan) };
     }
 
-    /// What one request asks.
+    /// The question of one request.
     pub fn charge(&self, caller: u64, cost: u64, want: u64) -> Charge {
         Charge {
             fingerprint: self.fingerprint,
@@ -93,22 +93,22 @@ impl Rule {
     }
 }
 
-/// A trip about asks of one rule each.
+/// A batch of questions about one rule each.
 pub fn trip(now: Option<u64>, charges: Vec<Charge>) -> Trip {
     trip_of(now, charges.into_iter().map(|one| ask_of(0, vec![one])).collect())
 }
 
-/// An ask about rules that other rules hold for so long.
+/// A question about rules, with a delay by other rules.
 pub fn ask_of(delay: u64, charges: Vec<Charge>) -> Ask {
     Ask { delay, questions: charges.into_iter().map(Question::Rule).collect() }
 }
 
-/// A trip of one call.
+/// A batch of one call.
 pub fn trip_of(now: Option<u64>, asks: Vec<Ask>) -> Trip {
     trip_of_calls(now, vec![asks])
 }
 
-/// A trip of one call for each of these.
+/// A batch with one call for each list of questions.
 pub fn trip_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Trip {
     let call = |asks| ScriptCall { part: Part::FIRST, script: Script::Digest, asks, settles: None };
     let calls = calls.into_iter().map(call).collect();
@@ -122,19 +122,19 @@ pub fn trip_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Trip {
     }
 }
 
-/// The same with calls that name the script otherwise.
+/// The batch with another reference to the script.
 pub fn by(script: Script, trip: &Trip) -> Trip {
     let mut trip = trip.clone();
     trip.calls.iter_mut().for_each(|call| call.script = script);
     trip
 }
 
-/// A trip of one question about a ban.
+/// A batch with one question about a ban.
 pub fn trip_about(now: Option<u64>, refusals: Refusals) -> Trip {
     trip_of(now, vec![Ask { delay: 0, questions: vec![Question::Ban(refusals)] }])
 }
 
-/// What nobody was let through for of what is given back.
+/// The unspent permits of a return.
 pub fn left(back: &mut Back) -> Option<&mut u64> {
     match back {
         Back::Nothing
@@ -149,7 +149,7 @@ pub fn left(back: &mut Back) -> Option<&mut u64> {
     }
 }
 
-/// Permits of the block that is given back.
+/// The permits of a returned block.
 pub fn block(back: Back) -> u64 {
     match back {
         Back::Block { block, .. } => block,
@@ -162,7 +162,7 @@ pub fn at(now: u64) -> Now {
     Now { mono: now, wall: now }
 }
 
-/// Some instant of this century.
+/// A random instant of this century.
 pub fn today(rng: &mut Rng) -> u64 {
     rng.u64(1_600_000_000_000_000..1_900_000_000_000_000)
 }

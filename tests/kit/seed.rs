@@ -1,4 +1,5 @@
-//! Seeds of random tests: the same in each run, so that a red test means a change in the code.
+//! Seeds of random tests. They are the same in each run, so that a failure is caused by a change of
+//! the code.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
@@ -7,16 +8,15 @@ thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The next seed of this test. `DIANA_SEED=<number>` replays one failure; `DIANA_SEED=fresh`
-/// draws seeds that no run has had, as `make soak` does. Prints the seed.
+/// The next seed of this test. `DIANA_SEED=<number>` replays one failure. `DIANA_SEED=fresh` draws
+/// new seeds, as `make soak` does. Prints the seed.
 ///
-/// # Panics
-/// If `DIANA_SEED` is neither.
+/// # Panics `DIANA_SEED` has another value.
 pub fn next() -> u64 {
     let seed = match std::env::var("DIANA_SEED").as_deref() {
         Ok("fresh") => RandomState::new().hash_one(0),
         Ok(text) => text.parse().expect("DIANA_SEED is a number or `fresh`"),
-        // Each test runs in a thread of its own, so its seeds do not depend on its neighbours.
+        // Each test runs in a separate thread, so its seeds do not depend on other tests.
         Err(_) => CALLS.replace(CALLS.get() + 1),
     };
     println!("replay with DIANA_SEED={seed}");

@@ -1,4 +1,4 @@
-//! A Redis of the test's own.
+//! A Redis server for one test.
 
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,16 +17,16 @@ use crate::model::Outcome;
 use crate::process_clock::{self, Wall};
 use crate::rules::{START, by};
 
-/// What one call decided.
+/// The decisions of one call.
 #[derive(Debug)]
 pub struct Decided {
     pub gateways: u64,
     pub is_apart: bool,
     pub now: u64,
     pub corrupt: u64,
-    /// What became of each ask, and what its rules say.
+    /// The outcome of each question about rules.
     pub asks: Vec<Outcome>,
-    /// What was said about bans in each ask.
+    /// The replies about bans of each question.
     pub bans: Vec<Vec<BanReply>>,
 }
 
@@ -47,8 +47,8 @@ impl Decided {
     }
 }
 
-/// A process of Redis whose wall clock stands still until a test sets it, so that its keys expire
-/// only when a test wants them to.
+/// A Redis process with a stopped wall clock that the test sets, so that keys expire only when the
+/// test advances it.
 pub struct Server {
     process: Child,
     folder: PathBuf,
@@ -60,7 +60,8 @@ impl Server {
         Server::with(&[])
     }
 
-    /// With more arguments. It keeps nothing on disk and listens nowhere but on its socket.
+    /// Starts Redis with additional arguments. It stores nothing on disk and listens on a Unix
+    /// socket only.
     pub fn with(arguments: &[&str]) -> Server {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -80,7 +81,7 @@ impl Server {
         let ready = log.by_ref().map_while(Result::ok).any(|line| line.contains("ready to accept"));
         let server = Server { process, folder, now: Cell::new(START) };
         assert!(ready, "redis-server did not start with {arguments:?}");
-        // So that it never waits for a reader.
+        // Drains the log, so that Redis never blocks on it.
         std::thread::spawn(move || log.for_each(drop));
         server
     }
@@ -90,13 +91,13 @@ impl Server {
         self.now.get()
     }
 
-    /// Moves its wall clock on.
+    /// Advances its wall clock.
     pub fn advance(&self, by: Micros) {
         self.now.set(self.now.get() + by);
         process_clock::set(&self.folder, Wall::At(self.now.get()));
     }
 
-    /// Forgets everything, as if it had just started.
+    /// Restores the initial state.
     pub fn reset(&self) {
         self.command(&["FLUSHALL"]);
         self.command(&["SCRIPT", "FLUSH"]);
@@ -124,7 +125,7 @@ impl Server {
         read(&values(&self.exchange(&out)).unwrap()[0])
     }
 
-    /// Bytes that each of these keys takes.
+    /// The memory of each of these keys in bytes.
     pub fn bytes_of(&self, keys: &[String]) -> Vec<u64> {
         let usage = |key: &String| spell(&["MEMORY", "USAGE", key, "SAMPLES", "0"]);
         let mut out: Vec<u8> = keys.iter().flat_map(usage).collect();
@@ -141,12 +142,12 @@ impl Server {
         }
     }
 
-    /// What each call is answered.
+    /// The response to each call.
     pub fn answers(&self, trip: &Trip, login: &Login) -> Vec<Result<ScriptAnswer, Failure>> {
         trip.answers(login, &self.exchange(&trip.pipeline(login)))
     }
 
-    /// What was decided, where nothing can go wrong.
+    /// The decisions of a batch without failures.
     pub fn decide(&self, trip: &Trip) -> Decided {
         match self.ask(trip, &Login::default()) {
             Ok(ScriptAnswer::Decided(decided)) => Decided::of(decided),
@@ -155,17 +156,17 @@ impl Server {
         }
     }
 
-    /// Keys of callers.
+    /// The keys of callers.
     pub fn callers(&self) -> Vec<String> {
         self.keys(&format!("diana:*:????????????????:{}", "?".repeat(32)))
     }
 
-    /// Keys of filters.
+    /// The keys of filters.
     pub fn pieces(&self) -> Vec<String> {
         self.keys("diana:*:????????????????:*")
     }
 
-    /// In order, since Redis tells them in another one each time that it runs.
+    /// Sorted, since the order in Redis differs between runs.
     pub fn keys(&self, pattern: &str) -> Vec<String> {
         let keys = self.command(&["KEYS", pattern]);
         let mut keys: Vec<String> = keys.split_whitespace().map(str::to_owned).collect();
@@ -182,7 +183,7 @@ impl Drop for Server {
     }
 }
 
-/// A command.
+/// Encodes a command.
 pub fn spell(words: &[&str]) -> Vec<u8> {
     let mut out = Vec::new();
     command(&mut out, words.len());

@@ -17,12 +17,12 @@ use diana_request::settling::Heard;
 use diana_store::permit::{Unsettled, permits};
 use diana_store::{Reservation, Store};
 
-/// The handle of a store for the fleet, with a reliable Redis of one part.
+/// The handle of a `global` store, with an available Redis of one shard.
 pub fn together() -> Rc<RefCell<Handle>> {
     Rc::new(RefCell::new(Handle::new(OnFailure::Gateway, Parts::ONE)))
 }
 
-/// A charge of a request that has ended.
+/// The charge of a request that has ended.
 pub fn ended(key: Key, settlement: &Settlement) -> Unsettled {
     let Settlement { receipt, since, reserved, used } = *settlement;
     let (reserved, used) = (permits(reserved), permits(used));
@@ -31,15 +31,15 @@ pub fn ended(key: Key, settlement: &Settlement) -> Unsettled {
     Unsettled { key, receipt, since, reserved, used, rule: 0, plan: 0, heard, is_own, is_alone }
 }
 
-/// A charge of a caller that left before its turn.
+/// The charge of a request that left before its turn.
 pub fn left(key: Key, receipt: u64, cost: u64) -> Unsettled {
     ended(key, &Settlement { receipt, since: 0, reserved: cost, used: 0 })
 }
 
-/// A request that no other rule judges.
+/// Requests under a single rule.
 pub trait Take {
-    /// Checks a request, and charges it if it may leave at once and shares no bucket. Then it returns `None`, but never
-    /// where Redis has to decide.
+    /// Checks a request. Charges it if it may leave at once and its caller has a separate state,
+    /// and then returns `None`. Never charges a request that Redis decides about.
     fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation>;
 }
 

@@ -1,9 +1,10 @@
-//! Time zones with two times in a year.
+//! Time zones with summer time.
 
 use diana_policy::Zone;
 
-/// Their rules: northern and southern ones, changes of half an hour and of two, at midnight and on other days than they
-/// say, days by their number, summer time that is behind, and some that nobody has.
+/// Their rules: northern and southern ones, changes of half an hour and of two, at midnight and on
+/// other days than the rule names, days by their number, summer time behind standard time, and some
+/// fictional ones.
 pub const SUMMER: [&str; 14] = [
     "CET-1CEST,M3.5.0,M10.5.0/3",
     "EST5EDT,M3.2.0,M11.1.0",
@@ -21,7 +22,7 @@ pub const SUMMER: [&str; 14] = [
     "<+1245>-12:45<+1345>,M9.5.0/2:45,M4.1.0/3:45",
 ];
 
-/// A zone as a configuration says it.
+/// Parses a zone of a configuration.
 pub fn zone(text: &str) -> Zone {
     let document = format!(
         "{{limits: [{{Url: /, rules: [{{actor: all, unit: day, rpu: 1}}]}}], time_zone: '{text}'}}"

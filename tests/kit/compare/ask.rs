@@ -1,4 +1,4 @@
-//! What is asked: random charges, and what of earlier ones comes back.
+//! Random questions: charges, and returns of earlier ones.
 
 use diana_redis::protocol::{Ask, Back, Charge};
 
@@ -7,7 +7,7 @@ use crate::model::{Asked, CHECKS, LIFTS, LOOKS};
 use crate::rules::{Rule, ask_of};
 
 impl Play {
-    /// A random ask.
+    /// A random question.
     pub(super) fn ask(&mut self, delay: u64, cost: u64) -> (Ask, Vec<Asked>) {
         let (mut rules, mut asked) = (Vec::new(), Vec::new());
         for rule in 0..self.rules.len() {
@@ -28,7 +28,7 @@ impl Play {
 
     fn charge(&mut self, rule: usize, cost: u64) -> (Charge, Asked) {
         let rng = &mut self.rng;
-        // Two of them have the same bucket, should there be no room for them.
+        // Two of them have the same overflow bucket.
         let caller = [0, 1, 1024][rng.usize(0..3)];
         let quota = self.rules[rule].case.quota;
         let cost = match rng.u8(0..6) {
@@ -37,7 +37,8 @@ impl Play {
             _ => cost,
         };
         let want = if rng.bool() { 1 << rng.u8(0..20) } else { 0 };
-        // In a trip it is always the same, and where nothing is leased that matters.
+        // All questions of a batch have the same unit cost. It matters only where leases are
+        // impossible.
         let whole = self.rules[rule].entry.short == "LB" || rng.bool();
         let unit_cost = if whole { quota.cost } else { 1 };
         let shadow = rng.u8(0..6) == 0;
@@ -71,7 +72,7 @@ impl Play {
             && let Some(place) = self.held.iter().rposition(mine)
         {
             let held = self.held[place].clone();
-            // The cost of a request, or a lease.
+            // Either the cost of a request, or a lease.
             if held.block == 0 || held.cost > 0 && rng.u8(0..3) == 0 {
                 let term = if held.tentative { held.term } else { 0 };
                 (asked.receipt, asked.block) = (held.own.cost, 0);
@@ -101,7 +102,7 @@ impl Play {
         (charge, asked)
     }
 
-    /// More was used than was charged under `receipt`.
+    /// More permits were used than were charged under `receipt`.
     fn owe(&mut self, charge: &mut Charge, asked: &mut Asked, receipt: u64) {
         let quota = self.rules[asked.rule].case.quota;
         let permits = self.rng.u64(1..=2 * quota.rpu.clamp(1, MOST));

@@ -1,4 +1,5 @@
-//! Two workers that settle their requests, or count those in flight, and somebody else who writes into their shared data.
+//! Two workers that settle or count requests in flight, while another writer damages their shared
+//! data.
 
 use std::rc::Rc;
 
@@ -16,7 +17,7 @@ use crate::store::gateway::START;
 
 use super::request;
 
-/// Each lets so many in that come at once.
+/// The number of concurrent requests that each rule admits.
 const LIMIT: usize = 3;
 
 const RULES: [&str; 3] = [
@@ -30,7 +31,7 @@ const CALLERS: usize = 4;
 /// Machines are up for weeks.
 const UPTIME: Micros = 30 * 86_400 * SECOND;
 
-/// Within this time nothing counts any more that no worker has written.
+/// The time after which damaged values have no effect.
 const FORGOTTEN: Micros = 70 * SECOND;
 
 struct Gateway {
@@ -41,7 +42,8 @@ struct Gateway {
     open: Vec<(usize, Permit)>,
 }
 
-/// Whatever is written there, nothing overflows, and in the end nobody has a place too many nor one too few.
+/// Whatever is written to shared data, nothing overflows, and in the end each caller has the right
+/// number of slots.
 pub fn play(rng: &mut Rng) {
     let number = rng.usize(..RULES.len());
     let rule = RULES[number];
@@ -52,12 +54,12 @@ pub fn play(rng: &mut Rng) {
     while !gateway.open.is_empty() {
         gateway.end(rng);
     }
-    // What somebody else has written may be what a worker holds that lives.
+    // The damaged value may contain the slots of a living worker.
     (0..2).for_each(|worker| gateway.kill(worker));
     gateway.wait(FORGOTTEN);
     for caller in 0..CALLERS {
         let admitted = (0..2 * LIMIT).filter(|turn| gateway.request(turn % 2, caller)).count();
-        // A number that somebody else has written may be what was used in years.
+        // A damaged number may count as the usage of years.
         let most_only = number > 0;
         let is_right = if most_only { admitted <= LIMIT } else { admitted == LIMIT };
         assert!(is_right, "{rule}: {admitted} at once");
@@ -86,7 +88,7 @@ impl Gateway {
         }
     }
 
-    /// A worker dies, and another one takes its place.
+    /// A worker dies and is replaced.
     fn kill(&mut self, worker: usize) {
         self.open.retain(|(of, _)| *of != worker);
         self.engines[worker] = engine(&self.document, &self.data);
@@ -102,7 +104,7 @@ impl Gateway {
         }
     }
 
-    /// Whether a request is let in.
+    /// Returns true if a request is admitted.
     fn request(&mut self, worker: usize, caller: usize) -> bool {
         let verdict = self.engines[worker].decide(&request(caller), &self.clock);
         let Verdict::Admit(permit, _) = verdict else { return false };
@@ -123,7 +125,7 @@ impl Gateway {
         engine.settle(permit, &ending, self.clock.0.get());
     }
 
-    /// Somebody else writes there, but not twice at one instant.
+    /// Another writer damages a value, at most once per instant.
     fn spoil(&mut self, rng: &mut Rng) {
         self.clock.0.set(self.clock.0.get().later(SECOND / 100));
         let keys = self.data.keys();

@@ -1,4 +1,4 @@
-//! What each algorithm promises, held against an oracle that remembers every admission.
+//! The bound of each algorithm, checked by an oracle that remembers every admission.
 
 use diana_algorithm::Entry;
 use diana_algorithm::calendar::Windows;
@@ -10,7 +10,8 @@ use fastrand::Rng;
 use super::case::Case;
 use super::stream;
 
-/// An admission: when it was decided, when it leaves on the monotonic clock, and its permits.
+/// An admission: the instant of the decision, the instant at which it leaves on the monotonic
+/// clock, and its permits.
 #[derive(Clone)]
 pub struct Admission {
     pub at: Now,
@@ -18,18 +19,18 @@ pub struct Admission {
     pub cost: u64,
 }
 
-/// What has to become of a request.
+/// The required decision about a request.
 #[derive(Debug, PartialEq)]
 pub enum Promise {
     Admitted {
         wait: u64,
     },
     Refused,
-    /// Either is right by this oracle.
+    /// The oracle accepts both.
     Either,
 }
 
-/// Follows one caller through random arrivals and checks every decision.
+/// Checks every decision about random requests of one caller.
 pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     let mut state = vec![0; case.algorithm.words()];
     let mut past: Vec<Admission> = Vec::new();
@@ -50,12 +51,12 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     kept(entry.short, &case.quota, past);
 }
 
-/// What is promised to one more request after `past`.
+/// The required decision about the next request after `past`.
 pub fn promise(short: &str, quota: &Quota, past: &[Admission], now: Now, cost: u64) -> Promise {
     let (rpu, unit) = (u128::from(quota.rpu), u128::from(quota.period()));
     let cost = u128::from(cost);
     let at_once = |fits| if fits { Promise::Admitted { wait: 0 } } else { Promise::Refused };
-    // How far ahead the turn of a request lies that is held, in ticks times `rpu`.
+    // The decision for a request with its turn `ahead` of now, in ticks times `rpu`.
     let held = |ahead: u128, longest: u64| {
         let queue = u128::from(quota.max_queue.unwrap_or(quota.rpu)) * unit;
         match u64::try_from(ahead.div_ceil(rpu.max(1))) {
@@ -75,7 +76,7 @@ pub fn promise(short: &str, quota: &Quota, past: &[Admission], now: Now, cost: u
         "SW" => {
             let recent = past.iter().filter(|old| old.at.mono + quota.period() > now.mono);
             let sum = recent.map(|old| u128::from(old.cost)).sum::<u128>() + cost;
-            // Slices make it stingier than its bound.
+            // Slices may refuse more than the bound requires.
             if sum > rpu { Promise::Refused } else { Promise::Either }
         }
         "TB" => {
@@ -83,7 +84,8 @@ pub fn promise(short: &str, quota: &Quota, past: &[Admission], now: Now, cost: u
             if cost > burst {
                 return Promise::Refused;
             }
-            // Behind everything since any earlier arrival that is more than the bucket held then.
+            // Maximum over all earlier arrivals: the permits since that arrival, minus those in the
+            // bucket at that time.
             let (mut ahead, mut sum) = (0, cost);
             for old in past.iter().rev() {
                 sum += u128::from(old.cost);
@@ -93,7 +95,7 @@ pub fn promise(short: &str, quota: &Quota, past: &[Admission], now: Now, cost: u
             held(ahead, max_delay(short, quota))
         }
         "LB" => {
-            // Behind everybody who is still ahead.
+            // The debt of all requests that have not drained.
             let mut owed: u128 = 0;
             let mut last = 0;
             for old in past {
@@ -108,13 +110,13 @@ pub fn promise(short: &str, quota: &Quota, past: &[Admission], now: Now, cost: u
     }
 }
 
-/// How long a rule holds a request at most; one that holds none counts at the decision.
+/// Maximum delay of a rule in ticks. A rule without delay counts requests at the decision.
 pub fn max_delay(short: &str, quota: &Quota) -> u64 {
     quota.max_delay.unwrap_or(if short == "LB" { 1_000_000 } else { 0 })
 }
 
-/// Holds everything that has left, of a rule with a rate, against its bound in any interval. Turns
-/// are rounded up to a tick, so an interval may look one tick shorter than it is.
+/// Checks the departures of a rule with a rate against its bound in all intervals. Turns are
+/// rounded up to a tick, so an interval may appear one tick too short.
 pub fn kept(short: &str, quota: &Quota, mut past: Vec<Admission>) {
     let burst = match short {
         _ if quota.warm_up.is_some() => 0,
@@ -127,7 +129,8 @@ pub fn kept(short: &str, quota: &Quota, mut past: Vec<Admission>) {
     for (number, first) in past.iter().enumerate() {
         let mut sum = 0;
         for last in &past[number..] {
-            // A slot is as long as its request costs, and the last one may be longer than the interval.
+            // A slot is as long as the cost of its request, and the last one may exceed the
+            // interval.
             let fits = if burst == 0 { 0 } else { u128::from(last.cost) };
             let span = u128::from(last.leaves - first.leaves) + 1;
             assert!(

@@ -61,7 +61,7 @@ fn random_quota(entry: &Entry, rng: &mut Rng) -> Quota {
     quota
 }
 
-/// One that has a name, or an odd one.
+/// A named unit, or another length.
 fn unit(rng: &mut Rng) -> Unit {
     let ticks = match rng.u8(0..10) {
         0 => 7 * SECOND,
@@ -79,7 +79,7 @@ fn ticks(rng: &mut Rng) -> u64 {
     1000 * rng.u64(1..=longest)
 }
 
-/// Small numbers, odd ones and extremes.
+/// Small, odd and extreme numbers.
 fn permits(rng: &mut Rng) -> u64 {
     match rng.u8(0..8) {
         0 => 1,

@@ -1,4 +1,4 @@
-//! Permits that are charged first and spent later, or given back.
+//! Leases: permits that are charged first, and spent later or returned.
 
 use diana_algorithm::Entry;
 use diana_policy::time::{Now, SECOND};
@@ -8,18 +8,18 @@ use super::bound::{Admission, Promise, promise};
 use super::case::Case;
 use super::stream;
 
-/// Permits that somebody keeps.
+/// The permits of a lease.
 struct Lease {
     receipt: u64,
-    /// What the store counts as out, and what of it is not spent yet.
+    /// The outstanding permits in the store, and the unspent ones.
     out: u64,
     left: u64,
-    /// Must be spent before this.
+    /// The deadline for spending them.
     until: u64,
 }
 
-/// Several holders charge, spend when they like and give the rest back, beside others who are
-/// charged at once: what is let through keeps the bound of the rule.
+/// Several workers lease permits, spend them at random times and return the rest, while other
+/// requests are charged at once. The admitted requests keep the bound of the rule.
 pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     let algorithm = &*case.algorithm;
     let mut state = vec![0; algorithm.words()];
@@ -43,13 +43,14 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
         if rng.u8(0..4) == 0 {
             continue;
         }
-        // The store is asked: it holds back what it believes to be out, then it hears what became of it.
+        // Accesses the store: it holds back the outstanding permits, then records spent and
+        // returned ones.
         let out: u64 = leases.iter().map(|lease| lease.out).sum();
         algorithm.hold_back(&state, out, now.mono, &mut new);
         std::mem::swap(&mut state, &mut new);
         leases.retain_mut(|lease| {
             let over = now.mono >= lease.until;
-            // A holder who died gives nothing back.
+            // A dead worker returns nothing.
             if rng.u8(0..4) == 0 || over && rng.bool() {
                 algorithm.refund(&state, lease.receipt, lease.left, &mut new);
                 std::mem::swap(&mut state, &mut new);

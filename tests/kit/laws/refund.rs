@@ -1,4 +1,4 @@
-//! Charges that are taken back.
+//! Cancelled charges.
 
 use diana_algorithm::{Algorithm, Entry};
 use diana_policy::decision::{Decision, Retry};
@@ -9,14 +9,14 @@ use super::bound::{Admission, kept};
 use super::case::Case;
 use super::{same, stream};
 
-/// `charged` is what a charge of `cost` at `now` made of `old`: once it is taken back, everything
-/// is decided as if it had never been.
+/// `charged` is the state `old` after a charge of `cost` at `now`. After the cancellation all
+/// decisions equal those without the charge.
 pub fn restores(case: &Case, old: &[u64], charged: &[u64], now: Now, cost: u64, rng: &mut Rng) {
     let algorithm = &*case.algorithm;
     let mut back = vec![u64::MAX; old.len()];
     algorithm.refund(charged, algorithm.receipt(charged), cost, &mut back);
     let is_nobody = old.iter().all(|word| *word == 0);
-    // Who got everything back is nobody, whatever the wall clock says by now.
+    // A state without usage must not depend on the wall clock.
     let back_in_time = if is_nobody { rng.u64(0..3 * case.quota.period()) } else { 0 };
     let now = Now { wall: now.wall.saturating_sub(back_in_time), ..now };
     let arrivals = stream::from(now, case, rng, 6);
@@ -27,7 +27,8 @@ pub fn restores(case: &Case, old: &[u64], charged: &[u64], now: Now, cost: u64, 
     }
 }
 
-/// Where a charge cannot always be told from the state: nothing is free earlier than without it.
+/// For states that do not identify a charge: after the cancellation no request is admitted earlier
+/// than without the charge.
 fn no_sooner(algorithm: &dyn Algorithm, old: &[u64], back: &[u64], arrivals: Vec<(Now, u64)>) {
     for (now, cost) in arrivals {
         let turn = |state: &[u64]| match algorithm.step(state, now, cost, &mut vec![0; state.len()])
@@ -39,12 +40,12 @@ fn no_sooner(algorithm: &dyn Algorithm, old: &[u64], back: &[u64], arrivals: Vec
     }
 }
 
-/// A charge is taken back after others were charged: never is there more than without it, and not less
-/// either if no time has passed, except in a line.
+/// A charge is cancelled after other charges. There are never more permits than without it, and not
+/// fewer if no time has passed, except in a queue.
 pub fn amid_others(case: &Case, rng: &mut Rng) {
     let algorithm = &*case.algorithm;
     if case.quota.warm_up.is_some() {
-        // A charge makes it warmer, and what comes later may come sooner.
+        // A charge advances the warm-up, so later requests may be admitted earlier.
         return;
     }
     let mut without = vec![0; algorithm.words()];
@@ -77,7 +78,7 @@ pub fn amid_others(case: &Case, rng: &mut Rng) {
     assert!(at != since || is_line || back == never, "{back} left instead of {never}");
 }
 
-/// Follows a queue that some leave before their turn: what leaves in time keeps the bound.
+/// Some requests of a queue leave before their turn. The departures of the others keep the bound.
 pub fn in_a_queue(entry: &Entry, case: &Case, rng: &mut Rng) {
     let algorithm = &*case.algorithm;
     let mut state = vec![0; algorithm.words()];

@@ -9,9 +9,9 @@ use super::bound::{Admission, kept, max_delay};
 use super::case::Case;
 use super::{same, stream};
 
-/// Follows one caller whose requests are delayed at random: what leaves keeps the bound, a charge is
-/// that of a request which comes when this one leaves, and a refusal ends when it says so, while the
-/// other rule's turn draws nearer.
+/// The requests of one caller are delayed at random. Departures keep the bound, a charge equals
+/// that of a request that arrives when this one leaves, and a refusal ends at its retry delay,
+/// while the turn of the other rule approaches.
 pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     let algorithm = &*case.algorithm;
     let mut state = vec![0; algorithm.words()];
@@ -61,8 +61,8 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     kept(entry.short, &case.quota, past);
 }
 
-/// Two rules judge the same requests, and each leaves at the first instant that is free in both:
-/// both keep their bounds.
+/// Two rules evaluate the same requests, which leave at the first instant that both permit. Both
+/// rules keep their bounds.
 pub fn of_two_rules(entry: &Entry, case: &Case, rng: &mut Rng) {
     let other = &REGISTRY[rng.usize(0..REGISTRY.len())];
     let Some(beside) = case.beside(other, rng) else { return };

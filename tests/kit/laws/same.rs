@@ -1,9 +1,9 @@
-//! Two states that decide alike.
+//! Equivalence of two states.
 
 use diana_algorithm::Algorithm;
 use diana_policy::time::Now;
 
-/// Holds the decisions from both states about the same arrivals against each other.
+/// Compares the decisions from both states about the same arrivals.
 pub fn decide(algorithm: &dyn Algorithm, a: &[u64], b: &[u64], arrivals: Vec<(Now, u64)>) {
     let (mut a, mut b) = (a.to_vec(), b.to_vec());
     for (now, cost) in arrivals {

@@ -1,4 +1,4 @@
-//! Charges that are settled when it is known what their requests used.
+//! Settlements of charges.
 
 use diana_algorithm::calendar::{Span, Windows};
 use diana_algorithm::{Entry, counted};
@@ -10,20 +10,20 @@ use fastrand::Rng;
 use super::case::Case;
 use super::{forgetting_loses_nothing, stream};
 
-/// A charge that is not settled yet.
+/// An open charge.
 struct Open {
-    /// Its place among the events.
+    /// Its index among the events.
     event: usize,
     receipt: u64,
     since: u64,
     reserved: u64,
 }
 
-/// What was used at an instant.
+/// Usage at an instant.
 struct Event {
     at: Now,
     permits: u64,
-    /// Whether it is an admission; otherwise it is the debt of one, which has this place.
+    /// `None` for an admission. For a debt, the index of its admission.
     of: Option<usize>,
 }
 
@@ -47,15 +47,15 @@ impl Book {
         }
     }
 
-    /// Permits that are left to be had, by what was used and what is reserved.
+    /// The remaining permits after usage and reservations.
     fn left(&self, short: &str, quota: &Quota, now: Now) -> u64 {
         let counts = |event: &&Event| is_together(short, quota, event.at, now);
         let used = self.events.iter().filter(counts).map(|event| event.permits);
         quota.rpu.saturating_sub(used.sum())
     }
 
-    /// What was used in any interval is at most the limit, and what those were in debt for at its end who were not
-    /// settled at its last admission, or at its start if there was none.
+    /// The usage in any interval is at most the limit plus debts: those recorded after the last
+    /// admission of the interval, or after its start if it has none, for requests admitted before.
     fn keeps_the_bound(&self, short: &str, quota: &Quota) {
         let debts = |event: usize| -> u128 {
             let open = |(place, debt): &(usize, &Event)| {
@@ -87,7 +87,7 @@ impl Book {
     }
 }
 
-/// Whether what was used at one instant is counted at a later one.
+/// Returns true if usage at one instant counts at a later one.
 fn is_together(short: &str, quota: &Quota, then: Now, now: Now) -> bool {
     let (unit, slices) = (quota.period(), quota.slices.unwrap_or(10));
     let slice = |at: Now| at.mono / unit * slices + at.mono % unit * slices / unit;
@@ -109,7 +109,8 @@ fn window(quota: &Quota, at: Now) -> Span {
     Windows::of(quota).at(at.wall)
 }
 
-/// Follows one caller whose requests turn out to use less, as much, or more than was reserved for them.
+/// Checks random requests of one caller that use less than, as much as, or more than their
+/// reservation.
 pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     let quota = &case.quota;
     if !(entry.can)(quota).settles {
@@ -121,7 +122,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
         false => case.algorithm.clone(),
     };
     let algorithm = &*algorithm;
-    // Half of the callers use nothing at all.
+    // Half of the callers use no permits.
     let uses = rng.bool();
     let mut state = vec![0; algorithm.words()];
     let mut new = state.clone();

@@ -5,16 +5,16 @@ use fastrand::Rng;
 
 use super::case::Case;
 
-/// Arrivals from a random instant on.
+/// Arrivals from a random instant.
 pub fn random(case: &Case, rng: &mut Rng, count: usize) -> Vec<(Now, u64)> {
-    // Often within a unit or two of the clock's origin, as on a machine that has just booted.
+    // Often within a few units after the clock's origin, as on a machine that has just booted.
     let longest = 1 << rng.u8(1..46);
     let mono = rng.u64(0..longest);
     let wall = rng.u64(1_600_000_000_000_000..1_900_000_000_000_000);
     from(Now { mono, wall }, case, rng, count)
 }
 
-/// Arrivals from `now` on: bursts, gaps of about an interval, and gaps of up to three units.
+/// Arrivals from `now`: bursts, gaps of about an interval, and gaps of up to three units.
 pub fn from(mut now: Now, case: &Case, rng: &mut Rng, count: usize) -> Vec<(Now, u64)> {
     let period = case.quota.period();
     let interval = period / case.quota.rpu.max(1);
@@ -26,7 +26,7 @@ pub fn from(mut now: Now, case: &Case, rng: &mut Rng, count: usize) -> Vec<(Now,
             _ => rng.u64(0..=3 * period),
         };
         now = now.later(gap);
-        // Mostly the rule's own cost; sometimes so much that it is used up at once.
+        // Usually the rule's cost, sometimes a cost that uses up the limit at once.
         let cost = match rng.u8(0..6) {
             0 => rng.u64(1..=case.quota.rpu.max(1)),
             1 => rng.u64(1..=case.quota.rpu.max(4) / 2),

@@ -1,4 +1,4 @@
-//! What comes back of a charge.
+//! Returns of charges.
 
 use super::look::Look;
 use super::{Asked, LONG, TERM};
@@ -9,7 +9,7 @@ impl Look {
         let elsewhere = self.is_window() && self.algorithm.receipt(&self.state.words) != receipt;
         let counted = !elsewhere && self.state.terms.comes_in(term, block, left);
         if let Some(bucket) = self.bucket() {
-            // Counted as lying in the bucket until its last term was over.
+            // The store counts the permits as available until the end of their last term.
             let since = if block > 0 { (term * TERM / LONG + 2) * LONG } else { receipt };
             if block == 0 || counted || since <= now {
                 bucket.take_back(&mut self.state, left, since);
@@ -30,8 +30,8 @@ impl Look {
         self.keep();
     }
 
-    /// What of a charge comes back: nothing where somebody who came later may still be in line, and only what cannot
-    /// have drained since.
+    /// The returnable permits of a charge: none if a later request may still be in the queue,
+    /// otherwise those that cannot have drained since.
     fn comes_back(&self, now: u64) -> u128 {
         let Asked { receipt, term, left, .. } = self.asked;
         let (rpu, period) = (u128::from(self.quota.rpu), u128::from(self.quota.period()));
@@ -56,8 +56,8 @@ impl Look {
         all.saturating_sub(ticks(term.saturating_mul(TERM), at) * fastest).max(below)
     }
 
-    /// The end of the queue in whole permits. Nobody who was charged since leaves it the same, though
-    /// one may have been put off by others and have gone.
+    /// The end of the queue in whole permits. Any later charge changes it, even if other rules
+    /// delayed that request and it has left.
     pub(super) fn turn_of(&self, words: &[u64]) -> u64 {
         let [low, high, at] = *words else { panic!("no debt: {words:?}") };
         let amount = u128::from(high) << 64 | u128::from(low);

@@ -1,4 +1,5 @@
-//! Buckets in the script, beyond the step in Rust: leased permits count as still lying in the bucket.
+//! Buckets in the script. In addition to the step in Rust, leased permits count as still in the
+//! bucket.
 
 use std::rc::Rc;
 
@@ -6,7 +7,7 @@ use diana_algorithm::Algorithm;
 
 use super::{LONG, State};
 
-/// A bucket that holds no requests.
+/// A bucket that does not hold requests.
 #[derive(Clone)]
 pub struct Bucket {
     pub algorithm: Rc<dyn Algorithm>,
@@ -21,7 +22,7 @@ impl Bucket {
         u128::from(drained[1]) << 64 | u128::from(drained[0])
     }
 
-    /// Holds back what is out on lease, term by term.
+    /// Holds back the outstanding leases, term by term.
     pub fn settle(&self, state: &mut State, now: u64) {
         let (mut out, mut term) = (state.terms.leased(), state.terms.long_term());
         while out > 0 {
@@ -36,7 +37,7 @@ impl Bucket {
         }
     }
 
-    /// Takes back what was charged at `since`.
+    /// Returns a charge made at `since`.
     pub fn take_back(&self, state: &mut State, left: u64, since: u64) {
         let old = state.words.clone();
         self.algorithm.take_back(&old, 0, left, since, &mut state.words);

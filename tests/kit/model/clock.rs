@@ -1,17 +1,17 @@
-//! Redis's clock may step back, that of the fleet never does.
+//! Redis's clock may step back. The derived clock of the fleet does not.
 
 use diana_policy::time::{Now, SECOND};
 
 #[derive(Default)]
 pub struct Clock {
-    /// The latest time that Redis told.
+    /// The latest time of Redis.
     latest: u64,
-    /// How far ahead of it the monotonic clock is.
+    /// Ticks that the monotonic clock is ahead of it.
     ahead: u64,
 }
 
 impl Clock {
-    /// Both clocks, when Redis tells `time`.
+    /// Both clocks, for the wall clock `time` of Redis.
     pub fn read(&mut self, time: u64) -> Now {
         let back = self.latest.saturating_sub(time);
         if back > SECOND {

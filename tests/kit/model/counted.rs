@@ -1,4 +1,4 @@
-//! What was used, where that is kept beside what is reserved or used.
+//! Usage that is stored separately from reservations.
 
 use diana_policy::decision::Retry;
 use diana_policy::time::Now;
@@ -7,7 +7,7 @@ use super::Asked;
 use super::look::Look;
 
 impl Look {
-    /// Charges what has turned out to count to what was used: where it was charged, as long as that counts.
+    /// Adds newly known usage at the instant of its charge, as long as that counts.
     pub(super) fn count(&mut self, now: Now) {
         let Some((used, permits)) = self.state.used.as_mut().zip(self.asked.counted) else {
             return;
@@ -32,7 +32,7 @@ impl Look {
         }
     }
 
-    /// A refusal of so many permits, unless what was used would let them through.
+    /// The retry delay of a refusal. [`Retry::Soon`] if the usage alone would admit the request.
     pub(super) fn unless_reserved(&self, now: Now, cost: u64, retry: Retry) -> Retry {
         let fits = |words: &Vec<u64>| self.algorithm.remaining(words, now) >= cost;
         match retry {
@@ -41,7 +41,7 @@ impl Look {
         }
     }
 
-    /// Whether what was used still means something.
+    /// Returns true if the usage has not expired.
     pub(super) fn has_used(&self, now: Now) -> bool {
         let means = |words: &Vec<u64>| match self.slices {
             Some(slices) => slices.used(words, now.mono) > 0,

@@ -1,4 +1,4 @@
-//! How many callers of a rule have a state of their own; newcomers beyond its bound share some.
+//! The number of separate states of a rule. Callers beyond its limit share states.
 
 use diana_algorithm::calendar::Windows;
 use diana_policy::time::SECOND;
@@ -10,19 +10,19 @@ use crate::laws::case::Case;
 const BUCKETS: u64 = 1024;
 const RING: u64 = 9;
 
-/// Whose state it is.
+/// The owner of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Who {
     Caller(u64),
     Bucket(u64),
 }
 
-/// Counts the callers of a rule by the slice in which their states end.
+/// Counts the callers of a rule by the slice in which their states expire.
 #[derive(Debug, Clone, Default)]
 pub struct Counter {
     slice: u64,
     newest: u64,
-    /// Until when a shared state may be there.
+    /// The latest expiry of a shared state.
     shared: u64,
     counts: [u64; RING as usize],
 }
@@ -39,7 +39,7 @@ impl Counter {
         self.newest = newest;
     }
 
-    /// A state ends in the slice `new` that ended in the slice `was`.
+    /// The expiry of a state moves from the slice `was` to the slice `new`.
     fn moves(&mut self, was: Option<u64>, new: Option<u64>) {
         let last = self.newest + RING - 1;
         if let Some(was) = was.filter(|was| (self.newest..=last).contains(was)) {
@@ -52,7 +52,7 @@ impl Counter {
     }
 }
 
-/// Where a caller's state is, and in which slice it ends.
+/// The position of a caller's state, and the slice in which it expires.
 pub struct Seat {
     pub who: Who,
     pub state: Option<State>,
@@ -71,12 +71,12 @@ impl Seat {
 }
 
 impl Rule {
-    /// Callers are counted by the slices of this length in which their states end.
+    /// Length of the slices in which expiries are counted.
     pub fn slice(&self, unit_cost: u64) -> u64 {
         (self.life(unit_cost) + SECOND).min(FAR).div_ceil(8)
     }
 
-    /// How long a state lives at most.
+    /// Maximum lifetime of a state.
     fn life(&self, unit_cost: u64) -> u64 {
         let Case { quota, .. } = &self.case;
         let (unit, slices) = (quota.period(), quota.slices.unwrap_or(10));
@@ -101,7 +101,7 @@ impl Rule {
 }
 
 impl Model {
-    /// Where the state of a caller is whose rule may have so many.
+    /// The position of a caller's state. `ask` has the maximum number of callers and the unit cost.
     pub fn seat(
         &mut self,
         rules: &[Rule],
@@ -119,7 +119,7 @@ impl Model {
             seat.was = Some(seat.slot(state.ends(&rules[rule])));
             return seat;
         }
-        // As it is read, and not written unless somebody's state ends elsewhere than before.
+        // Reads a copy. The counter is written only if the expiry of a state changes.
         let mut counter = self.counters.get(&rule).cloned().unwrap_or_default();
         counter.turn(slice, now);
         let full = counter.counts.iter().sum::<u64>() >= keys;
@@ -132,7 +132,7 @@ impl Model {
         seat
     }
 
-    /// Writes a state, or deletes it.
+    /// Writes or deletes a state.
     pub fn write(
         &mut self,
         rules: &[Rule],

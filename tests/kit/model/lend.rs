@@ -11,7 +11,7 @@ impl Look {
         if self.algorithm.spend_by(&self.state.words, now).is_none() {
             return 0;
         }
-        // Whether there is room for a permit or not, it would have to be spent by then.
+        // The deadline of a permit, even if none remains.
         let life = match self.fits(now, 0, 1) {
             Decision::Admit { .. } => self.algorithm.spend_by(&self.new, now),
             Decision::Refuse { .. } => return 0,
@@ -25,7 +25,7 @@ impl Look {
         block
     }
 
-    /// A block that can be spent for `life` ticks: at most the permits wanted and left.
+    /// A block for `life` ticks: at most the wanted and the remaining permits.
     fn block_of(&self, left: u64, life: u64) -> u64 {
         let Asked { want, unit_cost, .. } = self.asked;
         let want = if life < AHEAD { (want * life).div_ceil(AHEAD) } else { want };

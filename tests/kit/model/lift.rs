@@ -1,4 +1,4 @@
-//! What an operator is told, and lifts.
+//! Usage for operators, and resets.
 
 use diana_policy::time::Now;
 use diana_redis::protocol::RuleReply;
@@ -7,7 +7,7 @@ use super::look::{Look, NOTHING};
 use super::{LIFTS, Receipts};
 
 impl Look {
-    /// What requests under way hold, where that is told apart from what was used.
+    /// Permits reserved by open requests, if usage is stored separately.
     fn reserved(&self, now: Now) -> u64 {
         match &self.state.used {
             Some(used) => {
@@ -31,7 +31,7 @@ impl Look {
         }
     }
 
-    /// Ticks until none of it counts any more.
+    /// Ticks until the whole charge expires.
     fn ends(&self, now: Now) -> u64 {
         let counts = |words: &Vec<u64>| self.charged(words, now) > 0;
         let is_used = self.state.used.as_ref().is_some_and(counts);
@@ -45,7 +45,7 @@ impl Look {
         if self.state.used.is_some() { 0 } else { self.state.terms.out() }
     }
 
-    /// Lifts what was used, if that is asked: only what is out or reserved stays charged.
+    /// Resets the usage, if requested. Outstanding leases and reservations stay charged.
     pub(super) fn lift(&mut self, now: Now) {
         if self.asked.what != LIFTS {
             return;
@@ -57,7 +57,7 @@ impl Look {
         self.state.words = self.only(self.lent(), now);
     }
 
-    /// What is reserved stays where it was charged.
+    /// Reservations stay at the instant of their charge.
     fn lift_used(&mut self, now: Now) {
         let Some(used) = &mut self.state.used else { return };
         match self.slices {
@@ -67,7 +67,7 @@ impl Look {
         used.fill(0);
     }
 
-    /// The state in which nothing else is charged.
+    /// The state with this charge only.
     fn only(&self, permits: u64, now: Now) -> Vec<u64> {
         let nobody = vec![0; self.state.words.len()];
         let mut words = nobody.clone();
@@ -79,7 +79,7 @@ impl Look {
         words
     }
 
-    /// What is told of it.
+    /// The reply to an operator.
     pub(super) fn told(&self, now: Now) -> (RuleReply, Receipts) {
         let (remaining, block) = (self.left(now), self.reserved(now));
         let charged = self.charged(&self.state.words, now);

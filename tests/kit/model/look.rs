@@ -1,4 +1,4 @@
-//! One rule of an ask.
+//! One rule of a question.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use super::slices::Slices;
 use super::{Asked, CHECKS, FAR, LEASE, LOOKS, Receipts, State};
 use crate::laws::case::Case;
 
-/// An opinion that says nothing.
+/// An empty reply.
 pub(super) const NOTHING: RuleReply = RuleReply {
     retry: None,
     is_outstanding: false,
@@ -32,17 +32,17 @@ pub struct Look {
     pub(super) short: &'static str,
     pub(super) algorithm: Rc<dyn Algorithm>,
     pub(super) quota: Quota,
-    /// Whether it holds requests.
+    /// Whether the rule holds requests.
     pub(super) holds: bool,
     /// Of a token bucket.
     pub(super) burst: Option<u64>,
-    /// Those of a sliding window.
+    /// Of a sliding window.
     pub(super) slices: Option<Slices>,
     pub asked: Asked,
     pub(super) state: State,
     pub(super) new: Vec<u64>,
     decision: Decision,
-    /// For how long another rule holds the request, beyond its own turn.
+    /// The delay by another rule, beyond the request's own turn.
     pub(super) put_off: Option<u64>,
     pub(super) changed: bool,
 }
@@ -87,12 +87,12 @@ impl Look {
         look
     }
 
-    /// Whether it lets the ask go on.
+    /// Returns true if the rule admits the request.
     pub fn agrees(&self) -> bool {
         self.asked.shadow || self.decision.is_admitted()
     }
 
-    /// Until when it holds the ask.
+    /// The delay by this rule.
     pub fn turn(&self) -> u64 {
         match self.decision {
             Decision::Admit { wait } if !self.asked.shadow => wait,
@@ -108,7 +108,7 @@ impl Look {
         }
     }
 
-    /// Charges it if all agreed, to leave `delay` later.
+    /// Charges the request if all rules admit it, for a departure after `delay`.
     pub fn conclude(&mut self, now: Now, delay: Option<u64>) -> (RuleReply, Receipts) {
         if self.asked.what >= LOOKS {
             return self.told(now);
@@ -163,7 +163,7 @@ impl Look {
         (said, Receipts { cost: own, lease: own })
     }
 
-    /// What is written, if anything is: a state, or nothing.
+    /// The written state, if there is a write. The inner `None` deletes the state.
     pub fn written(&self, now: Now) -> Option<Option<State>> {
         let expires = self.algorithm.expires(&self.state.words, now);
         let lives = match self.slices {
@@ -177,7 +177,7 @@ impl Look {
         self.changed.then(|| (lives || self.has_used(now)).then_some(state))
     }
 
-    /// A token bucket that holds no requests.
+    /// Returns true for a token bucket that does not hold requests.
     pub(super) fn refills(&self) -> bool {
         let nobody = vec![0; self.state.words.len()];
         self.algorithm.spend_by(&nobody, Now::default()) == Some(u64::MAX)
@@ -188,12 +188,12 @@ impl Look {
         self.refills().then_some(Bucket { algorithm, unit })
     }
 
-    /// A window that is aligned to the clock.
+    /// Returns true for a window that is aligned to the clock.
     pub(super) fn is_window(&self) -> bool {
         !self.holds && !self.refills() && self.slices.is_none()
     }
 
-    /// Brings the state to `now`, and takes back what comes back.
+    /// Advances the state to `now`, and applies returns.
     fn open(&mut self, now: Now) {
         if let Some(slices) = self.slices {
             slices.charge(&mut self.state.words, 0, now.mono);
@@ -209,7 +209,7 @@ impl Look {
         }
     }
 
-    /// Charges what was used already.
+    /// Charges permits that were already used.
     fn owe(&mut self, now: Now) {
         match self.slices {
             Some(slices) if self.asked.debt > 0 => {
@@ -223,7 +223,7 @@ impl Look {
         }
     }
 
-    /// Permits left.
+    /// The remaining permits.
     pub(super) fn left(&self, now: Now) -> u64 {
         self.algorithm.remaining(&self.state.words, now)
     }

@@ -1,36 +1,37 @@
-//! Places in flight: what was taken counts for a second or two, and what is held, of which each settlement says how much it
-//! is in all, for as long as its holder says that it lives.
+//! In-flight slots. New slots count for one to two seconds. Held slots count as long as their
+//! holder reports that it lives. Each settlement reports their total.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::Asked;
 use diana_policy::time::SECOND;
 
-/// For how long a holder counts as alive after a sign of life, in milliseconds: Redis expires keys by these.
+/// Milliseconds that a holder counts as alive after a report, the unit of expiry in Redis.
 const LIVES: u64 = 1500;
 
-/// What a charge says beside what it takes: that a place is held which was taken, and the total.
+/// The kind of a charge that reports a held slot and the total.
 const HOLDS: u64 = 3;
 
-/// The places of all callers.
+/// The slots of all callers.
 #[derive(Default)]
 pub struct Places {
-    /// The last millisecond in which each holder is believed.
+    /// The last millisecond in which each holder counts as alive.
     lives: HashMap<u64, u64>,
     callers: HashMap<(u64, u64), Caller>,
 }
 
-/// The places of one caller.
+/// The slots of one caller.
 #[derive(Default)]
 struct Caller {
-    /// Those that are not said to be held yet, by the seconds in which they were taken.
+    /// New slots that no holder has reported, by the second of their charge.
     taken: BTreeMap<u64, u64>,
-    /// Those of each holder.
+    /// The slots of each holder.
     held: BTreeMap<u64, u64>,
 }
 
 impl Places {
-    /// What is answered about a caller of a rule that has so many places, by whoever holds places under that number.
+    /// The reply about a caller of a rule with `limit` slots, to a gateway with the number
+    /// `holder`.
     pub fn ask(
         &mut self,
         caller: (u64, u64),
@@ -63,7 +64,7 @@ impl Places {
         }
         let charged = if fits { asked.cost } else { 0 };
         if charged > 0 || asked.what >= HOLDS && asked.left > 0 {
-            // Only a write forgets dead holders; they may come back until then.
+            // Only a write removes dead holders. They may return before that.
             own.held.retain(|holder, _| lives(holder));
         }
         let left = limit.saturating_sub(in_flight + charged).cast_signed();
@@ -75,7 +76,7 @@ impl Places {
         [wait, retry, 0, left, receipt, 0, 0, receipt, 0, 0, 0]
     }
 
-    /// How many places are in flight, by all that was said.
+    /// The number of reported slots.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.callers.values().flat_map(|caller| caller.held.values()).sum()

@@ -1,4 +1,4 @@
-//! A proxy with a Redis for each part of the keys.
+//! A proxy with a separate Redis for each shard.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,24 +7,24 @@ use diana_redis::protocol::resp::{command, word};
 use super::redis::Redis;
 use super::wire::commands;
 
-/// Each hash tag lies elsewhere.
+/// Each hash tag is in a separate Redis.
 #[derive(Default)]
 pub struct Proxy {
     parts: HashMap<Vec<u8>, Redis>,
-    /// Whether all parts lie in one Redis, so that a script that came for one of them is known for all.
+    /// Whether all shards are in one Redis, so that a script loaded for one is known for all.
     is_one: bool,
     knows_script: bool,
-    /// Numbers of the parts that are away.
+    /// Numbers of unavailable shards.
     pub away: BTreeSet<usize>,
 }
 
 impl Proxy {
-    /// All parts lie in one Redis.
+    /// A proxy with all shards in one Redis.
     pub fn one() -> Proxy {
         Proxy { is_one: true, ..Proxy::default() }
     }
 
-    /// The answer to a POST that comes when the clock shows `time`.
+    /// The response to a POST at the wall clock `time`.
     pub fn answer(&mut self, body: &[u8], time: u64) -> Vec<u8> {
         let commands = commands(body);
         let (quit, calls) = commands.split_last().expect("commands");
@@ -45,18 +45,18 @@ impl Proxy {
         (answers.collect::<String>() + "+OK\r\n").into_bytes()
     }
 
-    /// Asks that were decided.
+    /// The number of decided questions.
     pub fn asks(&self) -> u64 {
         self.parts.values().map(|redis| redis.asks).sum()
     }
 
-    /// Parts that were ever asked.
+    /// The number of shards that received a question.
     pub fn parts(&self) -> usize {
         self.parts.len()
     }
 }
 
-/// What the proxy makes of a POST: one for each of its calls, with the number of the part that it is about.
+/// Splits a POST into one per call, with the number of its shard.
 pub fn split(body: &[u8]) -> Vec<(usize, Vec<u8>)> {
     let commands = commands(body);
     let (quit, calls) = commands.split_last().expect("commands");
@@ -71,13 +71,14 @@ pub fn split(body: &[u8]) -> Vec<(usize, Vec<u8>)> {
     calls.iter().map(post).collect()
 }
 
-/// What stands between the braces of a key.
+/// The text between the braces of a key.
 fn tag(key: &[u8]) -> &[u8] {
     let rest = key.split(|byte| *byte == b'{').nth(1).expect("a tag");
     rest.split(|byte| *byte == b'}').next().expect("a tag")
 }
 
-/// The number of the part with this tag: `2:namespace:number:…`, or `2:namespace` where there is one.
+/// The number of the shard with this tag: `2:namespace:number:…`, or `2:namespace` if there is only
+/// one.
 fn number(tag: &[u8]) -> usize {
     let number = tag.split(|byte| *byte == b':').nth(2);
     number.map_or(0, |number| str::from_utf8(number).unwrap().parse().unwrap())

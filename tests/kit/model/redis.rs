@@ -1,4 +1,4 @@
-//! A Redis that runs no script but the model of ours: bytes in, bytes out.
+//! A Redis that runs only the model of the script: bytes in, bytes out.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -12,35 +12,35 @@ use super::rule::Rule;
 use super::wire::{Asking, commands};
 use super::{Asked, CHECKS, LOOKS, Model, Outcome, Receipts};
 
-/// A gateway says once a second that it lives, and is believed for five.
+/// A gateway reports once a second that it lives, and counts as alive for five.
 const ALIVE: u64 = SECOND;
 
-/// When each was last said to be there.
+/// The latest report of each.
 type Alive = BTreeMap<Vec<u8>, u64>;
 
-/// A Redis that knows one script.
+/// A Redis with one script.
 #[derive(Default)]
 pub struct Redis {
-    /// Whether it has seen the text of the script.
+    /// Whether it has received the text of the script.
     pub(super) knows_script: bool,
     seed: Option<Vec<u8>>,
-    /// When each gateway last said that it lives, and when each number of parts was last said.
+    /// The latest report of each gateway, and of each number of shards.
     gateways: Alive,
     parts: Alive,
-    /// The last batch of settlements that each sender had taken.
+    /// The number of the last processed batch of settlements of each sender.
     settled: HashMap<Vec<u8>, u64>,
     rules: Vec<Rule>,
-    /// The rules by their fingerprints.
+    /// The indices of rules by their fingerprints.
     places: HashMap<u64, usize>,
     model: Model,
-    /// Places in flight.
+    /// In-flight slots.
     pub in_flight: Places,
-    /// Asks that were decided.
+    /// The number of decided questions.
     pub asks: u64,
 }
 
 impl Redis {
-    /// The answer to a call that comes when the clock shows `time`.
+    /// The response to a call at the wall clock `time`.
     pub fn answer(&mut self, body: &[u8], time: u64) -> Vec<u8> {
         let commands = commands(body);
         let [eval, quit] = &commands[..] else { panic!("{} commands", commands.len()) };
@@ -48,12 +48,12 @@ impl Redis {
         (self.command(eval, time) + "+OK\r\n").into_bytes()
     }
 
-    /// Another gateway says that it lives.
+    /// Another gateway reports that it lives.
     pub fn hear_another(&mut self, time: u64) {
         alive(&mut self.gateways, b"another", time);
     }
 
-    /// The answer to one call of the script.
+    /// The response to one call of the script.
     pub(super) fn command(&mut self, eval: &[&[u8]], time: u64) -> String {
         let mut asking = Asking::read(eval);
         self.knows_script |= asking.brings_text;
@@ -113,7 +113,7 @@ impl Redis {
         answer
     }
 
-    /// How many of the first asks were settled already.
+    /// The number of leading questions that were already settled.
     fn is_over(&mut self, (sender, number, asks): (&[u8], u64, u64)) -> u64 {
         let last = self.settled.entry(sender.into()).or_default();
         if *last >= number {
@@ -123,7 +123,7 @@ impl Redis {
         0
     }
 
-    /// What is asked of the next rule.
+    /// The question about the next rule.
     fn rule(&mut self, asking: &mut Asking<'_>, fingerprint: u64, caller: u64) -> Asked {
         let place = *self.places.entry(fingerprint).or_insert(self.rules.len());
         let (limit, asked) = asking.rule(place, caller);
@@ -136,7 +136,7 @@ impl Redis {
     }
 }
 
-/// How many live, now that one of them calls.
+/// The number of living gateways, including the caller.
 fn alive(all: &mut Alive, one: &[u8], now: u64) -> i64 {
     if all.get(one).is_none_or(|lived| now - lived >= ALIVE) {
         all.insert(one.into(), now);
@@ -145,7 +145,7 @@ fn alive(all: &mut Alive, one: &[u8], now: u64) -> i64 {
     all.values().filter(|lived| **lived + 5 * ALIVE > now).count() as i64
 }
 
-/// Adds the numbers of an outcome.
+/// Appends the numbers of an outcome.
 fn tell(outcome: &Outcome, asked: &[Asked], receipts: &[Receipts], to: &mut Vec<i64>) {
     let number = |number: u64| number.cast_signed();
     to.push(outcome.wait.map_or(-1, number));

@@ -1,4 +1,4 @@
-//! A rule that the fleet counts.
+//! A rule in Redis.
 
 use diana_algorithm::{Entry, REGISTRY};
 use diana_policy::Quota;
@@ -11,7 +11,7 @@ pub struct Rule {
     pub case: Case,
     pub numbers: Numbers,
     pub fingerprint: u64,
-    /// Whether only some requests count.
+    /// Whether only some outcomes count.
     pub counts: bool,
 }
 
@@ -22,7 +22,7 @@ impl Rule {
         Rule::of(entry, Case { quota, algorithm }).unwrap()
     }
 
-    /// Nothing if the fleet does not count such rules.
+    /// `None` if Redis does not support the rule.
     pub fn of(entry: &'static Entry, case: Case) -> Option<Rule> {
         let numbers = Numbers::of_rule(entry, &case.quota)?;
         Some(Rule { entry, case, numbers, fingerprint: 0, counts: false })

@@ -1,4 +1,4 @@
-//! A sliding window by its slices, for parts of an ask that the steps in Rust do not have.
+//! A sliding window by slices, for operations that the step in Rust does not have.
 
 use diana_policy::Quota;
 use diana_policy::ring::Ring;
@@ -19,25 +19,25 @@ impl Slices {
         Ring::new(self.slices as usize + 1)
     }
 
-    /// The slice that `time` lies in.
+    /// The slice of `time`.
     pub fn at(self, time: u64) -> u64 {
         let Slices { unit, slices } = self;
         time / unit * slices + time % unit * slices / unit
     }
 
-    /// Charges the slice in force.
+    /// Charges the current slice.
     pub fn charge(self, words: &mut [u64], cost: u64, now: u64) {
         self.ring().add(words, self.at(now), cost);
     }
 
-    /// Charges the slice that a receipt tells, if it counts.
+    /// Charges the slice of a receipt, if it still counts.
     pub fn charge_late(self, words: &mut [u64], cost: u64, slice: u64, now: u64) {
         if slice <= self.at(now) {
             self.ring().add_late(words, slice, cost);
         }
     }
 
-    /// Takes all that was used away, slice by slice.
+    /// Subtracts all usage, slice by slice.
     pub fn take_away(self, words: &mut [u64], used: &[u64], now: u64) {
         let newest = self.at(now);
         for slice in newest.saturating_sub(self.slices)..=newest {
@@ -45,7 +45,7 @@ impl Slices {
         }
     }
 
-    /// Permits that count as used.
+    /// The permits that count as used.
     pub fn used(self, words: &[u64], now: u64) -> u64 {
         self.ring().sum(words, self.at(now))
     }

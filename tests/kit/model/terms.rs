@@ -1,8 +1,9 @@
-//! What is out of a caller's permits, by the term in which it went out.
+//! Outstanding permits of a caller, by the term of their charge.
 
 use super::{LONG, TERM};
 
-/// Permits that may come back: of each kind those of the term before, and those of this one.
+/// Permits that may be returned: for each kind those of the previous term, and those of the current
+/// one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Terms {
     pub term: u64,
@@ -10,7 +11,7 @@ pub struct Terms {
     tentative: [u64; 2],
 }
 
-/// What is left of the charges of two terms when so many more have begun.
+/// Advances the charges of two terms by a number of terms.
 fn pass(charges: &mut [u64; 2], terms: u64) {
     match terms {
         0 => {}
@@ -19,7 +20,7 @@ fn pass(charges: &mut [u64; 2], terms: u64) {
     }
 }
 
-/// When the last of the charges of two terms is over, of which the second is this one.
+/// The end of the last charge, of two terms that end with the current one.
 fn over(charges: [u64; 2], term: u64, length: u64) -> u64 {
     match charges {
         [0, 0] => 0,
@@ -29,7 +30,7 @@ fn over(charges: [u64; 2], term: u64, length: u64) -> u64 {
 }
 
 impl Terms {
-    /// Forgets what cannot come back at `now`.
+    /// Removes permits that can no longer be returned at `now`.
     pub fn age(&mut self, now: u64) {
         let long_terms = now / LONG - self.long_term();
         pass(&mut self.leased, long_terms);
@@ -42,7 +43,7 @@ impl Terms {
         self.tentative[1] += tentative;
     }
 
-    /// Whether a block, or a cost where there is none, still counted, which now does no longer.
+    /// Returns a block, or a cost if there is no block. Returns true if it still counted.
     pub fn comes_in(&mut self, term: u64, block: u64, cost: u64) -> bool {
         let long_terms = self.long_term().checked_sub(term * TERM / LONG);
         let (counts, ago, permits) = match block {
@@ -60,27 +61,27 @@ impl Terms {
         (self.leased, self.tentative) = ([0; 2], [0; 2]);
     }
 
-    /// The term by which leases are counted.
+    /// The term that leases are counted in.
     pub fn long_term(&self) -> u64 {
         self.term * TERM / LONG
     }
 
-    /// What is out on lease.
+    /// The outstanding leases.
     pub fn leased(&self) -> u64 {
         self.leased.iter().sum()
     }
 
-    /// What is out on lease of this term.
+    /// The outstanding leases of the current term.
     pub fn leased_last(&self) -> u64 {
         self.leased[1]
     }
 
-    /// All that is out.
+    /// All outstanding permits.
     pub fn out(&self) -> u64 {
         self.leased() + self.tentative.iter().sum::<u64>()
     }
 
-    /// When no lease is out any more.
+    /// The end of the last outstanding lease.
     pub fn leases_over(&self) -> u64 {
         over(self.leased, self.long_term(), LONG)
     }

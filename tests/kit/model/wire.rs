@@ -1,4 +1,4 @@
-//! A call as Redis sees it: commands, and numbers in MessagePack.
+//! A call in the form that Redis receives: commands, and numbers in MessagePack.
 
 use diana_algorithm::REGISTRY;
 use diana_algorithm::calendar::Windows;
@@ -10,19 +10,19 @@ use super::Asked;
 use super::rule::Rule;
 use crate::laws::case::Case;
 
-/// What one call of the script is about.
+/// One call of the script.
 pub struct Asking<'b> {
-    /// Whether it brings the text of the script.
+    /// Whether it contains the text of the script.
     pub brings_text: bool,
     pub gateway: &'b [u8],
     pub seed: &'b [u8],
-    /// The number of the part that it is about, if that is not the first.
+    /// The number of its shard, unless it is the first.
     pub part: Option<i64>,
-    /// Fingerprint and caller of each rule of each ask.
+    /// Fingerprint and caller of each rule of each question.
     pub keys: Vec<(u64, u64)>,
-    /// By how many parts the gateway goes, if it says so.
+    /// The gateway's number of shards, if the call contains it.
     pub parts: Option<&'b [u8]>,
-    /// Which asks settle something, if any do: who sent them, their number, and how many they are.
+    /// The sender, the batch number and the count of settlements, if the call contains any.
     pub settles: Option<(&'b [u8], u64, u64)>,
     numbers: Numbers<'b>,
 }
@@ -68,18 +68,19 @@ impl<'b> Asking<'b> {
         }
     }
 
-    /// How many rules the next ask is about, and for how long others hold it; nothing after the last.
+    /// The number of rules of the next question, and its delay by other rules. `None` after the
+    /// last.
     pub fn ask(&mut self) -> Option<(usize, u64)> {
         let Numbers([_, ..]) = self.numbers else { return None };
         Some((self.numbers.count() as usize, self.numbers.count()))
     }
 
-    /// Whether the next rule limits places in flight.
+    /// Returns true if the next rule limits requests in flight.
     pub fn is_of_places(&self) -> bool {
         !self.numbers.0.is_empty() && Numbers(self.numbers.0).word() == "P"
     }
 
-    /// What is asked of the next rule, and how much that allows.
+    /// The limit of the next rule, and the question about it.
     pub fn rule(&mut self, rule: usize, caller: u64) -> (Limit<'b>, Asked) {
         let numbers = &mut self.numbers;
         let (kind, rpu, unit) = (numbers.word(), numbers.count(), numbers.count());
@@ -102,21 +103,22 @@ impl<'b> Asking<'b> {
     }
 }
 
-/// How much a rule allows, as a call says it.
+/// The limit of a rule in a call.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Limit<'b> {
     kind: &'b str,
     rpu: u64,
     unit: u64,
-    /// When windows begin, of those that are told.
+    /// The transmitted boundaries of windows.
     edges: Vec<i64>,
     own: [i64; 3],
-    /// The lowest rate of all plans, how long what is used may count, and the highest rate, if there are plans.
+    /// The lowest rate of all plans, the longest duration for which usage may count, and the
+    /// highest rate, if there are plans.
     plans: Vec<i64>,
 }
 
 impl Limit<'_> {
-    /// Whether the rule allows just that.
+    /// Returns true if the rule has this limit.
     pub fn is_of(&self, rule: &Rule) -> bool {
         let quota = rule.case.quota;
         let zone = match self.kind {
@@ -127,7 +129,7 @@ impl Limit<'_> {
             && Quota { zone, ..self.quota() } == quota
     }
 
-    /// How many places there are, and who holds those that are spoken of.
+    /// The number of in-flight slots, and the number of the reporting holder.
     pub fn places(&self) -> (u64, u64) {
         (self.rpu, self.own[0].cast_unsigned())
     }
@@ -150,7 +152,7 @@ impl Limit<'_> {
         }
     }
 
-    /// The rule.
+    /// Builds the rule.
     pub fn rule(&self, fingerprint: u64) -> Rule {
         let entry = REGISTRY.iter().find(|entry| entry.short == self.kind).unwrap();
         let quota = self.quota();

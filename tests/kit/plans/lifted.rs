@@ -1,5 +1,6 @@
-//! What a caller used is lifted, again and again, while its requests are under way that were reserved by whichever plan:
-//! an oracle that remembers every reservation says what stays charged, and that nobody gets more from then on.
+//! Repeated resets of a caller with open requests of any plan. An oracle remembers every
+//! reservation, computes the remaining charges, and checks that the caller gets no more permits
+//! from then on.
 
 use diana_algorithm::Entry;
 use diana_policy::Quota;
@@ -9,36 +10,36 @@ use fastrand::Rng;
 
 use super::{Given, keeps_the_bound, window};
 
-/// What is told of a caller after its usage was lifted.
+/// A caller after its usage was reset.
 pub struct Left {
     pub used: u64,
     pub reserved: u64,
 }
 
-/// Whoever counts one caller of a rule that keeps what was used beside what is reserved.
+/// A counter for one caller, under a rule that stores usage separately from reservations.
 pub trait Counter {
-    /// Charges a request by a plan. What its charge is known by, if it is let through.
+    /// Charges a request under a plan. Returns the receipt if it is admitted.
     fn charge(&mut self, plan: usize, cost: u64, now: Now) -> Option<u64>;
 
-    /// Settles one that was charged by a plan.
+    /// Settles a request under its plan.
     fn settle(&mut self, plan: usize, settlement: &Settlement, now: Now);
 
     fn lift(&mut self, plan: usize, now: Now) -> Left;
 }
 
-/// A request under way: which of those it is that were given.
+/// An open request, with the index of its admission.
 struct Open {
     place: usize,
     plan: usize,
     settlement: Settlement,
 }
 
-/// How much a play has tried.
+/// Statistics of a run.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub lifted: usize,
     pub refused: usize,
-    /// Requests that were settled after a lift.
+    /// Requests that were settled after a reset.
     pub late: usize,
     pub debts: usize,
 }
@@ -48,13 +49,14 @@ struct Play<'p> {
     quotas: &'p [Quota],
     given: Vec<Given>,
     open: Vec<Open>,
-    /// Whether any used more than was reserved for it since it was last lifted: that may be beyond the limit.
+    /// Whether a request exceeded its reservation since the last reset. The usage may then exceed
+    /// the limit.
     is_in_debt: bool,
     lifted: Now,
     tally: Tally,
 }
 
-/// Follows one caller for so many steps.
+/// Checks `steps` random operations of one caller.
 pub fn follow(
     entry: &'static Entry,
     quotas: &[Quota],
@@ -107,7 +109,7 @@ impl Play<'_> {
         }
         let Open { place, plan, settlement } = self.open.swap_remove(rng.usize(..self.open.len()));
         let used = match rng.u8(0..8) {
-            // No slice may come to its end, which is 2³².
+            // No slice may reach its maximum, 2³².
             0 => settlement.reserved + rng.u64(1..=self.quotas[plan].rpu.min(1 << 20)),
             1..3 => 0,
             3..6 => settlement.reserved,
@@ -127,7 +129,7 @@ impl Play<'_> {
         self.lifted = now;
         assert_eq!(used, 0, "{} by {:?}", self.short, self.quotas);
         self.is_in_debt = false;
-        // What is under way counts from when it came.
+        // Open requests count from their arrival.
         let open = std::mem::take(&mut self.open);
         let mut given: Vec<(Given, Open)> = open
             .into_iter()
@@ -142,7 +144,7 @@ impl Play<'_> {
         (self.given, self.open) = given.into_iter().unzip();
     }
 
-    /// Whether what was charged at one instant counts at a later one.
+    /// Returns true if a charge at one instant counts at a later one.
     fn counts(&self, then: Now, now: Now) -> bool {
         let quota = &self.quotas[0];
         let (unit, slices) = (quota.period(), quota.slices.unwrap_or(10));

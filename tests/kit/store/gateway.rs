@@ -1,5 +1,5 @@
-//! A gateway of several workers in one process: what they share, one clock, and what each caller was
-//! given.
+//! A gateway of several workers in one process, with shared data, one clock, and a record of all
+//! admissions.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ use crate::seed;
 /// A full minute on the wall clock.
 pub const START: Now = Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 };
 
-/// How often a worker tidies up.
+/// The interval of maintenance of a worker.
 pub const PACE: u64 = SECOND / 40;
 
 pub fn key(caller: u64) -> Key {
@@ -33,13 +33,13 @@ pub fn key(caller: u64) -> Key {
     hasher.finish()
 }
 
-/// One rule as a worker counts it.
+/// One rule in a worker.
 pub struct Worker {
     pub store: Box<dyn Store>,
     pub traffic: Rc<Traffic>,
 }
 
-/// A worker, and what it counts by.
+/// A worker and its rule.
 struct Desk {
     rule: Rc<Rule>,
     keys: usize,
@@ -49,17 +49,17 @@ struct Desk {
 pub struct Gateway {
     pub rule: Rc<Rule>,
     pub data: Rc<FakeSharedData>,
-    /// How often a worker got something from shared data.
+    /// The number of reads from shared data that returned a value.
     pub asked: Rc<Cell<u64>>,
     pub clock: Cell<Now>,
-    /// Requests that a bucket decided about.
+    /// Requests decided by an overflow bucket.
     pub overflowed: Cell<u64>,
     rng: RefCell<Rng>,
     desks: Vec<Desk>,
     books: RefCell<HashMap<u64, Book>>,
 }
 
-/// What a caller was given, and the latest instant at which shared data was written for it.
+/// A caller's admissions, and the latest instant of a write to its shared data.
 #[derive(Default)]
 struct Book {
     past: Vec<Admission>,
@@ -82,7 +82,7 @@ impl Gateway {
         gateway
     }
 
-    /// One worker more, whose configuration is another one.
+    /// Adds a worker with another configuration.
     pub fn join(&mut self, rule: Rc<Rule>, keys: usize) {
         let worker = RefCell::new(open(&rule, keys, self.counted()));
         self.desks.push(Desk { rule, keys, worker });
@@ -100,13 +100,13 @@ impl Gateway {
         self.desks[worker].worker.borrow().traffic.clone()
     }
 
-    /// A request, unless the worker is in the middle of another one.
+    /// Sends a request. `None` if the worker is processing another one.
     pub fn request(&self, worker: usize, caller: u64) -> Option<Decision> {
         let cost = self.desks[worker].rule.cost(&mut self.rng.borrow_mut());
         self.request_of(worker, caller, cost)
     }
 
-    /// The same, of so many permits.
+    /// As [`Gateway::request`], with this cost.
     pub fn request_of(&self, worker: usize, caller: u64, cost: u64) -> Option<Decision> {
         let Desk { worker, .. } = &self.desks[worker];
         let mut worker = worker.try_borrow_mut().ok()?;
@@ -120,7 +120,7 @@ impl Gateway {
         while let Decision::Admit { wait } = decision {
             decision = store.charge(&mut reservation, wait);
             match decision {
-                // Somebody was faster, and the turn is later.
+                // Another worker was faster, and the turn is later.
                 Decision::Admit { wait: later } if later > wait => {
                     reservation = store.check(key(caller), cost, now);
                     decision = reservation.decision();
@@ -136,7 +136,8 @@ impl Gateway {
         Some(decision)
     }
 
-    /// A worker whose clock was read before another one wrote was charged after it, as at that time.
+    /// Records an admission. A worker that read its clock before another worker's write is charged
+    /// after it, as of that time.
     fn give(&self, caller: u64, mut one: Admission, wrote: bool) {
         let mut books = self.books.borrow_mut();
         let Book { past, written } = books.entry(caller).or_default();
@@ -147,7 +148,7 @@ impl Gateway {
         past.push(one);
     }
 
-    /// Lets time pass while all workers tidy up now and then.
+    /// Advances the clock, with maintenance of all workers.
     pub fn wait(&self, mut ticks: u64) {
         while ticks > 0 {
             let step = ticks.min(PACE);
@@ -160,7 +161,7 @@ impl Gateway {
         }
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn pass(&self, ticks: u64) {
         self.clock.set(self.clock.get().later(ticks));
     }
@@ -170,7 +171,7 @@ impl Gateway {
         worker.is_ok_and(|mut worker| worker.store.tidy(self.clock.get()))
     }
 
-    /// The worker's memory is lost.
+    /// The worker loses its memory.
     pub fn crash(&self, worker: usize) {
         let Desk { rule, keys, worker } = &self.desks[worker];
         if let Ok(mut worker) = worker.try_borrow_mut() {
@@ -178,14 +179,14 @@ impl Gateway {
         }
     }
 
-    /// All workers give back what they hold.
+    /// All workers return their leases.
     pub fn close(&self) {
         for desk in &self.desks {
             desk.worker.borrow_mut().store.close(self.clock.get());
         }
     }
 
-    /// What shared data has left for a caller.
+    /// A caller's remaining permits in shared data.
     pub fn left(&self, caller: u64) -> u64 {
         let mut worker = open(&self.rule, self.desks[0].keys, self.data.clone());
         let reservation = worker.store.check(key(caller), 1, self.clock.get());
@@ -200,36 +201,37 @@ impl Gateway {
         self.books.borrow().get(&caller).map(|book| book.past.clone()).unwrap_or_default()
     }
 
-    /// Holds what everybody was given against what is promised.
+    /// Checks the admissions of all callers against the bound.
     pub fn judge(&self) {
         self.books.borrow().values().for_each(|book| self.rule.judge(&book.past));
     }
 }
 
 impl Gateway {
-    /// Sets the clock to so long after the start, and the wall clock to so much less.
+    /// Sets the clock to `ticks` after the start, and the wall clock `behind` it.
     pub fn set(&self, ticks: u64, behind: u64) {
         let now = START.later(ticks);
         self.clock.set(Now { wall: now.wall - behind, ..now });
     }
 
-    /// Whether a request in the first worker is admitted.
+    /// Returns true if the first worker admits a request.
     pub fn admits(&self, caller: u64) -> bool {
         self.request(0, caller).is_some_and(Decision::is_admitted)
     }
 
-    /// Sets the clock to so long after the start; nobody tidies up.
+    /// Sets the clock to `ticks` after the start, without maintenance.
     pub fn at(&self, ticks: u64) {
         self.clock.set(START.later(ticks));
     }
 
-    /// Requests until one is refused; how many were admitted.
+    /// Sends requests until one is refused. Returns the number of admitted ones.
     pub fn flood(&self, worker: usize) -> u64 {
         let admitted = |_: &u64| self.request(worker, 1).unwrap().is_admitted();
         (0..100_000).take_while(admitted).count() as u64
     }
 
-    /// Requests until the worker holds at least so many permits; how many were admitted.
+    /// Sends requests until the worker has leased at least this number of permits. Returns the
+    /// number of admitted ones.
     pub fn take(&self, worker: usize, permits: u64) -> u64 {
         let held = |given| 1000 - given - self.left(1);
         (1..)
@@ -248,7 +250,7 @@ pub fn open(rule: &Rule, keys: usize, data: Rc<dyn SharedData>) -> Worker {
     Worker { store, traffic: stores.traffic }
 }
 
-/// Shared data that counts how often it is asked.
+/// Shared data that counts reads.
 struct Counted {
     data: Rc<FakeSharedData>,
     asked: Rc<Cell<u64>>,
@@ -265,7 +267,7 @@ impl SharedData for Counted {
     }
 }
 
-/// Lets others in just before a worker writes.
+/// Runs `others` just before a worker writes.
 pub fn interrupt(
     gateway: &Rc<Gateway>,
     mut rng: Rng,

@@ -1,4 +1,4 @@
-//! Rules for tests, with what they promise.
+//! Rules for tests, with their bounds.
 
 use std::rc::Rc;
 
@@ -11,13 +11,13 @@ use fastrand::Rng;
 use crate::laws::bound::{self, Admission, Promise};
 use crate::laws::case::Case;
 
-/// A rule's numbers, and the algorithm made of them.
+/// A rule's quota and its algorithm.
 pub struct Rule {
     pub short: &'static str,
     pub entry: &'static Entry,
     pub quota: Quota,
     pub algorithm: Rc<dyn Algorithm>,
-    /// Whether all requests take the same.
+    /// Whether all requests have the same cost.
     pub is_even: bool,
 }
 
@@ -32,13 +32,13 @@ impl Rule {
         Some(Rule { short: entry.short, entry, quota, algorithm, is_even: true })
     }
 
-    /// Whether requests are held until their turn.
+    /// Returns true if requests are held until their turn.
     pub fn queues(&self) -> bool {
         bound::max_delay(self.short, &self.quota) > 0
     }
 
-    /// Any rule at all, or one whose permits last for some dozens of requests a second, so that
-    /// leases come and go.
+    /// Any rule, or one with a limit of some dozens of requests per second, so that leases begin
+    /// and end.
     pub fn random(entry: &'static Entry, rng: &mut Rng) -> Rule {
         if rng.u8(0..4) == 0 {
             let Case { quota, algorithm } = Case::random(entry, rng);
@@ -59,7 +59,7 @@ impl Rule {
         }
     }
 
-    /// What one more request takes.
+    /// The cost of the next request.
     pub fn cost(&self, rng: &mut Rng) -> u64 {
         match rng.u8(0..3) {
             _ if self.is_even => self.quota.cost,
@@ -69,7 +69,7 @@ impl Rule {
         }
     }
 
-    /// What a store counts by.
+    /// The parameters for a store.
     pub fn spec(&self, keys: usize) -> CounterSpec {
         let Rule { entry, algorithm, quota, is_even, .. } = self;
         let lends = (entry.can)(quota).leasing != Leasing::Never;
@@ -92,13 +92,13 @@ impl Rule {
         }
     }
 
-    /// Ticks of which some dozens pass while the permits are used up.
+    /// A step in ticks, of which some dozens pass while the permits are used up.
     pub fn pace(&self) -> u64 {
         let requests = (self.quota.rpu / self.quota.cost).max(1);
         (self.quota.period() / requests).max(1)
     }
 
-    /// Holds what one caller was given against what is promised.
+    /// Checks one caller's admissions against the bound.
     pub fn judge(&self, past: &[Admission]) {
         let mut past: Vec<Admission> = past.to_vec();
         past.sort_by_key(|one| one.at.mono);
@@ -113,7 +113,7 @@ impl Rule {
         bound::kept(self.short, &self.quota, past);
     }
 
-    /// What is left at `now` to a caller who was given this, if nobody ever forgets.
+    /// The remaining permits at `now` after these admissions, without any expiry.
     pub fn left(&self, past: &[Admission], now: Now) -> u64 {
         let mut state = vec![0; self.algorithm.words()];
         let mut new = state.clone();
