@@ -1,4 +1,4 @@
-//! What clients and access logs get to see.
+//! Responses to clients, and the state for access logs.
 
 use fastrand::Rng;
 
@@ -23,7 +23,7 @@ fn request() -> Request {
 const WEB: &[u8] = b"\x80\0\0\0\x28grpc-status:8\r\ngrpc-message:9 %25 by r\r\n";
 const WEB_TEXT: &str = "gAAAAChncnBjLXN0YXR1czo4DQpncnBjLW1lc3NhZ2U6OSAlMjUgYnkgcg0K";
 
-/// Sends plain requests in between, whose headers must not be those of the refusal before.
+/// Also sends plain requests, whose responses must not have the headers of an earlier refusal.
 #[test]
 fn rpc_clients_get_errors_of_their_protocol() {
     let mut vm = start("response: {problem: true, body: '9 % by {rule}'}", "algo: W");
@@ -57,7 +57,7 @@ fn rpc_clients_get_errors_of_their_protocol() {
     }
 }
 
-/// What the access log is told under a name.
+/// A field of the access log's state.
 fn told<'a>(state: &'a str, name: &str) -> &'a str {
     state.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap()
 }

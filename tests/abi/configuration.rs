@@ -12,7 +12,7 @@ fn admitted(vm: &mut Vm, requests: usize) -> usize {
     (0..requests).filter(|_| vm.request(&Request::get("/a")).is_admitted()).count()
 }
 
-/// What a configuration may cost, good or bad: less than a second of Envoy's time.
+/// Maximum cost of a configuration, valid or not: less than a second in Envoy.
 const MOST_FUEL: u64 = 15_000_000_000;
 const MOST_MEMORY: usize = 32 << 20;
 
@@ -39,7 +39,7 @@ fn no_document_takes_more_than_bounded_time_and_memory() {
     assert!(over.is_empty(), "{over:?}");
 }
 
-/// Documents that would take a careless reader for ever, or all memory.
+/// Documents that would cost a naive parser unbounded time or memory.
 fn bombs() -> Vec<(&'static str, String)> {
     let rule = "{actor: device, unit: second, rpu: 1, scope: local}";
     let ten = |level: usize| vec![format!("*a{}", level - 1); 10].join(", ");

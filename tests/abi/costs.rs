@@ -1,5 +1,4 @@
-//! What judging one accepted request costs: host calls, which are the dear part in Envoy, and
-//! fuel.
+//! The cost of an accepted request: host calls, the expensive part in Envoy, and fuel.
 
 mod features;
 mod gateway;
@@ -15,8 +14,8 @@ use host::request::Request;
 
 const SECOND: u64 = 1_000_000;
 
-/// The answer to a request in the middle of a second that has begun with one like it, so that
-/// callers, windows and the wall clock are known already.
+/// The result of a request shortly after an equal one in the same second, so that the caller, its
+/// window and the wall clock are cached.
 fn accepted(limits: &str, request: &Request) -> Answer {
     let mut host = Host::new(1);
     let mut vm = host.start_vm(&format!("limits: {limits}")).unwrap_or_else(|e| panic!("{e}"));
@@ -102,7 +101,7 @@ fn all_that_headers_say_costs_one_call() {
         let limits = format!("{}\nactors: {actors}", one("/x", actor, "TB"));
         assert_eq!(calls(&limits, &request), BTreeMap::from([CLOCK, ALL_HEADERS]), "{actor}");
     }
-    // Nobody brought a token, so there is nothing to judge.
+    // The request has no token, so the rule does not apply.
     let limits = format!("{}\nactors: {actors}", one("/x", "person", "TB"));
     assert_eq!(calls(&limits, &request), BTreeMap::from([ALL_HEADERS]));
     let conditions = "[{Url: /x, except: {headers: {x-probe: '1'}}, \
@@ -148,7 +147,7 @@ fn the_wall_clock_is_read_anew_once_a_second() {
         host.advance(100_000);
         reads.push(vm.request(&Request::get("/")).calls("clock_time_get"));
     }
-    // Between two reads of the other one.
+    // Between two reads by the other rule.
     assert_eq!(reads.iter().filter(|reads| **reads == 3).count(), 4, "{reads:?}");
     assert_eq!(reads.iter().sum::<u64>(), 48, "{reads:?}");
 }
@@ -175,8 +174,8 @@ fn the_timer_hands_over_what_was_counted_and_nothing_else_does() {
     assert!(!vm.has_timer(), "nothing new, nothing to hand over");
 }
 
-/// Fuel is the same on every machine; 1,000 are 20 to 50 ns in Envoy. The bounds lie a third above
-/// what was measured.
+/// Fuel is the same on every machine. 1,000 units take 20 to 50 ns in Envoy. The bounds are a third
+/// above the measured values.
 #[test]
 fn fuel_per_accepted_request() {
     let request = Request::get("/x").header("x-device-id", "5e1c9e0a-6f6b-4b1e-9a55-0d8f0c7c2f11");
@@ -198,7 +197,7 @@ fn fuel_per_accepted_request() {
     assert!(over.is_empty(), "{over:?}");
 }
 
-/// A rule may have as many plans as it likes: a request's own is found at once.
+/// The plan of a request is found in constant time.
 #[test]
 fn a_thousand_plans_cost_no_more_than_two() {
     let request = Request::get("/").header("x-device-id", "a").header("x-plan", "p1");
@@ -213,7 +212,8 @@ fn a_thousand_plans_cost_no_more_than_two() {
     assert!(many.fuel < few.fuel + few.fuel / 20, "{} and {}", few.fuel, many.fuel);
 }
 
-/// Ordinary claims, and hostile ones of 11 to 15 KB. The bounds lie a third above the measured fuel.
+/// Ordinary claims, and hostile ones of 11 to 15 KB. The bounds are a third above the measured
+/// fuel.
 #[test]
 fn fuel_per_token() {
     let usual = r#"{"iss":"https://login.example.com/realms/shop","aud":["shop","account"],"exp":1790000000,"iat":1789996400,

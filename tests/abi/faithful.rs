@@ -1,4 +1,4 @@
-//! The host itself: that it does what Envoy does, shown with filters of a few instructions.
+//! The simulated host has Envoy's semantics, shown with filters of a few instructions.
 
 mod timers;
 
@@ -10,7 +10,7 @@ use host::status::Status;
 use host::trap::StartError;
 use host::vm::Vm;
 
-/// A host of a filter in text form, which has the prelude's functions at hand.
+/// A host of a filter in text form, with the functions of the prelude.
 fn host(functions: &str) -> Host {
     let prelude = include_str!("faithful/prelude.wat");
     Host::with_module(&format!("(module {prelude} {functions})"), 0).unwrap()
@@ -107,8 +107,8 @@ fn a_reply_is_sent_after_the_call_has_returned_and_passes_its_own_filter() {
     assert_eq!(grpc.header("grpc-message"), Some("x-key"));
 }
 
-/// Holds every request. Each tick serves one context, the first stream's first: it looks at the
-/// header, resumes, and looks again.
+/// Holds every request. Each tick serves one context, beginning with the first stream's: it reads
+/// the header, resumes, and reads it again.
 const RESUME: &str = r#"
     (global $next (mut i32) (i32.const 2))
     (func $look (call $say
@@ -218,7 +218,7 @@ fn a_wrong_number_is_a_mismatch_only_where_the_key_exists() {
     assert_eq!(data.keys(), 1);
 }
 
-/// Calls `upstream` when it is configured, and looks at the answer.
+/// Calls `upstream` when it is configured, and reads the reply.
 const CALL: &str = r#"
     (func (export "proxy_on_configure") (param i32 i32) (result i32)
       (call $say (call $http_call (i32.const 112) (i32.const 8) (i32.const 128) (i32.const 72)

@@ -1,4 +1,4 @@
-//! Requests that are held: when they go on, how many at once, and what it costs to wait for them.
+//! Held requests: the instants and the number of resumptions, and the cost of waiting.
 
 use host::Host;
 use host::request::Request;
@@ -7,7 +7,7 @@ use host::vm::Vm;
 const SECOND: u64 = 1_000_000;
 const MILLISECOND: u64 = 1_000;
 
-/// Longest delay between a slot and the departure of its request.
+/// Maximum delay between a slot and the departure of its request.
 const LATEST: u64 = 2_000;
 
 /// A leaky bucket of `rpu` a second for each value of `x-device-id`.
@@ -27,12 +27,12 @@ fn open(vm: &mut Vm, caller: &str) -> u32 {
         .unwrap_or_else(|trap| panic!("{trap}"))
 }
 
-/// How long after `start` a request went on, in whole milliseconds.
+/// The time after `start` at which a request was resumed, in whole milliseconds.
 fn went_on(vm: &mut Vm, stream: u32, start: u64) -> Option<u64> {
     Some((vm.answer(stream).went_on? - start) / MILLISECOND)
 }
 
-/// Fails unless each stream went on within 2 ms of `slots`, in milliseconds from `start`.
+/// Fails unless each stream was resumed within 2 ms of `slots`, in milliseconds from `start`.
 #[track_caller]
 fn assert_slots(vm: &mut Vm, streams: &[u32], start: u64, slots: &[u64]) {
     for (number, (stream, slot)) in streams.iter().zip(slots).enumerate() {
@@ -42,7 +42,7 @@ fn assert_slots(vm: &mut Vm, streams: &[u32], start: u64, slots: &[u64]) {
     }
 }
 
-/// A third of a microsecond more or less for each slot would be a millisecond here.
+/// An error of a third of a microsecond per slot would be a millisecond here.
 #[test]
 fn slots_do_not_drift() {
     for scope in ["local", "gateway"] {
@@ -87,7 +87,7 @@ fn a_long_wait_costs_no_ticks_and_a_vm_without_any_has_no_timer() {
         let streams: Vec<u32> = (0..5).map(|_| open(&mut vm, "ann")).collect();
         vm.run(3 * SECOND);
         assert_slots(&mut vm, &streams, began, &[0, 500, 1000, 1500, 2000]);
-        // One for each that waits, and perhaps one for the counts.
+        // One for each waiting request, and possibly one for metrics.
         assert!((4..=5).contains(&vm.ticks()) && !vm.has_timer(), "{scope}: {}", vm.ticks());
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever a client sends is judged: no request traps the VM, and memory stays bounded.
+//! Any request is decided about: none traps the VM, and memory stays bounded.
 
 mod requests;
 
@@ -11,7 +11,7 @@ use host::request::Request;
 use host::vm::Vm;
 use requests::hostile;
 
-/// Reads everything that a request has: paths, hosts, methods, headers, and every kind of source.
+/// Reads all parts of a request: paths, hosts, methods, headers, and every kind of source.
 const CONFIG: &str = r#"
 keys: 1000
 log: refused
@@ -41,7 +41,7 @@ limits:
   rules: [{actor: all, unit: minute, rpu: 1000, algo: TB, scope: local}]
 "#;
 
-/// No request may cost more than a millisecond or two of Envoy's time.
+/// Maximum cost of a request: a millisecond or two in Envoy.
 const MOST_FUEL: u64 = 40_000_000;
 
 fn start(host: &mut Host) -> Vm {
@@ -82,7 +82,7 @@ fn thousands_of_hostile_requests() {
 
 #[test]
 fn thousands_of_headers_hide_none() {
-    // Envoy takes no more than 1,024 pairs or a mebibyte from a module, but hands out any number.
+    // Envoy accepts at most 1,024 pairs or a mebibyte from a module, but returns any number.
     let mut host = Host::new(6);
     let mut vm = start(&mut host);
     let crowd = (0..2_000).fold(Request::get("/"), |request, number| {

@@ -1,5 +1,5 @@
-//! The shipped module in a host that copies Envoy's semantics: seeded, deterministic, with every
-//! host call and instruction counted.
+//! The shipped module in a host with Envoy's semantics: seeded and deterministic. Every host call
+//! and instruction is counted.
 
 mod answers;
 mod configuration;

@@ -1,4 +1,4 @@
-//! Memory is bounded, and a full table hands nobody a fresh bucket.
+//! Memory is bounded, and callers get no fresh state from a full table.
 
 use host::Host;
 use host::request::Request;
@@ -18,7 +18,7 @@ fn send(vm: &mut Vm, caller: &str) -> bool {
 
 const PAGE: usize = 65_536;
 
-/// What the guest's memory grew by, beyond what requests take with a table of a single caller.
+/// Growth of the module's memory per caller, beyond that with a table for a single caller.
 fn bytes_per_caller(algo: &str) -> usize {
     const CALLERS: usize = 100_000;
     let memory = |keys, callers| {
@@ -33,7 +33,7 @@ fn bytes_per_caller(algo: &str) -> usize {
         vm.memory()
     };
     let (large, small) = (memory(CALLERS, CALLERS), memory(1, 2_000));
-    // Memory grows by whole pages; each measurement may be off by one.
+    // Memory grows by whole pages, so each measurement may differ by one.
     let bytes = (large - small).saturating_sub(2 * PAGE).div_ceil(CALLERS);
     println!("{algo}: {bytes} bytes");
     bytes

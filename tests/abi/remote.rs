@@ -1,4 +1,4 @@
-//! Rules from a configuration centre, with the shipped module.
+//! Rules from a configuration server, in the shipped module.
 
 use host::call_out::Response;
 use host::request::Request;
@@ -7,7 +7,7 @@ use host::{Host, Proxy};
 
 const SECOND: u64 = 1_000_000;
 
-/// The gateway's own rules, and a centre.
+/// The gateway's own rules and a configuration server.
 const CONFIG: &str = "
 limits: [{Url: /, rules: [{name: r, actor: all, unit: day, rpu: 1, algo: W, scope: local}]}]
 remote: {cluster: centre, authority: config.example.com, path: '/rules?v=1', timeout: 250ms}
@@ -120,14 +120,14 @@ fn looking_costs_one_small_read() {
     assert!(!calls.contains_key("proxy_get_shared_data"), "it was not time: {calls:?}");
 }
 
-/// Lets the centre serve a document, and all apply it.
+/// The server returns a document, and all VMs apply it.
 fn serve(host: &Host, proxy: &mut Proxy, text: &str) {
     host.advance(10 * SECOND);
     proxy.tick();
     assert_eq!(answer(proxy, host, &Response::new(200, text)), 1);
 }
 
-/// A filter in front may hold a request while the rules change.
+/// A preceding filter may hold a request while the rules change.
 #[test]
 fn a_request_that_arrives_late_is_judged_with_the_others_and_counted() {
     let mut host = host(15);
@@ -135,7 +135,7 @@ fn a_request_that_arrives_late_is_judged_with_the_others_and_counted() {
     vm.fire();
     let late: Vec<u32> = (0..3).map(|_| vm.begin(&Request::get("/")).unwrap()).collect();
     vm.answer_call_out(Response::new(200, &document(3))).unwrap();
-    // Under the rules that they began under one request passes in a day.
+    // Under their original rules one request per day passes.
     late.iter().for_each(|&stream| vm.arrive(stream).unwrap());
     let fates: Vec<bool> = late.iter().map(|&stream| vm.answer(stream).is_admitted()).collect();
     assert_eq!(fates, [true, false, false]);
@@ -148,7 +148,7 @@ fn a_request_that_arrives_late_is_judged_with_the_others_and_counted() {
     assert_eq!(host.gauge("diana.shop.rule.r.keys"), Some(1));
 }
 
-/// Documents after which the free blocks of a worker's memory have the sizes that the next documents need.
+/// The number of documents after which the free blocks of a worker's memory fit further documents.
 const SETTLED: usize = 320;
 
 #[test]
@@ -162,18 +162,18 @@ fn many_documents_leave_neither_memory_nor_keys_behind() {
         memory.push(proxy.workers[0].memory());
         keys.push(host.shared_keys());
     }
-    // One page more is allowed, by the places of free blocks. A leak of 220 bytes for each document takes two.
+    // Fragmentation may take one page more. A leak of 220 bytes per document would take two.
     let (before, after) = (memory[SETTLED], memory[memory.len() - 1]);
     assert!(after <= before + (1 << 16), "{before} before, {after} after");
     assert_eq!(keys[keys.len() - 1], keys[10], "{keys:?}");
 }
 
-/// Envoy keeps the metrics of a rule that is gone, so only their numbers may stay here.
+/// Envoy keeps the metrics of a removed rule. The module may only keep their ids.
 #[test]
 fn names_of_rules_that_are_gone_take_no_more_than_the_ids_of_their_metrics() {
     let mut host = host(20);
     let mut proxy = host.start_proxy(1, CONFIG).unwrap();
-    // Of a rule without requests.
+    // For a rule without requests.
     const METRICS: usize = 2;
     let mut serve_next = |numbers: std::ops::Range<u32>| {
         for number in numbers {
@@ -186,7 +186,7 @@ fn names_of_rules_that_are_gone_take_no_more_than_the_ids_of_their_metrics() {
     assert!(growth <= 4_000 * METRICS * 64, "{growth}");
 }
 
-/// A document with one rule of each of these numbers.
+/// A document with one rule per number.
 fn many_rules(path: &str, numbers: std::ops::Range<u32>) -> String {
     let rule = |number| format!("{{name: r{number}, actor: device, unit: day, rpu: 5}}");
     let rules: Vec<String> = numbers.map(rule).collect();

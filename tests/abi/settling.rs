@@ -1,5 +1,5 @@
-//! What requests turn out to use, by the shipped module: how it reads the end of a stream, what that costs, and that nothing
-//! is left of it.
+//! Settlement in the shipped module: reading the end of a stream, its cost, and the absence of
+//! leaks.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn ann() -> Request {
     Request::get("/").header("x-account-id", "ann")
 }
 
-/// Permits that are charged, as one more request learns, which uses nothing.
+/// The charged permits, read from the response to one more request without usage.
 fn charged(vm: &mut Vm) -> u64 {
     let stream = vm.open(&ann()).unwrap();
     let answer = vm.end(stream, Some((&[(":status", "503")], "x")), (Some(503), "x", 2)).unwrap();
@@ -42,7 +42,7 @@ const UPE: u64 = 1 << 23;
 const NC: u64 = 1 << 24;
 const DR: u64 = 1 << 28;
 
-/// The rows of what Envoy tells of the end of a stream.
+/// Envoy's reports of the end of a stream, with the expected usage.
 #[test]
 fn each_end_is_read() {
     let told: &[(&str, &str)] = &[(":status", "200"), ("x-used", "7")];
@@ -74,7 +74,7 @@ fn each_end_is_read() {
     }
 }
 
-/// Properties of another kind or length than ever seen are no numbers, and harm nobody.
+/// Properties of unexpected type or length are not numbers, and have no effect on other requests.
 #[test]
 fn whatever_the_host_says_is_no_trap() {
     let path: &[&str] = &["metadata", "filter_metadata", "ns", "used"];
@@ -85,7 +85,7 @@ fn whatever_the_host_says_is_no_trap() {
             let odd = ann().property(path, bytes).property(&["response", name], bytes);
             let stream = vm.open(&odd).unwrap();
             vm.close(stream).unwrap();
-            // Eight bytes may be the flags of an upstream that failed.
+            // Eight bytes may be the flags of a failed upstream.
             assert!([0, MOST].contains(&charged(&mut vm)), "{bytes:?} as {name}");
         }
     }
@@ -113,7 +113,7 @@ fn it_costs_a_few_questions() {
     let expected = BTreeMap::from([
         (CLOCK.0, 2),
         (ALL_HEADERS.0, request + response),
-        // Whether the upstream answered, when it did, and at the end.
+        // Whether the upstream responded, at the headers and at the end.
         ("proxy_get_property", 2),
     ]);
     assert_eq!(answer.calls, expected);
@@ -121,7 +121,8 @@ fn it_costs_a_few_questions() {
     assert!(answer.fuel < 55_000, "{}", answer.fuel);
 }
 
-/// What a worker keeps of open streams is bounded: beyond that they stay as they were reserved.
+/// The memory of a worker for open streams is bounded. Streams beyond the bound keep their
+/// reservations.
 #[test]
 fn three_hundred_thousand_open_streams_take_bounded_memory() {
     const OPEN: usize = 300_000;
@@ -138,7 +139,7 @@ fn three_hundred_thousand_open_streams_take_bounded_memory() {
         vm.memory() - before
     });
     println!("{} bytes for each, {} if it is settled", plain / OPEN, settled / OPEN);
-    // The SDK has a context for each open stream, and finds it in a table.
+    // The SDK has a context for each open stream, and a table of contexts.
     assert!(plain <= 20 << 20, "{plain}");
     assert!(settled <= 32 << 20, "{settled}");
 }

@@ -1,4 +1,4 @@
-//! Changes of the plugin's configuration: after any number of them, no trace of the old rules stays.
+//! Configuration updates: after any number of them, there is no trace of the old rules.
 
 use host::call_out::Response;
 use host::request::Request;
@@ -9,15 +9,15 @@ use kit::model::redis::Redis;
 const SECOND: u64 = 1_000_000;
 const MILLISECOND: u64 = SECOND / 1_000;
 
-/// Enough to see a leak of some three hundred bytes in each.
+/// Enough to detect a leak of some three hundred bytes per update.
 const MANY: usize = 400;
 
-/// By which the memory of a VM grows.
+/// The unit in which the memory of a VM grows.
 const PAGE: usize = 1 << 16;
 
 const RULES: usize = 5;
 
-/// Rules that each remember callers.
+/// Rules that store callers.
 fn config(number: usize) -> String {
     let limit = |rule| {
         format!(
@@ -67,12 +67,12 @@ fn modes(host: &Host) -> [u64; 2] {
         .map(|mode| host.gauge(&format!("diana.shop.mode.{mode}")).unwrap_or_default())
 }
 
-/// The main thread serves no requests, and its roots are never called.
+/// The main thread serves no requests, and its roots have no calls.
 #[test]
 fn memory_and_gauges_are_as_after_the_first() {
     let (mut host, mut redis) = (Host::new(40), Redis::default());
     host.add_cluster("redis");
-    // The record of the fingerprints of rules has its full length: otherwise it would grow until some eight
+    // The record of fingerprints has its full length. Otherwise it would grow for some eight
     // hundred updates of so few rules.
     host.shared_data().set(b"diana/1/shop/rules", &[0; 32 << 10], 0).unwrap();
     let mut proxy = host.start_proxy(1, &config(0)).unwrap();
@@ -88,8 +88,8 @@ fn memory_and_gauges_are_as_after_the_first() {
         proxy.run(MILLISECOND);
         answer_all(&mut proxy.workers[0], &mut redis, host.clock().wall());
     }
-    // The allocated bytes stay the same, by the law of the worker's configurations; but the places of free
-    // blocks may take one page more once.
+    // The allocated bytes are constant, as another test shows. Fragmentation may take one page
+    // more.
     assert!(worker[MANY - 1] <= worker[9] + PAGE, "{worker:?}");
     assert!(main[MANY - 1] <= main[9] + PAGE, "{main:?}");
     assert_eq!(modes(&host), [1, 0]);

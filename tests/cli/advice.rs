@@ -1,8 +1,8 @@
-//! What `diana check` advises.
+//! The advice of `diana check`.
 
 use crate::check::{GOOD, found, indented};
 
-/// What is too large for `kubectl apply` is told before it is tried.
+/// A file that is too large for `kubectl apply` gets advice.
 #[test]
 fn large_files_come_with_advice() {
     let of_size = |size: usize| format!("{GOOD}{}\n", "#".repeat(size - GOOD.len() - 1));
@@ -34,7 +34,7 @@ fn many_rules_get_the_number_of_their_series() {
     assert!(advised(500).contains("the metrics of 500 rules are 2000 series or more"));
 }
 
-/// The room of each rule is told where it falls, with a remedy.
+/// A reduced number of callers per rule gets advice with a remedy.
 #[test]
 fn many_local_rules_get_advice_on_their_room() {
     let advised = |scope: &str| {

@@ -11,7 +11,7 @@ pub const GOOD: &str =
 /// Its problem is in line 4, column 62.
 const BAD: &str = "limits:\n  - Url: /\n    rules:\n      - {name: all, actor: all, unit: second, rpu: 10, algo: TBB}\n";
 
-/// What the command finds in a file with this text, by its JSON.
+/// The findings of the command in a file with this text, from its JSON output.
 pub fn found(name: &str, text: &str) -> (Value, Option<i32>) {
     let folder = folder(&[(name, text)]);
     let ran = diana(&["check", "--format", "json", folder.join(name).to_str().unwrap()]);
@@ -23,7 +23,7 @@ fn place(finding: &Value) -> (u64, u64, &str) {
     (number("line"), number("column"), finding["path"].as_str().unwrap())
 }
 
-/// Text behind each line of which stand so many spaces.
+/// The text with each line indented by `spaces`.
 pub fn indented(text: &str, spaces: usize) -> String {
     text.lines().map(|line| format!("{}{line}\n", " ".repeat(spaces))).collect()
 }
@@ -32,7 +32,7 @@ pub fn indented(text: &str, spaces: usize) -> String {
 fn every_shipped_example_is_without_problems() {
     let ran = diana(&["check", "envoy"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    // Those of Envoy and Istio are looked into, not only read.
+    // The configurations inside files of Envoy and Istio are checked, too.
     for name in ["envoy/envoy.yaml", "envoy/istio/envoyfilter.yaml", "envoy/istio/wasmplugin.yaml"]
     {
         let text = fs::read_to_string(root().join(name)).unwrap();
@@ -46,7 +46,7 @@ fn every_shipped_example_is_without_problems() {
     }
 }
 
-/// Each way in which rules come to a proxy, with how far the rules are moved in it.
+/// Each kind of manifest, with the offset of the rules in it in lines and columns.
 fn manifests(rules: &str) -> Vec<(&'static str, String, u64, u64)> {
     let wasm = "typed_config:\n  config:\n    root_id: diana\n    vm_config: {vm_id: v}\n    configuration:\n";
     let value = format!(

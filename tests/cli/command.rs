@@ -1,4 +1,4 @@
-//! Runs the command, and what belongs to no part of it.
+//! Runs the command. Also tests of the whole command.
 
 use std::fs;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What the command said, and its exit code.
+/// The output of the command, and its exit code.
 #[derive(Debug)]
 pub struct Ran {
     pub out: String,
@@ -27,7 +27,7 @@ pub fn diana_in(folder: &Path, arguments: &[&str], input: &[u8]) -> Ran {
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
-    // Whether it reads all of it is its own affair.
+    // The command may end before it has read all input.
     let feed = std::thread::spawn(move || _ = stdin.write_all(&input));
     let output = child.wait_with_output().unwrap();
     feed.join().unwrap();
@@ -39,7 +39,7 @@ pub fn diana(arguments: &[&str]) -> Ran {
     with_input(arguments, b"")
 }
 
-/// The arguments of a command line, in which quotes hold together words with spaces.
+/// The arguments of a command line. Quotes group words with spaces.
 pub fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     for (number, part) in line.split('\'').enumerate() {
@@ -51,7 +51,7 @@ pub fn words(line: &str) -> Vec<&str> {
     words
 }
 
-/// Runs the command while nobody reads what it says: it ends without a complaint.
+/// Runs the command with a closed output pipe. It must end without an error.
 #[track_caller]
 pub fn ends_quietly_without_reader(arguments: &[&str]) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_diana"))

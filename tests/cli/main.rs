@@ -1,4 +1,4 @@
-//! The command `diana`, run as an operator runs it.
+//! Runs the command `diana` as an operator does.
 
 #![allow(
     clippy::unwrap_used,

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::command::{Ran, diana, folder, root, with_input};
 
-/// A request of a test, at milliseconds since the epoch.
+/// A request of a test. Times are milliseconds since the epoch.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub at: u64,
@@ -24,7 +24,7 @@ pub struct Asked {
     pub status: u16,
 }
 
-/// A request that took a millisecond and was answered with 200.
+/// A request of one millisecond with status 200.
 pub fn asked(at: u64, path: &str, account: u64) -> Asked {
     Asked { at, path: path.into(), account, took: 1, status: 200 }
 }
@@ -32,13 +32,13 @@ pub fn asked(at: u64, path: &str, account: u64) -> Asked {
 /// Tuesday, 24 November 2026, 06:00:00 UTC, in milliseconds.
 pub const BEGIN: u64 = 1_795_500_000_000;
 
-/// An instant as Envoy writes it.
+/// An instant in the format of Envoy.
 pub fn written(at: u64) -> String {
     let at = jiff::Timestamp::from_millisecond(at.cast_signed()).unwrap();
     at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
-/// A line of Envoy's own format. The account is the client's address, too.
+/// A line in Envoy's default format. The account is also the client address.
 pub fn envoy(asked: &Asked) -> String {
     let Asked { at, path, account, took, status } = asked;
     let [.., b, c, d] = account.to_be_bytes();
@@ -49,7 +49,7 @@ pub fn envoy(asked: &Asked) -> String {
     )
 }
 
-/// Writes rules and a log of Envoy's own format.
+/// Writes rules and a log in Envoy's default format.
 pub fn files(rules: &str, log: &[Asked]) -> (PathBuf, String, String) {
     let lines: Vec<String> = log.iter().map(envoy).collect();
     let folder = folder(&[("rules.yaml", rules), ("access.log", &(lines.join("\n") + "\n"))]);
@@ -58,7 +58,7 @@ pub fn files(rules: &str, log: &[Asked]) -> (PathBuf, String, String) {
     (folder, rules, log)
 }
 
-/// Replays a log of a test by these rules, in which column 14 has the account.
+/// The report about a log under these rules. Column 14 has the account.
 pub fn told(rules: &str, log: &[Asked], more: &[&str]) -> Value {
     let (_, rules, log) = files(rules, log);
     let ran = diana(
@@ -69,7 +69,7 @@ pub fn told(rules: &str, log: &[Asked], more: &[&str]) -> Value {
     serde_json::from_str(&ran.out).unwrap()
 }
 
-/// What became of each request, in the order in which they came, and the microseconds it waited.
+/// The decision about each request in order of arrival, with its wait in microseconds.
 pub fn decisions(rules: &str, log: &[Asked]) -> Vec<(String, u64)> {
     let (folder, rules, log) = files(rules, log);
     let lines = folder.join("decisions");
@@ -89,7 +89,7 @@ pub fn name(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A count of a rule.
+/// A count of a rule in a report.
 pub fn count(told: &Value, rule: &str, what: &str) -> u64 {
     let rules = told["rules"]["by_rule"].as_array().unwrap();
     let found = rules.iter().find(|one| one["rule"] == rule);
@@ -166,7 +166,7 @@ fn people_are_told_in_tables() {
     }
 }
 
-/// What the guide shows of a command that reads a made-up log is what it says.
+/// The output in the guide equals that of its command with a generated log.
 pub fn shows(name: &str) {
     let guide = fs::read_to_string(root().join("docs/guides/command.md")).unwrap();
     let is_it = |block: &&str| block.contains(&format!("| diana {name} "));

@@ -1,4 +1,4 @@
-//! `diana schema`, and the schema that lies in the repository.
+//! `diana schema`, and the schema in the repository.
 
 use std::fs;
 

@@ -1,6 +1,7 @@
-//! The output of the command: sessions in files, and a transcript next to each file.
+//! The output of the command: session files with a transcript next to each.
 //!
-//! A session is the text of `rules.yaml` and commands, each after `$ `, which run in the folder of that file.
+//! A session is the text of `rules.yaml` followed by commands, each after `$ `, which run in the
+//! folder of that file.
 
 use std::fmt::Write;
 

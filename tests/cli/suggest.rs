@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::command::{Ran, diana, folder};
 use crate::replay::{Asked, BEGIN, asked, count, envoy, name};
 
-/// A log in which caller n of some makes n requests in a minute, at once, and all that in two minutes.
+/// A log of two minutes. In each minute, caller n makes n requests at once.
 fn log(callers: u64) -> Vec<Asked> {
     let of = |minute: u64, caller: u64| {
         (0..caller).map(move |number| asked(BEGIN + minute * 60_000 + number, "/a", caller))
@@ -13,7 +13,7 @@ fn log(callers: u64) -> Vec<Asked> {
     (0..2).flat_map(|minute| (1..=callers).flat_map(move |caller| of(minute, caller))).collect()
 }
 
-/// Runs the command on a log of which column 14 has the account.
+/// Runs the command on a log. Column 14 has the account.
 fn suggest(log: &[Asked], more: &[&str]) -> Ran {
     let lines: Vec<String> = log.iter().map(envoy).collect();
     let folder = folder(&[("access.log", &lines.join("\n"))]);
@@ -39,7 +39,8 @@ fn the_limit_refuses_no_more_callers_than_it_may_and_one_less_would() {
     }
 }
 
-/// A replay of the same log by the rules that are suggested refuses as many callers as was said, whatever the log.
+/// A replay of the same log under the suggested rules refuses the reported number of callers, for
+/// any log.
 #[test]
 fn what_is_suggested_does_what_is_said() {
     let mut rng = fastrand::Rng::with_seed(7);
@@ -60,7 +61,7 @@ fn what_is_suggested_does_what_is_said() {
         let rules = told["rules"].as_str().unwrap();
         let replayed = crate::replay::told(rules, &log, &[]);
         assert_eq!(replayed["rules"]["refused_callers"].as_u64(), Some(refused), "{replayed:#}");
-        // One less a unit refuses more than are allowed.
+        // A limit lower by one refuses more callers than allowed.
         let limit = told["limit"].as_u64().unwrap();
         let less = rules.replace(&format!("rpu: {limit}"), &format!("rpu: {}", limit - 1));
         let replayed = crate::replay::told(&less, &log, &[]);
@@ -72,7 +73,7 @@ fn what_is_suggested_does_what_is_said() {
 fn all_of_the_output_is_rules() {
     let ran =
         suggest(&log(20), &["--actor", "header:x-account-id", "--url", "/a", "--refuse", "10%"]);
-    // Columns are as wide as what is in them.
+    // Columns are as wide as their content.
     let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let out: Vec<String> = ran.out.lines().map(|line| squeezed(line) + "\n").collect();
     let out = out.concat();
@@ -125,7 +126,7 @@ fn nothing_is_suggested_without_callers() {
     }
 }
 
-/// Requests in windows of the rules' own: a count that a replay agrees with.
+/// Windows are those of the rules, so a replay has the same counts.
 #[test]
 fn windows_are_those_of_the_algorithm() {
     // Three before a full minute, and three after it.

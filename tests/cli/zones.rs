@@ -1,4 +1,4 @@
-//! Names of time zones, which the filter does not know.
+//! Names of time zones, which the filter does not support.
 
 use crate::command::{diana, folder};
 use crate::replay::{BEGIN, asked, envoy, name};
@@ -25,7 +25,7 @@ fn a_name_becomes_the_rule_that_the_filter_takes() {
     );
 }
 
-/// Whatever the names' rules are, the filter reads them.
+/// The filter reads the rules of all names.
 #[test]
 fn every_zone_has_a_rule_that_is_understood() {
     let mut limits = String::new();

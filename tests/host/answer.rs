@@ -1,4 +1,4 @@
-//! What became of a request, and what judging it cost.
+//! The outcome of a request, and its cost.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use super::pairs::Headers;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// The request has not been decided about yet.
+    /// The request is pending.
     Held,
-    /// The request went on to the upstream.
+    /// The request passed to the upstream.
     Admitted,
-    /// The filter answered it.
+    /// The filter responded.
     Refused,
 }
 
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub fate: Fate,
-    /// When it went on to the upstream, by the monotonic clock.
+    /// When it passed to the upstream, on the monotonic clock.
     pub went_on: Option<u64>,
-    /// The headers that the client gets, `:status` included.
+    /// The headers that the client receives, including `:status`.
     pub headers: Headers,
     pub body: Vec<u8>,
     /// `%RESPONSE_CODE_DETAILS%`.
     pub details: String,
     pub filter_state: BTreeMap<String, Vec<u8>>,
     pub calls: Calls,
-    /// The work that the module did, in wasmi's unit.
+    /// The work of the module, in wasmi's unit.
     pub fuel: u64,
 }
 
@@ -59,7 +59,7 @@ impl Answer {
         self.header("retry-after")?.parse().ok()
     }
 
-    /// How often the module called a host function.
+    /// The number of calls of a host function.
     pub fn calls(&self, name: &str) -> u64 {
         self.calls.get(name).copied().unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! HTTP calls that the module made, for the test to answer.
+//! HTTP calls of the module, which tests answer.
 
 use super::pairs::Headers;
 
-/// A call under way. It belongs to a root, even where a stream made it.
+/// A pending call. It belongs to a root, even if a stream made it.
 #[derive(Debug, Clone)]
 pub struct CallOut {
     pub token: u32,
@@ -10,11 +10,11 @@ pub struct CallOut {
     pub cluster: String,
     pub headers: Headers,
     pub body: Vec<u8>,
-    /// Milliseconds; zero is none at all.
+    /// Milliseconds. Zero is no timeout.
     pub timeout: u32,
 }
 
-/// What came back. A call that was reset has no headers, and no body either.
+/// The response. A reset call has no headers and no body.
 #[derive(Debug, Clone, Default)]
 pub struct Response {
     pub headers: Headers,
@@ -30,8 +30,8 @@ pub struct CallOuts {
 }
 
 impl Response {
-    /// A response as an upstream sends it, and also as Envoy makes one up when it cannot connect
-    /// (503) or runs out of time (504).
+    /// A response of an upstream. Envoy also generates responses if it cannot connect (503) or
+    /// after a timeout (504).
     pub fn new(status: u16, body: &str) -> Response {
         Response {
             headers: vec![(":status".into(), status.to_string().into_bytes())],
@@ -39,7 +39,7 @@ impl Response {
         }
     }
 
-    /// The upstream went away in mid-response.
+    /// The upstream aborted the response.
     pub fn reset() -> Response {
         Response::default()
     }

@@ -1,4 +1,4 @@
-//! Every call into a VM, and what happens when it returns.
+//! Calls into a VM, and the actions after they return.
 
 use wasmi::{WasmParams, WasmResults};
 
@@ -6,16 +6,16 @@ use super::guest::Action;
 use super::trap::Trap;
 use super::vm::Vm;
 
-/// What one call may use up before it counts as hanging. Envoy has no such limit: it would hang.
+/// Maximum fuel of one call. Envoy has no such limit: it would hang.
 const FUEL: u64 = 40_000_000_000;
 
-/// How deeply calls may nest: V8's stack overflows when a few hundred streams are answered in one
-/// call, since each answer calls into the VM from within the previous one.
+/// Maximum nesting of calls. V8's stack overflows when one call responds to a few hundred streams,
+/// since each response calls into the VM from within the previous one.
 const DEPTH: u32 = 300;
 
 impl Vm {
-    /// Calls an export in context `id`, then runs what it deferred. An export that the module does
-    /// not have is not called.
+    /// Calls an export in context `id`, then runs its deferred actions. Does nothing if the module
+    /// lacks the export.
     pub(crate) fn call<P, R>(&mut self, export: &str, id: u32, args: P) -> Result<Option<R>, Trap>
     where
         P: WasmParams,
@@ -26,8 +26,8 @@ impl Vm {
         Ok(result.map(|(result, _)| result))
     }
 
-    /// Calls an export. The second result says whether it sent a local reply, after which the
-    /// stream goes no further whatever the export returned.
+    /// Calls an export. The second result is true if the call sent a local reply, which stops the
+    /// stream for any return value.
     pub(crate) fn enter<P, R>(
         &mut self,
         export: &str,
@@ -68,7 +68,7 @@ impl Vm {
         }
     }
 
-    /// Runs what calls have deferred, each in turn and each with whatever it defers itself.
+    /// Runs deferred actions in order, each followed by those that it defers itself.
     pub(crate) fn run_actions(&mut self) -> Result<(), Trap> {
         self.depth += 1;
         while let Some(action) = self.store.data_mut().actions.pop_front() {

@@ -1,4 +1,4 @@
-//! What the host keeps for one VM, and what its imports work on.
+//! The host's state of one VM.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,11 +15,11 @@ use super::status::Status;
 use super::stream::{Reply, Stream};
 use super::timer::{LATENESS, Timer};
 
-/// What all VMs of a process have in common.
+/// The state that all VMs of a process share.
 pub struct Outside {
     pub clock: Clock,
     pub shared_data: RefCell<SharedData>,
-    /// Runs another worker once, in the middle of a call.
+    /// Runs another worker once during a call.
     pub interruption: RefCell<Option<Interruption>>,
     pub metrics: RefCell<Metrics>,
     pub environment: RefCell<BTreeMap<String, String>>,
@@ -27,11 +27,11 @@ pub struct Outside {
     pub clusters: RefCell<BTreeMap<String, bool>>,
 }
 
-/// The accesses to shared data before it, and what runs then.
+/// The number of accesses to shared data before it, and the function to run.
 pub type Interruption = (u32, Box<dyn FnOnce()>);
 
 impl Outside {
-    /// Lets other workers run if it is their turn. To be called before each access to shared data.
+    /// Runs other workers if it is their turn. Call it before each access to shared data.
     pub fn interrupt(&self) {
         let waiting = self.interruption.take();
         match waiting {
@@ -42,7 +42,7 @@ impl Outside {
     }
 }
 
-/// One plugin configuration that is live in a VM.
+/// A live plugin configuration in a VM.
 pub struct Root {
     pub config: String,
     pub timer: Timer,
@@ -50,7 +50,7 @@ pub struct Root {
     pub configuring: bool,
 }
 
-/// What a call asked for that runs only after the call has returned.
+/// An action that a call defers until it has returned.
 pub enum Action {
     Resume(u32),
     Reply(u32, Reply),
@@ -59,7 +59,7 @@ pub enum Action {
 /// Calls of host functions by name.
 pub type Calls = BTreeMap<&'static str, u64>;
 
-/// Envoy's cap on the memory of a VM.
+/// Envoy's limit on the memory of a VM.
 const MEMORY_CAP: usize = 1 << 30;
 
 pub struct Guest {
@@ -68,33 +68,33 @@ pub struct Guest {
     pub allocate: Option<TypedFunc<u32, u32>>,
     pub limits: StoreLimits,
     pub random: Rng,
-    /// Replaces `random` in a VM without late timers.
+    /// Replaces `random` in a VM without timer delays.
     pub fixed_random: Option<u128>,
-    /// How late timers are.
+    /// The source of timer delays.
     lateness: Rng,
     pub root_id: String,
     pub roots: BTreeMap<u32, Root>,
     pub streams: BTreeMap<u32, Stream>,
-    /// Streams that ended at this instant of the monotonic clock: until the event loop comes round,
-    /// they are contexts still.
+    /// Streams that ended at this instant of the monotonic clock. They remain contexts until the
+    /// next iteration of the event loop.
     pub ended: (u64, BTreeSet<u32>),
-    /// The context that the host called.
+    /// The context of the host's call.
     pub current: u32,
-    /// The context that the module chose instead; zero is none.
+    /// The context that the module selected. Zero is none.
     pub effective: u32,
     /// While set, only the log, clocks, random bytes and the environment may be used.
     pub restricted: bool,
-    /// Set by a local reply: whatever the callback returns, the stream goes no further.
+    /// Set by a local reply, which stops the stream for any return value of the callback.
     pub stopped: bool,
     pub actions: VecDeque<Action>,
-    /// Most actions that were waiting when a call returned.
+    /// Maximum number of deferred actions when a call returned.
     pub most_deferred: usize,
     pub call_outs: CallOuts,
     pub metrics: BTreeMap<u32, (String, Kind)>,
     pub calls: Calls,
     pub fuel: u64,
     pub log: Vec<String>,
-    /// How often a timer has fired.
+    /// The number of expired timers.
     pub ticks: u64,
 }
 
@@ -127,7 +127,7 @@ impl Guest {
         }
     }
 
-    /// The context that a host function works on. An effective context that has gone is ignored.
+    /// The context of a host function. An effective context that has ended is ignored.
     pub fn context(&self) -> u32 {
         if self.is_context(self.effective) { self.effective } else { self.current }
     }
@@ -139,7 +139,7 @@ impl Guest {
             || *instant == self.outside.clock.monotonic() && ended.contains(&id)
     }
 
-    /// Forgets a stream that is over.
+    /// Removes a stream that has ended.
     pub fn end(&mut self, id: u32) {
         let now = self.outside.clock.monotonic();
         if self.ended.0 != now {
@@ -157,13 +157,13 @@ impl Guest {
         }
     }
 
-    /// The stream that a host function works on, if it is one.
+    /// The stream of a host function, if it concerns one.
     pub fn stream(&mut self) -> Option<&mut Stream> {
         let id = self.context();
         self.streams.get_mut(&id)
     }
 
-    /// The root that a host function works on: that of the stream, or the context itself.
+    /// The root of a host function: that of the stream, or the context itself.
     pub fn root_of_context(&self) -> u32 {
         let id = self.context();
         self.streams.get(&id).map_or(id, |stream| stream.root)

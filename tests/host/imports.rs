@@ -1,4 +1,4 @@
-//! Everything that a module may import. A module that imports anything else cannot be loaded.
+//! All functions that a module may import. A module with any other import cannot be loaded.
 
 mod context;
 mod general;
@@ -15,8 +15,8 @@ use wasmi::{Engine, Error, Linker};
 use super::guest::Guest;
 use super::memory::Call;
 
-/// Links host functions: counts the call, checks that it is allowed now, and turns its outcome
-/// into the number that the module gets.
+/// Links host functions. Each counts its calls, checks that it is allowed now, and converts its
+/// outcome into the status for the module.
 macro_rules! host_functions {
     ($linker:ident, $module:literal, $($name:ident($($arg:ident: $ty:ty),*);)*) => {$(
         $linker

@@ -1,5 +1,5 @@
-//! A proxy-wasm host that treats a module as Envoy does, with a clock that the test sets and
-//! everything that the module does to be looked at.
+//! A proxy-wasm host with Envoy's semantics. Tests set its clock and observe all effects of the
+//! module.
 
 pub mod answer;
 pub mod call_out;
@@ -34,7 +34,7 @@ use shared_data::SharedData;
 use trap::StartError;
 use vm::Vm;
 
-/// A proxy process: what its VMs share, and the module that they all run.
+/// A proxy process: the shared state of its VMs, and the module that they run.
 pub struct Host {
     outside: Rc<Outside>,
     module: Module,
@@ -43,9 +43,9 @@ pub struct Host {
     fixed_random: Option<u128>,
 }
 
-/// All VMs that a proxy runs.
+/// All VMs of a proxy.
 pub struct Proxy {
-    /// It is configured and ticks, but sees no requests.
+    /// Configured and called by timers, without requests.
     pub main: Vm,
     pub workers: Vec<Vm>,
 }
@@ -56,17 +56,17 @@ impl Proxy {
         [&mut self.main].into_iter().chain(&mut self.workers)
     }
 
-    /// Lets the timers of all VMs fire now.
+    /// Fires the timers of all VMs now.
     pub fn tick(&mut self) {
         self.vms().for_each(Vm::fire);
     }
 
-    /// What all VMs have logged.
+    /// The log lines of all VMs.
     pub fn log(&mut self) -> Vec<String> {
         self.vms().flat_map(|vm| vm.log()).collect()
     }
 
-    /// Lets time pass; timers fire as they come due.
+    /// Advances the clocks, and fires timers when they expire.
     pub fn run(&mut self, micros: u64) {
         let mut vms: Vec<&mut Vm> = self.workers.iter_mut().chain([&mut self.main]).collect();
         timer::run_all(&mut vms, micros).unwrap_or_else(|trap| panic!("{trap}"));
@@ -77,13 +77,13 @@ impl Proxy {
 pub const ROOT_ID: &str = "shop";
 
 impl Host {
-    /// A host of the shipped module. Equal seeds give equal runs.
+    /// A host of the shipped module. Equal seeds produce equal runs.
     pub fn new(seed: u64) -> Host {
         static SHIPPED: OnceLock<Module> = OnceLock::new();
         Host::of(SHIPPED.get_or_init(shipped).clone(), seed)
     }
 
-    /// A host of some other module, in binary or text form.
+    /// A host of another module, in binary or text form.
     pub fn with_module(wasm: &str, seed: u64) -> Result<Host, StartError> {
         let module = Module::new(&engine(), wasm);
         let module = module.map_err(|error| StartError::Unloadable(error.to_string()))?;
@@ -104,7 +104,7 @@ impl Host {
         Host { outside: Rc::new(outside), module, linker, random, fixed_random: None }
     }
 
-    /// The callbacks that the module exports, in the order of their names.
+    /// The callbacks that the module exports, sorted by name.
     pub fn callbacks(&self) -> Vec<&str> {
         let names = self.module.exports().map(|export| export.name());
         let mut names: Vec<&str> = names.filter(|name| name.starts_with("proxy_on_")).collect();
@@ -121,12 +121,12 @@ impl Host {
         Ok(vm)
     }
 
-    /// Gives VMs that are started from now on these random bits whenever they read some, and timers that are never late.
+    /// Subsequently started VMs get these random bits at every read, and timers without delay.
     pub fn fix_random(&mut self, bits: u128) {
         self.fixed_random = Some(bits);
     }
 
-    /// Starts all VMs of a proxy, after a throw-away one has accepted the configuration.
+    /// Starts all VMs of a proxy, after a temporary one has validated the configuration.
     pub fn start_proxy(&mut self, workers: usize, config: &str) -> Result<Proxy, StartError> {
         drop(self.start_vm(config)?);
         let main = self.start_vm(config)?;
@@ -138,12 +138,12 @@ impl Host {
         &self.outside.clock
     }
 
-    /// Lets time pass.
+    /// Advances the clocks.
     pub fn advance(&self, micros: u64) {
         self.outside.clock.advance(micros);
     }
 
-    /// Runs `other` in the middle of the next call of a VM, after `accesses` accesses to shared data.
+    /// Runs `other` during the next call of a VM, after `accesses` accesses to shared data.
     pub fn interrupt_after(&self, accesses: u32, other: Box<dyn FnOnce()>) {
         *self.outside.interruption.borrow_mut() = Some((accesses, other));
     }
@@ -167,27 +167,27 @@ impl Host {
         self.outside.metrics.borrow().names().map(str::to_owned).collect()
     }
 
-    /// What all VMs share.
+    /// The shared data of all VMs.
     pub fn shared_data(&self) -> RefMut<'_, SharedData> {
         self.outside.shared_data.borrow_mut()
     }
 
-    /// How many keys shared data holds.
+    /// The number of keys in shared data.
     pub fn shared_keys(&self) -> usize {
         self.outside.shared_data.borrow().keys()
     }
 
-    /// Sets a variable of the environment that VMs see.
+    /// Sets an environment variable of VMs.
     pub fn set_environment(&self, name: &str, value: &str) {
         self.outside.environment.borrow_mut().insert(name.into(), value.into());
     }
 
-    /// Makes a cluster known, so that it can be called.
+    /// Adds a cluster, so that it can be called.
     pub fn add_cluster(&self, name: &str) {
         self.outside.clusters.borrow_mut().insert(name.into(), true);
     }
 
-    /// Takes all endpoints from a cluster, which stays known.
+    /// Removes all endpoints of a cluster, which still exists.
     pub fn empty_cluster(&self, name: &str) {
         self.outside.clusters.borrow_mut().insert(name.into(), false);
     }
@@ -196,7 +196,7 @@ impl Host {
 fn engine() -> Engine {
     let mut config = Config::default();
     config.consume_fuel(true);
-    // Compiling on first use would be charged to whichever request comes first.
+    // Compiling on first use would be charged to the first request.
     config.compilation_mode(CompilationMode::Eager);
     config.set_max_recursion_depth(10_000);
     Engine::new(&config)

@@ -1,4 +1,4 @@
-//! The module's memory, as host functions see it.
+//! Access of host functions to the module's memory.
 
 use wasmi::{AsContext, AsContextMut, Caller, Memory};
 
@@ -7,14 +7,14 @@ use super::status::{Fail, Outcome, Status};
 
 pub type Call<'a> = Caller<'a, Guest>;
 
-/// Bytes that the module passed.
+/// Bytes from the module.
 pub fn read(call: &Call, at: u32, size: u32) -> Result<Vec<u8>, Fail> {
     let mut bytes = vec![0; size as usize];
     memory(call).read(call.as_context(), at as usize, &mut bytes).map_err(|_| outside())?;
     Ok(bytes)
 }
 
-/// Text that the module passed.
+/// Text from the module.
 pub fn text(call: &Call, at: u32, size: u32) -> Result<String, Fail> {
     Ok(String::from_utf8_lossy(&read(call, at, size)?).into_owned())
 }
@@ -31,8 +31,8 @@ pub fn write_u64(call: &mut Call, at: u32, value: u64) -> Outcome {
     write(call, at, &value.to_le_bytes())
 }
 
-/// Hands bytes over in memory that the module allocates, and tells it where they are. Nothing is
-/// allocated for no bytes.
+/// Copies bytes into memory that the module allocates, and writes their position and size. Empty
+/// bytes are not allocated.
 pub fn give(call: &mut Call, bytes: &[u8], address: u32, size: u32) -> Outcome {
     let mut at = 0;
     if !bytes.is_empty() {

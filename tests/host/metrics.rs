@@ -17,7 +17,7 @@ impl Kind {
     }
 }
 
-/// All metrics of the process. A histogram keeps the number of its records, which nobody reads.
+/// All metrics of the process. A histogram only counts its records.
 #[derive(Default)]
 pub struct Metrics {
     values: BTreeMap<(String, Kind), u64>,
@@ -56,7 +56,7 @@ impl Metrics {
         self.values.get(&(name.into(), kind)).copied()
     }
 
-    /// Every name that was ever defined.
+    /// All defined names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(|(name, _)| name.as_str())
     }

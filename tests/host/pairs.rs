@@ -1,4 +1,5 @@
-//! Header maps as the ABI passes them: a count, the sizes, then names and values, each ended by NUL.
+//! The encoding of header maps in the ABI: a count, the sizes, then names and values, each
+//! terminated by NUL.
 
 /// Names are lower case; values are bytes.
 pub type Headers = Vec<(String, Vec<u8>)>;
@@ -21,7 +22,7 @@ pub fn encode(headers: &Headers) -> Vec<u8> {
     bytes
 }
 
-/// What a module passed, or nothing at all if it is malformed, as Envoy does.
+/// Decodes a map from a module. Empty if it is malformed, as in Envoy.
 pub fn decode(bytes: &[u8]) -> Headers {
     try_decode(bytes).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a client sends, as a test writes it.
+//! A client's request in a test.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub struct Request {
     pub headers: Headers,
     /// Values by path, its segments joined by NUL.
     pub properties: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// What a broken host hands out for all headers at once.
+    /// The encoded headers of a faulty host.
     pub garbled: Option<Vec<u8>>,
 }
 
@@ -25,24 +25,24 @@ impl Request {
             .from("192.0.2.1:40000")
     }
 
-    /// Adds a header, a further one if there is one of that name.
+    /// Adds a header, in addition to others of that name.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Request {
         self.headers.push((name.to_lowercase(), value.as_ref().to_vec()));
         self
     }
 
-    /// As a broken host hands the headers out.
+    /// Replaces the encoded headers, as a faulty host might.
     pub fn garbled(self, bytes: impl Into<Vec<u8>>) -> Request {
         Request { garbled: Some(bytes.into()), ..self }
     }
 
-    /// Takes a header away, such as `:path`.
+    /// Removes a header, such as `:path`.
     pub fn without(mut self, name: &str) -> Request {
         self.headers.retain(|(found, _)| found != name);
         self
     }
 
-    /// The client's address and port.
+    /// Sets the client's address and port.
     pub fn from(self, address: &str) -> Request {
         self.property(&["source", "address"], address)
     }
@@ -52,7 +52,7 @@ impl Request {
         self
     }
 
-    /// All values of a header, joined by commas as Envoy's property has them.
+    /// All values of a header, joined by commas like Envoy's property.
     pub fn joined(&self, name: &[u8]) -> Option<Vec<u8>> {
         let name = name.to_ascii_lowercase();
         let values: Vec<&[u8]> = self

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::status::Status;
 
-/// Values with the number of the write that stored them. Nothing can ever be deleted.
+/// Values with the number of their write. Keys cannot be deleted.
 #[derive(Default)]
 pub struct SharedData {
     entries: BTreeMap<Vec<u8>, (Vec<u8>, u32)>,
@@ -16,8 +16,8 @@ impl SharedData {
         self.entries.get(key)
     }
 
-    /// Stores `value`. A `cas` of zero overwrites blindly, and so does any other on an absent key:
-    /// the comparison is made only where there is something to compare with.
+    /// Stores `value`. A `cas` of zero overwrites unconditionally, and so does any other on an
+    /// absent key.
     pub fn set(&mut self, key: &[u8], value: &[u8], cas: u32) -> Result<(), Status> {
         if let Some((_, current)) = self.entries.get(key)
             && cas != 0
@@ -30,7 +30,7 @@ impl SharedData {
         Ok(())
     }
 
-    /// How many keys there are, which only ever grows.
+    /// The number of keys, which never decreases.
     pub fn keys(&self) -> usize {
         self.entries.len()
     }

@@ -1,4 +1,4 @@
-//! What a host function hands back to the module.
+//! Results of host functions.
 
 /// The statuses of the ABI that this host uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,8 +11,7 @@ pub enum Status {
     Unimplemented = 12,
 }
 
-/// Why a host function did not do its work: a status, which the module sees, or a trap, which it
-/// does not survive.
+/// Why a host function failed: a status for the module, or a trap that ends it.
 pub enum Fail {
     Status(Status),
     Trap(wasmi::Error),
@@ -32,7 +31,7 @@ impl From<wasmi::Error> for Fail {
 
 pub type Outcome = Result<(), Fail>;
 
-/// The number that the module gets.
+/// The result for the module.
 pub fn to_wasm(outcome: Outcome) -> Result<u32, wasmi::Error> {
     match outcome {
         Ok(()) => Ok(0),

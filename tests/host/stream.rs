@@ -8,7 +8,7 @@ use super::request::Request;
 use super::trap::Trap;
 use super::vm::Vm;
 
-/// A local reply as the module asked for it.
+/// A local reply of the module.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u32,
@@ -21,15 +21,15 @@ pub struct Reply {
 pub struct Stream {
     pub root: u32,
     pub request: Request,
-    /// Whether the module can see the request's headers now.
+    /// Whether the module can read the request's headers now.
     pub is_readable: bool,
-    /// The response's headers, while the module can see them.
+    /// The response's headers, while the module can read them.
     pub response: Option<Headers>,
     pub filter_state: BTreeMap<String, Vec<u8>>,
     pub fate: Fate,
-    /// When it went on to the upstream, by the monotonic clock.
+    /// When it passed to the upstream, on the monotonic clock.
     pub went_on: Option<u64>,
-    /// What the client got, without filter state and costs.
+    /// The response to the client.
     sent: (Headers, Vec<u8>, String),
 }
 
@@ -48,11 +48,11 @@ impl Stream {
     }
 }
 
-/// The module's word for "go on".
+/// The module's result to continue.
 const CONTINUE: u32 = 0;
 
 impl Vm {
-    /// Sends a request from beginning to end.
+    /// Sends a request, and ends its stream.
     pub fn request(&mut self, request: &Request) -> Answer {
         self.try_request(request).unwrap_or_else(|trap| panic!("{request:?}\n{trap}"))
     }
@@ -63,14 +63,14 @@ impl Vm {
         self.close(stream)
     }
 
-    /// Begins a stream; the module judges its headers. It stays open until it is closed.
+    /// Begins a stream, and the module processes its headers. It stays open until it is closed.
     pub fn open(&mut self, request: &Request) -> Result<u32, Trap> {
         let id = self.begin(request)?;
         self.arrive(id)?;
         Ok(id)
     }
 
-    /// Begins a stream whose headers a filter in front does not pass on yet.
+    /// Begins a stream with headers that a preceding filter still holds.
     pub fn begin(&mut self, request: &Request) -> Result<u32, Trap> {
         let (id, root) = (self.next_id(), self.root());
         self.guest().streams.insert(id, Stream::new(root, request));
@@ -91,7 +91,7 @@ impl Vm {
         Ok(())
     }
 
-    /// What has become of a stream so far.
+    /// The outcome of a stream so far.
     pub fn answer(&mut self, id: u32) -> Answer {
         let (calls, fuel) = (self.guest().calls.clone(), self.guest().fuel);
         let stream = self.stream(id);
@@ -121,13 +121,13 @@ impl Vm {
         self.guest().streams.contains_key(&id)
     }
 
-    /// The request's headers as they are now: as the upstream gets them, once it went on.
+    /// The current headers of the request. After it has passed, those for the upstream.
     pub fn upstream_headers(&mut self, id: u32) -> Headers {
         self.stream(id).request.headers.clone()
     }
 
-    /// Ends a stream: after the upstream's response if the request was admitted, or because its
-    /// client has left if it is still held.
+    /// Ends a stream: after the upstream's response if the request was admitted, or because the
+    /// client left if it is still held.
     pub fn close(&mut self, id: u32) -> Result<Answer, Trap> {
         if self.stream(id).fate == Fate::Admitted {
             let response = vec![(":status".to_owned(), b"200".to_vec())];
@@ -139,8 +139,9 @@ impl Vm {
         Ok(answer)
     }
 
-    /// Ends a stream whose request was admitted in some way: what the response's headers are, if there is any, and why
-    /// there is one; and its status, what Envoy calls the reason, and its flags when it is over.
+    /// Ends a stream of an admitted request. `response` has the headers and their reason, if there
+    /// is a response. The last argument has the status, Envoy's response code details and its flags
+    /// at the end.
     pub fn end(
         &mut self,
         id: u32,
@@ -167,7 +168,7 @@ impl Vm {
         Ok(answer)
     }
 
-    /// Tells the module that a stream is over.
+    /// Notifies the module of the end of a stream.
     pub(crate) fn finish(&mut self, id: u32) -> Result<(), Trap> {
         let has_left = self.stream(id).fate == Fate::Held;
         self.stream(id).is_readable = !has_left;
@@ -182,7 +183,7 @@ impl Vm {
         self.guest().streams.get_mut(&id).expect("the stream is open")
     }
 
-    /// Lets a held request go on. A stream that is over does nothing.
+    /// Resumes a held request. Does nothing if its stream has ended.
     pub(crate) fn resume(&mut self, id: u32) {
         let now = self.guest().outside.clock.monotonic();
         let stream = self.guest().streams.get_mut(&id).filter(|stream| stream.fate == Fate::Held);
@@ -193,7 +194,7 @@ impl Vm {
         }
     }
 
-    /// Sends a local reply. The filter that sent it sees its headers pass like any response's.
+    /// Sends a local reply. The filter also sees its headers, as those of any response.
     pub(crate) fn reply(&mut self, id: u32, reply: Reply) -> Result<(), Trap> {
         let stream = self.guest().streams.get_mut(&id).filter(|stream| stream.fate == Fate::Held);
         let Some(stream) = stream else { return Ok(()) };
@@ -214,8 +215,8 @@ impl Vm {
     }
 }
 
-/// What Envoy makes of a reply: gRPC clients get 200 with the status and the body in headers, unless the reply has
-/// them there itself.
+/// Envoy's conversion of a reply: gRPC clients get 200 with the status and the body in headers,
+/// unless the reply already has these headers.
 fn local_reply(reply: Reply, is_grpc: bool) -> (Headers, Vec<u8>, String) {
     let text = |name: &str, value: String| (name.to_owned(), value.into_bytes());
     let added = reply.headers.into_iter().filter(|(name, _)| name != "content-length");
@@ -244,7 +245,7 @@ fn local_reply(reply: Reply, is_grpc: bool) -> (Headers, Vec<u8>, String) {
     (headers, reply.body, reply.details)
 }
 
-/// Envoy's translation where the module names no gRPC status.
+/// Envoy's gRPC status for an HTTP status, if the module sets none.
 fn grpc_status(status: u32) -> u32 {
     match status {
         400 => 13,

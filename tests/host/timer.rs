@@ -1,5 +1,5 @@
-//! Timers: each root of a VM has one, which fires again and again, each time a whole number of
-//! milliseconds after the call before has returned.
+//! Timers. Each root of a VM has one. It expires periodically, a whole number of milliseconds after
+//! the previous call has returned.
 
 use std::rc::Rc;
 
@@ -8,20 +8,20 @@ use super::vm::Vm;
 
 const MILLISECOND: u64 = 1_000;
 
-/// How late Envoy's event loop is at the most when it has nothing else to do.
+/// Maximum delay of Envoy's event loop when it is idle.
 pub const LATENESS: u64 = MILLISECOND;
 
 /// One root's timer.
 #[derive(Debug, Default)]
 pub struct Timer {
-    /// Milliseconds; zero is off.
+    /// Milliseconds. Zero is off.
     period: u32,
-    /// When it fires, by the monotonic clock.
+    /// When it expires, on the monotonic clock.
     due: u64,
 }
 
 impl Timer {
-    /// Starts it anew, or stops it.
+    /// Restarts or stops it.
     pub fn set(&mut self, period: u32, now: u64, late: u64) {
         self.period = period;
         self.due = now + u64::from(period) * MILLISECOND + late;
@@ -37,7 +37,7 @@ impl Timer {
 }
 
 impl Vm {
-    /// Lets time pass in this VM, whose timers fire as they come due.
+    /// Advances the clock for this VM, and fires timers when they expire.
     pub fn run(&mut self, micros: u64) {
         self.try_run(micros).unwrap_or_else(|trap| panic!("{trap}"));
     }
@@ -46,24 +46,24 @@ impl Vm {
         run_all(&mut [self], micros)
     }
 
-    /// Milliseconds between ticks of the root in force; zero is no timer.
+    /// The period of the current root in milliseconds. Zero is no timer.
     pub fn tick_period(&mut self) -> u32 {
         let id = self.root();
         self.guest().roots.get(&id).map_or(0, |root| root.timer.period())
     }
 
-    /// Whether any root, old ones included, is going to tick.
+    /// Returns true if any root, including old ones, has a timer.
     pub fn has_timer(&mut self) -> bool {
         self.next_tick().is_some()
     }
 
-    /// The next timer: when it fires, by the monotonic clock, and its root.
+    /// The next timer: its expiry on the monotonic clock, and its root.
     pub fn next_tick(&mut self) -> Option<(u64, u32)> {
         let roots = self.guest().roots.iter();
         roots.filter_map(|(id, root)| Some((root.timer.due()?, *id))).min()
     }
 
-    /// Lets the timer of every root fire now that has one, old roots included.
+    /// Fires the timers of all roots now, including old ones.
     pub fn fire(&mut self) {
         let roots = self.guest().roots.iter().filter(|(_, root)| root.timer.period() > 0);
         let roots: Vec<u32> = roots.map(|(id, _)| *id).collect();
@@ -72,7 +72,7 @@ impl Vm {
         }
     }
 
-    /// Lets the timer of one root fire.
+    /// Fires the timer of one root.
     pub fn tick(&mut self, root: u32) -> Result<(), Trap> {
         self.guest().ticks += 1;
         self.call::<_, ()>("proxy_on_tick", root, root)?;
@@ -82,7 +82,7 @@ impl Vm {
     }
 }
 
-/// Lets time pass in several VMs of one process.
+/// Advances the clock for several VMs of one process.
 pub fn run_all(vms: &mut [&mut Vm], micros: u64) -> Result<(), Trap> {
     let Some(first) = vms.first_mut() else { return Ok(()) };
     let outside = Rc::clone(&first.guest().outside);

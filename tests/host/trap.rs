@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Display};
 
-/// How many of the last log lines a trap shows.
+/// The number of log lines in a trap's message.
 const LINES: usize = 10;
 
-/// The VM died in a call; nothing can be done with it any more.
+/// The VM died in a call, and is unusable.
 #[derive(Debug, Clone)]
 pub struct Trap {
     pub call: String,
@@ -26,12 +26,12 @@ impl Display for Trap {
     }
 }
 
-/// Why a configuration did not come into force.
+/// Why a configuration was not applied.
 #[derive(Debug, Clone)]
 pub enum StartError {
-    /// The module lacks something of the host's, or is not a filter.
+    /// The module has an unknown import, or is not a filter.
     Unloadable(String),
-    /// The module said no; these are the lines that it logged meanwhile.
+    /// The module refused it, and logged these lines.
     Refused(Vec<String>),
     Trapped(Trap),
 }

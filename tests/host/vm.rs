@@ -1,4 +1,4 @@
-//! One VM: a worker's, the main thread's, or the throw-away one that validates a configuration.
+//! One VM: of a worker, of the main thread, or the temporary one that validates a configuration.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Loads the module and runs its initialisation; nothing is configured yet.
+    /// Loads and initialises the module, without a configuration.
     pub(crate) fn load(
         module: &Module,
         linker: &Linker<Guest>,
@@ -44,9 +44,9 @@ impl Vm {
         Ok(vm)
     }
 
-    /// Puts a configuration into force: requests from now on are its; streams that are open stay
-    /// with the root that they began on. A refused one changes nothing, and one that is live
-    /// already is taken up again without asking the module.
+    /// Applies a configuration to new requests. Open streams stay with their root. A refused
+    /// configuration changes nothing. One that is already live is reused without a call of the
+    /// module.
     pub fn configure(&mut self, config: &str) -> Result<(), StartError> {
         let live = self.guest().roots.iter().find(|(_, root)| root.config == config);
         if let Some((id, _)) = live {
@@ -71,31 +71,30 @@ impl Vm {
         Ok(())
     }
 
-    /// The root that gets the requests from now on, until a configuration is put into force.
+    /// The root of new requests, until the next configuration.
     pub fn in_force(&self) -> u32 {
         self.root
     }
 
-    /// All roots, those that drain included.
+    /// All roots, including those that drain.
     pub fn roots(&mut self) -> Vec<u32> {
         self.guest().roots.keys().copied().collect()
     }
 
-    /// Sends the requests from now on to another root of this VM, as they come by another listener.
+    /// Sends new requests to another root of this VM, as another listener does.
     pub fn turn_to(&mut self, root: u32) {
         assert!(self.guest().roots.contains_key(&root), "root {root} is live");
         self.root = root;
     }
 
-    /// The end of the drain time after a change: roots that are not in force end, and with them
-    /// the streams that are still theirs.
+    /// Ends the drain time after a change: old roots end, together with their streams.
     pub fn end_drain(&mut self) -> Result<(), Trap> {
         let in_force = self.root;
         let old = self.guest().roots.keys().copied().filter(|id| *id != in_force);
         old.collect::<Vec<u32>>().into_iter().try_for_each(|id| self.end_root(id))
     }
 
-    /// Ends one root, and with it the streams that are still its own.
+    /// Ends one root, together with its streams.
     pub fn end_root(&mut self, id: u32) -> Result<(), Trap> {
         let streams = self.guest().streams.iter().filter(|(_, stream)| stream.root == id);
         let streams: Vec<u32> = streams.map(|(stream, _)| *stream).collect();
@@ -107,22 +106,22 @@ impl Vm {
         assert_ne!(done, Some(0), "this host does not wait for proxy_done");
         self.call::<_, ()>("proxy_on_delete", id, id)?;
         self.guest().roots.remove(&id);
-        // Nobody is told of the answers to its calls.
+        // Replies to its calls are dropped.
         self.guest().call_outs.open.retain(|call| call.root != id);
         Ok(())
     }
 
-    /// Calls over HTTP that await an answer.
+    /// Pending HTTP calls.
     pub fn call_outs(&mut self) -> &[CallOut] {
         &self.guest().call_outs.open
     }
 
-    /// Answers the oldest call over HTTP.
+    /// Answers the oldest HTTP call.
     pub fn answer_call_out(&mut self, response: Response) -> Result<(), Trap> {
         self.answer_call_out_at(0, response)
     }
 
-    /// Answers another one of them.
+    /// Answers the HTTP call at an index.
     pub fn answer_call_out_at(&mut self, place: usize, response: Response) -> Result<(), Trap> {
         let call = self.guest().call_outs.open.remove(place);
         let headers = u32::try_from(response.headers.len()).expect("few headers");
@@ -134,18 +133,18 @@ impl Vm {
         Ok(())
     }
 
-    /// Bytes of memory that the module has.
+    /// The module's memory in bytes.
     pub fn memory(&self) -> usize {
         let memory = self.store.data().memory.expect("the module is loaded");
         memory.data_size(&self.store)
     }
 
-    /// How often a timer has fired.
+    /// The number of expired timers.
     pub fn ticks(&self) -> u64 {
         self.store.data().ticks
     }
 
-    /// Most requests that one call let go on or answered.
+    /// Maximum number of requests that one call resumed or responded to.
     pub fn most_at_once(&self) -> usize {
         self.store.data().most_deferred
     }
@@ -159,7 +158,7 @@ impl Vm {
         self.store.data().log.clone()
     }
 
-    /// Host calls and fuel since the counting began.
+    /// Host calls and fuel since the counters were reset.
     pub fn counted(&self) -> (&Calls, u64) {
         (&self.store.data().calls, self.store.data().fuel)
     }

@@ -1,4 +1,4 @@
-//! Bans that Redis counts, against the step in Rust.
+//! Bans in Redis, compared with the step in Rust.
 
 use diana_policy::ban::WORDS;
 use diana_policy::decision::Retry;
@@ -12,7 +12,7 @@ use kit::rules::{Rule, today, trip_about, trip_of};
 use kit::seed;
 use kit::server::Server;
 
-/// Counts so many refusals of a caller; with none it only looks.
+/// Counts refusals of a caller. With zero it only reads.
 fn count(ban: &Ban, caller: u64, refusals: u64) -> Refusals {
     Refusals {
         fingerprint: ban.fingerprint(1),
@@ -107,12 +107,12 @@ fn who_is_banned_is_charged_nowhere() {
     let remaining = [0, 2, 3].map(|ask| decided.asks[ask].rules[0].remaining);
     assert_eq!((remaining, decided.bans[1][0].left), ([9, 9, 9], BAN.period));
     assert_eq!(decided.bans[2][0].retry, Some(Retry::After(BAN.period)));
-    // It ends, and what is left of it in Redis does, too.
+    // The ban and its key in Redis expire.
     let later = server.decide(&trip_of(Some(now + BAN.period), vec![ask(1)])).asks;
     assert_eq!((later[0].wait, later[0].rules[0].remaining), (Some(0), 8));
 }
 
-/// What it says of that is understood, however long a ban it is.
+/// Replies are correct for bans of any length.
 #[test]
 fn an_operator_bans_for_any_time_and_lifts_it() {
     let server = Server::start();

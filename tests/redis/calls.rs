@@ -1,4 +1,4 @@
-//! Several calls in one trip: what one comes to is nothing to the others.
+//! Several calls in one batch, with independent results.
 
 use diana_policy::Quota;
 use diana_policy::time::{SECOND, Unit};
@@ -16,7 +16,7 @@ fn two() -> Trip {
     trip_of_calls(Some(NOW), vec![asks(1), asks(2)])
 }
 
-/// What is left of each rule, or why its call came to nothing.
+/// The remaining permits of each rule, or the failure of its call.
 fn each(server: &Server, trip: &Trip, login: &Login) -> Vec<Result<u64, Failure>> {
     let left = |answer| match answer {
         Ok(ScriptAnswer::Decided(decided)) => Ok(Decided::of(decided).asks[0].rules[0].remaining),
@@ -31,7 +31,7 @@ fn calls_of_one_trip_are_charged_each() {
     let server = Server::start();
     let (login, two) = (Login::default(), two());
     assert_eq!(each(&server, &two, &login), [Err(Failure::NoScript), Err(Failure::NoScript)]);
-    // The second one finds what the first one brought.
+    // The second call uses the script that the first one loaded.
     let mut mixed = two.clone();
     mixed.calls[0].script = Script::Text;
     assert_eq!(each(&server, &mixed, &login), [Ok(9), Ok(9)]);
@@ -47,7 +47,7 @@ fn one_call_that_fails_does_not_fail_the_other() {
     let server = Server::start();
     let mut two = two();
     assert_eq!(each(&server, &by(Script::Text, &two), &Login::default()), [Ok(9), Ok(9)]);
-    // A user who may use the keys of the first rule only.
+    // A user with access to the keys of the first rule only.
     let own =
         ["~diana:*}:0000000000000001:*", "~diana:*}:seed", "~diana:*}:clock", "~diana:*}:gateways"];
     let user = [&["ACL", "SETUSER", "half", "on", ">pass", "+@all"], &own[..]].concat();

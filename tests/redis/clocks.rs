@@ -1,4 +1,4 @@
-//! Redis's clock may be set back: nobody gets a permit twice, and nobody starves.
+//! Redis's clock may step back: no caller gets a permit twice, and none is refused forever.
 
 use diana_policy::Quota;
 use diana_policy::time::{SECOND, Unit};
@@ -12,7 +12,7 @@ const START: u64 = 28_000_000 * MINUTE;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 
-/// What a rule says to a request when Redis tells `time`.
+/// The reply to a request under a rule, at the wall clock `time` of Redis.
 fn ask(server: &Server, rule: &Rule, time: u64) -> RuleReply {
     server.decide(&trip(Some(time), vec![rule.charge(1, 1, 0)])).asks[0].rules[0]
 }

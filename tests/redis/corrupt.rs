@@ -1,4 +1,4 @@
-//! What lies under our keys and was not written by the script.
+//! Values under our keys that the script did not write.
 
 use diana_algorithm::{IN_FLIGHT, REGISTRY};
 use diana_policy::Quota;
@@ -22,7 +22,7 @@ fn set(server: &Server, key: &str, bytes: &[u8]) {
     assert!(server.exchange(&out).starts_with(b"+OK"));
 }
 
-/// An array as the script writes it, of numbers that it may never have written.
+/// An array in the script's encoding, with numbers that it may never write.
 fn packed(rng: &mut Rng, size: usize) -> Vec<u8> {
     let mut bytes = vec![0xdc, 0, u8::try_from(size).unwrap()];
     for _ in 0..size {
@@ -129,7 +129,7 @@ fn what_cannot_be_ours_is_told_by_its_numbers() {
     }
 }
 
-/// Places in flight have a value of any length.
+/// In-flight slots have a value of any length.
 #[test]
 fn corrupt_places_count_as_none_and_are_replaced() {
     let server = Server::start();
@@ -180,7 +180,7 @@ fn a_clock_of_another_age_is_replaced() {
     let bytes = |latest: u64, ahead: u64| {
         [&[0x92, 0xcf][..], &latest.to_be_bytes(), &[0xcf], &ahead.to_be_bytes()].concat()
     };
-    // The last is of this age only until it is added to what Redis tells.
+    // The last one is current only until it is added to Redis's time.
     let ages =
         [((1 << 53) - 1, 0), (0, (1 << 53) - 1), (1 << 51, 1 << 51), (0, (1 << 52) - (1 << 50))];
     for (latest, ahead) in ages {

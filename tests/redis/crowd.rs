@@ -1,4 +1,5 @@
-//! Callers of a rule take bounded room in Redis, whatever they send, and none of them gets more.
+//! The callers of a rule take bounded memory in Redis, whatever they send, and none of them gets
+//! more permits.
 
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
@@ -9,10 +10,10 @@ use diana_redis::protocol::{Charge, Numbers, Refusals, RuleReply};
 use kit::rules::{Rule, ask_of, trip, trip_about, trip_of};
 use kit::server::Server;
 
-/// A day began a minute ago.
+/// A minute after the beginning of a day.
 const START: u64 = 20_000 * 86_400 * SECOND + 60 * SECOND;
 
-/// A name of a namespace, as long as they are.
+/// The maximum number of callers with a separate state.
 const KEYS: u64 = 50;
 
 fn charge(rule: &Rule, caller: u64) -> Charge {
@@ -23,7 +24,8 @@ fn say(server: &Server, now: u64, charge: Charge) -> RuleReply {
     server.decide(&trip(Some(now), vec![charge])).asks.remove(0).rules[0]
 }
 
-/// One request each of so many callers, in trips of a hundred. Who was told to share.
+/// Sends one request of each caller, in batches of a hundred. Returns the number of callers that
+/// shared a state.
 fn come(server: &Server, rule: &Rule, now: u64, callers: std::ops::Range<u64>) -> usize {
     let callers: Vec<u64> = callers.collect();
     let ask = |caller: &u64| ask_of(0, vec![charge(rule, *caller)]);
@@ -48,10 +50,10 @@ fn newcomers_beyond_the_bound_share_a_thousand_buckets() {
         assert_eq!(server.keys("diana:*:o*").len(), 1024, "{short}");
         // The secret, the clock, the register, and the rule's count.
         assert_eq!(server.command(&["DBSIZE"]), (KEYS + 1024 + 4).to_string(), "{short}");
-        // Those who were there first keep what is theirs.
+        // The first callers keep their states.
         let first = say(&server, START, charge(&rule, 0));
         assert_eq!((first.overflow, first.retry), (false, None), "{short}");
-        // The others have one limit for all that share a bucket, and no leases.
+        // The others share the limit of their overflow bucket, and get no leases.
         let other = Charge { want: 100, ..charge(&rule, KEYS) };
         let other = say(&server, START, other);
         assert_eq!((other.overflow, other.block), (true, 0), "{short}");
@@ -86,7 +88,8 @@ fn a_ban_is_never_shared() {
     assert_eq!(server.keys("diana:*:o*"), [""; 0]);
 }
 
-/// Bytes that Redis takes for each of many callers who came once, with all that it keeps about keys.
+/// Memory of Redis per caller for many callers with one request each, including the overhead of
+/// keys.
 fn bytes_of_many(server: &Server, short: &str) -> u64 {
     let used = || {
         let info = server.command(&["INFO", "memory"]);

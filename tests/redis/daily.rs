@@ -46,13 +46,13 @@ impl Rule {
         }
     }
 
-    /// What becomes of one request of each caller.
+    /// The decisions about one request of each caller.
     fn ask(&self, server: &Server, callers: &[Key], now: u64) -> Decided {
         let ask = |caller: &Key| ask_of(0, vec![self.charge(*caller)]);
         server.decide(&trip_of(Some(now), callers.iter().map(ask).collect()))
     }
 
-    /// Whether a request is admitted, when to come back if it is not, and what is left.
+    /// Whether a request is admitted, otherwise its retry delay, and the remaining permits.
     fn one(&self, server: &Server, caller: Key, now: u64) -> (bool, Option<Retry>, u64) {
         let outcome = &self.ask(server, &[caller], now).asks[0];
         let rule = outcome.rules[0];
@@ -134,7 +134,7 @@ fn a_clock_that_is_set_back_reopens_no_day_and_ends_one_after_a_day() {
     let midnight = NOON + DAY / 2;
     assert!(rule.one(&server, one, midnight - 5).0);
     assert!(rule.one(&server, one, midnight).0, "the next day");
-    // Set back by an hour the clock goes on from there.
+    // After a step back by an hour, the clock continues from midnight.
     let set_back = midnight - DAY / 24;
     let (admitted, retry, _) = rule.one(&server, one, set_back);
     assert!(!admitted);

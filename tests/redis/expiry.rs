@@ -1,4 +1,4 @@
-//! Keys end by themselves, and never before their state has run out.
+//! Keys expire, and never before their state does.
 
 use diana_algorithm::REGISTRY;
 use diana_policy::Quota;
@@ -41,7 +41,7 @@ fn key_lives_until_the_slice_ends_that_counts_it() {
             let trip = trip(Some(time), vec![rules[0].charge(caller, cost, want)]);
             let admitted = server.decide(&trip).asks[0].wait.is_some();
             let [key] = &server.callers()[..] else { continue };
-            // The script does not count that far ahead.
+            // Beyond the range of the script's numbers.
             if !admitted || now.mono + life + SECOND > 1 << 53 {
                 continue;
             }
@@ -58,7 +58,7 @@ fn key_lives_until_the_slice_ends_that_counts_it() {
 #[test]
 fn a_bucket_is_kept_while_its_permits_are_out() {
     let server = Server::start();
-    // What it owes has drained within a millisecond.
+    // Its debt has drained within a millisecond.
     let quota = Quota { burst: Some(800), ..Quota::new(Unit::Second, 1_000_000) };
     let decided = server.decide(&trip(None, vec![Rule::new("TB", quota).charge(1, 1, 1000)]));
     let RuleReply { block, spend, .. } = decided.asks[0].rules[0];

@@ -1,4 +1,4 @@
-//! Every way in which Redis says no has a name.
+//! Every failure of Redis has a name.
 
 use std::io::{Read, Write};
 
@@ -34,7 +34,7 @@ fn a_password_is_not_wanted() {
     assert_eq!(ask(&Server::start(), &login(None, "secret")), Err(Failure::Open));
 }
 
-/// A Redis without the command `AUTH` quotes what it was given.
+/// A Redis without the command `AUTH` quotes the password in its error.
 #[test]
 fn what_redis_says_about_a_password_is_kept_from_the_log() {
     let plain = Server::start();
@@ -42,12 +42,12 @@ fn what_redis_says_about_a_password_is_kept_from_the_log() {
     let without = Server::with(&["--rename-command", "AUTH", ""]);
     let elsewhere = Server::with(&["--rename-command", "AUTH", "LOGIN", "--requirepass", "s3cret"]);
     for server in [plain, locked, without, elsewhere] {
-        // Also one that is the first word of a message, or a whole one.
+        // Also passwords that are the first word of a message, or a whole one.
         for password in ["s3cret", "ERR", "unknown", "BUSY", "index", "with args", "a 'b' \"c\""] {
             for name in [None, Some("n4me"), Some("default")] {
                 for db in [0, 99] {
                     let login = Login { db, ..login(name, password) };
-                    // A user without a password may say any.
+                    // Any password is valid for a user without one.
                     let Err(failure) = ask(&server, &login) else { continue };
                     let said = failure.to_string();
                     let hidden = !said.contains("s3cret") && !said.contains("n4me");
@@ -76,7 +76,7 @@ fn a_user_may_not_do_everything() {
     };
     assert_eq!(user("nothing", &["~*"]), Err(Failure::NoPerm));
     assert_eq!(user("elsewhere", &["~other:*", "+@all"]), Err(Failure::NoPerm));
-    // The least that a user needs.
+    // The minimum permissions of a user.
     let commands = "+eval +evalsha +get +set +del +type +zadd +zremrangebyscore +zscore +zcount +pexpire +time +quit";
     let enough = ["~diana:*"].into_iter().chain(commands.split(' ')).collect::<Vec<_>>();
     assert_eq!(user("enough", &enough), Ok(()));
@@ -138,7 +138,7 @@ fn another_script_keeps_redis_busy() {
     let server = Server::with(&["--busy-reply-threshold", "1"]);
     let mut endless = server.connect();
     endless.write_all(&spell(&["EVAL", "while true do end", "0"])).unwrap();
-    // The first one may come before Redis has noticed.
+    // Redis may not have detected it at the first call.
     let busy = (0..50).any(|_| ask(&server, &Login::default()) == Err(Failure::Busy));
     assert!(busy);
     server.command(&["SCRIPT", "KILL"]);

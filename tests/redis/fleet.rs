@@ -1,4 +1,4 @@
-//! What gateways have in common: the seed, the register and the clock.
+//! The shared state of gateways: the seed, the register and the clock.
 
 use diana_policy::Quota;
 use diana_policy::decision::Retry;
@@ -29,7 +29,7 @@ fn who_comes_first_chooses_the_seed() {
     // Another namespace is another fleet.
     let other = Trip { tags: Tags::new("other", Parts::ONE), ..second.clone() };
     assert_eq!(server.decide(&other).asks[0].rules[0].remaining, 9);
-    // After a loss of everything whoever comes first brings its seed back.
+    // After a loss of all data, the first gateway writes its seed again.
     server.command(&["FLUSHALL"]);
     assert_eq!(server.decide(&first).asks[0].rules[0].remaining, 9);
     assert!(matches!(server.ask(&second, &Login::default()), Ok(ScriptAnswer::Seed(_))));
@@ -63,7 +63,7 @@ fn redis_reads_its_own_clock() {
             assert!(then.wait.is_some_and(|wait| wait <= 500_000 && wait > 0), "{:?}", then.wait);
             continue;
         }
-        // Once in a blue moon an hour ends here.
+        // In rare cases an hour ends here.
         let Some(Retry::After(ticks)) = then.rules[0].retry else { continue };
         assert!(ticks <= 67 * minute, "{short}: {ticks}");
     }

@@ -1,5 +1,6 @@
-//! The law of what is outstanding: several holders are granted permits, spend them and give them back, early,
-//! late or never. Whoever is refused for good would break the limit by what was spent already.
+//! The law of outstanding permits: several holders get permits, spend them and return them early,
+//! late or never. A final refusal is correct only if the spent permits alone exceed the limit with
+//! the request.
 
 use diana_algorithm::REGISTRY;
 use diana_policy::Quota;
@@ -17,14 +18,14 @@ use kit::server::Server;
 /// Turns of one case.
 const TURNS: usize = 60;
 
-/// What somebody holds: a block of permits, or a tentative charge.
+/// Held permits: a block, or a tentative charge.
 struct Held {
     back: Back,
     at: u64,
-    /// When it may be spent.
+    /// The interval for spending them.
     from: u64,
     until: u64,
-    /// When a careful holder has given it back, though it may have stood still for a while.
+    /// When a holder without failures has returned them, including pauses.
     due: u64,
 }
 
@@ -34,9 +35,9 @@ struct Play<'s> {
     rng: Rng,
     now: u64,
     held: Vec<Held>,
-    /// When permits were spent, and how many. What was charged tentatively counts at its charge.
+    /// Instants and numbers of spent permits. Tentative charges count at the instant of the charge.
     spent: Vec<(u64, u64)>,
-    /// Whether returns may be lost, or late.
+    /// Whether returns may be lost or late.
     careless: bool,
     refused: [usize; 2],
 }
@@ -61,7 +62,7 @@ impl Play<'_> {
         decided.asks[0].rules[0]
     }
 
-    /// The state of one counter of what was spent; none of it was too much.
+    /// The state of a single counter with the spent permits. Panics if they exceed the limit.
     fn truth(&self) -> Vec<u64> {
         let mut state = vec![0; self.rule.case.algorithm.words()];
         for (when, cost) in &self.spent {
@@ -72,7 +73,7 @@ impl Play<'_> {
         state
     }
 
-    /// Ticks for which what was spent keeps a request out.
+    /// Ticks for which the spent permits refuse a request.
     fn keeps_out(&self) -> u64 {
         let (old, algorithm) = (self.truth(), &self.rule.case.algorithm);
         match algorithm.step(&old, at(self.now), 1, &mut old.clone()) {
@@ -103,7 +104,8 @@ impl Play<'_> {
             Some(Retry::Soon | Retry::Never) => panic!("it costs one permit"),
             Some(Retry::After(ticks)) => {
                 self.refused[usize::from(said.is_outstanding)] += 1;
-                // A lost permit is a used one. A bucket does not drain below its outstanding permits.
+                // A lost permit is a used one. A bucket does not drain below its outstanding
+                // permits.
                 if !said.is_outstanding && !self.careless && self.rule.entry.short != "TB" {
                     let out = self.keeps_out();
                     assert!(out >= ticks, "{said:?}, though what was spent says {out}");
@@ -123,7 +125,7 @@ impl Play<'_> {
         self.held.push(Held { back, at: self.now, from, until, due });
     }
 
-    /// Somebody spends, or gives back, or is too late.
+    /// A holder spends or returns permits, or is too late.
     fn goes_on(&mut self) {
         if self.held.is_empty() {
             return;
@@ -152,7 +154,8 @@ impl Play<'_> {
         self.say(Charge { back, ..plain });
     }
 
-    /// Time passes; whoever is careful gives back what is over while it still counts as out.
+    /// Advances the clock. Holders without failures return expired permits while these still count
+    /// as outstanding.
     fn passes(&mut self) {
         let longest = [1, 2_000, 30_000, 200_000, 2 * SECOND];
         let longest = longest[self.rng.usize(0..5)];
@@ -161,7 +164,7 @@ impl Play<'_> {
         if self.rng.bool()
             && let Some(held) = self.rng.choice(&self.held)
         {
-            // While what is left of it is on its way back.
+            // While its unspent permits are being returned.
             then = self.rng.u64(held.until..=held.due).max(self.now);
         }
         while !self.careless
@@ -202,7 +205,7 @@ fn play(short: &str, careless: bool) {
 }
 
 impl Play<'_> {
-    /// Nothing is out any more: what is left is what the limit leaves of what was spent.
+    /// Without outstanding permits, the remaining ones are the limit minus the spent ones.
     fn is_true(&mut self) {
         let charge = self.rule.charge(1, 0, 0);
         let left = self.say(charge).remaining;

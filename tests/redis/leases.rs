@@ -1,5 +1,5 @@
-//! Several gateways take leases, spend them when they like, give back what is left, or die: what is
-//! let through keeps the bound of the rule.
+//! Several gateways take leases, spend them at random times, return the rest, or die. The admitted
+//! requests keep the bound of the rule.
 
 use diana_algorithm::REGISTRY;
 use diana_policy::time::Now;
@@ -13,11 +13,11 @@ use kit::rules::{Rule, at, block, left, today, trip};
 use kit::seed;
 use kit::server::Server;
 
-/// What a gateway holds.
+/// The lease of a gateway.
 #[derive(Default)]
 struct Lease {
     back: Back,
-    /// Must be spent between these.
+    /// The interval for spending it.
     from: u64,
     until: u64,
 }
@@ -49,7 +49,7 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> u64 {
     let short = rule.entry.short;
     let holds = matches!(short, "LB") || rule.case.quota.max_delay.is_some();
     let mut spend = |now: Now, wait: u64, cost: u64| {
-        // Who is held leaves when the bound of all departures lets it, see below.
+        // For held requests the bound of departures applies, see below.
         let promise = promise(short, &rule.case.quota, &past, now, cost);
         let fits = matches!(promise, Promise::Admitted { wait: 0 } | Promise::Either);
         assert!(fits || holds, "{short} let too much through at {now:?}");
@@ -68,7 +68,7 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> u64 {
             continue;
         }
         let lease = &mut leases[rng.usize(0..3)];
-        // A gateway that died gives nothing back.
+        // A dead gateway returns nothing.
         let gives_back = rng.u8(0..5) > 0;
         let back = std::mem::take(&mut lease.back);
         let charge = Charge {
@@ -79,7 +79,7 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> u64 {
         let (cost, outcome) =
             (charge.cost, &server.decide(&trip(Some(now.mono), vec![charge])).asks[0]);
         let (Some(wait), true) = (outcome.wait, rng.u8(0..10) > 0) else {
-            // Refused, or the answer got lost.
+            // Refused, or the reply was lost.
             continue;
         };
         if cost > 0 {

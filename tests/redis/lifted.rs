@@ -1,4 +1,4 @@
-//! Resets in Redis, of rules with plans that settle.
+//! Resets in Redis, for rules with plans and settlement.
 
 use diana_algorithm::REGISTRY;
 use diana_policy::Quota;
@@ -12,7 +12,7 @@ use kit::rules::{Rule, at, today, trip};
 use kit::seed;
 use kit::server::Server;
 
-/// One caller of a rule under plans.
+/// One caller of a rule with plans.
 struct Redis<'s> {
     server: &'s Server,
     rule: Rule,

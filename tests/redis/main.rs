@@ -1,6 +1,6 @@
-//! The script in a real Redis against the same steps in Rust.
+//! The script in a real Redis, compared with the same steps in Rust.
 //!
-//! Needs `redis-server`; each test starts its own, on a socket of its own, and stops it.
+//! Requires `redis-server`. Each test starts and stops one on a separate socket.
 
 #![allow(clippy::disallowed_methods, reason = "a real process runs on a real clock")]
 

@@ -1,4 +1,4 @@
-//! Parts of the keys, in one Redis.
+//! Shards in one Redis.
 
 use diana_policy::Quota;
 use diana_policy::bloom::Shape;
@@ -15,7 +15,7 @@ use kit::server::{Decided, Server};
 const DAY: u64 = 86_400 * SECOND;
 const NOW: u64 = 20_000 * DAY + DAY / 2;
 
-/// The same calls, each about the next part of so many.
+/// The same calls, each for another of `parts` shards.
 fn over(parts: u16, trip: Trip) -> Trip {
     let mut trip = by(Script::Text, &trip);
     trip.tags = Tags::new("test", Parts::new(parts));
@@ -49,14 +49,14 @@ fn every_part_counts_by_itself_and_only_the_first_knows_the_gateways() {
         }
         assert_eq!(server.keys(&format!("diana:{{2:test:{part}:*}}:clock")).len(), 1);
     }
-    // Another secret is the first part's business alone.
+    // Only the first shard compares the secret.
     let other = Trip { seed: diana_policy::key::Seed { k0: 7, k1: 7 }, ..trip };
     let answers = server.answers(&other, &Login::default());
     assert!(matches!(answers[0], Ok(ScriptAnswer::Seed(_))));
     assert!(answers[1..].iter().all(|it| matches!(it, Ok(ScriptAnswer::Decided(_)))));
 }
 
-/// What gateways agree upon lies where all of them look, whichever number they go by.
+/// The number of shards is stored at a key that does not depend on it.
 #[test]
 fn gateways_are_told_that_not_all_go_by_the_same_number_of_parts() {
     let server = Server::start();
@@ -73,7 +73,7 @@ fn gateways_are_told_that_not_all_go_by_the_same_number_of_parts() {
     assert_eq!(ask(1, 8, SECOND), (3, true, 6));
     assert_eq!(ask(2, 8, 6 * SECOND - 1), (3, true, 5));
     assert_eq!(ask(2, 8, 6 * SECOND), (1, false, 4), "the one who said so has gone");
-    // Without parts it lies elsewhere, and nobody is told.
+    // Without shards it is stored elsewhere, and gateways cannot detect the difference.
     assert_eq!(ask(4, 1, 6 * SECOND), (1, false, 9));
     server.command(&["SET", &server.keys("*:parts")[0], "x"]);
     assert_eq!(ask(2, 8, 6 * SECOND), (1, false, 3), "what is not ours is replaced");
@@ -81,7 +81,8 @@ fn gateways_are_told_that_not_all_go_by_the_same_number_of_parts() {
     assert_eq!(ask(2, 8, 6 * SECOND), (1, false, 9));
 }
 
-/// Filters of different sizes lie apart, or the counts of one would be noise to the other.
+/// Filters of different sizes need separate keys, since the counts of one would be noise in the
+/// other.
 #[test]
 fn a_quota_over_another_number_of_parts_is_another_filter() {
     let server = Server::start();
@@ -99,7 +100,7 @@ fn a_quota_over_another_number_of_parts_is_another_filter() {
     }
 }
 
-/// Each part holds as many accounts as its share of all, as exactly as the whole would.
+/// Each shard holds its share of accounts with the same error as the whole.
 #[test]
 fn quotas_of_many_accounts_fit_into_parts() {
     let server = Server::start();
@@ -120,7 +121,8 @@ fn quotas_of_many_accounts_fit_into_parts() {
             refused += told.asks.iter().filter(|ask| ask.wait.is_none()).count();
         }
     }
-    // The last ones are refused in error with a chance of one in a hundred, the first ones never.
+    // The last accounts are refused in error with a probability of one in a hundred, the first ones
+    // never.
     assert!(refused <= 60, "{refused} of 8,000 were refused at their first request");
     assert!(server.pieces().len() <= 8 * 3, "{:?}", server.pieces().len());
 }

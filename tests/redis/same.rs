@@ -1,4 +1,5 @@
-//! The same cases, the same answers: random asks about random rules, by a clock that steps back.
+//! Equal decisions in Redis and in the model: random questions about random rules, with a clock
+//! that steps back.
 
 use diana_algorithm::REGISTRY;
 use kit::compare::play;

@@ -1,4 +1,4 @@
-//! Numbered batches of settlements: each is taken once, in the order of its sender.
+//! Numbered batches of settlements: each is processed once, in the order of its sender.
 
 use diana_policy::Quota;
 use diana_policy::decision::Retry;
@@ -28,7 +28,7 @@ impl Sender {
         };
         let mut asks: Vec<Ask> = self.batch.iter().map(debt).collect();
         let settles = Settles { sender: self.name, number: self.number, asks: asks.len() };
-        // What is asked beside it is not settled.
+        // The additional question is not a settlement.
         asks.push(Ask { delay: 0, questions: vec![Question::Rule(rule.charge(1, 1, 0))] });
         let mut trip = trip_of(Some(now), asks);
         trip.calls[0].settles = Some(settles);
@@ -49,7 +49,7 @@ fn a_batch_that_comes_again_settles_nothing() {
         let mut used = 0;
         for _ in 0..200 {
             let sender = &mut senders[rng.usize(0..3)];
-            // The answer got lost, or did not.
+            // Half of the replies are lost.
             if sender.batch.is_empty() || rng.bool() {
                 sender.number += 1;
                 sender.batch = (0..rng.usize(1..5)).map(|_| rng.u64(1..50)).collect();
@@ -64,7 +64,7 @@ fn a_batch_that_comes_again_settles_nothing() {
     }
 }
 
-/// What turned out to count is noted once, too, so that what is only reserved is told apart.
+/// Newly known usage is also recorded once, so that reservations remain distinct.
 #[test]
 fn what_counted_is_noted_once() {
     let server = Server::start();

@@ -1,7 +1,7 @@
-//! The time that one Redis takes for a decision, which is printed.
+//! Measures and prints the time that Redis takes for a decision.
 //!
-//! Calls come as those of gateways do: each on a connection of its own, with a password; or, as from Envoy's proxy, on
-//! one that is kept.
+//! Calls use a new connection with a password, like those of gateways, or a persistent connection,
+//! like those of Envoy's proxy.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use kit::server::Server;
 const ASKS: u64 = 500;
 const ROUNDS: u64 = 200;
 
-/// How a call gets there.
+/// Sends a call.
 type Way<'w> = &'w dyn Fn(&Trip);
 
 #[test]
@@ -50,8 +50,8 @@ fn an_ask_takes_microseconds() {
     }
 }
 
-/// Where processors are fewer than shards, each finds its caches cold if calls come to all in turn, and warm if they come
-/// to one after the other.
+/// With fewer processors than shards, caches are cold if successive calls go to different shards,
+/// and warm if they go to the same shard.
 #[test]
 fn an_ask_takes_as_long_on_shards() {
     let trip = trip(&[rule("TB")], 16, 16);
@@ -95,7 +95,7 @@ fn trip(rules: &[Rule], asks: u64, callers: u64) -> Trip {
     trip_of(None, (0..asks).map(ask).collect())
 }
 
-/// Microseconds of its one processor that Redis takes for a trip.
+/// Microseconds of processor time that Redis takes for a batch.
 fn time(server: &Server, way: Way, rules: &[Rule], asks: u64, callers: u64) -> f64 {
     let trip = trip(rules, asks, callers);
     server.command(&["FLUSHALL"]);
@@ -105,7 +105,7 @@ fn time(server: &Server, way: Way, rules: &[Rule], asks: u64, callers: u64) -> f
     (processor(server) - began) / ROUNDS as f64
 }
 
-/// One call that is answered.
+/// One call with its reply, on a new connection.
 fn call(port: &str, trip: &Trip) {
     let login = login();
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
@@ -115,7 +115,7 @@ fn call(port: &str, trip: &Trip) {
     is_answered(trip, &login, &back);
 }
 
-/// The same on a connection that is kept.
+/// One call with its reply, on a persistent connection.
 fn call_on(mut kept: &TcpStream, trip: &Trip) {
     let body = trip.pipeline(&Login::default());
     kept.write_all(body.strip_suffix(b"*1\r\n$4\r\nQUIT\r\n").unwrap()).unwrap();
@@ -129,7 +129,7 @@ fn call_on(mut kept: &TcpStream, trip: &Trip) {
     is_answered(trip, &Login::default(), &back);
 }
 
-/// A connection that is logged in.
+/// An authenticated connection.
 fn kept(port: &str) -> TcpStream {
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     stream.set_nodelay(true).unwrap();

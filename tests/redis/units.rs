@@ -1,4 +1,4 @@
-//! Odd units and time zones with summer time, in Redis as in Rust.
+//! Unusual units and time zones with summer time, in Redis as in Rust.
 
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::time::{DAY, SECOND, Unit};
@@ -13,7 +13,7 @@ use kit::zones::{SUMMER, zone};
 
 const HOUR: u64 = 3_600 * SECOND;
 
-/// One caller, as Redis and as the steps in Rust know it.
+/// One caller, in Redis and in Rust.
 struct Caller<'s> {
     server: &'s Server,
     rule: Rule,
@@ -26,7 +26,7 @@ impl Caller<'_> {
         Caller { server, state: vec![0; rule.case.algorithm.words()], rule }
     }
 
-    /// Asks at `now` through a gateway whose clock shows `wall`.
+    /// Sends a request at `now` from a gateway with the wall clock `wall`.
     fn ask(&mut self, cost: u64, now: u64, wall: u64) {
         let charge = self.rule.charge(7, cost, 0);
         let decided = self.server.decide(&Trip { wall, ..trip(Some(now), vec![charge]) });
@@ -39,7 +39,7 @@ impl Caller<'_> {
         };
         let RuleReply { retry: said, remaining, .. } = decided.asks[0].rules[0];
         let quota = &self.rule.case.quota;
-        // Whatever is longer is told as 2⁵³.
+        // Longer delays are reported as 2⁵³.
         let near = |retry| match retry {
             Some(Retry::After(ticks)) => Some(Retry::After(ticks.min(1 << 53))),
             other => other,
@@ -50,7 +50,7 @@ impl Caller<'_> {
     }
 }
 
-/// Redis knows no calendar, and gateways' clocks differ.
+/// Redis has no calendar, and the clocks of gateways differ.
 #[test]
 fn windows_are_those_of_the_calendar_whatever_a_gateway_believes_the_time_is() {
     let server = Server::start();
@@ -88,7 +88,7 @@ fn windows_are_those_of_the_calendar_whatever_a_gateway_believes_the_time_is() {
     }
 }
 
-/// Numbers in Lua are exact below 2⁵³, which a billion permits in 31 days are far beyond.
+/// Numbers in Lua are exact below 2⁵³. A billion permits in 31 days exceed that by far.
 #[test]
 fn buckets_are_exact_up_to_a_billion_in_31_days() {
     let server = Server::start();

@@ -1,4 +1,5 @@
-//! What bans, hot keys, daily quotas and leases of Redis cost, and that clients cannot forge the mark of a hot key.
+//! The cost of bans, hot keys, daily quotas and Redis leases. Clients cannot forge the mark of a
+//! hot key.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ fn from(device: &str) -> Request {
 fn looking_for_bans_costs_no_host_call() {
     let mut host = Host::new(1);
     let mut vm = host.start_vm(&ban("local", 1)).unwrap();
-    // One caller is banned, so that there is something to look at.
+    // One caller is banned, so that the set of banned callers is read.
     (0..20).for_each(|_| _ = vm.request(&from("eve")));
     vm.request(&from("ann"));
     vm.run(SECOND + SECOND / 100);
@@ -50,7 +51,7 @@ fn gateway_reads_its_bans_twenty_times_a_second() {
         assert!(answer.is_admitted());
         reads += answer.calls("proxy_get_shared_data");
     }
-    // Twenty a second, and fifty for leases.
+    // Twenty per second, and fifty for leases.
     assert!((130..170).contains(&reads), "{reads}");
 }
 
@@ -65,7 +66,8 @@ fn daily_quota_costs_no_host_call() {
     assert!(with.fuel < without.fuel + 3_000, "{}, and {} without", with.fuel, without.fuel);
 }
 
-/// Of the requests of a busy caller at most one in a hundred waits, and one in ten sends a call or reads shared data.
+/// At most one in a hundred requests of a busy caller waits, and one in ten makes a call or reads
+/// shared data.
 #[test]
 fn lease_of_redis_is_spent_without_a_host_call() {
     let mut host = Host::new(3);
@@ -103,7 +105,7 @@ fn get(path: &str, caller: &str) -> Request {
     Request::get(path).header("x-account-id", caller)
 }
 
-/// The values of the mark that the upstream gets.
+/// The values of the mark that the upstream receives.
 fn marks(vm: &mut Vm, request: &Request) -> Vec<String> {
     let stream = vm.open(request).unwrap();
     let headers = vm.upstream_headers(stream);

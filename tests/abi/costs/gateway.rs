@@ -1,5 +1,4 @@
-//! What a rule for the whole gateway costs on the caller that matters: the one who comes all the
-//! time.
+//! The cost of a `gateway` rule for a busy caller.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ fn config(scope: &str, algo: &str, unit: &str, rpu: u64) -> String {
     )
 }
 
-/// The answers to requests of one caller, `pause` apart.
+/// The results of requests of one caller, `pause` apart.
 fn answers(config: &str, requests: usize, pause: u64) -> Vec<Answer> {
     let mut host = Host::new(1);
     let mut vm = host.start_vm(config).unwrap_or_else(|error| panic!("{config}\n{error}"));
@@ -30,12 +29,12 @@ fn answers(config: &str, requests: usize, pause: u64) -> Vec<Answer> {
 #[test]
 fn a_hot_caller_costs_what_he_costs_under_a_local_rule() {
     for algo in ["W", "SW", "TB"] {
-        // Two seconds, the first of which is for getting warm.
+        // Two seconds. The first is the warm-up.
         let answers = answers(&config("gateway", algo, "second", 100_000), 4_000, 500);
         let warm = &answers[2_000..];
         let asked = warm.iter().filter(|answer| answer.calls("proxy_get_shared_data") > 0).count();
         println!("{algo}: {asked} of {} asked", warm.len());
-        // A lease is for a fiftieth of a second.
+        // A lease lasts a fiftieth of a second.
         assert!(asked * 40 <= warm.len(), "{algo}: {asked} of {} asked", warm.len());
         let local = BTreeMap::from([CLOCK, ALL_HEADERS]);
         let like_local = warm.iter().filter(|answer| answer.calls == local).count();
@@ -65,7 +64,7 @@ fn a_leaky_bucket_costs_one_question_and_one_write() {
     assert_eq!(calls("proxy_get_shared_data"), 300);
 }
 
-/// The bounds lie a third above what was measured.
+/// The bounds are a third above the measured values.
 #[test]
 fn fuel_per_accepted_request() {
     let mut over = Vec::new();
@@ -75,7 +74,7 @@ fn fuel_per_accepted_request() {
         ("TB", 18_500, 33_000),
         ("LB", 30_000, 30_000),
     ] {
-        // One in twenty may ask; the rest are the ordinary ones.
+        // One in twenty requests may lease. The others are ordinary.
         let mut hot_fuel: Vec<u64> =
             answers(&config("gateway", algo, "second", 100_000), 2_000, 500)
                 .split_off(1_000)

@@ -1,5 +1,5 @@
-//! What each kind of request costs: accepted and refused, under one rule and under three, in this worker
-//! and in the gateway.
+//! The cost of each kind of request: accepted and refused, under one rule and under three, in
+//! scopes `local` and `gateway`.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use host::Host;
 use host::answer::Answer;
 use host::request::Request;
 
-/// A kind of request: its rules, how many like it came before, how far apart, and the most fuel that it
-/// may take, which lies a third above what was measured.
+/// A kind of request: its rules, the number and distance of equal requests before it, and its
+/// maximum fuel, a third above the measured value.
 struct Kind {
     what: &'static str,
     rules: String,
@@ -19,7 +19,7 @@ struct Kind {
     most: u64,
 }
 
-/// What allocations cost depends on those before them, so that one answer says little.
+/// The cost of an allocation depends on earlier ones, so several callers are measured.
 const CALLERS: usize = 25;
 
 fn rule(scope: &str, algo: &str, rpu: u64, more: &str) -> String {
@@ -30,7 +30,7 @@ fn one(scope: &str, rpu: u64) -> String {
     rule(scope, "TB", rpu, "")
 }
 
-/// Three rules of one algorithm each, of which the last one refuses.
+/// Three rules with one algorithm each. The last one refuses.
 fn three(scope: &str, rpu: u64) -> String {
     let generous = ["W", "SW"].map(|algo| rule(scope, algo, 1_000_000, ""));
     format!("{}, {}", generous.join(", "), one(scope, rpu))
@@ -66,7 +66,7 @@ fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// The answers to requests of several callers, each after so many others like it.
+/// The results of requests of several callers, each after a number of equal ones.
 fn answers(kind: &Kind) -> Vec<Answer> {
     let config = format!("limits: [{{Url: /, rules: [{}]}}]", kind.rules);
     let mut host = Host::new(1);
@@ -83,7 +83,7 @@ fn answers(kind: &Kind) -> Vec<Answer> {
     (0..CALLERS).map(one).collect()
 }
 
-/// Every call of a host function that one of the answers took, and how many of them at most.
+/// The host functions that any of the requests called, with the maximum count.
 fn calls(answers: &[Answer]) -> BTreeMap<&'static str, u64> {
     let mut most: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, count) in answers.iter().flat_map(|answer| &answer.calls) {

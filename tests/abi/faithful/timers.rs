@@ -1,10 +1,10 @@
-//! Timers and held streams, which meet in ticks.
+//! Timers and held streams. Both meet in ticks.
 
 use super::{HOLD, RESUME, host, said, start};
 use host::request::Request;
 
-/// A root says at each tick how many milliseconds its life has lasted. Its second tick makes the
-/// period longer, its fourth ends it.
+/// A root that logs its age in milliseconds at each tick. Its second tick sets a longer period, its
+/// fourth ends the timer.
 const TICKS: &str = r#"
     (global $ticks (mut i32) (i32.const 0))
     (global $start (mut i64) (i64.const 0))

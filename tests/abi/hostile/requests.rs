@@ -1,10 +1,10 @@
-//! Requests as nobody should send them.
+//! Malformed and unusual requests.
 
 use fastrand::Rng;
 
 use host::request::Request;
 
-/// A request with anything in it that Envoy lets through, and more.
+/// A random request of anything that Envoy accepts, and more.
 pub fn hostile(random: &mut Rng) -> Request {
     let mut request = Request::get(path(random));
     for name in [":path", ":method", ":authority", ":scheme"] {
@@ -43,7 +43,7 @@ const JWT: [&str; 5] =
     ["metadata", "filter_metadata", "envoy.filters.http.jwt_authn", "jwt", "sub"];
 const META: [&str; 4] = ["metadata", "filter_metadata", "ns", "key"];
 
-/// A few callers that come again and again, and every kind of oddity.
+/// A few recurring callers, and every kind of unusual value.
 fn value(random: &mut Rng) -> Vec<u8> {
     match random.u32(..12) {
         0..=4 => vec![b'a' + random.u8(..5)],

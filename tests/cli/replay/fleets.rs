@@ -1,8 +1,8 @@
-//! Gateways of several workers: who counts together.
+//! Gateways of several workers: the scopes of counts.
 
 use super::{Asked, BEGIN, asked, count, told};
 
-/// Admitted of 400 requests within a minute, which 3 gateways of 2 workers share.
+/// Of 400 requests within a minute to 3 gateways of 2 workers, the number of admitted ones.
 fn admitted(rule: &str) -> u64 {
     let rules = format!("limits: [{{Url: /, rules: [{{name: it, actor: account, {rule}}}]}}]");
     let log: Vec<Asked> = (0..400).map(|number| asked(BEGIN + number * 100, "/", 1)).collect();

@@ -1,4 +1,4 @@
-//! The same requests in every format say the same.
+//! The same requests in every format have the same results.
 
 use std::fs;
 use std::io::Write;
@@ -52,7 +52,7 @@ fn gateway_json(asked: &Asked) -> String {
 
 fn common_time(at: u64) -> String {
     let at = jiff::Timestamp::from_millisecond(at.cast_signed()).unwrap();
-    // Five hours and a half behind.
+    // Five and a half hours behind.
     let local = at - jiff::SignedDuration::from_mins(330);
     local.strftime("%d/%b/%Y:%H:%M:%S -0530").to_string()
 }
@@ -66,7 +66,7 @@ fn combined(asked: &Asked) -> String {
     format!("{} \"https://example.com/\" \"curl/8.5.0\"", common(asked))
 }
 
-/// A format: what it is called, and how it writes a line.
+/// A format: its name, and the function that writes a line.
 type Format = (&'static str, fn(&Asked) -> String);
 
 const FORMATS: [Format; 6] = [
@@ -95,7 +95,7 @@ fn check(told: &str, format: &str) {
         (&told["from"], &told["to"]),
         (&"2026-11-24T06:00:00Z".into(), &"2026-11-24T06:00:11Z".into())
     );
-    // The log's own: whoever came first was refused first.
+    // In order of the log's clock.
     let most = &told["rules"]["refused_most"];
     assert_eq!((most.as_array().unwrap().len(), &most[0]["times"]), (3, &2.into()), "{format}");
 }
@@ -143,7 +143,7 @@ fn compressed_files_are_known_by_what_is_in_them() {
         check(&replay(&gzip(&text)), format);
         check(&replay(&zstandard(&text)), format);
     }
-    // One after the other, as rotated logs are put together.
+    // Concatenated, like rotated logs.
     let text = text(istio);
     let (first, second) = text.split_at(text.len() / 2);
     check(&replay(&[gzip(first), gzip(second)].concat()), "two of gzip");
@@ -155,7 +155,7 @@ fn several_files_are_one_log() {
     let folder = folder(&[("rules.yaml", RULES)]);
     let lines = text(istio);
     let lines: Vec<&str> = lines.lines().collect();
-    // Two gateways, of one of which the older lines lie in a file of their own.
+    // Two gateways. The older lines of one are in a separate file.
     let every = |first: usize| lines.iter().skip(first).step_by(2).copied().collect::<Vec<_>>();
     let (even, odd) = (every(0), every(1));
     let files = [("b.log", odd), ("a.log", even[3..].to_vec()), ("a.log.1", even[..3].to_vec())];
@@ -178,7 +178,7 @@ fn several_files_are_one_log() {
 
 #[test]
 fn requests_are_judged_when_they_came_not_when_they_ended() {
-    // The first of an account took long, so its line is the last one.
+    // The first request of an account took long, so its line is the last one.
     let mut log = log();
     log[0].took = 20_000;
     log.rotate_left(1);
@@ -186,7 +186,7 @@ fn requests_are_judged_when_they_came_not_when_they_ended() {
     let told: Value = serde_json::from_str(&replay(lines.as_bytes())).unwrap();
     let most = told["rules"]["refused_most"].as_array().unwrap();
     let first = most.iter().find(|caller| caller["caller"] == "10.0.0.0").unwrap();
-    // Its third and fourth ones.
+    // Its third and fourth requests.
     assert_eq!(first["first"], "2026-11-24T06:00:06Z");
     assert_eq!(told["log"]["late"], 0);
 }

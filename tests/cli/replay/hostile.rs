@@ -1,4 +1,4 @@
-//! Logs that are none, or not only.
+//! Invalid and partly invalid logs.
 
 use std::fs;
 use std::io::Write;
@@ -70,7 +70,7 @@ fn a_file_that_breaks_off_is_told_as_far_as_it_goes() {
     assert!(told["notes"][0].as_str().unwrap().starts_with(&note), "{:#}", told["notes"]);
 }
 
-/// What does not fit into memory need not.
+/// A file need not fit into memory.
 #[test]
 fn a_line_without_an_end_is_left_out() {
     let good = envoy(&asked(BEGIN, "/", 1));
@@ -79,7 +79,7 @@ fn a_line_without_an_end_is_left_out() {
     let told: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&told["log"]["lines"], &told["log"]["bad"]), (&4.into(), &2.into()), "{told:#}");
     assert_eq!(told["log"]["bad_examples"][0]["why"], "it is longer than 1 MiB");
-    // A long one that fits is a line as any other.
+    // A long line below the maximum is valid.
     let path = format!("/{}", "y".repeat(100_000));
     let ran = replay(envoy(&asked(BEGIN, &path, 1)).as_bytes(), &[]);
     assert!(ran.out.starts_with("1 request from"), "{ran:?}");
@@ -97,7 +97,7 @@ fn a_clock_that_jumps_back_is_told() {
     let latest = told["log"]["latest"].as_f64().unwrap();
     assert!((3600.0..3700.0).contains(&latest), "{latest}");
     assert_eq!(told["from"], "2026-11-24T06:00:00Z");
-    // One that is far ahead keeps nobody from being judged in time.
+    // A line far in the future does not delay the processing of others.
     lines.insert(50, envoy(&asked(BEGIN + 86_400_000_000, "/", 3)));
     let ran = replay(lines.join("\n").as_bytes(), &["--format", "json"]);
     let told: Value = serde_json::from_str(&ran.out).unwrap();
@@ -123,7 +123,7 @@ fn whoever_interrupts_it_is_told_what_is_known() {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // It is fed until it has heard enough.
+    // Writes until the command ends.
     let feed = std::thread::spawn(move || {
         let line = |number: u64| envoy(&asked(BEGIN + number * 100, "/", number % 100)) + "\n";
         (0..).take_while(|number| stdin.write_all(line(*number).as_bytes()).is_ok()).count()

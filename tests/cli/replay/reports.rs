@@ -34,7 +34,7 @@ fn the_page_needs_nothing_from_elsewhere() {
     assert!(page.contains("Permission is hereby granted") && page.contains("prefers-color-scheme"));
 }
 
-/// Whatever a log says stays text.
+/// Any content of a log stays text.
 #[test]
 fn nothing_of_a_log_becomes_a_part_of_the_page() {
     let (_, rules, log) = files(RULES, &[asked(BEGIN, "/", 1), asked(BEGIN, "/", 1)]);
@@ -48,7 +48,7 @@ fn nothing_of_a_log_becomes_a_part_of_the_page() {
     assert_eq!(page.matches("</script>").count(), 3);
 }
 
-/// However long a log is, there are never many steps, and no request is lost.
+/// The number of steps is bounded for logs of any length, and all requests are counted.
 #[test]
 fn counts_over_time_add_up() {
     for days in [0, 2, 400, 2000] {

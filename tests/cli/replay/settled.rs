@@ -1,8 +1,8 @@
-//! What requests turned out to be, as far as the log tells.
+//! Settlement with the outcomes in a log.
 
 use super::{Asked, BEGIN, asked, count, decisions, told};
 
-/// Wrong passwords count, whoever knows it is let in.
+/// Wrong passwords count, and right ones do not.
 #[test]
 fn outcomes_are_those_of_the_log() {
     let rules = "limits: [{Url: /, rules: [{name: login, actor: account, unit: hour, rpu: 2, algo: SW, \
@@ -18,10 +18,10 @@ fn outcomes_are_those_of_the_log() {
 #[test]
 fn requests_are_in_flight_as_long_as_they_took() {
     let rules = "limits: [{Url: /, rules: [{name: flight, actor: account, in_flight: 2}]}]";
-    // At 0, 100, 200, …, and each takes 250: the third one always meets two others.
+    // At 0, 100, 200, … with a duration of 250, every third request arrives during two others.
     let log: Vec<Asked> =
         (0..9).map(|number| Asked { took: 250, ..asked(BEGIN + number * 100, "/", 1) }).collect();
-    // Lines stand in the order in which requests ended.
+    // Lines are in the order in which requests ended.
     let decided: Vec<String> = decisions(rules, &log).into_iter().map(|(it, _)| it).collect();
     let expected = ["admitted", "admitted", "refused"].repeat(3);
     assert_eq!(decided, expected);
@@ -31,10 +31,10 @@ fn requests_are_in_flight_as_long_as_they_took() {
 fn the_response_tells_what_was_used() {
     let rules = "limits: [{Url: /, rules: [{name: tokens, actor: account, unit: hour, rpu: 100, algo: W, \
                  cost: {response: {header: x-tokens}, reserve: 10, max: 60}}]}]";
-    // The size of the body, in column 6, is 12 in all of them.
+    // The size of the body, in column 6, is always 12.
     let log: Vec<Asked> = (0..10).map(|number| asked(BEGIN + number * 100, "/", 1)).collect();
     let told = told(rules, &log, &["--set", "response:x-tokens=6"]);
-    // Eight use 96, and the next one finds no ten.
+    // Eight requests use 96, and too few remain for the reservation of ten.
     assert_eq!(count(&told, "tokens", "admitted"), 8);
 }
 

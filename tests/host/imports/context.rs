@@ -1,4 +1,4 @@
-//! Contexts, and what ends or resumes a stream.
+//! Contexts, and the resumption and end of streams.
 
 use wasmi::Linker;
 
@@ -33,8 +33,7 @@ fn proxy_set_effective_context(call: &mut Call, id: u32) -> Outcome {
 const REQUEST: u32 = 0;
 const RESPONSE: u32 = 1;
 
-/// Resumes a held request once this call into the VM has returned. From now on its headers cannot
-/// be read any more.
+/// Resumes a held request after this call into the VM. From now on its headers are unreadable.
 fn proxy_continue_stream(call: &mut Call, kind: u32) -> Outcome {
     let guest = call.data_mut();
     if kind != REQUEST && kind != RESPONSE {
@@ -50,7 +49,7 @@ fn proxy_continue_stream(call: &mut Call, kind: u32) -> Outcome {
     Ok(())
 }
 
-/// Answers a request once this call into the VM has returned.
+/// Responds to a request after this call into the VM.
 #[allow(clippy::too_many_arguments, reason = "it is the ABI's signature")]
 fn proxy_send_local_response(
     call: &mut Call,
@@ -79,7 +78,7 @@ fn proxy_send_local_response(
     Ok(())
 }
 
-/// No root of this host ever waits for it.
+/// Roots of this host never wait for it.
 fn proxy_done(_: &mut Call) -> Outcome {
     Err(Status::NotFound.into())
 }

@@ -36,7 +36,7 @@ fn proxy_get_current_time_nanoseconds(call: &mut Call, time: u32) -> Outcome {
     write_u64(call, time, now * 1_000)
 }
 
-/// The timer is the root's, also when a stream sets it.
+/// The timer belongs to the root, even if a stream sets it.
 fn proxy_set_tick_period_milliseconds(call: &mut Call, period: u32) -> Outcome {
     let guest = call.data_mut();
     let id = guest.root_of_context();

@@ -28,8 +28,8 @@ const REQUEST: u32 = 0;
 const RESPONSE: u32 = 2;
 const CALL_OUT_RESPONSE: u32 = 6;
 
-/// A map, if it can be reached now: request headers not after the request went on, response
-/// headers only in their own callback, those of a call-out not if it failed.
+/// A map, if it is accessible now: request headers until the request passes, response headers in
+/// their callback only, those of a call-out unless it failed.
 fn headers(guest: &mut Guest, map: u32) -> Option<&mut Headers> {
     match map {
         REQUEST => {
@@ -49,7 +49,7 @@ fn reach(guest: &mut Guest, map: u32) -> Result<&mut Headers, Status> {
     headers(guest, map).ok_or(Status::BadArgument)
 }
 
-/// All of them; none, and no error, if the map cannot be reached.
+/// All headers. Empty without an error if the map is inaccessible.
 fn proxy_get_header_map_pairs(call: &mut Call, map: u32, address: u32, size: u32) -> Outcome {
     let garbled = call.data_mut().stream().and_then(|stream| stream.request.garbled.clone());
     let bytes = || headers(call.data_mut(), map).map(|headers| pairs::encode(headers));
@@ -57,7 +57,7 @@ fn proxy_get_header_map_pairs(call: &mut Call, map: u32, address: u32, size: u32
     give(call, &bytes.unwrap_or_default(), address, size)
 }
 
-/// The first value only.
+/// Only the first value.
 fn proxy_get_header_map_value(
     call: &mut Call,
     map: u32,

@@ -18,7 +18,8 @@ pub fn link(linker: &mut Linker<Guest>) {
     );
 }
 
-/// Records the call; the test answers it. One that reaches nobody fails at once. Trailers are accepted but never sent, as in Envoy.
+/// Records the call, which the test answers. A call without an endpoint fails at once. Trailers are
+/// accepted but never sent, as in Envoy.
 #[allow(clippy::too_many_arguments, reason = "it is the ABI's signature")]
 fn proxy_http_call(
     call: &mut Call,

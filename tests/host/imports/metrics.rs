@@ -1,4 +1,4 @@
-//! Metrics. Ids are the VM's own; values belong to the process.
+//! Metrics. Each VM has its ids, and the process has the values.
 
 use wasmi::Linker;
 

@@ -1,4 +1,4 @@
-//! Properties: what the host knows of a request beside its headers, and filter state.
+//! Properties of a request, except its headers, and filter state.
 
 use wasmi::Linker;
 
@@ -37,7 +37,7 @@ fn property(guest: &mut Guest, path: &[u8]) -> Option<Vec<u8>> {
     stream.request.properties.get(path).cloned()
 }
 
-/// Filter state lives in streams only.
+/// Only streams have filter state.
 fn proxy_set_property(
     call: &mut Call,
     path: u32,

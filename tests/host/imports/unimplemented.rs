@@ -1,5 +1,5 @@
-//! Functions of the ABI that exist but do nothing here. A filter that comes to need one finds a
-//! status that says so, never a silent success.
+//! Functions of the ABI without an implementation. They return an error, so that a filter that
+//! needs one fails.
 
 use wasmi::{Error, Linker};
 

@@ -88,7 +88,7 @@ fn sched_yield(_: &mut Call) -> Outcome {
     Ok(())
 }
 
-/// Does nothing in Envoy either.
+/// Does nothing, as in Envoy.
 fn proc_exit(mut call: Call<'_>, status: u32) {
     call.data_mut().log.push(format!("[proc_exit] {status}"));
 }
