@@ -1,4 +1,4 @@
-//! "Which rule refused me?" is answered in the access log.
+//! The access log names the rule that refused a request.
 
 use crate::harness::{Gateway, eventually};
 

@@ -1,10 +1,10 @@
-//! How a caller is recognised: each source, what happens without it, and compound keys.
+//! Recognition of callers: each source, requests without a caller, and compound keys.
 
 use serde_json::json;
 
 use crate::harness::{Envoy, Gateway, hcm_filter};
 
-/// Two requests an hour for each caller of this kind.
+/// Two requests an hour for each caller of this actor.
 fn rules(actor: &str, sources: &str) -> String {
     format!(
         "
@@ -14,7 +14,7 @@ actors: {{{sources}}}
     )
 }
 
-/// Fails unless each caller has a bucket of its own.
+/// Fails unless each caller has a separate state.
 #[track_caller]
 fn assert_apart(envoy: &Envoy, callers: &[(&str, &[(&str, &str)])]) {
     for (path, headers) in callers {
@@ -22,7 +22,7 @@ fn assert_apart(envoy: &Envoy, callers: &[(&str, &[(&str, &str)])]) {
     }
 }
 
-/// Fails unless these requests are not limited at all.
+/// Fails unless these requests are unlimited.
 #[track_caller]
 fn assert_free(envoy: &Envoy, path: &str, headers: &[(&str, &str)]) {
     assert_eq!(envoy.statuses(4, path, headers), [200; 4], "{path} {headers:?}");

@@ -19,7 +19,7 @@ fn refused() {
     for name in ["retry-after", "x-envoy-ratelimited", "ratelimit-policy", "ratelimit"] {
         assert_eq!(accepted.header(name), None, "{name}");
     }
-    // A token comes each 30 s, perhaps between two requests.
+    // A permit is added every 30 s, possibly between two requests.
     let answers = (0..4).map(|_| envoy.get("/bucket", &[]));
     let refused = answers.into_iter().find(|answer| answer.status != 200).unwrap();
     assert_eq!((refused.status, refused.refused()), (503, true), "{refused:?}");

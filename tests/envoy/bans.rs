@@ -1,9 +1,9 @@
-//! Bans on real Envoys: who is refused too often is refused outright, by all workers.
+//! Bans on real Envoys: a caller that is refused too often is refused outright, by all workers.
 
 use crate::harness::{Envoy, Gateway, Response, eventually};
 use crate::metrics::settles;
 
-/// A rule that refuses everything and never says when to come back, as a ban does.
+/// A rule that refuses everything. Only refusals by its ban have a retry delay.
 pub fn trap(scope: &str, ban: &str) -> String {
     format!(
         "limits: [{{Url: /trap, rules: [{{name: trap, actor: account, unit: hour, rpu: 0, \
@@ -11,19 +11,19 @@ pub fn trap(scope: &str, ban: &str) -> String {
     )
 }
 
-/// The answer to a request on a connection of its own, which may go to any worker.
+/// The response to a request on a new connection, which may reach any worker.
 pub fn ask(envoy: &Envoy, account: &str) -> Response {
     let answer = envoy.get("/trap", &[("x-account-id", account)]);
     assert_eq!(answer.status, 503);
     answer
 }
 
-/// What is left of a ban, in seconds.
+/// The remaining seconds of a ban.
 pub fn left(answer: &Response) -> Option<u64> {
     answer.header("retry-after")?.parse().ok()
 }
 
-/// Waits until everybody who could answer says so.
+/// Waits until all workers enforce the ban.
 fn all_ban(envoy: &Envoy, account: &str) {
     let answers = || (0..40).all(|_| left(&ask(envoy, account)).is_some());
     eventually("all workers to ban", || answers().then_some(()));
@@ -51,7 +51,7 @@ fn refusals_over_many_connections_add_up_to_one_ban_that_the_rules_lift() {
     });
     let refused = envoy.metric("rule.trap.refused");
     assert!(refused >= Some(20), "{refused:?} refused");
-    // What else the rule says leaves the ban as it is; another ban lifts it.
+    // Other changes of the rule keep the ban. Changing the ban lifts it.
     let more = trap("gateway", ban).replace("hour", "hour, expose: false");
     envoy.update(&Gateway::with(&more).workers(2));
     eventually("the new rules", || {

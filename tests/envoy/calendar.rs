@@ -1,4 +1,4 @@
-//! Midnight, by a wall clock that the test sets.
+//! Midnight on a wall clock that the test sets.
 
 use crate::harness::{Gateway, eventually};
 

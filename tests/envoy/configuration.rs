@@ -1,4 +1,5 @@
-//! A bad configuration is refused, with every problem in Envoy's log, and a good one may be a `Struct`.
+//! An invalid configuration is refused, with every problem in Envoy's log. A valid one may be a
+//! `Struct`.
 
 use serde_json::json;
 
@@ -15,7 +16,7 @@ limits:
       - {actor: all, unit: second, rpu: 2, bust: 3}
 ";
 
-/// Where the problems of `BAD` lie.
+/// The paths of the problems in `BAD`.
 const PLACES: [&str; 5] = [
     "limits[0].Url",
     "limits[0].rules[0].unit",
@@ -60,7 +61,7 @@ fn a_bad_update_leaves_the_old_rules_in_force() {
         eventually(&format!("Envoy to refuse {start:?}"), refused);
     }
     assert_told(&envoy.log());
-    // Nor has the usage been forgotten.
+    // The usage is unchanged, too.
     assert_eq!(envoy.statuses(2, "/", &[]), [200, 503]);
     envoy.update(&Gateway::with("limits: []"));
     eventually("the next good update", || (envoy.get("/", &[]).status == 200).then_some(()));

@@ -1,4 +1,4 @@
-//! Browsers of other origins, as envoy/cors.yaml serves them.
+//! Browsers of other origins, with the configuration of envoy/cors.yaml.
 
 use crate::harness::{Envoy, Gateway, Response, Upstream, exchange, request};
 
@@ -56,7 +56,7 @@ fn refusal_behind_cors_can_be_read_by_scripts() {
     assert_eq!(upstream.arrivals().len(), 6);
 }
 
-/// Why the order matters.
+/// The reason for the order of the filters.
 #[test]
 fn refusal_before_cors_has_no_cors_headers() {
     let upstream = Upstream::start();

@@ -1,4 +1,4 @@
-//! Requests that say what they take.
+//! Requests that contain their cost.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ fn rules(algo: &str, scope: &str, cost: &str) -> String {
     )
 }
 
-/// As a filter in front leaves it, which says by what type.
+/// Metadata of a preceding filter, with the type of the value.
 #[test]
 fn by_metadata() {
     for (set, read) in [("NUMBER", "number"), ("STRING", "text")] {

@@ -1,4 +1,4 @@
-//! Requests that are not judged, and rules that do not refuse.
+//! Exempt requests, and rules that do not refuse.
 
 use crate::harness::{Gateway, Http2, Outcome};
 use crate::metrics::settles;
@@ -44,7 +44,7 @@ except: {paths: [/static, /café]}
     let mut client = Http2::connect(envoy.port).unwrap();
     let mut check = |path: &str, headers: &[(&str, &str)], is_excepted: bool| {
         let answer = envoy.get(path, headers);
-        // Envoy itself refuses some as malformed, which is no escape.
+        // Envoy itself refuses some as malformed, which is correct, too.
         let is_right = if is_excepted {
             answer.status == 200
         } else {

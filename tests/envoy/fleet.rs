@@ -1,4 +1,5 @@
-//! Two gateways of two workers count together in one Redis: each feature once, in turn, exactly.
+//! Two gateways of two workers share limits in one Redis: sequential requests to each feature, with
+//! exact counts.
 
 use crate::harness::{Envoy, Gateway, Redis, eventually, start_all};
 use crate::operator::{TOKEN, operate};
@@ -22,7 +23,7 @@ limits:
 const LIMIT: usize = 20;
 const REQUESTS: usize = 50;
 
-/// Two gateways in front of one Redis.
+/// Two gateways with one Redis.
 fn fleet() -> (Redis, Vec<Envoy>) {
     let redis = Redis::start();
     let gateway = Gateway::with(RULES).workers(2).variable("DIANA_TOKEN", TOKEN).redis(redis.port);
@@ -30,7 +31,7 @@ fn fleet() -> (Redis, Vec<Envoy>) {
     (redis, envoys)
 }
 
-/// How many of a caller's requests are admitted, which go to the gateways in turn.
+/// The number of a caller's admitted requests, sent to the gateways in turn.
 fn admitted(envoys: &[Envoy], path: &str, headers: &[(&str, &str)]) -> usize {
     let statuses: Vec<u16> = (0..REQUESTS)
         .map(|number| envoys[number % envoys.len()].get(path, headers).status)
@@ -60,7 +61,7 @@ fn a_reset_at_one_gateway_counts_at_the_other() {
     assert_eq!(admitted(&envoys, "/window", &account), LIMIT);
     let (status, answer) = operate(&envoys[0], "POST", "/reset?rule=window&actor.account=a");
     assert_eq!(status, 200, "{answer}");
-    // The other gateway may remember its last refusal for a moment.
+    // The other gateway may cache its last refusal for a moment.
     eventually("the reset at the other gateway", || {
         (envoys[1].get("/window", &account).status == 200).then_some(())
     });

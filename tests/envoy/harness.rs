@@ -1,4 +1,4 @@
-//! Starts Envoy for a test, talks to it, and stops it.
+//! Starts Envoy for a test, sends requests to it, and stops it.
 
 mod bootstrap;
 mod centre;

@@ -1,10 +1,10 @@
-//! Requests that are held.
+//! Held requests.
 
 mod uploads;
 
 use crate::harness::Gateway;
 
-/// A leaky bucket of `rpu` slots a second for all callers together, with a long queue.
+/// A leaky bucket of `rpu` slots per second for all callers together, with a long queue.
 pub fn line(scope: &str, rpu: u32) -> Gateway {
     Gateway::with(&format!(
         "limits: [{{Url: /, rules: [{{name: line, actor: all, unit: second, rpu: {rpu}, algo: LB, \

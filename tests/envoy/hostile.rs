@@ -1,8 +1,8 @@
-//! Bytes that no proper client sends: whatever comes, the worker survives it, and no limit is escaped.
+//! Invalid bytes: the worker survives them, and they escape no limit.
 
 use crate::harness::{Envoy, Gateway, Response, exchange, request};
 
-/// Rules that read everything a caller can write.
+/// Rules that read all parts of a request.
 fn reads_everything() -> Envoy {
     Gateway::with(
         r#"
@@ -28,7 +28,7 @@ keys: 1000
     .start_shared()
 }
 
-/// Fails unless the worker still judges.
+/// Fails unless the worker still decides about requests.
 #[track_caller]
 fn assert_alive(envoy: &Envoy) {
     assert_eq!(envoy.get("/", &[]).status, 200);
@@ -36,7 +36,7 @@ fn assert_alive(envoy: &Envoy) {
     envoy.assert_unharmed();
 }
 
-/// Fails if the answer comes from a crash of the filter.
+/// Fails if the response is caused by a crash of the filter.
 #[track_caller]
 fn assert_judged(answer: &Response, sent: &[u8]) {
     let sent = sent.escape_ascii();
@@ -104,15 +104,15 @@ fn random_bytes() {
             answered += u32::from(answer.status == 200 || answer.refused());
         }
     }
-    // Else these bytes would test Envoy's parser only.
+    // Otherwise these bytes would only test Envoy's parser.
     assert!(answered > 1_000, "only {answered} requests reached the filter");
     assert_alive(&envoy);
 }
 
-/// A request that is well-formed as a whole, with random bytes where the filter looks.
+/// A well-formed request with random bytes in the parts that the filter reads.
 fn random_request(random: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = b"GET /".to_vec();
-    // Envoy refuses a path with bytes above ASCII, so they come encoded.
+    // Envoy refuses a path with bytes above ASCII, so they are encoded.
     for byte in noise(random, b"/.;%?&=\\", b" #") {
         if byte.is_ascii() {
             bytes.push(byte)
@@ -134,7 +134,7 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<u8> {
     bytes
 }
 
-/// Random bytes, rich in those that mean something; the forbidden ones come only now and then.
+/// Random bytes, with many significant ones. Forbidden bytes are rare.
 fn noise(random: &mut fastrand::Rng, telling: &[u8], forbidden: &[u8]) -> Vec<u8> {
     let length = random.usize(..40);
     let wild = random.u32(..50) == 0;

@@ -1,4 +1,4 @@
-//! Hot keys go to a cluster of their own, as envoy/hot.yaml has it.
+//! Hot keys are routed to a separate cluster, as in envoy/hot.yaml.
 
 use std::thread;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::metrics::settles;
 
 const MARK: &str = "x-hot-key";
 
-/// The services behind a gateway: for those that are not hot, and for those that are.
+/// The upstream services of a gateway: for ordinary and for hot keys.
 struct Services([Upstream; 2]);
 
 impl Services {
@@ -21,7 +21,7 @@ impl Services {
         Gateway::as_in_hot_yaml(rules, [upstream, hot])
     }
 
-    /// Where the request went that came last with this path, and the marks that it bore.
+    /// The service that received the last request with this path, and its marks.
     fn last(&self, path: &str) -> (&'static str, Vec<String>) {
         let last = |(name, service): (&'static str, &Upstream)| {
             let last = service.arrivals().into_iter().rfind(|arrival| arrival.path == path)?;
@@ -35,7 +35,7 @@ impl Services {
     }
 }
 
-/// Asks until the item is hot, on many connections, so that all workers see it.
+/// Sends requests until the item is hot, on many connections, so that all workers receive some.
 fn heat(envoy: &Envoy, services: &Services, path: &str) {
     let mut clients: Vec<Client> = (0..8).map(|_| Client::connect(envoy.port).unwrap()).collect();
     eventually("the item to be hot", || {
@@ -46,7 +46,7 @@ fn heat(envoy: &Envoy, services: &Services, path: &str) {
     });
 }
 
-/// What callers may try.
+/// Forged marks of clients.
 const FORGED: [&[(&str, &str)]; 3] = [
     &[("x-hot-key", "items")],
     &[("X-Hot-Key", "items"), ("x-HOT-key", "items")],
@@ -81,11 +81,11 @@ fn a_hot_key_goes_to_its_own_cluster_and_nothing_else_does() {
     });
     let told = "hot rule=items scope=gateway over=50 per=2s keys=1 requests=";
     assert!(list.contains(told), "{list}");
-    // After a while without requests nobody is hot.
+    // After a while without requests there are no hot keys.
     settles(&envoy, "rule.items.hot_keys", 0);
-    // The worker that found it tells at once, the other one learns it with its next look.
+    // The worker that detected the key updates at once, the other one at its next read.
     eventually("the item to be like any other", || {
-        // Seldom enough not to make it hot.
+        // Too rare to make the key hot.
         thread::sleep(Duration::from_millis(90));
         assert_eq!(envoy.get("/items?id=7", &[]).status, 200);
         (services.last("/items?id=7") == ("upstream", vec![])).then_some(())

@@ -1,7 +1,7 @@
 //! Requests in flight: the limit refuses, and slots are free again when requests end.
 //!
-//! A worker that stands still for a second loses its slots. So a slow machine may admit more requests than the limit here,
-//! but never fewer.
+//! A worker that is stopped for a second loses its slots. A slow machine may thus admit more
+//! requests than the limit here, but never fewer.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -21,7 +21,7 @@ pub fn rules(scope: &str) -> String {
     )
 }
 
-/// Begins an answer that has no end.
+/// Begins a response that does not end.
 pub fn hang(_: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     to.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")?;
     thread::sleep(Duration::from_secs(60));

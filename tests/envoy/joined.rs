@@ -38,7 +38,7 @@ const APART: &[&str] = &[
     "x-user-id",
 ];
 
-/// A gateway that leaves the headers of proxies as they come, before a service.
+/// A gateway that preserves the headers of proxies, with a service as upstream.
 fn before(upstream: &Upstream, rules: &str) -> Envoy {
     let settings = json!({"use_remote_address": false});
     Gateway::with(rules).before(upstream).routed(Value::Null, settings).start_shared()

@@ -1,5 +1,5 @@
-//! Tests that bring load and print figures: `make test-all` runs them, `make test` does not. They assert only what no
-//! delay can break.
+//! Tests with load that print figures. Only `make test-all` runs them. They assert only properties
+//! that hold for any delay.
 
 mod concurrency;
 mod etcd;

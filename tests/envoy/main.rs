@@ -1,7 +1,7 @@
-//! Real Envoy processes with the finished module, over real HTTP on loopback.
+//! Real Envoy processes with the finished module, over HTTP on loopback.
 //!
-//! `make test STAGES=envoy` builds the module and gets Envoy first. By hand:
-//! `DIANA_ENVOY=<path of an envoy> cargo test --test envoy`.
+//! `make test STAGES=envoy` first builds the module and gets Envoy. By hand: `DIANA_ENVOY=<path of
+//! an envoy> cargo test --test envoy`.
 
 #![allow(clippy::disallowed_methods, reason = "real processes run on real clocks")]
 

@@ -1,12 +1,12 @@
-//! Which requests an entry is for, beyond its path, as callers may spell them.
+//! The conditions of an entry, with different spellings by clients.
 
 use crate::harness::{Envoy, Gateway};
 
-/// What is refused by an entry with these conditions, and what is not.
+/// Fails unless the request is refused if, and only if, `is_meant` is true.
 #[track_caller]
 fn refuses(envoy: &Envoy, path: &str, headers: &[(&str, &str)], is_meant: bool) {
     let answer = envoy.get(path, headers);
-    // Envoy itself refuses some as malformed, which is no escape.
+    // Envoy itself refuses some as malformed, which is correct, too.
     let is_right =
         if is_meant { answer.refused() || answer.status == 400 } else { answer.status == 200 };
     assert!(is_right, "{path} {headers:?}: {answer:?}");

@@ -1,8 +1,8 @@
-//! What the filter counts, and how Prometheus sees it through the regexes of envoy.yaml.
+//! The filter's metrics, and their labels in Prometheus by the regular expressions of envoy.yaml.
 
 use crate::harness::{Envoy, Gateway, eventually};
 
-/// Waits until a metric has the value; the filter hands its counts over by a timer.
+/// Waits until a metric has this value. The filter reports its counts on a timer.
 #[track_caller]
 pub fn settles(envoy: &Envoy, metric: &str, value: u64) {
     eventually(&format!("{metric} to be {value}"), || {

@@ -1,4 +1,5 @@
-//! Tokens of a language model, as the files of envoy/llm/ count them, in front of a server that answers as models do.
+//! Tokens of a language model, counted by the files of envoy/llm/, with a server that responds like
+//! models.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
@@ -13,7 +14,7 @@ const LIMIT: u64 = 200_000;
 const RESERVE: u64 = 500;
 const MOST: u64 = 20_000;
 
-/// What a request wants to be answered: `stream`, `whole` or `cut`, and tokens.
+/// The requested kind of response: `stream`, `whole` or `cut`, and tokens.
 const ASKS: &str = "x-asks";
 
 fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
@@ -48,7 +49,7 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     if how == "cut" {
         return Err(ErrorKind::ConnectionReset.into());
     }
-    // The last event comes in two pieces.
+    // The last event is split in two.
     let last = event(&format!(r#""choices":[],{usage}"#));
     let (one, two) = last.split_at(last.len() / 2);
     send(one)?;
@@ -57,7 +58,7 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     to.write_all(b"0\r\n\r\n")
 }
 
-/// Each costs what the model says, or the most where it does not come to that.
+/// Each request costs the reported tokens, or the maximum if the report is missing.
 fn play(file: &str, answers_whole: bool) {
     let model = Upstream::answering(answer);
     let envoy = Gateway::as_in_llm(file, &model).workers(2).start_shared();
@@ -77,7 +78,7 @@ fn play(file: &str, answers_whole: bool) {
         let mut client = Client::connect(envoy.port).unwrap();
         let headers = [("x-account-id", &*account), (ASKS, asks)];
         client.write(&request("POST", PATH, &headers)).unwrap();
-        // One that is cut off is no response.
+        // An aborted response is invalid.
         assert_eq!(client.read().is_ok(), !asks.starts_with("cut"), "{asks}");
         let mut last = 0;
         eventually(&format!("{asks} to cost {used} by {file}.yaml"), || {

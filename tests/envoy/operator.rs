@@ -1,4 +1,4 @@
-//! What an operator is told by the real thing, and what it does.
+//! Explanations and orders of operators on a real Envoy.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::harness::{Envoy, Gateway, Response, eventually, exchange, request};
 
 pub const TOKEN: &str = "0123456789abcdef";
 
-/// The status and the JSON that an operator is answered with.
+/// The status and the JSON of the reply to an operator.
 pub fn operate(envoy: &Envoy, method: &str, rest: &str) -> (u16, Value) {
     let bearer = format!("Bearer {TOKEN}");
     let request = request(method, &format!("/.diana{rest}"), &[("authorization", &bearer)]);
@@ -51,7 +51,8 @@ fn why_is_told_whoever_answers() {
     }
 }
 
-/// Requests on connections of their own, which go to any worker; how many are let through.
+/// Sends requests on new connections, which may reach any worker. Returns the number of admitted
+/// ones.
 fn admitted(envoy: &Envoy, path: &str, requests: usize) -> usize {
     let statuses = envoy.statuses(requests, path, &[("x-account-id", "ada")]);
     statuses.iter().filter(|status| **status == 200).count()
@@ -78,7 +79,7 @@ fn what_is_lifted_is_lifted_in_all_workers() {
             assert_eq!(admitted(&envoy, &path, 80), 40, "{rule}");
             let (status, seen) = operate(&envoy, "POST", &format!("/reset{rest}"));
             assert_eq!((status, &seen["callers"][0]["used"]), (200, &0.into()), "{seen}");
-            // Refusals that are remembered are so for a second.
+            // Refusals are cached for up to a second.
             std::thread::sleep(std::time::Duration::from_secs(1));
         }
         assert_eq!(admitted(&envoy, &path, 40), 40, "{rule}: all of it at once");
@@ -137,7 +138,7 @@ fn what_nobody_should_ask_is_told_as_json_up_to_what_envoy_itself_reads() {
     let twice =
         envoy.get("/.diana/rules", &[("authorization", &bearer), ("authorization", &bearer)]);
     assert_eq!(twice.status, 404);
-    // All headers of a request together may take 60 KiB, unless Envoy is told otherwise.
+    // By default, all headers of a request together may take 60 KiB.
     for (length, expected) in [(58 << 10, 200), (61 << 10, 431)] {
         let name = "x".repeat(length);
         let path = format!("/.diana/usage?rule=r&actor.account={name}");

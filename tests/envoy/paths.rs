@@ -1,11 +1,11 @@
-//! No spelling escapes a limit.
+//! No spelling of a path escapes a limit.
 
 mod headers;
 mod routes;
 
 use crate::harness::{Client, Envoy, Gateway, request};
 
-/// A limit of nothing, so that whatever falls under it is refused.
+/// A limit of zero, so that all matching requests are refused.
 fn closed() -> Envoy {
     Gateway::with(
         "
@@ -53,7 +53,7 @@ fn known_spellings() {
         "/lo%4Fse",
     ] {
         let answer = envoy.get(path, &[]);
-        // Envoy itself refuses some as malformed, which is no escape.
+        // Envoy itself refuses some as malformed, which is correct, too.
         assert!(answer.refused() || answer.status == 400, "{path} escaped: {answer:?}");
     }
     for path in [
@@ -83,7 +83,7 @@ fn random_spellings() {
     envoy.assert_unharmed();
 }
 
-/// A way to write /closed/room.
+/// A random spelling of /closed/room.
 fn spelling(random: &mut fastrand::Rng) -> String {
     let mut path = String::new();
     for segment in ["closed", "room"] {
@@ -101,6 +101,6 @@ fn spelling(random: &mut fastrand::Rng) -> String {
         path += random.choice(["", "", ";", ";a=b", ";a;b"]).unwrap();
     }
     path += random.choice(["", "/", "/more", "?x=1", "?/../..", "/?"]).unwrap();
-    // Something else than a slash at the beginning is no path to Envoy.
+    // Envoy requires a leading slash.
     if path.starts_with('/') { path } else { format!("/{path}") }
 }

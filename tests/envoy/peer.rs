@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::harness::{Certificates, Envoy, Gateway};
 
-/// The statuses of three requests with a client's certificate, or without any.
+/// The statuses of three requests, with a client's certificate or without one.
 fn three(certificates: &Certificates, envoy: &Envoy, client: Option<&str>) -> Vec<u16> {
     let url = format!("https://127.0.0.1:{}/", envoy.port);
     let ask = || {

@@ -1,4 +1,4 @@
-//! Callers have the limits of their plans, which a verified token names.
+//! Plans that a verified token names.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,8 @@ const ODD: [&str; 2] = [
     "eyJpc3MiOiJ0ZXN0Iiwic3ViIjoib2RkLWxpc3QiLCJwbGFuIjpbImdvbGQiXX0.37C33sNRNN0nLK-iVCWW076NXbzcRDKYUy58OQXzOMo",
 ];
 
-/// Tokens with the claim `reports`: 7, 0, 1e9, a text, a list, and none; and the reports that they allow.
+/// Tokens with the claim `reports`: 7, 0, 1e9, a text, a list, and none; and the reports that they
+/// allow.
 const REPORTS: [(&str, usize); 6] = [
     (
         "eyJpc3MiOiJ0ZXN0Iiwic3ViIjoici03IiwicGxhbiI6InN0YWZmIiwicmVwb3J0cyI6N30.2iiaehKHxck_o_A6_ryvNNL5DdGVPV-pUy1LbEaVNhw",
@@ -50,7 +51,7 @@ const REPORTS: [(&str, usize); 6] = [
     ),
 ];
 
-/// Starts the example behind `jwt_authn`, which verifies tokens.
+/// Starts the example after `jwt_authn`, which verifies tokens.
 fn start() -> Envoy {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../envoy/examples/plans.yaml");
     // An hour does not end during a test.
@@ -70,7 +71,7 @@ fn start() -> Envoy {
         .start_shared()
 }
 
-/// Sends `count` requests with a token. Returns how many are admitted.
+/// Sends `count` requests with a token. Returns the number of admitted ones.
 fn admitted(envoy: &Envoy, path: &str, token: &str, count: usize) -> usize {
     let bearer = format!("Bearer {HEAD}.{token}");
     let statuses = envoy.statuses(count, path, &[("authorization", &bearer)]);

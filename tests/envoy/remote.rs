@@ -1,4 +1,4 @@
-//! Rules from a configuration centre.
+//! Rules from a configuration server.
 
 mod under_way;
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::harness::{Centre, Envoy, Gateway, Says, assert_no_trap, eventually};
 
-/// A document of this name: one rule to count by, and one that says which document is in force.
+/// A document of this name: one rule that counts, and one that identifies the current document.
 pub fn document(name: &str, rpu: u32) -> String {
     format!(
         "
@@ -19,21 +19,21 @@ limits:
     )
 }
 
-/// A gateway with rules of its own and a centre that it asks every second.
+/// A gateway with its own rules and a configuration server that it polls every second.
 pub fn gateway(port: u16) -> Gateway {
     let own = document("own", 10);
     let remote = "remote: {cluster: centre, path: /rules.yaml, every: 1s, timeout: 900ms}";
     Gateway::with(&format!("{own}{remote}")).cluster("centre", port)
 }
 
-/// The document that answered this request.
+/// The document that decided about this request.
 pub fn in_force(envoy: &Envoy) -> Option<String> {
     let refused = envoy.get("/closed", &[]);
     let policy = refused.header("ratelimit-policy")?;
     policy.split('"').find(|name| !name.is_empty() && *name != "counted").map(str::to_owned)
 }
 
-/// Waits until all workers go by these rules: so many connections do not all meet the same one.
+/// Waits until all workers apply these rules. Enough connections to reach all workers.
 #[track_caller]
 pub fn settles_on(envoy: &Envoy, name: &str) {
     eventually(&format!("the rules of `{name}`"), || {
@@ -45,13 +45,13 @@ pub fn metric(envoy: &Envoy, what: &str) -> u64 {
     envoy.metric(&format!("remote.{what}")).unwrap_or(0)
 }
 
-/// The lines of the log that speak of the centre.
+/// The log lines about the configuration server.
 pub fn lines(envoy: &Envoy) -> Vec<String> {
     let log = envoy.log();
     log.lines().filter(|line| line.contains("remote configuration of")).map(str::to_owned).collect()
 }
 
-/// Waits until a line with these words is the last one.
+/// Waits until the last line contains these words.
 #[track_caller]
 pub fn told(envoy: &Envoy, words: &str) {
     eventually(&format!("a line with `{words}`"), || {
@@ -105,7 +105,7 @@ fn whatever_the_centre_does_the_last_good_rules_stay() {
         let before = polls();
         eventually("two more polls", || (polls() >= before + 2).then_some(()));
         assert_eq!(in_force(&envoy).as_deref(), Some("good"), "{words}");
-        // A line for each change, not for each poll. How a giant answer is cut off is a matter of speed.
+        // A line per change, not per poll. The message about a huge response depends on timing.
         let told_of = lines(&envoy).len() - told_so_far;
         assert!(told_of == 1 || words.contains("far too large"), "{words}: {:#?}", lines(&envoy));
         centre.say(good.clone());

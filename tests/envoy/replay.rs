@@ -1,4 +1,4 @@
-//! `diana replay` of Envoy's access log decides as Envoy did.
+//! `diana replay` of Envoy's access log makes the same decisions as Envoy.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::harness::{Gateway, eventually};
 
-/// No permit comes back within the hour, so that only the order of the requests counts.
+/// No permits are added within the hour, so only the order of the requests matters.
 const RULES: &str = "
 limits:
   - {Url: /window, rules: [{actor: account, unit: hour, rpu: 3, algo: W}]}
@@ -29,7 +29,7 @@ const FORMAT: &str = "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH
 const PATHS: [&str; 4] = ["/window", "/sliding", "/bucket", "/two"];
 const REQUESTS: usize = 12;
 
-/// Returns how many requests of each path the command refuses.
+/// The number of requests of each path that the command refuses.
 fn replayed(log: &[String]) -> BTreeMap<String, usize> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let path = |name: &str| folder.join(format!("replay-{}-{name}", std::process::id()));

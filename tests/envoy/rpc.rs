@@ -1,4 +1,4 @@
-//! Refusals of RPC requests, as their clients read them from the wire.
+//! Refusals of RPC requests, as their clients receive them.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ const MESSAGE: &str = "9 %25 by never";
 const WEB: &[u8] = b"\x80\0\0\0\x2cgrpc-status:8\r\ngrpc-message:9 %25 by never\r\n";
 const WEB_TEXT: &str = "gAAAACxncnBjLXN0YXR1czo4DQpncnBjLW1lc3NhZ2U6OSAlMjUgYnkgbmV2ZXINCg==";
 
-/// All headers but those of every response.
+/// All headers except those of every response.
 fn headers(response: &Response) -> Vec<(&str, &str)> {
     let mut headers: Vec<_> = response
         .headers
@@ -27,7 +27,7 @@ fn headers(response: &Response) -> Vec<(&str, &str)> {
     headers
 }
 
-/// The headers of a refusal with this content type and more of them.
+/// The headers of a refusal with this content type and additional headers.
 fn refusal<'h>(content_type: &'h str, more: &[(&'h str, &'h str)]) -> Vec<(&'h str, &'h str)> {
     let mut headers = vec![
         ("content-type", content_type),
@@ -91,7 +91,7 @@ fn rpc_refusals_on_the_wire_are_those_of_the_protocol() {
     }
 }
 
-/// Such a filter has changed the content type when Diana sees it, and translates the answer.
+/// Such a filter has changed the content type before Diana reads it, and converts the response.
 #[test]
 fn filters_that_translate_to_grpc_translate_refusals() {
     let web = hcm_filter("envoy.filters.http.grpc_web", "grpc_web", "GrpcWeb", json!({}));

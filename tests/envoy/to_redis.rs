@@ -1,5 +1,5 @@
-//! The way to Redis through Envoy itself, without the filter: what gets through, and how each fault
-//! of Redis or of the wire to it looks from the other end.
+//! The connection to Redis through Envoy itself, without the filter: transferred data, and the
+//! effect of each fault of Redis or of the network.
 
 use std::io::ErrorKind;
 
@@ -10,7 +10,7 @@ use crate::harness::{
 
 pub const COUNT: &[&[&str]] = &[&["INCR", "count"], &["QUIT"]];
 
-/// The bytes of a request that hands some commands to Redis.
+/// The bytes of a request that forwards commands to Redis.
 pub fn post(commands: &[&[&str]]) -> Vec<u8> {
     let body = pipeline(commands);
     let mut bytes = request("POST", "/", &[("content-length", &body.len().to_string())]);
@@ -18,12 +18,12 @@ pub fn post(commands: &[&[&str]]) -> Vec<u8> {
     bytes
 }
 
-/// A gateway in front of Redis itself.
+/// A gateway with Redis as upstream.
 pub fn gateway(port: u16) -> Gateway {
     Gateway::with("limits: []").redis(port).into_redis()
 }
 
-/// The same by the way that envoy/fleet.yaml had before, which users may still have.
+/// The same with the former configuration of envoy/fleet.yaml, which users may still have.
 pub fn older_gateway(port: u16) -> Gateway {
     Gateway::with("limits: []").redis_by_listener(port).into_redis()
 }
@@ -39,8 +39,8 @@ pub fn counts(envoy: &Envoy, expected: u32) {
     assert_eq!((answer.status, answer.body), (200, format!(":{expected}\r\n+OK\r\n")));
 }
 
-/// No answer in time. That it will be 200 has been said already, as soon as the connection was there.
-/// And nothing stays behind.
+/// A reply that times out. The status 200 has already been sent when the connection opened. No
+/// connection stays open.
 #[track_caller]
 pub fn breaks_off(envoy: &Envoy) {
     let error = exchange(envoy.port, &post(COUNT)).expect_err("half an answer");
@@ -83,7 +83,7 @@ fn a_long_pipeline_comes_back_whole() {
     assert_eq!(answer.body, format!("{numbers}+OK\r\n$100000\r\n{value}\r\n+OK\r\n"));
 }
 
-/// Makes Redis listen for TLS as well, on the port that is returned.
+/// Makes Redis also listen for TLS, on the returned port.
 fn tls(redis: &Redis, certificates: &Certificates) -> u16 {
     let port = free_port();
     for (setting, file) in [
@@ -114,8 +114,8 @@ fn over_tls_to(gateway: fn(u16) -> Gateway, certificates: &Certificates) {
         gateway(port).redis_with(|redis| redis["transport_socket"] = socket.clone()).start()
     };
     let envoy = to("localhost");
-    // More than the filter ever asks for. What Redis cannot write in one go, from 64 KiB on, is lost over TLS: it
-    // drops the rest when it hears that the caller has said all.
+    // More than the filter ever reads. Over TLS, Redis loses data that it cannot write at once,
+    // from 64 KiB on: it drops the rest when the caller closes its direction.
     let value = "x".repeat(50_000);
     let commands: [&[&str]; 4] =
         [&["AUTH", "sesame"], &["SET", "long", &value], &["GET", "long"], &["QUIT"]];
@@ -143,7 +143,7 @@ fn faults_of_redis() {
     redis.freeze();
     breaks_off(&envoy);
     redis.thaw();
-    // What it was told before it fell asleep it does when it wakes up.
+    // After it continues, it executes the command that it received before it stopped.
     eventually("the late call", || {
         (redis.command(&["GET", "count"]) == Reply::Bulk("2".into())).then_some(())
     });

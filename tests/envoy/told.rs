@@ -1,4 +1,4 @@
-//! What callers and the upstream are told as it is configured: problems, ids, and marks of rules in shadow.
+//! Configured reports to callers and the upstream: problems, ids, and marks of shadow rules.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,8 @@ use crate::metrics::settles;
 fn example() -> Envoy {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../envoy/examples/problem-json.yaml");
     let rules = std::fs::read_to_string(path).unwrap();
-    // Windows of a day, so that nothing depends on when the test runs, but for midnight.
+    // Windows of a day, so that the result does not depend on the time of the test, except at
+    // midnight.
     Gateway::with(&rules.replace("unit: minute, rpu: 60, near", "unit: day, rpu: 5, algo: W, near"))
         .start_shared()
 }
@@ -56,7 +57,7 @@ fn the_example_answers_with_problems() {
     envoy.assert_unharmed();
 }
 
-/// The marks that the upstream saw on the last request with this path.
+/// The marks that the upstream received with the last request for this path.
 fn marks(upstream: &Upstream, path: &str) -> Vec<String> {
     let arrival =
         upstream.arrivals().into_iter().rfind(|arrival| arrival.path == path).expect("it came");
@@ -96,7 +97,7 @@ mark: X-Diana-Limited
         assert_eq!(envoy.get(path, &headers).status, 200);
         marks(&upstream, path)
     };
-    // Nobody else's word, wherever it goes.
+    // Clients cannot forge the mark on any path.
     for forged in forged {
         for path in ["/free", "/free/x", "/other"] {
             assert_eq!(ask(path, forged), [""; 0], "{path} {forged:?}");
@@ -106,7 +107,7 @@ mark: X-Diana-Limited
     assert_eq!(ask("/a", forged[2]), [""; 0]);
     assert_eq!(ask("/a", forged[2]), ["one"]);
     assert_eq!(ask("/a", forged[1]), ["one, two"]);
-    // Of requests that were held, too.
+    // Held requests, too.
     assert_eq!(ask("/held", forged[1]), [""; 0]);
     for _ in 0..2 {
         assert_eq!(ask("/held", forged[2]), ["dark"]);

@@ -1,4 +1,5 @@
-//! A VM that dies: requests that it held end by the idle timeout, another VM takes over, and no caller gets a new limit.
+//! A VM that dies: the requests that it held end by the idle timeout, another VM takes over, and no
+//! caller gets a new limit.
 
 use crate::harness::{Client, Gateway, eventually, request};
 

@@ -2,7 +2,7 @@
 
 use crate::harness::{Gateway, assert_no_trap};
 
-/// Rules that admit everything under / and differ from one generation to the next.
+/// Rules that admit everything under / and differ by generation.
 pub fn generation(number: u32) -> Gateway {
     Gateway::with(&format!(
         "

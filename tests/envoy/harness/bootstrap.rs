@@ -1,5 +1,5 @@
 //! The Envoy configuration of a test: one listener, the filter of envoy.yaml with the test's rules,
-//! and a route that answers 200.
+//! and a route that responds with 200.
 
 mod listener;
 mod proxied;
@@ -16,13 +16,13 @@ use super::{shipped, trapdoor};
 pub use listener::{access_log_of, hcm_filter};
 use redis::ToRedis;
 
-/// The name of a gateway in a separate Envoy: that of the root in envoy.yaml.
+/// The name of a gateway in a separate Envoy, the same as that of the root in envoy.yaml.
 const OWN: &str = "diana";
 
-/// A gateway as a test wants it.
+/// The configuration of a gateway.
 #[derive(Clone)]
 pub struct Gateway {
-    /// Of the listener, and where others share its Envoy, of the VM and the root too.
+    /// The name of the listener. In a shared Envoy also that of the VM and the root.
     pub(super) name: String,
     configuration: Value,
     workers: u32,
@@ -50,7 +50,7 @@ impl Gateway {
         Self::configured("StringValue", rules.into())
     }
 
-    /// With these rules, not as text but as Envoy's own kind of JSON object.
+    /// With these rules, as a `Struct` instead of text.
     pub fn with_struct(rules: Value) -> Self {
         Self::configured("Struct", rules)
     }
@@ -80,13 +80,13 @@ impl Gateway {
         }
     }
 
-    /// With so many worker threads instead of one.
+    /// With this number of workers instead of one.
     pub fn workers(mut self, workers: u32) -> Self {
         self.workers = workers;
         self
     }
 
-    /// Behind another HTTP filter.
+    /// After another HTTP filter.
     pub fn behind(mut self, filter: Value) -> Self {
         self.before.push(filter);
         self
@@ -98,19 +98,19 @@ impl Gateway {
         self
     }
 
-    /// Believes one hop of `x-forwarded-for`, so that a test can choose its address.
+    /// Trusts one hop of `x-forwarded-for`, so that a test can choose its address.
     pub fn trust_forwarded_for(mut self) -> Self {
         self.trusted_hops = 1;
         self
     }
 
-    /// With TLS or the like on its listener.
+    /// With a transport socket on its listener, such as TLS.
     pub fn transport_socket(mut self, socket: Value) -> Self {
         self.transport_socket = socket;
         self
     }
 
-    /// In front of a service, instead of answering for it.
+    /// With a service as upstream, instead of a direct response.
     pub fn before(mut self, upstream: &Upstream) -> Self {
         self.route = json!({"cluster": upstream.cluster()});
         self.cluster(&upstream.cluster(), upstream.port)
@@ -122,8 +122,8 @@ impl Gateway {
         self
     }
 
-    /// As envoy/hot.yaml has it, in front of these services for the keys that are not hot and for those
-    /// that are; with other rules, if there are any.
+    /// As in envoy/hot.yaml, with these services for ordinary and for hot keys, and with modified
+    /// rules.
     pub fn as_in_hot_yaml(rules: impl Fn(String) -> String, services: [&Upstream; 2]) -> Self {
         let (shipped, route_config) = shipped::hot();
         let mut gateway = Self::with(&rules(shipped));
@@ -132,7 +132,8 @@ impl Gateway {
         gateway.cluster("upstream", upstream).cluster("hot", hot)
     }
 
-    /// As envoy/cors.yaml has it, in front of a service, with other rules; and the `cors` filter, which is not in it yet.
+    /// As in envoy/cors.yaml, with a service as upstream, and with modified rules. Also returns the
+    /// `cors` filter, which is not yet in the gateway.
     pub fn as_in_cors_yaml(rules: impl Fn(String) -> String, upstream: &Upstream) -> (Self, Value) {
         let (cors, shipped, route_config) = shipped::cors();
         let mut gateway = Self::with(&rules(shipped)).cluster("upstream", upstream.port);
@@ -140,7 +141,8 @@ impl Gateway {
         (gateway, cors)
     }
 
-    /// As a file of envoy/llm/ has it, in front of a service, and telling what is left.
+    /// As in a file of envoy/llm/, with a service as upstream, and with remaining permits in
+    /// responses.
     pub fn as_in_llm(file: &str, model: &Upstream) -> Self {
         let (rules, behind) = shipped::model(file);
         let mut gateway = Self::with(&format!("accepted: {{headers: true}}\n{rules}"));
@@ -154,7 +156,7 @@ impl Gateway {
         self
     }
 
-    /// With a module that dies of a request with very many headers.
+    /// With a module that crashes on a request with many headers.
     pub fn trap_door(mut self) -> Self {
         self.has_trap_door = true;
         self
@@ -172,30 +174,30 @@ impl Gateway {
         self
     }
 
-    /// Giving memory back to the system that it does not use, so that what it has tells what it needs.
+    /// Releases unused memory to the system, so that the memory of the process is meaningful.
     pub fn give_memory_back(mut self) -> Self {
         self.gives_memory_back = true;
         self
     }
 
-    /// With timers that do not go by the kernel's tick, which is up to 4 ms.
+    /// With precise timers, independent of the kernel's tick of up to 4 ms.
     pub fn precise_timers(mut self) -> Self {
         self.has_precise_timers = true;
         self
     }
 
-    /// With a listener that goes so many seconds after another one has taken its place.
+    /// With a listener that drains for this number of seconds after its replacement.
     pub fn drains_for(mut self, seconds: u32) -> Self {
         self.drain = Some(seconds);
         self
     }
 
-    /// How long a listener stays after that.
+    /// The drain time of a listener in seconds.
     pub fn drain_time(&self) -> Option<u32> {
         self.drain
     }
 
-    /// What Envoy's environment has beyond ours.
+    /// Additional variables for Envoy's environment.
     pub fn environment(&self, folder: &Path) -> Vec<(&'static str, OsString)> {
         let mut variables: Vec<_> = self.password().into_iter().collect();
         if self.has_precise_timers {
@@ -206,7 +208,7 @@ impl Gateway {
         variables
     }
 
-    /// With a cluster that has one endpoint, a port on loopback.
+    /// With a cluster of one endpoint, a port on loopback.
     pub fn cluster(mut self, name: &str, port: u16) -> Self {
         let address = json!({"socket_address": {"address": "127.0.0.1", "port_value": port}});
         let endpoint = json!({"lb_endpoints": [{"endpoint": {"address": address}}]});
@@ -221,7 +223,7 @@ impl Gateway {
         self
     }
 
-    /// With trailers from the cluster that was given last, which HTTP/1.1 has else none of.
+    /// With trailers from the latest cluster, which HTTP/1.1 disables by default.
     pub fn of_trailers(mut self) -> Self {
         let options = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
         let with_trailers = json!({"http_protocol_options": {"enable_trailers": true}});
@@ -234,7 +236,7 @@ impl Gateway {
         self
     }
 
-    /// With a cluster that has no endpoint.
+    /// With a cluster without endpoints.
     pub fn cluster_of_nobody(mut self, name: &str) -> Self {
         self.clusters.push(json!({"name": name}));
         self
@@ -251,7 +253,8 @@ impl Gateway {
         self.workers
     }
 
-    /// The bootstrap whose listeners come from `lds.json`, and some clusters from `cds.json`; both may change.
+    /// The bootstrap with listeners from `lds.json`, and some clusters from `cds.json`. Both may
+    /// change.
     pub fn dynamic(&self, folder: &Path) -> Value {
         let file = |name| json!({"path_config_source": {"path": folder.join(name)}});
         let release = json!({"bytes_to_release": 1 << 30, "memory_release_interval": "0.2s"});
@@ -267,7 +270,7 @@ impl Gateway {
         bootstrap
     }
 
-    /// The bootstrap with the listener in it.
+    /// The bootstrap with a static listener.
     pub fn fixed(&self, folder: &Path) -> Value {
         json!({
             "static_resources": {"listeners": [self.listener(folder)], "clusters": self.clusters},

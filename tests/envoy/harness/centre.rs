@@ -1,4 +1,4 @@
-//! A configuration centre that does what the test says, also what no proper server would.
+//! A configuration server that tests control. It can also violate HTTP.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What it says to whoever asks.
+/// The response to each request.
 #[derive(Clone)]
 pub enum Says {
     Text(String),
     Status(u16),
-    /// The text, but only after a while.
+    /// The text after a delay.
     Late(Duration, String),
-    /// Half of what it promised.
+    /// Half of the announced body.
     Half(String),
-    /// No HTTP.
+    /// Not HTTP.
     Garbage,
 }
 
@@ -26,7 +26,7 @@ struct State {
     ended: bool,
 }
 
-/// A server on a port of loopback; dropping it closes the port.
+/// A server on a port of loopback. Dropping it closes the port.
 pub struct Centre {
     pub port: u16,
     state: Arc<Mutex<State>>,
@@ -39,7 +39,7 @@ impl Centre {
         Self::on(0, says)
     }
 
-    /// On a port that another one had.
+    /// On the port of a former server.
     pub fn on(port: u16, says: Says) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a free port");
         let port = listener.local_addr().unwrap().port();
@@ -51,7 +51,7 @@ impl Centre {
                     return;
                 }
                 let shared = Arc::clone(&shared);
-                // A client that goes away is no concern of the test.
+                // A closed connection is not an error of the test.
                 thread::spawn(move || stream.and_then(|stream| serve(stream, &shared)));
             }
         });
@@ -71,7 +71,7 @@ impl Centre {
 impl Drop for Centre {
     fn drop(&mut self) {
         self.state.lock().unwrap().ended = true;
-        // Wakes the server, which then sees that it is over.
+        // Wakes the server, which then ends.
         drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
         self.server.take().into_iter().for_each(|server| server.join().unwrap());
     }

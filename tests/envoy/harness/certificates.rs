@@ -5,11 +5,11 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// A certification authority and what it has signed, made for one test.
+/// A certificate authority and its certificates, created for one test.
 pub struct Certificates(PathBuf);
 
 impl Certificates {
-    /// With a certificate `server` for `localhost`, in a folder that goes with it.
+    /// With a certificate `server` for `localhost`, in a folder that is deleted with it.
     pub fn new(name: &str) -> Self {
         let folder =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
@@ -20,7 +20,7 @@ impl Certificates {
         made
     }
 
-    /// Makes `<name>.pem` and `<name>.key` with this subject alternative name.
+    /// Creates `<name>.pem` and `<name>.key` with this subject alternative name.
     pub fn sign(&self, name: &str, alternative: &str) {
         self.openssl(&format!("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN={name} -addext subjectAltName={alternative} -CA ca.pem -CAkey ca.key -keyout {name}.key -out {name}.pem"));
     }
@@ -31,7 +31,7 @@ impl Certificates {
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 
-    /// The folder that all of it lies in.
+    /// The folder of the certificates.
     pub fn folder(&self) -> &Path {
         &self.0
     }
@@ -40,7 +40,7 @@ impl Certificates {
         json!({"filename": self.0.join(name)})
     }
 
-    /// A listener's TLS that checks the client's certificate if there is one.
+    /// A listener's TLS. It verifies the client's certificate if there is one.
     pub fn socket(&self) -> Value {
         let own = json!({"certificate_chain": self.file("server.pem"), "private_key": self.file("server.key")});
         json!({"name": "envoy.transport_sockets.tls", "typed_config": {
@@ -52,7 +52,7 @@ impl Certificates {
         }})
     }
 
-    /// A cluster's TLS that takes only a server of this name.
+    /// A cluster's TLS. It only accepts a server with this name.
     pub fn socket_to(&self, server: &str) -> Value {
         let name = json!({"san_type": "DNS", "matcher": {"exact": server}});
         json!({"name": "envoy.transport_sockets.tls", "typed_config": {

@@ -1,4 +1,4 @@
-//! What a running Envoy is told anew, by the files that it watches.
+//! Changes of a running Envoy, through the files that it watches.
 
 use std::fs;
 
@@ -9,13 +9,13 @@ use super::envoy::{CLUSTER, Envoy, LISTENER, Process, resources, write};
 use super::wait::eventually;
 
 impl Envoy {
-    /// Puts another gateway into the listener's file; Envoy takes it up by itself.
+    /// Replaces the gateway in the listener's file. Envoy applies it in the background.
     pub fn put(&self, gateway: &Gateway) {
         assert_eq!(self.name, gateway.name, "its Envoy is its own");
         self.put_listeners(&[gateway.listener(&self.folder)]);
     }
 
-    /// Puts another gateway into the listener's file, and waits until Envoy has accepted it.
+    /// Replaces the gateway in the listener's file, and waits until Envoy has accepted it.
     #[track_caller]
     pub fn update(&self, gateway: &Gateway) {
         let accepted = || self.stat("listener_manager.lds.update_success");
@@ -26,7 +26,7 @@ impl Envoy {
 }
 
 impl Process {
-    /// Puts clusters into their file, and waits until Envoy has accepted them.
+    /// Replaces the clusters in their file, and waits until Envoy has accepted them.
     #[track_caller]
     pub fn put_clusters(&self, clusters: &[Value]) {
         let accepted = || self.stat("cluster_manager.cds.update_success");
@@ -35,12 +35,12 @@ impl Process {
         eventually("Envoy to accept the clusters", || (accepted() > before).then_some(()));
     }
 
-    /// Puts listeners into their file.
+    /// Replaces the listeners in their file.
     pub(super) fn put_listeners(&self, listeners: &[Value]) {
         self.replace("lds.json", &resources(LISTENER, listeners));
     }
 
-    /// In one step, or Envoy would read half a file.
+    /// Atomically, since Envoy could otherwise read half a file.
     fn replace(&self, name: &str, content: &Value) {
         let part = self.folder.join("part");
         write(&part, content);

@@ -1,4 +1,4 @@
-//! A tiny HTTP/1.1 client over plain sockets, which can also send what no proper client would.
+//! A tiny HTTP/1.1 client over plain sockets, which can also send invalid requests.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::response::Response;
 
-/// How long to wait for a byte.
+/// Maximum time to wait for a byte.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The bytes of a request.
@@ -22,15 +22,15 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> Vec<u8> {
     (text + "\r\n").into_bytes()
 }
 
-/// Sends bytes on a connection of their own, and reads what comes back, if anything does.
+/// Sends bytes on a new connection, and reads the response.
 pub fn exchange(port: u16, bytes: &[u8]) -> io::Result<Response> {
     let mut client = Client::connect(port)?;
-    // Envoy may answer and close before it has read everything.
+    // Envoy may respond and close before it has read everything.
     let _ = client.stream.get_mut().write_all(bytes);
     Response::read(&mut client.stream)
 }
 
-/// A connection that is kept alive; it is opened anew when the server has asked to close it.
+/// A persistent connection. It is opened again after the server has requested to close it.
 pub struct Client {
     port: u16,
     stream: BufReader<TcpStream>,
@@ -47,7 +47,7 @@ impl Client {
         Ok(Self { port, stream: BufReader::new(stream), closing: false })
     }
 
-    /// Sends bytes and does not wait for anything.
+    /// Sends bytes without waiting for a response.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
@@ -57,14 +57,14 @@ impl Client {
         Response::read(&mut self.stream)
     }
 
-    /// Waits until a response begins. Its status, if the first bytes are those of one.
+    /// Waits until a response begins. Returns its status if the first bytes are a status line.
     pub fn wait(&mut self) -> io::Result<Option<u16>> {
         let head = self.stream.fill_buf()?;
         let digits = head.strip_prefix(b"HTTP/1.1 ").and_then(|rest| rest.get(..3));
         Ok(digits.and_then(|digits| str::from_utf8(digits).ok()?.parse().ok()))
     }
 
-    /// Closes the connection by RST.
+    /// Closes the connection with RST.
     #[allow(unsafe_code, reason = "the standard library has no such option yet")]
     pub fn reset(self) {
         const SOL_SOCKET: i32 = 1;
@@ -74,7 +74,7 @@ impl Client {
             fn setsockopt(fd: i32, level: i32, name: i32, value: *const i32, size: u32) -> i32;
         }
         let fd = self.stream.get_ref().as_raw_fd();
-        // SAFETY: the descriptor is open and the value as long as said.
+        // SAFETY: the descriptor is open, and the value has this length.
         let status = unsafe { setsockopt(fd, SOL_SOCKET, SO_LINGER, AT_ONCE.as_ptr(), 8) };
         assert_eq!(status, 0);
     }

@@ -1,4 +1,4 @@
-//! Steady time, counted from that of the wall clock by which Envoys and Redis run.
+//! Monotonic time with the origin of the wall clock of Envoys and Redis.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,7 +16,7 @@ impl Clock {
         loop {
             let start = Instant::now();
             let wall = micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap());
-            // Whoever is interrupted between the two has a wrong idea of the time.
+            // An interruption between the two readings would make the origin wrong.
             if start.elapsed() < Duration::from_micros(100) {
                 let wall = wall.checked_add_signed(to_mid_hour()).unwrap();
                 return Self { start, wall };
@@ -24,7 +24,7 @@ impl Clock {
         }
     }
 
-    /// When it was made.
+    /// The instant of its creation.
     pub fn start(&self) -> Instant {
         self.start
     }

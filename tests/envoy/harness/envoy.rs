@@ -1,4 +1,4 @@
-//! One Envoy process, from its start to its end.
+//! An Envoy process, from its start to its end.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -24,7 +24,7 @@ use super::wait::eventually;
 pub(super) const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 pub(super) const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 
-/// Where Linux keeps files in memory.
+/// The folder for files in memory on Linux.
 const MEMORY: &str = "/dev/shm";
 
 /// A running gateway. A separate Envoy stops when it is dropped.
@@ -32,11 +32,11 @@ pub struct Envoy {
     process: Arc<Process>,
     /// The name of the gateway.
     pub(super) name: String,
-    /// Where it listens on loopback.
+    /// Its port on loopback.
     pub port: u16,
 }
 
-/// An Envoy process; dropping it kills it.
+/// An Envoy process. Dropping it kills it.
 pub struct Process {
     child: Child,
     pub(super) folder: PathBuf,
@@ -52,17 +52,18 @@ struct Shared {
     clusters: Vec<Value>,
 }
 
-/// By the number of their workers.
+/// By the number of workers.
 static SHARED: Mutex<BTreeMap<u32, Shared>> = Mutex::new(BTreeMap::new());
 
 impl Gateway {
-    /// Starts it in a separate Envoy, and waits until it serves.
+    /// Starts it in a separate Envoy, and waits until it serves requests.
     #[track_caller]
     pub fn start(&self) -> Envoy {
         start_all(std::slice::from_ref(self)).remove(0)
     }
 
-    /// Starts it in an Envoy with other gateways of as many workers, and waits until it serves. It has its own VM.
+    /// Starts it in an Envoy shared with other gateways of the same number of workers, and waits
+    /// until it serves requests. It has a separate VM.
     ///
     /// An Envoy compiles the module once for all of its VMs, which takes more than a second.
     #[track_caller]
@@ -70,7 +71,7 @@ impl Gateway {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         let workers = self.worker_count();
-        // It is put back only if the gateway serves.
+        // It is inserted again only if the gateway serves requests.
         let mut shared = all.remove(&workers).unwrap_or_else(|| Shared::start(workers));
         let mut gateway = self.clone();
         gateway.name = format!("gateway-{}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -97,7 +98,7 @@ impl Gateway {
     }
 }
 
-/// Starts several Envoys at once and waits until they serve.
+/// Starts several Envoys concurrently, and waits until they serve requests.
 #[track_caller]
 pub fn start_all(gateways: &[Gateway]) -> Vec<Envoy> {
     let launched: Vec<Process> = gateways.iter().map(Gateway::launch).collect();
@@ -120,7 +121,7 @@ impl Shared {
     }
 }
 
-/// Has shared Envoys end with the process of the tests, which drops no static.
+/// Ends shared Envoys at the exit of the test process, since statics are not dropped.
 #[allow(unsafe_code, reason = "the standard library has no such function")]
 fn end_with_tests() {
     static ONCE: Once = Once::new();
@@ -130,11 +131,11 @@ fn end_with_tests() {
     extern "C" fn end() {
         SHARED.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
-    // SAFETY: the function takes no argument, and is there until the end.
+    // SAFETY: the function takes no argument, and exists until the end.
     ONCE.call_once(|| assert_eq!(unsafe { atexit(end) }, 0));
 }
 
-/// What a file for Envoy to watch contains: resources of one kind.
+/// The content of a file that Envoy watches: resources of one kind.
 pub(super) fn resources(kind: &str, all: &[Value]) -> Value {
     let mut all = all.to_vec();
     all.iter_mut().for_each(|resource| resource["@type"] = kind.into());
@@ -142,19 +143,19 @@ pub(super) fn resources(kind: &str, all: &[Value]) -> Value {
 }
 
 impl Envoy {
-    /// Sends a GET on a connection of its own.
+    /// Sends a GET on a new connection.
     #[track_caller]
     pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> Response {
         exchange(self.port, &request("GET", path, headers)).expect("an answer")
     }
 
-    /// The statuses of so many equal GETs, one after the other.
+    /// The statuses of `count` equal GETs in sequence.
     #[track_caller]
     pub fn statuses(&self, count: usize, path: &str, headers: &[(&str, &str)]) -> Vec<u16> {
         (0..count).map(|_| self.get(path, headers).status).collect()
     }
 
-    /// Requests that are under way.
+    /// The number of active requests.
     pub fn active(&self) -> u64 {
         self.stat(&format!("http.{}.downstream_rq_active", self.name)).unwrap_or(0)
     }
@@ -164,7 +165,7 @@ impl Envoy {
         self.stat(&format!("wasmcustom.diana.{}.{name}", self.name))
     }
 
-    /// Waits until so many requests are under way.
+    /// Waits until the number of active requests is in this range.
     #[track_caller]
     pub fn wait_for_active(&self, count: impl RangeBounds<u64> + Debug) {
         let reached = || count.contains(&self.active()).then_some(());
@@ -177,7 +178,7 @@ impl Envoy {
         String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
     }
 
-    /// Fails if the filter has trapped, panicked, or been loaded again since the start.
+    /// Fails if the filter has trapped, panicked, or been reloaded since the start.
     #[track_caller]
     pub fn assert_unharmed(&self) {
         for count in ["vm_reload", "vm_reload_success", "vm_reload_backoff", "vm_reload_failure"] {
@@ -191,7 +192,7 @@ impl Envoy {
         assert_no_trap(&self.log());
     }
 
-    /// Asks Envoy to end, and returns its exit status and log.
+    /// Ends Envoy gracefully, and returns its exit status and log.
     #[track_caller]
     pub fn quit(mut self) -> (ExitStatus, String) {
         exchange(self.admin, &request("POST", "/quitquitquit", &[("content-length", "0")]))
@@ -212,7 +213,7 @@ impl Process {
         });
     }
 
-    /// Waits until the gateway of this name serves. Returns its port.
+    /// Waits until the gateway of this name serves requests. Returns its port.
     #[track_caller]
     fn wait_for_listener(&self, name: &str) -> u16 {
         eventually("Envoy's listener", || {
@@ -234,19 +235,19 @@ impl Process {
         port.try_into().ok()
     }
 
-    /// Asks the admin interface.
+    /// A response of the admin interface.
     pub fn admin(&self, path: &str) -> Option<Response> {
         exchange(self.admin, &request("GET", path, &[])).ok()
     }
 
-    /// What Envoy and the filter have logged.
+    /// The log of Envoy and the filter.
     pub fn log(&self) -> String {
         let part = |name| fs::read(self.folder.join(name)).unwrap_or_default();
         let bytes = [part("logs/envoy.log"), part("logs/stderr.log")].concat();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Kibibytes of memory that the process has in use, once that has been the same for a second.
+    /// The process memory in KiB, after it has been constant for a second.
     pub fn memory(&self) -> u64 {
         let (mut last, mut times) = (0, 0);
         eventually("memory to settle", || {
@@ -257,12 +258,12 @@ impl Process {
         })
     }
 
-    /// Sets how many microseconds the wall clock is ahead, of a gateway with one that can be set.
+    /// Sets the microseconds that the wall clock is ahead, for a gateway with an adjustable clock.
     pub fn set_clock_ahead(&self, ahead: i64) {
         process_clock::set(&self.folder, Wall::Ahead(to_mid_hour() + ahead));
     }
 
-    /// Kibibytes of memory that the process has in use.
+    /// The process memory in KiB.
     pub fn memory_now(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -296,7 +297,7 @@ impl Drop for Process {
     }
 }
 
-/// Fails if a log tells of a crash inside the module.
+/// Fails if a log contains a crash of the module.
 #[track_caller]
 pub fn assert_no_trap(log: &str) {
     for sign in ["panicked", "Uncaught RuntimeError", "Proxy-Wasm plugin in-VM backtrace"] {
@@ -304,7 +305,7 @@ pub fn assert_no_trap(log: &str) {
     }
 }
 
-/// What `envoy --mode validate` says of a gateway.
+/// The output of `envoy --mode validate` for a gateway.
 pub fn validate(gateway: &Gateway) -> Output {
     let folder = new_folder();
     let file = folder.join("bootstrap.json");
@@ -345,7 +346,7 @@ fn command() -> Command {
     command
 }
 
-/// The Envoy that `DIANA_ENVOY` names, or else the one that `make run` takes.
+/// The Envoy in `DIANA_ENVOY`, or else that of `make run`.
 fn binary() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
@@ -359,14 +360,14 @@ fn binary() -> &'static Path {
     })
 }
 
-/// A folder for the files of one Envoy, with a folder `logs` inside.
+/// A folder for the files of one Envoy, with a subfolder `logs`.
 fn new_folder() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("envoy-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name);
     fs::create_dir_all(&folder).unwrap();
-    // Where a log is written to a disk, a worker that writes a line stands still for as long as that is busy.
-    // What Envoy reads cannot lie there: up to 1.38 it takes no file below /dev.
+    // Logs are in memory: a worker that writes a log line to a disk waits while the disk is busy.
+    // Files that Envoy reads cannot be there, since Envoy up to 1.38 accepts no file below /dev.
     let (memory, logs) = (Path::new(MEMORY).join(name), folder.join("logs"));
     if fs::create_dir(&memory).is_ok() {
         symlink(memory, logs).unwrap();

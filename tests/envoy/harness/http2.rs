@@ -1,5 +1,5 @@
-//! As much of an HTTP/2 client as it takes to send many requests on one connection: no compression
-//! of what it sends, and of an answer it understands whether it is 200.
+//! A minimal HTTP/2 client that sends many requests on one connection. It does not compress
+//! headers, and only distinguishes whether the status of a response is 200.
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Read, Write};
@@ -18,7 +18,7 @@ const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// How a stream ended.
+/// The end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Ok,
@@ -31,14 +31,14 @@ pub enum Outcome {
 pub struct Http2 {
     stream: BufReader<TcpStream>,
     next: u32,
-    /// Frames that are not sent yet.
+    /// Frames that have not been sent.
     pending: Vec<u8>,
-    /// Streams whose answer was 200, and has not ended.
+    /// Open streams with status 200.
     ok: VecDeque<u32>,
 }
 
 impl Http2 {
-    /// Connects to a port on loopback, knowing that HTTP/2 is spoken there.
+    /// Connects to a port on loopback with prior knowledge of HTTP/2.
     pub fn connect(port: u16) -> io::Result<Self> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_nodelay(true)?;
@@ -48,18 +48,18 @@ impl Http2 {
             (BufReader::new(stream), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec());
         let mut client = Self { stream, next: 1, pending, ok: VecDeque::new() };
         client.frame(SETTINGS, 0, 0, &[]);
-        // All bodies together may have two gigabytes, and nobody counts them.
+        // All bodies together may have two gigabytes. The client never updates the window.
         client.frame(WINDOW_UPDATE, 0, 0, &0x7fff_0000_u32.to_be_bytes());
         Ok(client)
     }
 
-    /// Puts a request into the queue; `body` must be short. The number of its stream.
+    /// Queues a request with a short `body`, and returns the number of its stream.
     pub fn request(&mut self, path: &str, headers: &[(&str, &str)], body: Option<&[u8]>) -> u32 {
         let method = if body.is_some() { "POST" } else { "GET" };
         self.send(method, path, headers, body)
     }
 
-    /// The same with any method.
+    /// As [`Http2::request`], with any method.
     pub fn send(
         &mut self,
         method: &str,
@@ -87,18 +87,18 @@ impl Http2 {
         id
     }
 
-    /// Puts the end of a stream into the queue: its client does not want the answer any more.
+    /// Queues the reset of a stream: its client no longer wants the response.
     pub fn reset(&mut self, id: u32) {
         const CANCEL: u32 = 8;
         self.frame(RST_STREAM, 0, id, &CANCEL.to_be_bytes());
     }
 
-    /// Sends what is in the queue.
+    /// Sends all queued frames.
     pub fn flush(&mut self) -> io::Result<()> {
         self.stream.get_mut().write_all(&std::mem::take(&mut self.pending))
     }
 
-    /// The next stream that ends, and how.
+    /// The next stream that ends, and its outcome.
     pub fn answer(&mut self) -> io::Result<(u32, Outcome)> {
         loop {
             let mut head = [0; 9];
@@ -134,8 +134,8 @@ impl Http2 {
     }
 }
 
-/// Whether a block of headers begins with `:status: 200`, which is in the static table, behind new
-/// sizes of the other table perhaps.
+/// Returns true if a block of headers begins with `:status: 200`, which is in the static table,
+/// possibly after updates of the dynamic table's size.
 fn is_ok(block: &[u8]) -> bool {
     block.iter().find(|byte| **byte >> 5 != 1) == Some(&0x88)
 }

@@ -1,4 +1,5 @@
-//! A load on one or several gateways, with requests at fixed times, however long the answers take.
+//! A load on one or several gateways. Requests are sent at fixed times, independent of the duration
+//! of responses.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -13,7 +14,7 @@ pub struct Hit {
     pub due: u64,
     pub sent: u64,
     pub received: u64,
-    /// The status, or 0 if there was no proper answer.
+    /// The status, or 0 if there was no valid response.
     pub status: u16,
     /// The index of its bytes in the load.
     pub request: usize,
@@ -31,7 +32,7 @@ pub struct OpenLoad<'l> {
     /// Requests per second to all gateways together.
     pub rate: u32,
     pub lasting: Duration,
-    /// The number of connections to each gateway. A request for which none is free is sent late.
+    /// The number of connections to each gateway. A request without a free connection is sent late.
     pub connections: usize,
     /// The bytes of the requests, which are sent in turn.
     pub requests: &'l [Vec<u8>],
@@ -47,12 +48,12 @@ impl Drop for End<'_> {
 }
 
 impl OpenLoad<'_> {
-    /// Sends the load and returns every request, in the order in which they were due.
+    /// Sends the load and returns every request, ordered by due time.
     pub fn fire(&self) -> Vec<Hit> {
         self.send_until(&AtomicBool::new(false))
     }
 
-    /// As [`OpenLoad::fire`], but ends when an act ends.
+    /// As [`OpenLoad::fire`], but ends when `act` ends.
     pub fn fire_during<T>(&self, act: impl FnOnce() -> T) -> (Vec<Hit>, T) {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -75,7 +76,7 @@ impl OpenLoad<'_> {
         hits
     }
 
-    /// Takes the next request again and again, until the load is over.
+    /// Sends one request after the other until the load ends.
     fn send(&self, clock: &Clock, next: &AtomicUsize, over: &AtomicBool) -> Vec<Hit> {
         let mut clients: Vec<Option<Client>> = self.gateways.iter().map(|_| None).collect();
         let mut hits = Vec::new();

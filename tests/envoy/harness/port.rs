@@ -1,12 +1,12 @@
-//! Ports for servers that go away and come back.
+//! Ports for servers that are stopped and restarted.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// The kernel gives away what lies above, also as the other end of a connection.
+/// Below the kernel's range for automatic ports, including those of outgoing connections.
 const RANGE: std::ops::Range<u16> = 10_000..32_000;
 
-/// A free port on loopback that nobody gets by chance.
+/// A free port on loopback that the kernel does not assign automatically.
 pub fn free() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let length = u32::from(RANGE.end - RANGE.start);

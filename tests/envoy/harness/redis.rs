@@ -11,28 +11,28 @@ use super::port;
 use super::resp::{Reply, call};
 use super::wait::eventually;
 
-/// A Redis on loopback that writes nothing to disk; dropping it kills it.
+/// A Redis on loopback without persistence. Dropping it kills it.
 pub struct Redis {
     pub port: u16,
     /// Lines of its configuration.
     settings: Vec<String>,
-    /// How tests log in, if they have to.
+    /// The command by which tests authenticate. Empty if not required.
     login: Vec<&'static str>,
     process: Child,
 }
 
 impl Redis {
-    /// Anybody may use it.
+    /// Without authentication.
     pub fn start() -> Self {
         Self::with(vec![], vec![])
     }
 
-    /// It wants this password.
+    /// With this password.
     pub fn with_password(password: &'static str) -> Self {
         Self::with(vec![format!("requirepass {password}")], vec!["AUTH", password])
     }
 
-    /// With these lines in its configuration; `login` is the command by which tests log in.
+    /// With these lines in its configuration. `login` is the command by which tests authenticate.
     pub fn with(settings: Vec<String>, login: Vec<&'static str>) -> Self {
         let port = port::free();
         let process = spawn(port, &settings);
@@ -48,7 +48,7 @@ impl Redis {
         });
     }
 
-    /// Carries out a command.
+    /// Executes a command.
     #[track_caller]
     pub fn command(&self, words: &[&str]) -> Reply {
         self.replies(&[words]).expect("Redis answers").remove(0)
@@ -63,7 +63,7 @@ impl Redis {
         Ok(replies)
     }
 
-    /// A number that `INFO` tells, such as `total_commands_processed`.
+    /// A number in the output of `INFO`, such as `total_commands_processed`.
     #[track_caller]
     pub fn info(&self, name: &str) -> u64 {
         let Reply::Bulk(text) = self.command(&["INFO"]) else { panic!("INFO is text") };
@@ -71,12 +71,12 @@ impl Redis {
         pairs.find(|(found, _)| *found == name).unwrap().1.parse().unwrap()
     }
 
-    /// Forgets everything.
+    /// Removes all data.
     pub fn flush(&self) {
         assert_eq!(self.command(&["FLUSHALL"]), Reply::Simple("OK".into()));
     }
 
-    /// Wants another password from now on.
+    /// Changes the password.
     pub fn change_password(&mut self, password: &'static str) {
         self.configure("requirepass", password);
         self.login = vec!["AUTH", password];
@@ -87,35 +87,35 @@ impl Redis {
         assert_eq!(self.command(&["CONFIG", "SET", setting, value]), Reply::Simple("OK".into()));
     }
 
-    /// Becomes a replica of `host port`, or of `NO ONE`.
+    /// Makes it a replica of `host port`, or a primary with `NO ONE`.
     pub fn follow(&self, whom: &str) {
         let words: Vec<&str> = ["REPLICAOF"].into_iter().chain(whom.split(' ')).collect();
         assert_eq!(self.command(&words), Reply::Simple("OK".into()));
     }
 
-    /// Lets the process sleep: connections to it open, and nothing answers.
+    /// Stops the process: connections open, but there are no replies.
     pub fn freeze(&self) {
         self.signal("STOP");
     }
 
-    /// Lets it go on.
+    /// Continues the process.
     pub fn thaw(&self) {
         self.signal("CONT");
     }
 
-    /// Ends it as a crash does: from now on connections are refused.
+    /// Kills it: from now on connections are refused.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Starts it again where it was, empty, as it was at first.
+    /// Restarts it on the same port with its initial settings, empty.
     pub fn restart(&mut self) {
         self.process = spawn(self.port, &self.settings);
         self.wait();
     }
 
-    /// Has it go on, or starts it again.
+    /// Continues or restarts it.
     pub fn revive(&mut self) {
         if self.process.try_wait().unwrap().is_some() {
             self.restart();

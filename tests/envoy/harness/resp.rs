@@ -1,4 +1,4 @@
-//! As much of a Redis client as a test needs.
+//! A minimal Redis client for tests.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use super::client::PATIENCE;
 use super::response::line;
 
-/// What Redis answers to a command.
+/// A reply of Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     Simple(String),
@@ -29,7 +29,7 @@ pub fn pipeline(commands: &[&[&str]]) -> Vec<u8> {
     bytes.into_bytes()
 }
 
-/// Sends some commands to a port on loopback, and reads as many replies.
+/// Sends commands to a port on loopback, and reads their replies.
 pub fn call(port: u16, commands: &[&[&str]]) -> io::Result<Vec<Reply>> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(PATIENCE))?;

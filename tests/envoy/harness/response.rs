@@ -1,4 +1,4 @@
-//! An HTTP/1.1 response as it came off the wire.
+//! An HTTP/1.1 response as received.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
@@ -11,7 +11,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// Reads one response, or fails if the peer closes before its end.
+    /// Reads one response. Fails if the peer closes before its end.
     pub fn read(from: &mut impl BufRead) -> io::Result<Self> {
         let status_line = line(from)?;
         let status = status_line.split(' ').nth(1).and_then(|code| code.parse().ok());
@@ -34,20 +34,20 @@ impl Response {
         Ok(response)
     }
 
-    /// The value of a header, if it is there exactly once.
+    /// The value of a header, if there is exactly one.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(found, _)| found == name);
         let first = values.next()?;
         values.next().is_none().then_some(first.1.as_str())
     }
 
-    /// Whether the filter, and not Envoy itself, refused the request.
+    /// Returns true if the filter, and not Envoy itself, refused the request.
     pub fn refused(&self) -> bool {
         self.header("x-envoy-ratelimited") == Some("true")
     }
 }
 
-/// A line without its end.
+/// A line without its line end.
 pub fn line(from: &mut impl BufRead) -> io::Result<String> {
     let mut bytes = Vec::new();
     from.read_until(b'\n', &mut bytes)?;
@@ -60,7 +60,7 @@ pub fn line(from: &mut impl BufRead) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A body in chunks, to its end.
+/// Reads a chunked body to its end.
 pub fn read_chunks(from: &mut impl BufRead, body: &mut Vec<u8>) -> io::Result<()> {
     loop {
         let size = line(from)?;

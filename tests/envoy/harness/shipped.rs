@@ -1,14 +1,14 @@
-//! What the tests take from the configuration that users get, so that it is that which is tested.
+//! The parts of the shipped configuration that tests use, so that they test what users get.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// The password of every Redis that wants one.
+/// The password of every Redis with authentication.
 pub const PASSWORD: &str = "sesame";
 
-/// The project's root, from where the module's path in envoy.yaml counts.
+/// The project's root. The path of the module in envoy.yaml is relative to it.
 pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
@@ -48,7 +48,7 @@ pub fn filter(configuration: &Value) -> Value {
     filter
 }
 
-/// The cluster of envoy/fleet.yaml that is Redis, at a port of loopback.
+/// The Redis cluster of envoy/fleet.yaml, at a port of loopback.
 pub fn redis(port: u16) -> Value {
     let mut fleet = read("envoy/fleet.yaml");
     let clusters = fleet["static_resources"]["clusters"].as_array_mut().unwrap();
@@ -60,15 +60,15 @@ pub fn redis(port: u16) -> Value {
     redis
 }
 
-/// The way to Redis of a file of envoy/redis/.
+/// The connection to Redis in a file of envoy/redis/.
 pub struct Proxied {
     pub listeners: Vec<Value>,
     pub clusters: Vec<Value>,
-    /// What the filter is told of it: the block `redis`.
+    /// The block `redis` of the filter.
     pub redis: Value,
 }
 
-/// That of a file in whose text something is replaced.
+/// The connection in a file, after replacements in its text.
 #[track_caller]
 pub fn proxied(file: &str, replaced: &[(&str, &str)]) -> Proxied {
     let mut text = text(&format!("envoy/redis/{file}.yaml"));
@@ -91,14 +91,14 @@ pub fn proxied(file: &str, replaced: &[(&str, &str)]) -> Proxied {
     Proxied { listeners, clusters: all_but("clusters", "config_centre"), redis }
 }
 
-/// The users of envoy/redis/users.conf, a line each, whose password is [`PASSWORD`].
+/// The users of envoy/redis/users.conf, one line each, with the password [`PASSWORD`].
 pub fn users() -> Vec<String> {
     let text = text("envoy/redis/users.conf");
     let lines = text.lines().filter(|line| line.starts_with("user "));
     lines.map(|line| line.replace(">PASSWORD", &format!(">{PASSWORD}"))).collect()
 }
 
-/// The rules of a file of envoy/llm/, and the filter that stands behind ours there.
+/// The rules of a file of envoy/llm/, and the filter after Diana there.
 pub fn model(file: &str) -> (String, Value) {
     let mut example = read(&format!("envoy/llm/{file}.yaml"));
     let filters =
@@ -119,7 +119,7 @@ pub fn hot() -> (String, Value) {
     (rules, manager["route_config"].take())
 }
 
-/// The `cors` filter of envoy/cors.yaml, the rules of the filter behind it, and the routes.
+/// The `cors` filter of envoy/cors.yaml, the rules of the filter after it, and the routes.
 pub fn cors() -> (Value, String, Value) {
     let mut example = read("envoy/cors.yaml");
     let manager = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config";
@@ -129,7 +129,7 @@ pub fn cors() -> (Value, String, Value) {
     (manager["http_filters"][0].take(), rules, manager["route_config"].take())
 }
 
-/// The regexes that turn metric names into labels.
+/// The regular expressions that convert metric names to labels.
 pub fn stats_config() -> Value {
     bootstrap()["stats_config"].take()
 }

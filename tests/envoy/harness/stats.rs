@@ -3,18 +3,18 @@
 use super::envoy::Process;
 
 impl Process {
-    /// The value of a counter or gauge, if there is one of this name.
+    /// The value of a counter or gauge. `None` if it does not exist.
     pub fn stat(&self, name: &str) -> Option<u64> {
         self.stats(&exactly(name))?.pop().map(|(_, value)| value)
     }
 
-    /// The sum of the counters whose names begin so.
+    /// The sum of the counters with this prefix.
     pub fn sum(&self, beginning: &str) -> u64 {
         let all = self.stats(&format!("^{}", escaped(beginning))).unwrap_or_default();
         all.iter().map(|(_, value)| value).sum()
     }
 
-    /// Counters and gauges whose names match.
+    /// Counters and gauges with a name that matches.
     fn stats(&self, regex: &str) -> Option<Vec<(String, u64)>> {
         let text = self.admin(&format!("/stats?filter={regex}"))?.body;
         let pairs = text.lines().filter_map(|line| line.split_once(": "));

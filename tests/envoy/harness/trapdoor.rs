@@ -1,21 +1,21 @@
-//! The shipped module with a trap door: it dies of a request with very many headers.
+//! The shipped module, modified to crash on a request with many headers.
 //!
-//! A few instructions are put in front of the function that gets a request's headers; everything
-//! else is as it is shipped.
+//! A few instructions are inserted at the beginning of the function for request headers. Everything
+//! else is unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Envoy, shipped};
 
-/// With that many headers a request kills the VM.
+/// The number of headers that kills the VM.
 const DEADLY: usize = 60;
 
 const IMPORTS: u8 = 2;
 const EXPORTS: u8 = 7;
 const CODE: u8 = 10;
 
-/// `if headers >= 60 { unreachable }`, for a function whose second parameter is their number.
+/// `if headers >= 60 { unreachable }`, for a function with their number as second parameter.
 const DOOR: [u8; 9] = [0x20, 1, 0x41, DEADLY as u8, 0x4f, 0x04, 0x40, 0x00, 0x0b];
 
 /// Writes the module into a folder.
@@ -27,7 +27,7 @@ pub fn write(folder: &Path) -> PathBuf {
 }
 
 impl Envoy {
-    /// Kills the VM which judges the request that this sends.
+    /// Sends a request that kills the VM.
     #[track_caller]
     pub fn kill_vm(&self, path: &str) {
         let names: Vec<String> = (0..DEADLY).map(|number| format!("x-{number}")).collect();
@@ -62,7 +62,7 @@ fn with_door(module: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The code section with the door in front of one function.
+/// The code section with the inserted instructions in one function.
 fn changed(mut section: &[u8], target: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let count = number(&mut section);
@@ -125,7 +125,7 @@ fn byte(bytes: &mut &[u8]) -> u8 {
     *first
 }
 
-/// A number in LEB128.
+/// Reads a number in LEB128.
 fn number(bytes: &mut &[u8]) -> usize {
     let mut value = 0;
     for shift in (0..).step_by(7) {

@@ -1,4 +1,4 @@
-//! A service behind the gateway that remembers what came, and when.
+//! An upstream service that records requests with their time of arrival.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::thread;
 use super::clock::Clock;
 use super::response::{line, read_chunks};
 
-/// One request, as it came.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub struct Arrival {
     /// When its head was complete, in microseconds of Unix time.
@@ -27,20 +27,20 @@ impl Arrival {
 
 /// A running service. It ends with the tests.
 pub struct Upstream {
-    /// Where it listens on loopback.
+    /// Its port on loopback.
     pub port: u16,
     seen: Arc<Mutex<Vec<Arrival>>>,
 }
 
 impl Upstream {
-    /// Answers everything with 200.
+    /// Responds to all requests with 200.
     pub fn start() -> Self {
         Upstream::answering(|_, to| {
             to.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok\n")
         })
     }
 
-    /// Answers as it is told; an error breaks the connection off. Starts on a free port.
+    /// Responds by a function, on a free port. An error closes the connection.
     pub fn answering(answer: fn(&Arrival, &mut &TcpStream) -> io::Result<()>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -64,7 +64,7 @@ impl Upstream {
         format!("upstream-{}", self.port)
     }
 
-    /// Everything that came so far, in the order in which it came.
+    /// All requests so far, in order of arrival.
     pub fn arrivals(&self) -> Vec<Arrival> {
         let mut arrivals = self.seen.lock().unwrap().clone();
         arrivals.sort_by_key(|arrival| arrival.at);
@@ -72,7 +72,7 @@ impl Upstream {
     }
 }
 
-/// Reads one request and answers it.
+/// Reads one request and responds to it.
 fn serve(
     from: &mut BufReader<&TcpStream>,
     clock: Clock,

@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Asks until there is an answer; fails the test after a minute. A sentinel that was starved does nothing for half of one
-/// (TILT).
+/// Repeats `ask` until it returns a value. Fails the test after a minute. A sentinel without
+/// processor time is inactive for half a minute (TILT).
 #[track_caller]
 pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(60);

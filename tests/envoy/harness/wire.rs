@@ -1,4 +1,4 @@
-//! The wire between Envoy and Redis, with every fault that a test asks for.
+//! A connection between Envoy and Redis with configurable faults.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -8,31 +8,31 @@ use std::time::{Duration, Instant};
 
 use super::port;
 
-/// What the wire does to a connection, from its start to its end.
+/// The fault of a connection, from its start to its end.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
-    /// What is said to Redis arrives later.
+    /// Data for Redis is delayed.
     Late(Duration),
-    /// It breaks after so many bytes of the answer.
+    /// The connection breaks after this number of bytes of the reply.
     Short(usize),
-    /// This answers, and Redis hears of nothing.
+    /// A fixed reply, without any data for Redis.
     Garbage(&'static str),
-    /// There is no other end.
+    /// The connection is refused.
     Refused,
-    /// It opens, and then nothing gets through.
+    /// The connection opens, and no data is transferred.
     Silent,
 }
 
 struct State {
     fault: Fault,
-    /// Connections that nothing gets through.
+    /// Connections without data transfer.
     silenced: Vec<TcpStream>,
     ended: bool,
 }
 
-/// A wire to a server on loopback; dropping it cuts it.
+/// A connection to a server on loopback. Dropping it closes it.
 pub struct Wire {
     pub port: u16,
     target: u16,
@@ -41,7 +41,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// A wire without faults.
+    /// A connection without faults.
     pub fn to(target: u16) -> Self {
         let state = State { fault: Fault::None, silenced: Vec::new(), ended: false };
         let mut wire =
@@ -50,7 +50,7 @@ impl Wire {
         wire
     }
 
-    /// From the next connection on. Those that were silent break.
+    /// Sets the fault of all further connections. Silent connections are closed.
     pub fn set(&mut self, fault: Fault) {
         let is_open = !matches!(fault, Fault::Refused);
         let mut state = self.state.lock().unwrap();
@@ -81,7 +81,7 @@ impl Wire {
                     }
                     state.fault.clone()
                 };
-                // Connections that break are what it is for.
+                // Broken connections are expected.
                 thread::spawn(move || carry(&client, target, fault));
             }
         }));
@@ -90,7 +90,7 @@ impl Wire {
     fn close(&mut self) {
         let Some(server) = self.server.take() else { return };
         self.state.lock().unwrap().ended = true;
-        // Wakes the server, which then sees that it is over.
+        // Wakes the server, which then ends.
         drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
         server.join().unwrap();
     }
@@ -119,18 +119,18 @@ fn carry(mut client: &TcpStream, target: u16, fault: Fault) -> io::Result<()> {
     thread::scope(|scope| {
         scope.spawn(|| pass_late(client, &server, pause));
         let result = pass(&server, client, most);
-        // Ends the other direction too.
+        // Also ends the other direction.
         let _ = client.shutdown(Shutdown::Both);
         result
     })
 }
 
-/// Reads until the other end is closed.
+/// Reads until the peer closes.
 fn drain(mut from: &TcpStream) -> io::Result<()> {
     io::copy(&mut from, &mut io::sink()).map(drop)
 }
 
-/// Hands on so many bytes, and the end behind them.
+/// Forwards up to `most` bytes, and then the end of the stream.
 fn pass(mut from: &TcpStream, mut to: &TcpStream, most: usize) -> io::Result<()> {
     let (mut buffer, mut left) = ([0; 16 << 10], most);
     loop {
@@ -143,10 +143,10 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream, most: usize) -> io::Result<()>
     }
 }
 
-/// Hands everything on so much later than it came, in however many pieces it did.
+/// Forwards each piece after a fixed delay.
 fn pass_late(mut from: &TcpStream, mut to: &TcpStream, pause: Duration) -> io::Result<()> {
     let (sender, pieces) = mpsc::channel::<(Instant, Vec<u8>)>();
-    // The sender must be gone before the one that waits for its pieces is joined.
+    // The sender must be dropped before its receiver is joined.
     thread::scope(move |scope| {
         scope.spawn(move || {
             for (came, piece) in pieces {

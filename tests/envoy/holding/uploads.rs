@@ -1,4 +1,4 @@
-//! Requests with a body that are held.
+//! Held requests with a body.
 
 use std::fmt::Write;
 use std::thread;
@@ -31,7 +31,7 @@ fn in_chunks(path: &str, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Takes the slot that is free, so that whoever comes next is held.
+/// Takes the free slot, so that the next request is held.
 #[track_caller]
 fn take_a_slot(envoy: &Envoy) {
     assert_eq!(envoy.get("/first", &[]).status, 200);
@@ -52,7 +52,8 @@ fn large_bodies_arrive_whole() {
     });
     let arrivals = upstream.arrivals();
     assert_eq!(arrivals.len(), 3);
-    // Turns come each half second. Measured from the start, since a busy machine may record an arrival late.
+    // Turns are half a second apart. Measured from the start, since a busy machine may record an
+    // arrival late.
     for (turn, arrival) in (0..).zip(&arrivals).skip(1) {
         assert!(arrival.at > start + turn * 500_000 - 100_000, "{} was not held", arrival.path);
         assert!(arrival.body == body, "{} of {} bytes", arrival.path, arrival.body.len());

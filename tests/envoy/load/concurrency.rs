@@ -1,4 +1,4 @@
-//! Workers count together, and no more than the limit is admitted over many connections at once.
+//! Workers share limits: over many concurrent connections, no more than the limit is admitted.
 
 use std::thread;
 
@@ -15,7 +15,7 @@ limits:
   - {Url: /bucket, rules: [{actor: account, unit: day, rpu: 1, burst: 1000, algo: TB}]}
 ";
 
-/// Sends `each` equal requests on each connection at once. Returns the counts of two statuses.
+/// Sends `each` equal requests on each connection concurrently. Returns the counts of two statuses.
 #[track_caller]
 fn at_once(
     port: u16,

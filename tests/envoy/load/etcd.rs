@@ -1,4 +1,4 @@
-//! A real etcd, asked as envoy/remote/etcd.yaml says.
+//! A real etcd, polled as in envoy/remote/etcd.yaml.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -11,7 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use crate::harness::{Gateway, eventually, exchange, request};
 use crate::remote::{document, in_force, metric, settles_on, told};
 
-/// A running etcd; dropping it stops it.
+/// A running etcd. Dropping it stops it.
 struct Etcd {
     process: Child,
     folder: PathBuf,
@@ -44,7 +44,7 @@ impl Etcd {
         etcd
     }
 
-    /// Asks the JSON gateway.
+    /// Sends a POST to the JSON gateway.
     #[track_caller]
     fn post(&self, path: &str, body: &str) {
         let length = body.len().to_string();

@@ -1,4 +1,4 @@
-//! Three gateways of two workers each that count in one real Redis.
+//! Three gateways of two workers each that share limits in one real Redis.
 
 mod faults;
 mod measure;
@@ -14,7 +14,7 @@ use crate::harness::{
 const GATEWAYS: usize = 3;
 const WORKERS: u32 = 2;
 
-/// Each gateway has its own wire to Redis, or none where it connects directly.
+/// Each gateway has a connection with faults to Redis, or none if it connects directly.
 struct Fleet<R = Redis> {
     redis: R,
     wires: Vec<Wire>,
@@ -35,7 +35,7 @@ fn gateway(timeout: Duration, limits: &str, port: u16) -> Gateway {
 }
 
 impl Fleet {
-    /// Starts gateways that reach Redis through a wire at the given port.
+    /// Starts gateways with a connection to Redis at the given port.
     fn start_with(gateway: impl Fn(u16) -> Gateway) -> Fleet {
         let redis = Redis::with_password(PASSWORD);
         let wires: Vec<Wire> = (0..GATEWAYS).map(|_| Wire::to(redis.port)).collect();
@@ -43,7 +43,7 @@ impl Fleet {
         Fleet { envoys: start_all(&gateways), redis, wires }
     }
 
-    /// Starts gateways without wires, which would change how a stopped Redis looks.
+    /// Starts gateways without such connections, which would hide the effects of a stopped Redis.
     fn start_at_redis(timeout: Duration, limits: &str) -> Fleet {
         let redis = Redis::with_password(PASSWORD);
         let gateway = gateway(timeout, limits, redis.port);
@@ -63,7 +63,8 @@ impl<R> Fleet<R> {
             gateways: &self.ports(),
             rate: 100,
             lasting: Duration::from_secs(60),
-            // Coprime to the number of gateways, so that each connection reaches all of them in turn.
+            // Coprime to the number of gateways, so that each connection reaches all of them in
+            // turn.
             connections: 10 * GATEWAYS + 1,
             requests: &[request("GET", path, &[])],
         };
@@ -84,7 +85,7 @@ impl<R> Fleet<R> {
     }
 }
 
-/// Returns the number of workers of a gateway that count in a mode.
+/// The number of workers of a gateway in a mode.
 fn mode(envoy: &Envoy, mode: &str) -> u64 {
     envoy.stat(&format!("wasmcustom.diana.shop.mode.{mode}")).unwrap_or(0)
 }

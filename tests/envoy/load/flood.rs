@@ -1,10 +1,12 @@
-//! A flood of callers that send one request each: memory is bounded, and a refused caller stays refused.
+//! A flood of callers that send one request each: memory is bounded, and a refused caller stays
+//! refused.
 
 use std::thread;
 
 use crate::harness::{Envoy, Gateway, Http2, Outcome};
 
-/// One permit comes back each hour. No caller of the flood uses the burst up, nor does a bucket that many of them share.
+/// One permit is added per hour. Neither a caller of the flood nor a shared overflow bucket uses up
+/// the burst.
 const RULES: &str = "
 limits: [{Url: /, rules: [{actor: account, unit: hour, rpu: 1, burst: 5000}]}]
 keys: 100000
@@ -13,7 +15,7 @@ const CONNECTIONS: usize = 8;
 const BATCH: usize = 100;
 const ROUND: usize = 150_000;
 
-/// Sends one request for each of these callers, in batches. Returns how many were admitted.
+/// Sends one request for each of these callers, in batches. Returns the number of admitted ones.
 fn send(envoy: &Envoy, callers: impl Iterator<Item = String>) -> usize {
     let mut client = Http2::connect(envoy.port).unwrap();
     let mut callers = callers.peekable();
@@ -29,7 +31,7 @@ fn send(envoy: &Envoy, callers: impl Iterator<Item = String>) -> usize {
     admitted
 }
 
-/// Sends one request of each caller of a round. Returns the memory of Envoy afterwards, in KiB.
+/// Sends one request for each caller of a round. Returns the memory of Envoy afterwards, in KiB.
 fn flood(envoy: &Envoy, round: usize) -> u64 {
     thread::scope(|scope| {
         for part in 0..CONNECTIONS {

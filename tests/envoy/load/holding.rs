@@ -8,7 +8,7 @@ use crate::holding::line;
 const CONNECTIONS: u64 = 20;
 const REQUESTS: u64 = 12_000;
 
-/// Envoy itself answers these requests when they resume, which uses the stack most.
+/// Envoy itself responds to these requests when they resume, which uses the most stack.
 #[test]
 fn ten_thousand_held_requests_are_all_answered() {
     let envoy = line("gateway", 2_500).start();

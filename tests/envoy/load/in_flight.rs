@@ -9,7 +9,7 @@ use crate::harness::{Arrival, Gateway, Http2, Outcome, Upstream};
 use crate::in_flight::{LIMIT, fill, hang, rules};
 use crate::metrics::settles;
 
-/// Answers within some milliseconds, except requests to `/`.
+/// Responds within some milliseconds, except to requests for `/`.
 fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     if arrival.path == "/" {
         return hang(arrival, to);
@@ -18,7 +18,7 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     to.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok\n")
 }
 
-/// Each stream is reset before its request is read, while it is answered, or afterwards.
+/// Each stream is reset before its request is read, during the response, or afterwards.
 #[test]
 fn http2_resets_free_their_slots() {
     let service = Upstream::answering(answer);

@@ -1,4 +1,4 @@
-//! Changes of the rules in the centre under load.
+//! Changes of remote rules under load.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn a_change_reaches_all_workers_and_no_request_fails() {
     let centre = Centre::start(Says::Text(document("first", 1_000_000)));
     let envoy = gateway(centre.port).workers(WORKERS).start();
     settles_on(&envoy, "first");
-    // One of the workers has none of these connections once in 10^5 runs.
+    // The probability that one of the workers has none of these connections is 10⁻⁵.
     let mut clients: Vec<Client> = (0..30).map(|_| Client::connect(envoy.port).unwrap()).collect();
     let load = OpenLoad {
         gateways: &[envoy.port],
@@ -39,7 +39,7 @@ fn a_change_reaches_all_workers_and_no_request_fails() {
     let (hits, times) = load.fire_during(|| {
         let change = |number: u32| {
             let name = format!("change-{number}");
-            // Each change comes at another moment of the second after which the leader polls.
+            // Each change is at another moment of the second after which the leader polls.
             thread::sleep(Duration::from_secs(1) * number / CHANGES);
             let start = Instant::now();
             centre.say(Says::Text(document(&name, 1_000_000)));

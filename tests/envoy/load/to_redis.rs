@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::harness::{Gateway, OpenLoad, Redis, request};
 
-/// Redis closes each connection after an answer. A connection that is being closed must not carry the next call.
+/// Redis closes each connection after a reply. A connection that is being closed must not carry the
+/// next call.
 #[test]
 fn calls_under_load_are_answered() {
     let by = |caller: usize| request("GET", "/", &[("x-account-id", &format!("caller-{caller}"))]);

@@ -1,4 +1,4 @@
-//! No spelling of a method, a host or a key header escapes a limit, over HTTP/2 either.
+//! No spelling of a method, a host or a key header escapes a limit, including over HTTP/2.
 
 use crate::harness::{Gateway, Http2, Outcome};
 
@@ -74,7 +74,7 @@ limits:
         "[2001:0DB8:0:0::1]:80",
     ] {
         let answer = envoy.get("/", &[("host", host)]);
-        // Envoy itself refuses some as malformed, which is no escape.
+        // Envoy itself refuses some as malformed, which is correct, too.
         assert!(answer.refused() || answer.status == 400, "{host} escaped: {answer:?}");
     }
     for host in ["example.com", "shop.example.com.evil.org", "[2001:db8::2]", "shop.example.org"] {
@@ -102,7 +102,7 @@ limits:
     let status = |path, headers: &[(&str, &str)]| envoy.get(path, headers).status;
     assert_eq!(status("/not", &[("x-app", "internal")]), 200);
     assert_eq!(status("/not", &[("x-app", "mobile"), ("x-app", "internal")]), 503);
-    // Envoy makes one line of this header.
+    // Envoy joins the fields of this header.
     assert_eq!(status("/list", &[("accept", "text/plain"), ("accept", "text/html")]), 503);
     assert_eq!(status("/list", &[("accept", "text/plain"), ("accept", "text/css")]), 200);
     assert_eq!(status("/free", &[("x-probe", "1")]), 200);

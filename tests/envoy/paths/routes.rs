@@ -1,12 +1,12 @@
-//! Whatever Envoy serves by a route, and whatever the upstream makes of it, the route's rules have
-//! judged, however Envoy is told to treat paths.
+//! The rules of a route apply to all requests on it, for any settings of path normalization in
+//! Envoy, and for any interpretation by the upstream.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Client, Envoy, Gateway, Upstream, request};
 
-/// How Envoy may be told to treat paths: `normalize_path`, `merge_slashes`,
-/// `path_with_escaped_slashes_action`, and `ignore_path_parameters_in_path_matching` of its routes.
+/// Settings of Envoy: `normalize_path`, `merge_slashes`, `path_with_escaped_slashes_action`, and
+/// `ignore_path_parameters_in_path_matching` of its routes.
 const SETTINGS: [(bool, bool, &str, bool); 8] = [
     (true, true, "KEEP_UNCHANGED", false),
     (true, true, "UNESCAPE_AND_FORWARD", false),
@@ -20,11 +20,11 @@ const SETTINGS: [(bool, bool, &str, bool); 8] = [
 
 const EACH: usize = 300;
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 struct Served {
     path: String,
-    /// What the upstream saw.
+    /// The path that the upstream received.
     seen: String,
     route: String,
     is_judged: bool,
@@ -63,7 +63,7 @@ accepted: {headers: true}
     )
 }
 
-/// Sends GETs for these paths. What became of those that went through to the upstream.
+/// Sends GETs for these paths. Returns the outcome of those that reached the upstream.
 fn served(envoy: &Envoy, upstream: &Upstream, paths: &[String]) -> Vec<Served> {
     let mut client = Client::connect(envoy.port).unwrap();
     let mut served = Vec::new();
@@ -89,7 +89,7 @@ fn served(envoy: &Envoy, upstream: &Upstream, paths: &[String]) -> Vec<Served> {
     served
 }
 
-/// What an upstream that decodes everything makes of a path.
+/// The path in an upstream that decodes everything.
 fn decoded(path: &str) -> String {
     let path = path.split('?').next().unwrap();
     let (mut text, mut rest) = (String::new(), path);
@@ -111,13 +111,13 @@ fn decoded(path: &str) -> String {
     format!("/{}/", names.join("/"))
 }
 
-/// Why a request should have been judged by the rule of `/hello`, if it should.
+/// Why the rule of `/hello` should apply to a request, if it should.
 fn reason(served: &Served) -> Option<&'static str> {
     let rest = served.seen.strip_prefix("/hello").unwrap_or("-").to_ascii_lowercase();
     let ends = ["/", "\\", ";", "%2f", "%5c", "%3b"].iter().any(|end| rest.starts_with(end));
     match served.route.as_str() {
         "hello" => Some("its route"),
-        // This route takes /hellooo as well.
+        // This route also matches /hellooo.
         "like hello" if ends => Some("its route"),
         _ if decoded(&served.seen).starts_with("/hello/") => Some("its upstream"),
         _ => None,
@@ -164,7 +164,7 @@ fn whatever_is_served_was_judged() {
     assert!(by_route > 200 && by_upstream > 30 && free > 200, "the spellings tell little");
 }
 
-/// A path that may lead to or away from `/hello`.
+/// A random path that may lead to or away from `/hello`.
 fn spelling(random: &mut fastrand::Rng) -> String {
     const PARTS: [&str; 20] = [
         "hello", "hello", "h%65llo", "x", "x", "..", "..", "%2e%2e", ".%2E", ".", "%2f", "%2F",

@@ -1,4 +1,4 @@
-//! Requests that are under way while the centre changes the rules.
+//! Open requests while the configuration server changes the rules.
 
 use std::io::{self, Write};
 use std::net::TcpStream;
@@ -10,10 +10,10 @@ use super::{document, gateway, settles_on};
 use crate::harness::{Arrival, Centre, Client, Says, Upstream, eventually, request};
 use crate::metrics::settles;
 
-/// Whether the service may answer.
+/// Whether the service may respond.
 static MAY_ANSWER: AtomicBool = AtomicBool::new(false);
 
-/// Sends each elsewhere, once it may.
+/// Redirects each request, once it may.
 fn send_elsewhere(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     if arrival.path == "/held/elsewhere" {
         return to.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
@@ -24,13 +24,13 @@ fn send_elsewhere(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     )
 }
 
-/// One request of a caller's at a time.
+/// One concurrent request per caller.
 fn one_at_a_time(name: &str) -> Says {
     let rule = "{name: place, actor: account, in_flight: 1}";
     Says::Text(format!("{}  - Url: /held\n    rules: [{rule}]\n", document(name, 1_000_000)))
 }
 
-/// The place that it takes is its own.
+/// Each request has its in-flight slot.
 #[test]
 fn whoever_the_gateway_sends_elsewhere_goes_on_by_the_rules_that_it_came_by() {
     const CLIENTS: usize = 10;

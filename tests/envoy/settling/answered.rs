@@ -1,4 +1,4 @@
-//! Requests that another filter behind ours answers, or holds until the client has gone.
+//! Requests to which a filter after Diana responds, or which it holds until the client has left.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ limits:
     )
 }
 
-/// Filters that answer whoever asks for it: one that fails on purpose, one that denies, one with a script.
+/// Filters that respond on demand: one with injected faults, one that denies, one with a script.
 fn filters(gateway: Gateway) -> Gateway {
     let fault = json!({"abort": {"header_abort": {}, "percentage": {"numerator": 100}},
         "delay": {"header_delay": {}, "percentage": {"numerator": 100}}});
@@ -60,14 +60,14 @@ fn an_answer_of_another_filter_costs_the_most() {
     for (account, header, status, used) in [
         ("aborted", abort, 418, MOST),
         ("denied", ("x-denied", "yes"), 403, MOST),
-        // Whatever it says: it is not the upstream that says so.
+        // Its header has no effect, since the response does not come from the upstream.
         ("scripted", ("x-scripted", "40"), 200, MOST),
     ] {
         let answer = envoy.get("/", &[("x-account-id", account), header]);
         assert_eq!(answer.status, status, "{account}");
         assert_used(&envoy, account, used);
     }
-    // Nobody escapes by leaving while a filter holds the request.
+    // A client does not escape by leaving while a filter holds the request.
     let mut client = Client::connect(envoy.port).unwrap();
     let held = [("x-account-id", "gone"), ("x-envoy-fault-delay-request", "60000")];
     client.write(&request("GET", "/", &held)).unwrap();
@@ -77,7 +77,7 @@ fn an_answer_of_another_filter_costs_the_most() {
     settles(&envoy, "rule.places.in_flight", 0);
     settles(&envoy, "rule.tokens.untold_client_left", 1);
     settles(&envoy, "rule.tokens.untold_cut", 3);
-    // Its status counts as that of any other.
+    // Its status counts like that of any other response.
     for (header, status) in
         [(abort, 418), (abort, 418), (("x-denied", "yes"), 403), (("x-denied", "yes"), 503)]
     {

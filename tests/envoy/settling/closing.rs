@@ -1,4 +1,4 @@
-//! Streams that end since their listener or their gateway does.
+//! Streams that end with their listener or their gateway.
 
 use super::left;
 use super::upstream::{self, ACT};
@@ -8,14 +8,14 @@ use crate::metrics::settles;
 const LIMIT: u64 = 10_000;
 const RESERVE: u64 = 100;
 const MOST: u64 = 300;
-/// What the response says that has begun.
+/// The usage in the responses that have begun.
 const USED: u64 = 40;
 
-/// Callers whose response has begun, and who still wait for theirs.
+/// Callers with a response that has begun, and callers without a response.
 const BEGUN: [&str; 3] = ["0", "1", "2"];
 const WAITING: [&str; 3] = ["3", "4", "5"];
 
-/// With another number the rules are others, of which that of the tokens is the same.
+/// Rules that differ by number, except the rule of the tokens.
 fn rules(scope: &str, number: usize) -> String {
     format!(
         "accepted: {{headers: true}}
@@ -29,7 +29,7 @@ limits:
     )
 }
 
-/// Opens all streams; how they end is another's concern.
+/// Opens all streams.
 fn open(envoy: &Envoy, service: &Upstream) -> Vec<Client> {
     let open = |account: &str, act: &str| {
         let mut client = Client::connect(envoy.port).unwrap();
@@ -62,7 +62,7 @@ fn assert_used(envoy: &Envoy, account: &str, expected: u64) {
     });
 }
 
-/// The old listener ends with its streams, whose costs count for the new one.
+/// The old listener ends with its streams, and their costs count in the new one.
 #[test]
 fn a_drain_that_runs_out_settles_what_it_cuts_off() {
     for (scope, workers) in [("local", 1), ("gateway", 3)] {
@@ -88,7 +88,7 @@ fn a_drain_that_runs_out_settles_what_it_cuts_off() {
     }
 }
 
-/// What was open in a gateway that ends in good order is charged in the fleet as reserved or as used, and never forgotten.
+/// Open requests of a gateway that ends gracefully stay charged in Redis, as reserved or as used.
 #[test]
 fn a_gateway_that_ends_forgets_nothing_in_the_fleet() {
     let service = upstream::start();

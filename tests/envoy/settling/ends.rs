@@ -1,4 +1,4 @@
-//! Each way in which a stream ends, and what it costs.
+//! The cost of each outcome of a stream.
 
 use std::thread;
 
@@ -13,16 +13,16 @@ const LIMIT: u64 = 10_000;
 const RESERVE: u64 = 100;
 const MOST: u64 = 300;
 
-/// What a client does.
+/// The behaviour of a client.
 #[derive(Clone, Copy, PartialEq)]
 enum Does {
-    /// It waits for the response.
+    /// Waits for the response.
     Stays,
-    /// It asks for no more than the head of it.
+    /// Sends a HEAD request.
     AsksForHead,
-    /// It breaks off when its request has come through.
+    /// Leaves after its request has passed.
     LeavesEarly,
-    /// It breaks off when the response has begun.
+    /// Leaves after the response has begun.
     LeavesAmid,
 }
 use Does::{AsksForHead, LeavesAmid, LeavesEarly, Stays};
@@ -64,7 +64,7 @@ fn routes() -> Value {
                 "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.01s"}},
         })),
         to("/moves", json!({"cluster": "upstream", "internal_redirect_policy": redirected})),
-        // Whatever else is asked for has no route.
+        // All other paths have no route.
         {"match": {"safe_regex": {"regex": "/(grpc|elsewhere)?"}}, "route": {"cluster": "upstream"}},
     ]}]})
 }
@@ -104,10 +104,10 @@ fn play(algo: &str, scope: &str) {
         ("/", "tokens 40 sleep 50", Stays, 200, 40),
         ("/", "tokens 40 empty", AsksForHead, 200, 40),
         ("/", "empty", AsksForHead, 200, MOST),
-        // Trailers end it.
+        // Ends with trailers.
         ("/grpc", "tokens 40 trailers", Stays, 200, 40),
         ("/grpc", "trailers", Stays, 200, MOST),
-        // Nobody answered.
+        // No response of the upstream.
         ("/", "close", Stays, 503, 0),
         ("/down", "", Stays, 503, 0),
         ("/nobody", "", Stays, 503, 0),
@@ -115,14 +115,14 @@ fn play(algo: &str, scope: &str) {
         ("/nowhere", "", Stays, 503, 0),
         ("/unknown", "", Stays, 503, 0),
         ("/hasty", "tokens 40 sleep 400", Stays, 504, 0),
-        // Nothing but trailers, by the gateway and by the upstream.
+        // Trailers only, from the gateway and from the upstream.
         ("/down/grpc", "", Stays, 200, 0),
         ("/grpc", "tokens 40 empty", Stays, 200, 40),
-        // Somebody else did.
+        // Envoy responded.
         ("/direct", "", Stays, 200, MOST),
         ("/unrouted", "", Stays, 404, MOST),
         ("/idle", "tokens 40 sleep 400", Stays, 504, MOST),
-        // What has begun has its header.
+        // A response that has begun has its header.
         ("/", "tokens 40 cut", Stays, 0, 40),
         ("/hasty", "tokens 40 hang", Stays, 0, 40),
         ("/idle", "tokens 40 hang", Stays, 0, 40),
@@ -132,12 +132,12 @@ fn play(algo: &str, scope: &str) {
         ("/", "cut", Stays, 0, MOST),
         ("/", "tokens 40 hang", LeavesAmid, 0, 40),
         ("/", "hang", LeavesAmid, 0, MOST),
-        // Nobody escapes by leaving.
+        // A client does not escape by leaving.
         ("/", "tokens 40 sleep 2000", LeavesEarly, 0, MOST),
         // The last attempt counts.
         ("/again", "status 503 tokens 40", Stays, 503, 40),
         ("/again", "close", Stays, 503, 0),
-        // By two streams, of which only the second uses anything.
+        // By two streams, of which only the second uses permits.
         ("/moves", "status 302 to http://here/elsewhere tokens 40", Stays, 302, 40),
     ]
     .into_iter()
@@ -180,7 +180,7 @@ fn play(algo: &str, scope: &str) {
             (last == used).then_some(())
         });
     }
-    // Of what is no request a filter hears nothing but its end.
+    // For an invalid request, the filter only receives the end of the stream.
     let mut client = Client::connect(envoy.port).unwrap();
     client.write(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     assert_eq!(client.read().unwrap().status, 400);

@@ -1,4 +1,4 @@
-//! Redirects that the gateway follows itself.
+//! Internal redirects of the gateway.
 
 use serde_json::json;
 
@@ -17,7 +17,8 @@ limits:
     rules: [{name: elsewhere, actor: account, unit: day, rpu: 100000, algo: W}]
 ";
 
-/// The first leg has given back its only place when the second one comes, which alone uses tokens.
+/// The first leg has returned its only in-flight slot when the second one begins. Only the second
+/// one uses tokens.
 #[test]
 fn both_legs_are_judged_and_the_second_one_is_settled() {
     const REQUESTS: u64 = 3;
@@ -34,7 +35,8 @@ fn both_legs_are_judged_and_the_second_one_is_settled() {
     let headers = [("x-account-id", "ann"), (ACT, "status 302 to http://here/elsewhere tokens 40")];
     for _ in 0..REQUESTS {
         assert_eq!(envoy.get("/moves", &headers).status, 302, "from the second leg");
-        // The place is free as soon as Envoy has ended the stream, which may be after the client has its answer.
+        // Envoy may end the stream, and so free the slot, after the client has received its
+        // response.
         settles(&envoy, "rule.places.in_flight", 0);
     }
     let arrivals = service.arrivals();

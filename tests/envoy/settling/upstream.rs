@@ -1,4 +1,4 @@
-//! A service that does what requests say: how it answers, and how it fails.
+//! A service that responds and fails as requests specify.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use crate::harness::{Arrival, Upstream};
 
-/// What a request wants done, in words: `tokens 40`, `status 401`, `sleep 300` milliseconds before the answer,
-/// `to` a location, `close` instead of an answer or `garbage` in its place, `cut` or `hang` in the middle of it, `empty`,
-/// `trailers` behind it.
+/// The header with instructions in words: `tokens 40`, `status 401`, `sleep 300` milliseconds
+/// before the response, `to` a location, `close` or `garbage` instead of a response, `cut` or
+/// `hang` in the middle of it, `empty`, `trailers` after it.
 pub const ACT: &str = "x-act";
 
 pub fn start() -> Upstream {

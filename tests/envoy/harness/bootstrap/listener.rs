@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::{Gateway, loopback, shipped, trapdoor};
 
-/// What the access log says if nothing else is asked for.
+/// The default format of the access log.
 pub(super) const ACCESS_LOG: &str =
     "%RESPONSE_CODE% %RESPONSE_CODE_DETAILS% %FILTER_STATE(wasm.diana:PLAIN)%\n";
 
-/// An HTTP filter of Envoy by its name, its type's short name, and its configuration.
+/// An HTTP filter of Envoy, by its name, the short name of its type, and its configuration.
 pub fn hcm_filter(name: &str, package: &str, message: &str, mut config: Value) -> Value {
     config["@type"] =
         format!("type.googleapis.com/envoy.extensions.filters.http.{package}.v3.{message}").into();
@@ -18,7 +18,7 @@ pub fn hcm_filter(name: &str, package: &str, message: &str, mut config: Value) -
 }
 
 impl Gateway {
-    /// The listener; on port 0 the kernel chooses.
+    /// The listener. Its port is 0, so the kernel chooses one.
     pub fn listener(&self, folder: &Path) -> Value {
         let mut filters = self.before.clone();
         let mut filter = shipped::filter(&self.configuration);
@@ -38,7 +38,7 @@ impl Gateway {
             "stat_prefix": self.name,
             "stream_idle_timeout": self.idle_timeout,
             "use_remote_address": true,
-            // Otherwise Envoy gives the request of a stranger an id of its own.
+            // Otherwise Envoy replaces the request id of an external client.
             "preserve_external_request_id": true,
             "xff_num_trusted_hops": self.trusted_hops,
             "access_log": self.access_log.map(|line| [self.access_log(folder, line)]),

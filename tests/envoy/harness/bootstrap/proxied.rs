@@ -1,4 +1,4 @@
-//! Gateways that reach Redis through Envoy's own proxy of it, as a file of envoy/redis/ says.
+//! Gateways that reach Redis through Envoy's Redis proxy, with the files of envoy/redis/.
 
 use std::ffi::OsString;
 
@@ -8,8 +8,8 @@ use super::redis::ToRedis;
 use super::{Gateway, shipped};
 
 impl Gateway {
-    /// With the way to Redis of a file of envoy/redis/, in whose text something is replaced; `rules` makes the rules of
-    /// what the file tells the filter of Redis.
+    /// With the connection to Redis of a file of envoy/redis/, after replacements in its text.
+    /// `rules` generates the rules from the file's block `redis`.
     #[track_caller]
     pub fn as_in(file: &str, replaced: &[(&str, &str)], rules: impl Fn(&Value) -> String) -> Self {
         let shipped::Proxied { listeners, clusters, redis } = shipped::proxied(file, replaced);
@@ -18,7 +18,8 @@ impl Gateway {
         gateway
     }
 
-    /// With the clusters of Redis in a file that may change, see [`super::super::envoy::Process::put_clusters`].
+    /// With the clusters of Redis in a file that may change, see
+    /// [`super::super::envoy::Process::put_clusters`].
     pub fn with_clusters_in_a_file(mut self) -> Self {
         let to_redis = self.redis.as_mut().expect("a way to Redis");
         let is_redis = |cluster: &Value| {
@@ -29,13 +30,13 @@ impl Gateway {
         self
     }
 
-    /// The clusters in `cds.json`: all but those of Redis, unless they may change.
+    /// The clusters in `cds.json`: those of Redis only if they may change.
     pub fn clusters_in_file(&self) -> Vec<Value> {
         let of_redis = self.redis.iter().flat_map(|to_redis| &to_redis.in_file);
         self.clusters.iter().chain(of_redis).cloned().collect()
     }
 
-    /// What Envoy logs in with.
+    /// Envoy's password for Redis.
     pub(super) fn password(&self) -> Option<(&'static str, OsString)> {
         self.redis.as_ref().map(|_| ("DIANA_REDIS_PASSWORD", shipped::PASSWORD.into()))
     }

@@ -1,4 +1,4 @@
-//! Gateways with a Redis, which they reach as envoy/fleet.yaml says, or as it used to say.
+//! Gateways with a Redis, connected as in envoy/fleet.yaml, or as in its former version.
 
 use std::path::Path;
 
@@ -9,28 +9,29 @@ use super::{Gateway, hcm_filter, shipped};
 /// The cluster that the filter calls.
 const CLUSTER: &str = "diana_redis";
 
-/// Where the files of envoy/redis/ have Envoy's proxy of Redis listen.
+/// The socket of Envoy's Redis proxy in the files of envoy/redis/.
 const SOCKET: &str = "target/redis.sock";
 
-/// What of an Envoy leads to Redis.
+/// The parts of an Envoy configuration that connect to Redis.
 #[derive(Clone)]
 pub(super) struct ToRedis {
     pub clusters: Vec<Value>,
-    /// What some ways need beside them.
+    /// Further listeners that some connections need.
     pub listeners: Vec<Value>,
-    /// Clusters that a test wants to change while Envoy runs.
+    /// Clusters that a test may change while Envoy runs.
     pub in_file: Vec<Value>,
 }
 
 impl Gateway {
-    /// With a cluster `diana_redis` that leads to the Redis on a port of loopback.
+    /// With a cluster `diana_redis` for the Redis on a port of loopback.
     pub fn redis(mut self, port: u16) -> Self {
         let clusters = vec![shipped::redis(port)];
         self.redis = Some(ToRedis { clusters, listeners: vec![], in_file: vec![] });
         self
     }
 
-    /// By a listener without a port, whose route ends in Redis: four blocks in place of one, which users may still have.
+    /// Through a listener without a port, with a route to Redis: four blocks instead of one. Users
+    /// may still have this configuration.
     pub fn redis_by_listener(self, port: u16) -> Self {
         let mut redis = shipped::redis(port);
         redis["name"] = "redis".into();
@@ -48,14 +49,14 @@ impl Gateway {
         Self { redis: Some(ToRedis { clusters, listeners, in_file: vec![] }), ..self }
     }
 
-    /// Changes the cluster that is Redis itself.
+    /// Changes the cluster of Redis itself.
     pub fn redis_with(mut self, change: impl Fn(&mut Value)) -> Self {
         let redis = self.redis.as_mut().and_then(|to_redis| to_redis.clusters.last_mut());
         change(redis.expect("there is a Redis"));
         self
     }
 
-    /// Hands the bodies of its own callers to Redis, and gives it half a second.
+    /// Forwards the bodies of requests to Redis, with a timeout of half a second.
     pub fn into_redis(mut self) -> Self {
         self.route = json!({"cluster": CLUSTER, "timeout": "0.5s"});
         self
@@ -76,14 +77,14 @@ impl Gateway {
     }
 }
 
-/// The same with a socket of its own for each Envoy.
+/// The values with a separate socket for each Envoy.
 fn with_socket_in(folder: &Path, all: &[Value]) -> Vec<Value> {
     let socket = folder.join("redis.sock");
     let text = json!(all).to_string().replace(SOCKET, socket.to_str().unwrap());
     serde_json::from_str(&text).unwrap()
 }
 
-/// A listener that sends the body of a POST to the cluster `redis` as it is.
+/// A listener that sends the body of a POST unchanged to the cluster `redis`.
 fn bridge() -> Value {
     let connect = json!({"upgrade_type": "CONNECT", "connect_config": {"allow_post": true}});
     let route = json!({"cluster": "redis", "timeout": "2s", "upgrade_configs": [connect]});

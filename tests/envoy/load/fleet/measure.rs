@@ -1,5 +1,5 @@
-//! One fault of Redis under load. The time to recover and the longest wait are printed; the only assertions are those that
-//! no delay can break.
+//! One fault of Redis under load. Prints the time to recover and the longest wait. Asserts only
+//! properties that hold for any delay.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 use super::{Fleet, GATEWAYS, assert_none_failed};
 use crate::harness::{Hit, OpenLoad, Redis, eventually, request};
 
-/// Requests that all callers together may send in a second.
+/// Requests per second of all callers together.
 const LIMIT: usize = 30;
 
 /// Requests per second to all gateways, a third of each kind.
 const RATE: u32 = 300;
 
-/// The time that a gateway waits for Redis.
+/// The gateway's timeout for Redis.
 pub const TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The time from the beginning of a fault to its end.
+/// The duration of a fault.
 const LASTING: Duration = Duration::from_millis(2_400);
 
 const SECOND: u64 = 1_000_000;
 
-/// The clocks of Envoy and of this process may differ by as much, in microseconds.
+/// Maximum difference of the clocks of Envoy and of this process, in microseconds.
 const CLOCK_ERROR: u64 = 5_000;
 
 /// A rule for all callers together, a rule for each caller, and a path without rules.
@@ -125,11 +125,12 @@ fn cause<R>(fleet: &mut Fleet<R>, fault: &Fault<'_, R>) -> Duration {
     ended.elapsed()
 }
 
-/// Fails if a window admits more than the limit and the shares of gateways that count alone, which together are as much again;
-/// `spare` permits may be exceeded once. Returns the count of the fullest window.
+/// Fails if a window admits more than the limit and the shares of gateways in degraded mode, which
+/// are as much again in total. `spare` permits may be exceeded once. Returns the count of the
+/// fullest window.
 ///
-/// A request is counted between its sending and its answer. Only requests that lie inside a window count here, so a delay
-/// can only make the check weaker.
+/// A request is counted at an instant between its sending and its response. Only requests within a
+/// window count here, so a delay can only make the check weaker.
 #[track_caller]
 fn assert_bound(admitted: Vec<&Hit>, mut spare: usize) -> usize {
     let windows: Vec<u64> = admitted

@@ -1,4 +1,4 @@
-//! Several Redis servers, reached through Envoy's own proxy by the files of envoy/redis/ that users get.
+//! Several Redis servers through Envoy's Redis proxy, with the shipped files of envoy/redis/.
 
 mod cluster;
 mod faults;
@@ -15,7 +15,7 @@ use super::measure::TIMEOUT;
 use super::{Fleet, GATEWAYS, WORKERS, counts_with_others, mode};
 use crate::harness::{Gateway, eventually, start_all};
 
-/// The servers that one of the files leads to.
+/// The servers of one of the files.
 trait Servers {
     /// The name of the file.
     const FILE: &'static str;
@@ -24,12 +24,13 @@ trait Servers {
     fn ports(&self) -> Vec<u16>;
 }
 
-/// A gateway by a file, with more replacements in its text. It waits longer for Redis than the file has it.
+/// A gateway with the configuration of a file, after further replacements. Its timeout for Redis is
+/// longer than in the file.
 #[track_caller]
 fn gateway<S: Servers>(servers: &S, replaced: &[(&str, &str)], limits: &str) -> Gateway {
     let ports: Vec<(String, String)> = (17001..)
         .zip(servers.ports())
-        // In two steps, since a new port may be one that comes later in the file.
+        // In two steps, since a new port may equal one that is replaced later.
         .map(|(old, new)| (format!("port_value: {old}"), format!("port_value: !{new}")))
         .collect();
     let mut all: Vec<(&str, &str)> = ports.iter().map(|(old, new)| (&**old, &**new)).collect();

@@ -6,10 +6,10 @@ use crate::harness::{Gateway, Redis, eventually};
 const UPDATES: u16 = 15;
 const RULES: usize = 60;
 
-/// As much more memory may Envoy have after all updates, in KiB.
+/// Maximum growth of Envoy's memory over all updates, in KiB.
 const GROWTH: u64 = 40 * 1024;
 
-/// A gateway of many rules. The status makes each configuration differ from the one before.
+/// A gateway with many rules. The status makes each configuration different.
 fn gateway(number: u16, redis: u16) -> Gateway {
     let rule = |n| {
         format!("{{name: r{n}, actor: account, unit: minute, rpu: 100000, algo: W, scope: global}}")

@@ -1,4 +1,4 @@
-//! A Redis Cluster: three primaries, each with a replica.
+//! A Redis Cluster: three primaries with one replica each.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use crate::harness::{Certificates, PASSWORD, Redis, Reply, eventually, free_port
 const PRIMARIES: usize = 3;
 const SLOTS: usize = 16_384;
 
-/// Six nodes, the first three of which are primaries at the beginning.
+/// Six nodes. The first three are the initial primaries.
 pub struct Cluster {
     pub nodes: Nodes,
-    /// Where they serve gateways and each other.
+    /// The ports for gateways and other nodes.
     ports: Vec<u16>,
     folder: PathBuf,
-    /// The slot that moves, and where to.
+    /// The slot that is being migrated, and its destination.
     moving: Option<(String, usize)>,
 }
 
@@ -51,7 +51,8 @@ impl Cluster {
             .map(|bus| {
                 let secure = tls.map(|certificates| (certificates, free_port()));
                 let more = secure.map(|(certificates, port)| with_tls(certificates, port));
-                // Nodes tell gateways only those ports at which they speak with each other.
+                // Nodes report to gateways only ports of the kind, with or without TLS, that they
+                // use among themselves.
                 let more = more.map(|lines| {
                     [lines, vec!["tls-cluster yes".into(), "tls-replication yes".into()]].concat()
                 });
@@ -86,7 +87,8 @@ impl Cluster {
         self.is_whole();
     }
 
-    /// Waits until each primary has a replica that could take over, and all nodes know where the keys are.
+    /// Waits until each primary has a replica that could take over, and all nodes know the location
+    /// of the keys.
     #[track_caller]
     pub fn is_whole(&self) {
         self.eventually_all("the cluster to be whole", |node| {
@@ -124,7 +126,7 @@ impl Replicated for Cluster {
     }
 }
 
-/// What is planned for the primary that has the caller under test.
+/// Planned changes of the primary with the tested caller.
 impl Cluster {
     /// A replica takes over as planned.
     #[track_caller]
@@ -138,7 +140,7 @@ impl Cluster {
         eventually("the replica to take over", || is_primary(replica).then_some(()));
     }
 
-    /// Keys are where they were, and on their way: those that are not there yet are nowhere.
+    /// Begins to migrate a slot: keys that are not at the destination yet do not exist there.
     #[track_caller]
     pub fn begin_to_move(&mut self) {
         let from = self.nodes.holder();

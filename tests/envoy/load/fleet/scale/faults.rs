@@ -1,4 +1,5 @@
-//! Faults of several Redis servers under load. After a failover at most one further limit is admitted, since replicas lag.
+//! Faults of several Redis servers under load. After a failover at most one further limit is
+//! admitted, since replicas lag.
 
 use super::cluster::Cluster;
 use super::sentinel::Sentinels;
@@ -9,20 +10,21 @@ use crate::load::fleet::measure::{Fault, RULES, measure, print_head};
 
 /// Servers with replicas that take over.
 pub trait Replicated: Servers {
-    /// Strikes the primary that has the counted caller.
+    /// Applies a fault to the primary with the counted caller.
     fn strike(&mut self, how: impl FnOnce(&mut Redis));
 
     /// Waits until a replica has taken over.
     fn has_taken_over(&self);
 
-    /// Waits until the proxies of the gateways know the new primary, where only they can find out.
+    /// Waits until the proxies of the gateways know the new primary, if they have to discover it
+    /// themselves.
     fn is_known(_fleet: &Fleet<Self>)
     where
         Self: Sized,
     {
     }
 
-    /// Revives the struck server and waits until all replicas follow.
+    /// Repairs the faulty server, and waits until all replicas follow.
     fn heals(&mut self);
 }
 
@@ -107,9 +109,9 @@ fn shard_faults_fail_no_request() {
         name: "shards want another password",
         losses: 0,
         begin: &|fleet| fleet.redis.nodes.change_password("simsim", ["USER", "diana"]),
-        // Envoy does not log in again on an open connection.
+        // Envoy does not authenticate again on an open connection.
         end: &|fleet| fleet.redis.nodes.change_password(PASSWORD, ["TYPE", "normal"]),
-        // Redis then takes it for the user `default`, which may only ask for roles.
+        // Redis then treats it as the user `default`, which may only read roles.
         failure: Some("noperm"),
     };
     measure(&mut fleet, &locked);
@@ -122,7 +124,7 @@ fn sentinel_faults_fail_no_request() {
     lose_primaries(&mut fleet);
     let planned = Fault::<Sentinels> {
         name: "a planned failover",
-        // The new primary misses the counts of the old one since its replicas left.
+        // The new primary lacks the counts since its last replication.
         losses: 1,
         begin: &|fleet| fleet.redis.fail_over(),
         end: &|fleet| {

@@ -1,8 +1,8 @@
-//! Nodes of a Redis that is several.
+//! Nodes of a Redis with several servers.
 
 use crate::harness::{Certificates, PASSWORD, Redis, Reply, eventually, users};
 
-/// A node with the users of envoy/redis/users.conf, and one who may do everything, as whom tests log in.
+/// A node with the users of envoy/redis/users.conf, and an administrator for tests.
 pub fn node(settings: Vec<String>) -> Redis {
     let own = [
         format!("user admin on >{PASSWORD} ~* &* +@all"),
@@ -15,7 +15,7 @@ pub fn node(settings: Vec<String>) -> Redis {
     Redis::with(all.collect(), vec!["AUTH", "admin", PASSWORD])
 }
 
-/// Nodes, one of which may have been struck.
+/// Nodes, of which one may be faulty.
 pub struct Nodes {
     all: Vec<Redis>,
     struck: Option<usize>,
@@ -31,7 +31,7 @@ impl Nodes {
         &self.all
     }
 
-    /// Finds the only caller that is counted.
+    /// Finds the only counted caller.
     #[track_caller]
     pub fn find_caller(&mut self) {
         let keys = |node: &Redis| match node.command(&["KEYS", "diana:{*}:*:*"]) {
@@ -48,7 +48,7 @@ impl Nodes {
         &self.caller
     }
 
-    /// The primary that has it.
+    /// The primary with that caller.
     #[track_caller]
     pub fn holder(&self) -> usize {
         let has = |node: &Redis| {
@@ -57,7 +57,7 @@ impl Nodes {
         eventually("the caller to be counted", || self.all.iter().position(has))
     }
 
-    /// Those that answer.
+    /// The available nodes.
     pub fn rest(&self) -> impl Iterator<Item = &Redis> {
         let is_struck = |number| self.struck == Some(number);
         self.all
@@ -72,7 +72,7 @@ impl Nodes {
         self.struck = Some(number);
     }
 
-    /// All want another password of gateways, and end these connections.
+    /// Changes the gateways' password on all nodes, and closes these connections.
     #[track_caller]
     pub fn change_password(&self, password: &str, connections: [&str; 2]) {
         for node in &self.all {
@@ -88,7 +88,7 @@ impl Nodes {
     }
 }
 
-/// The lines by which a node also listens with TLS.
+/// The configuration of a node that also listens with TLS.
 pub fn with_tls(certificates: &Certificates, port: u16) -> Vec<String> {
     let file = |name: &str| certificates.folder().join(name).display().to_string();
     vec![
@@ -100,7 +100,7 @@ pub fn with_tls(certificates: &Certificates, port: u16) -> Vec<String> {
     ]
 }
 
-/// What a node says, as text.
+/// A node's reply as text.
 #[track_caller]
 pub fn text(node: &Redis, words: &[&str]) -> String {
     match node.command(words) {
@@ -118,7 +118,7 @@ pub fn is_primary(node: &Redis) -> bool {
     text(node, &["INFO", "replication"]).contains("role:master")
 }
 
-/// How many replicas follow a node that have all it has.
+/// The number of replicas that are in sync with a node.
 pub fn replicas(node: &Redis) -> usize {
     text(node, &["INFO", "replication"]).matches("state=online").count()
 }

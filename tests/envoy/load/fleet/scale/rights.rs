@@ -1,12 +1,12 @@
-//! The user of the gateways in envoy/redis/users.conf has no right that nobody uses; that it has enough of them,
-//! `together` finds out.
+//! The gateways' user in envoy/redis/users.conf has no unused permissions. The module `together`
+//! tests that they suffice.
 
 use std::fs;
 use std::path::Path;
 
 use crate::harness::users;
 
-/// What Diana has Redis do, and what Envoy asks a Redis Cluster.
+/// Diana's commands, and those of Envoy to a Redis Cluster.
 const BESIDE_THE_SCRIPT: [&str; 4] = ["evalsha", "eval", "cluster|slots", "asking"];
 
 #[test]

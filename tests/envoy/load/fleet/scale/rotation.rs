@@ -1,5 +1,5 @@
-//! The password of Redis changes while gateways count. They read the new one from the file of their clusters or from a
-//! separate file, without a restart and without a failed request.
+//! The password of Redis changes while gateways count. They read the new one from the file of their
+//! clusters or from a separate file, without a restart and without a failed request.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,16 +17,16 @@ limits: [{Url: /, rules: [{actor: all, unit: second, rpu: 30, algo: W, scope: gl
 
 const NEXT: &str = "simsim";
 
-/// Where the files of envoy/redis/ have the password.
+/// The source of the password in the files of envoy/redis/.
 const SOURCE: &str = "{ environment_variable: DIANA_REDIS_PASSWORD }";
 
-/// What Redis said against the password.
+/// The number of authentication failures.
 fn locked_out(envoy: &Envoy) -> u64 {
     let of = |name| envoy.sum(&format!("wasmcustom.diana.shop.fleet.failed.{name}"));
     ["noauth", "wrongpass", "noperm"].map(of).iter().sum()
 }
 
-/// Redis takes another password, which the gateways learn meanwhile.
+/// Changes the password of Redis, while the gateways receive the new one.
 #[track_caller]
 fn change<R>(fleet: &Fleet<R>, nodes: &Nodes, learn: impl FnOnce()) {
     reach_redis(fleet, "/");
@@ -44,7 +44,7 @@ fn change<R>(fleet: &Fleet<R>, nodes: &Nodes, learn: impl FnOnce()) {
         set(&format!(">{NEXT}"));
         learn();
         set(&format!("<{PASSWORD}"));
-        // Whoever logged in with the old password is still in.
+        // Connections with the old password are still authenticated.
         for node in nodes.all() {
             node.command(&["CLIENT", "KILL", "USER", "diana"]);
         }
@@ -68,7 +68,7 @@ fn password_changes_by_the_cluster_file() {
     });
 }
 
-/// A file of its own, which Envoy reads whenever it connects.
+/// A separate file that Envoy reads at each connection.
 struct PasswordFile(PathBuf);
 
 impl PasswordFile {

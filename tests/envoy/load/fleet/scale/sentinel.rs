@@ -1,4 +1,5 @@
-//! Three nodes, one of which is the primary, and three sentinels that name another one if it fails.
+//! Three nodes, of which one is the primary, and three sentinels that promote another one if it
+//! fails.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,12 +15,12 @@ const SIZE: usize = 3;
 
 pub struct Sentinels {
     pub nodes: Nodes,
-    /// Where the nodes serve gateways.
+    /// The nodes' ports for gateways.
     doors: Vec<u16>,
-    /// Where the sentinels are.
+    /// The ports of the sentinels.
     ports: Vec<u16>,
     processes: Vec<Child>,
-    /// The node that was the primary before something happened to it.
+    /// The primary before the last fault.
     was: Option<usize>,
     folder: PathBuf,
 }
@@ -41,7 +42,8 @@ impl Sentinels {
             let follow = nodes.first().map(|first| format!("replicaof 127.0.0.1 {}", first.port));
             let door = tls.map(|certificates| (free_port(), certificates));
             let secure = door.map(|(port, certificates)| with_tls(certificates, port));
-            // As long as gateways still ask the old primary, it is not to count beside the new one.
+            // As long as gateways still use the old primary, it must not count in parallel with the
+            // new one.
             let alone = "min-replicas-to-write 1".to_owned();
             let settings = follow.into_iter().chain([alone]);
             nodes.push(node(settings.chain(secure.unwrap_or_default()).collect()));
@@ -62,7 +64,7 @@ impl Sentinels {
         all
     }
 
-    /// A sentinel keeps what it learns in its configuration.
+    /// A sentinel stores its state in its configuration.
     fn sentinel(&self, port: u16) -> Child {
         let file = self.folder.join(format!("{port}.conf"));
         let primary = self.nodes.all()[0].port;
@@ -76,7 +78,7 @@ impl Sentinels {
         command.arg(file).arg("--sentinel").stdout(Stdio::null()).spawn().unwrap()
     }
 
-    /// What the first sentinel answers.
+    /// The reply of the first sentinel.
     pub fn ask(&self, words: &[&str]) -> Option<Reply> {
         call(self.ports[0], &[words]).ok()?.pop()
     }
@@ -90,7 +92,7 @@ impl Sentinels {
         self.nodes.all().iter().position(is_it).expect("a node")
     }
 
-    /// Another node becomes the primary as planned.
+    /// Promotes another node as planned.
     #[track_caller]
     pub fn fail_over(&mut self) {
         self.heals();
@@ -134,7 +136,7 @@ impl Replicated for Sentinels {
         });
     }
 
-    /// Their proxies ask all nodes four times a second who is the primary.
+    /// Proxies query the roles of all nodes four times a second.
     #[track_caller]
     fn is_known(fleet: &Fleet<Sentinels>) {
         let since = Instant::now();

@@ -1,4 +1,4 @@
-//! Redis that know nothing of each other.
+//! Independent Redis servers.
 
 use super::Servers;
 use super::nodes::{Nodes, node};
@@ -21,12 +21,12 @@ impl Shards {
         Shards::of(|| node(vec![]))
     }
 
-    /// Without users: whoever knows the password may do everything.
+    /// Without users: the password grants all permissions.
     pub fn without_users() -> Shards {
         Shards::of(|| Redis::with_password(PASSWORD))
     }
 
-    /// Strikes the shard that has the caller under test.
+    /// Applies a fault to the shard with the tested caller.
     #[track_caller]
     pub fn strike(&mut self, how: impl FnOnce(&mut Redis)) {
         self.nodes.revive();

@@ -1,4 +1,5 @@
-//! TLS to Redis by what the files show as a comment: the certificate is verified, by who signed it and by its name.
+//! TLS to Redis as in the comments of the files: the issuer and the name of the certificate are
+//! verified.
 
 use super::cluster::Cluster;
 use super::sentinel::Sentinels;
@@ -9,7 +10,8 @@ const RULES: &str = "
 limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 40, algo: W, scope: global}]}]
 ";
 
-/// A gateway with TLS, as a comment of the file has it, that trusts this authority; `name` is what the certificate must say.
+/// A gateway with TLS, as in a comment of the file. It trusts this authority, and requires `name`
+/// in the certificate.
 fn secure<W: Servers>(way: &W, authority: &Certificates, name: &str) -> Gateway {
     let file = shipped_text(&format!("envoy/redis/{}.yaml", W::FILE));
     let (_, comment) = file.split_once("# For a Redis with TLS:\n").expect("the file shows TLS");

@@ -1,4 +1,4 @@
-//! Gateways count together by each of the files, and need no more rights than envoy/redis/users.conf grants.
+//! Gateways share limits with each of the files, with the permissions of envoy/redis/users.conf.
 
 use super::cluster::Cluster;
 use super::sentinel::Sentinels;
@@ -9,7 +9,7 @@ use crate::harness::{Redis, Reply};
 const LIMIT: usize = 40;
 const REQUESTS: usize = 100;
 
-/// Rules that use every part of the script, and one by which the gateways come together.
+/// Rules that use every part of the script, and one for the initial connection of the gateways.
 const RULES: &str = "
 limits:
   - {Url: /together, rules: [{actor: all, unit: second, rpu: 1000000, scope: global}]}
@@ -59,7 +59,8 @@ fn count_together<S: Servers>(servers: S, nodes: impl Fn(&S) -> &[Redis]) {
     }
 }
 
-/// The commands that a user lacked the right for, except the PING that replicas and sentinels send before they log in.
+/// The commands that were denied to a user, except the PING that replicas and sentinels send before
+/// they authenticate.
 fn denied(node: &Redis) -> String {
     let Reply::Array(denied) = node.command(&["ACL", "LOG"]) else { panic!("a list") };
     let texts = denied.iter().map(|entry| format!("{entry:?}\n"));

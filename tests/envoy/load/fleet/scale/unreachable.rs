@@ -1,4 +1,5 @@
-//! Proxies that find no Redis: the log and a metric name the cause, and each gateway counts alone.
+//! Proxies without a Redis: the log and a metric name the cause, and each gateway is in degraded
+//! mode.
 
 use super::{Servers, gateway, mode};
 use crate::harness::{Envoy, Redis, Wire, eventually, free_port, start_all};
@@ -19,7 +20,8 @@ const DAILY: &str = "
 limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 10, algo: W, scope: global}]}]
 ";
 
-/// Fails unless a gateway admits the whole limit, since it knows of no other gateway, and reports the failure.
+/// Fails unless a gateway admits the whole limit, since it knows no other gateway, and reports the
+/// failure.
 #[track_caller]
 fn counts_by_itself(envoy: &Envoy, failure: &str, reason: &str) {
     for caller in 0..10 {
