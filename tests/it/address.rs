@@ -1,4 +1,4 @@
-//! Addresses as hosts spell them.
+//! Addresses in the notations of hosts.
 
 use diana_policy::address::parse;
 

@@ -1,4 +1,4 @@
-//! Bans: the step over one caller's state, and the bans of a rule in each scope.
+//! Bans: the step for one caller's state, and the bans of a rule in each scope.
 
 mod fleet;
 mod flood;
@@ -44,7 +44,7 @@ fn key(rng: &mut fastrand::Rng) -> Key {
 /// The states of callers in Redis, by their hashes.
 type Redis = Rc<RefCell<HashMap<u64, [u64; WORDS]>>>;
 
-/// One worker. Redis answers at once, by the step in Rust.
+/// One worker. The simulated Redis replies at once, with the step in Rust.
 struct Worker {
     bans: Bans,
     handle: Rc<RefCell<Handle>>,
@@ -65,7 +65,8 @@ impl Worker {
         Worker { bans, handle, redis: Redis::default() }
     }
 
-    /// Several workers of one gateway; of a `local` rule only one, since each counts alone.
+    /// Several workers of one gateway. Only one for a `local` rule, since each of its workers
+    /// counts separately.
     fn several(scope: Scope, count: usize) -> Vec<Worker> {
         let (data, redis) = (Rc::<Asked>::default(), Redis::default());
         let count = if scope == Scope::Local { 1 } else { count };

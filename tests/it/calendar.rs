@@ -1,4 +1,4 @@
-//! Where windows of the calendar begin and end, by jiff.
+//! Windows of the calendar, compared with jiff.
 
 use diana_algorithm::calendar::Windows;
 use diana_policy::time::{DAY, SECOND, Unit};
@@ -24,7 +24,7 @@ fn begins(day: Date, zone: &TimeZone) -> i64 {
     noon.start_of_day().unwrap().timestamp().as_second()
 }
 
-/// The day that is in force: one that has begun stays so even if clocks go back before its midnight.
+/// The current day. It stays current if clocks go back before its midnight.
 fn day_at(second: i64, zone: &TimeZone) -> Date {
     let day = Timestamp::from_second(second).unwrap().to_zoned(zone.clone()).date();
     let next = day.tomorrow().unwrap();
@@ -44,7 +44,7 @@ fn window(unit: Unit, second: i64, zone: &TimeZone) -> (i64, i64) {
     (begins(first, zone), begins(end, zone))
 }
 
-/// Ends and lengths are compared where it matters most: around the days on which clocks change.
+/// Compares ends and lengths around the days on which clocks change.
 #[test]
 fn days_weeks_and_months_are_those_of_the_clocks_in_force() {
     let mut rng = Rng::with_seed(seed::next());
@@ -78,7 +78,7 @@ fn days_weeks_and_months_are_those_of_the_clocks_in_force() {
     assert!(odd > 200, "{odd} days with a change");
 }
 
-/// As some windows are within a few years, but for a change of clocks.
+/// Equal to some windows within a few years, except for a clock change.
 #[test]
 fn the_shortest_and_the_longest_window_are_not_far_from_what_there_is() {
     for zone in SUMMER.map(zone).into_iter().chain([Zone::UTC, Zone::ahead(-7200)]) {
@@ -100,7 +100,7 @@ fn the_shortest_and_the_longest_window_are_not_far_from_what_there_is() {
     }
 }
 
-/// Windows leave no gap, and overlap nowhere.
+/// Windows have no gaps and no overlaps.
 #[test]
 fn each_window_begins_where_the_one_before_ends() {
     for text in SUMMER {
@@ -129,7 +129,7 @@ fn days_have_23_and_25_hours_where_clocks_change() {
     assert_eq!(at(Unit::Week, spring).length, 7 * DAY - HOUR);
     assert_eq!(at(Unit::Week, autumn).length, 7 * DAY + HOUR);
     assert_eq!(at(Unit::Month, spring).length, 31 * DAY - HOUR);
-    // Shorter ones, and those that are not whole days, go by standard time.
+    // Shorter units, and those that are not whole days, use standard time.
     assert_eq!(at(Unit::Hour, spring).length, HOUR);
     assert_eq!(at(Unit::of(36 * HOUR), spring).length, 36 * HOUR);
     let by_standard = windows(Unit::of(7 * HOUR), Zone::ahead(3_600)).at(spring * SECOND);
@@ -173,7 +173,7 @@ fn windows_of_one_length_are_counted_from_a_monday_by_local_time() {
     }
 }
 
-/// Whoever is told at another time by a clock that goes wrong has the same windows.
+/// Clocks with large errors compute the same windows.
 #[test]
 fn what_is_told_of_windows_holds_for_clocks_that_are_far_apart() {
     let mut rng = Rng::with_seed(seed::next());
@@ -181,7 +181,7 @@ fn what_is_told_of_windows_holds_for_clocks_that_are_far_apart() {
         for unit in [Unit::Day, Unit::Month, Unit::of(3 * DAY)] {
             let all = windows(unit, zone(text));
             for _ in 0..50 {
-                // A machine without a battery believes after each start that its clock began today.
+                // The clock of a machine without a battery begins at its start.
                 let wall = match rng.bool() {
                     true => rng.u64(0..10 * DAY),
                     false => rng.u64(1_600_000_000..1_900_000_000) * SECOND,
@@ -201,7 +201,7 @@ fn what_is_told_of_windows_holds_for_clocks_that_are_far_apart() {
     assert_eq!(windows(Unit::Hour, Zone::UTC).edges(7).len(), 1);
 }
 
-/// Nothing panics, and an end is not before its time, wherever a clock stands.
+/// For any time, there is no panic, and a window does not end in the past.
 #[test]
 fn clocks_may_stand_anywhere() {
     let mut rng = Rng::with_seed(seed::next());

@@ -1,4 +1,4 @@
-//! Charges that are not spent at once: permits that are kept for later, and places in a queue.
+//! Charges for later use: leased permits, and queue positions.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ impl Caller {
         Caller { state: vec![0; algorithm.words()], algorithm }
     }
 
-    /// A request of `cost` that leaves no earlier than `delay` after `now`.
+    /// A request of `cost` that leaves `delay` after `now` or later.
     fn reserve(&mut self, now: Micros, delay: Micros, cost: u64) -> Decision {
         let mut new = self.state.clone();
         let decision = self.algorithm.reserve(&self.state, at(now), delay, cost, &mut new);
@@ -61,7 +61,7 @@ impl Caller {
 fn a_lease_of_a_sliding_window_ends_with_its_slice() {
     let mut caller = Caller::new("SW", Quota::new(Unit::Second, 10));
     assert!(caller.reserve(0, 0, 10).is_admitted());
-    // Spent at 0.95 s, they would be forgotten at 1.1 s, and twenty would pass within 0.15 s.
+    // Spent at 0.95 s, they would expire at 1.1 s, and twenty requests would pass within 0.15 s.
     assert_eq!(caller.spend_by(0), Some(100 * MS));
     assert_eq!(caller.remaining(1100 * MS), 10);
 }
@@ -84,7 +84,8 @@ fn a_bucket_does_not_refill_while_its_tokens_are_out() {
     let mut caller = Caller::new("TB", Quota::new(Unit::Second, 10));
     assert_eq!(caller.algorithm.most_out(), 5);
     assert!(caller.reserve(0, 0, 5).is_admitted());
-    // After a minute of idleness five are still out: a spike gets five here and those five there.
+    // After an idle minute five are still outstanding: a burst gets five here, and those five
+    // elsewhere.
     caller.hold_back(5, 60 * SECOND);
     assert_eq!(caller.remaining(60 * SECOND), 5);
     caller.refund(caller.receipt(), 5);
@@ -102,7 +103,7 @@ fn a_token_bucket_with_max_delay_holds_what_has_no_token() {
     let mut caller = Caller::new("TB", quota);
     let waits = [0, 0, 100 * MS, 200 * MS].map(|wait| Decision::Admit { wait });
     assert_eq!([0; 4].map(|now| caller.reserve(now, 0, 1)), waits);
-    // The next token comes at 0.3 s, so 50 ms from now it is near enough.
+    // The next permit is added at 0.3 s, so 50 ms from now the delay is short enough.
     assert_eq!(caller.reserve(0, 0, 1), Decision::retry(50 * MS));
     assert_eq!(caller.spend_by(0), None);
     let mut caller = Caller::new("TB", Quota { max_queue: Some(1), ..quota });
@@ -115,10 +116,10 @@ fn a_token_that_is_taken_later_is_not_there_before() {
     let quota = Quota { burst: Some(2), max_delay: Some(SECOND), ..Quota::new(Unit::Second, 10) };
     let mut caller = Caller::new("TB", quota);
     assert_eq!(caller.reserve(0, 500 * MS, 1), Decision::Admit { wait: 500 * MS });
-    // Two at once at 0.5 s beside the one above, and the bound would be broken.
+    // Two at once at 0.5 s in addition to the one above would exceed the bound.
     assert_eq!(caller.reserve(500 * MS, 0, 1), Decision::NOW);
     assert_eq!(caller.reserve(500 * MS, 0, 1), Decision::Admit { wait: 100 * MS });
-    // One second is the longest wait, whatever there is in the bucket.
+    // One second is the maximum wait, regardless of the bucket.
     assert_eq!(caller.reserve(60 * SECOND, SECOND + 7, 1), Decision::retry(7));
 }
 
@@ -128,7 +129,7 @@ fn a_slot_is_the_instant_at_which_the_request_leaves() {
     assert_eq!(caller.reserve(0, 350 * MS, 1), Decision::Admit { wait: 350 * MS });
     assert_eq!(caller.reserve(0, 0, 1), Decision::Admit { wait: 450 * MS });
     assert_eq!(caller.reserve(0, 500 * MS, 1), Decision::Admit { wait: 550 * MS });
-    // One second is the longest wait.
+    // One second is the maximum wait.
     assert_eq!(caller.reserve(0, SECOND + 7, 1), Decision::retry(7));
     assert_eq!(caller.reserve(0, SECOND, 1), Decision::Admit { wait: SECOND });
     assert_eq!(caller.reserve(SECOND, 0, 1), Decision::Admit { wait: 100 * MS });

@@ -36,7 +36,7 @@ fn a_small_step_back_stays_in_the_window_in_force() {
     let midnight = WALL / (24 * HOUR) * 24 * HOUR;
     assert!(caller.admits(Now { mono: HOUR, wall: midnight - 1 }));
     assert!(caller.admits(Now { mono: HOUR + 1, wall: midnight }));
-    // Back before midnight: the new day stays in force, and yesterday's is not opened again.
+    // Back before midnight: the new day stays current, and the previous one does not return.
     assert!(!caller.admits(Now { mono: HOUR + 2, wall: midnight - 2 * SECOND }));
     assert!(!caller.admits(Now { mono: HOUR + 3, wall: midnight + 1 }));
     assert!(caller.admits(Now { mono: 25 * HOUR, wall: midnight + 24 * HOUR }));
@@ -77,7 +77,7 @@ fn a_day_begins_at_midnight_of_the_time_zone() {
     assert!(caller.admits(Now { mono: HOUR, wall: midnight - 1 }));
     assert!(!caller.admits(Now { mono: HOUR, wall: midnight - 1 }));
     assert!(caller.admits(Now { mono: HOUR, wall: midnight }));
-    // An hour begins off the full hour where the offset has minutes.
+    // With minutes in the offset, an hour does not begin at the full hour.
     let mut caller = Caller::new(Quota { zone: Zone::ahead(19_800), ..Quota::new(Unit::Hour, 1) });
     assert!(caller.admits(Now { mono: HOUR, wall: WALL + HOUR / 2 - 1 }));
     assert!(caller.admits(Now { mono: HOUR, wall: WALL + HOUR / 2 }));

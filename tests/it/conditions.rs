@@ -47,7 +47,7 @@ fn hosts_ignore_case_and_port() {
     }
 }
 
-/// Whether a rule's condition holds, and an exemption's.
+/// Whether a condition holds for a rule, and for an exemption.
 fn holds(test: Test, values: &[&str]) -> (bool, bool) {
     let request = values.iter().fold(FakeRequest::get("/"), |r, v| r.header("x-app", v));
     let condition = Condition { field: Field::Header("x-app".into()), test };
@@ -56,7 +56,7 @@ fn holds(test: Test, values: &[&str]) -> (bool, bool) {
 
 const YES: (bool, bool) = (true, true);
 const NO: (bool, bool) = (false, false);
-/// To some readers only: a rule applies, an exemption does not.
+/// Only for some readers: a rule applies, an exemption does not.
 const MAYBE: (bool, bool) = (true, false);
 
 #[test]
@@ -93,19 +93,19 @@ fn a_header_with_several_values() {
     }
     assert_eq!(holds(Test::Exact(text("web")), &["web", "web"]), YES);
     assert_eq!(holds(Test::Not(text("web")), &["web", "web"]), NO);
-    // One line that another proxy made of two.
+    // One line that another proxy joined from two.
     assert_eq!(holds(Test::Exact(text("web")), &["app, web"]), MAYBE);
     assert_eq!(holds(Test::Not(text("web")), &["app, web"]), MAYBE);
     assert_eq!(holds(Test::Suffix(text("b")), &["web,app"]), MAYBE);
-    // A value that has a comma of its own.
+    // A single value that contains a comma.
     assert_eq!(holds(Test::Exact(text("a, b")), &["a, b"]), YES);
     assert_eq!(holds(Test::Prefix(text("probe (")), &["probe (x, y)"]), YES);
-    // Spaces, which HTTP/2 leaves.
+    // Spaces, which HTTP/2 preserves.
     assert_eq!(holds(Test::Exact(text("web")), &[" web"]), MAYBE);
     assert_eq!(holds(Test::Not(text("web")), &["web\t"]), MAYBE);
 }
 
-/// A request whose headers the host does not hand out.
+/// A request with headers that the host does not return.
 struct Closed;
 
 impl Request for Closed {
@@ -136,7 +136,8 @@ fn a_header_that_nobody_can_read() {
     }
 }
 
-/// Whether a rule's condition on a property holds, and an exemption's; the host does not say what it is.
+/// Whether a condition on a property holds for a rule, and for an exemption. The host does not
+/// report the type.
 fn of_property(test: Test, value: Option<&[u8]>) -> (bool, bool) {
     let path = ["metadata", "filter_metadata", "n", "k"];
     let request = FakeRequest::get("/");
@@ -169,14 +170,14 @@ fn metadata_and_claims() {
     for number in [0.5_f64, -5.0, 1e300, f64::NAN, f64::INFINITY] {
         assert_eq!(of_property(exact("5"), Some(&number.to_le_bytes())), NO, "{number}");
     }
-    // A list with the text `a`, as Envoy hands it over.
+    // A list with the text `a`, in Envoy's encoding.
     let list = b"\x01\0\0\0\x01\0\0\0\0\0\0\0a\0\0";
     assert_eq!(of_property(Test::Contains("a".into()), Some(list)), NO);
     for test in [Test::Not("a".into()), Test::Present(true)] {
         assert_eq!(of_property(test, Some(list)), YES);
     }
     assert_eq!(of_property(Test::Not("a".into()), Some(&[0; 4])), YES);
-    // Text that would be a whole number, too.
+    // Text that has the form of a whole number.
     assert_eq!(of_property(exact("abcdef3C"), Some(b"abcdef3C")), YES);
 }
 

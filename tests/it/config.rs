@@ -1,4 +1,4 @@
-//! The configuration: what documents mean, and what is said about bad ones.
+//! The configuration: the meaning of documents, and the reports about invalid ones.
 
 mod bounds;
 mod fingerprint;
@@ -17,7 +17,7 @@ mod settling;
 use diana_config::parse;
 use diana_policy::{Policy, Rule};
 
-/// The meaning of a document that has no problems.
+/// The policy of a valid document.
 pub fn policy(text: &str) -> Policy {
     parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}\n\n{text}"))
 }
@@ -30,12 +30,12 @@ fn rule(text: &str) -> Rule {
     rules.remove(0)
 }
 
-/// What is said about a document, with lines and columns.
+/// The report about a document, with lines and columns.
 fn problems(text: &str) -> String {
     parse(text.as_bytes()).expect_err("a document with problems").to_string()
 }
 
-/// What is said about a document, without lines and columns.
+/// The report about a document, without lines and columns.
 fn messages(text: &str) -> String {
     let problems = parse(text.as_bytes()).expect_err("a document with problems");
     let lines = problems.list().iter().map(|problem| {
@@ -45,7 +45,7 @@ fn messages(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A document with one rule: `fields`, and whatever else a rule needs.
+/// A document with one rule: `fields`, and the missing required keys.
 fn with_rule(fields: &str) -> String {
     let needed = [("actor", "device"), ("unit", "second"), ("rpu", "10")];
     let missing = needed.iter().filter(|(key, _)| !fields.contains(&format!("{key}:")));

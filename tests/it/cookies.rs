@@ -1,4 +1,4 @@
-//! What a cookie's name and value may be taken for, against a reader that goes byte by byte.
+//! The readings of a cookie's name and value, compared with a reader that works byte by byte.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use diana_policy::spelling::cookie::{is_name, pairs, readings, unquoted};
 use fastrand::Rng;
 use kit::seed;
 
-/// Whatever ends a name, or stands around it, is no part of one.
+/// A separator or surrounding character is not part of a name.
 #[test]
 fn a_name_has_no_spaces_signs_or_controls() {
     assert!(!is_name(""));
@@ -21,7 +21,8 @@ fn a_name_has_no_spaces_signs_or_controls() {
     }
 }
 
-/// Some upstreams take `\` and three octal digits for a byte, and `\` and anything else for that.
+/// Some upstreams resolve `\` and three octal digits to a byte, and `\` and any other byte to that
+/// byte.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let is_octal = |at: usize, most: u8| text.get(at).is_some_and(|it| (b'0'..=most).contains(it));
     let (mut plain, mut at) = (Vec::new(), 0);
@@ -40,7 +41,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// All that stands between quotes, whether they end or not.
+/// The text within quotes, balanced or not.
 fn inner(value: &[u8]) -> Option<&[u8]> {
     match value {
         [b'"', inner @ .., b'"'] | [b'"', inner @ ..] => Some(inner),
@@ -67,7 +68,7 @@ fn a_value_is_taken_for_all_that_anybody_may_read() {
         let found: BTreeSet<Vec<u8>> = readings(&value).map(|it| it.into_owned()).collect();
         let mut wanted = BTreeSet::from([value.clone()]);
         if let Some(inner) = inner(&value) {
-            // Whoever knows quotes that end may not know those that do not.
+            // A reader of balanced quotes may not support unbalanced ones.
             let open = &value[1..];
             wanted.insert(inner.to_vec());
             wanted.extend(inner.contains(&b'\\').then(|| unescaped(inner)));
@@ -78,7 +79,7 @@ fn a_value_is_taken_for_all_that_anybody_may_read() {
         }
         let text = String::from_utf8_lossy(&value);
         assert_eq!(found, wanted, "{text}");
-        // As a caller's name it has one value, unless upstreams differ.
+        // As the name of a caller it has one value, unless upstreams differ.
         let values: Vec<&[u8]> = unquoted(&value).collect();
         let is_whole = value.len() > 1 && value.ends_with(b"\"");
         let is_unclear = inner(&value).is_some_and(|it| !is_whole || it.contains(&b'\\'));
@@ -88,7 +89,7 @@ fn a_value_is_taken_for_all_that_anybody_may_read() {
     assert!(quoted > 5_000, "too tame: {quoted}");
 }
 
-/// Names and values end at the first sign that ends them, and spaces around them are none of theirs.
+/// Names and values end at the first separator, and exclude surrounding spaces.
 #[test]
 fn the_values_of_a_name_are_all_that_stand_under_it() {
     let mut rng = Rng::with_seed(seed::next());

@@ -1,4 +1,4 @@
-//! Requests that say what they take.
+//! Requests that contain their cost.
 
 use std::rc::Rc;
 
@@ -43,10 +43,10 @@ fn a_header_is_read() {
         ("2.0", 2),
         ("2.000001", 3),
         ("0.5", 1),
-        // Repeated, as proxies join it.
+        // Repeated, and joined by proxies.
         ("1, 2", 1000),
         ("1,", 1000),
-        // No such number.
+        // Invalid numbers.
         ("-5", 7),
         ("+5", 7),
         ("1e3", 7),
@@ -85,7 +85,8 @@ fn metadata_is_read() {
         assert_eq!(cost_of(in_metadata(&f64::to_le_bytes(value))), cost, "{value}");
     }
     for (value, is_text, cost) in [
-        // Eight characters look like a number, so that somebody has to say which it is.
+        // Eight characters may also be the bytes of a number, so the configuration must specify the
+        // type.
         ("00000250", true, 250),
         ("00000250", false, 1),
         ("250", false, 7),
@@ -99,7 +100,7 @@ fn metadata_is_read() {
     assert_eq!(by_metadata(true).cost(&FakeRequest::get("/")), 7);
 }
 
-/// Whatever its requests say, a caller gets what fits, and nothing else.
+/// For any costs, a caller gets exactly the permits that fit.
 #[test]
 fn what_fits_is_let_through() {
     let mut rng = Rng::with_seed(kit::seed::next());
@@ -124,7 +125,7 @@ fn what_fits_is_let_through() {
             }
             used += if fits { cost } else { 0 };
             let now = clock.0.get();
-            // Not so often that it would be lent anything.
+            // Rare enough to avoid leases.
             clock.0.set(now.later(rng.u64(SECOND / 100..SECOND / 50)));
             if rng.u8(0..9) == 0 {
                 engine.tidy(clock.0.get());
@@ -134,7 +135,7 @@ fn what_fits_is_let_through() {
     }
 }
 
-/// By which it is estimated what a hot caller is going to need.
+/// The estimate of a busy caller's demand.
 #[test]
 fn what_most_requests_take_is_what_is_meant_where_they_say_nothing() {
     let usual = |cost: &str| {

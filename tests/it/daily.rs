@@ -20,15 +20,15 @@ use kit::store::rule::Rule;
 
 const DAY: u64 = Unit::Day.micros();
 
-/// A morning.
+/// A time in the morning.
 const START: Now = Now { mono: 1_000 * SECOND, wall: 20_000 * DAY + 8 * 3600 * SECOND };
 
-/// A rule by the day, with so many permits.
+/// A quota of `rpu` permits per day.
 fn by_day(rpu: u64) -> Quota {
     Quota::new(Unit::Day, rpu)
 }
 
-/// A store for so many accounts, who are refused too early with a chance of so many millionths.
+/// A store for this number of accounts, with a probability of an early refusal in millionths.
 fn open(quota: Quota, accounts: u64, error: u64, tables: &mut Tables) -> Box<dyn Store> {
     let shape = Shape::new(accounts, error, quota.rpu / quota.cost);
     let spec = CounterSpec { daily: Some(shape), ..Rule::new("W", quota).spec(1) };
@@ -46,13 +46,13 @@ fn admits(store: &mut dyn Store, account: u64, now: Now) -> bool {
     admits_of(store, account, 1, now)
 }
 
-/// Whether a request of so many permits is admitted.
+/// Returns true if a request of this cost is admitted.
 fn admits_of(store: &mut dyn Store, account: u64, cost: u64, now: Now) -> bool {
     let mut reservation = store.check(key(account), cost, now);
     reservation.decision().is_admitted() && store.charge(&mut reservation, 0).is_admitted()
 }
 
-/// The gauge of a worker, which goes by what has changed, is right at any time, and back where it was when all is over.
+/// The incremental gauge of a worker is always right, and returns to its initial value in the end.
 #[test]
 fn accounts_are_told_as_they_come_and_taken_back_in_the_end() {
     for ends in [DAY / 2, DAY] {
@@ -63,7 +63,7 @@ fn accounts_are_told_as_they_come_and_taken_back_in_the_end() {
             told += store.change_in_keys();
         }
         assert_eq!(told, 4);
-        // All of them are gone with the day.
+        // All of them expire with the day.
         store.tidy(START.later(ends));
         told += store.change_in_keys();
         assert_eq!(told, if ends < DAY { 4 } else { 0 });

@@ -1,4 +1,4 @@
-//! Documents in files, and next to each file a snapshot of the reports about them.
+//! Documents in files, with a snapshot of their reports next to each file.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,21 +6,22 @@ use std::path::{Path, PathBuf};
 
 use insta::{Settings, assert_snapshot};
 
-/// A line of a file that begins with this begins another document.
+/// The beginning of a line that separates documents in a file.
 const HEADING: &str = "##";
 
 /// A document of a file.
 #[derive(Default)]
 struct Document {
     heading: String,
-    /// The lines below the heading.
+    /// The lines after the heading.
     text: String,
-    /// The number of lines above the text in its file.
+    /// The number of lines before the text in its file.
     above: usize,
 }
 
-/// Compares what `report` returns for each document of each YAML file of a folder with the snapshot next to the file. The
-/// report gets the name of the file, the number of lines above the document, and its text.
+/// Compares the result of `report` for each document of each YAML file of a folder with the
+/// snapshot next to the file. The arguments are the name of the file, the number of lines before
+/// the document, and its text.
 pub fn assert_snapshots(folder: &str, report: impl Fn(&str, usize, &str) -> String) {
     let folder = Path::new(folder).canonicalize().unwrap();
     let mut settings = Settings::clone_current();

@@ -1,4 +1,4 @@
-//! Scenarios of whole decisions.
+//! Complete decisions.
 
 mod answers;
 mod asking;
@@ -36,13 +36,13 @@ use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// An engine of a worker, which shares these data with the other workers of its gateway.
+/// An engine of a worker. It shares these data with the other workers of its gateway.
 pub fn engine(text: &str, data: Rc<dyn SharedData>) -> Engine {
     let policy = crate::config::policy(text);
     Engine::alone(policy, Seed { k0: 7, k1: 9 }, data).unwrap()
 }
 
-/// An engine of a worker of a fleet. Its gateway has this secret.
+/// An engine of a worker with a Redis. Its gateway has this secret.
 fn fleet_engine(
     policy: Policy,
     own: Seed,
@@ -71,7 +71,7 @@ impl Gate {
         Gate::of(engine(yaml, Rc::new(FakeSharedData::default())))
     }
 
-    /// Other workers of its gateway know that Redis is away.
+    /// Other workers of its gateway have detected that Redis is unavailable.
     fn cut_off(yaml: &str) -> Gate {
         let data = Rc::default();
         crate::fleet::Worker::of(&data).fail(0);

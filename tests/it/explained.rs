@@ -1,4 +1,4 @@
-//! An explanation tells of as many rules as a header can bear, and of how many more there are.
+//! An explanation contains as many rules as fit into a header, and the number of the others.
 
 use diana_limiter::report::explained::{Explained, Why};
 use diana_policy::json;
@@ -6,11 +6,11 @@ use fastrand::Rng;
 use kit::seed;
 use serde_json::Value;
 
-/// Bytes that it has at most, and those of them that are kept for how many are left out.
+/// Maximum size of an explanation in bytes, and the part reserved for the number of omitted rules.
 const MOST: usize = 8 << 10;
 const END: usize = 32;
 
-/// A rule that is told in so many bytes, with the comma behind it.
+/// A rule with an explanation of this number of bytes, including the comma.
 fn told_in(bytes: usize) -> Explained {
     let named =
         |length: usize| Explained::Skipped { rule: "r".repeat(length).into(), why: Why::Path };
@@ -20,7 +20,7 @@ fn told_in(bytes: usize) -> Explained {
     rule
 }
 
-/// How many rules are told, and how many are left out.
+/// The number of explained and of omitted rules.
 fn told(rules: &[Explained]) -> (usize, usize) {
     let text = Explained::all(rules);
     assert!(text.len() <= MOST, "{} bytes", text.len());

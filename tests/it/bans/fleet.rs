@@ -1,4 +1,4 @@
-//! Bans that Redis counts, as a worker enforces them.
+//! Enforcement in a worker of bans that Redis counts.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ fn open(data: &Rc<Asked>) -> Worker {
     Worker::new(Scope::Global, data)
 }
 
-/// A worker with this outbox. An operator may lift bans if `lifts`.
+/// A worker with this outbox. Operators may lift bans if `lifts` is true.
 fn open_with(lifts: bool, handle: Handle, data: &Rc<Asked>) -> Worker {
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
@@ -36,7 +36,7 @@ fn together(on_failure: OnFailure) -> Handle {
     Handle::new(on_failure, Parts::ONE)
 }
 
-/// What Redis is to count, by callers; none of a caller that is only asked about.
+/// The refusals sent to Redis, by caller. Zero is only a query.
 fn sent(worker: &Worker) -> Vec<(Key, u64)> {
     let refusals = |it| match it {
         Operation::Ban(0, refusals) => (refusals.caller, refusals.refusals),
@@ -60,7 +60,8 @@ fn refusals_enough_for_a_ban_are_sent_at_once_and_others_with_the_timer() {
     }
 }
 
-/// A request under a lease does not ask, and would miss a ban that began in another gateway.
+/// A request under a lease does not query Redis, and would miss a ban that began in another
+/// gateway.
 #[test]
 fn caller_that_keeps_coming_is_asked_about_once_a_second() {
     let mut worker = open(&Rc::default());
@@ -157,11 +158,11 @@ fn ban_that_may_be_lifted_elsewhere_is_asked_about_every_second() {
         let left = worker.bans.left(ANN, now);
         let expected = if lifts { (0, vec![(ANN, 0)]) } else { (banned(now), vec![]) };
         assert_eq!((left, sent(&worker)), expected);
-        // She is still banned.
+        // Ann is still banned.
         let left = banned(now);
         assert_eq!(worker.bans.hear(ANN, &says(left, false), now), left);
         assert_eq!(worker.bans.left(ANN, now + 1), left - 1);
-        // She is not banned in Redis. Without operators no gateway can have lifted her ban.
+        // Ann is not banned in Redis. Without operators no gateway can have lifted her ban.
         worker.bans.hear(ANN, &says(0, false), now);
         let left = if lifts { 0 } else { banned(now) - (SECOND - 1) };
         assert_eq!(worker.bans.left(ANN, now + SECOND - 1), left);
@@ -180,7 +181,7 @@ fn gateway_without_redis_counts_its_refusals() {
     assert_eq!((worker.bans.left(ANN, SECOND), worker.bans.begun), (BAN.period, 1));
     (0..200).for_each(|seconds| _ = worker.bans.left(BOB, seconds * SECOND));
     assert_eq!(sent(&worker), []);
-    // Refusals that were gathered before Redis failed count, too.
+    // Refusals collected before Redis failed count, too.
     let mut worker = open(&Rc::default());
     (0..BAN.after - 1).for_each(|_| worker.bans.refused(ANN, SECOND));
     *worker.handle.borrow_mut() = alone();

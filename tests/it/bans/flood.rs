@@ -1,4 +1,4 @@
-//! Many addresses come, and whoever is banned stays so.
+//! A flood of addresses does not displace banned callers.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use super::{Worker, key};
 const BAN: Ban =
     Ban { after: 10, within: 60 * SECOND, period: 600 * SECOND, max: 600 * SECOND, halve_after: 1 };
 
-/// Room for so many callers.
+/// The configured number of callers.
 const KEYS: usize = 10_000;
 
 const SCOPES: [Scope; 2] = [Scope::Local, Scope::Gateway];
@@ -21,7 +21,7 @@ fn open(scope: Scope, keys: usize) -> Worker {
     Worker::of(BAN, scope, keys, &Rc::<FakeSharedData>::default())
 }
 
-/// Has so many new callers banned, and returns them with the ends of their bans.
+/// Bans this number of new callers, and returns them with the ends of their bans.
 fn banned(bans: &mut Worker, rng: &mut fastrand::Rng, number: usize) -> Vec<(Key, u64)> {
     let ban = |n| {
         let (key, now) = (key(rng), n as u64 * 100);
@@ -69,13 +69,13 @@ fn who_is_refused_often_is_banned_in_the_midst_of_a_flood() {
             (0..KEYS / 100).for_each(|_| bans.refused(key(&mut rng), SECOND + round));
             bans.tidy(SECOND);
         }
-        // A newcomer with as few refusals may be forgotten for another one, until it has more.
+        // A new caller with equally few refusals may be displaced by another one.
         let banned = often.iter().filter(|key| bans.left(**key, SECOND) > 0).count();
         assert!(banned >= 95, "{scope:?}: {banned}");
     }
 }
 
-/// Sets do not fill evenly, and yet hardly any of as many as there is room for is forgotten.
+/// Sets do not fill evenly, and still hardly any caller is lost up to the configured number.
 #[test]
 fn as_many_are_remembered_as_there_is_room_for() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
@@ -111,7 +111,7 @@ fn more_bans_than_there_is_room_for_leave_the_others_as_they_are() {
     }
 }
 
-/// A set has room for so many, whoever they are.
+/// The fixed capacity of a set, for any callers.
 #[test]
 fn sixteen_callers_in_one_set_are_all_known() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());

@@ -1,4 +1,4 @@
-//! Bans in shared data: reads and writes, and values that were lost or spoiled.
+//! Bans in shared data: accesses, and lost or damaged values.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ fn open<D: SharedData + 'static>(data: &Rc<D>) -> Worker {
     Worker::new(Scope::Gateway, data)
 }
 
-/// The name of a value of the rule.
+/// The key of a value of the rule.
 fn name(what: &str) -> String {
     format!("diana/2/test/{:016x}/{what}", BAN.fingerprint(1))
 }
@@ -29,7 +29,7 @@ fn record(data: &FakeSharedData) -> Vec<u8> {
     data.get(&name("slots")).unwrap().0
 }
 
-/// The only set, and its name.
+/// The only set, and its key.
 fn only_set(data: &FakeSharedData) -> (String, Vec<u8>) {
     let set = data.keys().into_iter().find(|key| *key != name("slots")).unwrap();
     let value = data.get(&set).unwrap().0;
@@ -46,7 +46,7 @@ fn refusals_of_workers_that_write_at_once_all_count() {
     let mut theirs = open(&data);
     ours.refused(ANN, 0);
     theirs.refused_times(2, ANN, 0);
-    // Theirs are counted between our read and our write, again and again.
+    // The other worker's refusals are counted between our read and our write, repeatedly.
     let written = Rc::new(Cell::new(0));
     let count = written.clone();
     *data.before_swap.borrow_mut() = Some(Box::new(move |_, key| {
@@ -70,7 +70,7 @@ fn refusals_of_workers_that_write_at_once_all_count() {
     assert_eq!(ours.left(ANN, 0), BAN.period);
 }
 
-/// How often shared data was read and written by `does`.
+/// The number of reads and writes of shared data by `does`.
 fn cost(data: &Asked, does: impl FnOnce()) -> (u64, u64) {
     let before = (data.reads.get(), data.writes.get());
     does();
@@ -107,7 +107,7 @@ fn set_is_read_once_for_each_caller_until_the_next_ban() {
     let others: Vec<Key> = (0..100).map(|_| key(&mut rng)).collect();
     let mut reads = || cost(&data, || others.iter().for_each(|it| _ = worker.left(*it, 0))).0;
     assert!((100..130).contains(&reads()));
-    // A few share a line.
+    // A few callers share a line.
     let again = reads();
     assert!(again < 60, "{again}");
 }
@@ -157,7 +157,7 @@ fn lost_and_spoiled_values_ban_no_caller_for_longer_than_a_ban() {
     assert!(data.keys().iter().all(|key| key.len() < 80));
 }
 
-/// The end of the ban is later than that of any ban.
+/// The end of the ban is later than possible.
 #[test]
 fn ban_of_a_spoiled_set_is_not_put_into_the_record() {
     let data: Rc<FakeSharedData> = Rc::default();
@@ -201,7 +201,7 @@ fn spoiled_row_of_a_free_caller_is_given_up() {
     let mut worker = open(&data);
     worker.refused(ANN, 0);
     worker.tidy(0);
-    // Her set is full of callers that are not banned, with the highest levels and counts.
+    // The caller's set is full of callers that are not banned, with the highest levels and counts.
     let (set, mut value) = only_set(&data);
     for (other, row) in (1_u64..).zip(value.chunks_exact_mut(8 * (1 + WORDS))) {
         row.fill(0xff);

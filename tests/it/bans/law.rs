@@ -1,10 +1,10 @@
-//! The step against an oracle that remembers every refusal and every ban.
+//! The step, checked by an oracle that remembers every refusal and every ban.
 
 use diana_policy::Ban;
 use diana_policy::ban::WORDS;
 use diana_policy::time::SECOND;
 
-/// What happened to one caller.
+/// The history of one caller.
 #[derive(Default)]
 struct Oracle {
     /// Refusals since the last ban.
@@ -43,7 +43,7 @@ fn random(rng: &mut fastrand::Rng) -> Ban {
     }
 }
 
-/// A step ahead: mostly little, sometimes as much as something of the ban takes.
+/// A step of time: usually short, sometimes as long as a period of the ban.
 fn pause(rng: &mut fastrand::Rng, ban: &Ban) -> u64 {
     match rng.u8(0..40) {
         0 => rng.u64(0..2 * ban.max),

@@ -1,4 +1,4 @@
-//! What holds for the bans of a rule in every scope.
+//! Properties of bans in every scope.
 
 use diana_policy::key::Key;
 use diana_policy::time::SECOND;
@@ -47,7 +47,7 @@ fn refusals_of_callers_that_share_a_line_are_counted_once() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
         let mut workers = Worker::several(scope, 2);
-        // Two callers have each line of a worker.
+        // Two callers share each line of a worker.
         let caller = |n: u64| Key { hash: n % 60 + n / 60 * KEYS as u64, second_hash: n };
         let mut refused = [0; 120];
         let mut now = SECOND;
@@ -71,7 +71,7 @@ fn refusals_of_callers_that_share_a_line_are_counted_once() {
     }
 }
 
-/// Workers count refusals with their timers, and may remember a ban that is over.
+/// Workers report refusals on their timers, and may cache a ban that is over.
 #[test]
 fn refusals_before_a_ban_was_lifted_do_not_count() {
     for scope in SCOPES {
@@ -86,7 +86,7 @@ fn refusals_before_a_ban_was_lifted_do_not_count() {
             worker.tidy(now + 2 * TICK);
             assert_eq!(worker.left(ANN, now + 2 * TICK), 0, "{scope:?}");
         }
-        // From a second later on none of her refusals counts.
+        // After a second her earlier refusals do not count.
         let later = now + TICK + SECOND;
         for number in 1..=BAN.after {
             workers[last].refused(ANN, later);
@@ -94,7 +94,7 @@ fn refusals_before_a_ban_was_lifted_do_not_count() {
             let left = if number < BAN.after { 0 } else { BAN.period };
             assert_eq!(workers[last].left(ANN, later), left, "{scope:?}: after {number}");
         }
-        // A ban that an operator begins is no shorter for it, nor are refusals after it forgiven.
+        // An operator's ban is not shortened by the reset, and later refusals count.
         assert!(workers[0].set(ANN, 0, later) && workers[0].set(ANN, SECOND, later + 1));
         let end = later + 1 + SECOND;
         assert_eq!(workers[0].left(ANN, end - 1), 1, "{scope:?}");
@@ -132,7 +132,7 @@ fn operators_ban_holds_in_all_workers_until_it_is_lifted() {
         workers[0].refused(ANN, now);
         workers[0].tidy(now);
         assert_eq!(workers[0].left(ANN, now), BAN.period, "{scope:?}");
-        // Once an operator's ban is over, the next one is as long as if there had been none.
+        // An operator's ban does not affect the length of the next one.
         assert!(workers[0].set(BOB, BAN.period, now));
         now += BAN.period;
         workers[0].refused_times(BAN.after, BOB, now);
@@ -146,7 +146,7 @@ fn caller_known_to_be_free_is_banned_when_another_worker_bans_it() {
         let mut workers = Worker::several(scope, 2);
         let last = workers.len() - 1;
         workers[last].refused_times(BAN.after, BOB, SECOND);
-        // With a ban of another caller, the first worker remembers that she has none.
+        // With a ban of another caller, the first worker caches that she has none.
         let of_both = |worker: &mut Worker, now| (worker.left(BOB, now), worker.left(ANN, now));
         assert_eq!(of_both(&mut workers[0], SECOND), (BAN.period, 0), "{scope:?}");
         workers[last].refused_times(BAN.after, ANN, SECOND);

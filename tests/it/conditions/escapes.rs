@@ -1,4 +1,4 @@
-//! Which percent-encodings leave a value a single reading, so that `unless` takes a request out by it.
+//! Percent-encodings with a single reading, so that `unless` can use the value.
 
 use diana_policy::{Condition, Field, Test};
 use diana_request::matching::condition;
@@ -6,7 +6,7 @@ use kit::fake::FakeRequest;
 
 use super::{MAYBE, NO, YES};
 
-/// Whether a rule's condition on a parameter holds, and an exemption's.
+/// Whether a condition on a parameter holds for a rule, and for an exemption.
 fn of_query(test: Test, query: &str) -> (bool, bool) {
     of_named("mailto", test, query)
 }
@@ -50,10 +50,10 @@ fn unless_takes_out_values_that_must_be_encoded() {
         assert_eq!(of_query(Test::In(vec![meant.into()]), &query), YES, "{query}");
         assert!(!of_query(Test::Not(meant.into()), &query).1, "{query}");
         assert_eq!(of_query(Test::Not("other".into()), &query), YES, "{query}");
-        // A rule still applies to the encoded text as it stands; an exemption does not hold by it.
+        // A rule also applies to the encoded text as written. An exemption does not.
         assert_eq!(of_query(exact(spelled), &query), MAYBE, "{query}");
     }
-    // One value of several is not enough.
+    // One matching value of several is not enough.
     assert_eq!(of_query(contains("@"), "mailto=ada%40example.com&mailto=ada"), MAYBE);
     assert_eq!(of_query(contains("@"), "mailto=ada"), NO);
 }
@@ -68,26 +68,26 @@ fn unless_keeps_values_that_readers_take_differently() {
         ("a%5fb", "a_b"),
         ("a%7Eb", "a~b"),
         ("a%2Db%20c", "a-b c"),
-        // Decoded twice it is something else.
+        // Decoding twice has another result.
         ("ada%2540example.com", "ada%40example.com"),
         ("a%252Fb", "a%2Fb"),
         ("100%2525", "100%25"),
-        // A plus is a space to some.
+        // Some readers treat a plus as a space.
         ("a+b", "a b"),
         ("ada%40example+x", "ada@example x"),
         ("ada%40example+x", "ada@example+x"),
-        // No escapes beside an escape.
+        // Invalid escapes next to a valid one.
         ("ada%40example%", "ada@example%"),
         ("ada%40%zz", "ada@%zz"),
     ] {
         assert_eq!(of_query(exact(meant), &format!("mailto={spelled}")), MAYBE, "{spelled}");
     }
-    // Overlong and broken UTF-8, and controls.
+    // Overlong and broken UTF-8, and control characters.
     for spelled in ["@%C0%AF", "@%E0%80%AF", "@%E9", "@%C3", "@%00", "@%0A", "@%7f", "@%C2%85"] {
         let not = Test::Not(spelled.into());
         assert_eq!(of_query(not, &format!("mailto={spelled}")), MAYBE, "{spelled}");
     }
-    // Readers differ about these, so each of them may be a `bad guy`.
+    // Readers differ on these, so each of them may be a `bad guy`.
     for spelled in ["bad%2520guy", "bad%20guy%00", "%C1%A2ad+guy", "%62ad%20guy"] {
         let not = || Test::Not("bad guy".into());
         assert!(!of_query(not(), &format!("mailto={spelled}")).1, "{spelled}");
@@ -121,7 +121,7 @@ fn parameter_is_present_by_a_name_that_must_be_encoded() {
         [("filter%5Bid%5D", "filter[id]"), ("a%20b", "a b"), ("caf%C3%A9", "café")]
     {
         assert_eq!(of_named(name, exact("1"), &format!("{spelled}=1")), YES, "{spelled}");
-        // To a reader that decodes nothing, a rule still applies.
+        // For a reader that does not decode, a rule still applies.
         let absent = of_named(name, Test::Present(false), &format!("{spelled}=1"));
         assert_eq!(absent, MAYBE, "{spelled}");
     }
@@ -140,7 +140,7 @@ fn parameter_is_present_by_a_name_that_must_be_encoded() {
     );
 }
 
-/// RFC 3986: a query's data may need any character encoded but the unreserved ones.
+/// RFC 3986: data in a query may require encoding of any character except the unreserved ones.
 #[test]
 fn query_value_is_plain_with_reserved_bytes_encoded() {
     for byte in 0..=0x7f_u8 {
@@ -155,7 +155,7 @@ fn query_value_is_plain_with_reserved_bytes_encoded() {
     }
 }
 
-/// Libraries encode cookies as they encode queries, though most reserved bytes could stand in one.
+/// Libraries encode cookies like queries, though most reserved bytes are valid in a cookie.
 #[test]
 fn cookie_value_is_plain_with_reserved_bytes_encoded() {
     for byte in 0..=0x7f_u8 {
@@ -178,7 +178,7 @@ fn cookie_value_is_plain_with_reserved_bytes_encoded() {
         for header in [format!("c={spelled}"), format!("a=b; c={spelled}; d")] {
             assert_eq!(of_cookie(exact(meant), &header), YES, "{header}");
         }
-        // Quotes are part of the value to some.
+        // Some readers treat quotes as part of the value.
         assert_eq!(of_cookie(exact(meant), &format!("c=\"{spelled}\"")), MAYBE, "{spelled}");
     }
     for (spelled, meant) in [

@@ -1,5 +1,5 @@
-//! A condition on a value may hold if it holds for any reader of the request, and must hold only if it does for all
-//! of them.
+//! For a rule, a condition holds if it holds for any reader of the request. For an exemption, it
+//! must hold for all of them.
 
 use diana_policy::{Condition, Field, Test};
 use diana_request::matching::condition;
@@ -7,7 +7,7 @@ use fastrand::Rng;
 use kit::fake::FakeRequest;
 use kit::seed;
 
-/// Takes a request's text for one value of the parameter or cookie `a b`, or for none.
+/// Reads one value of the parameter or cookie `a b` from a request's text, if there is one.
 type Reader = Box<dyn Fn(&str) -> Option<String>>;
 
 const NAME: &str = "a b";
@@ -16,7 +16,7 @@ fn text(random: &mut Rng, pieces: &[&str], most: usize) -> String {
     (0..random.usize(..=most)).map(|_| *random.choice(pieces).unwrap()).collect()
 }
 
-/// Tests that have a chance to hold.
+/// Tests that may hold.
 fn test(random: &mut Rng) -> Test {
     let values = ["x", "x y", "x+y", "%78", "xy", "y", "", "\"x\"", "\\x", "é", "x%20y"];
     let value = |random: &mut Rng| random.choice(values).unwrap().to_owned();
@@ -74,7 +74,8 @@ fn as_it_is(text: &str) -> String {
     text.into()
 }
 
-/// As it is, but for text in which only what must be encoded is: that has no other form for its meaning.
+/// The text as written, decoded if only what requires encoding is encoded: such text has no other
+/// meaning.
 fn as_needed(text: &str, is_needed: fn(char) -> bool) -> String {
     let plain = percent(text);
     let fits = |tail: &str| {
@@ -94,7 +95,7 @@ type Decoders = [fn(&str) -> String; 3];
 
 const DECODERS: Decoders = [as_it_is, percent, form];
 
-/// Whoever reads pairs between some `ends`, the first or the last of a name.
+/// Readers of pairs separated by `ends`, with the first or the last one of a name.
 fn pairs(
     ends: &'static [char],
     trims: bool,
@@ -117,7 +118,8 @@ fn pairs(
     })
 }
 
-/// `readers` must not let a request escape; `careful` ones must not let it be exempt.
+/// A request must not escape any of `readers`, and must not be exempt for any of the `careful`
+/// ones.
 fn judge(
     (readers, careful): (&[Reader], &[Reader]),
     text: &str,
@@ -164,7 +166,7 @@ fn of_a_query_parameter() {
     assert!(seen.iter().all(|count| *count > 1_000), "{seen:?}");
 }
 
-/// Without the quotes around it, and with what is escaped between them written out.
+/// The value without the surrounding quotes and with resolved escapes.
 fn unescaped(value: &str) -> String {
     let Some(inner) = value.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) else {
         return value.into();

@@ -1,11 +1,11 @@
-//! Bounds: the last value that is allowed, and the first that is not.
+//! Bounds: the last allowed value, and the first that is refused.
 
 use diana_config::parse;
 use diana_policy::bloom::Shape;
 
 use super::with_rule;
 
-/// A document for a number: up to `most` nobody says `what`.
+/// A document for a number. Up to `most` the report does not contain `what`.
 struct Bound {
     what: &'static str,
     most: u64,
@@ -24,7 +24,7 @@ fn letters(count: u64) -> String {
     "x".repeat(count as usize)
 }
 
-/// A list of so many `items` behind `first`, within an anchor.
+/// A list of `first` and this number of `items`, within an anchor.
 fn anchored(first: &str, item: &str, items: u64) -> String {
     beside(&format!("a: &a [{first}{}]", item.repeat(items as usize)))
 }
@@ -34,7 +34,7 @@ fn quota(fields: &str) -> String {
     with_rule(&format!("unit: day, algo: W, scope: local, quota: {{{fields}}}"))
 }
 
-/// The most accounts of such a quota that take so many bytes.
+/// The maximum number of accounts of such a quota in this number of bytes.
 fn accounts(bytes: u64) -> u64 {
     let of = |accounts| Shape::new(accounts, 10_000, 10).bytes();
     let (mut fit, mut exceed) = (1, bytes);
@@ -53,9 +53,9 @@ fn bounds() -> [Bound; 9] {
             most: 500,
             document: |count| format!("{}---\nlimits: []", "%FOO x\n".repeat(count as usize)),
         },
-        // The list is a piece, and so is each item that is no list.
+        // The list counts, and each item that is not a list.
         Bound { what: "within anchors", most: 99_999, document: |count| anchored("", "1,", count) },
-        // A list within it is two pieces, so that their number steps over the bound.
+        // A list within it counts twice, so the count steps over the bound.
         Bound {
             what: "within anchors",
             most: 49_999,

@@ -1,4 +1,4 @@
-//! Rules go on with what was used under a new version of the module, too: it is kept under these numbers.
+//! Fingerprints are constants: rules continue their counts under a new version of the module.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ fn a_new_version_finds_what_the_one_before_counted() {
     assert_eq!(found, known);
 }
 
-/// A rule of a time zone is what it is written like; rules of other units are other ones, however long they are.
+/// The text of a time zone and the unit identify a rule, even for units of equal length.
 #[test]
 fn units_and_the_texts_of_time_zones_tell_rules_apart() {
     let rule = |unit| format!("actor: device, unit: {unit}, rpu: 5, algo: W");
@@ -59,7 +59,7 @@ fn fingerprint(zone: &str, rule: &str) -> u64 {
     policy.limits[0].rules[0].fingerprint
 }
 
-/// What else an entry is for makes its rules others.
+/// Other conditions of the entry make its rules different.
 #[test]
 fn other_requests_are_counted_anew() {
     let of = |entry: &str| {
@@ -81,7 +81,7 @@ fn other_requests_are_counted_anew() {
     assert_eq!(of("Url: /a"), of("Url: [/a]"));
 }
 
-/// Bans, too.
+/// The same for bans.
 #[test]
 fn a_new_version_finds_whom_the_one_before_banned() {
     let ban = Ban { after: 3, within: 5, period: 7, max: 11, halve_after: 13 };

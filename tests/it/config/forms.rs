@@ -3,7 +3,7 @@
 use super::{policy, problems, rule, with_rule};
 use diana_policy::{BodyPiece, Policy, Scope};
 
-/// What the forms must agree on.
+/// The properties that all forms must share.
 fn gist(policy: &Policy) -> Vec<String> {
     let limits = policy.limits.iter();
     let rules = limits.flat_map(|limit| {

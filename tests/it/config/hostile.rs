@@ -1,10 +1,10 @@
-//! Documents that are made to cost time or memory: refused early, each with a clear problem. Where
-//! one is not, its test does not end.
+//! Documents designed to cost time or memory. Each is refused early with a clear problem. Otherwise
+//! its test does not end.
 
 use super::problems;
 use diana_config::parse;
 
-/// Asserts that the first line about a document says `what`.
+/// Asserts that the first line of the report contains `what`.
 fn refused(text: &str, what: &str) {
     let problems = problems(text);
     let first = problems.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What keys mean, and their defaults.
+//! The meaning of keys, and their defaults.
 
 mod answers;
 mod matching;
@@ -83,7 +83,7 @@ fn bans() {
     assert_eq!(ban(", max: 1h"), Ban { max, halve_after, ..plain });
     assert_eq!(ban(", max: 1h, halve_after: 60s"), Ban { max, halve_after: minute, ..plain });
     assert_eq!(rule(&with_rule("rpu: 10")).ban, None);
-    // Every number makes it another ban, and so does another rule.
+    // Every parameter changes the fingerprint, and so does the rule.
     let fingerprints =
         ["", ", max: 2m", ", max: 2m, halve_after: 1m"].map(|more| ban(more).fingerprint(1));
     assert!(fingerprints[0] != fingerprints[1] && fingerprints[1] != fingerprints[2]);
@@ -110,7 +110,7 @@ fn every_key_of_an_algorithm_reaches_it() {
                 Form::Number => ("9", 9),
                 Form::Duration => ("900ms", 900_000),
             };
-            // It means something in a token bucket only beside `max_delay`.
+            // In a token bucket it requires `max_delay`.
             let base =
                 if key.name == "max_queue" { format!("{base}, max_delay: 1s") } else { base };
             let mut with = rule(&with_rule(&format!("{base}, {}: {text}", key.name)));
@@ -141,7 +141,8 @@ fn tables_fit_into_a_vm() {
     let rules =
         "{actor: account, unit: day, rpu: 9, algo: SW, slices: 60, scope: local},".repeat(40);
     let with = |keys: &str| format!("{{limits: [{{Url: /, rules: [{rules}]}}]{keys}}}");
-    // The default gives way; what was asked for is a problem that names what would do.
+    // The default is reduced. A configured number is a problem, and the report names a number that
+    // fits.
     assert!(policy(&with("")).keys < 100_000);
     let problems = diana_config::parse(with(", keys: 100000").as_bytes()).unwrap_err().to_string();
     assert!(problems.contains("keys: with `100000` callers"), "{problems}");

@@ -1,4 +1,5 @@
-//! Reports about the documents in `documents/`: their problems, or the warnings if a document has no problem.
+//! Reports about the documents in `documents/`: their problems, or the warnings if a document has
+//! no problem.
 
 use std::fmt::Write;
 
@@ -7,7 +8,7 @@ use diana_config::{parse, parse_remote};
 use super::{policy, problems};
 use crate::documents::assert_snapshots;
 
-/// Problems name the lines of the file.
+/// Problems contain the lines of the file.
 #[test]
 fn documents_are_reported_with_all_problems() {
     let own = policy("limits: []\nmark: X-Mark").own();
@@ -55,7 +56,7 @@ fn tags_say_what_stands_there() {
         {
             for text in [text.to_string(), format!("'{text}'")] {
                 let said = problems(&format!("limits: !!{tag} {text}"));
-                // A whole number is one of the others, too.
+                // A whole number is also a float.
                 let fits = tag == kind || (tag, kind) == ("float", "int");
                 let refused = "1:9 found another value than its tag says; leave the tag out";
                 assert_eq!(said == refused, !fits, "!!{tag} {text}: {said}");

@@ -1,4 +1,4 @@
-//! Random documents: whatever stands there, the reader ends, never panics, and a refusal says why.
+//! Random documents: the reader ends, never panics, and reports a reason for each refusal.
 
 use diana_config::parse;
 use fastrand::Rng;
@@ -7,18 +7,18 @@ use kit::seed;
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 
-/// Words that mean something to the reader.
+/// Words with a meaning for the reader.
 const WORDS: &str = "limits Url url rules actor unit rpu algo scope name burst slices cost absent enforce except response \
     headers match actors time_zone keys device account all second day TB LB local client_address jwt_claim max_delay redis \
     0 -1 1e3 1.5 .nan true ~ '' / /a +08:00 10.0.0.0/8 \"\\u0000\" &a *a !t << | >";
 
-/// Signs that mean trouble.
+/// Problematic characters.
 const SIGNS: [&str; 21] = [
     "#", "%", "---", "...", ": ", "- ", "? ", ", ", "[", "]", "{", "}", "\n", "\n  ", "\t", "\"",
     "'", "é", "\u{85}", "\u{2028}", " ",
 ];
 
-/// One of the words or of the signs.
+/// A random word or character.
 fn piece(rng: &mut Rng) -> &'static str {
     if rng.u8(..3) == 0 { SIGNS[rng.usize(..SIGNS.len())] } else { word(rng) }
 }
@@ -28,7 +28,8 @@ fn word(rng: &mut Rng) -> &'static str {
     words.clone().nth(rng.usize(..words.count())).unwrap_or("")
 }
 
-/// Reads a document; a refusal must name at least one problem, and positions must lie in the text.
+/// Reads a document. A refusal must contain at least one problem, and positions must be in the
+/// text.
 fn read(text: &[u8]) {
     let Err(problems) = parse(text) else { return };
     assert!(!problems.list().is_empty(), "refused in silence: {}", String::from_utf8_lossy(text));
@@ -98,7 +99,7 @@ fn random_trees() {
     }
 }
 
-/// Writes a random tree in flow style; its words are those that name and fill keys.
+/// Writes a random tree in flow style, with words for keys and values.
 fn tree(rng: &mut Rng, depth: usize, out: &mut String) {
     match if depth == 0 { 0 } else { rng.u8(0..3) } {
         0 => out.push_str(word(rng)),

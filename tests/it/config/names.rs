@@ -1,4 +1,4 @@
-//! Names of rules that were given none.
+//! Default names of rules.
 
 use super::policy;
 

@@ -1,4 +1,4 @@
-//! Configurations as `google.protobuf.Struct`, in the bytes that Envoy hands on.
+//! Configurations as `google.protobuf.Struct`, in the bytes that Envoy passes.
 
 use diana_config::parse;
 use diana_policy::tree::Tree;
@@ -66,7 +66,7 @@ fn means_what_the_same_yaml_means() {
     assert_eq!(policy.limits[0].rules[0].quota.rpu, 7);
 }
 
-/// A tree of words that mean something to the reader, and of texts of any length.
+/// A random tree of words with a meaning for the reader, and of texts of any length.
 fn random(rng: &mut Rng, depth: usize) -> Tree {
     const WORDS: &[&str] = &[
         "limits", "Url", "rules", "actor", "unit", "rpu", "actors", "response", "headers", "keys",
@@ -108,7 +108,7 @@ fn json(tree: &Tree) -> String {
     }
 }
 
-/// What a reader says of a document, wherever it stands.
+/// The problems of a document, without positions.
 fn said(bytes: &[u8]) -> Vec<String> {
     let problems = parse(bytes).err();
     let list = problems.iter().flat_map(|problems| problems.list());
@@ -153,7 +153,7 @@ fn numbers_are_spelled_as_people_do() {
 #[test]
 fn broken_bytes_are_refused() {
     let whole = with(rule(Tree::Int(7)));
-    // Without its last field the message is whole again; everywhere else it is cut.
+    // Cut before the last field, the message is valid. Everywhere else it is truncated.
     let entries = whole.len() - structure(&[("shadow".into(), Tree::Bool(true))]).len();
     for end in (0..whole.len()).filter(|&end| end != entries) {
         assert!(parse(&whole[..end]).is_err(), "cut at {end}");
@@ -168,7 +168,7 @@ fn broken_bytes_are_refused() {
         _ = parse(&bytes);
     }
     let deep = (0..10_000).fold(text("end"), |inner, _| Tree::List(vec![inner]));
-    // Taken apart by hand: dropping it would recurse as deep.
+    // Dismantled in a loop, since dropping it would recurse as deeply.
     let mut bytes = Vec::new();
     let mut inner = Some(deep);
     while let Some(Tree::List(mut items)) = inner {

@@ -1,4 +1,4 @@
-//! What `redis` means.
+//! The meaning of `redis`.
 
 use super::policy;
 use diana_config::parse_remote;

@@ -1,4 +1,4 @@
-//! `envoy/limits.yaml` shows every key there is, and has no problems.
+//! `envoy/limits.yaml` contains every key, and has no problems.
 
 use super::{messages, policy};
 use diana_policy::time::{SECOND, Unit};
@@ -57,7 +57,7 @@ fn the_rules_of_the_fleet_are_valid_and_count_together() {
     assert_eq!(policy.warnings, [""; 0]);
 }
 
-/// Asks the product itself for its keys: a list of them follows every unknown key.
+/// The product reports its keys: each message about an unknown key lists them.
 #[test]
 fn the_reference_rules_show_every_key() {
     let text = "
@@ -91,7 +91,7 @@ nokey: 5
     }
 }
 
-/// Whether a mapping of the schema has all of these keys.
+/// Returns true if a mapping of the schema has all of these keys.
 fn is_in_schema(keys: &str) -> bool {
     let schema = diana_config::schema();
     let mappings = schema["definitions"].as_object().unwrap();

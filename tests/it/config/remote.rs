@@ -1,4 +1,4 @@
-//! What `remote` means, and what a document from there means.
+//! The meaning of `remote`, and of a remote document.
 
 use super::policy;
 use diana_config::parse_remote;
@@ -110,7 +110,7 @@ fn global_rules_of_a_centre_are_warned_of_without_redis() {
     }
 }
 
-/// The number of the gateway's own rules leaves room for fewer callers, that of the centre's rules does not, or does again.
+/// The gateway's many rules leave room for fewer callers. The remote rules do not, or do again.
 #[test]
 fn rules_of_a_centre_get_the_configured_room() {
     let rules = |count: usize| {

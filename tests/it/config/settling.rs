@@ -1,4 +1,4 @@
-//! What is settled when a request ends, as rules say it.
+//! The meaning of settlement keys in rules.
 
 use diana_policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
 

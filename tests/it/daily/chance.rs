@@ -1,4 +1,4 @@
-//! How large a filter is, and how often it is wrong.
+//! The size of a filter and its errors.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ fn random(rng: &mut Rng) -> Key {
     Key { hash: rng.u64(..), second_hash: rng.u64(..) }
 }
 
-/// The smallest load in bytes for a caller, by the formula with floats.
+/// The smallest size per caller in bytes, by the formula with floats.
 fn bytes(counters: u32, error: f64) -> f64 {
     let chance = |load: f64, places: f64, rows: i32| {
         let (mut sum, mut weight) = (0.0, (-load).exp());
@@ -64,14 +64,14 @@ fn a_stranger_is_taken_for_others_no_more_often_than_accepted() {
         for error in ERRORS {
             let shape = Shape::new(5_000, error, most);
             let mut taken = 0;
-            // Several, since a few crowded lines make the difference between one and the next.
+            // Several filters, since a few crowded lines make filters differ.
             for _ in 0..FILTERS {
                 let mut filter = Filter::new(shape);
                 (0..5_000).for_each(|_| _ = filter.add(random(&mut rng), 1));
                 let tries = 100_000_000 / error / FILTERS;
                 taken += (0..tries).filter(|_| filter.count(random(&mut rng)) > 0).count();
             }
-            // A hundred are expected; five standard deviations more or fewer are too many.
+            // A hundred are expected. The bounds are about five standard deviations away.
             assert!(taken < 160, "{most}, {error}: {taken}");
             assert!(taken > 50, "{most}, {error}: {taken}, so it is larger than it must be");
         }
@@ -98,7 +98,7 @@ fn a_count_is_never_less_than_the_truth_and_stops_at_the_highest() {
     }
 }
 
-/// The counters of a fleet lie in Redis, in pieces: whoever is counted there is counted as here.
+/// In Redis, counters are stored in pieces, and count in the same way.
 #[test]
 fn counters_in_pieces_count_like_a_filter() {
     let mut rng = Rng::with_seed(seed::next());
@@ -128,7 +128,7 @@ fn counters_in_pieces_count_like_a_filter() {
     }
 }
 
-/// A part has its share of the lines, rounded up, in each of which callers are counted as in the whole.
+/// A shard has its share of the lines, rounded up, and callers are counted in them as in the whole.
 #[test]
 fn parts_are_as_crowded_as_the_whole() {
     for most in MOST {
@@ -144,7 +144,7 @@ fn parts_are_as_crowded_as_the_whole() {
     }
 }
 
-/// Memory is taken page by page, and the last page is no longer than there are lines.
+/// Memory is allocated by pages. The last page has only the remaining lines.
 #[test]
 fn a_filter_takes_as_much_as_it_says() {
     let mut rng = Rng::with_seed(seed::next());
@@ -154,7 +154,7 @@ fn a_filter_takes_as_much_as_it_says() {
         let mut filter = Filter::new(shape);
         (0..50 * callers).for_each(|_| _ = filter.add(random(&mut rng), 1));
         let taken = (allocated::bytes() - before) as u64;
-        // Where the pages are takes 16 bytes for each of 256 lines.
+        // The index takes 16 bytes per page of 256 lines.
         let most = shape.bytes() + 16 * shape.bytes().div_ceil(256 * 64);
         assert!((shape.bytes()..=most).contains(&taken), "{taken}, not {}", shape.bytes());
     }

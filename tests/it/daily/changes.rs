@@ -1,4 +1,4 @@
-//! Quotas whose configuration changes.
+//! Configuration changes of quotas.
 
 use diana_policy::Quota;
 use diana_store::tables::Tables;
@@ -10,7 +10,7 @@ fn what_was_used_stays_used_under_other_numbers() {
     let mut tables = Tables::default();
     let mut old = open(by_day(5), 1_000, 10_000, &mut tables);
     assert!((0..4).all(|_| admits(&mut *old, 1, START)));
-    // Others are under way under the old rule.
+    // Requests under the old rule are still open.
     for (rpu, cost, accounts) in [(7, 1, 1_000), (6, 2, 50_000), (7, 3, 10)] {
         let quota = Quota { cost, ..by_day(rpu) };
         let mut new = open(quota, accounts, 10_000, &mut tables);

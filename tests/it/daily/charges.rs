@@ -1,4 +1,4 @@
-//! What a request of an account takes, whatever comes between its check and its charge.
+//! The charge of a request, with other charges between its check and its charge.
 
 use diana_policy::Quota;
 use diana_policy::decision::Decision;
@@ -7,7 +7,7 @@ use diana_store::tables::Tables;
 use super::{DAY, START, admits, admits_of, by_day, key, open};
 use kit::store::Take;
 
-/// The counter may have been used up by others since the request was checked.
+/// Other requests may have used up the counter since the check.
 #[test]
 fn who_was_checked_before_others_were_charged_is_judged_anew() {
     for (rpu, both) in [(1, false), (2, true)] {
@@ -21,14 +21,15 @@ fn who_was_checked_before_others_were_charged_is_judged_anew() {
         if both {
             assert_eq!(decision, Decision::Admit { wait: 7 }, "it leaves when others let it");
         }
-        // What was refused when it was checked stays so.
+        // A refusal at the check is final.
         let mut third = store.check(key(1), 1, START);
         assert!(!store.charge(&mut third, 0).is_admitted() && !third.is_charged());
         assert_eq!(store.remaining(&third), Some(0));
     }
 }
 
-/// Where most requests take several permits one count stands for as many, and never for less than was taken.
+/// If most requests take several permits, one count represents that number, and never less than the
+/// charge.
 #[test]
 fn requests_that_take_more_or_less_than_most_are_counted_in_full() {
     for (cost, taken) in [(3, 3), (1, 3), (4, 6), (6, 6), (7, 9)] {
@@ -45,7 +46,7 @@ fn requests_that_take_more_or_less_than_most_are_counted_in_full() {
     assert_eq!((refused.decision(), store.remaining(&refused)), (Decision::NEVER, Some(30)));
 }
 
-/// The filter of the next day counts by what requests take then.
+/// The filter of the next day counts in units of the new cost.
 #[test]
 fn a_day_begins_with_what_requests_take_by_the_new_configuration() {
     let mut tables = Tables::default();

@@ -11,7 +11,7 @@ use fastrand::Rng;
 use super::{DAY, START, admits, by_day, key, open};
 use kit::seed;
 
-/// The current day, by the specification, and the permits of each account on it.
+/// The current day by the specification, with the permits of each account on it.
 #[derive(Default)]
 struct Oracle {
     day: Option<(u64, u64)>,
@@ -41,20 +41,20 @@ impl Oracle {
         (self.given.get(&account).copied().unwrap_or(0), left)
     }
 
-    /// Gives the account more of it today.
+    /// Adds permits of the account today.
     fn give(&mut self, account: u64, permits: u64) {
         *self.given.entry(account).or_default() += permits;
     }
 }
 
-/// The time of the next request: near midnight, mostly.
+/// The time of the next request, usually near midnight.
 fn later(now: Now, rng: &mut Rng) -> Now {
     let to_midnight = DAY - now.wall % DAY;
     let ticks = match rng.u8(0..40) {
         0 => to_midnight.saturating_sub(rng.u64(0..3 * SECOND)),
         1 => to_midnight - 1,
         2 => to_midnight,
-        // Asleep.
+        // The host was suspended.
         3 => rng.u64(0..5 * DAY),
         4 => rng.u64(0..DAY / 4),
         _ => rng.u64(0..SECOND / 10),
@@ -111,7 +111,7 @@ fn no_account_is_given_more_in_a_crowd_however_many_days_pass() {
     let mut store = open(by_day(3), 1_000, 10_000, &mut Tables::default());
     for day in 0..20 {
         let mut given = vec![0; 2_000];
-        // Twice as many as it is made for.
+        // Twice the configured number.
         for _ in 0..20_000 {
             let account = rng.usize(0..given.len());
             let now = START.later(day * DAY + rng.u64(0..DAY / 2));
@@ -123,7 +123,7 @@ fn no_account_is_given_more_in_a_crowd_however_many_days_pass() {
     }
 }
 
-/// The clock of the host is slewed by up to 500 millionths, and a leap second smeared over a day.
+/// The clock of the host is slewed by up to 500 millionths, or a leap second is smeared over a day.
 #[test]
 fn a_clock_that_lags_a_little_ends_no_day_early() {
     let mut store = open(by_day(1), 100, 1_000, &mut Tables::default());

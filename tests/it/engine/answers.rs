@@ -1,4 +1,4 @@
-//! What callers are told in the answer, as it is configured.
+//! Configured responses to callers.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use diana_limiter::report::Refusal;
 
 use super::{Gate, field, from};
 
-/// The refusal of the one rule `r`, which admits two an hour, under this response.
+/// The refusal of the only rule `r`, with two requests per hour, under this response.
 pub fn refusal(response: &str) -> Refusal {
     refusal_of("algo: W, rpu: 2", response)
 }
@@ -59,7 +59,7 @@ response: {{jitter: {jitter}, body: '{{retry_after}}'}}"
     let mut seen = BTreeSet::new();
     for caller in 0..200 {
         let account = format!("a{caller}");
-        // The first one is refused by the rule, for good; the next ones by the ban.
+        // The rule refuses the first request permanently, and the ban refuses the following ones.
         assert!(!plain.admits(&from(&account)) && !jittered.admits(&from(&account)));
         assert_eq!(told(&mut plain, &account), 100);
         let first = told(&mut jittered, &account);

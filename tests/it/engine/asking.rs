@@ -1,5 +1,5 @@
-//! What an engine asks a request for is what its rules depend on, each thing once: every question may be a call of
-//! the host. Whether that is more than the path is known beforehand.
+//! The engine reads from a request only the values that its rules depend on, each once, since every
+//! read may be a host call. It knows in advance whether it reads more than the path.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use kit::seed;
 
 use super::Gate;
 
-/// A request that notes what it is asked for.
+/// A request that records reads.
 struct Watched {
     request: FakeRequest,
     asked: RefCell<Vec<String>>,
@@ -47,7 +47,7 @@ impl Request for Watched {
     }
 }
 
-/// Sources of actors, each with what it asks for, and whether it looks at headers.
+/// Sources of actors, each with the value that it reads, and whether it reads headers.
 const ACTORS: [(&str, &str, bool); 8] = [
     ("{header: x-actor}", "x-actor", true),
     ("{cookie: sid}", "cookie", true),
@@ -63,7 +63,8 @@ const ACTORS: [(&str, &str, bool); 8] = [
     ("{client_address: {}}", "client", false),
 ];
 
-/// A document at random, with what a request has to be asked for that meets all conditions and is exempt from nothing.
+/// A random document, with the values to read from a request that meets all conditions and is not
+/// exempt.
 #[derive(Default)]
 struct Document {
     text: String,
@@ -101,7 +102,7 @@ impl Document {
         document
     }
 
-    /// Another header's name, which has to be asked for.
+    /// Another header's name, which must be read.
     fn header(&mut self) -> String {
         self.parts += 1;
         self.reads_headers = true;
@@ -180,7 +181,7 @@ fn a_request_is_asked_for_what_rules_depend_on_and_once() {
             let asked = request.asked.into_inner();
             let different: BTreeSet<String> = asked.iter().cloned().collect();
             assert_eq!(different, document.asks, "request {number}: {}", document.text);
-            // Lists of addresses, and parameters of a query, are looked up one by one.
+            // Lists of addresses, and query parameters, are looked up individually.
             let once = |what: &&String| {
                 !["Path", "client", "Method", "Authority"].contains(&what.as_str())
             };

@@ -2,7 +2,7 @@
 
 use super::{Gate, from};
 
-/// One row is taken for a day; all other callers share buckets, and are many.
+/// One state is in use for a day. All other callers share overflow buckets.
 #[test]
 fn caller_of_an_overflow_bucket_is_not_banned() {
     let mut gate = Gate::new(

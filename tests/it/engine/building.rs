@@ -1,4 +1,4 @@
-//! Policies that no document means, as a program might make them: none is bent until something can be built.
+//! Invalid policies, as only a program can create them. Each is reported, and not adapted.
 
 use diana_limiter::engine::{Engine, Unbuildable};
 use diana_limiter::verdict::Verdict;
@@ -9,12 +9,12 @@ use std::rc::Rc;
 
 use super::fleet_engine;
 
-/// What is wrong with a policy of one rule for the fleet, which was changed.
+/// The problem of a policy with one `global` rule, after a change.
 fn wrong(change: impl FnOnce(&mut Policy)) -> Option<Unbuildable> {
     built(true, change).err()
 }
 
-/// The same, with a Redis or without.
+/// As above, with a Redis or without.
 fn built(has_redis: bool, change: impl FnOnce(&mut Policy)) -> Result<Engine, Unbuildable> {
     built_in(Rc::default(), has_redis, change)
 }
@@ -61,7 +61,7 @@ fn what_nothing_can_be_built_from_is_refused() {
     );
 }
 
-/// Ticks between two calls of a worker by which it sees to what is not asked for.
+/// Ticks between two calls of a worker for its maintenance.
 #[test]
 fn a_worker_is_called_as_often_as_what_it_keeps_demands() {
     let interval = |rule: &str| {
@@ -69,10 +69,10 @@ fn a_worker_is_called_as_often_as_what_it_keeps_demands() {
         alone(&text).tick_interval()
     };
     for (rule, wanted) in [
-        // Permits go back soon.
+        // Leases are returned soon.
         ("algo: W, rpu: 5, scope: gateway", 12_500),
         ("algo: TB, rpu: 5, scope: gateway", 12_500),
-        // Nobody holds places in advance.
+        // There are no leases of queue positions.
         ("algo: LB, rpu: 100000, max_delay: 9s, scope: gateway", 100_000),
         ("algo: W, rpu: 5, scope: local", 1_000_000),
         ("algo: W, rpu: 5, scope: local, hot: {over: 9, per: 1s}", 100_000),
@@ -92,7 +92,7 @@ fn a_worker_is_called_as_often_as_what_it_keeps_demands() {
             "algo: W, rpu: 5, scope: global, quota: {accounts: 1000}, plans: {of: {a: {rpu: 9}}}",
             100_000,
         ),
-        // Of several rules the one that demands most.
+        // The rule with the shortest interval determines it.
         (
             "algo: W, rpu: 5, scope: local}, {actor: account, unit: day, algo: W, rpu: 5, scope: gateway",
             12_500,
@@ -101,7 +101,7 @@ fn a_worker_is_called_as_often_as_what_it_keeps_demands() {
             "algo: W, rpu: 5, scope: local}, {actor: account, unit: day, algo: LB, rpu: 100000, max_delay: 9s, scope: gateway",
             100_000,
         ),
-        // Quotas are not lent.
+        // Quotas have no leases.
         ("algo: W, rpu: 5, scope: global, quota: {accounts: 1000}", 100_000),
     ] {
         assert_eq!(interval(rule), wanted, "{rule}");
@@ -112,7 +112,7 @@ fn alone(text: &str) -> Engine {
     super::engine(text, Rc::new(FakeSharedData::default()))
 }
 
-/// The host is asked for them only where something is read from them.
+/// The host reads headers only if they are used.
 #[test]
 fn headers_are_read_where_a_plan_is_chosen_by_one() {
     for (plans, reads) in [
@@ -128,7 +128,8 @@ fn headers_are_read_where_a_plan_is_chosen_by_one() {
     }
 }
 
-/// What other workers know of Redis holds for the first request, too, and nobody settles what was not left in Redis.
+/// A new engine uses the other workers' state of Redis from its first request on. Charges that are
+/// not in Redis are not settled there.
 #[test]
 fn an_engine_knows_from_the_beginning_that_redis_is_away() {
     for is_away in [true, false] {

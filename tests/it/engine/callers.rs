@@ -1,4 +1,4 @@
-//! Whom a rule sees.
+//! The callers of a rule.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ use kit::fake::{FakeClock, FakeRequest};
 
 use super::{Gate, from};
 
-/// A device header that spells an address is not the caller with that address.
+/// A device header with the text of an address is not the caller with that address.
 #[test]
 fn sources_are_kept_apart() {
     let mut gate =
@@ -40,7 +40,7 @@ fn enforcement_is_by_caller_and_by_their_share() {
     assert!(some.iter().all(|caller| more.contains(caller)), "a larger share holds the smaller");
 }
 
-/// Counts how often it is read.
+/// Counts its reads.
 struct Reads(Cell<u64>, FakeClock);
 
 impl Clock for Reads {
@@ -50,7 +50,7 @@ impl Clock for Reads {
     }
 }
 
-/// Whatever is decided, it is found out once.
+/// For any decision, the caller is determined once.
 #[test]
 fn a_refused_request_is_looked_at_once() {
     for absent in ["share", "deny"] {

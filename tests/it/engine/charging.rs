@@ -1,4 +1,4 @@
-//! All rules are judged, then all are charged, and waits are true.
+//! All rules are checked, then all are charged, and waits are correct.
 
 use diana_limiter::engine::Engine;
 use diana_limiter::verdict::Verdict;
@@ -50,8 +50,8 @@ fn a_refusal_names_the_instant_at_which_it_ends() {
     }
 }
 
-/// A refusal ends sooner where requests of another worker turn out to use nothing of what delays it, also where no other rule
-/// has a say.
+/// A refusal may end earlier than reported if open requests of another worker use no permits, also
+/// with a single rule.
 #[test]
 fn what_comes_back_in_another_worker_is_there_a_moment_later() {
     let rule = "actor: account, unit: second, rpu: 10, algo: SW, cost: {header: x-cost, default: 1, max: 10}, \
@@ -74,7 +74,8 @@ fn what_comes_back_in_another_worker_is_there_a_moment_later() {
     };
     let back = open.remove(1);
     open.into_iter().for_each(|permit| settle(&mut one, permit, 401));
-    // By the used permits, five more fit when the first three expire; by used and reserved ones, when the next four do.
+    // By the used permits, five more fit when the first three expire. With reserved ones, when the
+    // next four do.
     clock.0.set(START.later(11 * SECOND / 10 - SECOND / 100));
     assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Refuse(_)));
     settle(&mut one, back, 200);

@@ -1,4 +1,4 @@
-//! What the examples promise.
+//! The documented behaviour of the examples.
 
 use diana_policy::time::SECOND;
 use kit::fake::FakeRequest;
@@ -25,7 +25,7 @@ fn points_for_two_shares_to_one_network_and_three_to_another() {
                 assert_eq!(admitted, most, "{path}");
             }
         }
-        // It is 06:14 in China: the day ends before that is so again.
+        // It is 06:14 in China. The day ends less than 24 hours later.
         gate.wait(18 * HOUR);
     }
     assert!(gate.admits(&FakeRequest::get("/share/qzone").header("x-account-id", "ann")));
@@ -40,7 +40,7 @@ fn fifty_posts_a_day_and_five_in_a_row() {
         let here = (0..9).filter(|_| gate.admits(&post("/posts", "ann"))).count();
         assert!(here <= 5, "{here} in minute {minute}");
         posts += here;
-        // As the timer does: what was leased and not used goes back.
+        // As the timer does: unused leases are returned.
         gate.wait(SECOND / 5);
         gate.engine.tidy(gate.clock.0.get());
         gate.wait(60 * SECOND);
@@ -51,7 +51,7 @@ fn fifty_posts_a_day_and_five_in_a_row() {
     assert!(gate.admits(&post("/posts", "ann")));
 }
 
-/// As its token says.
+/// A customer with a plan in its token.
 fn customer(name: &str, plan: &str) -> FakeRequest {
     let said =
         |claim| ["metadata", "filter_metadata", "envoy.filters.http.jwt_authn", "claims", claim];
@@ -74,7 +74,7 @@ fn a_thousand_calls_a_month_and_five_in_ten_seconds() {
         gate.wait(11 * SECOND);
     }
     assert_eq!(calls, [1000, 1050]);
-    // November, 2023 ends at 23:00 in UTC, where it is winter.
+    // November 2023 ends at 23:00 UTC, in winter time.
     let left = 1_701_385_200 * SECOND - gate.clock.0.get().wall;
     gate.wait(left - 1);
     assert!(!gate.admits(&free) && gate.admits(&paid));

@@ -1,4 +1,4 @@
-//! A worker whose Redis answers, goes away, or knows of a ban first.
+//! A worker with a Redis that replies, becomes unavailable, or knows of a ban first.
 
 mod bans;
 mod counted;
@@ -32,21 +32,22 @@ struct Worker {
     engine: Engine,
     clock: FakeClock,
     callout: FakeCallout,
-    /// Calls that Redis got.
+    /// Calls that Redis received.
     called: usize,
-    /// How many milliseconds an answer takes, half of them until Redis has the call, and those that are on their way: when they come, to which call.
+    /// Milliseconds until a reply, half of them until Redis receives the call; and the pending
+    /// replies: their arrival, their call and their body.
     late: u64,
     coming: VecDeque<(u64, u32, Option<Vec<u8>>)>,
-    /// Callers of the requests that wait.
+    /// The callers of waiting requests.
     waiting: HashMap<u64, FakeRequest>,
-    /// What became of those that waited or did not, in order.
+    /// The outcomes of all decided requests, in order.
     verdicts: Vec<bool>,
-    /// What is to be settled of those that go on.
+    /// The permits of admitted requests.
     permits: Vec<Permit>,
-    /// The headers of the last one that went on, and its line in the log.
+    /// The headers of the last admitted request, and its state in the access log.
     fields: Vec<(&'static str, String)>,
     state: Option<String>,
-    /// The last one that was refused, and its headers.
+    /// The last refused request, and its headers.
     refused: Vec<(&'static str, String)>,
     refusal: Option<Refusal>,
 }
@@ -67,7 +68,7 @@ impl Worker {
         Worker::sealed(text, on_failure, SEED)
     }
 
-    /// One of a gateway that has a secret of its own.
+    /// A worker of a gateway with its own secret.
     fn sealed(text: &str, on_failure: OnFailure, own: Seed) -> Worker {
         Worker::in_gateway(Rc::new(FakeSharedData::default()), text, on_failure, own)
     }
@@ -129,8 +130,8 @@ impl Worker {
         }
     }
 
-    /// A millisecond passes, in which `redis` answers; nothing is what Envoy says when it cannot
-    /// be reached.
+    /// Advances the clock by a millisecond, in which `redis` replies. `None` is Envoy's response if
+    /// it cannot be reached.
     fn step(&mut self, redis: &mut dyn FnMut(&Call, u64) -> Option<Vec<u8>>) {
         let now = self.clock.0.get().later(MILLISECOND);
         self.clock.0.set(now);
@@ -173,7 +174,7 @@ fn ann() -> FakeRequest {
     FakeRequest::get("/").header("x-account-id", "ann")
 }
 
-/// What a rule says in an answer: when to come back, what remains, a receipt, and no lease.
+/// The reply about a rule: retry delay, remaining permits, a receipt, and no lease.
 fn opinion(retry: i64, remaining: i64, receipt: i64) -> [i64; 10] {
     [retry, 0, remaining, receipt, 0, 0, 0, 0, 0, 0]
 }
@@ -186,7 +187,7 @@ fn a_rule_that_refuses_everything_asks_nobody() {
     assert_eq!(worker.verdicts, [false; 3]);
 }
 
-/// Redis decides about requests that came at once before any of them has its turn in the line.
+/// Redis decides about simultaneous requests before any of them takes its queue position.
 #[test]
 fn what_redis_admitted_waits_for_its_turn_under_another_rule() {
     let rules = "actor: account, unit: day, rpu: 10, algo: W, scope: global}, \

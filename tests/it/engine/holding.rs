@@ -9,7 +9,7 @@ use super::{Gate, from};
 
 const MS: u64 = 1000;
 
-/// The rules, each in the scope given.
+/// The rules in the given scope.
 fn gate(rules: &str, scope: &str) -> Gate {
     let rules = rules.replace('}', &format!(", scope: {scope}}}"));
     Gate::new(&format!("{{Url: /, rules: [{rules}]}}"))
@@ -23,7 +23,7 @@ impl Gate {
         }
     }
 
-    /// How long a request waits; nothing if it is refused.
+    /// The wait of a request. `None` if it is refused.
     fn waits(&mut self, request: &FakeRequest) -> Option<u64> {
         let now = self.clock.0.get().mono;
         match self.decide(request) {
@@ -43,7 +43,7 @@ fn turns_are_exactly_one_interval_apart() {
         for rpu in [3_u64, 7, 1000, 70_000] {
             let rule = format!("{{actor: all, unit: second, rpu: {rpu}, algo: LB}}");
             let mut gate = gate(&rule, scope);
-            // Rounded up to a tick each, and nothing adds up.
+            // Each turn is rounded up to a tick, and rounding does not accumulate.
             for number in 0..rpu.min(5000) {
                 let turn = (number * 1_000_000).div_ceil(rpu);
                 assert_eq!(gate.waits(&from("ann")), Some(turn), "{rpu} {scope}");
@@ -92,7 +92,7 @@ fn who_moves_up_keeps_his_place_in_the_lines_of_others() {
     assert_eq!(gate.waits(&from("first")), Some(0));
     join(&mut gate, 1, "ann");
     join(&mut gate, 2, "bob");
-    // Ann leaves. Bob may come earlier, but his own second is still taken.
+    // Ann leaves. Bob may leave earlier, but his own second is still taken.
     queue.leave(1).unwrap().finish(End::Left);
     let bob = gate.waits(&from("bob"));
     assert!(bob.is_none_or(|wait| wait >= 1000 * MS), "{bob:?}");

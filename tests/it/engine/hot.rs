@@ -1,4 +1,4 @@
-//! Hot callers in whole decisions.
+//! Hot callers in complete decisions.
 
 use diana_policy::time::{Now, SECOND};
 use kit::fake::{FakeRequest, FakeSharedData};
@@ -50,7 +50,7 @@ actors: {net: [{client_address: {v4: 24, v6: 64}}]}",
     for (caller, name) in
         [(&ann, "a?n?n??+192.0.2.0"), (&bob, "bob+2001:0db8:0000:0000:0000:0000:0000:0000")]
     {
-        // Hot for so long that there is a second list.
+        // Hot for long enough to be listed twice.
         let mut lines = Vec::new();
         for _ in 0..12 {
             (0..12).for_each(|_| assert!(gate.admits(caller)));

@@ -1,6 +1,6 @@
-//! The law of permits: whatever is reserved for a request is used or given back, and once. Requests come,
-//! go on and leave at any instant, while the configuration changes; each next one is held exactly until the
-//! first instant that the books say is free.
+//! The law of permits: reserved permits are used or returned, exactly once. Requests arrive, are
+//! admitted and leave at any instant, while the configuration changes. Each held request waits
+//! exactly until the first free instant of the model.
 
 use std::rc::Rc;
 
@@ -25,17 +25,17 @@ const CALLERS: usize = 3;
 /// Ticks between two turns.
 const INTERVAL: Micros = 100_000;
 
-/// Requests of one caller that may wait.
+/// Maximum delay of a caller's requests.
 const LONGEST: Micros = 3 * INTERVAL;
 
-/// Who waits: the engine that holds the request, and its caller.
+/// A held request: its engine and its caller.
 struct Waiting {
     stream: u32,
     engine: usize,
     caller: usize,
 }
 
-/// What the plans have done, to see that they are wild enough.
+/// Statistics that show sufficient variety.
 #[derive(Debug, Default)]
 struct Seen {
     at_once: usize,
@@ -52,14 +52,14 @@ struct World {
     data: Rc<FakeSharedData>,
     tables: Tables,
     clock: FakeClock,
-    /// The last one decides, the others were replaced.
+    /// The last one decides. The others were replaced.
     engines: Vec<Engine>,
     queue: Queue,
-    /// Which place is free when a client leaves.
+    /// Determines the position that becomes free when a client leaves.
     model: Model,
     waiting: Vec<Waiting>,
     streams: u32,
-    /// The last turn that is taken, of each caller.
+    /// The last taken turn of each caller.
     last: [Option<Micros>; CALLERS],
     seen: Seen,
 }
@@ -67,7 +67,7 @@ struct World {
 impl World {
     fn new(rng: &mut Rng) -> World {
         let scope = ["local", "gateway"][rng.usize(..2)];
-        // What a worker remembers of a refusal is not forgotten when another one gives a place back.
+        // A worker's cached refusal is not updated when another one returns a position.
         let queue = if scope == "local" { LONGEST / INTERVAL } else { 200 };
         let line = format!(
             "{{name: line, actor: account, unit: second, rpu: 10, algo: LB, max_delay: 20s,
@@ -110,7 +110,7 @@ impl World {
         self.clock.0.get().mono
     }
 
-    /// The first instant that is free for a caller.
+    /// The first free instant for a caller.
     fn free(&self, caller: usize) -> Micros {
         self.last[caller].map_or(0, |last| last + INTERVAL).max(self.now())
     }
@@ -146,7 +146,7 @@ impl World {
         self.last[caller] = Some(free);
     }
 
-    /// A client leaves. Its permit is closed, or lost.
+    /// A client leaves. Its permit is closed or lost.
     fn leave(&mut self, rng: &mut Rng) {
         if self.waiting.is_empty() {
             return;
@@ -159,7 +159,7 @@ impl World {
             true => permit.finish(End::Left),
             false => drop::<Permit>(permit),
         }
-        // Before its next request an engine takes back what it knows; two of them count by one state.
+        // An engine processes returns before its next request. Two engines share one state.
         if self.engines.len() > 1 || rng.bool() {
             self.engines[engine].take_back(self.clock.0.get());
         }
@@ -170,7 +170,7 @@ impl World {
         self.seen.late += usize::from(engine + 1 < self.engines.len());
     }
 
-    /// Time passes, and those go on whose turn comes.
+    /// Advances the clock, and releases requests at their turn.
     fn wait(&mut self, ticks: Micros) {
         self.clock.0.set(self.clock.0.get().later(ticks));
         let now = self.now();

@@ -1,4 +1,4 @@
-//! Requests that are judged by the plans of a rule, as they say it themselves or as trusted data does.
+//! Requests under plans of a rule, selected by the request or by trusted data.
 
 mod beside;
 
@@ -11,7 +11,7 @@ use super::{Gate, field, from};
 
 const SECOND: u64 = 1_000_000;
 
-/// A request of an account, whose token says something of its plan as it is stored.
+/// A request of an account with this claim in its token, in the host's encoding.
 fn says(account: &str, claim: impl AsRef<[u8]>) -> FakeRequest {
     let path = ["metadata", "filter_metadata", "envoy.filters.http.jwt_authn", "p", "plan"];
     from(account).property(&path, claim)
@@ -30,7 +30,7 @@ fn admitted(gate: &mut Gate, request: &FakeRequest) -> usize {
     (0..100).take_while(|_| gate.admits(request)).count()
 }
 
-/// A number as the host hands it out.
+/// A number in the host's encoding.
 fn number(account: &str, number: f64) -> FakeRequest {
     says(account, number.to_le_bytes())
 }
@@ -84,7 +84,7 @@ fn what_is_reserved_is_what_the_plan_says_and_settled_as_it_was_charged() {
     assert_eq!(field(&report.headers(), "ratelimit"), Some(r#""r";r=90;t=60"#));
     let Verdict::Admit(gold, Some(report)) = gate.decide(&says("ann", "gold")) else { panic!() };
     assert_eq!(field(&report.headers(), "ratelimit"), Some(r#""r";r=950;t=60"#));
-    // Both clients leave before there is a response.
+    // Both clients leave before a response.
     [ann, gold].into_iter().for_each(|permit| permit.finish(End::Left));
     let Verdict::Admit(_permit, Some(report)) = gate.decide(&from("ann")) else { panic!() };
     assert_eq!(field(&report.headers(), "ratelimit"), Some(r#""r";r=90;t=60"#));

@@ -58,10 +58,10 @@ fn media_types_that_look_like_another_are_plain_http() {
 
 const BODY: &str = "50 % of {limit}, gr\u{fc}n, by {rule}: {id}";
 const MESSAGE: &str = "50 % of 2, gr\u{fc}n, by r: 7";
-/// As gRPC carries it.
+/// The same in gRPC's encoding.
 const ENCODED: &str = "50 %25 of 2, gr%C3%BCn, by r: 7";
 
-/// Replies to one protocol, with the body in plain text and as a problem.
+/// Replies in one protocol, with the body as plain text and as a problem.
 fn replies(content_type: &str, assert: impl Fn(RefusalReply<'_>)) {
     for response in ["status: 503", "status: 503, problem: true"] {
         let refusal = refusal(&format!("{{{response}, body: '{BODY}'}}"));

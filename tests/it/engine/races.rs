@@ -1,5 +1,5 @@
-//! Whole decisions of several workers, each interrupted by the others just before it writes: a request
-//! is charged to all of its rules or to none.
+//! Complete decisions of several workers, each interrupted by the others just before it writes: a
+//! request is charged to all of its rules or to none.
 
 mod overtaken;
 
@@ -21,8 +21,8 @@ use kit::store::rule::Rule;
 
 const CALLERS: usize = 2;
 
-/// A rule of the configuration, and what each caller was given under it; in each worker if it counts
-/// there.
+/// A rule of the configuration, and each caller's admissions under it. For a `local` rule, in each
+/// worker.
 struct Book {
     rule: Rule,
     local: bool,
@@ -37,7 +37,7 @@ struct Gateway {
     books: RefCell<Vec<Book>>,
 }
 
-/// Some rules that judge the same requests, at rates of the same order.
+/// Some rules for the same requests, with rates of the same order.
 fn text(rng: &mut Rng) -> String {
     let rules = (0..rng.usize(2..5)).map(|number| {
         let scope = if rng.u8(0..4) == 0 { "local" } else { "gateway" };
@@ -63,7 +63,7 @@ impl Gateway {
     fn new(text: String, workers: usize) -> Gateway {
         let policy = crate::config::policy(&text);
         let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
-        // Nobody books what comes back.
+        // The record does not include returns.
         let rules = rules.filter(|rule| rule.settling.is_none());
         let books = rules.map(|rule| Book {
             rule: Rule::new(rule.algo, rule.quota),
@@ -98,7 +98,7 @@ impl Gateway {
         self.workers[worker].borrow_mut().decide(&from(&caller.to_string()), &self.clock)
     }
 
-    /// Lets time pass while all workers tidy up.
+    /// Advances the clock, with maintenance of all workers.
     fn wait(&self, mut ticks: u64) {
         while ticks > 0 {
             let step = ticks.min(PACE);
@@ -108,7 +108,8 @@ impl Gateway {
         }
     }
 
-    /// What a new worker tells a caller about each rule, and whether it charged it for that.
+    /// A new worker's report to a caller about each rule, and whether it charged the request for
+    /// that.
     fn ask(&self, caller: usize) -> (Vec<u64>, bool) {
         let mut engine = engine(&self.text, self.data.clone());
         let verdict = engine.decide(&from(&caller.to_string()), &self.clock);

@@ -1,4 +1,4 @@
-//! The remaining permits that answers report are those that further requests get.
+//! The reported remaining permits are available to further requests.
 
 use diana_algorithm::REGISTRY;
 use diana_limiter::report::Record;
@@ -26,7 +26,7 @@ struct Caller {
 /// The outcome of one request.
 #[derive(Debug)]
 enum Seen {
-    /// It goes on at once, with this many permits left.
+    /// It passes at once, with this many permits left.
     Admitted(u64),
     Held,
     Refused(Record),
@@ -41,7 +41,7 @@ impl Caller {
         Caller { gate: Gate::new(&text), permits: Vec::new(), settles: rule.contains("x-used") }
     }
 
-    /// Sends a request that takes `cost` permits, or uses them where the rule settles.
+    /// Sends a request of this cost. If the rule settles, it uses that many permits.
     fn send(&mut self, cost: u64) -> Seen {
         let limit = (LIMIT as f64).to_le_bytes();
         let request = FakeRequest::get("/")
@@ -66,19 +66,19 @@ impl Caller {
         }
     }
 
-    /// How many requests of one permit go on at once.
+    /// The number of requests of one permit that pass at once.
     fn gets(&mut self) -> u64 {
         (0..).take_while(|_| matches!(self.send(1), Seen::Admitted(_))).count() as u64
     }
 }
 
-/// The number behind `r`.
+/// The number after `r`.
 fn left(item: &str) -> u64 {
     let number = item.split(";r=").nth(1).unwrap().split(';').next().unwrap();
     number.parse().unwrap()
 }
 
-/// Numbers of every algorithm, with and without a ramp.
+/// Quotas of every algorithm, with and without a warm-up.
 fn algorithms() -> Vec<String> {
     let numbers = |algo: &str, more: &str| {
         let delay = if algo == "LB" { ", max_delay: 10s" } else { "" };
@@ -106,7 +106,8 @@ fn remaining_is_what_further_requests_get() {
                     let mut caller = Caller::new(&format!("{rule}, scope: {scope}"));
                     let mut last = caller.send(rng.u64(1..9));
                     for _ in 0..rng.usize(0..6) {
-                        // Without upkeep a worker's slots in flight are taken for those of a dead one.
+                        // Without maintenance a worker's in-flight slots are treated as those of a
+                        // dead one.
                         let longest = if rule.starts_with("in_flight") { 1 } else { 7 * SECOND };
                         caller.gate.wait(rng.u64(0..longest));
                         last = caller.send(rng.u64(1..5));
@@ -116,13 +117,13 @@ fn remaining_is_what_further_requests_get() {
                         Seen::Refused(record) => (record.remaining.expect("a number"), true),
                         Seen::Held | Seen::Waits => continue,
                     };
-                    // The usage of a settled request is charged after its answer.
+                    // A settled request is charged after its response.
                     if caller.settles && !is_refused {
                         continue;
                     }
                     seen[usize::from(is_refused)] += 1;
                     let gets = caller.gets();
-                    // The gateway remembers refusals for a moment.
+                    // The gateway caches refusals for a moment.
                     let is_true = left == gets || scope == "gateway" && is_refused && left < gets;
                     assert!(is_true, "{rule}, {scope}: {left} reported, {gets} there");
                 }

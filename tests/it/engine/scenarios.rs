@@ -35,7 +35,7 @@ fn scenarios_have_the_decisions_of_their_transcripts() {
     });
 }
 
-/// The steps of a scenario, and below each what becomes of it.
+/// The steps of a scenario, each followed by its outcome.
 fn transcript(scenario: &str, scope: &str) -> String {
     let (configuration, steps) = steps::split(scenario);
     let configuration = configuration.replace("SCOPE", scope);
@@ -83,7 +83,7 @@ fn take(gate: &mut Gate, mut keys: Mapping) -> String {
     send(gate, keys)
 }
 
-/// Sends requests, and counts those in a row that have the same decision.
+/// Sends requests, and counts consecutive equal decisions.
 fn send(gate: &mut Gate, mut keys: Mapping) -> String {
     let mut number = |key: &str| keys.remove(key).map_or(1, |it| it.as_u64().unwrap());
     let (times, callers) = (number("times"), number("callers"));
@@ -105,7 +105,7 @@ fn send(gate: &mut Gate, mut keys: Mapping) -> String {
     steps::counted(decisions)
 }
 
-/// The decision about a request, in one line, and the report below it if it is wanted.
+/// The decision about a request in one line, followed by the report if requested.
 fn decide(gate: &mut Gate, request: &FakeRequest, is_whole: bool) -> String {
     let now = gate.clock.0.get().mono;
     match gate.decide(request) {

@@ -1,4 +1,4 @@
-//! What was used stays used when the configuration changes, as long as it is the same rule.
+//! Usage survives a configuration change as long as the rule is the same.
 
 use diana_limiter::engine::Engine;
 use diana_limiter::verdict::Verdict;
@@ -37,7 +37,7 @@ impl Worker {
         matches!(engine.decide(&request, &self.clock), Verdict::Admit(..))
     }
 
-    /// How many of so many requests are admitted.
+    /// The number of admitted requests of `of`.
     fn admitted(&self, engine: &mut Engine, of: usize) -> usize {
         (0..of).filter(|_| self.admits(engine)).count()
     }
@@ -47,7 +47,7 @@ impl Worker {
     }
 }
 
-/// Uses seven of the permits under one configuration, and all that are left under the next one.
+/// Uses seven permits under one configuration. Returns the remaining ones under the next one.
 fn left_after(before: &str, after: &str) -> usize {
     let mut worker = Worker::new();
     let mut old = worker.configure(before);
@@ -59,7 +59,7 @@ fn left_after(before: &str, after: &str) -> usize {
 
 const BEFORE: &str = "limits: [{Url: /a, match: {headers: {x-app: m}}, rules: [{actor: account, unit: day, rpu: 10, algo: SW, scope: SCOPE}]}]";
 
-/// `BEFORE` with a part of it changed.
+/// `BEFORE` with a part replaced.
 fn changed(part: &str, to: &str) -> String {
     assert!(BEFORE.contains(part), "{part}");
     BEFORE.replace(part, to)
@@ -160,7 +160,7 @@ fn equal_rules_are_told_apart_by_their_order() {
     }
 }
 
-/// Whether somebody who was banned under one configuration still is under the next one.
+/// Returns true if a caller that was banned under one configuration is banned under the next one.
 fn is_still_banned(scope: &str, part: &str, to: &str) -> bool {
     const RULE: &str = "keys: 100
 limits: [{Url: /a, rules: [{actor: account, unit: day, rpu: 1, scope: SCOPE, ban: {after: 2, within: 1m, for: 10m}}]}]";

@@ -1,4 +1,4 @@
-//! What an engine does between requests, and what it has in shared data.
+//! An engine's work between requests, and its shared data.
 
 use diana_limiter::engine::Engine;
 use diana_limiter::verdict::Verdict;
@@ -18,7 +18,7 @@ fn engine(rules: &str, data: Rc<dyn SharedData>) -> Engine {
     super::engine(&text, data)
 }
 
-/// Permits that a worker holds, and callers that are hot, have to be seen to though no request comes.
+/// Leases and hot callers need maintenance without requests.
 #[test]
 fn there_is_more_to_do_while_permits_are_out_or_a_caller_is_hot() {
     const SHARED: &str = "{actor: account, unit: second, rpu: 100000, algo: W, scope: gateway}";
@@ -45,14 +45,15 @@ fn there_is_more_to_do_while_permits_are_out_or_a_caller_is_hot() {
             more
         };
         assert_eq!(tidy(), more, "{rules:?}");
-        // What is hot is seen to at times only; that there is more to do is known meanwhile.
+        // Hot callers are processed at intervals, and remaining work is reported in between.
         assert!(tidy() || !rules.contains(&HOT), "{rules:?}");
         (0..400).for_each(|_| _ = tidy());
         assert!((0..5).any(|_| !tidy()), "{rules:?} never rests");
     }
 }
 
-/// What workers refuse is counted together, by and by: a write for each refusal would be one for each request.
+/// Workers combine their refusals at intervals, since one write per refusal would be one per
+/// request.
 #[test]
 fn refusals_are_passed_on_at_times() {
     const RULE: &str = "{actor: account, unit: day, rpu: 1, algo: W, scope: gateway, \
@@ -75,12 +76,12 @@ fn refusals_are_passed_on_at_times() {
     let writes = data.writes.get() - writes;
     assert!((2..20).contains(&writes), "{writes} writes");
     clock.0.set(clock.now().later(SECOND));
-    // Each has refused fewer than it takes.
+    // Each has refused fewer requests than required.
     let refused = (0..8).take_while(|number| !is_banned(number % 2, true)).count();
     assert!((1..8).contains(&refused), "{refused}");
 }
 
-/// What ended rules leave: callers and bans of those that are counted in the gateway, but for quotas.
+/// Data of removed rules: callers and bans of `gateway` rules, except quotas.
 #[test]
 fn rules_of_a_gateway_leave_something_in_shared_data() {
     const BAN: &str = "ban: {after: 3, within: 10s, for: 1m}";
@@ -99,7 +100,7 @@ fn rules_of_a_gateway_leave_something_in_shared_data() {
     }
 }
 
-/// Permits go back eighty times a second, and callers who are hot are looked for ten times.
+/// Leases are returned eighty times a second, and hot callers are processed ten times.
 #[test]
 fn hot_callers_are_seen_to_less_often_than_leases() {
     const RULE: &str = "{actor: account, unit: second, rpu: 100000, algo: W, scope: gateway, \

@@ -1,4 +1,4 @@
-//! What is answered.
+//! Responses to refused requests.
 
 use super::super::policy;
 use diana_policy::time::SECOND;

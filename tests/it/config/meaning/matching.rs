@@ -1,4 +1,4 @@
-//! Whom rules count, and what they apply to.
+//! The actors of rules, and the requests that they apply to.
 
 use super::super::policy;
 use diana_policy::port::Property;
@@ -62,7 +62,7 @@ fn matching_by_more_than_headers() {
     assert_eq!(matcher.any.iter().map(|block| block.values.clone()).collect::<Vec<_>>(), values);
     assert_eq!(matcher.any[1].addresses, ["10.0.0.0/8".parse().unwrap()]);
     assert_eq!(matcher.unless[0].methods, ["GET"]);
-    // Everything meets a block without conditions.
+    // A block without conditions always holds.
     assert!(policy("{Url: /, rules: [], match: {}}").limits[0].matcher.is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! Rules for the fleet whose bans Redis counts.
+//! `global` rules with bans that Redis counts.
 
 use diana_policy::port::Call;
 use diana_policy::redis::OnFailure;
@@ -8,7 +8,7 @@ use kit::model::wire::{Asking, commands};
 use super::{Worker, ann, opinion};
 use crate::fleet::redis::decides;
 
-/// The receipts under which something comes back with a call.
+/// The receipts of returns in a call.
 pub fn receipts(call: &Call) -> Vec<(u64, u64)> {
     let words = commands(&call.body);
     let mut asking = Asking::read(&words[0]);
@@ -22,8 +22,8 @@ pub fn receipts(call: &Call) -> Vec<(u64, u64)> {
     receipts
 }
 
-/// Redis answers a request in order: it charges the rule, and then the ban that is known there only has
-/// the request refused. What was charged goes back.
+/// Redis processes a request in order: it charges the rule, and then reports the ban that refuses
+/// the request. The charge is returned.
 #[test]
 fn a_grant_goes_back_when_a_ban_is_learnt_with_it() {
     let mut worker = Worker::new(
@@ -46,7 +46,7 @@ fn a_grant_goes_back_when_a_ban_is_learnt_with_it() {
     assert_eq!(back, [(41, 1)]);
 }
 
-/// Whoever is not refused is not banned, nor is somebody whom nobody can tell from others.
+/// Callers that cannot be refused, or that share a state, are not banned.
 #[test]
 fn bans_are_asked_about_who_may_be_banned() {
     let questions = |actor: &str, more: &str| {

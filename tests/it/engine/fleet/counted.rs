@@ -1,4 +1,4 @@
-//! Requests of which only some count, counted in Redis: what is reserved is told apart from what was used.
+//! Requests of which only some count, in Redis: reservations are distinct from usage.
 
 use diana_policy::port::Clock;
 use fastrand::Rng;
@@ -11,12 +11,12 @@ use super::{Worker, ann};
 const LIMIT: usize = 5;
 
 impl Worker {
-    /// Time passes in which Redis answers everything.
+    /// Advances the clock while Redis replies to everything.
     fn settles(&mut self, redis: &mut Redis) {
         self.steps(60, &mut |call, time| Some(redis.answer(&call.body, time)));
     }
 
-    /// The request that went on before all others ends.
+    /// The earliest admitted request ends.
     fn first_ends(&mut self, status: u16) {
         let (now, ending) = (self.clock.now(), FakeEnding::answered(status));
         let mut permit = self.permits.remove(0);
@@ -31,7 +31,7 @@ fn worker(algo: &str) -> Worker {
     ))
 }
 
-/// By an oracle that remembers what is under way and what counted.
+/// Checked by an oracle that remembers open and counted requests.
 #[test]
 fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
     let mut rng = Rng::with_seed(seed::next());

@@ -1,4 +1,4 @@
-//! An operator's orders about callers whom Redis counts.
+//! Operators' orders about callers in Redis.
 
 use std::collections::BTreeSet;
 
@@ -21,14 +21,14 @@ const ORDERS: [Order; 4] = [Order::Look, Order::Reset, Order::Ban(MINUTE), Order
 const RULE: &str = "actor: account, unit: day, rpu: 10, algo: W, scope: global, \
                     ban: {after: 3, within: 10s, for: 1m}";
 
-/// Whoever has a device may say so in two ways, so that its name stands for two callers.
+/// A device has two sources, so its name may denote two callers.
 const TWO_WAYS: &str = "
 actors: {device: [{header: x-device-id}, {metadata: [device, id]}]}
 redis: {cluster: redis, proxied: true, parts: 64}
 limits: [{Url: /, rules: [{actor: device, unit: day, rpu: 9, algo: W, scope: global}]}]
 ";
 
-/// What became of an order that Redis was asked about.
+/// The outcome of an order that waited for Redis.
 type Told = Result<Vec<Seen>, Cannot>;
 
 impl Worker {
@@ -37,7 +37,7 @@ impl Worker {
         self.engine.inquire(0, callers, order, self.clock.now())
     }
 
-    /// The same of what Redis has to be asked about: under which ticket.
+    /// Gives an order that requires Redis. Returns its ticket.
     fn ask_about(&mut self, name: &str, order: Order) -> u64 {
         match self.inquire(name, order) {
             Ok(Inquired::Asked(ticket)) => ticket,
@@ -45,7 +45,7 @@ impl Worker {
         }
     }
 
-    /// A millisecond passes, in which `redis` answers. The orders about which everything is known then.
+    /// Advances the clock by a millisecond, in which `redis` replies. Returns the completed orders.
     fn tell_orders(&mut self, redis: &mut dyn FnMut(&Call) -> Option<Vec<u8>>) -> Vec<u64> {
         let now = self.clock.0.get().later(MILLISECOND);
         self.clock.0.set(now);
@@ -62,7 +62,7 @@ impl Worker {
         known.iter().map(|it| it.ticket).collect()
     }
 
-    /// What becomes of an order, to which Redis says this of the rule and of the ban.
+    /// The outcome of an order with these replies about the rule and the ban.
     fn told(&mut self, order: Order, rule: [i64; 10], ban: [i64; 10]) -> Told {
         let ticket = self.ask_about("ann", order);
         let says = decides(&[&[0][..], &rule, &ban].concat());
@@ -73,14 +73,14 @@ impl Worker {
         seen
     }
 
-    /// How many questions Redis is asked for a request, which it would let through.
+    /// The number of questions to Redis for a request that it would admit.
     fn questions(&mut self) -> usize {
         let mut asked = 0;
         self.request(&ann());
         self.steps(3, &mut |call, _| {
             let questions = questions(call);
             asked += questions.len();
-            // It is not banned there, if that is asked, too.
+            // If the ban is queried, too, Redis reports none.
             let rest = opinion(0, 0, 0).repeat(questions.len() - 1);
             Some(decides(&[&[0][..], &opinion(0, 9, 1), &rest].concat()))
         });
@@ -88,7 +88,7 @@ impl Worker {
     }
 }
 
-/// Of each question what is to be done, and for how long somebody is to be banned.
+/// The kind of each question, and the length of an ordered ban.
 fn questions(call: &Call) -> Vec<(u64, u64)> {
     let words = commands(&call.body);
     let mut asking = Asking::read(&words[0]);
@@ -102,7 +102,7 @@ fn questions(call: &Call) -> Vec<(u64, u64)> {
     all
 }
 
-/// An opinion of somebody who shares with others what is counted.
+/// A reply about a caller that shares a state with others.
 fn shared(is_shared: bool, mut opinion: [i64; 10]) -> [i64; 10] {
     opinion[9] = is_shared.into();
     opinion
@@ -128,8 +128,8 @@ fn redis_is_asked_for_what_was_ordered_and_for_nothing_else() {
     }
 }
 
-/// Whose values have no room of their own can be looked at, and nobody else's usage is lifted with it, nor is anybody
-/// banned for it.
+/// Callers that share a state can be looked up. Their usage is not reset and they are not banned,
+/// since that would affect others.
 #[test]
 fn an_order_fails_only_where_it_would_meet_others() {
     for order in ORDERS {
@@ -158,7 +158,7 @@ fn an_order_fails_only_where_it_would_meet_others() {
     }
 }
 
-/// It is known in this gateway at once, and asks nobody.
+/// The ban is known in this gateway at once, without a query.
 #[test]
 fn a_ban_that_redis_tells_holds_from_then_on_if_it_was_ordered() {
     let (banned, free) = (opinion(0, MINUTE.cast_signed(), 0), opinion(0, 0, 0));
@@ -181,7 +181,7 @@ fn a_ban_that_redis_tells_holds_from_then_on_if_it_was_ordered() {
     }
 }
 
-/// Orders that are open at a time, each of which is told under its own ticket once Redis has answered.
+/// Concurrent orders each complete under their own ticket after the reply of Redis.
 #[test]
 fn each_order_is_told_by_itself() {
     let mut worker = Worker::new(RULE);
@@ -201,15 +201,15 @@ fn each_order_is_told_by_itself() {
     }
 }
 
-/// An order about several callers, one of whom lies where Redis does not answer: what was done about the other one is
-/// not told as if it were all, and from then on nobody is asked.
+/// An order about several callers, of which one is in an unavailable shard. It is not reported as
+/// done, even if the other one was changed, and no further queries are sent.
 #[test]
 fn an_order_is_done_for_all_of_its_callers_or_not_told_as_done() {
     for number in 0..20 {
         let name = format!("phone-{number}");
         let mut parts = BTreeSet::new();
         let mut proxy = Proxy::default();
-        // Which of the two fails, if any does, by the order of their parts.
+        // The index of the failing shard, if any.
         for fails in [None, Some(0), Some(1)] {
             proxy.away = fails.and_then(|it| parts.iter().nth(it)).copied().into_iter().collect();
             let is_away = !proxy.away.is_empty();

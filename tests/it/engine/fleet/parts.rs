@@ -1,4 +1,4 @@
-//! Rules of one request that lie in several parts of Redis.
+//! Rules of one request in several shards of Redis.
 
 use diana_policy::port::Call;
 use diana_policy::redis::OnFailure;
@@ -25,7 +25,8 @@ fn request(account: &str) -> FakeRequest {
     FakeRequest::get("/").header("x-account-id", account).header("x-device-id", "phone")
 }
 
-/// What comes of a request to a gateway of its own after some seconds, and how many asks are decided for that.
+/// Sends a request to a new gateway after some seconds. Returns the number of admitted requests,
+/// and of questions decided for it.
 fn one(proxy: &mut Proxy, account: &str, seconds: u64) -> (usize, u64) {
     let before = proxy.asks();
     let mut worker = Worker::of(TEXT, OnFailure::Gateway);
@@ -39,13 +40,13 @@ fn one(proxy: &mut Proxy, account: &str, seconds: u64) -> (usize, u64) {
 fn a_place_in_a_line_is_taken_when_all_others_have_agreed() {
     let mut proxy = Proxy::default();
     assert_eq!(one(&mut proxy, "ann", 0), (1, 2));
-    // Nobody could give the place back.
+    // A queue position could not be returned.
     assert_eq!(one(&mut proxy, "ann", 1), (0, 1));
     assert_eq!(one(&mut proxy, "bob", 2), (1, 2));
     assert_eq!(proxy.parts(), 4, "the first part, two accounts and a device");
 }
 
-/// They lie where their first actor does, and are not refused room that others do not use.
+/// They are in the shard of their first actor, and can use its whole room.
 #[test]
 fn callers_by_two_actors_have_the_room_of_all_parts() {
     let rule = "{actor: [account, device], unit: day, rpu: 1, algo: W, scope: global}";
@@ -64,7 +65,7 @@ fn callers_by_two_actors_have_the_room_of_all_parts() {
     assert!(proxy.parts() <= 2, "the first part, and that of the account");
 }
 
-/// Of each rule that a call charges, whether that may have to be taken back.
+/// For each rule that a call charges, whether the charge is tentative.
 fn tentative(call: &Call) -> Vec<bool> {
     let commands = commands(&call.body);
     let (_, calls) = commands.split_last().expect("commands");
@@ -78,8 +79,8 @@ fn tentative(call: &Call) -> Vec<bool> {
     all
 }
 
-/// What another rule may still refuse, in another part or in the gateway, is out until all have agreed, and no more
-/// than out to others.
+/// Charges are tentative while another rule, in another shard or in the gateway, may still refuse
+/// the request. The permits count as outstanding until then.
 #[test]
 fn what_may_have_to_be_taken_back_is_charged_tentatively() {
     let fleet = |actor| format!("{{actor: {actor}, unit: day, rpu: 100, algo: W, scope: global}}");
@@ -94,7 +95,7 @@ fn what_may_have_to_be_taken_back_is_charged_tentatively() {
         (vec![&*account, here], vec![true]),
         (vec![here, &*account], vec![true]),
         (vec![&*account, &*fleet("device")], vec![true, true]),
-        // Places in a line are asked for when all others have agreed.
+        // Queue positions are requested after all other rules have agreed.
         (vec![&*account, line], vec![true]),
         (vec![line], vec![false]),
     ] {
@@ -112,7 +113,8 @@ fn what_may_have_to_be_taken_back_is_charged_tentatively() {
     }
 }
 
-/// What a request of ann asks about each rule, in a fleet of 64 parts with room for 1000 callers.
+/// The questions of Ann's request about each rule, in a fleet of 64 shards with room for 1000
+/// callers.
 fn asked(rules: &str) -> Vec<Asked> {
     let (head, _) = TEXT.split_once("      - {").unwrap();
     let mut worker =
@@ -136,7 +138,7 @@ fn asked(rules: &str) -> Vec<Asked> {
     all
 }
 
-/// Callers by one actor fall evenly into all parts.
+/// Callers by one actor are evenly distributed over all shards.
 #[test]
 fn callers_by_one_actor_have_their_share_of_room_in_a_part() {
     let keys = |actor: &str| {
@@ -146,7 +148,7 @@ fn callers_by_one_actor_have_their_share_of_room_in_a_part() {
     assert!((1000 / 64..200).contains(&keys("account")), "{}", keys("account"));
 }
 
-/// So that nothing is left of a block that no request could take.
+/// So that no unusable part of a block remains.
 #[test]
 fn blocks_are_of_whole_requests_where_all_take_as_much() {
     let unit = |algo: &str, cost: &str| {

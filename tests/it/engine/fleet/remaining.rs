@@ -1,4 +1,4 @@
-//! Of rules that Redis was not asked about the remaining permits are unknown, and not reported.
+//! The remaining permits of a rule are unknown and not reported if Redis did not check it.
 
 use diana_policy::redis::OnFailure;
 use kit::fake::FakeRequest;
@@ -40,7 +40,7 @@ fn rule_that_was_not_asked_reports_no_number() {
     assert!(state.contains(" limit=9 key="), "{state}");
 }
 
-/// A request that never fits is not asked about.
+/// Redis is not called for a request that never fits.
 #[test]
 fn request_that_never_fits_the_fleet_reports_no_number() {
     let rule =

@@ -1,4 +1,4 @@
-//! Requests that are asked about more than once.
+//! Requests with more than one round of calls to Redis.
 
 use diana_limiter::verdict::Verdict;
 use diana_policy::key::Seed;
@@ -29,7 +29,7 @@ fn request() -> FakeRequest {
     ann().header("x-device-id", "phone")
 }
 
-/// There is nothing to wait for.
+/// Nothing depends on an earlier reply.
 #[test]
 fn places_in_lines_of_two_parts_are_asked_for_at_once() {
     let mut worker =
@@ -40,7 +40,7 @@ fn places_in_lines_of_two_parts_are_asked_for_at_once() {
     assert_eq!(worker.admitted(), 1);
 }
 
-/// It has as long for what it is asked about when all others have agreed.
+/// The second round has the full timeout.
 #[test]
 fn the_second_round_may_take_as_long_as_the_first() {
     let mut worker = spread(&[
@@ -49,7 +49,7 @@ fn the_second_round_may_take_as_long_as_the_first() {
     ]);
     let mut proxy = Proxy::default();
     let mut redis = |call: &Call, time| Some(proxy.answer(&call.body, time));
-    // Redis has to know the script.
+    // Loads the script.
     worker.request(&request());
     worker.steps(9, &mut redis);
     let before = worker.called;
@@ -63,7 +63,7 @@ fn the_second_round_may_take_as_long_as_the_first() {
     assert!(calls[before + 1].timeout > 15 * MILLISECOND, "{}", calls[before + 1].timeout);
 }
 
-/// Whoever is hashed anew has waited already.
+/// A request that is hashed again has waited already.
 #[test]
 fn what_is_asked_again_has_no_longer_for_that() {
     for rule in [LINE, "unit: day, rpu: 9, algo: W, scope: global"] {
@@ -77,7 +77,8 @@ fn what_is_asked_again_has_no_longer_for_that() {
     }
 }
 
-/// Only so many requests go on in one call of the host, and Redis may be back meanwhile.
+/// One call of the host resumes a limited number of requests, and Redis may be available again in
+/// the meantime.
 #[test]
 fn who_was_asked_about_in_vain_is_not_asked_about_again() {
     let mut worker = Worker::new("actor: account, unit: day, rpu: 9, algo: W, scope: global");
@@ -97,7 +98,7 @@ fn who_was_asked_about_in_vain_is_not_asked_about_again() {
     assert!(matches!(verdict, Some(Verdict::Admit(..))), "{verdict:?}");
 }
 
-/// Beside a rule that Redis is asked about, another one goes by what it has on lease.
+/// While one rule waits for Redis, another one uses its lease.
 #[test]
 fn a_lease_counts_also_while_another_rule_is_asked_about() {
     let mut worker = Worker::new(
@@ -117,7 +118,7 @@ fn a_lease_counts_also_while_another_rule_is_asked_about() {
     }
 }
 
-/// It was charged for an instant at which the request cannot go by now.
+/// It was charged for an instant at which the request can no longer leave.
 #[test]
 fn who_cannot_keep_its_turn_in_redis_is_refused() {
     let mut worker = Worker::new(
@@ -132,7 +133,7 @@ fn who_cannot_keep_its_turn_in_redis_is_refused() {
     assert!(told.contains("\"fleet\";r=6"), "{told}");
 }
 
-/// Between the two, another window may have begun.
+/// Another window may have begun in between.
 #[test]
 fn what_is_counted_here_is_judged_when_the_answer_comes() {
     let rules = "actor: account, unit: day, rpu: 10, algo: W, scope: global}, \

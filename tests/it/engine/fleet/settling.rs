@@ -1,4 +1,4 @@
-//! What is settled when Redis goes away, or was away when it was charged.
+//! Settlements when Redis becomes unavailable, or was unavailable at the charge.
 
 use diana_policy::port::Clock;
 use kit::ending::FakeEnding;
@@ -17,7 +17,7 @@ fn rule(algo: &str) -> String {
 }
 
 impl Worker {
-    /// The requests that go on use so much each.
+    /// All admitted requests end with this usage.
     fn all_use(&mut self, used: u64) {
         let now = self.clock.now();
         let came = FakeEnding::answered(200).header("x-used", used.to_string());
@@ -27,7 +27,7 @@ impl Worker {
         }
     }
 
-    /// How many of so many requests go on by what Redis says, one after the other.
+    /// The number of `count` requests that Redis admits, one after the other.
     fn admits(&mut self, count: usize, redis: &mut Redis) -> usize {
         let before = self.admitted();
         for _ in 0..count {
@@ -37,14 +37,14 @@ impl Worker {
         self.admitted() - before
     }
 
-    /// Redis cannot be reached for so long.
+    /// Redis is unavailable for this time.
     fn away(&mut self, milliseconds: usize) {
         self.request(&ann());
         self.steps(milliseconds, &mut |_, _| None);
         assert!(!self.engine.is_together());
     }
 
-    /// It is there again.
+    /// Redis is available again.
     fn back(&mut self, redis: &mut Redis) {
         self.steps(2000, &mut |call, time| Some(redis.answer(&call.body, time)));
         assert!(self.engine.is_together());
@@ -60,10 +60,10 @@ fn what_the_gateway_charged_alone_is_settled_there() {
             (0..LIMIT).for_each(|_| worker.request(&ann()));
             worker.steps(5, &mut |_, _| None);
             worker.all_use(0);
-            // Other workers would hear of it by then.
+            // Other workers would be informed by then.
             worker.steps(25, &mut |_, _| None);
         }
-        // In the first round one place was taken by the request that found Redis away.
+        // In the first round, the request that detected the failure took one slot.
         assert_eq!(
             worker.admitted(),
             5 * LIMIT,
@@ -76,7 +76,8 @@ fn what_the_gateway_charged_alone_is_settled_there() {
     }
 }
 
-/// Where one of two gateways counts alone, too; of a rule that counts all requests nothing is only reserved.
+/// Also in a gateway in degraded mode. In a rule that counts all requests, no permits are only
+/// reserved.
 #[test]
 fn the_part_of_a_gateway_tells_what_is_reserved_from_what_counts() {
     for (counts, told) in [(", count: {status: [401]}", true), ("", false)] {
@@ -96,7 +97,7 @@ fn the_part_of_a_gateway_tells_what_is_reserved_from_what_counts() {
     }
 }
 
-/// Nothing comes back of what was only checked for a client that left.
+/// A check without a charge needs no return when the client leaves.
 #[test]
 fn whoever_leaves_before_redis_has_answered_had_nothing() {
     let rule = rule("SW").replace("reserve: 1", "reserve: 0");

@@ -1,5 +1,5 @@
-//! A gateway that has Redis for itself decides as if it had to ask nobody: a request is charged by all of its rules or
-//! by none, wherever each is counted, and told what is left.
+//! The only gateway of a Redis decides as if it counted locally: a request is charged by all of its
+//! rules or by none, in any scope, and the remaining permits are reported.
 
 use std::collections::HashMap;
 
@@ -15,10 +15,10 @@ use kit::seed;
 use super::super::{Lines, field};
 use super::{Worker, ann};
 
-/// Ticks between two requests. What goes back is there again by then, and a slot of a line is longer.
+/// Ticks between two requests. Returns have arrived by then, and a slot of a queue is longer.
 const APART: u64 = 700_000;
 
-/// A rule, and what is known of its callers.
+/// A rule, and the expected usage of its callers.
 struct Rule {
     actor: &'static str,
     algo: &'static str,
@@ -26,7 +26,7 @@ struct Rule {
     rpu: u64,
     shadow: bool,
     used: HashMap<String, u64>,
-    /// Slots that were taken last, by the numbers of requests.
+    /// The number of the request that took the last slot.
     taken: HashMap<String, u64>,
     allowed: u64,
 }
@@ -66,7 +66,7 @@ impl Rule {
         }
     }
 
-    /// Permits that are left to a caller of a request with a number.
+    /// A caller's remaining permits at the request with this number.
     fn left(&self, caller: &str, request: u64) -> u64 {
         match self.algo {
             "LB" => {
@@ -84,7 +84,7 @@ impl Rule {
     }
 }
 
-/// What is left by rule, as a client is told.
+/// The remaining permits by rule, read from the response.
 fn told(fields: &[(&'static str, String)]) -> Vec<(usize, u64)> {
     let one = |text: &str| {
         let (name, rest) = text.trim().split_once(";r=")?;
@@ -157,7 +157,7 @@ limits: [{{Url: /, rules: [{}]}}]",
     assert!(seen.iter().all(|count| *count > 300), "{seen:?}");
 }
 
-/// Nobody has a place to give away before whoever is held for its turn has left, wherever the line is.
+/// A held request reports a free position only behind its own turn, in any scope.
 #[test]
 fn who_is_held_is_told_when_there_is_a_place_behind_it() {
     for scope in ["global", "gateway", "local"] {

@@ -1,4 +1,4 @@
-//! Requests that leave while Redis is asked about them, roots that end, and what a worker says of Redis.
+//! Requests that leave while they wait for Redis, roots that end, and a worker's log about Redis.
 
 use std::rc::Rc;
 
@@ -18,13 +18,13 @@ use crate::fleet::redis::{Seen, decides, other_seed};
 
 const RULE: &str = "name: r, actor: account, unit: day, rpu: 10, algo: W, scope: global";
 
-/// What Redis grants to one request, under a receipt.
+/// Redis grants one request under a receipt.
 fn grants() -> Vec<u8> {
     decides(&[&[0][..], &opinion(0, 9, 41)].concat())
 }
 
 impl Worker {
-    /// Sends what is due, to nobody. What was sent since.
+    /// Sends due calls, without replies. Returns new calls.
     fn send(&mut self) -> Vec<Call> {
         let now = self.clock.now().later(MILLISECOND);
         self.clock.0.set(now);
@@ -40,7 +40,7 @@ impl Worker {
         ticket
     }
 
-    /// The last call is answered.
+    /// The reply to the last call arrives.
     fn hears(&mut self, body: Vec<u8>) -> Vec<Resumed> {
         let token = self.called as u32 - 1;
         let answer = Answer { status: Some(200), size: 9, body: &|| Some(body.clone()) };
@@ -48,7 +48,7 @@ impl Worker {
     }
 }
 
-/// A client leaves before its answer comes, or when it has come: what was charged goes back.
+/// A client leaves before its reply arrives, or just after. The charge is returned.
 #[test]
 fn what_was_charged_for_a_client_that_left_goes_back() {
     for is_late in [false, true] {
@@ -84,7 +84,7 @@ fn redis_is_looked_for_as_long_as_it_is_needed_and_spoken_of_once() {
     };
     worker.steps(3000, &mut away);
     worker.engine.need_no_redis();
-    // One may be on its way.
+    // One may be in transit.
     worker.steps(100, &mut away);
     assert!(probes > 0);
     worker.steps(3000, &mut |_, _| panic!("asked for nobody"));
@@ -98,7 +98,7 @@ fn worker_that_needed_no_redis_learns_that_it_is_back() {
     let (mut busy, mut idle) = (worker(), worker());
     busy.request(&ann());
     busy.steps(30, &mut |_, _| None);
-    // The host calls the idle worker for something else.
+    // The host calls the idle worker for another reason.
     idle.step(&mut |_, _| panic!("a call for no request"));
     assert!(!idle.engine.is_together());
     let mut redis = Redis::default();
@@ -108,7 +108,7 @@ fn worker_that_needed_no_redis_learns_that_it_is_back() {
     assert_eq!(idle.waiting.len(), 1, "its first request was decided without Redis");
 }
 
-/// Which secret a gateway has of its own is all the same.
+/// The gateway's own secret has no effect.
 #[test]
 fn a_caller_is_one_and_the_same_for_all_gateways() {
     let sent = |own| {
@@ -122,7 +122,7 @@ fn a_caller_is_one_and_the_same_for_all_gateways() {
     assert_eq!(sent(Seed { k0: 8, k1: 9 }), one);
 }
 
-/// Whom the gateway counts it knows by its own secret, whatever that of the fleet is.
+/// The gateway hashes its own callers with its own secret, independent of that of the fleet.
 #[test]
 fn another_secret_of_the_fleet_leaves_those_alone_whom_the_gateway_counts() {
     let text = format!(
@@ -141,7 +141,7 @@ fn another_secret_of_the_fleet_leaves_those_alone_whom_the_gateway_counts() {
     });
     worker.request(&at("/own"));
     assert_eq!(worker.verdicts, [true, true, false]);
-    // In Redis nobody goes by the name of before.
+    // In Redis no caller keeps its former key.
     let [before, after] = &asked[..] else { panic!("{asked:?}") };
     assert!(!before.is_empty() && after.iter().all(|caller| !before.contains(caller)), "{asked:?}");
 }
@@ -165,7 +165,7 @@ fn a_record_tells_whether_the_fleet_counts() {
     assert!(lines.contains(&"diana.ns.mode.gateway +1".into()), "{lines:?}");
 }
 
-/// Who has no room of its own in Redis shares, and is not banned for what others did.
+/// A caller that shares a state in Redis is not banned for usage of others.
 #[test]
 fn a_refusal_that_others_brought_about_counts_towards_no_ban() {
     let mut worker = Worker::new(&format!("{RULE}, ban: {{after: 1, within: 10s, for: 1m}}"));

@@ -1,4 +1,4 @@
-//! Plans beside bans and daily quotas: both see the numbers of the plan that a request is judged by.
+//! Plans with bans and daily quotas: both use the quota of a request's plan.
 
 use diana_limiter::engine::inquiry::{Inquired, Order};
 use fastrand::Rng;
@@ -6,7 +6,7 @@ use kit::seed;
 
 use super::{Gate, SECOND, says};
 
-/// What an account used, its refusals that count, and whether it is banned.
+/// An account's usage, its counted refusals, and whether it is banned.
 #[derive(Clone, Copy, Default)]
 struct Account {
     used: u64,
@@ -18,7 +18,8 @@ struct Account {
 const AFTER: u64 = 4;
 
 impl Account {
-    /// Whether a request is let through by a plan that allows so many; by one without a limit always.
+    /// Returns true if a request under a plan with this limit is admitted. A plan without a limit
+    /// always admits.
     fn asks(&mut self, limit: Option<u64>, bans: bool) -> bool {
         let Some(limit) = limit else { return true };
         if self.is_banned {
@@ -32,7 +33,7 @@ impl Account {
     }
 }
 
-/// Which may be nobody's, since it is no plan.
+/// Some names are not plans.
 const PLANS: [(&str, Option<u64>); 5] =
     [("gold", Some(9)), ("silver", Some(2)), ("staff", None), ("", Some(4)), ("tin", Some(4))];
 
@@ -73,8 +74,8 @@ fn bans_and_quotas_see_the_numbers_of_the_plan() {
     assert!(admitted > 3000 && refused > 1000 && banned > 100, "too tame");
 }
 
-/// Without a request nobody knows what plan a caller has: an operator is told the rule's own numbers, which are the most
-/// that trusted data may say.
+/// Without a request the plan of a caller is unknown. An operator then gets the rule's own quota,
+/// the maximum that trusted data may select.
 #[test]
 fn an_operator_is_told_of_a_caller_by_the_numbers_of_the_rule() {
     for (limit, own) in [

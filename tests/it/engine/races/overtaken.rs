@@ -1,4 +1,4 @@
-//! A request that another worker overtakes just before it is charged.
+//! A request with a concurrent charge by another worker just before its own.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,15 +9,15 @@ use super::super::{Lines, field};
 use super::Gateway;
 use kit::store::gateway::START;
 
-/// Two workers, the second of which decides about a caller's request just before the first one writes for the `time`th
-/// time. What becomes of both.
+/// Two workers. The second one decides about a caller's request just before the first one writes
+/// for the `time`th time. Returns both outcomes.
 fn overtaken(text: &str, time: usize, caller: usize) -> (Rc<Gateway>, [Verdict; 2]) {
     let gateway = Rc::new(Gateway::new(text.into(), 2));
     let (own, other) = overtake(&gateway, time, caller);
     (gateway, [own, other.expect("it came between")])
 }
 
-/// The same; nothing of the second one if there were fewer writes.
+/// As above, without a second outcome if there were fewer writes.
 fn overtake(gateway: &Rc<Gateway>, time: usize, caller: usize) -> (Verdict, Option<Verdict>) {
     let (here, other) = (Rc::downgrade(gateway), Rc::new(RefCell::new(None)));
     let (there, mut writes) = (other.clone(), 0);
@@ -33,7 +33,7 @@ fn overtake(gateway: &Rc<Gateway>, time: usize, caller: usize) -> (Verdict, Opti
     (own, other.borrow_mut().take())
 }
 
-/// Nobody can tell whose a count is, to give it back.
+/// A count of a filter has no owner, so it cannot be returned.
 #[test]
 fn no_quota_is_charged_where_somebody_takes_the_last_permit_of_another_rule() {
     let text = "limits: [{Url: /, rules: [
@@ -47,7 +47,7 @@ fn no_quota_is_charged_where_somebody_takes_the_last_permit_of_another_rule() {
     }
 }
 
-/// Of places in a line only the last one comes back.
+/// Only the last queue position can be returned.
 #[test]
 fn no_place_in_a_line_is_taken_before_a_permit_that_somebody_may_take() {
     let text = "accepted: {headers: true}\nlimits: [{Url: /, rules: [
@@ -60,7 +60,7 @@ fn no_place_in_a_line_is_taken_before_a_permit_that_somebody_may_take() {
     assert_eq!(held.until, START.mono + 1_000_000);
 }
 
-/// Whenever that happens, and whatever was charged until then.
+/// At any time, and after any earlier charges.
 #[test]
 fn whoever_is_overtaken_is_told_what_whoever_comes_after_is() {
     let rules = [
@@ -86,7 +86,7 @@ fn whoever_is_overtaken_is_told_what_whoever_comes_after_is() {
             };
             let begun = || {
                 let gateway = Rc::new(Gateway::new(text.clone(), 2));
-                // From now on hardly anything is written but what is charged.
+                // From now on nearly all writes are charges.
                 gateway.request(0, 1);
                 gateway.request(1, 1);
                 gateway
@@ -115,8 +115,8 @@ fn whoever_is_overtaken_is_told_what_whoever_comes_after_is() {
     assert!(overtaken > 50, "too tame: {overtaken}");
 }
 
-/// Each time it is to be charged somebody else has taken its place, so it gets none in the end: from the rule that has
-/// none, whatever stands before it.
+/// At each attempt another worker has taken the queue position, so the request is refused in the
+/// end by that rule, regardless of the rules before it.
 #[test]
 fn whoever_is_always_overtaken_is_refused_by_the_rule_under_which_that_happens() {
     let text = "limits: [{Url: /, rules: [
